@@ -1,0 +1,214 @@
+# Bloomery. `make help` lists the targets.
+#
+# One non-recursive file: every src/<layer>/*.c goes into that layer's static
+# library under build/<mode>/, and the libraries link in the order of
+# src/LAYERS, so that a call upwards does not link.
+
+PREFIX     ?= /usr/local
+SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
+DESTDIR    ?=
+CC         ?= cc
+PYTHON     ?= /usr/bin/python3
+PORT       ?= 7379
+VERSION    := 0.1.0
+
+# ---- modes: make MODE=asan|tsan; release is what is shipped ----------------
+MODE     ?= release
+SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
+SAN_tsan := -fsanitize=thread
+B        := build/$(MODE)
+Q        := $(if $(V),,@)
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
+	-Wmissing-prototypes -Wold-style-definition -Wwrite-strings -Wcast-qual \
+	-Wcast-align -Wpointer-arith -Wvla -Wformat=2 -Wundef -Wconversion \
+	-Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion -fno-common
+HARDEN := -fstack-protector-strong -fPIE $(if $(SAN_$(MODE)),,-D_FORTIFY_SOURCE=2)
+CFLAGS ?= -O2 -g
+PKGS   := libuv hiredis libxxhash libcrypto
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc \
+	-Iinclude $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
+	$(shell pkg-config --cflags libuv libxxhash libcrypto) $(CFLAGS)
+ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
+LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
+MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
+
+# ---- what there is ---------------------------------------------------------
+LAYERS  := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS)
+SRCS    := $(wildcard src/*/*.c)
+OBJS    := $(SRCS:%.c=$(B)/%.o)
+DEFS    := $(wildcard src/tbl/*.def)
+# Highest layer first: a static library only resolves what stands before it.
+REVERSED := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS | tac)
+ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
+SERVER   := $(B)/bloomery-server
+CORELIB  := $(B)/libbloomery.a
+UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
+FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+
+all: $(SERVER) $(CORELIB) ## Build the server and the library
+	@:
+
+$(B)/%.o: %.c Makefile $(DEFS)
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+
+define archive
+$(B)/lib$1.a: $(patsubst %.c,$(B)/%.o,$(wildcard src/$1/*.c))
+	@rm -f $$@
+	$$(Q)$$(AR) rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call archive,$l)))
+
+# What a program outside the server links: the filter and what it needs.
+$(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c))
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+$(SERVER): $(ARCHIVES)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
+	  -Wl,--no-whole-archive $(filter-out $(B)/libserver.a,$^) $(MALLOC) $(LIBS)
+
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+-include $(OBJS:.o=.d) $(UNIT:=.d) $(FUZZ:=.d) $(BENCH:=.d)
+
+# ---- run and install ---------------------------------------------------------
+run: $(SERVER) ## Run the server in the foreground on 127.0.0.1:$(PORT)
+	@echo "bloomery-server on 127.0.0.1:$(PORT), ctrl-c ends it"
+	@exec $(SERVER) --port $(PORT)
+
+demo: $(SERVER) ## Load real data through a stock client and measure it
+	$(PYTHON) bench/demo.py --server $(SERVER)
+
+install: $(SERVER) $(CORELIB) ## Install under DESTDIR and PREFIX
+	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/bloomery-server
+	install -D -m 644 $(CORELIB) $(DESTDIR)$(PREFIX)/lib/libbloomery.a
+	install -D -m 644 include/bloomery/bloom.h $(DESTDIR)$(PREFIX)/include/bloomery/bloom.h
+	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
+	  conf/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed -e 's,/usr/bin/bloomery-server,$(PREFIX)/bin/bloomery-server,g' \
+	  -e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
+	  packaging/systemd/bloomery.service \
+	  > $(DESTDIR)$(PREFIX)/lib/systemd/system/bloomery.service
+	install -D -m 644 packaging/systemd/bloomery.sysusers \
+	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/bloomery.conf
+	install -D -m 644 packaging/man/bloomery-server.8 \
+	  $(DESTDIR)$(PREFIX)/share/man/man8/bloomery-server.8
+	install -D -m 644 packaging/man/bloomery.conf.5 \
+	  $(DESTDIR)$(PREFIX)/share/man/man5/bloomery.conf.5
+
+# ---- tests -------------------------------------------------------------------
+# One recipe for every mode: what tests/run finds under build/<mode> it runs.
+TESTED := $(SERVER) $(UNIT) $(FUZZ)
+PEERS  := build/redis/usr/bin/redis-server
+
+$(PEERS): tests/peers
+	tests/peers
+
+test: $(TESTED) $(PEERS) ## Build and run all quick tests
+	$(PYTHON) tests/run --mode $(MODE) $(TESTFLAGS)
+
+# The recursive calls build another mode; each sanitizer runs what it is for.
+check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sanitizers: all that CI runs
+	$(MAKE) WERROR=1 all
+	$(MAKE) MODE=asan WERROR=1 test
+	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
+	$(MAKE) pins
+
+TSAN_TESTS := --quick tests/scenario/test_mixed_load.py $(patsubst %.c,build/tsan/%,\
+	$(wildcard tests/unit/base/test_*.c tests/unit/keyspace/test_*.c \
+	tests/unit/net/test_*.c tests/unit/command/test_*.c))
+
+pins: $(B)/bench/null ## Check the null server's instruction counts
+	$(PYTHON) bench/callgrind.py $(B)/bench/null
+
+clients: $(SERVER) ## Run real clients from their registries against the server
+	tests/clients/run
+
+fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
+	@mkdir -p build/fuzz
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=c11 -D_GNU_SOURCE \
+	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
+	  tests/fuzz/fuzz_$(or $(TARGET),stream).c $(wildcard src/base/*.c \
+	  src/proto/*.c src/conf/*.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
+	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
+	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
+
+bench: $(SERVER) $(BENCH) ## Measure the core and the server against the null server
+	$(B)/bench/micro
+	$(PYTHON) bench/callgrind.py $(SERVER)
+	$(PYTHON) bench/compare.py
+
+# ---- lint and documents ------------------------------------------------------
+C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
+	tests/unit/*/*.[ch] tests/fuzz/*.[ch] bench/*.[ch])
+
+lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
+	tests/lint
+	clang-tidy --quiet $(SRCS) -- -std=c11 -D_GNU_SOURCE \
+	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
+	shellcheck .ci/run tests/lint tests/peers
+
+format: ## Format all C files
+	clang-format -i $(C_FILES)
+
+format-check:
+	clang-format --dry-run --Werror $(C_FILES)
+
+docs: $(SERVER) ## Write what is generated from the tables
+	$(SERVER) --print=options > conf/bloomery.conf
+	$(SERVER) --print=man > build/options.mdoc
+	sed -i -e '/^\.\\" begin options/,/^\.\\" end options/{//!d}' \
+	  -e '/^\.\\" begin options/r build/options.mdoc' packaging/man/bloomery.conf.5
+
+docs-check: $(SERVER)
+	$(SERVER) --print=options | diff conf/bloomery.conf -
+	$(SERVER) --print=man | diff - <(sed -n \
+	  '/^\.\\" begin options/,/^\.\\" end options/{//!p}' packaging/man/bloomery.conf.5)
+	mandoc -T lint -W warning packaging/man/*.[58]
+
+# ---- packages ----------------------------------------------------------------
+DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
+	libinih-dev libssl-dev libjemalloc-dev
+DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-redis redis-tools \
+	ca-certificates
+DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
+	valgrind
+DEPS_BENCH := valgrind gnuplot-nox wamerican-huge
+# `make deps run` needs no test package.
+DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST)) \
+	$(if $(filter bench demo,$(MAKECMDGOALS)),$(DEPS_TEST) $(DEPS_BENCH))
+
+deps: ## Install the Debian packages that are missing (build and, with test, tests)
+	@tests/deps $(DEPS_WANTED)
+deps-check:
+	@tests/deps $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_CHECK)
+
+clean: ## Remove everything built
+	rm -rf build
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | column -t -s '|'
+
+SHELL := /bin/bash
+.PHONY: all run demo install test check pins clients fuzz bench lint format \
+	format-check docs docs-check deps deps-check clean help
+# The packages come before anything is compiled.
+ifneq ($(filter deps,$(MAKECMDGOALS)),)
+$(OBJS) $(PEERS): | deps
+endif

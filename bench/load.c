@@ -1,0 +1,584 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A RESP load generator that costs less than the servers that it measures.
+ * Requests are prebuilt; where more distinct items are wanted than prebuilt
+ * buffers hold, eight digits an item are overwritten before each send. One
+ * thread, epoll; `depth` batches of `pipeline` commands are in flight on each
+ * connection. Replies are checked as they are counted: kind, and shape of
+ * arrays. Every run ends: by count, by time, or when the server is silent.
+ * Result: one logfmt line on stdout; exit 1 if any reply was an error.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "load_options.h"
+#include "load_replies.h"
+#include "load_stats.h"
+
+enum {
+    DIGITS = 8, /* hexadecimal, overwritten in place */
+    ITEM_BYTES = 12,
+    READ_BYTES = 256 * 1024,
+    BATCH_LIMIT = 64 * 1024 * 1024, /* bytes of one batch */
+    MEMORY_LIMIT = 1024 * 1024 * 1024,
+};
+
+/* One command as bytes, and where in it the digits to overwrite are. */
+struct command {
+    char *bytes;
+    size_t len;
+    size_t key_digits; /* 0: one key for all */
+    size_t item_digits;
+    size_t item_stride;
+    size_t items;
+};
+
+struct conn {
+    int fd;
+    bool waits_for_room;
+    char **buffers;
+    size_t next_buffer;
+    const char *out; /* the unsent part of the current batch */
+    size_t out_len;
+    uint64_t owed;        /* batches to start */
+    uint64_t in_flight;   /* batches started and not answered */
+    uint64_t unanswered;  /* replies missing of the oldest batch */
+    uint64_t *started_ns; /* ring of `depth`, oldest at first_started */
+    size_t first_started;
+    struct replies replies;
+};
+
+/* One thread: plain globals. */
+static struct command command;
+static struct conn *conns;
+static struct reply_shape shape;
+static struct reply_totals totals;
+static bool rewrites; /* digits are overwritten before every send */
+static uint64_t random_state;
+static uint64_t next_item;
+static int poll_fd;
+
+/* The state of one window, warm-up or measured. */
+static struct {
+    uint64_t batches_left; /* not yet started */
+    uint64_t batches_open; /* started, not answered */
+    uint64_t end_ns;
+    uint64_t commands;
+    struct histogram latency;
+} window;
+
+__attribute__((noreturn, format(printf, 1, 2))) static void
+die(const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    fputs("load: ", stderr);
+    vfprintf(stderr, format, ap);
+    fputc('\n', stderr);
+    va_end(ap);
+    exit(1);
+}
+
+static void *
+alloc(size_t count, size_t size)
+{
+    void *block = calloc(count, size);
+
+    if (block == NULL) {
+        die("out of memory");
+    }
+    return block;
+}
+
+/* ---- requests ----------------------------------------------------------- */
+
+static size_t
+put_bulk(char *at, const char *text, size_t len)
+{
+    size_t head = (size_t)sprintf(at, "$%zu\r\n", len);
+
+    memcpy(at + head, text, len);
+    at[head + len] = '\r';
+    at[head + len + 1] = '\n';
+    return head + len + 2;
+}
+
+static void
+build_command(void)
+{
+    static const struct {
+        const char *option;
+        const char *name;
+        bool many;
+    } names[] = {
+        { "add", "BF.ADD", false },  { "exists", "BF.EXISTS", false },
+        { "madd", "BF.MADD", true }, { "mexists", "BF.MEXISTS", true },
+        { "ping", "PING", false },
+    };
+    char key[1024];
+    char *at;
+    size_t i = 0;
+
+    while (strcmp(names[i].option, opt.command) != 0) {
+        if (++i == sizeof(names) / sizeof(names[0])) {
+            die("--command: add, exists, madd, mexists or ping");
+        }
+    }
+    command.items = names[i].many ? opt.items : 1;
+    shape.elements = names[i].many ? opt.items : 0;
+    if (names[i].name[0] == 'P') {
+        command.items = 0;
+        shape.status = true;
+    }
+    if (strlen(opt.key) > sizeof(key) - DIGITS - 1) {
+        die("--key: too long");
+    }
+    sprintf(key, opt.keys > 1 ? "%s00000000" : "%s", opt.key);
+    command.bytes = alloc(1, 2048 + command.items * 32);
+    at = command.bytes;
+    at += sprintf(at, "*%zu\r\n", command.items + (command.items > 0 ? 2 : 1));
+    at += put_bulk(at, names[i].name, strlen(names[i].name));
+    if (command.items > 0) {
+        at += put_bulk(at, key, strlen(key));
+        command.key_digits =
+            opt.keys > 1 ? (size_t)(at - command.bytes) - 2 - DIGITS : 0;
+        for (size_t item = 0; item < command.items; item++) {
+            command.item_stride = put_bulk(at, "item00000000", ITEM_BYTES);
+            at += command.item_stride;
+        }
+        command.item_digits = (size_t)(at - command.bytes) - 2 - DIGITS -
+                              (command.items - 1) * command.item_stride;
+    }
+    command.len = (size_t)(at - command.bytes);
+}
+
+/* Writes NUMBER as eight hexadecimal digits, all of them at once: one nibble
+ * is spread into each byte of a word. */
+static inline void
+put_digits(char *at, uint32_t number)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t word = number;
+    uint64_t letters;
+
+    word = (word | word << 16) & UINT64_C(0x0000ffff0000ffff);
+    word = (word | word << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    word = (word | word << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    letters = (word + ones * 6) >> 4 & ones;
+    word += ones * '0' + letters * ('a' - '9' - 1);
+    word = __builtin_bswap64(word);
+    memcpy(at, &word, DIGITS);
+}
+
+/* A number below RANGE, or the next one. splitmix64 (Steele et al. 2014). */
+static inline uint64_t
+random_below(uint64_t range)
+{
+    uint64_t z = (random_state += UINT64_C(0x9e3779b97f4a7c15));
+
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return (z >> 32) * range >> 32;
+}
+
+static inline uint32_t
+pick_item(void)
+{
+    uint64_t number;
+
+    if (!opt.sequential) {
+        return (uint32_t)(opt.first + random_below(opt.range));
+    }
+    number = next_item++;
+    if (next_item == opt.range) {
+        next_item = 0;
+    }
+    return (uint32_t)(opt.first + number);
+}
+
+static void
+fill_batch(char *at)
+{
+    for (uint64_t i = 0; i < opt.pipeline; i++) {
+        char *item = at + command.item_digits;
+
+        if (command.key_digits > 0) {
+            put_digits(at + command.key_digits,
+                       (uint32_t)random_below(opt.keys));
+        }
+        for (size_t k = 0; k < command.items; k++) {
+            put_digits(item, pick_item());
+            item += command.item_stride;
+        }
+        at += command.len;
+    }
+}
+
+static void
+build_batches(void)
+{
+    size_t batch = command.len * opt.pipeline;
+    uint64_t held =
+        opt.connections * opt.buffers * opt.pipeline * command.items;
+
+    rewrites = command.items > 0 &&
+               (opt.sequential || opt.range > held || opt.keys > 1);
+    if (rewrites || command.items == 0) {
+        opt.buffers = 1;
+    }
+    if (batch > BATCH_LIMIT ||
+        batch * opt.buffers > MEMORY_LIMIT / opt.connections) {
+        die("the requests would take too much memory");
+    }
+    for (uint64_t c = 0; c < opt.connections; c++) {
+        conns[c].buffers = alloc(opt.buffers, sizeof(char *));
+        for (uint64_t b = 0; b < opt.buffers; b++) {
+            char *buffer = alloc(1, batch);
+
+            for (uint64_t i = 0; i < opt.pipeline; i++) {
+                memcpy(buffer + i * command.len, command.bytes, command.len);
+            }
+            if (!rewrites) {
+                fill_batch(buffer);
+            }
+            conns[c].buffers[b] = buffer;
+        }
+    }
+}
+
+/* ---- connections -------------------------------------------------------- */
+
+static int
+connect_unix(void)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (strlen(opt.unix_path) >= sizeof(address.sun_path)) {
+        die("--unix: too long");
+    }
+    memcpy(address.sun_path, opt.unix_path, strlen(opt.unix_path));
+    if (fd < 0 ||
+        connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+        die("connect %s: %s", opt.unix_path, strerror(errno));
+    }
+    return fd;
+}
+
+static int
+connect_tcp(void)
+{
+    struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found;
+    int one = 1;
+    int fd;
+    int rc = getaddrinfo(opt.host, opt.port, &hints, &found);
+
+    if (rc != 0) {
+        die("%s: %s", opt.host, gai_strerror(rc));
+    }
+    fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, found->ai_addr, found->ai_addrlen) < 0) {
+        die("connect %s:%s: %s", opt.host, opt.port, strerror(errno));
+    }
+    freeaddrinfo(found);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    return fd;
+}
+
+/* Says HELLO where asked and PING, and waits for the answer, so that the
+ * server has accepted everybody before the first window opens. */
+static void
+greet(int fd)
+{
+    static const char hello[] = "*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n";
+    static const char ping[] = "*1\r\n$4\r\nPING\r\n";
+    static const char pong[] = "+PONG\r\n";
+    const size_t pong_len = sizeof(pong) - 1;
+    struct timeval limit = { .tv_sec = (time_t)opt.timeout + 1 };
+    char answer[8192];
+    size_t len = 0;
+    ssize_t got;
+
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    if ((opt.resp3 && send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL) < 0) ||
+        send(fd, ping, sizeof(ping) - 1, MSG_NOSIGNAL) < 0) {
+        die("greeting: %s", strerror(errno));
+    }
+    while (len < pong_len ||
+           memcmp(answer + len - pong_len, pong, pong_len) != 0) {
+        got = recv(fd, answer + len, sizeof(answer) - len, 0);
+        if (got <= 0) {
+            die("greeting: %s", got < 0 ? strerror(errno) : "no answer");
+        }
+        len += (size_t)got;
+        if (answer[0] == '-' || len == sizeof(answer)) {
+            die("greeting: %.*s", (int)strcspn(answer, "\r"), answer);
+        }
+    }
+}
+
+static void
+open_connections(void)
+{
+    poll_fd = epoll_create1(EPOLL_CLOEXEC);
+    for (uint64_t i = 0; i < opt.connections; i++) {
+        struct conn *conn = &conns[i];
+        struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
+
+        conn->fd = opt.unix_path != NULL ? connect_unix() : connect_tcp();
+        greet(conn->fd);
+        conn->started_ns = alloc(opt.depth, sizeof(uint64_t));
+        replies_init(&conn->replies);
+        if (fcntl(conn->fd, F_SETFL, O_NONBLOCK) < 0 ||
+            epoll_ctl(poll_fd, EPOLL_CTL_ADD, conn->fd, &event) < 0) {
+            die("epoll: %s", strerror(errno));
+        }
+    }
+}
+
+/* ---- the run ------------------------------------------------------------ */
+
+static void
+wait_for_room(struct conn *conn, bool waits)
+{
+    struct epoll_event event = { .events = EPOLLIN, .data.ptr = conn };
+
+    if (conn->waits_for_room != waits) {
+        conn->waits_for_room = waits;
+        event.events |= waits ? EPOLLOUT : 0U;
+        epoll_ctl(poll_fd, EPOLL_CTL_MOD, conn->fd, &event);
+    }
+}
+
+static void
+start_batch(struct conn *conn)
+{
+    size_t newest = (conn->first_started + conn->in_flight) % opt.depth;
+    char *buffer = conn->buffers[conn->next_buffer];
+
+    if (++conn->next_buffer == opt.buffers) {
+        conn->next_buffer = 0;
+    }
+    if (rewrites) {
+        fill_batch(buffer);
+    }
+    conn->out = buffer;
+    conn->out_len = command.len * opt.pipeline;
+    conn->started_ns[newest] = clock_ns(CLOCK_MONOTONIC);
+    if (conn->in_flight++ == 0) {
+        conn->unanswered = opt.pipeline;
+    }
+    conn->owed--;
+}
+
+static void
+send_batches(struct conn *conn)
+{
+    while (conn->out_len > 0 || conn->owed > 0) {
+        ssize_t sent;
+
+        if (conn->out_len == 0) {
+            start_batch(conn);
+        }
+        sent = send(conn->fd, conn->out, conn->out_len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EAGAIN) {
+            wait_for_room(conn, true);
+            return;
+        }
+        if (sent < 0) {
+            die("send: %s", strerror(errno));
+        }
+        conn->out += sent;
+        conn->out_len -= (size_t)sent;
+    }
+    wait_for_room(conn, false);
+}
+
+/* Owes CONN one more batch if the window still wants any. */
+static void
+order_batch(struct conn *conn, uint64_t now)
+{
+    if (window.batches_left > 0 && now < window.end_ns) {
+        window.batches_left--;
+        window.batches_open++;
+        conn->owed++;
+    }
+}
+
+static void
+settle(struct conn *conn, uint64_t answered, uint64_t now)
+{
+    window.commands += answered;
+    while (answered > 0) {
+        if (conn->in_flight == 0) {
+            die("more replies than requests");
+        }
+        if (answered < conn->unanswered) {
+            conn->unanswered -= answered;
+            return;
+        }
+        answered -= conn->unanswered;
+        conn->unanswered = opt.pipeline;
+        histogram_add(&window.latency,
+                      now - conn->started_ns[conn->first_started]);
+        conn->first_started = (conn->first_started + 1) % opt.depth;
+        conn->in_flight--;
+        window.batches_open--;
+        order_batch(conn, now);
+    }
+}
+
+static void
+receive(struct conn *conn)
+{
+    static char buffer[READ_BYTES];
+    ssize_t got = recv(conn->fd, buffer, sizeof(buffer), 0);
+    uint64_t answered;
+
+    if (got < 0 && errno == EAGAIN) {
+        return;
+    }
+    if (got <= 0) {
+        die("recv: %s (first error reply: %s)",
+            got < 0 ? strerror(errno) : "closed by the server",
+            totals.first_error);
+    }
+    answered =
+        replies_scan(&conn->replies, &shape, buffer, (size_t)got, &totals);
+    settle(conn, answered, clock_ns(CLOCK_MONOTONIC));
+    if (conn->out_len == 0 && conn->owed > 0) {
+        send_batches(conn);
+    }
+}
+
+/* Runs until BATCHES are answered or SECONDS have passed and all that was
+ * started is answered: the server is idle again at the end. */
+static void
+run_window(uint64_t batches, double seconds)
+{
+    struct epoll_event events[256];
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+    memset(&window, 0, sizeof(window));
+    window.batches_left = batches;
+    window.end_ns = now + (uint64_t)(seconds * 1e9);
+    for (uint64_t d = 0; d < opt.depth; d++) {
+        for (uint64_t i = 0; i < opt.connections; i++) {
+            order_batch(&conns[i], now);
+        }
+    }
+    for (uint64_t i = 0; i < opt.connections; i++) {
+        send_batches(&conns[i]);
+    }
+    while (window.batches_open > 0) {
+        int count = epoll_wait(poll_fd, events, 256, (int)(opt.timeout * 1e3));
+
+        if (count == 0) {
+            die("no reply for %.0f seconds", opt.timeout);
+        }
+        for (int i = 0; i < count; i++) {
+            struct conn *conn = events[i].data.ptr;
+
+            if (events[i].events & EPOLLOUT) {
+                send_batches(conn);
+            }
+            if (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
+                receive(conn);
+            }
+        }
+    }
+}
+
+static void
+report(double seconds, uint64_t client_ns, const struct cpu_time *server)
+{
+    double commands = window.commands > 0 ? (double)window.commands : 1;
+
+    printf("command=%s connections=%ju pipeline=%ju depth=%ju seed=%ju "
+           "commands=%ju seconds=%.3f rps=%.0f",
+           opt.command, (uintmax_t)opt.connections, (uintmax_t)opt.pipeline,
+           (uintmax_t)opt.depth, (uintmax_t)opt.seed,
+           (uintmax_t)window.commands, seconds, commands / seconds);
+    if (opt.pid > 0) {
+        printf(" server_cpu_ns=%.1f server_cpu=%.3f server_wait=%.3f",
+               (double)server->run_ns / commands,
+               (double)server->run_ns / 1e9 / seconds,
+               (double)server->wait_ns / 1e9 / seconds);
+    }
+    printf(" client_cpu_ns=%.1f p50_us=%.1f p99_us=%.1f ones=%ju errors=%ju\n",
+           (double)client_ns / commands,
+           (double)histogram_percentile(&window.latency, 0.50) / 1e3,
+           (double)histogram_percentile(&window.latency, 0.99) / 1e3,
+           (uintmax_t)totals.ones, (uintmax_t)totals.errors);
+}
+
+/* The window that counts. The server is idle before and after it, so that its
+ * threads' accounts are up to date whenever they are read. */
+static void
+measure(uint64_t batches)
+{
+    struct cpu_time before = { 0, 0 };
+    struct cpu_time after = { 0, 0 };
+    uint64_t client_ns;
+    uint64_t began_ns;
+    double seconds;
+
+    if (opt.pid > 0 && !cpu_time_of(opt.pid, &before)) {
+        die("--pid: no process %ju", (uintmax_t)opt.pid);
+    }
+    client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    began_ns = clock_ns(CLOCK_MONOTONIC);
+    run_window(batches, opt.seconds);
+    seconds = (double)(clock_ns(CLOCK_MONOTONIC) - began_ns) / 1e9;
+    client_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - client_ns;
+    if (opt.pid > 0 && !cpu_time_of(opt.pid, &after)) {
+        die("the server is gone");
+    }
+    after.run_ns -= before.run_ns;
+    after.wait_ns -= before.wait_ns;
+    report(seconds, client_ns, &after);
+}
+
+int
+main(int argc, char **argv)
+{
+    uint64_t batches = UINT64_MAX;
+
+    options_parse(argc, argv);
+    random_state = opt.seed;
+    conns = alloc(opt.connections, sizeof(*conns));
+    build_command();
+    build_batches();
+    open_connections();
+    if (opt.requests > 0) {
+        batches = (opt.requests + opt.pipeline - 1) / opt.pipeline;
+    }
+    if (opt.warmup > 0) {
+        run_window(UINT64_MAX, opt.warmup);
+        next_item = 0;
+        totals.ones = 0;
+    }
+    measure(batches);
+    if (totals.errors > 0) {
+        die("first error: %s", totals.first_error);
+    }
+    if (opt.requests > 0 && window.batches_left > 0) {
+        die("not done after %.0f seconds", opt.seconds);
+    }
+    return 0;
+}

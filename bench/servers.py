@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Starts and stops the servers that bench/compare.py and bench/callgrind.py
+# measure, and runs the load generator against them. Each object owns exactly
+# one process and ends that one, by its process id, when its `with` block is
+# left, however it is left. Ports are chosen by the kernel.
+"""Servers under measurement, and the load generator."""
+
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+DEFAULT_BUILD = ROOT / "build" / "release"
+START_SECONDS = 60
+STOP_SECONDS = 60
+LOAD_SECONDS = 300
+
+
+def exit_on_sigterm():
+    """Make SIGTERM an ordinary exit, so that `with` blocks are left."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+def free_port():
+    """Return a port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """One server process. Subclasses say how it is started."""
+
+    name = "server"
+
+    def __init__(self, wrapper=(), unix=False):
+        self.wrapper = list(wrapper)
+        self.unix = unix
+        self.port = None
+        self.path = None
+        self.folder = None
+        self.process = None
+
+    def command_line(self):
+        """Return the arguments; port, path and folder are set."""
+        raise NotImplementedError
+
+    def __enter__(self):
+        self.folder = tempfile.mkdtemp(prefix="bench-")
+        self.port = free_port()
+        if self.unix:
+            self.path = os.path.join(self.folder, "socket")
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *exception):
+        self.stop()
+
+    def start(self):
+        """Start the process and wait until it answers PING."""
+        log = os.path.join(self.folder, "log")
+        with open(log, "wb") as output:
+            self.process = subprocess.Popen(
+                self.wrapper + self.command_line(), cwd=self.folder,
+                stdin=subprocess.DEVNULL, stdout=output, stderr=output)
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                if self.call("PING") == "+PONG":
+                    return
+            except OSError:
+                pass
+            if self.process.poll() is not None:
+                text = pathlib.Path(log).read_text(errors="replace")
+                raise SystemExit(f"{self.name} did not start:\n{text}")
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{self.name} did not answer")
+            time.sleep(0.02)
+
+    def stop(self):
+        """End the process: politely, then not."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def call(self, *words):
+        """Send one command and return the first line of its reply."""
+        request = f"*{len(words)}\r\n" + "".join(
+            f"${len(word)}\r\n{word}\r\n" for word in words)
+        if self.unix:
+            peer = socket.socket(socket.AF_UNIX)
+            address = self.path
+        else:
+            peer = socket.socket()
+            address = ("127.0.0.1", self.port)
+        with peer:
+            peer.settimeout(START_SECONDS)
+            peer.connect(address)
+            peer.sendall(request.encode())
+            reply = b""
+            while b"\r\n" not in reply:
+                chunk = peer.recv(4096)
+                if not chunk:
+                    raise ConnectionError("closed by the server")
+                reply += chunk
+        return reply.split(b"\r\n")[0].decode()
+
+
+class Null(Server):
+    """The null server."""
+
+    name = "null"
+
+    def __init__(self, build, **options):
+        super().__init__(**options)
+        self.binary = str(pathlib.Path(build).resolve() / "bench" / "null")
+
+    def command_line(self):
+        if self.unix:
+            return [self.binary, "--unix", self.path]
+        return [self.binary, str(self.port)]
+
+
+class Bloomery(Server):
+    """bloomery-server, or anything that takes its options."""
+
+    name = "bloomery"
+
+    def __init__(self, binary, options=(), **others):
+        super().__init__(**others)
+        self.binary = str(pathlib.Path(binary).resolve())
+        self.options = list(options)
+
+    def command_line(self):
+        words = [self.binary, "--port", str(self.port), "--threads", "1",
+                 "--loglevel", "warning"]
+        if self.unix:
+            words += ["--unixsocket", self.path]
+        return words + self.options
+
+
+class Load:
+    """The load generator; run() returns what it printed as a dict."""
+
+    def __init__(self, build, wrapper=()):
+        self.words = list(wrapper)
+        self.words.append(str(pathlib.Path(build).resolve() / "bench" /
+                              "load"))
+
+    def run(self, server, options):
+        """Run against a started server; any error ends the program."""
+        where = (["--unix", server.path] if server.unix
+                 else ["--port", str(server.port)])
+        done = subprocess.run(
+            self.words + where + ["--pid", str(server.process.pid)] + options,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            timeout=LOAD_SECONDS, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"load against {server.name}: "
+                             f"{done.stderr.strip()}")
+        return dict(word.split("=", 1) for word in done.stdout.split())

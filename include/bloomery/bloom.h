@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The scalable Bloom filter of Bloomery, as a library (libbloomery).
+ *
+ * A filter is a chain of layers. Each layer is a striped split-block filter:
+ * L stripes of 64-byte lines, an item owns one line in every stripe and one
+ * bit in each of the 8 words of that line. Layer 0 has the capacity and the
+ * error rate that were asked for; layer i has capacity x expansion^i and rate
+ * x tightening^i (Almeida, Baquero, Preguica, Hutchison: "Scalable Bloom
+ * Filters", Information Processing Letters 101, 2007), so the compound rate is
+ * at most rate / (1 - tightening).
+ *
+ * Nothing here locks, logs, or reads a clock or a global: one writer, or any
+ * number of readers, at a time. Link with -lbloomery -lm.
+ *
+ *     struct bloom_params params = { .capacity = 1000, .error_rate = 0.01,
+ *                                    .tightening = 0.5, .expansion = 2 };
+ *     struct bloom *seen;
+ *     bool added;
+ *
+ *     bloom_select_cpu(false);
+ *     if (bloom_new(&params, NULL, &seen) != BLOOM_OK) ...
+ *     struct bloom_hash hash = bloom_hash(seen, "apple", 5);
+ *     if (bloom_add(seen, NULL, hash, &added) != BLOOM_OK) ...
+ *     bloom_contains(seen, hash);    // true, and false for most others
+ *     bloom_free(seen, NULL);
+ */
+#ifndef BLOOMERY_BLOOM_H
+#define BLOOMERY_BLOOM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BLOOM_SEED_BYTES   32
+#define BLOOM_LINE_BYTES   64
+#define BLOOM_LAYERS_MAX   16384
+#define BLOOM_CAPACITY_MAX INT64_MAX
+#define BLOOM_BATCH_MAX    64
+
+enum bloom_status {
+    BLOOM_OK = 0,
+    BLOOM_FULL,       /* a nonscaling filter holds `capacity` items */
+    BLOOM_LIMIT,      /* Size would exceed bloom_env.size_limit_bytes */
+    BLOOM_NOMEM,      /* the allocator returned NULL */
+    BLOOM_RATE_ZERO,  /* the next layer's rate would be <= DBL_MIN */
+    BLOOM_OVERFLOW,   /* capacity x expansion exceeds BLOOM_CAPACITY_MAX */
+    BLOOM_MAX_LAYERS, /* the chain has BLOOM_LAYERS_MAX layers */
+    BLOOM_INVALID     /* a parameter is outside its documented range */
+};
+
+/* Where memory comes from, and how much one filter may have. alloc returns
+ * memory for structs (aligned for any type); alloc_lines returns zeroed
+ * memory aligned to 64 bytes. Both return NULL when they refuse. The frees get
+ * the size that was asked for. NULL as env means the C library's allocator and
+ * no limit. Whoever frees or adds passes the env the filter was made with. */
+struct bloom_env {
+    void *(*alloc)(void *ctx, size_t bytes);
+    void (*free)(void *ctx, void *ptr, size_t bytes);
+    void *(*alloc_lines)(void *ctx, size_t bytes);
+    void (*free_lines)(void *ctx, void *ptr, size_t bytes);
+    void *ctx;
+    uint64_t size_limit_bytes; /* on bloom_size(); 0 refuses every filter;
+                                  above INT64_MAX it means INT64_MAX */
+};
+
+struct bloom_params {
+    uint64_t capacity;  /* items of layer 0, 1..BLOOM_CAPACITY_MAX */
+    double error_rate;  /* of layer 0, in (0, 1) */
+    double tightening;  /* in (0, 1) */
+    uint32_t expansion; /* 0: nonscaling */
+    uint32_t stripes;   /* of layer 0, and lines of each stripe: both 0, by the
+                           formula; or both as stored, which is refused if it
+                           breaks the rate or is larger than the formula's by
+                           more than a line */
+    uint64_t lines;
+    uint8_t seed[BLOOM_SEED_BYTES];
+};
+
+/* One item, hashed for one filter; valid for every filter of equal seed. */
+struct bloom_hash {
+    uint64_t high, low;
+};
+
+/* Sums over the layers of one filter. */
+struct bloom_info {
+    uint64_t capacity; /* items, all layers */
+    uint64_t items;    /* adds that were answered "new" */
+    uint64_t size;     /* bytes: all that was asked of bloom_env, which is
+                          structs + lines x 64, no allocator rounding */
+    uint32_t layers;
+};
+
+struct bloom;
+
+/* Picks the fastest line check this CPU can run; call once before threads
+ * start. Without it the portable one is used. Both give the same bits.
+ * Returns its name ("avx2" or "portable"). force_portable is for tests. */
+const char *bloom_select_cpu(bool force_portable);
+
+/* Creates an empty filter. On failure *ret_bloom is untouched. Fails with
+ * BLOOM_INVALID, BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status bloom_new(const struct bloom_params *params,
+                            const struct bloom_env *env,
+                            struct bloom **ret_bloom);
+
+/* Frees the filter and its lines. NULL is fine. */
+void bloom_free(struct bloom *bloom, const struct bloom_env *env);
+
+/* Hashes one item: XXH3_128bits_withSeed(item, seed64), seed64 being
+ * XXH3_64bits of the 32 seed bytes. */
+struct bloom_hash bloom_hash(const struct bloom *bloom, const void *item,
+                             size_t len);
+
+/* Starts fetching the lines that a lookup or add of this item reads. */
+void bloom_prefetch(const struct bloom *bloom, struct bloom_hash hash);
+
+/* True if the item may have been added; false means that it was not. */
+bool bloom_contains(const struct bloom *bloom, struct bloom_hash hash);
+
+/* Adds the item unless the filter already claims to have it; grows the chain
+ * when the newest layer is full. *ret_added tells which. On any failure the
+ * filter is as before and *ret_added is untouched. Fails with BLOOM_FULL,
+ * BLOOM_LIMIT, BLOOM_NOMEM, BLOOM_RATE_ZERO, BLOOM_OVERFLOW,
+ * BLOOM_MAX_LAYERS. */
+enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
+                            struct bloom_hash hash, bool *ret_added);
+
+/* The same for up to BLOOM_BATCH_MAX items of one filter, in order and with
+ * the same answers; several times faster when the filter is larger than the
+ * caches. Hash the whole batch first, which starts the fetches, then ask or
+ * add. bloom_add_batch() stops at the first item that fails and returns its
+ * status; *ret_done is the number of items before it (COUNT when BLOOM_OK),
+ * which are answered in ret_added and stay added. */
+struct bloom_item {
+    const void *data;
+    size_t len;
+};
+void bloom_hash_batch(const struct bloom *bloom, const struct bloom_item *items,
+                      size_t count, struct bloom_hash *ret_hashes);
+void bloom_contains_batch(const struct bloom *bloom,
+                          const struct bloom_hash *hashes, size_t count,
+                          bool *ret_found);
+enum bloom_status bloom_add_batch(struct bloom *bloom,
+                                  const struct bloom_env *env,
+                                  const struct bloom_hash *hashes, size_t count,
+                                  bool *ret_added, size_t *ret_done);
+
+/* O(1) in the number of layers. */
+void bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info);
+uint64_t bloom_items(const struct bloom *bloom);
+uint64_t bloom_size(const struct bloom *bloom);
+
+/* The parameters it was made with, seed, lines and stripes of layer 0 (as
+ * stored, not recomputed) included. */
+void bloom_get_params(const struct bloom *bloom,
+                      struct bloom_params *ret_params);
+
+/* Walks the capacities a filter with these parameters reaches under
+ * size_limit_bytes, by the checks that bloom_new() and bloom_add() make.
+ * Without a target (0) returns BLOOM_OK and the total
+ * capacity when the walk ends, whatever ends it; an overflow of capacity x
+ * expansion is BLOOM_OVERFLOW. With a target: BLOOM_OK as soon as the total
+ * reaches it, else what stopped it (BLOOM_LIMIT, BLOOM_RATE_ZERO,
+ * BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, BLOOM_FULL when nonscaling), or
+ * BLOOM_INVALID. *ret_total is set with BLOOM_OK only; it may be NULL. A few
+ * microseconds a layer. */
+enum bloom_status bloom_project(const struct bloom_params *params,
+                                uint64_t size_limit_bytes, uint64_t target,
+                                uint64_t *ret_total);
+
+/* Shape and expected rate of one layer, for tools and tests: layer 0 is the
+ * oldest. False if there is no such layer. */
+struct bloom_layer_info {
+    uint64_t capacity, items, lines;
+    uint32_t stripes;
+    double error_rate; /* expected when it holds its capacity */
+};
+bool bloom_get_layer(const struct bloom *bloom, uint32_t index,
+                     struct bloom_layer_info *ret_layer);
+
+/* The lines of one layer, stripes one after the other, for comparison and
+ * storage: lines x stripes x 64 bytes. NULL if there is no such layer. Words
+ * are in the machine's byte order. */
+const void *bloom_layer_lines(const struct bloom *bloom, uint32_t index,
+                              size_t *ret_bytes);
+
+/* English text of a status, for messages. */
+const char *bloom_status_text(enum bloom_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Growth by doubling, through mem_try_realloc.
+ */
+#include "base/buf.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { SMALLEST = 64 };
+
+void
+buf_free(struct buf *buf)
+{
+    mem_free(buf->data);
+    *buf = (struct buf){ 0 };
+}
+
+char *
+buf_reserve_slow(struct buf *buf, size_t more)
+{
+    size_t needed;
+    size_t capacity = buf->capacity > 0 ? buf->capacity : SMALLEST;
+    char *data;
+
+    if (buf->failed || __builtin_add_overflow(buf->len, more, &needed) ||
+        needed > SIZE_MAX / 2) {
+        buf->failed = true;
+        return NULL;
+    }
+    if (buf->capacity >= needed && buf->data != NULL) {
+        return buf->data + buf->len;
+    }
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    data = mem_try_realloc(buf->data, capacity);
+    if (data == NULL) {
+        buf->failed = true;
+        return NULL;
+    }
+    buf->data = data;
+    buf->capacity = capacity;
+    return data + buf->len;
+}
+
+void
+buf_printf(struct buf *buf, const char *format, ...)
+{
+    va_list ap;
+    int len;
+    char *to;
+
+    va_start(ap, format);
+    len = vsnprintf(NULL, 0, format, ap);
+    va_end(ap);
+    CHECK(len >= 0);
+    to = buf_reserve(buf, (size_t)len + 1);
+    if (to == NULL) {
+        return;
+    }
+    va_start(ap, format);
+    (void)vsnprintf(to, (size_t)len + 1, format, ap);
+    va_end(ap);
+    buf->len += (size_t)len;
+}
+
+void
+buf_consume(struct buf *buf, size_t n)
+{
+    CHECK(n <= buf->len);
+    buf->len -= n;
+    if (buf->len > 0) {
+        memmove(buf->data, buf->data + n, buf->len);
+    }
+}
+
+void
+buf_reset(struct buf *buf, size_t keep_bytes)
+{
+    buf->len = 0;
+    buf->failed = false;
+    if (buf->capacity > keep_bytes) {
+        buf_free(buf);
+    }
+}

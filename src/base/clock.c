@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * clock_gettime in one place.
+ */
+#include "base/clock.h"
+
+#include <time.h>
+
+static struct timespec
+read_clock(clockid_t id)
+{
+    struct timespec now = { 0, 0 };
+
+    (void)clock_gettime(id, &now);
+    return now;
+}
+
+static uint64_t
+as_ns(struct timespec t)
+{
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+uint64_t
+clock_mono_ns(void)
+{
+    return as_ns(read_clock(CLOCK_MONOTONIC));
+}
+
+uint64_t
+clock_thread_cpu_ns(void)
+{
+    return as_ns(read_clock(CLOCK_THREAD_CPUTIME_ID));
+}
+
+uint64_t
+clock_wall_us(void)
+{
+    return as_ns(read_clock(CLOCK_REALTIME)) / 1000;
+}
+
+uint64_t
+clock_wall_ms(void)
+{
+    return as_ns(read_clock(CLOCK_REALTIME)) / 1000000;
+}

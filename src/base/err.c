@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Expansions of tbl/errors.def, and the end of a failed CHECK.
+ */
+#include "base/err.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct err_row {
+    const char *name, *prefix, *text;
+};
+
+static const struct err_row rows[ERR_COUNT] = {
+    [OK] = { "OK", "", "" },
+#define ERR(id, pre, txt) [ERR_##id] = { #id, pre, txt },
+#include "tbl/errors.def"
+#undef ERR
+};
+
+const char *
+err_name(enum err err)
+{
+    return rows[err].name;
+}
+
+const char *
+err_prefix(enum err err)
+{
+    return rows[err].prefix;
+}
+
+const char *
+err_text(enum err err)
+{
+    return rows[err].text;
+}
+
+void
+err_check_failed(const char *file, int line, const char *expression)
+{
+    (void)fprintf(stderr, "%s:%d: CHECK failed: %s\n", file, line, expression);
+    abort();
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * enum err is for the world: one value per row of tbl/errors.def, OK is 0.
+ * CHECK is for our own bugs: it prints where and what, and aborts; it stays on
+ * in release builds.
+ */
+#pragma once
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+
+enum err {
+    OK = 0,
+#define ERR(id, prefix, text) ERR_##id,
+#include "tbl/errors.def"
+#undef ERR
+    ERR_COUNT
+};
+
+/* The first word on the wire ("ERR", "WRONGTYPE", ...), may be "". */
+const char *err_prefix(enum err err);
+
+/* What follows it; may hold %s. */
+const char *err_text(enum err err);
+
+/* The row's name, for logs and tests: "WRONGTYPE". */
+const char *err_name(enum err err);
+
+__attribute__((noreturn)) void err_check_failed(const char *file, int line,
+                                                const char *expression);
+
+#define CHECK(x)                                                               \
+    (__builtin_expect(!(x), 0) ? err_check_failed(__FILE__, __LINE__, #x)      \
+                               : (void)0)

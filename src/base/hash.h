@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The hash of names (keys, not items): XXH3 with a secret seed of this
+ * process, so that nobody outside can aim at one chain or one stripe.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdint.h>
+
+/* Draws the seed; once, before threads start. Without it the seed is 0. */
+void hash_seed_process(void);
+
+uint64_t hash_name(struct slice name);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * logfmt lines on stderr: one line an event, past tense, one write(2) each, so
+ * that threads do not mix. error: the operator must act; warn: degraded, goes
+ * on; notice: the state changed; info: normal; debug: for us. Layers below net
+ * never log. Any thread.
+ *
+ *   log_info("net.listener", "listening", "port=%u", port);
+ */
+#pragma once
+
+#include <stdbool.h>
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_NOTICE, LOG_WARN, LOG_ERROR };
+
+/* What is below the level is dropped. Any time. */
+void log_set_level(enum log_level level);
+
+__attribute__((format(printf, 4, 5))) void
+log_write(enum log_level level, const char *source, const char *event,
+          const char *format, ...);
+
+/* True for the first of the calls with this mark in any second, so that a
+ * repeating event does not fill the disk. mark is a static variable. */
+bool log_once_a_second(_Atomic unsigned long long *mark);
+
+#define log_debug(...)  log_write(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...)   log_write(LOG_INFO, __VA_ARGS__)
+#define log_notice(...) log_write(LOG_NOTICE, __VA_ARGS__)
+#define log_warn(...)   log_write(LOG_WARN, __VA_ARGS__)
+#define log_error(...)  log_write(LOG_ERROR, __VA_ARGS__)

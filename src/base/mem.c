@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Counting wrappers over the C library's allocator (jemalloc in the server),
+ * and mappings for large filters.
+ */
+#include "base/mem.h"
+
+#include "base/err.h"
+#include "base/metrics.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    LINE_ALIGN = 64,
+    UNMAP_STEP = 32 * 1024 * 1024 /* about 1 ms with 4 KiB pages */
+};
+
+static _Thread_local unsigned fail_countdown;
+static _Thread_local bool fail_fired;
+
+static bool
+fault(void)
+{
+    if (__builtin_expect(fail_countdown == 0, 1)) {
+        return false;
+    }
+    fail_countdown--;
+    if (fail_countdown == 0) {
+        fail_fired = true;
+        return true;
+    }
+    return false;
+}
+
+static void *
+counted(void *ptr)
+{
+    if (ptr != NULL) {
+        metric_add(METRIC_MEM_USED, (int64_t)malloc_usable_size(ptr));
+    }
+    return ptr;
+}
+
+void *
+mem_try_alloc(size_t bytes)
+{
+    return fault() ? NULL : counted(malloc(bytes > 0 ? bytes : 1));
+}
+
+void *
+mem_try_zalloc(size_t bytes)
+{
+    return fault() ? NULL : counted(calloc(1, bytes > 0 ? bytes : 1));
+}
+
+void *
+mem_alloc(size_t bytes)
+{
+    void *ptr = counted(malloc(bytes > 0 ? bytes : 1));
+
+    CHECK(ptr != NULL);
+    return ptr;
+}
+
+void *
+mem_zalloc(size_t bytes)
+{
+    void *ptr = counted(calloc(1, bytes > 0 ? bytes : 1));
+
+    CHECK(ptr != NULL);
+    return ptr;
+}
+
+void *
+mem_try_realloc(void *ptr, size_t bytes)
+{
+    size_t before = ptr != NULL ? malloc_usable_size(ptr) : 0;
+    void *grown = fault() ? NULL : realloc(ptr, bytes > 0 ? bytes : 1);
+
+    if (grown != NULL) {
+        metric_add(METRIC_MEM_USED,
+                   (int64_t)malloc_usable_size(grown) - (int64_t)before);
+    }
+    return grown;
+}
+
+void
+mem_free(void *ptr)
+{
+    if (ptr != NULL) {
+        metric_add(METRIC_MEM_USED, -(int64_t)malloc_usable_size(ptr));
+        free(ptr);
+    }
+}
+
+char *
+mem_copy_text(struct slice text)
+{
+    char *copy = mem_alloc(text.len + 1);
+
+    if (text.len > 0) {
+        memcpy(copy, text.data, text.len);
+    }
+    copy[text.len] = '\0';
+    return copy;
+}
+
+static size_t
+huge_round(size_t bytes)
+{
+    return (bytes + MEM_HUGE_BYTES - 1) & ~(size_t)(MEM_HUGE_BYTES - 1);
+}
+
+/* Maps one huge page more than asked and gives the unaligned ends back. */
+static void *
+map_aligned(size_t bytes)
+{
+    size_t size = huge_round(bytes);
+    size_t head;
+    char *base;
+
+    if (size < bytes || size > SIZE_MAX / 2) {
+        return NULL;
+    }
+    base = mmap(NULL, size + MEM_HUGE_BYTES, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+        return NULL;
+    }
+    head = (MEM_HUGE_BYTES - ((uintptr_t)base & (MEM_HUGE_BYTES - 1))) &
+           (MEM_HUGE_BYTES - 1);
+    if (head > 0) {
+        (void)munmap(base, head);
+    }
+    (void)munmap(base + head + size, MEM_HUGE_BYTES - head);
+    (void)madvise(base + head, size, MADV_HUGEPAGE);
+    metric_add(METRIC_MEM_USED, (int64_t)size);
+    return base + head;
+}
+
+void *
+mem_try_lines(size_t bytes)
+{
+    void *ptr;
+
+    if (fault()) {
+        return NULL;
+    }
+    if (bytes >= MEM_HUGE_BYTES) {
+        return map_aligned(bytes);
+    }
+    if (posix_memalign(&ptr, LINE_ALIGN, bytes) != 0) {
+        return NULL;
+    }
+    memset(ptr, 0, bytes);
+    return counted(ptr);
+}
+
+void
+mem_free_lines(void *ptr, size_t bytes)
+{
+    char *at = ptr;
+    size_t left;
+
+    if (bytes < MEM_HUGE_BYTES || ptr == NULL) {
+        mem_free(ptr);
+        return;
+    }
+    left = huge_round(bytes);
+    metric_add(METRIC_MEM_USED, -(int64_t)left);
+    while (left > 0) {
+        size_t step = left < UNMAP_STEP ? left : UNMAP_STEP;
+
+        (void)munmap(at, step);
+        at += step;
+        left -= step;
+    }
+}
+
+uint64_t
+mem_used(void)
+{
+    int64_t used = metric_sum(METRIC_MEM_USED);
+
+    return used > 0 ? (uint64_t)used : 0;
+}
+
+static uint64_t
+read_number(const char *path)
+{
+    unsigned long long number = 0;
+    FILE *file = fopen(path, "re");
+
+    if (file == NULL) {
+        return 0;
+    }
+    if (fscanf(file, "%llu", &number) != 1) { /* "max" means no limit */
+        number = 0;
+    }
+    (void)fclose(file);
+    return number;
+}
+
+uint64_t
+mem_machine_bytes(void)
+{
+    static _Atomic uint64_t cached;
+    uint64_t bytes = cached;
+
+    if (bytes == 0) {
+        uint64_t group = read_number("/sys/fs/cgroup/memory.max");
+
+        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) *
+                (uint64_t)sysconf(_SC_PAGESIZE);
+        if (group > 0 && group < bytes) {
+            bytes = group;
+        }
+        cached = bytes;
+    }
+    return bytes;
+}
+
+uint64_t
+mem_resident_bytes(void)
+{
+    unsigned long long total = 0;
+    unsigned long long resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file == NULL) {
+        return 0;
+    }
+    if (fscanf(file, "%llu %llu", &total, &resident) != 2) {
+        resident = 0;
+    }
+    (void)fclose(file);
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void
+mem_fail_at(unsigned nth)
+{
+    fail_countdown = nth;
+    fail_fired = false;
+}
+
+bool
+mem_fail_clear(void)
+{
+    bool fired = fail_fired;
+
+    fail_countdown = 0;
+    fail_fired = false;
+    return fired;
+}

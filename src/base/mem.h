@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * All memory. Two verbs, two policies: mem_alloc aborts (small, our size),
+ * mem_try_* return NULL (a size that a client or a file asked for). Nothing
+ * else calls malloc. Every byte is counted, as the allocator rounds it, in the
+ * metric slot of the thread (base/metrics.h); mem_used() sums the slots.
+ * Any thread.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void *mem_alloc(size_t bytes) __attribute__((returns_nonnull, malloc));
+void *mem_zalloc(size_t bytes) __attribute__((returns_nonnull, malloc));
+void *mem_try_alloc(size_t bytes) __attribute__((malloc));
+void *mem_try_zalloc(size_t bytes) __attribute__((malloc));
+
+/* On NULL the old block is untouched and still owned by the caller. */
+void *mem_try_realloc(void *ptr, size_t bytes);
+void mem_free(void *ptr);
+
+/* A copy with a NUL behind it, to be freed with mem_free. */
+char *mem_copy_text(struct slice text);
+
+/* count x size; false if that overflows size_t. */
+static inline bool
+mem_multiply(size_t count, size_t size, size_t *ret_bytes)
+{
+    return !__builtin_mul_overflow(count, size, ret_bytes);
+}
+
+/* Zeroed lines aligned to 64 bytes: from MEM_HUGE_BYTES on an own mapping
+ * aligned to 2 MiB and advised for huge pages, so that a large filter costs
+ * nothing until it is touched; below it from the allocator. */
+enum { MEM_HUGE_BYTES = 2 * 1024 * 1024 };
+void *mem_try_lines(size_t bytes);
+
+/* Frees what mem_try_lines gave. A large mapping goes back in pieces, so that
+ * page faults of other threads do not wait for all of it: off the loops. */
+void mem_free_lines(void *ptr, size_t bytes);
+
+/* Bytes in use by everything above, all threads. */
+uint64_t mem_used(void);
+
+/* Physical memory this process may hope for: the machine's, or the cgroup's
+ * limit where that is lower. Read once. */
+uint64_t mem_machine_bytes(void);
+
+/* Resident bytes of this process, 0 if /proc does not say. */
+uint64_t mem_resident_bytes(void);
+
+/* Fault injection for tests: the nth mem_try_* of this thread from here on
+ * returns NULL (1 is the next; 0 switches off). mem_fail_clear switches off
+ * and tells whether it fired. */
+void mem_fail_at(unsigned nth);
+bool mem_fail_clear(void);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Counters and gauges of tbl/metrics.def. Each thread adds to a slot that only
+ * it writes (relaxed atomics, no locked instruction); readers sum all slots,
+ * so a figure read while others count may be a moment old, never torn. A slot
+ * is taken at a thread's first use and handed on when it calls
+ * metric_thread_exit.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum metric {
+#define METRIC(id, kind, name, text) METRIC_##id,
+#include "tbl/metrics.def"
+#undef METRIC
+    METRIC_COUNT
+};
+
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
+
+struct metric_slot {
+    _Alignas(64) _Atomic int64_t value[METRIC_COUNT];
+};
+
+struct metric_row {
+    const char *name, *text;
+    enum metric_kind kind;
+};
+
+extern const struct metric_row metric_table[METRIC_COUNT];
+extern _Thread_local struct metric_slot *metric_own_slot;
+
+struct metric_slot *metric_claim_slot(void);
+
+/* Adds to the calling thread's slot. */
+static inline void
+metric_add(enum metric metric, int64_t n)
+{
+    struct metric_slot *slot = metric_own_slot;
+    _Atomic int64_t *value;
+
+    if (__builtin_expect(slot == NULL, 0)) {
+        slot = metric_claim_slot();
+    }
+    value = &slot->value[metric];
+    atomic_store_explicit(
+        value, atomic_load_explicit(value, memory_order_relaxed) + n,
+        memory_order_relaxed);
+}
+
+/* The sum over all threads. */
+int64_t metric_sum(enum metric metric);
+
+/* Sets every counter to zero (gauges stay). A count that another thread adds
+ * at the same moment may survive: call it under the world gate. */
+void metric_reset_counters(void);
+
+/* Gives the slot back; its values stay in the sums. */
+void metric_thread_exit(void);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Numbers as valkey-bloom reads and writes them: Rust's parse rules for BF.*
+ * arguments, the shortest text that reads back for doubles, and memory sizes
+ * with units for options. Pure.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+/* Decimal with an optional sign, leading zeros allowed ("+5", "05", "-0"). */
+bool num_parse_i64(struct slice text, int64_t *ret_value);
+
+/* The same for 0..4294967295; "-0" is refused, as Rust refuses it. */
+bool num_parse_u32(struct slice text, uint32_t *ret_value);
+
+/* Rust's f64: decimal or exponent form, ".5", "5.", "inf", "infinity", "nan"
+ * in any case; no blanks, no hex, no suffix. */
+bool num_parse_double(struct slice text, double *ret_value);
+
+/* Bytes with an optional unit: b k kb m mb g gb t tb in any case (kb and mb
+ * are powers of 1024, k and m of 1000, as in Valkey). */
+bool num_parse_bytes(struct slice text, uint64_t *ret_bytes);
+
+/* Writes the shortest text that reads back as value: an integer without a
+ * point, plain decimals for moderate exponents, else d.ddde-N without zero
+ * padding. Returns its length; ret_text holds NUM_DOUBLE_MAX bytes. */
+enum { NUM_DOUBLE_MAX = 32 };
+size_t num_format_double(double value, char *ret_text);
+
+/* The same value without an exponent, whatever its size ("0.000000001"), as
+ * Rust's Display writes it. ret_text holds NUM_PLAIN_MAX bytes. */
+enum { NUM_PLAIN_MAX = 400 };
+size_t num_format_plain(double value, char *ret_text);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Comparison and strict number parsing of byte runs.
+ */
+#include "base/slice.h"
+
+static char
+fold(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+bool
+slice_is_word(struct slice s, const char *text)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (text[i] == '\0' || fold(s.data[i]) != fold(text[i])) {
+            return false;
+        }
+    }
+    return text[s.len] == '\0';
+}
+
+bool
+slice_to_u64(struct slice s, uint64_t *ret_value)
+{
+    uint64_t value = 0;
+
+    if (s.len == 0 || (s.len > 1 && s.data[0] == '0')) {
+        return false;
+    }
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned digit = (unsigned char)s.data[i] - (unsigned)'0';
+
+        if (digit > 9 || __builtin_mul_overflow(value, 10U, &value) ||
+            __builtin_add_overflow(value, digit, &value)) {
+            return false;
+        }
+    }
+    *ret_value = value;
+    return true;
+}
+
+bool
+slice_to_i64(struct slice s, int64_t *ret_value)
+{
+    bool negative = s.len > 0 && s.data[0] == '-';
+    uint64_t magnitude = 0;
+
+    if (negative) {
+        s.data++;
+        s.len--;
+        if (s.len > 0 && s.data[0] == '0') {
+            return false;
+        }
+    }
+    if (!slice_to_u64(s, &magnitude) ||
+        magnitude > (uint64_t)INT64_MAX + (negative ? 1 : 0)) {
+        return false;
+    }
+    *ret_value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
+    return true;
+}

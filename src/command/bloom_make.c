@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Creation and multi-item adds.
+ */
+#include "command/bloom_make.h"
+
+#include "base/metrics.h"
+#include "base/num.h"
+#include "base/random.h"
+
+#include <stdio.h>
+
+enum {
+    CREATE_WORDS = 15, /* of the creating effect, before the items */
+    REPLY_BYTES = 4    /* ":0\r\n" */
+};
+
+/* FIXED_SEED of valkey-bloom (bf.bloom-use-random-seed no). */
+static const uint8_t fixed_seed[BLOOM_SEED_BYTES] = {
+    0x59, 0x0f, 0xf5, 0x22, 0xea, 0x78, 0x11, 0xda, 0xa7, 0x14, 0xd8,
+    0x09, 0x3b, 0x3e, 0x7b, 0xd9, 0x1d, 0x89, 0x8a, 0x73, 0x3e, 0x98,
+    0x88, 0x87, 0x30, 0x7f, 0x97, 0xcd, 0x28, 0x07, 0x33, 0x83,
+};
+
+void
+bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
+{
+    const struct conf *conf = req->service->conf;
+
+    *ret_params = (struct bloom_params){
+        .capacity = (uint64_t)conf->bf_capacity,
+        .error_rate = conf->bf_fp_rate.value,
+        .tightening = conf->bf_tightening_ratio.value,
+        .expansion = (uint32_t)conf->bf_expansion,
+    };
+    if (conf->bf_use_random_seed) {
+        random_bytes(ret_params->seed, BLOOM_SEED_BYTES);
+    } else {
+        memcpy(ret_params->seed, fixed_seed, BLOOM_SEED_BYTES);
+    }
+}
+
+struct bloom_env
+bloom_make_env(const struct request *req)
+{
+    static const struct keyspace_memory unlimited = { 0 };
+
+    if (req->obey) {
+        return keyspace_env(&unlimited, UINT64_MAX);
+    }
+    return keyspace_env(&req->service->memory,
+                        (uint64_t)req->service->conf->bf_memory_usage_limit);
+}
+
+enum err
+bloom_make_error(const struct request *req, enum bloom_status status)
+{
+    static const enum err errors[] = {
+        [BLOOM_OK] = OK,
+        [BLOOM_FULL] = ERR_BF_FULL,
+        [BLOOM_LIMIT] = ERR_BF_LIMIT,
+        [BLOOM_NOMEM] = ERR_NOMEM,
+        [BLOOM_RATE_ZERO] = ERR_BF_RATE_ZERO,
+        [BLOOM_OVERFLOW] = ERR_BF_CAPACITY,
+        [BLOOM_MAX_LAYERS] = ERR_BF_MAX_LAYERS,
+        [BLOOM_INVALID] = ERR_BF_FAILED,
+    };
+
+    if (status == BLOOM_NOMEM && req->service->memory.maxmemory_bytes > 0) {
+        return ERR_OOM;
+    }
+    return errors[status];
+}
+
+struct bloom *
+bloom_make_open(struct request *req)
+{
+    struct entry *entry = keyspace_open(req->keyspace, &req->key, req->now_ms);
+
+    return entry != NULL ? entry->bloom : NULL;
+}
+
+struct bloom *
+bloom_make_find(struct request *req)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+
+    metric_add(entry != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
+               1);
+    return entry != NULL ? entry->bloom : NULL;
+}
+
+/* ---- the creating effect ---------------------------------------------------*/
+
+static void
+add_number(struct request *req, const char *word, uint64_t number)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+
+    request_effect_add(req, slice_of(word));
+    request_effect_add(req, request_arena_copy(
+                                req, (struct slice){ text, (size_t)len }));
+}
+
+static void
+add_rate(struct request *req, const char *word, double rate)
+{
+    char text[NUM_PLAIN_MAX];
+    size_t len = num_format_plain(rate, text);
+
+    request_effect_add(req, slice_of(word));
+    request_effect_add(req,
+                       request_arena_copy(req, (struct slice){ text, len }));
+}
+
+static void
+describe_creation(struct request *req, const struct bloom *bloom)
+{
+    struct bloom_params made;
+    struct slice seed = { (const char *)made.seed, BLOOM_SEED_BYTES };
+
+    bloom_get_params(bloom, &made);
+    request_effect_add(req, slice_lit("BF.INSERT"));
+    request_effect_add(req, req->key.name);
+    add_number(req, "CAPACITY", made.capacity);
+    add_rate(req, "ERROR", made.error_rate);
+    add_rate(req, "TIGHTENING", made.tightening);
+    request_effect_add(req, slice_lit("SEED"));
+    request_effect_add(req, request_arena_copy(req, seed));
+    if (made.expansion > 0) {
+        add_number(req, "EXPANSION", made.expansion);
+    } else {
+        request_effect_add(req, slice_lit("NONSCALING"));
+    }
+    add_number(req, "STRIPES", made.stripes);
+    add_number(req, "LINES", made.lines);
+}
+
+enum err
+bloom_make_create(struct request *req, const struct bloom_params *params,
+                  size_t items_max, struct bloom **ret_bloom)
+{
+    struct bloom_env env = bloom_make_env(req);
+    struct bloom *bloom = NULL;
+    struct entry *entry;
+    enum bloom_status status;
+    enum err err = request_effect_begin(req, CREATE_WORDS + 1 + items_max);
+
+    if (err != OK) {
+        return err;
+    }
+    status = bloom_new(params, &env, &bloom);
+    if (status != BLOOM_OK) {
+        return bloom_make_error(req, status);
+    }
+    err = keyspace_insert(req->keyspace, &req->key, bloom, &entry);
+    if (err != OK) {
+        bloom_free(bloom, &env);
+        return err;
+    }
+    describe_creation(req, bloom);
+    req->dirty++;
+    *ret_bloom = bloom;
+    return OK;
+}
+
+/* ---- adding many -----------------------------------------------------------*/
+
+struct adding {
+    struct bloom *bloom;
+    struct bloom_env env;
+    size_t applied, added;
+};
+
+/* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
+static enum bloom_status
+add_batch(struct adding *adding, const struct slice *items, size_t count,
+          struct buf *out)
+{
+    struct bloom_item batch[BLOOM_BATCH_MAX];
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool added[BLOOM_BATCH_MAX];
+    enum bloom_status status;
+    size_t done = 0;
+    char *to = out->data + out->len;
+
+    for (size_t i = 0; i < count; i++) {
+        batch[i] = (struct bloom_item){ items[i].data, items[i].len };
+    }
+    bloom_hash_batch(adding->bloom, batch, count, hashes);
+    status = bloom_add_batch(adding->bloom, &adding->env, hashes, count, added,
+                             &done);
+    for (size_t i = 0; i < done; i++) {
+        memcpy(to, added[i] ? ":1\r\n" : ":0\r\n", REPLY_BYTES);
+        to += REPLY_BYTES;
+        adding->added += added[i] ? 1 : 0;
+    }
+    out->len += done * REPLY_BYTES;
+    adding->applied += done;
+    return status;
+}
+
+/* The array is shorter than announced: writes its header again and moves the
+ * body behind it, which is never longer. Then the error, as the last one. */
+static void
+end_early(struct request *req, const struct adding *adding, size_t header,
+          size_t body, enum err err)
+{
+    struct buf *out = req->reply->buf;
+    size_t len = out->len - body;
+
+    out->len = header;
+    reply_array(req->reply, adding->applied + 1);
+    memmove(out->data + out->len, out->data + body, len);
+    out->len += len;
+    reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
+    stats_bump(&req->worker->stats->error[err], 1);
+    metric_add(METRIC_ERROR_REPLIES, 1);
+}
+
+/* What repeats it: a creation lists the items applied; an add that stopped
+ * halfway becomes a BF.MADD of those; else the command is its own effect. */
+static void
+complete_effect(struct request *req, const struct slice *items, size_t applied,
+                bool created)
+{
+    if (req->effect.kind != EFFECT_REWRITTEN) {
+        return;
+    }
+    if (!created) {
+        request_effect_add(req, slice_lit("BF.MADD"));
+        request_effect_add(req, req->key.name);
+    } else if (applied > 0) {
+        request_effect_add(req, slice_lit("ITEMS"));
+    }
+    for (size_t i = 0; i < applied; i++) {
+        request_effect_add(req, items[i]);
+    }
+}
+
+enum err
+bloom_make_add_items(struct request *req, struct bloom *bloom,
+                     const struct slice *items, size_t count, bool created)
+{
+    struct adding adding = { .bloom = bloom, .env = bloom_make_env(req) };
+    struct buf *out = req->reply->buf;
+    enum bloom_status status = BLOOM_OK;
+    struct bloom_info before;
+    struct bloom_info after;
+    size_t header = out->len;
+    size_t body;
+
+    /* All that can fail comes before the first add: room for the reply, an
+     * error of up to 256 bytes included, and for an effect that lists items. */
+    if (buf_reserve(out, count * REPLY_BYTES + 256) == NULL) {
+        return ERR_NOMEM;
+    }
+    if (!created && request_effect_begin(req, count + 2) != OK) {
+        return ERR_NOMEM;
+    }
+    reply_array(req->reply, count);
+    body = out->len;
+    bloom_get_info(bloom, &before);
+    while (status == BLOOM_OK && adding.applied < count) {
+        size_t left = count - adding.applied;
+
+        status = add_batch(&adding, items + adding.applied,
+                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX,
+                           out);
+    }
+    bloom_get_info(bloom, &after);
+    keyspace_account(&before, &after);
+    req->dirty += adding.added;
+    if (status != BLOOM_OK) {
+        end_early(req, &adding, header, body, bloom_make_error(req, status));
+    } else if (!created) {
+        req->effect.kind = EFFECT_VERBATIM;
+    }
+    complete_effect(req, items, adding.applied, created);
+    return OK;
+}
+
+/* ---- numbers ---------------------------------------------------------------*/
+
+/* NaN fails the comparison, as it must. */
+static bool
+is_open_unit(double value)
+{
+    return value > 0.0 && value < 1.0;
+}
+
+enum err
+bloom_parse_rate(struct slice text, double *ret_rate)
+{
+    if (!num_parse_double(text, ret_rate)) {
+        return ERR_BF_RATE;
+    }
+    return is_open_unit(*ret_rate) ? OK : ERR_BF_RATE_RANGE;
+}
+
+enum err
+bloom_parse_tightening(struct slice text, double *ret_tightening)
+{
+    if (!num_parse_double(text, ret_tightening)) {
+        return ERR_BF_TIGHTENING;
+    }
+    return is_open_unit(*ret_tightening) ? OK : ERR_BF_TIGHTENING_RANGE;
+}
+
+enum err
+bloom_parse_capacity(struct slice text, uint64_t *ret_capacity)
+{
+    int64_t value = 0;
+
+    if (!num_parse_i64(text, &value) || value < 0) {
+        return ERR_BF_CAPACITY;
+    }
+    *ret_capacity = (uint64_t)value;
+    return value > 0 ? OK : ERR_BF_CAPACITY_RANGE;
+}
+
+enum err
+bloom_parse_expansion(struct slice text, uint32_t *ret_expansion)
+{
+    return num_parse_u32(text, ret_expansion) && *ret_expansion > 0
+               ? OK
+               : ERR_BF_EXPANSION;
+}

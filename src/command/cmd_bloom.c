@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * BF.ADD, BF.EXISTS, BF.MADD, BF.MEXISTS, BF.CARD: the hot ones. Replies are
+ * those of valkey-bloom 1.0.1: integers in RESP2 and RESP3.
+ */
+#include "base/metrics.h"
+#include "command/bloom_make.h"
+
+enum { KEY_AT = 1, ITEM_AT = 2 };
+
+static struct bloom_hash
+hash_item(const struct bloom *bloom, struct slice item)
+{
+    return bloom_hash(bloom, item.data, item.len);
+}
+
+/* One-item commands of a run: finds the filter (once for equal keys in a row)
+ * and starts fetching the item's lines. */
+void
+cmd_bf_prepare(struct request *req)
+{
+    if (req->previous != NULL) {
+        req->bloom = req->previous->bloom;
+        metric_add(req->bloom != NULL ? METRIC_KEYSPACE_HITS
+                                      : METRIC_KEYSPACE_MISSES,
+                   (req->command->flags & CMD_READONLY) != 0 ? 1 : 0);
+    } else if ((req->command->flags & CMD_READONLY) != 0) {
+        req->bloom = bloom_make_find(req);
+    } else {
+        req->bloom = bloom_make_open(req);
+    }
+    if (req->bloom != NULL) {
+        req->hash = hash_item(req->bloom, req->argv[ITEM_AT]);
+        bloom_prefetch(req->bloom, req->hash);
+    }
+}
+
+/* The filter is there and the item hashed. */
+static enum err
+add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash)
+{
+    struct bloom_env env = bloom_make_env(req);
+    struct bloom_info before;
+    struct bloom_info after;
+    bool added = false;
+    enum bloom_status status;
+
+    bloom_get_info(bloom, &before);
+    status = bloom_add(bloom, &env, hash, &added);
+    if (status != BLOOM_OK) {
+        return bloom_make_error(req, status);
+    }
+    if (added) {
+        bloom_get_info(bloom, &after);
+        keyspace_account(&before, &after);
+        req->dirty++;
+    }
+    reply_int(req->reply, added ? 1 : 0);
+    return OK;
+}
+
+static enum err
+create_and_add(struct request *req)
+{
+    struct slice item = req->argv[ITEM_AT];
+    struct bloom_params params;
+    struct bloom *bloom = NULL;
+    enum err err;
+
+    bloom_make_defaults(req, &params);
+    err = bloom_make_create(req, &params, 1, &bloom);
+    if (err != OK) {
+        return err;
+    }
+    request_effect_add(req, slice_lit("ITEMS"));
+    request_effect_add(req, item);
+    return add_one(req, bloom, hash_item(bloom, item));
+}
+
+enum err
+cmd_bf_add(struct request *req)
+{
+    struct bloom *bloom = req->bloom;
+
+    if (bloom != NULL) {
+        return add_one(req, bloom, req->hash);
+    }
+    bloom = bloom_make_open(req);
+    if (bloom != NULL) {
+        return add_one(req, bloom, hash_item(bloom, req->argv[ITEM_AT]));
+    }
+    return create_and_add(req);
+}
+
+enum err
+cmd_bf_exists(struct request *req)
+{
+    struct bloom *bloom = req->bloom;
+
+    /* Outside a run (in EXEC, say) nothing was prepared. */
+    if (bloom == NULL) {
+        bloom = bloom_make_find(req);
+        if (bloom != NULL) {
+            req->hash = hash_item(bloom, req->argv[ITEM_AT]);
+        }
+    }
+    reply_int(req->reply,
+              bloom != NULL && bloom_contains(bloom, req->hash) ? 1 : 0);
+    return OK;
+}
+
+enum err
+cmd_bf_madd(struct request *req)
+{
+    struct bloom *bloom = bloom_make_open(req);
+    const struct slice *items = req->argv + ITEM_AT;
+    size_t count = req->argc - ITEM_AT;
+    bool created = bloom == NULL;
+    struct bloom_params params;
+    enum err err = OK;
+
+    if (created) {
+        bloom_make_defaults(req, &params);
+        err = bloom_make_create(req, &params, count, &bloom);
+    }
+    if (err == OK) {
+        err = bloom_make_add_items(req, bloom, items, count, created);
+    }
+    return err;
+}
+
+static void
+answer_batch(const struct bloom *bloom, const struct slice *items, size_t count,
+             struct reply *reply)
+{
+    struct bloom_item batch[BLOOM_BATCH_MAX];
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool found[BLOOM_BATCH_MAX];
+
+    for (size_t i = 0; i < count; i++) {
+        batch[i] = (struct bloom_item){ items[i].data, items[i].len };
+    }
+    bloom_hash_batch(bloom, batch, count, hashes);
+    bloom_contains_batch(bloom, hashes, count, found);
+    for (size_t i = 0; i < count; i++) {
+        reply_int(reply, found[i] ? 1 : 0);
+    }
+}
+
+enum err
+cmd_bf_mexists(struct request *req)
+{
+    struct bloom *bloom = bloom_make_find(req);
+    size_t count = req->argc - ITEM_AT;
+
+    reply_array(req->reply, count);
+    for (size_t at = 0; at < count; at += BLOOM_BATCH_MAX) {
+        size_t left = count - at;
+        size_t n = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
+
+        if (bloom != NULL) {
+            answer_batch(bloom, req->argv + ITEM_AT + at, n, req->reply);
+        } else {
+            for (size_t i = 0; i < n; i++) {
+                reply_int(req->reply, 0);
+            }
+        }
+    }
+    return OK;
+}
+
+enum err
+cmd_bf_card(struct request *req)
+{
+    struct bloom *bloom = bloom_make_find(req);
+
+    reply_int(req->reply, bloom != NULL ? (int64_t)bloom_items(bloom) : 0);
+    return OK;
+}

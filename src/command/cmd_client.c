@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * CLIENT ID GETNAME SETNAME SETINFO INFO NO-EVICT NO-TOUCH REPLY, and the line
+ * that INFO and LIST show. Each runs on the loop of its connection; what other
+ * loops read changes under the registry's lock.
+ */
+#include "command/cmd_client.h"
+
+#include "net/registry.h"
+
+#include <inttypes.h>
+
+void
+cmd_client_lock(struct request *req)
+{
+    if (req->session->conn != NULL) {
+        registry_lock(req->service->registry);
+    }
+}
+
+void
+cmd_client_unlock(struct request *req)
+{
+    if (req->session->conn != NULL) {
+        registry_unlock(req->service->registry);
+    }
+}
+
+enum err
+cmd_client_check_text(struct request *req, const char *what, struct slice text)
+{
+    if (text.len > SESSION_TEXT_MAX) {
+        return request_fail(req, ERR_CUSTOM,
+                            "%.32s cannot be longer than %d bytes.", what,
+                            SESSION_TEXT_MAX);
+    }
+    if (!session_text_is_valid(text)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "%.32s cannot contain spaces, newlines or "
+                            "special characters.",
+                            what);
+    }
+    return OK;
+}
+
+enum err
+cmd_client_parse_type(struct request *req, struct slice type, bool *ret_all)
+{
+    if (slice_is_word(type, "normal")) {
+        *ret_all = true;
+        return OK;
+    }
+    if (slice_is_word(type, "master") || slice_is_word(type, "replica") ||
+        slice_is_word(type, "slave") || slice_is_word(type, "pubsub")) {
+        *ret_all = false;
+        return OK;
+    }
+    return request_fail(req, ERR_CUSTOM, "Unknown client type '%.*s'",
+                        type.len < 128 ? (int)type.len : 128, type.data);
+}
+
+/* ---- the line ------------------------------------------------------------ */
+
+static void
+append_flags(struct buf *text, const struct session *session,
+             const struct conn *conn)
+{
+    size_t before = text->len;
+
+    if (atomic_load_explicit(&session->multi_count, memory_order_relaxed) >=
+        0) {
+        buf_append(text, "x", 1);
+    }
+    if (conn != NULL && conn->is_unix) {
+        buf_append(text, "U", 1);
+    }
+    if (session->no_evict) {
+        buf_append(text, "e", 1);
+    }
+    if (session->no_touch) {
+        buf_append(text, "T", 1);
+    }
+    if (text->len == before) {
+        buf_append(text, "N", 1);
+    }
+}
+
+static uint64_t
+seconds_since(uint64_t then_ms, uint64_t now_ms)
+{
+    return now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
+}
+
+static const char *
+last_command_name(const struct session *session)
+{
+    uint32_t last =
+        atomic_load_explicit(&session->last_command, memory_order_relaxed);
+
+    return last > 0 ? command_table[last - 1].name : "NULL";
+}
+
+static const char *
+text_or_empty(const char *text)
+{
+    return text != NULL ? text : "";
+}
+
+/* Names are up to SESSION_TEXT_MAX long, buf_printf is for short texts. */
+static void
+append_field(struct buf *text, const char *name, const char *value)
+{
+    buf_append_slice(text, slice_of(name));
+    buf_append_slice(text, slice_of(text_or_empty(value)));
+}
+
+/* Memory figures: arguments and fixed reply buffers belong to the loop, so a
+ * client has none of its own (argv-mem, rbs, rbp, obl are 0). What a
+ * transaction keeps is not known here, and multi-mem is left out. */
+static void
+append_memory(struct buf *text, const struct conn *conn)
+{
+    uint32_t input = 0, output = 0;
+
+    if (conn != NULL) {
+        input = atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
+        output =
+            atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
+    }
+    buf_printf(text,
+               " qbuf=%" PRIu32 " qbuf-free=0 argv-mem=0 rbs=0 rbp=0 obl=0"
+               " oll=%d omem=%" PRIu32 " tot-mem=%zu events=%s",
+               input, output > 0, output,
+               sizeof(struct client) + input + output,
+               output > 0 ? "rw" : "r");
+}
+
+void
+cmd_client_line(struct buf *text, const struct session *session,
+                const struct command *running, uint64_t now_ms)
+{
+    const struct conn *conn = session->conn;
+    char peer[CONN_ADDRESS_MAX] = "", local[CONN_ADDRESS_MAX] = "";
+    uint64_t created_ms =
+        atomic_load_explicit(&session->created_ms, memory_order_relaxed);
+    uint64_t active_ms =
+        atomic_load_explicit(&session->active_ms, memory_order_relaxed);
+
+    if (conn != NULL) {
+        conn_peer_address(conn, peer);
+        conn_local_address(conn, local);
+    }
+    buf_printf(text, "id=%" PRIu64 " addr=%s laddr=%s fd=%d",
+               conn != NULL ? conn->id : session->id, peer, local, conn != NULL ? conn->fd : -1);
+    append_field(text, " name=", session->name);
+    buf_printf(text, " age=%" PRIu64 " idle=%" PRIu64 " flags=",
+               seconds_since(created_ms, now_ms),
+               seconds_since(active_ms, now_ms));
+    append_flags(text, session, conn);
+    buf_printf(
+        text, " db=%" PRIu32 " sub=0 psub=0 ssub=0 multi=%" PRId32,
+        atomic_load_explicit(&session->db, memory_order_relaxed),
+        atomic_load_explicit(&session->multi_count, memory_order_relaxed));
+    append_memory(text, conn);
+    append_field(text, " cmd=",
+                 running != NULL ? running->name : last_command_name(session));
+    buf_printf(text, " user=default redir=-1 resp=%u", session->resp);
+    append_field(text, " lib-name=", session->lib_name);
+    append_field(text, " lib-ver=", session->lib_ver);
+    buf_append(text, "\n", 1);
+}
+
+/* ---- handlers ------------------------------------------------------------ */
+
+enum err
+cmd_client_id(struct request *req)
+{
+    reply_int(req->reply, (int64_t)req->session->id);
+    return OK;
+}
+
+enum err
+cmd_client_info(struct request *req)
+{
+    struct buf text = { 0 };
+    enum err err = ERR_NOMEM;
+
+    cmd_client_line(&text, req->session, req->command, req->now_ms);
+    if (!text.failed) {
+        reply_verbatim(req->reply, buf_slice(&text));
+        err = OK;
+    }
+    buf_free(&text);
+    return err;
+}
+
+enum err
+cmd_client_getname(struct request *req)
+{
+    if (req->session->name != NULL) {
+        reply_bulk_text(req->reply, req->session->name);
+    } else {
+        reply_null(req->reply);
+    }
+    return OK;
+}
+
+static enum err
+set_text(struct request *req, const char *what, char **field,
+         struct slice text)
+{
+    enum err err = cmd_client_check_text(req, what, text);
+
+    if (err == OK) {
+        cmd_client_lock(req);
+        session_set_text(field, text);
+        cmd_client_unlock(req);
+        reply_ok(req->reply);
+    }
+    return err;
+}
+
+enum err
+cmd_client_setname(struct request *req)
+{
+    return set_text(req, "Client names", &req->session->name, req->argv[2]);
+}
+
+enum err
+cmd_client_setinfo(struct request *req)
+{
+    struct slice option = req->argv[2];
+
+    if (slice_is_word(option, "lib-name")) {
+        return set_text(req, "LIB-NAME", &req->session->lib_name,
+                        req->argv[3]);
+    }
+    if (slice_is_word(option, "lib-ver")) {
+        return set_text(req, "LIB-VER", &req->session->lib_ver, req->argv[3]);
+    }
+    return request_fail(req, ERR_CUSTOM, "Unrecognized option '%.*s'",
+                        option.len < 128 ? (int)option.len : 128, option.data);
+}
+
+static enum err
+set_switch(struct request *req, bool *field)
+{
+    bool on = args_word(&req->args, "on");
+
+    if (!on && !args_word(&req->args, "off")) {
+        return ERR_SYNTAX;
+    }
+    cmd_client_lock(req);
+    *field = on;
+    cmd_client_unlock(req);
+    reply_ok(req->reply);
+    return OK;
+}
+
+enum err
+cmd_client_no_evict(struct request *req)
+{
+    return set_switch(req, &req->session->no_evict);
+}
+
+enum err
+cmd_client_no_touch(struct request *req)
+{
+    return set_switch(req, &req->session->no_touch);
+}
+
+/* Dispatch drops the replies: OFF and SKIP have none themselves. */
+enum err
+cmd_client_reply(struct request *req)
+{
+    struct session *session = req->session;
+
+    if (args_word(&req->args, "on")) {
+        if (session->reply_mode == REPLY_OFF) { /* a SKIP takes this one too */
+            session->reply_mode = REPLY_ON;
+        }
+        reply_ok(req->reply);
+    } else if (args_word(&req->args, "off")) {
+        session->reply_mode = REPLY_OFF;
+    } else if (args_word(&req->args, "skip")) {
+        if (session->reply_mode != REPLY_OFF) {
+            session->reply_mode = REPLY_SKIP_NEXT;
+        }
+    } else {
+        return ERR_SYNTAX;
+    }
+    return OK;
+}
+
+/* A container by itself never comes this far: its arity asks for a subcommand.
+ * The handlers of COMMAND, which may stand alone, are its own. */
+enum err
+cmd_container(struct request *req)
+{
+    return request_fail(req, ERR_ARITY, "%s", req->command->name);
+}

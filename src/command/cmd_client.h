@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the commands on connections share: the lock under which CLIENT LIST
+ * reads a session from other loops, the check of texts, the filters, and the
+ * line that describes one client. Any loop.
+ */
+#pragma once
+
+#include "command/client.h"
+#include "command/request.h"
+
+/* The registry's lock, for changing what other loops read. Nothing when the
+ * session has no connection. */
+void cmd_client_lock(struct request *req);
+void cmd_client_unlock(struct request *req);
+
+/* Refuses texts that a line of CLIENT LIST could not hold; what names them in
+ * the error. */
+enum err cmd_client_check_text(struct request *req, const char *what,
+                               struct slice text);
+
+/* All connections are of type normal so far, so that a type either takes all
+ * of them or none. Fails with an error that names the type. */
+enum err cmd_client_parse_type(struct request *req, struct slice type,
+                               bool *ret_all);
+
+/* Appends the line of one client, its line feed included, as of now_ms. For a
+ * session of another loop: under the registry's lock. running: the command to
+ * show, or NULL for the session's last one. */
+void cmd_client_line(struct buf *text, const struct session *session,
+                     const struct command *running, uint64_t now_ms);

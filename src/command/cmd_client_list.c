@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * CLIENT LIST and CLIENT KILL: both read the registry of all loops, a piece of
+ * it at a time so that ten thousand connections do not stop this loop, and
+ * under its lock no longer than one piece takes. A connection that comes or
+ * goes between two pieces is seen or is not.
+ */
+#include "base/mem.h"
+#include "command/cmd_client.h"
+#include "net/registry.h"
+
+enum { PIECE_CLIENTS = 128, PIECE_IDS = 16 };
+
+/* ---- LIST ---------------------------------------------------------------- */
+
+struct list {
+    struct buf text;
+    const struct conn *me;
+    const struct command *running; /* by me */
+    uint64_t after_id; /* the last client seen, or the last argument done */
+    uint64_t only_id;  /* of the lookup under way */
+    uint64_t now_ms;
+};
+
+struct list_plan {
+    bool all, none;
+    const struct slice *ids; /* NULL: no list of ids */
+    size_t id_count;
+};
+
+static void
+list_free(void *state)
+{
+    struct list *list = state;
+
+    buf_free(&list->text);
+    mem_free(list);
+}
+
+static enum err
+parse_list(struct request *req, struct list_plan *plan)
+{
+    struct args *args = &req->args;
+    int64_t id;
+
+    if (args_left(args) == 0) {
+        plan->all = true;
+        return OK;
+    }
+    if (args_left(args) == 2 && args_word(args, "TYPE")) {
+        enum err err =
+            cmd_client_parse_type(req, args_bytes(args), &plan->all);
+
+        plan->none = !plan->all;
+        return err;
+    }
+    if (args_left(args) >= 2 && args_word(args, "ID")) {
+        plan->ids = args->argv + args->next;
+        plan->id_count = args_left(args);
+        for (size_t i = 0; i < plan->id_count; i++) {
+            if (!slice_to_i64(plan->ids[i], &id)) {
+                return request_fail(req, ERR_CUSTOM, "Invalid client ID");
+            }
+        }
+        return OK;
+    }
+    return ERR_SYNTAX;
+}
+
+static void
+list_one(void *ctx, struct conn *conn)
+{
+    struct list *list = ctx;
+
+    cmd_client_line(&list->text, &client_of(conn)->session,
+                    conn == list->me ? list->running : NULL, list->now_ms);
+}
+
+static void
+list_if_it(void *ctx, struct conn *conn)
+{
+    const struct list *list = ctx;
+
+    if (conn->id == list->only_id) {
+        list_one(ctx, conn);
+    }
+}
+
+/* The lines come in the order of the arguments; unknown ids have none. */
+static bool
+list_ids(struct request *req, struct list *list, const struct list_plan *plan)
+{
+    size_t end = plan->id_count - list->after_id > PIECE_IDS
+                     ? (size_t)list->after_id + PIECE_IDS
+                     : plan->id_count;
+
+    for (size_t i = (size_t)list->after_id; i < end; i++) {
+        int64_t id = 0;
+
+        if (slice_to_i64(plan->ids[i], &id) && id > 0) {
+            list->only_id = (uint64_t)id;
+            (void)registry_visit(req->service->registry, list->only_id - 1, 1,
+                                 list_if_it, list);
+        }
+    }
+    list->after_id = end;
+    return end < plan->id_count;
+}
+
+/* Returns true if there is more. */
+static bool
+list_piece(struct request *req, struct list *list,
+           const struct list_plan *plan)
+{
+    if (plan->none) {
+        return false;
+    }
+    if (plan->ids != NULL) {
+        return list_ids(req, list, plan);
+    }
+    list->after_id = registry_visit(req->service->registry, list->after_id,
+                                    PIECE_CLIENTS, list_one, list);
+    return list->after_id != 0;
+}
+
+enum err
+cmd_client_list(struct request *req)
+{
+    struct list_plan plan = { 0 };
+    struct list *list = request_resumed(req);
+    bool resumed = list != NULL;
+    enum err err = parse_list(req, &plan);
+
+    if (err != OK) {
+        return err;
+    }
+    if (list == NULL) {
+        list = mem_zalloc(sizeof(*list));
+        list->me = req->session->conn;
+        list->running = req->command;
+        list->now_ms = req->now_ms;
+    }
+    while (err == OK && list_piece(req, list, &plan)) {
+        if (request_may_pause(req)) {
+            err = ERR_AGAIN;
+        }
+    }
+    if (list->text.failed) {
+        err = ERR_NOMEM;
+    }
+    if (err == ERR_AGAIN) {
+        if (!resumed) {
+            request_pause(req, list, list_free);
+        }
+        return err;
+    }
+    if (err == OK) {
+        reply_verbatim(req->reply, buf_slice(&list->text));
+    }
+    if (!resumed) {
+        list_free(list);
+    }
+    return err;
+}
+
+/* ---- KILL ---------------------------------------------------------------- */
+
+struct kill_plan {
+    bool old_form, skip_me, none;
+    uint64_t id; /* 0: any */
+    struct slice address, local_address;
+    bool has_address, has_local_address;
+};
+
+struct victim {
+    struct loop *loop;
+    uint64_t id;
+};
+
+/* Outlives a pause, but for the plan, whose slices are of one call. */
+struct kill {
+    struct kill_plan plan;
+    const struct session *me;
+    uint64_t after_id, killed;
+    bool kills_me, busy;
+    struct victim victims[PIECE_CLIENTS]; /* of one piece */
+    size_t victim_count;
+};
+
+static enum err
+parse_kill_id(struct request *req, struct slice text, struct kill_plan *plan)
+{
+    int64_t id;
+
+    if (!slice_to_i64(text, &id) || id < 1) {
+        return request_fail(req, ERR_CUSTOM,
+                            "client-id should be greater than 0");
+    }
+    plan->id = (uint64_t)id;
+    return OK;
+}
+
+static enum err
+parse_kill_skip_me(struct slice text, struct kill_plan *plan)
+{
+    if (slice_is_word(text, "yes")) {
+        plan->skip_me = true;
+    } else if (slice_is_word(text, "no")) {
+        plan->skip_me = false;
+    } else {
+        return ERR_SYNTAX;
+    }
+    return OK;
+}
+
+static enum err
+parse_kill_filter(struct request *req, struct kill_plan *plan)
+{
+    struct args *args = &req->args;
+
+    if (args_left(args) < 2) {
+        return ERR_SYNTAX;
+    }
+    if (args_word(args, "ID")) {
+        return parse_kill_id(req, args_bytes(args), plan);
+    }
+    if (args_word(args, "TYPE")) {
+        bool all = false;
+        enum err err = cmd_client_parse_type(req, args_bytes(args), &all);
+
+        plan->none = !all; /* the last one counts, as in Redis */
+        return err;
+    }
+    if (args_word(args, "USER")) {
+        struct slice user = args_bytes(args);
+
+        if (!slice_equal(user, slice_lit("default"))) {
+            return request_fail(req, ERR_CUSTOM, "No such user '%.*s'",
+                                user.len < 128 ? (int)user.len : 128,
+                                user.data);
+        }
+        return OK;
+    }
+    if (args_word(args, "ADDR")) {
+        plan->has_address = true;
+        plan->address = args_bytes(args);
+        return OK;
+    }
+    if (args_word(args, "LADDR")) {
+        plan->has_local_address = true;
+        plan->local_address = args_bytes(args);
+        return OK;
+    }
+    if (args_word(args, "SKIPME")) {
+        return parse_kill_skip_me(args_bytes(args), plan);
+    }
+    return ERR_SYNTAX;
+}
+
+static enum err
+parse_kill(struct request *req, struct kill_plan *plan)
+{
+    enum err err = OK;
+
+    plan->skip_me = true;
+    if (req->argc == 3) {
+        plan->old_form = true;
+        plan->skip_me = false;
+        plan->has_address = true;
+        plan->address = req->argv[2];
+        return OK;
+    }
+    while (err == OK && args_left(&req->args) > 0) {
+        err = parse_kill_filter(req, plan);
+    }
+    return err;
+}
+
+static bool
+kill_wants(const struct kill_plan *plan, const struct conn *conn)
+{
+    char text[CONN_ADDRESS_MAX] = "";
+
+    if (plan->id != 0 && conn->id != plan->id) {
+        return false;
+    }
+    if (plan->has_address) {
+        conn_peer_address(conn, text);
+        if (!slice_equal(plan->address, slice_of(text))) {
+            return false;
+        }
+    }
+    if (plan->has_local_address) {
+        conn_local_address(conn, text);
+        if (!slice_equal(plan->local_address, slice_of(text))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+kill_mark(void *ctx, struct conn *conn)
+{
+    struct kill *kill = ctx;
+
+    if (!kill_wants(&kill->plan, conn)) {
+        return;
+    }
+    if (conn == kill->me->conn) {
+        if (!kill->plan.skip_me) {
+            kill->kills_me = true;
+            kill->killed++;
+        }
+        return;
+    }
+    kill->victims[kill->victim_count++] = (struct victim){ conn->loop,
+                                                           conn->id };
+}
+
+/* The loops are asked outside the registry's lock: their mailboxes are leaves
+ * too. Returns true if there is more. */
+static bool
+kill_piece(struct request *req, struct kill *kill)
+{
+    const struct kill_plan *plan = &kill->plan;
+    uint64_t after_id = plan->id != 0 ? plan->id - 1 : kill->after_id;
+    unsigned max = plan->id != 0 ? 1 : PIECE_CLIENTS;
+
+    kill->victim_count = 0;
+    kill->after_id = registry_visit(req->service->registry, after_id, max,
+                                    kill_mark, kill);
+    for (size_t i = 0; i < kill->victim_count; i++) {
+        if (conn_kill(kill->victims[i].loop, kill->victims[i].id)) {
+            kill->killed++;
+        } else {
+            kill->busy = true;
+        }
+    }
+    return plan->id == 0 && kill->after_id != 0 && !kill->busy;
+}
+
+static enum err
+kill_reply(struct request *req, const struct kill *kill)
+{
+    if (kill->kills_me) {
+        req->session->closing = true;
+    }
+    if (kill->busy) {
+        return request_fail(req, ERR_CUSTOM,
+                            "a thread has too many requests waiting, try "
+                            "again");
+    }
+    if (!kill->plan.old_form) {
+        reply_int(req->reply, (int64_t)kill->killed);
+        return OK;
+    }
+    if (kill->killed == 0) {
+        return request_fail(req, ERR_CUSTOM, "No such client");
+    }
+    reply_ok(req->reply);
+    return OK;
+}
+
+enum err
+cmd_client_kill(struct request *req)
+{
+    struct kill_plan plan = { 0 };
+    struct kill *kill = request_resumed(req);
+    bool resumed = kill != NULL;
+    enum err err = parse_kill(req, &plan);
+
+    if (err != OK) {
+        return err;
+    }
+    if (kill == NULL) {
+        kill = mem_zalloc(sizeof(*kill));
+        kill->me = req->session;
+    }
+    kill->plan = plan;
+    while (err == OK && !plan.none && kill_piece(req, kill)) {
+        if (request_may_pause(req)) {
+            err = ERR_AGAIN;
+        }
+    }
+    if (err == ERR_AGAIN) {
+        if (!resumed) {
+            request_pause(req, kill, mem_free);
+        }
+        return err;
+    }
+    err = kill_reply(req, kill);
+    if (!resumed) {
+        mem_free(kill);
+    }
+    return err;
+}

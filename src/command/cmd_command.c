@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * COMMAND and COMMAND COUNT INFO LIST GETKEYS: the command table as clients
+ * ask for it. Reads constants only, any loop. DOCS: cmd_command_docs.c.
+ */
+#include "command/cmd_command.h"
+
+#include "base/glob.h"
+#include "command/info.h"
+
+#include <stdio.h>
+
+static const char *const flag_names[] = {
+    "write",           "readonly",     "denyoom",      "module",
+    "admin",           "pubsub",       "noscript",     "blocking",
+    "loading",         "stale",        "skip_monitor", "skip_slowlog",
+    "asking",          "fast",         "no_auth",      "may_replicate",
+    "sentinel",        "only_sentinel", "no_mandatory_keys",
+    "protected",       "no_async_loading",             "no_multi",
+    "movablekeys",     "allow_busy",
+};
+
+static const char *const category_names[] = {
+    "keyspace",  "read",       "write",       "admin",     "fast",
+    "slow",      "dangerous",  "connection",  "transaction",
+    "scripting", "pubsub",     "blocking",    "bloom",
+};
+
+static const char *const key_use_names[] = {
+    "RO", "RW", "OW", "RM", "access", "update", "insert", "delete",
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+_Static_assert(1U << (LENGTH(flag_names) - 1) == CMD_ALLOW_BUSY,
+               "one name a flag");
+_Static_assert(1U << (LENGTH(category_names) - 1) == ACL_BLOOM,
+               "one name a category");
+_Static_assert(1U << (LENGTH(key_use_names) - 1) == KEY_DELETE,
+               "one name a use");
+
+/* ---- finding ------------------------------------------------------------- */
+
+bool
+cmd_command_is_sub(const struct command *command)
+{
+    return strchr(command->name, '|') != NULL;
+}
+
+unsigned
+cmd_command_count_subs(const struct command *command)
+{
+    size_t prefix = strlen(command->name);
+    unsigned count = 0;
+
+    if (!command->container) {
+        return 0;
+    }
+    for (unsigned id = command_id(command) + 1; id < CMD_ID_COUNT; id++) {
+        const char *name = command_table[id].name;
+
+        if (strncmp(name, command->name, prefix) != 0 ||
+            name[prefix] != '|') {
+            break;
+        }
+        count++;
+    }
+    return count;
+}
+
+const struct command *
+cmd_command_find(struct slice name)
+{
+    const char *bar =
+        name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
+    const struct command *command;
+    struct slice head, sub;
+
+    if (bar == NULL) {
+        return command_find(name);
+    }
+    head = (struct slice){ name.data, (size_t)(bar - name.data) };
+    sub = (struct slice){ bar + 1, name.len - head.len - 1 };
+    command = command_find(head);
+    return command != NULL && command->container
+               ? command_find_sub(command, sub)
+               : NULL;
+}
+
+unsigned
+cmd_command_count_top(void)
+{
+    unsigned count = 0;
+
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        count += !cmd_command_is_sub(&command_table[id]);
+    }
+    return count;
+}
+
+/* ---- one row as COMMAND INFO shows it ------------------------------------ */
+
+/* The names of the bits that are set, each behind `lead`. */
+static void
+reply_bits(struct reply *reply, uint32_t bits, const char *lead,
+           const char *const *names)
+{
+    char text[32];
+
+    reply_set(reply, (size_t)__builtin_popcount(bits));
+    for (unsigned i = 0; bits >> i != 0; i++) {
+        if ((bits >> i & 1) != 0) {
+            (void)snprintf(text, sizeof(text), "%s%s", lead, names[i]);
+            reply_simple(reply, text);
+        }
+    }
+}
+
+static void
+reply_tips(struct reply *reply, const char *const *tips)
+{
+    size_t count = 0;
+
+    while (tips != NULL && tips[count] != NULL) {
+        count++;
+    }
+    reply_set(reply, count);
+    for (size_t i = 0; i < count; i++) {
+        reply_bulk_text(reply, tips[i]);
+    }
+}
+
+/* One specification: keys from an index on, in a range whose end counts from
+ * its first key, or from the end of the arguments if negative. */
+static void
+reply_key_specs(struct reply *reply, const struct command *command)
+{
+    const struct command_keys *keys = &command->keys;
+    int last = keys->last >= 0 ? keys->last - keys->first : keys->last;
+
+    if (keys->first == 0) {
+        reply_set(reply, 0);
+        return;
+    }
+    reply_set(reply, 1);
+    reply_map(reply, 3);
+    reply_bulk_text(reply, "flags");
+    reply_bits(reply, command->key_use, "", key_use_names);
+    reply_bulk_text(reply, "begin_search");
+    reply_map(reply, 2);
+    reply_bulk_text(reply, "type");
+    reply_bulk_text(reply, "index");
+    reply_bulk_text(reply, "spec");
+    reply_map(reply, 1);
+    reply_bulk_text(reply, "index");
+    reply_int(reply, keys->first);
+    reply_bulk_text(reply, "find_keys");
+    reply_map(reply, 2);
+    reply_bulk_text(reply, "type");
+    reply_bulk_text(reply, "range");
+    reply_bulk_text(reply, "spec");
+    reply_map(reply, 3);
+    reply_bulk_text(reply, "lastkey");
+    reply_int(reply, last);
+    reply_bulk_text(reply, "keystep");
+    reply_int(reply, keys->step);
+    reply_bulk_text(reply, "limit");
+    reply_int(reply, 0);
+}
+
+static void
+reply_fields(struct reply *reply, const struct command *command)
+{
+    reply_array(reply, 10);
+    reply_bulk_text(reply, command->name);
+    reply_int(reply, command->arity);
+    reply_bits(reply, command->flags, "", flag_names);
+    reply_int(reply, command->keys.first);
+    reply_int(reply, command->keys.last);
+    reply_int(reply, command->keys.step);
+    reply_bits(reply, command->acl, "@", category_names);
+    reply_tips(reply, command->tips);
+    reply_key_specs(reply, command);
+}
+
+static void
+reply_info(struct reply *reply, const struct command *command)
+{
+    unsigned subs = cmd_command_count_subs(command);
+
+    reply_fields(reply, command);
+    if (subs == 0) {
+        reply_set(reply, 0);
+        return;
+    }
+    reply_array(reply, subs);
+    for (unsigned i = 1; i <= subs; i++) {
+        reply_fields(reply, command + i);
+        reply_set(reply, 0);
+    }
+}
+
+static void
+reply_all_info(struct reply *reply)
+{
+    reply_array(reply, cmd_command_count_top());
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        if (!cmd_command_is_sub(&command_table[id])) {
+            reply_info(reply, &command_table[id]);
+        }
+    }
+}
+
+/* ---- handlers ------------------------------------------------------------ */
+
+enum err
+cmd_command(struct request *req)
+{
+    reply_all_info(req->reply);
+    return OK;
+}
+
+enum err
+cmd_command_count(struct request *req)
+{
+    reply_int(req->reply, cmd_command_count_top());
+    return OK;
+}
+
+enum err
+cmd_command_info(struct request *req)
+{
+    if (req->argc == 2) {
+        reply_all_info(req->reply);
+        return OK;
+    }
+    reply_array(req->reply, req->argc - 2);
+    for (size_t i = 2; i < req->argc; i++) {
+        const struct command *command = cmd_command_find(req->argv[i]);
+
+        if (command != NULL) {
+            reply_info(req->reply, command);
+        } else {
+            reply_null(req->reply);
+        }
+    }
+    return OK;
+}
+
+struct filter {
+    enum { FILTER_NONE, FILTER_MODULE, FILTER_CATEGORY, FILTER_PATTERN } by;
+    struct slice value;
+};
+
+static enum err
+parse_filter(struct args *args, struct filter *filter)
+{
+    if (args_left(args) == 0) {
+        return OK;
+    }
+    if (args_left(args) != 3 || !args_word(args, "FILTERBY")) {
+        return ERR_SYNTAX;
+    }
+    if (args_word(args, "MODULE")) {
+        filter->by = FILTER_MODULE;
+    } else if (args_word(args, "ACLCAT")) {
+        filter->by = FILTER_CATEGORY;
+    } else if (args_word(args, "PATTERN")) {
+        filter->by = FILTER_PATTERN;
+    } else {
+        return ERR_SYNTAX;
+    }
+    filter->value = args_bytes(args);
+    return args_end(args);
+}
+
+static bool
+has_category(const struct command *command, struct slice name)
+{
+    for (unsigned i = 0; i < LENGTH(category_names); i++) {
+        if ((command->acl >> i & 1) != 0 &&
+            slice_is_word(name, category_names[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+filter_takes(const struct filter *filter, const struct command *command)
+{
+    switch (filter->by) {
+    case FILTER_MODULE:
+        return (command->flags & CMD_MODULE) != 0 &&
+               slice_is_word(filter->value, INFO_MODULE_NAME);
+    case FILTER_CATEGORY:
+        return has_category(command, filter->value);
+    case FILTER_PATTERN:
+        return glob_match(filter->value, slice_of(command->name), true);
+    default:
+        return true;
+    }
+}
+
+enum err
+cmd_command_list(struct request *req)
+{
+    struct filter filter = { FILTER_NONE, { NULL, 0 } };
+    enum err err = parse_filter(&req->args, &filter);
+    size_t place, count = 0;
+
+    if (err != OK) {
+        return err;
+    }
+    place = reply_array_begin(req->reply);
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        if (filter_takes(&filter, &command_table[id])) {
+            reply_bulk_text(req->reply, command_table[id].name);
+            count++;
+        }
+    }
+    reply_array_end(req->reply, place, count);
+    return OK;
+}
+
+struct keys_reply {
+    struct reply *reply;
+    const struct slice *argv;
+    size_t count;
+};
+
+static void
+reply_key(void *ctx, size_t position)
+{
+    struct keys_reply *to = ctx;
+
+    reply_bulk(to->reply, to->argv[position]);
+    to->count++;
+}
+
+enum err
+cmd_command_getkeys(struct request *req)
+{
+    struct keys_reply to = { req->reply, req->argv + 2, 0 };
+    size_t argc = req->argc - 2;
+    unsigned words;
+    const struct command *command = command_resolve(to.argv, argc, &words);
+    size_t place;
+
+    if (command == NULL) {
+        return request_fail(req, ERR_CUSTOM, "Invalid command specified");
+    }
+    if (command->keys.first == 0) {
+        return request_fail(req, ERR_CUSTOM,
+                            "The command has no key arguments");
+    }
+    if (!command_arity_fits(command, argc)) {
+        return request_fail(
+            req, ERR_CUSTOM,
+            "Invalid number of arguments specified for command");
+    }
+    place = reply_array_begin(req->reply);
+    command_each_key(command, argc, reply_key, &to);
+    reply_array_end(req->reply, place, to.count);
+    return OK;
+}

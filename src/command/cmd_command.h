@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What COMMAND INFO and COMMAND DOCS share: finding rows by the names that
+ * clients use, and the subcommands behind a container. Any thread.
+ */
+#pragma once
+
+#include "command/request.h"
+
+bool cmd_command_is_sub(const struct command *command);
+
+/* Its subcommands are the rows command + 1 .. command + count. */
+unsigned cmd_command_count_subs(const struct command *command);
+
+/* Rows that are no subcommands. */
+unsigned cmd_command_count_top(void);
+
+/* "get" or "client|id", any case; NULL if there is none. */
+const struct command *cmd_command_find(struct slice name);

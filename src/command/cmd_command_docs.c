@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * COMMAND DOCS: the documentation in the command table, arguments included.
+ * Reads constants only, any loop.
+ */
+#include "command/cmd_command.h"
+#include "command/info.h"
+
+static const char *
+type_name(enum arg_type type)
+{
+    static const char *const names[] = {
+        [ARG_STRING] = "string",
+        [ARG_INTEGER] = "integer",
+        [ARG_DOUBLE] = "double",
+        [ARG_KEY] = "key",
+        [ARG_PATTERN] = "pattern",
+        [ARG_UNIX_TIME] = "unix-time",
+        [ARG_PURE_TOKEN] = "pure-token",
+        [ARG_ONEOF] = "oneof",
+        [ARG_BLOCK] = "block",
+    };
+
+    return names[type];
+}
+
+static void
+reply_arg_flags(struct reply *reply, unsigned flags)
+{
+    static const char *const names[] = { "optional", "multiple",
+                                         "multiple_token" };
+
+    reply_set(reply, (size_t)__builtin_popcount(flags));
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if ((flags >> i & 1) != 0) {
+            reply_simple(reply, names[i]);
+        }
+    }
+}
+
+static void
+reply_args(struct reply *reply, const struct command_arg *args)
+{
+    size_t count = 0;
+
+    while (args[count].name != NULL) {
+        count++;
+    }
+    reply_array(reply, count);
+    for (const struct command_arg *arg = args; arg->name != NULL; arg++) {
+        reply_map(reply, 2U + (arg->type == ARG_KEY) + (arg->token != NULL) +
+                             (arg->flags != 0) + (arg->nested != NULL));
+        reply_bulk_text(reply, "name");
+        reply_bulk_text(reply, arg->name);
+        reply_bulk_text(reply, "type");
+        reply_bulk_text(reply, type_name(arg->type));
+        if (arg->type == ARG_KEY) { /* no command has a second one */
+            reply_bulk_text(reply, "key_spec_index");
+            reply_int(reply, 0);
+        }
+        if (arg->token != NULL) {
+            reply_bulk_text(reply, "token");
+            reply_bulk_text(reply, arg->token);
+        }
+        if (arg->flags != 0) {
+            reply_bulk_text(reply, "flags");
+            reply_arg_flags(reply, arg->flags);
+        }
+        if (arg->nested != NULL) {
+            reply_bulk_text(reply, "arguments");
+            reply_args(reply, arg->nested);
+        }
+    }
+}
+
+static void
+reply_doc(struct reply *reply, const struct command *command)
+{
+    bool module = (command->flags & CMD_MODULE) != 0;
+    unsigned subs = cmd_command_count_subs(command);
+
+    reply_map(reply, 4U + module + (command->args != NULL) + (subs > 0));
+    reply_bulk_text(reply, "summary");
+    reply_bulk_text(reply, command->summary);
+    reply_bulk_text(reply, "since");
+    reply_bulk_text(reply, command->since);
+    reply_bulk_text(reply, "group");
+    reply_bulk_text(reply, command->group);
+    reply_bulk_text(reply, "complexity");
+    reply_bulk_text(reply, command->complexity);
+    if (module) {
+        reply_bulk_text(reply, "module");
+        reply_bulk_text(reply, INFO_MODULE_NAME);
+    }
+    if (command->args != NULL) {
+        reply_bulk_text(reply, "arguments");
+        reply_args(reply, command->args);
+    }
+    if (subs > 0) {
+        reply_bulk_text(reply, "subcommands");
+        reply_map(reply, subs);
+        for (unsigned i = 1; i <= subs; i++) {
+            reply_bulk_text(reply, command[i].name);
+            reply_doc(reply, command + i);
+        }
+    }
+}
+
+static void
+reply_named_doc(struct reply *reply, const struct command *command)
+{
+    reply_bulk_text(reply, command->name);
+    reply_doc(reply, command);
+}
+
+enum err
+cmd_command_docs(struct request *req)
+{
+    size_t count = 0;
+
+    if (req->argc == 2) {
+        reply_map(req->reply, cmd_command_count_top());
+        for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+            if (!cmd_command_is_sub(&command_table[id])) {
+                reply_named_doc(req->reply, &command_table[id]);
+            }
+        }
+        return OK;
+    }
+    for (size_t i = 2; i < req->argc; i++) {
+        count += cmd_command_find(req->argv[i]) != NULL;
+    }
+    reply_map(req->reply, count);
+    for (size_t i = 2; i < req->argc; i++) {
+        const struct command *command = cmd_command_find(req->argv[i]);
+
+        if (command != NULL) {
+            reply_named_doc(req->reply, command);
+        }
+    }
+    return OK;
+}

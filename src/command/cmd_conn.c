@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Commands on the own connection: PING ECHO QUIT RESET SELECT AUTH HELLO. All
+ * of it belongs to the connection's loop; what CLIENT LIST reads from other
+ * loops changes under the registry's lock.
+ */
+#include "admin/auth.h"
+#include "base/metrics.h"
+#include "command/cmd_client.h"
+#include "command/info.h"
+#include "command/request.h"
+#include "command/txn.h"
+
+enum err
+cmd_ping(struct request *req)
+{
+    if (req->argc > 2) {
+        return request_fail(req, ERR_ARITY, "ping");
+    }
+    if (req->argc == 2) {
+        reply_bulk(req->reply, req->argv[1]);
+    } else {
+        reply_simple(req->reply, "PONG");
+    }
+    return OK;
+}
+
+enum err
+cmd_echo(struct request *req)
+{
+    reply_bulk(req->reply, req->argv[1]);
+    return OK;
+}
+
+enum err
+cmd_quit(struct request *req)
+{
+    req->session->closing = true;
+    reply_ok(req->reply);
+    return OK;
+}
+
+enum err
+cmd_reset(struct request *req)
+{
+    bool open = !auth_required(req->service->conf);
+
+    txn_end(req->session);
+    cmd_client_lock(req);
+    session_reset(req->session, open);
+    cmd_client_unlock(req);
+    req->reply->resp = 2;
+    reply_simple(req->reply, "RESET");
+    return OK;
+}
+
+enum err
+cmd_select(struct request *req)
+{
+    int64_t db = args_i64(&req->args);
+    enum err err = args_end(&req->args);
+
+    if (err != OK) {
+        return err;
+    }
+    if (db < INT32_MIN || db > INT32_MAX) {
+        return request_fail(req, ERR_CUSTOM,
+                            "value is out of range, value must between %d "
+                            "and %d",
+                            INT32_MIN, INT32_MAX);
+    }
+    if (db < 0 || db >= req->service->conf->databases) {
+        return ERR_DB_RANGE;
+    }
+    atomic_store_explicit(&req->session->db, (uint32_t)db,
+                          memory_order_relaxed);
+    reply_ok(req->reply);
+    return OK;
+}
+
+/* After AUTH_ATTEMPTS_MAX failures in a row the connection is closed behind
+ * the error, so that guessing costs a new connection every few attempts. */
+static enum err
+authenticate(struct request *req, struct slice user, struct slice password)
+{
+    struct session *session = req->session;
+
+    if (auth_check(req->service->conf, user, password)) {
+        session->authenticated = true;
+        session->auth_failures = 0;
+        return OK;
+    }
+    session->auth_failures++;
+    if (session->auth_failures >= AUTH_ATTEMPTS_MAX) {
+        session->closing = true;
+    }
+    return ERR_WRONGPASS;
+}
+
+enum err
+cmd_auth(struct request *req)
+{
+    enum err err;
+
+    if (req->argc > 3) {
+        return ERR_SYNTAX;
+    }
+    if (req->argc == 2 && !auth_required(req->service->conf)) {
+        return request_fail(
+            req, ERR_CUSTOM, "%s",
+            "AUTH <password> called without any password configured for the "
+            "default user. Are you sure your configuration is correct?");
+    }
+    if (req->argc == 2) {
+        err = authenticate(req, slice_lit("default"), req->argv[1]);
+    } else {
+        err = authenticate(req, req->argv[1], req->argv[2]);
+    }
+    if (err == OK) {
+        reply_ok(req->reply);
+    }
+    return err;
+}
+
+/* What HELLO was asked for; nothing of it is done before all is understood. */
+struct hello {
+    unsigned resp;
+    bool has_auth, has_name;
+    struct slice user, password, name;
+};
+
+static enum err
+parse_hello_options(struct request *req, struct hello *hello)
+{
+    struct args *args = &req->args;
+
+    while (args_left(args) > 0) {
+        struct slice word = args->argv[args->next];
+
+        if (args_left(args) >= 3 && args_word(args, "AUTH")) {
+            hello->has_auth = true;
+            hello->user = args_bytes(args);
+            hello->password = args_bytes(args);
+        } else if (args_left(args) >= 2 && args_word(args, "SETNAME")) {
+            enum err err;
+
+            hello->has_name = true;
+            hello->name = args_bytes(args);
+            err = cmd_client_check_text(req, "Client names", hello->name);
+            if (err != OK) {
+                return err;
+            }
+        } else {
+            return request_fail(req, ERR_CUSTOM,
+                                "Syntax error in HELLO option '%.*s'",
+                                word.len < 128 ? (int)word.len : 128,
+                                word.data);
+        }
+    }
+    return OK;
+}
+
+static enum err
+parse_hello(struct request *req, struct hello *hello)
+{
+    int64_t version;
+
+    hello->resp = req->session->resp;
+    if (args_left(&req->args) == 0) {
+        return OK;
+    }
+    version = args_i64(&req->args);
+    if (req->args.err != OK) {
+        return request_fail(
+            req, ERR_CUSTOM, "%s",
+            "Protocol version is not an integer or out of range");
+    }
+    if (version < 2 || version > 3) {
+        return ERR_NOPROTO;
+    }
+    hello->resp = (unsigned)version;
+    return parse_hello_options(req, hello);
+}
+
+static void
+reply_hello(struct request *req)
+{
+    struct reply *reply = req->reply;
+
+    reply_map(reply, 7);
+    reply_bulk_text(reply, "server");
+    reply_bulk_text(reply, "redis");
+    reply_bulk_text(reply, "version");
+    reply_bulk_text(reply, INFO_REDIS_VERSION);
+    reply_bulk_text(reply, "proto");
+    reply_int(reply, req->session->resp);
+    reply_bulk_text(reply, "id");
+    reply_int(reply, (int64_t)req->session->id);
+    reply_bulk_text(reply, "mode");
+    reply_bulk_text(reply, "standalone");
+    reply_bulk_text(reply, "role");
+    reply_bulk_text(reply, "master");
+    reply_bulk_text(reply, "modules");
+    info_reply_modules(reply);
+}
+
+/* A NOAUTH with a text of its own, which the error's row does not have: replied
+ * and counted here as dispatch does it. */
+static void
+refuse_hello(struct request *req)
+{
+    struct stats_slot *stats = req->worker->stats;
+
+    reply_error(
+        req->reply, err_prefix(ERR_NOAUTH),
+        slice_lit("HELLO must be called with the client already "
+                  "authenticated, otherwise the HELLO AUTH <user> <pass> "
+                  "option can be used to authenticate the client and select "
+                  "the RESP protocol version at the same time"));
+    stats_bump(&stats->error[ERR_NOAUTH], 1);
+    stats_bump(&stats->command[command_id(req->command)].failed, 1);
+    metric_add(METRIC_ERROR_REPLIES, 1);
+}
+
+enum err
+cmd_hello(struct request *req)
+{
+    struct hello hello = { 0 };
+    enum err err = parse_hello(req, &hello);
+
+    if (err == OK && hello.has_auth) {
+        err = authenticate(req, hello.user, hello.password);
+    }
+    if (err != OK) {
+        return err;
+    }
+    if (!req->session->authenticated) {
+        refuse_hello(req);
+        return OK;
+    }
+    cmd_client_lock(req);
+    req->session->resp = hello.resp;
+    if (hello.has_name) {
+        session_set_text(&req->session->name, hello.name);
+    }
+    cmd_client_unlock(req);
+    req->reply->resp = hello.resp;
+    reply_hello(req);
+    return OK;
+}

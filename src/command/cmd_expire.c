@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Times to live: EXPIRE PEXPIRE EXPIREAT PEXPIREAT, TTL PTTL EXPIRETIME
+ * PEXPIRETIME, PERSIST. Every time is kept as absolute milliseconds of the
+ * wall clock, and that is also what the effect of the EXPIRE family says
+ * (PEXPIREAT key ms, or DEL key when the time is over already), so that it
+ * means the same whenever it is repeated.
+ */
+#include "base/metrics.h"
+#include "command/request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { CONDITION_NX = 1, CONDITION_XX = 2, CONDITION_GT = 4, CONDITION_LT = 8 };
+
+/* The words behind the time; they are judged before the time is. */
+static enum err
+parse_conditions(struct request *req, unsigned *ret_conditions)
+{
+    static const char *const word[] = { "nx", "xx", "gt", "lt" };
+    unsigned conditions = 0;
+
+    while (args_left(&req->args) > 0) {
+        unsigned i = 0;
+
+        while (i < 4 && !args_word(&req->args, word[i])) {
+            i++;
+        }
+        if (i == 4) {
+            struct slice bad = args_bytes(&req->args);
+
+            return request_fail(req, ERR_CUSTOM, "Unsupported option %.*s",
+                                bad.len < 128 ? (int)bad.len : 128, bad.data);
+        }
+        conditions |= 1U << i;
+    }
+    if ((conditions & CONDITION_NX) && conditions != CONDITION_NX) {
+        return request_fail(req, ERR_CUSTOM,
+                            "NX and XX, GT or LT options at the same time "
+                            "are not compatible");
+    }
+    if ((conditions & CONDITION_GT) && (conditions & CONDITION_LT)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "GT and LT options at the same time are not "
+                            "compatible");
+    }
+    *ret_conditions = conditions;
+    return OK;
+}
+
+/* Milliseconds since 1970 from text in units of unit_ms, counted from base_ms.
+ * May be negative: that is as far in the past as any. */
+static enum err
+parse_time(struct request *req, struct slice text, int64_t unit_ms,
+           uint64_t base_ms, int64_t *ret_at_ms)
+{
+    int64_t at_ms;
+
+    if (!slice_to_i64(text, &at_ms)) {
+        return ERR_NOT_INTEGER;
+    }
+    if (__builtin_mul_overflow(at_ms, unit_ms, &at_ms) ||
+        __builtin_add_overflow(at_ms, (int64_t)base_ms, &at_ms)) {
+        return request_fail(req, ERR_INVALID_EXPIRE, "%s", req->command->name);
+    }
+    *ret_at_ms = at_ms;
+    return OK;
+}
+
+/* expires_ms is 0 for a key that stays, which counts as later than any time
+ * for GT and LT. */
+static bool
+conditions_hold(unsigned conditions, uint64_t expires_ms, int64_t at_ms)
+{
+    if (expires_ms == 0) {
+        return (conditions & (CONDITION_XX | CONDITION_GT)) == 0;
+    }
+    if (conditions & CONDITION_NX) {
+        return false;
+    }
+    if (conditions & CONDITION_GT) {
+        return at_ms > (int64_t)expires_ms;
+    }
+    if (conditions & CONDITION_LT) {
+        return at_ms < (int64_t)expires_ms;
+    }
+    return true;
+}
+
+/* Effects are put together before anything changes, since that can fail. */
+static enum err
+effect_delete(struct request *req)
+{
+    enum err err = request_effect_begin(req, 2);
+
+    if (err == OK) {
+        request_effect_add(req, slice_lit("DEL"));
+        request_effect_add(req, req->key.name);
+    }
+    return err;
+}
+
+static enum err
+effect_expire_at(struct request *req, uint64_t at_ms)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, at_ms);
+    enum err err = request_effect_begin(req, 3);
+
+    if (err == OK) {
+        request_effect_add(req, slice_lit("PEXPIREAT"));
+        request_effect_add(req, req->key.name);
+        request_effect_add(
+            req, request_arena_copy(req, (struct slice){ text, (size_t)len }));
+    }
+    return err;
+}
+
+/* Gives the existing key its end. The entry is looked up again for writing, as
+ * that is what makes WATCH see a change. */
+static enum err
+set_end(struct request *req, int64_t at_ms)
+{
+    struct entry *entry;
+    uint64_t end_ms = at_ms > 0 ? (uint64_t)at_ms : 1;
+    enum err err;
+
+    if (!req->obey && end_ms <= req->now_ms) {
+        err = effect_delete(req);
+        if (err == OK) {
+            (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
+        }
+    } else {
+        err = effect_expire_at(req, end_ms);
+        if (err == OK) {
+            entry = keyspace_open(req->keyspace, &req->key, req->now_ms);
+            CHECK(entry != NULL);
+            err = keyspace_set_expiry(req->keyspace, &req->key, entry, end_ms);
+        }
+    }
+    if (err == OK) {
+        req->dirty = 1;
+        reply_int(req->reply, 1);
+    }
+    return err;
+}
+
+static enum err
+expire(struct request *req, int64_t unit_ms, uint64_t base_ms)
+{
+    struct slice text;
+    struct entry *entry;
+    int64_t at_ms = 0;
+    unsigned conditions = 0;
+    enum err err;
+
+    (void)args_bytes(&req->args); /* the key */
+    text = args_bytes(&req->args);
+    err = parse_conditions(req, &conditions);
+    if (err == OK) {
+        err = args_end(&req->args);
+    }
+    if (err == OK) {
+        err = parse_time(req, text, unit_ms, base_ms, &at_ms);
+    }
+    if (err != OK) {
+        return err;
+    }
+    entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    if (entry == NULL ||
+        !conditions_hold(conditions,
+                         keyspace_expiry(req->keyspace, &req->key, entry),
+                         at_ms)) {
+        reply_int(req->reply, 0);
+        return OK;
+    }
+    return set_end(req, at_ms);
+}
+
+enum err
+cmd_expire(struct request *req)
+{
+    return expire(req, 1000, req->now_ms);
+}
+
+enum err
+cmd_pexpire(struct request *req)
+{
+    return expire(req, 1, req->now_ms);
+}
+
+enum err
+cmd_expireat(struct request *req)
+{
+    return expire(req, 1000, 0);
+}
+
+enum err
+cmd_pexpireat(struct request *req)
+{
+    return expire(req, 1, 0);
+}
+
+/* Answers -2 for a missing key, -1 for one that stays, else the time in units
+ * of unit_ms, rounded to the nearest, counted from base_ms. */
+static enum err
+tell_end(struct request *req, uint64_t unit_ms, uint64_t base_ms)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    uint64_t end_ms;
+
+    metric_add(entry != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
+               1);
+    if (entry == NULL) {
+        reply_int(req->reply, -2);
+        return OK;
+    }
+    end_ms = keyspace_expiry(req->keyspace, &req->key, entry);
+    if (end_ms == 0) {
+        reply_int(req->reply, -1);
+        return OK;
+    }
+    end_ms = end_ms > base_ms ? end_ms - base_ms : 0;
+    reply_int(req->reply, (int64_t)((end_ms + unit_ms / 2) / unit_ms));
+    return OK;
+}
+
+enum err
+cmd_ttl(struct request *req)
+{
+    return tell_end(req, 1000, req->now_ms);
+}
+
+enum err
+cmd_pttl(struct request *req)
+{
+    return tell_end(req, 1, req->now_ms);
+}
+
+enum err
+cmd_expiretime(struct request *req)
+{
+    return tell_end(req, 1000, 0);
+}
+
+enum err
+cmd_pexpiretime(struct request *req)
+{
+    return tell_end(req, 1, 0);
+}
+
+enum err
+cmd_persist(struct request *req)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+
+    /* Opened for writing only if there is something to change: a PERSIST that
+     * does nothing must not fail somebody's WATCH. */
+    if (entry != NULL &&
+        keyspace_expiry(req->keyspace, &req->key, entry) != 0) {
+        entry = keyspace_open(req->keyspace, &req->key, req->now_ms);
+        CHECK(entry != NULL);
+        req->dirty = keyspace_clear_expiry(req->keyspace, &req->key, entry);
+    }
+    reply_int(req->reply, (int64_t)req->dirty);
+    return OK;
+}

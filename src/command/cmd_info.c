@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * INFO [section ...]. Runs on the loop of its connection; the figures are
+ * those of the whole server.
+ */
+#include "command/info.h"
+#include "command/request.h"
+
+enum err
+cmd_info(struct request *req)
+{
+    uint32_t sections = info_select(req->argv + 1, req->argc - 1);
+    struct buf text = { 0 };
+    enum err err = ERR_NOMEM;
+
+    info_write(req->service, sections, &text);
+    if (!text.failed) {
+        reply_verbatim(req->reply, buf_slice(&text));
+        err = OK;
+    }
+    buf_free(&text);
+    return err;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Commands that look at all names: KEYS SCAN DBSIZE RANDOMKEY. The walks lock
+ * one stripe at a time by themselves. One that has worked for WALK_SLICE_NS
+ * steps aside (ERR_AGAIN) with what it found so far and its cursor in a struct
+ * walk, which its connection keeps until it goes on; in a transaction it runs
+ * to its end. What is found is bounded by the hard output limit, so that a
+ * reply that could not be sent is not put together first.
+ */
+#include "base/clock.h"
+#include "base/glob.h"
+#include "base/mem.h"
+#include "command/request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    WALK_SLICE_NS = 1000 * 1000,
+    WALK_STEP_KEYS = 256, /* between two looks at the clock */
+    WALK_STEP_BUCKETS = 1024,
+    /* SCAN looks at ten times COUNT buckets, as Redis does, and at these: a
+     * small keyspace is spread over all stripes and should not need one call
+     * for every few of them. */
+    SCAN_BUCKETS_MIN = 4096
+};
+
+struct walk {
+    struct buf found; /* encoded names */
+    uint64_t count;   /* of them */
+    uint64_t cursor;
+    bool ended;
+    uint64_t seen, want; /* keys, matching or not */
+    uint64_t buckets_left;
+    /* Of the running call. */
+    struct reply reply; /* into found */
+    struct slice pattern;
+    bool any, none; /* every name matches; none does */
+};
+
+static void
+walk_free(void *state)
+{
+    struct walk *walk = state;
+
+    buf_free(&walk->found);
+    mem_free(walk);
+}
+
+static bool
+visit(void *ctx, const struct entry *entry,
+      uint64_t expires_at_ms __attribute__((unused)))
+{
+    struct walk *walk = ctx;
+    struct slice name = { entry->name, entry->name_len };
+
+    walk->seen++;
+    if (!walk->none && (walk->any || glob_match(walk->pattern, name, false))) {
+        reply_bulk(&walk->reply, name);
+        walk->count++;
+    }
+    return true;
+}
+
+static enum err
+check_size(struct request *req, const struct walk *walk)
+{
+    uint64_t limit = req->service->conf->client_output_buffer_limit.hard_bytes;
+
+    if (walk->found.failed) {
+        return ERR_NOMEM;
+    }
+    if (limit > 0 && walk->found.len > limit) {
+        return request_fail(req, ERR_CUSTOM,
+                            "the reply would exceed the hard limit of "
+                            "client-output-buffer-limit; use SCAN");
+    }
+    return OK;
+}
+
+static size_t
+step_of(uint64_t left, size_t step)
+{
+    return left < step ? (size_t)left : step;
+}
+
+/* Walks on until it has what it wants or may not go on for now. */
+static enum err
+walk_on(struct request *req, struct walk *walk)
+{
+    uint64_t until_ns = clock_mono_ns() + WALK_SLICE_NS;
+    enum err err = OK;
+
+    while (!walk->ended && walk->seen < walk->want && walk->buckets_left > 0) {
+        size_t keys = step_of(walk->want - walk->seen, WALK_STEP_KEYS);
+        size_t buckets = step_of(walk->buckets_left, WALK_STEP_BUCKETS);
+
+        walk->cursor = keyspace_scan(
+            req->keyspace, req->worker->index, atomic_load(&req->session->db),
+            walk->cursor, keys, buckets, req->now_ms, visit, walk);
+        walk->ended = walk->cursor == 0;
+        walk->buckets_left -= buckets;
+        err = check_size(req, walk);
+        if (err != OK) {
+            break;
+        }
+        if (!walk->ended && clock_mono_ns() >= until_ns &&
+            request_may_pause(req)) {
+            return ERR_AGAIN;
+        }
+    }
+    return err;
+}
+
+struct walk_plan {
+    uint64_t cursor, want, buckets;
+    struct slice pattern;
+    bool any, none; /* every name matches; none does */
+};
+
+/* Begins a walk, or goes on with the paused one, and answers when it is done:
+ * a SCAN with its cursor in front. */
+static enum err
+walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
+{
+    struct walk *walk = request_resumed(req);
+    bool resumed = walk != NULL;
+    char text[24];
+    enum err err;
+
+    if (walk == NULL) {
+        walk = mem_zalloc(sizeof(*walk));
+        walk->cursor = plan->cursor;
+        walk->want = plan->want;
+        walk->buckets_left = plan->buckets;
+    }
+    /* Arguments may lie elsewhere than in the last call. */
+    walk->pattern = plan->pattern;
+    walk->any = plan->any;
+    walk->none = plan->none;
+    walk->reply = (struct reply){ &walk->found, req->reply->resp };
+    err = walk_on(req, walk);
+    if (err == ERR_AGAIN) {
+        if (!resumed) {
+            request_pause(req, walk, walk_free);
+        }
+        return err;
+    }
+    if (err == OK) {
+        if (is_scan) {
+            (void)snprintf(text, sizeof(text), "%" PRIu64, walk->cursor);
+            reply_array(req->reply, 2);
+            reply_bulk_text(req->reply, text);
+        }
+        reply_array(req->reply, walk->count);
+        buf_append_slice(req->reply->buf, buf_slice(&walk->found));
+    }
+    if (!resumed) {
+        walk_free(walk);
+    }
+    return err;
+}
+
+enum err
+cmd_keys(struct request *req)
+{
+    struct walk_plan plan = { .want = UINT64_MAX, .buckets = UINT64_MAX };
+    enum err err;
+
+    plan.pattern = args_bytes(&req->args);
+    plan.any = slice_equal(plan.pattern, slice_lit("*"));
+    err = args_end(&req->args);
+    return err == OK ? walk_run(req, &plan, false) : err;
+}
+
+/* As strtoul reads it, which is what clients of Redis rely on: a sign is fine,
+ * nothing at all is 0. */
+static enum err
+parse_cursor(struct slice text, uint64_t *ret_cursor)
+{
+    struct slice digits = text;
+    uint64_t cursor = 0;
+    bool negative = text.len > 0 && text.data[0] == '-';
+
+    if (text.len > 0 && (negative || text.data[0] == '+')) {
+        digits = (struct slice){ text.data + 1, text.len - 1 };
+        if (digits.len == 0) {
+            return ERR_INVALID_CURSOR;
+        }
+    }
+    for (size_t i = 0; i < digits.len; i++) {
+        unsigned digit = (unsigned char)digits.data[i] - (unsigned)'0';
+
+        if (digit > 9 || __builtin_mul_overflow(cursor, 10U, &cursor) ||
+            __builtin_add_overflow(cursor, digit, &cursor)) {
+            return ERR_INVALID_CURSOR;
+        }
+    }
+    *ret_cursor = negative ? 0 - cursor : cursor;
+    return OK;
+}
+
+/* One of MATCH, COUNT and TYPE with its value. */
+static enum err
+parse_scan_option(struct args *args, struct walk_plan *plan)
+{
+    int64_t count;
+
+    if (args_left(args) < 2) {
+        return ERR_SYNTAX;
+    }
+    if (args_word(args, "count")) {
+        count = args_i64(args);
+        if (args->err != OK) {
+            return args->err;
+        }
+        if (count < 1) {
+            return ERR_SYNTAX;
+        }
+        plan->want = (uint64_t)count;
+    } else if (args_word(args, "match")) {
+        plan->pattern = args_bytes(args);
+        plan->any = slice_equal(plan->pattern, slice_lit("*"));
+    } else if (args_word(args, "type")) {
+        plan->none = !slice_is_word(args_bytes(args), "bloomfltr");
+    } else {
+        return ERR_SYNTAX;
+    }
+    return OK;
+}
+
+enum err
+cmd_scan(struct request *req)
+{
+    struct walk_plan plan = { .want = 10, .any = true };
+    enum err err = parse_cursor(args_bytes(&req->args), &plan.cursor);
+
+    while (err == OK && args_left(&req->args) > 0) {
+        err = parse_scan_option(&req->args, &plan);
+    }
+    if (err == OK) {
+        err = args_end(&req->args);
+    }
+    if (err != OK) {
+        return err;
+    }
+    if (__builtin_mul_overflow(plan.want, 10U, &plan.buckets)) {
+        plan.buckets = UINT64_MAX;
+    }
+    if (plan.buckets < SCAN_BUCKETS_MIN) {
+        plan.buckets = SCAN_BUCKETS_MIN;
+    }
+    return walk_run(req, &plan, true);
+}
+
+enum err
+cmd_dbsize(struct request *req)
+{
+    uint64_t keys, expires;
+
+    keyspace_count(req->keyspace, atomic_load(&req->session->db), &keys,
+                   &expires);
+    reply_int(req->reply, (int64_t)keys);
+    return OK;
+}
+
+static bool
+reply_name(void *ctx, const struct entry *entry,
+           uint64_t expires_at_ms __attribute__((unused)))
+{
+    reply_bulk(ctx, (struct slice){ entry->name, entry->name_len });
+    return false;
+}
+
+enum err
+cmd_randomkey(struct request *req)
+{
+    if (!keyspace_random(req->keyspace, req->worker->index,
+                         atomic_load(&req->session->db), req->now_ms,
+                         reply_name, req->reply)) {
+        reply_null(req->reply);
+    }
+    return OK;
+}

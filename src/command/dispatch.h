@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Executes batches: resolves rows, checks arity, authentication and limits,
+ * groups runs of one-item commands on one stripe, takes the locks that the
+ * rows name, calls handlers, turns errors into replies, counts, and passes
+ * effects on while the stripe is still held. Needs no socket: a session and a
+ * buffer will do (tests, benchmarks, replay).
+ *
+ * A run: up to 64 pipelined one-item commands (rows with .prepare) of one
+ * stripe and one lock mode. First all are prepared (the filter is looked up,
+ * the item hashed, its lines prefetched), then each handler runs in order.
+ */
+#pragma once
+
+#include "command/request.h"
+#include "proto/stream.h"
+
+struct worker *worker_new(struct service *service, unsigned index);
+void worker_free(struct worker *worker);
+
+/* Executes the batch's commands in order and appends the replies. Returns how
+ * many are done: fewer than the batch has when the session closes or a handler
+ * paused (session->again is set). */
+uint32_t dispatch_batch(struct worker *worker, struct session *session,
+                        const struct batch *batch, struct buf *out);
+
+/* ---- for txn.c ------------------------------------------------------------*/
+
+/* Fills a request for a command that was resolved (words of the name). */
+void dispatch_prepare(struct request *req, const struct command *command,
+                      unsigned words, const struct slice *argv, size_t argc);
+
+/* Runs a checked command whose locks are held, and appends its reply: what
+ * the handler wrote, or its error. ERR_AGAIN is passed on; any other error was
+ * replied to and is returned for the record. */
+enum err dispatch_run_locked(struct request *req);
+
+/* Appends the reply of a refused command and counts it. */
+void dispatch_refuse(struct request *req, enum err err);
+
+/* True if maxmemory is set and exceeded. Inside a gate section. */
+bool dispatch_is_out_of_memory(const struct service *service);

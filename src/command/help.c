@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Square brackets: may be left out. Round ones: one of them. Angle brackets:
+ * put a value here. Recursion follows the static tables, a few levels deep.
+ */
+#include "command/help.h"
+
+#include "command/request.h"
+
+static void append_list(struct buf *text, const struct command_arg *args,
+                        const char *between);
+
+static void
+append_word(struct buf *text, const char *word)
+{
+    buf_append_slice(text, slice_of(word));
+}
+
+/* What one occurrence looks like, its token in front. */
+static void
+append_value(struct buf *text, const struct command_arg *arg, bool token)
+{
+    bool optional = (arg->flags & ARG_OPTIONAL) != 0;
+
+    if (token && arg->token != NULL) {
+        append_word(text, arg->token);
+        append_word(text, arg->type == ARG_PURE_TOKEN ? "" : " ");
+    }
+    switch (arg->type) {
+    case ARG_PURE_TOKEN:
+        break;
+    case ARG_ONEOF: /* an optional one has its brackets already */
+        append_word(text, optional && arg->token == NULL ? "" : "(");
+        append_list(text, arg->nested, "|");
+        append_word(text, optional && arg->token == NULL ? "" : ")");
+        break;
+    case ARG_BLOCK:
+        append_list(text, arg->nested, " ");
+        break;
+    default:
+        append_word(text, "<");
+        append_word(text, arg->name);
+        append_word(text, ">");
+    }
+}
+
+static void
+append_arg(struct buf *text, const struct command_arg *arg)
+{
+    bool optional = (arg->flags & ARG_OPTIONAL) != 0;
+
+    append_word(text, optional ? "[" : "");
+    append_value(text, arg, true);
+    if ((arg->flags & ARG_MULTIPLE) != 0) {
+        append_word(text, " [");
+        append_value(text, arg, (arg->flags & ARG_MULTIPLE_TOKEN) != 0);
+        append_word(text, " ...]");
+    }
+    append_word(text, optional ? "]" : "");
+}
+
+static void
+append_list(struct buf *text, const struct command_arg *args,
+            const char *between)
+{
+    for (const struct command_arg *arg = args; arg->name != NULL; arg++) {
+        append_word(text, arg == args ? "" : between);
+        append_arg(text, arg);
+    }
+}
+
+void
+help_append_syntax(struct buf *text, const struct command_arg *args)
+{
+    if (args != NULL) {
+        append_list(text, args, " ");
+    }
+}
+
+static void
+append_upper(struct buf *text, const char *word, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        char c = word[i];
+
+        if (c >= 'a' && c <= 'z') {
+            c = (char)(c - ('a' - 'A'));
+        }
+        buf_append(text, &c, 1);
+    }
+}
+
+/* Ends the line, replies it, and empties the buffer. */
+static void
+reply_line(struct reply *reply, struct buf *text)
+{
+    buf_append(text, "", 1);
+    if (!text->failed) {
+        reply_simple(reply, text->data);
+    } else {
+        reply->buf->failed = true;
+    }
+    text->len = 0;
+}
+
+/* The rows of a container follow it; this one is among them. */
+enum err
+cmd_help(struct request *req)
+{
+    const char *own = req->command->name;
+    size_t prefix = (size_t)(strchr(own, '|') - own) + 1;
+    const struct command *sub = req->command;
+    struct buf text = { 0 };
+    size_t place = reply_array_begin(req->reply), count = 1;
+
+    append_upper(&text, own, prefix - 1);
+    append_word(&text, " <subcommand> [<arg> ...]. Subcommands are:");
+    reply_line(req->reply, &text);
+    while (sub > command_table && strncmp(sub[-1].name, own, prefix) == 0) {
+        sub--;
+    }
+    for (; sub < command_table + CMD_ID_COUNT &&
+           strncmp(sub->name, own, prefix) == 0;
+         sub++) {
+        append_upper(&text, sub->name + prefix, strlen(sub->name) - prefix);
+        append_word(&text, sub->args != NULL ? " " : "");
+        help_append_syntax(&text, sub->args);
+        reply_line(req->reply, &text);
+        append_word(&text, "    ");
+        append_word(&text, sub->summary);
+        reply_line(req->reply, &text);
+        count += 2;
+    }
+    reply_array_end(req->reply, place, count);
+    buf_free(&text);
+    return OK;
+}

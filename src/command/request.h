@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a handler sees. A handler parses its arguments, acts, and appends one
+ * reply, or returns an error and leaves the reply to dispatch (which drops
+ * what the handler wrote). It takes no locks: dispatch has taken those that
+ * the command's row names. All of it belongs to the executing loop.
+ */
+#pragma once
+
+#include "command/service.h"
+#include "command/session.h"
+#include "command/table.h"
+#include "keyspace/keyspace.h"
+#include "proto/args.h"
+#include "proto/reply.h"
+
+/* What a write did, in the words that repeat it anywhere: the command as it
+ * came, nothing, or an argv that the handler put together. */
+enum effect_kind { EFFECT_NONE, EFFECT_VERBATIM, EFFECT_REWRITTEN };
+
+struct effect {
+    enum effect_kind kind;
+    struct slice *argv; /* REWRITTEN: in the worker's arena */
+    size_t argc;
+};
+
+struct request {
+    const struct command *command;
+    struct session *session;
+    struct worker *worker;
+    struct service *service;
+    struct keyspace *keyspace;
+    const struct slice *argv; /* name included */
+    size_t argc;
+    struct args args; /* behind the name and the subcommand */
+    struct reply *reply;
+    struct key key; /* the first key of a row that has keys */
+    uint64_t now_ms;
+    uint64_t dirty; /* changes made; 0 leaves no effect */
+    struct effect effect;
+    bool obey; /* replayed: limits, defaults and dialect do not apply */
+
+    /* One-item commands in a run: the filter, under the run's lock, and the
+     * item's hash; NULL if it was missing when the run was prepared. previous
+     * is the request before, if it names the same key. */
+    const struct request *previous;
+    struct bloom *bloom;
+    struct bloom_hash hash;
+
+    char detail[256]; /* fills the %s of the returned error */
+};
+
+/* Sets the text for an error whose row has a %s and returns it. */
+__attribute__((format(printf, 3, 4))) enum err
+request_fail(struct request *req, enum err err, const char *format, ...);
+
+/* The key at an argv position, with its hash. */
+struct key request_key(const struct request *req, size_t position);
+
+/* A handler that would run long saves where it is and returns ERR_AGAIN: its
+ * connection waits, the loop goes on, and the handler is called again with the
+ * same arguments. state is freed with free_fn when the command or the
+ * connection ends. Only where request_may_pause says so (not in EXEC). */
+bool request_may_pause(const struct request *req);
+void request_pause(struct request *req, void *state, void (*free_fn)(void *));
+
+/* The state of the earlier call, or NULL at the first. */
+void *request_resumed(const struct request *req);
+
+/* Starts a rewritten effect of at most argc_max words, before anything is
+ * changed, since it can fail (ERR_NOMEM). Words are borrowed until dispatch
+ * has passed them on; request_arena_copy keeps the few that are put together
+ * here (2 KB in all). Nothing happens while nobody listens to effects. */
+MUST_CHECK enum err request_effect_begin(struct request *req, size_t argc_max);
+void request_effect_add(struct request *req, struct slice word);
+struct slice request_arena_copy(struct request *req, struct slice bytes);

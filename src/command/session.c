@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The fields of a session from its first to its last command. A transaction
+ * is ended by its owner (txn.c) before session_fini.
+ */
+#include "command/session.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+static void
+set_defaults(struct session *session, bool authenticated)
+{
+    session->resp = 2;
+    session->authenticated = authenticated;
+    session->auth_failures = 0;
+    session->reply_mode = REPLY_ON;
+    session->no_evict = false;
+    session->no_touch = false;
+    atomic_store_explicit(&session->db, 0, memory_order_relaxed);
+}
+
+void
+session_init(struct session *session, bool authenticated)
+{
+    uint64_t now_ms = clock_wall_ms();
+
+    memset(session, 0, sizeof(*session));
+    set_defaults(session, authenticated);
+    atomic_store_explicit(&session->created_ms, now_ms, memory_order_relaxed);
+    atomic_store_explicit(&session->active_ms, now_ms, memory_order_relaxed);
+    atomic_store_explicit(&session->multi_count, -1, memory_order_relaxed);
+}
+
+void
+session_reset(struct session *session, bool authenticated)
+{
+    set_defaults(session, authenticated);
+    session_set_text(&session->name, (struct slice){ NULL, 0 });
+}
+
+void
+session_fini(struct session *session)
+{
+    if (session->again != NULL && session->again_free != NULL) {
+        session->again_free(session->again);
+    }
+    session->again = NULL;
+    session_set_text(&session->name, (struct slice){ NULL, 0 });
+    session_set_text(&session->lib_name, (struct slice){ NULL, 0 });
+    session_set_text(&session->lib_ver, (struct slice){ NULL, 0 });
+}
+
+void
+session_set_text(char **field, struct slice text)
+{
+    char *copy = text.len > 0 ? mem_copy_text(text) : NULL;
+
+    mem_free(*field);
+    *field = copy;
+}
+
+bool
+session_text_is_valid(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '!' || text.data[i] > '~') {
+            return false;
+        }
+    }
+    return text.len <= SESSION_TEXT_MAX;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One client's state beside its socket. Owned by its loop; what CLIENT LIST
+ * reads from other loops is atomic, and the texts change only under the
+ * registry's lock (net/registry.h).
+ */
+#pragma once
+
+#include "base/slice.h"
+#include "keyspace/keyspace.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct conn;
+struct txn;
+
+enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
+
+struct session {
+    struct conn *conn; /* NULL when driven without a socket */
+    uint64_t id;
+    unsigned resp; /* 2 or 3; changes under the registry's lock */
+    bool authenticated;
+    bool obey;    /* replays effects: see struct request */
+    bool closing; /* close when the replies so far are sent */
+    uint8_t auth_failures; /* in a row */
+    enum session_reply reply_mode;
+    _Atomic uint32_t db;
+    struct txn *txn;                   /* NULL unless in MULTI or WATCH */
+    char *name, *lib_name, *lib_ver;   /* NULL: not set */
+    bool no_evict, no_touch;           /* like the texts: under the lock */
+    _Atomic uint32_t last_command;     /* index in the table, +1; 0: none */
+    _Atomic uint64_t created_ms, active_ms;
+    _Atomic int32_t multi_count;       /* queued commands; -1: not in MULTI */
+    _Atomic uint32_t watch_count;
+    void *again;                       /* a paused handler's state */
+    void (*again_free)(void *state);
+};
+
+/* authenticated: no password is set. */
+void session_init(struct session *session, bool authenticated);
+void session_fini(struct session *session);
+
+/* RESET: as a new connection, but with its id, and with the library's name and
+ * version, which go with the program at the other end. MULTI and WATCH are not
+ * touched: end them before. Under the registry's lock if there is a conn. */
+void session_reset(struct session *session, bool authenticated);
+
+/* Takes a copy of `text` for one of the session's texts and frees the old one;
+ * an empty text leaves it unset. Under the registry's lock if there is a
+ * conn. */
+void session_set_text(char **field, struct slice text);
+
+/* Names are printable ASCII without blanks, since CLIENT LIST puts them
+ * between blanks, and no longer than SESSION_TEXT_MAX. */
+enum { SESSION_TEXT_MAX = 1024 };
+bool session_text_is_valid(struct slice text);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One row of tbl/commands.def a command. Dispatch, arity and key checks,
+ * locks, COMMAND INFO/DOCS/GETKEYS, ACL categories, help and man page all come
+ * from it. A subcommand is a row named "CONTAINER|SUB". Constant after start.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+
+#include <stdint.h>
+
+struct request;
+
+typedef enum err (*command_fn)(struct request *req);
+typedef void (*command_prepare_fn)(struct request *req);
+
+/* In the order in which COMMAND INFO lists them. */
+enum command_flag {
+    CMD_WRITE = 1 << 0,
+    CMD_READONLY = 1 << 1,
+    CMD_DENYOOM = 1 << 2,
+    CMD_MODULE = 1 << 3,
+    CMD_ADMIN = 1 << 4,
+    CMD_PUBSUB = 1 << 5,
+    CMD_NOSCRIPT = 1 << 6,
+    CMD_BLOCKING = 1 << 7,
+    CMD_LOADING = 1 << 8,
+    CMD_STALE = 1 << 9,
+    CMD_SKIP_MONITOR = 1 << 10,
+    CMD_SKIP_SLOWLOG = 1 << 11,
+    CMD_ASKING = 1 << 12,
+    CMD_FAST = 1 << 13,
+    CMD_NO_AUTH = 1 << 14,
+    CMD_MAY_REPLICATE = 1 << 15,
+    CMD_SENTINEL = 1 << 16,
+    CMD_ONLY_SENTINEL = 1 << 17,
+    CMD_NO_MANDATORY_KEYS = 1 << 18,
+    CMD_PROTECTED = 1 << 19,
+    CMD_NO_ASYNC_LOADING = 1 << 20,
+    CMD_NO_MULTI = 1 << 21,
+    CMD_MOVABLE_KEYS = 1 << 22,
+    CMD_ALLOW_BUSY = 1 << 23,
+};
+
+/* In the order of Redis's ACL CAT, and bloom behind them. */
+enum acl_category {
+    ACL_KEYSPACE = 1 << 0,
+    ACL_READ = 1 << 1,
+    ACL_WRITE = 1 << 2,
+    ACL_ADMIN = 1 << 3,
+    ACL_FAST = 1 << 4,
+    ACL_SLOW = 1 << 5,
+    ACL_DANGEROUS = 1 << 6,
+    ACL_CONNECTION = 1 << 7,
+    ACL_TRANSACTION = 1 << 8,
+    ACL_SCRIPTING = 1 << 9,
+    ACL_PUBSUB = 1 << 10,
+    ACL_BLOCKING = 1 << 11,
+    ACL_BLOOM = 1 << 12,
+};
+
+/* What dispatch locks before the handler runs. */
+enum command_lock {
+    LOCK_NONE, /* touches no key */
+    LOCK_KEYS, /* the stripes of its keys: shared if readonly, else exclusive */
+    LOCK_WALK, /* visits stripes through keyspace_scan and friends */
+    LOCK_WORLD, /* raises the gate */
+    LOCK_SELF   /* EXEC: finds out itself, through lock_set.h */
+};
+
+/* Key positions in argv (the name is 0); last < 0 counts from the end. */
+struct command_keys {
+    int first, last, step;
+};
+
+/* How a key is used, for the key specifications of COMMAND INFO. */
+enum key_use {
+    KEY_RO = 1 << 0,
+    KEY_RW = 1 << 1,
+    KEY_OW = 1 << 2,
+    KEY_RM = 1 << 3,
+    KEY_ACCESS = 1 << 4,
+    KEY_UPDATE = 1 << 5,
+    KEY_INSERT = 1 << 6,
+    KEY_DELETE = 1 << 7,
+};
+
+enum arg_type {
+    ARG_STRING,
+    ARG_INTEGER,
+    ARG_DOUBLE,
+    ARG_KEY,
+    ARG_PATTERN,
+    ARG_UNIX_TIME,
+    ARG_PURE_TOKEN,
+    ARG_ONEOF,
+    ARG_BLOCK
+};
+
+enum arg_flag { ARG_OPTIONAL = 1, ARG_MULTIPLE = 2, ARG_MULTIPLE_TOKEN = 4 };
+
+/* One argument for COMMAND DOCS; a list ends with a name of NULL. */
+struct command_arg {
+    const char *name;
+    enum arg_type type;
+    unsigned flags;
+    const char *token;               /* NULL: none */
+    const struct command_arg *nested; /* of ONEOF and BLOCK */
+};
+
+struct command {
+    const char *name; /* as the server prints it: BF.ADD, get, client|id */
+    command_fn handler;
+    command_prepare_fn prepare; /* one-item commands: see dispatch.h */
+    int arity;                  /* name included; negative: at least */
+    uint32_t flags;
+    uint32_t acl;
+    enum command_lock lock;
+    struct command_keys keys;
+    uint32_t key_use;
+    const char *group, *since, *complexity, *summary;
+    const struct command_arg *args;
+    const char *const *tips; /* ends with NULL; NULL: none */
+    bool container;          /* has subcommands; handler runs without one */
+};
+
+enum command_id {
+#define CMD(id, ...) CMD_ID_##id,
+#include "tbl/commands.def"
+#undef CMD
+    CMD_ID_COUNT
+};
+
+#define CMD(id, nm, fn, ...) enum err fn(struct request *req);
+#include "tbl/commands.def"
+#undef CMD
+
+/* The .prepare of one-item BF commands. */
+void cmd_bf_prepare(struct request *req);
+
+extern const struct command command_table[CMD_ID_COUNT];
+
+/* Builds the lookup index; once, before threads start. */
+void command_table_init(void);
+
+/* Any case; NULL if there is no such command. Subcommands are found as
+ * command_find_sub(container, "id"). */
+const struct command *command_find(struct slice name);
+const struct command *command_find_sub(const struct command *container,
+                                       struct slice sub);
+
+/* What one request means: resolves a container's subcommand. words is 1, or 2
+ * if a subcommand was named. */
+const struct command *command_resolve(const struct slice *argv, size_t argc,
+                                      unsigned *ret_words);
+
+static inline unsigned
+command_id(const struct command *command)
+{
+    return (unsigned)(command - command_table);
+}
+
+static inline bool
+command_arity_fits(const struct command *command, size_t argc)
+{
+    return command->arity >= 0 ? argc == (size_t)command->arity
+                               : argc >= (size_t)-command->arity;
+}
+
+/* Calls visit for each key position of a request whose arity fits. */
+typedef void (*command_key_fn)(void *ctx, size_t position);
+void command_each_key(const struct command *command, size_t argc,
+                      command_key_fn visit, void *ctx);

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The queue is an array of commands, each with its arguments in one
+ * allocation; the watches are a list.
+ */
+#include "command/txn.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "command/dispatch.h"
+#include "command/lock_set.h"
+
+#include <stdio.h>
+
+struct queued {
+    const struct command *command;
+    unsigned words; /* of its name */
+    size_t argc;
+    struct slice *argv; /* the slices, then the bytes */
+};
+
+struct watch {
+    struct watch *next;
+    struct key_version seen;
+    uint32_t db;
+    uint32_t len;
+    char name[];
+};
+
+struct txn {
+    bool open;    /* MULTI was called */
+    bool refused; /* a command could not be queued */
+    struct queued *queue;
+    size_t count, capacity;
+    size_t bytes; /* of all arguments */
+    uint32_t flags;
+    struct watch *watches;
+    uint32_t watch_count;
+};
+
+bool
+txn_is_open(const struct session *session)
+{
+    return session->txn != NULL && session->txn->open;
+}
+
+bool
+txn_takes(const struct session *session, const struct command *command)
+{
+    return txn_is_open(session) && command->handler != cmd_exec &&
+           command->handler != cmd_discard && command->handler != cmd_multi &&
+           command->handler != cmd_watch && command->handler != cmd_quit &&
+           command->handler != cmd_reset;
+}
+
+void
+txn_refused(struct session *session)
+{
+    if (txn_is_open(session)) {
+        session->txn->refused = true;
+    }
+}
+
+uint32_t
+txn_flags(const struct session *session)
+{
+    return session->txn != NULL ? session->txn->flags : 0;
+}
+
+size_t
+txn_bytes(const struct session *session)
+{
+    const struct txn *txn = session->txn;
+
+    return txn != NULL ? txn->bytes + txn->capacity * sizeof(*txn->queue) : 0;
+}
+
+static void
+drop_watches(struct session *session)
+{
+    struct txn *txn = session->txn;
+
+    if (txn == NULL || txn->watches == NULL) {
+        return;
+    }
+    while (txn->watches != NULL) {
+        struct watch *next = txn->watches->next;
+
+        mem_free(txn->watches);
+        txn->watches = next;
+    }
+    txn->watch_count = 0;
+    atomic_store(&session->watch_count, 0);
+    metric_add(METRIC_WATCHING_CLIENTS, -1);
+}
+
+void
+txn_end(struct session *session)
+{
+    struct txn *txn = session->txn;
+
+    if (txn == NULL) {
+        return;
+    }
+    drop_watches(session);
+    for (size_t i = 0; i < txn->count; i++) {
+        mem_free(txn->queue[i].argv);
+    }
+    mem_free(txn->queue);
+    if (txn->open) {
+        metric_add(METRIC_MULTI_CLIENTS, -1);
+        atomic_store(&session->multi_count, -1);
+    }
+    mem_free(txn);
+    session->txn = NULL;
+}
+
+static enum err
+need_txn(struct session *session)
+{
+    if (session->txn == NULL) {
+        session->txn = mem_try_zalloc(sizeof(*session->txn));
+    }
+    return session->txn != NULL ? OK : ERR_NOMEM;
+}
+
+void
+txn_abort(struct request *req, const char *prefix, const char *text)
+{
+    char line[256];
+
+    (void)snprintf(line, sizeof(line),
+                   "Transaction discarded because of: %s %s", prefix, text);
+    reply_error(req->reply, err_prefix(ERR_EXECABORT), slice_of(line));
+    stats_bump(&req->worker->stats->error[ERR_EXECABORT], 1);
+    metric_add(METRIC_ERROR_REPLIES, 1);
+    txn_end(req->session);
+}
+
+/* ---- MULTI, DISCARD --------------------------------------------------------*/
+
+enum err
+cmd_multi(struct request *req)
+{
+    struct session *session = req->session;
+    enum err err = need_txn(session);
+
+    if (err != OK) {
+        return err;
+    }
+    if (session->txn->open) {
+        return request_fail(req, ERR_CUSTOM, "MULTI calls can not be nested");
+    }
+    session->txn->open = true;
+    atomic_store(&session->multi_count, 0);
+    metric_add(METRIC_MULTI_CLIENTS, 1);
+    reply_ok(req->reply);
+    return OK;
+}
+
+enum err
+cmd_discard(struct request *req)
+{
+    if (!txn_is_open(req->session)) {
+        return request_fail(req, ERR_CUSTOM, "DISCARD without MULTI");
+    }
+    txn_end(req->session);
+    reply_ok(req->reply);
+    return OK;
+}
+
+/* ---- queueing --------------------------------------------------------------*/
+
+/* One allocation: argc slices, then the bytes they point to. */
+static struct slice *
+copy_argv(const struct slice *argv, size_t argc, size_t *ret_bytes)
+{
+    size_t bytes = argc * sizeof(*argv); /* argc is limited by an option */
+    struct slice *copy;
+    char *to;
+
+    for (size_t i = 0; i < argc; i++) {
+        bytes += argv[i].len;
+    }
+    copy = mem_try_alloc(bytes);
+    if (copy == NULL) {
+        return NULL;
+    }
+    to = (char *)(copy + argc);
+    for (size_t i = 0; i < argc; i++) {
+        if (argv[i].len > 0) {
+            memcpy(to, argv[i].data, argv[i].len);
+        }
+        copy[i] = (struct slice){ to, argv[i].len };
+        to += argv[i].len;
+    }
+    *ret_bytes = bytes;
+    return copy;
+}
+
+static enum err
+make_room(struct txn *txn)
+{
+    size_t capacity = txn->capacity > 0 ? txn->capacity * 2 : 8;
+    struct queued *queue;
+
+    if (txn->count < txn->capacity) {
+        return OK;
+    }
+    queue = mem_try_realloc(txn->queue, capacity * sizeof(*queue));
+    if (queue == NULL) {
+        return ERR_NOMEM;
+    }
+    txn->queue = queue;
+    txn->capacity = capacity;
+    return OK;
+}
+
+static bool
+fits_limits(const struct request *req)
+{
+    const struct txn *txn = req->session->txn;
+    const struct client_limits *limits = &req->service->limits;
+
+    return txn->count < limits->multi_commands_max &&
+           txn->bytes < limits->multi_bytes_max;
+}
+
+enum err
+txn_queue(struct request *req)
+{
+    struct txn *txn = req->session->txn;
+    size_t bytes = 0;
+    struct slice *argv;
+    enum err err = fits_limits(req) ? make_room(txn) : ERR_MULTI_QUEUE;
+
+    if (err != OK) {
+        return err;
+    }
+    argv = copy_argv(req->argv, req->argc, &bytes);
+    if (argv == NULL) {
+        return ERR_NOMEM;
+    }
+    txn->queue[txn->count++] = (struct queued){
+        .command = req->command,
+        .words = (unsigned)(req->args.argv - req->argv),
+        .argc = req->argc,
+        .argv = argv,
+    };
+    txn->bytes += bytes;
+    txn->flags |= req->command->flags;
+    atomic_store(&req->session->multi_count, (int32_t)txn->count);
+    reply_simple(req->reply, "QUEUED");
+    return OK;
+}
+
+/* ---- WATCH -----------------------------------------------------------------*/
+
+static bool
+is_watched(const struct txn *txn, const struct key *key)
+{
+    for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
+        struct slice name = { w->name, w->len };
+
+        if (w->db == key->db && slice_equal(name, key->name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum err
+watch_one(struct request *req, const struct key *key)
+{
+    struct txn *txn = req->session->txn;
+    struct watch *watch;
+
+    if (is_watched(txn, key)) {
+        return OK;
+    }
+    if (txn->watch_count >= req->service->limits.multi_commands_max) {
+        return ERR_MULTI_QUEUE;
+    }
+    watch = mem_try_alloc(sizeof(*watch) + key->name.len);
+    if (watch == NULL) {
+        return ERR_NOMEM;
+    }
+    watch->db = key->db;
+    watch->len = (uint32_t)key->name.len;
+    memcpy(watch->name, key->name.data, key->name.len);
+    watch->seen = keyspace_version(req->keyspace, key, req->now_ms);
+    watch->next = txn->watches;
+    txn->watches = watch;
+    if (txn->watch_count++ == 0) {
+        metric_add(METRIC_WATCHING_CLIENTS, 1);
+    }
+    atomic_store(&req->session->watch_count, txn->watch_count);
+    return OK;
+}
+
+enum err
+cmd_watch(struct request *req)
+{
+    enum err err;
+
+    if (txn_is_open(req->session)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "WATCH inside MULTI is not allowed");
+    }
+    err = need_txn(req->session);
+    for (size_t i = 1; i < req->argc && err == OK; i++) {
+        struct key key = request_key(req, i);
+
+        err = watch_one(req, &key);
+    }
+    if (err == OK) {
+        reply_ok(req->reply);
+    }
+    return err;
+}
+
+enum err
+cmd_unwatch(struct request *req)
+{
+    drop_watches(req->session);
+    reply_ok(req->reply);
+    return OK;
+}
+
+/* ---- EXEC ------------------------------------------------------------------*/
+
+/* A walk locks stripes by itself, which would meet those that EXEC holds: such
+ * a transaction takes the world. */
+static struct lock_set
+locks_of(const struct txn *txn)
+{
+    struct lock_set locks = { 0 };
+
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        lock_set_add(&locks, queued->command, queued->argv, queued->argc);
+        locks.world = locks.world || queued->command->lock == LOCK_WALK;
+    }
+    for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
+        lock_set_add_key(&locks, (struct slice){ w->name, w->len });
+    }
+    return locks;
+}
+
+static bool
+watches_hold(const struct request *req, const struct txn *txn)
+{
+    for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
+        struct slice name = { w->name, w->len };
+        struct key key = { name, hash_name(name), w->db };
+        struct key_version now =
+            keyspace_version(req->keyspace, &key, req->now_ms);
+
+        if (now.exists != w->seen.exists || now.version != w->seen.version) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Commands in the queue may call into the session (RESET cannot: it is never
+ * queued), so the queue stays as it is until all have run. */
+static void
+run_queue(struct request *exec, const struct txn *txn)
+{
+    struct effect_sink *sink = exec->service->sink;
+    struct stats_command *stats = exec->worker->stats->command;
+    struct request req = { .worker = exec->worker,
+                           .service = exec->service,
+                           .keyspace = exec->keyspace };
+
+    if (sink != NULL) {
+        sink->begin(sink->ctx);
+    }
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        dispatch_prepare(&req, queued->command, queued->words, queued->argv,
+                         queued->argc);
+        if (queued->command->keys.first > 0) {
+            req.key = request_key(&req, (size_t)queued->command->keys.first);
+        }
+        (void)dispatch_run_locked(&req);
+        stats_bump(&stats[command_id(queued->command)].calls, 1);
+        metric_add(METRIC_COMMANDS, 1);
+    }
+    if (sink != NULL) {
+        sink->end(sink->ctx);
+    }
+}
+
+enum err
+cmd_exec(struct request *req)
+{
+    struct txn *txn = req->session->txn;
+    struct lock_set locks;
+
+    if (!txn_is_open(req->session)) {
+        return request_fail(req, ERR_CUSTOM, "EXEC without MULTI");
+    }
+    if (txn->refused) {
+        txn_end(req->session);
+        return ERR_EXECABORT;
+    }
+    locks = locks_of(txn);
+    lock_set_take(&locks, req->worker);
+    if (watches_hold(req, txn)) {
+        req->worker->in_exec = true;
+        reply_array(req->reply, txn->count);
+        run_queue(req, txn);
+        req->worker->in_exec = false;
+    } else {
+        reply_null_array(req->reply);
+    }
+    lock_set_give_back(&locks, req->worker);
+    txn_end(req->session);
+    return OK;
+}

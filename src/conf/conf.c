@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The expansion of tbl/options.def, and what CONFIG GET and SET do. Values are
+ * parsed first, all of them, and moved in afterwards: so nothing has to be
+ * undone.
+ */
+#include "conf/conf.h"
+
+#include "base/mem.h"
+#include "conf/conf_value.h"
+
+#include <stddef.h>
+
+/* Valkey's names for our levels; verbose is info. */
+static const struct conf_choice loglevels[] = {
+    { "debug", LOG_DEBUG },          { "verbose", LOG_INFO },
+    { "notice", LOG_NOTICE },        { "warning", LOG_WARN },
+    { "nothing", CONF_LOG_NOTHING }, { NULL, 0 },
+};
+
+static const struct conf_choice dialects[] = {
+    { "valkey", CONF_DIALECT_VALKEY },
+    { NULL, 0 },
+};
+
+static const struct conf_choice policies[] = {
+    { "noeviction", CONF_POLICY_NOEVICTION },
+    { NULL, 0 },
+};
+
+const struct conf_row conf_table[CONF_OPTION_COUNT] = {
+#define OPT(id, typ, sec, nam, ...)                                            \
+    [CONF_OPTION_##id] = { .name = (nam),                                      \
+                           .section = (sec),                                   \
+                           .type = CONF_##typ,                                 \
+                           .offset = offsetof(struct conf, id),                \
+                           .size = sizeof(CONF_FIELD_##typ),                   \
+                           __VA_ARGS__ },
+#include "tbl/options.def"
+#undef OPT
+};
+
+/* The value of one field, still owned by conf. */
+static union conf_value
+peek_value(const struct conf *conf, const struct conf_row *row)
+{
+    union conf_value value;
+
+    memset(&value, 0, sizeof(value));
+    memcpy(&value, (const char *)conf + row->offset, row->size);
+    return value;
+}
+
+/* Moves a value in; what was there is overwritten, not freed. */
+static void
+put_value(struct conf *conf, const struct conf_row *row,
+          const union conf_value *value)
+{
+    memcpy((char *)conf + row->offset, value, row->size);
+}
+
+static void
+replace_value(struct conf *conf, const struct conf_row *row,
+              const union conf_value *value)
+{
+    union conf_value old = peek_value(conf, row);
+
+    put_value(conf, row, value);
+    conf_value_free(row, &old);
+}
+
+void
+conf_init(struct conf *conf)
+{
+    memset(conf, 0, sizeof(*conf));
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+        struct conf_error error;
+        union conf_value value;
+        bool parsed =
+            conf_value_parse(row, slice_of(row->preset), &value, &error);
+
+        CHECK(parsed); /* a default outside its own range is our bug */
+        put_value(conf, row, &value);
+    }
+}
+
+void
+conf_fini(struct conf *conf)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        union conf_value value = peek_value(conf, &conf_table[i]);
+
+        conf_value_free(&conf_table[i], &value);
+    }
+    memset(conf, 0, sizeof(*conf));
+}
+
+const struct conf_row *
+conf_find(struct slice name)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        if (slice_is_word(name, conf_table[i].name)) {
+            return &conf_table[i];
+        }
+    }
+    return NULL;
+}
+
+const char *
+conf_key(const struct conf_row *row)
+{
+    size_t len = strlen(row->section);
+
+    if (strncmp(row->name, row->section, len) == 0 && row->name[len] == '.') {
+        return row->name + len + 1;
+    }
+    return row->name;
+}
+
+bool
+conf_set(struct conf *conf, const struct conf_row *row, struct slice value,
+         struct conf_error *ret_error)
+{
+    union conf_value parsed;
+
+    if (!conf_value_parse(row, value, &parsed, ret_error)) {
+        return false;
+    }
+    replace_value(conf, row, &parsed);
+    return true;
+}
+
+void
+conf_get(const struct conf *conf, const struct conf_row *row,
+         struct buf *ret_text)
+{
+    union conf_value value = peek_value(conf, row);
+
+    if (row->type == CONF_SECRET) {
+        buf_append_slice(ret_text,
+                         slice_of(value.text[0] != '\0' ? "********" : ""));
+        return;
+    }
+    conf_value_format(row, &value, ret_text);
+}
+
+/* The bytes of a client in an error text, for "%.*s". */
+static int
+shown_len(struct slice name)
+{
+    return name.len < 128 ? (int)name.len : 128;
+}
+
+static void
+set_failed(struct conf_error *ret_error, struct slice name, const char *why)
+{
+    conf_value_error(
+        ret_error,
+        "CONFIG SET failed (possibly related to argument '%.*s') - "
+        "%s",
+        shown_len(name), name.data, why);
+}
+
+/* Looks at the names alone, so that no value is read if one of them is wrong;
+ * that is the order in which Redis complains. */
+static bool
+check_names(const struct slice *pairs, size_t count, bool seen[],
+            struct conf_error *ret_error)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct slice name = pairs[2 * i];
+        const struct conf_row *row = conf_find(name);
+
+        if (row == NULL) {
+            conf_value_error(ret_error,
+                             "Unknown option or number of arguments for CONFIG "
+                             "SET - '%.*s'",
+                             shown_len(name), name.data);
+            return false;
+        }
+        if (row->when == CONF_START) {
+            set_failed(ret_error, name, "can't set immutable config");
+            return false;
+        }
+        if (seen[row - conf_table]) {
+            set_failed(ret_error, name, "duplicate parameter");
+            return false;
+        }
+        seen[row - conf_table] = true;
+    }
+    return true;
+}
+
+/* Parses values[option] for every pair; on failure none is left. */
+static bool
+parse_pairs(const struct slice *pairs, size_t count, union conf_value values[],
+            struct conf_error *ret_error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct conf_row *row = conf_find(pairs[2 * i]);
+        struct conf_error why;
+
+        if (conf_value_parse(row, pairs[2 * i + 1], &values[row - conf_table],
+                             &why)) {
+            continue;
+        }
+        set_failed(ret_error, slice_of(row->name), why.text);
+        while (i-- > 0) {
+            row = conf_find(pairs[2 * i]);
+            conf_value_free(row, &values[row - conf_table]);
+        }
+        return false;
+    }
+    return true;
+}
+
+bool
+conf_set_many(struct conf *conf, const struct slice *pairs, size_t count,
+              struct conf_changes *ret_changes, struct conf_error *ret_error)
+{
+    bool seen[CONF_OPTION_COUNT] = { false };
+    union conf_value values[CONF_OPTION_COUNT];
+
+    if (!check_names(pairs, count, seen, ret_error) ||
+        !parse_pairs(pairs, count, values, ret_error)) {
+        return false;
+    }
+    memset(ret_changes, 0, sizeof(*ret_changes));
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+
+        if (seen[i]) {
+            union conf_value old = peek_value(conf, row);
+
+            ret_changes->changed[i] = !conf_value_equal(row, &old, &values[i]);
+            replace_value(conf, row, &values[i]);
+        }
+    }
+    return true;
+}
+
+void
+conf_take(struct conf *conf, struct conf *fresh,
+          struct conf_changes *ret_changes)
+{
+    memset(ret_changes, 0, sizeof(*ret_changes));
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+        union conf_value old = peek_value(conf, row);
+        union conf_value new = peek_value(fresh, row);
+
+        if (conf_value_equal(row, &old, &new)) {
+            continue;
+        }
+        if (row->when == CONF_START) {
+            ret_changes->needs_restart[i] = true;
+            continue;
+        }
+        put_value(conf, row, &new);
+        put_value(fresh, row, &old);
+        ret_changes->changed[i] = true;
+    }
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool
+conf_next_word(struct slice *text, struct slice *ret_word)
+{
+    size_t from = 0;
+    size_t to;
+
+    while (from < text->len && is_blank(text->data[from])) {
+        from++;
+    }
+    to = from;
+    while (to < text->len && !is_blank(text->data[to])) {
+        to++;
+    }
+    if (to == from) {
+        return false;
+    }
+    *ret_word = (struct slice){ text->data + from, to - from };
+    *text = (struct slice){ text->data + to, text->len - to };
+    return true;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The options of tbl/options.def and their values: one field of struct conf a
+ * row, named by the row's id (conf->port, conf->bf_fp_rate.value).
+ *
+ * The loops read the values in force without locks, inside their section of
+ * the world gate. So once the loops run, a value changes only while the gate
+ * is raised, and nobody keeps a pointer into struct conf past his section.
+ * Nothing here logs, locks or exits; files are read by conf/conf_load.h.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+
+/* What went wrong, as text for a client or the operator; cut if too long. */
+enum { CONF_ERROR_MAX = 640 };
+struct conf_error {
+    char text[CONF_ERROR_MAX];
+};
+
+/* Longer values are refused, whatever their type. */
+enum { CONF_VALUE_MAX = 1024 };
+
+enum conf_type {
+    CONF_BOOL,         /* yes or no */
+    CONF_INT,          /* decimal */
+    CONF_BYTES,        /* with an optional unit; shown as plain bytes */
+    CONF_OCTAL,        /* a file mode */
+    CONF_ENUM,         /* one of .choices */
+    CONF_STRING,       /* at most .max bytes */
+    CONF_STRINGS,      /* words between blanks, at most .max of them */
+    CONF_RATE,         /* a number in (0, 1), shown as it was written */
+    CONF_SECRET,       /* a string that is never shown */
+    CONF_OUTPUT_LIMIT, /* normal <hard> <soft> <seconds> */
+};
+
+/* A rate and the text that it was set with. */
+struct conf_rate {
+    char *text;
+    double value;
+};
+
+/* Replies that wait: cut at once above hard, or after more than soft_seconds
+ * above soft; 0 bytes is no limit. */
+struct conf_output_limit {
+    uint64_t hard_bytes, soft_bytes, soft_seconds;
+};
+
+enum conf_when {
+    CONF_START,   /* fixed once the server runs */
+    CONF_RUNTIME, /* CONFIG SET and a reload change it */
+};
+
+enum conf_dialect { CONF_DIALECT_VALKEY };
+enum conf_maxmemory_policy { CONF_POLICY_NOEVICTION };
+enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
+
+/* C types of the fields. Text is never NULL and owned by struct conf. */
+#define CONF_FIELD_BOOL         bool
+#define CONF_FIELD_INT          int64_t
+#define CONF_FIELD_BYTES        uint64_t
+#define CONF_FIELD_OCTAL        unsigned
+#define CONF_FIELD_ENUM         int
+#define CONF_FIELD_STRING       char *
+#define CONF_FIELD_STRINGS      char *
+#define CONF_FIELD_RATE         struct conf_rate
+#define CONF_FIELD_SECRET       char *
+#define CONF_FIELD_OUTPUT_LIMIT struct conf_output_limit
+
+/* In the order of the table, which is the reader's; one instance, so that
+ * padding does not matter. NOLINTNEXTLINE(*Padding) */
+struct conf {
+#define OPT(id, type, ...) CONF_FIELD_##type id;
+#include "tbl/options.def"
+#undef OPT
+};
+
+enum conf_option {
+#define OPT(id, ...) CONF_OPTION_##id,
+#include "tbl/options.def"
+#undef OPT
+    CONF_OPTION_COUNT
+};
+
+struct conf_choice {
+    const char *name; /* NULL ends the list */
+    int value;
+};
+
+struct conf_row {
+    const char *name;    /* as in CONFIG GET: "bf.bloom-capacity" */
+    const char *section; /* of the file */
+    const char *preset;  /* the default, as text */
+    const char *text;    /* one or two sentences for the documentation */
+    const struct conf_choice *choices; /* CONF_ENUM */
+    const char *only;      /* why no other value than the default is accepted */
+    const char *bad_range; /* replaces the usual text for CONF_RATE */
+    int64_t min, max;
+    size_t offset, size; /* of the field */
+    enum conf_type type;
+    enum conf_when when;
+    bool units; /* CONF_INT that also takes 64mb and the like */
+};
+
+extern const struct conf_row conf_table[CONF_OPTION_COUNT];
+
+/* All defaults. */
+void conf_init(struct conf *conf);
+void conf_fini(struct conf *conf);
+
+/* The row with this full name in any case; NULL if there is none. */
+const struct conf_row *conf_find(struct slice name);
+
+/* The option's name inside its section of the file: the full name, without
+ * "bf." in [bf]. */
+const char *conf_key(const struct conf_row *row);
+
+/* Parses and sets one value. On failure nothing changed and *ret_error says
+ * why, in Redis's words. Does not look at row->when. */
+MUST_CHECK bool conf_set(struct conf *conf, const struct conf_row *row,
+                         struct slice value, struct conf_error *ret_error);
+
+/* Appends the value as CONFIG GET shows it: a set password is "********". */
+void conf_get(const struct conf *conf, const struct conf_row *row,
+              struct buf *ret_text);
+
+/* Options by what a change did to them. */
+struct conf_changes {
+    bool changed[CONF_OPTION_COUNT];       /* has another value now */
+    bool needs_restart[CONF_OPTION_COUNT]; /* asked for, but CONF_START */
+};
+
+/* CONFIG SET: `count` pairs, names at even places. All or nothing; on failure
+ * *ret_error is what stands after "ERR " (it may quote bytes of the client).
+ * Under the world gate. */
+MUST_CHECK bool conf_set_many(struct conf *conf, const struct slice *pairs,
+                              size_t count, struct conf_changes *ret_changes,
+                              struct conf_error *ret_error);
+
+/* A reload: moves the CONF_RUNTIME values of `fresh` into conf and leaves the
+ * old ones in fresh, which the caller frees. A value that CONFIG SET gave goes
+ * back to what file and command line say. Under the world gate. */
+void conf_take(struct conf *conf, struct conf *fresh,
+               struct conf_changes *ret_changes);
+
+/* Cuts the next word off the front of *text (a CONF_STRINGS value); false at
+ * its end. */
+bool conf_next_word(struct slice *text, struct slice *ret_word);

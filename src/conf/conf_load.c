@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * inih calls back without a line number, cuts lines that are too long and
+ * ends at a zero byte. So we hand it the lines: that is where they are
+ * counted and looked at.
+ */
+#include "conf/conf_load.h"
+
+#include "conf/conf_value.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+
+/* One file while it is read. */
+struct reading {
+    struct conf *conf;
+    FILE *file;
+    const char *path;
+    struct conf_error *error;
+    int line;
+    bool failed; /* *error says why; the rest of the file is passed over */
+};
+
+static void
+fail_at_line(struct reading *reading, const char *why)
+{
+    if (!reading->failed) {
+        conf_value_error(reading->error, "%s:%d: %s", reading->path,
+                         reading->line, why);
+        reading->failed = true;
+    }
+}
+
+/* inih's reader: the next line with its newline, at most size - 1 bytes. */
+static char *
+read_line(char *ret_line, int size, void *stream)
+{
+    struct reading *reading = stream;
+    int len = 0;
+    int c;
+
+    if (reading->failed) {
+        return NULL;
+    }
+    reading->line++;
+    while ((c = getc(reading->file)) != EOF && c != '\n') {
+        if (c == '\0') {
+            fail_at_line(reading, "there is a zero byte in the line");
+            return NULL;
+        }
+        if (len == CONF_LINE_MAX || len + 2 >= size) {
+            fail_at_line(reading, "the line is too long");
+            return NULL;
+        }
+        ret_line[len++] = (char)c;
+    }
+    if (ferror(reading->file) != 0) {
+        fail_at_line(reading, strerror(errno));
+        return NULL;
+    }
+    if (c == EOF && len == 0) {
+        return NULL;
+    }
+    ret_line[len++] = '\n';
+    ret_line[len] = '\0';
+    return ret_line;
+}
+
+static const struct conf_row *
+find_in_section(const char *section, const char *key)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+
+        if (slice_is_word(slice_of(section), row->section) &&
+            slice_is_word(slice_of(key), conf_key(row))) {
+            return row;
+        }
+    }
+    return NULL;
+}
+
+static bool
+is_section(const char *section)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        if (slice_is_word(slice_of(section), conf_table[i].section)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Says what is wrong with a line that no row fits. */
+static void
+fail_unknown(struct reading *reading, const char *section, const char *key)
+{
+    const struct conf_row *row = conf_find(slice_of(key));
+    struct conf_error why;
+
+    if (row != NULL) {
+        conf_value_error(&why, "%s belongs into section [%s] as %s", row->name,
+                         row->section, conf_key(row));
+    } else if (section[0] == '\0') {
+        conf_value_error(&why, "unknown option '%.64s' before any section",
+                         key);
+    } else if (!is_section(section)) {
+        conf_value_error(&why, "unknown section [%.64s]", section);
+    } else {
+        conf_value_error(&why, "unknown option '%.64s' in section [%s]", key,
+                         section);
+    }
+    fail_at_line(reading, why.text);
+}
+
+static bool
+unquote(struct slice *value)
+{
+    bool opens = value->len > 0 && value->data[0] == '"';
+    bool closes = value->len > 0 && value->data[value->len - 1] == '"';
+
+    if (!opens && !closes) {
+        return true;
+    }
+    if (!opens || !closes || value->len < 2) {
+        return false;
+    }
+    *value = (struct slice){ value->data + 1, value->len - 2 };
+    return true;
+}
+
+/* inih's handler: nonzero is success. */
+static int
+set_from_line(void *user, const char *section, const char *key,
+              const char *value)
+{
+    struct reading *reading = user;
+    const struct conf_row *row = find_in_section(section, key);
+    struct slice text = slice_of(value);
+    struct conf_error why;
+    struct conf_error whole;
+
+    if (reading->failed) {
+        return 0;
+    }
+    if (row == NULL) {
+        fail_unknown(reading, section, key);
+        return 0;
+    }
+    if (!unquote(&text)) {
+        conf_value_error(&whole, "%s: unbalanced double quotes", conf_key(row));
+        fail_at_line(reading, whole.text);
+        return 0;
+    }
+    if (!conf_set(reading->conf, row, text, &why)) {
+        conf_value_error(&whole, "%s: %.512s", conf_key(row), why.text);
+        fail_at_line(reading, whole.text);
+        return 0;
+    }
+    return 1;
+}
+
+bool
+conf_load_file(struct conf *conf, const char *path,
+               struct conf_error *ret_error)
+{
+    struct reading reading = { .conf = conf, .path = path, .error = ret_error };
+    int first_bad_line;
+
+    reading.file = fopen(path, "re");
+    if (reading.file == NULL) {
+        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    /* A continuation line or a comment behind a value would change a value
+     * without a word: a password may well have a semicolon in it. */
+    ini_allow_multiline = false;
+    ini_allow_inline_comments = false;
+    ini_stop_on_first_error = true;
+    ini_max_line = CONF_LINE_MAX + 2; /* the newline and the end */
+    first_bad_line =
+        ini_parse_stream(read_line, &reading, set_from_line, &reading);
+    if (first_bad_line != 0 && !reading.failed) {
+        reading.line = first_bad_line;
+        fail_at_line(&reading, "neither [section] nor name = value");
+    }
+    (void)fclose(reading.file);
+    return !reading.failed;
+}
+
+/* Splits --name=value or takes the value from the next argument. *at is on
+ * the last argument that was used. */
+static bool
+set_from_args(struct conf *conf, int argc, char **argv, int *at,
+              struct conf_error *ret_error)
+{
+    const char *name = argv[*at] + 2;
+    const char *equals = strchr(name, '=');
+    struct slice name_text = slice_of(name);
+    const struct conf_row *row;
+    struct slice value;
+    struct conf_error why;
+
+    if (equals != NULL) {
+        name_text.len = (size_t)(equals - name);
+    }
+    row = conf_find(name_text);
+    if (row == NULL) {
+        conf_value_error(ret_error, "unknown option --%.*s",
+                         name_text.len < 64 ? (int)name_text.len : 64, name);
+        return false;
+    }
+    if (equals != NULL) {
+        value = slice_of(equals + 1);
+    } else if (*at + 1 < argc) {
+        value = slice_of(argv[++*at]);
+    } else {
+        conf_value_error(ret_error, "--%s: a value is missing", row->name);
+        return false;
+    }
+    if (!conf_set(conf, row, value, &why)) {
+        conf_value_error(ret_error, "--%s: %.512s", row->name, why.text);
+        return false;
+    }
+    return true;
+}
+
+static bool
+is_word(const char *text, const char *word, const char *other)
+{
+    return strcmp(text, word) == 0 || strcmp(text, other) == 0;
+}
+
+/* The arguments that end the program instead of starting a server. They are
+ * looked for at the first place only: elsewhere they may be a value. */
+static enum conf_action
+find_action(int argc, char **argv, const char **ret_print)
+{
+    static const char print[] = "--print=";
+
+    if (argc < 2) {
+        return CONF_ACTION_RUN;
+    }
+    if (is_word(argv[1], "--help", "-h")) {
+        return CONF_ACTION_HELP;
+    }
+    if (is_word(argv[1], "--version", "-v")) {
+        return CONF_ACTION_VERSION;
+    }
+    if (strncmp(argv[1], print, sizeof(print) - 1) == 0) {
+        *ret_print = argv[1] + sizeof(print) - 1;
+        return CONF_ACTION_PRINT;
+    }
+    return CONF_ACTION_RUN;
+}
+
+bool
+conf_load_args(struct conf *conf, int argc, char **argv,
+               struct conf_args *ret_args, struct conf_error *ret_error)
+{
+    struct conf_args args = { CONF_ACTION_RUN, NULL, NULL };
+    int at = 1;
+
+    args.action = find_action(argc, argv, &args.print);
+    if (args.action != CONF_ACTION_RUN) {
+        *ret_args = args;
+        return true;
+    }
+    if (argc > 1 && argv[1][0] != '-') {
+        args.file = argv[1];
+        at = 2;
+        if (!conf_load_file(conf, args.file, ret_error)) {
+            return false;
+        }
+    }
+    for (; at < argc; at++) {
+        if (strncmp(argv[at], "--", 2) != 0) {
+            conf_value_error(ret_error,
+                             "unexpected argument '%.64s': options are --name "
+                             "value",
+                             argv[at]);
+            return false;
+        }
+        if (!set_from_args(conf, argc, argv, &at, ret_error)) {
+            return false;
+        }
+    }
+    *ret_args = args;
+    return true;
+}

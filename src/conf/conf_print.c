@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Three views of tbl/options.def. Rows of a section stand together there, so
+ * a heading is due whenever the section changes.
+ */
+#include "conf/conf_print.h"
+
+#include "conf/conf.h"
+#include "conf/conf_value.h"
+
+enum { COLUMNS = 79, MDOC_COLUMNS = 70 };
+
+/* Words of the text, wrapped; every line begins with the prefix. */
+static void
+print_wrapped(FILE *to, const char *prefix, const char *text)
+{
+    struct slice rest = slice_of(text);
+    struct slice word;
+    size_t column = 0;
+
+    while (conf_next_word(&rest, &word)) {
+        if (column > 0 && column + 1 + word.len > COLUMNS) {
+            (void)fputc('\n', to);
+            column = 0;
+        }
+        if (column == 0) {
+            (void)fputs(prefix, to);
+            column = strlen(prefix);
+        } else {
+            (void)fputc(' ', to);
+            column++;
+        }
+        (void)fwrite(word.data, 1, word.len, to);
+        column += word.len;
+    }
+    (void)fputc('\n', to);
+}
+
+/* The default as a line of the file has it. */
+static const char *
+shown_preset(const struct conf_row *row)
+{
+    return row->preset[0] != '\0' ? row->preset : "\"\"";
+}
+
+static bool
+starts_section(size_t i)
+{
+    return i == 0 ||
+           strcmp(conf_table[i].section, conf_table[i - 1].section) != 0;
+}
+
+/* "Values: 0 to 65535. Can change at run time." with a NUL behind it. */
+static void
+describe(const struct conf_row *row, struct buf *ret_text)
+{
+    buf_append_slice(ret_text, slice_lit("Values: "));
+    conf_value_describe(row, ret_text);
+    buf_printf(ret_text, ". %s.",
+               row->when == CONF_RUNTIME ? "Can change at run time"
+                                         : "Needs a restart to change");
+    buf_append(ret_text, "", 1);
+    CHECK(!ret_text->failed);
+}
+
+void
+conf_print_file(FILE *to)
+{
+    static const char head[] =
+        "# The configuration of bloomery-server; see bloomery.conf(5).\n"
+        "#\n"
+        "# Every option stands here with its default, commented out. The same\n"
+        "# options can be given on the command line (--port 7379), where they\n"
+        "# win over this file. SIGHUP reads it again, and CONFIG SET changes\n"
+        "# what can change at run time. Lines that begin with # or ; are\n"
+        "# comments; a value with blanks at its ends stands in double quotes.\n"
+        "# Sizes take units: kb, mb, gb, tb are powers of 1024.\n";
+
+    (void)fputs(head, to);
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+        struct buf values = { 0 };
+
+        if (starts_section(i)) {
+            (void)fprintf(to, "\n[%s]\n", row->section);
+        }
+        describe(row, &values);
+        (void)fputc('\n', to);
+        print_wrapped(to, "# ", row->text);
+        print_wrapped(to, "# ", values.data);
+        (void)fprintf(to, "# %s = %s\n", conf_key(row), shown_preset(row));
+        buf_free(&values);
+    }
+}
+
+static void
+print_mdoc_char(FILE *to, char c)
+{
+    switch (c) {
+    case '\\':
+        (void)fputs("\\e", to);
+        break;
+    case '-':
+        (void)fputs("\\-", to);
+        break;
+    case '"':
+        (void)fputs("\\(dq", to);
+        break;
+    default:
+        (void)fputc(c, to);
+    }
+}
+
+static void
+print_mdoc_words(FILE *to, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        print_mdoc_char(to, *text);
+    }
+}
+
+/* A sentence ends its line in mdoc; longer ones are broken at blanks. No word
+ * of the table begins with a point or an apostrophe, which would make a line
+ * a macro. */
+static void
+print_mdoc_text(FILE *to, const char *text)
+{
+    struct slice rest = slice_of(text);
+    struct slice word;
+    size_t column = 0;
+
+    while (conf_next_word(&rest, &word)) {
+        CHECK(word.data[0] != '.' && word.data[0] != '\'');
+        if (column > 0) {
+            bool breaks = column + word.len > MDOC_COLUMNS;
+
+            (void)fputc(breaks ? '\n' : ' ', to);
+            column = breaks ? 0 : column + 1;
+        }
+        for (size_t i = 0; i < word.len; i++) {
+            print_mdoc_char(to, word.data[i]);
+        }
+        column += word.len;
+        if (word.data[word.len - 1] == '.') {
+            (void)fputc('\n', to);
+            column = 0;
+        }
+    }
+}
+
+void
+conf_print_man(FILE *to)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+        struct buf values = { 0 };
+
+        if (starts_section(i)) {
+            if (i > 0) {
+                (void)fputs(".El\n", to);
+            }
+            (void)fprintf(to, ".Ss Section %s\n.Bl -tag -width Ds\n",
+                          row->section);
+        }
+        describe(row, &values);
+        (void)fprintf(to, ".It Ic %s\n", conf_key(row));
+        print_mdoc_text(to, row->text);
+        print_mdoc_text(to, values.data);
+        (void)fputs("Default:\n.Ql ", to);
+        print_mdoc_words(to, shown_preset(row));
+        (void)fputs(" .\n", to);
+        buf_free(&values);
+    }
+    (void)fputs(".El\n", to);
+}
+
+void
+conf_print_help(FILE *to)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+        const char *quote = strchr(row->preset, ' ') != NULL ? "\"" : "";
+
+        if (starts_section(i)) {
+            (void)fprintf(to, "%s%s:\n", i > 0 ? "\n" : "", row->section);
+        }
+        (void)fprintf(to, "  --%s %s%s%s\n", row->name, quote,
+                      shown_preset(row), quote);
+        print_wrapped(to, "        ", row->text);
+    }
+}

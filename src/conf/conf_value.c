@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A parser and a formatter for each type of option.
+ */
+#include "conf/conf_value.h"
+
+#include "base/mem.h"
+#include "base/num.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+void
+conf_value_error(struct conf_error *error, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    (void)vsnprintf(error->text, sizeof(error->text), format, ap);
+    va_end(ap);
+}
+
+static bool
+in_range(const struct conf_row *row, int64_t number,
+         struct conf_error *ret_error)
+{
+    if (number >= row->min && number <= row->max) {
+        return true;
+    }
+    conf_value_error(
+        ret_error,
+        row->type == CONF_OCTAL
+            ? "argument must be between %" PRIo64 " and %" PRIo64 " inclusive"
+            : "argument must be between %" PRId64 " and %" PRId64 " inclusive",
+        row->min, row->max);
+    return false;
+}
+
+static bool
+parse_bool(struct slice text, bool *ret_flag, struct conf_error *ret_error)
+{
+    bool yes = slice_is_word(text, "yes");
+
+    if (!yes && !slice_is_word(text, "no")) {
+        conf_value_error(ret_error, "argument must be 'yes' or 'no'");
+        return false;
+    }
+    *ret_flag = yes;
+    return true;
+}
+
+static bool
+parse_int(const struct conf_row *row, struct slice text, int64_t *ret_number,
+          struct conf_error *ret_error)
+{
+    uint64_t bytes = 0;
+
+    if (slice_to_i64(text, ret_number)) {
+        return in_range(row, *ret_number, ret_error);
+    }
+    if (row->units && num_parse_bytes(text, &bytes) && bytes <= INT64_MAX) {
+        *ret_number = (int64_t)bytes;
+        return in_range(row, *ret_number, ret_error);
+    }
+    conf_value_error(ret_error, "argument couldn't be parsed into an integer");
+    return false;
+}
+
+static bool
+parse_bytes(const struct conf_row *row, struct slice text, uint64_t *ret_bytes,
+            struct conf_error *ret_error)
+{
+    if (!num_parse_bytes(text, ret_bytes)) {
+        conf_value_error(ret_error, "argument must be a memory value");
+        return false;
+    }
+    /* No maximum is above INT64_MAX: what is larger is out of range, as -1 is
+     * below every minimum. */
+    return in_range(row, *ret_bytes > INT64_MAX ? -1 : (int64_t)*ret_bytes,
+                    ret_error);
+}
+
+static bool
+parse_octal(const struct conf_row *row, struct slice text, unsigned *ret_mode,
+            struct conf_error *ret_error)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '7' || text.len > 12) {
+            number = -1;
+            break;
+        }
+        number = number * 8 + (text.data[i] - '0');
+    }
+    if (text.len == 0 || number < 0) {
+        conf_value_error(ret_error,
+                         "argument couldn't be parsed as an octal number");
+        return false;
+    }
+    if (!in_range(row, number, ret_error)) {
+        return false;
+    }
+    *ret_mode = (unsigned)number;
+    return true;
+}
+
+static void
+append_choices(const struct conf_row *row, struct buf *ret_text)
+{
+    for (const struct conf_choice *c = row->choices; c->name != NULL; c++) {
+        buf_printf(ret_text, "%s%s", c == row->choices ? "" : ", ", c->name);
+    }
+}
+
+static bool
+parse_enum(const struct conf_row *row, struct slice text, int *ret_choice,
+           struct conf_error *ret_error)
+{
+    struct buf names = { 0 };
+
+    for (const struct conf_choice *c = row->choices; c->name != NULL; c++) {
+        if (slice_is_word(text, c->name)) {
+            *ret_choice = c->value;
+            return true;
+        }
+    }
+    append_choices(row, &names);
+    conf_value_error(ret_error,
+                     "argument(s) must be one of the following: %.*s",
+                     (int)names.len, names.data);
+    buf_free(&names);
+    return false;
+}
+
+static bool
+parse_string(const struct conf_row *row, struct slice text, char **ret_text,
+             struct conf_error *ret_error)
+{
+    if (text.len > (size_t)row->max) {
+        conf_value_error(ret_error,
+                         "argument must be at most %" PRId64 " bytes long",
+                         row->max);
+        return false;
+    }
+    *ret_text = mem_copy_text(text);
+    return true;
+}
+
+/* Kept with single blanks, so that equal lists are equal texts. */
+static bool
+parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
+              struct conf_error *ret_error)
+{
+    char joined[CONF_VALUE_MAX];
+    size_t len = 0;
+    int64_t words = 0;
+    struct slice word;
+
+    while (conf_next_word(&text, &word)) {
+        if (++words > row->max) {
+            conf_value_error(ret_error, "Too many bind addresses specified.");
+            return false;
+        }
+        if (len > 0) {
+            joined[len++] = ' ';
+        }
+        memcpy(joined + len, word.data, word.len);
+        len += word.len;
+    }
+    *ret_text = mem_copy_text((struct slice){ joined, len });
+    return true;
+}
+
+static bool
+parse_rate(const struct conf_row *row, struct slice text,
+           struct conf_rate *ret_rate, struct conf_error *ret_error)
+{
+    double value = 0;
+
+    if (!num_parse_double(text, &value)) {
+        conf_value_error(ret_error, "Invalid floating-point value");
+        return false;
+    }
+    if (!(value > 0 && value < 1)) { /* also refuses NaN */
+        conf_value_error(ret_error, "%s", row->bad_range);
+        return false;
+    }
+    ret_rate->text = mem_copy_text(text);
+    ret_rate->value = value;
+    return true;
+}
+
+static bool
+parse_limit_class(struct slice name, struct conf_error *ret_error)
+{
+    if (slice_is_word(name, "normal")) {
+        return true;
+    }
+    if (slice_is_word(name, "slave") || slice_is_word(name, "replica") ||
+        slice_is_word(name, "pubsub")) {
+        conf_value_error(ret_error,
+                         "only class 'normal' is accepted: there are no other "
+                         "clients yet");
+    } else {
+        conf_value_error(
+            ret_error,
+            "Invalid client class specified in buffer limit configuration.");
+    }
+    return false;
+}
+
+static bool
+parse_output_limit(struct slice text, struct conf_output_limit *ret_limit,
+                   struct conf_error *ret_error)
+{
+    struct conf_output_limit limit = { 0, 0, 0 };
+    struct slice word[4];
+    size_t words = 0;
+
+    while (conf_next_word(&text, &word[words % 4])) {
+        if (++words % 4 != 0) {
+            continue;
+        }
+        if (!parse_limit_class(word[0], ret_error)) {
+            return false;
+        }
+        if (!num_parse_bytes(word[1], &limit.hard_bytes) ||
+            !num_parse_bytes(word[2], &limit.soft_bytes) ||
+            !slice_to_u64(word[3], &limit.soft_seconds) ||
+            limit.soft_seconds > INT32_MAX) {
+            conf_value_error(ret_error,
+                             "Error in hard, soft or soft_seconds "
+                             "setting in buffer limit configuration.");
+            return false;
+        }
+    }
+    if (words == 0 || words % 4 != 0) {
+        conf_value_error(
+            ret_error,
+            "Wrong number of arguments in buffer limit configuration.");
+        return false;
+    }
+    *ret_limit = limit;
+    return true;
+}
+
+static bool
+parse_by_type(const struct conf_row *row, struct slice text,
+              union conf_value *ret_value, struct conf_error *ret_error)
+{
+    switch (row->type) {
+    case CONF_BOOL:
+        return parse_bool(text, &ret_value->flag, ret_error);
+    case CONF_INT:
+        return parse_int(row, text, &ret_value->number, ret_error);
+    case CONF_BYTES:
+        return parse_bytes(row, text, &ret_value->bytes, ret_error);
+    case CONF_OCTAL:
+        return parse_octal(row, text, &ret_value->mode, ret_error);
+    case CONF_ENUM:
+        return parse_enum(row, text, &ret_value->choice, ret_error);
+    case CONF_STRING:
+    case CONF_SECRET:
+        return parse_string(row, text, &ret_value->text, ret_error);
+    case CONF_STRINGS:
+        return parse_strings(row, text, &ret_value->text, ret_error);
+    case CONF_RATE:
+        return parse_rate(row, text, &ret_value->rate, ret_error);
+    case CONF_OUTPUT_LIMIT:
+        return parse_output_limit(text, &ret_value->limit, ret_error);
+    }
+    CHECK(false); /* no such type */
+    return false;
+}
+
+bool
+conf_value_parse(const struct conf_row *row, struct slice text,
+                 union conf_value *ret_value, struct conf_error *ret_error)
+{
+    union conf_value value;
+
+    memset(&value, 0, sizeof(value));
+    if (text.len == 0) {
+        text = slice_lit(""); /* an empty slice may point nowhere */
+    }
+    if (text.len >= CONF_VALUE_MAX) {
+        conf_value_error(ret_error, "argument must be shorter than %d bytes",
+                         CONF_VALUE_MAX);
+        return false;
+    }
+    if (memchr(text.data, '\0', text.len) != NULL) {
+        conf_value_error(ret_error, "argument must not contain a zero byte");
+        return false;
+    }
+    if (!parse_by_type(row, text, &value, ret_error)) {
+        return false;
+    }
+    if (row->only != NULL) {
+        struct buf shown = { 0 };
+        bool same;
+
+        conf_value_format(row, &value, &shown);
+        same = slice_equal(buf_slice(&shown), slice_of(row->preset));
+        buf_free(&shown);
+        if (!same) {
+            conf_value_free(row, &value);
+            conf_value_error(ret_error, "%s", row->only);
+            return false;
+        }
+    }
+    *ret_value = value;
+    return true;
+}
+
+static char *
+owned_text(const struct conf_row *row, const union conf_value *value)
+{
+    switch (row->type) {
+    case CONF_STRING:
+    case CONF_STRINGS:
+    case CONF_SECRET:
+        return value->text;
+    case CONF_RATE:
+        return value->rate.text;
+    case CONF_BOOL:
+    case CONF_INT:
+    case CONF_BYTES:
+    case CONF_OCTAL:
+    case CONF_ENUM:
+    case CONF_OUTPUT_LIMIT:
+        break;
+    }
+    return NULL;
+}
+
+void
+conf_value_free(const struct conf_row *row, union conf_value *value)
+{
+    char *text = owned_text(row, value);
+
+    if (text != NULL && row->type == CONF_SECRET) {
+        explicit_bzero(text, strlen(text));
+    }
+    mem_free(text);
+    memset(value, 0, sizeof(*value));
+}
+
+static const char *
+choice_name(const struct conf_row *row, int choice)
+{
+    const struct conf_choice *c = row->choices;
+
+    while (c->name != NULL && c->value != choice) {
+        c++;
+    }
+    CHECK(c->name != NULL);
+    return c->name;
+}
+
+void
+conf_value_format(const struct conf_row *row, const union conf_value *value,
+                  struct buf *ret_text)
+{
+    switch (row->type) {
+    case CONF_BOOL:
+        buf_append_slice(ret_text, slice_of(value->flag ? "yes" : "no"));
+        break;
+    case CONF_INT:
+        buf_printf(ret_text, "%" PRId64, value->number);
+        break;
+    case CONF_BYTES:
+        buf_printf(ret_text, "%" PRIu64, value->bytes);
+        break;
+    case CONF_OCTAL:
+        buf_printf(ret_text, "%o", value->mode);
+        break;
+    case CONF_ENUM:
+        buf_append_slice(ret_text, slice_of(choice_name(row, value->choice)));
+        break;
+    case CONF_STRING:
+    case CONF_STRINGS:
+    case CONF_SECRET:
+    case CONF_RATE:
+        buf_append_slice(ret_text, slice_of(owned_text(row, value)));
+        break;
+    case CONF_OUTPUT_LIMIT:
+        buf_printf(ret_text, "normal %" PRIu64 " %" PRIu64 " %" PRIu64,
+                   value->limit.hard_bytes, value->limit.soft_bytes,
+                   value->limit.soft_seconds);
+        break;
+    }
+}
+
+bool
+conf_value_equal(const struct conf_row *row, const union conf_value *a,
+                 const union conf_value *b)
+{
+    const char *text = owned_text(row, a);
+
+    if (text != NULL) {
+        return strcmp(text, owned_text(row, b)) == 0;
+    }
+    return memcmp(a, b, row->size) == 0;
+}
+
+/* 1048576 as 1mb, where that is exact. */
+static void
+append_size(struct buf *ret_text, int64_t bytes)
+{
+    static const char *const units[] = { "", "kb", "mb", "gb", "tb" };
+    size_t unit = 0;
+
+    while (unit < 4 && bytes >= 1024 && bytes % 1024 == 0) {
+        bytes /= 1024;
+        unit++;
+    }
+    buf_printf(ret_text, "%" PRId64 "%s", bytes, units[unit]);
+}
+
+void
+conf_value_describe(const struct conf_row *row, struct buf *ret_text)
+{
+    switch (row->type) {
+    case CONF_BOOL:
+        buf_append_slice(ret_text, slice_lit("yes or no"));
+        break;
+    case CONF_INT:
+        buf_printf(ret_text, "%" PRId64 " to %" PRId64 "%s", row->min, row->max,
+                   row->units ? ", or with a unit (kb, mb, gb)" : "");
+        break;
+    case CONF_BYTES:
+        append_size(ret_text, row->min);
+        buf_append_slice(ret_text, slice_lit(" to "));
+        append_size(ret_text, row->max);
+        buf_append_slice(ret_text, slice_lit(", bytes or with a unit"));
+        break;
+    case CONF_OCTAL:
+        buf_printf(ret_text, "octal, %" PRIo64 " to %" PRIo64, row->min,
+                   row->max);
+        break;
+    case CONF_ENUM:
+        buf_append_slice(ret_text, slice_lit("one of "));
+        append_choices(row, ret_text);
+        break;
+    case CONF_STRING:
+    case CONF_SECRET:
+        buf_printf(ret_text, "text of at most %" PRId64 " bytes", row->max);
+        break;
+    case CONF_STRINGS:
+        buf_printf(ret_text, "at most %" PRId64 " words", row->max);
+        break;
+    case CONF_RATE:
+        buf_append_slice(ret_text, slice_lit("above 0 and below 1"));
+        break;
+    case CONF_OUTPUT_LIMIT:
+        buf_append_slice(ret_text,
+                         slice_lit("normal, hard limit, soft limit, seconds"));
+        break;
+    }
+}

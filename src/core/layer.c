@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The striped layer, in plain C and for AVX2; layer.h has the layout. The
+ * table of operations is the only thing here that outlives a call: it is
+ * written once, before threads start.
+ *
+ * A miss must not store and a repeated add must not either: a page that is
+ * written while a forked child saves it has to be copied.
+ */
+#include "core/layer.h"
+
+#include <stddef.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#define STEP   0x9E3779B97F4A7C15U
+#define INLINE __attribute__((always_inline)) static inline
+
+_Static_assert(sizeof(struct line) == BLOOM_LINE_BYTES, "one cache line");
+_Static_assert(sizeof(struct layer) <= 48, "a layer has to stay small");
+
+/* (a x b) / 2^64: maps a hash to 0..b-1 without a division. */
+static inline uint64_t
+mulhi64(uint64_t a, uint64_t b)
+{
+#if defined(__SIZEOF_INT128__)
+    __extension__ typedef unsigned __int128 wide;
+
+    return (uint64_t)(((wide)a * b) >> 64);
+#else
+    uint64_t al = a & UINT32_MAX;
+    uint64_t ah = a >> 32;
+    uint64_t bl = b & UINT32_MAX;
+    uint64_t bh = b >> 32;
+    uint64_t mid = ah * bl + ((al * bl) >> 32);
+    uint64_t low = al * bh + (mid & UINT32_MAX);
+
+    return ah * bh + (mid >> 32) + (low >> 32);
+#endif
+}
+
+static inline struct bloom_hash
+next_stripe(struct bloom_hash hash)
+{
+    hash.high *= STEP;
+    hash.low *= STEP;
+    return hash;
+}
+
+/* ---- plain C ------------------------------------------------------------ */
+
+static inline bool
+line_contains(const struct line *line, uint64_t low)
+{
+    const uint64_t *word = line->words;
+    uint64_t all = word[0] >> ((low >> 16) & 63);
+
+    all &= word[1] >> ((low >> 22) & 63);
+    all &= word[2] >> ((low >> 28) & 63);
+    all &= word[3] >> ((low >> 34) & 63);
+    all &= word[4] >> ((low >> 40) & 63);
+    all &= word[5] >> ((low >> 46) & 63);
+    all &= word[6] >> ((low >> 52) & 63);
+    all &= word[7] >> (low >> 58);
+    return (all & 1) != 0;
+}
+
+INLINE bool
+contains_one(const struct layer *layer, struct bloom_hash hash)
+{
+    const struct line *stripe = layer->lines;
+    uint64_t line_count = layer->line_count;
+
+    for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
+        if (!line_contains(&stripe[mulhi64(hash.high, line_count)], hash.low)) {
+            return false;
+        }
+        if (--left == 0) {
+            return true;
+        }
+        stripe += line_count;
+    }
+}
+
+INLINE bool
+add_one(const struct layer *layer, struct bloom_hash hash)
+{
+    struct line *stripe = layer->lines;
+    uint64_t line_count = layer->line_count;
+    bool changed = false;
+
+    for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
+        struct line *line = &stripe[mulhi64(hash.high, line_count)];
+
+        if (!line_contains(line, hash.low)) {
+            for (unsigned i = 0; i < 8; i++) {
+                unsigned bit = (hash.low >> (16 + 6 * i)) & 63;
+
+                line->words[i] |= (uint64_t)1 << bit;
+            }
+            changed = true;
+        }
+        if (--left == 0) {
+            return changed;
+        }
+        stripe += line_count;
+    }
+}
+
+INLINE void
+prefetch_one(const struct layer *layer, struct bloom_hash hash,
+             uint32_t stripes)
+{
+    const struct line *stripe = layer->lines;
+    uint64_t line_count = layer->line_count;
+
+    for (;;) {
+        __builtin_prefetch(&stripe[mulhi64(hash.high, line_count)]);
+        if (--stripes == 0) {
+            return;
+        }
+        stripe += line_count;
+        hash.high *= STEP;
+    }
+}
+
+static bool
+striped_contains(const struct layer *layer, struct bloom_hash hash)
+{
+    return contains_one(layer, hash);
+}
+
+static bool
+striped_add(struct layer *layer, struct bloom_hash hash)
+{
+    return add_one(layer, hash);
+}
+
+static void
+striped_prefetch(const struct layer *layer, struct bloom_hash hash,
+                 uint32_t stripes)
+{
+    prefetch_one(layer, hash, stripes);
+}
+
+/* The loops work on a copy of the layer, which no store can alias, so that it
+ * stays in registers. */
+static void
+striped_contains_many(const struct layer *layer,
+                      const struct bloom_hash *hashes, size_t count,
+                      bool *ret_found)
+{
+    const struct layer copy = *layer;
+
+    for (size_t i = 0; i < count; i++) {
+        ret_found[i] = contains_one(&copy, hashes[i]);
+    }
+}
+
+static size_t
+striped_add_many(struct layer *layer, const struct bloom_hash *hashes,
+                 size_t count, bool *ret_added)
+{
+    const struct layer copy = *layer;
+
+    size_t added = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        ret_added[i] = add_one(&copy, hashes[i]);
+        added += ret_added[i];
+    }
+    return added;
+}
+
+static void
+striped_prefetch_many(const struct layer *layer,
+                      const struct bloom_hash *hashes, size_t count,
+                      uint32_t stripes)
+{
+    const struct layer copy = *layer;
+
+    for (size_t i = 0; i < count; i++) {
+        prefetch_one(&copy, hashes[i], stripes);
+    }
+}
+
+static uint64_t
+striped_bytes(const struct layer *layer)
+{
+    return layer->line_count * layer->stripes * BLOOM_LINE_BYTES;
+}
+
+#define PORTABLE_OPS                                                           \
+    {                                                                          \
+        .contains = striped_contains, .add = striped_add,                      \
+        .prefetch = striped_prefetch, .contains_many = striped_contains_many,  \
+        .add_many = striped_add_many, .prefetch_many = striped_prefetch_many,  \
+        .bytes = striped_bytes,                                                \
+    }
+
+static const struct layer_ops portable_ops = PORTABLE_OPS;
+
+struct layer_ops layer_ops[LAYER_KINDS] = { [LAYER_STRIPED] = PORTABLE_OPS };
+
+/* ---- AVX2 --------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+
+#define AVX2 __attribute__((target("avx2")))
+
+typedef uint64_t half_line __attribute__((vector_size(32), may_alias));
+
+/* The bit of each word, 4 words at a time. (A vector shift is undefined from
+ * 64 on, hence the mask; the plain code gets it for free.) */
+#define BITS_LEFT(low)  ((((half_line){ 0 } + (low)) >> left_shift) & 63)
+#define BITS_RIGHT(low) ((((half_line){ 0 } + (low)) >> right_shift) & 63)
+
+static const half_line left_shift = { 16, 22, 28, 34 };
+static const half_line right_shift = { 40, 46, 52, 58 };
+static const half_line ones = { 1, 1, 1, 1 };
+
+AVX2 INLINE bool
+avx2_contains_one(const struct layer *layer, struct bloom_hash hash)
+{
+    const struct line *stripe = layer->lines;
+    uint64_t line_count = layer->line_count;
+
+    for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
+        const void *line = &stripe[mulhi64(hash.high, line_count)];
+        const half_line *half = line;
+        half_line all = (half[0] >> BITS_LEFT(hash.low)) &
+                        (half[1] >> BITS_RIGHT(hash.low));
+
+        if (!_mm256_testc_si256((__m256i)all, (__m256i)ones)) {
+            return false;
+        }
+        if (--left == 0) {
+            return true;
+        }
+        stripe += line_count;
+    }
+}
+
+AVX2 INLINE bool
+avx2_add_one(const struct layer *layer, struct bloom_hash hash)
+{
+    struct line *stripe = layer->lines;
+    uint64_t line_count = layer->line_count;
+    bool changed = false;
+
+    for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
+        void *line = &stripe[mulhi64(hash.high, line_count)];
+        half_line *half = line;
+        half_line bits_left = ones << BITS_LEFT(hash.low);
+        half_line bits_right = ones << BITS_RIGHT(hash.low);
+        half_line missing = (bits_left & ~half[0]) | (bits_right & ~half[1]);
+
+        if (!_mm256_testz_si256((__m256i)missing, (__m256i)missing)) {
+            half[0] |= bits_left;
+            half[1] |= bits_right;
+            changed = true;
+        }
+        if (--left == 0) {
+            return changed;
+        }
+        stripe += line_count;
+    }
+}
+
+AVX2 static bool
+avx2_contains(const struct layer *layer, struct bloom_hash hash)
+{
+    return avx2_contains_one(layer, hash);
+}
+
+AVX2 static bool
+avx2_add(struct layer *layer, struct bloom_hash hash)
+{
+    return avx2_add_one(layer, hash);
+}
+
+AVX2 static void
+avx2_contains_many(const struct layer *layer, const struct bloom_hash *hashes,
+                   size_t count, bool *ret_found)
+{
+    const struct layer copy = *layer;
+
+    for (size_t i = 0; i < count; i++) {
+        ret_found[i] = avx2_contains_one(&copy, hashes[i]);
+    }
+}
+
+AVX2 static size_t
+avx2_add_many(struct layer *layer, const struct bloom_hash *hashes,
+              size_t count, bool *ret_added)
+{
+    const struct layer copy = *layer;
+
+    size_t added = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        ret_added[i] = avx2_add_one(&copy, hashes[i]);
+        added += ret_added[i];
+    }
+    return added;
+}
+
+static const struct layer_ops avx2_ops = {
+    .contains = avx2_contains,
+    .add = avx2_add,
+    .prefetch = striped_prefetch,
+    .contains_many = avx2_contains_many,
+    .add_many = avx2_add_many,
+    .prefetch_many = striped_prefetch_many,
+    .bytes = striped_bytes,
+};
+
+#endif
+
+/* ---- life --------------------------------------------------------------- */
+
+const char *
+layer_select_cpu(bool force_portable)
+{
+#if defined(__x86_64__)
+    if (!force_portable && __builtin_cpu_supports("avx2")) {
+        layer_ops[LAYER_STRIPED] = avx2_ops;
+        return "avx2";
+    }
+#else
+    (void)force_portable;
+#endif
+    layer_ops[LAYER_STRIPED] = portable_ops;
+    return "portable";
+}
+
+bool
+layer_init(struct layer *layer, uint64_t capacity, struct geometry geometry,
+           const struct bloom_env *env)
+{
+    uint64_t bytes;
+    void *lines;
+
+    if (!sizing_bytes(geometry, &bytes) || bytes > SIZE_MAX) {
+        return false;
+    }
+    lines = env->alloc_lines(env->ctx, (size_t)bytes);
+    if (lines == NULL) {
+        return false;
+    }
+    *layer = (struct layer){ .lines = lines,
+                             .line_count = geometry.lines,
+                             .capacity = capacity,
+                             .stripes = geometry.stripes,
+                             .kind = LAYER_STRIPED };
+    return true;
+}
+
+void
+layer_fini(struct layer *layer, const struct bloom_env *env)
+{
+    env->free_lines(env->ctx, layer->lines, (size_t)layer_bytes(layer));
+    layer->lines = NULL;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One layer of a filter: a fixed number of items at a fixed rate. Owned by the
+ * chain (bloom.c), which counts items and decides where one goes; a layer only
+ * tests and sets bits. Any number of readers or one writer at a time.
+ *
+ * Kinds differ in how bits are found, behind struct layer_ops. Striped:
+ *
+ *   lines   [ stripe 0: line 0 .. line_count-1 ][ stripe 1 ... ] ...
+ *   line    8 words of 64 bits, one cache line
+ *
+ *   for stripe s = 0, 1, ...: line mulhi64(high, line_count) of the stripe,
+ *   bit (low >> (16 + 6 i)) & 63 of word i = 0..7; then high and low are both
+ *   multiplied by 0x9E3779B97F4A7C15. Without the multiplication two items
+ *   that share a line in every stripe would share every bit too, and the rate
+ *   of small layers would be several times the asked one.
+ */
+#pragma once
+
+#include <bloomery/bloom.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/sizing.h"
+
+enum layer_kind { LAYER_STRIPED, LAYER_KINDS };
+
+struct line {
+    _Alignas(64) uint64_t words[8];
+};
+
+struct layer {
+    struct line *lines;
+    uint64_t line_count; /* a stripe */
+    uint64_t capacity;
+    uint64_t items; /* counted by the owner */
+    uint32_t stripes;
+    uint8_t kind; /* enum layer_kind */
+};
+
+struct layer_ops {
+    bool (*contains)(const struct layer *layer, struct bloom_hash hash);
+    /* True if a bit was clear before. Writes nothing if none was. */
+    bool (*add)(struct layer *layer, struct bloom_hash hash);
+    /* Fetches what the first STRIPES steps of a lookup read. */
+    void (*prefetch)(const struct layer *layer, struct bloom_hash hash,
+                     uint32_t stripes);
+    /* The same for COUNT hashes in order, without a call for each. add_many
+     * returns how many of its answers are true. */
+    void (*contains_many)(const struct layer *layer,
+                          const struct bloom_hash *hashes, size_t count,
+                          bool *ret_found);
+    size_t (*add_many)(struct layer *layer, const struct bloom_hash *hashes,
+                       size_t count, bool *ret_added);
+    void (*prefetch_many)(const struct layer *layer,
+                          const struct bloom_hash *hashes, size_t count,
+                          uint32_t stripes);
+    uint64_t (*bytes)(const struct layer *layer); /* without the struct */
+};
+
+/* By kind. Written by layer_select_cpu() only, before threads start. */
+extern struct layer_ops layer_ops[LAYER_KINDS];
+
+/* Contract of bloom_select_cpu(). */
+const char *layer_select_cpu(bool force_portable);
+
+/* Makes an empty striped layer. False if ENV has no memory: nothing to undo.
+ * The geometry's bytes must not exceed INT64_MAX. */
+bool layer_init(struct layer *layer, uint64_t capacity,
+                struct geometry geometry, const struct bloom_env *env);
+void layer_fini(struct layer *layer, const struct bloom_env *env);
+
+static inline const struct layer_ops *
+layer_ops_of(const struct layer *layer)
+{
+    return &layer_ops[layer->kind];
+}
+
+static inline bool
+layer_contains(const struct layer *layer, struct bloom_hash hash)
+{
+    return layer_ops_of(layer)->contains(layer, hash);
+}
+
+static inline bool
+layer_add(struct layer *layer, struct bloom_hash hash)
+{
+    return layer_ops_of(layer)->add(layer, hash);
+}
+
+static inline void
+layer_prefetch(const struct layer *layer, struct bloom_hash hash,
+               uint32_t stripes)
+{
+    layer_ops_of(layer)->prefetch(layer, hash, stripes);
+}
+
+static inline uint64_t
+layer_bytes(const struct layer *layer)
+{
+    return layer_ops_of(layer)->bytes(layer);
+}

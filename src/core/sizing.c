@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sizes and rates of layers; sizing.h has the formulas. Pure functions.
+ */
+#include "core/sizing.h"
+
+#include <math.h>
+
+enum { TERMS = 9, NEWTON_ROUNDS_MAX = 40, LINE_BYTES = 64 };
+
+/* (-1)^i C(8,i), and 1 - (63/64)^i, which is exact in a double up to i = 8. */
+static const double weight[TERMS] = { 1, -8, 28, -56, 70, -56, 28, -8, 1 };
+static const double decay[TERMS] = { 0.0,
+                                     1.0 / 64,
+                                     127.0 / 4096,
+                                     12097.0 / 262144,
+                                     1024255.0 / 16777216,
+                                     81305281.0 / 1073741824,
+                                     6195974527.0 / 68719476736,
+                                     459065871937.0 / 4398046511104,
+                                     33319196443135.0 / 281474976710656 };
+
+uint32_t
+sizing_stripes(double rate)
+{
+    /* The slack keeps powers of 1e-3 on the lower count in any libm. */
+    double stripes = ceil(log(rate) / log(1e-3) - 1e-9);
+
+    return stripes > 1 ? (uint32_t)stripes : 1;
+}
+
+static double
+stripe_rate_and_slope(double load, double *ret_slope)
+{
+    double rate = 0;
+    double slope = 0;
+
+    for (int i = TERMS - 1; i >= 0; i--) {
+        double term = weight[i] * exp(-load * decay[i]);
+
+        rate += term;
+        slope -= term * decay[i];
+    }
+    *ret_slope = slope;
+    return rate;
+}
+
+double
+sizing_stripe_rate(double load)
+{
+    double slope;
+
+    return stripe_rate_and_slope(load, &slope);
+}
+
+/* The alternating sum loses up to four digits; in double that moves the root
+ * by 1e-13, which is a line in 10^13. Here it keeps all of a double's. */
+static long double
+stripe_rate_fine(double load)
+{
+    long double rate = 0;
+
+    for (int i = TERMS - 1; i >= 0; i--) {
+        rate += (long double)weight[i] *
+                expl(-(long double)load * (long double)decay[i]);
+    }
+    return rate;
+}
+
+long double
+sizing_load(double stripe_rate)
+{
+    /* Taking every word for independent gives a start within a few percent;
+     * Newton on the logarithm then needs three or four rounds. The bracket
+     * catches what rounding could do to it. */
+    double load = -64 * log1p(-sqrt(sqrt(sqrt(stripe_rate))));
+    double low = 1e-3;
+    double high = 4096;
+    double slope = 1;
+
+    for (int i = 0; i < NEWTON_ROUNDS_MAX; i++) {
+        double rate = stripe_rate_and_slope(load, &slope);
+        double next = load - rate / slope * log(rate / stripe_rate);
+
+        if (rate <= stripe_rate) {
+            low = load;
+        } else {
+            high = load;
+        }
+        if (!(next > low && next < high)) {
+            next = low + (high - low) / 2;
+        }
+        if (fabs(next - load) <= 1e-7 * load) {
+            load = next;
+            break;
+        }
+        load = next;
+    }
+    return (long double)load -
+           (stripe_rate_fine(load) - (long double)stripe_rate) /
+               (long double)slope;
+}
+
+struct geometry
+sizing_geometry(uint64_t capacity, double rate)
+{
+    struct geometry geometry = { .stripes = sizing_stripes(rate) };
+    long double load = sizing_load(pow(0.95 * rate, 1.0 / geometry.stripes));
+
+    geometry.lines = (uint64_t)ceill((long double)capacity / load);
+    return geometry;
+}
+
+bool
+sizing_bytes(struct geometry geometry, uint64_t *ret_bytes)
+{
+    uint64_t most = INT64_MAX / LINE_BYTES;
+
+    if (geometry.stripes == 0 || geometry.lines > most / geometry.stripes) {
+        return false;
+    }
+    *ret_bytes = geometry.lines * geometry.stripes * LINE_BYTES;
+    return true;
+}
+
+double
+sizing_exact_rate(uint64_t items, struct geometry geometry)
+{
+    double rate = 0;
+
+    for (int i = TERMS - 1; i >= 0; i--) {
+        double survive = log1p(-decay[i] / (double)geometry.lines);
+
+        rate += weight[i] * exp((double)items * survive);
+    }
+    /* Below 1e-15 the sum is all rounding, and may be negative. */
+    return rate > 0 ? pow(rate, geometry.stripes) : 0;
+}
+
+bool
+sizing_acceptable(uint64_t capacity, double rate, struct geometry geometry)
+{
+    struct geometry formula = sizing_geometry(capacity, rate);
+
+    return geometry.stripes == formula.stripes && geometry.lines > 0 &&
+           geometry.lines <= formula.lines + 1 &&
+           sizing_exact_rate(capacity, geometry) <= rate;
+}
+
+double
+sizing_layer_rate(double rate, double tightening, uint32_t index)
+{
+    double power = 1;
+
+    for (; index != 0; index /= 2) {
+        if (index % 2 != 0) {
+            power *= tightening;
+        }
+        tightening *= tightening;
+    }
+    return rate * power;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The world gate. A loop is inside its section while it executes commands; who
+ * needs the whole world (FLUSHALL, CONFIG SET, ...) raises the gate, waits
+ * until every other loop is outside, and then owns everything without taking a
+ * single stripe lock. Lock order: gate < stripes. Nobody waits for a disk or a
+ * socket inside a section.
+ *
+ * Entering costs one sequentially consistent store and one load of a line that
+ * nobody writes; with one thread it costs nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct gate;
+
+struct gate *gate_new(unsigned threads);
+void gate_free(struct gate *gate);
+
+/* Around the execution of commands, by the loop with this index. Waits while
+ * the gate is raised by another. Not recursive. */
+void gate_enter(struct gate *gate, unsigned thread);
+void gate_leave(struct gate *gate, unsigned thread);
+
+/* From outside any section of this thread. Returns when all other threads are
+ * outside theirs; raisers queue up. */
+void gate_raise(struct gate *gate, unsigned thread);
+void gate_lower(struct gate *gate, unsigned thread);
+
+/* True between this thread's raise and lower. */
+bool gate_is_mine(const struct gate *gate, unsigned thread);

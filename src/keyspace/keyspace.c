@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Stripes, locks, single keys and whole databases. Every change of an entry's
+ * existence goes through keyspace_insert and keyspace_remove_entry, so counts,
+ * the bit map of occupied stripes, next expiries and versions stay in step.
+ */
+#include "keyspace/keyspace.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "keyspace/keyspace_internal.h"
+
+#include <string.h>
+
+enum {
+    COUNT_SHARDS = 16,        /* with threads; counts of 64 stripes each */
+    LARGE_FILTER = 64 * 1024, /* bytes; from here the reaper frees it */
+    GENERATIONS = 1 << DB_SLOT_BITS
+};
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void
+init_databases(struct keyspace *ks, const struct keyspace_options *options)
+{
+    ks->databases = options->databases;
+    ks->db_ids = mem_zalloc(ks->databases * sizeof(*ks->db_ids));
+    ks->slot_ids = mem_zalloc(ks->databases * sizeof(*ks->slot_ids));
+    for (uint32_t db = 0; db < ks->databases; db++) {
+        atomic_store(&ks->db_ids[db], db); /* generation 0 */
+        atomic_store(&ks->slot_ids[db], db);
+    }
+    ks->shards = ks->threads > 1 ? COUNT_SHARDS : 1;
+    ks->counts_bytes = (size_t)ks->shards * ks->databases * sizeof(*ks->counts);
+    ks->counts = mem_try_lines(ks->counts_bytes);
+    CHECK(ks->counts != NULL);
+}
+
+struct keyspace *
+keyspace_new(const struct keyspace_options *options)
+{
+    struct keyspace *ks = mem_try_lines(sizeof(*ks));
+    pthread_rwlockattr_t attr;
+
+    CHECK(ks != NULL);
+    CHECK(options->threads > 0 && options->databases > 0 &&
+          options->databases < GENERATIONS);
+    ks->threads = options->threads;
+    init_databases(ks, options);
+    CHECK(pthread_rwlockattr_init(&attr) == 0);
+    CHECK(pthread_rwlockattr_setkind_np(
+              &attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP) == 0);
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        CHECK(pthread_rwlock_init(&ks->stripes[i].lock, &attr) == 0);
+        atomic_store(&ks->next_expiry_ms[i], UINT64_MAX);
+    }
+    CHECK(pthread_rwlockattr_destroy(&attr) == 0);
+    ks->gate = gate_new(options->threads);
+    ks->reaper = reaper_new();
+    return ks;
+}
+
+void
+keyspace_free(struct keyspace *ks)
+{
+    if (ks == NULL) {
+        return;
+    }
+    keyspace_flush_all(ks);
+    reaper_free(ks->reaper);
+    gate_free(ks->gate);
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        CHECK(pthread_rwlock_destroy(&ks->stripes[i].lock) == 0);
+    }
+    mem_free_lines(ks->counts, ks->counts_bytes);
+    mem_free(ks->slot_ids);
+    mem_free(ks->db_ids);
+    mem_free_lines(ks, sizeof(*ks));
+}
+
+struct gate *
+keyspace_gate(struct keyspace *ks)
+{
+    return ks->gate;
+}
+
+void
+keyspace_wait_freed(struct keyspace *ks)
+{
+    reaper_wait(ks->reaper);
+}
+
+/* ---- locks --------------------------------------------------------------- */
+
+void
+keyspace_lock(struct keyspace *ks, unsigned stripe, bool exclusive)
+{
+    pthread_rwlock_t *lock = &ks->stripes[stripe].lock;
+
+    if (ks->threads == 1) {
+        return;
+    }
+    CHECK((exclusive ? pthread_rwlock_wrlock(lock)
+                     : pthread_rwlock_rdlock(lock)) == 0);
+}
+
+void
+keyspace_unlock(struct keyspace *ks, unsigned stripe)
+{
+    if (ks->threads > 1) {
+        CHECK(pthread_rwlock_unlock(&ks->stripes[stripe].lock) == 0);
+    }
+}
+
+/* ---- bookkeeping --------------------------------------------------------- */
+
+static void
+count_add(_Atomic int64_t *count, int64_t n)
+{
+    (void)atomic_fetch_add_explicit(count, n, memory_order_relaxed);
+}
+
+static struct db_count *
+count_at(const struct keyspace *ks, unsigned stripe, uint32_t db_id)
+{
+    return db_count_of(ks, stripe % ks->shards, db_slot_of(db_id));
+}
+
+static void
+set_occupied(struct keyspace *ks, unsigned stripe, bool occupied)
+{
+    _Atomic uint64_t *word = &ks->occupied[stripe / 64];
+    uint64_t bit = (uint64_t)1 << (stripe % 64);
+
+    if (occupied) {
+        (void)atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+    } else {
+        (void)atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed);
+    }
+}
+
+/* Tells the reclaimer about the stripe's first expiry, if that changed. */
+static void
+publish_expiry(struct keyspace *ks, unsigned stripe)
+{
+    _Atomic uint64_t *next = &ks->next_expiry_ms[stripe];
+    uint64_t at_ms = expire_next(&ks->stripes[stripe].expire);
+
+    if (atomic_load_explicit(next, memory_order_relaxed) != at_ms) {
+        atomic_store_explicit(next, at_ms, memory_order_relaxed);
+    }
+}
+
+static void
+drop_expiry(struct keyspace *ks, unsigned stripe, struct entry *entry)
+{
+    expire_remove(&ks->stripes[stripe].expire, entry);
+    publish_expiry(ks, stripe);
+    if (db_is_live(ks, entry->db_id)) {
+        count_add(&count_at(ks, stripe, entry->db_id)->expires, -1);
+    }
+}
+
+void
+keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index, uint64_t hash,
+                      struct entry *entry)
+{
+    struct stripe *stripe = &ks->stripes[stripe_index];
+
+    if (entry->heap_index != EXPIRE_NONE) {
+        drop_expiry(ks, stripe_index, entry);
+    }
+    table_remove(&stripe->table, hash, entry);
+    if (stripe->table.count == 0) {
+        set_occupied(ks, stripe_index, false);
+    }
+    if (stripe->last_removal < entry->version) {
+        stripe->last_removal = entry->version;
+    }
+    if (db_is_live(ks, entry->db_id)) {
+        count_add(&count_at(ks, stripe_index, entry->db_id)->keys, -1);
+    } else {
+        count_add(&ks->dead, -1);
+    }
+    if (bloom_size(entry->bloom) >= LARGE_FILTER) {
+        reaper_give_entry(ks->reaper, entry);
+    } else {
+        keyspace_free_entry(entry);
+    }
+}
+
+/* ---- one key ------------------------------------------------------------- */
+
+static struct entry *
+find_any(const struct keyspace *ks, const struct key *key)
+{
+    return table_find(&ks->stripes[keyspace_stripe_of(key->hash)].table,
+                      key->hash, key->name, db_id_of(ks, key->db));
+}
+
+struct entry *
+keyspace_find(const struct keyspace *ks, const struct key *key, uint64_t now_ms)
+{
+    const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
+    struct entry *entry = find_any(ks, key);
+
+    if (entry != NULL && entry_is_expired(stripe, entry, now_ms)) {
+        return NULL;
+    }
+    return entry;
+}
+
+/* As find, but what has expired is removed. */
+static struct entry *
+find_or_expire(struct keyspace *ks, const struct key *key, uint64_t now_ms)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+    struct stripe *stripe = &ks->stripes[index];
+    struct entry *entry = find_any(ks, key);
+
+    if (entry != NULL && entry_is_expired(stripe, entry, now_ms)) {
+        keyspace_remove_entry(ks, index, key->hash, entry);
+        table_fit(&stripe->table);
+        metric_add(METRIC_EXPIRED_KEYS, 1);
+        return NULL;
+    }
+    return entry;
+}
+
+struct entry *
+keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms)
+{
+    struct entry *entry = find_or_expire(ks, key, now_ms);
+
+    if (entry != NULL) {
+        entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
+    }
+    return entry;
+}
+
+enum err
+keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
+                struct entry **ret_entry)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+    struct stripe *stripe = &ks->stripes[index];
+    struct entry *entry;
+
+    CHECK(key->name.len < UINT32_MAX);
+    entry = mem_try_alloc(offsetof(struct entry, name) + key->name.len);
+    if (entry == NULL) {
+        return ERR_NOMEM;
+    }
+    entry->db_id = db_id_of(ks, key->db);
+    entry->heap_index = EXPIRE_NONE;
+    entry->name_len = (uint32_t)key->name.len;
+    if (key->name.len > 0) {
+        memcpy(entry->name, key->name.data, key->name.len);
+    }
+    if (!table_insert(&stripe->table, key->hash, entry)) {
+        mem_free(entry);
+        return ERR_NOMEM;
+    }
+    entry->bloom = bloom;
+    entry->version = ++stripe->version;
+    if (stripe->table.count == 1) {
+        set_occupied(ks, index, true);
+    }
+    count_add(&count_at(ks, index, entry->db_id)->keys, 1);
+    keyspace_account_new(bloom);
+    *ret_entry = entry;
+    return OK;
+}
+
+bool
+keyspace_delete(struct keyspace *ks, const struct key *key, uint64_t now_ms)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+    struct entry *entry = find_or_expire(ks, key, now_ms);
+
+    if (entry == NULL) {
+        return false;
+    }
+    keyspace_remove_entry(ks, index, key->hash, entry);
+    table_fit(&ks->stripes[index].table);
+    return true;
+}
+
+enum err
+keyspace_set_expiry(struct keyspace *ks, const struct key *key,
+                    struct entry *entry, uint64_t at_ms)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+    struct stripe *stripe = &ks->stripes[index];
+    bool had_one = entry->heap_index != EXPIRE_NONE;
+
+    if (!expire_set(&stripe->expire, entry, at_ms > 0 ? at_ms : 1)) {
+        return ERR_NOMEM;
+    }
+    if (!had_one) {
+        count_add(&count_at(ks, index, entry->db_id)->expires, 1);
+    }
+    publish_expiry(ks, index);
+    entry->version = ++stripe->version;
+    return OK;
+}
+
+bool
+keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
+                      struct entry *entry)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+
+    if (entry->heap_index == EXPIRE_NONE) {
+        return false;
+    }
+    drop_expiry(ks, index, entry);
+    entry->version = ++ks->stripes[index].version;
+    return true;
+}
+
+uint64_t
+keyspace_expiry(const struct keyspace *ks, const struct key *key,
+                const struct entry *entry)
+{
+    return entry_expiry(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
+}
+
+/* An expired entry that is still there counts as removed already, so that its
+ * removal between WATCH and EXEC changes nothing. */
+struct key_version
+keyspace_version(const struct keyspace *ks, const struct key *key,
+                 uint64_t now_ms)
+{
+    const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
+    const struct entry *entry = find_any(ks, key);
+    struct key_version version = { stripe->last_removal, false };
+
+    if (entry == NULL) {
+        return version;
+    }
+    if (!entry_is_expired(stripe, entry, now_ms)) {
+        return (struct key_version){ entry->version, true };
+    }
+    if (version.version < entry->version) {
+        version.version = entry->version;
+    }
+    return version;
+}
+
+void
+keyspace_count(const struct keyspace *ks, uint32_t db, uint64_t *ret_keys,
+               uint64_t *ret_expires)
+{
+    uint32_t slot = db_slot_of(db_id_of(ks, db));
+    int64_t keys = 0;
+    int64_t expires = 0;
+
+    for (unsigned i = 0; i < ks->shards; i++) {
+        const struct db_count *count = db_count_of(ks, i, slot);
+
+        keys += atomic_load_explicit(&count->keys, memory_order_relaxed);
+        expires += atomic_load_explicit(&count->expires, memory_order_relaxed);
+    }
+    *ret_keys = keys > 0 ? (uint64_t)keys : 0;
+    *ret_expires = expires > 0 ? (uint64_t)expires : 0;
+}
+
+/* ---- the world, under the raised gate ------------------------------------ */
+
+/* Names went without being removed one by one: a watched missing name may be
+ * among them. When they went to another database and may come back, the
+ * version must be one that nobody has seen. */
+static void
+touch_removals(struct keyspace *ks, bool again)
+{
+    for (unsigned i = keyspace_next_occupied(ks, 0); i < KEYSPACE_STRIPES;
+         i = keyspace_next_occupied(ks, i + 1)) {
+        ks->stripes[i].version += again;
+        ks->stripes[i].last_removal = ks->stripes[i].version;
+    }
+}
+
+static void
+clear_count(struct keyspace *ks, uint32_t slot)
+{
+    for (unsigned i = 0; i < ks->shards; i++) {
+        atomic_store(&db_count_of(ks, i, slot)->keys, 0);
+        atomic_store(&db_count_of(ks, i, slot)->expires, 0);
+    }
+}
+
+static uint64_t
+all_entries(const struct keyspace *ks)
+{
+    uint64_t entries = 0;
+
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        entries += ks->stripes[i].table.count;
+    }
+    return entries;
+}
+
+void
+keyspace_flush_all(struct keyspace *ks)
+{
+    struct reaper_set *set;
+    uint64_t entries = all_entries(ks);
+
+    if (entries == 0) {
+        return;
+    }
+    touch_removals(ks, false);
+    set = reaper_take_set(ks->reaper);
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        struct stripe *stripe = &ks->stripes[i];
+
+        set->tables[i] = stripe->table;
+        set->expires[i] = stripe->expire;
+        stripe->table = (struct table){ NULL, 0, 0 };
+        stripe->expire = (struct expire){ NULL, 0, 0 };
+        atomic_store_explicit(&ks->next_expiry_ms[i], UINT64_MAX,
+                              memory_order_relaxed);
+    }
+    for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
+        atomic_store_explicit(&ks->occupied[i], 0, memory_order_relaxed);
+    }
+    for (uint32_t slot = 0; slot < ks->databases; slot++) {
+        clear_count(ks, slot);
+    }
+    atomic_store(&ks->dead, 0);
+    set->entries = entries;
+    reaper_give_set(ks->reaper, set);
+}
+
+void
+keyspace_flush_db(struct keyspace *ks, uint32_t db)
+{
+    uint32_t db_id = db_id_of(ks, db);
+    uint32_t slot = db_slot_of(db_id);
+    uint32_t generation = ((db_id >> DB_SLOT_BITS) + 1) % GENERATIONS;
+    uint32_t next = generation << DB_SLOT_BITS | slot;
+    uint64_t keys;
+    uint64_t expires;
+
+    keyspace_count(ks, db, &keys, &expires);
+    if (keys == 0) {
+        return;
+    }
+    if (keys == all_entries(ks)) {
+        keyspace_flush_all(ks); /* nothing to keep: leave it to the reaper */
+        return;
+    }
+    touch_removals(ks, false);
+    clear_count(ks, slot);
+    count_add(&ks->dead, (int64_t)keys);
+    atomic_store(&ks->db_ids[db], next);
+    atomic_store(&ks->slot_ids[slot], next);
+    if (generation == 0) {
+        keyspace_purge_dead(ks); /* the next ids must not be in the tables */
+    }
+}
+
+void
+keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b)
+{
+    uint32_t db_id = db_id_of(ks, a);
+
+    touch_removals(ks, true);
+    atomic_store(&ks->db_ids[a], db_id_of(ks, b));
+    atomic_store(&ks->db_ids[b], db_id);
+}

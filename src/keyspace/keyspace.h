@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Names to filters: 1024 stripes by the hash of the name alone (the database
+ * is part of the entry), each with a chained hash table that doubles, an
+ * expiry heap, a version counter and a reader-writer lock that prefers
+ * writers. Dispatch takes the locks (keyspace_lock); what is called below
+ * "under the lock" needs the name's stripe, shared to read, exclusive to
+ * write, or the raised gate. With one thread no lock is taken.
+ *
+ * A database number seen by clients is mapped to an internal id, so that
+ * FLUSHDB and SWAPDB are O(1): the dead id's entries are missing at once and
+ * are reclaimed in the background like expired ones.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+#include "keyspace/gate.h"
+
+#include <bloomery/bloom.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { KEYSPACE_STRIPES = 1024 };
+
+struct keyspace;
+
+/* One key as a command names it. */
+struct key {
+    struct slice name;
+    uint64_t hash; /* hash_name(name) */
+    uint32_t db;   /* as the client numbers it */
+};
+
+/* A stored key. Owned by the keyspace; a pointer is borrowed until the lock is
+ * given back. heap_index is UINT32_MAX when it has no time to live. */
+struct entry {
+    struct entry *next;
+    struct bloom *bloom;
+    uint64_t version; /* from its stripe's counter, at the last write open */
+    uint32_t db_id;
+    uint32_t heap_index;
+    uint32_t name_len;
+    char name[];
+};
+
+struct keyspace_options {
+    unsigned threads;   /* loops that will call */
+    unsigned databases; /* 1..65535 */
+};
+
+/* Starts the thread that frees large filters. */
+struct keyspace *keyspace_new(const struct keyspace_options *options);
+void keyspace_free(struct keyspace *ks);
+struct gate *keyspace_gate(struct keyspace *ks);
+
+static inline unsigned
+keyspace_stripe_of(uint64_t hash)
+{
+    return (unsigned)(hash >> 54);
+}
+
+/* ---- locks (called by dispatch and by the walks below) ------------------- */
+void keyspace_lock(struct keyspace *ks, unsigned stripe, bool exclusive);
+void keyspace_unlock(struct keyspace *ks, unsigned stripe);
+
+/* ---- one key, under its lock --------------------------------------------- */
+
+/* For reads: NULL if it is missing or its time is over. */
+struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
+                            uint64_t now_ms);
+
+/* For writes: as find, but an expired entry is removed, and the found entry
+ * gets a new version (so that WATCH sees that it was opened for writing). */
+struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
+                            uint64_t now_ms);
+
+/* Adds a name that keyspace_open just said is missing. On success the keyspace
+ * owns BLOOM; on failure the caller does. Fails with ERR_NOMEM. */
+MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
+                                    struct bloom *bloom,
+                                    struct entry **ret_entry);
+
+/* Removes it; large filters are freed in the background. False if missing. */
+bool keyspace_delete(struct keyspace *ks, const struct key *key,
+                     uint64_t now_ms);
+
+/* Sets the absolute time at which the key ends. Fails with ERR_NOMEM (the old
+ * time stays). */
+MUST_CHECK enum err keyspace_set_expiry(struct keyspace *ks,
+                                        const struct key *key,
+                                        struct entry *entry, uint64_t at_ms);
+
+/* False if it had none. */
+bool keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
+                           struct entry *entry);
+
+/* 0 if it has none. */
+uint64_t keyspace_expiry(const struct keyspace *ks, const struct key *key,
+                         const struct entry *entry);
+
+/* What WATCH remembers and EXEC compares. exists is false for a missing or
+ * expired key, then version is that of the stripe's last removal, so that a
+ * name that came and went again counts as changed. */
+struct key_version {
+    uint64_t version;
+    bool exists;
+};
+struct key_version keyspace_version(const struct keyspace *ks,
+                                    const struct key *key, uint64_t now_ms);
+
+/* ---- accounts -------------------------------------------------------------*/
+
+/* Brings the bf_* gauges from what a filter was to what it is now. Insert and
+ * delete do it themselves; call it after adds. */
+void keyspace_account(const struct bloom_info *before,
+                      const struct bloom_info *after);
+
+/* The environment of filters that live in a keyspace: counted memory, refused
+ * beyond maxmemory_bytes (0: none) or the machine. `ctx` must outlive the
+ * env. */
+struct keyspace_memory {
+    uint64_t maxmemory_bytes;
+};
+struct bloom_env keyspace_env(const struct keyspace_memory *ctx,
+                              uint64_t size_limit_bytes);
+
+/* Bytes one entry costs beside its filter, for MEMORY USAGE. */
+size_t keyspace_entry_bytes(const struct entry *entry);
+
+/* Keys, and keys with a time to live, expired ones not yet reclaimed included,
+ * as Redis counts them. Without locks. */
+void keyspace_count(const struct keyspace *ks, uint32_t db, uint64_t *ret_keys,
+                    uint64_t *ret_expires);
+
+/* ---- walks: these lock one stripe at a time by themselves; never call them
+ * with a stripe lock held (under the raised gate they take none) ------------
+ */
+
+/* Borrowed for the call; return false to stop after this bucket. */
+typedef bool (*keyspace_visit_fn)(void *ctx, const struct entry *entry,
+                                  uint64_t expires_at_ms);
+
+/* Visits the live keys of db in at least one bucket, and in buckets after it
+ * until `want` keys or `buckets_max` buckets were seen, always whole buckets.
+ * Returns the next cursor, 0 when all were visited. Cursor: stripe and
+ * reverse-bit bucket (Pieter Noordhuis's scheme for tables that double): a key
+ * that is there from the first to the last call is visited at least once. A
+ * cursor is below 2^53; one out of range ends the walk. */
+uint64_t keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
+                       uint64_t cursor, size_t want, size_t buckets_max,
+                       uint64_t now_ms, keyspace_visit_fn visit, void *ctx);
+
+/* Calls visit once with a random live key of db; false if there is none. */
+bool keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
+                     uint64_t now_ms, keyspace_visit_fn visit, void *ctx);
+
+/* Removes expired and dead entries for about budget_us of work; true if there
+ * is more to do at once. Call it inside a gate section, from one thread. */
+bool keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
+                      uint64_t budget_us);
+
+/* ---- the world, under the raised gate ------------------------------------ */
+
+void keyspace_flush_all(struct keyspace *ks);
+void keyspace_flush_db(struct keyspace *ks, uint32_t db);
+void keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b);
+
+/* Blocks until the background thread has freed all it was given so far; for
+ * FLUSHALL SYNC and tests. */
+void keyspace_wait_freed(struct keyspace *ks);

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where filters of a keyspace take memory from, and the gauges that say what
+ * they hold. A gauge goes down only when the filter is really freed, which may
+ * be a while after its name is gone. Any thread.
+ */
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "keyspace/keyspace_internal.h"
+
+/* Before memory is asked for: the kernel grants more than it has. */
+static bool
+fits(const struct keyspace_memory *memory, size_t bytes)
+{
+    uint64_t limit = mem_machine_bytes();
+    uint64_t used = mem_used();
+
+    if (memory->maxmemory_bytes > 0 && memory->maxmemory_bytes < limit) {
+        limit = memory->maxmemory_bytes;
+    }
+    return used <= limit && bytes <= limit - used;
+}
+
+static void *
+env_alloc(void *ctx, size_t bytes)
+{
+    return fits(ctx, bytes) ? mem_try_alloc(bytes) : NULL;
+}
+
+static void *
+env_alloc_lines(void *ctx, size_t bytes)
+{
+    return fits(ctx, bytes) ? mem_try_lines(bytes) : NULL;
+}
+
+static void
+env_free(void *ctx, void *ptr, size_t bytes)
+{
+    (void)ctx;
+    (void)bytes;
+    mem_free(ptr);
+}
+
+static void
+env_free_lines(void *ctx, void *ptr, size_t bytes)
+{
+    (void)ctx;
+    mem_free_lines(ptr, bytes);
+}
+
+struct bloom_env
+keyspace_env(const struct keyspace_memory *ctx, uint64_t size_limit_bytes)
+{
+    return (struct bloom_env){
+        .alloc = env_alloc,
+        .free = env_free,
+        .alloc_lines = env_alloc_lines,
+        .free_lines = env_free_lines,
+        .ctx = (void *)(uintptr_t)ctx, /* only read */
+        .size_limit_bytes = size_limit_bytes,
+    };
+}
+
+void
+keyspace_account(const struct bloom_info *before,
+                 const struct bloom_info *after)
+{
+    metric_add(METRIC_BF_MEMORY, (int64_t)(after->size - before->size));
+    metric_add(METRIC_BF_FILTERS,
+               (int64_t)after->layers - (int64_t)before->layers);
+    metric_add(METRIC_BF_ITEMS, (int64_t)(after->items - before->items));
+    metric_add(METRIC_BF_CAPACITY,
+               (int64_t)(after->capacity - before->capacity));
+}
+
+void
+keyspace_account_new(const struct bloom *bloom)
+{
+    static const struct bloom_info nothing;
+    struct bloom_info info;
+
+    bloom_get_info(bloom, &info);
+    keyspace_account(&nothing, &info);
+    metric_add(METRIC_BF_OBJECTS, 1);
+}
+
+void
+keyspace_free_entry(struct entry *entry)
+{
+    static const struct bloom_info nothing;
+    const struct bloom_env env = keyspace_env(NULL, 0); /* frees need no ctx */
+    struct bloom_info info;
+
+    bloom_get_info(entry->bloom, &info);
+    keyspace_account(&info, &nothing);
+    metric_add(METRIC_BF_OBJECTS, -1);
+    bloom_free(entry->bloom, &env);
+    mem_free(entry);
+}
+
+size_t
+keyspace_entry_bytes(const struct entry *entry)
+{
+    return offsetof(struct entry, name) + entry->name_len +
+           sizeof(struct entry *) +
+           (entry->heap_index != EXPIRE_NONE ? sizeof(struct expire_item) : 0);
+}

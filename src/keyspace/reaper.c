@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The thread takes the whole queue at once and frees it without the mutex, so
+ * what was given first is freed before what comes later, and two counters are
+ * enough to wait. A filter's lines go back in pieces (mem_free_lines).
+ */
+#include "keyspace/reaper.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "keyspace/keyspace_internal.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+struct reaper {
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t work, done;
+    struct entry *entries;
+    struct reaper_set *sets;
+    struct reaper_set *spare;
+    uint64_t given, freed; /* entries and sets */
+    bool stop;
+};
+
+static void
+free_entry(struct entry *entry)
+{
+    keyspace_free_entry(entry);
+    metric_add(METRIC_LAZYFREED, 1);
+    metric_add(METRIC_LAZYFREE_PENDING, -1);
+}
+
+static uint64_t
+free_chain(struct entry *entry)
+{
+    uint64_t count = 0;
+
+    while (entry != NULL) {
+        struct entry *next = entry->next;
+
+        free_entry(entry);
+        entry = next;
+        count++;
+    }
+    return count;
+}
+
+static void
+free_contents(struct reaper_set *set)
+{
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        struct table *table = &set->tables[i];
+
+        for (size_t b = 0; table->count > 0 && b <= table->mask; b++) {
+            (void)free_chain(table->buckets[b]);
+        }
+        table_fini(table);
+        expire_fini(&set->expires[i]);
+    }
+}
+
+static uint64_t
+free_sets(struct reaper *reaper, struct reaper_set *set)
+{
+    uint64_t count = 0;
+
+    while (set != NULL) {
+        struct reaper_set *next = set->next;
+
+        free_contents(set);
+        pthread_mutex_lock(&reaper->mutex);
+        if (reaper->spare == NULL) {
+            reaper->spare = set;
+            set = NULL;
+        }
+        pthread_mutex_unlock(&reaper->mutex);
+        mem_free(set);
+        set = next;
+        count++;
+    }
+    return count;
+}
+
+static void *
+run(void *arg)
+{
+    struct reaper *reaper = arg;
+
+    pthread_mutex_lock(&reaper->mutex);
+    for (;;) {
+        struct entry *entries = reaper->entries;
+        struct reaper_set *sets = reaper->sets;
+        uint64_t count;
+
+        if (entries == NULL && sets == NULL) {
+            if (reaper->stop) {
+                break;
+            }
+            pthread_cond_wait(&reaper->work, &reaper->mutex);
+            continue;
+        }
+        reaper->entries = NULL;
+        reaper->sets = NULL;
+        pthread_mutex_unlock(&reaper->mutex);
+        count = free_chain(entries);
+        count += free_sets(reaper, sets);
+        pthread_mutex_lock(&reaper->mutex);
+        reaper->freed += count;
+        pthread_cond_broadcast(&reaper->done);
+    }
+    pthread_mutex_unlock(&reaper->mutex);
+    metric_thread_exit();
+    return NULL;
+}
+
+struct reaper *
+reaper_new(void)
+{
+    struct reaper *reaper = mem_zalloc(sizeof(*reaper));
+    sigset_t all, before;
+
+    reaper->spare = mem_alloc(sizeof(*reaper->spare));
+    CHECK(pthread_mutex_init(&reaper->mutex, NULL) == 0);
+    CHECK(pthread_cond_init(&reaper->work, NULL) == 0);
+    CHECK(pthread_cond_init(&reaper->done, NULL) == 0);
+    /* Signals are for the loops. */
+    (void)sigfillset(&all);
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
+    CHECK(pthread_create(&reaper->thread, NULL, run, reaper) == 0);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return reaper;
+}
+
+void
+reaper_free(struct reaper *reaper)
+{
+    if (reaper == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&reaper->mutex);
+    reaper->stop = true;
+    pthread_cond_signal(&reaper->work);
+    pthread_mutex_unlock(&reaper->mutex);
+    CHECK(pthread_join(reaper->thread, NULL) == 0);
+    pthread_cond_destroy(&reaper->work);
+    pthread_cond_destroy(&reaper->done);
+    pthread_mutex_destroy(&reaper->mutex);
+    mem_free(reaper->spare);
+    mem_free(reaper);
+}
+
+void
+reaper_give_entry(struct reaper *reaper, struct entry *entry)
+{
+    metric_add(METRIC_LAZYFREE_PENDING, 1);
+    pthread_mutex_lock(&reaper->mutex);
+    entry->next = reaper->entries;
+    reaper->entries = entry;
+    reaper->given++;
+    pthread_cond_signal(&reaper->work);
+    pthread_mutex_unlock(&reaper->mutex);
+}
+
+struct reaper_set *
+reaper_take_set(struct reaper *reaper)
+{
+    struct reaper_set *set = NULL;
+
+    while (set == NULL) {
+        pthread_mutex_lock(&reaper->mutex);
+        set = reaper->spare;
+        reaper->spare = NULL;
+        pthread_mutex_unlock(&reaper->mutex);
+        if (set == NULL) {
+            set = mem_try_alloc(sizeof(*set));
+        }
+        if (set == NULL) {
+            reaper_wait(reaper);
+        }
+    }
+    return set;
+}
+
+void
+reaper_give_set(struct reaper *reaper, struct reaper_set *set)
+{
+    metric_add(METRIC_LAZYFREE_PENDING, (int64_t)set->entries);
+    pthread_mutex_lock(&reaper->mutex);
+    set->next = reaper->sets;
+    reaper->sets = set;
+    reaper->given++;
+    pthread_cond_signal(&reaper->work);
+    pthread_mutex_unlock(&reaper->mutex);
+}
+
+void
+reaper_wait(struct reaper *reaper)
+{
+    uint64_t target;
+
+    pthread_mutex_lock(&reaper->mutex);
+    target = reaper->given;
+    while (reaper->freed < target) {
+        pthread_cond_wait(&reaper->done, &reaper->mutex);
+    }
+    pthread_mutex_unlock(&reaper->mutex);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Walks over all stripes: SCAN's steps and a random key. A lock is held for a
+ * slice of buckets at a time; stripes that have nothing are skipped by a bit
+ * map, without their locks.
+ */
+#include "base/err.h"
+#include "base/random.h"
+#include "keyspace/keyspace_internal.h"
+
+enum {
+    RANDOM_TRIES = 256,
+    RANDOM_WALKS = 4 /* full walks: keys may expire between two of them */
+};
+
+struct walk {
+    struct keyspace *ks;
+    unsigned thread;
+    uint32_t db_id;
+    uint64_t now_ms;
+    size_t keys_left, buckets_left;
+    keyspace_visit_fn visit;
+    void *ctx;
+    bool done;
+};
+
+unsigned
+keyspace_next_occupied(const struct keyspace *ks, unsigned from)
+{
+    while (from < KEYSPACE_STRIPES) {
+        uint64_t bits = atomic_load_explicit(&ks->occupied[from / 64],
+                                             memory_order_relaxed) >>
+                        (from % 64);
+
+        if (bits != 0) {
+            return from + (unsigned)__builtin_ctzll(bits);
+        }
+        from = (from / 64 + 1) * 64;
+    }
+    return KEYSPACE_STRIPES;
+}
+
+static void
+visit_bucket(struct walk *walk, const struct stripe *stripe,
+             const struct entry *entry)
+{
+    for (; entry != NULL; entry = entry->next) {
+        if (entry->db_id != walk->db_id ||
+            entry_is_expired(stripe, entry, walk->now_ms)) {
+            continue;
+        }
+        if (!walk->visit(walk->ctx, entry, entry_expiry(stripe, entry))) {
+            walk->done = true;
+        }
+        if (walk->keys_left > 0) {
+            walk->keys_left--;
+        }
+    }
+    if (walk->buckets_left > 0) {
+        walk->buckets_left--;
+    }
+    if (walk->keys_left == 0 || walk->buckets_left == 0) {
+        walk->done = true;
+    }
+}
+
+/* One hold of the lock. Returns the cursor in the stripe, 0 at its end. */
+static uint64_t
+walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
+{
+    const struct stripe *stripe = &walk->ks->stripes[index];
+    int slice = LOCK_SLICE;
+
+    walk_lock(walk->ks, walk->thread, index, false);
+    if (stripe->table.count == 0) {
+        cursor = 0;
+    } else {
+        do {
+            visit_bucket(walk, stripe, table_bucket(&stripe->table, cursor));
+            cursor = table_next(&stripe->table, cursor);
+        } while (cursor != 0 && !walk->done && --slice > 0);
+    }
+    walk_unlock(walk->ks, walk->thread, index);
+    return cursor;
+}
+
+uint64_t
+keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
+              uint64_t cursor, size_t want, size_t buckets_max, uint64_t now_ms,
+              keyspace_visit_fn visit, void *ctx)
+{
+    struct walk walk = {
+        .ks = ks,
+        .thread = thread,
+        .db_id = db_id_of(ks, db),
+        .now_ms = now_ms,
+        .keys_left = want,
+        .buckets_left = buckets_max,
+        .visit = visit,
+        .ctx = ctx,
+    };
+    uint64_t bucket = cursor & (((uint64_t)1 << CURSOR_BUCKET_BITS) - 1);
+    unsigned stripe;
+
+    if (cursor >= (uint64_t)KEYSPACE_STRIPES << CURSOR_BUCKET_BITS) {
+        return 0;
+    }
+    stripe = (unsigned)(cursor >> CURSOR_BUCKET_BITS);
+    for (;;) {
+        unsigned next = keyspace_next_occupied(ks, stripe);
+
+        if (next == KEYSPACE_STRIPES) {
+            return 0;
+        }
+        if (next != stripe) {
+            stripe = next;
+            bucket = 0;
+        }
+        if (walk.done) {
+            return (uint64_t)stripe << CURSOR_BUCKET_BITS | bucket;
+        }
+        bucket = walk_slice(&walk, stripe, bucket);
+        if (bucket == 0) {
+            stripe++;
+        }
+    }
+}
+
+/* ---- a random key -------------------------------------------------------- */
+
+/* Calls visit with a random live entry of the bucket, if it has one. */
+static bool
+pick_from_bucket(const struct walk *walk, const struct stripe *stripe,
+                 const struct entry *entry)
+{
+    const struct entry *picked = NULL;
+    uint64_t live = 0;
+
+    for (; entry != NULL; entry = entry->next) {
+        if (entry->db_id == walk->db_id &&
+            !entry_is_expired(stripe, entry, walk->now_ms) &&
+            random_below(++live) == 0) {
+            picked = entry;
+        }
+    }
+    if (picked != NULL) {
+        (void)walk->visit(walk->ctx, picked, entry_expiry(stripe, picked));
+    }
+    return picked != NULL;
+}
+
+static bool
+pick_from_stripe(const struct walk *walk, unsigned index)
+{
+    const struct stripe *stripe = &walk->ks->stripes[index];
+    bool found = false;
+
+    walk_lock(walk->ks, walk->thread, index, false);
+    if (stripe->table.count > 0) {
+        uint64_t bucket = random_below((uint64_t)stripe->table.mask + 1);
+
+        found = pick_from_bucket(walk, stripe,
+                                 table_bucket(&stripe->table, bucket));
+    }
+    walk_unlock(walk->ks, walk->thread, index);
+    return found;
+}
+
+struct nth {
+    const struct walk *walk;
+    uint64_t skip, seen;
+    bool found;
+};
+
+static bool
+visit_nth(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
+{
+    struct nth *nth = ctx;
+
+    if (!nth->found && nth->seen++ == nth->skip) {
+        nth->found = true;
+        (void)nth->walk->visit(nth->walk->ctx, entry, expires_at_ms);
+    }
+    return !nth->found;
+}
+
+/* Where keys are few among many buckets or other databases: choose a number
+ * and walk there. Expired keys are counted and not met, so the first number
+ * may be too high; what the walk saw bounds the next one. */
+static bool
+pick_by_walking(const struct walk *walk, uint32_t db, uint64_t keys)
+{
+    for (int i = 0; i < RANDOM_WALKS && keys > 0; i++) {
+        struct nth nth = {
+            .walk = walk,
+            .skip = i + 1 < RANDOM_WALKS ? random_below(keys) : 0,
+        };
+
+        (void)keyspace_scan(walk->ks, walk->thread, db, 0, SIZE_MAX, SIZE_MAX,
+                            walk->now_ms, visit_nth, &nth);
+        if (nth.found) {
+            return true;
+        }
+        keys = nth.seen;
+    }
+    return false;
+}
+
+bool
+keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
+                uint64_t now_ms, keyspace_visit_fn visit, void *ctx)
+{
+    const struct walk walk = {
+        .ks = ks,
+        .thread = thread,
+        .db_id = db_id_of(ks, db),
+        .now_ms = now_ms,
+        .visit = visit,
+        .ctx = ctx,
+    };
+    uint64_t keys;
+    uint64_t expires;
+
+    keyspace_count(ks, db, &keys, &expires);
+    for (int i = 0; i < RANDOM_TRIES && keys > 0; i++) {
+        unsigned stripe = (unsigned)random_below(KEYSPACE_STRIPES);
+
+        if (keyspace_next_occupied(ks, stripe) == stripe &&
+            pick_from_stripe(&walk, stripe)) {
+            return true;
+        }
+    }
+    return pick_by_walking(&walk, db, keys);
+}

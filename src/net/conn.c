@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading, executing, resuming, closing. Sending is in outbox.c. The read and
+ * reply buffers are the loop's: nothing here keeps a pointer into them past
+ * the callback; what must wait is copied to conn->kept.
+ */
+#include "net/conn.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/conn_internal.h"
+#include "net/outbox.h"
+#include "net/registry.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    FLUSH_BYTES = 128 * 1024, /* replies are sent when this many wait */
+    REPLY_KEEP_BYTES = 1024 * 1024,
+};
+
+static void
+list_add(struct conn_list *list, struct conn *conn)
+{
+    conn->next = NULL;
+    conn->prev = list->last;
+    if (list->last != NULL) {
+        list->last->next = conn;
+    } else {
+        list->first = conn;
+    }
+    list->last = conn;
+}
+
+static void
+list_remove(struct conn_list *list, struct conn *conn)
+{
+    if (conn->prev != NULL) {
+        conn->prev->next = conn->next;
+    } else {
+        list->first = conn->next;
+    }
+    if (conn->next != NULL) {
+        conn->next->prev = conn->prev;
+    } else {
+        list->last = conn->prev;
+    }
+}
+
+static bool
+must_wait(const struct conn *conn)
+{
+    return conn->closing || conn->close_after || conn->resume_queued ||
+           outbox_is_over_soft(conn);
+}
+
+static void
+count_input(struct conn *conn)
+{
+    uint32_t bytes =
+        (uint32_t)(conn->kept.len + stream_kept_bytes(&conn->input));
+    uint32_t before = atomic_load_explicit(&conn->input_bytes,
+                                           memory_order_relaxed);
+
+    if (bytes != before) {
+        metric_add(METRIC_CLIENT_INPUT_BYTES, (int64_t)bytes - before);
+        atomic_store_explicit(&conn->input_bytes, bytes, memory_order_relaxed);
+    }
+}
+
+static void
+send_replies(struct conn *conn)
+{
+    struct buf *reply = &conn->loop->reply;
+
+    if (reply->failed) { /* no memory for the reply: nothing true to say */
+        log_warn("net.conn", "cut, no memory for its reply", "id=%llu",
+                 (unsigned long long)conn->id);
+        conn_close(conn);
+    }
+    if (reply->len > 0 && !conn->closing) {
+        conn_send(conn, reply);
+    }
+    buf_reset(reply, REPLY_KEEP_BYTES);
+}
+
+/* Executes one parsed batch. Returns how far data is dealt with, counted from
+ * the data that stream_parse was given. */
+static size_t
+execute_batch(struct conn *conn, size_t used)
+{
+    struct loop *loop = conn->loop;
+    uint32_t done = loop->env->handler->execute(conn, &loop->batch);
+
+    if (done == loop->batch.count) {
+        stream_done(&conn->input, loop->pool);
+        return used;
+    }
+    if (conn->input.partial != NULL) { /* the reader keeps the command */
+        return used;
+    }
+    return loop->batch.command[done].begin;
+}
+
+/* Parses and executes until the data is used up or the connection has to
+ * wait. Returns how many bytes are dealt with. */
+static size_t
+run(struct conn *conn, const char *data, size_t len)
+{
+    struct loop *loop = conn->loop;
+    struct stream_error error;
+    struct stream_limits limits;
+    size_t at = 0;
+
+    while (!must_wait(conn)) {
+        size_t used = 0;
+        enum stream_result result;
+
+        loop->env->handler->limits(conn, &limits);
+        result = stream_parse(&conn->input, loop->pool, &limits, data + at,
+                              len - at, &loop->batch, &used, &error);
+        if (result == STREAM_MORE) {
+            at = len;
+            break;
+        }
+        if (result == STREAM_ERROR) {
+            loop->env->handler->protocol_error(conn, &error);
+            conn->close_after = true;
+            break;
+        }
+        at += execute_batch(conn, used);
+        if (loop->reply.len >= FLUSH_BYTES) {
+            send_replies(conn);
+        }
+        if (at == len && conn->input.partial == NULL) {
+            break;
+        }
+    }
+    send_replies(conn);
+    return at;
+}
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
+
+static void
+on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+    struct conn *conn = handle->data;
+
+    (void)suggested;
+    *ret_buf = uv_buf_init(conn->loop->read_buffer, LOOP_READ_BYTES);
+}
+
+/* Reads exactly while nothing has to wait; closes what is finished. */
+static void
+settle(struct conn *conn)
+{
+    bool wait = must_wait(conn);
+
+    count_input(conn);
+    if (conn->closing) {
+        return;
+    }
+    if (conn->close_after && conn->outbox == NULL) {
+        conn_close(conn);
+    } else if (wait && conn->reading) {
+        (void)uv_read_stop(&conn->uv.stream);
+        conn->reading = false;
+    } else if (!wait && !conn->reading) {
+        conn->reading = uv_read_start(&conn->uv.stream, on_alloc, on_read) == 0;
+        if (!conn->reading) {
+            conn_close(conn);
+        }
+    }
+}
+
+static void
+on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct conn *conn = stream->data;
+    size_t len = nread > 0 ? (size_t)nread : 0;
+    size_t used;
+
+    CHECK(conn->magic == CONN_MAGIC);
+    if (nread < 0) {
+        conn_close(conn);
+        return;
+    }
+    if (len == 0) {
+        return;
+    }
+    metric_add(METRIC_NET_INPUT, (int64_t)len);
+    metric_add(METRIC_READS, 1);
+    conn->active_ms = uv_now(&conn->loop->uv);
+    used = run(conn, buf->base, len);
+    if (used < len && !conn->closing) {
+        buf_append(&conn->kept, buf->base + used, len - used);
+        if (conn->kept.failed) {
+            conn_close(conn);
+        }
+    }
+    settle(conn);
+}
+
+/* Goes on with what was kept when the connection had to wait. */
+static void
+run_kept(struct conn *conn)
+{
+    size_t used = run(conn, conn->kept.data, conn->kept.len);
+
+    if (used == conn->kept.len) {
+        buf_free(&conn->kept);
+    } else if (!conn->closing) {
+        buf_consume(&conn->kept, used);
+    }
+    settle(conn);
+}
+
+void
+conn_sent(struct conn *conn)
+{
+    if (!conn->closing && !must_wait(conn) && !conn->reading) {
+        run_kept(conn);
+    } else {
+        settle(conn);
+    }
+}
+
+void
+conn_resume_later(struct conn *conn)
+{
+    struct loop *loop = conn->loop;
+
+    CHECK(!conn->resume_queued);
+    conn->resume_queued = true;
+    conn->next_resumable = loop->resumable;
+    loop->resumable = conn;
+    loop_resume_soon(loop);
+}
+
+void
+conn_resume_all(struct loop *loop)
+{
+    struct conn *conn = loop->resumable;
+
+    loop->resumable = NULL;
+    while (conn != NULL) {
+        struct conn *next = conn->next_resumable;
+
+        conn->resume_queued = false;
+        if (!must_wait(conn)) {
+            run_kept(conn);
+        } else {
+            settle(conn);
+        }
+        conn = next;
+    }
+}
+
+static void
+forget_resumable(struct conn *conn)
+{
+    struct conn **at = &conn->loop->resumable;
+
+    while (conn->resume_queued && *at != NULL) {
+        if (*at == conn) {
+            *at = conn->next_resumable;
+            conn->resume_queued = false;
+        } else {
+            at = &(*at)->next_resumable;
+        }
+    }
+}
+
+void
+conn_check_timeouts(struct conn *conn)
+{
+    const struct net_limits *limits = conn->loop->env->limits;
+    uint64_t idle_ms = limits->idle_seconds * 1000;
+    uint64_t now = uv_now(&conn->loop->uv);
+
+    if (outbox_is_overdue(conn, now)) {
+        metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
+        log_warn("net.conn", "cut, replies left unread for too long",
+                 "id=%llu bytes=%u", (unsigned long long)conn->id,
+                 (unsigned)conn->output_bytes);
+        conn_close(conn);
+    } else if (idle_ms > 0 && now - conn->active_ms >= idle_ms) {
+        conn_close(conn);
+    }
+}
+
+static void
+on_closed(uv_handle_t *handle)
+{
+    struct conn *conn = handle->data;
+    struct loop *loop = conn->loop;
+
+    CHECK(conn->magic == CONN_MAGIC);
+    conn->magic = 0;
+    outbox_free(conn);
+    buf_free(&conn->kept);
+    loop->open_conns--;
+    registry_release(loop->env->registry);
+    loop->env->handler->closed(conn);
+}
+
+void
+conn_close(struct conn *conn)
+{
+    if (conn->closing) {
+        return;
+    }
+    forget_resumable(conn);
+    conn->closing = true;
+    list_remove(&conn->loop->conns, conn);
+    registry_remove(conn->loop->env->registry, conn);
+    stream_fini(&conn->input, conn->loop->pool);
+    conn->kept.len = 0;
+    count_input(conn);
+    metric_add(METRIC_CONNECTED_CLIENTS, -1);
+    uv_close(&conn->uv.handle, on_closed);
+}
+
+/* Makes the libuv handle of an accepted descriptor; -1 leaves none behind. */
+static int
+init_handle(struct conn *conn, int fd)
+{
+    uint64_t keepalive = conn->loop->env->limits->keepalive_seconds;
+    int rc;
+
+    if (conn->is_unix) {
+        CHECK(uv_pipe_init(&conn->loop->uv, &conn->uv.pipe, 0) == 0);
+        rc = uv_pipe_open(&conn->uv.pipe, fd);
+    } else {
+        CHECK(uv_tcp_init(&conn->loop->uv, &conn->uv.tcp) == 0);
+        rc = uv_tcp_open(&conn->uv.tcp, fd);
+    }
+    conn->uv.handle.data = conn;
+    if (rc == 0 && !conn->is_unix) {
+        (void)uv_tcp_nodelay(&conn->uv.tcp, 1);
+        (void)uv_tcp_keepalive(&conn->uv.tcp, keepalive > 0,
+                               (unsigned)(keepalive > 0 ? keepalive : 1));
+    }
+    return rc;
+}
+
+void
+conn_open(struct loop *loop, int fd, bool is_unix)
+{
+    struct conn *conn = loop->stopping ? NULL : loop->env->handler->accept(loop);
+    int rc;
+
+    if (conn == NULL) {
+        registry_release(loop->env->registry);
+        (void)close(fd);
+        return;
+    }
+    conn->magic = CONN_MAGIC;
+    conn->loop = loop;
+    conn->is_unix = is_unix;
+    conn->fd = fd;
+    conn->active_ms = uv_now(&loop->uv);
+    rc = init_handle(conn, fd);
+    list_add(&loop->conns, conn);
+    registry_add(loop->env->registry, conn);
+    loop->open_conns++;
+    metric_add(METRIC_CONNECTED_CLIENTS, 1);
+    metric_add(METRIC_CONNECTIONS, 1);
+    if (rc != 0) {
+        (void)close(fd);
+        conn_close(conn);
+        return;
+    }
+    settle(conn);
+}
+
+static void
+kill_here(struct loop *loop, void *ptr, uint64_t id)
+{
+    (void)ptr;
+    for (struct conn *conn = loop->conns.first; conn != NULL;
+         conn = conn->next) {
+        if (conn->id == id) {
+            conn_close(conn);
+            return;
+        }
+    }
+}
+
+bool
+conn_kill(struct loop *loop, uint64_t id)
+{
+    return mailbox_post(&loop->mailbox, kill_here, NULL, id);
+}
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    struct sockaddr_un un;
+};
+
+static void
+format_address(const struct conn *conn, const union address *address,
+               char *ret_text)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+
+    if (conn->is_unix) {
+        (void)snprintf(ret_text, CONN_ADDRESS_MAX, "%.107s:0",
+                       address->any.sa_family == AF_UNIX
+                           ? address->un.sun_path
+                           : "");
+    } else if (address->any.sa_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &address->in6.sin6_addr, host, sizeof(host));
+        (void)snprintf(ret_text, CONN_ADDRESS_MAX, "[%s]:%u", host,
+                       ntohs(address->in6.sin6_port));
+    } else {
+        (void)inet_ntop(AF_INET, &address->in.sin_addr, host, sizeof(host));
+        (void)snprintf(ret_text, CONN_ADDRESS_MAX, "%s:%u", host,
+                       ntohs(address->in.sin_port));
+    }
+}
+
+void
+conn_peer_address(const struct conn *conn, char *ret_text)
+{
+    union address address = { .any = { .sa_family = AF_UNSPEC } };
+    socklen_t len = sizeof(address);
+
+    if (conn->is_unix) { /* a client's end has no path; Redis shows ours */
+        conn_local_address(conn, ret_text);
+        return;
+    }
+    (void)getpeername(conn->fd, &address.any, &len);
+    format_address(conn, &address, ret_text);
+}
+
+void
+conn_local_address(const struct conn *conn, char *ret_text)
+{
+    union address address = { .any = { .sa_family = AF_UNSPEC } };
+    socklen_t len = sizeof(address);
+
+    memset(&address, 0, sizeof(address));
+    (void)getsockname(conn->fd, &address.any, &len);
+    format_address(conn, &address, ret_text);
+}

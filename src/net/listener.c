@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bind, listen, accept. When descriptors run out, a reserved one is closed to
+ * accept and refuse the waiting client, so that the loop does not spin on a
+ * socket that stays readable.
+ */
+#include "net/listener.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "net/conn.h"
+#include "net/registry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { ACCEPTS_A_CALL = 64 };
+
+static bool
+fail(char *ret_reason, const char *what, const char *where)
+{
+    (void)snprintf(ret_reason, LISTENER_REASON_MAX, "cannot %s %s: %s", what,
+                   where, strerror(errno));
+    return false;
+}
+
+static void
+keep_listener(struct listeners *all, int fd, bool is_unix)
+{
+    struct listener *listener = &all->listener[all->count++];
+
+    listener->fd = fd;
+    listener->is_unix = is_unix;
+    listener->all = all;
+}
+
+static int
+open_tcp(const struct addrinfo *info, int backlog)
+{
+    int one = 1;
+    int saved;
+    int fd = socket(info->ai_family,
+                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0) {
+        return -1;
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (info->ai_family == AF_INET6) {
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+    }
+    if (bind(fd, info->ai_addr, info->ai_addrlen) == 0 &&
+        listen(fd, backlog) == 0) {
+        return fd;
+    }
+    saved = errno;
+    (void)close(fd);
+    errno = saved;
+    return -1;
+}
+
+static bool
+listen_on_address(struct listeners *all, const char *address,
+                  const struct listen_options *options, char *ret_reason)
+{
+    bool optional = address[0] == '-';
+    const char *host = address + (optional ? 1 : 0);
+    struct addrinfo hints = { .ai_flags = AI_PASSIVE | AI_NUMERICSERV,
+                              .ai_socktype = SOCK_STREAM };
+    struct addrinfo *found = NULL;
+    char port[16];
+    char where[64];
+    int rc;
+    int fd;
+
+    if (strcmp(host, "*") == 0) {
+        host = "0.0.0.0";
+    } else if (strcmp(host, "::*") == 0) {
+        host = "::";
+    }
+    (void)snprintf(port, sizeof(port), "%u", options->port);
+    (void)snprintf(where, sizeof(where), "%.40s port %s", host, port);
+    rc = getaddrinfo(host, port, &hints, &found);
+    if (rc != 0) {
+        (void)snprintf(ret_reason, LISTENER_REASON_MAX,
+                       "cannot listen on %s: %s", where, gai_strerror(rc));
+        return optional;
+    }
+    fd = open_tcp(found, options->backlog);
+    freeaddrinfo(found);
+    if (fd < 0) {
+        bool absent = errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT;
+
+        return (optional && absent) || fail(ret_reason, "listen on", where);
+    }
+    keep_listener(all, fd, false);
+    return true;
+}
+
+/* A socket file that nobody listens on any more is removed. */
+static bool
+remove_stale(const struct sockaddr_un *address)
+{
+    struct stat info;
+    int fd;
+    bool alive;
+
+    if (lstat(address->sun_path, &info) != 0) {
+        return errno == ENOENT;
+    }
+    if (!S_ISSOCK(info.st_mode)) {
+        errno = EEXIST;
+        return false;
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return false;
+    }
+    alive = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ==
+                0 ||
+            errno != ECONNREFUSED;
+    (void)close(fd);
+    if (alive) {
+        errno = EADDRINUSE;
+        return false;
+    }
+    return unlink(address->sun_path) == 0;
+}
+
+/* The mode is narrow from the first moment: bind obeys the umask, and chmod
+ * comes before listen, so nobody can connect in between. */
+static bool
+listen_on_path(struct listeners *all, const struct listen_options *options,
+               char *ret_reason)
+{
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    mode_t mask;
+    bool bound;
+    int fd;
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s",
+                   options->unix_path);
+    if (!remove_stale(&address)) {
+        return fail(ret_reason, "use the unix socket", options->unix_path);
+    }
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) {
+        return fail(ret_reason, "make the unix socket", options->unix_path);
+    }
+    mask = umask(0177);
+    bound = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+    (void)umask(mask);
+    if (!bound || chmod(address.sun_path, (mode_t)options->unix_mode) != 0 ||
+        listen(fd, options->backlog) != 0) {
+        (void)fail(ret_reason, "listen on", options->unix_path);
+        (void)close(fd);
+        return false;
+    }
+    memcpy(all->unix_path, address.sun_path, sizeof(all->unix_path));
+    keep_listener(all, fd, true);
+    return true;
+}
+
+static bool
+open_all(struct listeners *all, const struct listen_options *options,
+         char *ret_reason)
+{
+    const char *at = options->bind;
+
+    while (options->port > 0 && *at != '\0') {
+        char word[128];
+        size_t len = strcspn(at, " ");
+
+        if (len > 0 && len < sizeof(word) && all->count < LISTENERS_MAX - 1) {
+            memcpy(word, at, len);
+            word[len] = '\0';
+            if (!listen_on_address(all, word, options, ret_reason)) {
+                return false;
+            }
+        }
+        at += len;
+        at += strspn(at, " ");
+    }
+    if (options->unix_path[0] != '\0' &&
+        !listen_on_path(all, options, ret_reason)) {
+        return false;
+    }
+    if (all->count == 0) {
+        (void)snprintf(ret_reason, LISTENER_REASON_MAX,
+                       "nothing to listen on: no usable address or path");
+        return false;
+    }
+    return true;
+}
+
+bool
+listeners_open(struct listeners *all, const struct listen_options *options,
+               char ret_reason[LISTENER_REASON_MAX])
+{
+    *all = (struct listeners){ .reserve_fd = -1 };
+    if (open_all(all, options, ret_reason)) {
+        all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        return true;
+    }
+    for (unsigned i = 0; i < all->count; i++) {
+        (void)close(all->listener[i].fd);
+    }
+    return false;
+}
+
+static void
+refuse(int fd, const char *line)
+{
+    metric_add(METRIC_REJECTED_CONNECTIONS, 1);
+    if (write(fd, line, strlen(line)) < 0) {
+        errno = 0; /* the client is gone: nothing to tell */
+    }
+    (void)close(fd);
+}
+
+static bool
+is_local(const struct sockaddr_storage *peer)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)peer;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)peer;
+
+    if (peer->ss_family == AF_INET) {
+        return (ntohl(in->sin_addr.s_addr) >> 24) == 127;
+    }
+    return peer->ss_family != AF_INET6 || IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+}
+
+static void
+open_there(struct loop *loop, void *is_unix, uint64_t fd)
+{
+    conn_open(loop, (int)fd, is_unix != NULL);
+}
+
+static void
+hand_over(struct listener *listener, int fd)
+{
+    struct listeners *all = listener->all;
+    struct loop *loop = &all->loops[all->next_loop];
+    bool posted;
+
+    all->next_loop = (all->next_loop + 1) % all->loop_count;
+    if (loop == &all->loops[0]) {
+        conn_open(loop, fd, listener->is_unix);
+        return;
+    }
+    posted = mailbox_post(&loop->mailbox, open_there,
+                          listener->is_unix ? listener : NULL, (uint64_t)fd);
+    if (!posted) {
+        registry_release(loop->env->registry);
+        refuse(fd, "-ERR max number of clients reached\r\n");
+    }
+}
+
+static void
+welcome(struct listener *listener, int fd, const struct sockaddr_storage *peer)
+{
+    const struct loop_env *env = listener->all->loops[0].env;
+
+    if (env->limits->local_only && !is_local(peer)) {
+        refuse(fd, "-DENIED Bloomery runs in protected mode: without a password"
+                   " it serves only clients of its own machine. Set"
+                   " requirepass, or protected-mode no, to serve others.\r\n");
+    } else if (!registry_reserve(env->registry, env->limits->maxclients)) {
+        refuse(fd, "-ERR max number of clients reached\r\n");
+    } else {
+        hand_over(listener, fd);
+    }
+}
+
+/* No descriptor is left for a client that waits: give up the reserve, take the
+ * client, send it away, and take the reserve back. */
+static void
+shed_one(struct listener *listener)
+{
+    static _Atomic unsigned long long mark;
+    struct listeners *all = listener->all;
+    int fd;
+
+    if (log_once_a_second(&mark)) {
+        log_error("net.listener", "refused clients, no descriptor left", "%s",
+                  "raise LimitNOFILE or lower maxclients");
+    }
+    if (all->reserve_fd >= 0) {
+        (void)close(all->reserve_fd);
+    }
+    fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+        refuse(fd, "-ERR max number of clients reached\r\n");
+    }
+    all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void
+on_connection(uv_poll_t *poll, int status, int events)
+{
+    struct listener *listener = poll->data;
+
+    (void)events;
+    for (int i = 0; status == 0 && i < ACCEPTS_A_CALL; i++) {
+        struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+        socklen_t len = sizeof(peer);
+        int fd = accept4(listener->fd, (struct sockaddr *)&peer, &len,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+        if (fd >= 0) {
+            welcome(listener, fd, &peer);
+        } else if (errno == EMFILE || errno == ENFILE) {
+            shed_one(listener);
+            return;
+        } else if (errno != EINTR && errno != ECONNABORTED) {
+            return;
+        }
+    }
+}
+
+void
+listeners_start(struct listeners *all, struct loop *loops, unsigned loop_count)
+{
+    all->loops = loops;
+    all->loop_count = loop_count;
+    for (unsigned i = 0; i < all->count; i++) {
+        struct listener *listener = &all->listener[i];
+
+        CHECK(uv_poll_init(&loops[0].uv, &listener->poll, listener->fd) == 0);
+        listener->poll.data = listener;
+        CHECK(uv_poll_start(&listener->poll, UV_READABLE, on_connection) == 0);
+    }
+}
+
+static void
+on_poll_closed(uv_handle_t *handle)
+{
+    struct listener *listener = handle->data;
+
+    (void)close(listener->fd);
+}
+
+void
+listeners_close(struct listeners *all)
+{
+    for (unsigned i = 0; i < all->count; i++) {
+        uv_close((uv_handle_t *)&all->listener[i].poll, on_poll_closed);
+    }
+    if (all->unix_path[0] != '\0') {
+        (void)unlink(all->unix_path);
+    }
+    if (all->reserve_fd >= 0) {
+        (void)close(all->reserve_fd);
+        all->reserve_fd = -1;
+    }
+}

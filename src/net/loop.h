@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One event loop and its thread: the connections that belong to it, the read
+ * and reply buffers that they share, the pool of readers. All of it is touched
+ * by this thread alone, except the mailbox. Loop 0 runs on the main thread and
+ * also has signals, timers and the listeners.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "net/mailbox.h"
+#include "proto/stream.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <uv.h>
+
+struct conn;
+struct conn_handler;
+struct registry;
+
+enum { LOOP_READ_BYTES = 256 * 1024 };
+
+/* What the network side needs of the configuration, for all loops. Atomic,
+ * since CONFIG SET stores here while other loops read. */
+struct net_limits {
+    _Atomic uint64_t output_hard_bytes, output_soft_bytes, output_soft_seconds;
+    _Atomic uint64_t idle_seconds;      /* 0: never */
+    _Atomic uint64_t keepalive_seconds; /* 0: never */
+    _Atomic uint64_t maxclients;
+    _Atomic bool local_only; /* protected mode, and no password is set */
+};
+
+/* What loops are made with; outlives them. */
+struct loop_env {
+    const struct net_limits *limits;
+    const struct conn_handler *handler;
+    struct registry *registry;
+};
+
+struct conn_list {
+    struct conn *first, *last;
+};
+
+struct loop {
+    uv_loop_t uv;
+    unsigned index;
+    uv_thread_t thread;
+    bool has_thread, stopping;
+    struct mailbox mailbox;
+    const struct loop_env *env;
+    void *owner; /* the command layer's worker */
+
+    struct conn_list conns;   /* all that are open */
+    struct conn *resumable;   /* paused handlers to call again */
+    uv_idle_t idle;           /* runs while there are any */
+    uv_timer_t second;        /* idle and output timeouts */
+    uint32_t open_conns;      /* not yet through their close callback */
+
+    char *read_buffer;        /* LOOP_READ_BYTES, shared by all reads */
+    struct buf reply;         /* replies of the batch being executed */
+    struct batch batch;
+    struct stream_pool *pool;
+};
+
+/* Prepares a loop; threads start with loop_start (never for loop 0, whose
+ * owner calls loop_run). Aborts if the kernel refuses descriptors at start. */
+void loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
+               void *owner);
+void loop_start(struct loop *loop);
+void loop_run(struct loop *loop);
+
+/* The loop looks at `resumable` before it waits again. */
+void loop_resume_soon(struct loop *loop);
+
+/* Any thread: the loop closes its connections and ends. */
+void loop_stop(struct loop *loop);
+void loop_join(struct loop *loop);
+void loop_fini(struct loop *loop);

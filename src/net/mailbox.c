@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Two arrays: posters fill one under the lock, the owner takes it whole and
+ * leaves the other, so that calls run without the lock.
+ */
+#include "net/mailbox.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "net/loop.h"
+
+static void
+on_async(uv_async_t *async)
+{
+    struct mailbox *box = async->data;
+    struct mail *mail;
+    uint32_t count;
+    uint32_t capacity;
+
+    uv_mutex_lock(&box->mutex);
+    mail = box->queue;
+    count = box->count;
+    capacity = box->capacity;
+    box->queue = box->drain;
+    box->capacity = box->drain_capacity;
+    box->count = 0;
+    uv_mutex_unlock(&box->mutex);
+    box->drain = mail;
+    box->drain_capacity = capacity;
+    for (uint32_t i = 0; i < count; i++) {
+        mail[i].fn(box->loop, mail[i].ptr, mail[i].number);
+    }
+}
+
+void
+mailbox_init(struct mailbox *box, struct loop *loop)
+{
+    *box = (struct mailbox){ .loop = loop };
+    CHECK(uv_mutex_init(&box->mutex) == 0);
+    CHECK(uv_async_init(&loop->uv, &box->async, on_async) == 0);
+    box->async.data = box;
+}
+
+static bool
+make_room(struct mailbox *box)
+{
+    uint32_t capacity = box->capacity > 0 ? box->capacity * 2 : 64;
+    struct mail *queue;
+
+    if (box->count < box->capacity) {
+        return true;
+    }
+    if (capacity > MAILBOX_MAX) {
+        return false;
+    }
+    queue = mem_try_realloc(box->queue, capacity * sizeof(*queue));
+    if (queue == NULL) {
+        return false;
+    }
+    box->queue = queue;
+    box->capacity = capacity;
+    return true;
+}
+
+bool
+mailbox_post(struct mailbox *box, mail_fn fn, void *ptr, uint64_t number)
+{
+    bool posted;
+
+    uv_mutex_lock(&box->mutex);
+    posted = make_room(box);
+    if (posted) {
+        box->queue[box->count] = (struct mail){ fn, ptr, number };
+        box->count++;
+    }
+    uv_mutex_unlock(&box->mutex);
+    if (posted) {
+        CHECK(uv_async_send(&box->async) == 0);
+    }
+    return posted;
+}
+
+void
+mailbox_close(struct mailbox *box)
+{
+    uv_close((uv_handle_t *)&box->async, NULL);
+}
+
+void
+mailbox_fini(struct mailbox *box)
+{
+    mem_free(box->queue);
+    mem_free(box->drain);
+    uv_mutex_destroy(&box->mutex);
+}

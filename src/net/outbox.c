@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * First a direct write; only a remainder gets an outbox.
+ */
+#include "net/outbox.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+
+struct outbox {
+    uv_write_t write;
+    struct buf sending, waiting;
+    uint64_t over_since_ms; /* 0: not over the soft limit */
+};
+
+static void
+count_output(struct conn *conn)
+{
+    struct outbox *box = conn->outbox;
+    size_t unsent =
+        box != NULL
+            ? uv_stream_get_write_queue_size(&conn->uv.stream) + box->waiting.len
+            : 0;
+    uint32_t bytes = unsent < UINT32_MAX ? (uint32_t)unsent : UINT32_MAX;
+    uint32_t before = atomic_load_explicit(&conn->output_bytes,
+                                           memory_order_relaxed);
+    uint64_t soft = conn->loop->env->limits->output_soft_bytes;
+
+    if (bytes != before) {
+        metric_add(METRIC_CLIENT_OUTPUT_BYTES, (int64_t)bytes - before);
+        atomic_store_explicit(&conn->output_bytes, bytes,
+                              memory_order_relaxed);
+    }
+    if (box != NULL && soft > 0 && unsent > soft) {
+        if (box->over_since_ms == 0) {
+            box->over_since_ms = uv_now(&conn->loop->uv);
+        }
+    } else if (box != NULL) {
+        box->over_since_ms = 0;
+    }
+}
+
+bool
+outbox_is_over_soft(const struct conn *conn)
+{
+    return conn->outbox != NULL && conn->outbox->over_since_ms != 0;
+}
+
+bool
+outbox_is_overdue(struct conn *conn, uint64_t now_ms)
+{
+    const struct net_limits *limits = conn->loop->env->limits;
+
+    count_output(conn);
+    return outbox_is_over_soft(conn) &&
+           now_ms - conn->outbox->over_since_ms >
+               limits->output_soft_seconds * 1000;
+}
+
+void
+outbox_free(struct conn *conn)
+{
+    if (conn->outbox != NULL) {
+        buf_free(&conn->outbox->sending);
+        buf_free(&conn->outbox->waiting);
+        mem_free(conn->outbox);
+        conn->outbox = NULL;
+        count_output(conn);
+    }
+}
+
+static void start_write(struct conn *conn);
+
+static void
+on_written(uv_write_t *write, int status)
+{
+    struct conn *conn = write->data;
+    struct outbox *box = conn->outbox;
+
+    CHECK(conn->magic == CONN_MAGIC);
+    if (conn->closing) {
+        return; /* the close callback frees the outbox */
+    }
+    if (status < 0) {
+        conn_close(conn);
+        return;
+    }
+    box->sending.len = 0;
+    if (box->waiting.len > 0) {
+        start_write(conn);
+        count_output(conn);
+    } else {
+        outbox_free(conn);
+    }
+    conn_sent(conn);
+}
+
+static void
+start_write(struct conn *conn)
+{
+    struct outbox *box = conn->outbox;
+    struct buf free_again = box->sending;
+    uv_buf_t part;
+
+    box->sending = box->waiting;
+    box->waiting = free_again;
+    box->write.data = conn;
+    part = uv_buf_init(box->sending.data, (unsigned)box->sending.len);
+    metric_add(METRIC_WRITES, 1);
+    metric_add(METRIC_NET_OUTPUT, (int64_t)box->sending.len);
+    if (uv_write(&box->write, &conn->uv.stream, &part, 1, on_written) != 0) {
+        conn_close(conn);
+    }
+}
+
+/* Keeps what the socket did not take. */
+static void
+keep(struct conn *conn, struct slice rest)
+{
+    uint64_t hard = conn->loop->env->limits->output_hard_bytes;
+    bool idle = conn->outbox == NULL;
+
+    if (idle) {
+        conn->outbox = mem_try_zalloc(sizeof(*conn->outbox));
+        if (conn->outbox == NULL) {
+            conn_close(conn);
+            return;
+        }
+    }
+    buf_append_slice(&conn->outbox->waiting, rest);
+    count_output(conn);
+    if (conn->outbox->waiting.failed ||
+        (hard > 0 && conn->output_bytes > hard)) {
+        metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
+        log_warn("net.conn", "cut, too many replies left unread",
+                 "id=%llu bytes=%u", (unsigned long long)conn->id,
+                 (unsigned)conn->output_bytes);
+        conn_close(conn);
+    } else if (idle) {
+        start_write(conn);
+        count_output(conn);
+    }
+}
+
+void
+conn_send(struct conn *conn, struct buf *out)
+{
+    struct slice rest = buf_slice(out);
+
+    if (conn->closing) {
+        out->len = 0;
+        return;
+    }
+    if (conn->outbox == NULL) {
+        uv_buf_t part = uv_buf_init(out->data, (unsigned)out->len);
+        int written = uv_try_write(&conn->uv.stream, &part, 1);
+
+        if (written < 0 && written != UV_EAGAIN) {
+            conn_close(conn);
+            out->len = 0;
+            return;
+        }
+        if (written > 0) {
+            metric_add(METRIC_WRITES, 1);
+            metric_add(METRIC_NET_OUTPUT, written);
+            rest.data += written;
+            rest.len -= (size_t)written;
+        }
+    }
+    if (rest.len > 0) {
+        keep(conn, rest);
+    }
+    out->len = 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A list in the order of ids, since ids are drawn under the same lock.
+ */
+#include "net/registry.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "net/conn.h"
+
+struct registry {
+    uv_mutex_t mutex;
+    struct conn *first, *last; /* guarded by mutex */
+    uint64_t last_id;          /* guarded by mutex */
+    _Atomic uint64_t reserved;
+};
+
+struct registry *
+registry_new(void)
+{
+    struct registry *registry = mem_zalloc(sizeof(*registry));
+
+    CHECK(uv_mutex_init(&registry->mutex) == 0);
+    return registry;
+}
+
+void
+registry_free(struct registry *registry)
+{
+    if (registry != NULL) {
+        CHECK(registry->first == NULL);
+        uv_mutex_destroy(&registry->mutex);
+        mem_free(registry);
+    }
+}
+
+bool
+registry_reserve(struct registry *registry, uint64_t max)
+{
+    if (atomic_fetch_add(&registry->reserved, 1) < max) {
+        return true;
+    }
+    registry_release(registry);
+    return false;
+}
+
+void
+registry_release(struct registry *registry)
+{
+    CHECK(atomic_fetch_sub(&registry->reserved, 1) > 0);
+}
+
+void
+registry_add(struct registry *registry, struct conn *conn)
+{
+    uv_mutex_lock(&registry->mutex);
+    conn->id = ++registry->last_id;
+    conn->registry_next = NULL;
+    conn->registry_prev = registry->last;
+    if (registry->last != NULL) {
+        registry->last->registry_next = conn;
+    } else {
+        registry->first = conn;
+    }
+    registry->last = conn;
+    uv_mutex_unlock(&registry->mutex);
+}
+
+void
+registry_remove(struct registry *registry, struct conn *conn)
+{
+    uv_mutex_lock(&registry->mutex);
+    if (conn->registry_prev != NULL) {
+        conn->registry_prev->registry_next = conn->registry_next;
+    } else {
+        registry->first = conn->registry_next;
+    }
+    if (conn->registry_next != NULL) {
+        conn->registry_next->registry_prev = conn->registry_prev;
+    } else {
+        registry->last = conn->registry_prev;
+    }
+    uv_mutex_unlock(&registry->mutex);
+}
+
+void
+registry_lock(struct registry *registry)
+{
+    uv_mutex_lock(&registry->mutex);
+}
+
+void
+registry_unlock(struct registry *registry)
+{
+    uv_mutex_unlock(&registry->mutex);
+}
+
+uint64_t
+registry_visit(struct registry *registry, uint64_t after_id, unsigned max,
+               registry_visit_fn visit, void *ctx)
+{
+    struct conn *conn;
+    uint64_t last = 0;
+
+    uv_mutex_lock(&registry->mutex);
+    conn = registry->first;
+    while (conn != NULL && conn->id <= after_id) {
+        conn = conn->registry_next;
+    }
+    for (unsigned i = 0; i < max && conn != NULL; i++) {
+        visit(ctx, conn);
+        last = conn->id;
+        conn = conn->registry_next;
+    }
+    uv_mutex_unlock(&registry->mutex);
+    return conn != NULL ? last : 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A cursor over the arguments of one command, name excluded. Sticky: after the
+ * first mistake every call returns an empty value and args_end returns that
+ * mistake, so that a handler reads all it needs and looks once. The slices
+ * point into the request and end with the handler.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+
+struct args {
+    const struct slice *argv;
+    size_t count;
+    size_t next;
+    enum err err;
+};
+
+static inline struct args
+args_of(const struct slice *argv, size_t count)
+{
+    return (struct args){ argv, count, 0, OK };
+}
+
+static inline size_t
+args_left(const struct args *args)
+{
+    return args->count - args->next;
+}
+
+/* The next argument; ERR_SYNTAX when there is none. */
+struct slice args_bytes(struct args *args);
+
+/* A strict decimal (ERR_NOT_INTEGER). */
+int64_t args_i64(struct args *args);
+
+/* Takes the next argument if it is this word (any case). */
+bool args_word(struct args *args, const char *word);
+
+/* The first mistake; ERR_SYNTAX if arguments are left over. */
+MUST_CHECK enum err args_end(const struct args *args);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Growth of a batch's argument vector.
+ */
+#include "proto/batch.h"
+
+#include "base/mem.h"
+
+enum {
+    ARGV_FIRST = 512,
+    ARGV_KEEP = 64 * 1024 /* slots: 1 MiB */
+};
+
+void
+batch_fini(struct batch *batch)
+{
+    mem_free(batch->argv);
+    batch->argv = NULL;
+    batch->argv_count = 0;
+    batch->argv_capacity = 0;
+    batch->count = 0;
+}
+
+void
+batch_clear(struct batch *batch)
+{
+    batch->argv_count = 0;
+    batch->count = 0;
+    if (batch->argv_capacity > ARGV_KEEP) {
+        batch_fini(batch);
+    }
+}
+
+bool
+batch_grow(struct batch *batch, size_t more)
+{
+    size_t capacity =
+        batch->argv_capacity > 0 ? batch->argv_capacity : ARGV_FIRST;
+    size_t needed = 0;
+    size_t bytes = 0;
+    struct slice *argv;
+
+    /* Indexes into argv are 32 bits wide; a read that holds more arguments
+     * than that cannot exist, since each takes 6 bytes. */
+    if (__builtin_add_overflow(batch->argv_count, more, &needed) ||
+        needed > UINT32_MAX) {
+        return false;
+    }
+    while (capacity < needed) {
+        capacity *= 2;
+    }
+    if (!mem_multiply(capacity, sizeof(*argv), &bytes)) {
+        return false;
+    }
+    argv = mem_try_realloc(batch->argv, bytes);
+    if (argv == NULL) {
+        return false;
+    }
+    batch->argv = argv;
+    batch->argv_capacity = capacity;
+    return true;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * No word is longer than its source, so one reservation of the line's length
+ * in the arena lets the words be written without further checks.
+ */
+#include "proto/inline.h"
+
+struct cursor {
+    const char *at, *end;
+    char *to;
+};
+
+/* What may stand between words. */
+static bool
+is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+/* What ends a word: Redis leaves the vertical tab and form feed out. */
+static bool
+ends_word(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static int
+hex_of(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return c - '0';
+    }
+    c = (char)(c | 0x20);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static char
+escape_of(char c)
+{
+    switch (c) {
+    case 'n':
+        return '\n';
+    case 'r':
+        return '\r';
+    case 't':
+        return '\t';
+    case 'b':
+        return '\b';
+    case 'a':
+        return '\a';
+    default:
+        return c;
+    }
+}
+
+/* at is on the closing quote. */
+static bool
+close_quote(struct cursor *cursor)
+{
+    cursor->at++;
+    return cursor->at == cursor->end || is_blank(*cursor->at);
+}
+
+/* at is behind the opening quote; false if the quote is not closed well. */
+static bool
+read_double_quoted(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && *cursor->at != '"') {
+        const char *at = cursor->at;
+        size_t left = (size_t)(cursor->end - at);
+
+        if (left >= 4 && at[0] == '\\' && at[1] == 'x' && hex_of(at[2]) >= 0 &&
+            hex_of(at[3]) >= 0) {
+            *cursor->to++ = (char)(hex_of(at[2]) * 16 + hex_of(at[3]));
+            cursor->at += 4;
+        } else if (left >= 2 && at[0] == '\\') {
+            *cursor->to++ = escape_of(at[1]);
+            cursor->at += 2;
+        } else {
+            *cursor->to++ = *at;
+            cursor->at++;
+        }
+    }
+    return cursor->at < cursor->end && close_quote(cursor);
+}
+
+static bool
+read_single_quoted(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && *cursor->at != '\'') {
+        if (cursor->end - cursor->at >= 2 && cursor->at[0] == '\\' &&
+            cursor->at[1] == '\'') {
+            cursor->at++;
+        }
+        *cursor->to++ = *cursor->at++;
+    }
+    return cursor->at < cursor->end && close_quote(cursor);
+}
+
+/* at is on the word's first byte. */
+static bool
+read_word(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && !ends_word(*cursor->at)) {
+        char c = *cursor->at++;
+
+        if (c == '"') {
+            return read_double_quoted(cursor);
+        }
+        if (c == '\'') {
+            return read_single_quoted(cursor);
+        }
+        *cursor->to++ = c;
+    }
+    return true;
+}
+
+enum err
+inline_split(struct slice line, struct arena *arena)
+{
+    struct cursor cursor = { line.data, line.data + line.len, NULL };
+
+    if (line.len > 0) {
+        cursor.to = buf_reserve(&arena->bytes, line.len);
+        if (cursor.to == NULL) {
+            return ERR_NOMEM;
+        }
+    }
+    while (cursor.at < cursor.end) {
+        char *word = cursor.to;
+
+        if (is_blank(*cursor.at)) {
+            cursor.at++;
+            continue;
+        }
+        if (!read_word(&cursor)) {
+            return ERR_PROTO_QUOTES;
+        }
+        arena->bytes.len += (size_t)(cursor.to - word);
+        if (!arena_close_argument(arena, (size_t)(cursor.to - word))) {
+            return ERR_NOMEM;
+        }
+    }
+    return OK;
+}
+
+/* One CR before the LF belongs to the line's end. */
+static struct slice
+strip_end(struct slice line)
+{
+    line.len--;
+    if (line.len > 0 && line.data[line.len - 1] == '\r') {
+        line.len--;
+    }
+    return line;
+}
+
+static enum parse_result
+fail(struct stream_error *ret_error, enum err err)
+{
+    *ret_error = (struct stream_error){ .err = err };
+    return PARSE_ERROR;
+}
+
+enum parse_result
+inline_feed(struct buf *line, const struct stream_limits *limits,
+            struct slice data, struct arena *arena, size_t *ret_used,
+            struct stream_error *ret_error)
+{
+    bool query_first = limits->query_max <= INLINE_BYTES_MAX;
+    size_t max = query_first ? limits->query_max : INLINE_BYTES_MAX + 1;
+    size_t room = max > line->len ? max - line->len : 0;
+    struct slice piece = { data.data, data.len < room ? data.len : room };
+    const char *end = memchr(piece.data, '\n', piece.len);
+    enum err err;
+
+    if (end == NULL && data.len > room) {
+        return fail(ret_error,
+                    query_first ? ERR_QUERY_BUFFER : ERR_PROTO_BIG_INLINE);
+    }
+    if (end != NULL) {
+        piece.len = (size_t)(end - piece.data) + 1;
+    }
+    *ret_used = piece.len;
+    if (end == NULL || line->len > 0) {
+        buf_append_slice(line, piece);
+        if (line->failed) {
+            return fail(ret_error, ERR_NOMEM);
+        }
+        piece = buf_slice(line);
+    }
+    if (end == NULL) {
+        return PARSE_MORE;
+    }
+    err = inline_split(strip_end(piece), arena);
+    line->len = 0;
+    if (err != OK) {
+        return fail(ret_error, err);
+    }
+    return arena->count > 0 ? PARSE_COMMAND : PARSE_EMPTY;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hiredis's reader as a parser of requests, for commands that are split across
+ * reads or not canonical. It parses; what it does not guard (a client's
+ * reader trusts its server) is guarded here: types and nesting, counts and
+ * lengths against the limits, lines without end, and total size. Nothing is
+ * allocated for what was only declared. Errors are Redis's.
+ *
+ * Two refusals come earlier than in Redis, which waits for the end of the
+ * line: any type byte other than '$', and a length that no line end can make
+ * valid any more is skipped instead of kept. Unlike Redis, which takes any
+ * byte behind a CR for the LF, a line ends with CRLF alone.
+ *
+ * Works with hiredis 0.14 and with 1.0 and later. Belongs to one loop.
+ */
+#pragma once
+
+#include "proto/arena.h"
+#include "proto/parse.h"
+#include "proto/stream.h"
+
+struct reader;
+
+/* NULL if memory is short. */
+struct reader *reader_new(void);
+void reader_free(struct reader *reader);
+
+/* Takes bytes up to the end of one command; the first byte of a command must
+ * be '*'. Arguments are added to the arena, which is empty when a command
+ * begins and stays the same until it ends. After PARSE_COMMAND and PARSE_EMPTY
+ * the reader is at the start of the next command; after PARSE_ERROR it can
+ * only be freed. */
+MUST_CHECK enum parse_result reader_feed(struct reader *reader,
+                                         const struct stream_limits *limits,
+                                         struct slice data, struct arena *arena,
+                                         size_t *ret_used,
+                                         struct stream_error *ret_error);
+
+/* Bytes of an unfinished argument or line. */
+size_t reader_kept_bytes(const struct reader *reader);
+
+/* False after an error, and when one large argument left a large buffer
+ * behind: then it is better freed than kept. */
+bool reader_is_reusable(const struct reader *reader);

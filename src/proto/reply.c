@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each reply is one reservation, so that a buffer that fails holds whole
+ * pieces only.
+ */
+#include "proto/reply.h"
+
+#include "base/num.h"
+
+enum {
+    DIGITS_MAX = 20,
+    HEADER_MAX = 1 + DIGITS_MAX + 2 /* type, digits, CRLF */
+};
+
+/* Writes value before `end`; returns where it begins. */
+static char *
+write_digits(char *end, uint64_t value)
+{
+    do {
+        *--end = (char)('0' + (char)(value % 10));
+        value /= 10;
+    } while (value > 0);
+    return end;
+}
+
+/* "type [-]value CRLF"; returns its length. ret_text holds HEADER_MAX + 1. */
+static size_t
+write_header(char *ret_text, char type, bool negative, uint64_t value)
+{
+    char digits[DIGITS_MAX];
+    char *end = digits + sizeof(digits);
+    char *first = write_digits(end, value);
+    char *to = ret_text;
+
+    *to++ = type;
+    if (negative) {
+        *to++ = '-';
+    }
+    memcpy(to, first, (size_t)(end - first));
+    to += end - first;
+    *to++ = '\r';
+    *to++ = '\n';
+    return (size_t)(to - ret_text);
+}
+
+void
+reply_header_long(struct reply *reply, char type, uint64_t count)
+{
+    char *to = buf_reserve(reply->buf, HEADER_MAX);
+
+    if (to != NULL) {
+        reply->buf->len += write_header(to, type, false, count);
+    }
+}
+
+void
+reply_int_long(struct reply *reply, int64_t value)
+{
+    char *to = buf_reserve(reply->buf, HEADER_MAX + 1);
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+
+    if (to != NULL) {
+        reply->buf->len += write_header(to, ':', value < 0, magnitude);
+    }
+}
+
+/* type len CRLF, tag, data, CRLF. len counts tag and data. */
+static void
+append_sized(struct reply *reply, char type, struct slice tag,
+             struct slice data)
+{
+    size_t body = tag.len + data.len;
+    char *to = buf_reserve(reply->buf, HEADER_MAX + body + 2);
+
+    if (to == NULL) {
+        return;
+    }
+    to += write_header(to, type, false, body);
+    memcpy(to, tag.data, tag.len);
+    to += tag.len;
+    if (data.len > 0) {
+        memcpy(to, data.data, data.len);
+        to += data.len;
+    }
+    memcpy(to, "\r\n", 2);
+    reply->buf->len = (size_t)(to + 2 - reply->buf->data);
+}
+
+/* type text CRLF; the text holds no line end. */
+static void
+append_line(struct reply *reply, char type, struct slice text)
+{
+    char *to = buf_reserve(reply->buf, 1 + text.len + 2);
+
+    if (to != NULL) {
+        *to = type;
+        memcpy(to + 1, text.data, text.len);
+        memcpy(to + 1 + text.len, "\r\n", 2);
+        reply->buf->len += 1 + text.len + 2;
+    }
+}
+
+void
+reply_simple(struct reply *reply, const char *text)
+{
+    append_line(reply, '+', slice_of(text));
+}
+
+void
+reply_bulk(struct reply *reply, struct slice s)
+{
+    append_sized(reply, '$', slice_lit(""), s);
+}
+
+void
+reply_bulk_text(struct reply *reply, const char *text)
+{
+    reply_bulk(reply, slice_of(text));
+}
+
+void
+reply_null(struct reply *reply)
+{
+    if (reply->resp == 2) {
+        append_line(reply, '$', slice_lit("-1"));
+    } else {
+        append_line(reply, '_', slice_lit(""));
+    }
+}
+
+void
+reply_null_array(struct reply *reply)
+{
+    if (reply->resp == 2) {
+        append_line(reply, '*', slice_lit("-1"));
+    } else {
+        append_line(reply, '_', slice_lit(""));
+    }
+}
+
+void
+reply_map(struct reply *reply, size_t count)
+{
+    if (reply->resp == 2) {
+        reply_header(reply, '*', 2 * count);
+    } else {
+        reply_header(reply, '%', count);
+    }
+}
+
+void
+reply_set(struct reply *reply, size_t count)
+{
+    reply_header(reply, reply->resp == 2 ? '*' : '~', count);
+}
+
+void
+reply_double(struct reply *reply, double value)
+{
+    char text[NUM_DOUBLE_MAX];
+    struct slice s = { text, num_format_double(value, text) };
+
+    if (reply->resp == 2) {
+        reply_bulk(reply, s);
+    } else {
+        append_line(reply, ',', s);
+    }
+}
+
+void
+reply_verbatim(struct reply *reply, struct slice s)
+{
+    if (reply->resp == 2) {
+        reply_bulk(reply, s);
+    } else {
+        append_sized(reply, '=', slice_lit("txt:"), s);
+    }
+}
+
+/* Copies text, control bytes as blanks; returns the place behind it. */
+static char *
+copy_printable(char *to, struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+
+        *to++ = c < 0x20 || c == 0x7f ? ' ' : text.data[i];
+    }
+    return to;
+}
+
+void
+reply_error(struct reply *reply, const char *prefix, struct slice text)
+{
+    struct slice first = slice_of(prefix);
+    char *to = buf_reserve(reply->buf, 1 + first.len + 1 + text.len + 2);
+
+    if (to == NULL) {
+        return;
+    }
+    *to++ = '-';
+    to = copy_printable(to, first);
+    if (first.len > 0 && text.len > 0) {
+        *to++ = ' ';
+    }
+    to = copy_printable(to, text);
+    memcpy(to, "\r\n", 2);
+    reply->buf->len = (size_t)(to + 2 - reply->buf->data);
+}
+
+size_t
+reply_array_begin(struct reply *reply)
+{
+    size_t place = reply->buf->len;
+
+    if (buf_reserve(reply->buf, HEADER_MAX) != NULL) {
+        reply->buf->len += HEADER_MAX;
+    }
+    return place;
+}
+
+void
+reply_array_end(struct reply *reply, size_t place, size_t count)
+{
+    struct buf *buf = reply->buf;
+    char header[HEADER_MAX + 1];
+    size_t len = write_header(header, '*', false, count);
+    size_t body = place + HEADER_MAX;
+
+    /* After a failure the room may be missing; nobody reads the buffer. */
+    if (buf->failed || body > buf->len) {
+        return;
+    }
+    memcpy(buf->data + place, header, len);
+    memmove(buf->data + place + len, buf->data + body, buf->len - body);
+    buf->len -= HEADER_MAX - len;
+}

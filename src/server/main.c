@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bloomery-server: reads the command line, then serves. Exit codes: 0 after a
+ * clean end, 1 if it could not start, 2 for a bad option or file.
+ */
+#include "admin/systemd.h"
+#include "base/log.h"
+#include "conf/conf_print.h"
+#include "server/print.h"
+#include "server/server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EXIT_USAGE = 2 };
+
+static void
+print_usage(void)
+{
+    (void)printf("Usage: bloomery-server [FILE] [--OPTION VALUE]...\n"
+                 "A Bloom filter server that speaks RESP.\n\n"
+                 "  --help              this text\n"
+                 "  --version           the version\n"
+                 "  --print=WHAT        commands, options (a configuration "
+                 "file), metrics,\n"
+                 "                      errors, or man (the option list)\n\n"
+                 "Options, in FILE or on the command line:\n\n");
+    conf_print_help(stdout);
+}
+
+static int
+finish_output(void)
+{
+    return fflush(stdout) == 0 && ferror(stdout) == 0 ? EXIT_SUCCESS
+                                                      : EXIT_FAILURE;
+}
+
+/* Everything but serving. */
+static int
+answer(const struct conf_args *args)
+{
+    switch (args->action) {
+    case CONF_ACTION_HELP:
+        print_usage();
+        break;
+    case CONF_ACTION_VERSION:
+        (void)printf("bloomery-server %s\n", BLOOMERY_VERSION);
+        break;
+    default:
+        if (!print_reference(args->print)) {
+            (void)fprintf(stderr,
+                          "bloomery-server: --print takes commands, options, "
+                          "metrics, errors or man, not \"%s\"\n",
+                          args->print);
+            return EXIT_USAGE;
+        }
+        break;
+    }
+    return finish_output();
+}
+
+static int
+serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
+{
+    static struct server server;
+
+    if (!systemd_init()) {
+        log_warn("server", "cannot reach the service manager", "%s", "");
+    }
+    if (!server_init(&server, conf, args, argc, argv)) {
+        return EXIT_FAILURE;
+    }
+    server_run(&server);
+    server_fini(&server);
+    return EXIT_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct conf_error error;
+    struct conf_args args;
+    struct conf conf;
+
+    conf_init(&conf);
+    if (!conf_load_args(&conf, argc, argv, &args, &error)) {
+        (void)fprintf(stderr, "bloomery-server: %s\n", error.text);
+        conf_fini(&conf);
+        return EXIT_USAGE;
+    }
+    if (args.action != CONF_ACTION_RUN) {
+        int code = answer(&args);
+
+        conf_fini(&conf);
+        return code;
+    }
+    return serve(&conf, &args, argc, argv);
+}

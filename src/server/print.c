@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A line a row; the options are conf/bloomery.conf, and man is the option list
+ * of bloomery.conf(5).
+ */
+#include "server/print.h"
+
+#include "base/metrics.h"
+#include "command/table.h"
+#include "conf/conf_print.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+print_commands(void)
+{
+    for (unsigned i = 0; i < CMD_ID_COUNT; i++) {
+        const struct command *command = &command_table[i];
+
+        (void)printf("%-20s arity %-3d since %-7s %s\n", command->name,
+                     command->arity, command->since, command->summary);
+    }
+}
+
+static void
+print_metrics(void)
+{
+    for (unsigned i = 0; i < METRIC_COUNT; i++) {
+        (void)printf("%-42s %-8s %s\n", metric_table[i].name,
+                     metric_table[i].kind == METRIC_COUNTER ? "counter"
+                                                            : "gauge",
+                     metric_table[i].text);
+    }
+}
+
+static void
+print_errors(void)
+{
+    for (int i = OK + 1; i < ERR_COUNT; i++) {
+        if (i != ERR_AGAIN) {
+            (void)printf("%s%s%s\n", err_prefix((enum err)i),
+                         err_prefix((enum err)i)[0] != '\0' ? " " : "",
+                         err_text((enum err)i));
+        }
+    }
+}
+
+static void
+print_options(void)
+{
+    conf_print_file(stdout);
+}
+
+static void
+print_man(void)
+{
+    conf_print_man(stdout);
+}
+
+bool
+print_reference(const char *what)
+{
+    static const struct {
+        const char *name;
+        void (*print)(void);
+    } documents[] = {
+        { "commands", print_commands }, { "options", print_options },
+        { "metrics", print_metrics },   { "errors", print_errors },
+        { "man", print_man },
+    };
+
+    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
+        if (strcmp(what, documents[i].name) == 0) {
+            documents[i].print();
+            return true;
+        }
+    }
+    return false;
+}

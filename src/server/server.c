@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Start order, stop order, signals, timers, and what a changed option does.
+ * Start: configuration, descriptors, sockets, keyspace, loops, threads, and
+ * only then the first accept. Stop is the reverse.
+ */
+#include "server/server.h"
+
+#include "admin/auth.h"
+#include "admin/systemd.h"
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "command/client.h"
+#include "command/dispatch.h"
+#include "net/registry.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum {
+    THREADS_DEFAULT_MAX = 8,
+    RESERVED_FDS = 64, /* beside the clients: loops, listeners, files */
+    RECLAIM_EVERY_MS = 100,
+    RECLAIM_SOON_MS = 2,
+    RECLAIM_BUDGET_US = 1000,
+};
+
+/* ---- options in force ------------------------------------------------------*/
+
+/* Copies what is read outside the gate's sections. Under the raised gate, or
+ * before there are threads. */
+static void
+apply_conf(void *ctx)
+{
+    struct server *server = ctx;
+    const struct conf *conf = &server->conf;
+    struct net_limits *net = &server->net_limits;
+    struct client_limits *client = &server->service.limits;
+
+    log_set_level((enum log_level)conf->loglevel);
+    net->output_hard_bytes = conf->client_output_buffer_limit.hard_bytes;
+    net->output_soft_bytes = conf->client_output_buffer_limit.soft_bytes;
+    net->output_soft_seconds = conf->client_output_buffer_limit.soft_seconds;
+    net->idle_seconds = (uint64_t)conf->timeout;
+    net->keepalive_seconds = (uint64_t)conf->tcp_keepalive;
+    net->maxclients = (uint64_t)conf->maxclients;
+    net->local_only = conf->protected_mode && !auth_required(conf);
+    client->args_max = (uint64_t)conf->proto_max_args;
+    client->bulk_max = conf->proto_max_bulk_len;
+    client->unauth_args_max = (uint64_t)conf->unauth_max_args;
+    client->unauth_bulk_max = conf->unauth_max_bulk_len;
+    client->query_max = conf->client_query_buffer_limit;
+    client->multi_commands_max = (uint64_t)conf->multi_max_commands;
+    client->multi_bytes_max = conf->multi_max_bytes;
+    server->service.memory.maxmemory_bytes = conf->maxmemory;
+}
+
+/* Every client needs a descriptor; fewer clients are better than a server that
+ * does not start, but the operator hears of it. */
+static void
+fit_descriptors(struct conf *conf)
+{
+    struct rlimit limit;
+    rlim_t need = (rlim_t)conf->maxclients + RESERVED_FDS;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) {
+        return;
+    }
+    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < need) {
+        limit.rlim_cur = limit.rlim_max;
+    } else {
+        limit.rlim_cur = need;
+    }
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur < need) {
+        conf->maxclients = limit.rlim_cur > 2 * RESERVED_FDS
+                               ? (int64_t)limit.rlim_cur - RESERVED_FDS
+                               : RESERVED_FDS;
+        log_warn("server", "lowered maxclients to the descriptor limit",
+                 "maxclients=%lld descriptors=%llu",
+                 (long long)conf->maxclients,
+                 (unsigned long long)limit.rlim_cur);
+    }
+}
+
+static unsigned
+thread_count(const struct conf *conf)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (conf->threads > 0) {
+        return (unsigned)conf->threads;
+    }
+    if (cores < 1) {
+        return 1;
+    }
+    return cores < THREADS_DEFAULT_MAX ? (unsigned)cores : THREADS_DEFAULT_MAX;
+}
+
+static void
+log_changes(const struct conf_changes *changes)
+{
+    for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
+        if (changes->needs_restart[i]) {
+            log_warn("server", "left an option until the next start",
+                     "option=%s", conf_table[i].name);
+        } else if (changes->changed[i]) {
+            log_notice("server", "changed an option", "option=%s",
+                       conf_table[i].name);
+        }
+    }
+}
+
+static void
+reload(struct server *server)
+{
+    struct gate *gate = keyspace_gate(server->service.keyspace);
+    struct conf_changes changes;
+    struct conf_error error;
+    struct conf_args args;
+    struct conf fresh;
+
+    (void)systemd_reloading();
+    conf_init(&fresh);
+    if (conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
+        gate_raise(gate, 0);
+        conf_take(&server->conf, &fresh, &changes);
+        fit_descriptors(&server->conf);
+        apply_conf(server);
+        gate_lower(gate, 0);
+        log_changes(&changes);
+        log_notice("server", "reloaded the configuration", "%s", "");
+    } else {
+        log_error("server", "kept the old configuration", "reason=\"%s\"",
+                  error.text);
+    }
+    conf_fini(&fresh);
+    (void)systemd_notify("READY=1");
+}
+
+/* ---- signals and timers, loop 0 --------------------------------------------*/
+
+static void
+stop(struct server *server)
+{
+    if (server->stopping) {
+        return;
+    }
+    server->stopping = true;
+    (void)systemd_notify("STOPPING=1");
+    listeners_close(&server->listeners);
+    uv_close((uv_handle_t *)&server->sigterm, NULL);
+    uv_close((uv_handle_t *)&server->sigint, NULL);
+    uv_close((uv_handle_t *)&server->sighup, NULL);
+    uv_close((uv_handle_t *)&server->reclaim, NULL);
+    uv_close((uv_handle_t *)&server->watchdog, NULL);
+    for (unsigned i = server->threads; i > 0; i--) {
+        loop_stop(&server->loops[i - 1]);
+    }
+}
+
+static void
+on_stop_signal(uv_signal_t *handle, int number)
+{
+    log_notice("server", "stopping", "signal=%d", number);
+    stop(handle->data);
+}
+
+static void
+on_reload_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    reload(handle->data);
+}
+
+/* SHUTDOWN arrives on any loop; a signal finds its way to loop 0. */
+static void
+request_shutdown(void *ctx)
+{
+    (void)ctx;
+    (void)kill(getpid(), SIGTERM);
+}
+
+static void
+on_reclaim(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    struct keyspace *ks = server->service.keyspace;
+    bool more;
+
+    gate_enter(keyspace_gate(ks), 0);
+    more = keyspace_reclaim(ks, 0, clock_wall_ms(), RECLAIM_BUDGET_US);
+    gate_leave(keyspace_gate(ks), 0);
+    (void)uv_timer_start(timer, on_reclaim,
+                         more ? RECLAIM_SOON_MS : RECLAIM_EVERY_MS, 0);
+}
+
+static void
+on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    (void)systemd_notify("WATCHDOG=1");
+}
+
+static void
+start_signal(struct server *server, uv_signal_t *handle, uv_signal_cb cb,
+             int number)
+{
+    CHECK(uv_signal_init(&server->loops[0].uv, handle) == 0);
+    handle->data = server;
+    CHECK(uv_signal_start(handle, cb, number) == 0);
+}
+
+static void
+start_handles(struct server *server)
+{
+    uint64_t watchdog_ms = systemd_watchdog_interval_ms();
+    uv_loop_t *uv = &server->loops[0].uv;
+
+    start_signal(server, &server->sigterm, on_stop_signal, SIGTERM);
+    start_signal(server, &server->sigint, on_stop_signal, SIGINT);
+    start_signal(server, &server->sighup, on_reload_signal, SIGHUP);
+    CHECK(uv_timer_init(uv, &server->reclaim) == 0);
+    server->reclaim.data = server;
+    CHECK(uv_timer_start(&server->reclaim, on_reclaim, RECLAIM_EVERY_MS, 0) ==
+          0);
+    CHECK(uv_timer_init(uv, &server->watchdog) == 0);
+    if (watchdog_ms > 0) {
+        CHECK(uv_timer_start(&server->watchdog, on_watchdog, 0, watchdog_ms) ==
+              0);
+    }
+}
+
+/* ---- start and stop --------------------------------------------------------*/
+
+static bool
+open_sockets(struct server *server)
+{
+    const struct conf *conf = &server->conf;
+    char reason[LISTENER_REASON_MAX];
+    struct listen_options options = {
+        .bind = conf->bind,
+        .port = (unsigned)conf->port,
+        .unix_path = conf->unixsocket,
+        .unix_mode = conf->unixsocketperm,
+        .backlog = (int)conf->tcp_backlog,
+    };
+
+    if (!listeners_open(&server->listeners, &options, reason)) {
+        log_error("server", "not started", "reason=\"%s\"", reason);
+        return false;
+    }
+    return true;
+}
+
+static void
+init_service(struct server *server, const struct conf_args *args)
+{
+    struct service *service = &server->service;
+    ssize_t len = readlink("/proc/self/exe", server->executable,
+                           sizeof(server->executable) - 1);
+
+    server->executable[len > 0 ? len : 0] = '\0';
+    if (args->file == NULL ||
+        realpath(args->file, server->config_file) == NULL) {
+        server->config_file[0] = '\0';
+    }
+    service->conf = &server->conf;
+    service->threads = server->threads;
+    service->keyspace = keyspace_new(&(struct keyspace_options){
+        .threads = server->threads,
+        .databases = (unsigned)server->conf.databases });
+    service->stats = stats_new(server->threads, CMD_ID_COUNT);
+    service->registry = registry_new();
+    random_hex(service->run_id, sizeof(service->run_id) - 1);
+    service->started_ms = clock_wall_ms();
+    service->started_mono_ns = clock_mono_ns();
+    service->executable = server->executable;
+    service->config_file = server->config_file;
+    service->shutdown = request_shutdown;
+    service->conf_changed = apply_conf;
+    service->ctx = server;
+}
+
+static void
+init_loops(struct server *server)
+{
+    server->loop_env = (struct loop_env){ .limits = &server->net_limits,
+                                          .handler = &client_handler,
+                                          .registry = server->service.registry };
+    server->loops = mem_zalloc(server->threads * sizeof(*server->loops));
+    server->workers = mem_zalloc(server->threads * sizeof(*server->workers));
+    for (unsigned i = 0; i < server->threads; i++) {
+        server->workers[i] = worker_new(&server->service, i);
+        loop_init(&server->loops[i], i, &server->loop_env, server->workers[i]);
+    }
+}
+
+bool
+server_init(struct server *server, struct conf *conf,
+            const struct conf_args *args, int argc, char **argv)
+{
+    const char *cpu;
+
+    memset(server, 0, sizeof(*server));
+    server->conf = *conf;
+    server->argc = argc;
+    server->argv = argv;
+    server->threads = thread_count(conf);
+    fit_descriptors(&server->conf);
+    apply_conf(server);
+    if (!open_sockets(server)) {
+        conf_fini(&server->conf);
+        return false;
+    }
+    hash_seed_process();
+    command_table_init();
+    cpu = bloom_select_cpu(false);
+    init_service(server, args);
+    init_loops(server);
+    log_notice("server", "started",
+               "version=%s pid=%d threads=%u port=%lld unixsocket=\"%s\" "
+               "cpu=%s config=\"%s\"",
+               BLOOMERY_VERSION, (int)getpid(), server->threads,
+               (long long)server->conf.port, server->conf.unixsocket, cpu,
+               server->config_file);
+    log_warn("server", "NOTHING IS SAVED: all filters are lost at the end of "
+                       "this process",
+             "reason=\"there is no persistence yet\"");
+    return true;
+}
+
+void
+server_run(struct server *server)
+{
+    (void)signal(SIGPIPE, SIG_IGN);
+    start_handles(server);
+    listeners_start(&server->listeners, server->loops, server->threads);
+    for (unsigned i = 1; i < server->threads; i++) {
+        loop_start(&server->loops[i]);
+    }
+    (void)systemd_notify("READY=1");
+    loop_run(&server->loops[0]);
+    for (unsigned i = 1; i < server->threads; i++) {
+        loop_join(&server->loops[i]);
+    }
+    log_notice("server", "stopped", "%s", "");
+}
+
+void
+server_fini(struct server *server)
+{
+    for (unsigned i = 0; i < server->threads; i++) {
+        loop_fini(&server->loops[i]);
+        worker_free(server->workers[i]);
+    }
+    mem_free(server->loops);
+    mem_free(server->workers);
+    registry_free(server->service.registry);
+    stats_free(server->service.stats);
+    keyspace_free(server->service.keyspace);
+    conf_fini(&server->conf);
+    systemd_fini();
+}

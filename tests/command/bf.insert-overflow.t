@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# VALIDATESCALETO and MAXSCALEDCAPACITY without an object limit in the way:
+# capacity x expansion leaves 64 bits.
+@server --bf.bloom-memory-usage-limit 9223372036854775807
+> BF.INSERT k CAPACITY 1 EXPANSION 4294967295 VALIDATESCALETO 9223372036854775807
+< -ERR bad capacity
+> BF.INSERT k CAPACITY 1 EXPANSION 4294967295 VALIDATESCALETO 4294967296
+< *0
+> BF.INFO k MAXSCALEDCAPACITY
+< -ERR bad capacity

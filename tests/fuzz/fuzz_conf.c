@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Any bytes as a configuration file: it loads or is refused with path and
+ * line, and what it set shows texts that set the same again.
+ */
+#include "base/err.h"
+#include "conf/conf.h"
+#include "conf/conf_load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void
+check_values(struct conf *conf)
+{
+    struct conf again;
+    struct conf_changes changes;
+
+    conf_init(&again);
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        struct buf text = { 0 };
+        struct conf_error error;
+
+        if (conf_table[i].type == CONF_SECRET) {
+            continue;
+        }
+        conf_get(conf, &conf_table[i], &text);
+        CHECK(conf_set(&again, &conf_table[i], buf_slice(&text), &error));
+        buf_free(&text);
+    }
+    conf_take(conf, &again, &changes);
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        CHECK(conf_table[i].type == CONF_SECRET ||
+              (!changes.changed[i] && !changes.needs_restart[i]));
+    }
+    conf_fini(&again);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("conf", MFD_CLOEXEC);
+    char path[32];
+    struct conf conf;
+    struct conf_error error;
+
+    CHECK(fd >= 0);
+    CHECK(size == 0 || write(fd, data, size) == (ssize_t)size);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    conf_init(&conf);
+    if (conf_load_file(&conf, path, &error)) {
+        check_values(&conf);
+    } else {
+        CHECK(strncmp(error.text, path, strlen(path)) == 0);
+        CHECK(error.text[strlen(path)] == ':');
+    }
+    conf_fini(&conf);
+    (void)close(fd);
+    return 0;
+}

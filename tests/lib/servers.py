@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Processes that the tests start: the server under test and redis-server, the
+# oracle. Each gets a free port of 127.0.0.1 and a folder of its own, is ready
+# when its port accepts, and is stopped by its own process id. Stopping the
+# server under test also judges it: exit status 0 and no sanitizer report.
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from lib import resp
+
+TOP = Path(__file__).resolve().parents[2]
+REDIS = TOP / "build" / "redis" / "usr" / "bin"
+REPORTS = re.compile(
+    rb"AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer"
+    rb"|UndefinedBehaviorSanitizer|runtime error:|CHECK\(.*failed")
+
+
+def time_factor():
+    """How much longer than a release build everything may take."""
+    return float(os.environ.get("BLOOMERY_TIME_FACTOR", "1"))
+
+
+def sanitized():
+    return os.environ.get("BLOOMERY_MODE", "release") != "release"
+
+
+def server_binary():
+    return os.environ.get("BLOOMERY_SERVER",
+                          str(TOP / "build" / "release" / "bloomery-server"))
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def wait_until(condition, seconds=10, what="condition", pause=0.01):
+    """Polls `condition` until it is true and returns its value."""
+    deadline = time.monotonic() + seconds * time_factor()
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError("not in %.0f s: %s" %
+                                 (seconds * time_factor(), what))
+        time.sleep(pause)
+
+
+class Process:
+    """A child with a port, a folder and a log file."""
+
+    def __init__(self, argv, port, folder, env=None):
+        self.port = port
+        self.folder = folder
+        self.address = ("127.0.0.1", port)
+        self.argv = [str(a) for a in argv]
+        self.log_path = os.path.join(folder, "log")
+        with open(self.log_path, "wb") as log:
+            self.child = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=folder, env=env)
+        self.pid = self.child.pid
+        self.stopped = False
+
+    def log(self):
+        with open(self.log_path, "rb") as log:
+            return log.read()
+
+    def accepts(self):
+        if self.child.poll() is not None:
+            raise RuntimeError("%s exited with %d:\n%s" % (
+                self.argv, self.child.returncode,
+                self.log().decode("utf-8", "replace")))
+        try:
+            socket.create_connection(self.address, 1).close()
+        except OSError:
+            return False
+        return True
+
+    def wait_ready(self):
+        wait_until(self.accepts, 20, "%s accepts" % self.argv[0])
+
+    def conn(self, proto=2, **kwargs):
+        return resp.Conn(self.address, proto, **kwargs)
+
+    def rss(self):
+        """Resident bytes of the process."""
+        with open("/proc/%d/status" % self.pid) as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) * 1024
+        raise AssertionError("no VmRSS")
+
+    def threads(self):
+        return len(os.listdir("/proc/%d/task" % self.pid))
+
+    def fds(self):
+        return len(os.listdir("/proc/%d/fd" % self.pid))
+
+    def kill(self):
+        """Ends the child without asking; for the end of a failed test."""
+        if self.child.poll() is None:
+            self.child.kill()
+            self.child.wait()
+        self.stopped = True
+
+    def wait_exit(self, seconds=15):
+        try:
+            return self.child.wait(seconds * time_factor())
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError("did not exit in %d s; its log:\n%s" % (
+                seconds, self.log().decode("utf-8", "replace")))
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Server(Process):
+    """bloomery-server. `options` are pairs: "--maxclients", 10, ..."""
+
+    def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
+                 listen=True):
+        folder = tempfile.mkdtemp(prefix="bloomery-test-")
+        port = free_port()
+        argv = [server_binary()]
+        if conf is not None:
+            path = os.path.join(folder, "test.conf")
+            with open(path, "w") as file:
+                file.write(conf)
+            argv.append(path)
+        if listen:
+            argv += ["--port", port, "--bind", "127.0.0.1"]
+        argv += ["--threads", threads, "--loglevel", "warning"]
+        argv += [str(o).replace("{folder}", folder) for o in options]
+        full = dict(os.environ)
+        full.pop("NOTIFY_SOCKET", None)
+        full.pop("WATCHDOG_USEC", None)
+        full.update(env or {})
+        super().__init__(argv, port, folder, full)
+        if ready:
+            try:
+                self.wait_ready()
+            except BaseException:
+                self.kill()
+                raise
+
+    def assert_healthy(self):
+        log = self.log()
+        found = REPORTS.search(log)
+        assert not found, "sanitizer report or failed check:\n" + \
+            log.decode("utf-8", "replace")[-8000:]
+
+    def stop(self, how=signal.SIGTERM):
+        """Ends the server as an operator would and judges how it went."""
+        if self.stopped:
+            return
+        self.stopped = True
+        if self.child.poll() is None:
+            self.child.send_signal(how)
+        code = self.wait_exit()
+        self.assert_healthy()
+        assert code == 0, "exit status %d; the log:\n%s" % (
+            code, self.log().decode("utf-8", "replace")[-8000:])
+        self.remove()
+
+
+class Oracle(Process):
+    """redis-server 7.0.15 of Debian, without persistence."""
+
+    def __init__(self, *options):
+        folder = tempfile.mkdtemp(prefix="bloomery-oracle-")
+        port = free_port()
+        argv = [REDIS / "redis-server", "--port", port, "--bind", "127.0.0.1",
+                "--save", "", "--appendonly", "no", "--daemonize", "no",
+                "--dir", folder] + list(options)
+        env = dict(os.environ)
+        libs = [str(p) for p in (TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
+        if libs:
+            env["LD_LIBRARY_PATH"] = ":".join(libs)
+        super().__init__(argv, port, folder, env)
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self):
+        self.kill()
+        self.remove()
+
+
+def oracle_missing():
+    """Why there is no oracle, or None; fetches it at the first call."""
+    if not (REDIS / "redis-server").exists():
+        got = subprocess.run([str(TOP / "tests" / "peers")],
+                             capture_output=True, text=True)
+        if got.returncode != 0:
+            return got.stderr.strip() or "tests/peers failed"
+    return None

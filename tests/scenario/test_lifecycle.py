@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Start, reload and stop: options and the configuration file, what is refused
+# and how, signals, SHUTDOWN, unix sockets, and what systemd is told.
+
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+from lib import resp, servers
+
+
+def refused(*options, conf=None):
+    """Starts a server that must refuse; its standard error."""
+    server = servers.Server(*options, conf=conf, ready=False)
+    try:
+        code = server.wait_exit(20)
+        log = server.log().decode("utf-8", "replace")
+        server.assert_healthy()
+        assert code == 2, "exit status %d:\n%s" % (code, log)
+        return log
+    finally:
+        server.kill()
+        server.remove()
+
+
+@pytest.mark.parametrize("options", [
+    ("--nope", "1"), ("--maxclients", "x"), ("--maxclients", "0"),
+    ("--maxmemory", "12parsecs"), ("--bf.bloom-fp-rate", "1"),
+    ("--bf.bloom-fp-rate", "x"), ("--bf.bloom-capacity", "0"),
+    ("--bf.bloom-defrag-enabled", "yes"), ("--port", "70000"),
+    ("--threads", "-1"), ("--loglevel", "chatty"), ("--maxclients",),
+    ("--appendonly", "yes"), ("--dialect", "klingon"), ("stray", "word"),
+    ("--unixsocketperm", "999"), ("--client-output-buffer-limit", "normal x"),
+], ids=" ".join)
+def test_a_bad_option_is_refused_with_its_reason(options):
+    log = refused(*options)
+    name = options[0].lstrip("-")
+    assert name in log and len(log.strip()) > len(name) + 5, log
+
+
+CONF = """; a comment
+# another
+[network]
+maxclients = 321
+
+[bf]
+bloom-capacity = 777
+bloom-fp-rate = 0.002
+bloom-memory-usage-limit = 64mb
+
+[limits]
+multi-max-commands = 9
+"""
+
+
+def config(conn, name):
+    return conn.call("CONFIG", "GET", name)[1]
+
+
+def test_the_file_is_read_and_the_command_line_wins(start_server):
+    server = start_server("--bf.bloom-fp-rate", "0.003", conf=CONF)
+    with server.conn() as conn:
+        assert config(conn, "maxclients") == b"321"
+        assert config(conn, "bf.bloom-capacity") == b"777"
+        assert config(conn, "bf.bloom-fp-rate") == b"0.003"
+        assert config(conn, "bf.bloom-memory-usage-limit") == b"67108864"
+        assert config(conn, "multi-max-commands") == b"9"
+        conn.call("BF.ADD", "k", "a")
+        assert conn.call("BF.INFO", "k", "CAPACITY") == 777
+
+
+@pytest.mark.parametrize("conf,line,word", [
+    ("[network]\nnope = 1\n", 2, "nope"),
+    ("[network]\nmaxclients = 5\nmaxclients2 = 6\n", 3, "maxclients2"),
+    ("[bf]\nbloom-capacity = 0\n", 2, "between 1 and"),
+    ("[bf]\n\n\nbloom-fp-rate = zero\n", 4, "float"),
+    ("[bf]\nbloom-defrag-enabled = yes\n", 2, "no"),
+    ("[nowhere]\nport = 1\n", 2, "nowhere"),
+    ("[network]\nport 7379\n", 2, ""),
+    ("[network\nport = 1\n", 1, ""),
+    ("[memory]\nmaxmemory = 1 parsec\n", 2, "memory"),
+    ("[bf]\nmaxclients = 7\n", 2, "maxclients"),
+], ids=lambda v: repr(v)[:40])
+def test_a_bad_file_is_refused_with_file_and_line(conf, line, word):
+    log = refused(conf=conf)
+    match = re.search(r"test\.conf:(\d+): (.+)", log)
+    assert match, log
+    assert int(match.group(1)) == line, log
+    assert word in match.group(2), log
+
+
+def test_a_missing_file_is_refused():
+    got = subprocess.run([servers.server_binary(), "/nonexistent/b.conf"],
+                         capture_output=True, text=True, timeout=30)
+    assert got.returncode == 2
+    assert "/nonexistent/b.conf" in got.stderr
+
+
+def test_a_port_in_use_is_refused_with_the_reason(server):
+    got = subprocess.run(
+        [servers.server_binary(), "--port", str(server.port), "--bind",
+         "127.0.0.1", "--threads", "2"],
+        capture_output=True, text=True, timeout=30 * servers.time_factor())
+    assert got.returncode not in (0, -signal.SIGSEGV, -signal.SIGABRT)
+    assert str(server.port) in got.stderr and "in use" in got.stderr.lower()
+    with server.conn() as conn:
+        assert conn.call("PING") == b"PONG"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_under_load(start_server, how):
+    server = start_server()
+    conns = [server.conn() for _ in range(10)]
+    for i, conn in enumerate(conns):
+        conn.send(resp.command("BF.MADD", "k%d" % i, *range(5000)) * 3)
+    server.stop(how)
+    for conn in conns:
+        conn.close()
+
+
+@pytest.mark.parametrize("command", [("SHUTDOWN",), ("SHUTDOWN", "NOSAVE"),
+                                     ("shutdown", "NOSAVE", "NOW", "FORCE")])
+def test_shutdown_closes_and_ends(start_server, command):
+    server = start_server()
+    with server.conn() as conn, server.conn() as other:
+        other.call("PING")
+        conn.send(resp.command(*command))
+        assert conn.read_to_close() == b""
+        assert other.read_to_close() == b""
+    assert server.wait_exit() == 0
+    server.stop()
+
+
+def test_sighup_reloads_what_can_be(start_server):
+    server = start_server(conf="[network]\nmaxclients = 50\n"
+                               "[bf]\nbloom-capacity = 100\n")
+    path = os.path.join(server.folder, "test.conf")
+
+    def write(text):
+        with open(path, "w") as file:
+            file.write(text)
+        server.child.send_signal(signal.SIGHUP)
+
+    with server.conn() as conn:
+        conn.call("BF.ADD", "kept", "a")
+        write("[network]\nmaxclients = 60\n[bf]\nbloom-capacity = 200\n")
+        servers.wait_until(lambda: config(conn, "bf.bloom-capacity") == b"200",
+                           5, "the reload")
+        assert config(conn, "maxclients") == b"60"
+        assert conn.call("BF.EXISTS", "kept", "a") == 1
+        # A bad file changes nothing and is told.
+        before = len(server.log())
+        write("[network]\nmaxclients = 70\n[bf]\nbloom-capacity = nonsense\n")
+        servers.wait_until(lambda: b"test.conf:4" in server.log()[before:], 5,
+                           "the refusal in the log")
+        assert config(conn, "maxclients") == b"60"
+        assert config(conn, "bf.bloom-capacity") == b"200"
+        assert conn.call("PING") == b"PONG"
+
+
+def test_sighup_without_a_file_and_twice_is_harmless(server):
+    with server.conn() as conn:
+        for _ in range(3):
+            server.child.send_signal(signal.SIGHUP)
+            assert conn.call("PING") == b"PONG"
+
+
+def test_the_start_says_loudly_that_nothing_is_saved(start_server):
+    server = start_server()
+    log = server.log().decode()
+    assert "level=warn" in log or "warn" in log.lower(), log
+    assert re.search(r"(?i)nothing|not saved|no persistence|lost", log), log
+
+
+def test_a_unix_socket_serves_and_goes(start_server):
+    server = start_server("--unixsocket", "{folder}/sock", "--unixsocketperm",
+                          "700")
+    path = os.path.join(server.folder, "sock")
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o700
+    with resp.Conn(path) as conn, server.conn() as tcp:
+        assert conn.call("BF.ADD", "k", "a") == 1
+        assert tcp.call("BF.EXISTS", "k", "a") == 1
+        own = conn.call("CLIENT", "INFO").decode()
+        assert "addr=%s:0" % path in own
+    server.child.send_signal(signal.SIGTERM)
+    assert server.wait_exit() == 0
+    assert not os.path.exists(path), "the socket file stays behind"
+
+
+def test_a_unix_socket_alone(start_server):
+    server = start_server("--port", "0", "--unixsocket", "{folder}/sock",
+                          listen=False, ready=False)
+    path = os.path.join(server.folder, "sock")
+    servers.wait_until(lambda: os.path.exists(path), 10, "the socket")
+    with resp.Conn(path, 3) as conn:
+        assert conn.call("BF.MADD", "k", "a", "b") == [1, 1]
+
+
+def test_a_stale_socket_file_is_replaced(start_server):
+    server = start_server("--unixsocket", "{folder}/sock")
+    path = os.path.join(server.folder, "sock")
+    server.child.kill()
+    server.child.wait()
+    server.stopped = True
+    assert os.path.exists(path)
+    again = start_server("--unixsocket", path)
+    with resp.Conn(path) as conn:
+        assert conn.call("PING") == b"PONG"
+    again.stop()
+    server.remove()
+
+
+# ---- systemd ---------------------------------------------------------------
+
+@pytest.fixture(params=["file", "abstract"])
+def notify(request, tmp_path):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    if request.param == "file":
+        name = str(tmp_path / "notify")
+        sock.bind(name)
+    else:
+        name = "@bloomery-test-%d" % os.getpid()
+        sock.bind("\0" + name[1:])
+    yield sock, name
+    sock.close()
+
+
+def messages(sock, until, seconds=10):
+    """All state lines up to the message that holds `until`."""
+    lines = []
+    deadline = time.monotonic() + seconds * servers.time_factor()
+    while until not in lines:
+        left = deadline - time.monotonic()
+        assert left > 0, "no %s; got %r" % (until, lines)
+        sock.settimeout(left)
+        try:
+            lines += sock.recv(4096).decode().splitlines()
+        except (TimeoutError, socket.timeout):
+            pass
+    return lines
+
+
+def test_systemd_is_told_everything(start_server, notify):
+    sock, name = notify
+    server = start_server(env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "400000"},
+                          conf="[network]\nmaxclients = 50\n")
+    messages(sock, "READY=1")
+    with server.conn() as conn:
+        assert conn.call("PING") == b"PONG"
+    start = time.monotonic()
+    for _ in range(3):
+        messages(sock, "WATCHDOG=1")
+    assert time.monotonic() - start < 3 * 0.4 * servers.time_factor()
+    server.child.send_signal(signal.SIGHUP)
+    before = time.clock_gettime(time.CLOCK_MONOTONIC)
+    lines = messages(sock, "RELOADING=1")
+    stamp = [x for x in lines if x.startswith("MONOTONIC_USEC=")]
+    assert len(stamp) == 1, "in the same message"
+    assert abs(int(stamp[0].split("=")[1]) / 1e6 - before) < 5
+    messages(sock, "READY=1")
+    server.child.send_signal(signal.SIGTERM)
+    messages(sock, "STOPPING=1")
+    assert server.wait_exit() == 0
+
+
+def test_no_watchdog_for_another_process(start_server, notify):
+    sock, name = notify
+    server = start_server(env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "200000",
+                               "WATCHDOG_PID": "1"})
+    messages(sock, "READY=1")
+    sock.settimeout(0.6)
+    try:
+        assert b"WATCHDOG" not in sock.recv(4096)
+    except (TimeoutError, socket.timeout):
+        pass
+    with server.conn() as conn:
+        assert conn.call("PING") == b"PONG"
+
+
+def test_ready_is_not_said_when_refused(tmp_path):
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    sock.bind(str(tmp_path / "n"))
+    server = servers.Server("--maxclients", "x", ready=False,
+                            env={"NOTIFY_SOCKET": str(tmp_path / "n")})
+    assert server.wait_exit() == 2
+    sock.settimeout(0.1)
+    try:
+        assert b"READY=1" not in sock.recv(4096)
+    except (TimeoutError, socket.timeout):
+        pass
+    sock.close()
+    server.kill()
+    server.remove()
+
+
+# ---- printing --------------------------------------------------------------
+
+@pytest.mark.parametrize("what,words", [
+    ("commands", ["BF.ADD", "ping"]), ("options", ["maxclients", "bf.bloom-capacity"]),
+    ("metrics", ["used_memory", "bf_bloom_num_objects"]),
+    ("errors", ["non scaling filter is full", "EXECABORT"]),
+])
+def test_the_binary_prints_its_reference(what, words):
+    got = subprocess.run([servers.server_binary(), "--print=" + what],
+                         capture_output=True, text=True, timeout=30)
+    assert got.returncode == 0, got.stderr
+    for word in words:
+        assert word in got.stdout
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_help_and_version(option):
+    got = subprocess.run([servers.server_binary(), option],
+                         capture_output=True, text=True, timeout=30)
+    assert got.returncode == 0 and "bloomery" in got.stdout.lower()

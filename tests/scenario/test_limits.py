@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Limits: connections, arguments, request bytes, replies that nobody reads,
+# the queue of a transaction. Beyond each of them the one client pays and the
+# others go on.
+
+import socket
+import time
+
+import pytest
+
+from lib import resp, servers
+
+
+def info(conn, section="everything"):
+    text = conn.call("INFO", section).decode()
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+def test_maxclients_refuses_the_next_and_takes_it_later(start_server):
+    server = start_server("--maxclients", 3)
+    conns = [server.conn() for _ in range(3)]
+    for conn in conns:
+        assert conn.call("PING") == b"PONG"
+    with server.conn() as late:
+        assert late.read_to_close() == \
+            b"-ERR max number of clients reached\r\n"
+    assert int(info(conns[0])["rejected_connections"]) >= 1
+    assert info(conns[0])["maxclients"] == "3"
+    conns[1].close()
+
+    def welcome():
+        with server.conn() as conn:
+            try:
+                return conn.call("PING") == b"PONG"
+            except (resp.Closed, OSError):
+                return False
+
+    servers.wait_until(welcome, 5, "a place is free again")
+    assert conns[0].call("CONFIG", "SET", "maxclients", "20") == b"OK"
+    more = [server.conn() for _ in range(10)]
+    for conn in more + [conns[0], conns[2]]:
+        assert conn.call("PING") == b"PONG"
+        conn.close()
+
+
+def test_a_refused_crowd_leaves_no_descriptors(start_server):
+    server = start_server("--maxclients", 5)
+    conns = [server.conn() for _ in range(5)]
+    for conn in conns:
+        conn.call("PING")
+    before = server.fds()
+    for _ in range(50):
+        with server.conn() as late:
+            late.read_to_close()
+    servers.wait_until(lambda: server.fds() <= before, 5,
+                       "descriptors are given back")
+
+
+def test_proto_max_args(start_server):
+    server = start_server("--proto-max-args", 16)
+    with server.conn() as conn:
+        assert conn.call("BF.MADD", "k", *range(14)) == [1] * 14
+        conn.send(resp.command("BF.MADD", "k", *range(15)))
+        assert conn.read_to_close() == \
+            b"-ERR Protocol error: invalid multibulk length\r\n"
+    with server.conn() as conn:
+        assert conn.call("BF.CARD", "k") == 14
+
+
+def test_proto_max_bulk_len(start_server):
+    server = start_server("--proto-max-bulk-len", "1mb")
+    with server.conn() as conn:
+        assert conn.call("BF.ADD", "k", "x" * (1 << 20)) == 1
+        conn.send(b"*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$%d\r\n" % ((1 << 20) + 1))
+        assert conn.read_to_close() == \
+            b"-ERR Protocol error: invalid bulk length\r\n"
+
+
+def test_the_query_buffer_limit_cuts_the_one_client(start_server):
+    server = start_server("--client-query-buffer-limit", "1mb")
+    before = server.rss()
+    with server.conn() as bad, server.conn() as good:
+        bad.send(b"*100\r\n$6\r\nBF.MADD\r\n"[:7] + b"$7\r\nBF.MADD\r\n")
+        piece = b"$65536\r\n" + b"x" * 65536 + b"\r\n"
+        try:
+            for _ in range(64):
+                bad.send(piece)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        answer = bad.read_to_close()
+        assert answer == b"" or answer.startswith(b"-ERR"), answer
+        assert good.call("PING") == b"PONG"
+        assert int(info(good)["client_query_buffer_limit_disconnections"]) == 1
+    assert server.rss() - before < (16 << 20) * servers.time_factor()
+
+
+def big_filters(conn, count=100):
+    """Names long enough that KEYS answers with about a MB."""
+    conn.pipeline([("BF.RESERVE", "%d-%s" % (i, "n" * 10000), "0.5", "1")
+                   for i in range(count)])
+
+
+def test_a_client_that_never_reads_is_paused_then_cut(start_server):
+    server = start_server("--client-output-buffer-limit", "normal 8mb 1mb 1")
+    with server.conn() as good, server.conn() as bad:
+        big_filters(good)
+        good.call("PING")
+        rss = server.rss()
+        bad.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        bad.sock.settimeout(0.2)
+        sent = 0
+        # 300 MB of replies are asked for; none is read.
+        try:
+            for _ in range(300):
+                bad.sock.sendall(resp.command("KEYS", "*"))
+                sent += 1
+        except (TimeoutError, socket.timeout, ConnectionError):
+            pass
+        assert sent > 0
+        assert good.call("PING") == b"PONG"
+        servers.wait_until(
+            lambda: int(info(good)["client_output_buffer_limit_disconnections"])
+            == 1, 15, "the hoarder is cut")
+        assert server.rss() - rss < (64 << 20) * servers.time_factor()
+        assert good.call("BF.ADD", "k", "a") == 1
+
+
+def test_a_slow_reader_below_the_limit_gets_everything(start_server):
+    server = start_server("--client-output-buffer-limit", "normal 64mb 0 0")
+    with server.conn() as conn, server.conn() as other:
+        big_filters(conn, 50)
+        want = conn.call("KEYS", "*")
+        slow = server.conn(timeout=30 * servers.time_factor())
+        slow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        slow.send(resp.command("KEYS", "*") * 20)
+        time.sleep(0.2)
+        assert other.call("PING") == b"PONG"
+        for _ in range(20):
+            assert sorted(slow.read()) == sorted(want)
+        slow.close()
+
+
+def test_the_queue_of_a_transaction_is_finite(start_server):
+    server = start_server("--multi-max-commands", 3)
+    with server.conn() as conn:
+        conn.call("MULTI")
+        for _ in range(3):
+            assert conn.call("BF.ADD", "k", "a") == b"QUEUED"
+        assert conn.raw("BF.ADD", "k", "a") == \
+            b"-ERR transaction queue limit reached\r\n"
+        assert conn.raw("EXEC").startswith(b"-EXECABORT ")
+        assert conn.call("EXISTS", "k") == 0
+        conn.call("MULTI")
+        assert conn.call("BF.ADD", "k", "a") == b"QUEUED"
+        assert conn.call("EXEC") == [1]
+
+
+def test_the_bytes_of_a_transaction_are_finite(start_server):
+    server = start_server("--multi-max-bytes", "100kb")
+    with server.conn() as conn:
+        conn.call("MULTI")
+        assert conn.call("BF.ADD", "k", "x" * 50000) == b"QUEUED"
+        assert conn.raw("BF.ADD", "k", "y" * 60000) == \
+            b"-ERR transaction queue limit reached\r\n"
+        assert conn.raw("EXEC").startswith(b"-EXECABORT ")
+        conn.call("MULTI")
+        assert conn.call("BF.ADD", "k", "x" * 50000) == b"QUEUED"
+        assert conn.call("EXEC") == [1]
+
+
+def test_timeout_closes_the_idle(start_server):
+    server = start_server("--timeout", 1)
+    with server.conn() as idle, server.conn() as busy:
+        idle.call("PING")
+        start = time.monotonic()
+        while time.monotonic() - start < 3.5:
+            busy.call("PING")
+            time.sleep(0.1)
+        assert idle.read_to_close() == b""
+        assert busy.call("PING") == b"PONG"
+
+
+def test_limits_stand_in_config_and_info(server):
+    with server.conn() as conn:
+        for name in ("maxclients", "proto-max-bulk-len", "proto-max-args",
+                     "unauth-max-args", "unauth-max-bulk-len",
+                     "client-query-buffer-limit", "client-output-buffer-limit",
+                     "multi-max-commands", "multi-max-bytes", "maxmemory",
+                     "timeout"):
+            got = conn.call("CONFIG", "GET", name)
+            assert got[0] == name.encode() and got[1] != b"", name
+        figures = info(conn)
+        assert figures["maxclients"] == "10000"
+
+
+@pytest.mark.slow
+def test_idle_connections_cost_less_than_a_kilobyte(start_server):
+    if servers.sanitized():
+        pytest.skip("memory of a sanitizer build")
+    import resource
+    count = 10000
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < count + 200:
+        pytest.skip("RLIMIT_NOFILE %d" % hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    try:
+        server = start_server()
+        warm = [server.conn() for _ in range(100)]
+        for conn in warm:
+            conn.call("PING")
+        before = server.rss()
+        conns = [server.conn() for _ in range(count - 100)]
+        for conn in conns:
+            conn.call("PING")
+        each = (server.rss() - before) / len(conns)
+        print("%.0f bytes each" % each)
+        for conn in conns + warm:
+            conn.close()
+        assert each < 1024
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

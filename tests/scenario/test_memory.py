@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# maxmemory without eviction, filters that fit nowhere, and accounts that come
+# back to zero.
+
+import pytest
+
+from lib import resp, servers
+
+OOM = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+
+
+def figures(conn, section="everything"):
+    text = conn.call("INFO", section).decode()
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+@pytest.mark.parametrize("command", [
+    ("BF.RESERVE", "k", "0.01", "9223372036854775807"),
+    ("BF.RESERVE", "k", "0.01", "9223372036854775807", "NONSCALING"),
+    ("BF.RESERVE", "k", "1e-300", "9223372036854775807"),
+    ("BF.RESERVE", "k", "0.01", "1000000000000000000"),
+    ("BF.RESERVE", "k", "0.5", "1000000000000"),
+    ("BF.INSERT", "k", "CAPACITY", "9223372036854775807", "ITEMS", "a"),
+    ("BF.INSERT", "k", "CAPACITY", "5000000000", "ERROR", "1e-9"),
+], ids=" ".join)
+@pytest.mark.parametrize("limit", ["134217728", "9223372036854775807"])
+def test_a_filter_that_fits_nowhere_is_refused(server, command, limit):
+    with server.conn() as conn:
+        conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", limit)
+        conn.call("PING")
+        before, used = server.rss(), figures(conn)["used_memory"]
+        reply = conn.call(*command)
+        assert isinstance(reply, resp.Error), reply
+        if limit == "134217728":
+            assert reply == resp.Error(
+                "ERR operation exceeds bloom object memory limit")
+        else:
+            assert reply.args[0].startswith(("OOM ", "ERR ")), reply
+        assert conn.call("EXISTS", "k") == 0
+        assert conn.call("DBSIZE") == 0
+        assert figures(conn)["bf_bloom_num_objects"] == "0"
+        assert abs(int(figures(conn)["used_memory"]) - int(used)) < 1 << 20
+        assert server.rss() - before < (1 << 20) * servers.time_factor()
+        assert conn.call("BF.ADD", "k", "a") == 1
+
+
+def test_noeviction_refuses_writes_and_serves_reads(server):
+    with server.conn() as conn:
+        conn.call("BF.MADD", "k", "a", "b")
+        used = int(figures(conn)["used_memory"])
+        conn.call("CONFIG", "SET", "maxmemory", used + (4 << 20))
+        made = 0
+        for i in range(100):
+            raw = conn.raw("BF.RESERVE", "big%d" % i, "0.01", "500000")
+            if raw != b"+OK\r\n":
+                assert raw.startswith(b"-OOM "), raw
+                break
+            made += 1
+        assert 1 <= made < 10
+        assert int(figures(conn)["used_memory"]) <= used + (5 << 20)
+        # Below the memory that is in use everything that grows is refused.
+        conn.call("CONFIG", "SET", "maxmemory", 1)
+        for command in (("BF.ADD", "k", "new"), ("BF.ADD", "new", "a"),
+                        ("BF.MADD", "k", "a"), ("BF.INSERT", "k", "ITEMS", "a"),
+                        ("BF.RESERVE", "r", "0.01", "10")):
+            assert conn.raw(*command) == OOM, command
+        assert conn.call("BF.MEXISTS", "k", "a", "b", "new") == [1, 1, 0]
+        assert conn.call("BF.CARD", "k") == 2
+        assert conn.call("EXPIRE", "k", "100") == 1
+        assert conn.call("EXISTS", "new", "r") == 0
+        assert conn.call("DEL", *["big%d" % i for i in range(made)]) == made
+        errors = conn.call("INFO", "errorstats").decode()
+        assert "errorstat_OOM:count=" in errors
+        conn.call("CONFIG", "SET", "maxmemory", 0)
+        assert conn.call("BF.ADD", "k", "new") == 1
+
+
+def test_oom_in_a_transaction_is_refused_while_queueing(server, start_oracle):
+    with server.conn() as conn:
+        conn.call("BF.ADD", "k", "a")
+        conn.call("CONFIG", "SET", "maxmemory", 1)
+        conn.call("MULTI")
+        assert conn.raw("BF.ADD", "k", "b") == OOM
+        ours = conn.raw("EXEC")
+    with start_oracle().conn() as conn:
+        conn.call("CONFIG", "SET", "maxmemory", 1)
+        conn.call("MULTI")
+        assert conn.raw("SET", "k", "b") == OOM
+        assert ours == conn.raw("EXEC")
+
+
+def test_accounts_return_to_where_they_were(server):
+    with server.conn() as conn:
+        names = ["k%d" % i for i in range(200)]
+        conn.pipeline([("BF.RESERVE", n, "0.01", "100") for n in names])
+        conn.call("FLUSHALL")
+        servers.wait_until(lambda: figures(conn)["lazyfree_pending_objects"]
+                           == "0", 5, "all is freed")
+        start = int(figures(conn)["used_memory"])
+        for how in ("DEL", "UNLINK", "FLUSHALL", "FLUSHDB", "EXPIRE"):
+            for n in names:
+                conn.call("BF.INSERT", n, "CAPACITY", "5000", "ITEMS", "a", "b")
+            core = figures(conn, "bf")
+            assert core["bf_bloom_num_objects"] == "200"
+            assert core["bf_bloom_num_items_across_objects"] == "400"
+            assert core["bf_bloom_capacity_across_objects"] == "1000000"
+            size = conn.call("BF.INFO", "k0", "SIZE")
+            assert core["bf_bloom_total_memory_bytes"] == str(200 * size)
+            assert int(figures(conn)["used_memory"]) - start >= 200 * size
+            if how in ("DEL", "UNLINK"):
+                assert conn.call(how, *names) == 200
+            elif how == "EXPIRE":
+                conn.pipeline([("PEXPIRE", n, "20") for n in names])
+            else:
+                assert conn.call(how) == b"OK"
+            servers.wait_until(
+                lambda: figures(conn, "bf")["bf_bloom_num_objects"] == "0", 10,
+                how + " frees the filters")
+            assert set(figures(conn, "bf").values()) == {"0"}
+            servers.wait_until(
+                lambda: int(figures(conn)["used_memory"]) - start < 100 << 10,
+                10, how + " gives the memory back")
+
+
+def test_a_large_filter_goes_and_its_memory_with_it(server):
+    with server.conn() as conn:
+        before = server.rss()
+        conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1gb")
+        assert conn.call("BF.RESERVE", "k", "0.01", "50000000") == b"OK"
+        size = conn.call("BF.INFO", "k", "SIZE")
+        assert size > 50000000
+        # Touch all of it, so that it is resident.
+        for start in range(0, 200000, 5000):
+            conn.call("BF.MADD", "k", *range(start, start + 5000))
+        assert conn.call("MEMORY", "USAGE", "k") >= size
+        assert conn.call("UNLINK", "k") == 1
+        servers.wait_until(lambda: figures(conn)["lazyfree_pending_objects"]
+                           == "0", 10, "freed")
+        if not servers.sanitized():
+            servers.wait_until(lambda: server.rss() - before < 8 << 20, 10,
+                               "the memory is returned")

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Each type of value: what is read, how it is shown, what is refused and in
+ * which words. The words of plain options are those that Redis 7.0.15 answers,
+ * those of bf.* valkey-bloom's.
+ */
+#include "conf/conf_value.h"
+
+#include "../test.h"
+
+struct accepted {
+    const char *name, *text, *shown;
+};
+
+struct refused {
+    const char *name, *text, *why;
+};
+
+static const struct accepted accepted[] = {
+    { "protected-mode", "YES", "yes" },
+    { "protected-mode", "no", "no" },
+    { "appendonly", "No", "no" },
+    { "maxmemory", "64mb", "67108864" },
+    { "maxmemory", "1K", "1000" },
+    { "maxmemory", "9223372036854775807", "9223372036854775807" },
+    { "unixsocketperm", "0660", "660" },
+    { "loglevel", "WARNING", "warning" },
+    { "loglevel", "nothing", "nothing" },
+    { "bind", "  ::1\t127.0.0.1 ", "::1 127.0.0.1" },
+    { "bind", "", "" },
+    { "unixsocket", "/run/bloomery/a b.sock", "/run/bloomery/a b.sock" },
+    { "requirepass", "p w", "p w" },
+    { "save", "", "" },
+    { "client-output-buffer-limit", "NORMAL 1kb 0 5", "normal 1024 0 5" },
+    { "client-output-buffer-limit", "normal 1 2 3 normal 4 5 6",
+      "normal 4 5 6" },
+    { "bf.bloom-fp-rate", "1e-3", "1e-3" },
+    { "bf.bloom-fp-rate", ".5", ".5" },
+    { "bf.bloom-fp-rate", "+0.50", "+0.50" },
+    { "bf.bloom-memory-usage-limit", "256mb", "268435456" },
+    { "bf.bloom-memory-usage-limit", "0", "0" },
+    { "bf.bloom-capacity", "9223372036854775807", "9223372036854775807" },
+};
+
+static const struct refused refused[] = {
+    { "protected-mode", "true", "argument must be 'yes' or 'no'" },
+    { "protected-mode", "", "argument must be 'yes' or 'no'" },
+    { "appendonly", "yes", "only 'no' is accepted until there is a journal" },
+    { "appendonly", "maybe", "argument must be 'yes' or 'no'" },
+    { "timeout", "abc", "argument couldn't be parsed into an integer" },
+    { "timeout", "1.5", "argument couldn't be parsed into an integer" },
+    { "timeout", "+1", "argument couldn't be parsed into an integer" },
+    { "timeout", " 1", "argument couldn't be parsed into an integer" },
+    { "timeout", "1kb", "argument couldn't be parsed into an integer" },
+    { "timeout", "99999999999999999999",
+      "argument couldn't be parsed into an integer" },
+    { "timeout", "-1", "argument must be between 0 and 2147483647 inclusive" },
+    { "maxmemory", "-1", "argument must be a memory value" },
+    { "maxmemory", "12qb", "argument must be a memory value" },
+    { "maxmemory", "1.5gb", "argument must be a memory value" },
+    { "maxmemory", "9223372036854775808",
+      "argument must be between 0 and 9223372036854775807 inclusive" },
+    { "proto-max-bulk-len", "1",
+      "argument must be between 1048576 and 536870912 inclusive" },
+    { "unixsocketperm", "778",
+      "argument couldn't be parsed as an octal number" },
+    { "unixsocketperm", "", "argument couldn't be parsed as an octal number" },
+    { "unixsocketperm", "7777777777777777777777777777",
+      "argument couldn't be parsed as an octal number" },
+    { "unixsocketperm", "1000",
+      "argument must be between 0 and 777 inclusive" },
+    { "loglevel", "foo",
+      "argument(s) must be one of the following: debug, verbose, notice, "
+      "warning, nothing" },
+    { "maxmemory-policy", "allkeys-lru",
+      "argument(s) must be one of the following: noeviction" },
+    { "bind", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17",
+      "Too many bind addresses specified." },
+    { "save", "3600 1", "only \"\" is accepted until there are snapshots" },
+    { "client-output-buffer-limit", "",
+      "Wrong number of arguments in buffer limit configuration." },
+    { "client-output-buffer-limit", "normal 1 2",
+      "Wrong number of arguments in buffer limit configuration." },
+    { "client-output-buffer-limit", "foo 1 2 3",
+      "Invalid client class specified in buffer limit configuration." },
+    { "client-output-buffer-limit", "pubsub 1 2 3",
+      "only class 'normal' is accepted: there are no other clients yet" },
+    { "client-output-buffer-limit", "normal a 1 2",
+      "Error in hard, soft or soft_seconds setting in buffer limit "
+      "configuration." },
+    { "client-output-buffer-limit", "normal 1mb 1kb -1",
+      "Error in hard, soft or soft_seconds setting in buffer limit "
+      "configuration." },
+    { "bf.bloom-capacity", "0",
+      "argument must be between 1 and 9223372036854775807 inclusive" },
+    { "bf.bloom-capacity", "9223372036854775808",
+      "argument couldn't be parsed into an integer" },
+    { "bf.bloom-capacity", "1mb",
+      "argument couldn't be parsed into an integer" },
+    { "bf.bloom-expansion", "4294967296",
+      "argument must be between 0 and 4294967295 inclusive" },
+    { "bf.bloom-memory-usage-limit", "-1",
+      "argument must be between 0 and 9223372036854775807 inclusive" },
+    { "bf.bloom-memory-usage-limit", "many",
+      "argument couldn't be parsed into an integer" },
+    { "bf.bloom-fp-rate", "0", "ERR (0 < error rate range < 1)" },
+    { "bf.bloom-fp-rate", "1", "ERR (0 < error rate range < 1)" },
+    { "bf.bloom-fp-rate", "nan", "ERR (0 < error rate range < 1)" },
+    { "bf.bloom-fp-rate", "0.99999999999999999",
+      "ERR (0 < error rate range < 1)" },
+    { "bf.bloom-fp-rate", "0.01f", "Invalid floating-point value" },
+    { "bf.bloom-fp-rate", "", "Invalid floating-point value" },
+    { "bf.bloom-tightening-ratio", "1",
+      "ERR (0 < tightening ratio range < 1)" },
+    { "bf.bloom-use-random-seed", "false", "argument must be 'yes' or 'no'" },
+    { "bf.bloom-defrag-enabled", "yes",
+      "only 'no' is accepted until there is defragmentation" },
+};
+
+static void
+expect_shown(const struct conf_row *row, const union conf_value *value,
+             const char *shown)
+{
+    struct buf text = { 0 };
+
+    conf_value_format(row, value, &text);
+    buf_append(&text, "", 1);
+    assert_string_equal(text.data, shown);
+    buf_free(&text);
+}
+
+TEST(what_is_accepted_is_shown_and_reads_back)
+{
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
+        const struct conf_row *row = conf_find(slice_of(accepted[i].name));
+        union conf_value value;
+        union conf_value again;
+        struct conf_error error = { "" };
+
+        assert_non_null(row);
+        assert_true(
+            conf_value_parse(row, slice_of(accepted[i].text), &value, &error));
+        expect_shown(row, &value, accepted[i].shown);
+        assert_true(
+            conf_value_parse(row, slice_of(accepted[i].shown), &again, &error));
+        assert_true(conf_value_equal(row, &value, &again));
+        expect_shown(row, &again, accepted[i].shown);
+        conf_value_free(row, &value);
+        conf_value_free(row, &again);
+    }
+}
+
+TEST(what_is_refused_says_why)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        const struct conf_row *row = conf_find(slice_of(refused[i].name));
+        union conf_value value;
+        struct conf_error error = { "" };
+
+        assert_non_null(row);
+        assert_false(
+            conf_value_parse(row, slice_of(refused[i].text), &value, &error));
+        assert_string_equal(error.text, refused[i].why);
+    }
+}
+
+TEST(long_values_and_zero_bytes_are_refused_for_every_option)
+{
+    char text[CONF_VALUE_MAX];
+    union conf_value value;
+    struct conf_error error;
+
+    memset(text, '1', sizeof(text));
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        assert_false(conf_value_parse(&conf_table[i],
+                                      (struct slice){ text, sizeof(text) },
+                                      &value, &error));
+        assert_string_equal(error.text,
+                            "argument must be shorter than 1024 bytes");
+        assert_false(conf_value_parse(
+            &conf_table[i], (struct slice){ "no\0", 3 }, &value, &error));
+        assert_string_equal(error.text,
+                            "argument must not contain a zero byte");
+    }
+}
+
+TEST(a_text_may_be_as_long_as_its_row_says)
+{
+    const struct conf_row *row = &conf_table[CONF_OPTION_unixsocket];
+    char text[108];
+    union conf_value value;
+    struct conf_error error;
+
+    memset(text, 'x', sizeof(text));
+    assert_true(
+        conf_value_parse(row, (struct slice){ text, 107 }, &value, &error));
+    assert_int_equal(strlen(value.text), 107);
+    conf_value_free(row, &value);
+    assert_false(
+        conf_value_parse(row, (struct slice){ text, 108 }, &value, &error));
+    assert_string_equal(error.text, "argument must be at most 107 bytes long");
+}
+
+TEST(an_empty_slice_may_point_nowhere)
+{
+    const struct conf_row *row = &conf_table[CONF_OPTION_requirepass];
+    union conf_value value;
+    struct conf_error error;
+
+    assert_true(
+        conf_value_parse(row, (struct slice){ NULL, 0 }, &value, &error));
+    assert_string_equal(value.text, "");
+    conf_value_free(row, &value);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The chain: what a filter costs, how it grows, what stops it, and that a
+ * failure leaves it as it was.
+ */
+#include <bloomery/bloom.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "../test.h"
+#include "help.h"
+
+TEST(a_default_filter_costs_256_bytes)
+{
+    struct fault_heap heap = { 0 };
+    struct bloom_env env = fault_env(&heap);
+    struct bloom_params params = params_of(100, 0.01, 2);
+    struct bloom *bloom = make(&params, &env);
+    struct bloom_layer_info layer;
+
+    assert_int_equal(256, bloom_size(bloom));
+    assert_int_equal(256, heap.out);
+    assert_int_equal(2, heap.calls);
+    assert_true(bloom_get_layer(bloom, 0, &layer));
+    assert_int_equal(2, layer.lines);
+    assert_int_equal(1, layer.stripes);
+    assert_int_equal(100, layer.capacity);
+    assert_true(layer.error_rate > 0.008 && layer.error_rate < 0.01);
+    assert_false(bloom_get_layer(bloom, 1, &layer));
+    bloom_free(bloom, &env);
+    assert_int_equal(0, heap.out);
+}
+
+TEST(size_is_what_was_asked_of_the_allocator)
+{
+    struct fault_heap heap = { 0 };
+    struct bloom_env env = fault_env(&heap);
+    struct bloom_params params = params_of(3, 0.01, 1);
+    struct bloom *bloom = make(&params, &env);
+
+    for (uint64_t id = 0; id < 200; id++) {
+        struct bloom_info info;
+        bool added;
+
+        assert_int_equal(BLOOM_OK,
+                         bloom_add(bloom, &env, hash_id(bloom, id), &added));
+        bloom_get_info(bloom, &info);
+        assert_int_equal(heap.out, info.size);
+        assert_int_equal(3 * (uint64_t)info.layers, info.capacity);
+    }
+    bloom_free(bloom, &env);
+    assert_int_equal(0, heap.out);
+}
+
+TEST(parameters_out_of_range_are_invalid)
+{
+    static const double bad[] = {
+        0, 1, -0.1, 1.5, (double)NAN, (double)INFINITY
+    };
+    struct bloom_params params = params_of(0, 0.01, 2);
+    struct bloom *bloom = NULL;
+    uint64_t total = 7;
+
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    params.capacity = (uint64_t)BLOOM_CAPACITY_MAX + 1;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        params = params_of(100, bad[i], 2);
+        assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+        assert_int_equal(BLOOM_INVALID,
+                         bloom_project(&params, INT64_MAX, 0, &total));
+        params = params_of(100, 0.01, 2);
+        params.tightening = bad[i];
+        assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    }
+    assert_null(bloom);
+    assert_int_equal(7, total);
+}
+
+TEST(duplicates_are_not_new_and_not_counted)
+{
+    struct bloom_params params = params_of(100, 0.01, 2);
+    struct bloom *bloom = make(&params, NULL);
+    uint64_t next = fill(bloom, NULL, 0, 350);
+    struct snapshot before = snapshot_of(bloom);
+
+    for (uint64_t id = 0; id < next; id++) {
+        bool added = true;
+
+        assert_true(bloom_contains(bloom, hash_id(bloom, id)));
+        assert_int_equal(BLOOM_OK,
+                         bloom_add(bloom, NULL, hash_id(bloom, id), &added));
+        assert_false(added);
+    }
+    assert_same(before, snapshot_of(bloom));
+    assert_int_equal(350, bloom_items(bloom));
+    bloom_free(bloom, NULL);
+}
+
+TEST(a_full_nonscaling_filter_refuses_new_items_only)
+{
+    struct bloom_params params = params_of(50, 0.001, 0);
+    struct bloom *bloom = make(&params, NULL);
+    uint64_t next = fill(bloom, NULL, 0, 50);
+    struct snapshot before = snapshot_of(bloom);
+    bool added = true;
+
+    assert_int_equal(BLOOM_OK,
+                     bloom_add(bloom, NULL, hash_id(bloom, 0), &added));
+    assert_false(added);
+    added = true;
+    while (bloom_contains(bloom, hash_id(bloom, next))) {
+        next++;
+    }
+    assert_int_equal(BLOOM_FULL,
+                     bloom_add(bloom, NULL, hash_id(bloom, next), &added));
+    assert_true(added);
+    assert_same(before, snapshot_of(bloom));
+    bloom_free(bloom, NULL);
+}
+
+TEST(layers_multiply_capacity_and_tighten_the_rate)
+{
+    struct bloom_params params = params_of(100, 0.01, 3);
+    struct bloom *bloom = make(&params, NULL);
+    uint64_t capacity = 100;
+    double rate = 0.01;
+    struct bloom_layer_info layer;
+    struct bloom_info info;
+
+    (void)fill(bloom, NULL, 0, 100 + 300 + 900 + 1);
+    bloom_get_info(bloom, &info);
+    assert_int_equal(4, info.layers);
+    assert_int_equal(4000, info.capacity);
+    assert_int_equal(1301, info.items);
+    for (uint32_t i = 0; i < 4; i++) {
+        assert_true(bloom_get_layer(bloom, i, &layer));
+        assert_int_equal(capacity, layer.capacity);
+        assert_int_equal(i < 3 ? capacity : 1, layer.items);
+        assert_true(layer.error_rate <= rate);
+        capacity *= 3;
+        rate *= 0.5;
+    }
+    bloom_free(bloom, NULL);
+}
+
+/* Items as a server has them: text of all lengths that hash differently. */
+static struct bloom_item
+item_of(char text[static 40], uint64_t id)
+{
+    int len = snprintf(text, 40, "%0*llu", (int)(id % 37) + 1,
+                       (unsigned long long)id);
+
+    assert_in_range(len, 1, 39);
+    return (struct bloom_item){ text, (size_t)len };
+}
+
+/* One batch of COUNT random items to BATCHED as a batch and to SINGLE one by
+ * one: the same answers, and the same status where both stop. */
+static enum bloom_status
+check_batch(struct bloom *batched, struct bloom *single, size_t count,
+            uint64_t *rng)
+{
+    char text[BLOOM_BATCH_MAX][40];
+    struct bloom_item items[BLOOM_BATCH_MAX] = { { NULL, 0 } };
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool answers[BLOOM_BATCH_MAX];
+    size_t done = SIZE_MAX;
+    enum bloom_status status;
+
+    for (size_t i = 0; i < count; i++) {
+        items[i] = item_of(text[i], random_below(rng, 3000));
+    }
+    bloom_hash_batch(batched, items, count, hashes);
+    bloom_contains_batch(batched, hashes, count, answers);
+    for (size_t i = 0; i < count; i++) {
+        struct bloom_hash hash =
+            bloom_hash(single, items[i].data, items[i].len);
+
+        assert_true(hash.high == hashes[i].high && hash.low == hashes[i].low);
+        bloom_prefetch(single, hash);
+        assert_true(answers[i] == bloom_contains(single, hash));
+    }
+    status = bloom_add_batch(batched, NULL, hashes, count, answers, &done);
+    assert_true(done == count || status != BLOOM_OK);
+    for (size_t i = 0; i < done; i++) {
+        bool added;
+
+        assert_int_equal(BLOOM_OK, bloom_add(single, NULL, hashes[i], &added));
+        assert_true(answers[i] == added);
+    }
+    if (done < count) {
+        bool added;
+
+        assert_int_equal(status, bloom_add(single, NULL, hashes[done], &added));
+    }
+    return status;
+}
+
+static void
+check_batches(struct bloom_params params, enum bloom_status expected)
+{
+    struct bloom *batched = make(&params, NULL);
+    struct bloom *single = make(&params, NULL);
+    enum bloom_status status = BLOOM_OK;
+    uint64_t rng = test_seed();
+
+    for (unsigned round = 0; round < 200; round++) {
+        size_t count = random_below(&rng, BLOOM_BATCH_MAX + 1);
+
+        status = check_batch(batched, single, count, &rng);
+        assert_true(status == BLOOM_OK || status == expected);
+    }
+    /* The last batch may hold nothing new; one of 64 items hardly. */
+    status = check_batch(batched, single, BLOOM_BATCH_MAX, &rng);
+    assert_int_equal(expected, status);
+    assert_same(snapshot_of(single), snapshot_of(batched));
+    bloom_free(batched, NULL);
+    bloom_free(single, NULL);
+}
+
+TEST(a_batch_gives_what_one_by_one_gives)
+{
+    (void)bloom_select_cpu(false);
+    check_batches(params_of(10, 0.01, 2), BLOOM_OK);     /* grows within */
+    check_batches(params_of(50, 0.0001, 1), BLOOM_OK);   /* stripes */
+    check_batches(params_of(100000, 0.01, 2), BLOOM_OK); /* never fills */
+    check_batches(params_of(300, 1e-7, 0), BLOOM_FULL);  /* stops within */
+    (void)bloom_select_cpu(true);
+    check_batches(params_of(10, 0.01, 2), BLOOM_OK);
+    check_batches(params_of(300, 1e-7, 0), BLOOM_FULL);
+}
+
+TEST(the_seed_decides_the_bits)
+{
+    struct bloom_params params = params_of(1000, 0.01, 2);
+    struct bloom *one = make(&params, NULL);
+    struct bloom *same = make(&params, NULL);
+    struct bloom *other;
+
+    params.seed[31] = 1;
+    other = make(&params, NULL);
+    (void)fill(one, NULL, 0, 500);
+    (void)fill(same, NULL, 0, 500);
+    (void)fill(other, NULL, 0, 500);
+    assert_same(snapshot_of(one), snapshot_of(same));
+    assert_true(snapshot_of(one).hash != snapshot_of(other).hash);
+    bloom_free(one, NULL);
+    bloom_free(same, NULL);
+    bloom_free(other, NULL);
+}
+
+/* XXH3_128bits_withSeed("foo", XXH3_64bits(32 zero bytes)), and the bits that
+ * follow: a filter that is stored or sent must mean the same everywhere. */
+TEST(hashes_and_bits_are_fixed_for_ever)
+{
+    struct bloom_params params = params_of(100, 0.01, 2);
+    struct bloom *bloom = make(&params, NULL);
+    struct bloom_hash hash = bloom_hash(bloom, "foo", 3);
+    size_t bytes = 0;
+    const uint64_t *words;
+    bool added;
+
+    assert_int_equal(BLOOM_OK, bloom_add(bloom, NULL, hash, &added));
+    words = bloom_layer_lines(bloom, 0, &bytes);
+    assert_int_equal(128, bytes);
+    assert_true(hash.high == 0x89800288ae039eebU);
+    assert_true(hash.low == 0xb31c4bbfb266906dU);
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned line = (unsigned)(hash.high >> 63); /* of two */
+
+        assert_true(words[8 * line + i] ==
+                    (uint64_t)1 << ((hash.low >> (16 + 6 * i)) & 63));
+    }
+    bloom_free(bloom, NULL);
+}
+
+TEST(parameters_come_back_and_rebuild_the_same_filter)
+{
+    struct bloom_params params = params_of(12345, 0.003, 7);
+    struct bloom_params back;
+    struct bloom *first;
+    struct bloom *second;
+
+    params.tightening = 0.75;
+    memset(params.seed, 0xa5, sizeof(params.seed));
+    first = make(&params, NULL);
+    bloom_get_params(first, &back);
+    assert_int_equal(params.capacity, back.capacity);
+    assert_true(params.error_rate == back.error_rate);
+    assert_true(params.tightening == back.tightening);
+    assert_int_equal(params.expansion, back.expansion);
+    assert_memory_equal(params.seed, back.seed, sizeof(back.seed));
+    assert_true(back.lines > 0 && back.stripes == 1);
+    second = make(&back, NULL);
+    (void)fill(first, NULL, 0, 20000);
+    (void)fill(second, NULL, 0, 20000);
+    assert_same(snapshot_of(first), snapshot_of(second));
+    bloom_get_params(second, &params);
+    assert_memory_equal(&back, &params, sizeof(back));
+    bloom_free(first, NULL);
+    bloom_free(second, NULL);
+}
+
+TEST(stored_lines_are_kept_when_they_are_acceptable)
+{
+    struct bloom_params params = params_of(12345, 0.003, 2);
+    struct bloom *bloom = make(&params, NULL);
+    struct bloom_layer_info layer;
+    uint64_t formula;
+
+    bloom_get_params(bloom, &params);
+    bloom_free(bloom, NULL);
+    formula = params.lines;
+    params.lines = formula + 1;
+    bloom = make(&params, NULL);
+    assert_true(bloom_get_layer(bloom, 0, &layer));
+    assert_int_equal(formula + 1, layer.lines);
+    bloom_free(bloom, NULL);
+
+    bloom = NULL;
+    params.lines = formula + 2;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    params.lines = formula / 2;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    params.lines = 0;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    params.lines = formula;
+    params.stripes++;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    params.lines = UINT64_MAX;
+    params.stripes = UINT32_MAX;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
+    assert_null(bloom);
+}
+
+TEST(every_status_has_a_text)
+{
+    for (int status = BLOOM_OK; status <= BLOOM_INVALID; status++) {
+        assert_string_not_equal("unknown status",
+                                bloom_status_text((enum bloom_status)status));
+    }
+}
+
+TEST(freeing_nothing_is_fine)
+{
+    bloom_free(NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Sizes and rates: golden values, the fast root against plain bisection, the
+ * closed forms against direct sums.
+ */
+#include "core/sizing.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "../test.h"
+#include "help.h"
+
+/* The sum of core/sizing.h by its definition: over the number of items that
+ * share the line. */
+static long double
+direct_stripe_rate(long double load)
+{
+    long double poisson = expl(-load);
+    long double rate = 0;
+
+    for (int items = 1; items < 4 * (int)load + 200; items++) {
+        poisson *= load / items;
+        rate += poisson * powl(1 - powl(63.0L / 64, items), 8);
+    }
+    return rate;
+}
+
+/* 80 rounds of bisection on the closed form, in extended precision. */
+static uint64_t
+lines_by_bisection(uint64_t capacity, double rate)
+{
+    static const double choose[] = { 1, 8, 28, 56, 70, 56, 28, 8, 1 };
+    double target = pow(0.95 * rate, 1.0 / sizing_stripes(rate));
+    long double low = 1e-3L;
+    long double high = 4096;
+
+    for (int round = 0; round < 80; round++) {
+        long double middle = (low + high) / 2;
+        long double sum = 0;
+
+        for (int i = 0; i <= 8; i++) {
+            long double term = (long double)choose[i] *
+                               expl(-middle * (1 - powl(63.0L / 64, i)));
+
+            sum += i % 2 == 0 ? term : -term;
+        }
+        if (sum <= (long double)target) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return (uint64_t)ceill((long double)capacity / low);
+}
+
+static void
+assert_near(double expected, double actual, double relative)
+{
+    if (fabs(actual - expected) > relative * fabs(expected)) {
+        fail_msg("expected %.17g, got %.17g", expected, actual);
+    }
+}
+
+TEST(a_hundred_items_at_one_percent_are_two_lines)
+{
+    struct geometry geometry = sizing_geometry(100, 0.01);
+    uint64_t bytes = 0;
+
+    assert_int_equal(1, geometry.stripes);
+    assert_int_equal(2, geometry.lines);
+    assert_true(sizing_bytes(geometry, &bytes));
+    assert_int_equal(128, bytes);
+}
+
+TEST(stripes_grow_by_one_every_three_decades)
+{
+    assert_int_equal(1, sizing_stripes(0.999));
+    assert_int_equal(1, sizing_stripes(0.01));
+    assert_int_equal(1, sizing_stripes(1e-3));
+    assert_int_equal(2, sizing_stripes(0.00099));
+    assert_int_equal(2, sizing_stripes(1e-6));
+    assert_int_equal(3, sizing_stripes(0.9e-6));
+    assert_int_equal(3, sizing_stripes(1e-9));
+    assert_int_equal(103, sizing_stripes(DBL_MIN));
+}
+
+TEST(the_closed_form_is_the_poisson_mix)
+{
+    for (int i = 0; i < 15; i++) {
+        double load = 20 * pow(1.3, i);
+
+        assert_near((double)direct_stripe_rate((long double)load),
+                    sizing_stripe_rate(load), 1e-9);
+    }
+}
+
+TEST(the_load_for_a_rate_has_that_rate)
+{
+    for (int i = 0; i < 103; i++) {
+        double rate = 9e-4 * pow(1.07, i);
+
+        assert_near(rate, sizing_stripe_rate((double)sizing_load(rate)), 1e-11);
+    }
+    assert_near(50.697, (double)sizing_load(0.01), 1e-5);
+    assert_near(32.560, (double)sizing_load(0.001), 1e-4);
+    assert_near(87.087, (double)sizing_load(0.1), 1e-5);
+}
+
+TEST(the_fast_root_agrees_with_bisection_to_the_last_line)
+{
+    uint64_t rng = test_seed();
+    unsigned rounds = 4000 * test_rounds();
+
+    for (unsigned i = 0; i < rounds; i++) {
+        double rate = pow(10, -12 * random_unit(&rng)) * 0.9999;
+        uint64_t capacity = 1 + (random_next(&rng) >> (24 + i % 40));
+        uint64_t expected = lines_by_bisection(capacity, rate);
+        struct geometry geometry = sizing_geometry(capacity, rate);
+
+        if (geometry.lines != expected) {
+            fail_msg("capacity %llu rate %.17g: %llu lines, bisection %llu",
+                     (unsigned long long)capacity, rate,
+                     (unsigned long long)geometry.lines,
+                     (unsigned long long)expected);
+        }
+    }
+}
+
+TEST(extreme_rates_have_a_geometry)
+{
+    static const double rates[] = { DBL_MIN, 1e-300, 1e-15,
+                                    0.5,     0.9,    1 - DBL_EPSILON };
+
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        struct geometry geometry = sizing_geometry(1000, rates[i]);
+
+        assert_int_equal(lines_by_bisection(1000, rates[i]), geometry.lines);
+        assert_true(sizing_exact_rate(1000, geometry) <= rates[i]);
+    }
+    assert_int_equal(1, sizing_geometry(1, 0.5).lines);
+}
+
+TEST(the_largest_capacity_is_counted_but_not_representable)
+{
+    struct geometry geometry = sizing_geometry(INT64_MAX, 0.01);
+    uint64_t bytes = 7;
+
+    assert_true(geometry.lines > (uint64_t)1 << 57);
+    assert_false(sizing_bytes(geometry, &bytes));
+    assert_int_equal(7, bytes);
+    geometry.lines = INT64_MAX / 64;
+    geometry.stripes = 1;
+    assert_true(sizing_bytes(geometry, &bytes));
+    geometry.lines++;
+    assert_false(sizing_bytes(geometry, &bytes));
+    geometry.stripes = UINT32_MAX;
+    assert_false(sizing_bytes(geometry, &bytes));
+    geometry.stripes = 0;
+    assert_false(sizing_bytes(geometry, &bytes));
+}
+
+/* Figures of independent simulations and of a direct binomial sum. */
+TEST(exact_rates_match_known_values)
+{
+    assert_near(0.00856, sizing_exact_rate(100, (struct geometry){ 2, 1 }),
+                1e-3);
+    assert_near(0.00981, sizing_exact_rate(10000, (struct geometry){ 198, 1 }),
+                1e-3);
+    assert_near(7.325e-5, sizing_exact_rate(100, (struct geometry){ 2, 2 }),
+                1e-3);
+    assert_near(9.954e-6, sizing_exact_rate(300, (struct geometry){ 5, 3 }),
+                1e-3);
+    assert_near(1, sizing_exact_rate(1000000, (struct geometry){ 1, 1 }), 1e-9);
+    assert_true(sizing_exact_rate(1, (struct geometry){ 1, 1 }) < 1e-12);
+}
+
+TEST(every_native_geometry_keeps_its_rate_and_is_accepted)
+{
+    uint64_t rng = test_seed() + 1;
+
+    for (unsigned i = 0; i < 5000; i++) {
+        double rate = pow(10, -10 * random_unit(&rng)) * 0.9999;
+        uint64_t capacity = 1 + (random_next(&rng) >> (20 + i % 44));
+        struct geometry geometry = sizing_geometry(capacity, rate);
+
+        assert_true(sizing_exact_rate(capacity, geometry) <= rate);
+        assert_true(sizing_acceptable(capacity, rate, geometry));
+        geometry.lines++;
+        assert_true(sizing_acceptable(capacity, rate, geometry));
+        geometry.lines++;
+        assert_false(sizing_acceptable(capacity, rate, geometry));
+    }
+}
+
+TEST(a_stored_geometry_that_breaks_the_rate_is_refused)
+{
+    struct geometry good = sizing_geometry(100000, 0.01);
+    struct geometry bad = good;
+
+    bad.lines = good.lines * 95 / 100;
+    assert_false(sizing_acceptable(100000, 0.01, bad));
+    bad.lines = 0;
+    assert_false(sizing_acceptable(100000, 0.01, bad));
+    bad = good;
+    bad.stripes = 2;
+    assert_false(sizing_acceptable(100000, 0.01, bad));
+    bad.stripes = 0;
+    assert_false(sizing_acceptable(100000, 0.01, bad));
+}
+
+/* r = 1; while n: if n odd r *= t; n /= 2; t *= t: the roundings matter. */
+TEST(layer_rates_are_products_in_a_fixed_order)
+{
+    double t = 0.75;
+    double t2 = t * t;
+    double t4 = t2 * t2;
+
+    assert_true(sizing_layer_rate(0.01, t, 0) == 0.01);
+    assert_true(sizing_layer_rate(0.01, t, 1) == 0.01 * t);
+    assert_true(sizing_layer_rate(0.01, t, 5) == 0.01 * (t * t4));
+    assert_true(sizing_layer_rate(0.01, t, 7) == 0.01 * (t * t2 * t4));
+    assert_true(sizing_layer_rate(0.01, 0.5, 1015) > DBL_MIN);
+    assert_true(sizing_layer_rate(0.01, 0.5, 1016) <= DBL_MIN);
+}

@@ -1,0 +1,530 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Keys, databases, versions and counts: single cases, and a long random run
+ * against a plain array.
+ */
+#include "support.h"
+
+#include <pthread.h>
+
+TEST(a_key_is_found_in_its_database_only)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    struct test_key other;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry;
+
+    assert_null(keyspace_find(ks, k, 0));
+    entry = test_put(ks, k);
+    assert_ptr_equal(keyspace_find(ks, k, 0), entry);
+    assert_null(keyspace_find(ks, test_key_set(&other, 1, 1), 0));
+    assert_null(keyspace_find(ks, test_key_set(&other, 0, 2), 0));
+    assert_false(keyspace_delete(ks, test_key_set(&other, 1, 1), 0));
+    assert_int_equal(test_count(ks, 0), 1);
+    assert_int_equal(test_count(ks, 1), 0);
+    assert_true(keyspace_delete(ks, k, 0));
+    assert_false(keyspace_delete(ks, k, 0));
+    assert_null(keyspace_find(ks, k, 0));
+    keyspace_free(ks);
+}
+
+TEST(names_may_be_empty_or_hold_any_byte)
+{
+    static const struct slice names[] = {
+        { "", 0 }, { "\0", 1 }, { "\0\0", 2 }, { "a\0b", 3 }, { "a\0c", 3 }
+    };
+    struct keyspace *ks = test_keyspace(1);
+    struct entry *entries[5];
+
+    for (unsigned i = 0; i < 5; i++) {
+        struct key key = { names[i], hash_name(names[i]), 0 };
+
+        assert_null(keyspace_open(ks, &key, 0));
+        entries[i] = test_put(ks, &key);
+    }
+    for (unsigned i = 0; i < 5; i++) {
+        struct key key = { names[i], hash_name(names[i]), 0 };
+
+        assert_ptr_equal(keyspace_find(ks, &key, 0), entries[i]);
+    }
+    keyspace_free(ks);
+}
+
+TEST(insert_survives_every_allocation_failure)
+{
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct keyspace *ks = test_keyspace(1);
+        struct bloom *bloom = test_bloom(100);
+        struct entry *entry = NULL;
+        enum err err;
+
+        mem_fail_at(nth);
+        err = keyspace_insert(ks, k, bloom, &entry);
+        fired = mem_fail_clear();
+        assert_int_equal(err, fired ? ERR_NOMEM : OK);
+        assert_int_equal(entry == NULL, fired);
+        assert_int_equal(keyspace_find(ks, k, 0) == NULL, fired);
+        assert_int_equal(test_count(ks, 0), fired ? 0 : 1);
+        assert_int_equal(metric_sum(METRIC_BF_OBJECTS), fired ? 0 : 1);
+        assert_int_equal(keyspace_version(ks, k, 0).exists, !fired);
+        if (fired) {
+            test_bloom_free(bloom);
+        }
+        keyspace_free(ks);
+        assert_true(nth < 10);
+    }
+}
+
+TEST(an_expiry_that_finds_no_memory_changes_nothing)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+    struct key_version before = keyspace_version(ks, k, 0);
+
+    mem_fail_at(1);
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 5), ERR_NOMEM);
+    assert_true(mem_fail_clear());
+    assert_int_equal(keyspace_expiry(ks, k, entry), 0);
+    assert_int_equal(test_expires(ks, 0), 0);
+    assert_true(test_same_version(before, keyspace_version(ks, k, 0)));
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 5), OK);
+    assert_int_equal(keyspace_expiry(ks, k, entry), 5);
+    keyspace_free(ks);
+}
+
+TEST(an_expired_key_is_missing_for_reads_and_removed_by_writes)
+{
+    struct keyspace *ks = test_keyspace(1);
+    int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
+    assert_int_equal(test_expires(ks, 0), 1);
+    assert_ptr_equal(keyspace_find(ks, k, 99), entry);
+    assert_null(keyspace_find(ks, k, 100));
+    assert_int_equal(test_count(ks, 0), 1);
+    assert_null(keyspace_open(ks, k, 100));
+    assert_int_equal(test_count(ks, 0), 0);
+    assert_int_equal(test_expires(ks, 0), 0);
+    assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired + 1);
+    entry = test_put(ks, k);
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
+    assert_false(keyspace_delete(ks, k, 200));
+    assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired + 2);
+    entry = test_put(ks, k);
+    assert_false(keyspace_clear_expiry(ks, k, entry));
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 300), OK);
+    assert_int_equal(test_expires(ks, 0), 1);
+    assert_ptr_equal(keyspace_find(ks, k, 299), entry);
+    assert_true(keyspace_clear_expiry(ks, k, entry));
+    assert_int_equal(test_expires(ks, 0), 0);
+    assert_ptr_equal(keyspace_find(ks, k, UINT64_MAX), entry);
+    keyspace_free(ks);
+}
+
+/* ---- what WATCH sees ----------------------------------------------------- */
+
+TEST(a_watched_key_changes_at_every_write_and_at_no_read)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+    struct key_version seen = keyspace_version(ks, k, 0);
+
+    assert_true(seen.exists);
+    (void)keyspace_find(ks, k, 0);
+    assert_true(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_ptr_equal(keyspace_open(ks, k, 0), entry);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    seen = keyspace_version(ks, k, 0);
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    seen = keyspace_version(ks, k, 0);
+    assert_true(keyspace_clear_expiry(ks, k, entry));
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    seen = keyspace_version(ks, k, 0);
+    assert_true(keyspace_delete(ks, k, 0));
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    (void)test_put(ks, k);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    keyspace_free(ks);
+}
+
+TEST(a_watched_missing_key_that_came_and_went_has_changed)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    struct test_key other;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct key_version seen = keyspace_version(ks, k, 0);
+
+    (void)test_put(ks, test_key_set(&other, 1, 1)); /* in the same stripe */
+    assert_false(seen.exists);
+    assert_true(test_same_version(seen, keyspace_version(ks, k, 0)));
+    (void)test_put(ks, k);
+    assert_true(keyspace_delete(ks, k, 0));
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    seen = keyspace_version(ks, k, 0);
+    (void)test_put(ks, k);
+    keyspace_flush_db(ks, 0);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    seen = keyspace_version(ks, k, 0);
+    (void)test_put(ks, k);
+    keyspace_swap_db(ks, 0, 9);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    seen = keyspace_version(ks, k, 0);
+    (void)test_put(ks, k);
+    keyspace_flush_all(ks);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    keyspace_free(ks);
+}
+
+TEST(a_watched_key_that_expires_has_changed_and_its_removal_changes_no_more)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+    struct key_version seen;
+
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
+    seen = keyspace_version(ks, k, 99);
+    assert_false(test_same_version(seen, keyspace_version(ks, k, 100)));
+    seen = keyspace_version(ks, k, 100);
+    assert_false(seen.exists);
+    test_reclaim_all(ks, 100);
+    assert_int_equal(test_count(ks, 0), 0);
+    assert_true(test_same_version(seen, keyspace_version(ks, k, 100)));
+    keyspace_free(ks);
+}
+
+/* ---- whole databases ----------------------------------------------------- */
+
+TEST(swapped_databases_have_each_others_keys_and_counts)
+{
+    struct keyspace *ks = test_keyspace(4);
+    struct test_key key;
+
+    for (unsigned i = 0; i < 300; i++) {
+        const struct key *k = test_key_set(&key, i % 3, i);
+
+        assert_int_equal(keyspace_set_expiry(ks, k, test_put(ks, k), 1000), OK);
+    }
+    (void)test_put(ks, test_key_set(&key, 1, 301));
+    gate_raise(keyspace_gate(ks), 0);
+    keyspace_swap_db(ks, 0, 1);
+    keyspace_swap_db(ks, 2, 2);
+    gate_lower(keyspace_gate(ks), 0);
+    assert_int_equal(test_count(ks, 0), 101);
+    assert_int_equal(test_expires(ks, 0), 100);
+    assert_int_equal(test_count(ks, 1), 100);
+    assert_int_equal(test_count(ks, 2), 100);
+    assert_non_null(keyspace_find(ks, test_key_set(&key, 0, 301), 0));
+    assert_non_null(keyspace_find(ks, test_key_set(&key, 1, 0), 0));
+    assert_null(keyspace_find(ks, test_key_set(&key, 0, 0), 0));
+    keyspace_flush_db(ks, 0);
+    assert_int_equal(test_count(ks, 0), 0);
+    assert_int_equal(test_count(ks, 1), 100);
+    assert_true(keyspace_delete(ks, test_key_set(&key, 1, 0), 0));
+    assert_int_equal(test_count(ks, 1), 99);
+    keyspace_free(ks);
+}
+
+/* ---- a long random run --------------------------------------------------- */
+
+enum { DBS = 3, NAMES = 300 };
+
+struct model_key {
+    bool exists;
+    uint64_t expires_ms; /* 0: never */
+    uint64_t writes;     /* a new number at each write */
+    uint64_t losses;     /* how often it went, in whatever way */
+};
+
+struct watch {
+    struct key_version seen;
+    struct model_key then;
+    bool on;
+};
+
+struct model {
+    struct keyspace *ks;
+    struct sequence random;
+    struct model_key keys[DBS][NAMES];
+    struct watch watches[DBS][NAMES];
+    uint64_t now_ms, writes;
+};
+
+static void
+model_lose(struct model_key *key)
+{
+    if (key->exists) {
+        key->exists = false;
+        key->losses++;
+    }
+}
+
+static void
+model_advance(struct model *model)
+{
+    model->now_ms += sequence_below(&model->random, 20);
+    for (unsigned db = 0; db < DBS; db++) {
+        for (unsigned n = 0; n < NAMES; n++) {
+            struct model_key *key = &model->keys[db][n];
+
+            if (key->expires_ms != 0 && key->expires_ms <= model->now_ms) {
+                model_lose(key);
+            }
+        }
+    }
+}
+
+static void
+write_key(struct model *model, const struct key *k, struct model_key *key)
+{
+    struct entry *entry = keyspace_open(model->ks, k, model->now_ms);
+
+    assert_int_equal(entry != NULL, key->exists);
+    if (entry == NULL) {
+        (void)test_put(model->ks, k);
+        key->exists = true;
+        key->expires_ms = 0;
+    }
+    key->writes = ++model->writes;
+}
+
+static void
+expire_key(struct model *model, const struct key *k, struct model_key *key)
+{
+    struct entry *entry = keyspace_open(model->ks, k, model->now_ms);
+    bool clear = sequence_below(&model->random, 4) == 0;
+
+    assert_int_equal(entry != NULL, key->exists);
+    if (entry == NULL) {
+        return;
+    }
+    key->writes = ++model->writes;
+    if (clear) {
+        assert_int_equal(keyspace_clear_expiry(model->ks, k, entry),
+                         key->expires_ms != 0);
+        key->expires_ms = 0;
+    } else {
+        key->expires_ms =
+            model->now_ms + 1 + sequence_below(&model->random, 2000);
+        assert_int_equal(
+            keyspace_set_expiry(model->ks, k, entry, key->expires_ms), OK);
+    }
+}
+
+static void
+check_watch(struct model *model, const struct key *k,
+            const struct model_key *key, struct watch *watch)
+{
+    struct key_version seen = keyspace_version(model->ks, k, model->now_ms);
+    bool changed = watch->then.exists != key->exists ||
+                   (key->exists ? watch->then.writes != key->writes
+                                : watch->then.losses != key->losses);
+
+    assert_int_equal(seen.exists, key->exists);
+    if (watch->on && changed) {
+        assert_false(test_same_version(watch->seen, seen));
+    }
+    if (watch->on && !changed && key->exists) {
+        assert_true(test_same_version(watch->seen, seen));
+    }
+    *watch = (struct watch){ seen, *key, true };
+}
+
+static void
+check_key(struct model *model, const struct key *k, const struct model_key *key)
+{
+    const struct entry *entry = keyspace_find(model->ks, k, model->now_ms);
+
+    assert_int_equal(entry != NULL, key->exists);
+    if (entry != NULL) {
+        assert_int_equal(keyspace_expiry(model->ks, k, entry), key->expires_ms);
+    }
+}
+
+static void
+change_world(struct model *model)
+{
+    uint32_t a = (uint32_t)sequence_below(&model->random, DBS);
+    uint32_t b = (uint32_t)sequence_below(&model->random, DBS);
+    uint64_t choice = sequence_below(&model->random, 8);
+
+    if (choice == 0) {
+        keyspace_flush_all(model->ks);
+    } else if (choice < 4) {
+        keyspace_flush_db(model->ks, a);
+    } else {
+        keyspace_swap_db(model->ks, a, b);
+    }
+    for (unsigned n = 0; n < NAMES; n++) {
+        struct model_key *first = &model->keys[a][n];
+        struct model_key *second = &model->keys[b][n];
+
+        if (choice == 0) {
+            for (unsigned db = 0; db < DBS; db++) {
+                model_lose(&model->keys[db][n]);
+            }
+        } else if (choice < 4) {
+            model_lose(first);
+        } else if (a != b) {
+            struct model_key swapped = *first;
+            uint64_t losses[2] = { first->losses + first->exists,
+                                   second->losses + second->exists };
+
+            *first = *second;
+            *second = swapped;
+            first->losses = losses[0];
+            second->losses = losses[1];
+        }
+    }
+}
+
+static void
+check_counts(struct model *model)
+{
+    int64_t objects = 0;
+
+    test_reclaim_all(model->ks, model->now_ms);
+    keyspace_wait_freed(model->ks);
+    for (uint32_t db = 0; db < DBS; db++) {
+        uint64_t keys = 0;
+        uint64_t expires = 0;
+
+        for (unsigned n = 0; n < NAMES; n++) {
+            const struct model_key *key = &model->keys[db][n];
+
+            keys += key->exists;
+            expires += key->exists && key->expires_ms != 0;
+        }
+        assert_int_equal(test_count(model->ks, db), keys);
+        assert_int_equal(test_expires(model->ks, db), expires);
+        objects += (int64_t)keys;
+    }
+    assert_int_equal(metric_sum(METRIC_BF_OBJECTS), objects);
+    assert_int_equal(atomic_load(&model->ks->dead), 0);
+}
+
+static void
+model_step(struct model *model)
+{
+    uint32_t db = (uint32_t)sequence_below(&model->random, DBS);
+    unsigned n = (unsigned)sequence_below(&model->random, NAMES);
+    struct model_key *key = &model->keys[db][n];
+    uint64_t choice = sequence_below(&model->random, 100);
+    struct test_key name;
+    const struct key *k = test_key_set(&name, db, n);
+
+    if (choice < 30) {
+        write_key(model, k, key);
+    } else if (choice < 45) {
+        assert_int_equal(keyspace_delete(model->ks, k, model->now_ms),
+                         key->exists);
+        model_lose(key);
+    } else if (choice < 60) {
+        expire_key(model, k, key);
+    } else if (choice < 70) {
+        model_advance(model);
+    } else if (choice < 85) {
+        check_watch(model, k, key, &model->watches[db][n]);
+    } else {
+        check_key(model, k, key);
+    }
+}
+
+TEST(keyspace_agrees_with_an_array_under_random_operations)
+{
+    static struct model model;
+
+    memset(&model, 0, sizeof(model));
+    model.ks = test_keyspace(1);
+    model.random = sequence_of(8);
+    for (unsigned i = 0; i < 100000 * test_rounds(); i++) {
+        uint64_t rare = sequence_below(&model.random, 5000);
+
+        model_step(&model);
+        if (rare < 10) {
+            change_world(&model);
+        } else if (rare < 13) {
+            check_counts(&model);
+        } else if (rare < 50) {
+            (void)keyspace_reclaim(model.ks, 0, model.now_ms, 0);
+        }
+    }
+    check_counts(&model);
+    keyspace_free(model.ks);
+}
+
+/* ---- locks --------------------------------------------------------------- */
+
+enum { READERS = 4, WRITES = 200 };
+
+static const uint64_t HOLD_NS = 20000;
+static const uint64_t DEADLINE_NS = 8000000000;
+
+struct contest {
+    struct keyspace *ks;
+    atomic_bool stop;
+    uint64_t value[2]; /* plain: the lock guards it */
+    atomic_uint failures;
+};
+
+static void *
+read_on(void *arg)
+{
+    struct contest *contest = arg;
+    uint64_t end = clock_mono_ns() + DEADLINE_NS;
+
+    while (!atomic_load(&contest->stop) && clock_mono_ns() < end) {
+        uint64_t until = clock_mono_ns() + HOLD_NS;
+
+        keyspace_lock(contest->ks, 7, false);
+        while (clock_mono_ns() < until) {
+            if (contest->value[0] != contest->value[1]) {
+                atomic_fetch_add(&contest->failures, 1);
+            }
+        }
+        keyspace_unlock(contest->ks, 7);
+    }
+    return NULL;
+}
+
+TEST(a_writer_gets_its_turn_among_four_readers)
+{
+    struct contest contest = { .ks = test_keyspace(READERS + 1) };
+    uint64_t end = clock_mono_ns() + DEADLINE_NS;
+    pthread_t readers[READERS];
+
+    for (int i = 0; i < READERS; i++) {
+        CHECK(pthread_create(&readers[i], NULL, read_on, &contest) == 0);
+    }
+    for (int i = 0; i < WRITES; i++) {
+        keyspace_lock(contest.ks, 7, true);
+        contest.value[0]++;
+        contest.value[1]++;
+        keyspace_unlock(contest.ks, 7);
+    }
+    /* Starved, it would only have come through when the readers gave up. */
+    assert_true(clock_mono_ns() < end);
+    atomic_store(&contest.stop, true);
+    for (int i = 0; i < READERS; i++) {
+        CHECK(pthread_join(readers[i], NULL) == 0);
+    }
+    assert_int_equal(atomic_load(&contest.failures), 0);
+    assert_int_equal(contest.value[0], WRITES);
+    keyspace_free(contest.ks);
+}

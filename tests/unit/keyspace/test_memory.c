@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What filters may take, and what the gauges say of it.
+ */
+#include "support.h"
+
+static const struct bloom_params params = {
+    .capacity = 1000, .error_rate = 0.01, .tightening = 0.5, .expansion = 2
+};
+
+static void
+assert_gauges(const struct bloom_info *sum, int64_t objects)
+{
+    assert_int_equal(metric_sum(METRIC_BF_MEMORY), sum->size);
+    assert_int_equal(metric_sum(METRIC_BF_FILTERS), sum->layers);
+    assert_int_equal(metric_sum(METRIC_BF_ITEMS), sum->items);
+    assert_int_equal(metric_sum(METRIC_BF_CAPACITY), sum->capacity);
+    assert_int_equal(metric_sum(METRIC_BF_OBJECTS), objects);
+}
+
+TEST(a_filter_beyond_maxmemory_is_refused_and_nothing_leaks)
+{
+    uint64_t used = mem_used();
+    struct keyspace_memory memory = { .maxmemory_bytes = used + 512 };
+    struct bloom_env env = keyspace_env(&memory, UINT64_MAX);
+    struct bloom *bloom = NULL;
+
+    assert_int_equal(bloom_new(&params, &env, &bloom), BLOOM_NOMEM);
+    assert_null(bloom);
+    assert_int_equal(mem_used(), used);
+    memory.maxmemory_bytes = used + 100000; /* the ctx is read each time */
+    assert_int_equal(bloom_new(&params, &env, &bloom), BLOOM_OK);
+    bloom_free(bloom, &env);
+    assert_int_equal(mem_used(), used);
+    memory.maxmemory_bytes =
+        used > 1 ? used / 2 : 1; /* far below what is used */
+    bloom = NULL;
+    assert_int_equal(bloom_new(&params, &env, &bloom), BLOOM_NOMEM);
+    assert_null(bloom);
+}
+
+TEST(a_filter_beyond_the_machine_is_refused_without_maxmemory)
+{
+    static const struct keyspace_memory unlimited;
+    struct bloom_env env = keyspace_env(&unlimited, UINT64_MAX);
+    struct bloom_params huge = params;
+    struct bloom *bloom = NULL;
+
+    huge.capacity = mem_machine_bytes(); /* about 10 bits an item: too much */
+    assert_int_equal(bloom_new(&huge, &env, &bloom), BLOOM_NOMEM);
+    assert_null(bloom);
+    assert_null(env.alloc_lines(env.ctx, SIZE_MAX / 2));
+    assert_null(env.alloc(env.ctx, SIZE_MAX / 2));
+}
+
+TEST(the_object_limit_is_the_filters_own)
+{
+    static const struct keyspace_memory unlimited;
+    struct bloom_env env = keyspace_env(&unlimited, 300);
+    struct bloom *bloom = NULL;
+
+    assert_int_equal(env.size_limit_bytes, 300);
+    assert_int_equal(bloom_new(&params, &env, &bloom), BLOOM_LIMIT);
+}
+
+TEST(gauges_follow_a_filter_from_insert_to_removal)
+{
+    const struct bloom_info nothing = { 0, 0, 0, 0 };
+    struct keyspace *ks = test_keyspace(1);
+    const struct bloom_env env = test_env();
+    struct bloom_info before;
+    struct bloom_info after;
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+
+    bloom_get_info(entry->bloom, &before);
+    assert_gauges(&before, 1);
+    for (unsigned i = 0; i < 500; i++) {
+        bool added;
+
+        assert_int_equal(bloom_add(entry->bloom, &env,
+                                   bloom_hash(entry->bloom, &i, sizeof(i)),
+                                   &added),
+                         BLOOM_OK);
+    }
+    bloom_get_info(entry->bloom, &after);
+    assert_true(after.layers > 1 && after.items > 400);
+    keyspace_account(&before, &after);
+    assert_gauges(&after, 1);
+    assert_true(keyspace_delete(ks, k, 0));
+    assert_gauges(&nothing, 0);
+    (void)test_put(ks, k);
+    keyspace_flush_all(ks);
+    keyspace_wait_freed(ks);
+    assert_gauges(&nothing, 0);
+    (void)test_put(ks, k);
+    keyspace_free(ks);
+    assert_gauges(&nothing, 0);
+}
+
+TEST(an_entry_costs_its_struct_its_name_and_its_place)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+    size_t bytes = keyspace_entry_bytes(entry);
+
+    assert_int_equal(bytes, 36 + k->name.len + 8);
+    assert_int_equal(keyspace_set_expiry(ks, k, entry, 5), OK);
+    assert_int_equal(keyspace_entry_bytes(entry), bytes + 16);
+    keyspace_free(ks);
+}

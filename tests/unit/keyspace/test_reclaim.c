@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Expired keys and flushed databases go away in the background.
+ */
+#include "support.h"
+
+static void
+fill(struct keyspace *ks, uint32_t db, unsigned count)
+{
+    struct test_key key;
+
+    for (unsigned i = 0; i < count; i++) {
+        (void)test_put(ks, test_key_set(&key, db, i));
+    }
+}
+
+TEST(expired_keys_are_removed_when_their_time_is_over_and_not_before)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct sequence random = sequence_of(5);
+    int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
+    static uint64_t times[5000];
+    struct test_key key;
+
+    fill(ks, 0, 5000);
+    for (unsigned i = 0; i < 4000; i++) {
+        const struct key *k = test_key_set(&key, 0, i);
+
+        times[i] = 1 + sequence_below(&random, 1000);
+        assert_int_equal(
+            keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), times[i]), OK);
+    }
+    for (uint64_t now = 0; now <= 1000; now += 50) {
+        unsigned left = 0;
+
+        test_reclaim_all(ks, now);
+        for (unsigned i = 0; i < 4000; i++) {
+            left += times[i] > now;
+        }
+        assert_int_equal(test_count(ks, 0), left + 1000);
+        assert_int_equal(test_expires(ks, 0), left);
+        assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS) - expired,
+                         4000 - left);
+        assert_int_equal(metric_sum(METRIC_BF_OBJECTS), left + 1000);
+    }
+    keyspace_free(ks);
+}
+
+TEST(reclaiming_stops_at_its_budget_and_goes_on_where_it_was)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    unsigned calls = 1;
+    uint64_t before;
+
+    fill(ks, 0, 20000);
+    for (unsigned i = 0; i < 20000; i++) {
+        const struct key *k = test_key_set(&key, 0, i);
+
+        assert_int_equal(
+            keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), 10), OK);
+    }
+    for (before = 20001; keyspace_reclaim(ks, 0, 10, 0); calls++) {
+        assert_true(test_count(ks, 0) < before); /* never idle */
+        before = test_count(ks, 0);
+    }
+    assert_true(calls > 100);
+    assert_int_equal(test_count(ks, 0), 0);
+    keyspace_free(ks);
+}
+
+TEST(entries_of_a_flushed_database_are_invisible_and_go_away)
+{
+    struct keyspace *ks = test_keyspace(1);
+    int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
+    struct test_key key;
+    unsigned calls = 1;
+
+    fill(ks, 0, 3000);
+    fill(ks, 1, 3000);
+    for (unsigned i = 0; i < 3000; i += 2) {
+        const struct key *k = test_key_set(&key, 1, i);
+
+        assert_int_equal(
+            keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), 10), OK);
+    }
+    keyspace_flush_db(ks, 1);
+    assert_int_equal(test_count(ks, 1), 0);
+    assert_int_equal(test_expires(ks, 1), 0);
+    assert_int_equal(test_count(ks, 0), 3000);
+    assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 6000);
+    assert_null(keyspace_find(ks, test_key_set(&key, 1, 5), 0));
+    assert_false(keyspace_delete(ks, test_key_set(&key, 1, 5), 0));
+    fill(ks, 1, 10); /* the same names again, beside the dead */
+    assert_int_equal(test_count(ks, 1), 10);
+    while (keyspace_reclaim(ks, 0, 20, 0)) {
+        calls++;
+    }
+    assert_true(calls > 100);
+    assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired);
+    assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 3010);
+    assert_int_equal(test_count(ks, 0), 3000);
+    assert_int_equal(test_count(ks, 1), 10);
+    for (unsigned i = 0; i < 3000; i++) {
+        assert_non_null(keyspace_find(ks, test_key_set(&key, 0, i), 20));
+        assert_int_equal(
+            keyspace_find(ks, test_key_set(&key, 1, i), 20) != NULL, i < 10);
+    }
+    keyspace_free(ks);
+}
+
+TEST(dead_entries_do_not_come_back_when_generations_run_out)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    const struct key *other;
+    struct test_key other_key;
+
+    other = test_key_set(&other_key, 1, 1);
+    (void)test_put(ks, other); /* else a flush would take all at once */
+    for (unsigned i = 0; i < 3 * 65536 + 5; i++) {
+        if (keyspace_find(ks, k, 0)) fprintf(stderr,"i=%u\n",i);
+        assert_null(keyspace_find(ks, k, 0));
+        (void)test_put(ks, k);
+        keyspace_flush_db(ks, 0);
+        assert_int_equal(test_count(ks, 0), 0);
+    }
+    assert_true(metric_sum(METRIC_BF_OBJECTS) <= 65537);
+    assert_non_null(keyspace_find(ks, other, 0));
+    test_reclaim_all(ks, 0);
+    assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 1);
+    keyspace_free(ks);
+}

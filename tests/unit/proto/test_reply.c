@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Exact bytes of every reply shape in RESP2 and RESP3, and buffers that cannot
+ * grow.
+ */
+#include "unit/test.h"
+
+#include "base/mem.h"
+#include "proto/reply.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* Compares what the last replies wrote, and empties the buffer. */
+static void
+expect_bytes(struct reply *reply, const char *bytes, size_t len)
+{
+    assert_false(reply->buf->failed);
+    assert_int_equal(len, reply->buf->len);
+    assert_memory_equal(bytes, reply->buf->data, len);
+    buf_reset(reply->buf, SIZE_MAX);
+}
+
+#define EXPECT(reply, literal)                                                 \
+    expect_bytes(reply, literal, sizeof(literal) - 1)
+
+TEST(integers_of_all_sizes_are_written_in_decimal)
+{
+    static const int64_t values[] = {
+        0,          1,          9,           10,
+        99,         100,        -1,          -9,
+        -10,        1234567890, INT64_MAX,   INT64_MIN,
+        INT64_MAX - 9, INT64_MIN + 1, 1000000000000000000, -128
+    };
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        char text[32];
+        int len = snprintf(text, sizeof(text), ":%lld\r\n",
+                           (long long)values[i]);
+
+        reply_int(&reply, values[i]);
+        expect_bytes(&reply, text, (size_t)len);
+    }
+    buf_free(&buf);
+}
+
+TEST(headers_of_all_sizes_are_written_in_decimal)
+{
+    static const size_t counts[] = { 0, 1, 9, 10, 11, 1048576, SIZE_MAX };
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 3 };
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        char text[32];
+        int len = snprintf(text, sizeof(text), "*%zu\r\n", counts[i]);
+
+        reply_array(&reply, counts[i]);
+        expect_bytes(&reply, text, (size_t)len);
+    }
+    buf_free(&buf);
+}
+
+TEST(resp2_shapes_are_those_of_redis)
+{
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    reply_ok(&reply);
+    EXPECT(&reply, "+OK\r\n");
+    reply_simple(&reply, "PONG");
+    EXPECT(&reply, "+PONG\r\n");
+    reply_bulk(&reply, (struct slice){ "a\r\n\0b", 5 });
+    EXPECT(&reply, "$5\r\na\r\n\0b\r\n");
+    reply_bulk(&reply, (struct slice){ NULL, 0 });
+    EXPECT(&reply, "$0\r\n\r\n");
+    reply_bulk_text(&reply, "hello world");
+    EXPECT(&reply, "$11\r\nhello world\r\n");
+    reply_null(&reply);
+    EXPECT(&reply, "$-1\r\n");
+    reply_null_array(&reply);
+    EXPECT(&reply, "*-1\r\n");
+    reply_map(&reply, 7);
+    EXPECT(&reply, "*14\r\n");
+    reply_set(&reply, 2);
+    EXPECT(&reply, "*2\r\n");
+    reply_bool(&reply, true);
+    reply_bool(&reply, false);
+    EXPECT(&reply, ":1\r\n:0\r\n");
+    reply_double(&reply, 0.01);
+    EXPECT(&reply, "$4\r\n0.01\r\n");
+    reply_double(&reply, -INFINITY);
+    EXPECT(&reply, "$4\r\n-inf\r\n");
+    reply_verbatim(&reply, slice_lit("# Server"));
+    EXPECT(&reply, "$8\r\n# Server\r\n");
+    buf_free(&buf);
+}
+
+TEST(resp3_shapes_are_those_of_redis)
+{
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 3 };
+
+    reply_ok(&reply);
+    reply_int(&reply, 1);
+    reply_bulk_text(&reply, "x");
+    EXPECT(&reply, "+OK\r\n:1\r\n$1\r\nx\r\n");
+    reply_null(&reply);
+    EXPECT(&reply, "_\r\n");
+    reply_null_array(&reply);
+    EXPECT(&reply, "_\r\n");
+    reply_map(&reply, 7);
+    reply_map(&reply, 12);
+    EXPECT(&reply, "%7\r\n%12\r\n");
+    reply_set(&reply, 2);
+    EXPECT(&reply, "~2\r\n");
+    reply_bool(&reply, true);
+    reply_bool(&reply, false);
+    EXPECT(&reply, "#t\r\n#f\r\n");
+    reply_double(&reply, 0.5);
+    EXPECT(&reply, ",0.5\r\n");
+    reply_double(&reply, INFINITY);
+    EXPECT(&reply, ",inf\r\n");
+    reply_verbatim(&reply, slice_lit("# Server"));
+    EXPECT(&reply, "=12\r\ntxt:# Server\r\n");
+    reply_verbatim(&reply, (struct slice){ NULL, 0 });
+    EXPECT(&reply, "=4\r\ntxt:\r\n");
+    buf_free(&buf);
+}
+
+TEST(no_text_can_end_an_error_line)
+{
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    reply_error(&reply, "ERR", slice_lit("syntax error"));
+    EXPECT(&reply, "-ERR syntax error\r\n");
+    reply_error(&reply, "ERR", (struct slice){ "a\r\n+OK\r\n\0\x7f\xff", 12 });
+    EXPECT(&reply, "-ERR a  +OK    \xff\r\n");
+    reply_error(&reply, "", slice_lit("again"));
+    EXPECT(&reply, "-again\r\n");
+    reply_error(&reply, "ERROR", slice_lit(""));
+    EXPECT(&reply, "-ERROR\r\n");
+    buf_free(&buf);
+}
+
+TEST(a_late_count_is_filled_in_before_its_elements)
+{
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 2 };
+    size_t outer;
+    size_t inner;
+
+    reply_ok(&reply);
+    outer = reply_array_begin(&reply);
+    reply_int(&reply, 7);
+    inner = reply_array_begin(&reply);
+    reply_bulk_text(&reply, "abc");
+    reply_array_end(&reply, inner, 1);
+    reply_array_end(&reply, outer, 2);
+    reply_array_end(&reply, reply_array_begin(&reply), 1234567);
+    EXPECT(&reply, "+OK\r\n*2\r\n:7\r\n*1\r\n$3\r\nabc\r\n*1234567\r\n");
+    buf_free(&buf);
+}
+
+static void
+write_everything(struct reply *reply)
+{
+    size_t place = reply_array_begin(reply);
+
+    reply_ok(reply);
+    reply_int(reply, 5);
+    reply_int(reply, -50);
+    reply_array(reply, 100);
+    reply_bool(reply, true);
+    reply_bulk_text(reply, "0123456789012345678901234567890123456789");
+    reply_error(reply, "ERR", slice_lit("0123456789012345678901234567890"));
+    reply_simple(reply, "0123456789012345678901234567890123456789");
+    reply_verbatim(reply, slice_lit("0123456789012345678901234567890"));
+    reply_null(reply);
+    reply_double(reply, 0.123456789);
+    reply_array_end(reply, place, 11);
+}
+
+TEST(a_reply_survives_every_allocation_failure)
+{
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct buf buf = { 0 };
+        struct reply reply = { &buf, 3 };
+
+        mem_fail_at(nth);
+        write_everything(&reply);
+        fired = mem_fail_clear();
+        assert_int_equal(fired, buf.failed);
+        buf_free(&buf);
+        assert_true(nth > 2 || fired);
+    }
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Unit tests: TEST(name) { ... } is all it takes; a case registers itself and
+ * main.c runs what it finds. Names read as sentences.
+ */
+#pragma once
+
+/* cmocka.h wants these four before it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+void test_register(const char *name, CMUnitTestFunction function);
+
+#define TEST(name)                                                             \
+    static void name(void **state);                                            \
+    __attribute__((constructor)) static void register_##name(void)             \
+    {                                                                          \
+        test_register(#name, name);                                            \
+    }                                                                          \
+    static void name(void **state __attribute__((unused)))
+
+/* The seed of this run: BLOOMERY_SEED or random; printed by main. */
+uint64_t test_seed(void);
+
+/* Multiplier for how long randomised tests run: BLOOMERY_ROUNDS or 1. */
+unsigned test_rounds(void);

@@ -63,7 +63,7 @@ endef
 $(foreach l,$(LAYERS),$(eval $(call archive,$l)))
 
 # What a program outside the server links: the filter and what it needs.
-$(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c))
+$(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c) src/base/huge.c)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 
@@ -135,7 +135,7 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py $(patsubst %.c,build/tsa
 	tests/unit/net/test_*.c tests/unit/command/test_*.c))
 
 pins: $(B)/bench/null ## Check the null server's instruction counts
-	$(PYTHON) bench/callgrind.py $(B)/bench/null
+	$(PYTHON) bench/callgrind.py
 
 clients: $(SERVER) ## Run real clients from their registries against the server
 	tests/clients/run
@@ -151,7 +151,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 
 bench: $(SERVER) $(BENCH) ## Measure the core and the server against the null server
 	$(B)/bench/micro
-	$(PYTHON) bench/callgrind.py $(SERVER)
+	$(PYTHON) bench/callgrind.py --server $(SERVER)
 	$(PYTHON) bench/compare.py
 
 # ---- lint and documents ------------------------------------------------------

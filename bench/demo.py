@@ -203,7 +203,7 @@ def show(screen, info, rate, job, added):
     screen.line(f"  memory   {size(info['Size'])}, "
                 f"{info['Size'] * 8 / items:.2f} bits an item")
     verdict = "within" if good else "BEYOND"
-    screen.line("  wrong    " + screen.style(
+    screen.line("  rate     " + screen.style(
         "1;32" if good else "1;31", percent(rate) + " measured")
         + f", {percent(job['rate'])} asked; {verdict} "
         f"{percent(bound)} (4 sigma)")
@@ -246,7 +246,7 @@ def read_words(path):
     if not path.exists():
         raise Failure(f"{path} is missing; install wamerican-huge "
                       "(make deps does)")
-    return list(dict.fromkeys(path.read_text().split("\n")[:-1]))
+    return list(dict.fromkeys(path.read_text(encoding="utf-8").split("\n")[:-1]))
 
 
 def read_domains(folder):
@@ -323,7 +323,8 @@ def main():
     try:
         return 0 if demo(screen, options) else 1
     except (Failure, redis.RedisError, ValueError) as error:
-        screen.line()
+        if screen.tty:
+            screen.line()
         sys.stderr.write(f"demo: {error}\n")
         return 2
     except KeyboardInterrupt:

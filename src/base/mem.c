@@ -6,18 +6,15 @@
 #include "base/mem.h"
 
 #include "base/err.h"
+#include "base/huge.h"
 #include "base/metrics.h"
 
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
-enum {
-    LINE_ALIGN = 64,
-    UNMAP_STEP = 32 * 1024 * 1024 /* about 1 ms with 4 KiB pages */
-};
+enum { LINE_ALIGN = 64 };
 
 static _Thread_local unsigned fail_countdown;
 static _Thread_local bool fail_fired;
@@ -109,39 +106,6 @@ mem_copy_text(struct slice text)
     return copy;
 }
 
-static size_t
-huge_round(size_t bytes)
-{
-    return (bytes + MEM_HUGE_BYTES - 1) & ~(size_t)(MEM_HUGE_BYTES - 1);
-}
-
-/* Maps one huge page more than asked and gives the unaligned ends back. */
-static void *
-map_aligned(size_t bytes)
-{
-    size_t size = huge_round(bytes);
-    size_t head;
-    char *base;
-
-    if (size < bytes || size > SIZE_MAX / 2) {
-        return NULL;
-    }
-    base = mmap(NULL, size + MEM_HUGE_BYTES, PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-        return NULL;
-    }
-    head = (MEM_HUGE_BYTES - ((uintptr_t)base & (MEM_HUGE_BYTES - 1))) &
-           (MEM_HUGE_BYTES - 1);
-    if (head > 0) {
-        (void)munmap(base, head);
-    }
-    (void)munmap(base + head + size, MEM_HUGE_BYTES - head);
-    (void)madvise(base + head, size, MADV_HUGEPAGE);
-    metric_add(METRIC_MEM_USED, (int64_t)size);
-    return base + head;
-}
-
 void *
 mem_try_lines(size_t bytes)
 {
@@ -150,8 +114,12 @@ mem_try_lines(size_t bytes)
     if (fault()) {
         return NULL;
     }
-    if (bytes >= MEM_HUGE_BYTES) {
-        return map_aligned(bytes);
+    if (bytes >= HUGE_PAGE_BYTES) {
+        ptr = huge_map(bytes);
+        if (ptr != NULL) {
+            metric_add(METRIC_MEM_USED, (int64_t)huge_round(bytes));
+        }
+        return ptr;
     }
     if (posix_memalign(&ptr, LINE_ALIGN, bytes) != 0) {
         return NULL;
@@ -163,22 +131,12 @@ mem_try_lines(size_t bytes)
 void
 mem_free_lines(void *ptr, size_t bytes)
 {
-    char *at = ptr;
-    size_t left;
-
-    if (bytes < MEM_HUGE_BYTES || ptr == NULL) {
+    if (bytes < HUGE_PAGE_BYTES || ptr == NULL) {
         mem_free(ptr);
         return;
     }
-    left = huge_round(bytes);
-    metric_add(METRIC_MEM_USED, -(int64_t)left);
-    while (left > 0) {
-        size_t step = left < UNMAP_STEP ? left : UNMAP_STEP;
-
-        (void)munmap(at, step);
-        at += step;
-        left -= step;
-    }
+    metric_add(METRIC_MEM_USED, -(int64_t)huge_round(bytes));
+    huge_unmap(ptr, bytes);
 }
 
 uint64_t

@@ -33,14 +33,12 @@ mem_multiply(size_t count, size_t size, size_t *ret_bytes)
     return !__builtin_mul_overflow(count, size, ret_bytes);
 }
 
-/* Zeroed lines aligned to 64 bytes: from MEM_HUGE_BYTES on an own mapping
- * aligned to 2 MiB and advised for huge pages, so that a large filter costs
- * nothing until it is touched; below it from the allocator. */
-enum { MEM_HUGE_BYTES = 2 * 1024 * 1024 };
+/* Zeroed lines aligned to 64 bytes: from 2 MiB on a mapping of their own
+ * (base/huge.h), below it from the allocator. */
 void *mem_try_lines(size_t bytes);
 
-/* Frees what mem_try_lines gave. A large mapping goes back in pieces, so that
- * page faults of other threads do not wait for all of it: off the loops. */
+/* Frees what mem_try_lines gave. A large mapping takes its time: off the
+ * loops. */
 void mem_free_lines(void *ptr, size_t bytes);
 
 /* Bytes in use by everything above, all threads. */

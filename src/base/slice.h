@@ -23,10 +23,49 @@ slice_of(const char *text)
     return (struct slice){ text, strlen(text) };
 }
 
+static inline uint64_t
+slice_load64(const char *at)
+{
+    uint64_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+static inline uint32_t
+slice_load32(const char *at)
+{
+    uint32_t word;
+
+    memcpy(&word, at, sizeof(word));
+    return word;
+}
+
+/* Names are short: up to 16 bytes are compared as two words that may overlap,
+ * which costs less than the call of memcmp. */
 static inline bool
 slice_equal(struct slice a, struct slice b)
 {
-    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+    const char *x = a.data;
+    const char *y = b.data;
+    size_t n = a.len;
+
+    if (n != b.len) {
+        return false;
+    }
+    if (n > 16) {
+        return memcmp(x, y, n) == 0;
+    }
+    if (n >= 8) {
+        return ((slice_load64(x) ^ slice_load64(y)) |
+                (slice_load64(x + n - 8) ^ slice_load64(y + n - 8))) == 0;
+    }
+    if (n >= 4) {
+        return ((slice_load32(x) ^ slice_load32(y)) |
+                (slice_load32(x + n - 4) ^ slice_load32(y + n - 4))) == 0;
+    }
+    return n == 0 || (x[0] == y[0] && x[n / 2] == y[n / 2] &&
+                      x[n - 1] == y[n - 1]);
 }
 
 /* ASCII case-insensitive; text must be lower or upper case ASCII. */

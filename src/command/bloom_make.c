@@ -40,16 +40,10 @@ bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
     }
 }
 
-struct bloom_env
+const struct bloom_env *
 bloom_make_env(const struct request *req)
 {
-    static const struct keyspace_memory unlimited = { 0 };
-
-    if (req->obey) {
-        return keyspace_env(&unlimited, UINT64_MAX);
-    }
-    return keyspace_env(&req->service->memory,
-                        (uint64_t)req->service->conf->bf_memory_usage_limit);
+    return req->obey ? &req->service->obey_env : &req->service->bloom_env;
 }
 
 enum err
@@ -141,7 +135,7 @@ enum err
 bloom_make_create(struct request *req, const struct bloom_params *params,
                   size_t items_max, struct bloom **ret_bloom)
 {
-    struct bloom_env env = bloom_make_env(req);
+    const struct bloom_env *env = bloom_make_env(req);
     struct bloom *bloom = NULL;
     struct entry *entry;
     enum bloom_status status;
@@ -150,13 +144,13 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
     if (err != OK) {
         return err;
     }
-    status = bloom_new(params, &env, &bloom);
+    status = bloom_new(params, env, &bloom);
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);
     }
     err = keyspace_insert(req->keyspace, &req->key, bloom, &entry);
     if (err != OK) {
-        bloom_free(bloom, &env);
+        bloom_free(bloom, env);
         return err;
     }
     describe_creation(req, bloom);
@@ -169,7 +163,7 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
 
 struct adding {
     struct bloom *bloom;
-    struct bloom_env env;
+    const struct bloom_env *env;
     size_t applied, added;
 };
 
@@ -189,7 +183,7 @@ add_batch(struct adding *adding, const struct slice *items, size_t count,
         batch[i] = (struct bloom_item){ items[i].data, items[i].len };
     }
     bloom_hash_batch(adding->bloom, batch, count, hashes);
-    status = bloom_add_batch(adding->bloom, &adding->env, hashes, count, added,
+    status = bloom_add_batch(adding->bloom, adding->env, hashes, count, added,
                              &done);
     for (size_t i = 0; i < done; i++) {
         memcpy(to, added[i] ? ":1\r\n" : ":0\r\n", REPLY_BYTES);

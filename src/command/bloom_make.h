@@ -19,7 +19,7 @@ void bloom_make_defaults(const struct request *req,
                          struct bloom_params *ret_params);
 
 /* Memory and limits for filters that this request makes or grows. */
-struct bloom_env bloom_make_env(const struct request *req);
+const struct bloom_env *bloom_make_env(const struct request *req);
 
 /* The error a client sees. */
 enum err bloom_make_error(const struct request *req, enum bloom_status status);

@@ -39,14 +39,13 @@ cmd_bf_prepare(struct request *req)
 static enum err
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash)
 {
-    struct bloom_env env = bloom_make_env(req);
     struct bloom_info before;
     struct bloom_info after;
     bool added = false;
     enum bloom_status status;
 
     bloom_get_info(bloom, &before);
-    status = bloom_add(bloom, &env, hash, &added);
+    status = bloom_add(bloom, bloom_make_env(req), hash, &added);
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);
     }

@@ -6,6 +6,7 @@
  */
 #include "command/cmd_client.h"
 
+#include "command/txn.h"
 #include "net/registry.h"
 
 #include <inttypes.h>
@@ -115,23 +116,29 @@ append_field(struct buf *text, const char *name, const char *value)
 }
 
 /* Memory figures: arguments and fixed reply buffers belong to the loop, so a
- * client has none of its own (argv-mem, rbs, rbp, obl are 0). What a
- * transaction keeps is not known here, and multi-mem is left out. */
+ * client has none of its own (argv-mem, rbs, rbp, obl are 0). Only its own
+ * loop may look at a transaction: multi-mem is left out where another client
+ * is inside MULTI. */
 static void
-append_memory(struct buf *text, const struct conn *conn)
+append_memory(struct buf *text, const struct session *session, bool own)
 {
-    uint32_t input = 0, output = 0;
+    const struct conn *conn = session->conn;
+    size_t input = 0, output = 0, multi = own ? txn_bytes(session) : 0;
 
+    if (own || atomic_load_explicit(&session->multi_count,
+                                    memory_order_relaxed) < 0) {
+        buf_printf(text, " multi-mem=%zu", multi);
+    }
     if (conn != NULL) {
         input = atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
         output =
             atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
     }
     buf_printf(text,
-               " qbuf=%" PRIu32 " qbuf-free=0 argv-mem=0 rbs=0 rbp=0 obl=0"
-               " oll=%d omem=%" PRIu32 " tot-mem=%zu events=%s",
+               " qbuf=%zu qbuf-free=0 argv-mem=0 rbs=0 rbp=0 obl=0 oll=%d"
+               " omem=%zu tot-mem=%zu events=%s",
                input, output > 0, output,
-               sizeof(struct client) + input + output,
+               sizeof(struct client) + input + output + multi,
                output > 0 ? "rw" : "r");
 }
 
@@ -161,7 +168,7 @@ cmd_client_line(struct buf *text, const struct session *session,
         text, " db=%" PRIu32 " sub=0 psub=0 ssub=0 multi=%" PRId32,
         atomic_load_explicit(&session->db, memory_order_relaxed),
         atomic_load_explicit(&session->multi_count, memory_order_relaxed));
-    append_memory(text, conn);
+    append_memory(text, session, running != NULL);
     append_field(text, " cmd=",
                  running != NULL ? running->name : last_command_name(session));
     buf_printf(text, " user=default redir=-1 resp=%u", session->resp);

@@ -25,7 +25,7 @@ enum err cmd_client_parse_type(struct request *req, struct slice type,
                                bool *ret_all);
 
 /* Appends the line of one client, its line feed included, as of now_ms. For a
- * session of another loop: under the registry's lock. running: the command to
- * show, or NULL for the session's last one. */
+ * session of another loop: under the registry's lock. running: for the calling
+ * session the command that it runs, else NULL. */
 void cmd_client_line(struct buf *text, const struct session *session,
                      const struct command *running, uint64_t now_ms);

@@ -87,7 +87,6 @@ dispatch_prepare(struct request *req, const struct command *command,
     req->effect.argc = 0;
     req->previous = NULL;
     req->bloom = NULL;
-    req->detail[0] = '\0';
 }
 
 /* Splits the time since the last call among n equal calls. */
@@ -115,10 +114,10 @@ error_text(const struct request *req, enum err err, char *ret_text, size_t size)
     if (hole == NULL) {
         (void)snprintf(ret_text, size, "%s", text);
     } else if (strstr(hole + 2, "%s") != NULL) {
-        (void)snprintf(ret_text, size, "%s", req->detail);
+        (void)snprintf(ret_text, size, "%s", req->worker->detail);
     } else {
         (void)snprintf(ret_text, size, "%.*s%s%s", (int)(hole - text), text,
-                       req->detail, hole + 2);
+                       req->worker->detail, hole + 2);
     }
 }
 
@@ -315,8 +314,8 @@ execute_run(struct worker *worker, struct session *session,
 static enum err
 unknown_command(struct request *req)
 {
-    char *to = req->detail;
-    size_t size = sizeof(req->detail);
+    char *to = req->worker->detail;
+    size_t size = sizeof(req->worker->detail);
     size_t len = (size_t)snprintf(to, size,
                                   "unknown command '%.*s', with args beginning "
                                   "with: ",

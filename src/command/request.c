@@ -15,7 +15,8 @@ request_fail(struct request *req, enum err err, const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    (void)vsnprintf(req->detail, sizeof(req->detail), format, ap);
+    (void)vsnprintf(req->worker->detail, sizeof(req->worker->detail), format,
+                    ap);
     va_end(ap);
     return err;
 }

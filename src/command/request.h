@@ -46,11 +46,10 @@ struct request {
     const struct request *previous;
     struct bloom *bloom;
     struct bloom_hash hash;
-
-    char detail[256]; /* fills the %s of the returned error */
 };
 
-/* Sets the text for an error whose row has a %s and returns it. */
+/* Sets the text for an error whose row has a %s (worker->detail) and returns
+ * the error. */
 __attribute__((format(printf, 3, 4))) enum err
 request_fail(struct request *req, enum err err, const char *format, ...);
 

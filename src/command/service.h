@@ -42,6 +42,8 @@ struct service {
     struct conf *conf;
     struct keyspace *keyspace;
     struct keyspace_memory memory; /* maxmemory, from conf */
+    struct bloom_env bloom_env;    /* limits of filters, from conf */
+    struct bloom_env obey_env;     /* for replayed effects: no limits */
     struct stats *stats;
     struct registry *registry;
     unsigned threads;
@@ -59,6 +61,10 @@ struct service {
     void *ctx;
 };
 
+/* Sets the memory limits of filters from conf. At start, and under the world
+ * gate. */
+void service_limit_filters(struct service *service);
+
 /* One loop's place to execute; owned by it. */
 struct worker {
     struct service *service;
@@ -71,4 +77,5 @@ struct worker {
     struct session *session; /* whose batch it is */
     struct buf arena;      /* rewritten effects of the running command */
     struct run *run;       /* dispatch's own */
+    char detail[256];      /* fills the %s of a returned error */
 };

@@ -162,15 +162,16 @@ drop_expiry(struct keyspace *ks, unsigned stripe, struct entry *entry)
 }
 
 void
-keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index, uint64_t hash,
-                      struct entry *entry)
+keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index,
+                      struct entry **link)
 {
     struct stripe *stripe = &ks->stripes[stripe_index];
+    struct entry *entry = *link;
 
     if (entry->heap_index != EXPIRE_NONE) {
         drop_expiry(ks, stripe_index, entry);
     }
-    table_remove(&stripe->table, hash, entry);
+    table_remove(&stripe->table, link);
     if (stripe->table.count == 0) {
         set_occupied(ks, stripe_index, false);
     }
@@ -219,7 +220,8 @@ find_or_expire(struct keyspace *ks, const struct key *key, uint64_t now_ms)
     struct entry *entry = find_any(ks, key);
 
     if (entry != NULL && entry_is_expired(stripe, entry, now_ms)) {
-        keyspace_remove_entry(ks, index, key->hash, entry);
+        keyspace_remove_entry(ks, index,
+                              table_link(&stripe->table, key->hash, entry));
         table_fit(&stripe->table);
         metric_add(METRIC_EXPIRED_KEYS, 1);
         return NULL;
@@ -276,13 +278,14 @@ bool
 keyspace_delete(struct keyspace *ks, const struct key *key, uint64_t now_ms)
 {
     unsigned index = keyspace_stripe_of(key->hash);
+    struct table *table = &ks->stripes[index].table;
     struct entry *entry = find_or_expire(ks, key, now_ms);
 
     if (entry == NULL) {
         return false;
     }
-    keyspace_remove_entry(ks, index, key->hash, entry);
-    table_fit(&ks->stripes[index].table);
+    keyspace_remove_entry(ks, index, table_link(table, key->hash, entry));
+    table_fit(table);
     return true;
 }
 
@@ -452,12 +455,15 @@ keyspace_flush_db(struct keyspace *ks, uint32_t db)
         return;
     }
     touch_removals(ks, false);
+    if (generation == 0) {
+        keyspace_purge_dead(ks); /* some bear the id that comes next */
+    }
     clear_count(ks, slot);
     count_add(&ks->dead, (int64_t)keys);
     atomic_store(&ks->db_ids[db], next);
     atomic_store(&ks->slot_ids[slot], next);
     if (generation == 0) {
-        keyspace_purge_dead(ks); /* the next ids must not be in the tables */
+        keyspace_purge_dead(ks); /* and these the one that will come last */
     }
 }
 

@@ -57,8 +57,8 @@ struct keyspace {
     /* Entries of dead ids that are still in tables. */
     _Alignas(64) _Atomic int64_t dead;
     /* Of the one thread that reclaims. */
-    unsigned reclaim_stripe;
-    uint64_t reclaim_cursor;
+    unsigned expire_stripe, dead_stripe;
+    uint64_t dead_cursor;
 };
 
 static inline uint32_t
@@ -120,10 +120,11 @@ walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
     }
 }
 
-/* keyspace.c: takes ENTRY out of everything and frees it or has it freed. The
- * caller calls table_fit when it is done with the stripe. */
-void keyspace_remove_entry(struct keyspace *ks, unsigned stripe, uint64_t hash,
-                           struct entry *entry);
+/* keyspace.c: takes the entry at this link of the stripe's table out of
+ * everything and frees it or has it freed; the link then holds the next one.
+ * The caller calls table_fit when it is done with the stripe. */
+void keyspace_remove_entry(struct keyspace *ks, unsigned stripe,
+                           struct entry **link);
 
 /* scan.c: the first stripe >= from that has entries, or KEYSPACE_STRIPES. */
 unsigned keyspace_next_occupied(const struct keyspace *ks, unsigned from);

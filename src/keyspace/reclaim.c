@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "keyspace/keyspace_internal.h"
 
+#include <limits.h>
+
 static bool
 has_expired(const struct keyspace *ks, unsigned stripe, uint64_t now_ms)
 {
@@ -31,44 +33,54 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
         if (db_is_live(ks, entry->db_id)) {
             metric_add(METRIC_EXPIRED_KEYS, 1);
         }
-        keyspace_remove_entry(ks, index, table_hash(entry), entry);
+        keyspace_remove_entry(
+            ks, index, table_link(&stripe->table, table_hash(entry), entry));
     }
     table_fit(&stripe->table);
     walk_unlock(ks, thread, index);
 }
 
-/* One hold of the lock. Returns the cursor in the stripe, 0 at its end. */
-static uint64_t
-dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
-           uint64_t cursor)
+/* Removes at most `max` dead entries of one chain and returns how many. */
+static int
+remove_dead(struct keyspace *ks, unsigned stripe, struct entry **link, int max)
 {
-    struct stripe *stripe = &ks->stripes[index];
+    int removed = 0;
 
-    walk_lock(ks, thread, index, true);
-    for (int i = 0; i < LOCK_SLICE; i++) {
-        struct entry *entry;
-
-        if (stripe->table.count == 0) {
-            cursor = 0;
-            break;
-        }
-        entry = table_bucket(&stripe->table, cursor);
-        while (entry != NULL) {
-            struct entry *next = entry->next;
-
-            if (!db_is_live(ks, entry->db_id)) {
-                keyspace_remove_entry(ks, index, table_hash(entry), entry);
-            }
-            entry = next;
-        }
-        cursor = table_next(&stripe->table, cursor);
-        if (cursor == 0) {
-            break;
+    while (*link != NULL && removed < max) {
+        if (db_is_live(ks, (*link)->db_id)) {
+            link = &(*link)->next;
+        } else {
+            keyspace_remove_entry(ks, stripe, link);
+            removed++;
         }
     }
-    table_fit(&stripe->table);
+    return removed;
+}
+
+/* One hold of the lock. False at the end of the stripe. A name that comes back
+ * after each FLUSHDB makes one chain of many dead entries, so the slice may end
+ * inside a chain; then the next one begins with that chain again. */
+static bool
+dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
+           uint64_t *cursor)
+{
+    struct table *table = &ks->stripes[index].table;
+    bool more;
+    int left = LOCK_SLICE;
+
+    walk_lock(ks, thread, index, true);
+    more = table->count > 0;
+    while (more && left > 0) {
+        left -= remove_dead(ks, index, table_bucket(table, *cursor), left);
+        if (left > 0) {
+            left--;
+            *cursor = table_next(table, *cursor);
+            more = *cursor != 0;
+        }
+    }
+    table_fit(table);
     walk_unlock(ks, thread, index);
-    return cursor;
+    return more;
 }
 
 static bool
@@ -82,30 +94,33 @@ has_dead(const struct keyspace *ks)
 static void
 dead_step(struct keyspace *ks, unsigned thread)
 {
-    uint64_t bucket =
-        ks->reclaim_cursor & (((uint64_t)1 << CURSOR_BUCKET_BITS) - 1);
-    unsigned from = (unsigned)(ks->reclaim_cursor >> CURSOR_BUCKET_BITS);
-    unsigned stripe = keyspace_next_occupied(ks, from);
+    unsigned stripe = keyspace_next_occupied(ks, ks->dead_stripe);
 
-    if (stripe == KEYSPACE_STRIPES) {
-        ks->reclaim_cursor = 0;
-        return;
+    if (stripe != ks->dead_stripe) {
+        ks->dead_stripe = stripe % KEYSPACE_STRIPES;
+        ks->dead_cursor = 0;
+    } else if (!dead_slice(ks, thread, stripe, &ks->dead_cursor)) {
+        ks->dead_stripe = (stripe + 1) % KEYSPACE_STRIPES;
+        ks->dead_cursor = 0;
     }
-    bucket = dead_slice(ks, thread, stripe, stripe == from ? bucket : 0);
-    if (bucket == 0) {
-        stripe = (stripe + 1) % KEYSPACE_STRIPES;
-    }
-    ks->reclaim_cursor = (uint64_t)stripe << CURSOR_BUCKET_BITS | bucket;
 }
 
+/* The dead first: while they are in long chains, removing one expired entry by
+ * its name is slow. */
 bool
 keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                  uint64_t budget_us)
 {
     uint64_t end_ns = clock_mono_ns() + budget_us * 1000;
 
+    while (has_dead(ks)) {
+        dead_step(ks, thread);
+        if (clock_mono_ns() >= end_ns) {
+            return true;
+        }
+    }
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        unsigned stripe = ks->reclaim_stripe;
+        unsigned stripe = ks->expire_stripe;
 
         while (has_expired(ks, stripe, now_ms)) {
             expire_slice(ks, thread, stripe, now_ms);
@@ -113,13 +128,7 @@ keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                 return true;
             }
         }
-        ks->reclaim_stripe = (stripe + 1) % KEYSPACE_STRIPES;
-    }
-    while (has_dead(ks)) {
-        dead_step(ks, thread);
-        if (clock_mono_ns() >= end_ns) {
-            return has_dead(ks);
-        }
+        ks->expire_stripe = (stripe + 1) % KEYSPACE_STRIPES;
     }
     return false;
 }
@@ -133,16 +142,7 @@ keyspace_purge_dead(struct keyspace *ks)
         struct table *table = &ks->stripes[stripe].table;
 
         for (size_t b = 0; b <= table->mask; b++) {
-            struct entry *entry = table->buckets[b];
-
-            while (entry != NULL) {
-                struct entry *next = entry->next;
-
-                if (!db_is_live(ks, entry->db_id)) {
-                    keyspace_remove_entry(ks, stripe, table_hash(entry), entry);
-                }
-                entry = next;
-            }
+            (void)remove_dead(ks, stripe, &table->buckets[b], INT_MAX);
         }
         table_fit(table);
     }

@@ -76,7 +76,7 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
         cursor = 0;
     } else {
         do {
-            visit_bucket(walk, stripe, table_bucket(&stripe->table, cursor));
+            visit_bucket(walk, stripe, *table_bucket(&stripe->table, cursor));
             cursor = table_next(&stripe->table, cursor);
         } while (cursor != 0 && !walk->done && --slice > 0);
     }
@@ -160,7 +160,7 @@ pick_from_stripe(const struct walk *walk, unsigned index)
         uint64_t bucket = random_below((uint64_t)stripe->table.mask + 1);
 
         found = pick_from_bucket(walk, stripe,
-                                 table_bucket(&stripe->table, bucket));
+                                 *table_bucket(&stripe->table, bucket));
     }
     walk_unlock(walk->ks, walk->thread, index);
     return found;

@@ -75,16 +75,22 @@ table_insert(struct table *table, uint64_t hash, struct entry *entry)
     return true;
 }
 
-void
-table_remove(struct table *table, uint64_t hash, const struct entry *entry)
+struct entry **
+table_link(const struct table *table, uint64_t hash, const struct entry *entry)
 {
-    struct entry **link = &table->buckets[hash & table->mask];
+    struct entry **link = table_bucket(table, hash);
 
     while (*link != entry) {
         CHECK(*link != NULL);
         link = &(*link)->next;
     }
-    *link = entry->next;
+    return link;
+}
+
+void
+table_remove(struct table *table, struct entry **link)
+{
+    *link = (*link)->next;
     table->count--;
 }
 

@@ -49,18 +49,22 @@ uint64_t table_hash(const struct entry *entry);
  * A table that cannot double keeps its size and works on. */
 bool table_insert(struct table *table, uint64_t hash, struct entry *entry);
 
-/* ENTRY must be in the table. Never shrinks, so that walks may remove. */
-void table_remove(struct table *table, uint64_t hash,
-                  const struct entry *entry);
+/* Where the table keeps its pointer to ENTRY, which must be in it. */
+struct entry **table_link(const struct table *table, uint64_t hash,
+                          const struct entry *entry);
+
+/* Takes the entry at this link out. Never shrinks, so that walks may remove:
+ * the link then holds the next entry of the chain. */
+void table_remove(struct table *table, struct entry **link);
 
 /* Shrinks the table if most of it is empty and there is memory for it. */
 void table_fit(struct table *table);
 
 /* The chain a cursor stands at; the table must have buckets. */
-static inline struct entry *
+static inline struct entry **
 table_bucket(const struct table *table, uint64_t cursor)
 {
-    return table->buckets[cursor & table->mask];
+    return &table->buckets[cursor & table->mask];
 }
 
 /* The cursor of the next bucket, 0 after the last. */

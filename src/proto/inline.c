@@ -148,6 +148,7 @@ inline_split(struct slice line, struct arena *arena)
 static struct slice
 strip_end(struct slice line)
 {
+    CHECK(line.data != NULL && line.len > 0);
     line.len--;
     if (line.len > 0 && line.data[line.len - 1] == '\r') {
         line.len--;

@@ -70,7 +70,7 @@ refuse_type(struct reader *reader, char byte)
 
     if (reader->error.err == OK) {
         reader->error.err = ERR_PROTO_EXPECTED;
-        reader->error.detail[0] = c < 0x20 || c == 0x7f ? ' ' : byte;
+        reader->error.detail[0] = (char)(c < 0x20 || c == 0x7f ? ' ' : c);
         reader->error.detail[1] = '\0';
     }
 }
@@ -165,6 +165,7 @@ refuse_task(const redisReadTask *task)
     return NULL;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): hiredis's signature */
 static void *
 on_string(const redisReadTask *task, char *data, size_t len)
 {
@@ -225,6 +226,7 @@ on_nil(const redisReadTask *task)
 }
 
 #if HIREDIS_MAJOR >= 1
+/* NOLINTNEXTLINE(readability-non-const-parameter): hiredis's signature */
 static void *
 on_double(const redisReadTask *task, double value, char *data, size_t len)
 {
@@ -363,6 +365,7 @@ doom_line(struct reader *reader, struct slice pending, enum err err)
     reader->doomed = err;
     reader->line_len = 1 + pending.len; /* the type byte is consumed */
     reader->line_last = pending.data[pending.len - 1];
+    reader->hiredis->pos = reader->hiredis->len;
 }
 
 /* The declared length of the argument that hiredis waits for, before its
@@ -470,8 +473,12 @@ map_failure(struct reader *reader)
     } else if (type == REDIS_REPLY_STRING) {
         refuse(reader, ERR_PROTO_BULK);
     } else {
-        refuse_type(reader, type < 0 ? byte_of_message(hiredis->errstr)
-                                     : byte_of_type(type));
+        char byte = byte_of_type(type);
+
+        if (type < 0) {
+            byte = byte_of_message(hiredis->errstr);
+        }
+        refuse_type(reader, byte);
     }
     return PARSE_ERROR;
 }

@@ -12,6 +12,14 @@ enum {
     HEADER_MAX = 1 + DIGITS_MAX + 2 /* type, digits, CRLF */
 };
 
+static char *
+end_line(char *to)
+{
+    *to++ = '\r';
+    *to++ = '\n';
+    return to;
+}
+
 /* Writes value before `end`; returns where it begins. */
 static char *
 write_digits(char *end, uint64_t value)
@@ -37,9 +45,7 @@ write_header(char *ret_text, char type, bool negative, uint64_t value)
         *to++ = '-';
     }
     memcpy(to, first, (size_t)(end - first));
-    to += end - first;
-    *to++ = '\r';
-    *to++ = '\n';
+    to = end_line(to + (end - first));
     return (size_t)(to - ret_text);
 }
 
@@ -82,8 +88,8 @@ append_sized(struct reply *reply, char type, struct slice tag,
         memcpy(to, data.data, data.len);
         to += data.len;
     }
-    memcpy(to, "\r\n", 2);
-    reply->buf->len = (size_t)(to + 2 - reply->buf->data);
+    to = end_line(to);
+    reply->buf->len = (size_t)(to - reply->buf->data);
 }
 
 /* type text CRLF; the text holds no line end. */
@@ -95,8 +101,8 @@ append_line(struct reply *reply, char type, struct slice text)
     if (to != NULL) {
         *to = type;
         memcpy(to + 1, text.data, text.len);
-        memcpy(to + 1 + text.len, "\r\n", 2);
-        reply->buf->len += 1 + text.len + 2;
+        to = end_line(to + 1 + text.len);
+        reply->buf->len = (size_t)(to - reply->buf->data);
     }
 }
 
@@ -184,7 +190,7 @@ copy_printable(char *to, struct slice text)
     for (size_t i = 0; i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
 
-        *to++ = c < 0x20 || c == 0x7f ? ' ' : text.data[i];
+        *to++ = (char)(c < 0x20 || c == 0x7f ? ' ' : c);
     }
     return to;
 }
@@ -204,8 +210,8 @@ reply_error(struct reply *reply, const char *prefix, struct slice text)
         *to++ = ' ';
     }
     to = copy_printable(to, text);
-    memcpy(to, "\r\n", 2);
-    reply->buf->len = (size_t)(to + 2 - reply->buf->data);
+    to = end_line(to);
+    reply->buf->len = (size_t)(to - reply->buf->data);
 }
 
 size_t

@@ -30,9 +30,10 @@ reply_header(struct reply *reply, char type, uint64_t count)
     }
     to = buf_reserve(reply->buf, 4);
     if (to != NULL) {
-        memcpy(to, "*0\r\n", 4);
         to[0] = type;
         to[1] = (char)('0' + (char)count);
+        to[2] = '\r';
+        to[3] = '\n';
         reply->buf->len += 4;
     }
 }
@@ -44,7 +45,11 @@ reply_ok(struct reply *reply)
     char *to = buf_reserve(reply->buf, 5);
 
     if (to != NULL) {
-        memcpy(to, "+OK\r\n", 5);
+        to[0] = '+';
+        to[1] = 'O';
+        to[2] = 'K';
+        to[3] = '\r';
+        to[4] = '\n';
         reply->buf->len += 5;
     }
 }
@@ -78,7 +83,10 @@ reply_bool(struct reply *reply, bool value)
     }
     to = buf_reserve(reply->buf, 4);
     if (to != NULL) {
-        memcpy(to, value ? "#t\r\n" : "#f\r\n", 4);
+        to[0] = '#';
+        to[1] = (char)(value ? 't' : 'f');
+        to[2] = '\r';
+        to[3] = '\n';
         reply->buf->len += 4;
     }
 }

@@ -58,7 +58,7 @@ apply_conf(void *ctx)
     client->query_max = conf->client_query_buffer_limit;
     client->multi_commands_max = (uint64_t)conf->multi_max_commands;
     client->multi_bytes_max = conf->multi_max_bytes;
-    server->service.memory.maxmemory_bytes = conf->maxmemory;
+    service_limit_filters(&server->service);
 }
 
 /* Every client needs a descriptor; fewer clients are better than a server that
@@ -273,7 +273,6 @@ init_service(struct server *server, const struct conf_args *args)
         realpath(args->file, server->config_file) == NULL) {
         server->config_file[0] = '\0';
     }
-    service->conf = &server->conf;
     service->threads = server->threads;
     service->keyspace = keyspace_new(&(struct keyspace_options){
         .threads = server->threads,
@@ -315,6 +314,7 @@ server_init(struct server *server, struct conf *conf,
     server->argc = argc;
     server->argv = argv;
     server->threads = thread_count(conf);
+    server->service.conf = &server->conf;
     fit_descriptors(&server->conf);
     apply_conf(server);
     if (!open_sockets(server)) {

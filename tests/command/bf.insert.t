@@ -42,7 +42,7 @@
 
 # Everything behind ITEMS is an item.
 > BF.INSERT all ITEMS 1 2 3 EXPANSION 2
-< *4 | :1 | :1 | :1 | :1
+< *5 | :1 | :1 | :1 | :1 | :0
 > BF.INSERT all2 ITEMS 1 2 3 EXPANSION x
 < *5 | :1 | :1 | :1 | :1 | :1
 
@@ -116,7 +116,7 @@
 < :0
 
 # SEED is 32 bytes, binary safe.
-> BF.INSERT s SEED "\x00\r\n\xff89abcdef0123456789abcdef0123" ITEMS a
+> BF.INSERT s SEED "\x00\r\n\xff9abcdef0123456789abcdef0123" ITEMS a
 < -ERR invalid seed
 > BF.INSERT s SEED "\x00\r\n\xff456789abcdef0123456789abcdef" ITEMS a b
 < *2 | :1 | :1

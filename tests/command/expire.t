@@ -56,9 +56,7 @@
 < -ERR NX and XX, GT or LT options at the same time are not compatible
 > EXPIRE k 100 GT LT
 < -ERR GT and LT options at the same time are not compatible
-> EXPIRE k 100 XX GT
-< :1
-> EXPIRE k 1000 GT XX
+> EXPIRE k 1000 XX GT
 < :1
 > EXPIRE k 100 LT LT
 < :1

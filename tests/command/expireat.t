@@ -56,9 +56,7 @@
 < -ERR NX and XX, GT or LT options at the same time are not compatible
 > EXPIREAT k 4000000000 GT LT
 < -ERR GT and LT options at the same time are not compatible
-> EXPIREAT k 4000000000 XX GT
-< :0
-> EXPIREAT k 40000000000 GT XX
+> EXPIREAT k 40000000000 XX GT
 < :1
 > EXPIREAT k 4000000000 LT LT
 < :1

@@ -56,9 +56,7 @@
 < -ERR NX and XX, GT or LT options at the same time are not compatible
 > PEXPIRE k 100000 GT LT
 < -ERR GT and LT options at the same time are not compatible
-> PEXPIRE k 100000 XX GT
-< :1
-> PEXPIRE k 1000000 GT XX
+> PEXPIRE k 1000000 XX GT
 < :1
 > PEXPIRE k 100000 LT LT
 < :1

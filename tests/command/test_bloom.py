@@ -187,7 +187,8 @@ def test_default_filter_grows_along_the_documented_capacities(server):
     ("0.01", b"0.01"), ("1e-6", b"0.000001"), ("1e-7", b"1e-7"),
     ("1.25e-5", b"1.25e-5"), ("0.1", b"0.1"), ("0.30000000000000004",
     b"0.30000000000000004"), ("0.3", b"0.3"), ("1e-100", b"1e-100"),
-    ("0.999", b"0.999"), ("1.5e-10", b"1.5e-10"), ("0.0001234", b"0.0001234"),
+    ("0.999", b"0.999"), ("1.5e-10", b"1.5e-10"), ("0.0001234", b"1.234e-4"),
+    ("0.000123", b"0.000123"),
 ])
 def test_doubles_are_the_shortest_that_round_trip(server, rate, text):
     with server.conn(2) as two, server.conn(3) as three:

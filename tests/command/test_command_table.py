@@ -61,7 +61,10 @@ def test_count_list_info_and_docs_agree(server):
     with server.conn() as conn:
         table = rows(conn)
         assert conn.call("COMMAND", "COUNT") == len(table)
-        assert sorted(conn.call("COMMAND", "LIST")) == sorted(table)
+        listed = conn.call("COMMAND", "LIST")
+        assert sorted(n for n in listed if b"|" not in n) == sorted(table)
+        subs = [s[0] for row in table.values() for s in row[9]]
+        assert sorted(n for n in listed if b"|" in n) == sorted(subs)
         assert sorted(rows(conn, *table)) == sorted(table)
         docs = conn.call("COMMAND", "DOCS")
         assert sorted(docs[::2]) == sorted(table)
@@ -93,8 +96,8 @@ def test_rows_of_bf_commands(server, name):
         else:
             assert {b"readonly", b"fast"} <= flags and b"write" not in flags
             assert {b"@read", b"@fast", b"@bloom"} <= categories
-        assert conn.call("COMMAND", "GETKEYS", name, "k", "1", "2")[:1] == [b"k"] \
-            or arity in (2, 3)
+        words = ["k", "1", "2"][:abs(arity) - 1]
+        assert conn.call("COMMAND", "GETKEYS", name, *words) == [b"k"]
 
 
 def test_rows_that_redis_has_equal_its_rows(server):

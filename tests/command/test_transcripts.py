@@ -19,7 +19,7 @@ def cases():
             yield pytest.param(parsed, proto, id="%s-RESP%d" % (path.stem, proto))
 
 
-@pytest.mark.parametrize("parsed,proto", cases())
+@pytest.mark.parametrize("parsed,proto", list(cases()))
 def test_transcript(parsed, proto, start_server, start_oracle):
     server = start_server(*parsed.options)
     oracle = None

@@ -183,34 +183,30 @@ class Conn:
     def read_raw(self):
         """Exactly one reply, as it came."""
         deadline = time.monotonic() + self.timeout
-        wanted = 0
+        looked_at, enough = -1, 1
         while True:
-            if len(self.data) > wanted:
+            have = len(self.data)
+            if have >= enough:
                 try:
                     end = reply_end(self.data)
                     reply = bytes(self.data[:end])
                     del self.data[:end]
                     return reply
                 except Incomplete:
-                    # Large replies: parse again only when there is much more.
-                    wanted = len(self.data) + min(len(self.data) // 4, 1 << 20)
-                    if self._more_soon():
-                        continue
-                    wanted = 0
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise TimeoutError("no reply in %.0f s, got %r" %
-                                   (self.timeout, bytes(self.data[:200])))
-            self.sock.settimeout(left)
-            self._receive()
-
-    def _more_soon(self):
-        self.sock.settimeout(0.02)
-        try:
-            self._receive()
-        except (TimeoutError, socket.timeout):
-            return False
-        return True
+                    # Large replies: look again when there is much more, or
+                    # when nothing comes for a moment.
+                    looked_at = have
+                    enough = have + max(1, min(have // 4, 1 << 20))
+            left = max(0.001, deadline - time.monotonic())
+            self.sock.settimeout(0.02 if have > looked_at >= 0 else left)
+            try:
+                self._receive()
+            except (TimeoutError, socket.timeout):
+                if have > looked_at >= 0:
+                    enough = have
+                    continue
+                raise TimeoutError("no reply in %.0f s, got %r" % (
+                    self.timeout, bytes(self.data[:200]))) from None
 
     def _receive(self):
         try:

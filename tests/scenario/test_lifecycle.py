@@ -82,7 +82,7 @@ def test_the_file_is_read_and_the_command_line_wins(start_server):
     ("[bf]\nbloom-capacity = 0\n", 2, "between 1 and"),
     ("[bf]\n\n\nbloom-fp-rate = zero\n", 4, "float"),
     ("[bf]\nbloom-defrag-enabled = yes\n", 2, "no"),
-    ("[nowhere]\nport = 1\n", 2, "nowhere"),
+    ("[nowhere]\nport = 1\n", 2, "network"),
     ("[network]\nport 7379\n", 2, ""),
     ("[network\nport = 1\n", 1, ""),
     ("[memory]\nmaxmemory = 1 parsec\n", 2, "memory"),
@@ -303,7 +303,7 @@ def test_ready_is_not_said_when_refused(tmp_path):
 # ---- printing --------------------------------------------------------------
 
 @pytest.mark.parametrize("what,words", [
-    ("commands", ["BF.ADD", "ping"]), ("options", ["maxclients", "bf.bloom-capacity"]),
+    ("commands", ["BF.ADD", "ping"]), ("options", ["maxclients", "bloom-capacity"]),
     ("metrics", ["used_memory", "bf_bloom_num_objects"]),
     ("errors", ["non scaling filter is full", "EXECABORT"]),
 ])

@@ -8,10 +8,9 @@ import shutil
 import subprocess
 
 import pytest
+import redis
 
 from lib import servers
-
-redis = pytest.importorskip("redis")
 
 
 def tool(name):

@@ -120,7 +120,6 @@ TEST(dead_entries_do_not_come_back_when_generations_run_out)
     other = test_key_set(&other_key, 1, 1);
     (void)test_put(ks, other); /* else a flush would take all at once */
     for (unsigned i = 0; i < 3 * 65536 + 5; i++) {
-        if (keyspace_find(ks, k, 0)) fprintf(stderr,"i=%u\n",i);
         assert_null(keyspace_find(ks, k, 0));
         (void)test_put(ks, k);
         keyspace_flush_db(ks, 0);

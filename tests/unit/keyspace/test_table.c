@@ -58,7 +58,8 @@ static void
 pool_drop(struct pool *pool, unsigned i)
 {
     if (pool->in[i]) {
-        table_remove(&pool->table, hash_of(i), pool->entries[i]);
+        table_remove(&pool->table,
+                     table_link(&pool->table, hash_of(i), pool->entries[i]));
         table_fit(&pool->table);
         pool->in[i] = false;
     }
@@ -181,7 +182,7 @@ walk_once(struct pool *pool, struct sequence *random)
     do {
         unsigned target = (unsigned)sequence_below(random, 2) * POOL;
 
-        for (const struct entry *e = table_bucket(&pool->table, cursor);
+        for (const struct entry *e = *table_bucket(&pool->table, cursor);
              e != NULL; e = e->next) {
             met[number_of(e)] = true;
         }

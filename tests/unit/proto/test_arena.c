@@ -2,7 +2,7 @@
  *
  * Arguments survive the arena's moves, and failed growth.
  */
-#include "unit/test.h"
+#include "../test.h"
 
 #include "base/mem.h"
 #include "proto/arena.h"

@@ -2,7 +2,7 @@
  *
  * The cursor and its stickiness.
  */
-#include "unit/test.h"
+#include "../test.h"
 
 #include "proto/args.h"
 

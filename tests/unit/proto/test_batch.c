@@ -2,7 +2,7 @@
  *
  * Growth of a batch and its limits.
  */
-#include "unit/test.h"
+#include "../test.h"
 
 #include "base/mem.h"
 #include "proto/batch.h"

@@ -3,7 +3,7 @@
  * Quoting as Redis 7.0.15 does it (the expectations were taken from it), ends
  * of lines, and lines without end.
  */
-#include "unit/test.h"
+#include "../test.h"
 
 #include "base/mem.h"
 #include "proto/inline.h"
@@ -45,7 +45,12 @@ static const struct row rows[] = {
     { "'' \"\" a", OK, "[][][a]" },
     { "a\"b c\"", OK, "[ab c]" },
     { "a'b c'", OK, "[ab c]" },
-    { "\x0b\x0c" "a\x0b" "b \"c\"\x0b", OK, "[a\x0b" "b][c]" },
+    { "\x0b\x0c"
+      "a\x0b"
+      "b \"c\"\x0b",
+      OK,
+      "[a\x0b"
+      "b][c]" },
     { "a\rb", OK, "[a][b]" },
     { "\"a\"b", ERR_PROTO_QUOTES, NULL },
     { "'a'b", ERR_PROTO_QUOTES, NULL },
@@ -82,8 +87,7 @@ TEST(a_nul_is_a_byte_like_others)
     struct arena arena = { { 0 }, NULL, 0, 0 };
     struct slice word = { NULL, 0 };
 
-    assert_int_equal(OK,
-                     inline_split((struct slice){ " a\0b ", 5 }, &arena));
+    assert_int_equal(OK, inline_split((struct slice){ " a\0b ", 5 }, &arena));
     assert_int_equal(1, arena.count);
     arena_slices(&arena, &word);
     assert_true(slice_equal(word, (struct slice){ "a\0b", 3 }));
@@ -129,9 +133,8 @@ TEST(a_line_ends_with_lf_or_crlf_in_whatever_pieces)
             size_t taken = 0;
             enum err err = OK;
 
-            assert_int_equal(PARSE_COMMAND,
-                             feed(&wide, slice_of(lines[i]), step, &arena,
-                                  &taken, &err));
+            assert_int_equal(PARSE_COMMAND, feed(&wide, slice_of(lines[i]),
+                                                 step, &arena, &taken, &err));
             assert_string_equal("REST", lines[i] + taken);
             render(&arena, text, sizeof(text));
             assert_string_equal("[PING][a]", text);
@@ -149,10 +152,10 @@ TEST(an_empty_line_is_empty)
     assert_int_equal(PARSE_EMPTY, feed(&wide, slice_lit("\r\nPING"), 1, &arena,
                                        &taken, &err));
     assert_int_equal(2, taken);
-    assert_int_equal(PARSE_EMPTY, feed(&wide, slice_lit("\n"), 5, &arena,
-                                       &taken, &err));
-    assert_int_equal(PARSE_MORE, feed(&wide, slice_lit("\r"), 5, &arena,
-                                      &taken, &err));
+    assert_int_equal(PARSE_EMPTY,
+                     feed(&wide, slice_lit("\n"), 5, &arena, &taken, &err));
+    assert_int_equal(PARSE_MORE,
+                     feed(&wide, slice_lit("\r"), 5, &arena, &taken, &err));
     arena_fini(&arena);
 }
 
@@ -168,8 +171,8 @@ feed_long(const struct stream_limits *limits, size_t len, size_t step)
 
     memset(line, 'a', len);
     line[len] = '\n';
-    result = feed(limits, (struct slice){ line, len + 1 }, step, &arena,
-                  &taken, &err);
+    result = feed(limits, (struct slice){ line, len + 1 }, step, &arena, &taken,
+                  &err);
     assert_int_equal(err == OK ? PARSE_COMMAND : PARSE_ERROR, result);
     mem_free(line);
     arena_fini(&arena);

@@ -3,7 +3,7 @@
  * Exact bytes of every reply shape in RESP2 and RESP3, and buffers that cannot
  * grow.
  */
-#include "unit/test.h"
+#include "../test.h"
 
 #include "base/mem.h"
 #include "proto/reply.h"
@@ -21,24 +21,33 @@ expect_bytes(struct reply *reply, const char *bytes, size_t len)
     buf_reset(reply->buf, SIZE_MAX);
 }
 
-#define EXPECT(reply, literal)                                                 \
-    expect_bytes(reply, literal, sizeof(literal) - 1)
+#define EXPECT(reply, literal) expect_bytes(reply, literal, sizeof(literal) - 1)
 
 TEST(integers_of_all_sizes_are_written_in_decimal)
 {
-    static const int64_t values[] = {
-        0,          1,          9,           10,
-        99,         100,        -1,          -9,
-        -10,        1234567890, INT64_MAX,   INT64_MIN,
-        INT64_MAX - 9, INT64_MIN + 1, 1000000000000000000, -128
-    };
+    static const int64_t values[] = { 0,
+                                      1,
+                                      9,
+                                      10,
+                                      99,
+                                      100,
+                                      -1,
+                                      -9,
+                                      -10,
+                                      1234567890,
+                                      INT64_MAX,
+                                      INT64_MIN,
+                                      INT64_MAX - 9,
+                                      INT64_MIN + 1,
+                                      1000000000000000000,
+                                      -128 };
     struct buf buf = { 0 };
     struct reply reply = { &buf, 2 };
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         char text[32];
-        int len = snprintf(text, sizeof(text), ":%lld\r\n",
-                           (long long)values[i]);
+        int len =
+            snprintf(text, sizeof(text), ":%lld\r\n", (long long)values[i]);
 
         reply_int(&reply, values[i]);
         expect_bytes(&reply, text, (size_t)len);
@@ -90,7 +99,7 @@ TEST(resp2_shapes_are_those_of_redis)
     EXPECT(&reply, ":1\r\n:0\r\n");
     reply_double(&reply, 0.01);
     EXPECT(&reply, "$4\r\n0.01\r\n");
-    reply_double(&reply, -INFINITY);
+    reply_double(&reply, -HUGE_VAL);
     EXPECT(&reply, "$4\r\n-inf\r\n");
     reply_verbatim(&reply, slice_lit("# Server"));
     EXPECT(&reply, "$8\r\n# Server\r\n");
@@ -120,7 +129,7 @@ TEST(resp3_shapes_are_those_of_redis)
     EXPECT(&reply, "#t\r\n#f\r\n");
     reply_double(&reply, 0.5);
     EXPECT(&reply, ",0.5\r\n");
-    reply_double(&reply, INFINITY);
+    reply_double(&reply, HUGE_VAL);
     EXPECT(&reply, ",inf\r\n");
     reply_verbatim(&reply, slice_lit("# Server"));
     EXPECT(&reply, "=12\r\ntxt:# Server\r\n");
@@ -136,7 +145,7 @@ TEST(no_text_can_end_an_error_line)
 
     reply_error(&reply, "ERR", slice_lit("syntax error"));
     EXPECT(&reply, "-ERR syntax error\r\n");
-    reply_error(&reply, "ERR", (struct slice){ "a\r\n+OK\r\n\0\x7f\xff", 12 });
+    reply_error(&reply, "ERR", (struct slice){ "a\r\n+OK\r\n\0\x7f\xff", 11 });
     EXPECT(&reply, "-ERR a  +OK    \xff\r\n");
     reply_error(&reply, "", slice_lit("again"));
     EXPECT(&reply, "-again\r\n");

@@ -12,26 +12,30 @@ struct stats_block {
     char apart[64];
 };
 
+struct stats_place {
+    struct stats_block *block;
+};
+
 struct stats {
     unsigned threads, commands;
-    struct stats_block *block[]; /* [threads] */
+    struct stats_place place[]; /* [threads] */
 };
 
 struct stats *
 stats_new(unsigned threads, unsigned commands)
 {
     struct stats *stats =
-        mem_zalloc(sizeof(*stats) + threads * sizeof(stats->block[0]));
+        mem_zalloc(sizeof(*stats) + threads * sizeof(stats->place[0]));
 
     stats->threads = threads;
     stats->commands = commands;
     for (unsigned i = 0; i < threads; i++) {
         struct stats_block *block = mem_zalloc(sizeof(*block));
 
-        /* One more than asked for: the same room behind the commands. */
+        /* Two more than asked for: a line of room behind the commands. */
         block->slot.command =
             mem_zalloc((commands + 2) * sizeof(struct stats_command));
-        stats->block[i] = block;
+        stats->place[i].block = block;
     }
     return stats;
 }
@@ -43,8 +47,8 @@ stats_free(struct stats *stats)
         return;
     }
     for (unsigned i = 0; i < stats->threads; i++) {
-        mem_free(stats->block[i]->slot.command);
-        mem_free(stats->block[i]);
+        mem_free(stats->place[i].block->slot.command);
+        mem_free(stats->place[i].block);
     }
     mem_free(stats);
 }
@@ -53,7 +57,7 @@ struct stats_slot *
 stats_slot(struct stats *stats, unsigned thread)
 {
     CHECK(thread < stats->threads);
-    return &stats->block[thread]->slot;
+    return &stats->place[thread].block->slot;
 }
 
 static uint64_t
@@ -70,7 +74,7 @@ stats_sum_command(const struct stats *stats, unsigned command)
     CHECK(command < stats->commands);
     for (unsigned i = 0; i < stats->threads; i++) {
         const struct stats_command *from =
-            &stats->block[i]->slot.command[command];
+            &stats->place[i].block->slot.command[command];
 
         sum.calls += figure(&from->calls);
         sum.ns += figure(&from->ns);
@@ -87,7 +91,7 @@ stats_sum_error(const struct stats *stats, enum err err)
 
     CHECK(err < ERR_COUNT);
     for (unsigned i = 0; i < stats->threads; i++) {
-        sum += figure(&stats->block[i]->slot.error[err]);
+        sum += figure(&stats->place[i].block->slot.error[err]);
     }
     return sum;
 }
@@ -102,7 +106,7 @@ void
 stats_reset(struct stats *stats)
 {
     for (unsigned i = 0; i < stats->threads; i++) {
-        struct stats_slot *slot = &stats->block[i]->slot;
+        struct stats_slot *slot = &stats->place[i].block->slot;
 
         for (unsigned c = 0; c < stats->commands; c++) {
             clear(&slot->command[c].calls);

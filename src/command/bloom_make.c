@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 enum {
-    CREATE_WORDS = 15, /* of the creating effect, before the items */
+    CREATE_WORDS = 16, /* of the creating effect, before ITEMS */
     REPLY_BYTES = 4    /* ":0\r\n" */
 };
 

@@ -50,13 +50,13 @@ is_http(const struct batch *batch)
 }
 
 static uint32_t
-client_execute(struct conn *conn, const struct batch *batch)
+client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 {
     struct session *session = &client_of(conn)->session;
     uint32_t done;
 
     session->id = conn->id;
-    if (is_http(batch)) {
+    if (first == 0 && is_http(batch)) {
         static _Atomic unsigned long long mark;
 
         if (log_once_a_second(&mark)) {
@@ -66,10 +66,11 @@ client_execute(struct conn *conn, const struct batch *batch)
         conn_close(conn);
         return batch->count;
     }
-    done = dispatch_batch(worker_of(conn), session, batch, &conn->loop->reply);
+    done = dispatch_batch(worker_of(conn), session, batch, first,
+                          &conn->loop->reply);
     if (session->closing) {
         conn->close_after = true;
-    } else if (done < batch->count && !conn->closing) {
+    } else if (session->again != NULL) {
         conn_resume_later(conn);
     }
     return done;

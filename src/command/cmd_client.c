@@ -116,28 +116,25 @@ append_field(struct buf *text, const char *name, const char *value)
 }
 
 /* Memory figures: arguments and fixed reply buffers belong to the loop, so a
- * client has none of its own (argv-mem, rbs, rbp, obl are 0). Only its own
- * loop may look at a transaction: multi-mem is left out where another client
- * is inside MULTI. */
+ * client has none of its own (argv-mem, rbs, rbp, obl are 0). */
 static void
-append_memory(struct buf *text, const struct session *session, bool own)
+append_memory(struct buf *text, const struct session *session)
 {
     const struct conn *conn = session->conn;
-    size_t input = 0, output = 0, multi = own ? txn_bytes(session) : 0;
+    size_t input = 0, output = 0;
+    size_t multi =
+        atomic_load_explicit(&session->multi_bytes, memory_order_relaxed);
 
-    if (own || atomic_load_explicit(&session->multi_count,
-                                    memory_order_relaxed) < 0) {
-        buf_printf(text, " multi-mem=%zu", multi);
-    }
     if (conn != NULL) {
         input = atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
         output =
             atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
     }
     buf_printf(text,
-               " qbuf=%zu qbuf-free=0 argv-mem=0 rbs=0 rbp=0 obl=0 oll=%d"
+               " qbuf=%zu qbuf-free=0 argv-mem=0 multi-mem=%zu rbs=0 rbp=0 "
+               "obl=0 oll=%d"
                " omem=%zu tot-mem=%zu events=%s",
-               input, output > 0, output,
+               input, multi, output > 0, output,
                sizeof(struct client) + input + output + multi,
                output > 0 ? "rw" : "r");
 }
@@ -158,7 +155,8 @@ cmd_client_line(struct buf *text, const struct session *session,
         conn_local_address(conn, local);
     }
     buf_printf(text, "id=%" PRIu64 " addr=%s laddr=%s fd=%d",
-               conn != NULL ? conn->id : session->id, peer, local, conn != NULL ? conn->fd : -1);
+               conn != NULL ? conn->id : session->id, peer, local,
+               conn != NULL ? conn->fd : -1);
     append_field(text, " name=", session->name);
     buf_printf(text, " age=%" PRIu64 " idle=%" PRIu64 " flags=",
                seconds_since(created_ms, now_ms),
@@ -168,7 +166,7 @@ cmd_client_line(struct buf *text, const struct session *session,
         text, " db=%" PRIu32 " sub=0 psub=0 ssub=0 multi=%" PRId32,
         atomic_load_explicit(&session->db, memory_order_relaxed),
         atomic_load_explicit(&session->multi_count, memory_order_relaxed));
-    append_memory(text, session, running != NULL);
+    append_memory(text, session);
     append_field(text, " cmd=",
                  running != NULL ? running->name : last_command_name(session));
     buf_printf(text, " user=default redir=-1 resp=%u", session->resp);
@@ -213,8 +211,7 @@ cmd_client_getname(struct request *req)
 }
 
 static enum err
-set_text(struct request *req, const char *what, char **field,
-         struct slice text)
+set_text(struct request *req, const char *what, char **field, struct slice text)
 {
     enum err err = cmd_client_check_text(req, what, text);
 
@@ -239,8 +236,7 @@ cmd_client_setinfo(struct request *req)
     struct slice option = req->argv[2];
 
     if (slice_is_word(option, "lib-name")) {
-        return set_text(req, "LIB-NAME", &req->session->lib_name,
-                        req->argv[3]);
+        return set_text(req, "LIB-NAME", &req->session->lib_name, req->argv[3]);
     }
     if (slice_is_word(option, "lib-ver")) {
         return set_text(req, "LIB-VER", &req->session->lib_ver, req->argv[3]);

@@ -48,8 +48,7 @@ parse_list(struct request *req, struct list_plan *plan)
         return OK;
     }
     if (args_left(args) == 2 && args_word(args, "TYPE")) {
-        enum err err =
-            cmd_client_parse_type(req, args_bytes(args), &plan->all);
+        enum err err = cmd_client_parse_type(req, args_bytes(args), &plan->all);
 
         plan->none = !plan->all;
         return err;
@@ -109,8 +108,7 @@ list_ids(struct request *req, struct list *list, const struct list_plan *plan)
 
 /* Returns true if there is more. */
 static bool
-list_piece(struct request *req, struct list *list,
-           const struct list_plan *plan)
+list_piece(struct request *req, struct list *list, const struct list_plan *plan)
 {
     if (plan->none) {
         return false;
@@ -314,8 +312,8 @@ kill_mark(void *ctx, struct conn *conn)
         }
         return;
     }
-    kill->victims[kill->victim_count++] = (struct victim){ conn->loop,
-                                                           conn->id };
+    kill->victims[kill->victim_count++] =
+        (struct victim){ conn->loop, conn->id };
 }
 
 /* The loops are asked outside the registry's lock: their mailboxes are leaves
@@ -328,8 +326,8 @@ kill_piece(struct request *req, struct kill *kill)
     unsigned max = plan->id != 0 ? 1 : PIECE_CLIENTS;
 
     kill->victim_count = 0;
-    kill->after_id = registry_visit(req->service->registry, after_id, max,
-                                    kill_mark, kill);
+    kill->after_id =
+        registry_visit(req->service->registry, after_id, max, kill_mark, kill);
     for (size_t i = 0; i < kill->victim_count; i++) {
         if (conn_kill(kill->victims[i].loop, kill->victims[i].id)) {
             kill->killed++;

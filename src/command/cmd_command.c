@@ -11,19 +11,36 @@
 #include <stdio.h>
 
 static const char *const flag_names[] = {
-    "write",           "readonly",     "denyoom",      "module",
-    "admin",           "pubsub",       "noscript",     "blocking",
-    "loading",         "stale",        "skip_monitor", "skip_slowlog",
-    "asking",          "fast",         "no_auth",      "may_replicate",
-    "sentinel",        "only_sentinel", "no_mandatory_keys",
-    "protected",       "no_async_loading",             "no_multi",
-    "movablekeys",     "allow_busy",
+    "write",
+    "readonly",
+    "denyoom",
+    "module",
+    "admin",
+    "pubsub",
+    "noscript",
+    "blocking",
+    "loading",
+    "stale",
+    "skip_monitor",
+    "skip_slowlog",
+    "asking",
+    "fast",
+    "no_auth",
+    "may_replicate",
+    "sentinel",
+    "only_sentinel",
+    "no_mandatory_keys",
+    "protected",
+    "no_async_loading",
+    "no_multi",
+    "movablekeys",
+    "allow_busy",
 };
 
 static const char *const category_names[] = {
-    "keyspace",  "read",       "write",       "admin",     "fast",
-    "slow",      "dangerous",  "connection",  "transaction",
-    "scripting", "pubsub",     "blocking",    "bloom",
+    "keyspace", "read",      "write",      "admin",       "fast",
+    "slow",     "dangerous", "connection", "transaction", "scripting",
+    "pubsub",   "blocking",  "bloom",
 };
 
 static const char *const key_use_names[] = {
@@ -59,8 +76,7 @@ cmd_command_count_subs(const struct command *command)
     for (unsigned id = command_id(command) + 1; id < CMD_ID_COUNT; id++) {
         const char *name = command_table[id].name;
 
-        if (strncmp(name, command->name, prefix) != 0 ||
-            name[prefix] != '|') {
+        if (strncmp(name, command->name, prefix) != 0 || name[prefix] != '|') {
             break;
         }
         count++;
@@ -71,8 +87,7 @@ cmd_command_count_subs(const struct command *command)
 const struct command *
 cmd_command_find(struct slice name)
 {
-    const char *bar =
-        name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
+    const char *bar = name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
     const struct command *command;
     struct slice head, sub;
 

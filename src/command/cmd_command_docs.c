@@ -10,14 +10,10 @@ static const char *
 type_name(enum arg_type type)
 {
     static const char *const names[] = {
-        [ARG_STRING] = "string",
-        [ARG_INTEGER] = "integer",
-        [ARG_DOUBLE] = "double",
-        [ARG_KEY] = "key",
-        [ARG_PATTERN] = "pattern",
-        [ARG_UNIX_TIME] = "unix-time",
-        [ARG_PURE_TOKEN] = "pure-token",
-        [ARG_ONEOF] = "oneof",
+        [ARG_STRING] = "string",         [ARG_INTEGER] = "integer",
+        [ARG_DOUBLE] = "double",         [ARG_KEY] = "key",
+        [ARG_PATTERN] = "pattern",       [ARG_UNIX_TIME] = "unix-time",
+        [ARG_PURE_TOKEN] = "pure-token", [ARG_ONEOF] = "oneof",
         [ARG_BLOCK] = "block",
     };
 

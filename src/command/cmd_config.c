@@ -11,8 +11,7 @@
  * it, since clients look for what they wrote; else as the table does. An empty
  * slice if no pattern takes it. */
 static struct slice
-name_for(const struct conf_row *row, const struct slice *patterns,
-         size_t count)
+name_for(const struct conf_row *row, const struct slice *patterns, size_t count)
 {
     struct slice name = slice_of(row->name);
 

@@ -151,10 +151,9 @@ parse_hello_options(struct request *req, struct hello *hello)
                 return err;
             }
         } else {
-            return request_fail(req, ERR_CUSTOM,
-                                "Syntax error in HELLO option '%.*s'",
-                                word.len < 128 ? (int)word.len : 128,
-                                word.data);
+            return request_fail(
+                req, ERR_CUSTOM, "Syntax error in HELLO option '%.*s'",
+                word.len < 128 ? (int)word.len : 128, word.data);
         }
     }
     return OK;
@@ -204,24 +203,6 @@ reply_hello(struct request *req)
     info_reply_modules(reply);
 }
 
-/* A NOAUTH with a text of its own, which the error's row does not have: replied
- * and counted here as dispatch does it. */
-static void
-refuse_hello(struct request *req)
-{
-    struct stats_slot *stats = req->worker->stats;
-
-    reply_error(
-        req->reply, err_prefix(ERR_NOAUTH),
-        slice_lit("HELLO must be called with the client already "
-                  "authenticated, otherwise the HELLO AUTH <user> <pass> "
-                  "option can be used to authenticate the client and select "
-                  "the RESP protocol version at the same time"));
-    stats_bump(&stats->error[ERR_NOAUTH], 1);
-    stats_bump(&stats->command[command_id(req->command)].failed, 1);
-    metric_add(METRIC_ERROR_REPLIES, 1);
-}
-
 enum err
 cmd_hello(struct request *req)
 {
@@ -235,8 +216,7 @@ cmd_hello(struct request *req)
         return err;
     }
     if (!req->session->authenticated) {
-        refuse_hello(req);
-        return OK;
+        return ERR_NOAUTH_HELLO;
     }
     cmd_client_lock(req);
     req->session->resp = hello.resp;

@@ -47,8 +47,7 @@ parse_shutdown(struct args *args, struct shutdown *how)
         }
     }
     if ((how->save && how->nosave) ||
-        (how->abort &&
-         (how->save || how->nosave || how->now || how->force))) {
+        (how->abort && (how->save || how->nosave || how->now || how->force))) {
         return ERR_SYNTAX;
     }
     return OK;

@@ -17,9 +17,11 @@
 #include <stdio.h>
 
 enum {
-    RUN_MAX = 64,       /* commands that may share one lock */
-    ONE_ITEM_ARGC = 3,  /* name, key, item */
-    SHOWN_ARGS_MAX = 20 /* of an unknown command */
+    RUN_MAX = 64,          /* commands that may share one lock */
+    ONE_ITEM_ARGC = 3,     /* name, key, item */
+    SHOWN_BYTES_MAX = 128, /* of an unknown command and its arguments */
+    ERROR_TEXT_MAX = 1024,
+    REPLIES_MAX = 64 * 1024 /* then they are sent before more is executed */
 };
 
 struct run {
@@ -29,7 +31,8 @@ struct run {
     bool exclusive;
 };
 
-/* ---- small things ----------------------------------------------------------*/
+/* ---- small things
+ * ----------------------------------------------------------*/
 
 struct worker *
 worker_new(struct service *service, unsigned index)
@@ -89,19 +92,21 @@ dispatch_prepare(struct request *req, const struct command *command,
     req->bloom = NULL;
 }
 
-/* Splits the time since the last call among n equal calls. */
-static void
-count_time(struct worker *worker, struct stats_command *stat, uint64_t n)
+void
+dispatch_count(struct worker *worker, const struct command *command,
+               uint64_t calls)
 {
+    struct stats_command *stat = &worker->stats->command[command_id(command)];
     uint64_t now_ns = clock_mono_ns();
 
-    stats_bump(&stat->calls, n);
+    stats_bump(&stat->calls, calls);
     stats_bump(&stat->ns, now_ns - worker->now_ns);
     worker->now_ns = now_ns;
-    metric_add(METRIC_COMMANDS, (int64_t)n);
+    metric_add(METRIC_COMMANDS, (int64_t)calls);
 }
 
-/* ---- errors ----------------------------------------------------------------*/
+/* ---- errors
+ * ----------------------------------------------------------------*/
 
 /* The text of a row with its %s filled in. Only the first %s is: the row of
  * an unknown command has two, and its detail brings the whole text. */
@@ -124,7 +129,7 @@ error_text(const struct request *req, enum err err, char *ret_text, size_t size)
 static void
 reply_with_error(struct request *req, enum err err)
 {
-    char text[512];
+    char text[ERROR_TEXT_MAX];
 
     error_text(req, err, text, sizeof(text));
     reply_error(req->reply, err_prefix(err), slice_of(text));
@@ -135,16 +140,24 @@ reply_with_error(struct request *req, enum err err)
 void
 dispatch_refuse(struct request *req, enum err err)
 {
+    char text[ERROR_TEXT_MAX];
+
     if (req->command != NULL) {
         struct stats_command *stats = req->worker->stats->command;
 
         stats_bump(&stats[command_id(req->command)].rejected, 1);
     }
     txn_refused(req->session);
-    reply_with_error(req, err);
+    if (req->command != NULL && req->command->handler == cmd_exec) {
+        error_text(req, err, text, sizeof(text));
+        txn_abort(req, err, text);
+    } else {
+        reply_with_error(req, err);
+    }
 }
 
-/* ---- running, locks held ---------------------------------------------------*/
+/* ---- running, locks held
+ * ---------------------------------------------------*/
 
 static void
 pass_effect_on(struct request *req)
@@ -187,7 +200,8 @@ dispatch_run_locked(struct request *req)
     return err;
 }
 
-/* ---- runs of one-item commands ---------------------------------------------*/
+/* ---- runs of one-item commands
+ * ---------------------------------------------*/
 
 /* The row of a one-item command, or NULL. Pipelines repeat names: the last
  * one found is tried first, byte for byte. */
@@ -309,33 +323,31 @@ execute_run(struct worker *worker, struct session *session,
     return done;
 }
 
-/* ---- one command -----------------------------------------------------------*/
+/* ---- one command
+ * -----------------------------------------------------------*/
+
+/* How many bytes of a client's word to show; printf stops at a NUL, too. */
+static int
+shown(struct slice word, size_t max)
+{
+    return (int)(word.len < max ? word.len : max);
+}
 
 static enum err
 unknown_command(struct request *req)
 {
     char *to = req->worker->detail;
     size_t size = sizeof(req->worker->detail);
-    size_t len = (size_t)snprintf(to, size,
-                                  "unknown command '%.*s', with args beginning "
-                                  "with: ",
-                                  (int)(req->argv[0].len < 128
-                                            ? req->argv[0].len
-                                            : 128),
-                                  req->argv[0].data);
+    size_t len = (size_t)snprintf(
+        to, size, "unknown command '%.*s', with args beginning with: ",
+        shown(req->argv[0], SHOWN_BYTES_MAX), req->argv[0].data);
+    size_t before = len;
 
-    for (size_t i = 1; i < req->argc && i <= SHOWN_ARGS_MAX; i++) {
-        struct slice arg = req->argv[i];
-        size_t show = arg.len < 128 ? arg.len : 128;
+    for (size_t i = 1; i < req->argc && len - before < SHOWN_BYTES_MAX; i++) {
+        size_t left = SHOWN_BYTES_MAX - (len - before);
 
-        if (len + 4 >= size) {
-            break;
-        }
-        if (show > size - len - 4) {
-            show = size - len - 4;
-        }
-        len += (size_t)snprintf(to + len, size - len, "'%.*s' ", (int)show,
-                                arg.data);
+        len += (size_t)snprintf(to + len, size - len, "'%.*s' ",
+                                shown(req->argv[i], left), req->argv[i].data);
     }
     return ERR_UNKNOWN_COMMAND;
 }
@@ -356,7 +368,7 @@ unknown_subcommand(struct request *req)
     name[i] = '\0';
     return request_fail(req, ERR_UNKNOWN_SUB,
                         "unknown subcommand '%.*s'. Try %s HELP.",
-                        (int)(sub.len < 128 ? sub.len : 128), sub.data, name);
+                        shown(sub, SHOWN_BYTES_MAX), sub.data, name);
 }
 
 /* What is checked of every command, run or queued, in Redis's order. */
@@ -404,8 +416,7 @@ end_again(struct session *session)
     }
 }
 
-/* Refuses what may not run now: more memory than allowed. A refused EXEC ends
- * its transaction. */
+/* Refuses what may not run while more memory is used than allowed. */
 static bool
 refuse_for_memory(struct request *req)
 {
@@ -418,11 +429,7 @@ refuse_for_memory(struct request *req)
         !dispatch_is_out_of_memory(req->service)) {
         return false;
     }
-    if (req->command->handler == cmd_exec) {
-        txn_abort(req, err_prefix(ERR_OOM), err_text(ERR_OOM));
-    } else {
-        dispatch_refuse(req, ERR_OOM);
-    }
+    dispatch_refuse(req, ERR_OOM);
     return true;
 }
 
@@ -452,10 +459,14 @@ execute_one(struct request *req, unsigned words)
     struct worker *worker = req->worker;
     struct session *session = req->session;
     struct gate *gate = keyspace_gate(req->keyspace);
-    struct stats_command *stats = worker->stats->command;
     enum err err = check(req, words);
     bool refused;
 
+    if (req->command != NULL) {
+        atomic_store_explicit(&session->last_command,
+                              command_id(req->command) + 1,
+                              memory_order_relaxed);
+    }
     if (err != OK) {
         dispatch_refuse(req, err);
         return true;
@@ -474,12 +485,10 @@ execute_one(struct request *req, unsigned words)
         return true;
     }
     err = run_with_locks(req);
+    dispatch_count(worker, req->command, err == ERR_AGAIN ? 0 : 1);
     if (err == ERR_AGAIN) {
         return false;
     }
-    atomic_store_explicit(&session->last_command,
-                          command_id(req->command) + 1, memory_order_relaxed);
-    count_time(worker, &stats[command_id(req->command)], 1);
     end_again(session);
     return true;
 }
@@ -493,10 +502,10 @@ may_run_fast(const struct session *session)
 
 uint32_t
 dispatch_batch(struct worker *worker, struct session *session,
-               const struct batch *batch, struct buf *out)
+               const struct batch *batch, uint32_t first, struct buf *out)
 {
     struct reply reply = { out, session->resp };
-    uint32_t done = 0;
+    uint32_t done = first;
 
     worker->reply = &reply;
     worker->session = session;
@@ -504,7 +513,7 @@ dispatch_batch(struct worker *worker, struct session *session,
     worker->now_ns = clock_mono_ns();
     atomic_store_explicit(&session->active_ms, worker->now_ms,
                           memory_order_relaxed);
-    while (done < batch->count && !session->closing) {
+    while (done < batch->count && !session->closing && out->len < REPLIES_MAX) {
         const struct batch_command *bytes = &batch->command[done];
         struct request *req = &worker->run->request[0];
         const struct command *command;
@@ -519,8 +528,8 @@ dispatch_batch(struct worker *worker, struct session *session,
             done += ran;
             continue;
         }
-        command = command_resolve(&batch->argv[bytes->first], bytes->argc,
-                                  &words);
+        command =
+            command_resolve(&batch->argv[bytes->first], bytes->argc, &words);
         dispatch_prepare(req, command, command != NULL ? words : 1,
                          &batch->argv[bytes->first], bytes->argc);
         if (!execute_one(req, words)) {

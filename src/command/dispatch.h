@@ -18,11 +18,13 @@
 struct worker *worker_new(struct service *service, unsigned index);
 void worker_free(struct worker *worker);
 
-/* Executes the batch's commands in order and appends the replies. Returns how
- * many are done: fewer than the batch has when the session closes or a handler
- * paused (session->again is set). */
+/* Executes the batch's commands from `first` on, in order, and appends the
+ * replies. Returns the first that is not done: short of the batch's count when
+ * the session closes, when a handler paused (session->again is set), or when
+ * so many replies have gathered that they should be sent before more. */
 uint32_t dispatch_batch(struct worker *worker, struct session *session,
-                        const struct batch *batch, struct buf *out);
+                        const struct batch *batch, uint32_t first,
+                        struct buf *out);
 
 /* ---- for txn.c ------------------------------------------------------------*/
 
@@ -35,7 +37,12 @@ void dispatch_prepare(struct request *req, const struct command *command,
  * replied to and is returned for the record. */
 enum err dispatch_run_locked(struct request *req);
 
-/* Appends the reply of a refused command and counts it. */
+/* Counts calls of a command, and the time since the last count as theirs. */
+void dispatch_count(struct worker *worker, const struct command *command,
+                    uint64_t calls);
+
+/* Appends the reply of a refused command and counts it; a refused EXEC ends
+ * its transaction. */
 void dispatch_refuse(struct request *req, enum err err);
 
 /* True if maxmemory is set and exceeded. Inside a gate section. */

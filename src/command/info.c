@@ -128,8 +128,7 @@ put_metrics(struct buf *text, enum info_section section)
 static void
 write_server(const struct service *service, struct buf *text)
 {
-    uint64_t up_s =
-        (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
+    uint64_t up_s = (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
     struct utsname os;
 
     put_text(text, "redis_version", INFO_REDIS_VERSION);
@@ -176,8 +175,7 @@ write_allocator(struct buf *text)
     const char *version = NULL;
     size_t len = sizeof(version);
 
-    if (mallctl != NULL &&
-        mallctl("version", &version, &len, NULL, 0) == 0) {
+    if (mallctl != NULL && mallctl("version", &version, &len, NULL, 0) == 0) {
         buf_printf(text, "mem_allocator:jemalloc-%.*s\r\n",
                    (int)strcspn(version, "-"), version);
     } else {
@@ -190,8 +188,8 @@ write_memory(const struct service *service, struct buf *text)
 {
     uint64_t used = metric_value(METRIC_MEM_USED);
     uint64_t resident = mem_resident_bytes();
-    uint64_t total = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-                     (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t total =
+        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
     put_metrics(text, INFO_MEMORY);
     put(text, "mem_clients_normal",
@@ -208,8 +206,7 @@ write_memory(const struct service *service, struct buf *text)
     put_bytes(text, "total_system_memory", total);
     put_bytes(text, "memory_of_machine_or_cgroup", mem_machine_bytes());
     put_bytes(text, "maxmemory", service->conf->maxmemory);
-    put_option(text, service->conf,
-               &conf_table[CONF_OPTION_maxmemory_policy]);
+    put_option(text, service->conf, &conf_table[CONF_OPTION_maxmemory_policy]);
     put_option(text, service->conf,
                &conf_table[CONF_OPTION_bf_memory_usage_limit]);
     write_allocator(text);
@@ -311,8 +308,8 @@ write_commandstats(const struct service *service, struct buf *text)
                    ",usec_per_call=%.2f,rejected_calls=%" PRIu64
                    ",failed_calls=%" PRIu64 "\r\n",
                    command_table[id].name, sum.calls, sum.ns / 1000,
-                   sum.calls > 0 ? usec / (double)sum.calls : 0,
-                   sum.rejected, sum.failed);
+                   sum.calls > 0 ? usec / (double)sum.calls : 0, sum.rejected,
+                   sum.failed);
     }
 }
 
@@ -334,8 +331,7 @@ write_errorstats(const struct service *service, struct buf *text)
             }
         }
         if (sum > 0) {
-            buf_printf(text, "errorstat_%s:count=%" PRIu64 "\r\n", prefix,
-                       sum);
+            buf_printf(text, "errorstat_%s:count=%" PRIu64 "\r\n", prefix, sum);
         }
     }
 }
@@ -421,7 +417,7 @@ group_of(struct slice name)
         const char *name;
         unsigned in;
     } groups[] = {
-        { "default", IN_DEFAULT }, { "all", IN_ALL },
+        { "default", IN_DEFAULT },       { "all", IN_ALL },
         { "everything", IN_EVERYTHING }, { "modules", IN_MODULES },
         { INFO_MODULE_NAME, IN_BF },
     };

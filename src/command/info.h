@@ -42,7 +42,7 @@ enum info_section {
 uint32_t info_select(const struct slice *names, size_t count);
 
 /* Appends these sections in their fixed order, a blank line between them. */
-void info_write(const struct service *service, uint32_t sections,
+void info_write(const struct service *service, uint32_t selected,
                 struct buf *text);
 
 /* The array of loaded modules, for HELLO and MODULE LIST. */

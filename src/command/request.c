@@ -66,7 +66,8 @@ request_effect_begin(struct request *req, size_t argc_max)
         return ERR_NOMEM;
     }
     req->effect = (struct effect){ .kind = EFFECT_REWRITTEN,
-                                   .argv = (struct slice *)(void *)arena->data };
+                                   .argv = (struct slice *)(void *)arena->data,
+                                   .argc_max = argc_max };
     arena->len = argc_max * sizeof(struct slice);
     return OK;
 }
@@ -75,6 +76,7 @@ void
 request_effect_add(struct request *req, struct slice word)
 {
     if (req->effect.kind == EFFECT_REWRITTEN) {
+        CHECK(req->effect.argc < req->effect.argc_max);
         req->effect.argv[req->effect.argc++] = word;
     }
 }

@@ -21,7 +21,7 @@ enum effect_kind { EFFECT_NONE, EFFECT_VERBATIM, EFFECT_REWRITTEN };
 struct effect {
     enum effect_kind kind;
     struct slice *argv; /* REWRITTEN: in the worker's arena */
-    size_t argc;
+    size_t argc, argc_max;
 };
 
 struct request {

@@ -77,5 +77,5 @@ struct worker {
     struct session *session; /* whose batch it is */
     struct buf arena;      /* rewritten effects of the running command */
     struct run *run;       /* dispatch's own */
-    char detail[256];      /* fills the %s of a returned error */
+    char detail[768];      /* fills the %s of a returned error */
 };

@@ -23,19 +23,20 @@ struct session {
     uint64_t id;
     unsigned resp; /* 2 or 3; changes under the registry's lock */
     bool authenticated;
-    bool obey;    /* replays effects: see struct request */
-    bool closing; /* close when the replies so far are sent */
+    bool obey;             /* replays effects: see struct request */
+    bool closing;          /* close when the replies so far are sent */
     uint8_t auth_failures; /* in a row */
     enum session_reply reply_mode;
     _Atomic uint32_t db;
-    struct txn *txn;                   /* NULL unless in MULTI or WATCH */
-    char *name, *lib_name, *lib_ver;   /* NULL: not set */
-    bool no_evict, no_touch;           /* like the texts: under the lock */
-    _Atomic uint32_t last_command;     /* index in the table, +1; 0: none */
+    struct txn *txn;                 /* NULL unless in MULTI or WATCH */
+    char *name, *lib_name, *lib_ver; /* NULL: not set */
+    bool no_evict, no_touch;         /* like the texts: under the lock */
+    _Atomic uint32_t last_command;   /* index in the table, +1; 0: none */
     _Atomic uint64_t created_ms, active_ms;
-    _Atomic int32_t multi_count;       /* queued commands; -1: not in MULTI */
+    _Atomic int32_t multi_count; /* queued commands; -1: not in MULTI */
+    _Atomic uint64_t multi_bytes;      /* of what is queued */
     _Atomic uint32_t watch_count;
-    void *again;                       /* a paused handler's state */
+    void *again; /* a paused handler's state */
     void (*again_free)(void *state);
 };
 

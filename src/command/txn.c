@@ -68,14 +68,6 @@ txn_flags(const struct session *session)
     return session->txn != NULL ? session->txn->flags : 0;
 }
 
-size_t
-txn_bytes(const struct session *session)
-{
-    const struct txn *txn = session->txn;
-
-    return txn != NULL ? txn->bytes + txn->capacity * sizeof(*txn->queue) : 0;
-}
-
 static void
 drop_watches(struct session *session)
 {
@@ -111,6 +103,7 @@ txn_end(struct session *session)
     if (txn->open) {
         metric_add(METRIC_MULTI_CLIENTS, -1);
         atomic_store(&session->multi_count, -1);
+        atomic_store(&session->multi_bytes, 0);
     }
     mem_free(txn);
     session->txn = NULL;
@@ -126,19 +119,23 @@ need_txn(struct session *session)
 }
 
 void
-txn_abort(struct request *req, const char *prefix, const char *text)
+txn_abort(struct request *req, enum err err, const char *text)
 {
-    char line[256];
+    const char *prefix = err_prefix(err);
+    bool plain = strcmp(prefix, "ERR") == 0;
+    char line[1024];
 
     (void)snprintf(line, sizeof(line),
-                   "Transaction discarded because of: %s %s", prefix, text);
+                   "Transaction discarded because of: %s%s%s",
+                   plain ? "" : prefix, plain ? "" : " ", text);
     reply_error(req->reply, err_prefix(ERR_EXECABORT), slice_of(line));
     stats_bump(&req->worker->stats->error[ERR_EXECABORT], 1);
     metric_add(METRIC_ERROR_REPLIES, 1);
     txn_end(req->session);
 }
 
-/* ---- MULTI, DISCARD --------------------------------------------------------*/
+/* ---- MULTI, DISCARD
+ * --------------------------------------------------------*/
 
 enum err
 cmd_multi(struct request *req)
@@ -170,20 +167,29 @@ cmd_discard(struct request *req)
     return OK;
 }
 
-/* ---- queueing --------------------------------------------------------------*/
+/* ---- queueing
+ * --------------------------------------------------------------*/
 
-/* One allocation: argc slices, then the bytes they point to. */
-static struct slice *
-copy_argv(const struct slice *argv, size_t argc, size_t *ret_bytes)
+/* argc slices and the bytes they point to. None of it can overflow: it lies
+ * in memory already. */
+static size_t
+argv_bytes(const struct slice *argv, size_t argc)
 {
-    size_t bytes = argc * sizeof(*argv); /* argc is limited by an option */
-    struct slice *copy;
-    char *to;
+    size_t bytes = argc * sizeof(*argv);
 
     for (size_t i = 0; i < argc; i++) {
         bytes += argv[i].len;
     }
-    copy = mem_try_alloc(bytes);
+    return bytes;
+}
+
+/* One allocation: argc slices, then the bytes they point to. */
+static struct slice *
+copy_argv(const struct slice *argv, size_t argc, size_t bytes)
+{
+    struct slice *copy = mem_try_alloc(bytes);
+    char *to;
+
     if (copy == NULL) {
         return NULL;
     }
@@ -195,7 +201,6 @@ copy_argv(const struct slice *argv, size_t argc, size_t *ret_bytes)
         copy[i] = (struct slice){ to, argv[i].len };
         to += argv[i].len;
     }
-    *ret_bytes = bytes;
     return copy;
 }
 
@@ -218,27 +223,27 @@ make_room(struct txn *txn)
 }
 
 static bool
-fits_limits(const struct request *req)
+fits_limits(const struct request *req, size_t more_bytes)
 {
     const struct txn *txn = req->session->txn;
     const struct client_limits *limits = &req->service->limits;
 
     return txn->count < limits->multi_commands_max &&
-           txn->bytes < limits->multi_bytes_max;
+           txn->bytes + more_bytes <= limits->multi_bytes_max;
 }
 
 enum err
 txn_queue(struct request *req)
 {
     struct txn *txn = req->session->txn;
-    size_t bytes = 0;
+    size_t bytes = argv_bytes(req->argv, req->argc);
     struct slice *argv;
-    enum err err = fits_limits(req) ? make_room(txn) : ERR_MULTI_QUEUE;
+    enum err err = fits_limits(req, bytes) ? make_room(txn) : ERR_MULTI_QUEUE;
 
     if (err != OK) {
         return err;
     }
-    argv = copy_argv(req->argv, req->argc, &bytes);
+    argv = copy_argv(req->argv, req->argc, bytes);
     if (argv == NULL) {
         return ERR_NOMEM;
     }
@@ -251,11 +256,13 @@ txn_queue(struct request *req)
     txn->bytes += bytes;
     txn->flags |= req->command->flags;
     atomic_store(&req->session->multi_count, (int32_t)txn->count);
+    atomic_store(&req->session->multi_bytes, txn->bytes);
     reply_simple(req->reply, "QUEUED");
     return OK;
 }
 
-/* ---- WATCH -----------------------------------------------------------------*/
+/* ---- WATCH
+ * -----------------------------------------------------------------*/
 
 static bool
 is_watched(const struct txn *txn, const struct key *key)
@@ -328,7 +335,8 @@ cmd_unwatch(struct request *req)
     return OK;
 }
 
-/* ---- EXEC ------------------------------------------------------------------*/
+/* ---- EXEC
+ * ------------------------------------------------------------------*/
 
 /* A walk locks stripes by itself, which would meet those that EXEC holds: such
  * a transaction takes the world. */
@@ -371,7 +379,6 @@ static void
 run_queue(struct request *exec, const struct txn *txn)
 {
     struct effect_sink *sink = exec->service->sink;
-    struct stats_command *stats = exec->worker->stats->command;
     struct request req = { .worker = exec->worker,
                            .service = exec->service,
                            .keyspace = exec->keyspace };
@@ -388,8 +395,7 @@ run_queue(struct request *exec, const struct txn *txn)
             req.key = request_key(&req, (size_t)queued->command->keys.first);
         }
         (void)dispatch_run_locked(&req);
-        stats_bump(&stats[command_id(queued->command)].calls, 1);
-        metric_add(METRIC_COMMANDS, 1);
+        dispatch_count(exec->worker, queued->command, 1);
     }
     if (sink != NULL) {
         sink->end(sink->ctx);

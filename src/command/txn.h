@@ -24,12 +24,11 @@ void txn_refused(struct session *session);
 /* The union of the flags of what is queued. */
 uint32_t txn_flags(const struct session *session);
 
-/* Ends the transaction with "EXECABORT Transaction discarded because of:
- * <prefix> <text>". */
-void txn_abort(struct request *req, const char *prefix, const char *text);
+/* EXEC itself was refused: ends the transaction and replies "EXECABORT
+ * Transaction discarded because of: <text>", the prefix of err before it
+ * unless that is ERR. */
+void txn_abort(struct request *req, enum err err, const char *text);
 
 /* Forgets queue and watches: EXEC, DISCARD, RESET, the end of a session. */
 void txn_end(struct session *session);
 
-/* Bytes that the queue holds, for CLIENT LIST. */
-size_t txn_bytes(const struct session *session);

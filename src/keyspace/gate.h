@@ -24,7 +24,9 @@ void gate_enter(struct gate *gate, unsigned thread);
 void gate_leave(struct gate *gate, unsigned thread);
 
 /* From outside any section of this thread. Returns when all other threads are
- * outside theirs; raisers queue up. */
+ * outside theirs; raisers queue up. A thread that never enters may raise too,
+ * under an index of its own that is not below `threads` (with more than one
+ * thread). Lowering is for the thread that raised. */
 void gate_raise(struct gate *gate, unsigned thread);
 void gate_lower(struct gate *gate, unsigned thread);
 

@@ -71,6 +71,8 @@ keyspace_free(struct keyspace *ks)
     gate_free(ks->gate);
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         CHECK(pthread_rwlock_destroy(&ks->stripes[i].lock) == 0);
+        table_fini(&ks->stripes[i].table);
+        expire_fini(&ks->stripes[i].expire);
     }
     mem_free_lines(ks->counts, ks->counts_bytes);
     mem_free(ks->slot_ids);

@@ -52,6 +52,8 @@ struct keyspace_options {
 
 /* Starts the thread that frees large filters. */
 struct keyspace *keyspace_new(const struct keyspace_options *options);
+
+/* When no other thread uses it. Waits until all filters are freed. */
 void keyspace_free(struct keyspace *ks);
 struct gate *keyspace_gate(struct keyspace *ks);
 
@@ -67,7 +69,7 @@ void keyspace_unlock(struct keyspace *ks, unsigned stripe);
 
 /* ---- one key, under its lock --------------------------------------------- */
 
-/* For reads: NULL if it is missing or its time is over. */
+/* For reads: NULL if it is missing or its time is over (at_ms <= now_ms). */
 struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
@@ -77,7 +79,8 @@ struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
 /* Adds a name that keyspace_open just said is missing. On success the keyspace
- * owns BLOOM; on failure the caller does. Fails with ERR_NOMEM. */
+ * owns BLOOM, which must have come from an environment of keyspace_env; on
+ * failure the caller does. Fails with ERR_NOMEM. */
 MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
                                     struct bloom *bloom,
                                     struct entry **ret_entry);
@@ -86,8 +89,8 @@ MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
 bool keyspace_delete(struct keyspace *ks, const struct key *key,
                      uint64_t now_ms);
 
-/* Sets the absolute time at which the key ends. Fails with ERR_NOMEM (the old
- * time stays). */
+/* Sets the absolute time at which the key ends (0 counts as 1) and gives it a
+ * new version. Fails with ERR_NOMEM (the old time stays). */
 MUST_CHECK enum err keyspace_set_expiry(struct keyspace *ks,
                                         const struct key *key,
                                         struct entry *entry, uint64_t at_ms);
@@ -101,8 +104,10 @@ uint64_t keyspace_expiry(const struct keyspace *ks, const struct key *key,
                          const struct entry *entry);
 
 /* What WATCH remembers and EXEC compares. exists is false for a missing or
- * expired key, then version is that of the stripe's last removal, so that a
- * name that came and went again counts as changed. */
+ * expired key, then version is the highest one among what the stripe has lost,
+ * so that a name that came and went again counts as changed. A missing name may
+ * also count as changed because another of its stripe went; never the other way
+ * round. */
 struct key_version {
     uint64_t version;
     bool exists;
@@ -119,7 +124,7 @@ void keyspace_account(const struct bloom_info *before,
 
 /* The environment of filters that live in a keyspace: counted memory, refused
  * beyond maxmemory_bytes (0: none) or the machine. `ctx` must outlive the
- * env. */
+ * env; it is read at each allocation, so change it under the raised gate. */
 struct keyspace_memory {
     uint64_t maxmemory_bytes;
 };
@@ -156,8 +161,9 @@ uint64_t keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
 bool keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
                      uint64_t now_ms, keyspace_visit_fn visit, void *ctx);
 
-/* Removes expired and dead entries for about budget_us of work; true if there
- * is more to do at once. Call it inside a gate section, from one thread. */
+/* Removes dead and expired entries for about budget_us of work, at least one
+ * slice; true if there may be more to do at once. Call it inside a gate
+ * section, from one thread. */
 bool keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                       uint64_t budget_us);
 

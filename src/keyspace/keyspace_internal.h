@@ -20,7 +20,7 @@ enum {
     DB_SLOT_BITS = 16,
     OCCUPIED_WORDS = KEYSPACE_STRIPES / 64,
     CURSOR_BUCKET_BITS = 42, /* with 10 bits of stripe: below 2^53 */
-    LOCK_SLICE = 128         /* buckets or removals in one hold of a lock */
+    LOCK_SLICE = 64          /* buckets or removals in one hold of a lock */
 };
 
 /* The lock is on a line of its own: readers write it, and must not take the

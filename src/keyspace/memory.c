@@ -51,12 +51,18 @@ env_free_lines(void *ctx, void *ptr, size_t bytes)
 struct bloom_env
 keyspace_env(const struct keyspace_memory *ctx, uint64_t size_limit_bytes)
 {
+    /* Our functions only read it; struct bloom_env cannot say so. */
+    const union {
+        const struct keyspace_memory *in;
+        void *out;
+    } memory = { ctx };
+
     return (struct bloom_env){
         .alloc = env_alloc,
         .free = env_free,
         .alloc_lines = env_alloc_lines,
         .free_lines = env_free_lines,
-        .ctx = (void *)(uintptr_t)ctx, /* only read */
+        .ctx = memory.out,
         .size_limit_bytes = size_limit_bytes,
     };
 }

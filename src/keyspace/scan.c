@@ -85,6 +85,7 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
 }
 
 uint64_t
+/* NOLINTNEXTLINE(readability-function-size): the header's contract */
 keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
               uint64_t cursor, size_t want, size_t buckets_max, uint64_t now_ms,
               keyspace_visit_fn visit, void *ctx)

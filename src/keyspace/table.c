@@ -35,7 +35,7 @@ push(struct entry **bucket, struct entry *entry)
 static bool
 resize(struct table *table, size_t size)
 {
-    struct entry **buckets = mem_try_zalloc(size * sizeof(*buckets));
+    struct entry **buckets = mem_try_zalloc(size * sizeof(struct entry *));
     size_t old = table->buckets != NULL ? (size_t)table->mask + 1 : 0;
 
     if (buckets == NULL) {

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    FLUSH_BYTES = 128 * 1024, /* replies are sent when this many wait */
+    FLUSH_BYTES = 64 * 1024, /* replies are sent when this many wait */
     REPLY_KEEP_BYTES = 1024 * 1024,
 };
 
@@ -64,8 +64,8 @@ count_input(struct conn *conn)
 {
     uint32_t bytes =
         (uint32_t)(conn->kept.len + stream_kept_bytes(&conn->input));
-    uint32_t before = atomic_load_explicit(&conn->input_bytes,
-                                           memory_order_relaxed);
+    uint32_t before =
+        atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
 
     if (bytes != before) {
         metric_add(METRIC_CLIENT_INPUT_BYTES, (int64_t)bytes - before);
@@ -95,8 +95,14 @@ static size_t
 execute_batch(struct conn *conn, size_t used)
 {
     struct loop *loop = conn->loop;
-    uint32_t done = loop->env->handler->execute(conn, &loop->batch);
+    uint32_t done = 0;
 
+    while (done < loop->batch.count && !must_wait(conn)) {
+        done = loop->env->handler->execute(conn, &loop->batch, done);
+        if (loop->reply.len >= FLUSH_BYTES) {
+            send_replies(conn);
+        }
+    }
     if (done == loop->batch.count) {
         stream_done(&conn->input, loop->pool);
         return used;
@@ -134,9 +140,6 @@ run(struct conn *conn, const char *data, size_t len)
             break;
         }
         at += execute_batch(conn, used);
-        if (loop->reply.len >= FLUSH_BYTES) {
-            send_replies(conn);
-        }
         if (at == len && conn->input.partial == NULL) {
             break;
         }
@@ -353,7 +356,8 @@ init_handle(struct conn *conn, int fd)
 void
 conn_open(struct loop *loop, int fd, bool is_unix)
 {
-    struct conn *conn = loop->stopping ? NULL : loop->env->handler->accept(loop);
+    struct conn *conn =
+        loop->stopping ? NULL : loop->env->handler->accept(loop);
     int rc;
 
     if (conn == NULL) {
@@ -414,9 +418,8 @@ format_address(const struct conn *conn, const union address *address,
 
     if (conn->is_unix) {
         (void)snprintf(ret_text, CONN_ADDRESS_MAX, "%.107s:0",
-                       address->any.sa_family == AF_UNIX
-                           ? address->un.sun_path
-                           : "");
+                       address->any.sa_family == AF_UNIX ? address->un.sun_path
+                                                         : "");
     } else if (address->any.sa_family == AF_INET6) {
         (void)inet_ntop(AF_INET6, &address->in6.sin6_addr, host, sizeof(host));
         (void)snprintf(ret_text, CONN_ADDRESS_MAX, "[%s]:%u", host,

@@ -23,11 +23,12 @@ enum { CONN_MAGIC = 0x636f6e6e };
 struct conn_handler {
     /* Makes the owner of a new connection; NULL refuses it (memory). */
     struct conn *(*accept)(struct loop *loop);
-    /* Executes commands in order, replies into conn->loop->reply. Returns how
-     * many are done; fewer than the batch has when the connection closes or
-     * when a handler paused (conn_resume_later was called): that command and
-     * those after it come again. */
-    uint32_t (*execute)(struct conn *conn, const struct batch *batch);
+    /* Executes commands from `first` on, in order, replies into
+     * conn->loop->reply. Returns the first that is not done: short of the
+     * count when the connection closes, when a handler paused
+     * (conn_resume_later was called), or when replies should be sent first. */
+    uint32_t (*execute)(struct conn *conn, const struct batch *batch,
+                        uint32_t first);
     /* Writes the reply to a protocol error; the connection closes after it. */
     void (*protocol_error)(struct conn *conn, const struct stream_error *error);
     /* What the client may send now. */

@@ -45,8 +45,8 @@ open_tcp(const struct addrinfo *info, int backlog)
 {
     int one = 1;
     int saved;
-    int fd = socket(info->ai_family,
-                    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    int fd =
+        socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0) {
         return -1;
@@ -103,7 +103,8 @@ listen_on_address(struct listeners *all, const char *address,
     return true;
 }
 
-/* A socket file that nobody listens on any more is removed. */
+/* A socket file that nobody listens on any more is removed. Somebody who
+ * listens and does not accept must not keep us waiting. */
 static bool
 remove_stale(const struct sockaddr_un *address)
 {
@@ -118,13 +119,13 @@ remove_stale(const struct sockaddr_un *address)
         errno = EEXIST;
         return false;
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0) {
         return false;
     }
-    alive = connect(fd, (const struct sockaddr *)address, sizeof(*address)) ==
-                0 ||
-            errno != ECONNREFUSED;
+    alive =
+        connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+        errno != ECONNREFUSED;
     (void)close(fd);
     if (alive) {
         errno = EADDRINUSE;

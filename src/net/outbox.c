@@ -14,23 +14,24 @@ struct outbox {
     uint64_t over_since_ms; /* 0: not over the soft limit */
 };
 
-static void
+/* Returns how many bytes are unsent; the count that others read stops at
+ * 4 GiB. */
+static size_t
 count_output(struct conn *conn)
 {
     struct outbox *box = conn->outbox;
-    size_t unsent =
-        box != NULL
-            ? uv_stream_get_write_queue_size(&conn->uv.stream) + box->waiting.len
-            : 0;
+    size_t unsent = box != NULL
+                        ? uv_stream_get_write_queue_size(&conn->uv.stream) +
+                              box->waiting.len
+                        : 0;
     uint32_t bytes = unsent < UINT32_MAX ? (uint32_t)unsent : UINT32_MAX;
-    uint32_t before = atomic_load_explicit(&conn->output_bytes,
-                                           memory_order_relaxed);
+    uint32_t before =
+        atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
     uint64_t soft = conn->loop->env->limits->output_soft_bytes;
 
     if (bytes != before) {
         metric_add(METRIC_CLIENT_OUTPUT_BYTES, (int64_t)bytes - before);
-        atomic_store_explicit(&conn->output_bytes, bytes,
-                              memory_order_relaxed);
+        atomic_store_explicit(&conn->output_bytes, bytes, memory_order_relaxed);
     }
     if (box != NULL && soft > 0 && unsent > soft) {
         if (box->over_since_ms == 0) {
@@ -39,6 +40,7 @@ count_output(struct conn *conn)
     } else if (box != NULL) {
         box->over_since_ms = 0;
     }
+    return unsent;
 }
 
 bool
@@ -52,10 +54,9 @@ outbox_is_overdue(struct conn *conn, uint64_t now_ms)
 {
     const struct net_limits *limits = conn->loop->env->limits;
 
-    count_output(conn);
-    return outbox_is_over_soft(conn) &&
-           now_ms - conn->outbox->over_since_ms >
-               limits->output_soft_seconds * 1000;
+    (void)count_output(conn);
+    return outbox_is_over_soft(conn) && now_ms - conn->outbox->over_since_ms >
+                                            limits->output_soft_seconds * 1000;
 }
 
 void
@@ -66,8 +67,17 @@ outbox_free(struct conn *conn)
         buf_free(&conn->outbox->waiting);
         mem_free(conn->outbox);
         conn->outbox = NULL;
-        count_output(conn);
+        (void)count_output(conn);
     }
+}
+
+/* uv_buf_init takes an unsigned int, and replies may be longer. libuv does not
+ * write through the pointer. */
+static uv_buf_t
+buffer_of(struct slice bytes)
+{
+    return (uv_buf_t){ .base = (char *)(uintptr_t)bytes.data,
+                       .len = bytes.len };
 }
 
 static void start_write(struct conn *conn);
@@ -89,7 +99,7 @@ on_written(uv_write_t *write, int status)
     box->sending.len = 0;
     if (box->waiting.len > 0) {
         start_write(conn);
-        count_output(conn);
+        (void)count_output(conn);
     } else {
         outbox_free(conn);
     }
@@ -106,7 +116,7 @@ start_write(struct conn *conn)
     box->sending = box->waiting;
     box->waiting = free_again;
     box->write.data = conn;
-    part = uv_buf_init(box->sending.data, (unsigned)box->sending.len);
+    part = buffer_of(buf_slice(&box->sending));
     metric_add(METRIC_WRITES, 1);
     metric_add(METRIC_NET_OUTPUT, (int64_t)box->sending.len);
     if (uv_write(&box->write, &conn->uv.stream, &part, 1, on_written) != 0) {
@@ -120,6 +130,7 @@ keep(struct conn *conn, struct slice rest)
 {
     uint64_t hard = conn->loop->env->limits->output_hard_bytes;
     bool idle = conn->outbox == NULL;
+    size_t unsent;
 
     if (idle) {
         conn->outbox = mem_try_zalloc(sizeof(*conn->outbox));
@@ -129,17 +140,15 @@ keep(struct conn *conn, struct slice rest)
         }
     }
     buf_append_slice(&conn->outbox->waiting, rest);
-    count_output(conn);
-    if (conn->outbox->waiting.failed ||
-        (hard > 0 && conn->output_bytes > hard)) {
+    unsent = count_output(conn);
+    if (conn->outbox->waiting.failed || (hard > 0 && unsent > hard)) {
         metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
         log_warn("net.conn", "cut, too many replies left unread",
-                 "id=%llu bytes=%u", (unsigned long long)conn->id,
-                 (unsigned)conn->output_bytes);
+                 "id=%llu bytes=%zu", (unsigned long long)conn->id, unsent);
         conn_close(conn);
     } else if (idle) {
         start_write(conn);
-        count_output(conn);
+        (void)count_output(conn);
     }
 }
 
@@ -153,7 +162,7 @@ conn_send(struct conn *conn, struct buf *out)
         return;
     }
     if (conn->outbox == NULL) {
-        uv_buf_t part = uv_buf_init(out->data, (unsigned)out->len);
+        uv_buf_t part = buffer_of(rest);
         int written = uv_try_write(&conn->uv.stream, &part, 1);
 
         if (written < 0 && written != UV_EAGAIN) {

@@ -165,8 +165,8 @@ refuse_task(const redisReadTask *task)
     return NULL;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): hiredis's signature */
 static void *
+/* NOLINTNEXTLINE(readability-non-const-parameter): hiredis's signature */
 on_string(const redisReadTask *task, char *data, size_t len)
 {
     struct reader *reader = reader_of(task);
@@ -226,8 +226,8 @@ on_nil(const redisReadTask *task)
 }
 
 #if HIREDIS_MAJOR >= 1
-/* NOLINTNEXTLINE(readability-non-const-parameter): hiredis's signature */
 static void *
+/* NOLINTNEXTLINE(readability-non-const-parameter): hiredis's signature */
 on_double(const redisReadTask *task, double value, char *data, size_t len)
 {
     (void)value;

@@ -5,12 +5,6 @@
  * reader trusts its server) is guarded here: types and nesting, counts and
  * lengths against the limits, lines without end, and total size. Nothing is
  * allocated for what was only declared. Errors are Redis's.
- *
- * Two refusals come earlier than in Redis, which waits for the end of the
- * line: any type byte other than '$', and a length that no line end can make
- * valid any more is skipped instead of kept. Unlike Redis, which takes any
- * byte behind a CR for the LF, a line ends with CRLF alone.
- *
  * Works with hiredis 0.14 and with 1.0 and later. Belongs to one loop.
  */
 #pragma once
@@ -29,7 +23,11 @@ void reader_free(struct reader *reader);
  * be '*'. Arguments are added to the arena, which is empty when a command
  * begins and stays the same until it ends. After PARSE_COMMAND and PARSE_EMPTY
  * the reader is at the start of the next command; after PARSE_ERROR it can
- * only be freed. */
+ * only be freed.
+ *
+ * Two differences from Redis: a type byte other than '$' is refused at once,
+ * without waiting for the end of its line; and a line ends with CRLF alone,
+ * where Redis takes any byte behind a CR for the LF. */
 MUST_CHECK enum parse_result reader_feed(struct reader *reader,
                                          const struct stream_limits *limits,
                                          struct slice data, struct arena *arena,

@@ -145,6 +145,7 @@ feed_partial(struct partial *partial, const struct stream_limits *limits,
 }
 
 enum stream_result
+/* NOLINTNEXTLINE(readability-function-size): 8 parameters, one hot call */
 stream_parse(struct stream *stream, struct stream_pool *pool,
              const struct stream_limits *limits, const char *data, size_t len,
              struct batch *batch, size_t *ret_used,

@@ -317,6 +317,9 @@ server_init(struct server *server, struct conf *conf,
     server->service.conf = &server->conf;
     fit_descriptors(&server->conf);
     apply_conf(server);
+    log_warn("server", "NOTHING IS SAVED: all filters are lost at the end of "
+                       "this process",
+             "reason=\"there is no persistence yet\"");
     if (!open_sockets(server)) {
         conf_fini(&server->conf);
         return false;
@@ -332,9 +335,6 @@ server_init(struct server *server, struct conf *conf,
                BLOOMERY_VERSION, (int)getpid(), server->threads,
                (long long)server->conf.port, server->conf.unixsocket, cpu,
                server->config_file);
-    log_warn("server", "NOTHING IS SAVED: all filters are lost at the end of "
-                       "this process",
-             "reason=\"there is no persistence yet\"");
     return true;
 }
 

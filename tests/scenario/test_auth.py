@@ -12,11 +12,12 @@ STEPS = [
     ("CLIENT", "ID"), ("COMMAND", "COUNT"), ("SELECT", "1"), ("EXISTS", "k"),
     ("MULTI",), ("EXEC",), ("DBSIZE",), ("RESET",), ("HELLO",), ("HELLO", "3"),
     ("HELLO", "2"), ("HELLO", "9"), ("HELLO", "3", "SETNAME", "x"),
-    ("AUTH",), ("AUTH", "wrong"), ("AUTH", "default", "wrong"),
-    ("AUTH", "nobody", "secret"), ("AUTH", "a", "b", "c"),
+    ("AUTH",), ("AUTH", "wrong"), ("AUTH", "nobody", "secret"),
+    ("AUTH", "a", "b", "c"),
     ("HELLO", "3", "AUTH", "default", "wrong"),
     ("HELLO", "3", "AUTH", "nobody", "secret"), ("EXISTS", "k"),
     ("AUTH", "secret"), ("PING",), ("EXISTS", "k"), ("AUTH", "wrong"),
+    ("AUTH", "default", "wrong"),
     ("EXISTS", "k"), ("AUTH", "default", "secret"), ("RESET",), ("EXISTS", "k"),
 ]
 

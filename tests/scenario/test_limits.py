@@ -90,7 +90,7 @@ def test_the_query_buffer_limit_cuts_the_one_client(start_server):
     server = start_server("--client-query-buffer-limit", "1mb")
     before = server.rss()
     with server.conn() as bad, server.conn() as good:
-        bad.send(b"*100\r\n$6\r\nBF.MADD\r\n"[:7] + b"$7\r\nBF.MADD\r\n")
+        bad.send(b"*100\r\n$7\r\nBF.MADD\r\n")
         piece = b"$65536\r\n" + b"x" * 65536 + b"\r\n"
         try:
             for _ in range(64):
@@ -117,21 +117,20 @@ def test_a_client_that_never_reads_is_paused_then_cut(start_server):
         good.call("PING")
         rss = server.rss()
         bad.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        bad.sock.settimeout(0.2)
-        sent = 0
-        # 300 MB of replies are asked for; none is read.
-        try:
-            for _ in range(300):
-                bad.sock.sendall(resp.command("KEYS", "*"))
-                sent += 1
-        except (TimeoutError, socket.timeout, ConnectionError):
-            pass
-        assert sent > 0
-        assert good.call("PING") == b"PONG"
-        servers.wait_until(
-            lambda: int(info(good)["client_output_buffer_limit_disconnections"])
-            == 1, 15, "the hoarder is cut")
-        assert server.rss() - rss < (64 << 20) * servers.time_factor()
+        # 300 MB of replies are asked for in one piece; none is read.
+        bad.send(resp.command("KEYS", "*") * 300)
+        peak = 0
+
+        def cut():
+            nonlocal peak
+            peak = max(peak, server.rss())
+            assert good.call("PING") == b"PONG"
+            return info(good)["client_output_buffer_limit_disconnections"] == "1"
+
+        servers.wait_until(cut, 15, "the hoarder is cut")
+        print("grew by", peak - rss)
+        # The hard limit, one reply, and the slack of buffers that double.
+        assert peak - rss < (32 << 20) * servers.time_factor()
         assert good.call("BF.ADD", "k", "a") == 1
 
 
@@ -141,11 +140,10 @@ def test_a_slow_reader_below_the_limit_gets_everything(start_server):
         big_filters(conn, 50)
         want = conn.call("KEYS", "*")
         slow = server.conn(timeout=30 * servers.time_factor())
-        slow.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
-        slow.send(resp.command("KEYS", "*") * 20)
+        slow.send(resp.command("KEYS", "*") * 60)
         time.sleep(0.2)
         assert other.call("PING") == b"PONG"
-        for _ in range(20):
+        for _ in range(60):
             assert sorted(slow.read()) == sorted(want)
         slow.close()
 

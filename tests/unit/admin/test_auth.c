@@ -47,8 +47,8 @@ TEST(auth_with_a_password_wants_exactly_it)
     assert_false(check(&conf, "default", "s3cret "));
     assert_false(check(&conf, "default", "S3cret"));
     assert_false(check(&conf, "default", ""));
-    assert_false(auth_check(&conf, slice_lit("default"),
-                            slice_lit("s3cret\0more")));
+    assert_false(
+        auth_check(&conf, slice_lit("default"), slice_lit("s3cret\0more")));
     assert_false(check(&conf, "Default", "s3cret"));
     assert_false(check(&conf, "", "s3cret"));
     conf_fini(&conf);

@@ -104,9 +104,8 @@ TEST(stats_lose_nothing_while_every_thread_writes_its_own_slot)
     uint64_t before = 0;
 
     for (unsigned t = 0; t < THREADS; t++) {
-        assert_int_equal(pthread_create(&thread[t], NULL, count,
-                                        stats_slot(stats, t)),
-                         0);
+        assert_int_equal(
+            pthread_create(&thread[t], NULL, count, stats_slot(stats, t)), 0);
     }
     for (unsigned i = 0; i < 100; i++) { /* a reader sees it only rise */
         uint64_t now = stats_sum_command(stats, 2).calls;

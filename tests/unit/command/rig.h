@@ -104,6 +104,7 @@ set_option(struct rig *rig, const char *name, const char *value)
     if (!conf_set(&rig->conf, row, slice_of(value), &error)) {
         fail_msg("%s: %s", name, error.text);
     }
+    service_limit_filters(&rig->service);
 }
 
 static inline struct rig *
@@ -114,10 +115,10 @@ rig_new(void)
 
     command_table_init();
     conf_init(&rig->conf);
+    rig->service.conf = &rig->conf;
     set_option(rig, "bf.bloom-use-random-seed", "no");
     rig->sink =
         (struct effect_sink){ record_begin, record, record_end, &rig->effects };
-    rig->service.conf = &rig->conf;
     rig->service.keyspace = keyspace_new(&options);
     rig->service.stats = stats_new(1, CMD_ID_COUNT);
     rig->service.threads = 1;
@@ -211,10 +212,16 @@ batch_text(struct rig *rig, const char *text)
 static inline void
 batch_run(struct rig *rig)
 {
+    uint32_t done = 0;
+
     rig->out.len = 0;
-    assert_int_equal(
-        rig->batch.count,
-        dispatch_batch(rig->worker, &rig->session, &rig->batch, &rig->out));
+    while (done < rig->batch.count) {
+        uint32_t next = dispatch_batch(rig->worker, &rig->session, &rig->batch,
+                                       done, &rig->out);
+
+        assert_true(next > done);
+        done = next;
+    }
     assert_false(rig->out.failed);
 }
 

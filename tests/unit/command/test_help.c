@@ -42,14 +42,16 @@ TEST(help_syntax_repeats_what_may_come_several_times)
 
 TEST(help_syntax_nests_choices_and_blocks)
 {
-    assert_syntax(ARGS(ONEOF("x", ARGS(TOKEN("on", "ON"), TOKEN("off", "OFF")))),
-                  "(ON|OFF)");
-    assert_syntax(ARGS(ONEOF("x", ARGS(TOKEN("nx", "NX"), TOKEN("xx", "XX")),
-                             OPTIONAL)),
-                  "[NX|XX]");
+    assert_syntax(
+        ARGS(ONEOF("x", ARGS(TOKEN("on", "ON"), TOKEN("off", "OFF")))),
+        "(ON|OFF)");
+    assert_syntax(
+        ARGS(ONEOF("x", ARGS(TOKEN("nx", "NX"), TOKEN("xx", "XX")), OPTIONAL)),
+        "[NX|XX]");
     assert_syntax(ARGS(ONEOF("x", ARGS(TOKEN("a", "A"), TOKEN("b", "B")),
                              .token = "TYPE", OPTIONAL)),
                   "[TYPE (A|B)]");
-    assert_syntax(ARGS(BLOCK("pair", ARGS(STR("name"), STR("value")), MULTIPLE)),
-                  "<name> <value> [<name> <value> ...]");
+    assert_syntax(
+        ARGS(BLOCK("pair", ARGS(STR("name"), STR("value")), MULTIPLE)),
+        "<name> <value> [<name> <value> ...]");
 }

@@ -150,8 +150,8 @@ TEST(info_text_separates_sections_by_a_blank_line)
     struct fixture *f = fixture_new();
 
     assert_string_equal(
-        text_of(f, BIT(INFO_CLUSTER) | BIT(INFO_KEYSPACE) |
-                       BIT(INFO_BF_DEFRAG)),
+        text_of(f,
+                BIT(INFO_CLUSTER) | BIT(INFO_KEYSPACE) | BIT(INFO_BF_DEFRAG)),
         "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n\r\n"
         "# bf_bloom_defrag_metrics\r\nbf_bloom_defrag_hits:0\r\n"
         "bf_bloom_defrag_misses:0\r\n");
@@ -170,13 +170,12 @@ TEST(info_commandstats_and_errorstats_show_what_was_counted)
     stats_bump(&slot->command[CMD_ID_BF_ADD].ns, 10000);
     stats_bump(&slot->command[CMD_ID_BF_ADD].failed, 1);
     stats_bump(&slot->command[CMD_ID_CLIENT_ID].rejected, 2);
-    assert_string_equal(
-        text_of(f, BIT(INFO_COMMANDSTATS)),
-        "# Commandstats\r\n"
-        "cmdstat_BF.ADD:calls=4,usec=10,usec_per_call=2.50,"
-        "rejected_calls=0,failed_calls=1\r\n"
-        "cmdstat_client|id:calls=0,usec=0,usec_per_call=0.00,"
-        "rejected_calls=2,failed_calls=0\r\n");
+    assert_string_equal(text_of(f, BIT(INFO_COMMANDSTATS)),
+                        "# Commandstats\r\n"
+                        "cmdstat_BF.ADD:calls=4,usec=10,usec_per_call=2.50,"
+                        "rejected_calls=0,failed_calls=1\r\n"
+                        "cmdstat_client|id:calls=0,usec=0,usec_per_call=0.00,"
+                        "rejected_calls=2,failed_calls=0\r\n");
     stats_bump(&slot->error[ERR_SYNTAX], 1);
     stats_bump(&slot->error[ERR_ARITY], 2);
     stats_bump(&slot->error[ERR_NOAUTH], 5);

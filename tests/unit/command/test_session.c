@@ -102,8 +102,8 @@ TEST(session_texts_are_printable_without_blanks_and_short)
     assert_false(session_text_is_valid(slice_lit("a\0b")));
     assert_false(session_text_is_valid(slice_lit("\x7f")));
     assert_false(session_text_is_valid(slice_lit("\xff")));
-    assert_true(session_text_is_valid(
-        (struct slice){ long_text, SESSION_TEXT_MAX }));
+    assert_true(
+        session_text_is_valid((struct slice){ long_text, SESSION_TEXT_MAX }));
     assert_false(session_text_is_valid(
         (struct slice){ long_text, SESSION_TEXT_MAX + 1 }));
 }

@@ -111,15 +111,19 @@ TEST(entries_of_a_flushed_database_are_invisible_and_go_away)
 
 TEST(dead_entries_do_not_come_back_when_generations_run_out)
 {
+    const uint32_t first = 65000; /* soon to run out, and then all of them */
     struct keyspace *ks = test_keyspace(1);
     struct test_key key;
-    const struct key *k = test_key_set(&key, 0, 1);
-    const struct key *other;
     struct test_key other_key;
+    const struct key *other = test_key_set(&other_key, 1, 1);
 
-    other = test_key_set(&other_key, 1, 1);
     (void)test_put(ks, other); /* else a flush would take all at once */
-    for (unsigned i = 0; i < 3 * 65536 + 5; i++) {
+    atomic_store(&ks->db_ids[0], first << 16);
+    atomic_store(&ks->slot_ids[0], first << 16);
+    for (unsigned i = first; i < first + 65536 + 1000; i++) {
+        /* What bore this name last is of the same generation. */
+        const struct key *k = test_key_set(&key, 0, i % 65536);
+
         assert_null(keyspace_find(ks, k, 0));
         (void)test_put(ks, k);
         keyspace_flush_db(ks, 0);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The clocks agree with the C library's and with each other.
+ */
+#include "base/clock.h"
+
+#include "../test.h"
+
+#include <stdbool.h>
+#include <time.h>
+
+TEST(the_monotonic_clock_never_goes_back_and_goes_on)
+{
+    uint64_t first = clock_mono_ns();
+    uint64_t last = first;
+
+    for (int i = 0; i < 100000 || last == first; i++) {
+        uint64_t now = clock_mono_ns();
+
+        assert_true(now >= last);
+        last = now;
+    }
+}
+
+TEST(the_wall_clock_is_the_system_s_in_both_units)
+{
+    uint64_t low = (uint64_t)time(NULL) - 1; /* time() may lag by a tick */
+    uint64_t us = clock_wall_us();
+    uint64_t ms = clock_wall_ms();
+    uint64_t high = (uint64_t)time(NULL) + 1;
+
+    assert_true(us / 1000000 >= low && us / 1000000 <= high);
+    assert_true(ms / 1000 >= low && ms / 1000 <= high);
+}
+
+/* Waits on the monotonic clock, at most 10 s, for CPU time to pass. */
+TEST(the_cpu_clock_counts_the_work_of_the_thread_only)
+{
+    uint64_t start_ns = clock_mono_ns();
+    uint64_t start_cpu = clock_thread_cpu_ns();
+    struct timespec pause = { 0, 20 * 1000 * 1000 };
+    uint64_t before;
+
+    while (clock_thread_cpu_ns() - start_cpu < 2000000) {
+        assert_true(clock_mono_ns() - start_ns < 10000000000U);
+    }
+    before = clock_thread_cpu_ns();
+    start_ns = clock_mono_ns();
+    (void)nanosleep(&pause, NULL);
+    assert_true(clock_mono_ns() - start_ns >= 20000000);
+    assert_true(clock_thread_cpu_ns() - before < 20000000);
+}

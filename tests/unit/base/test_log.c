@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lines as they arrive on stderr, which is a pipe meanwhile.
+ */
+#include "base/log.h"
+
+#include "../test.h"
+#include "base/clock.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static int saved_stderr;
+static int captured;
+
+static void
+capture_begin(void)
+{
+    int ends[2];
+
+    assert_int_equal(0, pipe(ends));
+    assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+    saved_stderr = dup(STDERR_FILENO);
+    assert_true(saved_stderr >= 0);
+    assert_int_equal(STDERR_FILENO, dup2(ends[1], STDERR_FILENO));
+    (void)close(ends[1]);
+    captured = ends[0];
+}
+
+static size_t
+capture_end(char *ret_text, size_t size)
+{
+    ssize_t n = read(captured, ret_text, size - 1);
+
+    (void)dup2(saved_stderr, STDERR_FILENO);
+    (void)close(saved_stderr);
+    (void)close(captured);
+    ret_text[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+TEST(a_line_has_time_level_source_event_and_fields)
+{
+    static const char form[] = "time=dddd-dd-ddTdd:dd:dd.dddZ ";
+    char text[2048];
+
+    capture_begin();
+    log_notice("net.listener", "listening", "port=%u path=%s", 7379U, "x");
+    (void)capture_end(text, sizeof(text));
+    for (size_t i = 0; form[i] != '\0'; i++) {
+        if (form[i] == 'd') {
+            assert_true(isdigit((unsigned char)text[i]));
+        } else {
+            assert_int_equal(form[i], text[i]);
+        }
+    }
+    assert_string_equal("level=notice source=net.listener event=\"listening\" "
+                        "port=7379 path=x\n",
+                        text + strlen(form));
+}
+
+TEST(a_line_without_fields_ends_behind_the_event)
+{
+    char text[2048];
+
+    capture_begin();
+    log_error("server", "failed", "%s", "");
+    (void)capture_end(text, sizeof(text));
+    assert_non_null(strstr(text, "level=error source=server "
+                                 "event=\"failed\"\n"));
+}
+
+TEST(what_is_below_the_level_is_dropped)
+{
+    char text[4096];
+
+    capture_begin();
+    log_debug("a", "default drops debug", "%s", "");
+    log_info("a", "one", "%s", "");
+    log_set_level(LOG_WARN);
+    log_info("a", "two", "%s", "");
+    log_notice("a", "three", "%s", "");
+    log_warn("a", "four", "%s", "");
+    log_set_level(LOG_DEBUG);
+    log_debug("a", "five", "%s", "");
+    log_set_level(LOG_INFO);
+    (void)capture_end(text, sizeof(text));
+    assert_null(strstr(text, "default drops debug"));
+    assert_non_null(strstr(text, "level=info source=a event=\"one\""));
+    assert_null(strstr(text, "two"));
+    assert_null(strstr(text, "three"));
+    assert_non_null(strstr(text, "level=warn source=a event=\"four\""));
+    assert_non_null(strstr(text, "level=debug source=a event=\"five\""));
+}
+
+TEST(a_long_line_is_cut_and_still_ends)
+{
+    char value[3000];
+    char text[4096];
+    size_t len;
+
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    capture_begin();
+    log_info("a", "long", "value=%s", value);
+    len = capture_end(text, sizeof(text));
+    assert_in_range(len, 1000, 1024);
+    assert_ptr_equal(text + len - 1, strchr(text, '\n'));
+}
+
+TEST(once_a_second_is_at_most_once_in_each)
+{
+    static _Atomic unsigned long long mark;
+    static _Atomic unsigned long long other;
+    uint64_t from = clock_mono_ns() / 1000000000U;
+    uint64_t to;
+    unsigned count = 0;
+
+    assert_true(log_once_a_second(&mark));
+    assert_true(log_once_a_second(&other));
+    for (int i = 0; i < 10000; i++) {
+        count += log_once_a_second(&mark);
+    }
+    to = clock_mono_ns() / 1000000000U;
+    assert_true(count <= to - from);
+}
+
+/* Waits for the next second of the monotonic clock, 2 s at most. */
+TEST(once_a_second_is_true_again_in_the_next)
+{
+    static _Atomic unsigned long long mark;
+    uint64_t start_ns = clock_mono_ns();
+
+    assert_true(log_once_a_second(&mark));
+    while (!log_once_a_second(&mark)) {
+        assert_true(clock_mono_ns() - start_ns < 2000000000U);
+        (void)usleep(1000);
+    }
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One loop driven by hand, clients that are made up, and peers at the other
+ * end of their sockets. The loop runs on the test's thread, one turn at a
+ * time, so that a test decides who moves; what has to be waited for has a
+ * deadline. Made-up clients answer a few words:
+ *
+ *   PAUSE n   asks to be called again n times, then replies +PAUSE|n
+ *   FILL n    n bytes of the client's pattern
+ *   BYE       replies and closes when all is sent
+ *   DIE       closes at once
+ *   NOMEM     a reply that found no memory
+ *   other     +its arguments joined by |
+ */
+#pragma once
+
+#include "../test.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/conn.h"
+#include "net/conn_internal.h"
+#include "net/registry.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { DEADLINE_MS = 20000, SMALL_SOCKET = 4608, FAKE_REPLIES_MAX = 64 * 1024 };
+
+struct rig {
+    struct net_limits limits;
+    struct loop_env env;
+    struct loop loop;
+    struct registry *registry;
+    _Atomic unsigned accepted, closed;
+    bool refuse;         /* accept answers NULL */
+    bool one_by_one;     /* execute returns after each command */
+    struct conn *last;   /* accepted last, on the rig's own loop */
+    struct conn *victim; /* closed by KILL */
+    int64_t gauges[3];   /* before the rig */
+    uint64_t used;
+};
+
+struct fake {
+    struct conn conn; /* first: a conn is its fake */
+    struct rig *rig;
+    unsigned pauses; /* left of the command that paused */
+    bool is_paused;
+    uint64_t executed, calls;
+    uint64_t filled; /* bytes of the pattern sent so far */
+};
+
+static const enum metric rig_gauges[] = { METRIC_CONNECTED_CLIENTS,
+                                          METRIC_CLIENT_INPUT_BYTES,
+                                          METRIC_CLIENT_OUTPUT_BYTES };
+
+static inline struct fake *
+fake_of(struct conn *conn)
+{
+    return (struct fake *)conn;
+}
+
+/* ---- made-up clients
+ * -------------------------------------------------------*/
+
+static inline struct conn *
+fake_accept(struct loop *loop)
+{
+    struct rig *rig = loop->owner;
+    struct fake *fake = rig->refuse ? NULL : mem_try_zalloc(sizeof(*fake));
+
+    if (fake == NULL) {
+        return NULL;
+    }
+    fake->rig = rig;
+    atomic_fetch_add(&rig->accepted, 1);
+    if (loop == &rig->loop) {
+        rig->last = &fake->conn;
+    }
+    return &fake->conn;
+}
+
+static inline void
+fake_closed(struct conn *conn)
+{
+    struct fake *fake = fake_of(conn);
+
+    atomic_fetch_add(&fake->rig->closed, 1);
+    mem_free(fake);
+}
+
+/* The byte at a place of a client's pattern: no short period, so that lost,
+ * repeated and swapped pieces show. */
+static inline char
+pattern_at(uint64_t place)
+{
+    return (char)('!' + (place * 2654435761U >> 20) % 90);
+}
+
+static inline void
+fake_fill(struct fake *fake, struct buf *out, size_t bytes)
+{
+    char *to = buf_reserve(out, bytes);
+
+    for (size_t i = 0; to != NULL && i < bytes; i++) {
+        to[i] = pattern_at(fake->filled + i);
+    }
+    if (to != NULL) {
+        out->len += bytes;
+        fake->filled += bytes;
+    }
+}
+
+static inline size_t
+fake_number(const struct slice *argv, size_t argc)
+{
+    uint64_t number = 0;
+
+    assert_true(argc == 2 && slice_to_u64(argv[1], &number));
+    return (size_t)number;
+}
+
+static inline void
+fake_echo(struct buf *out, const struct slice *argv, size_t argc)
+{
+    for (size_t i = 0; i < argc; i++) {
+        buf_append(out, i == 0 ? "+" : "|", 1);
+        buf_append_slice(out, argv[i]);
+    }
+    buf_append(out, "\r\n", 2);
+}
+
+/* False if the command wants to be called again. */
+static inline bool
+fake_one(struct fake *fake, const struct slice *argv, size_t argc)
+{
+    struct conn *conn = &fake->conn;
+    struct buf *out = &conn->loop->reply;
+
+    fake->calls++;
+    if (slice_is_word(argv[0], "PAUSE")) {
+        fake->pauses = fake->is_paused ? fake->pauses - 1
+                                       : (unsigned)fake_number(argv, argc);
+        fake->is_paused = fake->pauses > 0;
+        if (fake->is_paused) {
+            conn_resume_later(conn);
+            return false;
+        }
+        fake_echo(out, argv, argc);
+    } else if (slice_is_word(argv[0], "FILL")) {
+        fake_fill(fake, out, fake_number(argv, argc));
+    } else if (slice_is_word(argv[0], "NOMEM")) {
+        out->failed = true;
+    } else if (slice_is_word(argv[0], "DIE")) {
+        conn_close(conn);
+    } else if (slice_is_word(argv[0], "KILL")) {
+        conn_close(fake->rig->victim);
+    } else {
+        conn->close_after = slice_is_word(argv[0], "BYE");
+        fake_echo(out, argv, argc);
+    }
+    fake->executed++;
+    return true;
+}
+
+static inline uint32_t
+fake_execute(struct conn *conn, const struct batch *batch, uint32_t first)
+{
+    struct fake *fake = fake_of(conn);
+
+    for (uint32_t i = first; i < batch->count; i++) {
+        const struct batch_command *command = &batch->command[i];
+
+        if (!fake_one(fake, &batch->argv[command->first], command->argc)) {
+            return i;
+        }
+        if (conn->close_after || conn->closing || fake->rig->one_by_one ||
+            conn->loop->reply.len >= FAKE_REPLIES_MAX) {
+            return i + 1;
+        }
+    }
+    return batch->count;
+}
+
+static inline void
+fake_protocol_error(struct conn *conn, const struct stream_error *error)
+{
+    struct buf *out = &conn->loop->reply;
+
+    buf_printf(out, "-%s\r\n", err_name(error->err));
+}
+
+static inline void
+fake_limits(struct conn *conn, struct stream_limits *ret_limits)
+{
+    (void)conn;
+    *ret_limits = (struct stream_limits){ .args_max = 1000,
+                                          .bulk_max = 4 << 20,
+                                          .query_max = 8 << 20 };
+}
+
+static const struct conn_handler fake_handler = {
+    .accept = fake_accept,
+    .execute = fake_execute,
+    .protocol_error = fake_protocol_error,
+    .limits = fake_limits,
+    .closed = fake_closed,
+};
+
+/* ---- the rig
+ * ---------------------------------------------------------------*/
+
+static inline struct rig *
+rig_new(void)
+{
+    uint64_t used = mem_used();
+    struct rig *rig = mem_zalloc(sizeof(*rig));
+
+    (void)signal(SIGPIPE, SIG_IGN); /* as the server does */
+    rig->used = used;
+    for (size_t i = 0; i < 3; i++) {
+        rig->gauges[i] = metric_sum(rig_gauges[i]);
+    }
+    rig->limits.maxclients = 1000;
+    rig->registry = registry_new();
+    rig->env = (struct loop_env){ &rig->limits, &fake_handler, rig->registry };
+    loop_init(&rig->loop, 0, &rig->env, rig);
+    return rig;
+}
+
+/* Ends the loop, and finds what was left behind: clients, gauges, memory. */
+static inline void
+rig_free(struct rig *rig)
+{
+    uint64_t used = rig->used;
+    int64_t gauges[3];
+
+    memcpy(gauges, rig->gauges, sizeof(gauges));
+    loop_stop(&rig->loop);
+    loop_run(&rig->loop);
+    assert_int_equal(0, rig->loop.open_conns);
+    assert_int_equal(rig->accepted, rig->closed);
+    loop_fini(&rig->loop);
+    registry_free(rig->registry);
+    mem_free(rig);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(gauges[i], metric_sum(rig_gauges[i]));
+    }
+    assert_int_equal(used, mem_used());
+}
+
+static inline void
+rig_turn(struct rig *rig)
+{
+    (void)uv_run(&rig->loop.uv, UV_RUN_NOWAIT);
+}
+
+/* Turns the loop until cond holds; evaluates cond in each turn. */
+#define rig_until(rig, cond)                                                   \
+    do {                                                                       \
+        uint64_t give_up_ = clock_mono_ns() + DEADLINE_MS * 1000000ULL;        \
+                                                                               \
+        while (!(cond)) {                                                      \
+            if (clock_mono_ns() > give_up_) {                                  \
+                fail_msg("waited in vain for %s", #cond);                      \
+            }                                                                  \
+            rig_turn(rig);                                                     \
+        }                                                                      \
+    } while (0)
+
+/* Turns the loop so often that anything that is ready has been dealt with. */
+static inline void
+rig_settle(struct rig *rig)
+{
+    for (int i = 0; i < 20; i++) {
+        rig_turn(rig);
+    }
+}
+
+/* ---- peers
+ * -----------------------------------------------------------------*/
+
+struct peer {
+    int fd;
+    bool ended; /* end of file, or a reset */
+    struct buf got;
+};
+
+static inline struct peer
+peer_of(int fd)
+{
+    assert_int_equal(0, fcntl(fd, F_SETFL, O_NONBLOCK));
+    return (struct peer){ .fd = fd };
+}
+
+/* A new client on the rig's loop and its other end. small: sockets that take
+ * little, so that writers have to wait. */
+static inline struct peer
+peer_new(struct rig *rig, bool small)
+{
+    int ends[2];
+
+    assert_int_equal(0,
+                     socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    for (int i = 0; i < 2 && small; i++) {
+        int bytes = SMALL_SOCKET;
+
+        (void)setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    }
+    assert_true(registry_reserve(rig->registry, rig->limits.maxclients));
+    assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
+    conn_open(&rig->loop, ends[0], true);
+    return peer_of(ends[1]);
+}
+
+static inline void
+peer_free(struct peer *peer)
+{
+    if (peer->fd >= 0) {
+        (void)close(peer->fd);
+    }
+    buf_free(&peer->got);
+    peer->fd = -1;
+}
+
+/* Takes what is there; true if that was anything. */
+static inline bool
+peer_take(struct peer *peer)
+{
+    char piece[65536];
+    ssize_t n = peer->ended ? 0 : recv(peer->fd, piece, sizeof(piece), 0);
+
+    if (n > 0) {
+        buf_append(&peer->got, piece, (size_t)n);
+        return true;
+    }
+    if (n == 0 || errno != EAGAIN) {
+        peer->ended = true;
+    }
+    return false;
+}
+
+/* Takes all there is; true if `bytes` or more have come altogether. */
+static inline bool
+peer_has(struct peer *peer, size_t bytes)
+{
+    while (peer_take(peer)) {
+    }
+    return peer->got.len >= bytes;
+}
+
+static inline bool
+peer_is_cut(struct peer *peer)
+{
+    (void)peer_has(peer, 0);
+    return peer->ended;
+}
+
+/* Sends it all; the loop turns while the socket is full. */
+static inline void
+peer_send(struct rig *rig, struct peer *peer, struct slice bytes)
+{
+    uint64_t give_up = clock_mono_ns() + DEADLINE_MS * 1000000ULL;
+
+    while (bytes.len > 0) {
+        ssize_t n = send(peer->fd, bytes.data, bytes.len, MSG_NOSIGNAL);
+
+        if (n < 0) {
+            assert_int_equal(EAGAIN, errno);
+            assert_true(clock_mono_ns() < give_up);
+            rig_turn(rig);
+            continue;
+        }
+        bytes.data += n;
+        bytes.len -= (size_t)n;
+    }
+}
+
+static inline void
+peer_send_text(struct rig *rig, struct peer *peer, const char *text)
+{
+    peer_send(rig, peer, slice_of(text));
+}
+
+/* Waits for exactly this and nothing behind it. */
+static inline void
+peer_expect(struct rig *rig, struct peer *peer, const char *text)
+{
+    rig_until(rig, peer_has(peer, strlen(text)) || peer->ended);
+    rig_settle(rig);
+    (void)peer_has(peer, 0);
+    if (!slice_equal(buf_slice(&peer->got), slice_of(text))) {
+        fail_msg("got [%.*s] and not [%s]", (int)peer->got.len,
+                 peer->got.len > 0 ? peer->got.data : "", text);
+    }
+    peer->got.len = 0;
+}
+
+/* Appends a command as clients send it: words between blanks. */
+static inline void
+write_command(struct buf *to, const char *text)
+{
+    size_t count = 0;
+
+    for (const char *at = text; *at != '\0';) {
+        at += strcspn(at, " ");
+        at += *at == ' ';
+        count++;
+    }
+    buf_printf(to, "*%zu\r\n", count);
+    while (*text != '\0') {
+        size_t len = strcspn(text, " ");
+
+        buf_printf(to, "$%zu\r\n%.*s\r\n", len, (int)len, text);
+        text += len;
+        text += *text == ' ';
+    }
+}

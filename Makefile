@@ -160,8 +160,8 @@ C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
 
 lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
-	clang-tidy --quiet $(SRCS) -- -std=c11 -D_GNU_SOURCE \
-	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
+	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
+	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
 	shellcheck .ci/run tests/lint tests/peers
 
 format: ## Format all C files

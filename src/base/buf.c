@@ -54,6 +54,7 @@ buf_printf(struct buf *buf, const char *format, ...)
     char *to;
 
     va_start(ap, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
     len = vsnprintf(NULL, 0, format, ap);
     va_end(ap);
     CHECK(len >= 0);
@@ -62,6 +63,7 @@ buf_printf(struct buf *buf, const char *format, ...)
         return;
     }
     va_start(ap, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
     (void)vsnprintf(to, (size_t)len + 1, format, ap);
     va_end(ap);
     buf->len += (size_t)len;

@@ -8,7 +8,10 @@
 static char
 fold(char c, bool ignore_case)
 {
-    return ignore_case && c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    if (ignore_case) {
+        return slice_fold(c);
+    }
+    return c;
 }
 
 /* Matches c against the class at *ret_at (just behind '['), and moves *ret_at

@@ -55,6 +55,7 @@ log_write(enum log_level level, const char *source, const char *event,
                     (unsigned)(us / 1000 % 1000), level_names[level], source,
                     event);
     va_start(ap, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
     more = vsnprintf(line + len, sizeof(line) - (size_t)len, format, ap);
     va_end(ap);
     len += more > 0 ? more : 0;

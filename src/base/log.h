@@ -16,9 +16,10 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_NOTICE, LOG_WARN, LOG_ERROR };
 /* What is below the level is dropped. Any time. */
 void log_set_level(enum log_level level);
 
-__attribute__((format(printf, 4, 5))) void
-log_write(enum log_level level, const char *source, const char *event,
-          const char *format, ...);
+__attribute__((format(printf, 4, 5))) void log_write(enum log_level level,
+                                                     const char *source,
+                                                     const char *event,
+                                                     const char *format, ...);
 
 /* True for the first of the calls with this mark in any second, so that a
  * repeating event does not fill the disk. mark is a static variable. */

@@ -147,20 +147,26 @@ mem_used(void)
     return used > 0 ? (uint64_t)used : 0;
 }
 
+/* The number in word `index` of a file; 0 if there is none ("max", say). */
 static uint64_t
-read_number(const char *path)
+read_number(const char *path, unsigned index)
 {
-    unsigned long long number = 0;
+    char line[256];
+    char *at = line;
     FILE *file = fopen(path, "re");
 
     if (file == NULL) {
         return 0;
     }
-    if (fscanf(file, "%llu", &number) != 1) { /* "max" means no limit */
-        number = 0;
+    if (fgets(line, sizeof(line), file) == NULL) {
+        line[0] = '\0';
     }
     (void)fclose(file);
-    return number;
+    for (unsigned i = 0; i < index && at != NULL; i++) {
+        at = strchr(at, ' ');
+        at = at != NULL ? at + 1 : NULL;
+    }
+    return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
 uint64_t
@@ -170,10 +176,10 @@ mem_machine_bytes(void)
     uint64_t bytes = cached;
 
     if (bytes == 0) {
-        uint64_t group = read_number("/sys/fs/cgroup/memory.max");
+        uint64_t group = read_number("/sys/fs/cgroup/memory.max", 0);
 
-        bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) *
-                (uint64_t)sysconf(_SC_PAGESIZE);
+        bytes =
+            (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
         if (group > 0 && group < bytes) {
             bytes = group;
         }
@@ -185,18 +191,7 @@ mem_machine_bytes(void)
 uint64_t
 mem_resident_bytes(void)
 {
-    unsigned long long total = 0;
-    unsigned long long resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-
-    if (file == NULL) {
-        return 0;
-    }
-    if (fscanf(file, "%llu %llu", &total, &resident) != 2) {
-        resident = 0;
-    }
-    (void)fclose(file);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    return read_number("/proc/self/statm", 1) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 void

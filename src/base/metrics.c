@@ -18,7 +18,7 @@ _Thread_local struct metric_slot *metric_own_slot;
 
 const struct metric_row metric_table[METRIC_COUNT] = {
 #define METRIC(id, k, n, t)                                                    \
-    [METRIC_##id] = { .name = n, .text = t, .kind = METRIC_##k },
+    [METRIC_##id] = { .name = (n), .text = (t), .kind = METRIC_##k },
 #include "tbl/metrics.def"
 #undef METRIC
 };
@@ -39,7 +39,7 @@ metric_claim_slot(void)
             return metric_own_slot;
         }
     }
-    CHECK(!"more threads than metric slots");
+    err_check_failed(__FILE__, __LINE__, "more threads than metric slots");
 }
 
 int64_t
@@ -49,8 +49,8 @@ metric_sum(enum metric metric)
     int64_t sum = 0;
 
     for (int i = 0; i < used; i++) {
-        sum += atomic_load_explicit(&slots[i].value[metric],
-                                    memory_order_relaxed);
+        sum +=
+            atomic_load_explicit(&slots[i].value[metric], memory_order_relaxed);
     }
     return sum;
 }

@@ -46,9 +46,9 @@ metric_add(enum metric metric, int64_t n)
         slot = metric_claim_slot();
     }
     value = &slot->value[metric];
-    atomic_store_explicit(
-        value, atomic_load_explicit(value, memory_order_relaxed) + n,
-        memory_order_relaxed);
+    atomic_store_explicit(value,
+                          atomic_load_explicit(value, memory_order_relaxed) + n,
+                          memory_order_relaxed);
 }
 
 /* The sum over all threads. */

@@ -4,17 +4,11 @@
  */
 #include "base/slice.h"
 
-static char
-fold(char c)
-{
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
-}
-
 bool
 slice_is_word(struct slice s, const char *text)
 {
     for (size_t i = 0; i < s.len; i++) {
-        if (text[i] == '\0' || fold(s.data[i]) != fold(text[i])) {
+        if (text[i] == '\0' || slice_fold(s.data[i]) != slice_fold(text[i])) {
             return false;
         }
     }

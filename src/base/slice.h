@@ -64,8 +64,18 @@ slice_equal(struct slice a, struct slice b)
         return ((slice_load32(x) ^ slice_load32(y)) |
                 (slice_load32(x + n - 4) ^ slice_load32(y + n - 4))) == 0;
     }
-    return n == 0 || (x[0] == y[0] && x[n / 2] == y[n / 2] &&
-                      x[n - 1] == y[n - 1]);
+    return n == 0 ||
+           (x[0] == y[0] && x[n / 2] == y[n / 2] && x[n - 1] == y[n - 1]);
+}
+
+/* ASCII lower case of one byte. */
+static inline char
+slice_fold(char c)
+{
+    if (c >= 'A' && c <= 'Z') {
+        return (char)(c | 0x20);
+    }
+    return c;
 }
 
 /* ASCII case-insensitive; text must be lower or upper case ASCII. */

@@ -84,7 +84,8 @@ bloom_make_find(struct request *req)
     return entry != NULL ? entry->bloom : NULL;
 }
 
-/* ---- the creating effect ---------------------------------------------------*/
+/* ---- the creating effect
+ * ---------------------------------------------------*/
 
 static void
 add_number(struct request *req, const char *word, uint64_t number)
@@ -93,8 +94,8 @@ add_number(struct request *req, const char *word, uint64_t number)
     int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
 
     request_effect_add(req, slice_of(word));
-    request_effect_add(req, request_arena_copy(
-                                req, (struct slice){ text, (size_t)len }));
+    request_effect_add(
+        req, request_arena_copy(req, (struct slice){ text, (size_t)len }));
 }
 
 static void
@@ -159,7 +160,8 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
     return OK;
 }
 
-/* ---- adding many -----------------------------------------------------------*/
+/* ---- adding many
+ * -----------------------------------------------------------*/
 
 struct adding {
     struct bloom *bloom;
@@ -259,9 +261,9 @@ bloom_make_add_items(struct request *req, struct bloom *bloom,
     while (status == BLOOM_OK && adding.applied < count) {
         size_t left = count - adding.applied;
 
-        status = add_batch(&adding, items + adding.applied,
-                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX,
-                           out);
+        status =
+            add_batch(&adding, items + adding.applied,
+                      left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX, out);
     }
     bloom_get_info(bloom, &after);
     keyspace_account(&before, &after);
@@ -275,7 +277,8 @@ bloom_make_add_items(struct request *req, struct bloom *bloom,
     return OK;
 }
 
-/* ---- numbers ---------------------------------------------------------------*/
+/* ---- numbers
+ * ---------------------------------------------------------------*/
 
 /* NaN fails the comparison, as it must. */
 static bool

@@ -79,8 +79,7 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 static void
 client_protocol_error(struct conn *conn, const struct stream_error *error)
 {
-    struct reply reply = { &conn->loop->reply,
-                           client_of(conn)->session.resp };
+    struct reply reply = { &conn->loop->reply, client_of(conn)->session.resp };
     const char *text = err_text(error->err);
     const char *hole = strstr(text, "%s");
     char line[128];

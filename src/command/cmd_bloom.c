@@ -19,6 +19,7 @@ hash_item(const struct bloom *bloom, struct slice item)
 void
 cmd_bf_prepare(struct request *req)
 {
+    req->prepared = true;
     if (req->previous != NULL) {
         req->bloom = req->previous->bloom;
         metric_add(req->bloom != NULL ? METRIC_KEYSPACE_HITS
@@ -96,8 +97,7 @@ cmd_bf_exists(struct request *req)
 {
     struct bloom *bloom = req->bloom;
 
-    /* Outside a run (in EXEC, say) nothing was prepared. */
-    if (bloom == NULL) {
+    if (!req->prepared) { /* in EXEC, say */
         bloom = bloom_make_find(req);
         if (bloom != NULL) {
             req->hash = hash_item(bloom, req->argv[ITEM_AT]);

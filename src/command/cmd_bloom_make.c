@@ -7,7 +7,8 @@
 
 enum { RESERVE_PLAIN = 4, RESERVE_NONSCALING = 5, RESERVE_EXPANSION = 6 };
 
-/* ---- BF.RESERVE ------------------------------------------------------------*/
+/* ---- BF.RESERVE
+ * ------------------------------------------------------------*/
 
 /* The tail behind rate and capacity: nothing, NONSCALING, or EXPANSION n, each
  * valid at its own length only. */
@@ -59,7 +60,8 @@ cmd_bf_reserve(struct request *req)
     return err;
 }
 
-/* ---- BF.INSERT -------------------------------------------------------------*/
+/* ---- BF.INSERT
+ * -------------------------------------------------------------*/
 
 struct insert {
     struct bloom_params params;
@@ -137,9 +139,10 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    static const char *const words[] = { "error",      "capacity", "expansion",
-                                         "tightening", "seed",     "stripes",
-                                         "lines",      "validatescaleto" };
+    static const char *const words[] = { "error",     "capacity",
+                                         "expansion", "tightening",
+                                         "seed",      "stripes",
+                                         "lines",     "validatescaleto" };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         bool obeyed = words[i][0] == 'l' || words[i][1] == 't';
@@ -241,7 +244,8 @@ cmd_bf_insert(struct request *req)
     return err;
 }
 
-/* ---- BF.INFO ---------------------------------------------------------------*/
+/* ---- BF.INFO
+ * ---------------------------------------------------------------*/
 
 enum info_field {
     INFO_CAPACITY,

@@ -89,6 +89,7 @@ dispatch_prepare(struct request *req, const struct command *command,
     req->effect.kind = EFFECT_VERBATIM;
     req->effect.argc = 0;
     req->previous = NULL;
+    req->prepared = false;
     req->bloom = NULL;
 }
 
@@ -361,9 +362,7 @@ unknown_subcommand(struct request *req)
     size_t i = 0;
 
     for (; container->name[i] != '\0' && i < sizeof(name) - 1; i++) {
-        char c = container->name[i];
-
-        name[i] = c >= 'a' && c <= 'z' ? (char)(c - ('a' - 'A')) : c;
+        name[i] = (char)(container->name[i] & ~0x20); /* letters only */
     }
     name[i] = '\0';
     return request_fail(req, ERR_UNKNOWN_SUB,
@@ -471,6 +470,7 @@ execute_one(struct request *req, unsigned words)
         dispatch_refuse(req, err);
         return true;
     }
+    CHECK(req->command != NULL);
     gate_enter(gate, worker->index);
     refused = refuse_for_memory(req);
     gate_leave(gate, worker->index);

@@ -15,6 +15,7 @@ request_fail(struct request *req, enum err err, const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
     (void)vsnprintf(req->worker->detail, sizeof(req->worker->detail), format,
                     ap);
     va_end(ap);

@@ -44,6 +44,7 @@ struct request {
      * item's hash; NULL if it was missing when the run was prepared. previous
      * is the request before, if it names the same key. */
     const struct request *previous;
+    bool prepared;
     struct bloom *bloom;
     struct bloom_hash hash;
 };

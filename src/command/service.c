@@ -10,8 +10,7 @@ service_limit_filters(struct service *service)
     static const struct keyspace_memory unlimited = { 0 };
 
     service->memory.maxmemory_bytes = service->conf->maxmemory;
-    service->bloom_env =
-        keyspace_env(&service->memory,
-                     (uint64_t)service->conf->bf_memory_usage_limit);
+    service->bloom_env = keyspace_env(
+        &service->memory, (uint64_t)service->conf->bf_memory_usage_limit);
     service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
 }

@@ -70,12 +70,12 @@ struct worker {
     struct service *service;
     struct stats_slot *stats;
     unsigned index;
-    bool in_exec;          /* EXEC runs: nothing may pause */
-    uint64_t now_ms;       /* wall clock, read once a batch */
-    uint64_t now_ns;       /* monotonic, read at the end of each run */
-    struct reply *reply;   /* of the batch being executed */
+    bool in_exec;            /* EXEC runs: nothing may pause */
+    uint64_t now_ms;         /* wall clock, read once a batch */
+    uint64_t now_ns;         /* monotonic, read at the end of each run */
+    struct reply *reply;     /* of the batch being executed */
     struct session *session; /* whose batch it is */
-    struct buf arena;      /* rewritten effects of the running command */
-    struct run *run;       /* dispatch's own */
-    char detail[768];      /* fills the %s of a returned error */
+    struct buf arena;        /* rewritten effects of the running command */
+    struct run *run;         /* dispatch's own */
+    char detail[768];        /* fills the %s of a returned error */
 };

@@ -110,8 +110,7 @@ command_each_key(const struct command *command, size_t argc,
     if (keys->first <= 0) {
         return;
     }
-    last = keys->last >= 0 ? (size_t)keys->last
-                           : argc - (size_t)-keys->last;
+    last = keys->last >= 0 ? (size_t)keys->last : argc - (size_t)-keys->last;
     for (size_t at = (size_t)keys->first; at <= last && at < argc;
          at += (size_t)keys->step) {
         visit(ctx, at);

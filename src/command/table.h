@@ -106,7 +106,7 @@ struct command_arg {
     const char *name;
     enum arg_type type;
     unsigned flags;
-    const char *token;               /* NULL: none */
+    const char *token;                /* NULL: none */
     const struct command_arg *nested; /* of ONEOF and BLOCK */
 };
 

@@ -31,4 +31,3 @@ void txn_abort(struct request *req, enum err err, const char *text);
 
 /* Forgets queue and watches: EXEC, DISCARD, RESET, the end of a session. */
 void txn_end(struct session *session);
-

@@ -40,8 +40,8 @@ struct outbox; /* unsent replies and the write under way */
 
 struct conn {
     uint32_t magic;
-    bool closing;      /* uv_close was called */
-    bool close_after;  /* close when everything is sent */
+    bool closing;     /* uv_close was called */
+    bool close_after; /* close when everything is sent */
     bool reading;
     bool resume_queued;
     bool is_unix;
@@ -53,13 +53,13 @@ struct conn {
     } uv;
     struct loop *loop;
     struct stream input;
-    struct buf kept;       /* unparsed bytes while execution waits */
-    struct outbox *outbox; /* NULL when all is sent */
-    struct conn *next, *prev;             /* of the loop */
+    struct buf kept;          /* unparsed bytes while execution waits */
+    struct outbox *outbox;    /* NULL when all is sent */
+    struct conn *next, *prev; /* of the loop */
     struct conn *next_resumable;
-    uint64_t id;                          /* registry's */
+    uint64_t id; /* registry's */
     struct conn *registry_next, *registry_prev;
-    int fd;                               /* for getpeername */
+    int fd;                                     /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
     uint64_t active_ms; /* uv_now of the last bytes read */
 };

@@ -27,8 +27,8 @@ struct listeners {
 };
 
 struct listen_options {
-    const char *bind;      /* addresses between blanks; '-' in front: optional */
-    unsigned port;         /* 0: no TCP */
+    const char *bind; /* addresses between blanks; '-' in front: optional */
+    unsigned port;    /* 0: no TCP */
     const char *unix_path; /* "": none */
     unsigned unix_mode;
     int backlog;

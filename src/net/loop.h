@@ -52,14 +52,14 @@ struct loop {
     const struct loop_env *env;
     void *owner; /* the command layer's worker */
 
-    struct conn_list conns;   /* all that are open */
-    struct conn *resumable;   /* paused handlers to call again */
-    uv_idle_t idle;           /* runs while there are any */
-    uv_timer_t second;        /* idle and output timeouts */
-    uint32_t open_conns;      /* not yet through their close callback */
+    struct conn_list conns; /* all that are open */
+    struct conn *resumable; /* paused handlers to call again */
+    uv_idle_t idle;         /* runs while there are any */
+    uv_timer_t second;      /* idle and output timeouts */
+    uint32_t open_conns;    /* not yet through their close callback */
 
-    char *read_buffer;        /* LOOP_READ_BYTES, shared by all reads */
-    struct buf reply;         /* replies of the batch being executed */
+    char *read_buffer; /* LOOP_READ_BYTES, shared by all reads */
+    struct buf reply;  /* replies of the batch being executed */
     struct batch batch;
     struct stream_pool *pool;
 };

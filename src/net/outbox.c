@@ -76,6 +76,7 @@ outbox_free(struct conn *conn)
 static uv_buf_t
 buffer_of(struct slice bytes)
 {
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
     return (uv_buf_t){ .base = (char *)(uintptr_t)bytes.data,
                        .len = bytes.len };
 }

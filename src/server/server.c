@@ -31,7 +31,8 @@ enum {
     RECLAIM_BUDGET_US = 1000,
 };
 
-/* ---- options in force ------------------------------------------------------*/
+/* ---- options in force
+ * ------------------------------------------------------*/
 
 /* Copies what is read outside the gate's sections. Under the raised gate, or
  * before there are threads. */
@@ -81,7 +82,7 @@ fit_descriptors(struct conf *conf)
         (void)getrlimit(RLIMIT_NOFILE, &limit);
     }
     if (limit.rlim_cur < need) {
-        conf->maxclients = limit.rlim_cur > 2 * RESERVED_FDS
+        conf->maxclients = limit.rlim_cur > 2 * (rlim_t)RESERVED_FDS
                                ? (int64_t)limit.rlim_cur - RESERVED_FDS
                                : RESERVED_FDS;
         log_warn("server", "lowered maxclients to the descriptor limit",
@@ -146,7 +147,8 @@ reload(struct server *server)
     (void)systemd_notify("READY=1");
 }
 
-/* ---- signals and timers, loop 0 --------------------------------------------*/
+/* ---- signals and timers, loop 0
+ * --------------------------------------------*/
 
 static void
 stop(struct server *server)
@@ -239,7 +241,8 @@ start_handles(struct server *server)
     }
 }
 
-/* ---- start and stop --------------------------------------------------------*/
+/* ---- start and stop
+ * --------------------------------------------------------*/
 
 static bool
 open_sockets(struct server *server)
@@ -292,11 +295,13 @@ init_service(struct server *server, const struct conf_args *args)
 static void
 init_loops(struct server *server)
 {
-    server->loop_env = (struct loop_env){ .limits = &server->net_limits,
-                                          .handler = &client_handler,
-                                          .registry = server->service.registry };
+    server->loop_env =
+        (struct loop_env){ .limits = &server->net_limits,
+                           .handler = &client_handler,
+                           .registry = server->service.registry };
     server->loops = mem_zalloc(server->threads * sizeof(*server->loops));
-    server->workers = mem_zalloc(server->threads * sizeof(*server->workers));
+    server->workers =
+        mem_zalloc(server->threads * sizeof(struct worker *)); /* NOLINT */
     for (unsigned i = 0; i < server->threads; i++) {
         server->workers[i] = worker_new(&server->service, i);
         loop_init(&server->loops[i], i, &server->loop_env, server->workers[i]);
@@ -317,8 +322,9 @@ server_init(struct server *server, struct conf *conf,
     server->service.conf = &server->conf;
     fit_descriptors(&server->conf);
     apply_conf(server);
-    log_warn("server", "NOTHING IS SAVED: all filters are lost at the end of "
-                       "this process",
+    log_warn("server",
+             "NOTHING IS SAVED: all filters are lost at the end of "
+             "this process",
              "reason=\"there is no persistence yet\"");
     if (!open_sockets(server)) {
         conf_fini(&server->conf);

@@ -75,7 +75,7 @@
 < *16 | +Capacity | :1000 | +Size | :? | +Number of filters | :1 | +Number of items inserted | :1
 < | +Error rate | ,0.001 | +Expansion rate | :4 | +Tightening ratio | ,0.6 | +Max scaled capacity | :?
 > BF.CARD default_filter
-< :0
+< :1
 
 # The examples of the command pages BF.RESERVE and BF.MADD.
 > BF.RESERVE page 0.01 1000

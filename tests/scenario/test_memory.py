@@ -109,7 +109,9 @@ def test_accounts_return_to_where_they_were(server):
             assert core["bf_bloom_total_memory_bytes"] == str(200 * size)
             assert int(figures(conn)["used_memory"]) - start >= 200 * size
             if how in ("DEL", "UNLINK"):
-                assert conn.call(how, *names) == 200
+                # The thread sanitizer follows 64 locks of a thread at most.
+                for start in range(0, 200, 50):
+                    assert conn.call(how, *names[start:start + 50]) == 50
             elif how == "EXPIRE":
                 conn.pipeline([("PEXPIRE", n, "20") for n in names])
             else:

@@ -219,9 +219,9 @@ false_positives(const struct pool *pool, uint64_t *rng)
         bloom_get_info(bloom, &info);
         id += 2;
         presented++;
-    } while (pool->layers == 0 ? presented < params.capacity
-                               : info.layers < pool->layers ||
-                                     info.items < info.capacity);
+    } while (pool->layers == 0
+                 ? presented < params.capacity
+                 : info.layers < pool->layers || info.items < info.capacity);
     for (unsigned i = 0; i < pool->queries; i++) {
         wrong += bloom_contains(bloom, hash_id(bloom, id + 1));
         id += 2;

@@ -36,25 +36,41 @@ cmd_bf_prepare(struct request *req)
     }
 }
 
+/* The filter grew by its newest layer: brings the gauges up to date. */
+__attribute__((noinline)) static void
+account_growth(const struct bloom *bloom, uint64_t size_before)
+{
+    struct bloom_layer_info newest;
+    struct bloom_info after;
+    struct bloom_info before;
+
+    bloom_get_info(bloom, &after);
+    CHECK(bloom_get_layer(bloom, after.layers - 1, &newest));
+    before = (struct bloom_info){ .capacity = after.capacity - newest.capacity,
+                                  .items = after.items - 1,
+                                  .size = size_before,
+                                  .layers = after.layers - 1 };
+    keyspace_account(&before, &after);
+}
+
 /* The filter is there and the item hashed. */
 static enum err
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash)
 {
-    struct bloom_info before;
-    struct bloom_info after;
+    uint64_t size_before = bloom_size(bloom);
     bool added = false;
-    enum bloom_status status;
+    enum bloom_status status =
+        bloom_add(bloom, bloom_make_env(req), hash, &added);
 
-    bloom_get_info(bloom, &before);
-    status = bloom_add(bloom, bloom_make_env(req), hash, &added);
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);
     }
-    if (added) {
-        bloom_get_info(bloom, &after);
-        keyspace_account(&before, &after);
-        req->dirty++;
+    if (added && bloom_size(bloom) == size_before) {
+        metric_add(METRIC_BF_ITEMS, 1);
+    } else if (added) {
+        account_growth(bloom, size_before);
     }
+    req->dirty += added ? 1 : 0;
     reply_int(req->reply, added ? 1 : 0);
     return OK;
 }

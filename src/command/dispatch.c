@@ -218,14 +218,25 @@ one_item_command(const struct request *last, const struct slice *argv)
     return command != NULL && command->prepare != NULL ? command : NULL;
 }
 
+/* Gives req its key. False if it needs another lock than the run has. */
 static bool
-joins(const struct run *run, const struct request *req)
+join(struct run *run, struct request *req, const struct request *last)
 {
-    unsigned stripe = keyspace_stripe_of(req->key.hash);
     bool exclusive = (req->command->flags & CMD_WRITE) != 0;
+    unsigned stripe = run->stripe;
 
-    return run->count == 0 ||
-           (run->stripe == stripe && run->exclusive == exclusive);
+    if (last != NULL && slice_equal(req->argv[1], last->argv[1])) {
+        req->key = last->key;
+        req->previous = last;
+    } else {
+        req->key = request_key(req, 1);
+        stripe = keyspace_stripe_of(req->key.hash);
+    }
+    if (last == NULL) {
+        run->stripe = stripe;
+        run->exclusive = exclusive;
+    }
+    return run->stripe == stripe && run->exclusive == exclusive;
 }
 
 /* Takes the commands from `first` on that can run together. */
@@ -250,17 +261,9 @@ gather(struct worker *worker, const struct batch *batch, uint32_t first)
             break;
         }
         dispatch_prepare(req, command, 1, argv, ONE_ITEM_ARGC);
-        if (last != NULL && slice_equal(argv[1], last->argv[1])) {
-            req->key = last->key;
-            req->previous = last;
-        } else {
-            req->key = request_key(req, 1);
-        }
-        if (!joins(run, req)) {
+        if (!join(run, req, last)) {
             break;
         }
-        run->stripe = keyspace_stripe_of(req->key.hash);
-        run->exclusive = (command->flags & CMD_WRITE) != 0;
         run->count++;
         last = req;
     }

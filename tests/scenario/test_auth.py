@@ -94,7 +94,8 @@ def test_the_limits_before_auth_are_gone_after_it(both):
             b"-NOAUTH Authentication required.\r\n"
         assert conn.call("AUTH", "secret") == b"OK"
         assert conn.call("ECHO", "x" * 100000) == b"x" * 100000
-        assert conn.call("BF.MADD", "k", *range(50)) == [1] * 50
+        conn.call("BF.RESERVE", "fifty", "1e-9", "50")
+        assert conn.call("BF.MADD", "fifty", *range(50)) == [1] * 50
 
 
 def test_the_limits_hold_in_the_read_that_brings_auth_and_end_with_it(both):
@@ -102,7 +103,9 @@ def test_the_limits_hold_in_the_read_that_brings_auth_and_end_with_it(both):
     server, _ = both
     with server.conn() as conn:
         conn.send(resp.command("AUTH", "secret") +
+                  resp.command("BF.RESERVE", "same-read", "1e-9", "20") +
                   resp.command("BF.MADD", "same-read", *range(20)))
+        assert conn.read() == b"OK"
         assert conn.read() == b"OK"
         assert conn.read() == [1] * 20
 

@@ -71,6 +71,9 @@ def test_what_clients_need(server):
 
 def test_clients_and_connections_are_counted(server):
     with server.conn() as conn:
+        # The connection that found the server ready may not be gone yet.
+        servers.wait_until(lambda: fields(conn)["connected_clients"] == "1", 5,
+                           "only one client is left")
         base = fields(conn)
         others = [server.conn() for _ in range(5)]
         for other in others:

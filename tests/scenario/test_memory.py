@@ -110,8 +110,8 @@ def test_accounts_return_to_where_they_were(server):
             assert int(figures(conn)["used_memory"]) - start >= 200 * size
             if how in ("DEL", "UNLINK"):
                 # The thread sanitizer follows 64 locks of a thread at most.
-                for start in range(0, 200, 50):
-                    assert conn.call(how, *names[start:start + 50]) == 50
+                for i in range(0, 200, 50):
+                    assert conn.call(how, *names[i:i + 50]) == 50
             elif how == "EXPIRE":
                 conn.pipeline([("PEXPIRE", n, "20") for n in names])
             else:

@@ -76,6 +76,7 @@ def test_redis_py_keys(r):
 
 def test_redis_py_pipelines_and_transactions(r):
     for transaction in (True, False):
+        r.bf().create("p%s" % transaction, 1e-9, 200)
         with r.pipeline(transaction=transaction) as pipe:
             for i in range(100):
                 pipe.execute_command("BF.ADD", "p%s" % transaction, i)

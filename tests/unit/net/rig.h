@@ -38,11 +38,12 @@ struct rig {
     struct loop loop;
     struct registry *registry;
     _Atomic unsigned accepted, closed;
-    bool refuse;         /* accept answers NULL */
-    bool one_by_one;     /* execute returns after each command */
-    struct conn *last;   /* accepted last, on the rig's own loop */
-    struct conn *victim; /* closed by KILL */
-    int64_t gauges[3];   /* before the rig */
+    _Atomic unsigned accepted_on[8]; /* by the index of the loop */
+    bool refuse;                     /* accept answers NULL */
+    bool one_by_one;                 /* execute returns after each command */
+    struct conn *last;               /* accepted last, on the rig's own loop */
+    struct conn *victim;             /* closed by KILL */
+    int64_t gauges[3];               /* before the rig */
     uint64_t used;
 };
 
@@ -79,6 +80,7 @@ fake_accept(struct loop *loop)
     }
     fake->rig = rig;
     atomic_fetch_add(&rig->accepted, 1);
+    atomic_fetch_add(&rig->accepted_on[loop->index], 1);
     if (loop == &rig->loop) {
         rig->last = &fake->conn;
     }

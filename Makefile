@@ -91,7 +91,7 @@ run: $(SERVER) ## Run the server in the foreground on 127.0.0.1:$(PORT)
 	@echo "bloomery-server on 127.0.0.1:$(PORT), ctrl-c ends it"
 	@exec $(SERVER) --port $(PORT)
 
-demo: $(SERVER) ## Load real data through a stock client and measure it
+demo: deps-demo $(SERVER) ## Load real data through a stock client and measure it
 	$(PYTHON) bench/demo.py --server $(SERVER)
 
 install: $(SERVER) $(CORELIB) ## Install under DESTDIR and PREFIX
@@ -149,7 +149,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
 
-bench: $(SERVER) $(BENCH) ## Measure the core and the server against the null server
+bench: deps-bench $(SERVER) $(BENCH) ## Measure the core and the server against the null server
 	$(B)/bench/micro
 	$(PYTHON) bench/callgrind.py --server $(SERVER)
 	$(PYTHON) bench/compare.py
@@ -189,15 +189,19 @@ DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-redis redis-tools \
 	ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
 	valgrind
-DEPS_BENCH := valgrind gnuplot-nox wamerican-huge
+DEPS_DEMO  := python3 python3-redis wamerican-huge
+DEPS_BENCH := python3 valgrind
 # `make deps run` needs no test package.
-DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST)) \
-	$(if $(filter bench demo,$(MAKECMDGOALS)),$(DEPS_TEST) $(DEPS_BENCH))
+DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST))
 
 deps: ## Install the Debian packages that are missing (build and, with test, tests)
 	@tests/deps $(DEPS_WANTED)
 deps-check:
 	@tests/deps $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_CHECK)
+deps-demo:
+	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
+deps-bench:
+	@tests/deps $(DEPS_BUILD) $(DEPS_BENCH)
 
 clean: ## Remove everything built
 	rm -rf build
@@ -206,9 +210,11 @@ help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | column -t -s '|'
 
 SHELL := /bin/bash
+.SECONDARY:
 .PHONY: all run demo install test check pins clients fuzz bench lint format \
-	format-check docs docs-check deps deps-check clean help
-# The packages come before anything is compiled.
-ifneq ($(filter deps,$(MAKECMDGOALS)),)
-$(OBJS) $(PEERS): | deps
-endif
+	format-check docs docs-check deps deps-check deps-demo \
+	deps-bench clean help
+# The packages come before anything that needs them.
+FIRST := $(filter deps,$(MAKECMDGOALS)) \
+	$(patsubst %,deps-%,$(filter check demo bench,$(MAKECMDGOALS)))
+$(OBJS) $(PEERS) lint format-check docs-check: | $(FIRST)

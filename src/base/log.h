@@ -30,3 +30,13 @@ bool log_once_a_second(_Atomic unsigned long long *mark);
 #define log_notice(...) log_write(LOG_NOTICE, __VA_ARGS__)
 #define log_warn(...)   log_write(LOG_WARN, __VA_ARGS__)
 #define log_error(...)  log_write(LOG_ERROR, __VA_ARGS__)
+
+/* For what clients can cause again and again: this line at most once a
+ * second. */
+#define log_repeated(...)                                                      \
+    do {                                                                       \
+        static _Atomic unsigned long long mark;                                \
+        if (log_once_a_second(&mark)) {                                        \
+            log_write(__VA_ARGS__);                                            \
+        }                                                                      \
+    } while (0)

@@ -57,12 +57,8 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 
     session->id = conn->id;
     if (first == 0 && is_http(batch)) {
-        static _Atomic unsigned long long mark;
-
-        if (log_once_a_second(&mark)) {
-            log_warn("command.client", "cut, spoke HTTP", "id=%llu",
+        log_repeated(LOG_WARN, "command.client", "cut, spoke HTTP", "id=%llu",
                      (unsigned long long)conn->id);
-        }
         conn_close(conn);
         return batch->count;
     }

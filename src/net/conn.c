@@ -79,8 +79,8 @@ send_replies(struct conn *conn)
     struct buf *reply = &conn->loop->reply;
 
     if (reply->failed) { /* no memory for the reply: nothing true to say */
-        log_warn("net.conn", "cut, no memory for its reply", "id=%llu",
-                 (unsigned long long)conn->id);
+        log_repeated(LOG_WARN, "net.conn", "cut, no memory for its reply",
+                     "id=%llu", (unsigned long long)conn->id);
         conn_close(conn);
     }
     if (reply->len > 0 && !conn->closing) {
@@ -240,6 +240,9 @@ conn_resume_later(struct conn *conn)
     struct loop *loop = conn->loop;
 
     CHECK(!conn->resume_queued);
+    if (conn->closing) {
+        return; /* its end does not look at the list again */
+    }
     conn->resume_queued = true;
     conn->next_resumable = loop->resumable;
     loop->resumable = conn;
@@ -289,9 +292,10 @@ conn_check_timeouts(struct conn *conn)
 
     if (outbox_is_overdue(conn, now)) {
         metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
-        log_warn("net.conn", "cut, replies left unread for too long",
-                 "id=%llu bytes=%u", (unsigned long long)conn->id,
-                 (unsigned)conn->output_bytes);
+        log_repeated(LOG_WARN, "net.conn",
+                     "cut, replies left unread for too long",
+                     "id=%llu bytes=%u", (unsigned long long)conn->id,
+                     (unsigned)conn->output_bytes);
         conn_close(conn);
     } else if (idle_ms > 0 && now - conn->active_ms >= idle_ms) {
         conn_close(conn);

@@ -284,14 +284,12 @@ welcome(struct listener *listener, int fd, const struct sockaddr_storage *peer)
 static void
 shed_one(struct listener *listener)
 {
-    static _Atomic unsigned long long mark;
     struct listeners *all = listener->all;
     int fd;
 
-    if (log_once_a_second(&mark)) {
-        log_error("net.listener", "refused clients, no descriptor left", "%s",
-                  "raise LimitNOFILE or lower maxclients");
-    }
+    log_repeated(LOG_ERROR, "net.listener",
+                 "refused clients, no descriptor left", "%s",
+                 "raise LimitNOFILE or lower maxclients");
     if (all->reserve_fd >= 0) {
         (void)close(all->reserve_fd);
     }

@@ -144,8 +144,8 @@ keep(struct conn *conn, struct slice rest)
     unsent = count_output(conn);
     if (conn->outbox->waiting.failed || (hard > 0 && unsent > hard)) {
         metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
-        log_warn("net.conn", "cut, too many replies left unread",
-                 "id=%llu bytes=%zu", (unsigned long long)conn->id, unsent);
+        log_repeated(LOG_WARN, "net.conn", "cut, too many replies left unread",
+                     "id=%llu bytes=%zu", (unsigned long long)conn->id, unsent);
         conn_close(conn);
     } else if (idle) {
         start_write(conn);

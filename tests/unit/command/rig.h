@@ -107,11 +107,12 @@ set_option(struct rig *rig, const char *name, const char *value)
     service_limit_filters(&rig->service);
 }
 
+/* threads: more than one, and locks are taken. */
 static inline struct rig *
-rig_new(void)
+rig_new_threads(unsigned threads)
 {
     struct rig *rig = mem_zalloc(sizeof(*rig));
-    struct keyspace_options options = { .threads = 1, .databases = 16 };
+    struct keyspace_options options = { .threads = threads, .databases = 16 };
 
     command_table_init();
     conf_init(&rig->conf);
@@ -120,14 +121,20 @@ rig_new(void)
     rig->sink =
         (struct effect_sink){ record_begin, record, record_end, &rig->effects };
     rig->service.keyspace = keyspace_new(&options);
-    rig->service.stats = stats_new(1, CMD_ID_COUNT);
-    rig->service.threads = 1;
+    rig->service.stats = stats_new(threads, CMD_ID_COUNT);
+    rig->service.threads = threads;
     rig->service.limits.multi_commands_max = 1000;
     rig->service.limits.multi_bytes_max = 1 << 20;
     rig->service.sink = &rig->sink;
     rig->worker = worker_new(&rig->service, 0);
     session_init(&rig->session, true);
     return rig;
+}
+
+static inline struct rig *
+rig_new(void)
+{
+    return rig_new_threads(1);
 }
 
 static inline void

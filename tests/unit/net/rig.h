@@ -9,6 +9,7 @@
  *   FILL n    n bytes of the client's pattern
  *   BYE       replies and closes when all is sent
  *   DIE       closes at once
+ *   LINGER    closes at once, and then asks to be called again
  *   NOMEM     a reply that found no memory
  *   other     +its arguments joined by |
  */
@@ -160,6 +161,10 @@ fake_one(struct fake *fake, const struct slice *argv, size_t argc)
         out->failed = true;
     } else if (slice_is_word(argv[0], "DIE")) {
         conn_close(conn);
+    } else if (slice_is_word(argv[0], "LINGER")) {
+        conn_close(conn);
+        conn_resume_later(conn);
+        return false;
     } else if (slice_is_word(argv[0], "KILL")) {
         conn_close(fake->rig->victim);
     } else {

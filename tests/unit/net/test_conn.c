@@ -525,6 +525,19 @@ TEST(a_handler_may_close_its_connection_in_a_batch)
     rig_free(rig);
 }
 
+TEST(a_connection_that_closed_is_not_resumed)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+
+    peer_send_text(rig, &peer, "LINGER\r\nA\r\n");
+    rig_until(rig, rig->closed == 1);
+    assert_null(rig->loop.resumable);
+    rig_settle(rig);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
 TEST(closing_twice_is_closing_once)
 {
     struct rig *rig = rig_new();

@@ -191,8 +191,9 @@ DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc
 	valgrind
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := python3 valgrind
-# `make deps run` needs no test package.
-DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST))
+# `make deps run` needs no test package; redis-cli is there to talk to it.
+DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST)) \
+	$(if $(filter run,$(MAKECMDGOALS)),redis-tools)
 
 deps: ## Install the Debian packages that are missing (build and, with test, tests)
 	@tests/deps $(DEPS_WANTED)
@@ -217,4 +218,5 @@ SHELL := /bin/bash
 # The packages come before anything that needs them.
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
 	$(patsubst %,deps-%,$(filter check demo bench,$(MAKECMDGOALS)))
-$(OBJS) $(PEERS) lint format-check docs-check: | $(FIRST)
+$(OBJS) $(UNIT:=.o) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
+	$(B)/tests/fuzz/replay.o $(PEERS) lint format-check docs-check: | $(FIRST)

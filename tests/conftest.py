@@ -49,6 +49,7 @@ def start_server(request):
             server.stop()
         except AssertionError as problem:
             problems.append(str(problem))
+        server.remove()
     assert not problems, "\n".join(problems)
 
 

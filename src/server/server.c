@@ -314,6 +314,8 @@ server_init(struct server *server, struct conf *conf,
 {
     const char *cpu;
 
+    hold_signals(true);
+    (void)signal(SIGPIPE, SIG_IGN);
     memset(server, 0, sizeof(*server));
     server->conf = *conf;
     server->argc = argc;
@@ -347,8 +349,8 @@ server_init(struct server *server, struct conf *conf,
 void
 server_run(struct server *server)
 {
-    (void)signal(SIGPIPE, SIG_IGN);
     start_handles(server);
+    hold_signals(false);
     listeners_start(&server->listeners, server->loops, server->threads);
     for (unsigned i = 1; i < server->threads; i++) {
         loop_start(&server->loops[i]);

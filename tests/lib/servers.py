@@ -2,7 +2,7 @@
 #
 # Processes that the tests start: the server under test and redis-server, the
 # oracle. Each gets a free port of 127.0.0.1 and a folder of its own, is ready
-# when its port accepts, and is stopped by its own process id. Stopping the
+# when it answers, and is stopped by its own process id. Stopping the
 # server under test also judges it: exit status 0 and no sanitizer report.
 
 import os
@@ -88,8 +88,20 @@ class Process:
             return False
         return True
 
+    def answers(self):
+        """Whether a PING gets a reply, be it that a password is wanted."""
+        if not self.accepts():
+            return False
+        try:
+            with socket.create_connection(self.address, 1) as probe:
+                probe.settimeout(time_factor())
+                probe.sendall(b"PING\r\n")
+                return probe.recv(100) != b""
+        except OSError:
+            return False
+
     def wait_ready(self):
-        wait_until(self.accepts, 20, "%s accepts" % self.argv[0])
+        wait_until(self.answers, 20, "%s answers" % self.argv[0])
 
     def conn(self, proto=2, **kwargs):
         return resp.Conn(self.address, proto, **kwargs)

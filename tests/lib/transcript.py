@@ -272,22 +272,27 @@ def wrap(prefix, text, width=96):
     return lines + [prefix + " " + line]
 
 
+def record_steps(transcript, side, answers):
+    for step in transcript.steps:
+        if step.kind == "@key":
+            for key in words(step.text):
+                side.conn(step.conn).call("SET", key, "x")
+        elif step.kind == "@sleep_ms":
+            time.sleep(int(step.text) / 1000)
+        elif step.kind != "@closed" and not step.ours_only():
+            answers[step.number, side.proto] = side.talk(step)
+    side.close()
+
+
 def record(path):
     transcript = Transcript(path)
     answers = {}
     for proto in (2, 3):
         oracle = servers.Oracle()
-        side = Side(oracle, proto)
-        for step in transcript.steps:
-            if step.kind == "@key":
-                for key in words(step.text):
-                    side.conn(step.conn).call("SET", key, "x")
-            elif step.kind == "@sleep_ms":
-                time.sleep(int(step.text) / 1000)
-            elif step.kind != "@closed" and not step.ours_only():
-                answers[step.number, proto] = side.talk(step)
-        side.close()
-        oracle.stop()
+        try:
+            record_steps(transcript, Side(oracle, proto), answers)
+        finally:
+            oracle.stop()
     steps = {step.number: step for step in transcript.steps}
     out = []
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):

@@ -125,6 +125,24 @@ def test_a_signal_ends_it_cleanly_under_load(start_server, how):
         conn.close()
 
 
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_as_soon_as_the_port_accepts_ends_it_cleanly(start_server, how):
+    for _ in range(20):
+        server = start_server(ready=False)
+        servers.wait_until(server.accepts, 20, "the port accepts", pause=0.0005)
+        server.stop(how)
+
+
+def test_sighup_as_soon_as_the_port_accepts_is_harmless(start_server):
+    for _ in range(20):
+        server = start_server(ready=False)
+        servers.wait_until(server.accepts, 20, "the port accepts", pause=0.0005)
+        server.child.send_signal(signal.SIGHUP)
+        with server.conn() as conn:
+            assert conn.call("PING") == b"PONG"
+        server.stop()
+
+
 @pytest.mark.parametrize("command", [("SHUTDOWN",), ("SHUTDOWN", "NOSAVE"),
                                      ("shutdown", "NOSAVE", "NOW", "FORCE")])
 def test_shutdown_closes_and_ends(start_server, command):

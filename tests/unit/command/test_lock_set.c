@@ -6,6 +6,7 @@
 #include "command/lock_set.h"
 
 #include "base/hash.h"
+#include "base/metrics.h"
 #include "rig.h"
 
 #include <pthread.h>

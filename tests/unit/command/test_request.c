@@ -66,13 +66,13 @@ TEST(a_pause_is_kept_by_the_session_until_it_ends)
 {
     struct rig *rig = rig_new();
     struct request req = request_of(rig, NULL, 0);
-    int state = 0;
+    int pause = 0;
 
     freed = 0;
     assert_null(request_resumed(&req));
     assert_true(request_may_pause(&req));
-    request_pause(&req, &state, count_free);
-    assert_ptr_equal(&state, request_resumed(&req));
+    request_pause(&req, &pause, count_free);
+    assert_ptr_equal(&pause, request_resumed(&req));
     rig->worker->in_exec = true; /* another's: in EXEC nothing is resumed */
     assert_false(request_may_pause(&req));
     assert_null(request_resumed(&req));

@@ -241,6 +241,20 @@ start_handles(struct server *server)
     }
 }
 
+/* Signals that come before there is a handler wait for it. Threads started
+ * meanwhile keep them blocked, so that they reach the main thread. */
+static void
+hold_signals(bool hold)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    CHECK(pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL) == 0);
+}
+
 /* ---- start and stop
  * --------------------------------------------------------*/
 

@@ -208,7 +208,7 @@ clean: ## Remove everything built
 	rm -rf build
 
 help: ## This list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | column -t -s '|'
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s%s\n", $$1, $$2 }' Makefile
 
 SHELL := /bin/bash
 .SECONDARY:

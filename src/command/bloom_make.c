@@ -172,14 +172,13 @@ struct adding {
 /* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
 static enum bloom_status
 add_batch(struct adding *adding, const struct slice *items, size_t count,
-          struct buf *out)
+          struct reply *reply)
 {
     struct bloom_item batch[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool added[BLOOM_BATCH_MAX];
     enum bloom_status status;
     size_t done = 0;
-    char *to = out->data + out->len;
 
     for (size_t i = 0; i < count; i++) {
         batch[i] = (struct bloom_item){ items[i].data, items[i].len };
@@ -187,12 +186,10 @@ add_batch(struct adding *adding, const struct slice *items, size_t count,
     bloom_hash_batch(adding->bloom, batch, count, hashes);
     status = bloom_add_batch(adding->bloom, adding->env, hashes, count, added,
                              &done);
+    reply_flags(reply, added, done);
     for (size_t i = 0; i < done; i++) {
-        memcpy(to, added[i] ? ":1\r\n" : ":0\r\n", REPLY_BYTES);
-        to += REPLY_BYTES;
-        adding->added += added[i] ? 1 : 0;
+        adding->added += added[i];
     }
-    out->len += done * REPLY_BYTES;
     adding->applied += done;
     return status;
 }
@@ -261,9 +258,9 @@ bloom_make_add_items(struct request *req, struct bloom *bloom,
     while (status == BLOOM_OK && adding.applied < count) {
         size_t left = count - adding.applied;
 
-        status =
-            add_batch(&adding, items + adding.applied,
-                      left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX, out);
+        status = add_batch(&adding, items + adding.applied,
+                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX,
+                           req->reply);
     }
     bloom_get_info(bloom, &after);
     keyspace_account(&before, &after);

@@ -6,7 +6,7 @@
 #include "base/metrics.h"
 #include "command/bloom_make.h"
 
-enum { KEY_AT = 1, ITEM_AT = 2 };
+enum { ITEM_AT = 2, REPLY_BYTES = 4 /* ":0\r\n" */ };
 
 static struct bloom_hash
 hash_item(const struct bloom *bloom, struct slice item)
@@ -157,9 +157,7 @@ answer_batch(const struct bloom *bloom, const struct slice *items, size_t count,
     }
     bloom_hash_batch(bloom, batch, count, hashes);
     bloom_contains_batch(bloom, hashes, count, found);
-    for (size_t i = 0; i < count; i++) {
-        reply_int(reply, found[i] ? 1 : 0);
-    }
+    reply_flags(reply, found, count);
 }
 
 enum err
@@ -169,6 +167,9 @@ cmd_bf_mexists(struct request *req)
     size_t count = req->argc - ITEM_AT;
 
     reply_array(req->reply, count);
+    if (buf_reserve(req->reply->buf, count * REPLY_BYTES) == NULL) {
+        return ERR_NOMEM;
+    }
     for (size_t at = 0; at < count; at += BLOOM_BATCH_MAX) {
         size_t left = count - at;
         size_t n = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;

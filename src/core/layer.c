@@ -67,21 +67,27 @@ line_contains(const struct line *line, uint64_t low)
     return (all & 1) != 0;
 }
 
+/* The answer is a coin toss to the branch predictor: a layer of one stripe
+ * gives it without a branch. */
 INLINE bool
 contains_one(const struct layer *layer, struct bloom_hash hash)
 {
     const struct line *stripe = layer->lines;
     uint64_t line_count = layer->line_count;
+    bool found =
+        line_contains(&stripe[mulhi64(hash.high, line_count)], hash.low);
+    uint32_t left = layer->stripes;
 
-    for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
-        if (!line_contains(&stripe[mulhi64(hash.high, line_count)], hash.low)) {
-            return false;
-        }
-        if (--left == 0) {
-            return true;
-        }
-        stripe += line_count;
+    if (left == 1) {
+        return found;
     }
+    while (found && --left > 0) {
+        hash = next_stripe(hash);
+        stripe += line_count;
+        found =
+            line_contains(&stripe[mulhi64(hash.high, line_count)], hash.low);
+    }
+    return found;
 }
 
 INLINE bool
@@ -222,25 +228,33 @@ static const half_line right_shift = { 40, 46, 52, 58 };
 static const half_line ones = { 1, 1, 1, 1 };
 
 AVX2 INLINE bool
+avx2_line_contains(const void *line, uint64_t low)
+{
+    const half_line *half = line;
+    half_line all = (half[0] >> BITS_LEFT(low)) & (half[1] >> BITS_RIGHT(low));
+
+    return _mm256_testc_si256((__m256i)all, (__m256i)ones);
+}
+
+AVX2 INLINE bool
 avx2_contains_one(const struct layer *layer, struct bloom_hash hash)
 {
     const struct line *stripe = layer->lines;
     uint64_t line_count = layer->line_count;
+    bool found =
+        avx2_line_contains(&stripe[mulhi64(hash.high, line_count)], hash.low);
+    uint32_t left = layer->stripes;
 
-    for (uint32_t left = layer->stripes;; hash = next_stripe(hash)) {
-        const void *line = &stripe[mulhi64(hash.high, line_count)];
-        const half_line *half = line;
-        half_line all = (half[0] >> BITS_LEFT(hash.low)) &
-                        (half[1] >> BITS_RIGHT(hash.low));
-
-        if (!_mm256_testc_si256((__m256i)all, (__m256i)ones)) {
-            return false;
-        }
-        if (--left == 0) {
-            return true;
-        }
-        stripe += line_count;
+    if (left == 1) {
+        return found;
     }
+    while (found && --left > 0) {
+        hash = next_stripe(hash);
+        stripe += line_count;
+        found = avx2_line_contains(&stripe[mulhi64(hash.high, line_count)],
+                                   hash.low);
+    }
+    return found;
 }
 
 AVX2 INLINE bool

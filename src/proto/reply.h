@@ -65,6 +65,22 @@ reply_int(struct reply *reply, int64_t value)
     reply_header(reply, ':', (uint64_t)value);
 }
 
+/* :0 or :1 for each flag, without a branch on it; room for count x 4 bytes
+ * must be there (buf_reserve). */
+static inline void
+reply_flags(struct reply *reply, const bool *flags, size_t count)
+{
+    char *to = reply->buf->data + reply->buf->len;
+
+    for (size_t i = 0; i < count; i++, to += 4) {
+        to[0] = ':';
+        to[1] = (char)('0' + (char)flags[i]);
+        to[2] = '\r';
+        to[3] = '\n';
+    }
+    reply->buf->len += count * 4;
+}
+
 static inline void
 reply_array(struct reply *reply, size_t count)
 {

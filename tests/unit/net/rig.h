@@ -67,8 +67,7 @@ fake_of(struct conn *conn)
     return (struct fake *)conn;
 }
 
-/* ---- made-up clients
- * -------------------------------------------------------*/
+/* ---- made-up clients ----------------------------------------------------- */
 
 static inline struct conn *
 fake_accept(struct loop *loop)
@@ -219,8 +218,7 @@ static const struct conn_handler fake_handler = {
     .closed = fake_closed,
 };
 
-/* ---- the rig
- * ---------------------------------------------------------------*/
+/* ---- the rig ------------------------------------------------------------- */
 
 static inline struct rig *
 rig_new(void)
@@ -289,8 +287,7 @@ rig_settle(struct rig *rig)
     }
 }
 
-/* ---- peers
- * -----------------------------------------------------------------*/
+/* ---- peers --------------------------------------------------------------- */
 
 struct peer {
     int fd;

@@ -26,8 +26,7 @@ below(uint64_t *state, unsigned n)
     return (unsigned)(next_random(state) % n);
 }
 
-/* ---- requests in pieces
- * ----------------------------------------------------*/
+/* ---- requests in pieces -------------------------------------------------- */
 
 static const char three_commands[] = "*2\r\n$3\r\nONE\r\n$2\r\n\r\n\r\n"
                                      "inline word\r\n"
@@ -95,8 +94,7 @@ TEST(a_protocol_error_is_replied_to_and_ends_the_connection)
     rig_free(rig);
 }
 
-/* ---- pausing
- * ---------------------------------------------------------------*/
+/* ---- pausing ------------------------------------------------------------- */
 
 TEST(a_command_that_pauses_in_a_batch_holds_up_those_behind_it)
 {
@@ -283,8 +281,7 @@ TEST(random_commands_in_random_pieces_are_executed_once_and_in_order)
     rig_free(rig);
 }
 
-/* ---- peers that do not read
- * ------------------------------------------------*/
+/* ---- peers that do not read ---------------------------------------------- */
 
 enum { FILLS = 300, FILL_BYTES = 10000 };
 
@@ -474,8 +471,7 @@ TEST(pauses_and_waiting_for_the_peer_may_meet)
     rig_free(rig);
 }
 
-/* ---- ends
- * ------------------------------------------------------------------*/
+/* ---- ends ---------------------------------------------------------------- */
 
 TEST(a_peer_may_leave_at_any_moment)
 {
@@ -657,8 +653,7 @@ TEST(the_end_of_the_loop_closes_connections_in_every_state)
     rig_free(rig);
 }
 
-/* ---- memory
- * ----------------------------------------------------------------*/
+/* ---- memory -------------------------------------------------------------- */
 
 /* Each allocation in turn fails while a connection parses in pieces, replies
  * more than the socket takes, and goes on. What cannot be kept ends the
@@ -702,8 +697,7 @@ TEST(each_allocation_may_fail_while_a_connection_works)
     assert_true(survived >= 1); /* the last, where nothing failed */
 }
 
-/* ---- addresses
- * -------------------------------------------------------------*/
+/* ---- addresses ----------------------------------------------------------- */
 
 TEST(addresses_are_shown_as_clients_know_them)
 {

@@ -132,8 +132,7 @@ open_descriptors(void)
     return count;
 }
 
-/* ---- opening
- * ---------------------------------------------------------------*/
+/* ---- opening ------------------------------------------------------------- */
 
 TEST(tcp_clients_are_accepted)
 {
@@ -217,8 +216,7 @@ TEST(an_address_of_another_machine_is_passed_over_only_if_optional)
     rig_free(rig);
 }
 
-/* ---- unix sockets
- * ----------------------------------------------------------*/
+/* ---- unix sockets -------------------------------------------------------- */
 
 struct folder {
     char path[64], socket[80];
@@ -337,8 +335,7 @@ TEST(a_path_that_is_no_socket_is_left_alone)
     folder_free(&folder);
 }
 
-/* ---- whom it lets in
- * -------------------------------------------------------*/
+/* ---- whom it lets in ----------------------------------------------------- */
 
 TEST(clients_beyond_maxclients_are_told_and_sent_away)
 {
@@ -459,8 +456,7 @@ TEST(without_descriptors_clients_are_sent_away_and_come_back_later)
     rig_free(rig);
 }
 
-/* ---- many loops
- * ------------------------------------------------------------*/
+/* ---- many loops ---------------------------------------------------------- */
 
 enum { LOOPS = 3, PEERS = 9 };
 

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Random numbers, and names of keys in chosen stripes, for the tests of
+ * dispatch. The names are the same in each run, since the process's hash seed
+ * is not drawn.
+ */
+#pragma once
+
+#include "base/hash.h"
+#include "rig.h"
+
+enum { KEYS = 6, NAME_MAX_BYTES = 16, LINE_MAX_BYTES = 128 };
+
+static inline uint64_t
+next_random(uint64_t *random)
+{
+    uint64_t x = *random += 0x9e3779b97f4a7c15;
+
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+static inline unsigned
+below(uint64_t *random, unsigned n)
+{
+    return (unsigned)(next_random(random) % n);
+}
+
+static char names[KEYS][NAME_MAX_BYTES];
+
+/* Three names in one stripe, two in another, and one in a third, so that runs
+ * hold several keys and break between others. */
+static inline void
+choose_names(void)
+{
+    unsigned stripe[KEYS] = { 0 };
+    int found = 0;
+
+    for (unsigned i = 0; found < KEYS; i++) {
+        char name[NAME_MAX_BYTES];
+        int len = snprintf(name, sizeof(name), "k%u", i);
+        unsigned s =
+            keyspace_stripe_of(hash_name((struct slice){ name, (size_t)len }));
+        bool fits = found == 0 || (found < 3 && s == stripe[0]) ||
+                    (found == 3 && s != stripe[0]) ||
+                    (found == 4 && s == stripe[3]) ||
+                    (found == 5 && s != stripe[0] && s != stripe[3]);
+
+        if (fits) {
+            memcpy(names[found], name, sizeof(name));
+            stripe[found++] = s;
+        }
+    }
+}

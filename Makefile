@@ -124,8 +124,10 @@ test: $(TESTED) $(PEERS) ## Build and run all quick tests
 	$(PYTHON) tests/run --mode $(MODE) $(TESTFLAGS)
 
 # The recursive calls build another mode; each sanitizer runs what it is for.
+# MODE=gcc and MODE=clang are release builds that no warning survives.
 check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sanitizers: all that CI runs
-	$(MAKE) WERROR=1 all
+	$(MAKE) MODE=gcc CC=gcc WERROR=1 all
+	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
 	$(MAKE) pins
@@ -134,10 +136,10 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py $(patsubst %.c,build/tsa
 	$(wildcard tests/unit/base/test_*.c tests/unit/keyspace/test_*.c \
 	tests/unit/net/test_*.c tests/unit/command/test_*.c))
 
-pins: $(B)/bench/null ## Check the null server's instruction counts
+pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts
 	$(PYTHON) bench/callgrind.py
 
-clients: $(SERVER) ## Run real clients from their registries against the server
+clients: deps-clients $(SERVER) ## Run real clients from their registries against the server
 	tests/clients/run
 
 fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
@@ -147,6 +149,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  tests/fuzz/fuzz_$(or $(TARGET),stream).c $(wildcard src/base/*.c \
 	  src/proto/*.c src/conf/*.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
 	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
+	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
 
 bench: deps-bench $(SERVER) $(BENCH) ## Measure the core and the server against the null server
@@ -162,13 +165,13 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run tests/lint tests/peers
+	shellcheck .ci/run tests/deps tests/lint tests/peers
 
 format: ## Format all C files
 	clang-format -i $(C_FILES)
 
 format-check:
-	clang-format --dry-run --Werror $(C_FILES)
+	@clang-format --dry-run --Werror $(C_FILES)
 
 docs: $(SERVER) ## Write what is generated from the tables
 	$(SERVER) --print=options > conf/bloomery.conf
@@ -191,6 +194,7 @@ DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc
 	valgrind
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := python3 valgrind
+DEPS_CLIENTS := python3 python3-venv
 # `make deps run` needs no test package; redis-cli is there to talk to it.
 DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST)) \
 	$(if $(filter run,$(MAKECMDGOALS)),redis-tools)
@@ -203,6 +207,8 @@ deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
 deps-bench:
 	@tests/deps $(DEPS_BUILD) $(DEPS_BENCH)
+deps-clients: # without them, the clients are skipped by name
+	@tests/deps $(DEPS_CLIENTS) || :
 
 clean: ## Remove everything built
 	rm -rf build
@@ -214,9 +220,9 @@ SHELL := /bin/bash
 .SECONDARY:
 .PHONY: all run demo install test check pins clients fuzz bench lint format \
 	format-check docs docs-check deps deps-check deps-demo \
-	deps-bench clean help
+	deps-bench deps-clients clean help
 # The packages come before anything that needs them.
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
-	$(patsubst %,deps-%,$(filter check demo bench,$(MAKECMDGOALS)))
+	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS)))
 $(OBJS) $(UNIT:=.o) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
 	$(B)/tests/fuzz/replay.o $(PEERS) lint format-check docs-check: | $(FIRST)

@@ -38,7 +38,7 @@ extern "C" {
 
 #define BLOOM_SEED_BYTES   32
 #define BLOOM_LINE_BYTES   64
-#define BLOOM_LAYERS_MAX   16384
+#define BLOOM_LAYERS_MAX   1024
 #define BLOOM_CAPACITY_MAX INT64_MAX
 #define BLOOM_BATCH_MAX    64
 

@@ -103,12 +103,6 @@ systemd_fini(void)
 }
 
 bool
-systemd_is_active(void)
-{
-    return notify_fd >= 0;
-}
-
-bool
 systemd_notify(const char *state)
 {
     size_t len = strlen(state);
@@ -138,16 +132,6 @@ systemd_reloading(void)
 
     (void)snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                    clock_mono_ns() / 1000);
-    return systemd_notify(state);
-}
-
-bool
-systemd_extend_timeout(uint64_t timeout_ms)
-{
-    char state[80];
-
-    (void)snprintf(state, sizeof(state), "EXTEND_TIMEOUT_USEC=%" PRIu64,
-                   timeout_ms * 1000);
     return systemd_notify(state);
 }
 

@@ -18,9 +18,6 @@
 bool systemd_init(void);
 void systemd_fini(void);
 
-/* True if somebody listens. */
-bool systemd_is_active(void);
-
 /* Sends one state: lines such as "READY=1" with '\n' between them. Never
  * blocks. False: it did not get through; there is nothing to do about it
  * beyond a line in the log. */
@@ -33,9 +30,6 @@ __attribute__((format(printf, 1, 2))) bool systemd_status(const char *format,
 /* RELOADING=1 with the time that Type=notify-reload asks for. READY=1 ends
  * the reload. */
 bool systemd_reloading(void);
-
-/* More time to start or to stop, from now on. */
-bool systemd_extend_timeout(uint64_t timeout_ms);
 
 /* How often to send "WATCHDOG=1": half of what the service manager waits.
  * 0: it does not ask for it. */

@@ -15,7 +15,7 @@ void
 buf_free(struct buf *buf)
 {
     mem_free(buf->data);
-    *buf = (struct buf){ 0 };
+    *buf = (struct buf){ .limit = buf->limit };
 }
 
 char *
@@ -32,6 +32,11 @@ buf_reserve_slow(struct buf *buf, size_t more)
     }
     if (buf->capacity >= needed && buf->data != NULL) {
         return buf->data + buf->len;
+    }
+    if (buf->limit > 0 && needed > buf->limit) {
+        buf->failed = true;
+        buf->over = true;
+        return NULL;
     }
     while (capacity < needed) {
         capacity *= 2;
@@ -84,6 +89,7 @@ buf_reset(struct buf *buf, size_t keep_bytes)
 {
     buf->len = 0;
     buf->failed = false;
+    buf->over = false;
     if (buf->capacity > keep_bytes) {
         buf_free(buf);
     }

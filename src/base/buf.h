@@ -13,7 +13,9 @@ struct buf {
     char *data;
     size_t len;
     size_t capacity;
+    size_t limit; /* of len, looked at when it grows; 0: none */
     bool failed;
+    bool over; /* failed because of the limit, not for want of memory */
 };
 
 void buf_free(struct buf *buf);

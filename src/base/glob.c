@@ -115,3 +115,9 @@ glob_is_plain(struct slice pattern)
     }
     return true;
 }
+
+bool
+glob_is_fair(struct slice pattern)
+{
+    return pattern.len <= GLOB_PATTERN_MAX || glob_is_plain(pattern);
+}

@@ -7,6 +7,12 @@
 
 #include "base/slice.h"
 
+enum { GLOB_PATTERN_MAX = 1024 };
+
+/* False for a pattern with special bytes that is longer than that: matching
+ * costs up to its length times that of each text. */
+bool glob_is_fair(struct slice pattern);
+
 bool glob_match(struct slice pattern, struct slice text, bool ignore_case);
 
 /* True if the pattern has no special byte, so that it can only equal itself. */

@@ -35,6 +35,7 @@ client_accept(struct loop *loop)
     open = worker->service->conf->requirepass[0] == '\0';
     gate_leave(keyspace_gate(ks), worker->index);
     session_init(&client->session, open);
+    client->conn.trusted = open;
     client->session.conn = &client->conn;
     return &client->conn;
 }
@@ -63,7 +64,8 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
         return batch->count;
     }
     done = dispatch_batch(worker_of(conn), session, batch, first,
-                          &conn->loop->reply);
+                          conn->loop->turn_ends_ns, &conn->loop->reply);
+    conn->trusted = session->authenticated;
     if (session->closing) {
         conn->close_after = true;
     } else if (session->again != NULL) {

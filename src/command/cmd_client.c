@@ -279,9 +279,7 @@ cmd_client_reply(struct request *req)
     struct session *session = req->session;
 
     if (args_word(&req->args, "on")) {
-        if (session->reply_mode == REPLY_OFF) { /* a SKIP takes this one too */
-            session->reply_mode = REPLY_ON;
-        }
+        session->reply_mode = REPLY_ON;
         reply_ok(req->reply);
     } else if (args_word(&req->args, "off")) {
         session->reply_mode = REPLY_OFF;

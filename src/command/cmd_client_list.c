@@ -56,7 +56,8 @@ parse_list(struct request *req, struct list_plan *plan)
     if (args_left(args) >= 2 && args_word(args, "ID")) {
         plan->ids = args->argv + args->next;
         plan->id_count = args_left(args);
-        for (size_t i = 0; i < plan->id_count; i++) {
+        for (size_t i = 0; request_resumed(req) == NULL && i < plan->id_count;
+             i++) {
             if (!slice_to_i64(plan->ids[i], &id)) {
                 return request_fail(req, ERR_CUSTOM, "Invalid client ID");
             }

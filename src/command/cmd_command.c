@@ -249,6 +249,9 @@ cmd_command_info(struct request *req)
         reply_all_info(req->reply);
         return OK;
     }
+    if (req->argc - 2 > CMD_COMMAND_NAMES_MAX) {
+        return request_fail(req, ERR_CUSTOM, "more names than commands");
+    }
     reply_array(req->reply, req->argc - 2);
     for (size_t i = 2; i < req->argc; i++) {
         const struct command *command = cmd_command_find(req->argv[i]);
@@ -324,6 +327,10 @@ cmd_command_list(struct request *req)
     enum err err = parse_filter(&req->args, &filter);
     size_t place, count = 0;
 
+    if (err == OK && filter.by == FILTER_PATTERN &&
+        !glob_is_fair(filter.value)) {
+        err = ERR_PATTERN_LONG;
+    }
     if (err != OK) {
         return err;
     }

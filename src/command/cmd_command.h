@@ -7,6 +7,10 @@
 
 #include "command/request.h"
 
+/* Names that one request may ask for: a reply says several hundred bytes of
+ * each. */
+enum { CMD_COMMAND_NAMES_MAX = 2 * CMD_ID_COUNT };
+
 bool cmd_command_is_sub(const struct command *command);
 
 /* Its subcommands are the rows command + 1 .. command + count. */

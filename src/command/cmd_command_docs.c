@@ -123,6 +123,9 @@ cmd_command_docs(struct request *req)
         }
         return OK;
     }
+    if (req->argc - 2 > CMD_COMMAND_NAMES_MAX) {
+        return request_fail(req, ERR_CUSTOM, "more names than commands");
+    }
     for (size_t i = 2; i < req->argc; i++) {
         count += cmd_command_find(req->argv[i]) != NULL;
     }

@@ -34,6 +34,11 @@ cmd_config_get(struct request *req)
     struct buf value = { 0 };
     size_t count = 0;
 
+    for (size_t i = 2; i < req->argc; i++) {
+        if (!glob_is_fair(req->argv[i])) {
+            return ERR_PATTERN_LONG;
+        }
+    }
     for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
         names[i] = name_for(&conf_table[i], req->argv + 2, req->argc - 2);
         count += names[i].len > 0;
@@ -68,7 +73,7 @@ cmd_config_set(struct request *req)
                        &changes, &error)) {
         return request_fail(req, ERR_CUSTOM, "%s", error.text);
     }
-    service->conf_changed(service->ctx);
+    service->conf_changed(service->ctx, &changes);
     reply_ok(req->reply);
     return OK;
 }

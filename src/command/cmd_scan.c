@@ -65,17 +65,12 @@ visit(void *ctx, const struct entry *entry,
 static enum err
 check_size(struct request *req, const struct walk *walk)
 {
-    uint64_t limit = req->service->conf->client_output_buffer_limit.hard_bytes;
-
-    if (walk->found.failed) {
-        return ERR_NOMEM;
+    if (!walk->found.failed) {
+        return OK;
     }
-    if (limit > 0 && walk->found.len > limit) {
-        return request_fail(req, ERR_CUSTOM,
-                            "the reply would exceed the hard limit of "
-                            "client-output-buffer-limit; use SCAN");
-    }
-    return OK;
+    return walk->found.over ? request_fail(req, ERR_CUSTOM, "%s; use SCAN",
+                                           err_text(ERR_REPLY_LIMIT))
+                            : ERR_NOMEM;
 }
 
 static size_t
@@ -128,11 +123,15 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
     char text[24];
     enum err err;
 
+    if (!plan->any && !glob_is_fair(plan->pattern)) {
+        return ERR_PATTERN_LONG;
+    }
     if (walk == NULL) {
         walk = mem_zalloc(sizeof(*walk));
         walk->cursor = plan->cursor;
         walk->want = plan->want;
         walk->buckets_left = plan->buckets;
+        walk->found.limit = req->reply->buf->limit;
     }
     /* Arguments may lie elsewhere than in the last call. */
     walk->pattern = plan->pattern;

@@ -13,6 +13,7 @@
 #include "base/metrics.h"
 #include "command/lock_set.h"
 #include "command/txn.h"
+#include "net/loop.h"
 
 #include <stdio.h>
 
@@ -21,7 +22,6 @@ enum {
     ONE_ITEM_ARGC = 3,     /* name, key, item */
     SHOWN_BYTES_MAX = 128, /* of an unknown command and its arguments */
     ERROR_TEXT_MAX = 1024,
-    REPLIES_MAX = 64 * 1024 /* then they are sent before more is executed */
 };
 
 struct run {
@@ -131,9 +131,13 @@ static void
 reply_with_error(struct request *req, enum err err)
 {
     char text[ERROR_TEXT_MAX];
+    struct buf *out = req->reply->buf;
+    size_t limit = out->limit;
 
     error_text(req, err, text, sizeof(text));
+    out->limit = 0; /* it may be what is exceeded */
     reply_error(req->reply, err_prefix(err), slice_of(text));
+    out->limit = limit;
     stats_bump(&req->worker->stats->error[err], 1);
     metric_add(METRIC_ERROR_REPLIES, 1);
 }
@@ -184,8 +188,9 @@ dispatch_run_locked(struct request *req)
     enum err err = req->command->handler(req);
 
     if (__builtin_expect(out->failed, 0)) { /* no room for the reply */
+        err = out->over ? ERR_REPLY_LIMIT : ERR_NOMEM;
         out->failed = false;
-        err = ERR_NOMEM;
+        out->over = false;
     }
     if (__builtin_expect(err != OK, 0)) {
         struct stats_command *stats = req->worker->stats->command;
@@ -426,6 +431,8 @@ refuse_for_memory(struct request *req)
 
     if (req->command->handler == cmd_exec) {
         flags |= txn_flags(req->session);
+    } else if (txn_takes(req->session, req->command)) {
+        flags |= CMD_DENYOOM; /* Redis queues nothing then */
     }
     if ((flags & CMD_DENYOOM) == 0 ||
         !dispatch_is_out_of_memory(req->service)) {
@@ -505,7 +512,8 @@ may_run_fast(const struct session *session)
 
 uint32_t
 dispatch_batch(struct worker *worker, struct session *session,
-               const struct batch *batch, uint32_t first, struct buf *out)
+               const struct batch *batch, uint32_t first, uint64_t until_ns,
+               struct buf *out)
 {
     struct reply reply = { out, session->resp };
     uint32_t done = first;
@@ -516,7 +524,8 @@ dispatch_batch(struct worker *worker, struct session *session,
     worker->now_ns = clock_mono_ns();
     atomic_store_explicit(&session->active_ms, worker->now_ms,
                           memory_order_relaxed);
-    while (done < batch->count && !session->closing && out->len < REPLIES_MAX) {
+    while (done < batch->count && !session->closing &&
+           out->len < LOOP_FLUSH_BYTES && worker->now_ns < until_ns) {
         const struct batch_command *bytes = &batch->command[done];
         struct request *req = &worker->run->request[0];
         const struct command *command;

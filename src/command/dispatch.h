@@ -20,11 +20,12 @@ void worker_free(struct worker *worker);
 
 /* Executes the batch's commands from `first` on, in order, and appends the
  * replies. Returns the first that is not done: short of the batch's count when
- * the session closes, when a handler paused (session->again is set), or when
- * so many replies have gathered that they should be sent before more. */
+ * the session closes, when a handler paused (session->again is set), when
+ * LOOP_FLUSH_BYTES of replies have gathered, or when clock_mono_ns has passed
+ * until_ns (UINT64_MAX: never). */
 uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,
-                        struct buf *out);
+                        uint64_t until_ns, struct buf *out);
 
 /* ---- for txn.c ------------------------------------------------------------*/
 

@@ -57,7 +57,8 @@ struct service {
 
     /* Provided by the server layer. */
     void (*shutdown)(void *ctx);
-    void (*conf_changed)(void *ctx); /* after CONFIG SET, gate raised */
+    /* After CONFIG SET, with the gate raised. */
+    void (*conf_changed)(void *ctx, const struct conf_changes *changes);
     void *ctx;
 };
 

@@ -13,7 +13,6 @@ set_defaults(struct session *session, bool authenticated)
 {
     session->resp = 2;
     session->authenticated = authenticated;
-    session->auth_failures = 0;
     session->reply_mode = REPLY_ON;
     session->no_evict = false;
     session->no_touch = false;

@@ -13,6 +13,10 @@
 
 #include <stdio.h>
 
+/* A walk in EXEC cannot step aside, and everybody waits for it: after this
+ * time no further one begins. */
+enum { WALKS_NS = 100 * 1000 * 1000 };
+
 struct queued {
     const struct command *command;
     unsigned words; /* of its name */
@@ -33,7 +37,7 @@ struct txn {
     bool refused; /* a command could not be queued */
     struct queued *queue;
     size_t count, capacity;
-    size_t bytes; /* of all arguments */
+    size_t bytes; /* of all arguments and watches */
     uint32_t flags;
     struct watch *watches;
     uint32_t watch_count;
@@ -79,10 +83,12 @@ drop_watches(struct session *session)
     while (txn->watches != NULL) {
         struct watch *next = txn->watches->next;
 
+        txn->bytes -= sizeof(struct watch) + txn->watches->len;
         mem_free(txn->watches);
         txn->watches = next;
     }
     txn->watch_count = 0;
+    atomic_store(&session->multi_bytes, txn->bytes);
     atomic_store(&session->watch_count, 0);
     metric_add(METRIC_WATCHING_CLIENTS, -1);
 }
@@ -264,32 +270,18 @@ txn_queue(struct request *req)
 /* ---- WATCH
  * -----------------------------------------------------------------*/
 
-static bool
-is_watched(const struct txn *txn, const struct key *key)
-{
-    for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
-        struct slice name = { w->name, w->len };
-
-        if (w->db == key->db && slice_equal(name, key->name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum err
 watch_one(struct request *req, const struct key *key)
 {
     struct txn *txn = req->session->txn;
+    size_t bytes = sizeof(struct watch) + key->name.len;
     struct watch *watch;
 
-    if (is_watched(txn, key)) {
-        return OK;
-    }
-    if (txn->watch_count >= req->service->limits.multi_commands_max) {
+    if (txn->watch_count >= req->service->limits.multi_commands_max ||
+        txn->bytes + bytes > req->service->limits.multi_bytes_max) {
         return ERR_MULTI_QUEUE;
     }
-    watch = mem_try_alloc(sizeof(*watch) + key->name.len);
+    watch = mem_try_alloc(bytes);
     if (watch == NULL) {
         return ERR_NOMEM;
     }
@@ -302,7 +294,9 @@ watch_one(struct request *req, const struct key *key)
     if (txn->watch_count++ == 0) {
         metric_add(METRIC_WATCHING_CLIENTS, 1);
     }
+    txn->bytes += bytes;
     atomic_store(&req->session->watch_count, txn->watch_count);
+    atomic_store(&req->session->multi_bytes, txn->bytes);
     return OK;
 }
 
@@ -382,6 +376,7 @@ run_queue(struct request *exec, const struct txn *txn)
     struct request req = { .worker = exec->worker,
                            .service = exec->service,
                            .keyspace = exec->keyspace };
+    uint64_t started_ns = exec->worker->now_ns;
 
     if (sink != NULL) {
         sink->begin(sink->ctx);
@@ -393,6 +388,11 @@ run_queue(struct request *exec, const struct txn *txn)
                          queued->argc);
         if (queued->command->keys.first > 0) {
             req.key = request_key(&req, (size_t)queued->command->keys.first);
+        }
+        if (queued->command->lock == LOCK_WALK &&
+            exec->worker->now_ns - started_ns > WALKS_NS) {
+            dispatch_refuse(&req, ERR_EXEC_WALK);
+            continue;
         }
         (void)dispatch_run_locked(&req);
         dispatch_count(exec->worker, queued->command, 1);

@@ -6,6 +6,7 @@
  */
 #include "net/conn.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -19,10 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum {
-    FLUSH_BYTES = 64 * 1024, /* replies are sent when this many wait */
-    REPLY_KEEP_BYTES = 1024 * 1024,
-};
+enum { REPLY_KEEP_BYTES = 1024 * 1024 };
 
 static void
 list_add(struct conn_list *list, struct conn *conn)
@@ -62,8 +60,8 @@ must_wait(const struct conn *conn)
 static void
 count_input(struct conn *conn)
 {
-    uint32_t bytes =
-        (uint32_t)(conn->kept.len + stream_kept_bytes(&conn->input));
+    size_t kept = conn->kept.len + stream_kept_bytes(&conn->input);
+    uint32_t bytes = kept < UINT32_MAX ? (uint32_t)kept : UINT32_MAX;
     uint32_t before =
         atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
 
@@ -89,6 +87,16 @@ send_replies(struct conn *conn)
     buf_reset(reply, REPLY_KEEP_BYTES);
 }
 
+/* More is to be done, and others wait: they come first. */
+static void
+end_turn_in_time(struct conn *conn, bool more)
+{
+    if (more && !must_wait(conn) &&
+        clock_mono_ns() >= conn->loop->turn_ends_ns) {
+        conn_resume_later(conn);
+    }
+}
+
 /* Executes one parsed batch. Returns how far data is dealt with, counted from
  * the data that stream_parse was given. */
 static size_t
@@ -99,9 +107,10 @@ execute_batch(struct conn *conn, size_t used)
 
     while (done < loop->batch.count && !must_wait(conn)) {
         done = loop->env->handler->execute(conn, &loop->batch, done);
-        if (loop->reply.len >= FLUSH_BYTES) {
+        if (loop->reply.len >= LOOP_FLUSH_BYTES) {
             send_replies(conn);
         }
+        end_turn_in_time(conn, done < loop->batch.count);
     }
     if (done == loop->batch.count) {
         stream_done(&conn->input, loop->pool);
@@ -123,6 +132,8 @@ run(struct conn *conn, const char *data, size_t len)
     struct stream_limits limits;
     size_t at = 0;
 
+    loop->turn_ends_ns = clock_mono_ns() + LOOP_TURN_US * (uint64_t)1000;
+    loop->reply.limit = loop->env->limits->output_hard_bytes;
     while (!must_wait(conn)) {
         size_t used = 0;
         enum stream_result result;
@@ -143,6 +154,7 @@ run(struct conn *conn, const char *data, size_t len)
         if (at == len && conn->input.partial == NULL) {
             break;
         }
+        end_turn_in_time(conn, true);
     }
     send_replies(conn);
     return at;
@@ -201,6 +213,10 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     metric_add(METRIC_READS, 1);
     conn->active_ms = uv_now(&conn->loop->uv);
     used = run(conn, buf->base, len);
+    if (len == LOOP_READ_BYTES && !must_wait(conn)) {
+        /* A full buffer makes libuv read up to 32 times at once. */
+        conn_resume_later(conn);
+    }
     if (used < len && !conn->closing) {
         buf_append(&conn->kept, buf->base + used, len - used);
         if (conn->kept.failed) {
@@ -290,6 +306,9 @@ conn_check_timeouts(struct conn *conn)
     uint64_t idle_ms = limits->idle_seconds * 1000;
     uint64_t now = uv_now(&conn->loop->uv);
 
+    if (conn->resume_queued || outbox_moved(conn)) {
+        conn->active_ms = now; /* we, or it, are busy with its replies */
+    }
     if (outbox_is_overdue(conn, now)) {
         metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
         log_repeated(LOG_WARN, "net.conn",

@@ -45,6 +45,7 @@ struct conn {
     bool reading;
     bool resume_queued;
     bool is_unix;
+    bool trusted; /* may leave as many replies unread as the limits say */
     union {
         uv_handle_t handle;
         uv_stream_t stream;

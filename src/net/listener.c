@@ -216,10 +216,14 @@ listeners_open(struct listeners *all, const struct listen_options *options,
 }
 
 static void
-refuse(int fd, const char *line)
+refuse(int fd, enum err err)
 {
+    char line[256];
+    int len = snprintf(line, sizeof(line), "-%s %s\r\n", err_prefix(err),
+                       err_text(err));
+
     metric_add(METRIC_REJECTED_CONNECTIONS, 1);
-    if (write(fd, line, strlen(line)) < 0) {
+    if (write(fd, line, (size_t)len) < 0) {
         errno = 0; /* the client is gone: nothing to tell */
     }
     (void)close(fd);
@@ -259,7 +263,7 @@ hand_over(struct listener *listener, int fd)
                           listener->is_unix ? listener : NULL, (uint64_t)fd);
     if (!posted) {
         registry_release(loop->env->registry);
-        refuse(fd, "-ERR max number of clients reached\r\n");
+        refuse(fd, ERR_MAXCLIENTS);
     }
 }
 
@@ -269,11 +273,9 @@ welcome(struct listener *listener, int fd, const struct sockaddr_storage *peer)
     const struct loop_env *env = listener->all->loops[0].env;
 
     if (env->limits->local_only && !is_local(peer)) {
-        refuse(fd, "-DENIED Bloomery runs in protected mode: without a password"
-                   " it serves only clients of its own machine. Set"
-                   " requirepass, or protected-mode no, to serve others.\r\n");
+        refuse(fd, ERR_DENIED);
     } else if (!registry_reserve(env->registry, env->limits->maxclients)) {
-        refuse(fd, "-ERR max number of clients reached\r\n");
+        refuse(fd, ERR_MAXCLIENTS);
     } else {
         hand_over(listener, fd);
     }
@@ -295,7 +297,7 @@ shed_one(struct listener *listener)
     }
     fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
-        refuse(fd, "-ERR max number of clients reached\r\n");
+        refuse(fd, ERR_MAXCLIENTS);
     }
     all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }

@@ -80,11 +80,9 @@ loop_start(struct loop *loop)
 
 /* A descriptor that a listener posted before the stop is still in the mailbox
  * or comes later: conn_open refuses it, since stopping is set. */
-static void
-stop_here(struct loop *loop, void *ptr, uint64_t number)
+void
+loop_stop_here(struct loop *loop)
 {
-    (void)ptr;
-    (void)number;
     if (loop->stopping) {
         return;
     }
@@ -97,10 +95,18 @@ stop_here(struct loop *loop, void *ptr, uint64_t number)
     mailbox_close(&loop->mailbox);
 }
 
+static void
+on_stop_mail(struct loop *loop, void *ptr, uint64_t number)
+{
+    (void)ptr;
+    (void)number;
+    loop_stop_here(loop);
+}
+
 void
 loop_stop(struct loop *loop)
 {
-    while (!mailbox_post(&loop->mailbox, stop_here, NULL, 0)) {
+    while (!mailbox_post(&loop->mailbox, on_stop_mail, NULL, 0)) {
         uv_sleep(1); /* full: the loop is draining it */
     }
 }

@@ -20,7 +20,11 @@ struct conn;
 struct conn_handler;
 struct registry;
 
-enum { LOOP_READ_BYTES = 256 * 1024 };
+enum {
+    LOOP_READ_BYTES = 256 * 1024,
+    LOOP_FLUSH_BYTES = 64 * 1024, /* of replies: sent before more is executed */
+    LOOP_TURN_US = 2000 /* one connection's turn, then others have theirs */
+};
 
 /* What the network side needs of the configuration, for all loops. Atomic,
  * since CONFIG SET stores here while other loops read. */
@@ -58,8 +62,9 @@ struct loop {
     uv_timer_t second;      /* idle and output timeouts */
     uint32_t open_conns;    /* not yet through their close callback */
 
-    char *read_buffer; /* LOOP_READ_BYTES, shared by all reads */
-    struct buf reply;  /* replies of the batch being executed */
+    char *read_buffer;     /* LOOP_READ_BYTES, shared by all reads */
+    struct buf reply;      /* replies of the batch being executed */
+    uint64_t turn_ends_ns; /* of the connection being served; mono clock */
     struct batch batch;
     struct stream_pool *pool;
 };
@@ -74,7 +79,9 @@ void loop_run(struct loop *loop);
 /* The loop looks at `resumable` before it waits again. */
 void loop_resume_soon(struct loop *loop);
 
-/* Any thread: the loop closes its connections and ends. */
+/* The loop closes its connections and ends. loop_stop is for other threads,
+ * loop_stop_here for its own. */
 void loop_stop(struct loop *loop);
+void loop_stop_here(struct loop *loop);
 void loop_join(struct loop *loop);
 void loop_fini(struct loop *loop);

@@ -8,11 +8,25 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
+/* A client that has not authenticated may leave this much unread. */
+enum { UNTRUSTED_BYTES = 64 * 1024 };
+
 struct outbox {
     uv_write_t write;
     struct buf sending, waiting;
     uint64_t over_since_ms; /* 0: not over the soft limit */
+    size_t unsent_before;   /* when outbox_moved looked last */
 };
+
+static uint64_t
+soft_limit(const struct conn *conn)
+{
+    uint64_t soft = conn->loop->env->limits->output_soft_bytes;
+
+    return conn->trusted || (soft > 0 && soft < UNTRUSTED_BYTES)
+               ? soft
+               : UNTRUSTED_BYTES;
+}
 
 /* Returns how many bytes are unsent; the count that others read stops at
  * 4 GiB. */
@@ -27,7 +41,7 @@ count_output(struct conn *conn)
     uint32_t bytes = unsent < UINT32_MAX ? (uint32_t)unsent : UINT32_MAX;
     uint32_t before =
         atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
-    uint64_t soft = conn->loop->env->limits->output_soft_bytes;
+    uint64_t soft = soft_limit(conn);
 
     if (bytes != before) {
         metric_add(METRIC_CLIENT_OUTPUT_BYTES, (int64_t)bytes - before);
@@ -54,9 +68,26 @@ outbox_is_overdue(struct conn *conn, uint64_t now_ms)
 {
     const struct net_limits *limits = conn->loop->env->limits;
 
+    uint64_t patience_ms = limits->output_soft_seconds * 1000;
+
     (void)count_output(conn);
-    return outbox_is_over_soft(conn) && now_ms - conn->outbox->over_since_ms >
-                                            limits->output_soft_seconds * 1000;
+    if (outbox_is_over_soft(conn)) {
+        return now_ms - conn->outbox->over_since_ms > patience_ms;
+    }
+    return conn->close_after && now_ms - conn->active_ms > patience_ms;
+}
+
+bool
+outbox_moved(struct conn *conn)
+{
+    struct outbox *box = conn->outbox;
+    size_t unsent = box != NULL ? count_output(conn) : 0;
+    bool moved = box != NULL && unsent < box->unsent_before;
+
+    if (box != NULL) {
+        box->unsent_before = unsent;
+    }
+    return moved;
 }
 
 void

@@ -11,8 +11,13 @@
 /* Above the soft limit: nothing more is read or executed. */
 bool outbox_is_over_soft(const struct conn *conn);
 
-/* Above it for longer than the limit allows. now_ms is uv_now. */
+/* Above it for longer than the limit allows; or the connection only waits for
+ * its last replies to be taken, and nothing has been for as long. now_ms is
+ * uv_now. */
 bool outbox_is_overdue(struct conn *conn, uint64_t now_ms);
+
+/* The client has taken something since this was asked last. */
+bool outbox_moved(struct conn *conn);
 
 /* In the close callback: frees what was never sent. */
 void outbox_free(struct conn *conn);

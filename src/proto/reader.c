@@ -11,6 +11,7 @@
 #include "proto/reader.h"
 
 #include "base/mem.h"
+#include "base/metrics.h"
 
 #include <hiredis/hiredis.h>
 #include <limits.h>
@@ -281,6 +282,15 @@ open_hiredis(struct reader *reader)
     return true;
 }
 
+/* hiredis allocates by itself, and keeps its buffer: what that held at most is
+ * counted. */
+static void
+close_hiredis(struct reader *reader)
+{
+    metric_add(METRIC_MEM_USED, -(int64_t)reader->peak);
+    redisReaderFree(reader->hiredis);
+}
+
 struct reader *
 reader_new(void)
 {
@@ -303,7 +313,7 @@ reader_free(struct reader *reader)
     if (reader == NULL) {
         return;
     }
-    redisReaderFree(reader->hiredis);
+    close_hiredis(reader);
     reader->magic = 0;
     mem_free(reader);
 }
@@ -463,7 +473,7 @@ map_failure(struct reader *reader)
     if (hiredis->err != REDIS_ERR_PROTOCOL) {
         refuse(reader, ERR_NOMEM);
     } else if (!reader->has_count && head_is_negative(reader)) {
-        redisReaderFree(reader->hiredis);
+        close_hiredis(reader);
         if (open_hiredis(reader)) {
             return PARSE_EMPTY;
         }
@@ -530,6 +540,7 @@ feed_piece(struct reader *reader, struct slice piece, size_t *ret_unread)
         return map_failure(reader);
     }
     if (hiredis->len > reader->peak) {
+        metric_add(METRIC_MEM_USED, (int64_t)(hiredis->len - reader->peak));
         reader->peak = hiredis->len;
     }
     if (redisReaderGetReply(hiredis, &reply) != REDIS_OK) {

@@ -37,9 +37,8 @@ enum {
 /* Copies what is read outside the gate's sections. Under the raised gate, or
  * before there are threads. */
 static void
-apply_conf(void *ctx)
+apply_conf(struct server *server)
 {
-    struct server *server = ctx;
     const struct conf *conf = &server->conf;
     struct net_limits *net = &server->net_limits;
     struct client_limits *client = &server->service.limits;
@@ -120,6 +119,17 @@ log_changes(const struct conf_changes *changes)
     }
 }
 
+/* CONFIG SET, on any loop, with the gate raised. */
+static void
+on_conf_set(void *ctx, const struct conf_changes *changes)
+{
+    struct server *server = ctx;
+
+    fit_descriptors(&server->conf);
+    apply_conf(server);
+    log_changes(changes);
+}
+
 static void
 reload(struct server *server)
 {
@@ -164,9 +174,10 @@ stop(struct server *server)
     uv_close((uv_handle_t *)&server->sighup, NULL);
     uv_close((uv_handle_t *)&server->reclaim, NULL);
     uv_close((uv_handle_t *)&server->watchdog, NULL);
-    for (unsigned i = server->threads; i > 0; i--) {
-        loop_stop(&server->loops[i - 1]);
+    for (unsigned i = 1; i < server->threads; i++) {
+        loop_stop(&server->loops[i]);
     }
+    loop_stop_here(&server->loops[0]);
 }
 
 static void
@@ -302,7 +313,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->executable = server->executable;
     service->config_file = server->config_file;
     service->shutdown = request_shutdown;
-    service->conf_changed = apply_conf;
+    service->conf_changed = on_conf_set;
     service->ctx = server;
 }
 
@@ -370,6 +381,7 @@ server_run(struct server *server)
         loop_start(&server->loops[i]);
     }
     (void)systemd_notify("READY=1");
+    (void)systemd_status("Serving, nothing is saved");
     loop_run(&server->loops[0]);
     for (unsigned i = 1; i < server->threads; i++) {
         loop_join(&server->loops[i]);

@@ -155,7 +155,7 @@ def test_the_queue_of_a_transaction_is_finite(start_server):
         for _ in range(3):
             assert conn.call("BF.ADD", "k", "a") == b"QUEUED"
         assert conn.raw("BF.ADD", "k", "a") == \
-            b"-ERR transaction queue limit reached\r\n"
+            b"-ERR transaction limit reached (multi-max-commands, multi-max-bytes)\r\n"
         assert conn.raw("EXEC").startswith(b"-EXECABORT ")
         assert conn.call("EXISTS", "k") == 0
         conn.call("MULTI")
@@ -169,7 +169,7 @@ def test_the_bytes_of_a_transaction_are_finite(start_server):
         conn.call("MULTI")
         assert conn.call("BF.ADD", "k", "x" * 50000) == b"QUEUED"
         assert conn.raw("BF.ADD", "k", "y" * 60000) == \
-            b"-ERR transaction queue limit reached\r\n"
+            b"-ERR transaction limit reached (multi-max-commands, multi-max-bytes)\r\n"
         assert conn.raw("EXEC").startswith(b"-EXECABORT ")
         conn.call("MULTI")
         assert conn.call("BF.ADD", "k", "x" * 50000) == b"QUEUED"

@@ -146,6 +146,29 @@ TEST(a_size_beyond_the_address_space_fails)
     }
 }
 
+TEST(growing_above_the_limit_fails_and_says_so)
+{
+    struct buf buf = { .limit = 100 };
+    char bytes[200] = "";
+
+    buf_append(&buf, bytes, 100); /* the limit itself is fine */
+    assert_false(buf.failed || buf.over);
+    buf_append(&buf, bytes, 100);
+    assert_true(buf.failed && buf.over);
+    assert_int_equal(100, buf.len);
+    buf_reset(&buf, 0);
+    assert_false(buf.failed || buf.over);
+    buf_append(&buf, bytes, 101);
+    assert_true(buf.over); /* the limit stays with the buffer */
+    buf_free(&buf);
+    mem_fail_at(1);
+    buf_append(&buf, bytes, 10);
+    assert_true(mem_fail_clear());
+    assert_true(buf.failed);
+    assert_false(buf.over); /* that was memory */
+    buf_free(&buf);
+}
+
 TEST(a_reset_gives_back_only_what_is_above_the_mark)
 {
     struct buf buf = { 0 };

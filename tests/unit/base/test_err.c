@@ -58,11 +58,9 @@ TEST(texts_hold_no_control_byte_and_no_conversion_but_s)
 
 TEST(a_row_gives_its_prefix_and_text)
 {
-    assert_string_equal("WRONGTYPE", err_name(ERR_WRONGTYPE));
-    assert_string_equal("WRONGTYPE", err_prefix(ERR_WRONGTYPE));
-    assert_string_equal("Operation against a key holding the wrong kind of "
-                        "value",
-                        err_text(ERR_WRONGTYPE));
+    assert_string_equal("NOAUTH", err_name(ERR_NOAUTH));
+    assert_string_equal("NOAUTH", err_prefix(ERR_NOAUTH));
+    assert_string_equal("Authentication required.", err_text(ERR_NOAUTH));
 }
 
 TEST(a_failed_check_prints_its_place_and_aborts)

@@ -34,6 +34,8 @@ static const struct glob_case cases[] = {
     { "[abc]", "d", false, false },
     { "[^abc]", "b", false, false },
     { "[^abc]", "d", true, true },
+    { "[^abc]", "^", true, true },
+    { "[a^]", "^", true, true },
     { "[a-c]x", "bx", true, true },
     { "[c-a]x", "bx", true, true }, /* a range either way round */
     { "[a-c]", "B", false, true },

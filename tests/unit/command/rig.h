@@ -224,7 +224,7 @@ batch_run(struct rig *rig)
     rig->out.len = 0;
     while (done < rig->batch.count) {
         uint32_t next = dispatch_batch(rig->worker, &rig->session, &rig->batch,
-                                       done, &rig->out);
+                                       done, UINT64_MAX, &rig->out);
 
         assert_true(next > done);
         done = next;

@@ -331,8 +331,9 @@ TEST(a_reply_without_room_becomes_an_error)
         batch_text(rig, line); /* its header fits, the rest does not */
         batch_text(rig, "PING");
         mem_fail_at(fails == 1 ? 1 : 0);
-        assert_int_equal(3, dispatch_batch(rig->worker, &rig->session,
-                                           &rig->batch, 0, &rig->out));
+        assert_int_equal(3,
+                         dispatch_batch(rig->worker, &rig->session, &rig->batch,
+                                        0, UINT64_MAX, &rig->out));
         assert_int_equal(fails == 1, mem_fail_clear());
         assert_false(rig->out.failed);
         if (fails == 1) {
@@ -377,7 +378,7 @@ TEST(quit_ends_the_batch)
     batch_text(rig, "QUIT");
     batch_text(rig, "BF.ADD k a");
     assert_int_equal(2, dispatch_batch(rig->worker, &rig->session, &rig->batch,
-                                       0, &rig->out));
+                                       0, UINT64_MAX, &rig->out));
     expect(rig, "+PONG\r\n+OK\r\n");
     assert_true(rig->session.closing);
     rig->session.closing = false;
@@ -579,7 +580,7 @@ TEST(a_handler_that_pauses_is_called_again_and_replies_once)
     rig->out.len = 0;
     while (done < rig->batch.count) {
         done = dispatch_batch(rig->worker, &rig->session, &rig->batch, done,
-                              &rig->out);
+                              UINT64_MAX, &rig->out);
         if (rig->session.again != NULL) {
             pauses++;
             assert_int_equal(1, done);
@@ -616,7 +617,7 @@ TEST(a_session_may_end_while_its_handler_is_paused)
     batch_begin(rig);
     batch_text(rig, "KEYS *a*x");
     assert_int_equal(0, dispatch_batch(rig->worker, &rig->session, &rig->batch,
-                                       0, &rig->out));
+                                       0, UINT64_MAX, &rig->out));
     assert_non_null(rig->session.again);
     rig_free(rig);
 }

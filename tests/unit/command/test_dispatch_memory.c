@@ -249,7 +249,7 @@ run_hungry(unsigned nth, size_t out_bytes)
     mem_fail_at(nth);
     while (done < HUNGRY && !rig->out.failed) {
         uint32_t next = dispatch_batch(rig->worker, &rig->session, &rig->batch,
-                                       done, &rig->out);
+                                       done, UINT64_MAX, &rig->out);
 
         assert_true(next > done || rig->session.again != NULL);
         done = next;

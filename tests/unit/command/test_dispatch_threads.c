@@ -52,7 +52,7 @@ adder_run(struct adder *adder)
     adder->out.len = 0;
     while (done < adder->batch.count) {
         done = dispatch_batch(adder->worker, &adder->session, &adder->batch,
-                              done, &adder->out);
+                              done, UINT64_MAX, &adder->out);
         if (adder->out.len >= 64 * 1024) {
             adder->out.len = 0;
         }
@@ -140,10 +140,11 @@ add_and_others(void *arg)
 }
 
 static void
-conf_changed(void *ctx)
+conf_changed(void *ctx, const struct conf_changes *changes)
 {
     struct rig *rig = ctx;
 
+    (void)changes;
     service_limit_filters(&rig->service);
 }
 

@@ -165,16 +165,9 @@ TEST(each_row_is_found_in_any_case)
 
 TEST(what_is_no_command_is_not_found)
 {
-    static const char *const words[] = { "",
-                                         "BF.AD",
-                                         "BF.ADDD",
-                                         "client|id",
-                                         " ping",
-                                         "ping ",
-                                         "p\x09ng",
-                                         "BF\x0e"
-                                         "ADD",
-                                         "get" };
+    static const char *const words[] = { "",          "BF.AD",     "BF.ADDD",
+                                         "client|id", " ping",     "ping ",
+                                         "p\x09ng",   "BF\016ADD", "get" };
 
     command_table_init();
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -7,6 +7,7 @@
  *
  *   PAUSE n   asks to be called again n times, then replies +PAUSE|n
  *   FILL n    n bytes of the client's pattern
+ *   BUSY n    works for n microseconds, then replies
  *   BYE       replies and closes when all is sent
  *   DIE       closes at once
  *   LINGER    closes at once, and then asks to be called again
@@ -79,6 +80,7 @@ fake_accept(struct loop *loop)
         return NULL;
     }
     fake->rig = rig;
+    fake->conn.trusted = true;
     atomic_fetch_add(&rig->accepted, 1);
     atomic_fetch_add(&rig->accepted_on[loop->index], 1);
     if (loop == &rig->loop) {
@@ -156,6 +158,12 @@ fake_one(struct fake *fake, const struct slice *argv, size_t argc)
         fake_echo(out, argv, argc);
     } else if (slice_is_word(argv[0], "FILL")) {
         fake_fill(fake, out, fake_number(argv, argc));
+    } else if (slice_is_word(argv[0], "BUSY")) {
+        uint64_t until_ns = clock_mono_ns() + fake_number(argv, argc) * 1000;
+
+        while (clock_mono_ns() < until_ns) {
+        }
+        fake_echo(out, argv, argc);
     } else if (slice_is_word(argv[0], "NOMEM")) {
         out->failed = true;
     } else if (slice_is_word(argv[0], "DIE")) {

@@ -190,6 +190,37 @@ TEST(a_paused_connection_leaves_the_loop_to_others)
     rig_free(rig);
 }
 
+/* Fifty commands that come in one read take longer than a turn: whoever asks
+ * meanwhile is answered before they are all done. */
+TEST(a_busy_connection_takes_turns_with_others)
+{
+    struct rig *rig = rig_new();
+    struct peer busy = peer_new(rig, false);
+    struct fake *fake = fake_of(rig->last);
+    struct peer quick = peer_new(rig, false);
+    struct buf text = { 0 };
+
+    rig->one_by_one = true;
+    for (int i = 0; i < 50; i++) {
+        write_command(&text, "BUSY 1000");
+    }
+    peer_send(rig, &busy, buf_slice(&text));
+    rig_until(rig, fake->executed > 0);
+    assert_true(fake->executed < 50);
+    peer_send_text(rig, &quick, "A\r\n");
+    rig_until(rig, peer_has(&quick, 4));
+    assert_true(fake->executed < 50);
+    rig_until(rig, fake->executed == 50);
+    rig_until(rig, peer_has(&busy, 50 * 12));
+    rig_settle(rig);
+    assert_int_equal(50 * 12, busy.got.len);
+    assert_int_equal(50, fake->executed);
+    buf_free(&text);
+    peer_free(&busy);
+    peer_free(&quick);
+    rig_free(rig);
+}
+
 TEST(a_paused_connection_may_be_closed_by_another_paused_one)
 {
     struct rig *rig = rig_new();
@@ -358,6 +389,27 @@ TEST(requests_behind_unread_replies_are_not_kept)
     }
     assert_true(sent < 500000);
     assert_true(rig->last->input_bytes < LOOP_READ_BYTES);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+/* Whatever the limits say: who has not authenticated may not make us keep
+ * more than 64 KB and one reply. */
+TEST(an_untrusted_peer_that_does_not_read_is_stopped_early)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, true);
+
+    rig->last->trusted = false;
+    rig->limits.output_soft_seconds = 60;
+    rig->one_by_one = true;
+    send_fills(rig, &peer);
+    rig_until(rig, rig->last->output_bytes > 64 * 1024);
+    rig_settle(rig);
+    assert_false(rig->last->reading);
+    assert_true(rig->last->output_bytes < 64 * 1024 + LOOP_FLUSH_BYTES * 2);
+    rig_until(rig, peer_has(&peer, (size_t)FILLS * FILL_BYTES));
+    expect_pattern(&peer.got, (size_t)FILLS * FILL_BYTES);
     peer_free(&peer);
     rig_free(rig);
 }

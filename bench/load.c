@@ -104,7 +104,7 @@ alloc(size_t count, size_t size)
     return block;
 }
 
-/* ---- requests ----------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------ */
 
 static size_t
 put_bulk(char *at, const char *text, size_t len)
@@ -260,7 +260,7 @@ build_batches(void)
     }
 }
 
-/* ---- connections -------------------------------------------------------- */
+/* ---- connections --------------------------------------------------------- */
 
 static int
 connect_unix(void)
@@ -351,7 +351,7 @@ open_connections(void)
     }
 }
 
-/* ---- the run ------------------------------------------------------------ */
+/* ---- the run ------------------------------------------------------------- */
 
 static void
 wait_for_room(struct conn *conn, bool waits)

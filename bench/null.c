@@ -87,7 +87,7 @@ grow(void *block, size_t bytes)
     return grown;
 }
 
-/* ---- replies ------------------------------------------------------------ */
+/* ---- replies ------------------------------------------------------------- */
 
 static void
 reply_reserve(size_t bytes)
@@ -162,7 +162,7 @@ reply_array(size_t count)
     return at;
 }
 
-/* ---- commands ----------------------------------------------------------- */
+/* ---- commands ------------------------------------------------------------ */
 
 static void
 cmd_add(void)
@@ -290,7 +290,7 @@ run_command(void)
     }
 }
 
-/* ---- connections -------------------------------------------------------- */
+/* ---- connections --------------------------------------------------------- */
 
 /* Runs all whole commands between *at and END; the replies are in reply. */
 static enum scan
@@ -520,7 +520,7 @@ on_connection(uv_stream_t *listener, int status)
     uv_read_start(&conn->handle.stream, on_alloc, on_read);
 }
 
-/* ---- start -------------------------------------------------------------- */
+/* ---- start --------------------------------------------------------------- */
 
 /* Returns the port, which the kernel chose if it was asked for port 0. */
 static int

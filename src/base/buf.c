@@ -41,6 +41,9 @@ buf_reserve_slow(struct buf *buf, size_t more)
     while (capacity < needed) {
         capacity *= 2;
     }
+    if (buf->limit > 0 && capacity > buf->limit) {
+        capacity = buf->limit;
+    }
     data = mem_try_realloc(buf->data, capacity);
     if (data == NULL) {
         buf->failed = true;

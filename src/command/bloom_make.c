@@ -84,8 +84,7 @@ bloom_make_find(struct request *req)
     return entry != NULL ? entry->bloom : NULL;
 }
 
-/* ---- the creating effect
- * ---------------------------------------------------*/
+/* ---- the creating effect ------------------------------------------------- */
 
 static void
 add_number(struct request *req, const char *word, uint64_t number)
@@ -160,8 +159,7 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
     return OK;
 }
 
-/* ---- adding many
- * -----------------------------------------------------------*/
+/* ---- adding many --------------------------------------------------------- */
 
 struct adding {
     struct bloom *bloom;
@@ -274,8 +272,7 @@ bloom_make_add_items(struct request *req, struct bloom *bloom,
     return OK;
 }
 
-/* ---- numbers
- * ---------------------------------------------------------------*/
+/* ---- numbers ------------------------------------------------------------- */
 
 /* NaN fails the comparison, as it must. */
 static bool

@@ -7,8 +7,7 @@
 
 enum { RESERVE_PLAIN = 4, RESERVE_NONSCALING = 5, RESERVE_EXPANSION = 6 };
 
-/* ---- BF.RESERVE
- * ------------------------------------------------------------*/
+/* ---- BF.RESERVE ---------------------------------------------------------- */
 
 /* The tail behind rate and capacity: nothing, NONSCALING, or EXPANSION n, each
  * valid at its own length only. */
@@ -60,8 +59,7 @@ cmd_bf_reserve(struct request *req)
     return err;
 }
 
-/* ---- BF.INSERT
- * -------------------------------------------------------------*/
+/* ---- BF.INSERT ----------------------------------------------------------- */
 
 struct insert {
     struct bloom_params params;
@@ -244,8 +242,7 @@ cmd_bf_insert(struct request *req)
     return err;
 }
 
-/* ---- BF.INFO
- * ---------------------------------------------------------------*/
+/* ---- BF.INFO ------------------------------------------------------------- */
 
 enum info_field {
     INFO_CAPACITY,

@@ -22,6 +22,7 @@ enum {
     ONE_ITEM_ARGC = 3,     /* name, key, item */
     SHOWN_BYTES_MAX = 128, /* of an unknown command and its arguments */
     ERROR_TEXT_MAX = 1024,
+    ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
 };
 
 struct run {
@@ -31,8 +32,7 @@ struct run {
     bool exclusive;
 };
 
-/* ---- small things
- * ----------------------------------------------------------*/
+/* ---- small things -------------------------------------------------------- */
 
 struct worker *
 worker_new(struct service *service, unsigned index)
@@ -106,8 +106,7 @@ dispatch_count(struct worker *worker, const struct command *command,
     metric_add(METRIC_COMMANDS, (int64_t)calls);
 }
 
-/* ---- errors
- * ----------------------------------------------------------------*/
+/* ---- errors -------------------------------------------------------------- */
 
 /* The text of a row with its %s filled in. Only the first %s is: the row of
  * an unknown command has two, and its detail brings the whole text. */
@@ -135,7 +134,9 @@ reply_with_error(struct request *req, enum err err)
     size_t limit = out->limit;
 
     error_text(req, err, text, sizeof(text));
-    out->limit = 0; /* it may be what is exceeded */
+    if (limit > 0 && out->len + ERROR_REPLY_MAX > limit) {
+        out->limit = out->len + ERROR_REPLY_MAX; /* it may be exceeded */
+    }
     reply_error(req->reply, err_prefix(err), slice_of(text));
     out->limit = limit;
     stats_bump(&req->worker->stats->error[err], 1);
@@ -161,8 +162,7 @@ dispatch_refuse(struct request *req, enum err err)
     }
 }
 
-/* ---- running, locks held
- * ---------------------------------------------------*/
+/* ---- running, locks held ------------------------------------------------- */
 
 static void
 pass_effect_on(struct request *req)
@@ -206,8 +206,7 @@ dispatch_run_locked(struct request *req)
     return err;
 }
 
-/* ---- runs of one-item commands
- * ---------------------------------------------*/
+/* ---- runs of one-item commands ------------------------------------------- */
 
 /* The row of a one-item command, or NULL. Pipelines repeat names: the last
  * one found is tried first, byte for byte. */
@@ -332,8 +331,7 @@ execute_run(struct worker *worker, struct session *session,
     return done;
 }
 
-/* ---- one command
- * -----------------------------------------------------------*/
+/* ---- one command --------------------------------------------------------- */
 
 /* How many bytes of a client's word to show; printf stops at a NUL, too. */
 static int
@@ -478,6 +476,7 @@ execute_one(struct request *req, unsigned words)
     }
     if (err != OK) {
         dispatch_refuse(req, err);
+        end_again(session);
         return true;
     }
     CHECK(req->command != NULL);

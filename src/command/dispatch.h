@@ -27,7 +27,7 @@ uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,
                         uint64_t until_ns, struct buf *out);
 
-/* ---- for txn.c ------------------------------------------------------------*/
+/* ---- for txn.c ----------------------------------------------------------- */
 
 /* Fills a request for a command that was resolved (words of the name). */
 void dispatch_prepare(struct request *req, const struct command *command,

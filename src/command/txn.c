@@ -140,8 +140,7 @@ txn_abort(struct request *req, enum err err, const char *text)
     txn_end(req->session);
 }
 
-/* ---- MULTI, DISCARD
- * --------------------------------------------------------*/
+/* ---- MULTI, DISCARD ------------------------------------------------------ */
 
 enum err
 cmd_multi(struct request *req)
@@ -173,8 +172,7 @@ cmd_discard(struct request *req)
     return OK;
 }
 
-/* ---- queueing
- * --------------------------------------------------------------*/
+/* ---- queueing ------------------------------------------------------------ */
 
 /* argc slices and the bytes they point to. None of it can overflow: it lies
  * in memory already. */
@@ -267,8 +265,7 @@ txn_queue(struct request *req)
     return OK;
 }
 
-/* ---- WATCH
- * -----------------------------------------------------------------*/
+/* ---- WATCH --------------------------------------------------------------- */
 
 static enum err
 watch_one(struct request *req, const struct key *key)
@@ -329,8 +326,7 @@ cmd_unwatch(struct request *req)
     return OK;
 }
 
-/* ---- EXEC
- * ------------------------------------------------------------------*/
+/* ---- EXEC ---------------------------------------------------------------- */
 
 /* A walk locks stripes by itself, which would meet those that EXEC holds: such
  * a transaction takes the world. */

@@ -49,7 +49,7 @@ next_stripe(struct bloom_hash hash)
     return hash;
 }
 
-/* ---- plain C ------------------------------------------------------------ */
+/* ---- plain C ------------------------------------------------------------- */
 
 static inline bool
 line_contains(const struct line *line, uint64_t low)
@@ -210,7 +210,7 @@ static const struct layer_ops portable_ops = PORTABLE_OPS;
 
 struct layer_ops layer_ops[LAYER_KINDS] = { [LAYER_STRIPED] = PORTABLE_OPS };
 
-/* ---- AVX2 --------------------------------------------------------------- */
+/* ---- AVX2 ---------------------------------------------------------------- */
 
 #if defined(__x86_64__)
 
@@ -333,7 +333,7 @@ static const struct layer_ops avx2_ops = {
 
 #endif
 
-/* ---- life --------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 const char *
 layer_select_cpu(bool force_portable)

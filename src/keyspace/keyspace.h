@@ -115,7 +115,7 @@ struct key_version {
 struct key_version keyspace_version(const struct keyspace *ks,
                                     const struct key *key, uint64_t now_ms);
 
-/* ---- accounts -------------------------------------------------------------*/
+/* ---- accounts ------------------------------------------------------------ */
 
 /* Brings the bf_* gauges from what a filter was to what it is now. Insert and
  * delete do it themselves; call it after adds. */

@@ -31,8 +31,7 @@ enum {
     RECLAIM_BUDGET_US = 1000,
 };
 
-/* ---- options in force
- * ------------------------------------------------------*/
+/* ---- options in force ---------------------------------------------------- */
 
 /* Copies what is read outside the gate's sections. Under the raised gate, or
  * before there are threads. */
@@ -157,8 +156,7 @@ reload(struct server *server)
     (void)systemd_notify("READY=1");
 }
 
-/* ---- signals and timers, loop 0
- * --------------------------------------------*/
+/* ---- signals and timers, loop 0 ------------------------------------------ */
 
 static void
 stop(struct server *server)
@@ -266,8 +264,7 @@ hold_signals(bool hold)
     CHECK(pthread_sigmask(hold ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL) == 0);
 }
 
-/* ---- start and stop
- * --------------------------------------------------------*/
+/* ---- start and stop ------------------------------------------------------ */
 
 static bool
 open_sockets(struct server *server)

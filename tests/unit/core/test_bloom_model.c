@@ -183,7 +183,7 @@ TEST(random_operations_agree_with_exact_sets)
                  (unsigned long long)reopened + FILTERS);
 }
 
-/* ---- the rate ----------------------------------------------------------- */
+/* ---- the rate ------------------------------------------------------------ */
 
 struct pool {
     double rate;        /* asked */

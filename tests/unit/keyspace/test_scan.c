@@ -232,7 +232,7 @@ TEST(the_owner_of_the_gate_scans_without_locks)
     keyspace_free(ks);
 }
 
-/* ---- together with writers ------------------------------------------------*/
+/* ---- together with writers ----------------------------------------------- */
 
 enum { WRITERS = 3, WRITER_TURNS = 4000, STAYING = 500 };
 

@@ -169,6 +169,43 @@ read_number(const char *path, unsigned index)
     return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
+/* The lowest limit of this process's cgroup (version 2) and of those above it;
+ * 0 if there is none. */
+static uint64_t
+group_limit(void)
+{
+    char group[512] = "";
+    char path[600];
+    uint64_t lowest = 0;
+    char *name = group + 3; /* behind "0::" */
+    FILE *file = fopen("/proc/self/cgroup", "re");
+
+    if (file == NULL) {
+        return 0;
+    }
+    if (fgets(group, sizeof(group), file) == NULL ||
+        strncmp(group, "0::/", 4) != 0) {
+        name = NULL;
+    }
+    (void)fclose(file);
+    group[strcspn(group, "\n")] = '\0';
+    while (name != NULL) {
+        char *last = strrchr(name, '/');
+        uint64_t limit;
+
+        (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", name);
+        limit = read_number(path, 0);
+        if (limit > 0 && (lowest == 0 || limit < lowest)) {
+            lowest = limit;
+        }
+        if (last == NULL) {
+            break;
+        }
+        *last = '\0'; /* its parent; "" is the root */
+    }
+    return lowest;
+}
+
 uint64_t
 mem_machine_bytes(void)
 {
@@ -176,7 +213,7 @@ mem_machine_bytes(void)
     uint64_t bytes = cached;
 
     if (bytes == 0) {
-        uint64_t group = read_number("/sys/fs/cgroup/memory.max", 0);
+        uint64_t group = group_limit();
 
         bytes =
             (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);

@@ -296,7 +296,8 @@ count_run(struct worker *worker, const struct run *run)
 }
 
 /* Executes as many one-item commands as can share one lock. Returns their
- * number; 0 if the first is none, or may not simply run. */
+ * number; 0 if the first is none, or if memory does not allow the run, whose
+ * commands (run->count) are then to be refused one by one. */
 static uint32_t
 execute_run(struct worker *worker, struct session *session,
             const struct batch *batch, uint32_t first)
@@ -516,6 +517,7 @@ dispatch_batch(struct worker *worker, struct session *session,
 {
     struct reply reply = { out, session->resp };
     uint32_t done = first;
+    uint32_t one_by_one = first; /* up to here no run is tried again */
 
     worker->reply = &reply;
     worker->session = session;
@@ -532,8 +534,9 @@ dispatch_batch(struct worker *worker, struct session *session,
         unsigned words;
         size_t mark = out->len;
 
-        if (may_run_fast(session)) {
+        if (done >= one_by_one && may_run_fast(session)) {
             ran = execute_run(worker, session, batch, done);
+            one_by_one = done + worker->run->count;
         }
         if (ran > 0) {
             done += ran;

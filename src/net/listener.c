@@ -160,6 +160,9 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
     if (!bound || chmod(address.sun_path, (mode_t)options->unix_mode) != 0 ||
         listen(fd, options->backlog) != 0) {
         (void)fail(ret_reason, "listen on", options->unix_path);
+        if (bound) {
+            (void)unlink(address.sun_path);
+        }
         (void)close(fd);
         return false;
     }

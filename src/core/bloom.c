@@ -23,7 +23,7 @@
 #include "core/layer.h"
 #include "core/sizing.h"
 
-enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16 };
+enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
 
 #define NOINLINE __attribute__((noinline))
 
@@ -320,9 +320,20 @@ prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
     }
 }
 
+/* Near enough to the core, in its second-level cache once it is used at all,
+ * for the CPU to overlap the fetches by itself: asking costs more. */
+static bool
+is_near(const struct bloom *bloom)
+{
+    return bloom->size_bytes <= NEAR_BYTES;
+}
+
 void
 bloom_prefetch(const struct bloom *bloom, struct bloom_hash hash)
 {
+    if (is_near(bloom)) {
+        return;
+    }
     if (bloom->count > 1) {
         prefetch_chain(bloom, hash);
     } else {
@@ -344,6 +355,9 @@ bloom_hash_batch(const struct bloom *bloom, const struct bloom_item *items,
             ret_hashes[i].high = hash.high64;
             ret_hashes[i].low = hash.low64;
         }
+    }
+    if (is_near(bloom)) {
+        return;
     }
     if (bloom->count > 1) {
         for (size_t i = 0; i < count; i++) {

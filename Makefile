@@ -107,6 +107,10 @@ install: $(SERVER) $(CORELIB) ## Install under DESTDIR and PREFIX
 	  > $(DESTDIR)$(PREFIX)/lib/systemd/system/bloomery.service
 	install -D -m 644 packaging/systemd/bloomery.sysusers \
 	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/bloomery.conf
+	install -d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d
+	sed -e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
+	  packaging/systemd/bloomery.tmpfiles \
+	  > $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/bloomery.conf
 	install -D -m 644 packaging/man/bloomery-server.8 \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/bloomery-server.8
 	install -D -m 644 packaging/man/bloomery.conf.5 \

@@ -526,7 +526,8 @@ dispatch_batch(struct worker *worker, struct session *session,
     atomic_store_explicit(&session->active_ms, worker->now_ms,
                           memory_order_relaxed);
     while (done < batch->count && !session->closing &&
-           out->len < LOOP_FLUSH_BYTES && worker->now_ns < until_ns) {
+           out->len < LOOP_FLUSH_BYTES &&
+           (done == first || worker->now_ns < until_ns)) {
         const struct batch_command *bytes = &batch->command[done];
         struct request *req = &worker->run->request[0];
         const struct command *command;

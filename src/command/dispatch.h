@@ -22,7 +22,8 @@ void worker_free(struct worker *worker);
  * replies. Returns the first that is not done: short of the batch's count when
  * the session closes, when a handler paused (session->again is set), when
  * LOOP_FLUSH_BYTES of replies have gathered, or when clock_mono_ns has passed
- * until_ns (UINT64_MAX: never). */
+ * until_ns (UINT64_MAX: never). At least one command or run is done, however
+ * late it is: to parse a large one may take longer than a turn. */
 uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,
                         uint64_t until_ns, struct buf *out);

@@ -183,6 +183,26 @@ def test_default_filter_grows_along_the_documented_capacities(server):
             assert conn.call("BF.INFO", "k", "CAPACITY") == total
 
 
+def test_a_filter_has_1024_layers_at_most(server):
+    many = resp.Error("ERR bloom object reached max number of filters")
+    options = ("CAPACITY", "1", "ERROR", "1e-9", "EXPANSION", "1",
+               "TIGHTENING", "0.9999")
+    with server.conn() as conn:
+        assert conn.call("BF.INSERT", "k", *options, "ITEMS",
+                         *range(1024)) == [1] * 1024
+        assert conn.call("BF.INFO", "k", "FILTERS") == 1024
+        assert conn.call("BF.INFO", "k", "MAXSCALEDCAPACITY") == 1024
+        assert conn.call("BF.ADD", "k", "more") == many
+        assert conn.call("BF.MADD", "k", "5", "more", "6") == [0, many]
+        assert conn.call("BF.INFO", "k", "FILTERS") == 1024
+        assert conn.call("BF.MEXISTS", "k", *range(1024)) == [1] * 1024
+        assert conn.call("BF.CARD", "k") == 1024
+        assert conn.call("BF.INSERT", "v", *options, "VALIDATESCALETO",
+                         "1025") == many
+        assert conn.call("BF.INSERT", "v", *options, "VALIDATESCALETO",
+                         "1024") == []
+
+
 @pytest.mark.parametrize("rate,text", [
     ("0.01", b"0.01"), ("1e-6", b"0.000001"), ("1e-7", b"1e-7"),
     ("1.25e-5", b"1.25e-5"), ("0.1", b"0.1"), ("0.30000000000000004",

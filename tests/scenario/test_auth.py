@@ -3,9 +3,11 @@
 # A password: what works before AUTH, what AUTH and HELLO answer, and how
 # little an unauthenticated client may send. Compared with redis-server 7.0.15.
 
+import socket
+
 import pytest
 
-from lib import servers
+from lib import resp, servers
 
 STEPS = [
     ("PING",), ("ping", "x"), ("ECHO", "x"), ("NOPE",), ("ECHO",),
@@ -99,7 +101,6 @@ def test_the_limits_before_auth_are_gone_after_it(both):
 
 
 def test_the_limits_hold_in_the_read_that_brings_auth_and_end_with_it(both):
-    from lib import resp
     server, _ = both
     with server.conn() as conn:
         conn.send(resp.command("AUTH", "secret") +
@@ -122,6 +123,85 @@ def test_unauthenticated_junk_keeps_no_memory(both):
     for conn in conns:
         conn.close()
     assert grown < 50 * (256 << 10) * servers.time_factor()
+
+
+@pytest.mark.parametrize("between", [None, ("RESET",), ("PING",),
+                                     ("HELLO", "2")], ids=str)
+def test_the_fifth_wrong_password_is_the_last(both, between):
+    server, _ = both
+    wrong = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"
+    with server.conn() as conn:
+        for _ in range(4):
+            assert conn.raw("AUTH", "wrong") == wrong
+            if between:
+                conn.raw(*between)
+        conn.send(resp.command("AUTH", "wrong") +
+                  resp.command("AUTH", "secret") + resp.command("PING"))
+        assert conn.read_to_close() == wrong
+
+
+def test_a_right_password_begins_the_count_anew(both):
+    server, _ = both
+    with server.conn() as conn:
+        for _ in range(3):
+            for _ in range(4):
+                assert conn.raw("AUTH", "wrong").startswith(b"-WRONGPASS ")
+            assert conn.raw("AUTH", "secret") == b"+OK\r\n"
+            assert conn.raw("RESET") == b"+RESET\r\n"
+
+
+class Hoarder:
+    """Asks in few bytes for long replies and reads none."""
+
+    REQUEST = b"HELLO\r\n"
+
+    def __init__(self, server, password=None):
+        self.conn = server.conn(password=password)
+        self.conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        self.sent = 0
+
+    def push(self):
+        """Sends until the server takes no more for now."""
+        data = self.REQUEST * 5000
+        self.conn.sock.setblocking(False)
+        try:
+            while True:
+                at = self.sent % len(self.REQUEST)
+                self.sent += self.conn.sock.send(data[at:])
+        except BlockingIOError:
+            pass
+
+
+def test_replies_that_an_unauthenticated_client_leaves_are_few(start_server):
+    """The limits are those of clients that may be trusted with memory."""
+    server = start_server("--requirepass", "secret",
+                          "--client-output-buffer-limit", "normal 64mb 8mb 600")
+    with server.conn(password="secret") as good:
+        hoarders = [Hoarder(server) for _ in range(10)]
+        hoarders.append(Hoarder(server, "secret"))
+        me = good.call("CLIENT", "ID")
+        most = {}
+
+        def full():
+            for hoarder in hoarders:
+                hoarder.push()
+            for row in good.call("CLIENT", "LIST").decode().splitlines():
+                fields = dict(f.split("=", 1) for f in row.split(" "))
+                if int(fields["id"]) > me:
+                    omem = int(fields["omem"])
+                    most[fields["id"]] = max(most.get(fields["id"], 0), omem)
+            amounts = sorted(most.values())
+            return amounts[0] > 64 << 10 and amounts[-1] > 8 << 20
+
+        servers.wait_until(full, 20, "all have much to read")
+        full()
+        amounts = sorted(most.values())
+        print(amounts)
+        assert len(amounts) == 11
+        # The bound, what one flush holds, and one reply.
+        assert amounts[9] <= (64 + 64 + 1) << 10
+        for hoarder in hoarders:
+            hoarder.conn.close()
 
 
 def test_config_set_requirepass_asks_new_connections(start_server):

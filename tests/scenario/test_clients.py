@@ -155,6 +155,30 @@ def test_reply_off_skip_and_on(which, request):
         assert conn.call("ECHO", "end") == b"end"
 
 
+REPLIES = [  # commands, and what is answered before "end"
+    ("SKIP; ON; PING", [b"OK", b"PONG"]),
+    ("OFF; PING; ON; PING", [b"OK", b"PONG"]),
+    ("SKIP; SKIP; PING; ECHO a", [b"a"]),
+    ("SKIP; OFF; PING; ON; ECHO a", [b"OK", b"a"]),
+    ("OFF; SKIP; PING; ON", [b"OK"]),
+    ("SKIP; NOPE; ECHO a", [b"a"]),
+    ("SKIP; ON; SKIP; PING; ON", [b"OK", b"OK"]),
+]
+
+
+@pytest.mark.parametrize("which", ["server", "oracle"])
+@pytest.mark.parametrize("script,wanted", REPLIES, ids=[r[0] for r in REPLIES])
+def test_each_way_through_client_reply(which, script, wanted, request):
+    process = request.getfixturevalue(which)
+    with process.conn() as conn:
+        for step in script.split("; ") + ["ECHO end"]:
+            words = step.split(" ")
+            if words[0] in ("ON", "OFF", "SKIP"):
+                words = ["CLIENT", "REPLY"] + words
+            conn.send(resp.command(*words))
+        assert [conn.read() for _ in range(len(wanted) + 1)] == wanted + [b"end"]
+
+
 def test_reply_off_does_what_it_does_not_answer(server):
     with server.conn() as conn:
         conn.send(resp.command("CLIENT", "REPLY", "OFF") +

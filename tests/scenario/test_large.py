@@ -4,7 +4,7 @@
 
 import pytest
 
-from lib import resp
+from lib import resp, servers
 
 
 @pytest.mark.parametrize("proto", [2, 3])
@@ -29,6 +29,17 @@ def test_a_madd_of_ten_thousand_scales(server):
         assert conn.call("BF.CARD", "k") == sum(added)
         assert conn.call("BF.INFO", "k", "FILTERS") == 7
         assert conn.call("BF.MEXISTS", "k", *items) == [1] * 10000
+
+
+def test_a_request_of_a_million_arguments_is_answered(server):
+    """To parse it takes longer than a connection's turn; then it is executed
+    all the same."""
+    with server.conn(timeout=60 * servers.time_factor()) as conn:
+        count = (1 << 20) - 2
+        conn.send(resp.command("BF.MEXISTS", "none", *([7] * count)))
+        assert conn.read_raw() == b"*%d\r\n" % count + b":0\r\n" * count
+        with server.conn() as other:
+            assert other.call("PING") == b"PONG"
 
 
 def test_an_item_of_a_megabyte(server):

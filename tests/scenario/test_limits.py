@@ -176,6 +176,114 @@ def test_the_bytes_of_a_transaction_are_finite(start_server):
         assert conn.call("EXEC") == [1]
 
 
+REPLY_LIMIT = ("ERR the reply would exceed the hard limit of "
+               "client-output-buffer-limit")
+
+
+@pytest.mark.parametrize("proto", [2, 3])
+def test_a_reply_above_the_hard_limit_is_an_error_and_no_end(start_server,
+                                                             proto):
+    server = start_server("--client-output-buffer-limit", "normal 1mb 0 0")
+    with server.conn(proto) as conn:
+        big_filters(conn, 150)
+        for _ in range(2):
+            assert conn.call("KEYS", "*") == resp.Error(
+                REPLY_LIMIT + "; use SCAN")
+            assert conn.call("ECHO", "x" * (2 << 20)) == resp.Error(REPLY_LIMIT)
+            assert len(conn.call("KEYS", "1*")) == 61
+            assert len(conn.call("SCAN", "0", "COUNT", "50")[1]) >= 50
+        # In a pipeline as well; those around it are answered.
+        got = conn.pipeline([("PING",), ("KEYS", "*"), ("ECHO", "a"),
+                             ("ECHO", "y" * (2 << 20)), ("DBSIZE",)])
+        assert got == [b"PONG", resp.Error(REPLY_LIMIT + "; use SCAN"), b"a",
+                       resp.Error(REPLY_LIMIT), 150]
+
+
+@pytest.mark.parametrize("proto", [2, 3])
+def test_a_reply_above_the_hard_limit_is_one_element_of_exec(start_server,
+                                                             proto):
+    server = start_server("--client-output-buffer-limit", "normal 1mb 0 0")
+    with server.conn(proto) as conn:
+        big_filters(conn, 150)
+        conn.call("MULTI")
+        large = "x" * 300000
+        for command in (("PING",), ("KEYS", "*"), ("BF.ADD", "new", "a"),
+                        ("ECHO", large), ("ECHO", large), ("ECHO", large),
+                        ("ECHO", large), ("EXISTS", "new"), ("ECHO", large)):
+            assert conn.call(*command) == b"QUEUED"
+        assert conn.call("EXEC") == [
+            b"PONG", resp.Error(REPLY_LIMIT + "; use SCAN"), 1,
+            large.encode(), large.encode(), large.encode(),
+            resp.Error(REPLY_LIMIT), 1, resp.Error(REPLY_LIMIT)]
+        assert conn.call("ECHO", "end") == b"end"
+
+
+@pytest.mark.parametrize("command", [
+    ("KEYS",), ("SCAN", "0", "MATCH"), ("SCAN", "0", "COUNT", "5", "MATCH"),
+    ("CONFIG", "GET"), ("CONFIG", "GET", "maxclients"),
+    ("COMMAND", "LIST", "FILTERBY", "PATTERN"),
+], ids=" ".join)
+def test_long_patterns_may_only_be_plain(server, command):
+    refused = resp.Error("ERR pattern is longer than 1024 bytes")
+    with server.conn() as conn:
+        name = "n" * 5000
+        conn.call("BF.ADD", name, "a")
+        plain = conn.call(*command, name)
+        assert not isinstance(plain, resp.Error)
+        if command[0] == "KEYS":
+            assert plain == [name.encode()]
+        for special in ("*", "?", "[n]", "\\n"):
+            fits = special + "n" * (1024 - len(special))
+            assert not isinstance(conn.call(*command, fits), resp.Error)
+            for long in (fits + "n", name + special, special + name):
+                assert conn.call(*command, long) == refused
+        assert conn.call("PING") == b"PONG"
+
+
+def test_the_keys_of_watch_are_finite_and_many(server):
+    """60000 keys in one command: whatever looks for each of them among the
+    others is not done before the deadline of the reply."""
+    def memory(conn, ident):
+        rows = conn.call("CLIENT", "LIST", "ID", ident).decode()
+        return int(rows.split(" multi-mem=")[1].split(" ")[0])
+
+    limit = resp.Error("ERR transaction limit reached (multi-max-commands, "
+                       "multi-max-bytes)")
+    with server.conn() as conn, server.conn() as other:
+        ident = conn.call("CLIENT", "ID")
+        names = ["watched:%d" % i for i in range(60000)]
+        total = sum(len(n) for n in names)
+        assert memory(other, ident) == 0
+        for changes in (False, True):
+            assert conn.call("WATCH", *names) == b"OK"
+            assert memory(other, ident) > total
+            other.call("BF.ADD", names[31415] if changes else "none", "a")
+            conn.call("MULTI")
+            conn.call("PING")
+            assert conn.call("EXEC") == (None if changes else [b"PONG"])
+            assert memory(other, ident) == 0
+        assert conn.call("WATCH", *names) == b"OK"
+        assert conn.call("WATCH", *names[:5536]) == b"OK"
+        assert conn.call("WATCH", "one more") == limit
+        assert conn.call("UNWATCH") == b"OK"
+        assert memory(other, ident) == 0
+        assert conn.call("WATCH", "one more") == b"OK"
+        assert memory(other, ident) > 0
+
+
+def test_the_bytes_of_watched_keys_are_finite(start_server):
+    server = start_server("--multi-max-bytes", "100kb")
+    with server.conn() as conn:
+        limit = resp.Error("ERR transaction limit reached "
+                           "(multi-max-commands, multi-max-bytes)")
+        assert conn.call("WATCH", "a" * 50000) == b"OK"
+        assert conn.call("WATCH", "b" * 60000) == limit
+        conn.call("MULTI")
+        assert conn.call("ECHO", "b" * 60000) == limit
+        conn.call("DISCARD")
+        assert conn.call("WATCH", "b" * 60000) == b"OK"
+
+
 def test_timeout_closes_the_idle(start_server):
     server = start_server("--timeout", 1)
     with server.conn() as idle, server.conn() as busy:
@@ -199,6 +307,57 @@ def test_limits_stand_in_config_and_info(server):
             assert got[0] == name.encode() and got[1] != b"", name
         figures = info(conn)
         assert figures["maxclients"] == "10000"
+
+
+def log_lines(server, event):
+    return [line for line in server.log().decode().splitlines()
+            if 'event="%s"' % event in line]
+
+
+def test_maxclients_is_lowered_to_the_descriptors_of_the_process(server):
+    import resource
+    with server.conn() as conn:
+        resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (300, 300))
+        assert conn.call("CONFIG", "SET", "maxclients", "200") == b"OK"
+        assert conn.call("CONFIG", "GET", "maxclients")[1] == b"200"
+        event = "lowered maxclients to the descriptor limit"
+        assert log_lines(server, event) == []
+        assert conn.call("CONFIG", "SET", "maxclients", "5000") == b"OK"
+        assert conn.call("CONFIG", "GET", "maxclients")[1] == b"236"
+        assert info(conn)["maxclients"] == "236"
+        lines = log_lines(server, event)
+        assert len(lines) == 1 and "maxclients=236 descriptors=300" in lines[0]
+        # And that is in force: no connection finds the descriptors used up.
+        conns = [conn] + [server.conn() for _ in range(240)]
+        answers = []
+        for late in conns[1:]:
+            try:
+                answers.append(late.raw("PING"))
+            except (resp.Closed, OSError) as closed:
+                answers.append(getattr(closed, "got", b""))
+        assert answers.count(b"+PONG\r\n") in (234, 235)
+        for late in conns[1:]:
+            late.close()
+        assert conn.call("PING") == b"PONG"
+
+
+def test_config_set_is_logged_by_name_and_without_values(start_server):
+    server = start_server("--loglevel", "notice")
+    event = "changed an option"
+    with server.conn() as conn:
+        assert conn.call("CONFIG", "SET", "requirepass", "hunter-2-secret",
+                         "timeout", "4711") == b"OK"
+        names = [x.split(" option=")[1] for x in log_lines(server, event)]
+        assert sorted(names) == ["requirepass", "timeout"]
+        # What is refused, or is so already, has changed nothing.
+        assert isinstance(conn.call("CONFIG", "SET", "maxmemory", "nope"),
+                          resp.Error)
+        assert conn.call("CONFIG", "SET", "timeout", "4711") == b"OK"
+        assert conn.call("CONFIG", "SET", "tcp-keepalive", "77") == b"OK"
+        names = [x.split(" option=")[1] for x in log_lines(server, event)]
+        assert sorted(names) == ["requirepass", "tcp-keepalive", "timeout"]
+    assert b"hunter-2-secret" not in server.log()
+    assert b"4711" not in server.log()
 
 
 @pytest.mark.slow

@@ -90,6 +90,53 @@ def test_oom_in_a_transaction_is_refused_while_queueing(server, start_oracle):
         assert ours == conn.raw("EXEC")
 
 
+@pytest.mark.parametrize("steps", [
+    ("PING",), ("EXISTS", "k"), ("BF.EXISTS", "k", "a"), ("DEL", "k"),
+    ("NOPE",), ("ECHO",), ("SELECT", "0"), ("CLIENT", "ID"), ("INFO", "server"),
+    ("UNWATCH",),
+], ids=" ".join)
+@pytest.mark.parametrize("end", ["EXEC", "DISCARD"])
+def test_above_maxmemory_a_transaction_queues_nothing(server, start_oracle,
+                                                      steps, end):
+    if steps[0].startswith("BF."):
+        theirs_steps = ("GETRANGE", "k", "0", "1")
+    else:
+        theirs_steps = steps
+    answers = []
+    for process, step in ((server, steps), (start_oracle(), theirs_steps)):
+        with process.conn() as conn:
+            conn.call("CONFIG", "SET", "maxmemory", 1)
+            answers.append([conn.raw("MULTI"), conn.raw(*step), conn.raw(end),
+                            conn.raw("PING"), conn.raw("MULTI"),
+                            conn.raw("EXEC")])
+    assert answers[0] == answers[1]
+    assert answers[0][2].startswith(b"-EXECABORT " if end == "EXEC" else b"+OK")
+
+
+def test_half_a_command_is_in_used_memory(server):
+    half = 20 << 20
+
+    def used(conn):
+        return int(figures(conn)["used_memory"])
+
+    with server.conn() as conn:
+        conn.call("PING")
+        before = used(conn)
+        for how in ("close", "finish"):
+            other = server.conn()
+            other.send(b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % (2 * half) +
+                       b"x" * half)
+            servers.wait_until(lambda: used(conn) - before >= half, 10,
+                               "what came is counted")
+            assert used(conn) - before < 2 * half
+            if how == "finish":
+                other.send(b"y" * half + b"\r\n")
+                assert len(other.read()) == 2 * half
+            other.close()
+            servers.wait_until(lambda: abs(used(conn) - before) < 2 << 20, 10,
+                               "it is gone with the connection: " + how)
+
+
 def test_accounts_return_to_where_they_were(server):
     with server.conn() as conn:
         names = ["k%d" % i for i in range(200)]

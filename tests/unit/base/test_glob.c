@@ -95,6 +95,34 @@ TEST(a_plain_pattern_has_no_special_byte)
     assert_false(glob_is_plain(slice_lit("\\u")));
 }
 
+/* What costs its length for each byte of each text has a bound; what can only
+ * be compared has none. */
+TEST(a_long_pattern_is_fair_without_special_bytes_only)
+{
+    static const char special[] = "*?[\\";
+    char *text = mem_alloc(100000);
+    struct slice pattern = { text, GLOB_PATTERN_MAX };
+
+    memset(text, 'a', 100000);
+    for (size_t i = 0; i < sizeof(special) - 1; i++) {
+        for (size_t at = 0; at < GLOB_PATTERN_MAX; at += 341) {
+            text[at] = special[i];
+            pattern.len = GLOB_PATTERN_MAX;
+            assert_true(glob_is_fair(pattern));
+            pattern.len++;
+            assert_false(glob_is_fair(pattern));
+            text[at] = 'a';
+            assert_true(glob_is_fair(pattern));
+        }
+    }
+    pattern.len = 100000;
+    assert_true(glob_is_fair(pattern));
+    text[pattern.len - 1] = '*';
+    assert_false(glob_is_fair(pattern));
+    assert_true(glob_is_fair(slice_lit("")));
+    mem_free(text);
+}
+
 /* The reference: classes without ranges and escapes, tried recursively. */
 static bool
 match_slowly(const char *p, size_t plen, const char *t, size_t tlen)

@@ -470,6 +470,8 @@ TEST(client_reply_drops_what_it_says)
     check_replies("CLIENT REPLY OFF; CLIENT REPLY SKIP; PING; CLIENT REPLY ON",
                   "+OK\r\n");
     check_replies("CLIENT REPLY ON; PING", "+OK\r\n+PONG\r\n");
+    check_replies("CLIENT REPLY SKIP; CLIENT REPLY ON; PING",
+                  "+OK\r\n+PONG\r\n");
     check_replies("CLIENT REPLY OFF; MULTI; BF.ADD k a; EXEC; CLIENT REPLY ON; "
                   "BF.CARD k",
                   "+OK\r\n:1\r\n");
@@ -538,6 +540,109 @@ TEST(hits_and_misses_are_counted_once_a_read)
              true);
     assert_int_equal(4, metric_sum(METRIC_KEYSPACE_HITS) - hits);
     assert_int_equal(4, metric_sum(METRIC_KEYSPACE_MISSES) - misses);
+    rig_free(rig);
+}
+
+/* ---- time, and replies without room ---------------------------------------
+ */
+
+/* However late it is: a call executes something, or a command that takes long
+ * to parse would never be reached. Time is looked at behind each run. */
+TEST(a_batch_whose_time_is_over_does_one_run_a_call)
+{
+    static const uint64_t ends[] = { 0, 1, UINT64_MAX };
+    static const uint32_t stops[] = { 2, 3, 4, 5, 6, 8, 9 };
+    struct rig *rig = rig_new();
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        uint32_t done = 0;
+
+        run_text(rig, "FLUSHALL", true);
+        batch_begin(rig);
+        batch_text(rig, "BF.ADD k a"); /* these two are one run */
+        batch_text(rig, "BF.ADD k b");
+        batch_text(rig, "BF.EXISTS k a");
+        batch_text(rig, "PING");
+        batch_text(rig, "nope");
+        batch_text(rig, "BF.MADD k a c");
+        batch_text(rig, "BF.EXISTS k c");
+        batch_text(rig, "BF.EXISTS k x");
+        batch_text(rig, "BF.CARD k");
+        rig->out.len = 0;
+        for (size_t call = 0; done < rig->batch.count; call++) {
+            uint32_t stop = ends[i] == UINT64_MAX ? 9 : stops[call];
+
+            done = dispatch_batch(rig->worker, &rig->session, &rig->batch, done,
+                                  ends[i], &rig->out);
+            assert_int_equal(stop, done);
+        }
+        expect(rig, ":1\r\n:1\r\n:1\r\n+PONG\r\n-ERR unknown command 'nope', "
+                    "with args beginning with: \r\n*2\r\n:0\r\n:1\r\n:1\r\n"
+                    ":0\r\n:3\r\n");
+    }
+    rig_free(rig);
+}
+
+#define OVER                                                                   \
+    "-ERR the reply would exceed the hard limit of "                           \
+    "client-output-buffer-limit\r\n"
+
+TEST(a_reply_above_the_limit_becomes_an_error)
+{
+    struct rig *rig = rig_new();
+    char line[1100] = "ECHO ";
+
+    memset(line + 5, 'x', 1000);
+    rig->out.limit = 1500; /* of the replies that wait together */
+    batch_begin(rig);
+    batch_text(rig, "PING");
+    batch_text(rig, line);
+    batch_text(rig, line);
+    batch_text(rig, "DBSIZE");
+    batch_run(rig);
+    assert_int_equal(7 + 1009 + sizeof(OVER) - 1 + 4, rig->out.len);
+    assert_memory_equal("+PONG\r\n$1000\r\nx", rig->out.data, 15);
+    assert_memory_equal("x\r\n" OVER ":0\r\n", rig->out.data + 7 + 1006,
+                        3 + sizeof(OVER) - 1 + 4);
+    assert_false(rig->out.over);
+    assert_int_equal(1500, rig->out.limit);
+    assert_int_equal(1, stats_sum_error(rig->service.stats, ERR_REPLY_LIMIT));
+    /* What was sent makes room again. */
+    batch_run(rig);
+    assert_int_equal(7 + 1009 + sizeof(OVER) - 1 + 4, rig->out.len);
+    /* The error has its place even if that exceeds the limit. */
+    buf_free(&rig->out);
+    rig->out.limit = 20;
+    batch_begin(rig);
+    batch_text(rig, "PING");
+    batch_text(rig, line);
+    batch_run(rig);
+    expect(rig, "+PONG\r\n" OVER);
+    rig_free(rig);
+}
+
+/* KEYS stops while it collects. The rest of the batch goes on. */
+TEST(a_walk_above_the_limit_stops_and_says_what_to_do)
+{
+    struct rig *rig = rig_new();
+
+    run_text(rig,
+             "BF.ADD aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa x; "
+             "BF.ADD bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb x; "
+             "BF.ADD cccccccccccccccccccccccccccccccccccccccc x",
+             true);
+    rig->out.limit = 120;
+    run_text(rig, "KEYS [ab]*; PING", false);
+    run_text(rig, "KEYS [ab]*", true);
+    assert_memory_equal("*2\r\n$40\r\n", rig->out.data, 9);
+    buf_free(&rig->out);
+    run_text(rig, "KEYS *", true);
+    expect(rig, "-ERR the reply would exceed the hard limit of "
+                "client-output-buffer-limit; use SCAN\r\n");
+    assert_null(rig->session.again);
+    rig->out.limit = 0;
+    run_text(rig, "KEYS *", true);
+    assert_memory_equal("*3\r\n$40\r\n", rig->out.data, 9);
     rig_free(rig);
 }
 

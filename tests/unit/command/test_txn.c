@@ -5,6 +5,7 @@
  */
 #include "command/txn.h"
 
+#include "base/clock.h"
 #include "base/metrics.h"
 #include "rig.h"
 
@@ -319,6 +320,120 @@ TEST(the_queue_is_bounded)
     batch_run(rig);
     expect(rig, "+OK\r\n+QUEUED\r\n-ERR transaction limit reached "
                 "(multi-max-commands, multi-max-bytes)\r\n" ABORTED);
+    rig_free(rig);
+}
+
+#define LIMIT_REACHED                                                          \
+    "-ERR transaction limit reached (multi-max-commands, multi-max-bytes)\r\n"
+
+/* A key that is named twice is watched twice: to look for it would cost as
+ * much as all keys so far. */
+TEST(watches_are_counted_and_given_back)
+{
+    struct rig *rig = rig_new();
+    uint64_t one;
+
+    run_text(rig, "WATCH k", true);
+    one = rig->session.multi_bytes;
+    assert_true(one > 1);
+    run_text(rig, "WATCH k j", true);
+    assert_int_equal(3, rig->session.watch_count);
+    assert_int_equal(3 * one, rig->session.multi_bytes);
+    run_text(rig, "WATCH longer", true);
+    assert_int_equal(4 * one + 5, rig->session.multi_bytes);
+    run_text(rig, "UNWATCH", true);
+    assert_int_equal(0, rig->session.multi_bytes);
+    assert_int_equal(0, rig->session.watch_count);
+    run_text(rig, "WATCH k; MULTI; PING", true);
+    assert_true(rig->session.multi_bytes > one + 4);
+    run_text(rig, "DISCARD", true);
+    assert_int_equal(0, rig->session.multi_bytes);
+    rig_free(rig);
+}
+
+TEST(watches_and_the_queue_share_their_bytes)
+{
+    struct rig *rig = rig_new();
+    uint64_t one;
+
+    run_text(rig, "WATCH k", true);
+    one = rig->session.multi_bytes;
+    rig->service.limits.multi_bytes_max = 3 * one;
+    check(rig, "WATCH a b; WATCH c", "+OK\r\n" LIMIT_REACHED);
+    assert_int_equal(3, rig->session.watch_count);
+    check(rig, "MULTI; PING; EXEC", "+OK\r\n" LIMIT_REACHED ABORTED);
+    assert_int_equal(0, rig->session.multi_bytes);
+    check(rig, "WATCH a; WATCH b; UNWATCH; WATCH a b c; WATCH d",
+          "+OK\r\n+OK\r\n+OK\r\n+OK\r\n" LIMIT_REACHED);
+    /* What came before the key that is too much stays watched. */
+    other_does(rig, "BF.ADD c x");
+    rig->service.limits.multi_bytes_max = 1000;
+    check(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
+    rig_free(rig);
+}
+
+TEST(a_reply_above_the_limit_is_one_element_of_exec)
+{
+    struct rig *rig = rig_new();
+    char line[400] = "ECHO ";
+
+    memset(line + 5, 'x', 300);
+    run_text(rig, "MULTI; BF.ADD k a", true);
+    run_text(rig, line, true);
+    run_text(rig, line, true);
+    run_text(rig, "BF.ADD k a; PING", true);
+    buf_free(&rig->out);
+    rig->out.limit = 420; /* one of them, and the rest */
+    run_text(rig, "EXEC", true);
+    assert_memory_equal("*5\r\n:1\r\n$300\r\nx", rig->out.data, 15);
+    rig->out.len -= 14 + 302;
+    memmove(rig->out.data, rig->out.data + 14 + 302, rig->out.len);
+    expect(rig, "-ERR the reply would exceed the hard limit of "
+                "client-output-buffer-limit\r\n:0\r\n+PONG\r\n");
+    run_text(rig, "PING", true);
+    expect(rig, "+PONG\r\n");
+    assert_null(rig->session.txn);
+    rig_free(rig);
+}
+
+/* EXEC with its worker's clock set by hand: `ago_ms` back, to where the walks
+ * seem to have begun. */
+static void
+exec_begun(struct rig *rig, uint64_t ago_ms)
+{
+    struct reply reply = { &rig->out, 2 };
+    struct slice exec = slice_lit("EXEC");
+    struct request req = { .worker = rig->worker,
+                           .service = &rig->service,
+                           .keyspace = rig->service.keyspace };
+
+    rig->out.len = 0;
+    rig->worker->reply = &reply;
+    rig->worker->session = &rig->session;
+    rig->worker->now_ns = clock_mono_ns() - ago_ms * 1000000;
+    dispatch_prepare(&req, command_find(exec), 1, &exec, 1);
+    assert_int_equal(OK, dispatch_run_locked(&req));
+}
+
+#define WALKED "-ERR this transaction has walked the keyspace for too long\r\n"
+
+TEST(no_walk_begins_when_those_before_took_too_long)
+{
+    struct rig *rig = rig_new_threads(2);
+    uint64_t errors;
+
+    run_text(rig, "BF.ADD k a", true);
+    errors = stats_sum_error(rig->service.stats, ERR_EXEC_WALK);
+    run_text(rig, "MULTI; DBSIZE; KEYS *; PING; RANDOMKEY; SCAN 0; BF.ADD k b",
+             true);
+    exec_begun(rig, 101);
+    /* The clock is read behind each: the first began in time. */
+    expect(rig, "*6\r\n:1\r\n" WALKED "+PONG\r\n" WALKED WALKED ":1\r\n");
+    assert_int_equal(errors + 3,
+                     stats_sum_error(rig->service.stats, ERR_EXEC_WALK));
+    assert_null(rig->session.txn);
+    check(rig, "MULTI; KEYS *; EXEC",
+          "+OK\r\n+QUEUED\r\n*1\r\n*1\r\n$1\r\nk\r\n");
     rig_free(rig);
 }
 

@@ -321,6 +321,7 @@ TEST(growth_stops_at_the_last_layer)
     uint64_t id = 0;
     bool added = true;
 
+    assert_int_equal(1024, BLOOM_LAYERS_MAX); /* as is documented */
     params.tightening = 0.9999;
     bloom = make(&params, NULL);
     /* One item in a layer of one line: hardly any false positive, so that

@@ -221,6 +221,40 @@ TEST(a_declared_size_allocates_nothing)
     arena_fini(&arena);
 }
 
+/* hiredis allocates by itself: what it holds shows anyway, once, and is gone
+ * with the reader, however often hiredis was thrown away meanwhile. */
+TEST(what_hiredis_holds_is_counted)
+{
+    enum { LEN = 20 * 1024 * 1024, PIECE = 100000 };
+    static const char *const begins[] = { "", "*-5\r\n*-1\r\n*-700\r\n" };
+
+    for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+        char *data = mem_alloc(LEN);
+        uint64_t before = mem_used();
+        struct reader *reader = reader_new();
+        struct arena arena = { { 0 }, NULL, 0, 0 };
+        struct slice rest = slice_of(begins[i]);
+        struct fed fed;
+
+        while (rest.len > 0) {
+            fed = feed(reader, &wide, rest, PIECE, &arena);
+            assert_int_equal(PARSE_EMPTY, fed.result);
+            rest.data += fed.taken;
+            rest.len -= fed.taken;
+        }
+        memset(data, 'a', LEN);
+        assert_true(snprintf(data, 64, "*2\r\n$%d\r\n", 2 * LEN) > 0);
+        data[strlen(data)] = 'a';
+        fed = feed(reader, &wide, (struct slice){ data, LEN }, PIECE, &arena);
+        assert_int_equal(PARSE_MORE, fed.result);
+        assert_in_range(mem_used() - before, LEN - 64, LEN + LEN / 4);
+        reader_free(reader);
+        arena_fini(&arena);
+        assert_int_equal(before, mem_used());
+        mem_free(data);
+    }
+}
+
 TEST(a_command_may_fill_the_query_limit_and_not_exceed_it)
 {
     char data[128];

@@ -282,7 +282,7 @@ is_open_unit(double value)
 }
 
 enum err
-bloom_parse_rate(struct slice text, double *ret_rate)
+bloom_make_parse_rate(struct slice text, double *ret_rate)
 {
     if (!num_parse_double(text, ret_rate)) {
         return ERR_BF_RATE;
@@ -291,7 +291,7 @@ bloom_parse_rate(struct slice text, double *ret_rate)
 }
 
 enum err
-bloom_parse_tightening(struct slice text, double *ret_tightening)
+bloom_make_parse_tightening(struct slice text, double *ret_tightening)
 {
     if (!num_parse_double(text, ret_tightening)) {
         return ERR_BF_TIGHTENING;
@@ -300,7 +300,7 @@ bloom_parse_tightening(struct slice text, double *ret_tightening)
 }
 
 enum err
-bloom_parse_capacity(struct slice text, uint64_t *ret_capacity)
+bloom_make_parse_capacity(struct slice text, uint64_t *ret_capacity)
 {
     int64_t value = 0;
 
@@ -312,7 +312,7 @@ bloom_parse_capacity(struct slice text, uint64_t *ret_capacity)
 }
 
 enum err
-bloom_parse_expansion(struct slice text, uint32_t *ret_expansion)
+bloom_make_parse_expansion(struct slice text, uint32_t *ret_expansion)
 {
     return num_parse_u32(text, ret_expansion) && *ret_expansion > 0
                ? OK

@@ -47,7 +47,7 @@ MUST_CHECK enum err bloom_make_add_items(struct request *req,
                                          size_t count, bool created);
 
 /* Parsing of numbers in valkey-bloom's way, each with its errors. */
-enum err bloom_parse_rate(struct slice text, double *ret_rate);
-enum err bloom_parse_tightening(struct slice text, double *ret_tightening);
-enum err bloom_parse_capacity(struct slice text, uint64_t *ret_capacity);
-enum err bloom_parse_expansion(struct slice text, uint32_t *ret_expansion);
+enum err bloom_make_parse_rate(struct slice text, double *ret_rate);
+enum err bloom_make_parse_tightening(struct slice text, double *ret_tightening);
+enum err bloom_make_parse_capacity(struct slice text, uint64_t *ret_capacity);
+enum err bloom_make_parse_expansion(struct slice text, uint32_t *ret_expansion);

@@ -24,7 +24,7 @@ parse_scaling(struct request *req, struct bloom_params *params)
     }
     if (req->argc == RESERVE_EXPANSION &&
         slice_is_word(req->argv[4], "expansion")) {
-        return bloom_parse_expansion(req->argv[5], &params->expansion);
+        return bloom_make_parse_expansion(req->argv[5], &params->expansion);
     }
     return ERR_BF_FAILED;
 }
@@ -40,9 +40,9 @@ cmd_bf_reserve(struct request *req)
         return request_fail(req, ERR_ARITY, "%s", req->command->name);
     }
     bloom_make_defaults(req, &params);
-    err = bloom_parse_rate(req->argv[2], &params.error_rate);
+    err = bloom_make_parse_rate(req->argv[2], &params.error_rate);
     if (err == OK) {
-        err = bloom_parse_capacity(req->argv[3], &params.capacity);
+        err = bloom_make_parse_capacity(req->argv[3], &params.capacity);
     }
     if (err == OK) {
         err = parse_scaling(req, &params);
@@ -110,23 +110,23 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
              struct insert *insert)
 {
     if (slice_is_word(word, "error")) {
-        return bloom_parse_rate(value, &insert->params.error_rate);
+        return bloom_make_parse_rate(value, &insert->params.error_rate);
     }
     if (slice_is_word(word, "capacity")) {
-        return bloom_parse_capacity(value, &insert->params.capacity);
+        return bloom_make_parse_capacity(value, &insert->params.capacity);
     }
     if (slice_is_word(word, "expansion")) {
-        return bloom_parse_expansion(value, &insert->params.expansion);
+        return bloom_make_parse_expansion(value, &insert->params.expansion);
     }
     if (slice_is_word(word, "tightening")) {
-        return bloom_parse_tightening(value, &insert->params.tightening);
+        return bloom_make_parse_tightening(value, &insert->params.tightening);
     }
     if (slice_is_word(word, "seed")) {
         return parse_seed(value, &insert->params);
     }
     if (slice_is_word(word, "validatescaleto")) {
         insert->has_target = true;
-        return bloom_parse_capacity(value, &insert->target);
+        return bloom_make_parse_capacity(value, &insert->target);
     }
     return req->obey ? parse_obeyed(word, value, &insert->params)
                      : ERR_BF_UNKNOWN_ARG;

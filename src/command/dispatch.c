@@ -35,7 +35,7 @@ struct run {
 /* ---- small things -------------------------------------------------------- */
 
 struct worker *
-worker_new(struct service *service, unsigned index)
+dispatch_new_worker(struct service *service, unsigned index)
 {
     struct worker *worker = mem_zalloc(sizeof(*worker));
 
@@ -54,7 +54,7 @@ worker_new(struct service *service, unsigned index)
 }
 
 void
-worker_free(struct worker *worker)
+dispatch_free_worker(struct worker *worker)
 {
     if (worker != NULL) {
         buf_free(&worker->arena);

@@ -15,8 +15,8 @@
 #include "command/request.h"
 #include "proto/stream.h"
 
-struct worker *worker_new(struct service *service, unsigned index);
-void worker_free(struct worker *worker);
+struct worker *dispatch_new_worker(struct service *service, unsigned index);
+void dispatch_free_worker(struct worker *worker);
 
 /* Executes the batch's commands from `first` on, in order, and appends the
  * replies. Returns the first that is not done: short of the batch's count when

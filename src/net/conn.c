@@ -82,7 +82,7 @@ send_replies(struct conn *conn)
         conn_close(conn);
     }
     if (reply->len > 0 && !conn->closing) {
-        conn_send(conn, reply);
+        outbox_send(conn, reply);
     }
     buf_reset(reply, REPLY_KEEP_BYTES);
 }

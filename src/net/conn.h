@@ -75,9 +75,6 @@ void conn_close(struct conn *conn);
 /* From execute: call execute again for the rest, from the loop, soon. */
 void conn_resume_later(struct conn *conn);
 
-/* Sends what is in `out` (behind anything unsent) and leaves it empty. */
-void conn_send(struct conn *conn, struct buf *out);
-
 /* Any thread: asks the loop that has it to close the connection with this id.
  * False if its mailbox is full. */
 bool conn_kill(struct loop *loop, uint64_t id);

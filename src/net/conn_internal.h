@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What loop.c needs of conn.c.
+ * What loop.c and outbox.c need of conn.c.
  */
 #pragma once
 
@@ -9,6 +9,9 @@
 /* Cuts the connection if it has been idle, or has left its replies unread, for
  * too long. Once a second. */
 void conn_check_timeouts(struct conn *conn);
+
+/* The outbox shrank or is gone: goes on with what had to wait. */
+void conn_sent(struct conn *conn);
 
 /* Calls execute again for every connection that asked for it. */
 void conn_resume_all(struct loop *loop);

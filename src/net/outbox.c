@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "net/conn_internal.h"
 
 /* A client that has not authenticated may leave this much unread. */
 enum { UNTRUSTED_BYTES = 64 * 1024 };
@@ -185,7 +186,7 @@ keep(struct conn *conn, struct slice rest)
 }
 
 void
-conn_send(struct conn *conn, struct buf *out)
+outbox_send(struct conn *conn, struct buf *out)
 {
     struct slice rest = buf_slice(out);
 

@@ -8,6 +8,9 @@
 
 #include "net/conn.h"
 
+/* Sends what is in `out` (behind anything unsent) and leaves it empty. */
+void outbox_send(struct conn *conn, struct buf *out);
+
 /* Above the soft limit: nothing more is read or executed. */
 bool outbox_is_over_soft(const struct conn *conn);
 
@@ -21,6 +24,3 @@ bool outbox_moved(struct conn *conn);
 
 /* In the close callback: frees what was never sent. */
 void outbox_free(struct conn *conn);
-
-/* conn.c: the outbox shrank or is gone. */
-void conn_sent(struct conn *conn);

@@ -325,7 +325,7 @@ init_loops(struct server *server)
     server->workers =
         mem_zalloc(server->threads * sizeof(struct worker *)); /* NOLINT */
     for (unsigned i = 0; i < server->threads; i++) {
-        server->workers[i] = worker_new(&server->service, i);
+        server->workers[i] = dispatch_new_worker(&server->service, i);
         loop_init(&server->loops[i], i, &server->loop_env, server->workers[i]);
     }
 }
@@ -391,7 +391,7 @@ server_fini(struct server *server)
 {
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);
-        worker_free(server->workers[i]);
+        dispatch_free_worker(server->workers[i]);
     }
     mem_free(server->loops);
     mem_free(server->workers);

@@ -126,7 +126,7 @@ rig_new_threads(unsigned threads)
     rig->service.limits.multi_commands_max = 1000;
     rig->service.limits.multi_bytes_max = 1 << 20;
     rig->service.sink = &rig->sink;
-    rig->worker = worker_new(&rig->service, 0);
+    rig->worker = dispatch_new_worker(&rig->service, 0);
     session_init(&rig->session, true);
     return rig;
 }
@@ -142,7 +142,7 @@ rig_free(struct rig *rig)
 {
     txn_end(&rig->session);
     session_fini(&rig->session);
-    worker_free(rig->worker);
+    dispatch_free_worker(rig->worker);
     keyspace_free(rig->service.keyspace);
     stats_free(rig->service.stats);
     conf_fini(&rig->conf);

@@ -162,7 +162,7 @@ TEST(threads_on_few_keys_agree_on_what_was_new)
     for (unsigned i = 0; i < THREADS; i++) {
         adder[i].rig = rig;
         adder[i].index = i;
-        adder[i].worker = worker_new(&rig->service, i);
+        adder[i].worker = dispatch_new_worker(&rig->service, i);
         adder[i].random = test_seed() + i;
         session_init(&adder[i].session, true);
         assert_true(batch_reserve(&adder[i].batch, 1000));
@@ -188,7 +188,7 @@ TEST(threads_on_few_keys_agree_on_what_was_new)
     for (unsigned i = 0; i < THREADS; i++) {
         txn_end(&adder[i].session);
         session_fini(&adder[i].session);
-        worker_free(adder[i].worker);
+        dispatch_free_worker(adder[i].worker);
         batch_fini(&adder[i].batch);
         buf_free(&adder[i].words);
         buf_free(&adder[i].out);

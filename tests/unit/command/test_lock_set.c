@@ -113,7 +113,7 @@ keeps_out(struct rig *rig, const struct lock_set *mine,
     struct other other = { .rig = rig, .set = *theirs, .guarded = &guarded };
     pthread_t thread;
 
-    other.worker = worker_new(&rig->service, 1);
+    other.worker = dispatch_new_worker(&rig->service, 1);
     lock_set_take(mine, rig->worker);
     assert_int_equal(0, pthread_create(&thread, NULL, take_elsewhere, &other));
     while (!atomic_load(&other.started)) {
@@ -123,7 +123,7 @@ keeps_out(struct rig *rig, const struct lock_set *mine,
     }
     lock_set_give_back(mine, rig->worker);
     assert_int_equal(0, pthread_join(thread, NULL));
-    worker_free(other.worker);
+    dispatch_free_worker(other.worker);
     return other.seen == 100000 && guarded == 100001;
 }
 
@@ -161,7 +161,8 @@ static void *
 cross(void *arg)
 {
     struct crosser *crosser = arg;
-    struct worker *worker = worker_new(&crosser->rig->service, crosser->index);
+    struct worker *worker =
+        dispatch_new_worker(&crosser->rig->service, crosser->index);
 
     for (int i = 0; i < 3000; i++) {
         struct lock_set set = { 0 };
@@ -171,7 +172,7 @@ cross(void *arg)
         lock_set_take(&set, worker);
         lock_set_give_back(&set, worker);
     }
-    worker_free(worker);
+    dispatch_free_worker(worker);
     metric_thread_exit();
     return NULL;
 }

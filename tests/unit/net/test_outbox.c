@@ -13,7 +13,7 @@ static void
 send_pattern(struct rig *rig, struct buf *out, size_t bytes)
 {
     fake_fill(fake_of(rig->last), out, bytes);
-    conn_send(rig->last, out);
+    outbox_send(rig->last, out);
     assert_int_equal(0, out->len);
 }
 
@@ -179,8 +179,8 @@ TEST(without_memory_for_what_is_unsent_the_connection_ends)
         fake_fill(fake_of(rig->last), &first, 100000);
         fake_fill(fake_of(rig->last), &second, 100000);
         mem_fail_at(nth);
-        conn_send(rig->last, &first);
-        conn_send(rig->last, &second);
+        outbox_send(rig->last, &first);
+        outbox_send(rig->last, &second);
         fired = mem_fail_clear();
         assert_int_equal(fired, rig->last->closing);
         if (fired) {

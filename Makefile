@@ -151,7 +151,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=c11 -D_GNU_SOURCE \
 	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
 	  tests/fuzz/fuzz_$(or $(TARGET),stream).c $(wildcard src/base/*.c \
-	  src/proto/*.c src/conf/*.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
+	  src/core/*.c src/proto/*.c src/conf/*.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
 	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)

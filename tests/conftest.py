@@ -5,6 +5,7 @@
 # failed; then its log is shown.
 
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,13 @@ def pytest_configure(config):
 def pytest_runtest_makereport(item, call):
     outcome = yield
     setattr(item, "report_" + call.when, outcome.get_result())
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder with a short name (sockets go into it), gone after the test."""
+    with tempfile.TemporaryDirectory(prefix="bloomery-") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

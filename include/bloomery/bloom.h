@@ -50,7 +50,10 @@ enum bloom_status {
     BLOOM_RATE_ZERO,  /* the next layer's rate would be <= DBL_MIN */
     BLOOM_OVERFLOW,   /* capacity x expansion exceeds BLOOM_CAPACITY_MAX */
     BLOOM_MAX_LAYERS, /* the chain has BLOOM_LAYERS_MAX layers */
-    BLOOM_INVALID     /* a parameter is outside its documented range */
+    BLOOM_INVALID,    /* a parameter is outside its documented range */
+    BLOOM_CORRUPT,    /* not a dump, or a damaged one */
+    BLOOM_VERSION     /* an intact dump of a newer format, or of a kind of layer
+                         that is not known here */
 };
 
 /* Where memory comes from, and how much one filter may have. alloc returns
@@ -188,6 +191,36 @@ bool bloom_get_layer(const struct bloom *bloom, uint32_t index,
  * are in the machine's byte order. */
 const void *bloom_layer_lines(const struct bloom *bloom, uint32_t index,
                               size_t *ret_bytes);
+
+/* The stored form of a filter: parameters, seed, layers and a checksum, the
+ * same bytes on every machine; src/core/codec.c draws it. Equal filters with
+ * equal incarnations have equal dumps. INCARNATION is any number of the
+ * caller's (a server tells two lives of one name apart by it); it is stored
+ * and given back. */
+
+/* What bloom_dump() will write. */
+uint64_t bloom_dump_bytes(const struct bloom *bloom);
+
+/* Writes exactly bloom_dump_bytes() bytes at RET_BYTES, aligned or not. */
+void bloom_dump(const struct bloom *bloom, uint64_t incarnation,
+                void *ret_bytes);
+
+/* Makes a filter from a dump. The bytes may come from an enemy: they are
+ * checked whole, against each other and against the size limit, before memory
+ * is asked for, and what is accepted dumps to the same bytes again. The caller
+ * owns *ret_bloom. On failure neither output is touched. Fails with
+ * BLOOM_CORRUPT, BLOOM_VERSION, BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status bloom_load(const void *data, size_t len,
+                             const struct bloom_env *env,
+                             uint64_t *ret_incarnation,
+                             struct bloom **ret_bloom);
+
+/* A second filter, equal to the first and independent of it, in ENV's memory
+ * and under its limit. On failure *ret_bloom is untouched. Fails with
+ * BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status bloom_copy(const struct bloom *bloom,
+                             const struct bloom_env *env,
+                             struct bloom **ret_bloom);
 
 /* English text of a status, for messages. */
 const char *bloom_status_text(enum bloom_status status);

@@ -58,6 +58,8 @@ bloom_make_error(const struct request *req, enum bloom_status status)
         [BLOOM_OVERFLOW] = ERR_BF_CAPACITY,
         [BLOOM_MAX_LAYERS] = ERR_BF_MAX_LAYERS,
         [BLOOM_INVALID] = ERR_BF_FAILED,
+        [BLOOM_CORRUPT] = ERR_BF_FAILED,
+        [BLOOM_VERSION] = ERR_BF_FAILED,
     };
 
     if (status == BLOOM_NOMEM && req->service->memory.maxmemory_bytes > 0) {

@@ -2,46 +2,24 @@
  *
  * The filter: a chain of layers that grows at its newest end. Owned by the
  * caller, who serialises writers. Invariants: every layer but the newest is
- * full, so the number of items needs no sum; size_bytes is what chain_bytes()
- * says, so that what a limit allows, what bloom_project() foretells and what
- * bloom_size() reports are one figure.
- *
- * A server may hold a million filters of a hundred items, and most calls are
- * for one of them: what a lookup reads of struct bloom is its first 64 bytes,
- * and the first layer needs no allocation of its own.
+ * full, so the number of items needs no sum; size_bytes is what
+ * bloom_chain_bytes() says, so that what a limit allows, what bloom_project()
+ * foretells and what bloom_size() reports are one figure.
  */
-#include <bloomery/bloom.h>
+#include "core/bloom.h"
 
 #include <float.h>
-#include <stddef.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "core/env.h"
-#include "core/layer.h"
 #include "core/sizing.h"
 
 enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
 
 #define NOINLINE __attribute__((noinline))
-
-struct bloom {
-    struct layer *layers; /* &first while there is only one */
-    uint32_t count;       /* of layers; slots_for() says how many fit */
-    uint32_t expansion;
-    uint64_t seed64;
-    struct layer first;
-    uint64_t capacity; /* all layers */
-    uint64_t size_bytes;
-    double error_rate;
-    double tightening;
-    uint8_t seed[BLOOM_SEED_BYTES];
-};
-
-_Static_assert(offsetof(struct bloom, capacity) <= 64, "hot part: one line");
-_Static_assert(sizeof(struct bloom) <= 144, "a filter has to stay small");
 
 /* How far a chain has grown, and the layer that would come next. */
 struct chain {
@@ -57,9 +35,8 @@ struct next_layer {
     uint64_t size_bytes; /* of the whole filter with it */
 };
 
-/* Slots of the separate array for COUNT layers; it doubles. */
-static uint32_t
-slots_for(uint32_t count)
+uint32_t
+bloom_slots_for(uint32_t count)
 {
     uint32_t slots = 2;
 
@@ -72,14 +49,12 @@ slots_for(uint32_t count)
     return slots;
 }
 
-/* What bloom_size() says: every slot counts, used or not. False if it passes
- * the limit; a sum beyond INT64_MAX passes any. */
-static bool
-chain_bytes(uint32_t count, uint64_t line_bytes, uint64_t limit_bytes,
-            uint64_t *ret_bytes)
+bool
+bloom_chain_bytes(uint32_t count, uint64_t line_bytes, uint64_t limit_bytes,
+                  uint64_t *ret_bytes)
 {
     uint64_t structs =
-        sizeof(struct bloom) + slots_for(count) * sizeof(struct layer);
+        sizeof(struct bloom) + bloom_slots_for(count) * sizeof(struct layer);
     uint64_t most = limit_bytes < INT64_MAX ? limit_bytes : INT64_MAX;
 
     if (structs > most || line_bytes > most - structs) {
@@ -95,8 +70,8 @@ in_open_unit(double value)
     return value > 0 && value < 1; /* false for NaN */
 }
 
-static bool
-params_valid(const struct bloom_params *params)
+bool
+bloom_params_valid(const struct bloom_params *params)
 {
     return params->capacity >= 1 && params->capacity <= BLOOM_CAPACITY_MAX &&
            in_open_unit(params->error_rate) && in_open_unit(params->tightening);
@@ -153,8 +128,9 @@ plan_next(const struct bloom_params *params, const struct chain *chain,
         next.geometry = sizing_geometry(next.capacity, rate);
     }
     if (!sizing_bytes(next.geometry, &next.line_bytes) ||
-        !chain_bytes(chain->count + 1, chain->line_bytes + next.line_bytes,
-                     limit_bytes, &next.size_bytes)) {
+        !bloom_chain_bytes(chain->count + 1,
+                           chain->line_bytes + next.line_bytes, limit_bytes,
+                           &next.size_bytes)) {
         return BLOOM_LIMIT;
     }
     *ret_next = next;
@@ -177,7 +153,7 @@ bloom_new(const struct bloom_params *params, const struct bloom_env *env,
     enum bloom_status status;
 
     env = env_or_default(env);
-    if (!params_valid(params)) {
+    if (!bloom_params_valid(params)) {
         return BLOOM_INVALID;
     }
     status = plan_next(params, &none, env->size_limit_bytes, &next);
@@ -211,7 +187,7 @@ free_array(struct bloom *bloom, const struct bloom_env *env)
 {
     if (bloom->layers != &bloom->first) {
         env->free(env->ctx, bloom->layers,
-                  slots_for(bloom->count) * sizeof(struct layer));
+                  bloom_slots_for(bloom->count) * sizeof(struct layer));
     }
 }
 
@@ -233,7 +209,7 @@ bloom_free(struct bloom *bloom, const struct bloom_env *env)
 static enum bloom_status
 grow(struct bloom *bloom, const struct bloom_env *env)
 {
-    uint32_t slots = slots_for(bloom->count + 1);
+    uint32_t slots = bloom_slots_for(bloom->count + 1);
     struct layer *layers = bloom->layers;
     struct bloom_params params;
     struct next_layer next;
@@ -246,12 +222,12 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     chain.count = bloom->count;
     chain.capacity = layers[bloom->count - 1].capacity;
     chain.line_bytes = bloom->size_bytes - sizeof(*bloom) -
-                       slots_for(bloom->count) * sizeof(*layers);
+                       bloom_slots_for(bloom->count) * sizeof(*layers);
     status = plan_next(&params, &chain, env->size_limit_bytes, &next);
     if (status != BLOOM_OK) {
         return status;
     }
-    if (slots != slots_for(bloom->count)) {
+    if (slots != bloom_slots_for(bloom->count)) {
         layers = env->alloc(env->ctx, slots * sizeof(*layers));
         if (layers == NULL) {
             return BLOOM_NOMEM;
@@ -515,7 +491,7 @@ bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
     struct next_layer next;
     uint64_t total = 0;
 
-    if (!params_valid(params)) {
+    if (!bloom_params_valid(params)) {
         return BLOOM_INVALID;
     }
     while (target == 0 || total < target) {
@@ -591,6 +567,10 @@ bloom_status_text(enum bloom_status status)
         return "the filter has as many layers as there may be";
     case BLOOM_INVALID:
         return "a parameter is out of range";
+    case BLOOM_CORRUPT:
+        return "the bytes are not an intact dump of a filter";
+    case BLOOM_VERSION:
+        return "the dump is of a version or kind that is not known here";
     }
     return "unknown status";
 }

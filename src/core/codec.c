@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The stored form of a filter. Pure functions over the caller's bytes.
+ * Invariant: a filter has one stored form, and what is accepted is dumped to
+ * the same bytes again. All figures are little-endian.
+ *
+ *   offset  size  head
+ *        0     4  magic "BLMY"
+ *        4     2  version of this format: 1
+ *        6     1  kind of all layers: 1 striped
+ *        7     1  flags: 0
+ *        8     4  expansion; 0: nonscaling
+ *       12     4  n: number of layers, 1..1024
+ *       16     8  error rate of layer 0, IEEE 754 binary64
+ *       24     8  tightening, the same
+ *       32    32  seed
+ *       64     8  incarnation: the caller's number
+ *       72  32 n  layers, oldest first:
+ *                   0  8  capacity
+ *                   8  8  items
+ *                  16  4  stripes
+ *                  20  4  0
+ *                  24  8  lines, of each stripe
+ *  72+32 n        lines of all layers, oldest first; in a layer stripe after
+ *                 stripe (core/layer.h), a line being 8 words of 64 bits
+ *      end     8  XXH3-64 of everything before
+ *
+ * Lines and stripes are stored, never recomputed: exp and pow differ in their
+ * last bit from one libm to the next. In every later version magic and version
+ * keep their place and the last 8 bytes stay the XXH3-64 of everything before,
+ * so that a dump of the future can be told from a damaged one.
+ */
+#include "core/codec.h"
+
+#include <endian.h>
+#include <float.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "core/bloom.h"
+#include "core/env.h"
+#include "core/sizing.h"
+
+enum {
+    AT_VERSION = 4,
+    AT_KIND = 6,
+    AT_FLAGS = 7,
+    AT_EXPANSION = 8,
+    AT_LAYERS = 12,
+    AT_ERROR_RATE = 16,
+    AT_TIGHTENING = 24,
+    AT_SEED = 32,
+    AT_INCARNATION = 64,
+    LAYER_AT_CAPACITY = 0,
+    LAYER_AT_ITEMS = 8,
+    LAYER_AT_STRIPES = 16,
+    LAYER_AT_PAD = 20,
+    LAYER_AT_LINES = 24,
+    KIND_STRIPED = 1, /* as stored; enum layer_kind is not */
+    FLAGS_NONE = 0
+};
+
+static const uint8_t magic[4] = { 'B', 'L', 'M', 'Y' };
+
+_Static_assert((int)AT_EXPANSION >= (int)CODEC_CHECKSUM_BYTES,
+               "checksum_holds()");
+_Static_assert(LAYER_KINDS == 1, "a new kind needs a stored number");
+
+/* ---- figures ------------------------------------------------------------- */
+
+static uint16_t
+get_u16(const uint8_t *at)
+{
+    uint16_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return le16toh(value);
+}
+
+static uint32_t
+get_u32(const uint8_t *at)
+{
+    uint32_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return le32toh(value);
+}
+
+static uint64_t
+get_u64(const uint8_t *at)
+{
+    uint64_t value;
+
+    memcpy(&value, at, sizeof(value));
+    return le64toh(value);
+}
+
+static double
+get_double(const uint8_t *at)
+{
+    uint64_t bits = get_u64(at);
+    double value;
+
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+static void
+put_u16(uint8_t *at, uint16_t value)
+{
+    value = htole16(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static void
+put_u32(uint8_t *at, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static void
+put_u64(uint8_t *at, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(at, &value, sizeof(value));
+}
+
+static void
+put_double(uint8_t *at, double value)
+{
+    uint64_t bits;
+
+    memcpy(&bits, &value, sizeof(bits));
+    put_u64(at, bits);
+}
+
+/* Between the machine's byte order and the stored one, either way. */
+static void
+copy_words(void *to, const void *from, size_t bytes)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    memcpy(to, from, bytes);
+#else
+    for (size_t at = 0; at < bytes; at += sizeof(uint64_t)) {
+        put_u64((uint8_t *)to + at, get_u64((const uint8_t *)from + at));
+    }
+#endif
+}
+
+/* ---- dump ---------------------------------------------------------------- */
+
+uint64_t
+bloom_dump_bytes(const struct bloom *bloom)
+{
+    uint64_t bytes = CODEC_FIXED_BYTES + CODEC_CHECKSUM_BYTES;
+
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        bytes += CODEC_LAYER_BYTES + layer_bytes(&bloom->layers[i]);
+    }
+    return bytes;
+}
+
+static void
+put_fixed(const struct bloom *bloom, uint64_t incarnation, uint8_t *to)
+{
+    memcpy(to, magic, sizeof(magic));
+    put_u16(to + AT_VERSION, CODEC_VERSION);
+    to[AT_KIND] = KIND_STRIPED;
+    to[AT_FLAGS] = FLAGS_NONE;
+    put_u32(to + AT_EXPANSION, bloom->expansion);
+    put_u32(to + AT_LAYERS, bloom->count);
+    put_double(to + AT_ERROR_RATE, bloom->error_rate);
+    put_double(to + AT_TIGHTENING, bloom->tightening);
+    memcpy(to + AT_SEED, bloom->seed, BLOOM_SEED_BYTES);
+    put_u64(to + AT_INCARNATION, incarnation);
+}
+
+void
+bloom_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
+{
+    uint8_t *start = ret_bytes;
+    uint8_t *to = start + CODEC_FIXED_BYTES;
+
+    put_fixed(bloom, incarnation, start);
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        const struct layer *layer = &bloom->layers[i];
+
+        put_u64(to + LAYER_AT_CAPACITY, layer->capacity);
+        put_u64(to + LAYER_AT_ITEMS, layer->items);
+        put_u32(to + LAYER_AT_STRIPES, layer->stripes);
+        put_u32(to + LAYER_AT_PAD, 0);
+        put_u64(to + LAYER_AT_LINES, layer->line_count);
+        to += CODEC_LAYER_BYTES;
+    }
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        size_t bytes = (size_t)layer_bytes(&bloom->layers[i]);
+
+        copy_words(to, bloom->layers[i].lines, bytes);
+        to += bytes;
+    }
+    put_u64(to, XXH3_64bits(start, (size_t)(to - start)));
+}
+
+/* ---- head ---------------------------------------------------------------- */
+
+void
+codec_get_layer(const struct codec_head *head, uint32_t index,
+                struct codec_layer *ret_layer)
+{
+    const uint8_t *at = head->table + (size_t)index * CODEC_LAYER_BYTES;
+
+    *ret_layer =
+        (struct codec_layer){ .capacity = get_u64(at + LAYER_AT_CAPACITY),
+                              .items = get_u64(at + LAYER_AT_ITEMS),
+                              .lines = get_u64(at + LAYER_AT_LINES),
+                              .stripes = get_u32(at + LAYER_AT_STRIPES),
+                              .pad = get_u32(at + LAYER_AT_PAD) };
+}
+
+/* Zero was never given out as a version or a kind: it is damage, not news. */
+static enum bloom_status
+check_format(const uint8_t *at, size_t len)
+{
+    uint16_t version;
+
+    if (len < AT_EXPANSION || memcmp(at, magic, sizeof(magic)) != 0) {
+        return BLOOM_CORRUPT;
+    }
+    version = get_u16(at + AT_VERSION);
+    if (version == 0) {
+        return BLOOM_CORRUPT;
+    }
+    if (version != CODEC_VERSION) {
+        return BLOOM_VERSION;
+    }
+    if (at[AT_KIND] == 0) {
+        return BLOOM_CORRUPT;
+    }
+    return at[AT_KIND] == KIND_STRIPED && at[AT_FLAGS] == FLAGS_NONE
+               ? BLOOM_OK
+               : BLOOM_VERSION;
+}
+
+/* Sets line_bytes and total_bytes. False if a sum overflows. */
+static bool
+sum_bytes(struct codec_head *head)
+{
+    head->line_bytes = 0;
+    for (uint32_t i = 0; i < head->layers; i++) {
+        struct codec_layer layer;
+        struct geometry geometry;
+        uint64_t bytes;
+
+        codec_get_layer(head, i, &layer);
+        geometry.lines = layer.lines;
+        geometry.stripes = layer.stripes;
+        if (!sizing_bytes(geometry, &bytes) ||
+            __builtin_add_overflow(head->line_bytes, bytes,
+                                   &head->line_bytes)) {
+            return false;
+        }
+    }
+    return !__builtin_add_overflow(head->line_bytes,
+                                   head->head_bytes + CODEC_CHECKSUM_BYTES,
+                                   &head->total_bytes);
+}
+
+enum bloom_status
+codec_read_head(const void *data, size_t len, struct codec_head *ret_head)
+{
+    const uint8_t *at = data;
+    struct codec_head head = { 0 };
+    struct codec_layer first;
+    enum bloom_status status = check_format(at, len);
+
+    if (status != BLOOM_OK) {
+        return status;
+    }
+    if (len < CODEC_FIXED_BYTES) {
+        return BLOOM_CORRUPT;
+    }
+    head.layers = get_u32(at + AT_LAYERS);
+    if (head.layers < 1 || head.layers > BLOOM_LAYERS_MAX) {
+        return BLOOM_CORRUPT;
+    }
+    head.head_bytes =
+        CODEC_FIXED_BYTES + (size_t)head.layers * CODEC_LAYER_BYTES;
+    head.table = at + CODEC_FIXED_BYTES;
+    if (len < head.head_bytes || !sum_bytes(&head)) {
+        return BLOOM_CORRUPT;
+    }
+    codec_get_layer(&head, 0, &first);
+    head.incarnation = get_u64(at + AT_INCARNATION);
+    head.params =
+        (struct bloom_params){ .capacity = first.capacity,
+                               .error_rate = get_double(at + AT_ERROR_RATE),
+                               .tightening = get_double(at + AT_TIGHTENING),
+                               .expansion = get_u32(at + AT_EXPANSION),
+                               .stripes = first.stripes,
+                               .lines = first.lines };
+    memcpy(head.params.seed, at + AT_SEED, BLOOM_SEED_BYTES);
+    *ret_head = head;
+    return BLOOM_OK;
+}
+
+/* Whether the newer of two layers may stand above the older. */
+static bool
+follows(const struct codec_layer *older, const struct codec_layer *newer,
+        uint32_t expansion)
+{
+    uint64_t capacity;
+
+    return older->items == older->capacity &&
+           !__builtin_mul_overflow(older->capacity, (uint64_t)expansion,
+                                   &capacity) &&
+           capacity <= BLOOM_CAPACITY_MAX && newer->capacity == capacity;
+}
+
+static bool
+layer_holds(const struct codec_layer *layer, double rate)
+{
+    const struct geometry geometry = { .lines = layer->lines,
+                                       .stripes = layer->stripes };
+
+    return layer->items <= layer->capacity && layer->pad == 0 &&
+           sizing_acceptable(layer->capacity, rate, geometry);
+}
+
+/* The rules are those by which bloom_new() and bloom_add() make a chain. */
+enum bloom_status
+codec_check_head(const struct codec_head *head)
+{
+    const struct bloom_params *params = &head->params;
+    struct codec_layer older = { 0 };
+    uint64_t capacity = 0;
+
+    if (!bloom_params_valid(params) ||
+        (params->expansion == 0 && head->layers != 1)) {
+        return BLOOM_CORRUPT;
+    }
+    for (uint32_t i = 0; i < head->layers; i++) {
+        double rate =
+            sizing_layer_rate(params->error_rate, params->tightening, i);
+        struct codec_layer layer;
+
+        codec_get_layer(head, i, &layer);
+        if (i > 0 &&
+            (rate <= DBL_MIN || !follows(&older, &layer, params->expansion))) {
+            return BLOOM_CORRUPT;
+        }
+        if (!layer_holds(&layer, rate) ||
+            __builtin_add_overflow(capacity, layer.capacity, &capacity)) {
+            return BLOOM_CORRUPT;
+        }
+        older = layer;
+    }
+    return BLOOM_OK;
+}
+
+/* ---- load and copy ------------------------------------------------------- */
+
+/* The structs of COUNT layers, zeroed but for the count. NULL: no memory. */
+static struct bloom *
+alloc_structs(uint32_t count, const struct bloom_env *env)
+{
+    size_t array_bytes = bloom_slots_for(count) * sizeof(struct layer);
+    struct bloom *bloom = env->alloc(env->ctx, sizeof(*bloom));
+
+    if (bloom == NULL) {
+        return NULL;
+    }
+    memset(bloom, 0, sizeof(*bloom));
+    bloom->count = count;
+    bloom->layers = &bloom->first;
+    if (array_bytes > 0) {
+        bloom->layers = env->alloc(env->ctx, array_bytes);
+        if (bloom->layers == NULL) {
+            env->free(env->ctx, bloom, sizeof(*bloom));
+            return NULL;
+        }
+        memset(bloom->layers, 0, array_bytes);
+    }
+    return bloom;
+}
+
+static void
+free_structs(struct bloom *bloom, const struct bloom_env *env)
+{
+    if (bloom->layers != &bloom->first) {
+        env->free(env->ctx, bloom->layers,
+                  bloom_slots_for(bloom->count) * sizeof(struct layer));
+    }
+    env->free(env->ctx, bloom, sizeof(*bloom));
+}
+
+/* Lines for all layers, of the sizes that their structs give, zeroed. On
+ * failure the filter is freed. */
+static bool
+alloc_lines(struct bloom *bloom, const struct bloom_env *env)
+{
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        struct layer *layer = &bloom->layers[i];
+
+        layer->lines = env->alloc_lines(env->ctx, (size_t)layer_bytes(layer));
+        if (layer->lines == NULL) {
+            while (i-- > 0) {
+                layer_fini(&bloom->layers[i], env);
+            }
+            free_structs(bloom, env);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Fills in everything but the lines. */
+static void
+set_shape(struct bloom *bloom, const struct codec_head *head,
+          uint64_t size_bytes)
+{
+    const struct bloom_params *params = &head->params;
+
+    bloom->expansion = params->expansion;
+    bloom->seed64 = XXH3_64bits(params->seed, BLOOM_SEED_BYTES);
+    bloom->size_bytes = size_bytes;
+    bloom->error_rate = params->error_rate;
+    bloom->tightening = params->tightening;
+    memcpy(bloom->seed, params->seed, BLOOM_SEED_BYTES);
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        struct codec_layer layer;
+
+        codec_get_layer(head, i, &layer);
+        bloom->layers[i] = (struct layer){ .line_count = layer.lines,
+                                           .capacity = layer.capacity,
+                                           .items = layer.items,
+                                           .stripes = layer.stripes,
+                                           .kind = LAYER_STRIPED };
+        bloom->capacity += layer.capacity;
+    }
+}
+
+/* For what codec_read_head() did not find too short. */
+static bool
+checksum_holds(const uint8_t *data, size_t len)
+{
+    size_t covered = len - CODEC_CHECKSUM_BYTES;
+
+    return get_u64(data + covered) == XXH3_64bits(data, covered);
+}
+
+/* Cheapest first: length, checksum, fields. */
+static enum bloom_status
+check_dump(const uint8_t *data, size_t len, struct codec_head *ret_head)
+{
+    enum bloom_status status = codec_read_head(data, len, ret_head);
+
+    if (status == BLOOM_VERSION) {
+        return checksum_holds(data, len) ? BLOOM_VERSION : BLOOM_CORRUPT;
+    }
+    if (status != BLOOM_OK) {
+        return status;
+    }
+    if (ret_head->total_bytes != len || !checksum_holds(data, len)) {
+        return BLOOM_CORRUPT;
+    }
+    return codec_check_head(ret_head);
+}
+
+enum bloom_status
+bloom_load(const void *data, size_t len, const struct bloom_env *env,
+           uint64_t *ret_incarnation, struct bloom **ret_bloom)
+{
+    struct codec_head head;
+    const uint8_t *from;
+    struct bloom *bloom;
+    uint64_t size_bytes;
+    enum bloom_status status = check_dump(data, len, &head);
+
+    env = env_or_default(env);
+    if (status != BLOOM_OK) {
+        return status;
+    }
+    if (!bloom_chain_bytes(head.layers, head.line_bytes, env->size_limit_bytes,
+                           &size_bytes)) {
+        return BLOOM_LIMIT;
+    }
+    bloom = alloc_structs(head.layers, env);
+    if (bloom == NULL) {
+        return BLOOM_NOMEM;
+    }
+    set_shape(bloom, &head, size_bytes);
+    if (!alloc_lines(bloom, env)) {
+        return BLOOM_NOMEM;
+    }
+    from = (const uint8_t *)data + head.head_bytes;
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        size_t bytes = (size_t)layer_bytes(&bloom->layers[i]);
+
+        copy_words(bloom->layers[i].lines, from, bytes);
+        from += bytes;
+    }
+    *ret_incarnation = head.incarnation;
+    *ret_bloom = bloom;
+    return BLOOM_OK;
+}
+
+enum bloom_status
+bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
+           struct bloom **ret_bloom)
+{
+    struct layer *layers;
+    struct bloom *copy;
+
+    env = env_or_default(env);
+    if (bloom->size_bytes > env->size_limit_bytes) {
+        return BLOOM_LIMIT;
+    }
+    copy = alloc_structs(bloom->count, env);
+    if (copy == NULL) {
+        return BLOOM_NOMEM;
+    }
+    layers = copy->layers; /* &copy->first for one layer */
+    *copy = *bloom;
+    copy->layers = layers;
+    copy->first = (struct layer){ 0 };
+    memcpy(layers, bloom->layers, bloom->count * sizeof(*layers));
+    if (!alloc_lines(copy, env)) {
+        return BLOOM_NOMEM;
+    }
+    for (uint32_t i = 0; i < copy->count; i++) {
+        memcpy(copy->layers[i].lines, bloom->layers[i].lines,
+               (size_t)layer_bytes(&bloom->layers[i]));
+    }
+    *ret_bloom = copy;
+    return BLOOM_OK;
+}

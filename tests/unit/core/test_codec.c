@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The stored form of a filter: what is dumped comes back equal and grows on
+ * equally, within limits and whatever allocation fails.
+ *
+ * tests/data/golden-v1 holds dumps of version 1 that have to load for ever.
+ * They were written by this program, from the list `golden` below:
+ *     BLOOMERY_WRITE_GOLDEN=1 build/release/tests/unit/core/test_codec
+ */
+#include <bloomery/bloom.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "../test.h"
+#include "help.h"
+#include "help_codec.h"
+
+/* Adds ids until COUNT were asked for or it stops; returns the next id. */
+static uint64_t
+add_some(struct bloom *bloom, const struct bloom_env *env, uint64_t id,
+         uint64_t count)
+{
+    for (; count > 0; count--, id++) {
+        bool added;
+
+        if (bloom_add(bloom, env, hash_id(bloom, id), &added) != BLOOM_OK) {
+            break;
+        }
+    }
+    return id;
+}
+
+/* ---- what is dumped comes back ------------------------------------------- */
+
+static struct bloom_params
+random_params(uint64_t *random)
+{
+    static const double tightenings[] = { 0.5, 0.85, 0.99, 0.1, 1e-3 };
+    static const uint32_t expansions[] = { 2, 2, 1, 3, 0, 10 };
+    struct bloom_params params = params_of(
+        1 + random_below(random, 200), exp(-0.01 - 30 * random_unit(random)),
+        expansions[random_below(random, 6)]);
+
+    params.tightening = tightenings[random_below(random, 5)];
+    for (size_t i = 0; i < sizeof(params.seed); i++) {
+        params.seed[i] = (uint8_t)random_next(random);
+    }
+    return params;
+}
+
+/* Equal now, and equal after both went on. */
+static void
+assert_twins(struct bloom *a, struct bloom *b, const struct bloom_env *env,
+             uint64_t id)
+{
+    struct bloom_params params_a, params_b;
+
+    bloom_get_params(a, &params_a);
+    bloom_get_params(b, &params_b);
+    assert_int_equal(params_a.capacity, params_b.capacity);
+    assert_true(params_a.error_rate == params_b.error_rate);
+    assert_true(params_a.tightening == params_b.tightening);
+    assert_int_equal(params_a.expansion, params_b.expansion);
+    assert_int_equal(params_a.stripes, params_b.stripes);
+    assert_int_equal(params_a.lines, params_b.lines);
+    assert_memory_equal(params_a.seed, params_b.seed, BLOOM_SEED_BYTES);
+    assert_same(snapshot_of(a), snapshot_of(b));
+    assert_equal_dumps(a, b);
+    for (unsigned i = 0; i < 500; i++) {
+        bool added_a = false, added_b = false;
+
+        assert_int_equal(bloom_contains(a, hash_id(a, id - 250 + i)),
+                         bloom_contains(b, hash_id(b, id - 250 + i)));
+        assert_int_equal(bloom_add(a, env, hash_id(a, id + i), &added_a),
+                         bloom_add(b, env, hash_id(b, id + i), &added_b));
+        assert_int_equal(added_a, added_b);
+    }
+    assert_same(snapshot_of(a), snapshot_of(b));
+    assert_equal_dumps(a, b);
+}
+
+TEST(what_is_loaded_or_copied_equals_the_original_and_grows_like_it)
+{
+    uint64_t random = test_seed();
+
+    for (unsigned round = 0; round < 200 * test_rounds(); round++) {
+        struct fault_heap heap = { 0 };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom_params params = random_params(&random);
+        struct bloom *bloom = make(&params, &env);
+        uint64_t id = add_some(bloom, &env, random_next(&random),
+                               random_below(&random, 1000));
+        uint64_t incarnation = random_next(&random);
+        struct bytes dump = dump_of(bloom, incarnation);
+        struct bloom *loaded = load(dump, &env, incarnation);
+        struct bloom *copy = NULL;
+        struct bloom *copy_of_loaded = NULL;
+
+        assert_int_equal(BLOOM_OK, bloom_copy(bloom, &env, &copy));
+        assert_int_equal(BLOOM_OK, bloom_copy(loaded, &env, &copy_of_loaded));
+        assert_twins(bloom, loaded, &env, id);
+        assert_twins(copy, copy_of_loaded, &env, id); /* as they were before */
+        assert_equal_dumps(bloom, copy);
+        bloom_free(bloom, &env);
+        bloom_free(loaded, &env);
+        bloom_free(copy, &env);
+        bloom_free(copy_of_loaded, &env);
+        assert_int_equal(0, heap.out);
+        free(dump.data);
+    }
+}
+
+TEST(every_filter_that_can_be_made_can_be_loaded)
+{
+    static const double rates[] = { 5e-324, DBL_MIN, 1e-307, 1e-300, 1e-100,
+                                    1e-15,  1e-3,    0.5,    0.999,  0 };
+    static const double tightenings[] = { DBL_MIN, 1e-9, 0.5, 0.999999, 0 };
+    static const uint32_t expansions[] = { 0, 1, 2, 1000, UINT32_MAX };
+    const double below_one = nextafter(1, 0);
+
+    for (size_t at = 0; at < 10 * 5 * 5 * 3; at++) {
+        static const uint64_t capacities[] = { 1, 7, 300 };
+        double rate = rates[at % 10];
+        struct bloom_params params =
+            params_of(capacities[at / 250], rate > 0 ? rate : below_one,
+                      expansions[at / 50 % 5]);
+        double tightening = tightenings[at / 10 % 5];
+        struct bloom_env env = fault_env(&(struct fault_heap){ 0 });
+        struct bloom *bloom, *loaded;
+        struct bytes dump;
+
+        params.tightening = tightening > 0 ? tightening : below_one;
+        env.size_limit_bytes = 1 << 20;
+        bloom = make(&params, &env);
+        (void)add_some(bloom, &env, 0, 400);
+        dump = dump_of(bloom, at);
+        loaded = load(dump, &env, at);
+        assert_equal_dumps(bloom, loaded);
+        bloom_free(bloom, &env);
+        bloom_free(loaded, &env);
+        free(dump.data);
+    }
+}
+
+TEST(the_longest_chain_comes_back)
+{
+    struct bloom_params params = params_of(1, 0.5, 1);
+    struct bloom *bloom, *loaded;
+    struct bytes dump;
+    uint64_t id = 0;
+
+    params.tightening = 0.9999;
+    bloom = make(&params, NULL);
+    for (; bloom_items(bloom) < BLOOM_LAYERS_MAX; id++) {
+        bool added;
+        enum bloom_status status =
+            bloom_add(bloom, NULL, hash_id(bloom, id), &added);
+
+        assert_int_equal(BLOOM_OK, status);
+        if (id > 1000000) {
+            fail(); /* the compound rate left nothing to add */
+        }
+    }
+    dump = dump_of(bloom, 1);
+    assert_true(dump.len > CODEC_HEAD_BYTES_MAX);
+    loaded = load(dump, NULL, 1);
+    assert_equal_dumps(bloom, loaded);
+    bloom_free(bloom, NULL);
+    bloom_free(loaded, NULL);
+    free(dump.data);
+}
+
+TEST(a_dump_may_lie_at_any_address)
+{
+    struct bloom_params params = params_of(30, 0.01, 2);
+    struct bloom *bloom = make(&params, NULL);
+    struct bytes dump;
+    uint8_t *moved;
+
+    (void)fill(bloom, NULL, 0, 50);
+    dump = dump_of(bloom, 3);
+    moved = malloc(dump.len + 8);
+    assert_non_null(moved);
+    for (size_t shift = 1; shift < 8; shift++) {
+        struct bytes odd = { moved + shift, dump.len };
+        struct bloom *loaded;
+
+        bloom_dump(bloom, 3, odd.data);
+        assert_memory_equal(dump.data, odd.data, dump.len);
+        loaded = load(odd, NULL, 3);
+        assert_equal_dumps(bloom, loaded);
+        bloom_free(loaded, NULL);
+    }
+    free(moved);
+    free(dump.data);
+    bloom_free(bloom, NULL);
+}
+
+/* ---- limits and memory --------------------------------------------------- */
+
+TEST(the_limit_holds_before_memory_is_asked_for)
+{
+    struct bytes dump = small_dump();
+    struct bloom *bloom = load(dump, NULL, 0x1122334455667788);
+    uint64_t size = bloom_size(bloom);
+
+    for (int pass = 0; pass < 4; pass++) {
+        const uint64_t limits[] = { 0, size - 1, size, UINT64_MAX };
+        enum bloom_status expected = pass < 2 ? BLOOM_LIMIT : BLOOM_OK;
+        struct fault_heap heap = { 0 };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom *loaded = NULL;
+        struct bloom *copy = NULL;
+        uint64_t incarnation = 0;
+
+        env.size_limit_bytes = limits[pass];
+        assert_int_equal(expected, bloom_load(dump.data, dump.len, &env,
+                                              &incarnation, &loaded));
+        assert_int_equal(expected, bloom_copy(bloom, &env, &copy));
+        if (pass < 2) {
+            assert_null(loaded);
+            assert_null(copy);
+            assert_int_equal(0, heap.calls);
+            continue;
+        }
+        assert_int_equal(2 * size, heap.out); /* Size is what was asked for */
+        assert_int_equal(size, bloom_size(loaded));
+        assert_int_equal(size, bloom_size(copy));
+        bloom_free(loaded, &env);
+        bloom_free(copy, &env);
+        assert_int_equal(0, heap.out);
+    }
+    bloom_free(bloom, NULL);
+    free(dump.data);
+}
+
+static void
+check_failing_allocations(const struct bloom *bloom, uint64_t allocations,
+                          bool by_copy)
+{
+    struct bytes dump = dump_of(bloom, 9);
+
+    for (uint64_t nth = 1; nth <= allocations + 1; nth++) {
+        struct fault_heap heap = { .fail_at = nth };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom *made = NULL;
+        uint64_t incarnation = 4711;
+        enum bloom_status status =
+            by_copy
+                ? bloom_copy(bloom, &env, &made)
+                : bloom_load(dump.data, dump.len, &env, &incarnation, &made);
+
+        if (nth <= allocations) {
+            assert_int_equal(BLOOM_NOMEM, status);
+            assert_int_equal(nth, heap.calls);
+            assert_null(made);
+            assert_int_equal(4711, incarnation);
+        } else {
+            assert_int_equal(BLOOM_OK, status);
+            assert_int_equal(allocations, heap.calls);
+            bloom_free(made, &env);
+        }
+        assert_int_equal(0, heap.out);
+    }
+    free(dump.data);
+}
+
+TEST(every_allocation_may_fail)
+{
+    struct bloom_params params = params_of(10, 1e-4, 2);
+    struct bloom *bloom = make(&params, NULL);
+
+    check_failing_allocations(bloom, 2, false); /* struct, lines */
+    check_failing_allocations(bloom, 2, true);
+    (void)fill(bloom, NULL, 0, 100);            /* 10 + 20 + 40 + 80 */
+    check_failing_allocations(bloom, 6, false); /* struct, array, lines */
+    check_failing_allocations(bloom, 6, true);
+    bloom_free(bloom, NULL);
+}
+
+/* ---- golden files -------------------------------------------------------- */
+
+#define GOLDEN_FOLDER "tests/data/golden-v1/"
+
+/* ADDS items, the texts "item-0", "item-1", ...; the rest is what a loader
+ * has to find: layers, items, and how many of "other-0" to "other-9999" pass
+ * for added. */
+static const struct golden {
+    const char *name;
+    struct bloom_params params; /* but the seed, which is 1, 8, 15, 22, ... */
+    uint64_t incarnation;
+    unsigned adds;
+    unsigned layers, items, false_positives;
+} golden[] = {
+    { "empty", { 1, 0.5, 0.5, 1, 0, 0, { 0 } }, 0, 0, 1, 0, 0 },
+    { "one-layer", { 100, 0.01, 0.5, 2, 0, 0, { 0 } }, 1, 60, 1, 60, 6 },
+    { "scaled",
+      { 10, 1e-4, 0.5, 2, 0, 0, { 0 } },
+      0x102030405060708,
+      100,
+      4,
+      100,
+      0 },
+    { "nonscaling",
+      { 50, 0.3, 0.5, 0, 0, 0, { 0 } },
+      UINT64_MAX,
+      50,
+      1,
+      50,
+      68 },
+    { "expansion-one", { 5, 1e-9, 0.9, 1, 0, 0, { 0 } }, 42, 23, 5, 23, 0 },
+};
+
+enum { GOLDEN_COUNT = sizeof(golden) / sizeof(golden[0]) };
+
+static struct bloom_hash
+hash_text(const struct bloom *bloom, const char *word, unsigned number)
+{
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%s-%u", word, number);
+
+    return bloom_hash(bloom, text, (size_t)len);
+}
+
+static void
+add_texts(struct bloom *bloom, unsigned from, unsigned to)
+{
+    for (; from < to; from++) {
+        bool added;
+        enum bloom_status status =
+            bloom_add(bloom, NULL, hash_text(bloom, "item", from), &added);
+
+        assert_true(status == BLOOM_OK || status == BLOOM_FULL);
+    }
+}
+
+static struct bloom *
+make_golden(const struct golden *row)
+{
+    struct bloom_params params = row->params;
+    struct bloom *bloom;
+
+    for (size_t i = 0; i < sizeof(params.seed); i++) {
+        params.seed[i] = (uint8_t)(1 + 7 * i);
+    }
+    bloom = make(&params, NULL);
+    add_texts(bloom, 0, row->adds);
+    return bloom;
+}
+
+static struct bytes
+read_golden(const struct golden *row)
+{
+    struct bytes dump = { .data = malloc(65536) };
+    char path[128];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), GOLDEN_FOLDER "%s.bin", row->name);
+    file = fopen(path, "rb");
+    if (file == NULL) {
+        print_error("%s: not found; run from the top folder\n", path);
+        fail();
+    } else {
+        dump.len = fread(dump.data, 1, 65536, file);
+        (void)fclose(file);
+    }
+    return dump;
+}
+
+TEST(golden_files_of_version_1_load)
+{
+    for (size_t i = 0; i < GOLDEN_COUNT; i++) {
+        const struct golden *row = &golden[i];
+        struct bytes dump = read_golden(row);
+        struct bloom *loaded = load(dump, NULL, row->incarnation);
+        struct bloom *made = make_golden(row);
+        struct bloom_info info;
+        unsigned found = 0;
+
+        bloom_get_info(loaded, &info);
+        assert_int_equal(row->layers, info.layers);
+        assert_int_equal(row->items, info.items);
+        for (unsigned n = 0; n < row->adds; n++) {
+            assert_true(bloom_contains(loaded, hash_text(loaded, "item", n)));
+        }
+        for (unsigned n = 0; n < 10000; n++) {
+            found += bloom_contains(loaded, hash_text(loaded, "other", n));
+        }
+        assert_int_equal(row->false_positives, found);
+        assert_same(snapshot_of(made), snapshot_of(loaded));
+        add_texts(made, row->adds, 2 * row->adds + 5);
+        add_texts(loaded, row->adds, 2 * row->adds + 5);
+        assert_same(snapshot_of(made), snapshot_of(loaded));
+        bloom_free(made, NULL);
+        bloom_free(loaded, NULL);
+        free(dump.data);
+    }
+}
+
+/* As long as version 1 is the one that is written. */
+TEST(golden_filters_are_dumped_to_the_golden_bytes)
+{
+    for (size_t i = 0; i < GOLDEN_COUNT; i++) {
+        struct bloom *made = make_golden(&golden[i]);
+        struct bytes dump = dump_of(made, golden[i].incarnation);
+        struct bytes stored = read_golden(&golden[i]);
+
+        assert_int_equal(stored.len, dump.len);
+        assert_memory_equal(stored.data, dump.data, dump.len);
+        bloom_free(made, NULL);
+        free(dump.data);
+        free(stored.data);
+    }
+}
+
+/* Runs before main when asked for, so that the cases above find the files. */
+__attribute__((constructor)) static void
+write_golden(void)
+{
+    for (size_t i = 0; i < GOLDEN_COUNT; i++) {
+        struct bloom *made;
+        struct bytes dump;
+        char path[128];
+        FILE *file;
+
+        if (getenv("BLOOMERY_WRITE_GOLDEN") == NULL) {
+            return;
+        }
+        made = make_golden(&golden[i]);
+        dump = dump_of(made, golden[i].incarnation);
+        (void)snprintf(path, sizeof(path), GOLDEN_FOLDER "%s.bin",
+                       golden[i].name);
+        file = fopen(path, "wb");
+        if (file == NULL || fwrite(dump.data, 1, dump.len, file) != dump.len ||
+            fclose(file) != 0) {
+            (void)fprintf(stderr, "%s: cannot be written\n", path);
+            abort();
+        }
+        bloom_free(made, NULL);
+        free(dump.data);
+    }
+}

@@ -430,7 +430,10 @@ refuse_for_memory(struct request *req)
 
     if (req->command->handler == cmd_exec) {
         flags |= txn_flags(req->session);
-    } else if (txn_takes(req->session, req->command)) {
+    } else if (txn_is_open(req->session) &&
+               req->command->handler != cmd_discard &&
+               req->command->handler != cmd_quit &&
+               req->command->handler != cmd_reset) {
         flags |= CMD_DENYOOM; /* Redis queues nothing then */
     }
     if ((flags & CMD_DENYOOM) == 0 ||

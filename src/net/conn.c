@@ -243,6 +243,7 @@ run_kept(struct conn *conn)
 void
 conn_sent(struct conn *conn)
 {
+    conn->active_ms = uv_now(&conn->loop->uv);
     if (!conn->closing && !must_wait(conn) && !conn->reading) {
         run_kept(conn);
     } else {

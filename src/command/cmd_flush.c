@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * FLUSHDB and FLUSHALL. Dispatch has raised the gate, so that all names vanish
- * as one step, whatever their number. With ASYNC, and without a word, their
- * memory comes back in the background while others go on. With SYNC it is back
- * before the reply, and until then the server stands still, as Redis's does:
- * for who must have the memory before he loads anew.
+ * FLUSHDB, FLUSHALL and SWAPDB. Dispatch has raised the gate: names vanish, or
+ * change places, as one step, whatever their number. With ASYNC, and without a
+ * word, their memory comes back in the background while others go on. With SYNC
+ * it is back before the reply, and until then the server stands still, as
+ * Redis's does: for who must have the memory before he loads anew.
  */
 #include "command/request.h"
 
@@ -61,4 +61,40 @@ cmd_flushdb(struct request *req)
         finish(req, sync);
     }
     return err;
+}
+
+static enum err
+parse_db(struct request *req, const char *which, uint32_t *ret_db)
+{
+    int64_t db = 0;
+
+    if (!slice_to_i64(args_bytes(&req->args), &db)) {
+        return request_fail(req, ERR_CUSTOM, "invalid %s DB index", which);
+    }
+    if (db < 0 || db >= req->service->conf->databases) {
+        return ERR_DB_RANGE;
+    }
+    *ret_db = (uint32_t)db;
+    return OK;
+}
+
+enum err
+cmd_swapdb(struct request *req)
+{
+    uint32_t first = 0;
+    uint32_t second = 0;
+    enum err err = parse_db(req, "first", &first);
+
+    if (err == OK) {
+        err = parse_db(req, "second", &second);
+    }
+    if (err != OK) {
+        return err;
+    }
+    if (first != second) {
+        keyspace_swap_db(req->keyspace, first, second);
+    }
+    req->dirty = 1;
+    reply_ok(req->reply);
+    return OK;
 }

@@ -87,6 +87,7 @@ static const struct effect_case cases[] = {
     { CMD_ID_FLUSHDB, "SELECT 2; BF.ADD k a", "FLUSHDB", "2: FLUSHDB" },
     { CMD_ID_FLUSHDB, "", "FLUSHDB SYNC", "0: FLUSHDB SYNC" },
     { CMD_ID_FLUSHALL, "BF.ADD k a", "FLUSHALL", "0: FLUSHALL" },
+    { CMD_ID_SWAPDB, "BF.ADD k a", "SWAPDB 0 3", "0: SWAPDB 0 3" },
     { CMD_ID_FLUSHALL, "", "FLUSHALL ASYNC", "0: FLUSHALL ASYNC" },
     { CMD_ID_BF_ADD, "BF.ADD k a",
       "MULTI; BF.ADD k b; BF.ADD k b; DEL k; BF.ADD k c; EXEC",

@@ -150,6 +150,24 @@ copy_words(void *to, const void *from, size_t bytes)
 #endif
 }
 
+void
+codec_to_host(void *lines, size_t bytes)
+{
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) {
+        copy_words(lines, lines, bytes); /* word by word: in place is fine */
+    }
+}
+
+const void *
+codec_stored(const void *lines, size_t bytes, void *scratch)
+{
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) {
+        return lines;
+    }
+    copy_words(scratch, lines, bytes);
+    return scratch;
+}
+
 /* ---- dump ---------------------------------------------------------------- */
 
 uint64_t
@@ -178,13 +196,13 @@ put_fixed(const struct bloom *bloom, uint64_t incarnation, uint8_t *to)
     put_u64(to + AT_INCARNATION, incarnation);
 }
 
-void
-bloom_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
+size_t
+codec_put_head(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 {
-    uint8_t *start = ret_bytes;
-    uint8_t *to = start + CODEC_FIXED_BYTES;
+    uint8_t *to = ret_bytes;
 
-    put_fixed(bloom, incarnation, start);
+    put_fixed(bloom, incarnation, to);
+    to += CODEC_FIXED_BYTES;
     for (uint32_t i = 0; i < bloom->count; i++) {
         const struct layer *layer = &bloom->layers[i];
 
@@ -195,6 +213,15 @@ bloom_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
         put_u64(to + LAYER_AT_LINES, layer->line_count);
         to += CODEC_LAYER_BYTES;
     }
+    return (size_t)(to - (uint8_t *)ret_bytes);
+}
+
+void
+bloom_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
+{
+    uint8_t *start = ret_bytes;
+    uint8_t *to = start + codec_put_head(bloom, incarnation, start);
+
     for (uint32_t i = 0; i < bloom->count; i++) {
         size_t bytes = (size_t)layer_bytes(&bloom->layers[i]);
 
@@ -319,19 +346,42 @@ follows(const struct codec_layer *older, const struct codec_layer *newer,
            capacity <= BLOOM_CAPACITY_MAX && newer->capacity == capacity;
 }
 
+/* sizing_acceptable() takes a microsecond, and a server may have millions of
+ * filters that only differ in their seeds. No capacity is 0, so an empty slot
+ * is like no layer. */
 static bool
-layer_holds(const struct codec_layer *layer, double rate)
+geometry_holds(const struct codec_layer *layer, double rate,
+               struct codec_known *known)
 {
     const struct geometry geometry = { .lines = layer->lines,
                                        .stripes = layer->stripes };
 
-    return layer->items <= layer->capacity && layer->pad == 0 &&
-           sizing_acceptable(layer->capacity, rate, geometry);
+    if (known != NULL && layer->capacity > 0 &&
+        known->capacity == layer->capacity && known->lines == layer->lines &&
+        known->stripes == layer->stripes && known->rate == rate) {
+        return true;
+    }
+    if (!sizing_acceptable(layer->capacity, rate, geometry)) {
+        return false;
+    }
+    if (known != NULL) {
+        *known = (struct codec_known){ .capacity = layer->capacity,
+                                       .lines = layer->lines,
+                                       .rate = rate,
+                                       .stripes = layer->stripes };
+    }
+    return true;
+}
+
+enum bloom_status
+codec_check_head(const struct codec_head *head)
+{
+    return codec_check_head_known(head, NULL);
 }
 
 /* The rules are those by which bloom_new() and bloom_add() make a chain. */
 enum bloom_status
-codec_check_head(const struct codec_head *head)
+codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
 {
     const struct bloom_params *params = &head->params;
     struct codec_layer older = { 0 };
@@ -344,6 +394,8 @@ codec_check_head(const struct codec_head *head)
     for (uint32_t i = 0; i < head->layers; i++) {
         double rate =
             sizing_layer_rate(params->error_rate, params->tightening, i);
+        struct codec_known *known =
+            memo != NULL && i < CODEC_MEMO_LAYERS ? &memo->layers[i] : NULL;
         struct codec_layer layer;
 
         codec_get_layer(head, i, &layer);
@@ -351,7 +403,8 @@ codec_check_head(const struct codec_head *head)
             (rate <= DBL_MIN || !follows(&older, &layer, params->expansion))) {
             return BLOOM_CORRUPT;
         }
-        if (!layer_holds(&layer, rate) ||
+        if (layer.items > layer.capacity || layer.pad != 0 ||
+            !geometry_holds(&layer, rate, known) ||
             __builtin_add_overflow(capacity, layer.capacity, &capacity)) {
             return BLOOM_CORRUPT;
         }
@@ -470,38 +523,67 @@ check_dump(const uint8_t *data, size_t len, struct codec_head *ret_head)
 }
 
 enum bloom_status
-bloom_load(const void *data, size_t len, const struct bloom_env *env,
-           uint64_t *ret_incarnation, struct bloom **ret_bloom)
+codec_new(const struct codec_head *head, const struct bloom_env *env,
+          struct bloom **ret_bloom)
 {
-    struct codec_head head;
-    const uint8_t *from;
     struct bloom *bloom;
     uint64_t size_bytes;
-    enum bloom_status status = check_dump(data, len, &head);
 
     env = env_or_default(env);
-    if (status != BLOOM_OK) {
-        return status;
-    }
-    if (!bloom_chain_bytes(head.layers, head.line_bytes, env->size_limit_bytes,
-                           &size_bytes)) {
+    if (!bloom_chain_bytes(head->layers, head->line_bytes,
+                           env->size_limit_bytes, &size_bytes)) {
         return BLOOM_LIMIT;
     }
-    bloom = alloc_structs(head.layers, env);
+    bloom = alloc_structs(head->layers, env);
     if (bloom == NULL) {
         return BLOOM_NOMEM;
     }
-    set_shape(bloom, &head, size_bytes);
+    set_shape(bloom, head, size_bytes);
     if (!alloc_lines(bloom, env)) {
         return BLOOM_NOMEM;
     }
-    from = (const uint8_t *)data + head.head_bytes;
+    *ret_bloom = bloom;
+    return BLOOM_OK;
+}
+
+void *
+codec_layer_lines(struct bloom *bloom, uint32_t index, size_t *ret_bytes)
+{
+    if (index >= bloom->count) {
+        return NULL;
+    }
+    *ret_bytes = (size_t)layer_bytes(&bloom->layers[index]);
+    return bloom->layers[index].lines;
+}
+
+void
+codec_fill(struct bloom *bloom, const void *stored_lines)
+{
+    const uint8_t *from = stored_lines;
+
     for (uint32_t i = 0; i < bloom->count; i++) {
         size_t bytes = (size_t)layer_bytes(&bloom->layers[i]);
 
         copy_words(bloom->layers[i].lines, from, bytes);
         from += bytes;
     }
+}
+
+enum bloom_status
+bloom_load(const void *data, size_t len, const struct bloom_env *env,
+           uint64_t *ret_incarnation, struct bloom **ret_bloom)
+{
+    struct codec_head head;
+    struct bloom *bloom;
+    enum bloom_status status = check_dump(data, len, &head);
+
+    if (status == BLOOM_OK) {
+        status = codec_new(&head, env, &bloom);
+    }
+    if (status != BLOOM_OK) {
+        return status;
+    }
+    codec_fill(bloom, (const uint8_t *)data + head.head_bytes);
     *ret_incarnation = head.incarnation;
     *ret_bloom = bloom;
     return BLOOM_OK;

@@ -197,6 +197,125 @@ TEST(a_dump_may_lie_at_any_address)
     bloom_free(bloom, NULL);
 }
 
+/* ---- in pieces ------------------------------------------------------------
+ */
+
+/* As a reader does that has head and lines from different places. */
+static struct bloom *
+load_in_pieces(struct bytes dump, const struct bloom_env *env,
+               struct codec_memo *memo)
+{
+    struct codec_head head;
+    struct bloom_info info;
+    struct bloom *bloom = NULL;
+    uint8_t *copy = malloc(dump.len);
+    uint8_t *lines;
+    size_t bytes;
+    size_t at;
+
+    assert_non_null(copy);
+    memcpy(copy, dump.data, dump.len);
+    assert_int_equal(BLOOM_OK, codec_read_head(copy, dump.len, &head));
+    assert_int_equal(dump.len, head.total_bytes);
+    assert_int_equal(BLOOM_OK, codec_check_head_known(&head, memo));
+    assert_int_equal(BLOOM_OK, codec_new(&head, env, &bloom));
+    free(copy); /* not needed any more */
+    at = head.head_bytes;
+    for (uint32_t i = 0; (lines = codec_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        for (size_t k = 0; k < bytes; k++) {
+            assert_int_equal(0, lines[k]);
+        }
+        memcpy(lines, dump.data + at, bytes);
+        codec_to_host(lines, bytes);
+        at += bytes;
+    }
+    assert_int_equal(dump.len - CODEC_CHECKSUM_BYTES, at);
+    bloom_get_info(bloom, &info);
+    assert_int_equal(head.layers, info.layers);
+    return bloom;
+}
+
+TEST(a_filter_comes_back_from_its_pieces)
+{
+    struct codec_memo memo = { 0 };
+    uint64_t random = test_seed();
+
+    for (unsigned round = 0; round < 100 * test_rounds(); round++) {
+        struct bloom_params params = random_params(&random);
+        struct bloom *bloom = make(&params, NULL);
+        uint8_t head[CODEC_HEAD_BYTES_MAX];
+        struct bloom *loaded, *filled;
+        struct codec_head known;
+        struct bytes dump;
+        size_t len;
+
+        (void)add_some(bloom, NULL, 0, random_below(&random, 1000));
+        dump = dump_of(bloom, 7);
+        len = codec_put_head(bloom, 7, head);
+        assert_memory_equal(dump.data, head, len);
+        loaded = load_in_pieces(dump, NULL, &memo);
+        assert_equal_dumps(bloom, loaded);
+        assert_int_equal(BLOOM_OK, codec_read_head(head, len, &known));
+        assert_int_equal(BLOOM_OK, codec_new(&known, NULL, &filled));
+        codec_fill(filled, dump.data + len);
+        assert_equal_dumps(bloom, filled);
+        bloom_free(bloom, NULL);
+        bloom_free(loaded, NULL);
+        bloom_free(filled, NULL);
+        free(dump.data);
+    }
+}
+
+TEST(stored_lines_are_what_is_dumped)
+{
+    struct bytes dump = small_dump();
+    struct bloom *bloom = load(dump, NULL, 0x1122334455667788);
+    uint8_t scratch[BLOOM_LINE_BYTES];
+    uint8_t head[CODEC_HEAD_BYTES_MAX];
+    size_t at = codec_put_head(bloom, 0, head);
+    size_t bytes;
+    const uint8_t *lines = bloom_layer_lines(bloom, 0, &bytes);
+
+    assert_true(bytes >= sizeof(scratch));
+    assert_memory_equal(dump.data + at,
+                        codec_stored(lines, sizeof(scratch), scratch),
+                        sizeof(scratch));
+    bloom_free(bloom, NULL);
+    free(dump.data);
+}
+
+/* A memo may save work, and must not change what is accepted. */
+TEST(a_memo_changes_no_answer)
+{
+    struct codec_memo memo = { 0 };
+    struct bytes dump = small_dump();
+    uint64_t random = test_seed();
+    unsigned refused = 0;
+
+    for (unsigned round = 0; round < 20000 * test_rounds(); round++) {
+        struct codec_head head;
+        uint8_t copy[512];
+        enum bloom_status expected;
+
+        memcpy(copy, dump.data, sizeof(copy));
+        if (round % 2 == 1) {
+            size_t at = random_below(&random,
+                                     CODEC_FIXED_BYTES + 3 * CODEC_LAYER_BYTES);
+
+            copy[at] ^= (uint8_t)(1U << random_below(&random, 8));
+        }
+        if (codec_read_head(copy, sizeof(copy), &head) != BLOOM_OK) {
+            continue;
+        }
+        expected = codec_check_head(&head);
+        assert_int_equal(expected, codec_check_head_known(&head, &memo));
+        refused += expected != BLOOM_OK;
+    }
+    assert_true(refused > 100);
+    free(dump.data);
+}
+
 /* ---- limits and memory --------------------------------------------------- */
 
 TEST(the_limit_holds_before_memory_is_asked_for)

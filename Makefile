@@ -34,20 +34,23 @@ LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
 MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
 
 # ---- what there is ---------------------------------------------------------
-LAYERS  := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS)
+# tools is no library of the server but a program beside it.
+LAYERS  := $(filter-out tools,$(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS))
 SRCS    := $(wildcard src/*/*.c)
 OBJS    := $(SRCS:%.c=$(B)/%.o)
 DEFS    := $(wildcard src/tbl/*.def)
 # Highest layer first: a static library only resolves what stands before it.
-REVERSED := $(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS | tac)
+REVERSED := $(shell printf '%s\n' $(LAYERS) | tac)
 ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
 SERVER   := $(B)/bloomery-server
+CHECK    := $(B)/bloomery-check
 CORELIB  := $(B)/libbloomery.a
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
+SHIM     := $(B)/tests/shim.so
 
-all: $(SERVER) $(CORELIB) ## Build the server and the library
+all: $(SERVER) $(CHECK) $(CORELIB) ## Build the server, bloomery-check and the library
 	@:
 
 $(B)/%.o: %.c Makefile $(DEFS)
@@ -72,6 +75,12 @@ $(SERVER): $(ARCHIVES)
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
 	  -Wl,--no-whole-archive $(filter-out $(B)/libserver.a,$^) $(MALLOC) $(LIBS)
 
+# What reads files links what reads files: nothing above persist.
+$(CHECK): $(patsubst %.c,$(B)/%.o,$(wildcard src/tools/*.c)) \
+	  $(filter-out $(patsubst %,$(B)/lib%.a,server command admin),$(ARCHIVES))
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(MALLOC) $(LIBS)
+
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
@@ -79,6 +88,13 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $(filter-out $(B)/
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Preloaded by tests; never with a sanitizer, whose runtime must come first.
+$(SHIM): $(wildcard tests/shim/*.[ch]) Makefile
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g \
+	  -fPIC -shared -o $@ $(filter %.c,$^)
 
 $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
@@ -88,14 +104,16 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 
 # ---- run and install ---------------------------------------------------------
 run: $(SERVER) ## Run the server in the foreground on 127.0.0.1:$(PORT)
-	@echo "bloomery-server on 127.0.0.1:$(PORT), ctrl-c ends it"
-	@exec $(SERVER) --port $(PORT)
+	@mkdir -p build/data
+	@echo "bloomery-server on 127.0.0.1:$(PORT), data in build/data, ctrl-c ends it"
+	@exec $(SERVER) --port $(PORT) --dir build/data
 
 demo: deps-demo $(SERVER) ## Load real data through a stock client and measure it
 	$(PYTHON) bench/demo.py --server $(SERVER)
 
-install: $(SERVER) $(CORELIB) ## Install under DESTDIR and PREFIX
+install: $(SERVER) $(CHECK) $(CORELIB) ## Install under DESTDIR and PREFIX
 	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/bloomery-server
+	install -D -m 755 $(CHECK) $(DESTDIR)$(PREFIX)/bin/bloomery-check
 	install -D -m 644 $(CORELIB) $(DESTDIR)$(PREFIX)/lib/libbloomery.a
 	install -D -m 644 include/bloomery/bloom.h $(DESTDIR)$(PREFIX)/include/bloomery/bloom.h
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
@@ -113,12 +131,14 @@ install: $(SERVER) $(CORELIB) ## Install under DESTDIR and PREFIX
 	  > $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/bloomery.conf
 	install -D -m 644 packaging/man/bloomery-server.8 \
 	  $(DESTDIR)$(PREFIX)/share/man/man8/bloomery-server.8
+	install -D -m 644 packaging/man/bloomery-check.1 \
+	  $(DESTDIR)$(PREFIX)/share/man/man1/bloomery-check.1
 	install -D -m 644 packaging/man/bloomery.conf.5 \
 	  $(DESTDIR)$(PREFIX)/share/man/man5/bloomery.conf.5
 
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: what tests/run finds under build/<mode> it runs.
-TESTED := $(SERVER) $(UNIT) $(FUZZ)
+TESTED := $(SERVER) $(CHECK) $(SHIM) $(UNIT) $(FUZZ)
 PEERS  := build/redis/usr/bin/redis-server
 
 $(PEERS): tests/peers
@@ -138,7 +158,19 @@ check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sani
 
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py $(patsubst %.c,build/tsan/%,\
 	$(wildcard tests/unit/base/test_*.c tests/unit/keyspace/test_*.c \
-	tests/unit/net/test_*.c tests/unit/command/test_*.c))
+	tests/unit/net/test_*.c tests/unit/command/test_*.c \
+	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
+	stage.c task.c child.c collapse.c)))
+
+PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
+
+crash: $(SERVER) $(SHIM) ## kill -9 under load: make crash ROUNDS=2000 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(SERVER) \
+	  $(PYTEST) tests/scenario/test_crash.py -k random
+
+power-loss: $(SERVER) $(SHIM) ## Images of lost power: make power-loss ROUNDS=10000
+	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(SERVER) \
+	  $(PYTEST) tests/scenario/test_power_loss.py -k image
 
 pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts
 	$(PYTHON) bench/callgrind.py
@@ -151,19 +183,21 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=c11 -D_GNU_SOURCE \
 	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
 	  tests/fuzz/fuzz_$(or $(TARGET),stream).c $(wildcard src/base/*.c \
-	  src/core/*.c src/proto/*.c src/conf/*.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
+	  src/core/*.c src/proto/*.c src/conf/*.c $(addprefix src/persist/,section.c \
+	  snapshot_read.c group.c verify.c manifest.c)) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
 	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
 
-bench: deps-bench $(SERVER) $(BENCH) ## Measure the core and the server against the null server
+bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure the core and the server against the null server
 	$(B)/bench/micro
 	$(PYTHON) bench/callgrind.py --server $(SERVER)
 	$(PYTHON) bench/compare.py
+	$(PYTHON) bench/persist.py
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
-	tests/unit/*/*.[ch] tests/fuzz/*.[ch] bench/*.[ch])
+	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch])
 
 lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
@@ -187,7 +221,7 @@ docs-check: $(SERVER)
 	$(SERVER) --print=options | diff conf/bloomery.conf -
 	$(SERVER) --print=man | diff - <(sed -n \
 	  '/^\.\\" begin options/,/^\.\\" end options/{//!p}' packaging/man/bloomery.conf.5)
-	mandoc -T lint -W warning packaging/man/*.[58]
+	mandoc -T lint -W warning packaging/man/*.[158]
 
 # ---- packages ----------------------------------------------------------------
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
@@ -218,11 +252,11 @@ clean: ## Remove everything built
 	rm -rf build
 
 help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-9s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s%s\n", $$1, $$2 }' Makefile
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all run demo install test check pins clients fuzz bench lint format \
+.PHONY: all run demo install test check crash power-loss pins clients fuzz bench lint format \
 	format-check docs docs-check deps deps-check deps-demo \
 	deps-bench deps-clients clean help
 # The packages come before anything that needs them.

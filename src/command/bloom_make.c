@@ -7,11 +7,12 @@
 #include "base/metrics.h"
 #include "base/num.h"
 #include "base/random.h"
+#include "command/dispatch.h"
 
 #include <stdio.h>
 
 enum {
-    CREATE_WORDS = 16, /* of the creating effect, before ITEMS */
+    CREATE_WORDS = 18, /* of the creating effect, before ITEMS */
     REPLY_BYTES = 4    /* ":0\r\n" */
 };
 
@@ -111,7 +112,8 @@ add_rate(struct request *req, const char *word, double rate)
 }
 
 static void
-describe_creation(struct request *req, const struct bloom *bloom)
+describe_creation(struct request *req, const struct bloom *bloom,
+                  uint64_t incarnation)
 {
     struct bloom_params made;
     struct slice seed = { (const char *)made.seed, BLOOM_SEED_BYTES };
@@ -131,31 +133,63 @@ describe_creation(struct request *req, const struct bloom *bloom)
     }
     add_number(req, "STRIPES", made.stripes);
     add_number(req, "LINES", made.lines);
+    add_number(req, "INCARNATION", incarnation);
+}
+
+static uint64_t
+new_incarnation(void)
+{
+    uint64_t incarnation = 0;
+
+    while (incarnation == 0) {
+        random_bytes(&incarnation, sizeof(incarnation));
+    }
+    return incarnation;
+}
+
+/* Gives the filter its name. */
+static enum err
+settle(struct request *req, struct bloom *bloom, uint64_t incarnation)
+{
+    struct entry *entry;
+
+    if (req->obey) {
+        (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
+    }
+    return keyspace_insert(req->keyspace, &req->key, bloom, incarnation,
+                           &entry);
 }
 
 enum err
 bloom_make_create(struct request *req, const struct bloom_params *params,
-                  size_t items_max, struct bloom **ret_bloom)
+                  uint64_t incarnation, size_t items_max,
+                  struct bloom **ret_bloom)
 {
     const struct bloom_env *env = bloom_make_env(req);
     struct bloom *bloom = NULL;
-    struct entry *entry;
     enum bloom_status status;
-    enum err err = request_effect_begin(req, CREATE_WORDS + 1 + items_max);
+    enum err err;
 
+    if (req->obey && incarnation == 0) {
+        return ERR_BF_NOT_FOUND;
+    }
+    err = request_effect_begin(req, CREATE_WORDS + 1 + items_max);
     if (err != OK) {
         return err;
+    }
+    if (incarnation == 0) {
+        incarnation = new_incarnation();
     }
     status = bloom_new(params, env, &bloom);
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);
     }
-    err = keyspace_insert(req->keyspace, &req->key, bloom, &entry);
+    err = settle(req, bloom, incarnation);
     if (err != OK) {
         bloom_free(bloom, env);
         return err;
     }
-    describe_creation(req, bloom);
+    describe_creation(req, bloom, incarnation);
     req->dirty++;
     *ret_bloom = bloom;
     return OK;
@@ -208,8 +242,7 @@ end_early(struct request *req, const struct adding *adding, size_t header,
     memmove(out->data + out->len, out->data + body, len);
     out->len += len;
     reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
-    stats_bump(&req->worker->stats->error[err], 1);
-    metric_add(METRIC_ERROR_REPLIES, 1);
+    dispatch_note_error(req, err);
 }
 
 /* What repeats it: a creation lists the items applied; an add that stopped

@@ -4,11 +4,14 @@
  * or default properties, and the effect that creates the same filter again:
  *
  *   BF.INSERT key CAPACITY c ERROR f TIGHTENING t SEED <32 bytes>
- *       (EXPANSION e | NONSCALING) STRIPES s LINES l [ITEMS item ...]
+ *       (EXPANSION e | NONSCALING) STRIPES s LINES l INCARNATION n
+ *       [ITEMS item ...]
  *
- * STRIPES and LINES are accepted from a replayed effect only (req->obey): a
- * filter keeps the shape it was made with, whatever exp() the machine that
- * reads it has.
+ * STRIPES, LINES and INCARNATION are accepted from a replayed effect only
+ * (req->obey): a filter keeps the shape it was made with, whatever exp() the
+ * machine that reads it has, and the name's life its number. Whoever obeys it
+ * replaces a key that is there: the original saw none, since its time was over,
+ * which who replays does not look at.
  */
 #pragma once
 
@@ -30,11 +33,14 @@ struct bloom *bloom_make_open(struct request *req);
 /* Opens the key for reading and counts the hit or miss; NULL if missing. */
 struct bloom *bloom_make_find(struct request *req);
 
-/* Creates the missing key. items_max is how many items the effect will list.
- * On failure there is no key. */
+/* Creates the key, which is missing unless the request obeys. incarnation: 0
+ * for a new one, which a request that obeys must not ask for: it repeats an add
+ * to a key that was there, so that one is missing here is ERR_BF_NOT_FOUND.
+ * items_max is how many items the effect will list. On failure nothing was
+ * created. */
 MUST_CHECK enum err bloom_make_create(struct request *req,
                                       const struct bloom_params *params,
-                                      size_t items_max,
+                                      uint64_t incarnation, size_t items_max,
                                       struct bloom **ret_bloom);
 
 /* Adds items in order and appends the reply: an array with 0 or 1 for each,

@@ -9,8 +9,10 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/dispatch.h"
+#include "command/effect.h"
 #include "command/txn.h"
 #include "net/registry.h"
+#include "persist/journal.h"
 
 #include <stdio.h>
 
@@ -54,6 +56,7 @@ static uint32_t
 client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 {
     struct session *session = &client_of(conn)->session;
+    struct worker *worker = worker_of(conn);
     uint32_t done;
 
     session->id = conn->id;
@@ -63,11 +66,18 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
         conn_close(conn);
         return batch->count;
     }
-    done = dispatch_batch(worker_of(conn), session, batch, first,
+    done = dispatch_batch(worker, session, batch, first,
                           conn->loop->turn_ends_ns, &conn->loop->reply);
     conn->trusted = session->authenticated;
+    if (conn->hold_until < worker->hold) {
+        conn->hold_until = worker->hold;
+    }
     if (session->closing) {
         conn->close_after = true;
+    } else if (session->parked_for_room) {
+        conn_park_for_room(conn);
+    } else if (session->parked) {
+        conn_park(conn);
     } else if (session->again != NULL) {
         conn_resume_later(conn);
     }
@@ -118,10 +128,62 @@ client_closed(struct conn *conn)
     mem_free(client);
 }
 
+/* Or that they are to be refused, which needs none. */
+static bool
+client_has_room(struct loop *loop)
+{
+    const struct worker *worker = loop->owner;
+    const struct service *service = worker->service;
+    struct gate *gate = keyspace_gate(service->keyspace);
+    bool room;
+
+    gate_enter(gate, worker->index);
+    room = service->journal == NULL || journal_has_room(service->journal) ||
+           atomic_load(&service->write_refusal) != OK;
+    gate_leave(gate, worker->index);
+    return room;
+}
+
+static void
+client_turn_end(struct loop *loop)
+{
+    effect_kick(loop->owner);
+}
+
+/* What was done stays done; only whether it would survive cannot be said. A
+ * push is no answer to anything and tells what has happened all the same. */
+static void
+client_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
+{
+    struct reply reply = { ret_replies, client_of(conn)->session.resp };
+    uint64_t replies = 0;
+
+    while (held.len > 0) {
+        struct slice value = reply_first(held);
+
+        CHECK(value.len > 0);
+        /* An error says that nothing was applied, and stays true. */
+        if (reply_is_push(value) || value.data[0] == '-') {
+            buf_append_slice(ret_replies, value);
+        } else {
+            reply_error(&reply, err_prefix(ERR_MISCONF_UNKNOWN),
+                        slice_of(err_text(ERR_MISCONF_UNKNOWN)));
+            replies++;
+        }
+        held.data += value.len;
+        held.len -= value.len;
+    }
+    stats_bump(&worker_of(conn)->stats->error[ERR_MISCONF_UNKNOWN], replies);
+    metric_add(METRIC_ERROR_REPLIES, (int64_t)replies);
+}
+
 const struct conn_handler client_handler = {
     .accept = client_accept,
     .execute = client_execute,
     .protocol_error = client_protocol_error,
     .limits = client_limits,
     .closed = client_closed,
+    .has_room = client_has_room,
+    .turn_end = client_turn_end,
+    .give_up = client_give_up,
 };

@@ -84,7 +84,7 @@ create_and_add(struct request *req)
     enum err err;
 
     bloom_make_defaults(req, &params);
-    err = bloom_make_create(req, &params, 1, &bloom);
+    err = bloom_make_create(req, &params, 0, 1, &bloom);
     if (err != OK) {
         return err;
     }
@@ -136,7 +136,7 @@ cmd_bf_madd(struct request *req)
 
     if (created) {
         bloom_make_defaults(req, &params);
-        err = bloom_make_create(req, &params, count, &bloom);
+        err = bloom_make_create(req, &params, 0, count, &bloom);
     }
     if (err == OK) {
         err = bloom_make_add_items(req, bloom, items, count, created);

@@ -51,7 +51,7 @@ cmd_bf_reserve(struct request *req)
         err = ERR_BF_EXISTS;
     }
     if (err == OK) {
-        err = bloom_make_create(req, &params, 0, &bloom);
+        err = bloom_make_create(req, &params, 0, 0, &bloom);
     }
     if (err == OK) {
         reply_ok(req->reply);
@@ -64,7 +64,8 @@ cmd_bf_reserve(struct request *req)
 struct insert {
     struct bloom_params params;
     bool no_create, has_target;
-    uint64_t target; /* VALIDATESCALETO */
+    uint64_t target;      /* VALIDATESCALETO */
+    uint64_t incarnation; /* of a replayed creation; else 0 */
     const struct slice *items;
     size_t count;
 };
@@ -87,15 +88,19 @@ parse_shape(struct slice text, uint64_t max, uint64_t *ret_value)
                : ERR_BF_UNKNOWN_ARG;
 }
 
-/* STRIPES and LINES of a replayed creation. */
+/* STRIPES, LINES and INCARNATION of a replayed creation. */
 static enum err
-parse_obeyed(struct slice word, struct slice value, struct bloom_params *params)
+parse_obeyed(struct slice word, struct slice value, struct insert *insert)
 {
+    struct bloom_params *params = &insert->params;
     uint64_t stripes = 0;
     enum err err;
 
     if (slice_is_word(word, "lines")) {
         return parse_shape(value, UINT64_MAX, &params->lines);
+    }
+    if (slice_is_word(word, "incarnation")) {
+        return parse_shape(value, UINT64_MAX, &insert->incarnation);
     }
     if (!slice_is_word(word, "stripes")) {
         return ERR_BF_UNKNOWN_ARG;
@@ -128,8 +133,7 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
         insert->has_target = true;
         return bloom_make_parse_capacity(value, &insert->target);
     }
-    return req->obey ? parse_obeyed(word, value, &insert->params)
-                     : ERR_BF_UNKNOWN_ARG;
+    return req->obey ? parse_obeyed(word, value, insert) : ERR_BF_UNKNOWN_ARG;
 }
 
 /* True for words that take a value, so that one without it is an arity error
@@ -137,16 +141,15 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    static const char *const words[] = { "error",     "capacity",
-                                         "expansion", "tightening",
-                                         "seed",      "stripes",
-                                         "lines",     "validatescaleto" };
+    enum { OBEYED = 3 }; /* the first ones are for who obeys */
+    static const char *const words[] = {
+        "stripes",   "lines",      "incarnation", "error",          "capacity",
+        "expansion", "tightening", "seed",        "validatescaleto"
+    };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        bool obeyed = words[i][0] == 'l' || words[i][1] == 't';
-
         if (slice_is_word(word, words[i])) {
-            return !obeyed || req->obey;
+            return i >= OBEYED || req->obey;
         }
     }
     return false;
@@ -228,12 +231,13 @@ cmd_bf_insert(struct request *req)
         return err;
     }
     bloom = bloom_make_open(req);
-    created = bloom == NULL;
+    created = bloom == NULL || insert.incarnation != 0;
     if (created && insert.no_create) {
         return ERR_BF_NOT_FOUND;
     }
     if (created) {
-        err = bloom_make_create(req, &insert.params, insert.count, &bloom);
+        err = bloom_make_create(req, &insert.params, insert.incarnation,
+                                insert.count, &bloom);
     }
     if (err == OK) {
         err = bloom_make_add_items(req, bloom, insert.items, insert.count,

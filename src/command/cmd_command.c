@@ -145,22 +145,17 @@ reply_tips(struct reply *reply, const char *const *tips)
     }
 }
 
-/* One specification: keys from an index on, in a range whose end counts from
- * its first key, or from the end of the arguments if negative. */
+/* Keys from `first` on, in a range whose end counts from its first key, or
+ * from the end of the arguments if negative. */
 static void
-reply_key_specs(struct reply *reply, const struct command *command)
+reply_key_spec(struct reply *reply, uint32_t use,
+               const struct command_keys *keys)
 {
-    const struct command_keys *keys = &command->keys;
     int last = keys->last >= 0 ? keys->last - keys->first : keys->last;
 
-    if (keys->first == 0) {
-        reply_set(reply, 0);
-        return;
-    }
-    reply_set(reply, 1);
     reply_map(reply, 3);
     reply_bulk_text(reply, "flags");
-    reply_bits(reply, command->key_use, "", key_use_names);
+    reply_bits(reply, use, "", key_use_names);
     reply_bulk_text(reply, "begin_search");
     reply_map(reply, 2);
     reply_bulk_text(reply, "type");
@@ -181,6 +176,22 @@ reply_key_specs(struct reply *reply, const struct command *command)
     reply_int(reply, keys->step);
     reply_bulk_text(reply, "limit");
     reply_int(reply, 0);
+}
+
+static void
+reply_key_specs(struct reply *reply, const struct command *command)
+{
+    struct command_keys keys = command->keys;
+
+    reply_set(reply, keys.first == 0 ? 0 : command->last_key_use == 0 ? 1 : 2);
+    if (command->last_key_use != 0) {
+        keys.last -= keys.step;
+        reply_key_spec(reply, command->key_use, &keys);
+        keys.first = keys.last = command->keys.last;
+        reply_key_spec(reply, command->last_key_use, &keys);
+    } else if (keys.first > 0) {
+        reply_key_spec(reply, command->key_use, &keys);
+    }
 }
 
 static void

@@ -38,6 +38,7 @@ static void
 reply_args(struct reply *reply, const struct command_arg *args)
 {
     size_t count = 0;
+    int64_t key_spec = 0; /* one specification a key argument */
 
     while (args[count].name != NULL) {
         count++;
@@ -50,9 +51,9 @@ reply_args(struct reply *reply, const struct command_arg *args)
         reply_bulk_text(reply, arg->name);
         reply_bulk_text(reply, "type");
         reply_bulk_text(reply, type_name(arg->type));
-        if (arg->type == ARG_KEY) { /* no command has a second one */
+        if (arg->type == ARG_KEY) {
             reply_bulk_text(reply, "key_spec_index");
-            reply_int(reply, 0);
+            reply_int(reply, key_spec++);
         }
         if (arg->token != NULL) {
             reply_bulk_text(reply, "token");

@@ -4,6 +4,7 @@
  * cluster. Runs on the loop of the connection.
  */
 #include "base/clock.h"
+#include "base/mem.h"
 #include "command/info.h"
 #include "command/request.h"
 
@@ -24,59 +25,74 @@ cmd_time(struct request *req)
     return OK;
 }
 
-struct shutdown {
-    bool save, nosave, now, force, abort;
-};
-
 static enum err
-parse_shutdown(struct args *args, struct shutdown *how)
+parse_shutdown(struct args *args, unsigned *ret_flags, bool *ret_aborts)
 {
+    static const struct {
+        const char *word;
+        unsigned flag;
+    } words[] = {
+        { "SAVE", SHUTDOWN_SAVE },
+        { "NOSAVE", SHUTDOWN_NOSAVE },
+        { "NOW", SHUTDOWN_NOW },
+        { "FORCE", SHUTDOWN_FORCE },
+    };
+    unsigned flags = 0;
+
     while (args_left(args) > 0) {
-        if (args_word(args, "SAVE")) {
-            how->save = true;
-        } else if (args_word(args, "NOSAVE")) {
-            how->nosave = true;
-        } else if (args_word(args, "NOW")) {
-            how->now = true;
-        } else if (args_word(args, "FORCE")) {
-            how->force = true;
+        size_t i = 0;
+
+        while (i < 4 && !args_word(args, words[i].word)) {
+            i++;
+        }
+        if (i < 4) {
+            flags |= words[i].flag;
         } else if (args_word(args, "ABORT")) {
-            how->abort = true;
+            *ret_aborts = true;
         } else {
             return ERR_SYNTAX;
         }
     }
-    if ((how->save && how->nosave) ||
-        (how->abort && (how->save || how->nosave || how->now || how->force))) {
-        return ERR_SYNTAX;
-    }
-    return OK;
+    *ret_flags = flags;
+    return (flags & SHUTDOWN_SAVE && flags & SHUTDOWN_NOSAVE) ||
+                   (*ret_aborts && flags != 0)
+               ? ERR_SYNTAX
+               : OK;
 }
 
-/* There is nothing to wait for or to save, so that NOW and FORCE change
- * nothing and there is never a shutdown under way to abort. A shutdown has no
- * reply: the connection ends. */
+/* A shutdown that succeeds has no reply: the connection ends. So the client
+ * waits, until that happens or the server says that it could not save. Nothing
+ * else runs once the server is about to end, so that ABORT always comes too
+ * late or too early. */
 enum err
 cmd_shutdown(struct request *req)
 {
-    struct shutdown how = { false };
-    enum err err = parse_shutdown(&req->args, &how);
+    struct service *service = req->service;
+    uint64_t *failures = request_resumed(req); /* before it was asked for */
+    uint64_t now = atomic_load(&service->shutdown_failures);
+    unsigned flags = 0;
+    bool aborts = false;
+    enum err err = parse_shutdown(&req->args, &flags, &aborts);
 
     if (err != OK) {
         return err;
     }
-    if (how.abort) {
+    if (aborts) {
         return request_fail(req, ERR_CUSTOM, "No shutdown in progress.");
     }
-    if (how.save) {
+    if (failures == NULL) {
+        failures = mem_try_alloc(sizeof(*failures));
+        if (failures == NULL) {
+            return ERR_NOMEM;
+        }
+        *failures = now;
+        service->shutdown(service->ctx, flags);
+    } else if (*failures != now) {
         return request_fail(req, ERR_CUSTOM,
-                            "SHUTDOWN SAVE is not possible: nothing can be "
-                            "saved yet. SHUTDOWN or SHUTDOWN NOSAVE ends the "
-                            "server and loses all data.");
+                            "Errors trying to SHUTDOWN. Check logs.");
     }
-    req->session->closing = true;
-    req->service->shutdown(req->service->ctx);
-    return OK;
+    request_wait(req, failures, mem_free);
+    return ERR_AGAIN;
 }
 
 enum err

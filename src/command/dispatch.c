@@ -11,16 +11,18 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "command/admit.h"
+#include "command/effect.h"
 #include "command/lock_set.h"
 #include "command/txn.h"
 #include "net/loop.h"
+#include "persist/journal.h"
 
 #include <stdio.h>
 
 enum {
-    RUN_MAX = 64,          /* commands that may share one lock */
-    ONE_ITEM_ARGC = 3,     /* name, key, item */
-    SHOWN_BYTES_MAX = 128, /* of an unknown command and its arguments */
+    RUN_MAX = 64,      /* commands that may share one lock */
+    ONE_ITEM_ARGC = 3, /* name, key, item */
     ERROR_TEXT_MAX = 1024,
     ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
 };
@@ -58,17 +60,10 @@ dispatch_free_worker(struct worker *worker)
 {
     if (worker != NULL) {
         buf_free(&worker->arena);
+        stage_fini(&worker->stage);
         mem_free(worker->run);
         mem_free(worker);
     }
-}
-
-bool
-dispatch_is_out_of_memory(const struct service *service)
-{
-    uint64_t max = service->memory.maxmemory_bytes;
-
-    return max > 0 && mem_used() > max;
 }
 
 void
@@ -98,8 +93,12 @@ dispatch_count(struct worker *worker, const struct command *command,
                uint64_t calls)
 {
     struct stats_command *stat = &worker->stats->command[command_id(command)];
-    uint64_t now_ns = clock_mono_ns();
+    uint64_t now_ns;
 
+    if (worker->alone) {
+        return; /* what is replayed was counted when it happened */
+    }
+    now_ns = clock_mono_ns();
     stats_bump(&stat->calls, calls);
     stats_bump(&stat->ns, now_ns - worker->now_ns);
     worker->now_ns = now_ns;
@@ -139,6 +138,14 @@ reply_with_error(struct request *req, enum err err)
     }
     reply_error(req->reply, err_prefix(err), slice_of(text));
     out->limit = limit;
+    dispatch_note_error(req, err);
+}
+
+void
+dispatch_note_error(struct request *req, enum err err)
+{
+    req->worker->failed = req->command;
+    req->worker->failure = err;
     stats_bump(&req->worker->stats->error[err], 1);
     metric_add(METRIC_ERROR_REPLIES, 1);
 }
@@ -164,22 +171,6 @@ dispatch_refuse(struct request *req, enum err err)
 
 /* ---- running, locks held ------------------------------------------------- */
 
-static void
-pass_effect_on(struct request *req)
-{
-    struct effect_sink *sink = req->service->sink;
-
-    if (sink == NULL || req->dirty == 0 || req->effect.kind == EFFECT_NONE) {
-        return;
-    }
-    if (req->effect.kind == EFFECT_REWRITTEN) {
-        sink->append(sink->ctx, req->session->db, req->effect.argv,
-                     req->effect.argc);
-    } else {
-        sink->append(sink->ctx, req->session->db, req->argv, req->argc);
-    }
-}
-
 enum err
 dispatch_run_locked(struct request *req)
 {
@@ -202,7 +193,9 @@ dispatch_run_locked(struct request *req)
         reply_with_error(req, err);
         stats_bump(&stats[command_id(req->command)].failed, 1);
     }
-    pass_effect_on(req);
+    if (req->dirty > 0) {
+        effect_add(req);
+    }
     return err;
 }
 
@@ -278,10 +271,15 @@ static void
 count_run(struct worker *worker, const struct run *run)
 {
     struct stats_command *stats = worker->stats->command;
-    uint64_t now_ns = clock_mono_ns();
-    uint64_t each_ns = (now_ns - worker->now_ns) / run->count;
+    uint64_t now_ns;
+    uint64_t each_ns;
     uint32_t from = 0;
 
+    if (worker->alone) {
+        return;
+    }
+    now_ns = clock_mono_ns();
+    each_ns = (now_ns - worker->now_ns) / run->count;
     for (uint32_t i = 1; i <= run->count; i++) {
         const struct command *command = run->request[from].command;
 
@@ -295,9 +293,54 @@ count_run(struct worker *worker, const struct run *run)
     metric_add(METRIC_COMMANDS, run->count);
 }
 
+/* Room for the effects of a run. Each name of it can be created but once. */
+static enum err
+open_run(struct worker *worker, const struct run *run)
+{
+    size_t bytes = 0;
+
+    for (uint32_t i = 0; i < run->count; i++) {
+        const struct request *req = &run->request[i];
+
+        bytes += stage_effect_bytes(req->argv, req->argc);
+        bytes += req->previous == NULL ? EFFECT_EXTRA_BYTES : 0;
+    }
+    return effect_open(worker, bytes);
+}
+
+/* Whether a run that writes may do so now. */
+static bool
+may_write(struct worker *worker, const struct run *run)
+{
+    const struct service *service = worker->service;
+
+    if (!worker->session->obey &&
+        (admit_is_out_of_memory(service) || admit_writes(service) != OK)) {
+        return false;
+    }
+    return service->journal == NULL || open_run(worker, run) == OK;
+}
+
+static void
+run_locked(struct worker *worker, struct run *run)
+{
+    struct request *end = run->request + run->count;
+
+    for (struct request *req = run->request; req < end; req++) {
+        req->command->prepare(req);
+    }
+    for (struct request *req = run->request; req < end; req++) {
+        (void)dispatch_run_locked(req);
+    }
+    if (worker->service->journal != NULL) {
+        effect_close_stripe(worker, run->stripe);
+    }
+}
+
 /* Executes as many one-item commands as can share one lock. Returns their
- * number; 0 if the first is none, or if memory does not allow the run, whose
- * commands (run->count) are then to be refused one by one. */
+ * number; 0 if the first is none, if the journal has no room (the session is
+ * parked then), or if the run is not allowed, and its commands (run->count)
+ * are to be refused one by one. */
 static uint32_t
 execute_run(struct worker *worker, struct session *session,
             const struct batch *batch, uint32_t first)
@@ -310,19 +353,21 @@ execute_run(struct worker *worker, struct session *session,
     if (run->count == 0) {
         return 0;
     }
-    gate_enter(keyspace_gate(ks), worker->index);
-    if (!run->exclusive || !dispatch_is_out_of_memory(worker->service)) {
-        keyspace_lock(ks, run->stripe, run->exclusive);
-        for (uint32_t i = 0; i < run->count; i++) {
-            run->request[i].command->prepare(&run->request[i]);
+    if (worker->alone) {
+        if (may_write(worker, run)) {
+            run_locked(worker, run);
+            done = run->count;
         }
-        for (uint32_t i = 0; i < run->count; i++) {
-            (void)dispatch_run_locked(&run->request[i]);
+    } else {
+        gate_enter(keyspace_gate(ks), worker->index);
+        if (!run->exclusive || may_write(worker, run)) {
+            keyspace_lock(ks, run->stripe, run->exclusive);
+            run_locked(worker, run);
+            keyspace_unlock(ks, run->stripe);
+            done = run->count;
         }
-        keyspace_unlock(ks, run->stripe);
-        done = run->count;
+        gate_leave(keyspace_gate(ks), worker->index);
     }
-    gate_leave(keyspace_gate(ks), worker->index);
     if (done > 0) {
         count_run(worker, run);
         atomic_store_explicit(&session->last_command,
@@ -333,71 +378,6 @@ execute_run(struct worker *worker, struct session *session,
 }
 
 /* ---- one command --------------------------------------------------------- */
-
-/* How many bytes of a client's word to show; printf stops at a NUL, too. */
-static int
-shown(struct slice word, size_t max)
-{
-    return (int)(word.len < max ? word.len : max);
-}
-
-static enum err
-unknown_command(struct request *req)
-{
-    char *to = req->worker->detail;
-    size_t size = sizeof(req->worker->detail);
-    size_t len = (size_t)snprintf(
-        to, size, "unknown command '%.*s', with args beginning with: ",
-        shown(req->argv[0], SHOWN_BYTES_MAX), req->argv[0].data);
-    size_t before = len;
-
-    for (size_t i = 1; i < req->argc && len - before < SHOWN_BYTES_MAX; i++) {
-        size_t left = SHOWN_BYTES_MAX - (len - before);
-
-        len += (size_t)snprintf(to + len, size - len, "'%.*s' ",
-                                shown(req->argv[i], left), req->argv[i].data);
-    }
-    return ERR_UNKNOWN_COMMAND;
-}
-
-static enum err
-unknown_subcommand(struct request *req)
-{
-    const struct command *container = command_find(req->argv[0]);
-    struct slice sub = req->argv[1];
-    char name[32];
-    size_t i = 0;
-
-    for (; container->name[i] != '\0' && i < sizeof(name) - 1; i++) {
-        name[i] = (char)(container->name[i] & ~0x20); /* letters only */
-    }
-    name[i] = '\0';
-    return request_fail(req, ERR_UNKNOWN_SUB,
-                        "unknown subcommand '%.*s'. Try %s HELP.",
-                        shown(sub, SHOWN_BYTES_MAX), sub.data, name);
-}
-
-/* What is checked of every command, run or queued, in Redis's order. */
-static enum err
-check(struct request *req, unsigned words)
-{
-    const struct command *command = req->command;
-    struct session *session = req->session;
-
-    if (command == NULL) {
-        return words == 2 ? unknown_subcommand(req) : unknown_command(req);
-    }
-    if (!command_arity_fits(command, req->argc)) {
-        return request_fail(req, ERR_ARITY, "%s", command->name);
-    }
-    if (!session->authenticated && (command->flags & CMD_NO_AUTH) == 0) {
-        return ERR_NOAUTH;
-    }
-    if (txn_is_open(session) && (command->flags & CMD_NO_MULTI) != 0) {
-        return ERR_NOT_ALLOWED_IN_TXN;
-    }
-    return OK;
-}
 
 /* Drops the reply of a command as CLIENT REPLY asked for. */
 static void
@@ -422,56 +402,62 @@ end_again(struct session *session)
     }
 }
 
-/* Refuses what may not run while more memory is used than allowed. */
-static bool
-refuse_for_memory(struct request *req)
-{
-    uint32_t flags = req->command->flags;
-
-    if (req->command->handler == cmd_exec) {
-        flags |= txn_flags(req->session);
-    } else if (txn_is_open(req->session) &&
-               req->command->handler != cmd_discard &&
-               req->command->handler != cmd_quit &&
-               req->command->handler != cmd_reset) {
-        flags |= CMD_DENYOOM; /* Redis queues nothing then */
-    }
-    if ((flags & CMD_DENYOOM) == 0 ||
-        !dispatch_is_out_of_memory(req->service)) {
-        return false;
-    }
-    dispatch_refuse(req, ERR_OOM);
-    return true;
-}
-
+/* Runs a command whose row names its locks; the gate is entered. */
 static enum err
-run_with_locks(struct request *req)
+run_with_locks(struct request *req, const struct lock_set *locks)
 {
-    struct lock_set locks = { 0 };
-    enum err err = OK;
+    enum err err;
 
-    if (req->command->lock == LOCK_SELF) {
-        return dispatch_run_locked(req);
-    }
-    lock_set_add(&locks, req->command, req->argv, req->argc);
-    lock_set_take(&locks, req->worker);
+    lock_set_lock(locks, req->worker);
     if (req->command->keys.first > 0) {
         req->key = request_key(req, (size_t)req->command->keys.first);
     }
     err = dispatch_run_locked(req);
-    lock_set_give_back(&locks, req->worker);
+    effect_close(req->worker, locks, false);
+    lock_set_unlock(locks, req->worker);
     return err;
 }
 
-/* Checks, then queues or runs. False if the handler paused. */
+enum outcome { ADMITTED, REFUSED, RAN, PAUSED };
+
+/* Refuses, or runs what names its locks; ADMITTED is for the caller to queue
+ * or to run. */
+static enum outcome
+enter(struct request *req, bool queues)
+{
+    bool runs = !queues && req->command->lock != LOCK_SELF;
+    struct lock_set locks = { 0 };
+    enum outcome outcome = ADMITTED;
+    enum err err;
+
+    if (runs) {
+        lock_set_add(&locks, req->command, req->argv, req->argc);
+    }
+    lock_set_enter(&locks, req->worker);
+    err = admit_now(req);
+    if (err == OK && runs && (req->command->flags & CMD_WRITE) != 0) {
+        err = effect_open(req->worker, effect_bytes(req->argv, req->argc));
+    }
+    if (err != OK) {
+        outcome = err == ERR_AGAIN ? PAUSED : REFUSED;
+    } else if (runs) {
+        outcome = run_with_locks(req, &locks) == ERR_AGAIN ? PAUSED : RAN;
+    }
+    lock_set_leave(&locks, req->worker);
+    if (outcome == REFUSED) {
+        dispatch_refuse(req, err);
+    }
+    return outcome;
+}
+
+/* Checks, then queues or runs. False if the handler paused, or waits. */
 static bool
 execute_one(struct request *req, unsigned words)
 {
     struct worker *worker = req->worker;
     struct session *session = req->session;
-    struct gate *gate = keyspace_gate(req->keyspace);
-    enum err err = check(req, words);
-    bool refused;
+    enum outcome outcome = REFUSED;
+    enum err err = admit_request(req, words);
 
     if (req->command != NULL) {
         atomic_store_explicit(&session->last_command,
@@ -480,26 +466,27 @@ execute_one(struct request *req, unsigned words)
     }
     if (err != OK) {
         dispatch_refuse(req, err);
-        end_again(session);
-        return true;
-    }
-    CHECK(req->command != NULL);
-    gate_enter(gate, worker->index);
-    refused = refuse_for_memory(req);
-    gate_leave(gate, worker->index);
-    if (refused) {
-        return true;
-    }
-    if (txn_takes(session, req->command)) {
-        err = txn_queue(req);
-        if (err != OK) {
-            dispatch_refuse(req, err);
+    } else {
+        bool queues;
+
+        CHECK(req->command != NULL);
+        queues = txn_takes(session, req->command);
+        outcome = enter(req, queues);
+        if (outcome == ADMITTED && queues) {
+            err = txn_queue(req);
+            if (err != OK) {
+                dispatch_refuse(req, err);
+            }
+            return true;
         }
-        return true;
+        if (outcome == ADMITTED) {
+            outcome = dispatch_run_locked(req) == ERR_AGAIN ? PAUSED : RAN;
+        }
     }
-    err = run_with_locks(req);
-    dispatch_count(worker, req->command, err == ERR_AGAIN ? 0 : 1);
-    if (err == ERR_AGAIN) {
+    if (outcome != REFUSED) {
+        dispatch_count(worker, req->command, outcome == RAN);
+    }
+    if (outcome == PAUSED) {
         return false;
     }
     end_again(session);
@@ -507,10 +494,11 @@ execute_one(struct request *req, unsigned words)
 }
 
 static bool
-may_run_fast(const struct session *session)
+may_run_fast(const struct session *session, const struct service *service)
 {
     return session->authenticated && !txn_is_open(session) &&
-           session->reply_mode == REPLY_ON;
+           session->reply_mode == REPLY_ON &&
+           (session->obey || !admit_is_loading(service));
 }
 
 uint32_t
@@ -524,10 +512,18 @@ dispatch_batch(struct worker *worker, struct session *session,
 
     worker->reply = &reply;
     worker->session = session;
-    worker->now_ms = clock_wall_ms();
+    worker->in_place = batch->in_place;
+    worker->hold = 0;
+    session->parked = false;
+    session->parked_for_room = false;
+    if (session->obey) {
+        worker->now_ms = 0; /* no key ever expires for who repeats a history */
+    } else {
+        worker->now_ms = clock_wall_ms();
+        atomic_store_explicit(&session->active_ms, worker->now_ms,
+                              memory_order_relaxed);
+    }
     worker->now_ns = clock_mono_ns();
-    atomic_store_explicit(&session->active_ms, worker->now_ms,
-                          memory_order_relaxed);
     while (done < batch->count && !session->closing &&
            out->len < LOOP_FLUSH_BYTES &&
            (done == first || worker->now_ns < until_ns)) {
@@ -538,13 +534,16 @@ dispatch_batch(struct worker *worker, struct session *session,
         unsigned words;
         size_t mark = out->len;
 
-        if (done >= one_by_one && may_run_fast(session)) {
+        if (done >= one_by_one && may_run_fast(session, worker->service)) {
             ran = execute_run(worker, session, batch, done);
             one_by_one = done + worker->run->count;
         }
         if (ran > 0) {
             done += ran;
             continue;
+        }
+        if (session->parked) {
+            break;
         }
         command =
             command_resolve(&batch->argv[bytes->first], bytes->argc, &words);

@@ -23,7 +23,9 @@ void dispatch_free_worker(struct worker *worker);
  * the session closes, when a handler paused (session->again is set), when
  * LOOP_FLUSH_BYTES of replies have gathered, or when clock_mono_ns has passed
  * until_ns (UINT64_MAX: never). At least one command or run is done, however
- * late it is: to parse a large one may take longer than a turn. */
+ * late it is: to parse a large one may take longer than a turn; unless there
+ * is something to wait for first (session->parked is set). worker->hold is the
+ * position that the replies have to wait for, 0 for none. */
 uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,
                         uint64_t until_ns, struct buf *out);
@@ -47,5 +49,5 @@ void dispatch_count(struct worker *worker, const struct command *command,
  * its transaction. */
 void dispatch_refuse(struct request *req, enum err err);
 
-/* True if maxmemory is set and exceeded. Inside a gate section. */
-bool dispatch_is_out_of_memory(const struct service *service);
+/* Counts an error reply and remembers it in the worker. */
+void dispatch_note_error(struct request *req, enum err err);

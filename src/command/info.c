@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "command/info_persist.h"
 #include "command/table.h"
 
 #include <inttypes.h>
@@ -86,6 +87,8 @@ section_of(enum metric metric)
     case METRIC_CONNECTED_CLIENTS:
     case METRIC_MULTI_CLIENTS:
     case METRIC_WATCHING_CLIENTS:
+    case METRIC_BLOCKED_CLIENTS:
+    case METRIC_HELD_CLIENTS:
         return INFO_CLIENTS;
     case METRIC_MEM_USED:
     case METRIC_LAZYFREED:
@@ -157,7 +160,6 @@ static void
 write_clients(const struct service *service, struct buf *text)
 {
     put_metrics(text, INFO_CLIENTS);
-    put(text, "blocked_clients", 0);
     put(text, "tracking_clients", 0);
     put(text, "pubsub_clients", 0);
     for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
@@ -213,25 +215,9 @@ write_memory(const struct service *service, struct buf *text)
     put(text, "active_defrag_running", 0);
 }
 
-/* Nothing is saved or loaded so far. */
-static void
-write_persistence(const struct service *service, struct buf *text)
-{
-    (void)service;
-    put(text, "loading", 0);
-    put(text, "async_loading", 0);
-    put(text, "rdb_bgsave_in_progress", 0);
-    put(text, "rdb_saves", 0);
-    put(text, "aof_enabled", 0);
-    put(text, "aof_rewrite_in_progress", 0);
-    put(text, "aof_rewrite_scheduled", 0);
-    put(text, "aof_rewrites", 0);
-}
-
 static void
 write_stats(const struct service *service, struct buf *text)
 {
-    (void)service;
     put_metrics(text, INFO_STATS);
     /* What this server does not do at all, under names that monitors ask. */
     put(text, "evicted_keys", 0);
@@ -241,8 +227,7 @@ write_stats(const struct service *service, struct buf *text)
     put(text, "sync_full", 0);
     put(text, "sync_partial_ok", 0);
     put(text, "sync_partial_err", 0);
-    put(text, "latest_fork_usec", 0);
-    put(text, "total_forks", 0);
+    info_persist_write_forks(service, text);
 }
 
 /* A primary without replicas; its history begins and ends with this run. */
@@ -395,7 +380,7 @@ static const struct {
     [INFO_SERVER] = { "Server", IN_CORE, write_server },
     [INFO_CLIENTS] = { "Clients", IN_CORE, write_clients },
     [INFO_MEMORY] = { "Memory", IN_CORE, write_memory },
-    [INFO_PERSISTENCE] = { "Persistence", IN_CORE, write_persistence },
+    [INFO_PERSISTENCE] = { "Persistence", IN_CORE, info_persist_write },
     [INFO_STATS] = { "Stats", IN_CORE, write_stats },
     [INFO_REPLICATION] = { "Replication", IN_CORE, write_replication },
     [INFO_CPU] = { "CPU", IN_CORE, write_cpu },

@@ -33,6 +33,8 @@ lock_set_add(struct lock_set *set, const struct command *command,
 {
     struct keys_of keys = { set, argv };
 
+    set->beyond = set->beyond || ((command->flags & CMD_READONLY) != 0 &&
+                                  command->lock != LOCK_KEYS);
     if (command->lock == LOCK_WORLD) {
         set->world = true;
     } else if (command->lock == LOCK_KEYS) {
@@ -41,44 +43,143 @@ lock_set_add(struct lock_set *set, const struct command *command,
     }
 }
 
+/* Calls visit for the stripes of the set, upwards. */
+typedef void (*stripe_fn)(void *ctx, unsigned stripe);
+
 static void
-each_stripe(const struct lock_set *set, struct keyspace *ks, bool lock)
+each_stripe(const struct lock_set *set, stripe_fn visit, void *ctx)
 {
     for (unsigned word = 0; word < KEYSPACE_STRIPES / 64; word++) {
         for (uint64_t bits = set->stripes[word]; bits != 0; bits &= bits - 1) {
-            unsigned stripe = word * 64 + (unsigned)__builtin_ctzll(bits);
-
-            if (lock) {
-                keyspace_lock(ks, stripe, set->exclusive);
-            } else {
-                keyspace_unlock(ks, stripe);
-            }
+            visit(ctx, word * 64 + (unsigned)__builtin_ctzll(bits));
         }
     }
 }
 
-void
-lock_set_take(const struct lock_set *set, struct worker *worker)
-{
-    struct keyspace *ks = worker->service->keyspace;
+/* ---- gate and stripes ---------------------------------------------------- */
 
+struct locking {
+    struct keyspace *ks;
+    bool exclusive;
+};
+
+static void
+lock_one(void *ctx, unsigned stripe)
+{
+    const struct locking *locking = ctx;
+
+    keyspace_lock(locking->ks, stripe, locking->exclusive);
+}
+
+static void
+unlock_one(void *ctx, unsigned stripe)
+{
+    const struct locking *locking = ctx;
+
+    keyspace_unlock(locking->ks, stripe);
+}
+
+void
+lock_set_enter(const struct lock_set *set, struct worker *worker)
+{
+    struct gate *gate = keyspace_gate(worker->service->keyspace);
+
+    if (worker->alone) {
+        return;
+    }
     if (set->world) {
-        gate_raise(keyspace_gate(ks), worker->index);
+        gate_raise(gate, worker->index);
     } else {
-        gate_enter(keyspace_gate(ks), worker->index);
-        each_stripe(set, ks, true);
+        gate_enter(gate, worker->index);
     }
 }
 
 void
-lock_set_give_back(const struct lock_set *set, struct worker *worker)
+lock_set_leave(const struct lock_set *set, struct worker *worker)
 {
-    struct keyspace *ks = worker->service->keyspace;
+    struct gate *gate = keyspace_gate(worker->service->keyspace);
+
+    if (worker->alone) {
+        return;
+    }
+    if (set->world) {
+        gate_lower(gate, worker->index);
+    } else {
+        gate_leave(gate, worker->index);
+    }
+}
+
+static void
+visit_locks(const struct lock_set *set, struct worker *worker, stripe_fn visit)
+{
+    struct locking locking = { worker->service->keyspace, set->exclusive };
+
+    if (!set->world && !worker->alone) {
+        each_stripe(set, visit, &locking);
+    }
+}
+
+void
+lock_set_lock(const struct lock_set *set, struct worker *worker)
+{
+    visit_locks(set, worker, lock_one);
+}
+
+void
+lock_set_unlock(const struct lock_set *set, struct worker *worker)
+{
+    visit_locks(set, worker, unlock_one);
+}
+
+/* ---- positions ----------------------------------------------------------- */
+
+struct highest {
+    const struct keyspace *ks;
+    uint64_t position;
+};
+
+static void
+raise_one(void *ctx, unsigned stripe)
+{
+    struct highest *highest = ctx;
+    uint64_t position = keyspace_position(highest->ks, stripe);
+
+    if (highest->position < position) {
+        highest->position = position;
+    }
+}
+
+uint64_t
+lock_set_position(const struct lock_set *set, const struct keyspace *ks)
+{
+    struct highest highest = { ks, 0 };
+
+    each_stripe(set, raise_one, &highest);
+    return highest.position;
+}
+
+struct setting {
+    struct keyspace *ks;
+    uint64_t position;
+};
+
+static void
+set_one(void *ctx, unsigned stripe)
+{
+    const struct setting *setting = ctx;
+
+    keyspace_set_position(setting->ks, stripe, setting->position);
+}
+
+void
+lock_set_write_position(const struct lock_set *set, struct keyspace *ks,
+                        uint64_t position)
+{
+    struct setting setting = { ks, position };
 
     if (set->world) {
-        gate_lower(keyspace_gate(ks), worker->index);
+        keyspace_set_all_positions(ks, position);
     } else {
-        each_stripe(set, ks, false);
-        gate_leave(keyspace_gate(ks), worker->index);
+        each_stripe(set, set_one, &setting);
     }
 }

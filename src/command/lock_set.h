@@ -12,6 +12,7 @@
 struct lock_set {
     uint64_t stripes[KEYSPACE_STRIPES / 64];
     bool exclusive, world;
+    bool beyond; /* reads what no stripe of the set stands for */
 };
 
 /* Adds the keys of one command whose arity fits. */
@@ -19,6 +20,17 @@ void lock_set_add(struct lock_set *set, const struct command *command,
                   const struct slice *argv, size_t argc);
 void lock_set_add_key(struct lock_set *set, struct slice name);
 
-/* Outside any section of this worker. */
-void lock_set_take(const struct lock_set *set, struct worker *worker);
-void lock_set_give_back(const struct lock_set *set, struct worker *worker);
+/* In two steps, since what can fail comes between them: the gate (outside any
+ * section of this worker), then the stripes. A worker that is alone takes
+ * nothing. */
+void lock_set_enter(const struct lock_set *set, struct worker *worker);
+void lock_set_lock(const struct lock_set *set, struct worker *worker);
+void lock_set_unlock(const struct lock_set *set, struct worker *worker);
+void lock_set_leave(const struct lock_set *set, struct worker *worker);
+
+/* Under the locks: the highest position of the set's stripes, and all of them
+ * set to a new one. */
+uint64_t lock_set_position(const struct lock_set *set,
+                           const struct keyspace *ks);
+void lock_set_write_position(const struct lock_set *set, struct keyspace *ks,
+                             uint64_t position);

@@ -44,6 +44,13 @@ request_pause(struct request *req, void *state, void (*free_fn)(void *))
     req->session->again_free = free_fn;
 }
 
+void
+request_wait(struct request *req, void *state, void (*free_fn)(void *))
+{
+    request_pause(req, state, free_fn);
+    req->session->parked = true;
+}
+
 void *
 request_resumed(const struct request *req)
 {
@@ -58,7 +65,7 @@ request_effect_begin(struct request *req, size_t argc_max)
     enum { COPIES_BYTES = 2048 };
     struct buf *arena = &req->worker->arena;
 
-    if (req->service->sink == NULL) {
+    if (req->service->journal == NULL) {
         return OK;
     }
     buf_reset(arena, SIZE_MAX);

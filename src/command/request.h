@@ -64,6 +64,11 @@ struct key request_key(const struct request *req, size_t position);
 bool request_may_pause(const struct request *req);
 void request_pause(struct request *req, void *state, void (*free_fn)(void *));
 
+/* The same for a handler that waits for something to happen: it is called
+ * again when its loop is woken or has ticked (10 ms), and its client counts as
+ * blocked until then. */
+void request_wait(struct request *req, void *state, void (*free_fn)(void *));
+
 /* The state of the earlier call, or NULL at the first. */
 void *request_resumed(const struct request *req);
 

@@ -12,5 +12,7 @@ service_limit_filters(struct service *service)
     service->memory.maxmemory_bytes = service->conf->maxmemory;
     service->bloom_env = keyspace_env(
         &service->memory, (uint64_t)service->conf->bf_memory_usage_limit);
-    service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
+    if (service->obey_env.alloc == NULL) { /* may be in use; never changes */
+        service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
+    }
 }

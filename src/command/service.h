@@ -8,27 +8,22 @@
 
 #include "admin/stats.h"
 #include "base/buf.h"
+#include "base/err.h"
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
+#include "persist/stage.h"
 #include "proto/reply.h"
 
 #include <stdatomic.h>
 #include <stdint.h>
 
+struct command;
+struct journal;
+struct persist;
 struct registry;
 struct request;
 struct session;
 struct worker;
-
-/* Receives the effects of writes while the stripes are still held, in
- * execution order; txn effects come between begin and end. */
-struct effect_sink {
-    void (*begin)(void *ctx); /* of EXEC; effects until end belong together */
-    void (*append)(void *ctx, uint32_t db, const struct slice *argv,
-                   size_t argc);
-    void (*end)(void *ctx);
-    void *ctx;
-};
 
 /* What a client may send, for parsing outside the gate's sections: atomic
  * copies of the options, stored by CONFIG SET. */
@@ -36,6 +31,14 @@ struct client_limits {
     _Atomic uint64_t args_max, bulk_max, unauth_args_max, unauth_bulk_max;
     _Atomic uint64_t query_max;
     _Atomic uint64_t multi_commands_max, multi_bytes_max;
+};
+
+/* What SHUTDOWN was called with. */
+enum shutdown_flag {
+    SHUTDOWN_SAVE = 1,
+    SHUTDOWN_NOSAVE = 2,
+    SHUTDOWN_NOW = 4,
+    SHUTDOWN_FORCE = 8,
 };
 
 struct service {
@@ -48,7 +51,15 @@ struct service {
     struct registry *registry;
     unsigned threads;
     struct client_limits limits;
-    struct effect_sink *sink; /* NULL: nobody listens */
+
+    /* Effects of writes go here, while the stripes are held; NULL: nobody
+     * listens. Changes under the raised gate. */
+    struct journal *journal;
+    struct persist *persist; /* NULL in tests */
+
+    /* What writes, and PING, are refused with (enum err); OK: they are not. */
+    _Atomic int write_refusal, ping_refusal;
+    atomic_bool loading; /* only rows with CMD_LOADING run */
 
     /* Facts for INFO. */
     char run_id[41];
@@ -56,10 +67,11 @@ struct service {
     const char *executable, *config_file;
 
     /* Provided by the server layer. */
-    void (*shutdown)(void *ctx);
+    void (*shutdown)(void *ctx, unsigned flags); /* of enum shutdown_flag */
     /* After CONFIG SET, with the gate raised. */
     void (*conf_changed)(void *ctx, const struct conf_changes *changes);
     void *ctx;
+    _Atomic uint64_t shutdown_failures; /* shutdowns that did not happen */
 };
 
 /* Sets the memory limits of filters from conf. At start, and under the world
@@ -71,12 +83,22 @@ struct worker {
     struct service *service;
     struct stats_slot *stats;
     unsigned index;
-    bool in_exec;            /* EXEC runs: nothing may pause */
-    uint64_t now_ms;         /* wall clock, read once a batch */
-    uint64_t now_ns;         /* monotonic, read at the end of each run */
-    struct reply *reply;     /* of the batch being executed */
-    struct session *session; /* whose batch it is */
-    struct buf arena;        /* rewritten effects of the running command */
-    struct run *run;         /* dispatch's own */
-    char detail[768];        /* fills the %s of a returned error */
+    bool in_exec;             /* EXEC runs: nothing may pause */
+    bool in_place;            /* the batch is: see proto/batch.h */
+    bool alone;               /* replays: the keyspace is its own, so that there
+                                 is no gate to enter and no lock to take */
+    uint64_t now_ms;          /* wall clock, read once a batch */
+    uint64_t now_ns;          /* monotonic, read at the end of each run */
+    struct reply *reply;      /* of the batch being executed */
+    struct session *session;  /* whose batch it is */
+    struct buf arena;         /* rewritten effects of the running command */
+    struct stage stage;       /* effects on their way to the journal */
+    struct journal *unkicked; /* got some of this worker since it was kicked */
+    uint64_t hold;            /* highest position that the batch wrote or read:
+                                 its replies wait for that */
+    struct run *run;          /* dispatch's own */
+    const struct command *failed; /* the last that was answered with an error,
+                                     and which; for who replays */
+    enum err failure;
+    char detail[768]; /* fills the %s of a returned error */
 };

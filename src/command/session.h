@@ -38,6 +38,10 @@ struct session {
     _Atomic uint32_t watch_count;
     void *again; /* a paused handler's state */
     void (*again_free)(void *state);
+    bool parked; /* what stopped here waits for something: go on when the loop
+                    is woken or has ticked, not at once */
+    bool parked_for_room;     /* the something is room in the journal's queue */
+    _Atomic uint64_t written; /* position behind its last effect */
 };
 
 /* authenticated: no password is set. */

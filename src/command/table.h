@@ -120,10 +120,11 @@ struct command {
     enum command_lock lock;
     struct command_keys keys;
     uint32_t key_use;
+    uint32_t last_key_use; /* of the last key, if it is used in another way */
+    bool container;        /* has subcommands; handler runs without one */
     const char *group, *since, *complexity, *summary;
     const struct command_arg *args;
     const char *const *tips; /* ends with NULL; NULL: none */
-    bool container;          /* has subcommands; handler runs without one */
 };
 
 enum command_id {

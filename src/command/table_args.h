@@ -38,9 +38,10 @@
     {                                                                          \
         .type = ARG_KEY, .name = "key", __VA_ARGS__                            \
     }
-#define STR(...) ARG(STRING, __VA_ARGS__)
-#define INT(...) ARG(INTEGER, __VA_ARGS__)
-#define DBL(...) ARG(DOUBLE, __VA_ARGS__)
+#define KEY_NAMED(...) ARG(KEY, __VA_ARGS__)
+#define STR(...)       ARG(STRING, __VA_ARGS__)
+#define INT(...)       ARG(INTEGER, __VA_ARGS__)
+#define DBL(...)       ARG(DOUBLE, __VA_ARGS__)
 #define TOKEN(n, ...)                                                          \
     {                                                                          \
         .type = ARG_PURE_TOKEN, .name = n, .token = __VA_ARGS__                \

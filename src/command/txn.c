@@ -8,7 +8,9 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "command/admit.h"
 #include "command/dispatch.h"
+#include "command/effect.h"
 #include "command/lock_set.h"
 
 #include <stdio.h>
@@ -368,15 +370,11 @@ watches_hold(const struct request *req, const struct txn *txn)
 static void
 run_queue(struct request *exec, const struct txn *txn)
 {
-    struct effect_sink *sink = exec->service->sink;
     struct request req = { .worker = exec->worker,
                            .service = exec->service,
                            .keyspace = exec->keyspace };
     uint64_t started_ns = exec->worker->now_ns;
 
-    if (sink != NULL) {
-        sink->begin(sink->ctx);
-    }
     for (size_t i = 0; i < txn->count; i++) {
         const struct queued *queued = &txn->queue[i];
 
@@ -393,8 +391,39 @@ run_queue(struct request *exec, const struct txn *txn)
         (void)dispatch_run_locked(&req);
         dispatch_count(exec->worker, queued->command, 1);
     }
-    if (sink != NULL) {
-        sink->end(sink->ctx);
+}
+
+/* Whether what is queued may write now, and room for all of its effects. */
+static enum err
+prepare_writes(struct request *req, const struct txn *txn)
+{
+    enum err err = req->obey ? OK : admit_writes(req->service);
+    size_t bytes = 0;
+
+    if (err != OK || req->service->journal == NULL) {
+        return err;
+    }
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        if ((queued->command->flags & CMD_WRITE) != 0) {
+            bytes += effect_bytes(queued->argv, queued->argc);
+        }
+    }
+    return effect_open(req->worker, bytes);
+}
+
+/* Under the locks. */
+static void
+compare_and_run(struct request *req, const struct txn *txn)
+{
+    if (watches_hold(req, txn)) {
+        req->worker->in_exec = true;
+        reply_array(req->reply, txn->count);
+        run_queue(req, txn);
+        req->worker->in_exec = false;
+    } else {
+        reply_null_array(req->reply);
     }
 }
 
@@ -402,7 +431,9 @@ enum err
 cmd_exec(struct request *req)
 {
     struct txn *txn = req->session->txn;
+    struct worker *worker = req->worker;
     struct lock_set locks;
+    enum err err = OK;
 
     if (!txn_is_open(req->session)) {
         return request_fail(req, ERR_CUSTOM, "EXEC without MULTI");
@@ -412,16 +443,24 @@ cmd_exec(struct request *req)
         return ERR_EXECABORT;
     }
     locks = locks_of(txn);
-    lock_set_take(&locks, req->worker);
-    if (watches_hold(req, txn)) {
-        req->worker->in_exec = true;
-        reply_array(req->reply, txn->count);
-        run_queue(req, txn);
-        req->worker->in_exec = false;
-    } else {
-        reply_null_array(req->reply);
+    lock_set_enter(&locks, worker);
+    if ((txn->flags & CMD_WRITE) != 0) {
+        err = prepare_writes(req, txn);
     }
-    lock_set_give_back(&locks, req->worker);
-    txn_end(req->session);
+    if (err == OK) {
+        lock_set_lock(&locks, worker);
+        compare_and_run(req, txn);
+        effect_close(worker, &locks, true);
+        lock_set_unlock(&locks, worker);
+    }
+    lock_set_leave(&locks, worker);
+    if (err == ERR_AGAIN) {
+        return err;
+    }
+    if (err != OK) {
+        txn_abort(req, err, err_text(err));
+    } else {
+        txn_end(req->session);
+    }
     return OK;
 }

@@ -28,6 +28,13 @@ static const struct conf_choice policies[] = {
     { NULL, 0 },
 };
 
+static const struct conf_choice fsyncs[] = {
+    { "everysec", CONF_APPENDFSYNC_EVERYSEC },
+    { "always", CONF_APPENDFSYNC_ALWAYS },
+    { "no", CONF_APPENDFSYNC_NO },
+    { NULL, 0 },
+};
+
 const struct conf_row conf_table[CONF_OPTION_COUNT] = {
 #define OPT(id, typ, sec, nam, ...)                                            \
     [CONF_OPTION_##id] = { .name = (nam),                                      \

@@ -29,11 +29,12 @@ enum conf_type {
     CONF_BYTES,        /* with an optional unit; shown as plain bytes */
     CONF_OCTAL,        /* a file mode */
     CONF_ENUM,         /* one of .choices */
-    CONF_STRING,       /* at most .max bytes */
+    CONF_STRING,       /* .min to .max bytes */
     CONF_STRINGS,      /* words between blanks, at most .max of them */
     CONF_RATE,         /* a number in (0, 1), shown as it was written */
     CONF_SECRET,       /* a string that is never shown */
     CONF_OUTPUT_LIMIT, /* normal <hard> <soft> <seconds> */
+    CONF_SAVE,         /* pairs of seconds and changes */
 };
 
 /* A rate and the text that it was set with. */
@@ -48,6 +49,16 @@ struct conf_output_limit {
     uint64_t hard_bytes, soft_bytes, soft_seconds;
 };
 
+/* When to save by itself: `changes` or more since the last save, which is
+ * `seconds` or more ago, by any of the rules. Unused ones are zero. */
+enum { CONF_SAVE_RULES_MAX = 16 };
+struct conf_save {
+    size_t count;
+    struct conf_save_rule {
+        uint64_t seconds, changes;
+    } rules[CONF_SAVE_RULES_MAX];
+};
+
 enum conf_when {
     CONF_START,   /* fixed once the server runs */
     CONF_RUNTIME, /* CONFIG SET and a reload change it */
@@ -55,6 +66,11 @@ enum conf_when {
 
 enum conf_dialect { CONF_DIALECT_VALKEY };
 enum conf_maxmemory_policy { CONF_POLICY_NOEVICTION };
+enum conf_appendfsync {
+    CONF_APPENDFSYNC_ALWAYS,
+    CONF_APPENDFSYNC_EVERYSEC,
+    CONF_APPENDFSYNC_NO,
+};
 enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
 
 /* C types of the fields. Text is never NULL and owned by struct conf. */
@@ -68,6 +84,7 @@ enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
 #define CONF_FIELD_RATE         struct conf_rate
 #define CONF_FIELD_SECRET       char *
 #define CONF_FIELD_OUTPUT_LIMIT struct conf_output_limit
+#define CONF_FIELD_SAVE         struct conf_save
 
 /* In the order of the table, which is the reader's; one instance, so that
  * padding does not matter. NOLINTNEXTLINE(*Padding) */
@@ -97,6 +114,8 @@ struct conf_row {
     const struct conf_choice *choices; /* CONF_ENUM */
     const char *only;      /* why no other value than the default is accepted */
     const char *bad_range; /* replaces the usual text for CONF_RATE */
+    const char *base_name; /* CONF_STRING that is one name in a directory: what
+                              it is the name of, for the error text */
     int64_t min, max;
     size_t offset, size; /* of the field */
     enum conf_type type;

@@ -12,6 +12,31 @@
 #include <ini.h>
 #include <stdio.h>
 
+/* Sets an option. Rules of `save` that stand in several lines of a file, or
+ * several times on a command line, add up, as in Redis; an empty one forgets
+ * those before it. *save_seen: the one before was from the same place. */
+static bool
+set_option(struct conf *conf, const struct conf_row *row, struct slice value,
+           bool *save_seen, struct conf_error *ret_error)
+{
+    struct buf all = { 0 };
+    bool set;
+
+    if (row->type != CONF_SAVE) {
+        return conf_set(conf, row, value, ret_error);
+    }
+    if (*save_seen && value.len > 0) {
+        conf_get(conf, row, &all);
+        buf_append(&all, " ", 1);
+    }
+    buf_append_slice(&all, value);
+    CHECK(!all.failed);
+    set = conf_set(conf, row, buf_slice(&all), ret_error);
+    *save_seen = true;
+    buf_free(&all);
+    return set;
+}
+
 /* One file while it is read. */
 struct reading {
     struct conf *conf;
@@ -19,6 +44,7 @@ struct reading {
     const char *path;
     struct conf_error *error;
     int line;
+    bool save_seen;
     bool failed; /* *error says why; the rest of the file is passed over */
 };
 
@@ -153,7 +179,7 @@ set_from_line(void *user, const char *section, const char *key,
         fail_at_line(reading, whole.text);
         return 0;
     }
-    if (!conf_set(reading->conf, row, text, &why)) {
+    if (!set_option(reading->conf, row, text, &reading->save_seen, &why)) {
         conf_value_error(&whole, "%s: %.512s", conf_key(row), why.text);
         fail_at_line(reading, whole.text);
         return 0;
@@ -189,18 +215,51 @@ conf_load_file(struct conf *conf, const char *path,
     return !reading.failed;
 }
 
-/* Splits --name=value or takes the value from the next argument. *at is on
- * the last argument that was used. */
+/* A command line while it is read. */
+struct words {
+    struct conf *conf;
+    char **argv;
+    int argc;
+    int at; /* the last argument that was used */
+    bool save_seen;
+};
+
+/* The value behind --name. That of `save` may stand in several arguments
+ * (--save 900 1 300 10), which are put together in `all`. */
 static bool
-set_from_args(struct conf *conf, int argc, char **argv, int *at,
-              struct conf_error *ret_error)
+take_value(struct words *words, const struct conf_row *row, struct buf *all,
+           struct slice *ret_value)
 {
-    const char *name = argv[*at] + 2;
+    if (words->at + 1 >= words->argc) {
+        return false;
+    }
+    *ret_value = slice_of(words->argv[++words->at]);
+    if (row->type != CONF_SAVE) {
+        return true;
+    }
+    buf_append_slice(all, *ret_value);
+    while (words->at + 1 < words->argc &&
+           strncmp(words->argv[words->at + 1], "--", 2) != 0) {
+        buf_append(all, " ", 1);
+        buf_append_slice(all, slice_of(words->argv[++words->at]));
+    }
+    CHECK(!all->failed);
+    *ret_value = all->data != NULL ? buf_slice(all) : slice_lit("");
+    return true;
+}
+
+/* --name=value or --name value. */
+static bool
+set_from_args(struct words *words, struct conf_error *ret_error)
+{
+    const char *name = words->argv[words->at] + 2;
     const char *equals = strchr(name, '=');
     struct slice name_text = slice_of(name);
     const struct conf_row *row;
     struct slice value;
+    struct buf all = { 0 };
     struct conf_error why;
+    bool set = false;
 
     if (equals != NULL) {
         name_text.len = (size_t)(equals - name);
@@ -213,17 +272,16 @@ set_from_args(struct conf *conf, int argc, char **argv, int *at,
     }
     if (equals != NULL) {
         value = slice_of(equals + 1);
-    } else if (*at + 1 < argc) {
-        value = slice_of(argv[++*at]);
-    } else {
+    } else if (!take_value(words, row, &all, &value)) {
         conf_value_error(ret_error, "--%s: a value is missing", row->name);
         return false;
     }
-    if (!conf_set(conf, row, value, &why)) {
+    set = set_option(words->conf, row, value, &words->save_seen, &why);
+    if (!set) {
         conf_value_error(ret_error, "--%s: %.512s", row->name, why.text);
-        return false;
     }
-    return true;
+    buf_free(&all);
+    return set;
 }
 
 static bool
@@ -260,7 +318,7 @@ conf_load_args(struct conf *conf, int argc, char **argv,
                struct conf_args *ret_args, struct conf_error *ret_error)
 {
     struct conf_args args = { CONF_ACTION_RUN, NULL, NULL };
-    int at = 1;
+    struct words words = { .conf = conf, .argv = argv, .argc = argc, .at = 1 };
 
     args.action = find_action(argc, argv, &args.print);
     if (args.action != CONF_ACTION_RUN) {
@@ -269,20 +327,20 @@ conf_load_args(struct conf *conf, int argc, char **argv,
     }
     if (argc > 1 && argv[1][0] != '-') {
         args.file = argv[1];
-        at = 2;
+        words.at = 2;
         if (!conf_load_file(conf, args.file, ret_error)) {
             return false;
         }
     }
-    for (; at < argc; at++) {
-        if (strncmp(argv[at], "--", 2) != 0) {
+    for (; words.at < argc; words.at++) {
+        if (strncmp(argv[words.at], "--", 2) != 0) {
             conf_value_error(ret_error,
                              "unexpected argument '%.64s': options are --name "
                              "value",
-                             argv[at]);
+                             argv[words.at]);
             return false;
         }
-        if (!set_from_args(conf, argc, argv, &at, ret_error)) {
+        if (!set_from_args(&words, ret_error)) {
             return false;
         }
     }

@@ -7,7 +7,7 @@
  * The file has [section] lines and name = value lines; lines that begin with
  * # or ; are comments, and nothing else is one. Blanks around a value do not
  * count; one pair of double quotes around it is taken off. A name that stands
- * twice has its last value.
+ * twice has its last value, but for `save`, whose rules add up.
  */
 #pragma once
 

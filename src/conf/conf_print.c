@@ -111,9 +111,13 @@ print_mdoc_char(FILE *to, char c)
     }
 }
 
+/* \& keeps a point from being the end of a sentence. */
 static void
 print_mdoc_words(FILE *to, const char *text)
 {
+    if (text[0] == '.') {
+        (void)fputs("\\&", to);
+    }
     for (; *text != '\0'; text++) {
         print_mdoc_char(to, *text);
     }

@@ -134,6 +134,25 @@ parse_enum(const struct conf_row *row, struct slice text, int *ret_choice,
     return false;
 }
 
+/* One name in a directory, and none that means a directory itself. */
+static bool
+check_base_name(const struct conf_row *row, struct slice text,
+                struct conf_error *ret_error)
+{
+    if (text.len == 0) {
+        conf_value_error(ret_error, "%s can't be empty", row->name);
+        return false;
+    }
+    if (memchr(text.data, '/', text.len) != NULL ||
+        slice_equal(text, slice_lit(".")) ||
+        slice_equal(text, slice_lit(".."))) {
+        conf_value_error(ret_error, "%s can't be a path, just a %s", row->name,
+                         row->base_name);
+        return false;
+    }
+    return true;
+}
+
 static bool
 parse_string(const struct conf_row *row, struct slice text, char **ret_text,
              struct conf_error *ret_error)
@@ -142,6 +161,13 @@ parse_string(const struct conf_row *row, struct slice text, char **ret_text,
         conf_value_error(ret_error,
                          "argument must be at most %" PRId64 " bytes long",
                          row->max);
+        return false;
+    }
+    if (row->base_name != NULL && !check_base_name(row, text, ret_error)) {
+        return false;
+    }
+    if (text.len < (size_t)row->min) {
+        conf_value_error(ret_error, "%s can't be empty", row->name);
         return false;
     }
     *ret_text = mem_copy_text(text);
@@ -246,6 +272,36 @@ parse_output_limit(struct slice text, struct conf_output_limit *ret_limit,
     return true;
 }
 
+/* What is given replaces all rules that there were. */
+static bool
+parse_save(struct slice text, struct conf_save *ret_save,
+           struct conf_error *ret_error)
+{
+    struct conf_save save;
+    struct slice seconds, changes;
+
+    memset(&save, 0, sizeof(save));
+    while (conf_next_word(&text, &seconds)) {
+        struct conf_save_rule *rule = &save.rules[save.count];
+
+        if (save.count == CONF_SAVE_RULES_MAX) {
+            conf_value_error(ret_error, "at most %d pairs of save parameters",
+                             CONF_SAVE_RULES_MAX);
+            return false;
+        }
+        if (!conf_next_word(&text, &changes) ||
+            !slice_to_u64(seconds, &rule->seconds) || rule->seconds < 1 ||
+            !slice_to_u64(changes, &rule->changes) ||
+            rule->seconds > INT32_MAX || rule->changes > INT32_MAX) {
+            conf_value_error(ret_error, "Invalid save parameters");
+            return false;
+        }
+        save.count++;
+    }
+    *ret_save = save;
+    return true;
+}
+
 static bool
 parse_by_type(const struct conf_row *row, struct slice text,
               union conf_value *ret_value, struct conf_error *ret_error)
@@ -270,6 +326,8 @@ parse_by_type(const struct conf_row *row, struct slice text,
         return parse_rate(row, text, &ret_value->rate, ret_error);
     case CONF_OUTPUT_LIMIT:
         return parse_output_limit(text, &ret_value->limit, ret_error);
+    case CONF_SAVE:
+        return parse_save(text, &ret_value->save, ret_error);
     }
     CHECK(false); /* no such type */
     return false;
@@ -330,6 +388,7 @@ owned_text(const struct conf_row *row, const union conf_value *value)
     case CONF_OCTAL:
     case CONF_ENUM:
     case CONF_OUTPUT_LIMIT:
+    case CONF_SAVE:
         break;
     }
     return NULL;
@@ -357,6 +416,15 @@ choice_name(const struct conf_row *row, int choice)
     }
     CHECK(c->name != NULL);
     return c->name;
+}
+
+static void
+format_save(const struct conf_save *save, struct buf *ret_text)
+{
+    for (size_t i = 0; i < save->count; i++) {
+        buf_printf(ret_text, "%s%" PRIu64 " %" PRIu64, i > 0 ? " " : "",
+                   save->rules[i].seconds, save->rules[i].changes);
+    }
 }
 
 void
@@ -389,6 +457,9 @@ conf_value_format(const struct conf_row *row, const union conf_value *value,
         buf_printf(ret_text, "normal %" PRIu64 " %" PRIu64 " %" PRIu64,
                    value->limit.hard_bytes, value->limit.soft_bytes,
                    value->limit.soft_seconds);
+        break;
+    case CONF_SAVE:
+        format_save(&value->save, ret_text);
         break;
     }
 }
@@ -446,7 +517,9 @@ conf_value_describe(const struct conf_row *row, struct buf *ret_text)
         break;
     case CONF_STRING:
     case CONF_SECRET:
-        buf_printf(ret_text, "text of at most %" PRId64 " bytes", row->max);
+        buf_printf(ret_text, "%s of at most %" PRId64 " bytes",
+                   row->base_name != NULL ? "a name without a slash" : "text",
+                   row->max);
         break;
     case CONF_STRINGS:
         buf_printf(ret_text, "at most %" PRId64 " words", row->max);
@@ -457,6 +530,12 @@ conf_value_describe(const struct conf_row *row, struct buf *ret_text)
     case CONF_OUTPUT_LIMIT:
         buf_append_slice(ret_text,
                          slice_lit("normal, hard limit, soft limit, seconds"));
+        break;
+    case CONF_SAVE:
+        buf_printf(ret_text,
+                   "at most %d pairs of seconds (1 to %d) and changes (0 to "
+                   "%d)",
+                   CONF_SAVE_RULES_MAX, INT32_MAX, INT32_MAX);
         break;
     }
 }

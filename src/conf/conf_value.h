@@ -18,6 +18,7 @@ union conf_value {
     char *text;
     struct conf_rate rate;
     struct conf_output_limit limit;
+    struct conf_save save;
 };
 
 MUST_CHECK bool conf_value_parse(const struct conf_row *row, struct slice text,

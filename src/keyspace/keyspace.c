@@ -163,6 +163,17 @@ drop_expiry(struct keyspace *ks, unsigned stripe, struct entry *entry)
     }
 }
 
+/* The end of an entry that is in no table. */
+static void
+free_or_give(struct keyspace *ks, struct entry *entry)
+{
+    if (bloom_size(entry->bloom) >= LARGE_FILTER) {
+        reaper_give_entry(ks->reaper, entry);
+    } else {
+        keyspace_free_entry(entry);
+    }
+}
+
 void
 keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index,
                       struct entry **link)
@@ -185,11 +196,7 @@ keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index,
     } else {
         count_add(&ks->dead, -1);
     }
-    if (bloom_size(entry->bloom) >= LARGE_FILTER) {
-        reaper_give_entry(ks->reaper, entry);
-    } else {
-        keyspace_free_entry(entry);
-    }
+    free_or_give(ks, entry);
 }
 
 /* ---- one key ------------------------------------------------------------- */
@@ -244,7 +251,7 @@ keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms)
 
 enum err
 keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
-                struct entry **ret_entry)
+                uint64_t incarnation, struct entry **ret_entry)
 {
     unsigned index = keyspace_stripe_of(key->hash);
     struct stripe *stripe = &ks->stripes[index];
@@ -266,6 +273,7 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
         return ERR_NOMEM;
     }
     entry->bloom = bloom;
+    entry->incarnation = incarnation;
     entry->version = ++stripe->version;
     if (stripe->table.count == 1) {
         set_occupied(ks, index, true);
@@ -273,6 +281,33 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
     count_add(&count_at(ks, index, entry->db_id)->keys, 1);
     keyspace_account_new(bloom);
     *ret_entry = entry;
+    return OK;
+}
+
+/* The old filter goes in an entry without a name, since entries are what is
+ * freed. */
+enum err
+keyspace_replace(struct keyspace *ks, const struct key *key,
+                 struct entry *entry, struct bloom *bloom, uint64_t incarnation,
+                 uint64_t at_ms)
+{
+    struct entry *old = mem_try_alloc(sizeof(*old));
+
+    if (old == NULL) {
+        return ERR_NOMEM;
+    }
+    if (at_ms == 0) {
+        (void)keyspace_clear_expiry(ks, key, entry);
+    } else if (keyspace_set_expiry(ks, key, entry, at_ms) != OK) {
+        mem_free(old);
+        return ERR_NOMEM;
+    }
+    *old = (struct entry){ .bloom = entry->bloom, .heap_index = EXPIRE_NONE };
+    entry->bloom = bloom;
+    entry->incarnation = incarnation;
+    entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
+    keyspace_account_new(bloom);
+    free_or_give(ks, old);
     return OK;
 }
 
@@ -369,6 +404,28 @@ keyspace_count(const struct keyspace *ks, uint32_t db, uint64_t *ret_keys,
     }
     *ret_keys = keys > 0 ? (uint64_t)keys : 0;
     *ret_expires = expires > 0 ? (uint64_t)expires : 0;
+}
+
+/* ---- positions ----------------------------------------------------------- */
+
+uint64_t
+keyspace_position(const struct keyspace *ks, unsigned stripe)
+{
+    return ks->stripes[stripe].position;
+}
+
+void
+keyspace_set_position(struct keyspace *ks, unsigned stripe, uint64_t position)
+{
+    ks->stripes[stripe].position = position;
+}
+
+void
+keyspace_set_all_positions(struct keyspace *ks, uint64_t position)
+{
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        ks->stripes[i].position = position;
+    }
 }
 
 /* ---- the world, under the raised gate ------------------------------------ */

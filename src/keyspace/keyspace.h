@@ -38,6 +38,7 @@ struct key {
 struct entry {
     struct entry *next;
     struct bloom *bloom;
+    uint64_t incarnation; /* tells two lives of one name apart */
     uint64_t version; /* from its stripe's counter, at the last write open */
     uint32_t db_id;
     uint32_t heap_index;
@@ -82,8 +83,15 @@ struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
  * owns BLOOM, which must have come from an environment of keyspace_env; on
  * failure the caller does. Fails with ERR_NOMEM. */
 MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
-                                    struct bloom *bloom,
+                                    struct bloom *bloom, uint64_t incarnation,
                                     struct entry **ret_entry);
+
+/* Gives the entry that keyspace_open just found another filter, incarnation
+ * and time (0: it stays); the old filter is freed, in the background if it is
+ * large. All or nothing, as keyspace_insert. */
+MUST_CHECK enum err keyspace_replace(struct keyspace *ks, const struct key *key,
+                                     struct entry *entry, struct bloom *bloom,
+                                     uint64_t incarnation, uint64_t at_ms);
 
 /* Removes it; large filters are freed in the background. False if missing. */
 bool keyspace_delete(struct keyspace *ks, const struct key *key,
@@ -114,6 +122,16 @@ struct key_version {
 };
 struct key_version keyspace_version(const struct keyspace *ks,
                                     const struct key *key, uint64_t now_ms);
+
+/* ---- positions ----------------------------------------------------------- */
+
+/* How far the log was when the stripe was last changed: what a reader of it
+ * saw may be told once that is released. Under the stripe's lock, exclusive to
+ * set. All of them: under the raised gate. */
+uint64_t keyspace_position(const struct keyspace *ks, unsigned stripe);
+void keyspace_set_position(struct keyspace *ks, unsigned stripe,
+                           uint64_t position);
+void keyspace_set_all_positions(struct keyspace *ks, uint64_t position);
 
 /* ---- accounts ------------------------------------------------------------ */
 
@@ -172,6 +190,17 @@ bool keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
 void keyspace_flush_all(struct keyspace *ks);
 void keyspace_flush_db(struct keyspace *ks, uint32_t db);
 void keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b);
+
+/* Visits every key of every database, expired ones included, while nothing can
+ * change: under the raised gate, in a child forked under it, or before there
+ * are loops. Neither allocates nor locks. False if visit returned false, which
+ * ends it. */
+typedef bool (*keyspace_each_fn)(void *ctx, uint32_t db,
+                                 const struct entry *entry,
+                                 uint64_t expires_at_ms);
+bool keyspace_each(const struct keyspace *ks, keyspace_each_fn visit,
+                   void *ctx);
+unsigned keyspace_databases(const struct keyspace *ks);
 
 /* Blocks until the background thread has freed all it was given so far; for
  * FLUSHALL SYNC and tests. */

@@ -31,6 +31,7 @@ struct stripe {
     struct expire expire;
     uint64_t version;      /* the last one given to an entry */
     uint64_t last_removal; /* the highest version of any entry removed */
+    uint64_t position;     /* of the log, at the last change */
 };
 
 struct db_count {

@@ -10,7 +10,8 @@
 
 enum {
     RANDOM_TRIES = 256,
-    RANDOM_WALKS = 4 /* full walks: keys may expire between two of them */
+    RANDOM_WALKS = 4, /* full walks: keys may expire between two of them */
+    EACH_AHEAD = 16   /* buckets; entries lie all over the memory */
 };
 
 struct walk {
@@ -232,4 +233,65 @@ keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
         }
     }
     return pick_by_walking(&walk, db, keys);
+}
+
+/* ---- all of it, while nothing changes ------------------------------------ */
+
+unsigned
+keyspace_databases(const struct keyspace *ks)
+{
+    return ks->databases;
+}
+
+/* Clients' numbers by slot: what db_ids says, the other way round. */
+static void
+number_slots(const struct keyspace *ks, uint16_t *ret_numbers)
+{
+    for (unsigned db = 0; db < ks->databases; db++) {
+        ret_numbers[db_slot_of(db_id_of(ks, db))] = (uint16_t)db;
+    }
+}
+
+/* What a walk over everything carries with it. */
+struct each {
+    const struct keyspace *ks;
+    keyspace_each_fn visit;
+    void *ctx;
+    uint16_t numbers[1 << DB_SLOT_BITS];
+};
+
+static bool
+each_entry(const struct each *each, const struct stripe *stripe,
+           const struct entry *entry)
+{
+    for (; entry != NULL; entry = entry->next) {
+        if (db_is_live(each->ks, entry->db_id) &&
+            !each->visit(each->ctx, each->numbers[db_slot_of(entry->db_id)],
+                         entry, entry_expiry(stripe, entry))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+keyspace_each(const struct keyspace *ks, keyspace_each_fn visit, void *ctx)
+{
+    struct each each = { .ks = ks, .visit = visit, .ctx = ctx };
+
+    number_slots(ks, each.numbers);
+    for (unsigned i = keyspace_next_occupied(ks, 0); i < KEYSPACE_STRIPES;
+         i = keyspace_next_occupied(ks, i + 1)) {
+        const struct stripe *stripe = &ks->stripes[i];
+
+        for (size_t b = 0; b <= stripe->table.mask; b++) {
+            size_t ahead = (b + EACH_AHEAD) & stripe->table.mask;
+
+            __builtin_prefetch(stripe->table.buckets[ahead]);
+            if (!each_entry(&each, stripe, stripe->table.buckets[b])) {
+                return false;
+            }
+        }
+    }
+    return true;
 }

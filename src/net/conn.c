@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reading, executing, resuming, closing. Sending is in outbox.c. The read and
- * reply buffers are the loop's: nothing here keeps a pointer into them past
- * the callback; what must wait is copied to conn->kept.
+ * Reading, executing, resuming, parking, closing. Sending is in hold.c and
+ * outbox.c. The read and reply buffers are the loop's: nothing here keeps a
+ * pointer into them past the callback; what must wait is copied to conn->kept.
  */
 #include "net/conn.h"
 
@@ -11,16 +11,21 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/conn_internal.h"
+#include "net/hold.h"
 #include "net/outbox.h"
 #include "net/registry.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { REPLY_KEEP_BYTES = 1024 * 1024 };
+enum {
+    REPLY_KEEP_BYTES = 1024 * 1024,
+    ENDED_MS_MAX = 60 * 1000 /* for what a client that has ended is owed */
+};
 
 static void
 list_add(struct conn_list *list, struct conn *conn)
@@ -54,7 +59,7 @@ static bool
 must_wait(const struct conn *conn)
 {
     return conn->closing || conn->close_after || conn->resume_queued ||
-           outbox_is_over_soft(conn);
+           conn->parked || conn->full;
 }
 
 static void
@@ -71,18 +76,24 @@ count_input(struct conn *conn)
     }
 }
 
+void
+conn_cut_no_memory(struct conn *conn)
+{
+    log_repeated(LOG_WARN, "net.conn", "cut, no memory for its reply",
+                 "id=%llu", (unsigned long long)conn->id);
+    conn_close(conn);
+}
+
 static void
 send_replies(struct conn *conn)
 {
     struct buf *reply = &conn->loop->reply;
 
     if (reply->failed) { /* no memory for the reply: nothing true to say */
-        log_repeated(LOG_WARN, "net.conn", "cut, no memory for its reply",
-                     "id=%llu", (unsigned long long)conn->id);
-        conn_close(conn);
+        conn_cut_no_memory(conn);
     }
     if (reply->len > 0 && !conn->closing) {
-        outbox_send(conn, reply);
+        hold_send(conn, reply);
     }
     buf_reset(reply, REPLY_KEEP_BYTES);
 }
@@ -97,6 +108,18 @@ end_turn_in_time(struct conn *conn, bool more)
     }
 }
 
+/* How much of the input is the command that parked, so that it can be called
+ * again without a look at what follows it: that may be a lot. */
+static void
+measure_parked(struct conn *conn, uint32_t done, size_t used)
+{
+    const struct batch *batch = &conn->loop->batch;
+    size_t end =
+        done + 1 < batch->count ? batch->command[done + 1].begin : used;
+
+    conn->parked_bytes = end - batch->command[done].begin;
+}
+
 /* Executes one parsed batch. Returns how far data is dealt with, counted from
  * the data that stream_parse was given. */
 static size_t
@@ -105,6 +128,8 @@ execute_batch(struct conn *conn, size_t used)
     struct loop *loop = conn->loop;
     uint32_t done = 0;
 
+    loop->turn_open = true;
+    conn->wait = CONN_RUNS;
     while (done < loop->batch.count && !must_wait(conn)) {
         done = loop->env->handler->execute(conn, &loop->batch, done);
         if (loop->reply.len >= LOOP_FLUSH_BYTES) {
@@ -112,12 +137,18 @@ execute_batch(struct conn *conn, size_t used)
         }
         end_turn_in_time(conn, done < loop->batch.count);
     }
+    if (done > 0) { /* it gets on */
+        conn->ended_ms = 0;
+    }
     if (done == loop->batch.count) {
         stream_done(&conn->input, loop->pool);
         return used;
     }
     if (conn->input.partial != NULL) { /* the reader keeps the command */
         return used;
+    }
+    if (conn->parked) {
+        measure_parked(conn, done, used);
     }
     return loop->batch.command[done].begin;
 }
@@ -130,19 +161,26 @@ run(struct conn *conn, const char *data, size_t len)
     struct loop *loop = conn->loop;
     struct stream_error error;
     struct stream_limits limits;
+    size_t first = conn->parked_bytes;
     size_t at = 0;
 
+    CHECK(first <= len);
+    conn->parked_bytes = 0;
     loop->turn_ends_ns = clock_mono_ns() + LOOP_TURN_US * (uint64_t)1000;
     loop->reply.limit = loop->env->limits->output_hard_bytes;
     while (!must_wait(conn)) {
         size_t used = 0;
+        size_t end = at < first ? first : len;
         enum stream_result result;
 
         loop->env->handler->limits(conn, &limits);
         result = stream_parse(&conn->input, loop->pool, &limits, data + at,
-                              len - at, &loop->batch, &used, &error);
+                              end - at, &loop->batch, &used, &error);
         if (result == STREAM_MORE) {
-            at = len;
+            at = end;
+            if (at < len) {
+                continue;
+            }
             break;
         }
         if (result == STREAM_ERROR) {
@@ -181,7 +219,7 @@ settle(struct conn *conn)
     if (conn->closing) {
         return;
     }
-    if (conn->close_after && conn->outbox == NULL) {
+    if (conn->close_after && conn->outbox == NULL && conn->held_bytes == 0) {
         conn_close(conn);
     } else if (wait && conn->reading) {
         (void)uv_read_stop(&conn->uv.stream);
@@ -202,6 +240,11 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     size_t used;
 
     CHECK(conn->magic == CONN_MAGIC);
+    if (nread == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
+        conn->close_after = true; /* it may still read what it is owed */
+        settle(conn);
+        return;
+    }
     if (nread < 0) {
         conn_close(conn);
         return;
@@ -234,7 +277,7 @@ run_kept(struct conn *conn)
 
     if (used == conn->kept.len) {
         buf_free(&conn->kept);
-    } else if (!conn->closing) {
+    } else if (used > 0 && !conn->closing) {
         buf_consume(&conn->kept, used);
     }
     settle(conn);
@@ -285,6 +328,89 @@ conn_resume_all(struct loop *loop)
     }
 }
 
+void
+conn_released(struct conn *conn)
+{
+    if (!conn->closing && !conn->reading && !conn->resume_queued &&
+        !conn->parked) {
+        conn_resume_later(conn);
+    }
+}
+
+static void
+park(struct conn *conn, struct conn **list, enum conn_wait wait)
+{
+    struct loop *loop = conn->loop;
+
+    CHECK(!conn->resume_queued && !conn->parked);
+    if (conn->closing) {
+        return; /* its end does not look at the list again */
+    }
+    conn->parked = true;
+    conn->wait = wait;
+    conn->next_parked = *list;
+    conn->parked_at = list;
+    if (*list != NULL) {
+        (*list)->parked_at = &conn->next_parked;
+    }
+    *list = conn;
+    metric_add(METRIC_BLOCKED_CLIENTS, 1);
+    loop_expect_wake(loop);
+    loop_tick_soon(loop);
+}
+
+void
+conn_park(struct conn *conn)
+{
+    park(conn, &conn->loop->parked, CONN_FOR_EVENT);
+}
+
+void
+conn_park_for_room(struct conn *conn)
+{
+    park(conn, &conn->loop->parked_for_room, CONN_FOR_ROOM);
+}
+
+static void
+unpark(struct conn *conn)
+{
+    *conn->parked_at = conn->next_parked;
+    if (conn->next_parked != NULL) {
+        conn->next_parked->parked_at = conn->parked_at;
+    }
+    conn->parked = false;
+    metric_add(METRIC_BLOCKED_CLIENTS, -1);
+}
+
+static void
+unpark_list(struct conn **list)
+{
+    while (*list != NULL) {
+        struct conn *conn = *list;
+
+        unpark(conn);
+        conn_resume_later(conn);
+    }
+}
+
+void
+conn_unpark_all(struct loop *loop)
+{
+    const struct conn_handler *handler = loop->env->handler;
+
+    unpark_list(&loop->parked);
+    if (loop->parked_for_room != NULL &&
+        (handler->has_room == NULL || handler->has_room(loop))) {
+        unpark_list(&loop->parked_for_room);
+    }
+}
+
+void
+conn_unpark_for_room(struct loop *loop)
+{
+    unpark_list(&loop->parked_for_room);
+}
+
 static void
 forget_resumable(struct conn *conn)
 {
@@ -300,6 +426,31 @@ forget_resumable(struct conn *conn)
     }
 }
 
+/* Whether nobody is there any more who waits for what the connection waits for.
+ * While it is read from, that is found out by reading. */
+static bool
+has_left(struct conn *conn, uint64_t now)
+{
+    struct pollfd end = { .fd = conn->fd, .events = POLLRDHUP };
+    bool waits = conn->wait != CONN_RUNS || conn->held_bytes > 0;
+    uint64_t patience_ms = conn->wait == CONN_FOR_EVENT ? 0 : ENDED_MS_MAX;
+
+    if (conn->reading || poll(&end, 1, 0) < 0) {
+        return false;
+    }
+    if ((end.revents & (POLLHUP | POLLERR)) != 0) {
+        return true;
+    }
+    if ((end.revents & POLLRDHUP) == 0 || !waits) {
+        conn->ended_ms = 0;
+        return false;
+    }
+    if (conn->ended_ms == 0) {
+        conn->ended_ms = now;
+    }
+    return now - conn->ended_ms > patience_ms;
+}
+
 void
 conn_check_timeouts(struct conn *conn)
 {
@@ -307,7 +458,13 @@ conn_check_timeouts(struct conn *conn)
     uint64_t idle_ms = limits->idle_seconds * 1000;
     uint64_t now = uv_now(&conn->loop->uv);
 
-    if (conn->resume_queued || outbox_moved(conn)) {
+    if (has_left(conn, now)) {
+        conn_close(conn);
+        return;
+    }
+    hold_trim(conn);
+    if (conn->resume_queued || conn->parked || conn->held_bytes > 0 ||
+        outbox_moved(conn)) {
         conn->active_ms = now; /* we, or it, are busy with its replies */
     }
     if (outbox_is_overdue(conn, now)) {
@@ -331,6 +488,7 @@ on_closed(uv_handle_t *handle)
     CHECK(conn->magic == CONN_MAGIC);
     conn->magic = 0;
     outbox_free(conn);
+    hold_free(conn);
     buf_free(&conn->kept);
     loop->open_conns--;
     registry_release(loop->env->registry);
@@ -344,6 +502,10 @@ conn_close(struct conn *conn)
         return;
     }
     forget_resumable(conn);
+    if (conn->parked) {
+        unpark(conn);
+    }
+    hold_drop(conn);
     conn->closing = true;
     list_remove(&conn->loop->conns, conn);
     registry_remove(conn->loop->env->registry, conn);

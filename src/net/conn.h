@@ -6,9 +6,18 @@
  *
  *   read -> stream_parse -> handler->execute -> loop->reply -> one try_write
  *
- * What the socket does not take goes to the outbox; while that is above the
- * soft limit nothing more is read or executed (back-pressure); beyond the hard
- * limit, or above the soft one for too long, the connection is cut.
+ * What the socket does not take goes to the outbox, and what must not be seen
+ * before the disk has it is held (hold.h); while the two are above the soft
+ * limit nothing more is read or executed (back-pressure). A client that leaves
+ * more than the hard limit unread, or the soft one for too long, is cut; what
+ * is held is not its fault and does not count for that.
+ *
+ * Who is not read from is asked for once a second, so that a client that has
+ * gone does not keep its place while it waits for something that may never
+ * come. Has it only ended its own half, which for TCP cannot be told from a
+ * close, it gets the replies that it is owed: a minute long if they wait for
+ * the disk or for room in the journal, but a handler that waits is given up
+ * after a second or two, as Redis gives up its blocked clients.
  */
 #pragma once
 
@@ -23,10 +32,11 @@ enum { CONN_MAGIC = 0x636f6e6e };
 struct conn_handler {
     /* Makes the owner of a new connection; NULL refuses it (memory). */
     struct conn *(*accept)(struct loop *loop);
-    /* Executes commands from `first` on, in order, replies into
-     * conn->loop->reply. Returns the first that is not done: short of the
-     * count when the connection closes, when a handler paused
-     * (conn_resume_later was called), or when replies should be sent first. */
+    /* Executes commands from `first` on, in order, whole replies into
+     * conn->loop->reply, and raises conn->hold_until to what they have to wait
+     * for. Returns the first that is not done: short of the count when the
+     * connection closes, when a handler paused (conn_resume_later or conn_park
+     * was called), or when replies should be sent first. */
     uint32_t (*execute)(struct conn *conn, const struct batch *batch,
                         uint32_t first);
     /* Writes the reply to a protocol error; the connection closes after it. */
@@ -34,8 +44,23 @@ struct conn_handler {
     /* What the client may send now. */
     void (*limits)(struct conn *conn, struct stream_limits *ret_limits);
     void (*closed)(struct conn *conn);
+    /* Whether execute may get on with who was parked for room. On the loop's
+     * thread, for all of them at once; NULL: always. */
+    bool (*has_room)(struct loop *loop);
+    /* Something was executed, and the loop has no more at hand: it waits next,
+     * or serves those that paused. NULL: nobody wants to know. */
+    void (*turn_end)(struct loop *loop);
+    /* Appends what is sent instead of `held`, which is whole replies and waits
+     * for a disk that has failed for too long. Needed where the environment
+     * has gives_up. */
+    void (*give_up)(struct conn *conn, struct slice held,
+                    struct buf *ret_replies);
 };
 
+/* What a handler that did not get on waits for. */
+enum conn_wait { CONN_RUNS, CONN_FOR_EVENT, CONN_FOR_ROOM };
+
+struct hold;   /* replies that wait for the disk */
 struct outbox; /* unsent replies and the write under way */
 
 struct conn {
@@ -44,7 +69,10 @@ struct conn {
     bool close_after; /* close when everything is sent */
     bool reading;
     bool resume_queued;
+    bool parked; /* called again when the loop is woken, or at a tick */
+    bool full;   /* above the soft limit: has to wait */
     bool is_unix;
+    enum conn_wait wait; /* since execute was called last */
     bool trusted; /* may leave as many replies unread as the limits say */
     union {
         uv_handle_t handle;
@@ -54,15 +82,22 @@ struct conn {
     } uv;
     struct loop *loop;
     struct stream input;
-    struct buf kept;          /* unparsed bytes while execution waits */
-    struct outbox *outbox;    /* NULL when all is sent */
+    struct buf kept;       /* unparsed bytes while execution waits */
+    size_t parked_bytes;   /* of kept, the command that parked; 0: not known */
+    struct outbox *outbox; /* NULL when all is sent */
+    struct hold *hold;     /* may be there when nothing is held */
+    size_t held_bytes;     /* 0: nothing is held */
+    /* Output from now on waits until *released is here; only rises. */
+    uint64_t hold_until;
     struct conn *next, *prev; /* of the loop */
     struct conn *next_resumable;
+    struct conn *next_parked, **parked_at;
     uint64_t id; /* registry's */
     struct conn *registry_next, *registry_prev;
     int fd;                                     /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
     uint64_t active_ms; /* uv_now of the last bytes read */
+    uint64_t ended_ms;  /* its half was found ended while it waits; 0: not */
 };
 
 /* Takes an accepted descriptor; on failure it is closed and the owner freed
@@ -74,6 +109,14 @@ void conn_close(struct conn *conn);
 
 /* From execute: call execute again for the rest, from the loop, soon. */
 void conn_resume_later(struct conn *conn);
+
+/* From execute: the same, but not before loop_wake was called or LOOP_TICK_MS
+ * have passed, which also makes up for a loop_wake that came too early. */
+void conn_park(struct conn *conn);
+
+/* The same, but only once handler->has_room says so, or a second has passed:
+ * for what many wait for at once. */
+void conn_park_for_room(struct conn *conn);
 
 /* Any thread: asks the loop that has it to close the connection with this id.
  * False if its mailbox is full. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What loop.c and outbox.c need of conn.c.
+ * What loop.c, outbox.c and hold.c need of conn.c.
  */
 #pragma once
 
 #include "net/conn.h"
 
-/* Cuts the connection if it has been idle, or has left its replies unread, for
- * too long. Once a second. */
+/* Cuts the connection if its client has gone, or has been idle, or has left its
+ * replies unread, for too long. Once a second. */
 void conn_check_timeouts(struct conn *conn);
 
 /* The outbox shrank or is gone: goes on with what had to wait. */
@@ -15,3 +15,14 @@ void conn_sent(struct conn *conn);
 
 /* Calls execute again for every connection that asked for it. */
 void conn_resume_all(struct loop *loop);
+
+/* All that are parked are to be resumed soon; those that wait for room if there
+ * is some, or in any case. */
+void conn_unpark_all(struct loop *loop);
+void conn_unpark_for_room(struct loop *loop);
+
+/* Held output went out: what had to wait for that goes on, soon. */
+void conn_released(struct conn *conn);
+
+/* Closes it, and says in the log that memory was short for its replies. */
+void conn_cut_no_memory(struct conn *conn);

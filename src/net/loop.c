@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Handles of a loop: the mailbox's async, an idle that calls paused handlers
- * again, a timer of one second for timeouts, and the connections. Stopping
- * closes all of them; uv_run returns when the last close callback has run.
+ * again, a timer of one second for timeouts, an async and a timer for who waits
+ * for the disk, a check and a prepare that end turns, and the connections.
+ * Stopping closes all of them; uv_run returns when the last close callback has
+ * run.
  */
 #include "net/loop.h"
 
@@ -10,6 +12,10 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/conn_internal.h"
+#include "net/hold.h"
+
+static const _Atomic uint64_t everything = UINT64_MAX;
+static const atomic_bool never = false;
 
 static void
 on_second(uv_timer_t *timer)
@@ -21,6 +27,7 @@ on_second(uv_timer_t *timer)
         next = conn->next;
         conn_check_timeouts(conn);
     }
+    conn_unpark_for_room(loop);
 }
 
 static void
@@ -40,6 +47,105 @@ loop_resume_soon(struct loop *loop)
     (void)uv_idle_start(&loop->idle, on_idle);
 }
 
+/* Behind I/O callbacks, and again before the loop waits, since what paused or
+ * had to wait for its socket is executed between the two. */
+static void
+end_turn(struct loop *loop)
+{
+    if (loop->turn_open) {
+        loop->turn_open = false;
+        if (loop->env->handler->turn_end != NULL) {
+            loop->env->handler->turn_end(loop);
+        }
+    }
+}
+
+static void
+on_check(uv_check_t *check)
+{
+    end_turn(check->data);
+}
+
+static void
+on_prepare(uv_prepare_t *prepare)
+{
+    end_turn(prepare->data);
+}
+
+/* ---- waiting for the disk ------------------------------------------------ */
+
+/* One side stores released and then loads waiting, the other stores waiting
+ * and then loads released, all in one order: one of them sees the other. */
+void
+loop_expect_wake(struct loop *loop)
+{
+    if (!atomic_load_explicit(&loop->waiting, memory_order_relaxed)) {
+        atomic_store(&loop->waiting, true);
+    }
+}
+
+void
+loop_wake(struct loop *loop)
+{
+    if (atomic_load(&loop->waiting)) {
+        CHECK(uv_async_send(&loop->wake) == 0);
+    }
+}
+
+static void
+on_wake(uv_async_t *async)
+{
+    struct loop *loop = async->data;
+
+    hold_look(loop);
+    conn_unpark_all(loop);
+    if (loop->held == NULL && loop->parked_for_room == NULL) {
+        atomic_store(&loop->waiting, false);
+    }
+}
+
+static void
+on_tick(uv_timer_t *timer)
+{
+    struct loop *loop = timer->data;
+
+    if (loop->parked == NULL && loop->parked_for_room == NULL) {
+        (void)uv_timer_stop(timer);
+    }
+    conn_unpark_all(loop);
+}
+
+void
+loop_tick_soon(struct loop *loop)
+{
+    if (!uv_is_active((const uv_handle_t *)&loop->tick)) {
+        CHECK(uv_timer_start(&loop->tick, on_tick, LOOP_TICK_MS,
+                             LOOP_TICK_MS) == 0);
+    }
+}
+
+/* ---- from start to end --------------------------------------------------- */
+
+static void
+init_waiting(struct loop *loop)
+{
+    const struct loop_env *env = loop->env;
+
+    loop->released = env->released != NULL ? env->released : &everything;
+    loop->gives_up = env->gives_up != NULL ? env->gives_up : &never;
+    loop->held_end = &loop->held;
+    CHECK(uv_async_init(&loop->uv, &loop->wake, on_wake) == 0);
+    loop->wake.data = loop;
+    CHECK(uv_timer_init(&loop->uv, &loop->tick) == 0);
+    loop->tick.data = loop;
+    CHECK(uv_check_init(&loop->uv, &loop->check) == 0);
+    loop->check.data = loop;
+    CHECK(uv_check_start(&loop->check, on_check) == 0);
+    CHECK(uv_prepare_init(&loop->uv, &loop->prepare) == 0);
+    loop->prepare.data = loop;
+    CHECK(uv_prepare_start(&loop->prepare, on_prepare) == 0);
+}
+
 void
 loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
           void *owner)
@@ -53,6 +159,7 @@ loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
     CHECK(uv_timer_init(&loop->uv, &loop->second) == 0);
     loop->second.data = loop;
     CHECK(uv_timer_start(&loop->second, on_second, 1000, 1000) == 0);
+    init_waiting(loop);
     loop->read_buffer = mem_alloc(LOOP_READ_BYTES);
     loop->pool = stream_pool_new();
 }
@@ -87,11 +194,17 @@ loop_stop_here(struct loop *loop)
         return;
     }
     loop->stopping = true;
+    end_turn(loop);
+    hold_look(loop);
     while (loop->conns.first != NULL) {
         conn_close(loop->conns.first);
     }
     uv_close((uv_handle_t *)&loop->idle, NULL);
     uv_close((uv_handle_t *)&loop->second, NULL);
+    uv_close((uv_handle_t *)&loop->wake, NULL);
+    uv_close((uv_handle_t *)&loop->tick, NULL);
+    uv_close((uv_handle_t *)&loop->check, NULL);
+    uv_close((uv_handle_t *)&loop->prepare, NULL);
     mailbox_close(&loop->mailbox);
 }
 

@@ -2,8 +2,8 @@
  *
  * One event loop and its thread: the connections that belong to it, the read
  * and reply buffers that they share, the pool of readers. All of it is touched
- * by this thread alone, except the mailbox. Loop 0 runs on the main thread and
- * also has signals, timers and the listeners.
+ * by this thread alone, except the mailbox and loop_wake. Loop 0 runs on the
+ * main thread and also has signals, timers and the listeners.
  */
 #pragma once
 
@@ -23,7 +23,8 @@ struct registry;
 enum {
     LOOP_READ_BYTES = 256 * 1024,
     LOOP_FLUSH_BYTES = 64 * 1024, /* of replies: sent before more is executed */
-    LOOP_TURN_US = 2000 /* one connection's turn, then others have theirs */
+    LOOP_TURN_US = 2000, /* one connection's turn, then others have theirs */
+    LOOP_TICK_MS = 10 /* parked connections are called again, at the latest */
 };
 
 /* What the network side needs of the configuration, for all loops. Atomic,
@@ -41,6 +42,12 @@ struct loop_env {
     const struct net_limits *limits;
     const struct conn_handler *handler;
     struct registry *registry;
+    /* Output waits until this reaches conn->hold_until. Whoever moves it stores
+     * with seq_cst, and calls loop_wake for every loop. NULL: nothing waits. */
+    const _Atomic uint64_t *released;
+    /* While true, what would have to wait is replaced (handler->give_up).
+     * Stored and told like released. NULL: never. */
+    const atomic_bool *gives_up;
 };
 
 struct conn_list {
@@ -62,6 +69,17 @@ struct loop {
     uv_timer_t second;      /* idle and output timeouts */
     uint32_t open_conns;    /* not yet through their close callback */
 
+    const _Atomic uint64_t *released; /* the environment's, never NULL */
+    const atomic_bool *gives_up;      /* likewise */
+    struct conn *held, **held_end;    /* have held output; oldest first */
+    struct conn *parked, *parked_for_room;
+    atomic_bool waiting; /* somebody is held or parked: loop_wake does it */
+    bool turn_open;      /* something was executed since turn_end */
+    uv_async_t wake;
+    uv_timer_t tick; /* runs while connections are parked */
+    uv_check_t check;
+    uv_prepare_t prepare;
+
     char *read_buffer;     /* LOOP_READ_BYTES, shared by all reads */
     struct buf reply;      /* replies of the batch being executed */
     uint64_t turn_ends_ns; /* of the connection being served; mono clock */
@@ -79,8 +97,21 @@ void loop_run(struct loop *loop);
 /* The loop looks at `resumable` before it waits again. */
 void loop_resume_soon(struct loop *loop);
 
-/* The loop closes its connections and ends. loop_stop is for other threads,
- * loop_stop_here for its own. */
+/* Any thread, before loop_fini: the loop looks at its held and its parked
+ * connections soon. Cheap when there are none, and not lost when one becomes
+ * held meanwhile, if the caller stored released before. */
+void loop_wake(struct loop *loop);
+
+/* From here on loop_wake wakes the loop. What it tells about must be read
+ * (seq_cst) afterwards. */
+void loop_expect_wake(struct loop *loop);
+
+/* Parked connections are resumed at the latest in LOOP_TICK_MS. */
+void loop_tick_soon(struct loop *loop);
+
+/* The loop sends what is released, as far as sockets take it, closes its
+ * connections and ends. loop_stop is for other threads, loop_stop_here for its
+ * own. */
 void loop_stop(struct loop *loop);
 void loop_stop_here(struct loop *loop);
 void loop_join(struct loop *loop);

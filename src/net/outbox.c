@@ -9,8 +9,12 @@
 #include "base/metrics.h"
 #include "net/conn_internal.h"
 
-/* A client that has not authenticated may leave this much unread. */
-enum { UNTRUSTED_BYTES = 64 * 1024 };
+enum {
+    /* A client that has not authenticated may leave this much unread. */
+    UNTRUSTED_BYTES = 64 * 1024,
+    /* What is held has a bound even where the options set none. */
+    HELD_BYTES = 16 * 1024 * 1024,
+};
 
 struct outbox {
     uv_write_t write;
@@ -29,17 +33,32 @@ soft_limit(const struct conn *conn)
                : UNTRUSTED_BYTES;
 }
 
-/* Returns how many bytes are unsent; the count that others read stops at
- * 4 GiB. */
-static size_t
-count_output(struct conn *conn)
+/* Beyond which a client with held output has to wait. To wait costs it nothing
+ * that it has not lost already, so there is always a limit; and when all goes
+ * out at once it shall not be close to the hard one. */
+static uint64_t
+held_limit(const struct conn *conn)
+{
+    uint64_t hard = conn->loop->env->limits->output_hard_bytes;
+    uint64_t limit = soft_limit(conn);
+
+    if (hard > 0 && (limit == 0 || limit > hard / 2)) {
+        limit = hard / 2;
+    }
+    return limit > 0 ? limit : HELD_BYTES;
+}
+
+/* The count that others read stops at 4 GiB. */
+size_t
+outbox_count(struct conn *conn)
 {
     struct outbox *box = conn->outbox;
     size_t unsent = box != NULL
                         ? uv_stream_get_write_queue_size(&conn->uv.stream) +
                               box->waiting.len
                         : 0;
-    uint32_t bytes = unsent < UINT32_MAX ? (uint32_t)unsent : UINT32_MAX;
+    size_t all = unsent + conn->held_bytes;
+    uint32_t bytes = all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
     uint32_t before =
         atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
     uint64_t soft = soft_limit(conn);
@@ -48,20 +67,16 @@ count_output(struct conn *conn)
         metric_add(METRIC_CLIENT_OUTPUT_BYTES, (int64_t)bytes - before);
         atomic_store_explicit(&conn->output_bytes, bytes, memory_order_relaxed);
     }
-    if (box != NULL && soft > 0 && unsent > soft) {
-        if (box->over_since_ms == 0) {
-            box->over_since_ms = uv_now(&conn->loop->uv);
-        }
-    } else if (box != NULL) {
+    conn->full = soft > 0 && unsent > soft;
+    if (box != NULL && !conn->full) {
         box->over_since_ms = 0;
+    } else if (box != NULL && box->over_since_ms == 0) {
+        box->over_since_ms = uv_now(&conn->loop->uv);
+    }
+    if (conn->held_bytes > 0 && all > held_limit(conn)) {
+        conn->full = true;
     }
     return unsent;
-}
-
-bool
-outbox_is_over_soft(const struct conn *conn)
-{
-    return conn->outbox != NULL && conn->outbox->over_since_ms != 0;
 }
 
 bool
@@ -71,18 +86,19 @@ outbox_is_overdue(struct conn *conn, uint64_t now_ms)
 
     uint64_t patience_ms = limits->output_soft_seconds * 1000;
 
-    (void)count_output(conn);
-    if (outbox_is_over_soft(conn)) {
+    (void)outbox_count(conn);
+    if (conn->outbox != NULL && conn->outbox->over_since_ms != 0) {
         return now_ms - conn->outbox->over_since_ms > patience_ms;
     }
-    return conn->close_after && now_ms - conn->active_ms > patience_ms;
+    return conn->close_after && conn->held_bytes == 0 &&
+           now_ms - conn->active_ms > patience_ms;
 }
 
 bool
 outbox_moved(struct conn *conn)
 {
     struct outbox *box = conn->outbox;
-    size_t unsent = box != NULL ? count_output(conn) : 0;
+    size_t unsent = box != NULL ? outbox_count(conn) : 0;
     bool moved = box != NULL && unsent < box->unsent_before;
 
     if (box != NULL) {
@@ -99,7 +115,7 @@ outbox_free(struct conn *conn)
         buf_free(&conn->outbox->waiting);
         mem_free(conn->outbox);
         conn->outbox = NULL;
-        (void)count_output(conn);
+        (void)outbox_count(conn);
     }
 }
 
@@ -132,7 +148,7 @@ on_written(uv_write_t *write, int status)
     box->sending.len = 0;
     if (box->waiting.len > 0) {
         start_write(conn);
-        (void)count_output(conn);
+        (void)outbox_count(conn);
     } else {
         outbox_free(conn);
     }
@@ -157,11 +173,10 @@ start_write(struct conn *conn)
     }
 }
 
-/* Keeps what the socket did not take. */
+/* Keeps what the socket did not take; cuts above hard, unless that is 0. */
 static void
-keep(struct conn *conn, struct slice rest)
+keep(struct conn *conn, struct slice rest, uint64_t hard)
 {
-    uint64_t hard = conn->loop->env->limits->output_hard_bytes;
     bool idle = conn->outbox == NULL;
     size_t unsent;
 
@@ -173,7 +188,7 @@ keep(struct conn *conn, struct slice rest)
         }
     }
     buf_append_slice(&conn->outbox->waiting, rest);
-    unsent = count_output(conn);
+    unsent = outbox_count(conn);
     if (conn->outbox->waiting.failed || (hard > 0 && unsent > hard)) {
         metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
         log_repeated(LOG_WARN, "net.conn", "cut, too many replies left unread",
@@ -181,12 +196,12 @@ keep(struct conn *conn, struct slice rest)
         conn_close(conn);
     } else if (idle) {
         start_write(conn);
-        (void)count_output(conn);
+        (void)outbox_count(conn);
     }
 }
 
-void
-outbox_send(struct conn *conn, struct buf *out)
+static void
+send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
 {
     struct slice rest = buf_slice(out);
 
@@ -211,7 +226,19 @@ outbox_send(struct conn *conn, struct buf *out)
         }
     }
     if (rest.len > 0) {
-        keep(conn, rest);
+        keep(conn, rest, hard);
     }
     out->len = 0;
+}
+
+void
+outbox_send(struct conn *conn, struct buf *out)
+{
+    send_or_keep(conn, out, conn->loop->env->limits->output_hard_bytes);
+}
+
+void
+outbox_send_held(struct conn *conn, struct buf *out)
+{
+    send_or_keep(conn, out, 0);
 }

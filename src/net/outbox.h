@@ -2,7 +2,8 @@
  *
  * The replies that a socket did not take: one write under way and one buffer
  * that gathers what comes meanwhile (libuv sends one queued request a tick, so
- * many small ones would crawl). Exists only while something is unsent.
+ * many small ones would crawl). Exists only while something is unsent. Output
+ * comes through hold.h, which knows what may be sent.
  */
 #pragma once
 
@@ -11,12 +12,18 @@
 /* Sends what is in `out` (behind anything unsent) and leaves it empty. */
 void outbox_send(struct conn *conn, struct buf *out);
 
-/* Above the soft limit: nothing more is read or executed. */
-bool outbox_is_over_soft(const struct conn *conn);
+/* The same for what was held: the hard limit does not cut, since so much came
+ * together for want of our disk, and the client had no chance to take it. */
+void outbox_send_held(struct conn *conn, struct buf *out);
 
-/* Above it for longer than the limit allows; or the connection only waits for
- * its last replies to be taken, and nothing has been for as long. now_ms is
- * uv_now. */
+/* Counts what is unsent and held anew, and sees whether it is above the soft
+ * limit (conn->full), above which nothing more is read or executed. Returns
+ * the bytes that are unsent. */
+size_t outbox_count(struct conn *conn);
+
+/* Unsent bytes are above the soft limit for longer than allowed; or the
+ * connection only waits for its last replies to be taken, and nothing has been
+ * for as long. Held bytes are not unsent. now_ms is uv_now. */
 bool outbox_is_overdue(struct conn *conn, uint64_t now_ms);
 
 /* The client has taken something since this was asked last. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Growth of a batch's argument vector.
+ * Growth of a batch's argument vector, and where its commands came from.
  */
 #include "proto/batch.h"
 
@@ -26,6 +26,7 @@ batch_clear(struct batch *batch)
 {
     batch->argv_count = 0;
     batch->count = 0;
+    batch->in_place = false;
     if (batch->argv_capacity > ARGV_KEEP) {
         batch_fini(batch);
     }
@@ -59,4 +60,26 @@ batch_grow(struct batch *batch, size_t more)
     batch->argv = argv;
     batch->argv_capacity = capacity;
     return true;
+}
+
+/* Bytes of a type, a number without leading zeros, and CRLF. */
+static size_t
+header_bytes(size_t number)
+{
+    size_t bytes = 4;
+
+    for (; number >= 10; number /= 10) {
+        bytes++;
+    }
+    return bytes;
+}
+
+struct slice
+batch_resp(const struct slice *argv, size_t argc)
+{
+    const char *begin =
+        argv[0].data - header_bytes(argv[0].len) - header_bytes(argc);
+    const char *end = argv[argc - 1].data + argv[argc - 1].len + 2;
+
+    return (struct slice){ begin, (size_t)(end - begin) };
 }

@@ -22,6 +22,7 @@ struct batch {
     struct slice *argv; /* grows with arguments that arrived, never ahead */
     size_t argv_count, argv_capacity;
     uint32_t count;
+    bool in_place; /* the arguments lie amid the canonical RESP they came in */
     struct batch_command command[BATCH_COMMANDS_MAX];
 };
 
@@ -38,6 +39,10 @@ batch_reserve(struct batch *batch, size_t more)
     return batch->argv_capacity - batch->argv_count >= more ||
            batch_grow(batch, more);
 }
+
+/* The canonical RESP of a command of a batch that is in place, found around
+ * its arguments. */
+struct slice batch_resp(const struct slice *argv, size_t argc);
 
 /* The next `argc` arguments, already in place, are a command. */
 static inline void

@@ -241,3 +241,98 @@ reply_array_end(struct reply *reply, size_t place, size_t count)
     memmove(buf->data + place + len, buf->data + body, buf->len - body);
     buf->len -= HEADER_MAX - len;
 }
+
+/* ---- reading back -------------------------------------------------------- */
+
+/* What one line announces: values still to come, or bytes behind it. */
+struct announced {
+    uint64_t values, bytes;
+};
+
+/* From a line without its CRLF. False: none that is written here. A null has a
+ * length of -1. */
+static bool
+read_line(struct slice line, struct announced *ret_announced)
+{
+    static const char simple[] = "+-:,#_(";
+    struct slice digits = { line.data + 1, line.len - 1 };
+    int64_t count = 0;
+
+    *ret_announced = (struct announced){ 0, 0 };
+    if (memchr(simple, line.data[0], sizeof(simple) - 1) != NULL) {
+        return true;
+    }
+    if (!slice_to_i64(digits, &count) || count < -1 || count > INT64_MAX / 4) {
+        return false;
+    }
+    if (count < 0) {
+        return true;
+    }
+    switch (line.data[0]) {
+    case '$':
+    case '=':
+    case '!':
+        ret_announced->bytes = (uint64_t)count + 2;
+        return true;
+    case '*':
+    case '~':
+    case '>':
+        ret_announced->values = (uint64_t)count;
+        return true;
+    case '%':
+        ret_announced->values = (uint64_t)count * 2;
+        return true;
+    case '|': /* an attribute, of the value behind it */
+        ret_announced->values = (uint64_t)count * 2 + 1;
+        return true;
+    default:
+        return false;
+    }
+}
+
+struct slice
+reply_first(struct slice replies)
+{
+    static const struct slice none = { NULL, 0 };
+    uint64_t missing = 1;
+    size_t at = 0;
+
+    while (missing > 0) {
+        const char *from = replies.data + at;
+        size_t left = replies.len - at;
+        const char *lf = left > 0 ? memchr(from, '\n', left) : NULL;
+        struct announced announced;
+        size_t line;
+
+        if (lf == NULL || lf < from + 2) {
+            return none;
+        }
+        line = (size_t)(lf - from) + 1;
+        if (!read_line((struct slice){ from, line - 2 }, &announced) ||
+            announced.bytes > left - line ||
+            announced.values > UINT64_MAX - missing) {
+            return none;
+        }
+        at += line + announced.bytes;
+        missing += announced.values - 1;
+    }
+    return (struct slice){ replies.data, at };
+}
+
+size_t
+reply_count(struct slice replies)
+{
+    size_t count = 0;
+
+    while (replies.len > 0) {
+        struct slice value = reply_first(replies);
+
+        if (value.len == 0) {
+            break;
+        }
+        count += !reply_is_push(value);
+        replies.data += value.len;
+        replies.len -= value.len;
+    }
+    return count;
+}

@@ -138,3 +138,20 @@ void reply_error(struct reply *reply, const char *prefix, struct slice text);
  * be nested; an outer place stays valid. */
 size_t reply_array_begin(struct reply *reply);
 void reply_array_end(struct reply *reply, size_t place, size_t count);
+
+/* ---- reading back what was written ----------------------------------------
+ */
+
+/* The first whole value of some replies or pushes, with all that is nested in
+ * it; empty if they do not begin with one. */
+struct slice reply_first(struct slice replies);
+
+/* A push answers no request. */
+static inline bool
+reply_is_push(struct slice value)
+{
+    return value.len > 0 && value.data[0] == '>';
+}
+
+/* How many requests these whole values answer. */
+size_t reply_count(struct slice replies);

@@ -147,6 +147,7 @@ scan_commands(struct slice data, const struct stream_limits *limits,
                   (size_t)(next - data.data));
         begin = next;
     }
+    batch->in_place = batch->count > 0;
     *at = (size_t)(begin - data.data);
     return OK;
 }

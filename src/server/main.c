@@ -63,6 +63,7 @@ static int
 serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
 {
     static struct server server;
+    bool served;
 
     if (!systemd_init()) {
         log_warn("server", "cannot reach the service manager", "%s", "");
@@ -70,9 +71,9 @@ serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
     if (!server_init(&server, conf, args, argc, argv)) {
         return EXIT_FAILURE;
     }
-    server_run(&server);
+    served = server_run(&server);
     server_fini(&server);
-    return EXIT_SUCCESS;
+    return served ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 int

@@ -16,6 +16,7 @@
 #include "command/client.h"
 #include "command/dispatch.h"
 #include "net/registry.h"
+#include "server/data.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,8 @@ enum {
     RECLAIM_SOON_MS = 2,
     RECLAIM_BUDGET_US = 1000,
 };
+
+static const uint64_t STOP_AGAIN_NS = 2000000000;
 
 /* ---- options in force ---------------------------------------------------- */
 
@@ -58,6 +61,9 @@ apply_conf(struct server *server)
     client->multi_commands_max = (uint64_t)conf->multi_max_commands;
     client->multi_bytes_max = conf->multi_max_bytes;
     service_limit_filters(&server->service);
+    if (server->persist != NULL) {
+        persist_apply_conf(server->persist);
+    }
 }
 
 /* Every client needs a descriptor; fewer clients are better than a server that
@@ -127,6 +133,7 @@ on_conf_set(void *ctx, const struct conf_changes *changes)
     fit_descriptors(&server->conf);
     apply_conf(server);
     log_changes(changes);
+    data_poke(server);
 }
 
 static void
@@ -159,30 +166,72 @@ reload(struct server *server)
 /* ---- signals and timers, loop 0 ------------------------------------------ */
 
 static void
-stop(struct server *server)
+close_handles(struct server *server)
 {
-    if (server->stopping) {
-        return;
+    uv_handle_t *handles[] = {
+        (uv_handle_t *)&server->sigterm,  (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,   (uv_handle_t *)&server->sigchld,
+        (uv_handle_t *)&server->reclaim,  (uv_handle_t *)&server->tick,
+        (uv_handle_t *)&server->watchdog, (uv_handle_t *)&server->poke,
+    };
+
+    for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
+        uv_close(handles[i], NULL);
     }
+    /* One that comes late would kill the process at its end. */
+    (void)signal(SIGTERM, SIG_IGN);
+    (void)signal(SIGINT, SIG_IGN);
+    (void)signal(SIGHUP, SIG_IGN);
+}
+
+/* No thread of persist wakes a loop after persist_halt. */
+void
+server_stop_loops(struct server *server)
+{
     server->stopping = true;
-    (void)systemd_notify("STOPPING=1");
     listeners_close(&server->listeners);
-    uv_close((uv_handle_t *)&server->sigterm, NULL);
-    uv_close((uv_handle_t *)&server->sigint, NULL);
-    uv_close((uv_handle_t *)&server->sighup, NULL);
-    uv_close((uv_handle_t *)&server->reclaim, NULL);
-    uv_close((uv_handle_t *)&server->watchdog, NULL);
+    persist_halt(server->persist);
+    close_handles(server);
     for (unsigned i = 1; i < server->threads; i++) {
         loop_stop(&server->loops[i]);
     }
     loop_stop_here(&server->loops[0]);
 }
 
+void
+server_stop(struct server *server)
+{
+    bool by_command =
+        (atomic_load(&server->shutdown_flags) & SHUTDOWN_BY_COMMAND) != 0;
+
+    if (server->stopping) {
+        return;
+    }
+    if (atomic_load(&server->service.loading)) {
+        /* Nothing has changed yet, and the loader knows no way out. */
+        listeners_close(&server->listeners);
+        log_notice("server", "stopped while loading", "%s", "");
+        _exit(EXIT_SUCCESS);
+    }
+    (void)systemd_notify("STOPPING=1");
+    if (!data_end(server)) {
+        if (!by_command) { /* a signal is not asked twice */
+            server->stop_again_ns = clock_mono_ns() + STOP_AGAIN_NS;
+        }
+        log_error("server", "did not stop",
+                  "reason=\"the data could not be "
+                  "saved\"");
+        (void)systemd_notify("READY=1");
+        return;
+    }
+    server_stop_loops(server);
+}
+
 static void
 on_stop_signal(uv_signal_t *handle, int number)
 {
     log_notice("server", "stopping", "signal=%d", number);
-    stop(handle->data);
+    server_stop(handle->data);
 }
 
 static void
@@ -194,9 +243,11 @@ on_reload_signal(uv_signal_t *handle, int number)
 
 /* SHUTDOWN arrives on any loop; a signal finds its way to loop 0. */
 static void
-request_shutdown(void *ctx)
+request_shutdown(void *ctx, unsigned flags)
 {
-    (void)ctx;
+    struct server *server = ctx;
+
+    atomic_store(&server->shutdown_flags, flags | SHUTDOWN_BY_COMMAND);
     (void)kill(getpid(), SIGTERM);
 }
 
@@ -205,8 +256,12 @@ on_reclaim(uv_timer_t *timer)
 {
     struct server *server = timer->data;
     struct keyspace *ks = server->service.keyspace;
-    bool more;
+    bool more = false;
 
+    if (atomic_load(&server->service.loading)) {
+        (void)uv_timer_start(timer, on_reclaim, RECLAIM_EVERY_MS, 0);
+        return;
+    }
     gate_enter(keyspace_gate(ks), 0);
     more = keyspace_reclaim(ks, 0, clock_wall_ms(), RECLAIM_BUDGET_US);
     gate_leave(keyspace_gate(ks), 0);
@@ -239,6 +294,7 @@ start_handles(struct server *server)
     start_signal(server, &server->sigterm, on_stop_signal, SIGTERM);
     start_signal(server, &server->sigint, on_stop_signal, SIGINT);
     start_signal(server, &server->sighup, on_reload_signal, SIGHUP);
+    data_start_handles(server);
     CHECK(uv_timer_init(uv, &server->reclaim) == 0);
     server->reclaim.data = server;
     CHECK(uv_timer_start(&server->reclaim, on_reclaim, RECLAIM_EVERY_MS, 0) ==
@@ -312,15 +368,33 @@ init_service(struct server *server, const struct conf_args *args)
     service->shutdown = request_shutdown;
     service->conf_changed = on_conf_set;
     service->ctx = server;
+    atomic_store(&service->loading, true);
+    server->persist = data_new(server);
+    service->persist = server->persist;
+}
+
+static void
+free_service(struct server *server)
+{
+    struct service *service = &server->service;
+
+    persist_free(server->persist);
+    registry_free(service->registry);
+    stats_free(service->stats);
+    keyspace_free(service->keyspace);
+    conf_fini(&server->conf);
 }
 
 static void
 init_loops(struct server *server)
 {
-    server->loop_env =
-        (struct loop_env){ .limits = &server->net_limits,
-                           .handler = &client_handler,
-                           .registry = server->service.registry };
+    server->loop_env = (struct loop_env){
+        .limits = &server->net_limits,
+        .handler = &client_handler,
+        .released = journal_released(persist_journal(server->persist)),
+        .gives_up = persist_gives_up(server->persist),
+        .registry = server->service.registry
+    };
     server->loops = mem_zalloc(server->threads * sizeof(*server->loops));
     server->workers =
         mem_zalloc(server->threads * sizeof(struct worker *)); /* NOLINT */
@@ -346,19 +420,16 @@ server_init(struct server *server, struct conf *conf,
     server->service.conf = &server->conf;
     fit_descriptors(&server->conf);
     apply_conf(server);
-    log_warn("server",
-             "NOTHING IS SAVED: all filters are lost at the end of "
-             "this process",
-             "reason=\"there is no persistence yet\"");
-    if (!open_sockets(server)) {
-        conf_fini(&server->conf);
-        return false;
-    }
     hash_seed_process();
     command_table_init();
     cpu = bloom_select_cpu(false);
     init_service(server, args);
+    if (!persist_open(server->persist) || !open_sockets(server)) {
+        free_service(server);
+        return false;
+    }
     init_loops(server);
+    persist_apply_conf(server->persist);
     log_notice("server", "started",
                "version=%s pid=%d threads=%u port=%lld unixsocket=\"%s\" "
                "cpu=%s config=\"%s\"",
@@ -368,7 +439,7 @@ server_init(struct server *server, struct conf *conf,
     return true;
 }
 
-void
+bool
 server_run(struct server *server)
 {
     start_handles(server);
@@ -377,13 +448,13 @@ server_run(struct server *server)
     for (unsigned i = 1; i < server->threads; i++) {
         loop_start(&server->loops[i]);
     }
-    (void)systemd_notify("READY=1");
-    (void)systemd_status("Serving, nothing is saved");
+    data_start_load(server);
     loop_run(&server->loops[0]);
     for (unsigned i = 1; i < server->threads; i++) {
         loop_join(&server->loops[i]);
     }
     log_notice("server", "stopped", "%s", "");
+    return !server->load_failed;
 }
 
 void
@@ -395,9 +466,6 @@ server_fini(struct server *server)
     }
     mem_free(server->loops);
     mem_free(server->workers);
-    registry_free(server->service.registry);
-    stats_free(server->service.stats);
-    keyspace_free(server->service.keyspace);
-    conf_fini(&server->conf);
+    free_service(server);
     systemd_fini();
 }

@@ -10,6 +10,7 @@
 #include "conf/conf_load.h"
 #include "net/listener.h"
 #include "net/loop.h"
+#include "persist/persist.h"
 
 #include <limits.h>
 
@@ -20,6 +21,7 @@ struct server {
     char executable[PATH_MAX], config_file[PATH_MAX];
 
     struct service service;
+    struct persist *persist;
     struct net_limits net_limits;
     struct loop_env loop_env;
     struct listeners listeners;
@@ -28,14 +30,36 @@ struct server {
     struct worker **workers; /* [threads] */
 
     uv_signal_t sigterm, sigint, sighup; /* on loop 0 */
-    uv_timer_t reclaim, watchdog;
+    uv_signal_t sigchld;
+    uv_timer_t reclaim, watchdog, tick;
+    uv_async_t poke; /* asks for a tick now; any thread */
     bool stopping;
+
+    /* The load, on a thread of its own while the loops answer -LOADING. */
+    uv_thread_t loader;
+    bool load_failed;
+    uint64_t loading_shown_ns; /* when its progress was shown last */
+
+    _Atomic unsigned shutdown_flags; /* of the SHUTDOWN that asked */
+    uint64_t stop_again_ns;          /* a signal's stop failed: when to try
+                                        again; 0: none did */
 };
 
 /* Takes conf over (also on failure). False after the reason was logged. */
 bool server_init(struct server *server, struct conf *conf,
                  const struct conf_args *args, int argc, char **argv);
 
-/* Serves until SIGTERM, SIGINT or SHUTDOWN. */
-void server_run(struct server *server);
+/* Serves until SIGTERM, SIGINT or SHUTDOWN. False if the data could not be
+ * loaded; the reason was logged. */
+bool server_run(struct server *server);
 void server_fini(struct server *server);
+
+/* The end, on loop 0: the last state goes to the disk, then the loops end. If
+ * that fails the server goes on, and a signal's wish is tried again. */
+void server_stop(struct server *server);
+
+/* Without regard for data: there is none yet, or it is safe. */
+void server_stop_loops(struct server *server);
+
+/* Beside those of enum shutdown_flag. */
+enum { SHUTDOWN_BY_COMMAND = 1 << 8 };

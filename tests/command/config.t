@@ -76,3 +76,51 @@
 < +OK
 > CONFIG RESETSTAT x
 < -ERR wrong number of arguments for 'config|resetstat' command
+
+# Save rules are shown as pairs; what is set stands for all of them.
+> CONFIG SET save "900 1 300 10"
+< +OK
+> CONFIG GET save
+< %1 | "save" | "900 1 300 10"
+> CONFIG SET save "3600 0"
+< +OK
+> CONFIG GET save
+< %1 | "save" | "3600 0"
+> CONFIG SET save 900
+< -ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters
+> CONFIG SET save "900 1 300"
+< -ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters
+> CONFIG SET save "0 1"
+< -ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters
+> CONFIG SET save "1 -1"
+< -ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters
+> CONFIG SET save "900 x"
+< -ERR CONFIG SET failed (possibly related to argument 'save') - Invalid save parameters
+> CONFIG GET save
+< %1 | "save" | "3600 0"
+> CONFIG SET save ""
+< +OK
+> CONFIG GET save
+< %1 | "save" | ""
+> CONFIG GET appendfsync
+< %1 | "appendfsync" | "everysec"
+> CONFIG SET appendfsync ALWAYS
+< +OK
+> CONFIG GET appendfsync
+< %1 | "appendfsync" | "always"
+> CONFIG SET appendfsync never
+< -ERR CONFIG SET failed (possibly related to argument 'appendfsync') - argument(s) must be one of the following: everysec, always, no
+> CONFIG SET auto-aof-rewrite-percentage 50 auto-aof-rewrite-min-size 1mb stop-writes-on-bgsave-error no
+< +OK
+> CONFIG GET auto-aof-rewrite-min-size
+< %1 | "auto-aof-rewrite-min-size" | "1048576"
+> CONFIG SET appenddirname x
+< -ERR CONFIG SET failed (possibly related to argument 'appenddirname') - can't set immutable config
+>! CONFIG SET dir /tmp
+< -ERR CONFIG SET failed (possibly related to argument 'dir') - can't set immutable config
+>! CONFIG GET dbfilename
+< %1 | "dbfilename" | "bloomery.snapshot"
+>! CONFIG SET journal-buffer-limit 1
+< -ERR CONFIG SET failed (possibly related to argument 'journal-buffer-limit') - argument must be between 1048576 and 1099511627776 inclusive
+>! CONFIG SET misconf-after 0
+< +OK

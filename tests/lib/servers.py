@@ -72,8 +72,12 @@ class Process:
                 cwd=folder, env=env)
         self.pid = self.child.pid
         self.stopped = False
+        self.last_log = None
 
     def log(self):
+        """Also after the folder was removed."""
+        if self.last_log is not None:
+            return self.last_log
         with open(self.log_path, "rb") as log:
             return log.read()
 
@@ -89,14 +93,15 @@ class Process:
         return True
 
     def answers(self):
-        """Whether a PING gets a reply, be it that a password is wanted."""
+        """Whether a PING gets a reply, be it that a password is wanted; while
+        the server loads it is not ready."""
         if not self.accepts():
             return False
         try:
             with socket.create_connection(self.address, 1) as probe:
                 probe.settimeout(time_factor())
                 probe.sendall(b"PING\r\n")
-                return probe.recv(100) != b""
+                return probe.recv(100)[:8] not in (b"", b"-LOADING")
         except OSError:
             return False
 
@@ -136,11 +141,14 @@ class Process:
                 seconds, self.log().decode("utf-8", "replace")))
 
     def remove(self):
+        if self.last_log is None:
+            self.last_log = self.log()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Server(Process):
-    """bloomery-server. `options` are pairs: "--maxclients", 10, ..."""
+    """bloomery-server. `options` are pairs: "--maxclients", 10, ...
+    Without save rules, unless they are given, so that it stops at once."""
 
     def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
                  listen=True):
@@ -155,7 +163,11 @@ class Server(Process):
         if listen:
             argv += ["--port", port, "--bind", "127.0.0.1"]
         argv += ["--threads", threads, "--loglevel", "warning"]
-        argv += [str(o).replace("{folder}", folder) for o in options]
+        options = [str(o).replace("{folder}", folder) for o in options]
+        if not re.search(r"^\s*save\b", conf or "", re.M) and \
+                not any(o.startswith("--save") for o in options):
+            argv.append("--save=")
+        argv += options
         full = dict(os.environ)
         full.pop("NOTIFY_SOCKET", None)
         full.pop("WATCHDOG_USEC", None)

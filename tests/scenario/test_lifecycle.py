@@ -36,7 +36,7 @@ def refused(*options, conf=None):
     ("--bf.bloom-fp-rate", "x"), ("--bf.bloom-capacity", "0"),
     ("--bf.bloom-defrag-enabled", "yes"), ("--port", "70000"),
     ("--threads", "-1"), ("--loglevel", "chatty"), ("--maxclients",),
-    ("--appendonly", "yes"), ("--dialect", "klingon"), ("stray", "word"),
+    ("--appendonly", "maybe"), ("--dialect", "klingon"), ("stray", "word"),
     ("--unixsocketperm", "999"), ("--client-output-buffer-limit", "normal x"),
 ], ids=" ".join)
 def test_a_bad_option_is_refused_with_its_reason(options):
@@ -103,10 +103,10 @@ def test_a_missing_file_is_refused():
     assert "/nonexistent/b.conf" in got.stderr
 
 
-def test_a_port_in_use_is_refused_with_the_reason(server):
+def test_a_port_in_use_is_refused_with_the_reason(server, tmp_path):
     got = subprocess.run(
         [servers.server_binary(), "--port", str(server.port), "--bind",
-         "127.0.0.1", "--threads", "2"],
+         "127.0.0.1", "--threads", "2", "--dir", str(tmp_path)],
         capture_output=True, text=True, timeout=30 * servers.time_factor())
     assert got.returncode not in (0, -signal.SIGSEGV, -signal.SIGABRT)
     assert str(server.port) in got.stderr and "in use" in got.stderr.lower()
@@ -138,8 +138,7 @@ def test_sighup_as_soon_as_the_port_accepts_is_harmless(start_server):
         server = start_server(ready=False)
         servers.wait_until(server.accepts, 20, "the port accepts", pause=0.0005)
         server.child.send_signal(signal.SIGHUP)
-        with server.conn() as conn:
-            assert conn.call("PING") == b"PONG"
+        server.wait_ready()
         server.stop()
 
 
@@ -190,11 +189,14 @@ def test_sighup_without_a_file_and_twice_is_harmless(server):
             assert conn.call("PING") == b"PONG"
 
 
-def test_the_start_says_loudly_that_nothing_is_saved(start_server):
-    server = start_server()
+@pytest.mark.parametrize("options, says", [
+    (("--save", ""), "nothing is saved"), (("--save", "900 1"), "snapshots"),
+    (("--appendonly", "yes"), "journal"),
+], ids=str)
+def test_the_start_says_what_is_saved(start_server, options, says):
+    server = start_server("--loglevel", "notice", *options)
     log = server.log().decode()
-    assert "level=warn" in log or "warn" in log.lower(), log
-    assert re.search(r"(?i)nothing|not saved|no persistence|lost", log), log
+    assert re.search("event=.ready. .*%s" % says, log), log
 
 
 def test_a_unix_socket_serves_and_goes(start_server):

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A service without sockets: a worker, a session and a keyspace made by hand,
- * commands as text, and a sink that records the effects of writes both as
- * lines to compare and as words to repeat. For tests of the command layer;
- * one thread.
+ * commands as text, and a journal without a file, whose effects are read back
+ * both as lines to compare and as bytes to repeat. For tests of the command
+ * layer; one thread.
  */
 #pragma once
 
 #include "../test.h"
 #include "base/mem.h"
 #include "command/dispatch.h"
+#include "command/replay.h"
 #include "command/txn.h"
+#include "persist/group.h"
+#include "persist/journal.h"
+#include "proto/scan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,15 +23,15 @@
  */
 
 struct effects {
-    struct buf text; /* one effect a line; see record() */
-    struct buf raw;  /* the same as words: u32 db, u32 argc, (u32 len, bytes) */
-    size_t count;
+    struct buf text; /* one effect a line; see show_effect() */
+    struct buf raw;  /* the journal's groups, without their seals */
+    size_t count;    /* lines */
 };
 
 struct rig {
     struct conf conf;
     struct service service;
-    struct effect_sink sink;
+    struct journal *journal;
     struct effects effects;
     struct worker *worker;
     struct session session;
@@ -42,56 +46,94 @@ static const unsigned char fixed_seed[BLOOM_SEED_BYTES] = {
     0x88, 0x87, 0x30, 0x7f, 0x97, 0xcd, 0x28, 0x07, 0x33, 0x83,
 };
 
+/* A line "db: words", the fixed seed as <seed> and an incarnation as <n>;
+ * MULTI and EXEC are "begin" and "end", and SELECT is not shown. */
 static inline void
-append_u32(struct buf *buf, uint32_t value)
+show_effect(struct effects *effects, uint64_t *db, const struct slice *argv,
+            size_t argc)
 {
-    buf_append(buf, &value, sizeof(value));
-}
-
-static inline void
-record(void *ctx, uint32_t db, const struct slice *argv, size_t argc)
-{
-    struct effects *effects = ctx;
     struct slice seed = { (const char *)fixed_seed, sizeof(fixed_seed) };
+    struct buf *text = &effects->text;
 
-    buf_printf(&effects->text, "%s%" PRIu32 ":", effects->count++ ? "\n" : "",
-               db);
-    append_u32(&effects->raw, db);
-    append_u32(&effects->raw, (uint32_t)argc);
+    if (slice_is_word(argv[0], "select")) {
+        assert_int_equal(2, argc);
+        assert_true(slice_to_u64(argv[1], db));
+        return;
+    }
+    buf_printf(text, "%s", effects->count++ > 0 ? "\n" : "");
+    if (argc == 1 && slice_is_word(argv[0], "multi")) {
+        buf_printf(text, "begin");
+        return;
+    }
+    if (argc == 1 && slice_is_word(argv[0], "exec")) {
+        buf_printf(text, "end");
+        return;
+    }
+    buf_printf(text, "%" PRIu64 ":", *db);
     for (size_t i = 0; i < argc; i++) {
-        buf_append(&effects->text, " ", 1);
-        buf_append_slice(&effects->text, slice_equal(argv[i], seed)
-                                             ? slice_lit("<seed>")
-                                             : argv[i]);
-        append_u32(&effects->raw, (uint32_t)argv[i].len);
-        buf_append_slice(&effects->raw, argv[i]);
+        struct slice word = argv[i];
+
+        if (slice_equal(word, seed)) {
+            word = slice_lit("<seed>");
+        } else if (i > 0 && slice_is_word(argv[i - 1], "incarnation")) {
+            word = slice_lit("<n>");
+        }
+        buf_append(text, " ", 1);
+        buf_append_slice(text, word);
     }
 }
 
+/* All commands of a group, which begins with a SELECT. */
 static inline void
-record_mark(struct effects *effects, const char *mark)
+show_group(struct effects *effects, struct slice commands)
 {
-    buf_printf(&effects->text, "%s%s", effects->count++ ? "\n" : "", mark);
+    static const struct stream_limits limits = { .args_max = SIZE_MAX,
+                                                 .bulk_max = SIZE_MAX,
+                                                 .query_max = SIZE_MAX };
+    struct batch batch = { 0 };
+    uint64_t db = UINT64_MAX;
+    size_t at = 0;
+
+    while (at < commands.len) {
+        size_t before = at;
+
+        batch_clear(&batch);
+        assert_int_equal(OK, scan_commands(commands, &limits, &batch, &at));
+        assert_true(at > before);
+        for (uint32_t i = 0; i < batch.count; i++) {
+            show_effect(effects, &db, batch.argv + batch.command[i].first,
+                        batch.command[i].argc);
+            assert_true(db < 16);
+        }
+    }
+    batch_fini(&batch);
+}
+
+/* Takes what was journaled since the last time. */
+static inline void
+effects_take(struct rig *rig)
+{
+    enum { KEY = 42 };
+    struct buf bytes = { 0 };
+    struct group group = { 0 };
+
+    journal_drain(rig->journal, KEY, &bytes);
+    while (group.end < bytes.len) {
+        assert_int_equal(GROUP_OK,
+                         group_read(buf_slice(&bytes), KEY, group.end, &group));
+        show_group(&rig->effects, group.commands);
+        buf_append_slice(&rig->effects.raw, group.commands);
+    }
+    buf_free(&bytes);
 }
 
 static inline void
-record_begin(void *ctx)
+effects_clear(struct rig *rig)
 {
-    record_mark(ctx, "begin");
-}
-
-static inline void
-record_end(void *ctx)
-{
-    record_mark(ctx, "end");
-}
-
-static inline void
-effects_clear(struct effects *effects)
-{
-    effects->text.len = 0;
-    effects->raw.len = 0;
-    effects->count = 0;
+    effects_take(rig);
+    rig->effects.text.len = 0;
+    rig->effects.raw.len = 0;
+    rig->effects.count = 0;
 }
 
 static inline void
@@ -107,6 +149,21 @@ set_option(struct rig *rig, const char *name, const char *value)
     service_limit_filters(&rig->service);
 }
 
+/* On, and nobody writes what is queued. */
+static inline struct journal *
+journal_without_file(void)
+{
+    struct journal_hooks hooks = { 0 };
+    struct journal *journal = journal_new(&hooks);
+    struct journal_file file = { .fd = -1 };
+    uint64_t position = 0;
+    uint64_t sequence = 0;
+
+    journal_set_limit(journal, (size_t)1 << 30);
+    journal_set_target(journal, JOURNAL_RESUME, &file, &position, &sequence);
+    return journal;
+}
+
 /* threads: more than one, and locks are taken. */
 static inline struct rig *
 rig_new_threads(unsigned threads)
@@ -118,14 +175,13 @@ rig_new_threads(unsigned threads)
     conf_init(&rig->conf);
     rig->service.conf = &rig->conf;
     set_option(rig, "bf.bloom-use-random-seed", "no");
-    rig->sink =
-        (struct effect_sink){ record_begin, record, record_end, &rig->effects };
     rig->service.keyspace = keyspace_new(&options);
     rig->service.stats = stats_new(threads, CMD_ID_COUNT);
     rig->service.threads = threads;
     rig->service.limits.multi_commands_max = 1000;
     rig->service.limits.multi_bytes_max = 1 << 20;
-    rig->service.sink = &rig->sink;
+    rig->journal = journal_without_file();
+    rig->service.journal = rig->journal;
     rig->worker = dispatch_new_worker(&rig->service, 0);
     session_init(&rig->session, true);
     return rig;
@@ -143,6 +199,7 @@ rig_free(struct rig *rig)
     txn_end(&rig->session);
     session_fini(&rig->session);
     dispatch_free_worker(rig->worker);
+    journal_free(rig->journal);
     keyspace_free(rig->service.keyspace);
     stats_free(rig->service.stats);
     conf_fini(&rig->conf);
@@ -230,6 +287,19 @@ batch_run(struct rig *rig)
         done = next;
     }
     assert_false(rig->out.failed);
+}
+
+/* Repeats the effects that were taken as a start would. */
+static inline void
+repeat_effects(struct rig *to, struct slice raw)
+{
+    struct replay *replay = replay_new(&to->service);
+    char reason[256] = "";
+
+    if (!replay_group(replay, raw, reason, sizeof(reason))) {
+        fail_msg("%s", reason);
+    }
+    replay_free(replay);
 }
 
 /* Commands between semicolons, in one batch or each in a batch of its own. */

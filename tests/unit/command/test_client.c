@@ -23,6 +23,8 @@ struct site {
     struct net_limits limits;
     struct loop_env env;
     struct loop loop;
+    _Atomic uint64_t released;
+    atomic_bool gives_up;
 };
 
 struct peer {
@@ -47,8 +49,12 @@ site_new(void)
     limits->query_max = 1 << 20;
     site->rig->service.registry = registry_new();
     site->limits.maxclients = 100;
-    site->env = (struct loop_env){ &site->limits, &client_handler,
-                                   site->rig->service.registry };
+    site->env = (struct loop_env){ .limits = &site->limits,
+                                   .handler = &client_handler,
+                                   .registry = site->rig->service.registry,
+                                   .released = &site->released,
+                                   .gives_up = &site->gives_up };
+    atomic_store(&site->released, UINT64_MAX);
     loop_init(&site->loop, 0, &site->env, site->rig->worker);
     return site;
 }
@@ -396,5 +402,130 @@ TEST(a_walk_that_pauses_holds_up_its_own_connection_only)
     }
     peer_free(&slow);
     peer_free(&quick);
+    site_free(site);
+}
+
+/* ---- the journal ----------------------------------------------------------
+ */
+
+static void
+release(struct site *site, uint64_t position)
+{
+    atomic_store(&site->released, position);
+    loop_wake(&site->loop);
+}
+
+TEST(who_wrote_and_who_read_it_wait_until_it_is_released)
+{
+    struct site *site = site_new();
+    struct peer writer = peer_new(site);
+    struct peer reader = peer_new(site);
+    struct peer other = peer_new(site);
+    uint64_t position;
+
+    talk(site, &writer, "BF.ADD old x\r\n", ":1\r\n");
+    position = journal_position(site->rig->journal);
+    release(site, position);
+    talk(site, &writer, "BF.ADD new x\r\n", "");
+    talk(site, &reader, "BF.EXISTS new x\r\n", "");
+    talk(site, &other, "BF.EXISTS old x\r\nPING\r\n", ":1\r\n+PONG\r\n");
+    talk(site, &writer, "PING\r\n", "");
+    position = journal_position(site->rig->journal);
+    release(site, position - 1);
+    expect(site, &writer, "");
+    release(site, position);
+    expect(site, &writer, ":1\r\n+PONG\r\n");
+    expect(site, &reader, ":1\r\n");
+    assert_null(site->rig->worker->unkicked);
+    peer_free(&writer);
+    peer_free(&reader);
+    peer_free(&other);
+    site_free(site);
+}
+
+TEST(a_write_without_room_in_the_journal_waits_and_blocks_nobody)
+{
+    struct site *site = site_new();
+    struct peer writer = peer_new(site);
+    struct peer other = peer_new(site);
+    int64_t blocked = metric_sum(METRIC_BLOCKED_CLIENTS);
+
+    talk(site, &writer, "BF.ADD k x\r\n", ":1\r\n");
+    journal_set_limit(site->rig->journal, 1);
+    talk(site, &writer, "BF.ADD k y\r\nPING\r\n", "");
+    assert_int_equal(blocked + 1, metric_sum(METRIC_BLOCKED_CLIENTS));
+    talk(site, &other, "BF.EXISTS k y\r\n", ":0\r\n");
+    effects_clear(site->rig);
+    loop_wake(&site->loop);
+    expect(site, &writer, ":1\r\n+PONG\r\n");
+    assert_int_equal(blocked, metric_sum(METRIC_BLOCKED_CLIENTS));
+    peer_free(&writer);
+    peer_free(&other);
+    site_free(site);
+}
+
+/* A queue that is full because nothing is written any more gets no room. */
+TEST(a_write_that_waits_for_room_hears_soon_that_writes_are_refused)
+{
+    struct site *site = site_new();
+    struct peer writer = peer_new(site);
+
+    talk(site, &writer, "BF.ADD k x\r\n", ":1\r\n");
+    journal_set_limit(site->rig->journal, 1);
+    talk(site, &writer, "BF.ADD k y\r\n", "");
+    loop_wake(&site->loop); /* in vain */
+    expect(site, &writer, "");
+    assert_non_null(site->loop.parked_for_room);
+    atomic_store(&site->rig->service.write_refusal, ERR_ENDING);
+    loop_wake(&site->loop);
+    expect(site, &writer, "-ERR the server is shutting down\r\n");
+    assert_null(site->loop.parked_for_room);
+    atomic_store(&site->rig->service.write_refusal, OK);
+    effects_clear(site->rig);
+    peer_free(&writer);
+    site_free(site);
+}
+
+TEST(replies_that_waited_for_too_long_become_errors)
+{
+    static const char unknown[] = "-MISCONF applied, durability unknown: the "
+                                  "journal cannot be written; see the "
+                                  "server's log\r\n";
+    struct site *site = site_new();
+    struct peer peer = peer_new(site);
+    char both[2 * sizeof(unknown)];
+
+    release(site, 0);
+    talk(site, &peer, "BF.ADD k x\r\nBF.MADD k a b\r\n", "");
+    atomic_store(&site->gives_up, true);
+    loop_wake(&site->loop);
+    (void)snprintf(both, sizeof(both), "%s%s", unknown, unknown);
+    expect(site, &peer, both);
+    assert_int_equal(
+        2, stats_sum_error(site->rig->service.stats, ERR_MISCONF_UNKNOWN));
+    peer_free(&peer);
+    site_free(site);
+}
+
+TEST(pushes_and_errors_are_passed_on_when_replies_are_given_up)
+{
+    struct site *site = site_new();
+    struct peer peer = peer_new(site);
+    struct buf out = { 0 };
+
+    while (site->loop.conns.first == NULL) {
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+    client_handler.give_up(
+        site->loop.conns.first,
+        slice_lit(">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n-ERR x\r\n:1\r\n"
+                  ">1\r\n+x\r\n"),
+        &out);
+    assert_memory_equal(
+        ">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n-ERR x\r\n-MISCONF", out.data,
+        44);
+    assert_memory_equal("\r\n>1\r\n+x\r\n", out.data + out.len - 10, 10);
+    buf_free(&out);
+    peer_free(&peer);
     site_free(site);
 }

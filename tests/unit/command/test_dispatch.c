@@ -408,7 +408,7 @@ TEST(above_maxmemory_only_what_takes_memory_is_refused)
 
     run_text(rig, "BF.ADD k a", true);
     set_option(rig, "maxmemory", "1");
-    effects_clear(&rig->effects);
+    effects_clear(rig);
     run_text(rig,
              "BF.EXISTS k a; BF.ADD k b; BF.ADD k c; BF.EXISTS k b; "
              "BF.MADD k b; BF.RESERVE r 0.1 10; BF.INSERT k ITEMS b; "
@@ -418,6 +418,7 @@ TEST(above_maxmemory_only_what_takes_memory_is_refused)
                    ":1\r\n%s%s:0\r\n%s%s%s:1\r\n:1\r\n:1\r\n:1\r\n:0\r\n", oom,
                    oom, oom, oom, oom);
     expect(rig, expected);
+    effects_take(rig);
     assert_int_equal(3, rig->effects.count);
     set_option(rig, "maxmemory", "0");
     run_text(rig, "BF.ADD k b", true);

@@ -166,43 +166,15 @@ expect_accounts(struct rig *rig, const int64_t *before)
     assert_int_equal(expected[0], ask_number(rig, "DBSIZE", "", ""));
 }
 
-static uint32_t
-take_u32(struct slice *raw)
-{
-    uint32_t value;
-
-    assert_true(raw->len >= sizeof(value));
-    memcpy(&value, raw->data, sizeof(value));
-    raw->data += sizeof(value);
-    raw->len -= sizeof(value);
-    return value;
-}
-
 /* What was applied has left its effect, whatever the client was told: the
  * effects, repeated elsewhere, give the same filters. */
 static void
 expect_effects_repeat(struct rig *rig)
 {
     struct rig *to = rig_new();
-    struct slice raw = buf_slice(&rig->effects.raw);
 
-    to->session.obey = true;
-    while (raw.len > 0) {
-        uint32_t argc;
-
-        to->session.db = take_u32(&raw);
-        argc = take_u32(&raw);
-        batch_begin(to);
-        batch_command(to);
-        while (argc-- > 0) {
-            uint32_t len = take_u32(&raw);
-
-            batch_word(to, (struct slice){ raw.data, len });
-            raw.data += len;
-            raw.len -= len;
-        }
-        batch_run(to);
-    }
+    effects_take(rig);
+    repeat_effects(to, buf_slice(&rig->effects.raw));
     for (unsigned k = 0; k < 10; k++) {
         char line[128];
 
@@ -227,18 +199,17 @@ expect_effects_repeat(struct rig *rig)
 }
 
 /* Runs the hungry batch with the nth allocation failing. False when it was
- * not reached any more. */
+ * not reached any more. *silent counts the failures that no client noticed. */
 static bool
-run_hungry(unsigned nth, size_t out_bytes)
+run_hungry(unsigned nth, size_t out_bytes, unsigned *silent)
 {
     struct rig *rig = rig_new();
     int64_t before[ACCOUNTS];
     uint32_t done = 0;
     bool fired;
+    bool told;
 
     read_accounts(before);
-    assert_non_null(buf_reserve(&rig->effects.text, 65536));
-    assert_non_null(buf_reserve(&rig->effects.raw, 65536));
     batch_begin(rig);
     for (int i = 0; i < HUNGRY; i++) {
         batch_text(rig, hungry[i]);
@@ -260,11 +231,11 @@ run_hungry(unsigned nth, size_t out_bytes)
     } else {
         rig->out.failed = false; /* the connection would be cut here */
     }
-    assert_int_equal(
-        fired,
-        rig->out.len == 0 ||
-            memmem(rig->out.data, rig->out.len, "-OOM", 4) != NULL ||
-            memmem(rig->out.data, rig->out.len, "-EXECABORT", 10) != NULL);
+    told = rig->out.len == 0 ||
+           memmem(rig->out.data, rig->out.len, "-OOM", 4) != NULL ||
+           memmem(rig->out.data, rig->out.len, "-EXECABORT", 10) != NULL;
+    assert_true(fired || !told);
+    *silent += fired && !told;
     txn_end(&rig->session);
     expect_effects_repeat(rig);
     expect_accounts(rig, before);
@@ -277,12 +248,15 @@ TEST(each_allocation_may_fail_and_only_its_command_suffers)
     for (int small = 0; small < 2; small++) {
         uint64_t used = mem_used();
         unsigned nth = 1;
+        unsigned silent = 0;
 
-        while (run_hungry(nth, small ? 0 : 1 << 18)) {
+        while (run_hungry(nth, small ? 0 : 1 << 18, &silent)) {
             assert_int_equal(used, mem_used());
             nth++;
             assert_true(nth < 5000);
         }
         assert_true(nth > HUNGRY);
+        /* Only a run that finds no room for its effects has a second try. */
+        assert_true(silent <= 1);
     }
 }

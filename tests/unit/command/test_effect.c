@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What a write says that it did: for every write row of the command table at
- * least one case that runs it without a socket, with a sink that records, and
- * compares the effect with what it must be. Then the point of effects:
- * whatever a random client did, repeating the effects elsewhere, under other
- * defaults and limits, gives the same filters, bit for bit.
+ * least one case that runs it without a socket and compares the effect with
+ * what it must be. Then how effects find their way into the journal: room made
+ * before anything happens, positions of what was written and read, and nothing
+ * of it while the journal is off.
  */
-#include "rig.h"
+#include "command/effect.h"
 
-#include "base/hash.h"
+#include "base/metrics.h"
+#include "dispatch_help.h"
 
 #include <stdlib.h>
 
@@ -17,7 +18,7 @@
 
 #define CREATED(key)                                                           \
     "BF.INSERT " key " CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 SEED <seed>"     \
-    " EXPANSION 2 STRIPES 1 LINES 2"
+    " EXPANSION 2 STRIPES 1 LINES 2 INCARNATION <n>"
 #define FULL "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a b"
 #define NO   "" /* no effect */
 
@@ -50,10 +51,10 @@ static const struct effect_case cases[] = {
       "BF.INSERT k ERROR 1e-9 CAPACITY 10 TIGHTENING 0.25 SEED <seed> "
       "EXPANSION 4 VALIDATESCALETO 20 ITEMS a",
       "0: BF.INSERT k CAPACITY 10 ERROR 0.000000001 TIGHTENING 0.25 SEED "
-      "<seed> EXPANSION 4 STRIPES 3 LINES 1 ITEMS a" },
+      "<seed> EXPANSION 4 STRIPES 3 LINES 1 INCARNATION <n> ITEMS a" },
     { CMD_ID_BF_INSERT, "", "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a b c d",
       "0: BF.INSERT k CAPACITY 2 ERROR 0.01 TIGHTENING 0.5 SEED <seed> "
-      "NONSCALING STRIPES 1 LINES 1 ITEMS a b" },
+      "NONSCALING STRIPES 1 LINES 1 INCARNATION <n> ITEMS a b" },
     { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k CAPACITY 7 ITEMS b",
       "0: BF.INSERT k CAPACITY 7 ITEMS b" },
     { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k ITEMS a", NO },
@@ -82,6 +83,11 @@ static const struct effect_case cases[] = {
     { CMD_ID_PEXPIREAT, "BF.ADD k a", "PEXPIREAT k 33000000000000 LT",
       "0: PEXPIREAT k 33000000000000" },
     { CMD_ID_PEXPIREAT, "BF.ADD k a", "PEXPIREAT k -5", "0: DEL k" },
+    { CMD_ID_COPY, "BF.ADD k a", "COPY k l",
+      "0: COPY k l REPLACE INCARNATION <n>" },
+    { CMD_ID_COPY, "BF.ADD k a; BF.ADD l a", "COPY k l", NO },
+    { CMD_ID_COPY, "BF.ADD k a", "COPY k k DB 2 REPLACE",
+      "0: COPY k k DB 2 REPLACE INCARNATION <n>" },
     { CMD_ID_PERSIST, "BF.ADD k a; EXPIRE k 100", "PERSIST k", "0: PERSIST k" },
     { CMD_ID_PERSIST, "BF.ADD k a", "PERSIST k", NO },
     { CMD_ID_FLUSHDB, "SELECT 2; BF.ADD k a", "FLUSHDB", "2: FLUSHDB" },
@@ -118,8 +124,9 @@ check_case(const struct effect_case *c, bool together)
     struct buf expected = { 0 };
 
     run_text(rig, c->before, together);
-    effects_clear(&rig->effects);
+    effects_clear(rig);
     run_text(rig, c->command, together);
+    effects_take(rig);
     expand(c->effect, rig->worker->now_ms, &expected);
     if (!slice_equal(buf_slice(&expected), buf_slice(&rig->effects.text))) {
         fail_msg("after [%s], [%s] left\n%.*s\nand not\n%.*s", c->before,
@@ -142,7 +149,8 @@ TEST(each_write_leaves_the_effect_that_repeats_it)
 TEST(each_write_row_has_a_case_with_an_effect)
 {
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        bool found = (command_table[id].flags & CMD_WRITE) == 0;
+        bool found = (command_table[id].flags & CMD_WRITE) == 0 ||
+                     id == CMD_ID_RESTORE; /* below */
 
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
             found = found || (cases[i].id == id && cases[i].effect[0] != '\0');
@@ -153,326 +161,403 @@ TEST(each_write_row_has_a_case_with_an_effect)
     }
 }
 
+TEST(a_restore_leaves_the_payload_and_all_that_chance_decided)
+{
+    static const char tail[] = " ABSTTL REPLACE INCARNATION <n>";
+    struct rig *rig = rig_new();
+    struct slice text;
+    struct buf payload = { 0 };
+
+    run_text(rig, "BF.ADD k a; DUMP k", false);
+    buf_append(&payload, strchr(rig->out.data, '\n') + 1,
+               (size_t)strtoul(rig->out.data + 1, NULL, 10));
+    effects_clear(rig);
+    batch_begin(rig);
+    batch_text(rig, "RESTORE l 0");
+    batch_word(rig, buf_slice(&payload));
+    batch_run(rig);
+    effects_take(rig);
+    text = buf_slice(&rig->effects.text);
+    assert_int_equal(1, rig->effects.count);
+    assert_int_equal(15 + payload.len + sizeof(tail) - 1, text.len);
+    assert_memory_equal("0: RESTORE l 0 ", text.data, 15);
+    assert_memory_equal(payload.data, text.data + 15, payload.len);
+    assert_memory_equal(tail, text.data + 15 + payload.len, sizeof(tail) - 1);
+    buf_free(&payload);
+    rig_free(rig);
+}
+
+/* Commands that were parsed where they lie are journaled as they came, but for
+ * those that MULTI kept; the bytes are the same as of words. */
+TEST(bytes_as_they_came_are_the_bytes_that_words_give)
+{
+    static const char came[] =
+        "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$12\r\n123456789012\r\n"
+        "*4\r\n$7\r\nbf.madd\r\n$1\r\nk\r\n$1\r\nb\r\n$0\r\n\r\n"
+        "*1\r\n$5\r\nMULTI\r\n"
+        "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$1\r\nc\r\n"
+        "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"
+        "*1\r\n$4\r\nEXEC\r\n";
+    static const struct stream_limits limits = { .args_max = 100,
+                                                 .bulk_max = 100,
+                                                 .query_max = 1000 };
+    struct rig *rig = rig_new();
+    size_t at = 0;
+
+    run_text(rig, "BF.ADD k a", true);
+    effects_clear(rig);
+    batch_clear(&rig->batch);
+    assert_int_equal(OK,
+                     scan_commands(slice_lit(came), &limits, &rig->batch, &at));
+    assert_true(rig->batch.in_place);
+    batch_run(rig);
+    effects_take(rig);
+    assert_int_equal(23 + sizeof(came) - 1, rig->effects.raw.len);
+    assert_memory_equal(came, rig->effects.raw.data + 23, sizeof(came) - 1);
+    rig_free(rig);
+}
+
 TEST(reads_leave_no_effect)
 {
     struct rig *rig = rig_new();
 
     run_text(rig, "BF.ADD k a; EXPIRE k 100", true);
-    effects_clear(&rig->effects);
+    effects_clear(rig);
     run_text(rig,
              "BF.EXISTS k a; BF.MEXISTS k a b; BF.CARD k; BF.INFO k; EXISTS k;"
              "TYPE k; TOUCH k; KEYS *; SCAN 0; DBSIZE; RANDOMKEY; TTL k; "
              "PTTL k; EXPIRETIME k; PEXPIRETIME k",
              true);
+    effects_take(rig);
     assert_int_equal(0, rig->effects.count);
     rig_free(rig);
 }
 
-/* ---- repeating a random history --------------------------------------------
+/* ---- room ----------------------------------------------------------------
  */
 
-enum {
-    HISTORY_COMMANDS = 500, /* between two comparisons */
-    COMPARISONS = 8,
-    KEYS = 6,
-    ITEMS = 300,
-    ITEMS_A_COMMAND = 12
+/* As many names of one stripe as a run may have. */
+static void
+batch_run_of_names(struct rig *rig, unsigned count)
+{
+    unsigned stripe = keyspace_stripe_of(hash_name(slice_lit("n0")));
+
+    batch_begin(rig);
+    for (unsigned i = 0; count > 0; i++) {
+        char line[64];
+        int len = snprintf(line, sizeof(line), "BF.ADD n%u item", i);
+        struct slice name = { line + 7, (size_t)len - 7 - 5 };
+
+        if (keyspace_stripe_of(hash_name(name)) == stripe) {
+            batch_text(rig, line);
+            count--;
+        }
+    }
+}
+
+TEST(a_run_has_room_for_as_many_creations_as_names)
+{
+    struct rig *rig = rig_new();
+
+    batch_run_of_names(rig, 64);
+    batch_run(rig);
+    effects_take(rig);
+    assert_int_equal(64, rig->effects.count);
+    rig_free(rig);
+}
+
+/* The longest texts that numbers have. */
+TEST(a_creation_of_the_longest_words_has_room)
+{
+    struct rig *rig = rig_new();
+
+    set_option(rig, "bf.bloom-capacity", "1");
+    set_option(rig, "bf.bloom-fp-rate", "2.2250738585072011e-308");
+    set_option(rig, "bf.bloom-tightening-ratio", "4.9406564584124654e-324");
+    set_option(rig, "bf.bloom-expansion", "4294967295");
+    run_text(rig, "BF.ADD k item", true);
+    assert_memory_equal(":1", rig->out.data, 2);
+    effects_take(rig);
+    assert_int_equal(1, rig->effects.count);
+    assert_true(rig->effects.raw.len > 900);
+    rig_free(rig);
+}
+
+struct park_case {
+    const char *before, *command;
+    bool parks;
 };
+
+static const struct park_case park_cases[] = {
+    { "", "BF.ADD k b", true },
+    { "", "BF.MADD k b c", true },
+    { "", "DEL k", true },
+    { "", "FLUSHALL", true },
+    { "MULTI; BF.ADD k b", "EXEC", true },
+    { "", "BF.EXISTS k a", false },
+    { "", "BF.CARD k", false },
+    { "", "DBSIZE", false },
+    { "MULTI; BF.EXISTS k b", "EXEC", false },
+    { "MULTI", "BF.ADD k b", false }, /* queued */
+};
+
+/* Runs what is in the batch; returns how many were done. */
+static uint32_t
+run_once(struct rig *rig)
+{
+    rig->out.len = 0;
+    return dispatch_batch(rig->worker, &rig->session, &rig->batch, 0,
+                          UINT64_MAX, &rig->out);
+}
+
+TEST(writes_wait_for_room_before_they_do_anything)
+{
+    for (size_t i = 0; i < sizeof(park_cases) / sizeof(park_cases[0]); i++) {
+        const struct park_case *c = &park_cases[i];
+        struct rig *rig = rig_new();
+
+        run_text(rig, "BF.ADD k a", true);
+        run_text(rig, c->before, true);
+        journal_set_limit(rig->journal, 1);
+        batch_begin(rig);
+        batch_text(rig, c->command);
+        assert_int_equal(c->parks ? 0 : 1, run_once(rig));
+        assert_int_equal(c->parks, rig->session.parked);
+        assert_int_equal(c->parks, rig->session.parked_for_room);
+        assert_int_equal(c->parks, rig->out.len == 0);
+        if (c->parks) {
+            effects_clear(rig);
+            assert_int_equal(1, run_once(rig));
+            assert_false(rig->session.parked || rig->session.parked_for_room);
+            effects_take(rig);
+            assert_true(rig->effects.count > 0);
+        }
+        rig_free(rig);
+    }
+}
+
+TEST(a_batch_stops_at_the_write_that_waits)
+{
+    struct rig *rig = rig_new();
+
+    run_text(rig, "BF.ADD k a", true);
+    journal_set_limit(rig->journal, 1);
+    batch_begin(rig);
+    batch_text(rig, "BF.EXISTS k a");
+    batch_text(rig, "PING");
+    batch_text(rig, "BF.ADD k b");
+    batch_text(rig, "PING");
+    assert_int_equal(2, run_once(rig));
+    assert_true(
+        slice_equal(slice_lit(":1\r\n+PONG\r\n"), buf_slice(&rig->out)));
+    rig_free(rig);
+}
+
+/* The stage is empty, so that the first allocation is for it. A run that gets
+ * none is tried again one by one, with less. */
+TEST(without_memory_for_its_effect_a_write_does_nothing)
+{
+    static const char *const writes[] = { "BF.MADD k b", "DEL k", "FLUSHALL" };
+
+    for (int i = 0; i < 3; i++) {
+        struct rig *rig = rig_new();
+
+        rig->service.journal = NULL;
+        run_text(rig, "BF.ADD k a", true);
+        rig->service.journal = rig->journal;
+        batch_begin(rig);
+        batch_text(rig, writes[i]);
+        assert_non_null(buf_reserve(&rig->out, 4096));
+        mem_fail_at(1);
+        assert_int_equal(1, run_once(rig));
+        assert_true(mem_fail_clear());
+        assert_true(slice_equal(
+            slice_lit("-OOM not enough memory for this request\r\n"),
+            buf_slice(&rig->out)));
+        run_text(rig, "BF.CARD k", true);
+        assert_true(slice_equal(slice_lit(":1\r\n"), buf_slice(&rig->out)));
+        effects_take(rig);
+        assert_int_equal(0, rig->effects.count);
+        rig_free(rig);
+    }
+}
+
+TEST(a_run_without_memory_for_its_effects_is_tried_one_by_one)
+{
+    struct rig *rig = rig_new();
+
+    batch_run_of_names(rig, 3);
+    assert_non_null(buf_reserve(&rig->out, 4096));
+    mem_fail_at(1);
+    assert_int_equal(3, run_once(rig));
+    assert_true(mem_fail_clear());
+    assert_true(
+        slice_equal(slice_lit(":1\r\n:1\r\n:1\r\n"), buf_slice(&rig->out)));
+    effects_take(rig);
+    assert_int_equal(3, rig->effects.count);
+    rig_free(rig);
+}
+
+TEST(an_exec_without_memory_for_its_effects_is_discarded)
+{
+    struct rig *rig = rig_new();
+
+    run_text(rig, "MULTI; BF.ADD k a", true);
+    batch_begin(rig);
+    batch_text(rig, "EXEC");
+    mem_fail_at(1);
+    assert_int_equal(1, run_once(rig));
+    assert_true(mem_fail_clear());
+    assert_true(slice_equal(
+        slice_lit("-EXECABORT Transaction discarded because of: OOM not "
+                  "enough memory for this request\r\n"),
+        buf_slice(&rig->out)));
+    assert_null(rig->session.txn);
+    rig_free(rig);
+}
+
+/* ---- positions ------------------------------------------------------------
+ */
 
 static uint64_t
-next_random(uint64_t *state)
+position_of(struct rig *rig, const char *name)
 {
-    uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
+    return keyspace_position(rig->service.keyspace,
+                             keyspace_stripe_of(hash_name(slice_of(name))));
 }
 
-static unsigned
-below(uint64_t *state, unsigned n)
+/* One batch; what its replies wait for. */
+static uint64_t
+hold_of(struct rig *rig, const char *text)
 {
-    return (unsigned)(next_random(state) % n);
+    run_text(rig, text, true);
+    return rig->worker->hold;
 }
 
-__attribute__((format(printf, 2, 3))) static void
-word(struct rig *rig, const char *format, ...)
+TEST(a_write_waits_for_itself_and_marks_its_stripes)
 {
-    char text[64];
-    va_list ap;
-    int len;
+    struct rig *rig = rig_new();
+    uint64_t one = hold_of(rig, "BF.ADD alpha a");
+    uint64_t two;
 
-    va_start(ap, format);
-    len = vsnprintf(text, sizeof(text), format, ap);
-    va_end(ap);
-    batch_word(rig, (struct slice){ text, (size_t)len });
+    assert_true(one > 0);
+    assert_int_equal(one, position_of(rig, "alpha"));
+    assert_int_equal(one, rig->session.written);
+    assert_int_equal(0, position_of(rig, "beta"));
+    two = hold_of(rig, "BF.ADD beta a; BF.ADD gamma a; DEL alpha beta x");
+    assert_true(two > position_of(rig, "gamma"));
+    assert_true(position_of(rig, "gamma") > one);
+    assert_int_equal(two, position_of(rig, "alpha"));
+    assert_int_equal(two, position_of(rig, "beta"));
+    assert_int_equal(two, position_of(rig, "x"));
+    assert_int_equal(two, rig->session.written);
+    assert_int_equal(two, journal_position(rig->journal));
+    two = hold_of(rig, "FLUSHALL");
+    assert_int_equal(two, position_of(rig, "never-used"));
+    rig_free(rig);
 }
 
-static void
-random_key(struct rig *rig, uint64_t *state)
+TEST(a_read_waits_for_what_it_saw)
 {
-    word(rig, "k%u", below(state, KEYS));
+    struct rig *rig = rig_new();
+    uint64_t alpha = hold_of(rig, "BF.ADD alpha a");
+    uint64_t beta = hold_of(rig, "BF.ADD beta a; BF.ADD beta b");
+    uint64_t written = rig->session.written;
+
+    assert_true(beta > alpha);
+    assert_int_equal(alpha, hold_of(rig, "BF.EXISTS alpha a"));
+    assert_int_equal(alpha, hold_of(rig, "BF.MEXISTS alpha a b"));
+    assert_int_equal(alpha, hold_of(rig, "BF.ADD alpha a")); /* is there */
+    assert_int_equal(alpha, hold_of(rig, "BF.RESERVE alpha 0.1 10"));
+    assert_int_equal(alpha, hold_of(rig, "EXISTS alpha gamma"));
+    assert_int_equal(beta, hold_of(rig, "EXISTS alpha beta"));
+    assert_int_equal(beta, hold_of(rig, "BF.EXISTS beta a; BF.CARD alpha"));
+    assert_int_equal(0, hold_of(rig, "BF.EXISTS gamma a"));
+    assert_int_equal(0, hold_of(rig, "PING; SELECT 0; CLIENT ID; INFO"));
+    assert_int_equal(written, rig->session.written);
+    rig_free(rig);
 }
 
-static void
-random_items(struct rig *rig, uint64_t *state)
+TEST(a_read_without_a_stripe_waits_for_everything)
 {
-    for (unsigned n = 1 + below(state, ITEMS_A_COMMAND); n > 0; n--) {
-        word(rig, "item%u", below(state, ITEMS));
+    static const char *const reads[] = { "DBSIZE", "RANDOMKEY", "KEYS x*",
+                                         "SCAN 0" };
+    struct rig *rig = rig_new();
+    uint64_t end = hold_of(rig, "BF.ADD alpha a; BF.ADD beta a");
+
+    for (int i = 0; i < 4; i++) {
+        char line[64];
+
+        assert_int_equal(end, hold_of(rig, reads[i]));
+        (void)snprintf(line, sizeof(line), "MULTI; %s; EXEC", reads[i]);
+        assert_int_equal(end, hold_of(rig, line));
     }
+    rig_free(rig);
 }
 
-static void
-random_insert(struct rig *rig, uint64_t *state)
+TEST(an_exec_waits_for_what_it_saw_and_wrote)
 {
-    static const char *const rates[] = { "0.5", "0.01", "1e-5" };
+    struct rig *rig = rig_new();
+    uint64_t alpha = hold_of(rig, "BF.ADD alpha a");
+    uint64_t beta = hold_of(rig, "BF.ADD beta a");
+    uint64_t both;
 
-    word(rig, "BF.INSERT");
-    random_key(rig, state);
-    if (below(state, 2) == 0) {
-        word(rig, "CAPACITY");
-        word(rig, "%u", 1 + below(state, 40));
-    }
-    if (below(state, 2) == 0) {
-        word(rig, "ERROR");
-        word(rig, "%s", rates[below(state, 3)]);
-    }
-    if (below(state, 3) == 0) {
-        word(rig, "NONSCALING");
-    } else if (below(state, 2) == 0) {
-        word(rig, "EXPANSION");
-        word(rig, "%u", 1 + below(state, 3));
-    }
-    if (below(state, 4) > 0) {
-        word(rig, "ITEMS");
-        random_items(rig, state);
-    }
+    assert_int_equal(alpha, hold_of(rig, "MULTI; BF.EXISTS alpha a; EXEC"));
+    assert_int_equal(beta,
+                     hold_of(rig, "MULTI; BF.EXISTS alpha a; TTL beta; EXEC"));
+    assert_int_equal(beta, hold_of(rig, "WATCH beta; MULTI; PING; EXEC"));
+    both = hold_of(rig, "MULTI; BF.EXISTS alpha a; BF.ADD gamma a; EXEC");
+    assert_true(both > beta);
+    /* All stripes that it held count as changed. */
+    assert_int_equal(both, position_of(rig, "alpha"));
+    assert_int_equal(both, position_of(rig, "gamma"));
+    rig_free(rig);
 }
 
-static void
-random_expire(struct rig *rig, uint64_t *state)
+TEST(nothing_waits_while_the_journal_is_off)
 {
-    static const char *const conditions[] = { "NX", "XX", "GT", "LT" };
+    struct rig *rig = rig_new();
 
-    word(rig, "EXPIRE");
-    random_key(rig, state);
-    word(rig, "%d",
-         (int)below(state, 10000) + (below(state, 8) ? 1000 : -9999));
-    if (below(state, 2) == 0) {
-        word(rig, "%s", conditions[below(state, 4)]);
-    }
+    rig->service.journal = NULL;
+    assert_int_equal(0, hold_of(rig, "BF.ADD k a; BF.EXISTS k a; DBSIZE; "
+                                     "MULTI; DEL k; EXEC; FLUSHALL"));
+    assert_int_equal(0, position_of(rig, "k"));
+    assert_int_equal(0, rig->session.written);
+    assert_int_equal(0, journal_position(rig->journal));
+    rig_free(rig);
 }
 
-static void
-random_add(struct rig *rig, uint64_t *state, bool many)
+TEST(a_worker_kicks_the_journal_that_it_gave_something)
 {
-    word(rig, "%s", many ? "BF.MADD" : "BF.ADD");
-    random_key(rig, state);
-    if (many) {
-        random_items(rig, state);
-    } else {
-        word(rig, "item%u", below(state, ITEMS));
-    }
+    struct rig *rig = rig_new();
+
+    run_text(rig, "BF.EXISTS k a", true);
+    assert_null(rig->worker->unkicked);
+    run_text(rig, "BF.ADD k a", true);
+    assert_ptr_equal(rig->journal, rig->worker->unkicked);
+    effect_kick(rig->worker);
+    assert_null(rig->worker->unkicked);
+    rig_free(rig);
 }
 
-static void
-random_command(struct rig *rig, uint64_t *state)
+/* ---- changes --------------------------------------------------------------
+ */
+
+TEST(changes_are_counted_with_and_without_a_journal)
 {
-    unsigned choice = below(state, 100);
+    for (int on = 0; on < 2; on++) {
+        struct rig *rig = rig_new();
+        int64_t before = metric_sum(METRIC_CHANGES);
 
-    batch_command(rig);
-    if (choice < 50) {
-        random_add(rig, state, false);
-    } else if (choice < 70) {
-        random_add(rig, state, true);
-    } else if (choice < 84) {
-        random_insert(rig, state);
-    } else if (choice < 88) {
-        word(rig, "BF.RESERVE");
-        random_key(rig, state);
-        word(rig, "0.0%u", 1 + below(state, 9));
-        word(rig, "%u", 1 + below(state, 200));
-    } else if (choice < 91) {
-        word(rig, "SELECT");
-        word(rig, "%u", below(state, 3));
-    } else if (choice < 96) {
-        random_expire(rig, state);
-    } else {
-        word(rig, "%s",
-             choice == 96   ? "PERSIST"
-             : choice == 97 ? "UNLINK"
-                            : "DEL");
-        random_key(rig, state);
-    }
-}
-
-/* Batches of any length; some are transactions, and rarely a flush. */
-static void
-random_history(struct rig *rig, uint64_t *state)
-{
-    for (unsigned done = 0; done < HISTORY_COMMANDS;) {
-        unsigned count = 1 + below(state, BATCH_COMMANDS_MAX - 4);
-        bool txn = below(state, 4) == 0;
-
-        batch_begin(rig);
-        if (below(state, 30) == 0) {
-            batch_text(rig, below(state, 3) ? "FLUSHDB" : "FLUSHALL");
+        if (!on) {
+            rig->service.journal = NULL;
         }
-        if (txn) {
-            batch_text(rig, "MULTI");
-        }
-        for (unsigned i = 0; i < count; i++) {
-            random_command(rig, state);
-        }
-        if (txn) {
-            batch_text(rig, "EXEC");
-        }
-        batch_run(rig);
-        done += count;
+        run_text(rig, "BF.MADD k a b c", true); /* and the creation */
+        assert_int_equal(4, metric_sum(METRIC_CHANGES) - before);
+        run_text(rig, "BF.ADD k a; BF.EXISTS k a; BF.ADD k d; DEL x", true);
+        assert_int_equal(5, metric_sum(METRIC_CHANGES) - before);
+        run_text(rig, "MULTI; BF.ADD k e; DEL k; EXEC", true);
+        assert_int_equal(7, metric_sum(METRIC_CHANGES) - before);
+        rig_free(rig);
     }
-}
-
-static uint32_t
-take_u32(struct slice *raw)
-{
-    uint32_t value;
-
-    assert_true(raw->len >= sizeof(value));
-    memcpy(&value, raw->data, sizeof(value));
-    raw->data += sizeof(value);
-    raw->len -= sizeof(value);
-    return value;
-}
-
-/* Repeats what was recorded as one who obeys; no effect may fail. */
-static void
-repeat(struct rig *to, struct slice raw)
-{
-    to->session.obey = true;
-    while (raw.len > 0) {
-        uint32_t argc;
-
-        atomic_store(&to->session.db, take_u32(&raw));
-        argc = take_u32(&raw);
-        batch_begin(to);
-        batch_command(to);
-        while (argc-- > 0) {
-            uint32_t len = take_u32(&raw);
-
-            batch_word(to, (struct slice){ raw.data, len });
-            raw.data += len;
-            raw.len -= len;
-        }
-        batch_run(to);
-        if (memchr(to->out.data, '-', to->out.len) != NULL) {
-            fail_msg("an effect failed: %.*s %.*s: %.*s",
-                     (int)to->batch.argv[0].len, to->batch.argv[0].data,
-                     (int)to->batch.argv[1].len, to->batch.argv[1].data,
-                     (int)to->out.len, to->out.data);
-        }
-    }
-}
-
-static void
-compare_filters(const struct bloom *a, const struct bloom *b)
-{
-    struct bloom_params pa, pb;
-    struct bloom_info ia, ib;
-
-    memset(&pa, 0, sizeof(pa));
-    memset(&pb, 0, sizeof(pb));
-    bloom_get_params(a, &pa);
-    bloom_get_params(b, &pb);
-    bloom_get_info(a, &ia);
-    bloom_get_info(b, &ib);
-    assert_memory_equal(&pa, &pb, sizeof(pa));
-    assert_int_equal(ia.layers, ib.layers);
-    assert_int_equal(ia.items, ib.items);
-    assert_int_equal(ia.capacity, ib.capacity);
-    assert_int_equal(ia.size, ib.size);
-    for (uint32_t i = 0; i < ia.layers; i++) {
-        size_t na = 0, nb = 0;
-        const void *la = bloom_layer_lines(a, i, &na);
-        const void *lb = bloom_layer_lines(b, i, &nb);
-
-        assert_int_equal(na, nb);
-        assert_memory_equal(la, lb, na);
-    }
-}
-
-struct comparison {
-    struct keyspace *other;
-    uint32_t db;
-    uint64_t now_ms;
-    size_t count;
-};
-
-static bool
-compare_entry(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
-{
-    struct comparison *c = ctx;
-    struct slice name = { entry->name, entry->name_len };
-    struct key key = { name, hash_name(name), c->db };
-    const struct entry *twin = keyspace_find(c->other, &key, c->now_ms);
-
-    assert_non_null(twin);
-    assert_int_equal(expires_at_ms, keyspace_expiry(c->other, &key, twin));
-    compare_filters(entry->bloom, twin->bloom);
-    c->count++;
-    return true;
-}
-
-static size_t
-compare_keyspaces(struct rig *a, struct rig *b)
-{
-    size_t total = 0;
-
-    for (uint32_t db = 0; db < 16; db++) {
-        struct comparison c = { b->service.keyspace, db, a->worker->now_ms, 0 };
-        uint64_t keys, expires;
-
-        assert_int_equal(0,
-                         keyspace_scan(a->service.keyspace, 0, db, 0, SIZE_MAX,
-                                       SIZE_MAX, c.now_ms, compare_entry, &c));
-        keyspace_count(b->service.keyspace, db, &keys, &expires);
-        assert_int_equal(c.count, keys);
-        total += c.count;
-    }
-    return total;
-}
-
-TEST(effects_repeated_elsewhere_give_the_same_bits)
-{
-    uint64_t random = test_seed();
-
-    size_t keys = 0;
-
-    for (unsigned round = 0; round < 3 * test_rounds(); round++) {
-        struct rig *from = rig_new();
-        struct rig *to = rig_new();
-
-        set_option(from, "bf.bloom-use-random-seed", round % 3 ? "yes" : "no");
-        set_option(from, "bf.bloom-capacity", "20");
-        set_option(from, "bf.bloom-fp-rate", "0.001");
-        set_option(from, "bf.bloom-expansion", round % 3 == 2 ? "0" : "2");
-        set_option(from, "bf.bloom-memory-usage-limit", "4096");
-        /* None of these may matter to one who repeats. */
-        set_option(to, "bf.bloom-use-random-seed", "yes");
-        set_option(to, "bf.bloom-capacity", "7");
-        set_option(to, "bf.bloom-tightening-ratio", "0.9");
-        set_option(to, "bf.bloom-memory-usage-limit", "1");
-        for (unsigned i = 0; i < COMPARISONS; i++) {
-            random_history(from, &random);
-            repeat(to, buf_slice(&from->effects.raw));
-            keys += compare_keyspaces(from, to);
-            /* What obeys passes the same effects on. */
-            assert_true(slice_equal(buf_slice(&from->effects.raw),
-                                    buf_slice(&to->effects.raw)));
-            effects_clear(&from->effects);
-            effects_clear(&to->effects);
-        }
-        rig_free(from);
-        rig_free(to);
-    }
-    assert_true(keys > 0);
 }

@@ -81,6 +81,74 @@ TEST(only_world_commands_take_the_world)
     assert_true(set.world);
 }
 
+static void
+take(const struct lock_set *set, struct worker *worker)
+{
+    lock_set_enter(set, worker);
+    lock_set_lock(set, worker);
+}
+
+static void
+give_back(const struct lock_set *set, struct worker *worker)
+{
+    lock_set_unlock(set, worker);
+    lock_set_leave(set, worker);
+}
+
+TEST(a_set_has_the_highest_position_of_its_stripes)
+{
+    struct rig *rig = rig_new();
+    struct keyspace *ks = rig->service.keyspace;
+    struct lock_set set = { 0 };
+
+    assert_int_equal(0, lock_set_position(&set, ks));
+    add(&set, CMD_ID_DEL, "alpha", "beta");
+    keyspace_set_position(ks, stripe_of("alpha"), 7);
+    keyspace_set_position(ks, stripe_of("beta"), 5);
+    keyspace_set_position(ks, stripe_of("gamma"), 9);
+    assert_int_equal(7, lock_set_position(&set, ks));
+    lock_set_write_position(&set, ks, 11);
+    assert_int_equal(11, keyspace_position(ks, stripe_of("alpha")));
+    assert_int_equal(11, keyspace_position(ks, stripe_of("beta")));
+    assert_int_equal(9, keyspace_position(ks, stripe_of("gamma")));
+    set.world = true;
+    lock_set_write_position(&set, ks, 12);
+    assert_int_equal(12, keyspace_position(ks, stripe_of("gamma")));
+    assert_int_equal(12, keyspace_position(ks, KEYSPACE_STRIPES - 1));
+    rig_free(rig);
+}
+
+TEST(reads_without_a_stripe_reach_beyond_the_set)
+{
+    struct lock_set set = { 0 };
+
+    add(&set, CMD_ID_BF_EXISTS, "alpha", "item");
+    add(&set, CMD_ID_FLUSHALL, "async", "");
+    add(&set, CMD_ID_PING, "alpha", "");
+    assert_false(set.beyond);
+    add(&set, CMD_ID_DBSIZE, "", "");
+    assert_true(set.beyond);
+}
+
+TEST(who_is_alone_takes_nothing)
+{
+    struct rig *rig = rig_new_threads(2);
+    struct worker *alone = dispatch_new_worker(&rig->service, 1);
+    struct lock_set key = { 0 };
+    struct lock_set world = { .world = true };
+
+    alone->alone = true;
+    add(&key, CMD_ID_BF_ADD, "alpha", "item");
+    take(&key, rig->worker);
+    take(&key, alone); /* would wait for ever */
+    take(&world, alone);
+    give_back(&world, alone);
+    give_back(&key, alone);
+    give_back(&key, rig->worker);
+    dispatch_free_worker(alone);
+    rig_free(rig);
+}
+
 struct other {
     struct rig *rig;
     struct lock_set set;
@@ -96,10 +164,10 @@ take_elsewhere(void *arg)
     struct other *other = arg;
 
     atomic_store(&other->started, true);
-    lock_set_take(&other->set, other->worker);
+    take(&other->set, other->worker);
     other->seen = *other->guarded;
     *other->guarded += 1;
-    lock_set_give_back(&other->set, other->worker);
+    give_back(&other->set, other->worker);
     metric_thread_exit();
     return NULL;
 }
@@ -114,14 +182,14 @@ keeps_out(struct rig *rig, const struct lock_set *mine,
     pthread_t thread;
 
     other.worker = dispatch_new_worker(&rig->service, 1);
-    lock_set_take(mine, rig->worker);
+    take(mine, rig->worker);
     assert_int_equal(0, pthread_create(&thread, NULL, take_elsewhere, &other));
     while (!atomic_load(&other.started)) {
     }
     for (int i = 1; i <= 100000; i++) { /* time for it to come in wrongly */
         *(volatile int *)&guarded = i;
     }
-    lock_set_give_back(mine, rig->worker);
+    give_back(mine, rig->worker);
     assert_int_equal(0, pthread_join(thread, NULL));
     dispatch_free_worker(other.worker);
     return other.seen == 100000 && guarded == 100001;
@@ -169,8 +237,8 @@ cross(void *arg)
 
         add(&set, CMD_ID_DEL, crosser->a, crosser->b);
         set.world = i % 100 == 0;
-        lock_set_take(&set, worker);
-        lock_set_give_back(&set, worker);
+        take(&set, worker);
+        give_back(&set, worker);
     }
     dispatch_free_worker(worker);
     metric_thread_exit();

@@ -148,7 +148,7 @@ TEST(nothing_is_put_together_while_nobody_listens)
     struct slice word = slice_lit("word");
     uint64_t used = mem_used();
 
-    rig->service.sink = NULL;
+    rig->service.journal = NULL;
     assert_int_equal(OK, request_effect_begin(&req, 1000000));
     request_effect_add(&req, word);
     assert_ptr_equal(word.data, request_arena_copy(&req, word).data);

@@ -36,7 +36,7 @@ TEST(replays_know_no_limit_of_filters)
     run_text(rig, "BF.RESERVE large 0.01 10000", true);
     assert_int_equal('-', rig->out.data[0]);
     rig->session.obey = true;
-    run_text(rig, "BF.RESERVE large 0.01 10000", true);
-    assert_int_equal('+', rig->out.data[0]);
+    run_text(rig, "BF.INSERT large CAPACITY 10000 INCARNATION 1", true);
+    assert_int_equal('*', rig->out.data[0]);
     rig_free(rig);
 }

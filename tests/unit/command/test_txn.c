@@ -192,9 +192,10 @@ TEST(effects_of_a_transaction_stand_together)
     struct rig *rig = rig_new();
 
     run_text(rig, "BF.ADD k a", true);
-    effects_clear(&rig->effects);
+    effects_clear(rig);
     run_text(rig, "MULTI; BF.ADD k b; BF.EXISTS k b; DEL missing; DEL k; EXEC",
              true);
+    effects_take(rig);
     assert_true(slice_equal(slice_lit("begin\n0: BF.ADD k b\n0: DEL k\nend"),
                             buf_slice(&rig->effects.text)));
     rig_free(rig);
@@ -506,7 +507,7 @@ TEST(without_memory_nothing_is_queued_and_nothing_runs)
         struct rig *rig = rig_new();
 
         assert_non_null(buf_reserve(&rig->out, 65536));
-        rig->service.sink = NULL; /* it would take memory, too */
+        rig->service.journal = NULL; /* it would take memory, too */
         batch_begin(rig);
         batch_text(rig, "WATCH a b");
         batch_text(rig, "MULTI");

@@ -70,7 +70,8 @@ TEST(every_row_is_whole_and_has_a_name_of_its_own)
         assert_true(row->min <= row->max);
         assert_true(row->max > 0 || row->type == CONF_BOOL ||
                     row->type == CONF_ENUM || row->type == CONF_RATE ||
-                    row->type == CONF_OUTPUT_LIMIT);
+                    row->type == CONF_OUTPUT_LIMIT || row->type == CONF_SAVE);
+        assert_true(row->base_name == NULL || row->type == CONF_STRING);
         assert_true((row->type == CONF_ENUM) == (row->choices != NULL));
         assert_true((row->type == CONF_RATE) == (row->bad_range != NULL));
         assert_ptr_equal(conf_find(slice_of(row->name)), row);
@@ -248,7 +249,8 @@ TEST(several_values_are_set_together)
     assert_true(changes.changed[CONF_OPTION_timeout]);
     assert_true(changes.changed[CONF_OPTION_maxmemory]);
     assert_true(changes.changed[CONF_OPTION_requirepass]);
-    assert_false(changes.changed[CONF_OPTION_save]);
+    assert_true(changes.changed[CONF_OPTION_save]);
+    assert_int_equal(conf.save.count, 0);
     assert_false(changes.changed[CONF_OPTION_port]);
     conf_fini(&conf);
 }

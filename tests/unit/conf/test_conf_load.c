@@ -229,6 +229,58 @@ TEST(the_command_line_wins_over_the_file)
     assert_int_equal(unlink(path), 0);
 }
 
+/* What CONFIG GET save shows. */
+static void
+expect_save(const struct conf *conf, const char *shown)
+{
+    struct buf text = { 0 };
+
+    conf_get(conf, &conf_table[CONF_OPTION_save], &text);
+    buf_append(&text, "", 1);
+    assert_string_equal(text.data, shown);
+    buf_free(&text);
+}
+
+TEST(save_rules_of_one_place_add_up_and_replace_those_before)
+{
+    static const struct {
+        const char *file;
+        const char *words[8];
+        const char *shown;
+    } cases[] = {
+        { "", { NULL }, "3600 1 300 100 60 10000" },
+        { "save = 900 1\nsave = 300 10\n", { NULL }, "900 1 300 10" },
+        { "save = 900 1\nsave = \"\"\n", { NULL }, "" },
+        { "save = 900 1\nsave = \"\"\nsave = 5 5\n", { NULL }, "5 5" },
+        { "", { "--save", "" }, "" },
+        { "", { "--save=" }, "" },
+        { "save = 900 1\n", { "--save", "" }, "" },
+        { "save = 900 1\n", { "--save", "5 5" }, "5 5" },
+        { "", { "--save", "5", "5", "6", "6", "--port", "1" }, "5 5 6 6" },
+        { "", { "--save", "5 5", "--save", "6 6" }, "5 5 6 6" },
+        { "", { "--save", "5 5", "--save", "", "--save=6 6" }, "6 6" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char path[32];
+        char content[128];
+        const char *words[10] = { path };
+        struct conf conf;
+        struct conf_args args;
+        struct conf_error error;
+
+        (void)snprintf(content, sizeof(content), "[persistence]\n%s",
+                       cases[i].file);
+        memcpy(words + 1, cases[i].words, sizeof(cases[i].words));
+        write_file(slice_of(content), path);
+        conf_init(&conf);
+        assert_true(load_args(&conf, words, &args, &error));
+        expect_save(&conf, cases[i].shown);
+        conf_fini(&conf);
+        assert_int_equal(unlink(path), 0);
+    }
+}
+
 TEST(an_empty_command_line_is_all_defaults)
 {
     const char *const words[] = { NULL };
@@ -260,6 +312,8 @@ TEST(bad_command_lines_are_refused)
           "--port: argument must be between 0 and 65535 inclusive" },
         { { "--port", "1", "2" },
           "unexpected argument '2': options are --name value" },
+        { { "--save" }, "--save: a value is missing" },
+        { { "--save", "5", "5", "5" }, "--save: Invalid save parameters" },
         { { "-p", "1" }, "unexpected argument '-p': options are --name value" },
         { { "/nonexistent/x.conf" },
           "/nonexistent/x.conf: No such file or directory" },

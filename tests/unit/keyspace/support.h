@@ -120,7 +120,7 @@ test_put_sized(struct keyspace *ks, const struct key *key, uint64_t capacity)
     struct entry *entry = NULL;
 
     assert_non_null(bloom);
-    assert_int_equal(keyspace_insert(ks, key, bloom, &entry), OK);
+    assert_int_equal(keyspace_insert(ks, key, bloom, 0, &entry), OK);
     return entry;
 }
 

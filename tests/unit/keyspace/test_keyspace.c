@@ -64,7 +64,7 @@ TEST(insert_survives_every_allocation_failure)
         enum err err;
 
         mem_fail_at(nth);
-        err = keyspace_insert(ks, k, bloom, &entry);
+        err = keyspace_insert(ks, k, bloom, 0, &entry);
         fired = mem_fail_clear();
         assert_int_equal(err, fired ? ERR_NOMEM : OK);
         assert_int_equal(entry == NULL, fired);
@@ -72,6 +72,77 @@ TEST(insert_survives_every_allocation_failure)
         assert_int_equal(test_count(ks, 0), fired ? 0 : 1);
         assert_int_equal(metric_sum(METRIC_BF_OBJECTS), fired ? 0 : 1);
         assert_int_equal(keyspace_version(ks, k, 0).exists, !fired);
+        if (fired) {
+            test_bloom_free(bloom);
+        }
+        keyspace_free(ks);
+        assert_true(nth < 10);
+    }
+}
+
+TEST(replace_changes_filter_incarnation_and_time)
+{
+    static const struct {
+        uint64_t capacity, before_ms, after_ms;
+    } cases[] = { { 100, 0, 0 },
+                  { 100, 0, 7 },
+                  { 100, 5, 0 },
+                  { 100, 5, 7 },
+                  { 1000000, 5, 7 } /* freed in the background */ };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct keyspace *ks = test_keyspace(1);
+        struct test_key key;
+        const struct key *k = test_key_set(&key, 3, 1);
+        struct entry *entry = test_put_sized(ks, k, cases[i].capacity);
+        struct bloom *bloom = test_bloom(200);
+        struct key_version before;
+
+        if (cases[i].before_ms > 0) {
+            assert_int_equal(
+                keyspace_set_expiry(ks, k, entry, cases[i].before_ms), OK);
+        }
+        before = keyspace_version(ks, k, 0);
+        assert_int_equal(
+            keyspace_replace(ks, k, entry, bloom, 9, cases[i].after_ms), OK);
+        assert_ptr_equal(keyspace_find(ks, k, 0), entry);
+        assert_ptr_equal(entry->bloom, bloom);
+        assert_int_equal(entry->incarnation, 9);
+        assert_int_equal(keyspace_expiry(ks, k, entry), cases[i].after_ms);
+        assert_int_equal(test_expires(ks, 3), cases[i].after_ms > 0);
+        assert_int_equal(test_count(ks, 3), 1);
+        assert_false(test_same_version(before, keyspace_version(ks, k, 0)));
+        keyspace_wait_freed(ks);
+        assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 1);
+        assert_int_equal(metric_sum(METRIC_BF_CAPACITY), 200);
+        keyspace_free(ks);
+        assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 0);
+    }
+}
+
+TEST(replace_survives_every_allocation_failure)
+{
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct keyspace *ks = test_keyspace(1);
+        struct entry *entry = test_put(ks, k);
+        struct bloom *old = entry->bloom;
+        struct bloom *bloom = test_bloom(200);
+        struct key_version before = keyspace_version(ks, k, 0);
+        enum err err;
+
+        mem_fail_at(nth);
+        err = keyspace_replace(ks, k, entry, bloom, 9, 5);
+        fired = mem_fail_clear();
+        assert_int_equal(err, fired ? ERR_NOMEM : OK);
+        assert_ptr_equal(entry->bloom, fired ? old : bloom);
+        assert_int_equal(entry->incarnation, fired ? 0 : 9);
+        assert_int_equal(keyspace_expiry(ks, k, entry), fired ? 0 : 5);
+        assert_true(test_same_version(before, keyspace_version(ks, k, 0)) ==
+                    fired);
         if (fired) {
             test_bloom_free(bloom);
         }

@@ -12,6 +12,9 @@
  *   DIE       closes at once
  *   LINGER    closes at once, and then asks to be called again
  *   NOMEM     a reply that found no memory
+ *   HOLD n    output waits for n from here on
+ *   PARK      parks until the rig opens, then replies
+ *   ROOM      parks for room until the rig opens, then replies
  *   other     +its arguments joined by |
  */
 #pragma once
@@ -32,7 +35,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { DEADLINE_MS = 20000, SMALL_SOCKET = 4608, FAKE_REPLIES_MAX = 64 * 1024 };
+enum {
+    DEADLINE_MS = 20000,
+    SMALL_SOCKET = 4608,
+    FAKE_REPLIES_MAX = 64 * 1024,
+    RIG_GAUGES = 5
+};
 
 struct fake;
 
@@ -41,16 +49,21 @@ struct rig {
     struct loop_env env;
     struct loop loop;
     struct registry *registry;
+    _Atomic uint64_t released;
+    atomic_bool gives_up;
+    _Atomic unsigned turn_ends;
     _Atomic unsigned accepted, closed;
     _Atomic unsigned accepted_on[8]; /* by the index of the loop */
     bool refuse;                     /* accept answers NULL */
     bool one_by_one;                 /* execute returns after each command */
+    _Atomic bool opens;              /* PARK and ROOM go on */
+    _Atomic bool has_room;           /* ROOM is to be called again */
     struct conn *last;               /* accepted last, on the rig's own loop */
     struct conn *victim;             /* closed by KILL */
     /* A test's own words: true if it has dealt with the command. */
     bool (*takes)(struct fake *fake, const struct slice *argv, size_t argc);
     void *takes_ctx;
-    int64_t gauges[3]; /* before the rig */
+    int64_t gauges[RIG_GAUGES]; /* before the rig */
     uint64_t used;
 };
 
@@ -63,9 +76,10 @@ struct fake {
     uint64_t filled; /* bytes of the pattern sent so far */
 };
 
-static const enum metric rig_gauges[] = { METRIC_CONNECTED_CLIENTS,
-                                          METRIC_CLIENT_INPUT_BYTES,
-                                          METRIC_CLIENT_OUTPUT_BYTES };
+static const enum metric rig_gauges[RIG_GAUGES] = {
+    METRIC_CONNECTED_CLIENTS, METRIC_CLIENT_INPUT_BYTES,
+    METRIC_CLIENT_OUTPUT_BYTES, METRIC_HELD_CLIENTS, METRIC_BLOCKED_CLIENTS
+};
 
 static inline struct fake *
 fake_of(struct conn *conn)
@@ -165,6 +179,15 @@ fake_one(struct fake *fake, const struct slice *argv, size_t argc)
             return false;
         }
         fake_echo(out, argv, argc);
+    } else if (slice_is_word(argv[0], "PARK") && !fake->rig->opens) {
+        conn_park(conn);
+        return false;
+    } else if (slice_is_word(argv[0], "ROOM") && !fake->rig->opens) {
+        conn_park_for_room(conn);
+        return false;
+    } else if (slice_is_word(argv[0], "HOLD")) {
+        conn->hold_until = fake_number(argv, argc);
+        fake_echo(out, argv, argc);
     } else if (slice_is_word(argv[0], "FILL")) {
         fake_fill(fake, out, fake_number(argv, argc));
     } else if (slice_is_word(argv[0], "BUSY")) {
@@ -227,12 +250,44 @@ fake_limits(struct conn *conn, struct stream_limits *ret_limits)
                                           .query_max = 8 << 20 };
 }
 
+static inline bool
+fake_has_room(struct loop *loop)
+{
+    struct rig *rig = loop->owner;
+
+    return rig->has_room;
+}
+
+static inline void
+fake_turn_end(struct loop *loop)
+{
+    struct rig *rig = loop->owner;
+
+    atomic_fetch_add(&rig->turn_ends, 1);
+}
+
+/* -GIVEN UP for each line that was held. */
+static inline void
+fake_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
+{
+    (void)conn;
+    assert_true(held.len > 0 && held.data[held.len - 1] == '\n');
+    for (size_t i = 0; i < held.len; i++) {
+        if (held.data[i] == '\n') {
+            buf_append(ret_replies, "-GIVEN UP\r\n", 11);
+        }
+    }
+}
+
 static const struct conn_handler fake_handler = {
     .accept = fake_accept,
     .execute = fake_execute,
     .protocol_error = fake_protocol_error,
     .limits = fake_limits,
     .closed = fake_closed,
+    .has_room = fake_has_room,
+    .turn_end = fake_turn_end,
+    .give_up = fake_give_up,
 };
 
 /* ---- the rig ------------------------------------------------------------- */
@@ -245,12 +300,17 @@ rig_new(void)
 
     (void)signal(SIGPIPE, SIG_IGN); /* as the server does */
     rig->used = used;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < RIG_GAUGES; i++) {
         rig->gauges[i] = metric_sum(rig_gauges[i]);
     }
     rig->limits.maxclients = 1000;
     rig->registry = registry_new();
-    rig->env = (struct loop_env){ &rig->limits, &fake_handler, rig->registry };
+    rig->released = UINT64_MAX;
+    rig->env = (struct loop_env){ .limits = &rig->limits,
+                                  .handler = &fake_handler,
+                                  .registry = rig->registry,
+                                  .released = &rig->released,
+                                  .gives_up = &rig->gives_up };
     loop_init(&rig->loop, 0, &rig->env, rig);
     return rig;
 }
@@ -260,7 +320,7 @@ static inline void
 rig_free(struct rig *rig)
 {
     uint64_t used = rig->used;
-    int64_t gauges[3];
+    int64_t gauges[RIG_GAUGES];
 
     memcpy(gauges, rig->gauges, sizeof(gauges));
     loop_stop(&rig->loop);
@@ -270,7 +330,7 @@ rig_free(struct rig *rig)
     loop_fini(&rig->loop);
     registry_free(rig->registry);
     mem_free(rig);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < RIG_GAUGES; i++) {
         assert_int_equal(gauges[i], metric_sum(rig_gauges[i]));
     }
     assert_int_equal(used, mem_used());

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Loops on threads of their own: they serve, they are stopped from elsewhere
- * in any state, and they leave nothing behind.
+ * in any state, and they leave nothing behind. When turns end, and that no
+ * wake-up is lost.
  */
 #include "net/loop.h"
 
 #include "rig.h"
+
+#include <poll.h>
+#include <sched.h>
 
 enum { LOOPS = 3, PEERS = 12, REQUESTS = 200 };
 
@@ -167,4 +171,195 @@ TEST(a_loop_waits_when_nothing_is_paused)
     assert_false(uv_is_active((const uv_handle_t *)&rig->loop.idle));
     peer_free(&peer);
     rig_free(rig);
+}
+
+/* ---- turns --------------------------------------------------------------- */
+
+TEST(a_turn_ends_once_behind_what_was_executed_in_it)
+{
+    struct rig *rig = rig_new();
+    struct peer a = peer_new(rig, false);
+    struct peer b = peer_new(rig, false);
+
+    rig_settle(rig);
+    assert_int_equal(0, rig->turn_ends); /* nothing was executed */
+    peer_send_text(rig, &a, "A\r\nB\r\n");
+    peer_send_text(rig, &b, "A\r\n");
+    rig_settle(rig);
+    assert_true(peer_has(&a, 8) && peer_has(&b, 4));
+    assert_int_equal(1, rig->turn_ends);
+    peer_free(&a);
+    peer_free(&b);
+    rig_free(rig);
+}
+
+struct order {
+    struct rig *rig;
+    unsigned executed_at_block; /* not yet told when the loop waits */
+};
+
+/* Runs in the phase in which the loop waits, before anything that came. */
+static void
+see_block(uv_prepare_t *prepare)
+{
+    struct order *order = prepare->data;
+
+    order->executed_at_block += order->rig->loop.turn_open;
+}
+
+/* A loop that waits with work that nobody was told of would wait for long:
+ * what is executed before the poll ends its turn before it, too. */
+TEST(a_turn_ends_before_the_loop_waits)
+{
+    struct rig *rig = rig_new();
+    struct order order = { .rig = rig };
+    struct peer peer;
+    uv_prepare_t prepare;
+
+    /* Those that were started last run first: ours shall be behind. */
+    assert_int_equal(0, uv_prepare_stop(&rig->loop.prepare));
+    assert_int_equal(0, uv_prepare_init(&rig->loop.uv, &prepare));
+    prepare.data = &order;
+    assert_int_equal(0, uv_prepare_start(&prepare, see_block));
+    assert_int_equal(
+        0, uv_prepare_start(&rig->loop.prepare, rig->loop.prepare.prepare_cb));
+    peer = peer_new(rig, true);
+    rig->limits.output_soft_bytes = 1000;
+    peer_send_text(rig, &peer, "PAUSE 3\r\nFILL 100000\r\nB\r\nPAUSE 1\r\n");
+    rig_until(rig, peer_has(&peer, 9 + 100000 + 4 + 9));
+    rig_settle(rig);
+    assert_int_equal(0, order.executed_at_block);
+    assert_true(rig->turn_ends >= 4);
+    uv_close((uv_handle_t *)&prepare, NULL);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+/* ---- wake-ups ------------------------------------------------------------ */
+
+TEST(a_wake_up_costs_nothing_while_nobody_waits)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    struct pollfd events = { .fd = uv_backend_fd(&rig->loop.uv),
+                             .events = POLLIN };
+
+    rig_settle(rig);
+    loop_wake(&rig->loop);
+    assert_int_equal(0, poll(&events, 1, 0)); /* the loop has nothing to do */
+    rig->released = 0;
+    peer_send_text(rig, &peer, "HOLD 1\r\n");
+    rig_until(rig, rig->last->held_bytes > 0);
+    assert_true(rig->loop.waiting);
+    rig->released = 1;
+    assert_int_equal(0, poll(&events, 1, 0));
+    loop_wake(&rig->loop);
+    assert_int_equal(1, poll(&events, 1, 0));
+    peer_expect(rig, &peer, "+HOLD|1\r\n");
+    assert_false(rig->loop.waiting);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+/* Whoever moves the position learns of the end later than the loop. */
+TEST(a_loop_that_has_ended_may_be_woken_until_it_is_freed)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+
+    rig->released = 0;
+    peer_send_text(rig, &peer, "HOLD 1\r\n");
+    rig_until(rig, rig->last->held_bytes > 0);
+    loop_stop(&rig->loop);
+    loop_wake(&rig->loop);
+    loop_run(&rig->loop);
+    loop_wake(&rig->loop);
+    loop_fini(&rig->loop);
+    loop_init(&rig->loop, 0, &rig->env, rig);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+/* A made-up journal: requests append, a thread releases what was appended and
+ * wakes the loops if that was anything. Each peer sends its next requests when
+ * it has the replies, so that a lost wake-up is the end of its progress. */
+struct fake_journal {
+    struct threads *threads;
+    _Atomic uint64_t appended;
+    atomic_bool stop;
+};
+
+static bool
+append(struct fake *fake, const struct slice *argv, size_t argc)
+{
+    struct fake_journal *journal = fake->rig->takes_ctx;
+    struct conn *conn = &fake->conn;
+
+    conn->hold_until = atomic_fetch_add(&journal->appended, 1) + 1;
+    fake_echo(&conn->loop->reply, argv, argc);
+    return true;
+}
+
+static void
+release_appended(void *arg)
+{
+    struct fake_journal *journal = arg;
+    struct rig *rig = journal->threads->rig;
+    uint64_t released = 0;
+
+    while (!atomic_load(&journal->stop)) {
+        uint64_t appended = atomic_load(&journal->appended);
+
+        if (appended == released) {
+            (void)sched_yield();
+            continue;
+        }
+        released = appended;
+        atomic_store(&rig->released, released);
+        for (unsigned i = 0; i < LOOPS; i++) {
+            loop_wake(&journal->threads->loop[i]);
+        }
+    }
+    metric_thread_exit();
+}
+
+TEST(no_wake_up_is_lost)
+{
+    enum { WAKE_ROUNDS = 1000 };
+    struct threads *threads = threads_new();
+    struct fake_journal journal = { .threads = threads };
+    struct rig *rig = threads->rig;
+    struct peer peer[LOOPS + 1];
+    uv_thread_t thread;
+
+    rig->released = 0;
+    rig->takes = append;
+    rig->takes_ctx = &journal;
+    for (int i = 0; i <= LOOPS; i++) {
+        peer[i] = peer_on(threads, &threads->loop[i % LOOPS]);
+    }
+    assert_int_equal(0, uv_thread_create(&thread, release_appended, &journal));
+    for (unsigned k = 0; k < WAKE_ROUNDS * test_rounds(); k++) {
+        for (int i = 0; i <= LOOPS; i++) {
+            peer_send_text(rig, &peer[i], "A\r\n");
+        }
+        if (k % 2 == 0) { /* into what is just being held or released */
+            for (int i = 0; i <= LOOPS; i++) {
+                peer_send_text(rig, &peer[i], "B\r\n");
+            }
+        }
+        for (int i = 0; i <= LOOPS; i++) {
+            const char *text = k % 2 == 0 ? "+A\r\n+B\r\n" : "+A\r\n";
+
+            rig_until(rig, peer_has(&peer[i], strlen(text)));
+            assert_true(slice_equal(slice_of(text), buf_slice(&peer[i].got)));
+            peer[i].got.len = 0;
+        }
+    }
+    atomic_store(&journal.stop, true);
+    assert_int_equal(0, uv_thread_join(&thread));
+    for (int i = 0; i <= LOOPS; i++) {
+        peer_free(&peer[i]);
+    }
+    threads_free(threads);
 }

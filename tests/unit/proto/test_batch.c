@@ -4,6 +4,7 @@
  */
 #include "../test.h"
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "proto/batch.h"
 
@@ -28,6 +29,42 @@ TEST(commands_are_ranges_of_one_argument_vector)
     assert_int_equal(0, batch.argv_count);
     assert_true(batch.argv_capacity >= 5);
     batch_fini(&batch);
+}
+
+/* Numbers of one digit and of more, as they stand around what they count. */
+TEST(the_resp_of_a_command_is_found_around_its_arguments)
+{
+    static const size_t lengths[] = { 0, 1, 9, 10, 99, 100, 12345 };
+    static const size_t counts[] = { 1, 2, 9, 10, 99, 100, 1000 };
+
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        for (size_t l = 0; l < sizeof(lengths) / sizeof(lengths[0]); l++) {
+            struct buf text = { 0 };
+            struct slice argv[1000];
+            size_t offset[1000];
+            struct slice resp;
+
+            buf_printf(&text, "before\r\n*%zu\r\n", counts[c]);
+            for (size_t i = 0; i < counts[c]; i++) {
+                size_t len = i == 0 ? lengths[l] : i % 20;
+
+                buf_printf(&text, "$%zu\r\n", len);
+                offset[i] = text.len;
+                argv[i].len = len;
+                for (size_t k = 0; k < len; k++) {
+                    buf_append(&text, "x", 1);
+                }
+                buf_printf(&text, "\r\n");
+            }
+            for (size_t i = 0; i < counts[c]; i++) {
+                argv[i].data = text.data + offset[i];
+            }
+            resp = batch_resp(argv, counts[c]);
+            assert_ptr_equal(text.data + 8, resp.data);
+            assert_int_equal(text.len - 8, resp.len);
+            buf_free(&text);
+        }
+    }
 }
 
 TEST(growth_keeps_what_is_there)

@@ -208,3 +208,86 @@ TEST(a_reply_survives_every_allocation_failure)
         assert_true(nth > 2 || fired);
     }
 }
+
+/* ---- reading back -------------------------------------------------------- */
+
+static const char *const values[] = {
+    "+OK\r\n",
+    ":-12\r\n",
+    "-ERR no\r\n",
+    "_\r\n",
+    "#t\r\n",
+    ",1.5\r\n",
+    "$0\r\n\r\n",
+    "$-1\r\n",
+    "*-1\r\n",
+    "*0\r\n",
+    "$6\r\n:1\r\n:2\r\n",
+    "=7\r\ntxt:abc\r\n",
+    "*3\r\n:1\r\n*2\r\n+a\r\n$-1\r\n*0\r\n",
+    "%2\r\n+a\r\n:1\r\n+b\r\n*1\r\n:2\r\n",
+    "~2\r\n:1\r\n:2\r\n",
+    "|1\r\n+ttl\r\n:1\r\n*1\r\n:2\r\n",
+    "*10\r\n:0\r\n:1\r\n:2\r\n:3\r\n:4\r\n:5\r\n:6\r\n:7\r\n:8\r\n:9\r\n",
+};
+
+enum { VALUES = sizeof(values) / sizeof(values[0]) };
+
+TEST(whole_values_are_told_apart_and_counted)
+{
+    static const char push[] = ">2\r\n+invalidate\r\n*1\r\n+k\r\n";
+    struct buf all = { 0 };
+    struct slice left;
+
+    for (int i = 0; i < VALUES; i++) {
+        assert_int_equal(1, reply_count(slice_of(values[i])));
+        buf_append_slice(&all, slice_of(values[i]));
+        buf_append_slice(&all, slice_lit(push));
+    }
+    assert_int_equal(VALUES, reply_count(buf_slice(&all)));
+    left = buf_slice(&all);
+    for (int i = 0; i < 2 * VALUES; i++) {
+        const char *expected = i % 2 == 0 ? values[i / 2] : push;
+        struct slice first = reply_first(left);
+
+        assert_true(slice_equal(slice_of(expected), first));
+        assert_int_equal(i % 2, reply_is_push(first));
+        left.data += first.len;
+        left.len -= first.len;
+    }
+    assert_int_equal(0, left.len);
+    assert_int_equal(0, reply_first(left).len);
+    buf_free(&all);
+}
+
+TEST(a_part_of_a_value_is_none)
+{
+    for (int i = 0; i < VALUES; i++) {
+        for (size_t len = 0; len < strlen(values[i]); len++) {
+            struct slice part = { values[i], len };
+
+            assert_int_equal(0, reply_first(part).len);
+            assert_int_equal(0, reply_count(part));
+        }
+    }
+}
+
+TEST(what_is_no_reply_is_none)
+{
+    static const char *const others[] = {
+        "\r\n",
+        "\n",
+        "x1\r\n",
+        "$x\r\n",
+        "$-2\r\n",
+        "*9223372036854775807\r\n",
+        "%4611686018427387904\r\n",
+        "$9223372036854775807\r\nabc\r\n",
+        "$18446744073709551614\r\n",
+        "*1\r\n*4611686018427387904\r\n",
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_int_equal(0, reply_first(slice_of(others[i])).len);
+    }
+}

@@ -53,6 +53,7 @@ TEST(commands_are_taken_where_they_lie)
     assert_int_equal(batch.command[0].end, batch.command[1].begin);
     assert_int_equal(at, batch.command[1].end);
     assert_int_equal(3, batch.command[1].first);
+    assert_true(batch.in_place);
     assert_ptr_equal(data + 8, batch.argv[0].data);
     assert_true(slice_equal(batch.argv[0], slice_lit("BF.ADD")));
     assert_true(slice_equal(batch.argv[1], slice_lit("k")));

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Whole filters: DUMP RESTORE COPY. What arrives whole is put under its name
+ * in one step or not at all. The effects say everything that the clock, a
+ * limit or chance decided, with a word that clients may not use:
+ *
+ *   RESTORE key <absolute ms, or 0> payload REPLACE ABSTTL INCARNATION n
+ *   COPY source destination [DB n] REPLACE INCARNATION n
+ *
+ * A client's RESTORE or COPY starts a new life of the name, so it draws a new
+ * incarnation. Dispatch holds the stripes of all names; a stripe is that of
+ * the name in every database. Runs on the loop of the connection.
+ */
+#include "base/metrics.h"
+#include "base/random.h"
+#include "command/bloom_make.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <xxhash.h>
+
+/* ---- DUMP ---------------------------------------------------------------- */
+
+/* The room is asked for before anything is copied: a reply beyond the limit of
+ * the output costs nothing, and dispatch says so. */
+enum err
+cmd_dump(struct request *req)
+{
+    struct buf *out = req->reply->buf;
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    uint64_t bytes;
+
+    metric_add(entry != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
+               1);
+    if (entry == NULL) {
+        reply_null(req->reply);
+        return OK;
+    }
+    bytes = bloom_dump_bytes(entry->bloom);
+    if (buf_reserve(out, (size_t)bytes + 32) == NULL) {
+        return OK;
+    }
+    reply_header(req->reply, '$', bytes);
+    bloom_dump(entry->bloom, entry->incarnation, out->data + out->len);
+    out->len += (size_t)bytes;
+    buf_append(out, "\r\n", 2);
+    return OK;
+}
+
+/* ---- what RESTORE and COPY share ----------------------------------------- */
+
+/* The incarnation of a filter that is put under a name; 0: not given. */
+static uint64_t
+choose_incarnation(uint64_t given)
+{
+    while (given == 0) {
+        random_bytes(&given, sizeof(given));
+    }
+    return given;
+}
+
+/* INCARNATION n, in a replayed effect only. */
+static bool
+parse_incarnation(struct request *req, uint64_t *ret_incarnation)
+{
+    return req->obey && args_left(&req->args) >= 2 &&
+           args_word(&req->args, "INCARNATION") &&
+           slice_to_u64(args_bytes(&req->args), ret_incarnation);
+}
+
+static void
+add_number(struct request *req, uint64_t number)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, number);
+
+    request_effect_add(
+        req, request_arena_copy(req, (struct slice){ text, (size_t)len }));
+}
+
+static void
+add_incarnation(struct request *req, uint64_t incarnation)
+{
+    request_effect_add(req, slice_lit("REPLACE"));
+    request_effect_add(req, slice_lit("INCARNATION"));
+    add_number(req, incarnation);
+}
+
+/* A filter that has no name yet. */
+struct arrival {
+    struct bloom *bloom;
+    uint64_t incarnation;
+    uint64_t expires_at_ms; /* 0: stays */
+};
+
+static enum err
+insert(struct request *req, const struct key *key,
+       const struct arrival *arrival)
+{
+    struct entry *entry;
+    enum err err = keyspace_insert(req->keyspace, key, arrival->bloom,
+                                   arrival->incarnation, &entry);
+
+    if (err != OK) {
+        bloom_free(arrival->bloom, bloom_make_env(req));
+    } else if (arrival->expires_at_ms > 0) {
+        err = keyspace_set_expiry(req->keyspace, key, entry,
+                                  arrival->expires_at_ms);
+        if (err != OK) {
+            (void)keyspace_delete(req->keyspace, key, req->now_ms);
+        }
+    }
+    return err;
+}
+
+static enum err
+replace(struct request *req, const struct key *key, struct entry *entry,
+        const struct arrival *arrival)
+{
+    enum err err =
+        keyspace_replace(req->keyspace, key, entry, arrival->bloom,
+                         arrival->incarnation, arrival->expires_at_ms);
+
+    if (err != OK) {
+        bloom_free(arrival->bloom, bloom_make_env(req));
+    }
+    return err;
+}
+
+/* Puts the filter under the name, in place of what is there; on failure it is
+ * freed, and the name means what it meant before. */
+static enum err
+settle(struct request *req, const struct key *key,
+       const struct arrival *arrival)
+{
+    struct entry *entry = keyspace_open(req->keyspace, key, req->now_ms);
+    enum err err = entry != NULL ? replace(req, key, entry, arrival)
+                                 : insert(req, key, arrival);
+
+    if (err != OK) {
+        return bloom_make_error(req, BLOOM_NOMEM);
+    }
+    req->dirty = 1;
+    return OK;
+}
+
+/* ---- RESTORE ------------------------------------------------------------- */
+
+struct restore {
+    struct slice ttl, payload;
+    bool replace, absolute;
+    bool idle, freq; /* there is no eviction that would look at either */
+    uint64_t incarnation;
+    uint64_t expires_at_ms;
+};
+
+/* IDLETIME or FREQ, whose word has been taken. */
+static enum err
+parse_access(struct request *req, int64_t max, const char *why)
+{
+    int64_t value;
+
+    if (!slice_to_i64(args_bytes(&req->args), &value)) {
+        return ERR_NOT_INTEGER;
+    }
+    return value < 0 || value > max ? request_fail(req, ERR_CUSTOM, "%s", why)
+                                    : OK;
+}
+
+static enum err
+parse_restore_option(struct request *req, struct restore *how)
+{
+    struct args *args = &req->args;
+
+    if (args_word(args, "REPLACE")) {
+        how->replace = true;
+    } else if (args_word(args, "ABSTTL")) {
+        how->absolute = true;
+    } else if (args_left(args) >= 2 && !how->freq &&
+               args_word(args, "IDLETIME")) {
+        how->idle = true;
+        return parse_access(req, INT64_MAX,
+                            "Invalid IDLETIME value, must be >= 0");
+    } else if (args_left(args) >= 2 && !how->idle && args_word(args, "FREQ")) {
+        how->freq = true;
+        return parse_access(req, 255,
+                            "Invalid FREQ value, must be >= 0 and <= 255");
+    } else if (!parse_incarnation(req, &how->incarnation)) {
+        return ERR_SYNTAX;
+    }
+    return OK;
+}
+
+static enum err
+parse_restore(struct request *req, struct restore *how)
+{
+    enum err err = OK;
+
+    (void)args_bytes(&req->args); /* the key */
+    how->ttl = args_bytes(&req->args);
+    how->payload = args_bytes(&req->args);
+    while (err == OK && args_left(&req->args) > 0) {
+        err = parse_restore_option(req, how);
+    }
+    return err;
+}
+
+static enum err
+parse_ttl(struct request *req, struct restore *how)
+{
+    int64_t ttl;
+
+    if (!slice_to_i64(how->ttl, &ttl)) {
+        return ERR_NOT_INTEGER;
+    }
+    if (ttl < 0) {
+        return request_fail(req, ERR_CUSTOM, "Invalid TTL value, must be >= 0");
+    }
+    if (ttl > 0 && !how->absolute &&
+        __builtin_add_overflow(ttl, (int64_t)req->now_ms, &ttl)) {
+        return request_fail(req, ERR_INVALID_EXPIRE, "%s", req->command->name);
+    }
+    how->expires_at_ms = (uint64_t)ttl;
+    return OK;
+}
+
+/* Whether the last 8 bytes are the checksum of the others: if so, what is wrong
+ * with the payload was wrong when it was made. */
+static bool
+checksum_holds(struct slice payload)
+{
+    const uint8_t *end = (const uint8_t *)payload.data + payload.len;
+    uint64_t stored = 0;
+
+    if (payload.len < sizeof(stored)) {
+        return false;
+    }
+    for (unsigned i = 1; i <= sizeof(stored); i++) {
+        stored = stored << 8 | end[-(int)i];
+    }
+    return stored == XXH3_64bits(payload.data, payload.len - sizeof(stored));
+}
+
+static enum err
+load_payload(struct request *req, const struct restore *how,
+             uint64_t *ret_incarnation, struct bloom **ret_bloom)
+{
+    enum bloom_status status =
+        bloom_load(how->payload.data, how->payload.len, bloom_make_env(req),
+                   ret_incarnation, ret_bloom);
+
+    switch (status) {
+    case BLOOM_VERSION:
+        return ERR_PAYLOAD_NEWER;
+    case BLOOM_CORRUPT:
+        return checksum_holds(how->payload) ? ERR_BAD_PAYLOAD
+                                            : ERR_PAYLOAD_VERSION;
+    default:
+        return bloom_make_error(req, status);
+    }
+}
+
+/* The payload's time is over already: what is left of the command is that the
+ * name is gone. */
+static enum err
+restore_nothing(struct request *req)
+{
+    if (keyspace_find(req->keyspace, &req->key, req->now_ms) != NULL) {
+        enum err err = request_effect_begin(req, 2);
+
+        if (err != OK) {
+            return err;
+        }
+        request_effect_add(req, slice_lit("DEL"));
+        request_effect_add(req, req->key.name);
+        (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
+        req->dirty = 1;
+    }
+    reply_ok(req->reply);
+    return OK;
+}
+
+static enum err
+restore_filter(struct request *req, const struct restore *how,
+               const struct arrival *arrival)
+{
+    enum err err = request_effect_begin(req, 8);
+
+    if (err != OK) {
+        bloom_free(arrival->bloom, bloom_make_env(req));
+        return err;
+    }
+    request_effect_add(req, slice_lit("RESTORE"));
+    request_effect_add(req, req->key.name);
+    add_number(req, arrival->expires_at_ms);
+    request_effect_add(req, how->payload);
+    request_effect_add(req, slice_lit("ABSTTL"));
+    add_incarnation(req, arrival->incarnation);
+    err = settle(req, &req->key, arrival);
+    if (err == OK) {
+        reply_ok(req->reply);
+    }
+    return err;
+}
+
+enum err
+cmd_restore(struct request *req)
+{
+    struct restore how = { .replace = req->obey };
+    struct arrival arrival = { 0 };
+    uint64_t dumped = 0;
+    enum err err = parse_restore(req, &how);
+
+    if (err != OK) {
+        return err;
+    }
+    if (!how.replace &&
+        keyspace_find(req->keyspace, &req->key, req->now_ms) != NULL) {
+        return ERR_BUSYKEY;
+    }
+    err = parse_ttl(req, &how);
+    if (err == OK) {
+        err = load_payload(req, &how, &dumped, &arrival.bloom);
+    }
+    if (err != OK) {
+        return err;
+    }
+    arrival.expires_at_ms = how.expires_at_ms;
+    if (arrival.expires_at_ms > 0 && !req->obey &&
+        arrival.expires_at_ms <= req->now_ms) {
+        bloom_free(arrival.bloom, bloom_make_env(req));
+        return restore_nothing(req);
+    }
+    /* A replayed RESTORE without the word repeats the life that was dumped. */
+    arrival.incarnation = choose_incarnation(
+        how.incarnation == 0 && req->obey ? dumped : how.incarnation);
+    return restore_filter(req, &how, &arrival);
+}
+
+/* ---- COPY ---------------------------------------------------------------- */
+
+struct copy {
+    uint32_t db;
+    bool replace;
+    uint64_t incarnation;
+};
+
+/* DB, whose word has been taken. */
+static enum err
+parse_db(struct request *req, uint32_t *ret_db)
+{
+    int64_t db;
+
+    if (!slice_to_i64(args_bytes(&req->args), &db)) {
+        return ERR_NOT_INTEGER;
+    }
+    if (db < INT32_MIN || db > INT32_MAX) {
+        return request_fail(req, ERR_CUSTOM,
+                            "value is out of range, value must between %d "
+                            "and %d",
+                            INT32_MIN, INT32_MAX);
+    }
+    if (db < 0 || db >= req->service->conf->databases) {
+        return ERR_DB_RANGE;
+    }
+    *ret_db = (uint32_t)db;
+    return OK;
+}
+
+static enum err
+parse_copy(struct request *req, struct copy *how)
+{
+    struct args *args = &req->args;
+    enum err err = OK;
+
+    (void)args_bytes(args); /* source */
+    (void)args_bytes(args); /* destination */
+    while (err == OK && args_left(args) > 0) {
+        if (args_word(args, "REPLACE")) {
+            how->replace = true;
+        } else if (args_left(args) >= 2 && args_word(args, "DB")) {
+            err = parse_db(req, &how->db);
+        } else if (!parse_incarnation(req, &how->incarnation)) {
+            err = ERR_SYNTAX;
+        }
+    }
+    return err;
+}
+
+static enum err
+begin_copy_effect(struct request *req, const struct key *to,
+                  uint64_t incarnation)
+{
+    enum err err = request_effect_begin(req, 8);
+
+    if (err != OK) {
+        return err;
+    }
+    request_effect_add(req, slice_lit("COPY"));
+    request_effect_add(req, req->key.name);
+    request_effect_add(req, to->name);
+    if (to->db != req->key.db) {
+        request_effect_add(req, slice_lit("DB"));
+        add_number(req, to->db);
+    }
+    add_incarnation(req, incarnation);
+    return OK;
+}
+
+static enum err
+copy_filter(struct request *req, const struct entry *source,
+            const struct key *to, uint64_t incarnation)
+{
+    struct arrival arrival = {
+        .incarnation = choose_incarnation(incarnation),
+        .expires_at_ms = keyspace_expiry(req->keyspace, &req->key, source),
+    };
+    enum bloom_status status;
+    enum err err = begin_copy_effect(req, to, arrival.incarnation);
+
+    if (err != OK) {
+        return err;
+    }
+    status = bloom_copy(source->bloom, bloom_make_env(req), &arrival.bloom);
+    if (status != BLOOM_OK) {
+        return bloom_make_error(req, status);
+    }
+    return settle(req, to, &arrival);
+}
+
+enum err
+cmd_copy(struct request *req)
+{
+    struct copy how = { .db = req->key.db, .replace = req->obey };
+    enum err err = parse_copy(req, &how);
+    struct key to = request_key(req, 2);
+    const struct entry *source;
+
+    if (err != OK) {
+        return err;
+    }
+    to.db = how.db;
+    if (to.db == req->key.db && slice_equal(to.name, req->key.name)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "source and destination objects are the same");
+    }
+    source = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    metric_add(source != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
+               1);
+    if (source == NULL && req->obey) { /* it was there when this was done */
+        return ERR_BF_NOT_FOUND;
+    }
+    if (source == NULL ||
+        (!how.replace &&
+         keyspace_find(req->keyspace, &to, req->now_ms) != NULL)) {
+        reply_int(req->reply, 0);
+        return OK;
+    }
+    err = copy_filter(req, source, &to, how.incarnation);
+    if (err == OK) {
+        reply_int(req->reply, 1);
+    }
+    return err;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The section Persistence of INFO. Any loop.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "command/service.h"
+
+void info_persist_write(const struct service *service, struct buf *text);
+
+/* Those figures of the section Stats that are about forks. */
+void info_persist_write_forks(const struct service *service, struct buf *text);

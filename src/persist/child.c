@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Between _Fork and _exit the child makes system calls only: another thread
+ * may have held any lock when it was copied. The kernel tells its parent's
+ * death by SIGKILL; since that goes by the forking thread, which is loop 0 on
+ * the main thread, it means the process.
+ */
+#include "persist/child.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NAME_MAX_BYTES = 512 };
+
+/* What the child tells; in memory that both share. */
+struct shared {
+    struct snapshot_progress progress;
+    _Atomic uint64_t cow_bytes, cow_peak_bytes, cow_at_ms;
+    _Atomic int error;
+};
+
+struct child {
+    char temporary[NAME_MAX_BYTES]; /* the name until all is written */
+    int dir_fd;                     /* borrowed from the job */
+    struct shared *shared;
+    struct snapshot_writer *writer;
+    uint64_t keys_total;
+    pid_t pid; /* 0: none runs */
+};
+
+/* The child's own; its signal handler has no other way to know. */
+static struct shared *own_shared;
+
+struct child *
+child_new(void)
+{
+    struct child *child = mem_try_zalloc(sizeof(*child));
+
+    if (child == NULL) {
+        return NULL;
+    }
+    child->writer = snapshot_writer_new();
+    child->shared = mmap(NULL, sizeof(*child->shared), PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (child->shared == MAP_FAILED || child->writer == NULL) {
+        if (child->shared != MAP_FAILED) {
+            (void)munmap(child->shared, sizeof(*child->shared));
+        }
+        snapshot_writer_free(child->writer);
+        mem_free(child);
+        return NULL;
+    }
+    return child;
+}
+
+void
+child_free(struct child *child)
+{
+    if (child == NULL) {
+        return;
+    }
+    child_kill(child);
+    child_wait(child);
+    (void)munmap(child->shared, sizeof(*child->shared));
+    snapshot_writer_free(child->writer);
+    mem_free(child);
+}
+
+bool
+child_is_running(const struct child *child)
+{
+    return child->pid != 0;
+}
+
+/* ---- in the child -------------------------------------------------------- */
+
+/* Pages that are the child's alone: the parent has changed its copies since
+ * the fork. */
+static void
+measure_cow(int number)
+{
+    static const char field[] = "Private_Dirty:";
+    int saved = errno;
+    int fd = open("/proc/self/smaps_rollup", O_RDONLY | O_CLOEXEC);
+    char text[2048];
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    const char *at;
+
+    (void)number;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (len > 0) {
+        text[len] = '\0';
+        at = strstr(text, field);
+        if (at != NULL) {
+            uint64_t kib = 0;
+
+            at += sizeof(field) - 1;
+            at += strspn(at, " ");
+            for (; *at >= '0' && *at <= '9'; at++) {
+                kib = kib * 10 + (uint64_t)(*at - '0');
+            }
+            atomic_store(&own_shared->cow_bytes, kib * 1024);
+            if (kib * 1024 > atomic_load(&own_shared->cow_peak_bytes)) {
+                atomic_store(&own_shared->cow_peak_bytes, kib * 1024);
+            }
+            atomic_store(&own_shared->cow_at_ms, clock_wall_ms());
+        }
+    }
+    errno = saved;
+}
+
+/* Dies with the parent, keeps nothing of its open but dir_fd, and is the one
+ * that a machine short of memory should take. */
+static void
+settle_in(pid_t parent, int dir_fd)
+{
+    static const char score[] = "1000";
+    struct itimerval every_second = { { 1, 0 }, { 1, 0 } };
+    struct sigaction action;
+    int fd;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) {
+        _exit(EXIT_FAILURE);
+    }
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = SIG_DFL;
+    for (int number = 1; number < SIGRTMIN; number++) {
+        if (number != SIGPIPE) {
+            (void)sigaction(number, &action, NULL);
+        }
+    }
+    if (dir_fd > STDERR_FILENO + 1) {
+        (void)close_range(STDERR_FILENO + 1, (unsigned)dir_fd - 1, 0);
+    }
+    (void)close_range(
+        (unsigned)(dir_fd > STDERR_FILENO ? dir_fd : STDERR_FILENO) + 1, ~0U,
+        0);
+    (void)prctl(PR_SET_NAME, "bloomery-save");
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!write(fd, score, sizeof(score) - 1);
+        (void)close(fd);
+    }
+    action.sa_handler = measure_cow;
+    action.sa_flags = SA_RESTART;
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)setitimer(ITIMER_REAL, &every_second, NULL);
+}
+
+/* Temporary name, sync, rename, sync of the directory. */
+static int
+write_file(struct child *child, const struct child_job *job)
+{
+    int fd = -1;
+    int error = file_create(job->dir_fd, child->temporary, &fd);
+
+    if (error != 0) {
+        return error;
+    }
+    error = snapshot_write(child->writer, job->keyspace, &job->stamp, fd,
+                           &child->shared->progress);
+    if (error == 0) {
+        error = file_sync(fd);
+    }
+    file_close(fd);
+    if (error == 0) {
+        error = file_rename(job->dir_fd, child->temporary, job->name);
+    }
+    if (error == 0) {
+        return file_sync_dir(job->dir_fd);
+    }
+    (void)!file_unlink(job->dir_fd, child->temporary);
+    return error;
+}
+
+__attribute__((noreturn)) static void
+run_child(struct child *child, const struct child_job *job, pid_t parent,
+          const sigset_t *signals)
+{
+    int error;
+
+    own_shared = child->shared;
+    settle_in(parent, job->dir_fd);
+    (void)pthread_sigmask(SIG_SETMASK, signals, NULL);
+    error = write_file(child, job);
+    atomic_store(&child->shared->error, error);
+    measure_cow(0);
+    _exit(error == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* ---- in the parent ------------------------------------------------------- */
+
+static void
+begin(struct child *child, const struct child_job *job)
+{
+    CHECK(child->pid == 0 &&
+          strlen(job->name) + sizeof(".tmp") <= NAME_MAX_BYTES);
+    (void)snprintf(child->temporary, sizeof(child->temporary), "%s.tmp",
+                   job->name);
+    child->dir_fd = job->dir_fd;
+    memset(child->shared, 0, sizeof(*child->shared));
+    child->keys_total = job->stamp.keys;
+}
+
+int
+child_start(struct child *child, const struct child_job *job, uint64_t *ret_us)
+{
+    uint64_t start_ns = clock_mono_ns();
+    pid_t parent = getpid();
+    sigset_t all;
+    sigset_t before;
+    pid_t pid;
+    int error;
+
+    begin(child, job);
+    (void)sigfillset(&all); /* no handler of ours runs in the child */
+    (void)sigemptyset(&before);
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
+    pid = _Fork();
+    if (pid == 0) {
+        run_child(child, job, parent, &before);
+    }
+    error = pid < 0 ? errno : 0;
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    *ret_us = (clock_mono_ns() - start_ns) / 1000;
+    if (pid > 0) {
+        child->pid = pid;
+    }
+    return error;
+}
+
+int
+child_write_here(struct child *child, const struct child_job *job)
+{
+    begin(child, job);
+    return write_file(child, job);
+}
+
+bool
+child_reap(struct child *child, int *ret_error, int *ret_signal)
+{
+    int status = 0;
+    pid_t pid;
+
+    if (child->pid == 0) {
+        return false;
+    }
+    do {
+        pid = waitpid(child->pid, &status, WNOHANG);
+    } while (pid < 0 && errno == EINTR);
+    if (pid == 0) {
+        return false;
+    }
+    child->pid = 0;
+    *ret_signal = 0;
+    *ret_error = 0;
+    if (pid < 0) { /* somebody else took it: nothing is known */
+        *ret_error = ECHILD;
+    } else if (WIFSIGNALED(status)) {
+        *ret_signal = WTERMSIG(status);
+        *ret_error = EINTR;
+    } else if (WEXITSTATUS(status) != EXIT_SUCCESS) {
+        *ret_error = atomic_load(&child->shared->error);
+        if (*ret_error == 0) {
+            *ret_error = ECHILD;
+        }
+    }
+    return true;
+}
+
+void
+child_kill(struct child *child)
+{
+    if (child->pid != 0) {
+        (void)kill(child->pid, SIGKILL);
+    }
+}
+
+void
+child_wait(struct child *child)
+{
+    int status;
+
+    if (child->pid != 0) {
+        while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+        }
+        child->pid = 0;
+    }
+}
+
+void
+child_remove_rest(const struct child *child)
+{
+    if (child->temporary[0] != '\0') {
+        (void)!file_unlink(child->dir_fd, child->temporary);
+    }
+}
+
+void
+child_get_figures(const struct child *child, struct child_figures *ret_figures)
+{
+    const struct shared *shared = child->shared;
+    uint64_t at_ms = atomic_load(&shared->cow_at_ms);
+    uint64_t now_ms = clock_wall_ms();
+
+    *ret_figures = (struct child_figures){
+        .bytes = atomic_load(&shared->progress.bytes),
+        .keys = atomic_load(&shared->progress.keys),
+        .keys_total = child->keys_total,
+        .cow_bytes = atomic_load(&shared->cow_bytes),
+        .cow_peak_bytes = atomic_load(&shared->cow_peak_bytes),
+        .cow_age_ms = at_ms > 0 && now_ms > at_ms ? now_ms - at_ms : 0,
+    };
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A save child: forked from loop 0 under the raised gate, it closes all
+ * sockets and locks that it inherited, writes one snapshot to a temporary
+ * name, syncs, renames, syncs the directory and exits. It dies with its
+ * parent. Progress lies in memory that both share.
+ */
+#pragma once
+
+#include "keyspace/keyspace.h"
+#include "persist/snapshot.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct child;
+
+struct child_job {
+    const struct keyspace *keyspace;
+    struct snapshot_stamp stamp;
+    int dir_fd;
+    const char *name; /* the final one; <name>.tmp meanwhile */
+};
+
+/* Memory for the child's writer and progress, kept between forks; NULL if
+ * there is none. */
+struct child *child_new(void);
+void child_free(struct child *child); /* kills one that runs, and waits */
+
+/* Forks. Under the raised gate. Returns 0 or an errno value; *ret_us is how
+ * long it took. */
+int child_start(struct child *child, const struct child_job *job,
+                uint64_t *ret_us);
+
+/* The same without a child, in this process and until it is done: for a start,
+ * and where a fork is refused at the end. Returns 0 or an errno value. */
+int child_write_here(struct child *child, const struct child_job *job);
+
+bool child_is_running(const struct child *child);
+
+/* Looks whether it has ended, without waiting: true once, with the result:
+ * 0, an errno value, or EINTR if a signal killed it (*ret_signal). */
+bool child_reap(struct child *child, int *ret_error, int *ret_signal);
+
+/* Asks the kernel to end it; it runs until it is reaped, which may take as
+ * long as the disk lets it. */
+void child_kill(struct child *child);
+
+/* Waits for the end of one that runs. Blocks. */
+void child_wait(struct child *child);
+
+/* What a child that was killed leaves: the temporary file of its job, possibly
+ * a large one. A disk's work: not on a loop. */
+void child_remove_rest(const struct child *child);
+
+struct child_figures {
+    uint64_t bytes, keys, keys_total;
+    uint64_t cow_bytes, cow_peak_bytes, cow_age_ms;
+};
+void child_get_figures(const struct child *child,
+                       struct child_figures *ret_figures);

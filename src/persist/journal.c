@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The loops' side. A group is closed when the writer takes the queue, when the
+ * next piece would make it too large, and where loop 0 needs a position; its
+ * seal has a fixed size, so positions are known long before it is made.
+ *
+ * What is returned for a piece is the position right behind it. Its group ends
+ * further on, and released only ever stands at ends of groups, so that is
+ * reached exactly when the group is released.
+ */
+#include "persist/journal_internal.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/mem.h"
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void
+init_mutex(pthread_mutex_t *mutex)
+{
+    pthread_mutexattr_t attr;
+
+    /* Held for some tens of nanoseconds: spin a little before sleeping. */
+    CHECK(pthread_mutexattr_init(&attr) == 0);
+    CHECK(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0);
+    CHECK(pthread_mutex_init(mutex, &attr) == 0);
+    (void)pthread_mutexattr_destroy(&attr);
+}
+
+static void
+init_cond(pthread_cond_t *cond)
+{
+    pthread_condattr_t attr;
+
+    CHECK(pthread_condattr_init(&attr) == 0);
+    CHECK(pthread_condattr_setclock(&attr, CLOCK_MONOTONIC) == 0);
+    CHECK(pthread_cond_init(cond, &attr) == 0);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+struct journal *
+journal_new(const struct journal_hooks *hooks)
+{
+    struct journal *journal = mem_zalloc(sizeof(*journal));
+
+    init_mutex(&journal->mutex);
+    init_cond(&journal->work);
+    init_cond(&journal->sync_work);
+    init_cond(&journal->progress);
+    journal->hooks = *hooks;
+    journal->hash = group_hash_new();
+    journal->file.fd = journal->next.fd = -1;
+    journal->released = UINT64_MAX;
+    journal->limit = UINT64_MAX;
+    journal->sync = JOURNAL_EVERYSEC;
+    journal_io_start(journal);
+    return journal;
+}
+
+void
+journal_halt(struct journal *journal)
+{
+    journal_io_stop(journal);
+}
+
+void
+journal_free(struct journal *journal)
+{
+    if (journal == NULL) {
+        return;
+    }
+    journal_io_stop(journal);
+    journal_state_free_pieces(journal->queue[0].head, NULL);
+    journal_state_free_pieces(journal->queue[1].head, NULL);
+    journal_state_free_pieces(journal->void_pieces, NULL);
+    while (journal->doomed != NULL) {
+        struct journal_doomed *doomed = journal->doomed;
+
+        journal->doomed = doomed->next;
+        file_close(doomed->fd);
+        mem_free(doomed);
+    }
+    file_close(journal->file.fd);
+    file_close(journal->next.fd);
+    group_hash_free(journal->hash);
+    (void)pthread_cond_destroy(&journal->work);
+    (void)pthread_cond_destroy(&journal->sync_work);
+    (void)pthread_cond_destroy(&journal->progress);
+    (void)pthread_mutex_destroy(&journal->mutex);
+    mem_free(journal);
+}
+
+void
+journal_set_sync(struct journal *journal, enum journal_sync sync)
+{
+    pthread_mutex_lock(&journal->mutex);
+    journal->sync = sync;
+    journal_state_release(journal);
+    pthread_cond_signal(&journal->sync_work);
+    journal_state_unlock(journal);
+}
+
+void
+journal_set_limit(struct journal *journal, size_t queue_bytes)
+{
+    bool had_room;
+
+    pthread_mutex_lock(&journal->mutex);
+    had_room = journal_has_room(journal);
+    atomic_store_explicit(&journal->limit, queue_bytes, memory_order_relaxed);
+    if (!had_room && journal_has_room(journal)) {
+        journal->tell_moved = true;
+    }
+    journal_state_unlock(journal);
+}
+
+/* ---- any loop ------------------------------------------------------------ */
+
+bool
+journal_has_room(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->queued, memory_order_relaxed) <
+           atomic_load_explicit(&journal->limit, memory_order_relaxed);
+}
+
+static void
+push(struct journal *journal, struct piece *piece)
+{
+    bool rotating = journal->pending && journal->how == JOURNAL_ROTATE;
+    struct journal_list *list = &journal->queue[rotating];
+    uint64_t cost = journal_state_cost(piece);
+
+    if (list->head == NULL) {
+        list->head = piece;
+    } else {
+        list->tail->next = piece;
+    }
+    list->tail = piece;
+    list->bytes += cost;
+    atomic_store_explicit(
+        &journal->queued,
+        atomic_load_explicit(&journal->queued, memory_order_relaxed) + cost,
+        memory_order_relaxed);
+}
+
+uint64_t
+journal_append(struct journal *journal, struct piece *piece)
+{
+    uint64_t position;
+    uint64_t bytes = piece_text(piece).len;
+
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal->on);
+    if (journal->group_bytes + bytes > GROUP_BYTES_MAX) {
+        journal_state_close_group(journal);
+    }
+    if (journal->group_bytes > 0 && journal->group_db == piece->db_first) {
+        bytes -= piece->select.len;
+        piece->select = (struct slice){ piece->body.data, 0 };
+    }
+    journal->group_db = piece->db_last;
+    journal->group_bytes += bytes;
+    push(journal, piece);
+    position =
+        atomic_load_explicit(&journal->position, memory_order_relaxed) + bytes;
+    atomic_store_explicit(&journal->position, position, memory_order_release);
+    if (journal->idle) {
+        atomic_store_explicit(&journal->kick, true, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&journal->mutex);
+    return position;
+}
+
+uint64_t
+journal_position(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->position, memory_order_acquire);
+}
+
+/* The flag is set under the mutex by who appended, and only while the writer
+ * sleeps; so the signal cannot get lost, and one kick an awakening suffices. */
+void
+journal_kick(struct journal *journal)
+{
+    if (atomic_load_explicit(&journal->kick, memory_order_relaxed) &&
+        atomic_exchange_explicit(&journal->kick, false, memory_order_relaxed)) {
+        pthread_cond_signal(&journal->work);
+    }
+}
+
+const _Atomic uint64_t *
+journal_released(const struct journal *journal)
+{
+    return &journal->released;
+}
+
+uint64_t
+journal_synced(const struct journal *journal)
+{
+    return atomic_load_explicit(&journal->synced, memory_order_acquire);
+}
+
+void
+journal_want_sync(struct journal *journal, uint64_t position)
+{
+    pthread_mutex_lock(&journal->mutex);
+    if (journal->sync_wanted < position) {
+        journal->sync_wanted = position;
+        pthread_cond_signal(&journal->sync_work);
+    }
+    journal_state_unlock(journal);
+}
+
+/* ---- loop 0 -------------------------------------------------------------- */
+
+static void
+set_first(struct journal *journal, enum journal_target how,
+          const struct journal_file *file, uint64_t position, uint64_t sequence)
+{
+    CHECK(!journal->on && !journal->closing);
+    journal->epoch++;
+    journal->on = true;
+    journal->building = how == JOURNAL_BUILD;
+    journal->faulted = journal->suspect = false;
+    journal->fault_mono_ns = 0;
+    journal->need = position;
+    journal->file = *file;
+    journal->file_bytes = GROUP_FIRST_LINE_BYTES;
+    atomic_store_explicit(&journal->position, position, memory_order_release);
+    journal->sequence = sequence;
+    journal->durable = position;
+    journal->durable_sequence = sequence;
+    journal->sync_wanted = 0;
+    journal_state_begin(journal, position, sequence);
+}
+
+/* A rotation needs a sound file to leave. */
+static void
+set_next(struct journal *journal, enum journal_target how,
+         const struct journal_file *file, struct journal_doomed **spare)
+{
+    CHECK(journal->on && file->fd >= 0);
+    if (journal->pending) {
+        (*spare)->fd = journal->next.fd;
+        (*spare)->next = journal->doomed;
+        journal->doomed = *spare;
+        *spare = NULL;
+        if (journal->how == JOURNAL_ROTATE) {
+            journal_state_join(&journal->queue[0], &journal->queue[1]);
+        } else {
+            how = JOURNAL_REBASE;
+        }
+    }
+    if (journal->suspect) {
+        how = JOURNAL_REBASE;
+    }
+    journal->pending = true;
+    journal->how = how;
+    journal->next = *file;
+    journal->mark =
+        atomic_load_explicit(&journal->position, memory_order_relaxed);
+    journal->mark_sequence = journal->sequence;
+    if (how == JOURNAL_REBASE) {
+        journal_state_leave(journal);
+        journal->epoch++;
+        journal->need = journal->mark;
+        if (!journal->faulted) {
+            journal->faulted = true;
+            journal->fault_mono_ns = clock_mono_ns();
+        }
+        journal_state_void(journal, &journal->queue[0]);
+        journal_state_begin(journal, journal->mark, journal->mark_sequence);
+    }
+}
+
+void
+journal_set_target(struct journal *journal, enum journal_target how,
+                   const struct journal_file *file, uint64_t *position,
+                   uint64_t *sequence)
+{
+    struct journal_doomed *spare = mem_alloc(sizeof(*spare));
+
+    pthread_mutex_lock(&journal->mutex);
+    journal_state_close_group(journal);
+    if (how == JOURNAL_RESUME || how == JOURNAL_BUILD) {
+        set_first(journal, how, file, *position, *sequence);
+    } else {
+        set_next(journal, how, file, &spare);
+    }
+    *position = atomic_load_explicit(&journal->position, memory_order_relaxed);
+    *sequence = journal->sequence;
+    journal_state_release(journal);
+    pthread_cond_signal(&journal->work);
+    journal_state_unlock(journal);
+    mem_free(spare);
+}
+
+void
+journal_mark(struct journal *journal, uint64_t *ret_position,
+             uint64_t *ret_sequence)
+{
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal->on);
+    journal_state_close_group(journal);
+    *ret_position =
+        atomic_load_explicit(&journal->position, memory_order_relaxed);
+    *ret_sequence = journal->sequence;
+    pthread_mutex_unlock(&journal->mutex);
+}
+
+void
+journal_base_done(struct journal *journal, uint64_t position, uint64_t sequence)
+{
+    pthread_mutex_lock(&journal->mutex);
+    journal_state_based(journal, position, sequence);
+    journal_state_unlock(journal);
+}
+
+void
+journal_turn_off(struct journal *journal, bool now)
+{
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal->on);
+    journal_state_close_group(journal);
+    journal->on = false;
+    journal->closing = journal_state_is_served(journal);
+    if (now || journal->building || journal->faulted || !journal->closing) {
+        journal->epoch++;
+        journal->suspect = true;
+        journal_state_void(journal, &journal->queue[0]);
+        journal_state_void(journal, &journal->queue[1]);
+        journal->building = journal->faulted = false;
+        journal->fault_mono_ns = 0;
+    }
+    journal->sync_wanted =
+        atomic_load_explicit(&journal->position, memory_order_relaxed);
+    journal_state_release(journal);
+    pthread_cond_signal(&journal->work);
+    pthread_cond_signal(&journal->sync_work);
+    pthread_cond_broadcast(&journal->progress);
+    journal_state_unlock(journal);
+}
+
+bool
+journal_flush(struct journal *journal)
+{
+    uint64_t target = 0;
+    uint64_t epoch;
+    bool flushed;
+
+    pthread_mutex_lock(&journal->mutex);
+    epoch = journal->epoch;
+    if (journal_state_owes(journal)) {
+        journal_state_close_group(journal);
+        target = atomic_load_explicit(&journal->position, memory_order_relaxed);
+        journal->sync_wanted = target;
+        pthread_cond_signal(&journal->work);
+        pthread_cond_signal(&journal->sync_work);
+    }
+    while (journal_state_is_served(journal) && !journal->faulted &&
+           journal->epoch == epoch && journal->file_synced < target) {
+        pthread_cond_wait(&journal->progress, &journal->mutex);
+    }
+    flushed = !journal_state_owes(journal) ||
+              (!journal->faulted && journal->epoch == epoch &&
+               journal->file_synced >= target);
+    journal_state_unlock(journal);
+    return flushed;
+}
+
+void
+journal_get_status(const struct journal *journal,
+                   struct journal_status *ret_status)
+{
+    /* Only the mutex is touched, and that is no part of the state.
+     * NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
+    struct journal *j = (struct journal *)(uintptr_t)journal;
+
+    pthread_mutex_lock(&j->mutex);
+    *ret_status = (struct journal_status){
+        .on = j->on,
+        .building = j->building,
+        .faulted = j->faulted,
+        .closing = j->closing,
+        .error = j->error,
+        .fault_mono_ns = j->fault_mono_ns,
+        .file_number = j->file.number,
+        .file_bytes = j->file_bytes,
+        .rotating = j->pending,
+        .suspect = j->suspect && !j->pending && j->on,
+        .closed_number = j->closed_number,
+        .closed_bytes = j->closed_bytes,
+        .appended = j->position,
+        .written = j->written > j->durable ? j->written : j->durable,
+        .synced = j->durable,
+        .released = j->released,
+        .sequence = j->sequence,
+        .synced_sequence = j->durable_sequence,
+        .queue_bytes = j->queued,
+        .unsynced_mono_ns = j->faulted ? j->fault_mono_ns : j->unsynced_ns,
+        .write_errors = j->write_errors,
+        .sync_errors = j->sync_errors,
+        .suspect_files = j->suspect_files,
+        .syncs = j->syncs,
+        .groups = j->groups,
+        .sync_ns_last = j->sync_ns_last,
+        .sync_ns_max = j->sync_ns_max,
+    };
+    pthread_mutex_unlock(&j->mutex);
+}
+
+void
+journal_drain(struct journal *journal, uint64_t key, struct buf *ret_bytes)
+{
+    struct journal_sealer sealer = { .hash = journal->hash, .key = key };
+    struct journal_list list;
+    char seal[GROUP_SEAL_BYTES];
+
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(!journal_state_is_served(journal));
+    list = journal_state_take(journal);
+    sealer.seal.sequence = journal->written_sequence;
+    sealer.seal.durable_sequence = journal->durable_sequence;
+    sealer.seal.unix_ms = clock_wall_ms();
+    for (const struct piece *piece = list.head; piece != NULL;
+         piece = piece->next) {
+        buf_append_slice(ret_bytes, piece_text(piece));
+        if (journal_io_seal(&sealer, piece, seal)) {
+            buf_append(ret_bytes, seal, sizeof(seal));
+        }
+    }
+    journal_state_void(journal, &list);
+    journal_state_free_pieces(journal->void_pieces, NULL);
+    journal->void_pieces = NULL;
+    journal_state_written(journal, journal->position, journal->sequence);
+    journal_state_synced(journal, journal->position, journal->sequence);
+    journal_state_unlock(journal);
+}

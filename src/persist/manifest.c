@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The manifest, version 1: lines that end in LF, words parted by one blank,
+ * numbers in decimal without zeros before them, positions below 2^62 and all
+ * else below 10^15 (persist/group.h).
+ *
+ *   bloomery-journal 1
+ *   generation <number>
+ *   base <number> <position> <sequence>      of the log, at the end of the base
+ *   increment <number> <bytes>               a closed one; oldest first
+ *   increment <number> -                     an open one
+ *   checksum <16 hex digits>                 XXH3-64 of all lines before it
+ *
+ * There may be no increment. Open ones stand behind closed ones, since a file
+ * is left for the next. A later version keeps the first line's form and the
+ * last line, so that it can be told from a damaged file.
+ */
+#include "persist/manifest.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "persist/group.h"
+
+#define TEMPORARY_NAME MANIFEST_NAME ".tmp"
+
+enum { LINE_BYTES = 96, CHECKSUM_BYTES = 9 + 16 + 1 };
+
+_Static_assert((MANIFEST_INCREMENTS_MAX + 4) * LINE_BYTES <= MANIFEST_BYTES_MAX,
+               "manifest_format()");
+
+static const char checksum_word[] = "checksum ";
+
+/* ---- writing ------------------------------------------------------------- */
+
+void
+manifest_base_name(uint64_t number, char *ret_name)
+{
+    (void)snprintf(ret_name, MANIFEST_FILE_NAME_MAX, "base-%" PRIu64, number);
+}
+
+void
+manifest_increment_name(uint64_t number, char *ret_name)
+{
+    (void)snprintf(ret_name, MANIFEST_FILE_NAME_MAX, "incr-%" PRIu64, number);
+}
+
+size_t
+manifest_format(const struct manifest *manifest, char *ret_text)
+{
+    char *to = ret_text;
+
+    CHECK(manifest->count <= MANIFEST_INCREMENTS_MAX);
+    to += snprintf(to, LINE_BYTES, "bloomery-journal %d\n", MANIFEST_VERSION);
+    to += snprintf(to, LINE_BYTES, "generation %" PRIu64 "\n",
+                   manifest->generation);
+    to +=
+        snprintf(to, LINE_BYTES, "base %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                 manifest->base_number, manifest->position, manifest->sequence);
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        const struct manifest_increment *increment = &manifest->increments[i];
+
+        to += snprintf(to, LINE_BYTES, "increment %" PRIu64 " ",
+                       increment->number);
+        to += increment->closed
+                  ? snprintf(to, LINE_BYTES, "%" PRIu64 "\n", increment->bytes)
+                  : snprintf(to, LINE_BYTES, "-\n");
+    }
+    to += snprintf(to, LINE_BYTES, "%s%016" PRIx64 "\n", checksum_word,
+                   (uint64_t)XXH3_64bits(ret_text, (size_t)(to - ret_text)));
+    return (size_t)(to - ret_text);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Takes words from the front of the text. */
+struct reader {
+    struct slice rest;
+    unsigned line; /* from 1, for messages */
+    bool beyond;   /* the last number is more than any journal has */
+};
+
+static bool
+take(struct reader *reader, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (reader->rest.len < len || memcmp(reader->rest.data, word, len) != 0) {
+        return false;
+    }
+    reader->rest.data += len;
+    reader->rest.len -= len;
+    if (word[len - 1] == '\n') {
+        reader->line++;
+    }
+    return true;
+}
+
+static bool
+take_below(struct reader *reader, uint64_t limit, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+    size_t digits = 0;
+
+    reader->beyond = false;
+    while (digits < reader->rest.len && reader->rest.data[digits] >= '0' &&
+           reader->rest.data[digits] <= '9') {
+        uint64_t digit = (uint64_t)(reader->rest.data[digits] - '0');
+
+        if (number > (limit - 1 - digit) / 10) {
+            reader->beyond = true;
+            return false;
+        }
+        number = number * 10 + digit;
+        digits++;
+    }
+    if (digits == 0 || (digits > 1 && reader->rest.data[0] == '0')) {
+        return false;
+    }
+    reader->rest.data += digits;
+    reader->rest.len -= digits;
+    *ret_number = number;
+    return true;
+}
+
+static bool
+take_number(struct reader *reader, uint64_t *ret_number)
+{
+    return take_below(reader, GROUP_NUMBER_LIMIT, ret_number);
+}
+
+static bool
+take_increment(struct reader *reader, const struct manifest *manifest,
+               struct manifest_increment *ret_increment)
+{
+    const struct manifest_increment *last =
+        manifest->count > 0 ? &manifest->increments[manifest->count - 1] : NULL;
+    struct manifest_increment increment = { 0 };
+
+    if (!take_number(reader, &increment.number) || !take(reader, " ") ||
+        (last != NULL && increment.number <= last->number)) {
+        return false;
+    }
+    if (!take(reader, "-")) {
+        increment.closed = true;
+        if (!take_number(reader, &increment.bytes) ||
+            increment.bytes < GROUP_FIRST_LINE_BYTES ||
+            (last != NULL && !last->closed)) {
+            return false;
+        }
+    }
+    *ret_increment = increment;
+    return take(reader, "\n");
+}
+
+static bool
+take_body(struct reader *reader, struct manifest *manifest)
+{
+    if (!take(reader, "generation ") ||
+        !take_number(reader, &manifest->generation) || !take(reader, "\n") ||
+        !take(reader, "base ") ||
+        !take_number(reader, &manifest->base_number) || !take(reader, " ") ||
+        !take_below(reader, GROUP_POSITION_LIMIT, &manifest->position) ||
+        !take(reader, " ") || !take_number(reader, &manifest->sequence) ||
+        !take(reader, "\n")) {
+        return false;
+    }
+    while (reader->rest.len > 0) {
+        if (manifest->count == MANIFEST_INCREMENTS_MAX ||
+            !take(reader, "increment ") ||
+            !take_increment(reader, manifest,
+                            &manifest->increments[manifest->count])) {
+            return false;
+        }
+        manifest->count++;
+    }
+    return true;
+}
+
+/* The last line, and whether it fits what is before. */
+static bool
+checksum_holds(struct slice text)
+{
+    char want[CHECKSUM_BYTES + 1];
+    size_t covered;
+
+    if (text.len < CHECKSUM_BYTES) {
+        return false;
+    }
+    covered = text.len - CHECKSUM_BYTES;
+    (void)snprintf(want, sizeof(want), "%s%016" PRIx64 "\n", checksum_word,
+                   (uint64_t)XXH3_64bits(text.data, covered));
+    return memcmp(text.data + covered, want, CHECKSUM_BYTES) == 0;
+}
+
+enum manifest_status
+manifest_parse(struct slice text, struct manifest *ret_manifest,
+               char *ret_reason, size_t reason_size)
+{
+    struct reader reader = { .rest = text, .line = 1 };
+    struct manifest manifest = { 0 };
+    uint64_t version;
+
+    if (text.len > MANIFEST_BYTES_MAX) {
+        (void)snprintf(ret_reason, reason_size,
+                       "it has %zu bytes, more than the %d of any manifest",
+                       text.len, MANIFEST_BYTES_MAX);
+        return MANIFEST_DAMAGED;
+    }
+    if (!checksum_holds(text)) {
+        (void)snprintf(ret_reason, reason_size,
+                       "its last line is not the checksum of its %zu bytes",
+                       text.len);
+        return MANIFEST_DAMAGED;
+    }
+    reader.rest.len -= CHECKSUM_BYTES;
+    if (take(&reader, "bloomery-journal ") && take_number(&reader, &version) &&
+        version > MANIFEST_VERSION &&
+        (take(&reader, "\n") || take(&reader, " "))) {
+        (void)snprintf(ret_reason, reason_size,
+                       "it is of version %" PRIu64
+                       ", this program reads up to version %d",
+                       version, MANIFEST_VERSION);
+        return MANIFEST_NEWER;
+    }
+    reader = (struct reader){ .rest = text, .line = 1 };
+    reader.rest.len -= CHECKSUM_BYTES;
+    if (!take(&reader, "bloomery-journal 1\n") ||
+        !take_body(&reader, &manifest)) {
+        (void)snprintf(
+            ret_reason, reason_size, "line %u, offset %zu, is wrong%s",
+            reader.line, (size_t)(reader.rest.data - text.data),
+            reader.beyond ? ": a number beyond those of any journal" : "");
+        return MANIFEST_DAMAGED;
+    }
+    *ret_manifest = manifest;
+    return MANIFEST_OK;
+}
+
+/* ---- the file ------------------------------------------------------------ */
+
+/* At most one byte more than a manifest may have. */
+static int
+read_file(int dir_fd, char *text, size_t *ret_len)
+{
+    uint64_t size = 0;
+    int fd;
+    int error = file_open(dir_fd, MANIFEST_NAME, &fd);
+
+    if (error != 0) {
+        return error;
+    }
+    error = file_size(fd, &size);
+    if (size > MANIFEST_BYTES_MAX) {
+        size = MANIFEST_BYTES_MAX + 1;
+    }
+    if (error == 0) {
+        error = file_read_at(fd, text, (size_t)size, 0, ret_len);
+    }
+    file_close(fd);
+    return error;
+}
+
+enum manifest_status
+manifest_load(int dir_fd, struct manifest *ret_manifest, char *ret_reason,
+              size_t reason_size)
+{
+    enum manifest_status status;
+    size_t len = 0;
+    char *text = mem_try_alloc(MANIFEST_BYTES_MAX + 1);
+    int error = text != NULL ? read_file(dir_fd, text, &len) : ENOMEM;
+
+    if (error == 0) {
+        status = manifest_parse((struct slice){ text, len }, ret_manifest,
+                                ret_reason, reason_size);
+    } else {
+        status = error == ENOENT ? MANIFEST_MISSING : MANIFEST_IO;
+        (void)snprintf(ret_reason, reason_size, "it cannot be read: %s",
+                       strerror(error));
+    }
+    mem_free(text);
+    return status;
+}
+
+static int
+write_file(int dir_fd, const char *text, size_t len)
+{
+    int fd;
+    int error = file_create(dir_fd, TEMPORARY_NAME, &fd);
+
+    if (error != 0) {
+        return error;
+    }
+    error = file_write(fd, text, len);
+    if (error == 0) {
+        error = file_sync(fd);
+    }
+    file_close(fd);
+    return error;
+}
+
+/* Whether the next start would accept this text. A server that goes on with a
+ * manifest which it could not read has lost its journal without knowing it. */
+static int
+check_text(struct slice text)
+{
+    struct manifest *again = mem_try_alloc(sizeof(*again));
+    char why[256];
+    int error = ENOMEM;
+
+    if (again != NULL) {
+        error = manifest_parse(text, again, why, sizeof(why)) == MANIFEST_OK
+                    ? 0
+                    : EINVAL;
+        mem_free(again);
+    }
+    if (error == EINVAL) {
+        log_error("persist.manifest", "not stored, it could not be read again",
+                  "why=\"%s\"", why);
+    }
+    return error;
+}
+
+static int
+format_and_write(int dir_fd, const struct manifest *manifest)
+{
+    char *text = mem_try_alloc(MANIFEST_BYTES_MAX);
+    size_t len;
+    int error;
+
+    if (text == NULL) {
+        return ENOMEM;
+    }
+    len = manifest_format(manifest, text);
+    error = check_text((struct slice){ text, len });
+    if (error == 0) {
+        error = write_file(dir_fd, text, len);
+    }
+    mem_free(text);
+    return error;
+}
+
+int
+manifest_store(int dir_fd, const struct manifest *manifest)
+{
+    int error = format_and_write(dir_fd, manifest);
+
+    if (error == 0) {
+        error = file_rename(dir_fd, TEMPORARY_NAME, MANIFEST_NAME);
+    }
+    return error == 0 ? file_sync_dir(dir_fd) : error;
+}

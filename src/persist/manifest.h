@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The journal directory's table of contents: a short text with a checksum,
+ * replaced as a whole by rename. What it names is the journal, all else in the
+ * directory is rubbish. manifest.c draws it. The functions are pure, but for
+ * the two that say so.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MANIFEST_NAME "manifest"
+
+enum {
+    MANIFEST_VERSION = 1,
+    MANIFEST_INCREMENTS_MAX = 1024,
+    MANIFEST_BYTES_MAX = 128 * 1024
+};
+
+/* An increment: file incr-<number>. Closed ones were synced in full before the
+ * manifest was written, and have exactly so many bytes that count; whatever
+ * follows them in the file does not belong to the journal. */
+struct manifest_increment {
+    uint64_t number;
+    bool closed;
+    uint64_t bytes; /* closed: the file's, first line included */
+};
+
+struct manifest {
+    uint64_t generation;         /* one more with each new manifest */
+    uint64_t base_number;        /* file base-<number> */
+    uint64_t position, sequence; /* of the log, at the end of the base */
+    struct manifest_increment increments[MANIFEST_INCREMENTS_MAX];
+    uint32_t count; /* of increments, oldest first, numbers rising, and open
+                       ones behind closed ones; 0 is fine */
+};
+
+enum { MANIFEST_FILE_NAME_MAX = 32 };
+void manifest_base_name(uint64_t number, char *ret_name);
+void manifest_increment_name(uint64_t number, char *ret_name);
+
+enum manifest_status {
+    MANIFEST_OK,
+    MANIFEST_MISSING,
+    MANIFEST_DAMAGED,
+    MANIFEST_NEWER,
+    MANIFEST_IO
+};
+
+/* Returns the length, at most MANIFEST_BYTES_MAX. What it writes for a valid
+ * manifest, whose numbers are below the limits of persist/group.h, parses to
+ * the same again. */
+size_t manifest_format(const struct manifest *manifest, char *ret_text);
+
+/* Strict: anything that manifest_format would not have written is damage. */
+enum manifest_status manifest_parse(struct slice text,
+                                    struct manifest *ret_manifest,
+                                    char *ret_reason, size_t reason_size);
+
+/* Reads the file of the directory. reason says what is wrong, with offset or
+ * line. MANIFEST_IO also if there is no memory. I/O. */
+enum manifest_status manifest_load(int dir_fd, struct manifest *ret_manifest,
+                                   char *ret_reason, size_t reason_size);
+
+/* Temporary name, sync, rename, sync of the directory. On failure it is
+ * unknown which of the two is there; both are intact. Returns 0 or errno:
+ * EINVAL, with nothing touched, if manifest_parse would not accept it. I/O. */
+MUST_CHECK int manifest_store(int dir_fd, const struct manifest *manifest);

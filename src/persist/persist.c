@@ -1,0 +1,689 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One thing is under way at a time, and each tick moves it on or chooses the
+ * next: a fault first, since clients wait for it, then a journal that was
+ * switched on or off, then rewrites, then snapshots, then huge pages.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "persist/persist_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const uint64_t SECOND_NS = 1000000000;
+#define LOCK_NAME "lock"
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void
+on_task_done(void *ctx)
+{
+    struct persist *persist = ctx;
+
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+}
+
+static void
+on_journal_moved(void *ctx)
+{
+    struct persist *persist = ctx;
+
+    persist->options.hooks.moved(persist->options.hooks.ctx);
+}
+
+struct persist *
+persist_new(const struct persist_options *options)
+{
+    static const struct keyspace_memory unlimited = { 0 };
+    struct persist *persist = mem_zalloc(sizeof(*persist));
+    struct journal_hooks hooks = { .moved = on_journal_moved,
+                                   .event = on_task_done,
+                                   .ctx = persist };
+
+    persist->options = *options;
+    persist->gate = keyspace_gate(options->keyspace);
+    persist->load_env = keyspace_env(&unlimited, UINT64_MAX);
+    persist->dir_fd = persist->journal_fd = persist->lock_fd = -1;
+    persist->next_number = 1;
+    persist->last_save_ms = clock_wall_ms();
+    persist->info.last_save_ok = persist->info.last_rewrite_ok = true;
+    persist->info.last_save_seconds = persist->info.last_rewrite_seconds = -1;
+    atomic_store(&persist->loading, true);
+    CHECK(pthread_mutex_init(&persist->mutex, NULL) == 0);
+    persist->journal = journal_new(&hooks);
+    persist->child = child_new();
+    CHECK(persist->child != NULL);
+    persist->task = task_new(on_task_done, persist);
+    return persist;
+}
+
+void
+persist_free(struct persist *persist)
+{
+    if (persist == NULL) {
+        return;
+    }
+    task_free(persist->task);
+    child_free(persist->child);
+    journal_free(persist->journal);
+    file_close(persist->journal_fd);
+    file_close(persist->dir_fd);
+    file_close(persist->lock_fd);
+    mem_free(persist->dir);
+    mem_free(persist->journal_dir);
+    mem_free(persist->journal_name);
+    mem_free(persist->snapshot_name);
+    pthread_mutex_destroy(&persist->mutex);
+    mem_free(persist);
+}
+
+void
+persist_apply_conf(struct persist *persist)
+{
+    const struct conf *conf = persist->options.conf;
+    struct persist_conf *to = &persist->conf;
+
+    /* Loop 0 reads it outside the gate: see read_conf. */
+    pthread_mutex_lock(&persist->mutex);
+    to->save = conf->save;
+    to->appendonly = conf->appendonly;
+    to->stop_writes = conf->stop_writes_on_bgsave_error;
+    to->syncs = conf->appendfsync != CONF_APPENDFSYNC_NO;
+    to->misconf_after_ns = (uint64_t)conf->misconf_after * SECOND_NS;
+    to->rewrite_percentage = (uint64_t)conf->auto_aof_rewrite_percentage;
+    to->rewrite_min_bytes = conf->auto_aof_rewrite_min_size;
+    pthread_mutex_unlock(&persist->mutex);
+    journal_set_limit(persist->journal, (size_t)conf->journal_buffer_limit);
+    journal_set_sync(
+        persist->journal,
+        conf->appendfsync == CONF_APPENDFSYNC_ALWAYS     ? JOURNAL_ALWAYS
+        : conf->appendfsync == CONF_APPENDFSYNC_EVERYSEC ? JOURNAL_EVERYSEC
+                                                         : JOURNAL_NO);
+}
+
+static struct persist_conf
+read_conf(struct persist *persist)
+{
+    struct persist_conf conf;
+
+    pthread_mutex_lock(&persist->mutex);
+    conf = persist->conf;
+    pthread_mutex_unlock(&persist->mutex);
+    return conf;
+}
+
+/* ---- the directory ------------------------------------------------------- */
+
+/* flock() goes with the descriptor, which a child closes at once, so that the
+ * directory is free when this process is gone. */
+static bool
+lock_dir(struct persist *persist)
+{
+    const struct conf *conf = persist->options.conf;
+    bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    int fd = openat(persist->dir_fd, LOCK_NAME,
+                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+    if (fd < 0 && (errno == EACCES || errno == EROFS) && nothing_is_written) {
+        log_warn("persist", "did not lock the directory",
+                 "dir=\"%s\" error=\"%s\" reason=\"nothing is saved there\"",
+                 persist->dir, strerror(errno));
+        return true;
+    }
+    if (fd < 0) {
+        log_error("persist", "cannot open the lock",
+                  "file=\"%s/" LOCK_NAME "\" error=\"%s\"", persist->dir,
+                  strerror(errno));
+        return false;
+    }
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        char owner[32] = "";
+        ssize_t got = read(fd, owner, sizeof(owner) - 1);
+
+        owner[got > 0 ? strcspn(owner, "\n") : 0] = '\0';
+        log_error("persist", "another server uses the directory",
+                  "dir=\"%s\" pid=%s", persist->dir, owner);
+        (void)close(fd);
+        return false;
+    }
+    (void)!ftruncate(fd, 0);
+    (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above only */
+    persist->lock_fd = fd;
+    return true;
+}
+
+/* Three names that must differ, in one directory. */
+static bool
+names_clash(const struct conf *conf)
+{
+    const char *dot = strrchr(conf->dbfilename, '.');
+    bool clash = strcmp(conf->dbfilename, conf->appenddirname) == 0 ||
+                 strcmp(conf->dbfilename, LOCK_NAME) == 0 ||
+                 strcmp(conf->appenddirname, LOCK_NAME) == 0 ||
+                 (dot != NULL && strcmp(dot, ".tmp") == 0);
+
+    if (clash) {
+        log_error("persist", "cannot use these names",
+                  "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
+                  "differ from each other, from lock, and not end in .tmp\"",
+                  conf->dbfilename, conf->appenddirname);
+    }
+    return clash;
+}
+
+bool
+persist_open(struct persist *persist)
+{
+    const struct conf *conf = persist->options.conf;
+    char path[1536];
+    int error;
+
+    if (names_clash(conf)) {
+        return false;
+    }
+
+    persist->dir = mem_copy_text(slice_of(conf->dir));
+    persist->journal_name = mem_copy_text(slice_of(conf->appenddirname));
+    persist->snapshot_name = mem_copy_text(slice_of(conf->dbfilename));
+    (void)snprintf(path, sizeof(path), "%s/%s", conf->dir, conf->appenddirname);
+    persist->journal_dir = mem_copy_text(slice_of(path));
+    error = file_open_dir(persist->dir, false, &persist->dir_fd);
+    if (error != 0) {
+        log_error("persist", "cannot use the directory",
+                  "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
+        return false;
+    }
+    if (!lock_dir(persist)) {
+        return false;
+    }
+    error = file_open_dir(persist->journal_dir, false, &persist->journal_fd);
+    if (error != 0 && error != ENOENT) {
+        log_error("persist", "cannot use the journal's directory",
+                  "dir=\"%s\" error=\"%s\"", persist->journal_dir,
+                  strerror(error));
+        return false;
+    }
+    (void)snprintf(path, sizeof(path), "%s.tmp", persist->snapshot_name);
+    (void)!file_unlink(persist->dir_fd, path); /* of a save that was cut off */
+    return true;
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+static void
+log_loaded(struct persist *persist, uint64_t ms)
+{
+    const struct recover_result *found = &persist->recovered;
+
+    if (found->cut[0] != '\0') {
+        log_warn("persist.recover", "cut the journal's torn end", "what=\"%s\"",
+                 found->cut);
+    }
+    if (found->journal_stale) {
+        log_warn("persist.recover", "did not load a stale journal",
+                 "dir=\"%s\" reason=\"the snapshot is newer\"",
+                 persist->journal_dir);
+    }
+    log_notice("persist.recover", "loaded",
+               "from=%s keys=%llu groups=%llu position=%llu ms=%llu",
+               found->from_journal    ? "journal"
+               : found->from_snapshot ? "snapshot"
+                                      : "nothing",
+               (unsigned long long)found->keys,
+               (unsigned long long)found->groups,
+               (unsigned long long)found->position, (unsigned long long)ms);
+}
+
+bool
+persist_load(struct persist *persist, const struct recover_replay *replay)
+{
+    struct recover_options options = {
+        .dir_fd = persist->dir_fd,
+        .journal_fd = persist->journal_fd,
+        .snapshot_name = persist->snapshot_name,
+        .dir = persist->dir,
+        .journal_dir = persist->journal_dir,
+        .keyspace = persist->options.keyspace,
+        .env = &persist->load_env,
+        .replay = replay,
+        .progress = &persist->load_progress,
+        .total_bytes = &persist->load_total_bytes,
+    };
+    char reason[PERSIST_REASON_MAX];
+    uint64_t start_ns = clock_mono_ns();
+    uint64_t ms;
+
+    atomic_store(&persist->load_started_ms, clock_wall_ms());
+    atomic_store(&persist->load_started_ns, start_ns);
+    if (!recover_run(&options, &persist->recovered, reason, sizeof(reason))) {
+        log_error("persist.recover", "cannot load the data", "reason=\"%s\"",
+                  reason);
+        return false;
+    }
+    ms = (clock_mono_ns() - start_ns) / 1000000;
+    persist->info.load_keys = persist->recovered.keys;
+    persist->info.load_ms = ms;
+    log_loaded(persist, ms);
+    return true;
+}
+
+bool
+persist_begin(struct persist *persist)
+{
+    const struct recover_result *found = &persist->recovered;
+    bool journals = read_conf(persist).appendonly;
+
+    persist->idle_position = found->position;
+    persist->idle_sequence = found->sequence;
+    persist->idle_changes = metric_sum(METRIC_CHANGES);
+    persist->changes_saved = persist->idle_changes;
+    persist->manifest = found->manifest; /* stale or not: it is there */
+    persist->next_number = rewrite_next_number(&found->manifest);
+    if (!rewrite_set_aside(persist, journals) ||
+        (journals && !rewrite_resume(persist))) {
+        return false;
+    }
+    atomic_store(&persist->loading, false);
+    persist_tick(persist);
+    return true;
+}
+
+/* ---- shared by the steps ------------------------------------------------- */
+
+void
+persist_where(struct persist *persist, uint64_t *ret_position,
+              uint64_t *ret_sequence)
+{
+    struct journal_status status;
+    int64_t changes = metric_sum(METRIC_CHANGES);
+
+    journal_get_status(persist->journal, &status);
+    if (status.on) {
+        journal_mark(persist->journal, ret_position, ret_sequence);
+        return;
+    }
+    persist->idle_position += (uint64_t)(changes - persist->idle_changes);
+    persist->idle_changes = changes;
+    *ret_position = persist->idle_position;
+    *ret_sequence = persist->idle_sequence;
+}
+
+struct child_job
+persist_job(const struct persist *persist, int dir_fd, const char *name,
+            uint64_t position, uint64_t sequence)
+{
+    struct keyspace *ks = persist->options.keyspace;
+    struct child_job job = {
+        .keyspace = ks,
+        .stamp = { .position = position,
+                   .sequence = sequence,
+                   .created_ms = clock_wall_ms() },
+        .dir_fd = dir_fd,
+        .name = name,
+    };
+
+    (void)snprintf(job.stamp.run_id, sizeof(job.stamp.run_id), "%.40s",
+                   persist->options.run_id);
+    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
+        uint64_t keys;
+        uint64_t expires;
+
+        keyspace_count(ks, db, &keys, &expires);
+        job.stamp.keys += keys;
+    }
+    return job;
+}
+
+void
+persist_failed(struct persist_retry *retry, uint64_t first_ns, uint64_t max_ns)
+{
+    uint64_t wait_ns = first_ns;
+
+    for (uint64_t i = 0; i < retry->failures && wait_ns < max_ns; i++) {
+        wait_ns *= 2;
+    }
+    retry->failures++;
+    retry->not_before_ns =
+        clock_mono_ns() + (wait_ns < max_ns ? wait_ns : max_ns);
+}
+
+bool
+persist_may_try(const struct persist_retry *retry)
+{
+    return clock_mono_ns() >= retry->not_before_ns;
+}
+
+/* ---- the journal --------------------------------------------------------- */
+
+static bool
+has_grown(const struct persist *persist, const struct persist_conf *conf,
+          const struct journal_status *status)
+{
+    uint64_t bytes = rewrite_journal_bytes(persist, status);
+    uint64_t base = persist->info.base_bytes > 0 ? persist->info.base_bytes : 1;
+
+    return conf->rewrite_percentage > 0 && bytes >= conf->rewrite_min_bytes &&
+           (bytes - base) / base * 100 + (bytes - base) % base * 100 / base >=
+               conf->rewrite_percentage;
+}
+
+static void
+turn_off(struct persist *persist, const struct journal_status *status)
+{
+    gate_raise(persist->gate, 0);
+    persist_where(persist, &persist->idle_position, &persist->idle_sequence);
+    persist->idle_changes = metric_sum(METRIC_CHANGES);
+    journal_turn_off(persist->journal, status->faulted);
+    persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
+    gate_lower(persist->gate, 0);
+    log_notice("persist.journal", "switched off", "position=%llu",
+               (unsigned long long)persist->idle_position);
+}
+
+/* True if it began something. */
+static bool
+keep_journal(struct persist *persist, const struct persist_conf *conf,
+             const struct journal_status *status)
+{
+    bool asked = atomic_load(&persist->asked_rewrite) >
+                 atomic_load(&persist->begun_rewrite);
+
+    if (!conf->appendonly) {
+        atomic_store(&persist->begun_rewrite,
+                     atomic_load(&persist->asked_rewrite));
+        return false;
+    }
+    if (status->closing || !persist_may_try(&persist->rewrite_retry)) {
+        return false;
+    }
+    if (!status->on) {
+        rewrite_begin(persist, JOURNAL_BUILD);
+    } else if (status->faulted) {
+        rewrite_begin(persist, JOURNAL_REBASE);
+    } else if (status->building || asked || has_grown(persist, conf, status)) {
+        rewrite_begin(persist, JOURNAL_ROTATE);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- a tick -------------------------------------------------------------- */
+
+void
+persist_end_child(struct persist *persist)
+{
+    if (persist->step == STEP_BASE) {
+        atomic_fetch_add(&persist->asked_rewrite, 1); /* again, later */
+    }
+    child_kill(persist->child);
+    persist->step = STEP_ENDING;
+}
+
+static void
+clean(void *arg)
+{
+    struct persist *persist = arg;
+
+    child_remove_rest(persist->child);
+}
+
+static void
+reap(struct persist *persist)
+{
+    struct child_figures figures;
+    enum persist_step step = persist->step;
+    int error;
+    int signal;
+
+    if (!child_reap(persist->child, &error, &signal)) {
+        return;
+    }
+    child_get_figures(persist->child, &figures);
+    if (step == STEP_SAVE) {
+        persist->info.save_cow_bytes = figures.cow_peak_bytes;
+        save_ended(persist, error, signal);
+    } else if (step == STEP_BASE) {
+        persist->info.rewrite_cow_bytes = figures.cow_peak_bytes;
+        rewrite_base_written(persist, error);
+    } else {
+        persist->step = STEP_NONE;
+    }
+    if (signal != 0 && persist->step == STEP_NONE) {
+        persist->wants_clean = true;
+    }
+}
+
+static void
+finish_task(struct persist *persist)
+{
+    if (task_is_running(persist->task)) {
+        return;
+    }
+    if (persist->step == STEP_PREPARE) {
+        rewrite_prepared(persist);
+    } else if (persist->step == STEP_COMMIT) {
+        rewrite_committed(persist);
+    } else if (persist->step == STEP_CLEAN) {
+        persist->step = STEP_NONE;
+    }
+}
+
+/* Replies have waited for too long: for a journal that needs a new base, or for
+ * a disk that does not come back from a sync. */
+static bool
+is_stuck(const struct persist_conf *conf, const struct journal_status *status)
+{
+    uint64_t since_ns = status->faulted ? status->fault_mono_ns
+                        : conf->syncs   ? status->unsynced_mono_ns
+                                        : 0;
+
+    return (status->on || status->closing) && !status->building &&
+           since_ns > 0 &&
+           clock_mono_ns() - since_ns >= conf->misconf_after_ns &&
+           (status->faulted || status->released < status->appended);
+}
+
+static void
+tell_refusal(struct persist *persist, const struct persist_conf *conf,
+             const struct journal_status *status)
+{
+    bool misconf = is_stuck(conf, status);
+    enum err refusal = misconf ? ERR_MISCONF_JOURNAL
+                       : conf->stop_writes && conf->save.count > 0 &&
+                               !persist->info.last_save_ok
+                           ? ERR_MISCONF_SAVE
+                           : OK;
+
+    if (misconf != atomic_load(&persist->gives_up)) {
+        atomic_store(&persist->gives_up, misconf);
+        persist->options.hooks.moved(persist->options.hooks.ctx);
+        log_write(misconf ? LOG_ERROR : LOG_NOTICE, "persist.journal",
+                  misconf ? "refused writes, the journal cannot be written"
+                          : "took writes again",
+                  "error=\"%s\"",
+                  status->error != 0 ? strerror(status->error)
+                                     : "the disk does not answer");
+    }
+    if (refusal != persist->refused_writes) {
+        persist->refused_writes = refusal;
+        persist->refused_ping = refusal;
+        persist->options.hooks.refusal(persist->options.hooks.ctx, refusal,
+                                       refusal);
+    }
+}
+
+static void
+log_fault(struct persist *persist, const struct journal_status *status)
+{
+    if (status->faulted && !persist->fault_seen) {
+        log_error("persist.journal", "failed to write the journal",
+                  "file=%llu error=\"%s\" next=\"a new base\"",
+                  (unsigned long long)status->file_number,
+                  strerror(status->error));
+        persist->rewrite_retry.not_before_ns = 0;
+    } else if (!status->faulted && persist->fault_seen) {
+        log_notice("persist.journal", "recovered", "%s", "");
+    }
+    persist->fault_seen = status->faulted;
+}
+
+/* What is under way, and would keep clients waiting or is no longer wanted. */
+static void
+break_off(struct persist *persist, const struct persist_conf *conf,
+          const struct journal_status *status)
+{
+    bool off = !conf->appendonly && status->on;
+
+    if ((persist->step == STEP_SAVE && status->faulted) ||
+        (persist->step == STEP_BASE && (status->suspect || off))) {
+        persist_end_child(persist); /* a save is asked for again */
+    }
+    if (off && persist->step != STEP_PREPARE && persist->step != STEP_COMMIT) {
+        turn_off(persist, status);
+    }
+}
+
+static void
+choose(struct persist *persist, const struct persist_conf *conf,
+       const struct journal_status *status)
+{
+    if (persist->step != STEP_NONE || task_is_running(persist->task)) {
+        return;
+    }
+    if (persist->wants_clean) {
+        persist->wants_clean = false;
+        persist->step = STEP_CLEAN;
+        task_start(persist->task, clean, persist);
+    } else if (!keep_journal(persist, conf, status) &&
+               save_is_due(persist, conf)) {
+        save_begin(persist);
+    }
+    if (persist->step == STEP_NONE) {
+        collapse_tick(persist);
+    }
+}
+
+void
+persist_tick(struct persist *persist)
+{
+    struct persist_conf conf = read_conf(persist);
+    struct journal_status status;
+
+    if (atomic_load(&persist->loading)) {
+        return;
+    }
+    reap(persist);
+    finish_task(persist);
+    journal_get_status(persist->journal, &status);
+    log_fault(persist, &status);
+    break_off(persist, &conf, &status);
+    choose(persist, &conf, &status);
+    journal_get_status(persist->journal, &status);
+    tell_refusal(persist, &conf, &status);
+    persist_publish(persist, &conf, &status);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+bool
+persist_stop(struct persist *persist, const struct persist_end *end)
+{
+    bool journals = read_conf(persist).appendonly;
+    struct journal_status status;
+    int error;
+
+    journal_get_status(persist->journal, &status);
+    if (journals && (!status.on || status.building) && !end->save &&
+        !end->force) {
+        log_warn("persist.journal", "cannot end yet",
+                 "reason=\"the first base of the journal is being written\"");
+        return false;
+    }
+    if (child_is_running(persist->child)) {
+        persist_end_child(persist);
+        child_wait(persist->child);
+        persist->step = STEP_NONE;
+        persist->wants_clean = true;
+    }
+    task_wait(persist->task); /* a step of it ends with the next tick, if any */
+    if ((status.on || status.closing) && !journal_flush(persist->journal)) {
+        log_error("persist.journal", "could not sync the journal at the end",
+                  "forced=%d", end->force);
+        if (!end->force) {
+            return false;
+        }
+    }
+    if (end->save) {
+        error = save_at_end(persist, end);
+        if (error != 0) {
+            log_error("persist.save", "failed to save at the end",
+                      "error=\"%s\" forced=%d", strerror(error), end->force);
+            return end->force;
+        }
+        log_notice("persist.save", "saved", "file=\"%s/%s\"", persist->dir,
+                   persist->snapshot_name);
+    }
+    return true;
+}
+
+void
+persist_halt(struct persist *persist)
+{
+    child_kill(persist->child);
+    child_wait(persist->child);
+    task_free(persist->task);
+    persist->task = NULL;
+    journal_halt(persist->journal);
+}
+
+/* ---- any thread ---------------------------------------------------------- */
+
+struct journal *
+persist_journal(struct persist *persist)
+{
+    return persist->journal;
+}
+
+const atomic_bool *
+persist_gives_up(const struct persist *persist)
+{
+    return &persist->gives_up;
+}
+
+uint64_t
+persist_ask_save(struct persist *persist)
+{
+    uint64_t ticket = atomic_fetch_add(&persist->asked_save, 1) + 1;
+
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+    return ticket;
+}
+
+uint64_t
+persist_ask_rewrite(struct persist *persist)
+{
+    uint64_t ticket = atomic_fetch_add(&persist->asked_rewrite, 1) + 1;
+
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+    return ticket;
+}
+
+enum persist_outcome
+persist_save_outcome(const struct persist *persist, uint64_t ticket)
+{
+    if (atomic_load(&persist->saved) >= ticket) {
+        return PERSIST_DONE;
+    }
+    return atomic_load(&persist->failed_save) >= ticket ? PERSIST_FAILED
+                                                        : PERSIST_PENDING;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Persistence as one thing: when to save, rewrite, rebuild after a fault, and
+ * what the journal's directory holds. A state machine of loop 0, driven by its
+ * timer, by the end of child processes, and by the journal's events. What says
+ * "any thread" below only leaves a request or reads figures.
+ *
+ *   dir/                 lock, <dbfilename>, *.tmp
+ *   dir/<appenddirname>/ manifest, base-<n>, incr-<n>
+ */
+#pragma once
+
+#include "conf/conf.h"
+#include "keyspace/keyspace.h"
+#include "persist/child.h"
+#include "persist/journal.h"
+#include "persist/recover.h"
+
+#include <uv.h>
+
+struct persist;
+
+struct persist_hooks {
+    /* Loop 0 should call persist_tick soon. Any thread. */
+    void (*poke)(void *ctx);
+    /* Loops should look at released positions and waiting connections. Any
+     * thread. */
+    void (*moved)(void *ctx);
+    /* Effects go to this journal from now on; NULL: to nobody. Under the
+     * raised gate. */
+    void (*journaling)(void *ctx, struct journal *journal);
+    /* What writes, and PING, are refused with from now on (OK: they are not).
+     * Loop 0. */
+    void (*refusal)(void *ctx, enum err writes, enum err ping);
+    void *ctx;
+};
+
+struct persist_options {
+    const struct conf *conf; /* read under the gate's protection only */
+    struct keyspace *keyspace;
+    const char *run_id;
+    struct persist_hooks hooks;
+};
+
+struct persist *persist_new(const struct persist_options *options);
+void persist_free(struct persist *persist);
+
+/* ---- start, before or while the loops run -------------------------------- */
+
+/* Opens dir and locks it. False: the reason was logged. */
+bool persist_open(struct persist *persist);
+
+/* Loads what is there, on the calling thread, which alone touches the keyspace
+ * meanwhile. False: the reason was logged, and the server must not serve.
+ * replay: see recover.h. */
+bool persist_load(struct persist *persist, const struct recover_replay *replay);
+
+/* After the load, on loop 0, outside the gate: starts the journal if it is on.
+ * False: the reason was logged. */
+bool persist_begin(struct persist *persist);
+
+/* ---- loop 0 -------------------------------------------------------------- */
+
+/* Every 100 ms, after poke, and when a child has ended. Outside the gate. */
+void persist_tick(struct persist *persist);
+
+/* Copies the options in force. Under the raised gate; for the first time when
+ * the hooks can be called, before the load. */
+void persist_apply_conf(struct persist *persist);
+
+/* The end. Under the raised gate, never to be lowered for writers: saves if
+ * asked to (blocking), writes and syncs the journal. False if the save failed
+ * or the journal could not be synced; then the server may go on. idle is
+ * called now and then. */
+struct persist_end {
+    bool save;  /* by SHUTDOWN SAVE or the rules */
+    bool force; /* errors do not matter */
+    void (*idle)(void *ctx);
+    void *ctx;
+};
+bool persist_stop(struct persist *persist, const struct persist_end *end);
+
+/* Ends the threads: no hook is called any more. Figures can still be read. */
+void persist_halt(struct persist *persist);
+
+/* ---- any thread ---------------------------------------------------------- */
+
+struct journal *persist_journal(struct persist *persist);
+
+/* Asks for a snapshot or a rewrite that begins after now; the returned ticket
+ * tells about it. */
+uint64_t persist_ask_save(struct persist *persist);
+uint64_t persist_ask_rewrite(struct persist *persist);
+enum persist_outcome { PERSIST_PENDING, PERSIST_DONE, PERSIST_FAILED };
+enum persist_outcome persist_save_outcome(const struct persist *persist,
+                                          uint64_t ticket);
+
+/* True: replies that wait for a position are to be answered with
+ * ERR_MISCONF_UNKNOWN instead. */
+const atomic_bool *persist_gives_up(const struct persist *persist);
+
+/* In the order of INFO. NOLINTNEXTLINE(*Padding): there are two of them */
+struct persist_info {
+    /* loading */
+    bool loading;
+    uint64_t loading_started_s, loading_total_bytes, loading_loaded_bytes;
+    uint64_t loading_eta_s;
+    double loading_percent;
+    uint64_t load_keys, load_ms; /* of the last load */
+    /* snapshots */
+    uint64_t changes; /* since the last save */
+    bool saving;
+    uint64_t last_save_s;
+    bool last_save_ok;
+    int64_t last_save_seconds, current_save_seconds; /* -1: none */
+    uint64_t saves, save_failures;                   /* in a row */
+    uint64_t save_cow_bytes;                         /* of the last one */
+    /* the child that runs, or zeros */
+    uint64_t cow_bytes, cow_peak_bytes, cow_age_s, child_keys, child_keys_total;
+    uint64_t child_bytes;
+    double child_percent;
+    uint64_t fork_us; /* of the last fork */
+    uint64_t forks;
+    /* the journal */
+    bool appendonly, rewriting, rewrite_scheduled, last_rewrite_ok;
+    int64_t last_rewrite_seconds, current_rewrite_seconds;
+    uint64_t rewrites, rewrite_failures; /* in a row */
+    uint64_t rewrite_cow_bytes;
+    uint64_t journal_bytes, base_bytes; /* all files; at the last rewrite */
+    uint64_t manifest_generation;
+    bool misconf;
+    struct journal_status journal;
+    uint64_t collapsed_pages; /* huge pages restored after forks */
+};
+void persist_get_info(struct persist *persist, struct persist_info *ret_info);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Figures for INFO: loop 0 publishes its own with each tick, the rest is read
+ * where it is.
+ */
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "persist/persist_internal.h"
+
+static const uint64_t SECOND_NS = 1000000000;
+
+static int64_t
+seconds_of(const struct persist *persist, bool running)
+{
+    return running ? (int64_t)((clock_mono_ns() - persist->step_started_ns) /
+                               SECOND_NS)
+                   : -1;
+}
+
+/* What other threads may read until the next tick. */
+void
+persist_publish(struct persist *persist, const struct persist_conf *conf,
+                const struct journal_status *status)
+{
+    struct persist_info *info = &persist->info;
+    struct child_figures figures = { 0 };
+    bool saving = persist->step == STEP_SAVE;
+    bool rewriting = persist->step == STEP_PREPARE ||
+                     persist->step == STEP_BASE || persist->step == STEP_COMMIT;
+
+    if (child_is_running(persist->child)) {
+        child_get_figures(persist->child, &figures);
+    }
+    info->saving = saving;
+    info->last_save_s = persist->last_save_ms / 1000;
+    info->current_save_seconds = seconds_of(persist, saving);
+    info->save_failures = persist->save_retry.failures;
+    info->cow_bytes = figures.cow_bytes;
+    info->cow_peak_bytes = figures.cow_peak_bytes;
+    info->cow_age_s = figures.cow_age_ms / 1000;
+    info->child_keys = figures.keys;
+    info->child_keys_total = figures.keys_total;
+    info->child_bytes = figures.bytes;
+    info->child_percent =
+        figures.keys_total > 0
+            ? 100.0 * (double)figures.keys / (double)figures.keys_total
+            : 0;
+    info->appendonly = conf->appendonly;
+    info->rewriting = rewriting;
+    info->rewrite_scheduled = atomic_load(&persist->asked_rewrite) >
+                              atomic_load(&persist->begun_rewrite);
+    info->last_rewrite_ok = persist->rewrite_retry.failures == 0;
+    info->current_rewrite_seconds = seconds_of(persist, rewriting);
+    info->rewrite_failures = persist->rewrite_retry.failures;
+    info->journal_bytes =
+        status->on ? rewrite_journal_bytes(persist, status) : 0;
+    info->manifest_generation = persist->manifest.generation;
+    info->misconf = atomic_load(&persist->gives_up);
+    info->journal = *status;
+    pthread_mutex_lock(&persist->mutex);
+    persist->published = *info;
+    pthread_mutex_unlock(&persist->mutex);
+}
+
+static void
+add_loading(struct persist *persist, struct persist_info *info)
+{
+    uint64_t started_ns = atomic_load(&persist->load_started_ns);
+    uint64_t done = atomic_load(&persist->load_progress.bytes);
+    uint64_t total = atomic_load(&persist->load_total_bytes);
+    uint64_t spent_ns = started_ns > 0 ? clock_mono_ns() - started_ns : 0;
+
+    info->loading = atomic_load(&persist->loading);
+    info->loading_started_s = atomic_load(&persist->load_started_ms) / 1000;
+    info->loading_total_bytes = total;
+    info->loading_loaded_bytes = done;
+    if (total > 0 && done > 0) {
+        double rest = total > done ? (double)(total - done) : 0;
+
+        info->loading_percent = 100.0 * (double)done / (double)total;
+        info->loading_eta_s = (uint64_t)((double)spent_ns / (double)done *
+                                         rest / (double)SECOND_NS);
+    }
+}
+
+void
+persist_get_info(struct persist *persist, struct persist_info *ret_info)
+{
+    struct journal_status status;
+
+    pthread_mutex_lock(&persist->mutex);
+    *ret_info = persist->published;
+    pthread_mutex_unlock(&persist->mutex);
+    journal_get_status(persist->journal, &status);
+    ret_info->journal = status;
+    ret_info->changes = (uint64_t)(metric_sum(METRIC_CHANGES) -
+                                   atomic_load(&persist->changes_saved));
+    ret_info->collapsed_pages = atomic_load(&persist->collapse.pages);
+    add_loading(persist, ret_info);
+}

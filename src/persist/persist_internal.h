@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What persist.c, rewrite.c and collapse.c share. All of it belongs to loop 0,
+ * unless a line says otherwise.
+ */
+#pragma once
+
+#include "persist/persist.h"
+#include "persist/task.h"
+
+#include <pthread.h>
+
+enum { PERSIST_REASON_MAX = 1024, PERSIST_COLLAPSE_RANGES = 64 };
+
+/* What is under way; one thing at a time. */
+enum persist_step {
+    STEP_NONE,
+    STEP_SAVE,    /* a child writes a snapshot */
+    STEP_PREPARE, /* a task makes the next increment */
+    STEP_BASE,    /* a child writes a base */
+    STEP_COMMIT,  /* a task makes the base the journal's */
+    STEP_ENDING,  /* a child was killed, and has to go */
+    STEP_CLEAN,   /* a task removes what it left */
+};
+
+/* Trying again after failures: twice as late each time. */
+struct persist_retry {
+    uint64_t failures; /* in a row */
+    uint64_t not_before_ns;
+};
+
+/* One rewrite; the task thread has it during PREPARE and COMMIT. */
+struct persist_rewrite {
+    enum journal_target how;
+    uint64_t number;             /* of the new base and increment */
+    uint64_t position, sequence; /* where the base stands */
+    struct journal_file file;
+    struct manifest manifest; /* that is stored, or was */
+    bool keep_manifest;       /* PREPARE stores none: nothing relies on it */
+    int error;
+    bool doubtful; /* the manifest may have been stored, with an error */
+    uint64_t base_bytes;
+};
+
+/* A copy of the options in force. */
+struct persist_conf {
+    struct conf_save save;
+    bool appendonly, stop_writes, syncs; /* syncs: appendfsync is not "no" */
+    uint64_t misconf_after_ns;
+    uint64_t rewrite_percentage, rewrite_min_bytes;
+};
+
+struct persist_collapse {
+    bool wanted;
+    uint32_t db;
+    uint64_t cursor;
+    struct {
+        char *at, *end;
+    } ranges[PERSIST_COLLAPSE_RANGES];
+    size_t count, done; /* of ranges; the task has them while it runs */
+    _Atomic uint64_t pages;
+};
+
+/* In the order of its uses, and there is one. NOLINTNEXTLINE(*Padding) */
+struct persist {
+    struct persist_options options;
+    struct gate *gate;
+    struct journal *journal;
+    struct child *child;
+    struct task *task;
+    char *dir, *journal_dir, *journal_name, *snapshot_name;
+    int dir_fd, journal_fd, lock_fd; /* -1: not open */
+    struct persist_conf conf;
+    struct bloom_env load_env; /* without limits */
+
+    enum persist_step step;
+    bool wants_clean; /* a killed child left a file */
+    uint64_t step_started_ns;
+    struct persist_retry save_retry, rewrite_retry;
+    struct persist_rewrite rewrite;
+    struct manifest manifest; /* the last one known to be stored */
+    bool has_manifest;        /* and it is the running journal's */
+    struct manifest doubtful; /* one that may have replaced it */
+    bool has_doubtful;
+    bool keeps_all;  /* there are more of these: no file is removed */
+    bool fault_seen; /* and logged */
+    uint64_t next_number;
+    struct persist_collapse collapse;
+
+    /* The log without a journal: a position that grows with changes. */
+    uint64_t idle_position, idle_sequence;
+    int64_t idle_changes;
+
+    uint64_t save_ticket;          /* of the save that runs */
+    _Atomic int64_t changes_saved; /* any thread reads it */
+    int64_t changes_forked;
+    uint64_t last_save_ms;
+    uint64_t old_bytes; /* of increments before the one being written */
+
+    struct recover_result recovered;        /* between load and begin */
+    struct snapshot_progress load_progress; /* any thread */
+    _Atomic uint64_t load_total_bytes, load_started_ms, load_started_ns;
+    atomic_bool loading;
+
+    /* Requests and outcomes; any thread. */
+    _Atomic uint64_t asked_save, saved, failed_save;
+    _Atomic uint64_t asked_rewrite, begun_rewrite;
+    atomic_bool gives_up;
+    enum err refused_writes, refused_ping; /* as the hook was told */
+
+    struct persist_info info;
+    pthread_mutex_t mutex; /* guards conf, and published, for other threads */
+    struct persist_info published;
+};
+
+/* The log's position and sequence now, under the raised gate. */
+void persist_where(struct persist *persist, uint64_t *ret_position,
+                   uint64_t *ret_sequence);
+
+/* A job for the child: what stands at this place of the log. */
+struct child_job persist_job(const struct persist *persist, int dir_fd,
+                             const char *name, uint64_t position,
+                             uint64_t sequence);
+
+void persist_failed(struct persist_retry *retry, uint64_t first_ns,
+                    uint64_t max_ns);
+bool persist_may_try(const struct persist_retry *retry);
+
+/* save.c. Each moves the step on; at_end blocks, under the raised gate. */
+void save_begin(struct persist *persist);
+void save_ended(struct persist *persist, int error, int signal);
+bool save_is_due(struct persist *persist, const struct persist_conf *conf);
+int save_at_end(struct persist *persist, const struct persist_end *end);
+
+/* persist_info.c: what other threads may read until the next tick. */
+void persist_publish(struct persist *persist, const struct persist_conf *conf,
+                     const struct journal_status *status);
+
+/* rewrite.c. Each moves the step on. */
+void rewrite_begin(struct persist *persist, enum journal_target how);
+void rewrite_prepared(struct persist *persist);
+void rewrite_base_written(struct persist *persist, int error);
+void rewrite_committed(struct persist *persist);
+
+/* Kills the child that runs, whatever it does. */
+void persist_end_child(struct persist *persist);
+uint64_t rewrite_journal_bytes(const struct persist *persist,
+                               const struct journal_status *status);
+
+/* rewrite.c: at start, and at the end of a load. False: the reason was
+ * logged. */
+bool rewrite_resume(struct persist *persist);
+
+/* At start: a journal that the snapshot has overtaken, and increments that no
+ * manifest names, are not removed, but set aside; promised to nobody, unless a
+ * manifest got lost. False if the journal is on and that failed: the reason was
+ * logged. */
+bool rewrite_set_aside(struct persist *persist, bool journals);
+
+/* Above every number that the manifest names. */
+uint64_t rewrite_next_number(const struct manifest *manifest);
+
+/* collapse.c: after a child has ended, and with each tick while nothing else
+ * is under way. */
+void collapse_want(struct persist *persist);
+void collapse_tick(struct persist *persist);

@@ -1,0 +1,572 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Three passes. The first reads stamps and the manifest; the second checks all
+ * increments in memory (persist/verify.h), since only then it is known where
+ * the journal ends, which of the two states is the newer one, and that nothing
+ * will be refused after hours of loading that could have been refused at once;
+ * the third loads. Increments are mapped, but read once before, so that a bad
+ * sector is an error with an offset and not the end of the process.
+ */
+#include "persist/recover.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "persist/group.h"
+#include "persist/snapshot_read.h"
+#include "persist/verify.h"
+
+enum { PATH_BYTES = 512, CHUNK_BYTES = 1 << 20 };
+
+/* A snapshot file: the one of dir, or the journal's base. */
+struct image {
+    int fd; /* -1: there is none */
+    uint64_t bytes;
+    struct snapshot_stamp stamp;
+    char path[PATH_BYTES]; /* for messages */
+};
+
+struct run {
+    const struct recover_options *options;
+    char *reason;
+    size_t reason_size;
+    struct image snapshot, base;
+    bool has_journal;
+    struct verify_file *files; /* the increments, mapped */
+    struct verify_result verified;
+    struct recover_result result;
+};
+
+/* ---- reasons ------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static bool
+refuse(struct run *run, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(run->reason, run->reason_size, format, args);
+    va_end(args);
+    return false;
+}
+
+static bool
+refuse_image(struct run *run, const struct image *image,
+             const struct snapshot_error *error)
+{
+    switch (error->status) {
+    case SNAPSHOT_NEWER:
+        return refuse(run, "%s: %s A newer server wrote it: start that one.",
+                      image->path, error->text);
+    case SNAPSHOT_IO:
+        return refuse(run, "%s: cannot be read at offset %" PRIu64 ": %s.",
+                      image->path, error->offset, strerror(error->error));
+    case SNAPSHOT_NOMEM:
+        return refuse(run, "%s: not enough memory at offset %" PRIu64 ".",
+                      image->path, error->offset);
+    default:
+        return refuse(run,
+                      "%s: damaged at offset %" PRIu64 ", record %" PRIu64
+                      ". %s Run bloomery-check verify %s, and bloomery-check "
+                      "salvage to copy what is intact.",
+                      image->path, error->offset, error->record, error->text,
+                      image->path);
+    }
+}
+
+static void
+increment_path(const struct run *run, uint32_t index, char *ret_path)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+
+    manifest_increment_name(run->result.manifest.increments[index].number,
+                            name);
+    (void)snprintf(ret_path, PATH_BYTES, "%s/%s", run->options->journal_dir,
+                   name);
+}
+
+/* ---- what there is ------------------------------------------------------- */
+
+/* ENOENT is left to the caller, everything else refused. */
+static bool
+open_image(struct run *run, int dir_fd, const char *dir, const char *name,
+           struct image *image)
+{
+    struct snapshot_error error = { 0 };
+    int code;
+
+    (void)snprintf(image->path, sizeof(image->path), "%s/%s", dir, name);
+    code = file_open(dir_fd, name, &image->fd);
+    if (code == ENOENT) {
+        image->fd = -1;
+        return true;
+    }
+    if (code != 0) {
+        image->fd = -1;
+        return refuse(run, "%s: cannot be opened: %s.", image->path,
+                      strerror(code));
+    }
+    code = file_size(image->fd, &image->bytes);
+    if (code != 0) {
+        return refuse(run, "%s: cannot be read: %s.", image->path,
+                      strerror(code));
+    }
+    return snapshot_read_stamp(image->fd, &image->stamp, &error) ==
+               SNAPSHOT_OK ||
+           refuse_image(run, image, &error);
+}
+
+static bool
+load_manifest(struct run *run)
+{
+    const char *dir = run->options->journal_dir;
+    char why[256] = "";
+
+    if (run->options->journal_fd < 0) {
+        return true;
+    }
+    switch (manifest_load(run->options->journal_fd, &run->result.manifest, why,
+                          sizeof(why))) {
+    case MANIFEST_OK:
+        run->has_journal = true;
+        return true;
+    case MANIFEST_MISSING:
+        /* It was about to be made: nobody was promised anything. */
+        return true;
+    case MANIFEST_NEWER:
+        return refuse(run,
+                      "%s/" MANIFEST_NAME ": %s. A newer server wrote "
+                      "it: start that one.",
+                      dir, why);
+    case MANIFEST_DAMAGED:
+        return refuse(run,
+                      "%s/" MANIFEST_NAME ": damaged: %s. Run bloomery-check "
+                      "verify %s, or move that directory away to start from "
+                      "the snapshot alone.",
+                      dir, why, dir);
+    default:
+        return refuse(run, "%s/" MANIFEST_NAME ": %s.", dir, why);
+    }
+}
+
+static bool
+open_base(struct run *run)
+{
+    const struct manifest *manifest = &run->result.manifest;
+    const char *dir = run->options->journal_dir;
+    char name[MANIFEST_FILE_NAME_MAX];
+
+    manifest_base_name(manifest->base_number, name);
+    if (!open_image(run, run->options->journal_fd, dir, name, &run->base)) {
+        return false;
+    }
+    if (run->base.fd < 0) {
+        return refuse(run,
+                      "%s: missing, but the manifest names it. Move %s away to "
+                      "start from the snapshot alone.",
+                      run->base.path, dir);
+    }
+    if (run->base.stamp.position != manifest->position ||
+        run->base.stamp.sequence != manifest->sequence) {
+        return refuse(run,
+                      "%s: it stands at position %" PRIu64 ", sequence %" PRIu64
+                      ", but the manifest says %" PRIu64 ", %" PRIu64
+                      ". Run bloomery-check verify %s.",
+                      run->base.path, run->base.stamp.position,
+                      run->base.stamp.sequence, manifest->position,
+                      manifest->sequence, dir);
+    }
+    return true;
+}
+
+/* ---- increments ---------------------------------------------------------- */
+
+/* Reads all of it and throws it away: then it lies in the page cache. */
+static int
+read_through(int fd, uint64_t bytes, uint64_t *ret_offset)
+{
+    char *chunk = mem_try_alloc(CHUNK_BYTES);
+    int error = chunk != NULL ? 0 : ENOMEM;
+    uint64_t offset = 0;
+    size_t got;
+
+    while (error == 0 && offset < bytes) {
+        size_t len = bytes - offset < CHUNK_BYTES ? (size_t)(bytes - offset)
+                                                  : CHUNK_BYTES;
+
+        error = file_read_at(fd, chunk, len, offset, &got);
+        offset += error == 0 ? len : 0;
+    }
+    mem_free(chunk);
+    *ret_offset = offset;
+    return error;
+}
+
+static bool
+map_increment(struct run *run, uint32_t index)
+{
+    const struct manifest_increment *increment =
+        &run->result.manifest.increments[index];
+    struct verify_file *file = &run->files[index];
+    char name[MANIFEST_FILE_NAME_MAX];
+    char path[PATH_BYTES];
+    uint64_t bytes = 0;
+    uint64_t offset = 0;
+    int fd = -1;
+    int error;
+
+    increment_path(run, index, path);
+    manifest_increment_name(increment->number, name);
+    error = file_open(run->options->journal_fd, name, &fd);
+    if (error == ENOENT) {
+        return refuse(run,
+                      "%s: missing, but the manifest names it. Run "
+                      "bloomery-check verify %s.",
+                      path, run->options->journal_dir);
+    }
+    if (error == 0) {
+        error = file_size(fd, &bytes);
+    }
+    if (increment->closed && bytes > increment->bytes) {
+        bytes = increment->bytes; /* the rest does not belong to it */
+    }
+    if (error == 0) {
+        error = read_through(fd, bytes, &offset);
+    }
+    if (error == 0) {
+        error = file_map(fd, (size_t)bytes, &file->data);
+    }
+    file_close(fd);
+    file->closed = increment->closed;
+    file->bytes = increment->bytes;
+    return error == 0 ||
+           refuse(run, "%s: cannot be read at offset %" PRIu64 ": %s.", path,
+                  offset, strerror(error));
+}
+
+static bool
+map_increments(struct run *run)
+{
+    uint32_t count = run->result.manifest.count;
+
+    if (count > 0) {
+        run->files = mem_try_zalloc(count * sizeof(*run->files));
+        if (run->files == NULL) {
+            return refuse(run, "Not enough memory.");
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!map_increment(run, i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+refuse_damage(struct run *run)
+{
+    const struct verify_result *verified = &run->verified;
+    const char *dir = run->options->journal_dir;
+    char path[PATH_BYTES];
+    char what[VERIFY_TEXT_MAX];
+
+    increment_path(run, verified->file, path);
+    verify_describe(verified, what, sizeof(what));
+    if (verified->cause == VERIFY_NEWER) {
+        return refuse(run, "%s: %s.", path, what);
+    }
+    if (verified->cause == VERIFY_FIRST_LINE) {
+        return refuse(run, "%s: %s. Run bloomery-check verify %s.", path, what,
+                      dir);
+    }
+    return refuse(run,
+                  "%s: %s, and %s that it was synced. %" PRIu64
+                  " groups (%" PRIu64
+                  " bytes) behind it are intact, nothing was changed. Run "
+                  "bloomery-check verify %s, and bloomery-check salvage to "
+                  "copy what is intact.",
+                  path, what,
+                  run->files[verified->file].closed ? "the manifest says"
+                                                    : "a later seal says",
+                  verified->intact_groups, verified->intact_bytes, dir);
+}
+
+/* Where the journal ends, and whether it may end there. */
+static bool
+verify(struct run *run)
+{
+    const struct manifest *manifest = &run->result.manifest;
+    const struct verify_result *verified = &run->verified;
+    char path[PATH_BYTES];
+    char what[VERIFY_TEXT_MAX];
+
+    switch (verify_increments(run->files, manifest->count, manifest->position,
+                              manifest->sequence, &run->verified)) {
+    case VERIFY_OK:
+        return true;
+    case VERIFY_CUT:
+        increment_path(run, verified->file, path);
+        verify_describe(verified, what, sizeof(what));
+        (void)snprintf(
+            run->result.cut, sizeof(run->result.cut),
+            "%.100s: %s; %" PRIu64 " bytes, %" PRIu64 " groups of them intact",
+            path, what, verified->behind_bytes, verified->intact_groups);
+        return true;
+    default:
+        return refuse_damage(run);
+    }
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* The visitor's context: why it stopped. */
+struct insertion {
+    const struct recover_options *options;
+    char why[128];
+};
+
+static bool
+insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    struct insertion *insertion = ctx;
+    struct keyspace *ks = insertion->options->keyspace;
+    struct key key = { record->name, hash_name(record->name), record->db };
+    unsigned databases = keyspace_databases(ks);
+    struct entry *entry;
+
+    if (record->db >= databases) {
+        (void)snprintf(insertion->why, sizeof(insertion->why),
+                       "a key of database %u, but the option databases is %u",
+                       (unsigned)record->db, databases);
+    } else if (keyspace_find(ks, &key, 0) != NULL) {
+        (void)snprintf(insertion->why, sizeof(insertion->why),
+                       "two keys of the same name");
+    } else if (keyspace_insert(ks, &key, bloom, record->incarnation, &entry) !=
+               OK) {
+        (void)snprintf(insertion->why, sizeof(insertion->why),
+                       "not enough memory");
+    } else {
+        if (record->expires_at_ms == 0 ||
+            keyspace_set_expiry(ks, &key, entry, record->expires_at_ms) == OK) {
+            return true;
+        }
+        (void)snprintf(insertion->why, sizeof(insertion->why),
+                       "not enough memory");
+        return false; /* the filter is the keyspace's by now */
+    }
+    bloom_free(bloom, insertion->options->env);
+    return false;
+}
+
+static bool
+load_image(struct run *run, const struct image *image)
+{
+    struct insertion insertion = { .options = run->options };
+    struct snapshot_visitor visitor = { .filter = insert, .ctx = &insertion };
+    struct snapshot_error error = { 0 };
+    enum snapshot_status status = snapshot_read(
+        image->fd, run->options->env, &visitor, run->options->progress, &error);
+
+    if (status == SNAPSHOT_STOPPED) {
+        return refuse(run, "%s: %s, at offset %" PRIu64 ", record %" PRIu64 ".",
+                      image->path, insertion.why, error.offset, error.record);
+    }
+    return status == SNAPSHOT_OK || refuse_image(run, image, &error);
+}
+
+static void
+advance(struct run *run, uint64_t bytes)
+{
+    if (run->options->progress != NULL) {
+        atomic_fetch_add_explicit(&run->options->progress->bytes, bytes,
+                                  memory_order_relaxed);
+    }
+}
+
+static bool
+replay_increment(struct run *run, uint32_t index)
+{
+    const struct verify_file *file = &run->files[index];
+    const struct recover_replay *replay = run->options->replay;
+    uint64_t offset = GROUP_FIRST_LINE_BYTES;
+    struct group group;
+    char path[PATH_BYTES];
+    char why[256] = "it changed while it was read";
+
+    advance(run, offset);
+    while (offset < file->end) {
+        if (group_read(file->data, file->first.key, offset, &group) !=
+                GROUP_OK ||
+            !replay->group(replay->ctx, group.commands, why, sizeof(why))) {
+            increment_path(run, index, path);
+            return refuse(
+                run,
+                "%s: group %" PRIu64 " at offset %" PRIu64
+                " cannot be executed: %s. Run bloomery-check verify "
+                "%s.",
+                path, run->result.manifest.sequence + run->result.groups + 1,
+                offset, why, run->options->journal_dir);
+        }
+        advance(run, group.end - offset);
+        offset = group.end;
+        run->result.groups++;
+    }
+    return true;
+}
+
+/* From here on every increment ends where it was valid. One without groups is
+ * kept all the same: as long as the manifest names it, its number must not be
+ * given to another file. */
+static void
+close_increments(struct run *run)
+{
+    struct manifest *manifest = &run->result.manifest;
+
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        manifest->increments[i].closed = true;
+        manifest->increments[i].bytes = run->files[i].end;
+    }
+}
+
+static bool
+load_journal(struct run *run)
+{
+    struct recover_result *result = &run->result;
+
+    if (!load_image(run, &run->base)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < result->manifest.count; i++) {
+        if (!replay_increment(run, i)) {
+            return false;
+        }
+    }
+    close_increments(run);
+    result->from_journal = true;
+    result->has_manifest = true;
+    result->position = run->verified.position;
+    result->sequence = run->verified.sequence;
+    return true;
+}
+
+static bool
+load_snapshot(struct run *run)
+{
+    struct recover_result *result = &run->result;
+
+    if (!load_image(run, &run->snapshot)) {
+        return false;
+    }
+    result->from_snapshot = true;
+    result->position = run->snapshot.stamp.position;
+    result->sequence = run->snapshot.stamp.sequence;
+    return true;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static void
+set_total(struct run *run, bool journal)
+{
+    uint64_t total = journal ? run->base.bytes : run->snapshot.bytes;
+
+    for (uint32_t i = 0; journal && i < run->result.manifest.count; i++) {
+        total += run->files[i].end;
+    }
+    if (run->options->total_bytes != NULL) {
+        atomic_store(run->options->total_bytes, total);
+    }
+}
+
+static bool
+look(struct run *run)
+{
+    const struct recover_options *options = run->options;
+
+    if (!open_image(run, options->dir_fd, options->dir, options->snapshot_name,
+                    &run->snapshot) ||
+        !load_manifest(run)) {
+        return false;
+    }
+    return !run->has_journal ||
+           (open_base(run) && map_increments(run) && verify(run));
+}
+
+static bool
+load(struct run *run)
+{
+    struct recover_result *result = &run->result;
+    bool has_snapshot = run->snapshot.fd >= 0;
+
+    if (has_snapshot) {
+        result->snapshot_position = run->snapshot.stamp.position;
+        result->snapshot_created_ms = run->snapshot.stamp.created_ms;
+    }
+    /* Equally far, they are the same state; the journal then goes on. */
+    if (run->has_journal &&
+        (!has_snapshot ||
+         run->verified.position >= run->snapshot.stamp.position)) {
+        set_total(run, true);
+        return load_journal(run);
+    }
+    result->journal_stale = run->has_journal;
+    result->cut[0] = '\0';
+    set_total(run, false);
+    return !has_snapshot || load_snapshot(run);
+}
+
+static uint64_t
+count_keys(const struct keyspace *ks)
+{
+    uint64_t keys = 0;
+
+    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
+        uint64_t in_db;
+        uint64_t expires;
+
+        keyspace_count(ks, db, &in_db, &expires);
+        keys += in_db;
+    }
+    return keys;
+}
+
+bool
+recover_run(const struct recover_options *options,
+            struct recover_result *ret_result, char *ret_reason,
+            size_t reason_size)
+{
+    struct run *run = mem_try_zalloc(sizeof(*run));
+    bool done;
+
+    if (run == NULL) {
+        (void)snprintf(ret_reason, reason_size, "Not enough memory.");
+        return false;
+    }
+    run->options = options;
+    run->reason = ret_reason;
+    run->reason_size = reason_size;
+    run->snapshot.fd = -1;
+    run->base.fd = -1;
+
+    done = look(run) && load(run);
+    if (done) {
+        run->result.keys = count_keys(options->keyspace);
+        *ret_result = run->result;
+    }
+    for (uint32_t i = 0; run->files != NULL && i < run->result.manifest.count;
+         i++) {
+        file_unmap(run->files[i].data);
+    }
+    mem_free(run->files);
+    file_close(run->snapshot.fd);
+    file_close(run->base.fd);
+    mem_free(run);
+    return done;
+}

@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The journal's files: a new increment and the manifest that names it are made
+ * before anything changes (task), then, with the gate up and in memory only,
+ * the journal turns to it and a child is forked at the same position; when its
+ * base is on the disk, the next manifest begins with that (task), and what the
+ * journal no longer needs is removed.
+ *
+ *   manifest g      base-1 incr-1
+ *   manifest g+1    base-1 incr-1 incr-2          prepared
+ *                   ... gate: incr-2 from position P on, fork ...
+ *   manifest g+2    base-2 (at P) incr-2          committed
+ *
+ * Whatever happens in between, the manifest that is there names a complete
+ * journal. After a fault the old increment cannot be trusted to get what P
+ * stands behind, so that g+1 is left out, and nothing is released until g+2.
+ */
+#include "persist/persist_internal.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "persist/group.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    RETRY_FIRST_S = 1,
+    RETRY_MAX_S = 60,
+    RETRY_FAULT_MAX_S = 2, /* clients are waiting */
+    INCREMENTS_MANY = 64   /* left by so many starts: time for a new base */
+};
+
+static const uint64_t SECOND_NS = 1000000000;
+
+/* ---- files --------------------------------------------------------------- */
+
+static bool
+is_named(const struct manifest *manifest, const char *name)
+{
+    char known[MANIFEST_FILE_NAME_MAX];
+
+    manifest_base_name(manifest->base_number, known);
+    if (strcmp(name, known) == 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        manifest_increment_name(manifest->increments[i].number, known);
+        if (strcmp(name, known) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* base-N, incr-N, and what becomes one of these or a manifest. */
+static bool
+is_ours(const char *name)
+{
+    size_t len = strlen(name);
+    bool temporary = len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+    size_t digits =
+        strncmp(name, "base-", 5) == 0 || strncmp(name, "incr-", 5) == 0
+            ? strspn(name + 5, "0123456789")
+            : 0;
+
+    len -= temporary ? 4 : 0;
+    return (digits > 0 && digits + 5 == len) ||
+           strcmp(name, MANIFEST_NAME ".tmp") == 0;
+}
+
+/* Removes what no manifest names that is or may be stored. That it fails is no
+ * matter: it is tried again with the next one. */
+static void
+remove_rubbish(const struct persist *persist, const struct manifest *manifest)
+{
+    int fd = persist->keeps_all ? -1 : dup(persist->journal_fd);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+
+    if (dir == NULL) {
+        file_close(fd);
+        return;
+    }
+    rewinddir(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        if (is_ours(entry->d_name) && !is_named(manifest, entry->d_name) &&
+            !(persist->has_doubtful &&
+              is_named(&persist->doubtful, entry->d_name))) {
+            (void)!file_unlink(persist->journal_fd, entry->d_name);
+        }
+    }
+    (void)closedir(dir);
+}
+
+static int
+open_journal_dir(struct persist *persist)
+{
+    if (persist->journal_fd >= 0) {
+        return 0;
+    }
+    return file_open_dir(persist->journal_dir, true, &persist->journal_fd);
+}
+
+/* An increment with its first line, on the disk. */
+static int
+make_increment(struct persist *persist, uint64_t number,
+               struct journal_file *ret_file)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+    char line[GROUP_FIRST_LINE_BYTES];
+    struct group_file first = { .created_ms = clock_wall_ms() };
+    int fd = -1;
+    int error;
+
+    random_bytes(&first.key, sizeof(first.key));
+    (void)snprintf(first.run_id, sizeof(first.run_id), "%.40s",
+                   persist->options.run_id);
+    group_write_first_line(&first, line);
+    manifest_increment_name(number, name);
+    error = file_create(persist->journal_fd, name, &fd);
+    if (error == 0) {
+        error = file_write(fd, line, sizeof(line));
+    }
+    if (error == 0) {
+        error = file_sync(fd);
+    }
+    if (error == 0) {
+        error = file_sync_dir(persist->journal_fd);
+    }
+    if (error != 0) {
+        file_close(fd);
+        return error;
+    }
+    *ret_file =
+        (struct journal_file){ .fd = fd, .key = first.key, .number = number };
+    return 0;
+}
+
+static void
+add_increment(struct manifest *manifest, uint64_t number)
+{
+    CHECK(manifest->count < MANIFEST_INCREMENTS_MAX);
+    manifest->increments[manifest->count++] =
+        (struct manifest_increment){ .number = number };
+}
+
+/* What is known by now of a file that was left in full. To leave it open is
+ * right as well, and needed behind one that is: a manifest's closed increments
+ * stand before the open ones. */
+static void
+close_increment(struct manifest *manifest, uint64_t number, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        if (i > 0 && !manifest->increments[i - 1].closed) {
+            return;
+        }
+        if (manifest->increments[i].number == number && bytes > 0) {
+            manifest->increments[i].closed = true;
+            manifest->increments[i].bytes = bytes;
+        }
+    }
+}
+
+/* ---- a rewrite, step by step --------------------------------------------- */
+
+static void
+fail(struct persist *persist, const char *what, int error)
+{
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    persist_failed(&persist->rewrite_retry, RETRY_FIRST_S * SECOND_NS,
+                   (status.faulted ? RETRY_FAULT_MAX_S : RETRY_MAX_S) *
+                       SECOND_NS);
+    log_error("persist.rewrite", "failed to rewrite the journal",
+              "step=\"%s\" error=\"%s\" failures=%llu", what, strerror(error),
+              (unsigned long long)persist->rewrite_retry.failures);
+    persist->step = STEP_NONE;
+}
+
+/* After a manifest could not be stored: whether the one before it is still the
+ * one that a start would find. If not, which of the two it finds may depend on
+ * what the disk does with the new name. */
+static bool
+is_undone(const struct persist *persist)
+{
+    struct manifest there;
+    char reason[256];
+
+    return manifest_load(persist->journal_fd, &there, reason, sizeof(reason)) ==
+               MANIFEST_OK &&
+           there.generation == persist->manifest.generation &&
+           there.count == persist->manifest.count &&
+           there.base_number == persist->manifest.base_number;
+}
+
+/* A task's end. A manifest that may or may not be there names a complete
+ * journal like the one before it, so the files of both have to stay; and a
+ * later one has to outnumber it. */
+static void
+doubt(struct persist *persist)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+
+    if (!rewrite->doubtful) {
+        return;
+    }
+    persist->keeps_all = persist->has_doubtful; /* a second one */
+    persist->doubtful = rewrite->manifest;
+    persist->has_doubtful = true;
+    persist->manifest.generation = rewrite->manifest.generation;
+}
+
+static void
+trust(struct persist *persist)
+{
+    persist->has_doubtful = persist->keeps_all = false;
+}
+
+static void
+prepare(void *arg)
+{
+    struct persist *persist = arg;
+    struct persist_rewrite *rewrite = &persist->rewrite;
+
+    rewrite->file.fd = -1;
+    rewrite->doubtful = false;
+    rewrite->error = open_journal_dir(persist);
+    if (rewrite->error == 0) {
+        remove_rubbish(persist, &persist->manifest); /* of earlier attempts */
+        rewrite->error =
+            make_increment(persist, rewrite->number, &rewrite->file);
+    }
+    if (rewrite->error == 0 && !rewrite->keep_manifest) {
+        rewrite->manifest.generation++;
+        add_increment(&rewrite->manifest, rewrite->number);
+        rewrite->error =
+            manifest_store(persist->journal_fd, &rewrite->manifest);
+        rewrite->doubtful = rewrite->error != 0 && !is_undone(persist);
+    }
+}
+
+void
+rewrite_begin(struct persist *persist, enum journal_target how)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    rewrite->how = how;
+    rewrite->number = persist->next_number++;
+    rewrite->manifest = persist->manifest;
+    close_increment(&rewrite->manifest, status.closed_number,
+                    status.closed_bytes);
+    rewrite->keep_manifest = how != JOURNAL_ROTATE || status.building;
+    CHECK(rewrite->keep_manifest || persist->has_manifest);
+    if (!rewrite->keep_manifest &&
+        rewrite->manifest.count >= MANIFEST_INCREMENTS_MAX) {
+        fail(persist, "too many failures: the next start makes a base", EMFILE);
+        return;
+    }
+    atomic_store(&persist->begun_rewrite, atomic_load(&persist->asked_rewrite));
+    persist->step = STEP_PREPARE;
+    persist->step_started_ns = clock_mono_ns();
+    task_start(persist->task, prepare, persist);
+}
+
+/* The switch. Under the raised gate, so that no effect is on its way: memory
+ * only, but for the fork. */
+static int
+turn_and_fork(struct persist *persist, const char *name, uint64_t *ret_us)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+    bool fresh = rewrite->how == JOURNAL_BUILD;
+    struct child_job job;
+
+    if (fresh) {
+        persist_where(persist, &rewrite->position, &rewrite->sequence);
+    }
+    journal_set_target(persist->journal, rewrite->how, &rewrite->file,
+                       &rewrite->position, &rewrite->sequence);
+    if (fresh) {
+        persist->options.hooks.journaling(persist->options.hooks.ctx,
+                                          persist->journal);
+    }
+    job = persist_job(persist, persist->journal_fd, name, rewrite->position,
+                      rewrite->sequence);
+    return child_start(persist->child, &job, ret_us);
+}
+
+void
+rewrite_prepared(struct persist *persist)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+    char name[MANIFEST_FILE_NAME_MAX];
+    struct journal_status before;
+    uint64_t us = 0;
+    int error;
+
+    if (rewrite->error != 0) {
+        file_close(rewrite->file.fd);
+        doubt(persist);
+        fail(persist, "next increment", rewrite->error);
+        return;
+    }
+    if (!rewrite->keep_manifest) {
+        persist->manifest = rewrite->manifest;
+        trust(persist);
+    }
+    journal_get_status(persist->journal, &before);
+    persist->old_bytes += before.file_bytes;
+    manifest_base_name(rewrite->number, name);
+    persist->step = STEP_BASE;
+    gate_raise(persist->gate, 0);
+    error = turn_and_fork(persist, name, &us);
+    gate_lower(persist->gate, 0);
+    persist->info.fork_us = us;
+    persist->info.forks++;
+    if (error != 0) {
+        rewrite_base_written(persist, error);
+        return;
+    }
+    log_notice("persist.rewrite", "began a new base",
+               "number=%llu position=%llu fork_us=%llu",
+               (unsigned long long)rewrite->number,
+               (unsigned long long)rewrite->position, (unsigned long long)us);
+}
+
+static uint64_t
+bytes_of(int dir_fd, const char *name)
+{
+    uint64_t bytes = 0;
+    int fd;
+
+    if (file_open(dir_fd, name, &fd) == 0) {
+        (void)!file_size(fd, &bytes);
+        file_close(fd);
+    }
+    return bytes;
+}
+
+static void
+commit(void *arg)
+{
+    struct persist *persist = arg;
+    struct persist_rewrite *rewrite = &persist->rewrite;
+    char name[MANIFEST_FILE_NAME_MAX];
+
+    rewrite->manifest = (struct manifest){
+        .generation = persist->manifest.generation + 1,
+        .base_number = rewrite->number,
+        .position = rewrite->position,
+        .sequence = rewrite->sequence,
+    };
+    add_increment(&rewrite->manifest, rewrite->number);
+    rewrite->error = manifest_store(persist->journal_fd, &rewrite->manifest);
+    rewrite->doubtful = rewrite->error != 0 && !is_undone(persist);
+    if (rewrite->error == 0) {
+        manifest_base_name(rewrite->number, name);
+        rewrite->base_bytes = bytes_of(persist->journal_fd, name);
+        trust(persist);
+        remove_rubbish(persist, &rewrite->manifest);
+    }
+}
+
+void
+rewrite_base_written(struct persist *persist, int error)
+{
+    if (error != 0) {
+        fail(persist, "base", error);
+        return;
+    }
+    persist->step = STEP_COMMIT;
+    task_start(persist->task, commit, persist);
+}
+
+void
+rewrite_committed(struct persist *persist)
+{
+    struct persist_rewrite *rewrite = &persist->rewrite;
+    uint64_t took_ns = clock_mono_ns() - persist->step_started_ns;
+
+    if (rewrite->error != 0) {
+        doubt(persist);
+        fail(persist, "manifest", rewrite->error);
+        return;
+    }
+    persist->manifest = rewrite->manifest;
+    persist->has_manifest = true;
+    journal_base_done(persist->journal, rewrite->position, rewrite->sequence);
+    persist->old_bytes = 0;
+    persist->rewrite_retry = (struct persist_retry){ 0 };
+    persist->info.base_bytes = rewrite->base_bytes;
+    persist->info.last_rewrite_seconds = (int64_t)(took_ns / SECOND_NS);
+    persist->info.rewrites++;
+    persist->step = STEP_NONE;
+    collapse_want(persist);
+    log_notice("persist.rewrite", "rewrote the journal",
+               "base=%llu generation=%llu bytes=%llu ms=%llu",
+               (unsigned long long)rewrite->number,
+               (unsigned long long)persist->manifest.generation,
+               (unsigned long long)rewrite->base_bytes,
+               (unsigned long long)(took_ns / 1000000));
+}
+
+uint64_t
+rewrite_journal_bytes(const struct persist *persist,
+                      const struct journal_status *status)
+{
+    return persist->info.base_bytes + persist->old_bytes + status->file_bytes;
+}
+
+/* ---- start --------------------------------------------------------------- */
+
+static bool
+refuse_start(const char *what, int error)
+{
+    log_error("persist.rewrite", "cannot keep a journal",
+              "step=\"%s\" error=\"%s\"", what, strerror(error));
+    return false;
+}
+
+static int
+sync_file(int dir_fd, const char *name)
+{
+    int fd = -1;
+    int error = file_open(dir_fd, name, &fd);
+
+    if (error == 0) {
+        error = file_sync(fd);
+        file_close(fd);
+    }
+    return error;
+}
+
+/* The old files may be there in the page cache only: a crash, or whoever copied
+ * them here, need not have synced them. From now on they count as closed. */
+static int
+sync_files(int journal_fd, const struct manifest *manifest)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+    int error;
+
+    manifest_base_name(manifest->base_number, name);
+    error = sync_file(journal_fd, name);
+    for (uint32_t i = 0; i < manifest->count && error == 0; i++) {
+        manifest_increment_name(manifest->increments[i].number, name);
+        error = sync_file(journal_fd, name);
+    }
+    return error;
+}
+
+uint64_t
+rewrite_next_number(const struct manifest *manifest)
+{
+    uint64_t highest = manifest->base_number;
+
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        if (manifest->increments[i].number > highest) {
+            highest = manifest->increments[i].number;
+        }
+    }
+    return highest + 1;
+}
+
+/* What cannot be taken for the present is kept, under another name, for who
+ * wants to look. */
+static int
+set_aside(struct persist *persist, const char *why)
+{
+    char to[512];
+    const char *name = persist->journal_name;
+    int error;
+
+    (void)snprintf(to, sizeof(to), "%s.stale-%llu", name,
+                   (unsigned long long)clock_wall_ms());
+    error = file_rename(persist->dir_fd, name, to);
+    if (error == 0) {
+        error = file_sync_dir(persist->dir_fd);
+    }
+    if (error == 0) {
+        file_close(persist->journal_fd);
+        persist->journal_fd = -1;
+        persist->manifest = (struct manifest){ 0 };
+        log_warn("persist.rewrite", "set a journal aside",
+                 "reason=\"%s\" directory=\"%s/%s\"", why, persist->dir, to);
+    }
+    return error;
+}
+
+/* Increments with more than their first line; also if nobody can say. */
+static bool
+may_have_groups(int journal_fd)
+{
+    int fd = dup(journal_fd);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    struct dirent *entry;
+    bool found = false;
+
+    if (dir == NULL) {
+        file_close(fd);
+        return true;
+    }
+    rewinddir(dir);
+    while (!found && (entry = readdir(dir)) != NULL) {
+        uint64_t bytes = bytes_of(journal_fd, entry->d_name);
+
+        found = strncmp(entry->d_name, "incr-", 5) == 0 &&
+                (bytes == 0 || bytes > GROUP_FIRST_LINE_BYTES);
+    }
+    (void)closedir(dir);
+    return found;
+}
+
+bool
+rewrite_set_aside(struct persist *persist, bool journals)
+{
+    const struct recover_result *found = &persist->recovered;
+    int error = 0;
+
+    if (found->journal_stale) {
+        error = set_aside(persist, "the snapshot is newer");
+    } else if (persist->journal_fd >= 0 && !found->has_manifest &&
+               may_have_groups(persist->journal_fd)) {
+        error = set_aside(persist, "it has no manifest");
+    }
+    if (error != 0 && journals) {
+        return refuse_start("set the old journal aside", error);
+    }
+    if (error != 0) {
+        log_warn("persist.rewrite", "could not set the old journal aside",
+                 "error=\"%s\"", strerror(error));
+    }
+    return true;
+}
+
+/* The state just loaded, as base: the snapshot that it came from under another
+ * name, if the file system can do that, else written anew. */
+static int
+make_first_base(struct persist *persist, uint64_t number)
+{
+    const struct recover_result *found = &persist->recovered;
+    char name[MANIFEST_FILE_NAME_MAX];
+    struct child_job job;
+    int error;
+
+    manifest_base_name(number, name);
+    (void)!file_unlink(persist->journal_fd, name);
+    if (found->from_snapshot &&
+        file_link(persist->dir_fd, persist->snapshot_name, persist->journal_fd,
+                  name) == 0) {
+        error = sync_file(persist->journal_fd, name);
+        return error == 0 ? file_sync_dir(persist->journal_fd) : error;
+    }
+    job = persist_job(persist, persist->journal_fd, name, found->position,
+                      found->sequence);
+    return child_write_here(persist->child, &job);
+}
+
+static int
+store_first_manifest(struct persist *persist, struct journal_file *ret_file)
+{
+    const struct recover_result *found = &persist->recovered;
+    struct manifest *manifest = &persist->manifest;
+    char name[MANIFEST_FILE_NAME_MAX];
+    int error = 0;
+
+    if (!found->has_manifest || manifest->count >= MANIFEST_INCREMENTS_MAX) {
+        uint64_t generation = manifest->generation;
+        uint64_t number = persist->next_number++;
+
+        *manifest = (struct manifest){ .generation = generation,
+                                       .base_number = number,
+                                       .position = found->position,
+                                       .sequence = found->sequence };
+        error = make_first_base(persist, number);
+    } else {
+        error = sync_files(persist->journal_fd, manifest);
+    }
+    if (error == 0) {
+        error = make_increment(persist, persist->next_number, ret_file);
+    }
+    if (error != 0) {
+        return error;
+    }
+    add_increment(manifest, persist->next_number++);
+    manifest->generation++;
+    error = manifest_store(persist->journal_fd, manifest);
+    if (error == 0) {
+        manifest_base_name(manifest->base_number, name);
+        persist->info.base_bytes = bytes_of(persist->journal_fd, name);
+        remove_rubbish(persist, manifest);
+    }
+    return error;
+}
+
+static uint64_t
+closed_bytes(const struct manifest *manifest)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        bytes +=
+            manifest->increments[i].closed ? manifest->increments[i].bytes : 0;
+    }
+    return bytes;
+}
+
+bool
+rewrite_resume(struct persist *persist)
+{
+    const struct recover_result *found = &persist->recovered;
+    struct journal_file file = { .fd = -1 };
+    uint64_t position = found->position;
+    uint64_t sequence = found->sequence;
+    int error;
+
+    error = open_journal_dir(persist);
+    if (error != 0) {
+        return refuse_start("open the directory", error);
+    }
+    error = store_first_manifest(persist, &file);
+    if (error != 0) {
+        file_close(file.fd);
+        return refuse_start("begin an increment", error);
+    }
+    persist->has_manifest = true;
+    persist->old_bytes = closed_bytes(&persist->manifest);
+    if (persist->manifest.count >= INCREMENTS_MANY) {
+        (void)persist_ask_rewrite(persist);
+    }
+    gate_raise(persist->gate, 0);
+    journal_set_target(persist->journal, JOURNAL_RESUME, &file, &position,
+                       &sequence);
+    persist->options.hooks.journaling(persist->options.hooks.ctx,
+                                      persist->journal);
+    gate_lower(persist->gate, 0);
+    return true;
+}

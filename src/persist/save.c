@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Snapshots: when one is due, and what its end means.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "persist/persist_internal.h"
+
+#include <time.h>
+
+enum { RETRY_FIRST_S = 5, RETRY_MAX_S = 60 };
+
+static const uint64_t SECOND_NS = 1000000000;
+
+void
+save_ended(struct persist *persist, int error, int signal)
+{
+    uint64_t took_ns = clock_mono_ns() - persist->step_started_ns;
+
+    persist->step = STEP_NONE;
+    persist->info.last_save_seconds = (int64_t)(took_ns / SECOND_NS);
+    persist->info.last_save_ok = error == 0;
+    if (error != 0) {
+        persist_failed(&persist->save_retry, RETRY_FIRST_S * SECOND_NS,
+                       RETRY_MAX_S * SECOND_NS);
+        atomic_store(&persist->failed_save, persist->save_ticket);
+        log_error("persist.save", "failed to save",
+                  "error=\"%s\" signal=%d failures=%llu", strerror(error),
+                  signal, (unsigned long long)persist->save_retry.failures);
+        return;
+    }
+    persist->save_retry = (struct persist_retry){ 0 };
+    persist->changes_saved = persist->changes_forked;
+    persist->last_save_ms = clock_wall_ms();
+    persist->info.saves++;
+    atomic_store(&persist->saved, persist->save_ticket);
+    collapse_want(persist);
+    log_notice("persist.save", "saved", "file=\"%s/%s\" ms=%llu cow_bytes=%llu",
+               persist->dir, persist->snapshot_name,
+               (unsigned long long)(took_ns / 1000000),
+               (unsigned long long)persist->info.save_cow_bytes);
+}
+
+/* Under the raised gate. */
+static int
+fork_save(struct persist *persist, uint64_t *ret_us)
+{
+    struct child_job job;
+    uint64_t position;
+    uint64_t sequence;
+
+    persist_where(persist, &position, &sequence);
+    persist->changes_forked = metric_sum(METRIC_CHANGES);
+    job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
+                      position, sequence);
+    return child_start(persist->child, &job, ret_us);
+}
+
+void
+save_begin(struct persist *persist)
+{
+    uint64_t us = 0;
+    int error;
+
+    persist->step = STEP_SAVE;
+    persist->step_started_ns = clock_mono_ns();
+    persist->save_ticket = atomic_load(&persist->asked_save);
+    gate_raise(persist->gate, 0);
+    error = fork_save(persist, &us);
+    gate_lower(persist->gate, 0);
+    persist->info.fork_us = us;
+    persist->info.forks++;
+    if (error != 0) {
+        save_ended(persist, error, 0);
+    }
+}
+
+bool
+save_is_due(struct persist *persist, const struct persist_conf *conf)
+{
+    uint64_t asked = atomic_load(&persist->asked_save);
+    uint64_t since_ms = clock_wall_ms() - persist->last_save_ms;
+    uint64_t changes =
+        (uint64_t)(metric_sum(METRIC_CHANGES) - persist->changes_saved);
+
+    if (asked > atomic_load(&persist->saved) &&
+        asked > atomic_load(&persist->failed_save)) {
+        return true;
+    }
+    for (size_t i = 0; i < conf->save.count; i++) {
+        if (changes >= conf->save.rules[i].changes &&
+            since_ms / 1000 >= conf->save.rules[i].seconds) {
+            return persist_may_try(&persist->save_retry);
+        }
+    }
+    return false;
+}
+
+/* By a child, so that somebody looks after the watchdog meanwhile; here, if
+ * none can be had. */
+int
+save_at_end(struct persist *persist, const struct persist_end *end)
+{
+    static const struct timespec pause = { .tv_nsec = 5000000 };
+    struct child_job job;
+    uint64_t us = 0;
+    uint64_t position;
+    uint64_t sequence;
+    int signal = 0;
+    int error = fork_save(persist, &us);
+
+    if (error != 0) {
+        persist_where(persist, &position, &sequence);
+        job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
+                          position, sequence);
+        return child_write_here(persist->child, &job);
+    }
+    while (!child_reap(persist->child, &error, &signal)) {
+        end->idle(end->ctx);
+        (void)nanosleep(&pause, NULL);
+    }
+    return error;
+}

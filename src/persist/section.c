@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The frame of a snapshot file: header, section heads and hashes.
+ */
+#include "persist/section.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "persist/group.h"
+
+enum {
+    AHEAD_BYTES = 16 << 20, /* asked of the disk before they are needed */
+    BLOCK_BYTES = 4096      /* what a disk fails to read at once */
+};
+
+/* ---- errors and bytes ---------------------------------------------------- */
+
+enum snapshot_status
+section_fail(struct section_file *file, enum snapshot_status status,
+             uint64_t offset, const char *format, ...)
+{
+    struct snapshot_error *error = file->error;
+    va_list args;
+
+    error->status = status;
+    error->error = 0;
+    error->offset = offset;
+    error->record = file->records;
+    va_start(args, format);
+    (void)vsnprintf(error->text, sizeof(error->text), format, args);
+    va_end(args);
+    return status;
+}
+
+enum snapshot_status
+section_damaged(struct section_file *file, uint64_t offset, const char *what)
+{
+    return section_fail(file, SNAPSHOT_DAMAGED, offset, "%s.", what);
+}
+
+enum snapshot_status
+section_no_memory(struct section_file *file, uint64_t offset, uint64_t bytes)
+{
+    return section_fail(file, SNAPSHOT_NOMEM, offset,
+                        "There is no memory for %llu bytes.",
+                        (unsigned long long)bytes);
+}
+
+enum snapshot_status
+section_read_bytes(struct section_file *file, void *to, size_t len,
+                   uint64_t offset)
+{
+    enum snapshot_status status;
+    size_t done;
+    int error;
+
+    if (offset + len > file->ahead && file->ahead < file->bytes) {
+        uint64_t from = offset > file->ahead ? offset : file->ahead;
+
+        file_will_read(file->fd, from, len + AHEAD_BYTES);
+        file->ahead = from + AHEAD_BYTES / 2;
+    }
+    error = file_read_at(file->fd, to, len, offset, &done);
+    if (error == 0) {
+        return SNAPSHOT_OK;
+    }
+    status = section_fail(file, SNAPSHOT_IO, offset + done,
+                          "Reading failed: %s.", strerror(error));
+    file->error->error = error;
+    return status;
+}
+
+bool
+section_reserve(struct section_file *file, size_t bytes)
+{
+    if (bytes > file->buffer_bytes) {
+        mem_free(file->buffer);
+        file->buffer_bytes = 0;
+        file->buffer = mem_try_alloc(bytes);
+        file->buffer_bytes = file->buffer != NULL ? bytes : 0;
+    }
+    return file->buffer != NULL;
+}
+
+/* ---- header -------------------------------------------------------------- */
+
+/* A name of graphic characters with nothing but zeros behind it. */
+static bool
+is_run_id(const uint8_t *at)
+{
+    size_t len = strnlen((const char *)at, SNAPSHOT_RUN_ID_BYTES);
+
+    for (size_t i = 0; i < SNAPSHOT_RUN_ID_BYTES; i++) {
+        if (i < len ? at[i] <= ' ' || at[i] > '~' : at[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum snapshot_status
+check_header(struct section_file *file, const uint8_t *header)
+{
+    uint16_t version = get_u16(header + HEADER_AT_VERSION);
+    uint16_t flags = get_u16(header + HEADER_AT_FLAGS);
+
+    if (memcmp(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION) != 0) {
+        return section_damaged(file, 0,
+                               "This is no snapshot: it does not begin "
+                               "with " SNAPSHOT_MAGIC);
+    }
+    if (get_u64(header + HEADER_AT_HASH) !=
+        XXH3_64bits(header, HEADER_AT_HASH)) {
+        return section_damaged(file, 0, "The header's checksum does not hold");
+    }
+    if (version > SNAPSHOT_VERSION) {
+        return section_fail(file, SNAPSHOT_NEWER, HEADER_AT_VERSION,
+                            "The snapshot is of version %u; this program knows "
+                            "version %d.",
+                            version, SNAPSHOT_VERSION);
+    }
+    if (version == SNAPSHOT_VERSION && flags != 0) {
+        return section_fail(
+            file, SNAPSHOT_NEWER, HEADER_AT_FLAGS,
+            "The snapshot has flags %#x, which this program does not "
+            "know.",
+            flags);
+    }
+    if (get_u64(header + HEADER_AT_POSITION) >= GROUP_POSITION_LIMIT) {
+        return section_damaged(file, HEADER_AT_POSITION,
+                               "The position is beyond that of any log");
+    }
+    if (get_u64(header + HEADER_AT_SEQUENCE) >= GROUP_NUMBER_LIMIT) {
+        return section_damaged(file, HEADER_AT_SEQUENCE,
+                               "The sequence is beyond that of any log");
+    }
+    if (version != SNAPSHOT_VERSION || !is_run_id(header + HEADER_AT_RUN_ID) ||
+        file->databases < 1 || file->databases > DATABASES_MAX) {
+        return section_damaged(file, 0, "The header's fields make no sense");
+    }
+    return SNAPSHOT_OK;
+}
+
+enum snapshot_status
+section_open(struct section_file *file, uint8_t *ret_header)
+{
+    int error = file_size(file->fd, &file->bytes);
+    enum snapshot_status status;
+
+    memset(ret_header, 0, HEADER_BYTES);
+    if (error != 0) {
+        status = section_fail(file, SNAPSHOT_IO, 0, "Its size is unknown: %s.",
+                              strerror(error));
+        file->error->error = error;
+        return status;
+    }
+    if (file->bytes < HEADER_BYTES) {
+        return section_damaged(file, file->bytes,
+                               "The file ends within the header");
+    }
+    status = section_read_bytes(file, ret_header, HEADER_BYTES, 0);
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    file->databases = get_u32(ret_header + HEADER_AT_DATABASES);
+    file->keys_announced = get_u64(ret_header + HEADER_AT_KEYS);
+    file->key = get_u64(ret_header + HEADER_AT_FILE_KEY);
+    return check_header(file, ret_header);
+}
+
+/* ---- sections ------------------------------------------------------------ */
+
+static bool
+payload_fits(uint16_t type, uint64_t bytes)
+{
+    switch (type) {
+    case SECTION_RECORDS:
+        return bytes >= RECORD_BYTES_MIN && bytes <= RECORDS_BYTES_MAX;
+    case SECTION_LARGE:
+        return bytes >= RECORD_BYTES_MIN && bytes <= LARGE_BYTES_MAX;
+    case SECTION_LINES:
+        return bytes > CHUNK_HEAD_BYTES &&
+               bytes <= CHUNK_HEAD_BYTES + SNAPSHOT_CHUNK_BYTES &&
+               (bytes - CHUNK_HEAD_BYTES) % BLOOM_LINE_BYTES == 0;
+    case SECTION_END:
+        return bytes == END_BYTES;
+    default:
+        return false;
+    }
+}
+
+static enum snapshot_status
+read_head(struct section_file *file, uint64_t offset,
+          struct section *ret_section)
+{
+    uint8_t head[SECTION_HEAD_BYTES];
+    uint64_t left = file->bytes - offset;
+    struct section section = { .offset = offset };
+    enum snapshot_status status;
+
+    if (left == 0) {
+        return section_damaged(
+            file, offset, "The file ends here, and its end section is missing");
+    }
+    if (left < SECTION_FRAME_BYTES) {
+        return section_damaged(file, offset, "The file ends within a section");
+    }
+    status = section_read_bytes(file, head, sizeof(head), offset);
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    section.type = get_u16(head + SECTION_AT_TYPE);
+    section.ordinal = get_u64(head + SECTION_AT_ORDINAL);
+    section.bytes = get_u64(head + SECTION_AT_BYTES);
+    section.seed = section_seed(head, file->key);
+    if (memcmp(head, SNAPSHOT_SECTION_MAGIC, SECTION_AT_TYPE) != 0) {
+        return section_damaged(file, offset, "Here a section should begin");
+    }
+    if (get_u16(head + SECTION_AT_ZERO) != 0 ||
+        !payload_fits(section.type, section.bytes)) {
+        return section_damaged(file, offset,
+                               "The head of this section makes no sense");
+    }
+    if (section.bytes > left - SECTION_FRAME_BYTES) {
+        return section_damaged(file, offset,
+                               "The file ends within this section");
+    }
+    section.next = offset + SECTION_FRAME_BYTES + section.bytes;
+    *ret_section = section;
+    return SNAPSHOT_OK;
+}
+
+enum snapshot_status
+section_read_head(struct section_file *file, uint64_t offset, uint64_t ordinal,
+                  struct section *ret_section)
+{
+    struct section section = { .offset = offset };
+    enum snapshot_status status = read_head(file, offset, &section);
+
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    if (section.ordinal != ordinal) {
+        return section_fail(file, SNAPSHOT_DAMAGED, offset,
+                            "Section %llu is here instead of section %llu.",
+                            (unsigned long long)section.ordinal,
+                            (unsigned long long)ordinal);
+    }
+    *ret_section = section;
+    return SNAPSHOT_OK;
+}
+
+enum snapshot_status
+section_bad_hash(struct section_file *file, uint64_t offset)
+{
+    return section_damaged(file, offset,
+                           "The checksum of this section does not hold");
+}
+
+/* Whoever reads one section of small filters will read more of that size. */
+enum snapshot_status
+section_read_payload(struct section_file *file, const struct section *section)
+{
+    size_t bytes = (size_t)section->bytes;
+    size_t most = file->bytes < RECORDS_BYTES_MAX ? (size_t)file->bytes
+                                                  : RECORDS_BYTES_MAX;
+    size_t room = bytes > most ? bytes : most;
+    enum snapshot_status status;
+
+    if (!section_reserve(file, room + SECTION_HASH_BYTES)) {
+        return section_no_memory(file, section->offset, room);
+    }
+    status = section_read_bytes(file, file->buffer, bytes + SECTION_HASH_BYTES,
+                                section->offset + SECTION_HEAD_BYTES);
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    if (get_u64(file->buffer + bytes) !=
+        XXH3_64bits_withSeed(file->buffer, bytes, section->seed)) {
+        return section_bad_hash(file, section->offset);
+    }
+    return SNAPSHOT_OK;
+}
+
+/* ---- what is intact behind damage ---------------------------------------- */
+
+static bool
+section_holds(struct section_file *file, const struct section *section)
+{
+    uint8_t *piece = file->buffer + SECTION_SCAN_BYTES;
+    uint64_t offset = section->offset + SECTION_HEAD_BYTES;
+    uint64_t left = section->bytes;
+    XXH3_state_t hash;
+
+    XXH3_INITSTATE(&hash);
+    (void)XXH3_64bits_reset_withSeed(&hash, section->seed);
+    while (left > 0) {
+        size_t step = left < PIECE_BYTES ? (size_t)left : PIECE_BYTES;
+
+        if (section_read_bytes(file, piece, step, offset) != SNAPSHOT_OK) {
+            return false;
+        }
+        (void)XXH3_64bits_update(&hash, piece, step);
+        offset += step;
+        left -= step;
+    }
+    return section_read_bytes(file, piece, SECTION_HASH_BYTES, offset) ==
+               SNAPSHOT_OK &&
+           get_u64(piece) == XXH3_64bits_digest(&hash);
+}
+
+/* The first place from `at` on where a section might begin; the end of the
+ * file if there is none. Blocks that cannot be read have none. */
+static uint64_t
+find_magic(struct section_file *file, uint64_t at)
+{
+    while (file->bytes - at >= SECTION_FRAME_BYTES) {
+        uint64_t left = file->bytes - at;
+        size_t want =
+            left < SECTION_SCAN_BYTES ? (size_t)left : SECTION_SCAN_BYTES;
+        const uint8_t *found;
+        size_t len;
+        int error = file_read_at(file->fd, file->buffer, want, at, &len);
+
+        found =
+            memmem(file->buffer, len, SNAPSHOT_SECTION_MAGIC, SECTION_AT_TYPE);
+        if (found != NULL) {
+            return at + (uint64_t)(found - file->buffer);
+        }
+        if (error != 0) {
+            at = (at + len) / BLOCK_BYTES * BLOCK_BYTES + BLOCK_BYTES;
+            at = at < file->bytes ? at : file->bytes;
+        } else {
+            at += len - (SECTION_AT_TYPE - 1);
+        }
+    }
+    return file->bytes;
+}
+
+bool
+section_find(struct section_file *file, uint64_t at, uint64_t ordinal,
+             struct section *ret_section)
+{
+    struct section section = { .offset = at };
+
+    for (;;) {
+        at = find_magic(file, at);
+        if (at == file->bytes) {
+            return false;
+        }
+        if (read_head(file, at, &section) != SNAPSHOT_OK ||
+            section.ordinal < ordinal || !section_holds(file, &section)) {
+            at++;
+        } else if (section.type == SECTION_LINES) {
+            at = section.next;
+        } else {
+            *ret_section = section;
+            return true;
+        }
+    }
+}
+
+void
+section_close(struct section_file *file)
+{
+    mem_free(file->buffer);
+    file->buffer = NULL;
+    file->buffer_bytes = 0;
+}

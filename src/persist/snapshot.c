@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Writes a snapshot. It may run in a child forked from a process with many
+ * threads: system calls and the caller's memory only. All figures are
+ * little-endian.
+ *
+ *   header, 104 bytes; in every later version magic, version and hash keep
+ *   their places, so that a newer file can be told from a damaged one
+ *      0   8  magic "BLMYSNAP"
+ *      8   2  version of this format: 1
+ *     10   2  flags: 0
+ *     12   4  databases, 1..65535
+ *     16  40  run id of the server that wrote it, zeros behind it
+ *     56   8  position in the log
+ *     64   8  sequence of the last journal group that is in it
+ *     72   8  when it was written, unix ms
+ *     80   8  keys
+ *     88   8  file key: random, so that a section of another file does not fit
+ *     96   8  XXH3-64 of bytes 0..95
+ *
+ *   then sections up to the end of the file
+ *      0   4  magic "SECT"
+ *      4   2  type
+ *      6   2  0
+ *      8   8  ordinal: 0, 1, 2 ...
+ *     16   8  bytes of the payload
+ *     24   .  payload
+ *      .   8  XXH3-64 of the payload, its seed being XXH3-64 of the 24 bytes
+ *             above with the file key as seed: what is moved, left out or
+ *             exchanged never fits
+ *
+ *   type 1: small filters, whole records one after the other, at least one
+ *      0   4  database
+ *      4   4  bytes of the name
+ *      8   8  when it expires, unix ms; 0: never
+ *     16   8  bytes of the stored form
+ *     24   .  name
+ *      .   .  stored form (core/codec.c) without its last 8 bytes, the
+ *             checksum: the section has one
+ *
+ *   type 2: a large filter. One record of the same form, that ends with the
+ *   head of the stored form; "bytes of the stored form" counts the lines too.
+ *   They follow at once in sections of
+ *   type 3: lines of the layers, in order and without gaps
+ *      0   4  layer
+ *      4   4  0
+ *      8   8  where in the layer's bytes these begin
+ *     16   .  whole lines, of this layer only, 16 MiB at most
+ *
+ *   type 4: the end, and the last bytes of the file
+ *      0   8  keys
+ *      8   8  sections before this one
+ *     16   8  bytes before this one
+ *     24   8  file key, once more: without it nothing could be salvaged
+ *
+ * Whether a filter is small or large is the writer's choice.
+ */
+#include "persist/snapshot.h"
+
+#include <errno.h>
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "persist/snapshot_internal.h"
+
+/* Pages that wait for the disk are pushed on so often, so that the final sync
+ * has little left to do, and other writers' syncs do not wait behind it. */
+enum { WRITING_BYTES = 16 << 20 };
+
+/* Millions of small filters lie all over the memory, each in three places. So
+ * an entry waits until two batches of later ones were seen, while its filter,
+ * then its lines, are fetched: PENDING is two batches. */
+enum { PENDING = 32, FETCHED_LINES = 4 };
+
+struct pending {
+    struct snapshot_record record;
+    const struct bloom *bloom;
+};
+
+struct snapshot_writer {
+    struct snapshot_progress *progress;
+    int fd;
+    int error; /* errno of what failed first */
+    uint64_t file_key;
+    uint64_t sections, bytes, keys; /* written so far; keys: visited */
+    uint64_t keys_announced;        /* by the header */
+    uint64_t writing;               /* bytes already pushed on */
+    uint64_t told_bytes, told_keys; /* to progress */
+    size_t used;                    /* of payload, by records */
+    uint64_t seen;                  /* entries; the last PENDING wait */
+    struct pending pending[PENDING];
+    uint8_t head[SECTION_HEAD_BYTES];
+    uint8_t payload[RECORDS_BYTES_MAX + SECTION_HASH_BYTES];
+};
+
+_Static_assert(PIECE_BYTES <= RECORDS_BYTES_MAX, "scratch for codec_stored()");
+
+struct snapshot_writer *
+snapshot_writer_new(void)
+{
+    return mem_try_alloc(sizeof(struct snapshot_writer));
+}
+
+void
+snapshot_writer_free(struct snapshot_writer *writer)
+{
+    mem_free(writer);
+}
+
+/* After a failure nothing is written any more. */
+static void
+put(struct snapshot_writer *writer, const void *data, size_t len)
+{
+    if (writer->error != 0) {
+        return;
+    }
+    writer->error = file_write(writer->fd, data, len);
+    writer->bytes += len;
+    if (writer->bytes - writer->writing >= WRITING_BYTES) {
+        file_start_writing(writer->fd, writer->writing,
+                           writer->bytes - writer->writing);
+        writer->writing = writer->bytes;
+    }
+    snapshot_advance(writer->progress, writer->bytes - writer->told_bytes,
+                     writer->keys - writer->told_keys);
+    writer->told_bytes = writer->bytes;
+    writer->told_keys = writer->keys;
+}
+
+/* ---- sections ------------------------------------------------------------ */
+
+/* Writes the head. Returns the seed for the payload's hash. */
+static uint64_t
+begin_section(struct snapshot_writer *writer, enum section_type type,
+              uint64_t payload_bytes)
+{
+    uint8_t *head = writer->head;
+
+    memcpy(head, SNAPSHOT_SECTION_MAGIC, SECTION_AT_TYPE);
+    put_u16(head + SECTION_AT_TYPE, (uint16_t)type);
+    put_u16(head + SECTION_AT_ZERO, 0);
+    put_u64(head + SECTION_AT_ORDINAL, writer->sections++);
+    put_u64(head + SECTION_AT_BYTES, payload_bytes);
+    put(writer, head, SECTION_HEAD_BYTES);
+    return section_seed(head, writer->file_key);
+}
+
+/* A section whose whole payload is in writer->payload. */
+static void
+put_section(struct snapshot_writer *writer, enum section_type type, size_t len)
+{
+    uint64_t seed = begin_section(writer, type, len);
+
+    put_u64(writer->payload + len,
+            XXH3_64bits_withSeed(writer->payload, len, seed));
+    put(writer, writer->payload, len + SECTION_HASH_BYTES);
+}
+
+static void
+put_hashed(struct snapshot_writer *writer, XXH3_state_t *hash, const void *data,
+           size_t len)
+{
+    (void)XXH3_64bits_update(hash, data, len);
+    put(writer, data, len);
+}
+
+static void
+end_section(struct snapshot_writer *writer, const XXH3_state_t *hash)
+{
+    uint8_t bytes[SECTION_HASH_BYTES];
+
+    put_u64(bytes, XXH3_64bits_digest(hash));
+    put(writer, bytes, sizeof(bytes));
+}
+
+/* ---- filters ------------------------------------------------------------- */
+
+static void
+flush_records(struct snapshot_writer *writer)
+{
+    if (writer->used > 0) {
+        put_section(writer, SECTION_RECORDS, writer->used);
+        writer->used = 0;
+    }
+}
+
+static void
+make_record_head(uint8_t *to, const struct snapshot_record *record,
+                 uint64_t form_bytes)
+{
+    put_u32(to + RECORD_AT_DB, record->db);
+    put_u32(to + RECORD_AT_NAME_BYTES, (uint32_t)record->name.len);
+    put_u64(to + RECORD_AT_EXPIRES, record->expires_at_ms);
+    put_u64(to + RECORD_AT_FORM_BYTES, form_bytes);
+}
+
+/* The record head is at the end of the payload already. */
+static void
+add_small(struct snapshot_writer *writer, const struct snapshot_record *record,
+          const struct bloom *bloom)
+{
+    uint8_t *to = writer->payload + writer->used + RECORD_HEAD_BYTES;
+    const void *lines;
+    size_t bytes;
+
+    memcpy(to, record->name.data, record->name.len);
+    to += record->name.len;
+    to += codec_put_head(bloom, record->incarnation, to);
+    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        const void *stored = codec_stored(lines, bytes, to);
+
+        if (stored != to) {
+            memcpy(to, stored, bytes);
+        }
+        to += bytes;
+    }
+    writer->used = (size_t)(to - writer->payload);
+    if (writer->used >= SNAPSHOT_SECTION_BYTES) {
+        flush_records(writer);
+    }
+}
+
+/* One chunk, straight from the filter's memory. */
+static void
+put_chunk(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
+          const uint8_t *lines, size_t len)
+{
+    uint64_t seed =
+        begin_section(writer, SECTION_LINES, CHUNK_HEAD_BYTES + len);
+    uint8_t head[CHUNK_HEAD_BYTES];
+    XXH3_state_t hash;
+
+    XXH3_INITSTATE(&hash);
+    (void)XXH3_64bits_reset_withSeed(&hash, seed);
+    put_u32(head + CHUNK_AT_LAYER, layer);
+    put_u32(head + CHUNK_AT_ZERO, 0);
+    put_u64(head + CHUNK_AT_OFFSET, offset);
+    put_hashed(writer, &hash, head, sizeof(head));
+    while (len > 0 && writer->error == 0) {
+        size_t step = len < PIECE_BYTES ? len : PIECE_BYTES;
+
+        put_hashed(writer, &hash, codec_stored(lines, step, writer->payload),
+                   step);
+        lines += step;
+        len -= step;
+    }
+    end_section(writer, &hash);
+}
+
+static void
+put_large(struct snapshot_writer *writer, const uint8_t *record_head,
+          const struct snapshot_record *record, const struct bloom *bloom)
+{
+    uint8_t *form = writer->payload;
+    size_t form_bytes = codec_put_head(bloom, record->incarnation, form);
+    uint64_t seed =
+        begin_section(writer, SECTION_LARGE,
+                      RECORD_HEAD_BYTES + record->name.len + form_bytes);
+    const uint8_t *lines;
+    XXH3_state_t hash;
+    size_t bytes;
+
+    XXH3_INITSTATE(&hash);
+    (void)XXH3_64bits_reset_withSeed(&hash, seed);
+    put_hashed(writer, &hash, record_head, RECORD_HEAD_BYTES);
+    put_hashed(writer, &hash, record->name.data, record->name.len);
+    put_hashed(writer, &hash, form, form_bytes);
+    end_section(writer, &hash);
+    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        for (size_t at = 0; at < bytes && writer->error == 0;) {
+            size_t left = bytes - at;
+            size_t step =
+                left < SNAPSHOT_CHUNK_BYTES ? left : SNAPSHOT_CHUNK_BYTES;
+
+            put_chunk(writer, i, at, lines + at, step);
+            at += step;
+        }
+    }
+}
+
+/* Long names go the way of large filters, since they need no room. */
+int
+snapshot_add(struct snapshot_writer *writer,
+             const struct snapshot_record *record, const struct bloom *bloom)
+{
+    uint64_t form_bytes = bloom_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES;
+    uint8_t head[RECORD_HEAD_BYTES];
+
+    writer->keys++;
+    make_record_head(head, record, form_bytes);
+    if (RECORD_HEAD_BYTES + record->name.len + form_bytes <
+        SNAPSHOT_DIRECT_BYTES) {
+        memcpy(writer->payload + writer->used, head, sizeof(head));
+        add_small(writer, record, bloom);
+    } else {
+        flush_records(writer);
+        put_large(writer, head, record, bloom);
+    }
+    return writer->error;
+}
+
+/* ---- the walk ------------------------------------------------------------ */
+
+static void
+fetch(const void *at, size_t lines)
+{
+    for (size_t i = 0; i < lines; i++) {
+        __builtin_prefetch((const char *)at + i * BLOOM_LINE_BYTES);
+    }
+}
+
+static void
+fetch_lines(const struct bloom *bloom)
+{
+    size_t bytes;
+    const void *lines = bloom_layer_lines(bloom, 0, &bytes);
+    size_t count = bytes / BLOOM_LINE_BYTES;
+
+    fetch(lines, count < FETCHED_LINES ? count : FETCHED_LINES);
+}
+
+static bool
+on_entry(void *ctx, uint32_t db, const struct entry *entry,
+         uint64_t expires_at_ms)
+{
+    struct snapshot_writer *writer = ctx;
+    struct pending *slot = &writer->pending[writer->seen % PENDING];
+
+    if (writer->seen >= PENDING &&
+        snapshot_add(writer, &slot->record, slot->bloom) != 0) {
+        return false;
+    }
+    *slot = (struct pending){
+        .record = { .name = { entry->name, entry->name_len },
+                    .db = db,
+                    .expires_at_ms = expires_at_ms,
+                    .incarnation = entry->incarnation },
+        .bloom = entry->bloom,
+    };
+    fetch(entry->bloom, 3);
+    writer->seen++;
+    if (writer->seen >= PENDING / 2) {
+        slot = &writer->pending[(writer->seen - PENDING / 2) % PENDING];
+        fetch_lines(slot->bloom);
+    }
+    return true;
+}
+
+static int
+add_pending(struct snapshot_writer *writer)
+{
+    uint64_t i = writer->seen > PENDING ? writer->seen - PENDING : 0;
+    int error = writer->error;
+
+    for (; i < writer->seen && error == 0; i++) {
+        const struct pending *slot = &writer->pending[i % PENDING];
+
+        error = snapshot_add(writer, &slot->record, slot->bloom);
+    }
+    return error;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static void
+put_header(struct snapshot_writer *writer, uint32_t databases,
+           const struct snapshot_stamp *stamp)
+{
+    uint8_t header[HEADER_BYTES] = { 0 };
+
+    memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
+    put_u16(header + HEADER_AT_VERSION, SNAPSHOT_VERSION);
+    put_u32(header + HEADER_AT_DATABASES, databases);
+    memcpy(header + HEADER_AT_RUN_ID, stamp->run_id,
+           strnlen(stamp->run_id, SNAPSHOT_RUN_ID_BYTES));
+    put_u64(header + HEADER_AT_POSITION, stamp->position);
+    put_u64(header + HEADER_AT_SEQUENCE, stamp->sequence);
+    put_u64(header + HEADER_AT_CREATED, stamp->created_ms);
+    put_u64(header + HEADER_AT_KEYS, stamp->keys);
+    put_u64(header + HEADER_AT_FILE_KEY, writer->file_key);
+    put_u64(header + HEADER_AT_HASH, XXH3_64bits(header, HEADER_AT_HASH));
+    put(writer, header, sizeof(header));
+}
+
+static void
+put_end(struct snapshot_writer *writer)
+{
+    put_u64(writer->payload + END_AT_KEYS, writer->keys);
+    put_u64(writer->payload + END_AT_SECTIONS, writer->sections);
+    put_u64(writer->payload + END_AT_BYTES, writer->bytes);
+    put_u64(writer->payload + END_AT_FILE_KEY, writer->file_key);
+    put_section(writer, SECTION_END, END_BYTES);
+}
+
+int
+snapshot_begin(struct snapshot_writer *writer,
+               const struct snapshot_stamp *stamp, uint32_t databases, int fd,
+               struct snapshot_progress *progress)
+{
+    memset(writer, 0, offsetof(struct snapshot_writer, head));
+    writer->fd = fd;
+    writer->progress = progress;
+    writer->keys_announced = stamp->keys;
+    random_bytes(&writer->file_key, sizeof(writer->file_key));
+    put_header(writer, databases, stamp);
+    return writer->error;
+}
+
+int
+snapshot_end(struct snapshot_writer *writer)
+{
+    flush_records(writer);
+    if (writer->error == 0 && writer->keys != writer->keys_announced) {
+        writer->error = EBADMSG; /* our bug; such a file would never load */
+    }
+    put_end(writer);
+    return writer->error;
+}
+
+int
+snapshot_write(struct snapshot_writer *writer, const struct keyspace *ks,
+               const struct snapshot_stamp *stamp, int fd,
+               struct snapshot_progress *progress)
+{
+    struct snapshot_stamp counted = *stamp;
+
+    counted.keys = 0;
+    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
+        uint64_t keys;
+        uint64_t expires;
+
+        keyspace_count(ks, db, &keys, &expires);
+        counted.keys += keys;
+    }
+    if (snapshot_begin(writer, &counted, keyspace_databases(ks), fd,
+                       progress) == 0 &&
+        keyspace_each(ks, on_entry, writer)) {
+        (void)add_pending(writer); /* snapshot_end() tells */
+    }
+    return snapshot_end(writer);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the server does with persist: hooks, ticks, the load, the end.
+ */
+#include "server/data.h"
+
+#include "admin/systemd.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "command/replay.h"
+
+#include <signal.h>
+
+enum { TICK_EVERY_MS = 100 };
+
+static const uint64_t LOADING_SHOWN_NS = 2000000000;
+
+/* ---- hooks --------------------------------------------------------------- */
+
+void
+data_poke(void *ctx)
+{
+    struct server *server = ctx;
+
+    (void)uv_async_send(&server->poke);
+}
+
+/* Any thread of the journal's. */
+static void
+on_moved(void *ctx)
+{
+    struct server *server = ctx;
+
+    for (unsigned i = 0; i < server->threads; i++) {
+        loop_wake(&server->loops[i]);
+    }
+}
+
+static void
+on_journaling(void *ctx, struct journal *journal)
+{
+    struct server *server = ctx;
+
+    server->service.journal = journal;
+}
+
+static void
+on_refusal(void *ctx, enum err writes, enum err ping)
+{
+    struct server *server = ctx;
+
+    atomic_store(&server->service.write_refusal, (int)writes);
+    atomic_store(&server->service.ping_refusal, (int)ping);
+}
+
+struct persist *
+data_new(struct server *server)
+{
+    return persist_new(
+        &(struct persist_options){ .conf = &server->conf,
+                                   .keyspace = server->service.keyspace,
+                                   .run_id = server->service.run_id,
+                                   .hooks = { .poke = data_poke,
+                                              .moved = on_moved,
+                                              .journaling = on_journaling,
+                                              .refusal = on_refusal,
+                                              .ctx = server } });
+}
+
+/* ---- the load ------------------------------------------------------------ */
+
+/* What is needed to start, and to end, may take longer than the service manager
+ * waits by itself. */
+static void
+ask_for_time(void *ctx)
+{
+    (void)ctx;
+    (void)systemd_notify("EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1");
+}
+
+static void
+show_loading(struct server *server)
+{
+    uint64_t now_ns = clock_mono_ns();
+    struct persist_info info;
+
+    if (now_ns - server->loading_shown_ns < LOADING_SHOWN_NS) {
+        return;
+    }
+    server->loading_shown_ns = now_ns;
+    persist_get_info(server->persist, &info);
+    ask_for_time(server);
+    (void)systemd_status("Loading, %.0f %%, %llu s left", info.loading_percent,
+                         (unsigned long long)info.loading_eta_s);
+    if (info.loading_loaded_bytes > 0) {
+        log_notice("server", "loading", "percent=%.1f eta_s=%llu",
+                   info.loading_percent,
+                   (unsigned long long)info.loading_eta_s);
+    }
+}
+
+static const char *
+what_is_saved(const struct conf *conf)
+{
+    if (conf->appendonly) {
+        return "every change is journaled";
+    }
+    return conf->save.count > 0 ? "snapshots only" : "nothing is saved";
+}
+
+/* Loop 0, when the loader is done. */
+static void
+on_loaded(struct loop *loop, void *ptr, uint64_t good)
+{
+    struct server *server = ptr;
+
+    (void)loop;
+    CHECK(uv_thread_join(&server->loader) == 0);
+    ask_for_time(server);
+    if (good == 0 || !persist_begin(server->persist)) {
+        server->load_failed = true;
+        server_stop_loops(server);
+        return;
+    }
+    atomic_store(&server->service.loading, false);
+    (void)systemd_notify("READY=1");
+    (void)systemd_status("Serving, %s", what_is_saved(&server->conf));
+    log_notice("server", "ready", "persistence=\"%s\"",
+               what_is_saved(&server->conf));
+}
+
+static void
+load(void *arg)
+{
+    struct server *server = arg;
+    struct replay *replay = replay_new(&server->service);
+    struct recover_replay calls = { .group = replay_group, .ctx = replay };
+    bool good = persist_load(server->persist, &calls);
+
+    replay_free(replay);
+    metric_thread_exit();
+    while (!mailbox_post(&server->loops[0].mailbox, on_loaded, server, good)) {
+        uv_sleep(1); /* full: the loop is draining it */
+    }
+}
+
+void
+data_start_load(struct server *server)
+{
+    CHECK(uv_thread_create(&server->loader, load, server) == 0);
+}
+
+/* ---- ticks --------------------------------------------------------------- */
+
+static void
+on_tick(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+
+    if (atomic_load(&server->service.loading)) {
+        show_loading(server);
+        return;
+    }
+    persist_tick(server->persist);
+    if (server->stop_again_ns > 0 && clock_mono_ns() > server->stop_again_ns) {
+        server->stop_again_ns = 0;
+        server_stop(server);
+    }
+}
+
+static void
+on_poke(uv_async_t *async)
+{
+    struct server *server = async->data;
+
+    persist_tick(server->persist);
+}
+
+static void
+on_child_signal(uv_signal_t *handle, int number)
+{
+    struct server *server = handle->data;
+
+    (void)number;
+    persist_tick(server->persist);
+}
+
+void
+data_start_handles(struct server *server)
+{
+    uv_loop_t *uv = &server->loops[0].uv;
+
+    CHECK(uv_signal_init(uv, &server->sigchld) == 0);
+    server->sigchld.data = server;
+    CHECK(uv_signal_start(&server->sigchld, on_child_signal, SIGCHLD) == 0);
+    CHECK(uv_async_init(uv, &server->poke, on_poke) == 0);
+    server->poke.data = server;
+    CHECK(uv_timer_init(uv, &server->tick) == 0);
+    server->tick.data = server;
+    CHECK(uv_timer_start(&server->tick, on_tick, TICK_EVERY_MS,
+                         TICK_EVERY_MS) == 0);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+/* With the gate raised; once it is lowered nobody writes any more. */
+bool
+data_end(struct server *server)
+{
+    struct service *service = &server->service;
+    unsigned flags = atomic_exchange(&server->shutdown_flags, 0);
+    bool rules = server->conf.save.count > 0 && !(flags & SHUTDOWN_NOSAVE);
+    struct persist_end end = {
+        .save = rules || (flags & SHUTDOWN_SAVE),
+        .force = (flags & SHUTDOWN_FORCE) != 0,
+        .idle = ask_for_time,
+    };
+    bool ended;
+
+    gate_raise(keyspace_gate(service->keyspace), 0);
+    ended = persist_stop(server->persist, &end);
+    if (ended) {
+        atomic_store(&service->write_refusal, ERR_ENDING);
+        service->journal = NULL;
+    }
+    gate_lower(keyspace_gate(service->keyspace), 0);
+    if (!ended) {
+        atomic_fetch_add(&service->shutdown_failures, 1);
+    }
+    return ended;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Text is one command a line, words in quotes as redis-cli shows them: it can
+ * be read, searched, and typed back. RESP is for redis-cli --pipe; there the
+ * words of BF.INSERT that only a journal may use are left out.
+ */
+#include "tools/check_cat.h"
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "proto/reply.h"
+#include "proto/scan.h"
+#include "tools/check_journal.h"
+#include "tools/check_snapshot.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum { OUT_BYTES = 1 << 20 };
+
+struct cat {
+    struct check *check;
+    struct buf out;
+    struct batch batch;
+    uint32_t db;
+    bool db_known;
+    bool failed; /* the output, or a group */
+};
+
+/* ---- output -------------------------------------------------------------- */
+
+static bool
+flush(struct cat *cat)
+{
+    if (!cat->failed && cat->out.failed) {
+        check_complain(cat->check, CHECK_UNREADABLE, "%s", strerror(ENOMEM));
+        cat->failed = true;
+    }
+    if (!cat->failed && cat->out.len > 0 &&
+        fwrite(cat->out.data, 1, cat->out.len, stdout) != cat->out.len) {
+        check_complain(cat->check, CHECK_UNREADABLE,
+                       "standard output: cannot be written: %s",
+                       strerror(errno));
+        cat->failed = true;
+    }
+    buf_reset(&cat->out, OUT_BYTES);
+    cat->out.failed = false;
+    return !cat->failed;
+}
+
+static void
+put_quoted(struct buf *out, struct slice word)
+{
+    static const char hex[] = "0123456789abcdef";
+    static const char plain[] = "\n\r\t\a\b\"\\";
+    static const char letters[] = "nrtab\"\\";
+
+    buf_append(out, "\"", 1);
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.data[i];
+        const char *at = c != '\0' ? strchr(plain, c) : NULL;
+        unsigned char byte = (unsigned char)c;
+
+        if (at != NULL) {
+            char text[] = { '\\', letters[at - plain] };
+
+            buf_append(out, text, sizeof(text));
+        } else if (byte >= 0x20 && byte < 0x7f) {
+            buf_append(out, &c, 1);
+        } else {
+            char text[] = { '\\', 'x', hex[byte >> 4], hex[byte & 15] };
+
+            buf_append(out, text, sizeof(text));
+        }
+    }
+    buf_append(out, "\"", 1);
+}
+
+static bool
+put_command(struct cat *cat, const struct slice *argv, size_t argc)
+{
+    struct reply reply = { .buf = &cat->out, .resp = 2 };
+
+    if (cat->check->resp) {
+        reply_array(&reply, argc);
+    }
+    for (size_t i = 0; i < argc; i++) {
+        if (cat->check->resp) {
+            reply_bulk(&reply, argv[i]);
+            continue;
+        }
+        buf_append(&cat->out, " ", i > 0);
+        put_quoted(&cat->out, argv[i]);
+    }
+    if (!cat->check->resp) {
+        buf_append(&cat->out, "\n", 1);
+    }
+    return cat->out.len < OUT_BYTES || flush(cat);
+}
+
+static bool
+put_select(struct cat *cat, uint32_t db)
+{
+    char text[16];
+    struct slice argv[] = { slice_lit("SELECT"), { text, 0 } };
+
+    if (cat->db_known && cat->db == db) {
+        return true;
+    }
+    cat->db = db;
+    cat->db_known = true;
+    argv[1].len = (size_t)snprintf(text, sizeof(text), "%u", db);
+    return put_command(cat, argv, 2);
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+static bool
+put_filter(struct cat *cat, const struct snapshot_record *record,
+           const struct bloom *bloom)
+{
+    char expires[24];
+    struct slice argv[] = { slice_lit("RESTORE"), record->name,
+                            { expires, 0 },       { NULL, 0 },
+                            slice_lit("REPLACE"), slice_lit("ABSTTL") };
+    uint64_t bytes = bloom_dump_bytes(bloom);
+    char *payload = mem_try_alloc((size_t)bytes);
+    bool ok;
+
+    if (payload == NULL) {
+        check_complain(cat->check, CHECK_UNREADABLE,
+                       "no memory for a filter of %llu bytes",
+                       (unsigned long long)bytes);
+        cat->failed = true;
+        return false;
+    }
+    bloom_dump(bloom, record->incarnation, payload);
+    argv[2].len = (size_t)snprintf(expires, sizeof(expires), "%llu",
+                                   (unsigned long long)record->expires_at_ms);
+    argv[3] = (struct slice){ payload, (size_t)bytes };
+    ok = put_select(cat, record->db) && put_command(cat, argv, 6);
+    mem_free(payload);
+    return ok;
+}
+
+static bool
+on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    bool ok = put_filter(ctx, record, bloom);
+
+    bloom_free(bloom, NULL);
+    return ok;
+}
+
+static bool
+cat_snapshot_fd(struct cat *cat, int fd, const char *path)
+{
+    struct snapshot_visitor visitor = { on_filter, NULL, cat };
+    struct check_snapshot found = { 0 };
+    enum snapshot_status status;
+
+    status = snapshot_read(fd, NULL, &visitor, NULL, &found.error);
+    if (status == SNAPSHOT_OK || status == SNAPSHOT_STOPPED) {
+        return status == SNAPSHOT_OK;
+    }
+    (void)flush(cat);
+    found.state = status == SNAPSHOT_NEWER     ? CHECK_STATE_NEWER
+                  : status == SNAPSHOT_DAMAGED ? CHECK_STATE_DAMAGED
+                                               : CHECK_STATE_UNREADABLE;
+    check_snapshot_complain(cat->check, path, &found);
+    return false;
+}
+
+static void
+cat_snapshot(struct cat *cat, const char *path)
+{
+    int fd = -1;
+
+    if (check_snapshot_open(cat->check, path, &fd)) {
+        (void)cat_snapshot_fd(cat, fd, path);
+        file_close(fd);
+    }
+}
+
+/* ---- journals ------------------------------------------------------------ */
+
+static bool
+is_followed_by_value(struct slice word)
+{
+    return !slice_is_word(word, "nocreate") &&
+           !slice_is_word(word, "nonscaling");
+}
+
+static bool
+is_for_journals_only(struct slice word)
+{
+    return slice_is_word(word, "stripes") || slice_is_word(word, "lines") ||
+           slice_is_word(word, "incarnation");
+}
+
+/* Returns the number of words that are left. */
+static size_t
+leave_out(struct slice *argv, size_t argc)
+{
+    size_t left = 2;
+    size_t at = 2;
+
+    if (argc < 3 || !slice_is_word(argv[0], "bf.insert")) {
+        return argc;
+    }
+    while (at < argc && !slice_is_word(argv[at], "items")) {
+        size_t step = is_followed_by_value(argv[at]) && at + 1 < argc ? 2 : 1;
+
+        if (!is_for_journals_only(argv[at])) {
+            memmove(argv + left, argv + at, step * sizeof(*argv));
+            left += step;
+        }
+        at += step;
+    }
+    memmove(argv + left, argv + at, (argc - at) * sizeof(*argv));
+    return left + (argc - at);
+}
+
+static bool
+put_batch(struct cat *cat)
+{
+    for (uint32_t i = 0; i < cat->batch.count; i++) {
+        const struct batch_command *command = &cat->batch.command[i];
+        struct slice *argv = cat->batch.argv + command->first;
+        size_t argc = command->argc;
+
+        if (cat->check->resp) {
+            argc = leave_out(argv, argc);
+        }
+        if (slice_is_word(argv[0], "select")) {
+            cat->db_known = false;
+        }
+        if (!put_command(cat, argv, argc)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+on_group(void *ctx, const struct check_increment *increment,
+         const struct group *group, uint64_t end_position)
+{
+    static const struct stream_limits limits = { .args_max = UINT32_MAX,
+                                                 .bulk_max = SIZE_MAX / 2,
+                                                 .query_max = SIZE_MAX / 2 };
+    struct cat *cat = ctx;
+    size_t at = 0;
+
+    (void)end_position;
+    while (at < group->commands.len) {
+        size_t before = at;
+        uint64_t offset;
+        enum err err;
+
+        batch_clear(&cat->batch);
+        err = scan_commands(group->commands, &limits, &cat->batch, &at);
+        offset = group->begin + at;
+        if (err != OK || at == before) {
+            (void)flush(cat);
+            check_complain(cat->check,
+                           err == OK ? CHECK_DAMAGED : CHECK_UNREADABLE,
+                           "%s: group %llu: %s at offset %llu", increment->path,
+                           (unsigned long long)group->seal.sequence,
+                           err == OK ? "no command" : "no memory",
+                           (unsigned long long)offset);
+            cat->failed = true;
+            return false;
+        }
+        if (!put_batch(cat)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+cat_groups(struct cat *cat, struct check_journal *journal)
+{
+    check_journal_scan(cat->check, journal, on_group, cat);
+    (void)flush(cat);
+    check_journal_complain(cat->check, journal);
+}
+
+static void
+cat_increment(struct cat *cat, const char *path)
+{
+    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+
+    if (check_journal_open_single(cat->check, path, journal)) {
+        cat_groups(cat, journal);
+        check_journal_close(journal);
+    }
+    mem_free(journal);
+}
+
+static void
+cat_journal(struct cat *cat, const char *path)
+{
+    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+    enum check_found_journal found;
+    char why[256] = "";
+
+    found = check_journal_open(cat->check, path, journal, why, sizeof(why));
+    if (found == JOURNAL_FOUND) {
+        if (cat_snapshot_fd(cat, journal->base_fd, journal->base_path)) {
+            cat_groups(cat, journal);
+        }
+        check_journal_close(journal);
+    } else if (found == JOURNAL_BROKEN) {
+        check_complain(cat->check, CHECK_DAMAGED, "%s: the manifest: %s", path,
+                       why);
+    }
+    mem_free(journal);
+}
+
+/* What a start would load is for the server to say; here one is asked for. */
+static void
+cat_data(struct cat *cat, const char *path)
+{
+    struct check_data *data = mem_zalloc(sizeof(*data));
+    char inner[CHECK_PATH_MAX];
+
+    if (check_file_list(cat->check, path, data)) {
+        if (data->count + (data->journal[0] != '\0') > 1) {
+            check_complain(cat->check, CHECK_USAGE,
+                           "%s: holds more than one state: name the snapshot "
+                           "or the journal",
+                           path);
+        } else if (data->count == 1 &&
+                   check_file_join(cat->check, path, data->snapshots[0],
+                                   inner)) {
+            cat_snapshot(cat, inner);
+        } else if (data->count == 0 &&
+                   check_file_join(cat->check, path, data->journal, inner)) {
+            cat_journal(cat, inner);
+        }
+    }
+    mem_free(data);
+}
+
+void
+check_cat(struct check *check, const char *path)
+{
+    struct cat cat = { .check = check };
+    enum check_kind kind;
+
+    if (!check_file_kind(check, path, &kind)) {
+        return;
+    }
+    switch (kind) {
+    case CHECK_KIND_SNAPSHOT:
+        cat_snapshot(&cat, path);
+        break;
+    case CHECK_KIND_INCREMENT:
+        cat_increment(&cat, path);
+        break;
+    case CHECK_KIND_JOURNAL:
+        cat_journal(&cat, path);
+        break;
+    case CHECK_KIND_DATA:
+        cat_data(&cat, path);
+        break;
+    default:
+        check_complain(check, CHECK_USAGE,
+                       "%s: is no snapshot and no journal; its directory may "
+                       "be one",
+                       path);
+        break;
+    }
+    (void)flush(&cat);
+    batch_fini(&cat.batch);
+    buf_free(&cat.out);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Filter by filter, so the memory that it takes is that of the largest one.
+ */
+#include "tools/check_rescue.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+
+struct rescue {
+    struct check *check;
+    struct snapshot_writer *writer;
+    struct snapshot_progress progress; /* of the writer */
+    uint64_t shown_bytes;
+    int error;
+};
+
+static bool
+on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    struct rescue *rescue = ctx;
+    uint64_t bytes;
+
+    rescue->error = snapshot_add(rescue->writer, record, bloom);
+    bloom_free(bloom, NULL);
+    bytes = atomic_load(&rescue->progress.bytes);
+    check_bar_add(rescue->check, bytes - rescue->shown_bytes);
+    rescue->shown_bytes = bytes;
+    return rescue->error == 0;
+}
+
+static void
+on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
+               uint64_t to)
+{
+    (void)ctx;
+    (void)error;
+    (void)from;
+    (void)to;
+}
+
+/* 0 or errno. */
+static int
+copy_filters(struct rescue *rescue, int fd)
+{
+    struct snapshot_visitor visitor = { on_filter, on_passed_over, rescue };
+    struct snapshot_error error = { 0 };
+    enum snapshot_status status =
+        snapshot_read(fd, NULL, &visitor, NULL, &error);
+
+    if (status == SNAPSHOT_OK || status == SNAPSHOT_STOPPED) {
+        return rescue->error;
+    }
+    return error.error != 0           ? error.error
+           : status == SNAPSHOT_NOMEM ? ENOMEM
+                                      : EBADMSG;
+}
+
+bool
+check_rescue(struct check_made *made, int fd,
+             const struct check_snapshot *found,
+             const struct snapshot_stamp *stamp, const char *to)
+{
+    struct rescue rescue = { .check = made->check,
+                             .writer = snapshot_writer_new() };
+    struct snapshot_stamp written = *stamp;
+    uint32_t databases = found->databases > 0 ? found->databases : 1;
+    int out;
+    int error;
+
+    CHECK(rescue.writer != NULL);
+    if (!check_make_file(made, to, &out)) {
+        snapshot_writer_free(rescue.writer);
+        return false;
+    }
+    written.keys = found->keys;
+    error = snapshot_begin(rescue.writer, &written, databases, out,
+                           &rescue.progress);
+    if (error == 0 && fd >= 0) {
+        error = copy_filters(&rescue, fd);
+    }
+    if (error == 0) {
+        error = snapshot_end(rescue.writer);
+    }
+    snapshot_writer_free(rescue.writer);
+    if (error != 0) {
+        check_complain(made->check, CHECK_UNREADABLE,
+                       "%s: cannot be written: %s", to, strerror(error));
+    }
+    return check_make_done(made, out, to) && error == 0;
+}

@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Of a journal, every intact group is taken whose sequence is higher than that
+ * of the one before it, and sealed anew, so that sequences have no gaps. What
+ * was lost makes the log shorter: then the base moves up in it, so that the
+ * log ends where it ended, and no older snapshot looks newer than it.
+ */
+#include "tools/check_salvage.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "base/random.h"
+#include "tools/check_journal.h"
+#include "tools/check_rescue.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct salvage {
+    struct check *check;
+    struct check_made made;
+    struct check_journal *journal;
+    /* Of the groups that are taken, found before anything is written. */
+    uint64_t groups, bytes, end_position, end_sequence;
+    bool lost; /* anything */
+};
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+static void
+show_snapshot(struct check *check, const char *out,
+              const struct check_snapshot *found)
+{
+    check_card_begin(check, out, "snapshot", CHECK_STATE_INTACT);
+    check_card_number(check, "keys", found->keys);
+    if (found->has_stamp && found->stamp.keys >= found->keys) {
+        check_card_number(check, "lost_keys", found->stamp.keys - found->keys);
+    }
+    check_card_number(check, "damaged_places", found->lost_stretches);
+    check_card_number(check, "damaged_bytes", found->lost_bytes);
+    check_card_end(check);
+}
+
+/* Reads everything; false if nothing can be had of it, which was said. */
+static bool
+look_whole(struct check *check, int fd, const char *path,
+           struct check_snapshot *ret_found)
+{
+    check_snapshot_look(check, fd, true, ret_found);
+    if (!ret_found->whole || ret_found->state != CHECK_STATE_INTACT) {
+        check_snapshot_complain(check, path, ret_found);
+    }
+    return ret_found->whole && ret_found->state != CHECK_STATE_NEWER;
+}
+
+static bool
+salvage_snapshot(struct salvage *salvage, const char *path, const char *out)
+{
+    struct check *check = salvage->check;
+    struct check_snapshot found;
+    uint64_t bytes = 0;
+    int fd = -1;
+    bool ok;
+
+    if (!check_snapshot_open(check, path, &fd)) {
+        return false;
+    }
+    (void)!file_size(fd, &bytes);
+    check_bar_begin(check, 2 * bytes);
+    ok = look_whole(check, fd, path, &found) &&
+         check_rescue(&salvage->made, fd, &found, &found.stamp, out);
+    check_bar_end(check);
+    file_close(fd);
+    if (ok) {
+        show_snapshot(check, out, &found);
+        salvage->lost |= found.lost_stretches > 0;
+    }
+    return ok;
+}
+
+/* ---- increments ---------------------------------------------------------- */
+
+struct sealer {
+    struct salvage *salvage;
+    struct group_file line;
+    struct group_hash *hash;
+    const char *path;
+    int fd;
+    uint64_t sequence, bytes; /* of the last group; of the file */
+};
+
+static bool
+put_first_line(struct sealer *sealer, const struct group_file *like)
+{
+    char line[GROUP_FIRST_LINE_BYTES];
+
+    sealer->line = *like;
+    random_bytes(&sealer->line.key, sizeof(sealer->line.key));
+    group_write_first_line(&sealer->line, line);
+    sealer->bytes = sizeof(line);
+    return check_make_write(&sealer->salvage->made, sealer->fd, sealer->path,
+                            (struct slice){ line, sizeof(line) });
+}
+
+static bool
+put_group(struct sealer *sealer, const struct group *group)
+{
+    struct check_made *made = &sealer->salvage->made;
+    struct group_seal seal = group->seal;
+    char text[GROUP_SEAL_BYTES];
+
+    seal.durable_sequence = sealer->sequence;
+    seal.sequence = ++sealer->sequence;
+    group_hash_begin(sealer->hash, sealer->line.key);
+    group_hash_add(sealer->hash, group->commands.data, group->commands.len);
+    group_write_seal(sealer->hash, sealer->line.key, &seal, text);
+    sealer->bytes += group->commands.len + sizeof(text);
+    check_bar_add(made->check, group->commands.len + sizeof(text));
+    return check_make_write(made, sealer->fd, sealer->path, group->commands) &&
+           check_make_write(made, sealer->fd, sealer->path,
+                            (struct slice){ text, sizeof(text) });
+}
+
+/* What a crash may leave behind, and no group after it: that is no loss. */
+static bool
+has_torn_end(const struct salvage *salvage)
+{
+    return salvage->journal->state == CHECK_STATE_TORN &&
+           salvage->journal->after.groups == 0;
+}
+
+/* Counts what there is to take, behind *after. */
+static void
+count_increment(struct salvage *salvage,
+                const struct check_increment *increment, uint64_t *after)
+{
+    struct group group;
+    uint64_t at = 0;
+    uint64_t end = GROUP_FIRST_LINE_BYTES;
+    uint64_t due = *after + 1;
+
+    while (check_journal_next_intact(increment, &at, &group)) {
+        salvage->lost |= group.begin != end;
+        end = group.end;
+        if (group.seal.sequence <= *after) {
+            continue;
+        }
+        salvage->lost |= group.seal.sequence != due && due != 1;
+        due = group.seal.sequence + 1;
+        *after = group.seal.sequence;
+        salvage->groups++;
+        salvage->bytes += group.end - group.begin;
+        check_bar_add(salvage->check, group.end - group.begin);
+    }
+    if (increment->closed && increment->closed_bytes > end) {
+        end = increment->closed_bytes;
+    }
+    salvage->lost |=
+        (end != increment->map.bytes.len && !has_torn_end(salvage)) ||
+        increment->line_status != GROUP_OK;
+    salvage->end_position += end - GROUP_FIRST_LINE_BYTES;
+    salvage->end_sequence = *after;
+}
+
+/* Writes what was counted; *after as there. */
+static bool
+write_increment(struct salvage *salvage,
+                const struct check_increment *increment, uint64_t *after,
+                struct sealer *sealer)
+{
+    struct group_file like = increment->line;
+    struct group group;
+    uint64_t at = 0;
+    bool ok;
+
+    sealer->salvage = salvage;
+    if (increment->line_status != GROUP_OK) {
+        memset(like.run_id, '0', sizeof(like.run_id) - 1);
+        like.run_id[sizeof(like.run_id) - 1] = '\0';
+    }
+    if (!check_make_file(&salvage->made, sealer->path, &sealer->fd)) {
+        return false;
+    }
+    sealer->hash = group_hash_new();
+    ok = put_first_line(sealer, &like);
+    while (ok && check_journal_next_intact(increment, &at, &group)) {
+        if (group.seal.sequence > *after) {
+            *after = group.seal.sequence;
+            ok = put_group(sealer, &group);
+        }
+    }
+    group_hash_free(sealer->hash);
+    return check_make_done(&salvage->made, sealer->fd, sealer->path) && ok;
+}
+
+static void
+show_groups(struct salvage *salvage, const char *out, const char *kind)
+{
+    const struct group_survey *after = &salvage->journal->after;
+    struct check *check = salvage->check;
+
+    check_card_begin(check, out, kind, CHECK_STATE_INTACT);
+    check_card_number(check, "groups", salvage->groups);
+    check_card_number(check, "bytes", salvage->bytes);
+    if (salvage->journal->state != CHECK_STATE_INTACT) {
+        check_card_number(check, "groups_after_damage", after->groups);
+    }
+    check_card_text(check, "lost", salvage->lost ? "something" : "nothing");
+    check_card_end(check);
+}
+
+static bool
+salvage_increment(struct salvage *salvage, const char *path, const char *out)
+{
+    struct check *check = salvage->check;
+    struct sealer sealer = { .path = out };
+    const struct check_increment *increment;
+    uint64_t after = 0;
+    uint64_t first = 0;
+    uint64_t at = 0;
+    struct group group;
+    bool ok;
+
+    if (!check_journal_open_single(check, path, salvage->journal)) {
+        return false;
+    }
+    increment = &salvage->journal->increments[0];
+    if (increment->line_status == GROUP_NEWER) {
+        check_complain(check, CHECK_NEWER, "%s: written by a newer version",
+                       path);
+        return false;
+    }
+    check_bar_begin(check, 3 * check_journal_bytes(salvage->journal));
+    check_journal_scan(check, salvage->journal, NULL, NULL);
+    if (check_journal_next_intact(increment, &at, &group)) {
+        first = group.seal.sequence;
+    }
+    count_increment(salvage, increment, &after);
+    after = 0;
+    sealer.sequence = first > 0 ? first - 1 : 0;
+    ok = write_increment(salvage, increment, &after, &sealer);
+    check_bar_end(check);
+    if (ok) {
+        show_groups(salvage, out, "increment");
+    }
+    return ok;
+}
+
+/* ---- a journal without a manifest ---------------------------------------- */
+
+static int
+by_number(const void *a, const void *b)
+{
+    const struct manifest_increment *x = a;
+    const struct manifest_increment *y = b;
+
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool
+number_of(const char *name, const char *prefix, uint64_t *ret_number)
+{
+    size_t len = strlen(prefix);
+
+    return strncmp(name, prefix, len) == 0 &&
+           slice_to_u64(slice_of(name + len), ret_number);
+}
+
+/* The base that stands furthest in the log is the newest. */
+static bool
+try_base(struct salvage *salvage, uint64_t number, bool *has_base)
+{
+    struct check_journal *journal = salvage->journal;
+    struct manifest *manifest = &journal->manifest;
+    char name[MANIFEST_FILE_NAME_MAX];
+    char path[CHECK_PATH_MAX];
+    struct check_snapshot base;
+    int fd = -1;
+
+    manifest_base_name(number, name);
+    if (!check_file_join(salvage->check, journal->path, name, path) ||
+        !check_snapshot_open(salvage->check, path, &fd)) {
+        return false;
+    }
+    check_snapshot_look(salvage->check, fd, false, &base);
+    file_close(fd);
+    if (base.state == CHECK_STATE_NEWER) {
+        check_snapshot_complain(salvage->check, path, &base);
+        return false;
+    }
+    if (base.has_stamp &&
+        (!*has_base || base.stamp.position >= manifest->position)) {
+        *has_base = true;
+        manifest->base_number = number;
+        manifest->position = base.stamp.position;
+        manifest->sequence = base.stamp.sequence;
+    }
+    return true;
+}
+
+static bool
+note_name(struct salvage *salvage, const char *name, bool *has_base)
+{
+    struct manifest *manifest = &salvage->journal->manifest;
+    uint64_t number;
+
+    if (number_of(name, "base-", &number)) {
+        return try_base(salvage, number, has_base);
+    }
+    if (number_of(name, "incr-", &number)) {
+        if (manifest->count == MANIFEST_INCREMENTS_MAX) {
+            check_complain(salvage->check, CHECK_DAMAGED,
+                           "%s: too many increments", salvage->journal->path);
+            return false;
+        }
+        manifest->increments[manifest->count++] =
+            (struct manifest_increment){ .number = number };
+    }
+    return true;
+}
+
+/* A manifest of all files that have the names of a journal's. */
+static bool
+guess_manifest(struct salvage *salvage)
+{
+    struct manifest *manifest = &salvage->journal->manifest;
+    DIR *dir = opendir(salvage->journal->path);
+    const struct dirent *entry;
+    bool has_base = false;
+    bool ok = dir != NULL;
+
+    memset(manifest, 0, sizeof(*manifest));
+    while (ok && (entry = readdir(dir)) != NULL) {
+        ok = note_name(salvage, entry->d_name, &has_base);
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    if (!ok) {
+        return false;
+    }
+    if (!has_base) {
+        check_complain(salvage->check, CHECK_DAMAGED,
+                       "%s: no base can be read, so there is nothing that the "
+                       "increments could be added to",
+                       salvage->journal->path);
+        return false;
+    }
+    qsort(manifest->increments, manifest->count,
+          sizeof(manifest->increments[0]), by_number);
+    salvage->lost = true;
+    return true;
+}
+
+/* ---- journals ------------------------------------------------------------ */
+
+static bool
+open_journal(struct salvage *salvage, const char *path)
+{
+    struct check_journal *journal = salvage->journal;
+    char why[256] = "";
+
+    switch (
+        check_journal_open(salvage->check, path, journal, why, sizeof(why))) {
+    case JOURNAL_FOUND:
+        return true;
+    case JOURNAL_BROKEN:
+        check_complain(salvage->check, CHECK_DAMAGED,
+                       "%s: the manifest: %s; what the names of the files say "
+                       "is taken instead",
+                       path, why);
+        return guess_manifest(salvage) &&
+               check_journal_open_named(salvage->check, journal);
+    default:
+        return false;
+    }
+}
+
+/* The base as it is, or rebuilt. */
+static bool
+write_base(struct salvage *salvage, const char *out,
+           const struct check_snapshot *base, struct manifest *manifest)
+{
+    const struct check_journal *journal = salvage->journal;
+    struct snapshot_stamp stamp = base->stamp;
+    char name[MANIFEST_FILE_NAME_MAX];
+    char path[CHECK_PATH_MAX];
+
+    manifest_base_name(manifest->base_number, name);
+    if (!check_file_join(salvage->check, out, name, path)) {
+        return false;
+    }
+    manifest->position = salvage->end_position - salvage->bytes;
+    manifest->sequence = salvage->end_sequence - salvage->groups;
+    if (base->state == CHECK_STATE_INTACT &&
+        manifest->position == stamp.position &&
+        manifest->sequence == stamp.sequence) {
+        return check_make_copy(&salvage->made, journal->base_fd,
+                               base->file_bytes, journal->base_path, path);
+    }
+    stamp.position = manifest->position;
+    stamp.sequence = manifest->sequence;
+    return check_rescue(&salvage->made, journal->base_fd, base, &stamp, path);
+}
+
+static bool
+write_increments(struct salvage *salvage, const char *out,
+                 struct manifest *manifest)
+{
+    const struct check_journal *journal = salvage->journal;
+    uint64_t after = journal->manifest.sequence;
+    uint64_t sequence = manifest->sequence;
+
+    for (size_t i = 0; i < journal->count; i++) {
+        const struct check_increment *increment = &journal->increments[i];
+        char name[MANIFEST_FILE_NAME_MAX];
+        char path[CHECK_PATH_MAX];
+        struct sealer sealer = { .path = path, .sequence = sequence };
+
+        manifest_increment_name(increment->number, name);
+        if (!check_file_join(salvage->check, out, name, path) ||
+            !write_increment(salvage, increment, &after, &sealer)) {
+            return false;
+        }
+        sequence = sealer.sequence;
+        manifest->increments[i].closed = true;
+        manifest->increments[i].bytes = sealer.bytes;
+    }
+    return true;
+}
+
+static bool
+write_journal(struct salvage *salvage, const char *out,
+              const struct check_snapshot *base)
+{
+    struct manifest *manifest = mem_alloc(sizeof(*manifest));
+    bool ok;
+
+    *manifest = salvage->journal->manifest;
+    manifest->generation++;
+    ok = check_make_dir(&salvage->made, out) &&
+         write_base(salvage, out, base, manifest) &&
+         write_increments(salvage, out, manifest) &&
+         check_make_manifest(&salvage->made, out, manifest);
+    mem_free(manifest);
+    return ok;
+}
+
+static bool
+salvage_journal(struct salvage *salvage, const char *path, const char *out)
+{
+    struct check_journal *journal = salvage->journal;
+    struct check_snapshot base;
+    uint64_t after;
+    bool ok;
+
+    if (!open_journal(salvage, path)) {
+        return false;
+    }
+    check_bar_begin(salvage->check, 4 * check_journal_bytes(journal));
+    ok =
+        look_whole(salvage->check, journal->base_fd, journal->base_path, &base);
+    check_journal_scan(salvage->check, journal, NULL, NULL);
+    if (journal->state == CHECK_STATE_NEWER) {
+        check_journal_complain(salvage->check, journal);
+        ok = false;
+    }
+    salvage->lost |= base.lost_stretches > 0;
+    after = journal->manifest.sequence;
+    salvage->end_sequence = after;
+    salvage->end_position = journal->manifest.position;
+    for (size_t i = 0; ok && i < journal->count; i++) {
+        count_increment(salvage, &journal->increments[i], &after);
+    }
+    ok = ok && write_journal(salvage, out, &base);
+    check_bar_end(salvage->check);
+    if (ok) {
+        char name[CHECK_PATH_MAX];
+
+        if (check_file_join(salvage->check, out,
+                            check_file_name(journal->base_path), name)) {
+            show_snapshot(salvage->check, name, &base);
+        }
+        show_groups(salvage, out, "journal");
+    }
+    return ok;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static bool
+salvage_data(struct salvage *salvage, const char *path, const char *out)
+{
+    struct check_data *data = mem_zalloc(sizeof(*data));
+    char from[CHECK_PATH_MAX];
+    char to[CHECK_PATH_MAX];
+    bool ok = check_file_list(salvage->check, path, data) &&
+              check_make_dir(&salvage->made, out);
+
+    for (size_t i = 0; ok && i < data->count; i++) {
+        ok = check_file_join(salvage->check, path, data->snapshots[i], from) &&
+             check_file_join(salvage->check, out, data->snapshots[i], to) &&
+             salvage_snapshot(salvage, from, to);
+    }
+    if (ok && data->journal[0] != '\0') {
+        ok = check_file_join(salvage->check, path, data->journal, from) &&
+             check_file_join(salvage->check, out, data->journal, to) &&
+             salvage_journal(salvage, from, to);
+    }
+    ok = ok && check_make_sync_dir(&salvage->made, out);
+    mem_free(data);
+    return ok;
+}
+
+static bool
+salvage_kind(struct salvage *salvage, const char *path, const char *out)
+{
+    enum check_kind kind;
+
+    if (!check_file_kind(salvage->check, path, &kind)) {
+        return false;
+    }
+    switch (kind) {
+    case CHECK_KIND_SNAPSHOT:
+        return salvage_snapshot(salvage, path, out);
+    case CHECK_KIND_INCREMENT:
+        return salvage_increment(salvage, path, out);
+    case CHECK_KIND_JOURNAL:
+        return salvage_journal(salvage, path, out);
+    case CHECK_KIND_DATA:
+        return salvage_data(salvage, path, out);
+    default:
+        check_complain(salvage->check, CHECK_USAGE,
+                       "%s: is no snapshot and no journal; its directory may "
+                       "be one",
+                       path);
+        return false;
+    }
+}
+
+void
+check_salvage(struct check *check, const char *path, const char *out)
+{
+    struct salvage salvage = {
+        .check = check,
+        .made = { .check = check },
+        .journal = mem_zalloc(sizeof(struct check_journal)),
+    };
+    bool ok;
+
+    salvage.journal->base_fd = -1;
+    ok = check_make_vacant(&salvage.made, out) &&
+         salvage_kind(&salvage, path, out) &&
+         check_make_sync_parent(&salvage.made, out);
+    check_journal_close(salvage.journal);
+    mem_free(salvage.journal);
+    if (!ok) {
+        check_made_undo(&salvage.made);
+        return;
+    }
+    check_made_fini(&salvage.made);
+    if (salvage.lost) {
+        check_found(check, CHECK_DAMAGED);
+    }
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Damage is passed over even where nothing is rescued: whoever stands before
+ * it wants to know how much is left.
+ */
+#include "tools/check_snapshot.h"
+
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+
+struct look {
+    struct check *check;
+    struct check_snapshot *snapshot;
+    struct snapshot_progress progress;
+    uint64_t shown_bytes;
+};
+
+static void
+move_bar(struct look *look)
+{
+    uint64_t bytes = atomic_load(&look->progress.bytes);
+
+    check_bar_add(look->check, bytes - look->shown_bytes);
+    look->shown_bytes = bytes;
+}
+
+static bool
+on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    struct look *look = ctx;
+    struct check_snapshot *snapshot = look->snapshot;
+    struct bloom_info info;
+
+    bloom_get_info(bloom, &info);
+    bloom_free(bloom, NULL);
+    snapshot->keys++;
+    snapshot->expiring += record->expires_at_ms != 0;
+    snapshot->items += info.items;
+    snapshot->capacity += info.capacity;
+    snapshot->keys_behind += snapshot->lost_stretches > 0;
+    if (record->db >= snapshot->databases) {
+        snapshot->databases = record->db + 1;
+    }
+    move_bar(look);
+    return true;
+}
+
+static void
+on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
+               uint64_t to)
+{
+    struct look *look = ctx;
+
+    /* That it is newer, or the medium fails, is worth more than that it is
+     * damaged elsewhere. */
+    if (look->snapshot->lost_stretches++ == 0 ||
+        (look->snapshot->error.status == SNAPSHOT_DAMAGED &&
+         error->status != SNAPSHOT_DAMAGED)) {
+        look->snapshot->error = *error;
+    }
+    look->snapshot->lost_bytes += to - from;
+    move_bar(look);
+}
+
+static enum check_state
+state_of(enum snapshot_status status)
+{
+    switch (status) {
+    case SNAPSHOT_OK:
+        return CHECK_STATE_INTACT;
+    case SNAPSHOT_NEWER:
+        return CHECK_STATE_NEWER;
+    case SNAPSHOT_IO:
+    case SNAPSHOT_NOMEM:
+        return CHECK_STATE_UNREADABLE;
+    default:
+        return CHECK_STATE_DAMAGED;
+    }
+}
+
+bool
+check_snapshot_open(struct check *check, const char *path, int *ret_fd)
+{
+    int error = file_open(AT_FDCWD, path, ret_fd);
+
+    if (error != 0) {
+        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
+                       path, strerror(error));
+    }
+    return error == 0;
+}
+
+void
+check_snapshot_look(struct check *check, int fd, bool whole,
+                    struct check_snapshot *ret_snapshot)
+{
+    struct look look = { .check = check, .snapshot = ret_snapshot };
+    struct snapshot_visitor visitor = { on_filter, on_passed_over, &look };
+    struct snapshot_error error = { 0 };
+    enum snapshot_status status;
+
+    memset(ret_snapshot, 0, sizeof(*ret_snapshot));
+    (void)!file_size(fd, &ret_snapshot->file_bytes);
+    status =
+        snapshot_read_stamp(fd, &ret_snapshot->stamp, &ret_snapshot->error);
+    ret_snapshot->has_stamp = status == SNAPSHOT_OK;
+    if (whole && (status == SNAPSHOT_OK || status == SNAPSHOT_DAMAGED)) {
+        status = snapshot_read(fd, NULL, &visitor, &look.progress, &error);
+        ret_snapshot->whole = status == SNAPSHOT_OK;
+        if (status != SNAPSHOT_OK) {
+            ret_snapshot->error = error;
+        } else if (ret_snapshot->lost_stretches > 0) {
+            status = ret_snapshot->error.status;
+        }
+    }
+    ret_snapshot->state = state_of(status);
+}
+
+/* "at offset 4711: ..."; what and where. */
+static void
+describe(const struct check_snapshot *snapshot, char *ret_text, size_t size)
+{
+    const struct snapshot_error *error = &snapshot->error;
+
+    if (snapshot->state == CHECK_STATE_UNREADABLE) {
+        (void)snprintf(ret_text, size, "not readable at offset %llu: %s",
+                       (unsigned long long)error->offset,
+                       error->error != 0 ? strerror(error->error)
+                                         : error->text);
+        return;
+    }
+    (void)snprintf(ret_text, size, "at offset %llu, behind %llu keys: %s",
+                   (unsigned long long)error->offset,
+                   (unsigned long long)error->record, error->text);
+}
+
+void
+check_snapshot_show(struct check *check, const char *path,
+                    const struct check_snapshot *snapshot)
+{
+    const struct snapshot_stamp *stamp = &snapshot->stamp;
+    char text[512];
+
+    check_card_begin(check, path, "snapshot", snapshot->state);
+    check_card_number(check, "bytes", snapshot->file_bytes);
+    if (snapshot->has_stamp) {
+        check_card_number(check, "version", SNAPSHOT_VERSION);
+        check_card_text(check, "run_id", stamp->run_id);
+        check_card_number(check, "position", stamp->position);
+        check_card_number(check, "sequence", stamp->sequence);
+        check_card_time(check, "created", stamp->created_ms);
+        check_card_number(check, "keys", stamp->keys);
+    }
+    if (snapshot->whole) {
+        check_card_number(check, "intact_keys", snapshot->keys);
+        check_card_number(check, "expiring_keys", snapshot->expiring);
+        check_card_number(check, "items", snapshot->items);
+        check_card_number(check, "capacity", snapshot->capacity);
+    }
+    if (snapshot->state != CHECK_STATE_INTACT) {
+        describe(snapshot, text, sizeof(text));
+        check_card_text(check, "problem", text);
+        check_card_number(check, "offset", snapshot->error.offset);
+        check_card_number(check, "record", snapshot->error.record);
+    }
+    if (snapshot->lost_stretches > 0) {
+        check_card_number(check, "damaged_places", snapshot->lost_stretches);
+        check_card_number(check, "damaged_bytes", snapshot->lost_bytes);
+        check_card_number(check, "intact_keys_after", snapshot->keys_behind);
+        check_card_format(check, "remedy", "bloomery-check salvage %s OUT",
+                          path);
+    }
+    check_card_end(check);
+}
+
+void
+check_snapshot_complain(struct check *check, const char *path,
+                        const struct check_snapshot *snapshot)
+{
+    char text[512];
+    int status = snapshot->state == CHECK_STATE_NEWER        ? CHECK_NEWER
+                 : snapshot->state == CHECK_STATE_UNREADABLE ? CHECK_UNREADABLE
+                                                             : CHECK_DAMAGED;
+
+    if (snapshot->state == CHECK_STATE_INTACT) {
+        return;
+    }
+    describe(snapshot, text, sizeof(text));
+    check_complain(check, status, "%s: %s%s", path,
+                   status == CHECK_DAMAGED ? "damaged " : "", text);
+}

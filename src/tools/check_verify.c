@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One card for each file, and one for each directory.
+ */
+#include "tools/check_verify.h"
+
+#include "base/file.h"
+#include "base/mem.h"
+#include "tools/check_file.h"
+#include "tools/check_journal.h"
+#include "tools/check_snapshot.h"
+
+#include <stdio.h>
+
+/* What is known of a whole state. */
+struct state {
+    bool known;
+    uint64_t position;
+    enum check_state state;
+};
+
+static struct state
+verify_snapshot(struct check *check, const char *path, bool whole)
+{
+    struct state state = { .state = CHECK_STATE_UNREADABLE };
+    struct check_snapshot snapshot;
+    uint64_t bytes = 0;
+    int fd = -1;
+
+    if (!check_snapshot_open(check, path, &fd)) {
+        return state;
+    }
+    (void)!file_size(fd, &bytes);
+    check_bar_begin(check, whole ? bytes : 0);
+    check_snapshot_look(check, fd, whole, &snapshot);
+    check_bar_end(check);
+    file_close(fd);
+    check_snapshot_show(check, path, &snapshot);
+    state = (struct state){ snapshot.has_stamp, snapshot.stamp.position,
+                            snapshot.state };
+    return state;
+}
+
+static void
+verify_increment(struct check *check, const char *path)
+{
+    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+
+    if (check_journal_open_single(check, path, journal)) {
+        check_bar_begin(check, check_journal_bytes(journal));
+        check_journal_scan(check, journal, NULL, NULL);
+        check_bar_end(check);
+        check_journal_show(check, journal);
+        check_journal_close(journal);
+    }
+    mem_free(journal);
+}
+
+/* ---- manifests ----------------------------------------------------------- */
+
+static void
+show_manifest(struct check *check, const char *path,
+              const struct manifest *manifest)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+    uint32_t closed = 0;
+
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        closed += manifest->increments[i].closed;
+    }
+    check_card_begin(check, path, "manifest", CHECK_STATE_INTACT);
+    check_card_number(check, "version", MANIFEST_VERSION);
+    check_card_number(check, "generation", manifest->generation);
+    manifest_base_name(manifest->base_number, name);
+    check_card_text(check, "base", name);
+    check_card_number(check, "position", manifest->position);
+    check_card_number(check, "sequence", manifest->sequence);
+    check_card_number(check, "increments", manifest->count);
+    check_card_number(check, "closed_increments", closed);
+    if (manifest->count > 0) {
+        manifest_increment_name(manifest->increments[0].number, name);
+        check_card_text(check, "oldest", name);
+        manifest_increment_name(
+            manifest->increments[manifest->count - 1].number, name);
+        check_card_text(check, "newest", name);
+    }
+    check_card_end(check);
+}
+
+static void
+verify_manifest(struct check *check, const char *path)
+{
+    struct manifest *manifest = mem_zalloc(sizeof(*manifest));
+    enum manifest_status status;
+    struct check_map map = { 0 };
+    char why[256] = "";
+    uint64_t bytes = 0;
+    int fd = -1;
+
+    if (!check_snapshot_open(check, path, &fd)) {
+        mem_free(manifest);
+        return;
+    }
+    (void)!file_size(fd, &bytes);
+    if (check_file_map(check, fd, SIZE_MAX, path, &map)) {
+        status = manifest_parse(map.bytes, manifest, why, sizeof(why));
+        if (status == MANIFEST_OK) {
+            show_manifest(check, path, manifest);
+        } else {
+            check_card_begin(check, path, "manifest",
+                             status == MANIFEST_NEWER ? CHECK_STATE_NEWER
+                                                      : CHECK_STATE_DAMAGED);
+            check_card_number(check, "bytes", bytes);
+            check_card_text(check, "problem", why);
+            check_card_end(check);
+        }
+        check_file_unmap(&map);
+    }
+    file_close(fd);
+    mem_free(manifest);
+}
+
+/* ---- journals ------------------------------------------------------------ */
+
+/* The base against the manifest. */
+static bool
+base_fits(const struct check_journal *journal,
+          const struct check_snapshot *base)
+{
+    return base->has_stamp &&
+           base->stamp.position == journal->manifest.position &&
+           base->stamp.sequence == journal->manifest.sequence;
+}
+
+static struct state
+show_journal(struct check *check, const struct check_journal *journal,
+             const struct check_snapshot *base)
+{
+    enum check_state state =
+        base->state > journal->state ? base->state : journal->state;
+    bool fits = base_fits(journal, base);
+
+    if (base->has_stamp && !fits) {
+        state = state > CHECK_STATE_DAMAGED ? state : CHECK_STATE_DAMAGED;
+    }
+    check_card_begin(check, journal->path, "journal", state);
+    check_card_number(check, "bytes", check_journal_bytes(journal));
+    check_card_number(check, "generation", journal->manifest.generation);
+    check_card_number(check, "increments", journal->count);
+    check_card_number(check, "groups", journal->groups);
+    check_card_number(check, "position", journal->position);
+    check_card_number(check, "sequence", journal->sequence);
+    check_card_time(check, "last_time", journal->last_ms);
+    if (base->has_stamp && !fits) {
+        check_card_format(
+            check, "problem",
+            "the base is not the one of the manifest: position %llu and "
+            "sequence %llu instead of %llu and %llu",
+            (unsigned long long)base->stamp.position,
+            (unsigned long long)base->stamp.sequence,
+            (unsigned long long)journal->manifest.position,
+            (unsigned long long)journal->manifest.sequence);
+    }
+    check_card_end(check);
+    return (struct state){ base->has_stamp, journal->position, state };
+}
+
+static struct state
+verify_journal(struct check *check, const char *path, bool whole)
+{
+    struct state state = { .state = CHECK_STATE_UNREADABLE };
+    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+    struct check_snapshot base;
+    char why[256] = "";
+    char manifest[CHECK_PATH_MAX];
+
+    switch (check_journal_open(check, path, journal, why, sizeof(why))) {
+    case JOURNAL_FOUND:
+        if (check_file_join(check, path, MANIFEST_NAME, manifest)) {
+            show_manifest(check, manifest, &journal->manifest);
+        }
+        check_bar_begin(check, check_journal_bytes(journal));
+        check_snapshot_look(check, journal->base_fd, whole, &base);
+        check_journal_scan(check, journal, NULL, NULL);
+        check_bar_end(check);
+        check_snapshot_show(check, journal->base_path, &base);
+        check_journal_show(check, journal);
+        state = show_journal(check, journal, &base);
+        check_journal_close(journal);
+        break;
+    case JOURNAL_BROKEN:
+        check_card_begin(check, path, "journal", CHECK_STATE_DAMAGED);
+        check_card_format(check, "problem", "the manifest: %s", why);
+        check_card_format(check, "remedy", "bloomery-check salvage %s OUT",
+                          path);
+        check_card_end(check);
+        state.state = CHECK_STATE_DAMAGED;
+        break;
+    default:
+        break;
+    }
+    mem_free(journal);
+    return state;
+}
+
+/* Which of the two a start takes, as persist/recover.c decides it. */
+static void
+show_data(struct check *check, const struct check_data *data,
+          const struct state *snapshot, const struct state *journal)
+{
+    bool has_journal = data->journal[0] != '\0';
+    bool has_snapshot = data->count > 0;
+    enum check_state state = CHECK_STATE_INTACT;
+    bool takes_journal =
+        has_journal &&
+        (!has_snapshot || journal->position >= snapshot->position);
+
+    if (has_journal) {
+        state = journal->state;
+    }
+    if (has_snapshot && snapshot->state > state) {
+        state = snapshot->state;
+    }
+    check_card_begin(check, data->path, "data directory", state);
+    if ((!has_journal || journal->known) &&
+        (!has_snapshot || snapshot->known)) {
+        check_card_text(check, "newest",
+                        takes_journal ? data->journal : data->snapshots[0]);
+        check_card_number(check, "position",
+                          takes_journal ? journal->position
+                                        : snapshot->position);
+        if (has_journal && !takes_journal) {
+            check_card_text(check, "note",
+                            "the snapshot stands further in the log than the "
+                            "journal, which a start sets aside");
+        }
+    }
+    check_card_end(check);
+}
+
+static void
+verify_data(struct check *check, const char *path, bool whole)
+{
+    struct check_data *data = mem_zalloc(sizeof(*data));
+    struct state snapshot = { 0 };
+    struct state journal = { 0 };
+    char inner[CHECK_PATH_MAX];
+
+    if (check_file_list(check, path, data)) {
+        for (size_t i = 0; i < data->count; i++) {
+            if (check_file_join(check, path, data->snapshots[i], inner)) {
+                snapshot = verify_snapshot(check, inner, whole);
+            }
+        }
+        if (data->journal[0] != '\0' &&
+            check_file_join(check, path, data->journal, inner)) {
+            journal = verify_journal(check, inner, whole);
+        }
+        /* Of several snapshots, the server's own is not known here. */
+        if (data->count <= 1) {
+            show_data(check, data, &snapshot, &journal);
+        }
+    }
+    mem_free(data);
+}
+
+void
+check_verify(struct check *check, const char *path, bool whole)
+{
+    enum check_kind kind;
+
+    if (!check_file_kind(check, path, &kind)) {
+        return;
+    }
+    switch (kind) {
+    case CHECK_KIND_SNAPSHOT:
+        (void)verify_snapshot(check, path, whole);
+        break;
+    case CHECK_KIND_INCREMENT:
+        verify_increment(check, path);
+        break;
+    case CHECK_KIND_MANIFEST:
+        verify_manifest(check, path);
+        break;
+    case CHECK_KIND_JOURNAL:
+        (void)verify_journal(check, path, whole);
+        break;
+    case CHECK_KIND_DATA:
+        verify_data(check, path, whole);
+        break;
+    default:
+        check_card_begin(check, path, "unknown", CHECK_STATE_DAMAGED);
+        check_card_text(check, "problem",
+                        "neither its first bytes nor its name say what it is");
+        check_card_end(check);
+        break;
+    }
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Any bytes as a manifest, as they are and with a right checksum behind them:
+ * what is accepted is written back to the same bytes.
+ */
+#include "base/err.h"
+#include "base/mem.h"
+#include "persist/manifest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
+
+static void
+play(struct slice text)
+{
+    static struct manifest manifest;
+    static char again[MANIFEST_BYTES_MAX];
+    char reason[256] = "";
+
+    if (manifest_parse(text, &manifest, reason, sizeof(reason)) ==
+        MANIFEST_OK) {
+        CHECK(manifest_format(&manifest, again) == text.len);
+        CHECK(memcmp(again, text.data, text.len) == 0);
+    } else {
+        CHECK(reason[0] != '\0');
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *copy = mem_alloc(size + 32);
+
+    play((struct slice){ (const char *)data, size });
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    size += (size_t)snprintf(copy + size, 32, "checksum %016" PRIx64 "\n",
+                             (uint64_t)XXH3_64bits(copy, size));
+    play((struct slice){ copy, size });
+    mem_free(copy);
+    return 0;
+}
+
+/* ---- inputs for replay.c ------------------------------------------------- */
+
+static uint64_t
+next(uint64_t *random)
+{
+    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31);
+}
+
+size_t
+fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
+{
+    uint64_t random = seed;
+    uint64_t number = next(&random) % 100;
+    char text[1024];
+    int len =
+        snprintf(text, sizeof(text),
+                 "bloomery-journal %d\ngeneration %" PRIu64 "\nbase %" PRIu64
+                 " %" PRIu64 " %" PRIu64 "\n",
+                 next(&random) % 16 == 0 ? 2 : 1, next(&random) % 1000, number,
+                 next(&random) >> (next(&random) % 60), next(&random) % 1000);
+
+    for (uint64_t left = next(&random) % 8; left > 0; left--) {
+        number += next(&random) % 16 == 0 ? 0 : 1 + next(&random) % 3;
+        len += next(&random) % (left + 1) == 0
+                   ? snprintf(text + len, sizeof(text) - (size_t)len,
+                              "increment %" PRIu64 " -\n", number)
+                   : snprintf(text + len, sizeof(text) - (size_t)len,
+                              "increment %" PRIu64 " %" PRIu64 "\n", number,
+                              128 + next(&random) % 1000);
+    }
+    if (next(&random) % 4 == 0) {
+        text[next(&random) % (uint64_t)len] = "0 -\n9"[next(&random) % 5];
+    }
+    CHECK((size_t)len <= max);
+    memcpy(to, text, (size_t)len);
+    return (size_t)len;
+}

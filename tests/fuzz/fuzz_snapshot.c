@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Any bytes as a snapshot, each input in two ways: as it is, and with the
+ * hashes of its header and of all its sections made right, so that the fields
+ * are what is tested. Read strictly and salvaged. What is refused leaves
+ * nothing behind, nobody asks for memory that the file does not justify, and
+ * what is accepted strictly is salvaged without a loss.
+ */
+#include "base/err.h"
+#include "base/file.h"
+#include "base/mem.h"
+#include "persist/snapshot_internal.h"
+#include "persist/snapshot_read.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { FILTERS_MAX = 8, ITEMS = 50 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
+
+struct heap {
+    size_t out, most_out;
+};
+
+static void *
+heap_alloc(void *ctx, size_t bytes)
+{
+    struct heap *heap = ctx;
+
+    heap->out += bytes;
+    heap->most_out = heap->out > heap->most_out ? heap->out : heap->most_out;
+    return malloc(bytes);
+}
+
+static void *
+heap_alloc_lines(void *ctx, size_t bytes)
+{
+    struct heap *heap = ctx;
+    void *lines = aligned_alloc(BLOOM_LINE_BYTES, bytes);
+
+    CHECK(lines != NULL);
+    free(heap_alloc(heap, bytes)); /* counted; freed by its own name */
+    return memset(lines, 0, bytes);
+}
+
+static void
+heap_free(void *ctx, void *ptr, size_t bytes)
+{
+    struct heap *heap = ctx;
+
+    CHECK(heap->out >= bytes);
+    heap->out -= bytes;
+    free(ptr);
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+struct visit {
+    struct bloom_env env;
+    uint64_t keys, hash, stretches;
+    uint64_t at; /* where the last stretch ended */
+};
+
+/* Whoever shows a filter shows all of it: it dumps to what it says it is. */
+static bool
+on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    struct visit *visit = ctx;
+    size_t len = (size_t)bloom_dump_bytes(bloom);
+    uint8_t *dump = mem_alloc(len);
+    struct bloom *again = NULL;
+    uint64_t incarnation = 0;
+
+    CHECK(record->db < DATABASES_MAX && record->name.len <= NAME_BYTES_MAX);
+    bloom_dump(bloom, record->incarnation, dump);
+    CHECK(bloom_load(dump, len, NULL, &incarnation, &again) == BLOOM_OK);
+    CHECK(incarnation == record->incarnation);
+    bloom_free(again, NULL);
+    visit->hash = XXH3_64bits_withSeed(dump, len, visit->hash);
+    visit->hash =
+        XXH3_64bits_withSeed(record->name.data, record->name.len, visit->hash);
+    visit->keys++;
+    mem_free(dump);
+    bloom_free(bloom, &visit->env);
+    return true;
+}
+
+static void
+on_stretch(void *ctx, const struct snapshot_error *error, uint64_t from,
+           uint64_t to)
+{
+    struct visit *visit = ctx;
+
+    CHECK(error->text[0] != '\0' && error->status != SNAPSHOT_OK);
+    CHECK(visit->at <= from && from <= to);
+    visit->at = to;
+    visit->stretches++;
+}
+
+static enum snapshot_status
+play_once(int fd, size_t size, bool salvage, struct visit *visit)
+{
+    struct heap heap = { 0, 0 };
+    struct snapshot_error error;
+    const struct snapshot_visitor visitor = {
+        .filter = on_filter,
+        .passed_over = salvage ? on_stretch : NULL,
+        .ctx = visit,
+    };
+    enum snapshot_status status;
+
+    *visit = (struct visit){ .env = { .alloc = heap_alloc,
+                                      .free = heap_free,
+                                      .alloc_lines = heap_alloc_lines,
+                                      .free_lines = heap_free,
+                                      .ctx = &heap,
+                                      .size_limit_bytes = UINT64_MAX } };
+    status = snapshot_read(fd, &visit->env, &visitor, NULL, &error);
+    CHECK(heap.out == 0 && heap.most_out <= 4 * size + 4096);
+    CHECK(status == SNAPSHOT_OK || error.offset <= size);
+    return status;
+}
+
+static void
+play(const uint8_t *data, size_t size)
+{
+    int fd = memfd_create("snapshot", MFD_CLOEXEC);
+    struct visit strict, salvage;
+    struct snapshot_stamp stamp;
+    struct snapshot_error error;
+    enum snapshot_status status;
+
+    CHECK(fd >= 0 && file_write(fd, data, size) == 0);
+    status = play_once(fd, size, false, &strict);
+    CHECK(status == SNAPSHOT_OK || status == SNAPSHOT_DAMAGED ||
+          status == SNAPSHOT_NEWER);
+    CHECK(status != SNAPSHOT_OK ||
+          snapshot_read_stamp(fd, &stamp, &error) == SNAPSHOT_OK);
+    CHECK(status != SNAPSHOT_OK || stamp.keys == strict.keys);
+    if (play_once(fd, size, true, &salvage) == SNAPSHOT_OK) {
+        CHECK(salvage.keys >= strict.keys);
+        CHECK((status == SNAPSHOT_OK) == (salvage.stretches == 0));
+        CHECK(status != SNAPSHOT_OK || salvage.hash == strict.hash);
+    } else {
+        CHECK(status != SNAPSHOT_OK);
+    }
+    file_close(fd);
+}
+
+/* Makes all hashes right that can be found; the rest stays as it is. */
+static void
+seal(uint8_t *data, size_t size)
+{
+    size_t at = HEADER_BYTES;
+    uint64_t key;
+
+    if (size < HEADER_BYTES) {
+        return;
+    }
+    put_u64(data + HEADER_AT_HASH, XXH3_64bits(data, HEADER_AT_HASH));
+    key = get_u64(data + HEADER_AT_FILE_KEY);
+    while (size - at >= SECTION_FRAME_BYTES) {
+        uint64_t bytes = get_u64(data + at + SECTION_AT_BYTES);
+        uint8_t *payload = data + at + SECTION_HEAD_BYTES;
+
+        if (bytes > size - at - SECTION_FRAME_BYTES) {
+            break;
+        }
+        put_u64(payload + bytes,
+                XXH3_64bits_withSeed(payload, (size_t)bytes,
+                                     section_seed(data + at, key)));
+        at += SECTION_FRAME_BYTES + (size_t)bytes;
+    }
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    uint8_t *copy = mem_alloc(size);
+
+    play(data, size);
+    if (size > 0) {
+        memcpy(copy, data, size);
+    }
+    seal(copy, size);
+    play(copy, size);
+    mem_free(copy);
+    return 0;
+}
+
+/* ---- inputs for replay.c: snapshots of random filters, most of them damaged.
+ * Put together here, since a large filter need not be large. -------------- */
+
+static uint64_t
+next(uint64_t *random)
+{
+    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31);
+}
+
+struct maker {
+    uint64_t random;
+    uint8_t *to;
+    size_t at; /* the next byte */
+    size_t section;
+    uint64_t sections;
+};
+
+static void
+open_section(struct maker *maker, enum section_type type)
+{
+    uint8_t *head = maker->to + maker->at;
+
+    maker->section = maker->at;
+    memcpy(head, SNAPSHOT_SECTION_MAGIC, SECTION_AT_TYPE);
+    put_u16(head + SECTION_AT_TYPE, (uint16_t)type);
+    put_u16(head + SECTION_AT_ZERO, 0);
+    put_u64(head + SECTION_AT_ORDINAL, maker->sections++);
+    maker->at += SECTION_HEAD_BYTES;
+}
+
+static void
+close_section(struct maker *maker)
+{
+    put_u64(maker->to + maker->section + SECTION_AT_BYTES,
+            maker->at - maker->section - SECTION_HEAD_BYTES);
+    maker->at += SECTION_HASH_BYTES; /* sealed at the end */
+}
+
+static void
+add_bytes(struct maker *maker, const void *data, size_t len)
+{
+    memcpy(maker->to + maker->at, data, len);
+    maker->at += len;
+}
+
+static struct bloom *
+random_filter(struct maker *maker)
+{
+    struct bloom_params params = {
+        .capacity = 1 + next(&maker->random) % 60,
+        .error_rate = next(&maker->random) % 2 == 0 ? 0.01 : 1e-7,
+        .tightening = 0.5,
+        .expansion = (uint32_t)(next(&maker->random) % 3),
+    };
+    struct bloom *bloom = NULL;
+
+    CHECK(bloom_new(&params, NULL, &bloom) == BLOOM_OK);
+    for (uint64_t n = next(&maker->random) % ITEMS; n > 0; n--) {
+        bool added;
+
+        (void)bloom_add(bloom, NULL, bloom_hash(bloom, &n, sizeof(n)), &added);
+    }
+    return bloom;
+}
+
+static void
+add_front(struct maker *maker, const struct bloom *bloom)
+{
+    uint8_t head[RECORD_HEAD_BYTES];
+    size_t name_bytes = (size_t)(next(&maker->random) % 20);
+
+    put_u32(head + RECORD_AT_DB, (uint32_t)(next(&maker->random) % 16));
+    put_u32(head + RECORD_AT_NAME_BYTES, (uint32_t)name_bytes);
+    put_u64(head + RECORD_AT_EXPIRES, next(&maker->random) % 3);
+    put_u64(head + RECORD_AT_FORM_BYTES,
+            bloom_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES);
+    add_bytes(maker, head, sizeof(head));
+    add_bytes(maker, "SECT a name and more", name_bytes);
+    maker->at +=
+        codec_put_head(bloom, next(&maker->random), maker->to + maker->at);
+}
+
+static void
+add_large(struct maker *maker, const struct bloom *bloom)
+{
+    const uint8_t *lines;
+    size_t bytes;
+
+    open_section(maker, SECTION_LARGE);
+    add_front(maker, bloom);
+    close_section(maker);
+    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        for (size_t at = 0; at < bytes; at += BLOOM_LINE_BYTES) {
+            uint8_t head[CHUNK_HEAD_BYTES] = { 0 };
+
+            open_section(maker, SECTION_LINES);
+            put_u32(head + CHUNK_AT_LAYER, i);
+            put_u64(head + CHUNK_AT_OFFSET, at);
+            add_bytes(maker, head, sizeof(head));
+            add_bytes(maker, lines + at, BLOOM_LINE_BYTES);
+            close_section(maker);
+        }
+    }
+}
+
+static void
+add_small(struct maker *maker, const struct bloom *bloom, bool first)
+{
+    const uint8_t *lines;
+    size_t bytes;
+
+    if (first) {
+        open_section(maker, SECTION_RECORDS);
+    }
+    add_front(maker, bloom);
+    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        add_bytes(maker, lines, bytes);
+    }
+}
+
+static void
+make_snapshot(struct maker *maker)
+{
+    uint64_t keys = next(&maker->random) % FILTERS_MAX;
+    uint8_t *header = maker->to;
+    bool open = false;
+
+    memset(header, 0, HEADER_BYTES);
+    memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
+    put_u16(header + HEADER_AT_VERSION, SNAPSHOT_VERSION);
+    put_u32(header + HEADER_AT_DATABASES, 16);
+    put_u64(header + HEADER_AT_KEYS, keys);
+    put_u64(header + HEADER_AT_FILE_KEY, next(&maker->random));
+    maker->at = HEADER_BYTES;
+    for (uint64_t i = 0; i < keys; i++) {
+        struct bloom *bloom = random_filter(maker);
+        bool large = next(&maker->random) % 3 == 0;
+
+        if (large && open) {
+            close_section(maker);
+        }
+        if (large) {
+            add_large(maker, bloom);
+        } else {
+            add_small(maker, bloom, !open);
+        }
+        open = !large;
+        bloom_free(bloom, NULL);
+    }
+    if (open) {
+        close_section(maker);
+    }
+    open_section(maker, SECTION_END);
+    header = maker->to + maker->at;
+    put_u64(header + END_AT_KEYS, keys);
+    put_u64(header + END_AT_SECTIONS, maker->sections - 1);
+    put_u64(header + END_AT_BYTES, maker->section);
+    memcpy(header + END_AT_FILE_KEY, maker->to + HEADER_AT_FILE_KEY, 8);
+    maker->at += END_BYTES;
+    close_section(maker);
+}
+
+size_t
+fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
+{
+    struct maker maker = { .random = seed, .to = to };
+
+    make_snapshot(&maker);
+    CHECK(maker.at <= max);
+    seal(to, maker.at);
+    for (uint64_t n = next(&maker.random) % 4; n > 0; n--) {
+        to[next(&maker.random) % maker.at] ^=
+            (uint8_t)(1U << (next(&maker.random) % 8));
+    }
+    if (next(&maker.random) % 8 == 0) {
+        maker.at -= next(&maker.random) % maker.at;
+    }
+    return maker.at;
+}

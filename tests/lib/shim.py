@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The preload library of tests/shim from the side of a test: rules that kill,
+# fail or delay the N-th call, what was called, and the log of a recording.
+# tests/shim/control.h draws the file that both share.
+
+import errno
+import mmap
+import os
+import struct
+from collections import Counter, namedtuple
+from pathlib import Path
+
+from lib import servers
+
+MAGIC, RULES, RULES_AT, COUNTS_AT, LOG_AT = 0x6d696873, 16, 256, 2048, 8192
+CALLS = ["open", "create", "read", "write", "sync", "rename", "link", "unlink",
+         "mkdir", "truncate", "fork", "send", "other"]
+KINDS = ["none", "lock", "snapshot", "snapshot.tmp", "base", "base.tmp", "incr",
+         "incr.tmp", "manifest", "manifest.tmp", "dir", "journal", "other",
+         "socket"]
+ACTIONS = {"kill-before": 1, "kill-after": 2, "fail": 3, "delay": 4, "lie": 5}
+WHO = {"server": 1, "child": 2, "both": 3}
+TYPES = [None, "create", "write", "sync-begin", "sync-end", "sync-failed",
+         "rename", "link", "unlink", "mkdir", "truncate", "send-begin",
+         "send-end", "opened", "other"]
+FOR_GOOD, SHORT, KILL_ALL = 1, 2, 4
+FILE_CALLS = [c for c in CALLS if c not in ("send", "fork")]
+# What changes something, and whose crash or failure therefore matters.
+CHANGES = ["create", "write", "sync", "rename", "link", "unlink", "mkdir",
+           "truncate", "fork"]
+FILES = [k for k in KINDS if k != "socket"]
+
+CONTROL = struct.Struct("<6I4Q")
+RULE = struct.Struct("<8I3Q2I")
+RECORD = struct.Struct("<IIBBBBIQQqq")
+
+Record = namedtuple("Record", "type who call kind handle number time a b data")
+Rule = namedtuple("Rule", "armed seen fired call kind")
+
+
+def bits(names, chosen):
+    return sum(1 << names.index(name) for name in chosen)
+
+
+def library():
+    return Path(servers.server_binary()).parent / "tests" / "shim.so"
+
+
+class Shim:
+    """One shared file for one data directory; the processes may come and go."""
+
+    def __init__(self, folder, data_dir, record=False, log_bytes=1 << 20,
+                 skip_syncs=False):
+        assert library().exists(), "no %s (make %s)" % (library(), library())
+        self.path = os.path.join(folder, "shim")
+        self.data_dir = str(data_dir)
+        size = LOG_AT + log_bytes
+        with open(self.path, "w+b") as file:
+            file.truncate(size)
+            self.map = mmap.mmap(file.fileno(), size)
+        self.map[:CONTROL.size] = CONTROL.pack(
+            MAGIC, 0, int(record), 0, int(skip_syncs), 0, 0, 0, 0, 0)
+
+    def close(self):
+        self.map.close()
+
+    def env(self):
+        asan = os.environ.get("ASAN_OPTIONS", "")
+        return {"LD_PRELOAD": str(library()), "BLOOMERY_SHIM": self.path,
+                "BLOOMERY_SHIM_DIR": self.data_dir,
+                "ASAN_OPTIONS": (asan + ":" if asan else "") +
+                "verify_asan_link_order=0"}
+
+    # ---- rules -------------------------------------------------------------
+
+    def arm(self, slot, action, calls, kinds=FILES, nth=1, who="both",
+            error=errno.EIO, flags=0, delay_ms=0):
+        at = RULES_AT + slot * RULE.size
+        self.map[at:at + RULE.size] = RULE.pack(
+            0, ACTIONS[action], bits(CALLS, calls), bits(KINDS, kinds),
+            WHO[who], flags, error, delay_ms, nth, 0, 0, 0, 0)
+        self.map[at:at + 4] = struct.pack("<I", 1)
+
+    def disarm(self, slot):
+        at = RULES_AT + slot * RULE.size
+        self.map[at:at + 4] = struct.pack("<I", 0)
+
+    def rule(self, slot):
+        at = RULES_AT + slot * RULE.size
+        got = RULE.unpack(self.map[at:at + RULE.size])
+        return Rule(bool(got[0]), got[9], got[10], CALLS[got[11]],
+                    KINDS[got[12]])
+
+    # ---- what happened -----------------------------------------------------
+
+    def counts(self):
+        """Counter of (who, call, kind)."""
+        got = struct.unpack("<512Q", self.map[COUNTS_AT:COUNTS_AT + 4096])
+        out = Counter()
+        for at, count in enumerate(got):
+            if count:
+                who, call, kind = at // 256, at // 16 % 16, at % 16
+                out["child" if who else "server", CALLS[call],
+                    KINDS[kind]] = count
+        return out
+
+    def recording(self, on):
+        self.map[8:12] = struct.pack("<I", int(on))
+
+    def log(self):
+        """Everything recorded so far, in order."""
+        control = CONTROL.unpack(self.map[:CONTROL.size])
+        assert not control[3], "the log of the recording was too small"
+        out, at, end = [], LOG_AT, LOG_AT + control[8]
+        while at < end:
+            (size, data_size, kind_of, who, call, kind, handle, number, time_ns,
+             a, b) = RECORD.unpack(self.map[at:at + RECORD.size])
+            data = self.map[at + RECORD.size:at + RECORD.size + data_size]
+            out.append(Record(TYPES[kind_of], "child" if who else "server",
+                              CALLS[call], KINDS[kind], handle, number,
+                              time_ns / 1e9, a, b, data))
+            at += size
+        return out

@@ -1,0 +1,461 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Eight pipelined writers on one thread, and a model that tells whether what a
+# server has after a crash is something that it may have.
+#
+# Every key but the shared ones belongs to one writer, so its history is a
+# list. After a crash the key must be as it was after some step of that list,
+# not before the last step whose reply had to hold. Shared keys are only added
+# to: of each item it is known whether it must be there. Filters are made with
+# a false positive rate at which none is met.
+
+import random
+import selectors
+import socket
+import time
+from bisect import bisect_right
+
+from lib import resp, servers
+
+# The options that the model relies on.
+OPTIONS = ["--bf.bloom-fp-rate", "0.0000001", "--bf.bloom-capacity", "1000",
+           "--save", "", "--databases", "16", "--threads", "2"]
+SHARED = [b"shared:%d" % i for i in range(3)]
+FAR = 4000000000000  # a time in ms that no test reaches
+UNKNOWN = "durability unknown"
+
+PENDING, HELD, REFUSED, OPEN = range(4)
+
+
+class Absent:
+    """The state of a key that is not there."""
+    exists, items, expires, capacity = False, frozenset(), -2, None
+
+
+class State:
+    def __init__(self, items=frozenset(), expires=-1, capacity=None):
+        self.exists = True
+        self.items, self.expires, self.capacity = items, expires, capacity
+
+
+def add(*items):
+    def step(state):
+        return State(state.items | frozenset(items),
+                     state.expires if state.exists else -1, state.capacity)
+    return step
+
+
+def expire(at_ms):
+    def step(state):
+        return State(state.items, at_ms, state.capacity) if state.exists \
+            else state
+    return step
+
+
+def persist(state):
+    return State(state.items, -1, state.capacity) if state.exists else state
+
+
+def reserve(capacity):
+    def step(state):
+        return state if state.exists else State(capacity=capacity)
+    return step
+
+
+def restored(items, expires):
+    def step(state):
+        return State(frozenset(items), expires)
+    return step
+
+
+def removed(state):
+    return Absent
+
+
+class Key:
+    """A key with one owner. steps: (operation number, what it did)."""
+
+    def __init__(self, name, writer):
+        self.name, self.writer = name, writer
+        self.before = Absent  # the first step
+        self.found = Absent   # at the last check
+        self.steps = []
+        self.items = []
+
+    def then(self, number, step, items=()):
+        self.steps.append((number, step))
+        self.items += items
+
+    def allowed(self, required):
+        """States from the last step that must hold on. Refused ones never
+        happened."""
+        state, out = self.before, [self.before]
+        for number, step in self.steps:
+            if self.writer.outcomes[number] == REFUSED:
+                continue
+            state = step(state)
+            if number < required and self.writer.outcomes[number] == HELD:
+                out = [state]
+            else:
+                out.append(state)
+        return out
+
+
+class Writer:
+    """One connection. Operation n is the n-th command that it sent."""
+
+    def __init__(self, number, seed, tag=b"", db=0):
+        self.number, self.tag, self.db = number, tag, db
+        self.rng = random.Random(seed * 1000 + number)
+        self.outcomes = []   # of each operation
+        self.ends = []       # bytes of replies up to the end of each
+        self.keys = []
+        self.own = []        # those that no transaction fills
+        self.pairs = []      # those that transactions fill alike
+        self.shared = []     # (operation, key, item)
+        self.made = 0
+        self.unsent = bytearray()
+        self.got = bytearray()
+        self.sock = None
+        self.errors = []     # replies that are none of the expected
+
+    # ---- commands ----------------------------------------------------------
+
+    def command(self, *words):
+        self.unsent += resp.command(*words)
+        self.outcomes.append(PENDING)
+        return len(self.outcomes) - 1
+
+    def name(self, kind):
+        self.made += 1
+        return b"%s%s:%d:%d" % (kind, self.tag, self.number, self.made)
+
+    def item(self):
+        self.made += 1
+        return b"i%s.%d.%d" % (self.tag, self.number, self.made)
+
+    def new_key(self, kind):
+        key = Key(self.name(kind), self)
+        self.keys.append(key)
+        return key
+
+    def old_key(self):
+        if not self.own or self.rng.random() < 0.05:
+            self.own.append(self.new_key(b"key"))
+        return self.rng.choice(self.own[-20:])
+
+    def add_shared(self):
+        name, item = self.rng.choice(SHARED), self.item()
+        self.shared.append((self.command("BF.ADD", name, item), name, item))
+
+    def madd_shared(self):
+        name = self.rng.choice(SHARED)
+        items = [self.item() for _ in range(self.rng.randrange(1, 8))]
+        number = self.command("BF.MADD", name, *items)
+        self.shared += [(number, name, item) for item in items]
+
+    def add_own(self):
+        key, item = self.old_key(), self.item()
+        key.then(self.command("BF.ADD", key.name, item), add(item), [item])
+
+    def insert_own(self):
+        key, items = self.old_key(), [self.item(), self.item()]
+        key.then(self.command("BF.INSERT", key.name, "ITEMS", *items),
+                 add(*items), items)
+
+    def reserve_new(self):
+        key, capacity = self.new_key(b"res"), self.rng.randrange(300, 3000)
+        self.own.append(key)
+        key.then(self.command("BF.RESERVE", key.name, "0.0000001", capacity),
+                 reserve(capacity))
+
+    def delete(self):
+        key = self.old_key()
+        key.then(self.command(self.rng.choice(("DEL", "UNLINK")), key.name),
+                 removed)
+
+    def expire(self):
+        key, at = self.old_key(), FAR + self.rng.randrange(10 ** 9)
+        key.then(self.command("PEXPIREAT", key.name, at), expire(at))
+
+    def persist(self):
+        key = self.old_key()
+        key.then(self.command("PERSIST", key.name), persist)
+
+    def transaction(self):
+        if not self.pairs or self.rng.random() < 0.1:
+            self.pairs.append((self.new_key(b"txa"), self.new_key(b"txb")))
+        pair, item = self.rng.choice(self.pairs[-3:]), self.item()
+        self.command("MULTI")
+        for key in pair:
+            self.command("BF.ADD", key.name, item)
+        number = self.command("EXEC")
+        for key in pair:
+            key.then(number, add(item), [item])
+
+    def restore(self):
+        if self.payload is None:
+            return
+        key, at = self.new_key(b"copy"), FAR + self.rng.randrange(10 ** 9)
+        data, items = self.payload
+        key.then(self.command("RESTORE", key.name, at, data, "ABSTTL"),
+                 restored(items, at), items)
+
+    payload = None  # (bytes of a DUMP, items in it)
+    flushes = True
+
+    def flush(self):
+        if not self.db or not self.flushes:
+            return
+        number = self.command("FLUSHDB")
+        for key in self.keys:
+            key.then(number, removed)
+
+    CHOICES = [(add_shared, 30), (add_own, 30), (madd_shared, 8),
+               (insert_own, 6), (reserve_new, 4), (delete, 5), (expire, 5),
+               (persist, 2), (transaction, 5), (restore, 2), (flush, 2)]
+
+    def work(self, count):
+        kinds, weights = zip(*self.CHOICES)
+        for kind in self.rng.choices(kinds, weights, k=count):
+            if self.db and kind.__name__.endswith("shared"):
+                kind = Writer.add_own
+            kind(self)
+
+    # ---- the socket --------------------------------------------------------
+
+    def connect(self, address):
+        family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+        self.sock = socket.socket(family, socket.SOCK_STREAM)
+        self.sock.connect(address)
+        self.ports = (self.sock.getsockname()[1], address[1]) \
+            if family == socket.AF_INET else None
+        self.sock.setblocking(False)
+        self.answered = len(self.outcomes)
+        if self.db:
+            self.command("SELECT", self.db)
+
+    def outstanding(self):
+        return len(self.outcomes) - self.answered
+
+    def send(self):
+        if self.unsent:
+            try:
+                del self.unsent[:self.sock.send(self.unsent)]
+            except OSError:
+                pass  # full, or the server is gone: receive() tells
+
+    def receive(self):
+        """Takes what came; False if the server is gone."""
+        try:
+            data = self.sock.recv(1 << 16)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self.got += data
+        at = 0
+        while at < len(self.got):
+            try:
+                end = resp.reply_end(self.got, at)
+            except resp.Incomplete:
+                break
+            self._reply(bytes(self.got[at:end]))
+            at = end
+        del self.got[:at]
+        return bool(data)
+
+    def _reply(self, raw):
+        number = self.answered
+        self.answered += 1
+        self.ends.append((self.ends[-1] if self.ends else 0) + len(raw))
+        if raw[:1] != b"-":
+            self.outcomes[number] = HELD
+            if raw[:1] == b"*" and b"\r\n-" in raw:
+                self.errors.append((number, raw))
+            return
+        self.errors.append((number, raw))
+        self.outcomes[number] = OPEN if UNKNOWN.encode() in raw else REFUSED
+
+    def lost(self):
+        """The server is gone: what has no reply may or may not have been
+        done."""
+        self.sock.settimeout(5)
+        while self.receive():
+            pass
+        self.hang_up()
+
+    def hang_up(self):
+        self.sock.close()
+        self.sock = None
+        self.unsent.clear()
+        self.got.clear()
+        for number in range(self.answered, len(self.outcomes)):
+            self.outcomes[number] = OPEN
+        self.ends += [self.ends[-1] if self.ends else 0] * (
+            len(self.outcomes) - len(self.ends))
+
+
+class Workload:
+    """number: in all names, so that several can use one server; and which
+    database the last writer has for itself, and flushes."""
+
+    def __init__(self, seed, number=0, writers=8, window=64):
+        tag = b"r%d" % number
+        self.writers = [Writer(i, seed, tag) for i in range(writers - 1)]
+        self.writers.append(Writer(writers - 1, seed, tag, 1 + number))
+        self.window = window
+
+    def connect(self, address, payload=None):
+        for writer in self.writers:
+            writer.payload = payload
+            writer.connect(address)
+
+    def pump(self, seconds=None, until=None, commands=None, fill=True):
+        """Keeps all writers busy for a while, until something holds, or until
+        so many more commands were answered. False if the server is gone."""
+        deadline = time.monotonic() + (60 * servers.time_factor()
+                                       if seconds is None else seconds)
+        goal = None if commands is None else commands + self.answered()
+        with selectors.DefaultSelector() as ready:
+            for writer in self.writers:
+                ready.register(writer.sock, selectors.EVENT_READ, writer)
+            while time.monotonic() < deadline:
+                if until is not None and until():
+                    return True
+                if goal is not None and self.answered() >= goal:
+                    return True
+                if not self._turn(ready, fill):
+                    return False
+        if seconds is None:
+            raise AssertionError("the writers did not get on: %d of %s answered"
+                                 % (self.answered(), goal))
+        return True
+
+    def _turn(self, ready, fill):
+        for writer in self.writers:
+            free = self.window - writer.outstanding()
+            if fill and free > self.window // 4:
+                writer.work(writer.rng.randrange(1, free + 1))
+            writer.send()
+        return all(key.data.receive() for key, _ in ready.select(0.005))
+
+    def settle(self, seconds=20):
+        """Waits for all replies that are still to come."""
+        return self.pump(seconds * servers.time_factor(), fill=False,
+                         until=lambda: not any(
+                             w.outstanding() for w in self.writers))
+
+    def answered(self):
+        return sum(w.answered for w in self.writers)
+
+    def held(self):
+        return sum(w.outcomes.count(HELD) for w in self.writers)
+
+    def lost(self):
+        for writer in self.writers:
+            writer.lost()
+
+    def close(self):
+        for writer in self.writers:
+            if writer.sock is not None:
+                writer.hang_up()
+
+    def errors(self):
+        return [e for w in self.writers for e in w.errors]
+
+    def go_on(self):
+        """After a check: what was found is what the next crash starts from."""
+        for writer in self.writers:
+            for key in writer.keys:
+                key.before, key.steps = key.found, []
+
+    # ---- what must be there ------------------------------------------------
+
+    def all_required(self):
+        """After a kill: of each writer everything that has a reply."""
+        return [len(w.outcomes) for w in self.writers]
+
+    def required(self, recording, point, before=None):
+        """At a point of a recording: the operations whose replies had been
+        sent (and sent before a time)."""
+        return [bisect_right(w.ends, recording.sent(w.ports, point, before))
+                for w in self.writers]
+
+    def check(self, conn, required, atomic=True):
+        """Compares a server with the model; what is wrong, as texts."""
+        problems = self._check_shared(conn, required)
+        db = 0
+        for writer, limit in zip(self.writers, required):
+            if writer.db != db:
+                assert conn.call("SELECT", writer.db) == b"OK"
+                db = writer.db
+            problems += check_keys(conn, writer, limit, atomic)
+        if db:
+            assert conn.call("SELECT", 0) == b"OK"
+        return problems
+
+    def _check_shared(self, conn, required):
+        problems = []
+        for name in SHARED:
+            wanted = [(w.number, number, item)
+                      for w, limit in zip(self.writers, required)
+                      for number, key, item in w.shared
+                      if key == name and number < limit and
+                      w.outcomes[number] == HELD]
+            found = []
+            for at in range(0, len(wanted), 1000):
+                found += conn.call("BF.MEXISTS", name,
+                                   *[w[2] for w in wanted[at:at + 1000]])
+            problems += ["writer %d, operation %d: %r is not in %r" % (
+                writer, number, item, name) for (writer, number, item), there
+                in zip(wanted, found) if not there]
+        return problems
+
+
+def check_keys(conn, writer, limit, atomic):
+    commands = []
+    for key in writer.keys:
+        commands += [("PEXPIRETIME", key.name),
+                     ("BF.MEXISTS", key.name, *(key.items or [b"-"])),
+                     ("BF.INFO", key.name, "CAPACITY")]
+    replies = []
+    for at in range(0, len(commands), 300):
+        replies += conn.pipeline(commands[at:at + 300])
+    problems, there = [], {}
+    for key, at in zip(writer.keys, range(0, len(replies), 3)):
+        expires, found, capacity = replies[at:at + 3]
+        items = frozenset(i for i, f in zip(key.items, found) if f == 1)
+        if isinstance(capacity, list):
+            capacity = capacity[0]
+        there[key] = items
+        fitting = [state for state in key.allowed(limit)
+                   if fits(state, expires, items, capacity)]
+        key.found = fitting[0] if fitting else None
+        if not fitting:
+            problems.append(describe(key, limit, expires, items, capacity))
+    if atomic:
+        problems += ["writer %d: half a transaction in %r and %r" % (
+            writer.number, a.name, b.name) for a, b in writer.pairs
+            if there[a] != there[b]]
+    return problems
+
+
+def fits(state, expires, items, capacity):
+    return expires == state.expires and items == state.items and \
+        (state.capacity is None or capacity == state.capacity)
+
+
+def describe(key, limit, expires, items, capacity):
+    states = key.allowed(limit)
+    first, last = states[0], states[-1]
+    return ("writer %d, operations below %d: %r expires %s with %d items, "
+            "capacity %s; allowed are %d states, expires %s with %d items, "
+            "capacity %s, to expires %s with %d items; missing of the first: "
+            "%s, steps %s" % (
+                key.writer.number, limit, key.name, expires, len(items),
+                capacity, len(states), first.expires, len(first.items),
+                first.capacity, last.expires, len(last.items),
+                sorted(first.items - items)[:5],
+                [(n, s.__qualname__.split(".")[0], key.writer.outcomes[n])
+                 for n, s in key.steps][-8:]))

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Clients that wait for something that may never come: they do not keep their
+# place when they are gone, cost next to nothing, and get what they are owed.
+
+import socket
+import time
+
+import pytest
+
+from lib import resp, servers
+
+
+@pytest.fixture
+def server():
+    one = servers.Server("--maxclients", 60, "--appendonly", "yes",
+                         "--appendfsync", "always", "--threads", 2)
+    yield one
+    one.stop()
+
+
+def blocked(server):
+    with server.conn() as conn:
+        text = conn.call("INFO", "clients").decode()
+    return int(text.split("blocked_clients:")[1].split()[0])
+
+
+def test_clients_that_left_while_they_waited_give_their_place_back(server):
+    conns = [server.conn() for _ in range(55)]
+    for conn in conns:
+        conn.send(resp.command("WAITAOF", 0, 1, 0))
+    servers.wait_until(lambda: blocked(server) == 55)
+    for conn in conns:
+        conn.close()
+    servers.wait_until(lambda: blocked(server) == 0, 10)
+    conns = [server.conn() for _ in range(55)]
+    for conn in conns:
+        assert conn.call("PING") == b"PONG"
+        conn.close()
+
+
+def test_who_ended_its_half_gets_all_replies(server):
+    count = 200
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", server.port)) as sock:
+            sock.sendall(b"".join(
+                resp.command("BF.ADD", "half", str(i)) for i in range(count)) +
+                resp.command("WAITAOF", 1, 0, 0))
+            sock.shutdown(socket.SHUT_WR)
+            got = b""
+            while True:
+                piece = sock.recv(65536)
+                if not piece:
+                    break
+                got += piece
+        assert got.count(b":") == count + 2
+        assert got.endswith(b"*2\r\n:1\r\n:0\r\n")
+
+
+def cpu_seconds(server):
+    with open("/proc/%d/stat" % server.child.pid) as file:
+        fields = file.read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_what_waits_behind_a_blocked_command_costs_nothing(server):
+    behind = resp.command("PING") * 15000  # 210 KB
+    conns = [server.conn() for _ in range(50)]
+    for conn in conns:
+        conn.sock.setblocking(True)
+        conn.send(resp.command("WAITAOF", 0, 1, 0) + behind)
+    servers.wait_until(lambda: blocked(server) == 50)
+    before = cpu_seconds(server)
+    time.sleep(2)
+    used = cpu_seconds(server) - before
+    print("cpu seconds in 2: %.2f" % used)
+    if not servers.sanitized():
+        assert used < 0.2
+    for conn in conns:
+        conn.close()
+
+
+def test_waitaof_has_it_synced_even_if_nobody_else_would(start_server):
+    server = start_server("--appendonly", "yes", "--appendfsync", "no")
+    with server.conn() as conn:
+        for i in range(5):
+            assert conn.call("BF.ADD", "k", str(i)) == 1
+            assert conn.call("WAITAOF", 1, 0, 0) == [1, 0]

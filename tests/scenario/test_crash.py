@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# kill -9. At random points under eight pipelined writers, and before and after
+# every call that save, rewrite, start and the switching of the journal make:
+# whatever had a reply is there after the next start, which needs nobody. The
+# page cache survives, so this holds for everysec as for always; what a loss of
+# power adds is in test_power_loss.py.
+#
+# ROUNDS=2000 kills more often, SEED=n repeats a run (make crash).
+
+import random
+import threading
+import time
+
+import pytest
+
+from lib import crash, servers, shim
+from lib.workload import Workload
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = crash.amount("ROUNDS", 100)
+CHAIN = 5  # crashes of one data directory
+
+
+class Chain:
+    """A data directory that is crashed several times."""
+
+    def __init__(self, seed, policy):
+        self.rng = random.Random(seed)
+        self.policy = policy
+        self.loads = []
+
+    def run(self, rounds):
+        options = ["--appendonly", "yes", "--appendfsync", self.policy,
+                   "--auto-aof-rewrite-percentage", "100",
+                   "--auto-aof-rewrite-min-size", "64kb"]
+        with crash.Store(*options) as store:
+            for number in range(rounds):
+                self.round(store, number)
+            store.assert_healthy()
+        return sum(load.held() for load in self.loads)
+
+    def round(self, store, number):
+        load = Workload(self.rng.randrange(1 << 30), number)
+        self.loads.append(load)
+        store.add_shim()
+        store.start()
+        with store.conn() as conn:
+            load.connect(store.address(), crash.payload(conn))
+            load.pump(commands=self.rng.choice((10, 100, 500)))
+            for _ in range(self.rng.randrange(3)):
+                conn.send(self.rng.choice((b"BGSAVE\r\n", b"BGREWRITEAOF\r\n")))
+                load.pump(commands=self.rng.choice((1, 50)))
+            self.crash(store, load)
+        store.kill()
+        load.lost()
+        store.start(shim=False)
+        for old in self.loads:
+            crash.verify(store, old, old.all_required(), "round %d" % number)
+            old.go_on()
+        store.kill()
+
+    def crash(self, store, load):
+        """At some time, or before or after some call."""
+        if self.rng.random() < 0.5:
+            if load.pump(self.rng.random() * 0.08):
+                store.kill()
+            return
+        store.shim.arm(0, self.rng.choice(("kill-before", "kill-after")),
+                       shim.CHANGES, nth=self.rng.randrange(1, 60),
+                       flags=self.rng.choice((shim.KILL_ALL, 0)),
+                       who=self.rng.choice(("server", "both")))
+        # Where it hits the child alone, the server is killed a little later.
+        load.pump(0.2, until=lambda: not store.alive())
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+def test_random_kills_lose_nothing(policy):
+    seeds = crash.seeds(-(-ROUNDS // 2 // CHAIN))
+    held = crash.each(seeds, lambda seed: Chain(seed, policy).run(CHAIN))
+    print("%s: %d kills, %d operations with a reply, 0 lost" % (
+        policy, CHAIN * len(seeds), sum(held)))
+
+
+# ---- every call of every path ------------------------------------------------
+
+# Beside these, the journal writes and syncs its increment for the writers.
+TRAFFIC = {("server", "write", "incr"), ("server", "sync", "incr")}
+FORK = ("server", "fork", "none")
+
+
+def file_made(who, kind, directory):
+    """The steps by which a file gets its name."""
+    return {(who, "unlink", kind + ".tmp"), (who, "create", kind + ".tmp"),
+            (who, "write", kind + ".tmp"), (who, "sync", kind + ".tmp"),
+            (who, "rename", kind), (who, "sync", directory)}
+
+
+MANIFEST = file_made("server", "manifest", "journal")
+INCREMENT = {("server", "unlink", "incr"), ("server", "create", "incr"),
+             ("server", "sync", "journal")}
+REWRITE = MANIFEST | INCREMENT | file_made("child", "base", "journal") | \
+    {FORK, ("server", "unlink", "base")}
+LOCK = {("server", "create", "lock"), ("server", "truncate", "lock"),
+        ("server", "write", "lock")}
+START = MANIFEST | INCREMENT | LOCK | {
+    ("server", "unlink", "snapshot.tmp"), ("server", "sync", "base")}
+
+
+def ask(*words):
+    def step(store, conn):
+        conn.call(*words)
+        crash.wait_idle(conn)
+    return step
+
+
+def switch_off(store, conn):
+    conn.call("CONFIG", "SET", "appendonly", "no")
+    servers.wait_until(lambda: crash.info(conn)["journal_state"] == "off", 10,
+                       "the journal is off", 0.002)
+
+
+def switch_on(store, conn):
+    before = crash.info(conn)["aof_rewrites"]
+    conn.call("CONFIG", "SET", "appendonly", "yes")
+    servers.wait_until(lambda: crash.info(conn)["aof_rewrites"] != before, 10,
+                       "the journal has its base", 0.002)
+
+
+def stop(store, conn):
+    conn.send(b"SHUTDOWN SAVE\r\n")
+    store.child.wait(20 * servers.time_factor())
+
+
+SAVED = file_made("child", "snapshot", "dir") | {FORK}
+# name: (steps that lead there, the step, the calls it makes)
+PATHS = {
+    "BGSAVE": ([], ask("BGSAVE"), SAVED),
+    "SAVE": ([], ask("SAVE"), SAVED),
+    "second BGSAVE": ([ask("BGSAVE")], ask("BGSAVE"), SAVED),
+    "BGREWRITEAOF": ([], ask("BGREWRITEAOF"), REWRITE),
+    "off": ([], switch_off, set()),
+    "on": ([switch_off], switch_on,
+           REWRITE | {("server", "unlink", "incr")}),
+    "SHUTDOWN SAVE": ([], stop, SAVED),
+}
+
+
+class Path:
+    """One path under some load, killed at one of its calls."""
+
+    def __init__(self, name, policy):
+        self.name = name
+        self.before, self.step, self.expected = PATHS[name]
+        self.options = ["--appendonly", "yes", "--appendfsync", policy,
+                        "--auto-aof-rewrite-percentage", "0"]
+
+    def run(self, action=None, call=None, nth=0):
+        """Kills at the nth of these calls, and tells whether there was one;
+        without a call, returns all that were made."""
+        with crash.Store(*self.options) as store:
+            store.add_shim()
+            store.start()
+            load = Workload(nth)
+            with store.conn() as conn:
+                load.connect(store.address(), crash.payload(conn))
+                load.pump(commands=100)
+                load.settle()
+                promised = load.all_required()
+                for step in self.before:
+                    step(store, conn)
+                calls = store.shim.counts()
+                arm(store, action, call, nth)
+                under_load(load, lambda: self.step(store, conn))
+            calls = set(store.shim.counts() - calls)
+            hit = store.shim.rule(0)
+            store.kill()
+            load.lost()
+            store.start(shim=False)
+            # What came while the journal was off, or half, is not promised.
+            if self.name not in ("off", "on"):
+                promised = load.all_required()
+            crash.verify(store, load, promised, "%s, %s %s %d" % (
+                self.name, action, call, nth))
+            store.assert_healthy()
+        return changes(calls) if call is None else hit.fired > 0
+
+
+def arm(store, action, call, nth):
+    if call is not None:
+        store.shim.arm(0, action, [call[1]], [call[2]], nth, call[0],
+                       flags=shim.KILL_ALL)
+
+
+def changes(calls):
+    return {c for c in calls if c[1] in shim.CHANGES or c[1] == "other"}
+
+
+def under_load(load, step):
+    """Runs a step while writers write a little; both may meet their end."""
+    def run():
+        try:
+            step()
+        except (crash.resp.Closed, ConnectionError):
+            pass
+        done.set()
+
+    done = threading.Event()
+    thread = threading.Thread(target=run)
+    thread.start()
+    load.window = 2
+    goes_on = True
+    try:
+        while not done.wait(0.002):
+            goes_on = goes_on and load.pump(commands=1)
+    finally:
+        thread.join()
+
+
+@pytest.mark.parametrize("policy", ["always", "everysec"])
+@pytest.mark.parametrize("name", PATHS)
+def test_a_kill_at_every_call_loses_nothing(name, policy):
+    path = Path(name, policy)
+    kill_everywhere(path.run, path.expected, TRAFFIC)
+
+
+def kill_everywhere(run, expected, others=frozenset()):
+    """Before and after each call of a path, the first, the second, ... of its
+    kind. expected is all that there are, so that a new one is noticed; of the
+    others, those come that come."""
+    made = run() - TRAFFIC
+    assert made == expected, "calls that this test does not know, or that " \
+        "are gone: %s" % sorted(made ^ expected)
+
+    def kill_at_each(job):
+        nth = 1
+        while run(*job, nth) and (job[1] in expected or nth < 3):
+            nth += 1
+        return job[1] if nth > 1 else None
+
+    jobs = [(action, call) for call in sorted(expected | others)
+            for action in ("kill-before", "kill-after")]
+    missed = expected - set(crash.each(jobs, kill_at_each))
+    assert not missed, "never hit: %s" % sorted(missed)
+
+
+# ---- start -------------------------------------------------------------------
+
+def killed_start(options, expected, state):
+    """Kills the start of a server at each call, on a data directory that
+    state(store, conn) left."""
+    def run(action=None, call=None, nth=0):
+        with crash.Store(*options) as store:
+            store.start()
+            load = Workload(nth)
+            with store.conn() as conn:
+                load.connect(store.address(), crash.payload(conn))
+                load.pump(commands=100)
+                load.settle()
+                state(store, conn)
+                load.close()
+            store.kill()
+            store.add_shim()
+            arm(store, action, call, nth)
+            store.launch()
+            store.wait_ready()
+            calls, hit = set(store.shim.counts()), store.shim.rule(0)
+            store.kill()
+            store.start(shim=False)
+            crash.verify(store, load, load.all_required(), "%s %s %d" % (
+                action, call, nth))
+        return changes(calls) if call is None else hit.fired > 0
+
+    kill_everywhere(run, expected)
+
+
+JOURNALED = ["--appendonly", "yes", "--appendfsync", "everysec"]
+
+
+def test_a_kill_at_every_call_of_a_start_loses_nothing():
+    killed_start(JOURNALED, START, lambda store, conn: None)
+
+
+def test_a_kill_at_every_call_of_a_first_journal_loses_nothing():
+    """It was off, and is on at this start: the snapshot is its base."""
+    def saved(store, conn):
+        conn.call("CONFIG", "SET", "appendonly", "no")
+        conn.call("SAVE")
+        store.options += JOURNALED
+
+    killed_start([], START | {("server", "mkdir", "journal"),
+                              ("server", "sync", "dir"),
+                              ("server", "unlink", "base"),
+                              ("server", "link", "base")}, saved)
+
+
+def test_a_kill_at_every_call_that_sets_a_stale_journal_aside_loses_nothing():
+    def stale(store, conn):
+        switch_off(store, conn)
+        conn.call("BF.ADD", "later", "x")
+        conn.call("SAVE")
+
+    killed_start(JOURNALED, START | {("server", "rename", "journal"),
+                                     ("server", "mkdir", "journal"),
+                                     ("server", "sync", "dir"),
+                                     ("server", "unlink", "base"),
+                                     ("server", "link", "base")}, stale)
+
+
+# ---- one process alone -------------------------------------------------------
+
+@pytest.mark.parametrize("name", ["BGSAVE", "BGREWRITEAOF"])
+def test_a_child_that_dies_at_any_call_is_reported_and_tried_again(name):
+    """The server goes on, what was there stays, and the next one succeeds."""
+    def run(job):
+        call, action = job
+        with crash.Store(*JOURNALED) as store:
+            store.add_shim()
+            store.start()
+            load = Workload(1)
+            with store.conn() as conn:
+                load.connect(store.address(), crash.payload(conn))
+                load.pump(commands=100)
+                store.shim.arm(0, action, [call[1]], [call[2]], who="child")
+                conn.call(name)
+                crash.wait_idle(conn)
+                hit = store.shim.rule(0)
+                assert hit.fired == 1 and store.alive(), job
+                assert crash.info(conn)[status] == "err"
+                load.pump(commands=50)
+                load.settle()
+                conn.call(name)
+                crash.wait_idle(conn)
+                assert crash.info(conn)[status] == "ok"
+            load.close()
+            store.kill()
+            store.start(shim=False)
+            crash.verify(store, load, load.all_required(), str(job))
+
+    status = "rdb_last_bgsave_status" if name == "BGSAVE" else \
+        "aof_last_bgrewrite_status"
+    crash.each([(call, action)
+                for call in (SAVED if name == "BGSAVE" else REWRITE)
+                if call[0] == "child"
+                for action in ("kill-before", "kill-after")], run, workers=12)
+
+
+def test_an_orphaned_child_neither_writes_nor_holds_the_lock():
+    """Only the server is killed, while its child is held at a call."""
+    with crash.Store(*JOURNALED) as store:
+        store.add_shim()
+        store.start()
+        load = Workload(1)
+        with store.conn() as conn:
+            load.connect(store.address(), crash.payload(conn))
+            load.pump(commands=100)
+            store.shim.arm(0, "delay", ["rename"], who="child", delay_ms=60000)
+            conn.call("BGSAVE")
+            servers.wait_until(lambda: store.shim.rule(0).fired, 10,
+                               "the child is at its rename", 0.002)
+        begun = time.monotonic()
+        store.child.kill()
+        store.child.wait()
+        load.lost()
+        store.start(shim=False)
+        assert time.monotonic() - begun < 5 * servers.time_factor()
+        crash.verify(store, load, load.all_required(), "after the orphan")

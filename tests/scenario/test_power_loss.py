@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Power loss. A server is recorded under load: all that it does to files, and
+# which replies went out when. For points of the recording, images are built of
+# what a disk may hold then (lib/images.py); on each a server must start
+# unattended and have everything whose reply had to hold.
+#
+# ROUNDS=10000 takes more images, SEED=n repeats a run (make power-loss).
+
+import random
+import time
+
+import pytest
+
+from lib import crash, images, resp, servers, shim
+from lib.workload import Workload
+
+pytestmark = pytest.mark.slow
+
+ROUNDS = crash.amount("ROUNDS", 500)
+# Beside the second that everysec may lose: a group, a sync, and a machine that
+# is slow to schedule threads.
+SLACK_SECONDS = 0.25 * servers.time_factor()
+
+
+class Session:
+    """A server that is recorded, and what its clients were promised."""
+
+    def __init__(self, seed, *options):
+        self.options = ("--auto-aof-rewrite-percentage", "0") + options
+        self.rng = random.Random(seed)
+        self.store = crash.Store(*self.options)
+        self.shim = self.store.add_shim(record=True, log_bytes=128 << 20,
+                                        skip_syncs=True)
+        self.loads = []
+        self.used_ports = []
+        self.windows = []   # no journal: (off, on asked for, on seen)
+        self.saves = []     # (asked for, done)
+        self.on_snapshots = "--appendonly" not in options
+        self.everysec = "always" not in options
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.store.__exit__()
+
+    def start(self):
+        """Starts it, after the first time on what a kill left."""
+        if self.store.child is not None:
+            self.store.kill()
+            self.loads[-1].lost()
+        self.store.start(port=self.new_port())
+        load = Workload(self.rng.randrange(1 << 30), len(self.loads))
+        self.loads.append(load)
+        self.conn = self.store.conn()
+        load.connect(self.store.address(), crash.payload(self.conn))
+
+    def new_port(self):
+        """Not one of before: a connection is known by its two ports."""
+        port = servers.free_port()
+        while port in self.used_ports:
+            port = servers.free_port()
+        self.used_ports.append(port)
+        return port
+
+    def work(self, commands):
+        self.loads[-1].pump(commands=commands)
+
+    def call(self, *words):
+        """A command of an operator, in the middle of the writers' work."""
+        self.conn.send(resp.command(*words))
+        self.work(50)
+        reply = self.conn.read()
+        assert not isinstance(reply, Exception), (words, reply)
+
+    def save(self, how):
+        begun = time.monotonic()
+        self.call(how)
+        while crash.info(self.conn)["rdb_bgsave_in_progress"] != "0":
+            self.work(50)
+        self.saves.append((begun, time.monotonic()))
+
+    def rewrite(self):
+        before = self._rewrites()
+        self.call("BGREWRITEAOF")
+        while self._rewrites() == before:
+            self.work(20)
+
+    def _rewrites(self):
+        return int(crash.info(self.conn)["aof_rewrites"])
+
+    def switch_off_and_on(self, save):
+        off = time.monotonic()
+        self.call("CONFIG", "SET", "appendonly", "no")
+        servers.wait_until(lambda: crash.info(self.conn)["journal_state"] ==
+                           "off", 10, "the journal is off", 0.001)
+        self.work(200)
+        if save:
+            self.save("BGSAVE")
+        before = self._rewrites()
+        on = time.monotonic()
+        self.call("CONFIG", "SET", "appendonly", "yes")
+        while self._rewrites() == before:
+            self.work(50)
+        self.windows.append((off, on, time.monotonic()))
+        self.work(200)
+
+    def end(self):
+        """Ends the recording; from here on it can be asked."""
+        self.loads[-1].settle()
+        self.conn.close()
+        self.log = self.shim.log()
+        self.store.kill()
+        for load in self.loads:
+            assert not load.errors(), load.errors()[:3]
+            load.close()
+        self.recording = images.Recording(self.log)
+        return self
+
+    def oldest_unsynced(self):
+        """How long a group waited for its sync to end, at most."""
+        begun, first, worst = {}, {}, 0
+        for record in self.log:
+            if record.kind != "incr":
+                continue
+            if record.type == "write":
+                first.setdefault(record.handle, record.time)
+            elif record.type == "sync-begin":
+                begun[record.number] = first.pop(record.handle, None)
+            elif record.type == "sync-end" and begun[record.a] is not None:
+                worst = max(worst, record.time - begun[record.a])
+        return worst
+
+    # ---- points ------------------------------------------------------------
+
+    def points(self, count):
+        """Half of them anywhere, half where names and syncs change things."""
+        names = ("create", "rename", "unlink", "link", "mkdir", "truncate")
+        busy = [i for i, record in enumerate(self.log)
+                if record.type in names or
+                (record.type.startswith("sync") and record.kind != "incr")]
+        for number in range(count):
+            if number % 2:
+                at = self.rng.choice(busy) + self.rng.randrange(-1, 2)
+            else:
+                at = self.rng.randrange(len(self.log))
+            at = max(0, min(len(self.log) - 1, at))
+            yield at, self.rng.randrange(1 << 62)
+
+    def required(self, load, point):
+        """What had to hold of a load when power was lost."""
+        now = self.recording.times[point]
+        before = None
+        if self.on_snapshots:
+            done = [asked for asked, done in self.saves if done <= now]
+            before = done[-1] if done else 0
+        elif self.everysec:
+            before = now - 1 - SLACK_SECONDS
+        for off, _, seen in self.windows:
+            if off <= now < seen:
+                before = off
+        required = load.required(self.recording, point, before)
+        # What was answered while the journal's first base was written is in an
+        # increment, and on the disk by the time of the next promise.
+        for _, on, seen in self.windows:
+            if seen <= now:
+                at_on = load.required(self.recording, point, on)
+                at_seen = load.required(self.recording, point, seen)
+                required = [all_of if all_of > some else sure
+                            for all_of, some, sure
+                            in zip(required, at_seen, at_on)]
+        return required
+
+    def try_image(self, job):
+        point, seed = job
+        rng = random.Random(seed)
+        how = images.choose(rng, self.recording, point)
+        where = "%s at record %d of %d (%s %s)" % (
+            type(how).__name__, point, len(self.log), self.log[point].type,
+            self.log[point].kind)
+        with crash.Store(*self.options, data="none yet") as store:
+            images.write(self.recording.image(point, how), store.data)
+            try:
+                store.start()
+            except AssertionError as problem:
+                raise AssertionError("%s: %s" % (where, problem)) from None
+            for load in self.loads:
+                crash.verify(store, load, self.required(load, point), where)
+            with store.conn() as conn:
+                assert conn.call("BF.ADD", "afterwards", "x") == 1
+            store.assert_healthy()
+        return type(how).__name__
+
+    def try_images(self, count):
+        print("records %d, commands %d" % (
+            len(self.log), sum(load.answered() for load in self.loads)))
+        return crash.each(self.points(count), self.try_image)
+
+
+# ---- recordings ------------------------------------------------------------
+
+def saves_and_rewrites(seed):
+    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+    session.start()
+    session.work(300)
+    session.save("BGSAVE")
+    session.work(200)
+    session.rewrite()
+    session.work(200)
+    session.start()
+    session.rewrite()
+    session.work(200)
+    session.save("SAVE")
+    session.work(200)
+    return session.end()
+
+
+def many_rewrites(seed):
+    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+    session.start()
+    for _ in range(20):
+        session.rewrite()
+    return session.end()
+
+
+def switched_off_and_on(seed):
+    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+    session.start()
+    session.work(300)
+    session.switch_off_and_on(save=False)
+    session.switch_off_and_on(save=True)
+    session.start()
+    session.work(200)
+    return session.end()
+
+
+def snapshots_only(seed):
+    session = Session(seed)
+    session.start()
+    for how in ("BGSAVE", "SAVE", "BGSAVE"):
+        session.work(200)
+        session.save(how)
+    session.work(100)
+    session.start()
+    session.save("SAVE")
+    return session.end()
+
+
+def several_seconds(seed):
+    """Long enough that everysec has promised something."""
+    session = Session(seed, "--appendonly", "yes", "--appendfsync", "everysec")
+    session.start()
+    session.loads[-1].window = 6
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        session.work(20)
+        if session.rng.random() < 0.02:
+            session.rewrite()
+        session.loads[-1].pump(0.04, fill=False)
+    session.end()
+    print("unsynced for %.3f s at most" % session.oldest_unsynced())
+    return session
+
+
+# name: (recording, its share of the images, images of one recording)
+RECORDINGS = {"saves": (saves_and_rewrites, 0.25, 150),
+              "rewrites": (many_rewrites, 0.2, 40),
+              "switches": (switched_off_and_on, 0.2, 150),
+              "snapshots": (snapshots_only, 0.1, 100),
+              "everysec": (several_seconds, 0.25, 250)}
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_image_starts_and_has_what_was_promised(name):
+    record, share, each = RECORDINGS[name]
+    kinds = []
+    total = round(ROUNDS * share)
+    for seed in crash.seeds(-(-total // each)):
+        with record(seed) as session:
+            kinds += session.try_images(min(each, total - len(kinds)))
+    print(name, "images", {kind: kinds.count(kind) for kind in set(kinds)})
+
+
+# ---- the images can find something ------------------------------------------
+
+def found_without_sync_of(kind, seed):
+    """Whether images tell when the server's syncs of a kind do nothing."""
+    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+    with session:
+        session.shim.arm(0, "lie", ["sync"], [kind],
+                         flags=shim.FOR_GOOD)
+        session.start()
+        session.work(200)
+        session.rewrite()
+        session.work(200)
+        session.end()
+        for point in session.points(80):
+            try:
+                session.try_image(point)
+            except AssertionError:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("kind", ["incr", "base.tmp", "manifest.tmp",
+                                  "journal"])
+def test_a_missing_sync_is_found(kind):
+    assert found_without_sync_of(kind, crash.seeds(1)[0])

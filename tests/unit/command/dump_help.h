@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Whether the keyspace of an original and that of who repeated its effects are
+ * the same: DUMP payloads, incarnations and times to live.
+ */
+#pragma once
+
+#include "base/hash.h"
+#include "rig.h"
+
+struct comparison {
+    struct keyspace *other;
+    bool back; /* from the replica to the original */
+    uint64_t latest_ms;
+    size_t keys;
+};
+
+static inline void
+dump_of(const struct entry *entry, struct buf *ret_dump)
+{
+    size_t bytes = (size_t)bloom_dump_bytes(entry->bloom);
+
+    assert_non_null(buf_reserve(ret_dump, bytes));
+    bloom_dump(entry->bloom, entry->incarnation, ret_dump->data);
+    ret_dump->len = bytes;
+}
+
+/* Who does not look at the clock keeps keys whose time is over. */
+static inline bool
+compare_entry(void *ctx, uint32_t db, const struct entry *entry,
+              uint64_t expires_at_ms)
+{
+    struct comparison *c = ctx;
+    struct slice name = { entry->name, entry->name_len };
+    struct key key = { name, hash_name(name), db };
+    const struct entry *twin = keyspace_find(c->other, &key, 0);
+    bool over = expires_at_ms > 0 && expires_at_ms <= c->latest_ms;
+    struct buf one = { 0 };
+    struct buf two = { 0 };
+
+    if (twin == NULL && c->back && over) {
+        return true;
+    }
+    assert_non_null(twin);
+    assert_int_equal(entry->incarnation, twin->incarnation);
+    assert_int_equal(expires_at_ms, keyspace_expiry(c->other, &key, twin));
+    dump_of(entry, &one);
+    dump_of(twin, &two);
+    assert_true(slice_equal(buf_slice(&one), buf_slice(&two)));
+    buf_free(&one);
+    buf_free(&two);
+    c->keys++;
+    return true;
+}
+
+/* Every key of `from` is in `to`, as the same bytes with the same time; and the
+ * other way round, but for those whose time was over at latest_ms. Returns how
+ * many. */
+static inline size_t
+compare_dumps(struct rig *from, struct rig *to, uint64_t latest_ms)
+{
+    struct comparison there = { .other = to->service.keyspace };
+    struct comparison back = { .other = from->service.keyspace,
+                               .back = true,
+                               .latest_ms = latest_ms };
+
+    assert_true(keyspace_each(from->service.keyspace, compare_entry, &there));
+    assert_true(keyspace_each(to->service.keyspace, compare_entry, &back));
+    return there.keys;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the state of the server refuses, by row, alone and in pipelines, queued
+ * and in EXEC; in Redis's order; and nothing of it for who obeys. What is
+ * wrong with requests themselves is in test_dispatch.c.
+ */
+#include "command/admit.h"
+
+#include "rig.h"
+
+#define OOM     "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+#define ENDING  "-ERR the server is shutting down\r\n"
+#define LOADING "-LOADING Bloomery is loading the dataset in memory\r\n"
+#define ABORT   "-EXECABORT Transaction discarded because of: "
+
+static void
+check(struct rig *rig, const char *text, const char *expected)
+{
+    run_text(rig, text, true);
+    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
+        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
+                 rig->out.data, expected);
+    }
+}
+
+TEST(writes_can_be_refused_and_reads_go_on)
+{
+    struct rig *rig = rig_new();
+
+    run_text(rig, "BF.ADD k a", true);
+    atomic_store(&rig->service.write_refusal, ERR_ENDING);
+    check(rig,
+          "BF.ADD k a; BF.ADD k b; BF.EXISTS k a; BF.MADD k b; DEL k; "
+          "FLUSHALL; BF.CARD k; PING; DBSIZE; CLIENT ID",
+          ENDING ENDING ":1\r\n" ENDING ENDING ENDING
+                        ":1\r\n+PONG\r\n:1\r\n:0\r\n");
+    atomic_store(&rig->service.ping_refusal, ERR_ENDING);
+    check(rig, "PING; ECHO x; BF.EXISTS k a", ENDING "$1\r\nx\r\n:1\r\n");
+    atomic_store(&rig->service.write_refusal, OK);
+    atomic_store(&rig->service.ping_refusal, OK);
+    check(rig, "BF.ADD k b; PING", ":1\r\n+PONG\r\n");
+    rig_free(rig);
+}
+
+TEST(a_refused_write_in_a_transaction_aborts_it)
+{
+    struct rig *rig = rig_new();
+
+    atomic_store(&rig->service.write_refusal, ERR_ENDING);
+    check(rig, "MULTI; BF.EXISTS k a; BF.ADD k a; EXEC",
+          "+OK\r\n+QUEUED\r\n" ENDING
+          "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    check(rig, "MULTI; BF.EXISTS k a; EXEC", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n");
+    atomic_store(&rig->service.write_refusal, OK);
+    run_text(rig, "MULTI; BF.ADD k a", true);
+    atomic_store(&rig->service.write_refusal, ERR_ENDING);
+    check(rig, "EXEC; BF.CARD k",
+          ABORT "the server is shutting down\r\n:0\r\n");
+    rig_free(rig);
+}
+
+TEST(while_loading_only_what_needs_no_key_is_served)
+{
+    struct rig *rig = rig_new();
+
+    atomic_store(&rig->service.loading, true);
+    check(rig,
+          "BF.ADD k a; BF.EXISTS k a; PING; DBSIZE; FLUSHALL; KEYS *; WATCH k",
+          LOADING LOADING LOADING LOADING LOADING LOADING LOADING);
+    check(rig, "SELECT 1; CLIENT ID; MULTI; BF.EXISTS k a; DISCARD",
+          "+OK\r\n:0\r\n+OK\r\n" LOADING "+OK\r\n");
+    check(rig, "MULTI; CLIENT ID; EXEC", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n");
+    atomic_store(&rig->service.loading, false);
+    check(rig, "DBSIZE; BF.ADD k a; PING", ":0\r\n:1\r\n+PONG\r\n");
+    rig_free(rig);
+}
+
+TEST(while_loading_no_row_that_takes_stripes_runs)
+{
+    struct rig *rig = rig_new();
+
+    atomic_store(&rig->service.loading, true);
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        const struct command *command = &command_table[id];
+        struct slice argv[] = { slice_of(command->name), slice_lit("k") };
+        struct request req = { .worker = rig->worker,
+                               .service = &rig->service,
+                               .session = &rig->session,
+                               .command = command,
+                               .argv = argv,
+                               .argc = 2 };
+
+        if (command->lock == LOCK_KEYS || command->lock == LOCK_WALK ||
+            (command->flags & (CMD_WRITE | CMD_READONLY)) != 0) {
+            assert_int_equal(ERR_LOADING, admit_now(&req));
+        }
+    }
+    rig_free(rig);
+}
+
+TEST(memory_is_named_before_the_disk_and_the_disk_before_loading)
+{
+    struct rig *rig = rig_new();
+
+    atomic_store(&rig->service.loading, true);
+    atomic_store(&rig->service.write_refusal, ERR_ENDING);
+    set_option(rig, "maxmemory", "1");
+    check(rig, "BF.ADD k a; DEL k; BF.CARD k", OOM ENDING LOADING);
+    set_option(rig, "maxmemory", "0");
+    check(rig, "BF.ADD k a; BF.CARD k", ENDING LOADING);
+    rig_free(rig);
+}
+
+TEST(who_obeys_is_refused_nothing)
+{
+    struct rig *rig = rig_new();
+
+    atomic_store(&rig->service.loading, true);
+    atomic_store(&rig->service.write_refusal, ERR_ENDING);
+    set_option(rig, "maxmemory", "1");
+    rig->session.obey = true;
+    check(rig, "BF.INSERT k INCARNATION 1 ITEMS a; BF.ADD k b; DEL x",
+          "*1\r\n:1\r\n:1\r\n:0\r\n");
+    rig_free(rig);
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Persistence without a server: a directory, a keyspace, options, and hooks
+ * that count. One thread plays loop 0 and all clients. A "write" creates a
+ * filter of the given name, and its effect, NEW name, does the same when it is
+ * replayed; so what was journaled and what a base holds can be told from what
+ * was lost.
+ */
+#pragma once
+
+#include "../test.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "persist/persist_internal.h"
+#include "proto/scan.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct prig {
+    char dir[64];
+    struct conf conf;
+    struct keyspace_memory memory;
+    struct bloom_env env;
+    struct keyspace *ks;
+    struct persist *persist;
+    struct journal *journal; /* as the hook said */
+    struct stage stage;
+    enum err writes, ping; /* as the hook said */
+    atomic_int pokes, moves;
+    unsigned written; /* keys w0 .. w<written - 1> */
+};
+
+static inline void
+prig_poke(void *ctx)
+{
+    atomic_fetch_add(&((struct prig *)ctx)->pokes, 1);
+}
+
+static inline void
+prig_moved(void *ctx)
+{
+    atomic_fetch_add(&((struct prig *)ctx)->moves, 1);
+}
+
+static inline void
+prig_journaling(void *ctx, struct journal *journal)
+{
+    ((struct prig *)ctx)->journal = journal;
+}
+
+static inline void
+prig_refusal(void *ctx, enum err writes, enum err ping)
+{
+    struct prig *rig = ctx;
+
+    rig->writes = writes;
+    rig->ping = ping;
+}
+
+static inline void
+prig_set(struct prig *rig, const char *name, const char *value)
+{
+    struct conf_error error;
+    const struct conf_row *row = conf_find(slice_of(name));
+
+    assert_non_null(row);
+    if (!conf_set(&rig->conf, row, slice_of(value), &error)) {
+        fail_msg("%s: %s", name, error.text);
+    }
+    if (rig->persist != NULL) {
+        persist_apply_conf(rig->persist);
+    }
+}
+
+static inline void
+prig_create(struct prig *rig, struct slice name)
+{
+    struct bloom_params params = {
+        .capacity = 100, .error_rate = 0.01, .tightening = 0.5, .expansion = 2
+    };
+    struct key key = { name, hash_name(name), 0 };
+    struct bloom *bloom;
+    struct entry *entry;
+
+    if (keyspace_find(rig->ks, &key, 0) == NULL) {
+        assert_int_equal(bloom_new(&params, &rig->env, &bloom), BLOOM_OK);
+        assert_int_equal(keyspace_insert(rig->ks, &key, bloom, 1, &entry), OK);
+    }
+}
+
+static inline bool
+prig_has(const struct prig *rig, unsigned number)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "w%u", number);
+    struct slice name = { text, (size_t)len };
+    struct key key = { name, hash_name(name), 0 };
+
+    return keyspace_find(rig->ks, &key, 0) != NULL;
+}
+
+/* Returns the position to wait for; 0 without a journal, or if there was no
+ * memory. */
+static inline uint64_t
+prig_write(struct prig *rig)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "w%u", rig->written++);
+    struct slice argv[2] = { slice_lit("NEW"), { text, (size_t)len } };
+    uint64_t position = 0;
+
+    if (rig->journal != NULL &&
+        !stage_open(&rig->stage, stage_effect_bytes(argv, 2))) {
+        rig->written--; /* refused for want of memory, nothing happened */
+        return 0;
+    }
+    prig_create(rig, argv[1]);
+    metric_add(METRIC_CHANGES, 1);
+    if (rig->journal != NULL) {
+        stage_add(&rig->stage, 0, argv, 2);
+        position =
+            journal_append(rig->journal, stage_close(&rig->stage, false));
+        journal_kick(rig->journal);
+    }
+    return position;
+}
+
+static inline bool
+prig_replay(void *ctx, struct slice commands, char *ret_reason, size_t size)
+{
+    static const struct stream_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                 false };
+    struct prig *rig = ctx;
+    struct batch batch = { 0 };
+    size_t at = 0;
+
+    (void)ret_reason;
+    (void)size;
+    while (at < commands.len) {
+        batch_clear(&batch);
+        assert_int_equal(scan_commands(commands, &limits, &batch, &at), OK);
+        for (uint32_t i = 0; i < batch.count; i++) {
+            const struct slice *argv = &batch.argv[batch.command[i].first];
+
+            if (slice_equal(argv[0], slice_lit("NEW"))) {
+                prig_create(rig, argv[1]);
+            }
+        }
+    }
+    batch_fini(&batch);
+    return true;
+}
+
+/* A persist over what the directory holds; opened, not loaded. */
+static inline bool
+prig_open(struct prig *rig)
+{
+    rig->ks = keyspace_new(
+        &(struct keyspace_options){ .threads = 1, .databases = 16 });
+    rig->journal = NULL;
+    rig->writes = rig->ping = OK;
+    rig->persist = persist_new(&(struct persist_options){
+        .conf = &rig->conf,
+        .keyspace = rig->ks,
+        .run_id = "0123456789012345678901234567890123456789",
+        .hooks = { prig_poke, prig_moved, prig_journaling, prig_refusal,
+                   rig } });
+    persist_apply_conf(rig->persist);
+    return persist_open(rig->persist);
+}
+
+static inline bool
+prig_load(struct prig *rig)
+{
+    struct recover_replay replay = { prig_replay, rig };
+
+    return persist_load(rig->persist, &replay) && persist_begin(rig->persist);
+}
+
+/* As kill -9 would: nothing is written any more. */
+static inline void
+prig_close(struct prig *rig)
+{
+    persist_free(rig->persist);
+    keyspace_free(rig->ks);
+    stage_fini(&rig->stage);
+    rig->stage = (struct stage){ 0 };
+    rig->persist = NULL;
+    rig->journal = NULL;
+}
+
+static inline struct prig *
+prig_new(const char *appendonly, const char *appendfsync)
+{
+    struct prig *rig = mem_zalloc(sizeof(*rig));
+
+    strcpy(rig->dir, "/tmp/bloomery-persist-XXXXXX");
+    assert_non_null(mkdtemp(rig->dir));
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    conf_init(&rig->conf);
+    rig->env = keyspace_env(&rig->memory, UINT64_MAX);
+    prig_set(rig, "dir", rig->dir);
+    prig_set(rig, "save", "");
+    prig_set(rig, "appendonly", appendonly);
+    prig_set(rig, "appendfsync", appendfsync);
+    return rig;
+}
+
+static inline struct prig *
+prig_start(const char *appendonly, const char *appendfsync)
+{
+    struct prig *rig = prig_new(appendonly, appendfsync);
+
+    assert_true(prig_open(rig));
+    assert_true(prig_load(rig));
+    return rig;
+}
+
+static inline int
+prig_remove(const char *path, const struct stat *stat, int flag,
+            struct FTW *ftw)
+{
+    (void)stat;
+    (void)flag;
+    (void)ftw;
+    return remove(path);
+}
+
+static inline void
+prig_free(struct prig *rig)
+{
+    if (rig->persist != NULL) {
+        prig_close(rig);
+    }
+    conf_fini(&rig->conf);
+    assert_int_equal(nftw(rig->dir, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
+    mem_free(rig);
+}
+
+static inline void
+prig_restart(struct prig *rig)
+{
+    prig_close(rig);
+    assert_true(prig_open(rig));
+    assert_true(prig_load(rig));
+}
+
+/* Ticks until it is true; poll() with no descriptor is a pause. */
+#define PRIG_WAIT(rig, condition)                                              \
+    do {                                                                       \
+        int prig_left = 20000;                                                 \
+        persist_tick((rig)->persist);                                          \
+        while (!(condition)) {                                                 \
+            if (--prig_left == 0) {                                            \
+                fail_msg("never: %s", #condition);                             \
+            }                                                                  \
+            (void)poll(NULL, 0, 1);                                            \
+            persist_tick((rig)->persist);                                      \
+        }                                                                      \
+    } while (0)
+
+static inline struct journal_status
+prig_status(const struct prig *rig)
+{
+    struct journal_status status;
+
+    journal_get_status(rig->persist->journal, &status);
+    return status;
+}
+
+static inline uint64_t
+prig_released(const struct prig *rig)
+{
+    return atomic_load(journal_released(rig->persist->journal));
+}
+
+static inline bool
+prig_exists(const struct prig *rig, const char *name)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static inline void
+prig_check_all(const struct prig *rig)
+{
+    for (unsigned i = 0; i < rig->written; i++) {
+        if (!prig_has(rig, i)) {
+            fail_msg("w%u is lost", i);
+        }
+    }
+}

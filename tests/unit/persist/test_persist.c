@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The whole of persistence, driven by hand: who may use a directory, a journal
+ * switched on and off, faults and what clients hear of them, the end.
+ */
+#include "persist_rig.h"
+
+TEST(persist_keeps_a_second_server_out_of_its_directory)
+{
+    struct prig *rig = prig_start("no", "always");
+    struct prig second = *rig;
+
+    second.persist = NULL;
+    assert_false(prig_open(&second));
+    prig_close(&second);
+    prig_close(rig);
+    assert_true(prig_open(rig));
+    prig_free(rig);
+}
+
+TEST(persist_wants_a_directory_that_is_there)
+{
+    struct prig *rig = prig_new("no", "always");
+
+    prig_set(rig, "dir", "/nonexistent/bloomery");
+    assert_false(prig_open(rig));
+    prig_free(rig);
+}
+
+/* Not even root may make a file in /sys. */
+TEST(persist_can_do_without_a_directory_to_write_to)
+{
+    struct prig *rig = prig_new("no", "always");
+
+    prig_set(rig, "dir", "/sys");
+    assert_true(prig_open(rig));
+    assert_true(prig_load(rig));
+    prig_close(rig);
+    prig_set(rig, "save", "1 1");
+    assert_false(prig_open(rig));
+    prig_free(rig);
+}
+
+TEST(persist_wants_names_that_differ)
+{
+    static const char *const names[][2] = {
+        { "x", "x" }, { "lock", "j" }, { "s", "lock" }, { "s.tmp", "j" }
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct prig *rig = prig_new("no", "no");
+
+        prig_set(rig, "dbfilename", names[i][0]);
+        prig_set(rig, "appenddirname", names[i][1]);
+        assert_false(prig_open(rig));
+        prig_free(rig);
+    }
+}
+
+TEST(persist_loads_what_the_journal_has)
+{
+    struct prig *rig = prig_start("yes", "always");
+
+    for (int i = 0; i < 100; i++) {
+        uint64_t position = prig_write(rig);
+
+        PRIG_WAIT(rig, prig_released(rig) >= position);
+    }
+    for (int i = 0; i < 3; i++) {
+        prig_restart(rig);
+        prig_check_all(rig);
+        (void)prig_write(rig);
+        PRIG_WAIT(rig, prig_released(rig) >= journal_position(rig->journal));
+    }
+    prig_free(rig);
+}
+
+TEST(persist_switches_a_journal_on_and_off_while_it_runs)
+{
+    struct prig *rig = prig_start("no", "always");
+    uint64_t position;
+
+    (void)prig_write(rig);
+    assert_null(rig->journal);
+    for (int i = 0; i < 3; i++) {
+        prig_set(rig, "appendonly", "yes");
+        PRIG_WAIT(rig, rig->journal != NULL);
+        assert_int_equal(prig_released(rig), UINT64_MAX);
+        PRIG_WAIT(rig, !prig_status(rig).building);
+        position = prig_write(rig);
+        PRIG_WAIT(rig, prig_released(rig) >= position);
+        assert_true(prig_released(rig) < UINT64_MAX);
+        prig_restart(rig);
+        prig_check_all(rig);
+
+        prig_set(rig, "appendonly", "no");
+        PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
+        assert_int_equal(prig_released(rig), UINT64_MAX);
+    }
+    prig_free(rig);
+}
+
+/* Once, at every call: what was released is there after kill -9, and the
+ * journal works again without a restart. */
+TEST(persist_survives_every_single_fault_of_a_journal_at_work)
+{
+    static const enum file_call calls[] = { FILE_CALL_WRITE, FILE_CALL_SYNC };
+
+    for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
+        bool fired = true;
+
+        for (unsigned nth = 1; fired; nth++) {
+            struct prig *rig = prig_start("yes", "always");
+
+            file_fail_at(calls[c], nth, EIO, false);
+            for (int i = 0; i < 5; i++) {
+                uint64_t position = prig_write(rig);
+
+                PRIG_WAIT(rig, prig_released(rig) >= position);
+            }
+            fired = file_fail_clear();
+            assert_int_equal(rig->writes, OK);
+            assert_false(prig_status(rig).faulted);
+            assert_int_equal(prig_status(rig).suspect_files, fired);
+            prig_restart(rig);
+            prig_check_all(rig);
+            prig_free(rig);
+        }
+    }
+}
+
+TEST(persist_refuses_writes_while_the_disk_is_gone_and_takes_them_after)
+{
+    struct prig *rig = prig_start("yes", "everysec");
+    uint64_t position = prig_write(rig);
+
+    prig_set(rig, "misconf-after", "0");
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    file_fail_at(FILE_CALL_WRITE, 1, ENOSPC, true);
+    position = prig_write(rig);
+    PRIG_WAIT(rig, rig->writes == ERR_MISCONF_JOURNAL);
+    assert_int_equal(rig->ping, ERR_MISCONF_JOURNAL);
+    assert_true(atomic_load(persist_gives_up(rig->persist)));
+    assert_true(prig_released(rig) < position);
+    (void)file_fail_clear();
+    PRIG_WAIT(rig, rig->writes == OK);
+    assert_int_equal(rig->ping, OK);
+    assert_false(atomic_load(persist_gives_up(rig->persist)));
+    assert_true(prig_released(rig) >= position);
+    prig_restart(rig);
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+static void
+count_idle(void *ctx)
+{
+    (*(unsigned *)ctx)++;
+}
+
+TEST(persist_stop_leaves_everything_on_the_disk)
+{
+    struct prig *rig = prig_start("yes", "no");
+    unsigned idle = 0;
+    struct persist_end end = { .idle = count_idle, .ctx = &idle };
+
+    for (int i = 0; i < 10; i++) {
+        (void)prig_write(rig);
+    }
+    assert_true(persist_stop(rig->persist, &end));
+    assert_int_equal(prig_status(rig).synced, journal_position(rig->journal));
+    assert_false(prig_exists(rig, "bloomery.snapshot"));
+    end.save = true;
+    assert_true(persist_stop(rig->persist, &end));
+    assert_true(prig_exists(rig, "bloomery.snapshot"));
+    assert_true(idle > 0);
+    persist_halt(rig->persist);
+    prig_close(rig);
+    assert_true(prig_open(rig) && prig_load(rig));
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+TEST(persist_stop_fails_if_it_cannot_save_unless_it_is_forced)
+{
+    struct prig *rig = prig_start("no", "no");
+    unsigned idle = 0;
+    struct persist_end end = { .save = true, .idle = count_idle, .ctx = &idle };
+
+    (void)prig_write(rig);
+    file_fail_at(FILE_CALL_SYNC, 1, EIO, true);
+    assert_false(persist_stop(rig->persist, &end));
+    end.force = true;
+    assert_true(persist_stop(rig->persist, &end));
+    (void)file_fail_clear();
+    prig_free(rig);
+}
+
+/* The N-th allocation of loop 0 fails: at worst a write is refused. */
+TEST(persist_survives_every_failing_allocation)
+{
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct prig *rig = prig_start("yes", "always");
+
+        for (int i = 0; i < 3; i++) {
+            (void)prig_write(rig);
+        }
+        (void)persist_ask_rewrite(rig->persist);
+        (void)persist_ask_save(rig->persist);
+        mem_fail_at(nth);
+        for (int i = 0; i < 20; i++) {
+            persist_tick(rig->persist);
+            (void)poll(NULL, 0, 1);
+        }
+        fired = mem_fail_clear();
+        (void)prig_write(rig);
+        PRIG_WAIT(rig, prig_released(rig) >= journal_position(rig->journal));
+        PRIG_WAIT(rig, rig->persist->info.rewrites == 1 &&
+                           rig->persist->info.saves == 1);
+        prig_restart(rig);
+        prig_check_all(rig);
+        prig_free(rig);
+    }
+}
+
+/* For WAITAOF under appendfsync no, where nobody else would. */
+TEST(persist_syncs_what_somebody_waits_for)
+{
+    struct prig *rig = prig_start("yes", "no");
+    uint64_t position = prig_write(rig);
+
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    assert_true(journal_synced(rig->journal) < position);
+    journal_want_sync(rig->journal, position);
+    PRIG_WAIT(rig, journal_synced(rig->journal) >= position);
+    prig_free(rig);
+}

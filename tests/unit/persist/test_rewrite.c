@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The journal's files: what a rewrite and a start leave, and that no fault on
+ * the way costs anything that was released.
+ */
+#include "persist_rig.h"
+
+#include "base/random.h"
+
+#include <dirent.h>
+
+static uint64_t
+rewrites_of(const struct prig *rig)
+{
+    return rig->persist->info.rewrites;
+}
+
+static void
+write_released(struct prig *rig)
+{
+    uint64_t position = prig_write(rig);
+
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+}
+
+static void
+count_files(const struct prig *rig, unsigned *ret_bases,
+            unsigned *ret_increments, unsigned *ret_others)
+{
+    char path[256];
+
+    *ret_bases = *ret_increments = *ret_others = 0;
+    (void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
+    DIR *dir = opendir(path);
+    struct dirent *entry;
+
+    assert_non_null(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        if (strncmp(entry->d_name, "base-", 5) == 0) {
+            (*ret_bases)++;
+        } else if (strncmp(entry->d_name, "incr-", 5) == 0) {
+            (*ret_increments)++;
+        } else if (entry->d_name[0] != '.' &&
+                   strcmp(entry->d_name, MANIFEST_NAME) != 0) {
+            (*ret_others)++;
+        }
+    }
+    (void)closedir(dir);
+}
+
+TEST(rewrite_leaves_one_base_and_one_increment)
+{
+    struct prig *rig = prig_start("yes", "always");
+    unsigned bases;
+    unsigned increments;
+    unsigned others;
+
+    for (unsigned i = 1; i <= 3; i++) {
+        write_released(rig);
+        prig_restart(rig);
+        write_released(rig);
+        (void)persist_ask_rewrite(rig->persist);
+        PRIG_WAIT(rig, rewrites_of(rig) == 1);
+        write_released(rig);
+        count_files(rig, &bases, &increments, &others);
+        assert_int_equal(bases, 1);
+        assert_int_equal(increments, 1);
+        assert_int_equal(others, 0);
+        prig_restart(rig);
+        prig_check_all(rig);
+    }
+    prig_free(rig);
+}
+
+TEST(rewrite_goes_on_while_clients_write)
+{
+    struct prig *rig = prig_start("yes", "everysec");
+
+    for (unsigned i = 1; i <= 5; i++) {
+        (void)persist_ask_rewrite(rig->persist);
+        while (rewrites_of(rig) < i) {
+            (void)prig_write(rig);
+            persist_tick(rig->persist);
+        }
+    }
+    write_released(rig);
+    prig_restart(rig);
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+TEST(rewrite_happens_by_itself_when_the_journal_has_grown)
+{
+    struct prig *rig = prig_start("yes", "no");
+
+    prig_set(rig, "auto-aof-rewrite-min-size", "20kb");
+    for (int i = 0; i < 1000; i++) {
+        (void)prig_write(rig);
+    }
+    PRIG_WAIT(rig, rewrites_of(rig) == 1);
+    assert_int_equal(atomic_load(&rig->persist->asked_rewrite), 0);
+    prig_free(rig);
+}
+
+/* The N-th call of each kind fails, once: then all that was released is there
+ * after a restart, and a later rewrite succeeds. */
+TEST(rewrite_survives_a_fault_at_every_call)
+{
+    for (unsigned call = 0; call < FILE_CALL_COUNT; call++) {
+        bool fired = true;
+
+        for (unsigned nth = 1; fired; nth++) {
+            struct prig *rig = prig_start("yes", "always");
+
+            write_released(rig);
+            file_fail_at((enum file_call)call, nth, EIO, false);
+            (void)persist_ask_rewrite(rig->persist);
+            for (int i = 0; i < 3; i++) {
+                write_released(rig);
+            }
+            PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
+            fired = file_fail_clear();
+            prig_restart(rig);
+            prig_check_all(rig);
+            write_released(rig);
+            (void)persist_ask_rewrite(rig->persist);
+            PRIG_WAIT(rig, rewrites_of(rig) == 1);
+            prig_restart(rig);
+            prig_check_all(rig);
+            prig_free(rig);
+        }
+    }
+}
+
+TEST(rewrite_makes_the_first_base_of_the_snapshot)
+{
+    struct prig *rig = prig_start("no", "always");
+    uint64_t ticket;
+
+    (void)prig_write(rig);
+    ticket = persist_ask_save(rig->persist);
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    prig_set(rig, "appendonly", "yes");
+    prig_restart(rig);
+    prig_check_all(rig);
+    write_released(rig);
+    prig_restart(rig);
+    prig_check_all(rig);
+    assert_true(rig->persist->recovered.from_journal);
+    prig_free(rig);
+}
+
+TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
+{
+    struct prig *rig = prig_start("yes", "always");
+    uint64_t ticket;
+
+    write_released(rig);
+    prig_set(rig, "appendonly", "no");
+    PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
+    (void)prig_write(rig);
+    ticket = persist_ask_save(rig->persist);
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    prig_restart(rig);
+    prig_check_all(rig);
+    assert_false(prig_exists(rig, "journal"));
+    prig_set(rig, "appendonly", "yes");
+    prig_restart(rig);
+    prig_check_all(rig);
+    write_released(rig);
+    prig_restart(rig);
+    prig_check_all(rig);
+    assert_true(rig->persist->recovered.from_journal);
+    prig_free(rig);
+}
+
+/* Every start adds an increment; before there are too many, a base is due. */
+TEST(rewrite_is_asked_for_after_many_starts)
+{
+    struct prig *rig = prig_start("yes", "no");
+
+    for (int i = 0; i < 70; i++) {
+        prig_restart(rig);
+        if (rig->persist->step != STEP_NONE) {
+            break;
+        }
+    }
+    PRIG_WAIT(rig, rewrites_of(rig) == 1);
+    assert_int_equal(rig->persist->manifest.count, 1);
+    prig_free(rig);
+}
+
+TEST(rewrite_refuses_a_start_that_cannot_journal)
+{
+    static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
+                                            FILE_CALL_SYNC, FILE_CALL_RENAME };
+
+    for (size_t c = 0; c < sizeof(calls) / sizeof(calls[0]); c++) {
+        bool fired = true;
+
+        for (unsigned nth = 1; fired; nth++) {
+            struct prig *rig = prig_start("yes", "always");
+            bool loaded;
+
+            write_released(rig);
+            prig_close(rig);
+            assert_true(prig_open(rig));
+            file_fail_at(calls[c], nth, EIO, false);
+            loaded = prig_load(rig);
+            fired = file_fail_clear();
+            /* That a figure for INFO cannot be read is no reason. */
+            assert_true(loaded == !fired || calls[c] == FILE_CALL_OPEN);
+            prig_restart(rig);
+            prig_check_all(rig);
+            prig_free(rig);
+        }
+    }
+}
+
+/* Whoever put the snapshot there need not have synced it. */
+TEST(rewrite_syncs_what_the_journal_begins_with)
+{
+    bool fired = true;
+    unsigned syncs = 0;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct prig *rig = prig_start("no", "always");
+        uint64_t ticket;
+        bool loaded;
+
+        (void)prig_write(rig);
+        ticket = persist_ask_save(rig->persist);
+        PRIG_WAIT(rig,
+                  persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+        prig_close(rig);
+        prig_set(rig, "appendonly", "yes");
+        assert_true(prig_open(rig));
+        file_fail_at(FILE_CALL_SYNC, nth, EIO, false);
+        loaded = prig_load(rig);
+        fired = file_fail_clear();
+        assert_int_equal(loaded, !fired);
+        syncs += fired;
+        prig_free(rig);
+    }
+    /* The parent's directory, the base and its name, the increment and its
+     * name, the manifest and its name. */
+    assert_int_equal(syncs, 7);
+}
+
+/* A journal without a manifest was not finished, or has lost it: who knows? */
+TEST(rewrite_sets_a_journal_without_a_manifest_aside)
+{
+    struct prig *rig = prig_start("yes", "always");
+    char path[256];
+    bool found = false;
+    struct dirent *entry;
+    DIR *dir;
+
+    write_released(rig);
+    prig_close(rig);
+    (void)snprintf(path, sizeof(path), "%s/journal/" MANIFEST_NAME, rig->dir);
+    assert_int_equal(unlink(path), 0);
+    assert_true(prig_open(rig) && prig_load(rig));
+    assert_false(prig_has(rig, 0));
+    dir = opendir(rig->dir);
+    while ((entry = readdir(dir)) != NULL) {
+        found = found || strncmp(entry->d_name, "journal.stale-", 14) == 0;
+    }
+    (void)closedir(dir);
+    assert_true(found);
+    prig_free(rig);
+}
+
+/* Killed between the new base and the new manifest, over an old journal that
+ * the snapshot has overtaken: its manifest must still name its own files. */
+TEST(rewrite_over_a_stale_journal_may_fail_at_any_call)
+{
+    for (unsigned call = 0; call < FILE_CALL_COUNT; call++) {
+        bool fired = true;
+
+        for (unsigned nth = 1; fired && nth < 100; nth++) {
+            struct prig *rig = prig_start("yes", "always");
+            uint64_t ticket;
+
+            write_released(rig);
+            prig_set(rig, "appendonly", "no");
+            PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
+            (void)prig_write(rig);
+            ticket = persist_ask_save(rig->persist);
+            PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) ==
+                               PERSIST_DONE);
+            prig_restart(rig);
+            file_fail_at((enum file_call)call, nth, EIO, true);
+            prig_set(rig, "appendonly", "yes");
+            for (int i = 0; i < 50 && rewrites_of(rig) == 0; i++) {
+                persist_tick(rig->persist);
+                (void)poll(NULL, 0, 1);
+            }
+            fired = file_fail_clear();
+            prig_restart(rig); /* as it was left */
+            prig_check_all(rig);
+            prig_free(rig);
+        }
+    }
+}
+
+/* Retries after failures in every place: what is stored can be read. */
+TEST(rewrite_stores_manifests_that_can_be_read)
+{
+    struct prig *rig = prig_start("yes", "always");
+
+    for (unsigned i = 0; i < 40; i++) {
+        file_fail_at((enum file_call)random_below(FILE_CALL_COUNT),
+                     1 + (unsigned)random_below(6), EIO, false);
+        rig->persist->rewrite_retry.not_before_ns = 0;
+        (void)persist_ask_rewrite(rig->persist);
+        for (unsigned n = 0; n < 20; n++) {
+            (void)prig_write(rig);
+            persist_tick(rig->persist);
+        }
+        if (i % 8 == 7) {
+            (void)file_fail_clear();
+            PRIG_WAIT(rig,
+                      prig_released(rig) >= journal_position(rig->journal));
+            prig_restart(rig);
+            prig_check_all(rig);
+        }
+    }
+    (void)file_fail_clear();
+    prig_free(rig);
+}

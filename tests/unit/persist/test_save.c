@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * When a snapshot is written, and what is told about it.
+ */
+#include "persist_rig.h"
+
+static struct persist_info
+info_of(const struct prig *rig)
+{
+    struct persist_info info;
+
+    persist_get_info(rig->persist, &info);
+    return info;
+}
+
+TEST(save_that_was_asked_for_is_done_and_told)
+{
+    struct prig *rig = prig_start("no", "no");
+    uint64_t ticket;
+
+    (void)prig_write(rig);
+    (void)prig_write(rig);
+    assert_int_equal(info_of(rig).changes, 2);
+    ticket = persist_ask_save(rig->persist);
+    assert_true(atomic_load(&rig->pokes) > 0);
+    assert_int_equal(persist_save_outcome(rig->persist, ticket),
+                     PERSIST_PENDING);
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    assert_int_equal(info_of(rig).changes, 0);
+    assert_int_equal(info_of(rig).saves, 1);
+    assert_true(info_of(rig).forks == 1 && info_of(rig).fork_us > 0);
+    prig_restart(rig);
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+/* A write after the fork is not in the file, and still counts as a change. */
+TEST(save_has_what_there_was_when_it_began)
+{
+    struct prig *rig = prig_start("no", "no");
+    uint64_t ticket;
+
+    (void)prig_write(rig);
+    ticket = persist_ask_save(rig->persist);
+    persist_tick(rig->persist); /* forks */
+    (void)prig_write(rig);
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    assert_int_equal(info_of(rig).changes, 1);
+    prig_restart(rig);
+    assert_true(prig_has(rig, 0));
+    assert_false(prig_has(rig, 1));
+    prig_free(rig);
+}
+
+TEST(save_happens_by_itself_after_enough_changes)
+{
+    struct prig *rig = prig_start("no", "no");
+
+    prig_set(rig, "save", "5 3");
+    rig->persist->last_save_ms -= 5000;
+    (void)prig_write(rig);
+    (void)prig_write(rig);
+    persist_tick(rig->persist);
+    assert_false(info_of(rig).saving);
+    (void)prig_write(rig);
+    PRIG_WAIT(rig, info_of(rig).saves == 1);
+    assert_true(prig_exists(rig, "bloomery.snapshot"));
+    prig_free(rig);
+}
+
+TEST(save_that_failed_stops_writes_until_one_succeeds)
+{
+    static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
+                                            FILE_CALL_SYNC, FILE_CALL_RENAME };
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        struct prig *rig = prig_start("no", "no");
+        uint64_t ticket;
+
+        prig_set(rig, "save", "3600 1");
+        (void)prig_write(rig);
+        file_fail_at(calls[i], 1, ENOSPC, true); /* the child inherits it */
+        ticket = persist_ask_save(rig->persist);
+        PRIG_WAIT(rig,
+                  persist_save_outcome(rig->persist, ticket) == PERSIST_FAILED);
+        (void)file_fail_clear();
+        assert_int_equal(rig->writes, ERR_MISCONF_SAVE);
+        assert_false(info_of(rig).last_save_ok);
+        assert_int_equal(info_of(rig).save_failures, 1);
+        assert_int_equal(info_of(rig).changes, 1);
+        prig_set(rig, "stop-writes-on-bgsave-error", "no");
+        PRIG_WAIT(rig, rig->writes == OK);
+        prig_set(rig, "stop-writes-on-bgsave-error", "yes");
+        PRIG_WAIT(rig, rig->writes == ERR_MISCONF_SAVE);
+        ticket = persist_ask_save(rig->persist);
+        PRIG_WAIT(rig,
+                  persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+        PRIG_WAIT(rig, rig->writes == OK);
+        prig_free(rig);
+    }
+}
+
+/* By the rules it is tried again later, not with every tick. */
+TEST(save_waits_after_a_failure)
+{
+    struct prig *rig = prig_start("no", "no");
+
+    prig_set(rig, "save", "5 1");
+    rig->persist->last_save_ms -= 5000;
+    file_fail_at(FILE_CALL_SYNC, 1, EIO, true);
+    (void)prig_write(rig);
+    PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+    for (int i = 0; i < 100; i++) {
+        persist_tick(rig->persist);
+        assert_false(info_of(rig).saving);
+    }
+    assert_int_equal(info_of(rig).forks, 1);
+    (void)file_fail_clear();
+    prig_free(rig);
+}

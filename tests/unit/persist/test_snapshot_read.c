@@ -1,0 +1,773 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Snapshots as hostile bytes: damage is found whatever it is and named where
+ * it is, sizes are believed only when the file has the bytes, nothing leaks.
+ *
+ * tests/data/golden-v1/snapshot.bin has to load for ever. It holds what
+ * snapshot_help.h lists, and was written by this program:
+ *     BLOOMERY_WRITE_GOLDEN=1
+ * build/release/tests/unit/persist/test_snapshot_read
+ */
+#include "snapshot_help.h"
+
+#include "persist/group.h"
+#include "persist/snapshot_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#define GOLDEN_NAME "tests/data/golden-v1/snapshot.bin"
+
+enum { SMALL_BYTES_MIN = 16 << 10 };
+
+static struct bytes
+mixed_snapshot(void)
+{
+    struct keyspace *ks = mixed_keyspace();
+    struct bytes content = snapshot_of_keyspace(ks);
+
+    keyspace_free(ks);
+    return content;
+}
+
+/* ---- sections of a snapshot in memory ------------------------------------ */
+
+static size_t
+section_bytes(struct bytes content, size_t at)
+{
+    return SECTION_FRAME_BYTES +
+           (size_t)get_u64(content.data + at + SECTION_AT_BYTES);
+}
+
+/* Where the nth section (0: the first) of a type begins. */
+static size_t
+find_type(struct bytes content, enum section_type type, unsigned nth)
+{
+    size_t at = HEADER_BYTES;
+
+    while (get_u16(content.data + at + SECTION_AT_TYPE) != type || nth-- > 0) {
+        at += section_bytes(content, at);
+        assert_true(at < content.len);
+    }
+    return at;
+}
+
+static void
+seal_header(struct bytes content)
+{
+    put_u64(content.data + HEADER_AT_HASH,
+            XXH3_64bits(content.data, HEADER_AT_HASH));
+}
+
+static void
+seal_section(struct bytes content, size_t at)
+{
+    uint8_t *payload = content.data + at + SECTION_HEAD_BYTES;
+    size_t bytes = section_bytes(content, at) - SECTION_FRAME_BYTES;
+    uint64_t key = get_u64(content.data + HEADER_AT_FILE_KEY);
+
+    put_u64(payload + bytes,
+            XXH3_64bits_withSeed(payload, bytes,
+                                 section_seed(content.data + at, key)));
+}
+
+/* ---- a heap that counts, for the sizes that are asked for ---------------- */
+
+struct heap {
+    size_t out, most_out;
+};
+
+static void *
+heap_alloc(void *ctx, size_t bytes)
+{
+    struct heap *heap = ctx;
+
+    heap->out += bytes;
+    heap->most_out = heap->out > heap->most_out ? heap->out : heap->most_out;
+    return mem_try_lines((bytes + 63) / 64 * 64);
+}
+
+static void
+heap_free(void *ctx, void *ptr, size_t bytes)
+{
+    struct heap *heap = ctx;
+
+    heap->out -= bytes;
+    mem_free_lines(ptr, (bytes + 63) / 64 * 64);
+}
+
+static bool
+free_it(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    const struct bloom_env *env = ctx;
+
+    assert_true(record->name.len <= NAME_BYTES_MAX);
+    bloom_free(bloom, env);
+    return true;
+}
+
+/* Reads content and throws the filters away. No filter may ask for more than
+ * the file has. */
+static enum snapshot_status
+read_bounded(int fd, size_t file_bytes, struct snapshot_error *error)
+{
+    struct heap heap = { 0, 0 };
+    struct bloom_env env = { .alloc = heap_alloc,
+                             .free = heap_free,
+                             .alloc_lines = heap_alloc,
+                             .free_lines = heap_free,
+                             .ctx = &heap,
+                             .size_limit_bytes = UINT64_MAX };
+    const struct snapshot_visitor visitor = { .filter = free_it, .ctx = &env };
+    enum snapshot_status status =
+        snapshot_read(fd, &env, &visitor, NULL, error);
+
+    assert_int_equal(0, heap.out);
+    /* The layers' structs are larger than their stored form. */
+    assert_true(heap.most_out <= 4 * file_bytes + 4096);
+    return status;
+}
+
+static enum snapshot_status
+read_content(struct bytes content, struct snapshot_error *error)
+{
+    int fd = memory_file(content);
+    enum snapshot_status status = read_bounded(fd, content.len, error);
+
+    file_close(fd);
+    return status;
+}
+
+/* ---- golden -------------------------------------------------------------- */
+
+TEST(the_golden_snapshot_of_version_1_loads)
+{
+    struct loading loading = { .ks = test_keyspace(1) };
+    struct keyspace *expected = mixed_keyspace();
+    struct snapshot_stamp stamp, golden = test_stamp();
+    int fd = -1;
+
+    if (file_open(AT_FDCWD, GOLDEN_NAME, &fd) != 0) {
+        print_error("%s: not found; run from the top folder\n", GOLDEN_NAME);
+        fail();
+    }
+    assert_int_equal(SNAPSHOT_OK,
+                     snapshot_read_stamp(fd, &stamp, &loading.error));
+    golden.keys = MIXED;
+    assert_string_equal(golden.run_id, stamp.run_id);
+    assert_int_equal(golden.position, stamp.position);
+    assert_int_equal(golden.sequence, stamp.sequence);
+    assert_int_equal(golden.created_ms, stamp.created_ms);
+    assert_int_equal(golden.keys, stamp.keys);
+    assert_int_equal(SNAPSHOT_OK, load_fd(&loading, fd, false));
+    assert_same_keyspaces(expected, loading.ks);
+    file_close(fd);
+    keyspace_free(expected);
+    keyspace_free(loading.ks);
+}
+
+/* Runs before main when asked for, so that the case above finds the file. */
+__attribute__((constructor)) static void
+write_golden(void)
+{
+    struct bytes content;
+    int fd = -1;
+
+    if (getenv("BLOOMERY_WRITE_GOLDEN") != NULL) {
+        content = mixed_snapshot();
+        CHECK(file_create(AT_FDCWD, GOLDEN_NAME, &fd) == 0);
+        CHECK(file_write(fd, content.data, content.len) == 0);
+        file_close(fd);
+        mem_free(content.data);
+    }
+}
+
+/* ---- damage -------------------------------------------------------------- */
+
+static void
+write_at(int fd, const uint8_t *data, size_t len, size_t at)
+{
+    assert_int_equal(len, pwrite(fd, data, len, (off_t)at));
+}
+
+static void
+fill_random(struct sequence *sequence, uint8_t *to, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        to[i] = (uint8_t)sequence_below(sequence, 256);
+    }
+}
+
+/* Three ways: cut off, one bit, garbage up to the end. */
+static void
+damage_at(int fd, struct bytes content, size_t at, struct sequence *sequence)
+{
+    const size_t left = content.len - at;
+    uint8_t *garbage = mem_alloc(left);
+    struct snapshot_error error;
+
+    garbage[0] =
+        content.data[at] ^ (uint8_t)(1U << sequence_below(sequence, 8));
+    write_at(fd, garbage, 1, at);
+    assert_int_equal(SNAPSHOT_DAMAGED, read_bounded(fd, content.len, &error));
+    assert_true(error.offset <= at);
+
+    fill_random(sequence, garbage + 1, left - 1); /* the first byte differs */
+    write_at(fd, garbage, left, at);
+    assert_int_equal(SNAPSHOT_DAMAGED, read_bounded(fd, content.len, &error));
+    assert_true(error.offset <= at);
+
+    assert_int_equal(0, ftruncate(fd, (off_t)at));
+    assert_int_equal(SNAPSHOT_DAMAGED, read_bounded(fd, at, &error));
+    assert_true(error.offset <= at);
+    write_at(fd, content.data + at, left, at);
+    mem_free(garbage);
+}
+
+TEST(damage_of_every_byte_is_found)
+{
+    struct sequence sequence = sequence_of(1);
+    struct keyspace *ks = first_specs(MIXED - 1); /* the small ones */
+    struct bytes content = snapshot_of_keyspace(ks);
+    int fd = memory_file(content);
+    struct snapshot_error error;
+
+    assert_true(content.len > SMALL_BYTES_MIN);
+    for (size_t at = 0; at < content.len; at++) {
+        damage_at(fd, content, at, &sequence);
+    }
+    assert_int_equal(SNAPSHOT_OK, read_bounded(fd, content.len, &error));
+    file_close(fd);
+    keyspace_free(ks);
+    mem_free(content.data);
+}
+
+/* The frames of its sections, and some of its lines. */
+TEST(damage_of_a_large_filter_is_found)
+{
+    struct sequence sequence = sequence_of(2);
+    struct bytes content = mixed_snapshot();
+    size_t large = find_type(content, SECTION_LARGE, 0);
+    size_t lines = find_type(content, SECTION_LINES, 0);
+    size_t next = lines + section_bytes(content, lines);
+    int fd = memory_file(content);
+
+    for (size_t at = large; at < content.len; at++) {
+        if (at < lines + 100 || at + 20 > next || at % 4001 == 0) {
+            damage_at(fd, content, at, &sequence);
+        }
+    }
+    file_close(fd);
+    mem_free(content.data);
+}
+
+TEST(what_follows_the_end_is_damage)
+{
+    struct bytes content = mixed_snapshot();
+    struct bytes longer = { mem_zalloc(content.len + 1), content.len + 1 };
+    struct snapshot_error error;
+
+    memcpy(longer.data, content.data, content.len);
+    assert_int_equal(SNAPSHOT_DAMAGED, read_content(longer, &error));
+    assert_int_equal(content.len, error.offset);
+    mem_free(longer.data);
+    mem_free(content.data);
+}
+
+/* Moves, drops, doubles and exchanges sections; each is intact by itself. */
+TEST(sections_in_another_order_are_damage)
+{
+    struct bytes content = mixed_snapshot();
+    struct bytes other = mixed_snapshot(); /* of another file key */
+    struct bytes changed = { mem_alloc(2 * content.len), 0 };
+    struct snapshot_error error;
+    size_t next;
+
+    for (size_t at = HEADER_BYTES; at < content.len; at = next) {
+        size_t bytes = section_bytes(content, at);
+
+        next = at + bytes;
+        memcpy(changed.data, content.data, at);
+        memcpy(changed.data + at, content.data + next, content.len - next);
+        changed.len = content.len - bytes;
+        assert_int_equal(SNAPSHOT_DAMAGED, read_content(changed, &error));
+        assert_int_equal(at, error.offset);
+
+        memcpy(changed.data + at, content.data + at, bytes);
+        memcpy(changed.data + next, content.data + at, content.len - at);
+        changed.len = content.len + bytes;
+        assert_int_equal(SNAPSHOT_DAMAGED, read_content(changed, &error));
+        assert_int_equal(next, error.offset);
+
+        memcpy(changed.data, content.data, content.len);
+        memcpy(changed.data + at, other.data + at, bytes);
+        changed.len = content.len;
+        assert_int_equal(SNAPSHOT_DAMAGED, read_content(changed, &error));
+        assert_int_equal(at, error.offset);
+    }
+    mem_free(content.data);
+    mem_free(other.data);
+    mem_free(changed.data);
+}
+
+/* ---- fields that lie ----------------------------------------------------- */
+
+struct lie {
+    enum section_type type; /* 0: the header */
+    size_t at;              /* in the payload, or in the header */
+    unsigned width;
+    enum snapshot_status expected;
+    uint64_t value;
+};
+
+static void
+put_width(uint8_t *at, uint64_t value, unsigned width)
+{
+    for (unsigned i = 0; i < width; i++) {
+        at[i] = (uint8_t)(value >> (8 * i));
+    }
+}
+
+/* With hashes that hold, so that only the fields can tell. */
+TEST(fields_that_lie_are_found)
+{
+    static const struct lie lies[] = {
+        { 0, HEADER_AT_VERSION, 2, SNAPSHOT_NEWER, 2 },
+        { 0, HEADER_AT_VERSION, 2, SNAPSHOT_NEWER, 65535 },
+        { 0, HEADER_AT_VERSION, 2, SNAPSHOT_DAMAGED, 0 },
+        { 0, HEADER_AT_FLAGS, 2, SNAPSHOT_NEWER, 1 },
+        { 0, HEADER_AT_DATABASES, 4, SNAPSHOT_DAMAGED, 0 },
+        { 0, HEADER_AT_DATABASES, 4, SNAPSHOT_DAMAGED, 15 },
+        { 0, HEADER_AT_DATABASES, 4, SNAPSHOT_DAMAGED, 65536 },
+        { 0, HEADER_AT_RUN_ID, 1, SNAPSHOT_DAMAGED, 0 },
+        { 0, HEADER_AT_RUN_ID, 1, SNAPSHOT_DAMAGED, '\n' },
+        { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, GROUP_POSITION_LIMIT },
+        { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, UINT64_C(1) << 63 },
+        { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { 0, HEADER_AT_SEQUENCE, 8, SNAPSHOT_DAMAGED, GROUP_NUMBER_LIMIT },
+        { 0, HEADER_AT_SEQUENCE, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { 0, HEADER_AT_KEYS, 8, SNAPSHOT_DAMAGED, MIXED - 1 },
+        { 0, HEADER_AT_KEYS, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { SECTION_RECORDS, RECORD_AT_DB, 4, SNAPSHOT_DAMAGED, 16 },
+        { SECTION_RECORDS, RECORD_AT_DB, 4, SNAPSHOT_DAMAGED, UINT32_MAX },
+        { SECTION_RECORDS, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED, 7 },
+        { SECTION_RECORDS, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED,
+          UINT32_MAX },
+        { SECTION_RECORDS, RECORD_AT_EXPIRES, 8, SNAPSHOT_DAMAGED,
+          UINT64_C(1) << 63 },
+        { SECTION_RECORDS, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_RECORDS, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED,
+          UINT64_MAX },
+        { SECTION_LARGE, RECORD_AT_DB, 4, SNAPSHOT_DAMAGED, 16 },
+        { SECTION_LARGE, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED, 4 },
+        { SECTION_LARGE, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED, 1 << 29 },
+        { SECTION_LARGE, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED, 100 },
+        { SECTION_LARGE, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED,
+          UINT64_MAX - 7 },
+        /* "large", then the head of core/codec.c */
+        { SECTION_LARGE, 24 + 5 + 4, 2, SNAPSHOT_NEWER, 2 },
+        { SECTION_LARGE, 24 + 5 + 12, 4, SNAPSHOT_DAMAGED, 1024 },
+        { SECTION_LARGE, 24 + 5 + 12, 4, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_LARGE, 24 + 5 + 72, 8, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_LARGE, 24 + 5 + 72 + 16, 4, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_LARGE, 24 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED,
+          UINT64_C(1) << 56 },
+        { SECTION_LARGE, 24 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { SECTION_LINES, CHUNK_AT_LAYER, 4, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_LINES, CHUNK_AT_ZERO, 4, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED, 64 },
+        { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED,
+          UINT64_MAX - 63 },
+        { SECTION_END, END_AT_KEYS, 8, SNAPSHOT_DAMAGED, MIXED + 1 },
+        { SECTION_END, END_AT_SECTIONS, 8, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_END, END_AT_BYTES, 8, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_END, END_AT_FILE_KEY, 8, SNAPSHOT_DAMAGED, 0 },
+    };
+    struct bytes content = mixed_snapshot();
+    struct bytes changed = { mem_alloc(content.len), content.len };
+
+    for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
+        const struct lie *lie = &lies[i];
+        struct snapshot_error error;
+        enum snapshot_status status;
+        size_t at = 0;
+
+        memcpy(changed.data, content.data, content.len);
+        if (lie->type == 0) {
+            put_width(changed.data + lie->at, lie->value, lie->width);
+            seal_header(changed);
+        } else {
+            at = find_type(content, lie->type, 0);
+            put_width(changed.data + at + SECTION_HEAD_BYTES + lie->at,
+                      lie->value, lie->width);
+            seal_section(changed, at);
+        }
+        status = read_content(changed, &error);
+        if (status != lie->expected || error.status != status) {
+            print_error("lie %zu: status %d: %s\n", i, status, error.text);
+            fail();
+        }
+    }
+    mem_free(content.data);
+    mem_free(changed.data);
+}
+
+/* Lengths that no file has, and types and numbers that are none. */
+TEST(section_heads_that_lie_are_found)
+{
+    static const uint64_t sizes[] = { 0,
+                                      1,
+                                      63,
+                                      1U << 20,
+                                      UINT32_MAX,
+                                      INT64_MAX,
+                                      UINT64_MAX,
+                                      UINT64_MAX - 31,
+                                      UINT64_MAX - 24 };
+    struct bytes content = mixed_snapshot();
+    size_t next;
+
+    for (size_t at = HEADER_BYTES; at < content.len; at = next) {
+        uint8_t *head = content.data + at;
+        uint64_t bytes = get_u64(head + SECTION_AT_BYTES);
+        uint16_t type = get_u16(head + SECTION_AT_TYPE);
+        struct snapshot_error error;
+
+        next = at + section_bytes(content, at);
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+            put_u64(head + SECTION_AT_BYTES, sizes[i]);
+            assert_int_equal(SNAPSHOT_DAMAGED, read_content(content, &error));
+            assert_int_equal(at, error.offset);
+        }
+        put_u64(head + SECTION_AT_BYTES, bytes);
+        for (uint16_t wrong = 0; wrong < 8; wrong++) {
+            if (wrong != type) {
+                put_u16(head + SECTION_AT_TYPE, wrong);
+                seal_section(content, at);
+                assert_int_equal(SNAPSHOT_DAMAGED,
+                                 read_content(content, &error));
+            }
+        }
+        put_u16(head + SECTION_AT_TYPE, type);
+        put_u16(head + SECTION_AT_ZERO, 1);
+        seal_section(content, at);
+        assert_int_equal(SNAPSHOT_DAMAGED, read_content(content, &error));
+        put_u16(head + SECTION_AT_ZERO, 0);
+        seal_section(content, at);
+        assert_int_equal(SNAPSHOT_OK, read_content(content, &error));
+    }
+    mem_free(content.data);
+}
+
+/* Any bytes of a section, sealed anew: what loads is whole, the rest is named,
+ * and neither asks for what the file does not have. */
+TEST(sealed_garbage_does_no_harm)
+{
+    struct sequence sequence = sequence_of(6);
+    struct bytes content = mixed_snapshot();
+    struct bytes changed = { mem_alloc(content.len), content.len };
+    unsigned damaged = 0;
+
+    for (unsigned round = 0; round < 3000 * test_rounds(); round++) {
+        size_t at = HEADER_BYTES;
+        struct snapshot_error error;
+        enum snapshot_status status;
+
+        for (uint64_t n = sequence_below(&sequence, 5); n > 0; n--) {
+            size_t next = at + section_bytes(content, at);
+
+            at = next < content.len ? next : at;
+        }
+        memcpy(changed.data, content.data, content.len);
+        for (uint64_t n = sequence_below(&sequence, 4) + 1; n > 0; n--) {
+            size_t bytes = section_bytes(content, at) - SECTION_FRAME_BYTES;
+            size_t place = sequence_below(&sequence, bytes < 200 ? bytes : 200);
+
+            changed.data[at + SECTION_HEAD_BYTES + place] =
+                (uint8_t)sequence_below(&sequence, 256);
+        }
+        seal_section(changed, at);
+        status = read_content(changed, &error);
+        assert_true(status == SNAPSHOT_OK || status == SNAPSHOT_DAMAGED ||
+                    status == SNAPSHOT_NEWER);
+        damaged += status != SNAPSHOT_OK;
+    }
+    assert_true(damaged > 1000);
+    mem_free(content.data);
+    mem_free(changed.data);
+}
+
+TEST(a_stamp_is_read_from_a_whole_header_only)
+{
+    struct bytes content = mixed_snapshot();
+    struct snapshot_stamp stamp = { .keys = 4711 };
+    struct snapshot_error error;
+    size_t whole = content.len;
+    int fd;
+
+    for (content.len = 0; content.len <= HEADER_BYTES; content.len++) {
+        fd = memory_file(content);
+        assert_int_equal(content.len < HEADER_BYTES ? SNAPSHOT_DAMAGED
+                                                    : SNAPSHOT_OK,
+                         snapshot_read_stamp(fd, &stamp, &error));
+        assert_int_equal(content.len < HEADER_BYTES ? 4711 : MIXED, stamp.keys);
+        file_close(fd);
+    }
+    content.len = whole;
+    mem_free(content.data);
+    assert_int_equal(SNAPSHOT_IO, snapshot_read_stamp(-1, &stamp, &error));
+    assert_int_equal(EBADF, error.error);
+}
+
+/* ---- what else may fail -------------------------------------------------- */
+
+TEST(every_allocation_may_fail)
+{
+    struct bytes content = mixed_snapshot();
+    uint64_t used = mem_used();
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct loading loading = { 0 };
+        int fd = memory_file(content);
+        enum snapshot_status status;
+
+        mem_fail_at(nth);
+        status = load_fd(&loading, fd, nth % 2 == 0);
+        fired = mem_fail_clear();
+        assert_int_equal(fired ? SNAPSHOT_NOMEM : SNAPSHOT_OK, status);
+        assert_int_equal(used, mem_used());
+        file_close(fd);
+    }
+    mem_free(content.data);
+}
+
+TEST(every_read_may_fail)
+{
+    struct bytes content = mixed_snapshot();
+    uint64_t used = mem_used();
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct loading loading = { 0 };
+        int fd = memory_file(content);
+        enum snapshot_status status;
+
+        file_fail_at(FILE_CALL_READ, nth, EIO, true);
+        status = load_fd(&loading, fd, false);
+        fired = file_fail_clear();
+        assert_int_equal(fired ? SNAPSHOT_IO : SNAPSHOT_OK, status);
+        assert_int_equal(used, mem_used());
+        if (fired) {
+            assert_int_equal(EIO, loading.error.error);
+        }
+        file_fail_at(FILE_CALL_READ, nth, EINTR, false);
+        loading = (struct loading){ 0 };
+        assert_int_equal(SNAPSHOT_OK, load_fd(&loading, fd, false));
+        (void)file_fail_clear();
+        file_close(fd);
+    }
+    mem_free(content.data);
+}
+
+TEST(the_visitor_may_stop_at_any_filter)
+{
+    struct bytes content = mixed_snapshot();
+
+    for (uint64_t nth = 1; nth <= MIXED; nth++) {
+        struct loading loading = { .ks = test_keyspace(1), .stop_at = nth };
+
+        assert_int_equal(SNAPSHOT_STOPPED,
+                         load_bytes(&loading, content, nth % 2 == 0));
+        assert_int_equal(nth, loading.shown);
+        assert_int_equal(nth - 1, count_all(loading.ks));
+        keyspace_free(loading.ks);
+    }
+    mem_free(content.data);
+}
+
+/* ---- salvage ------------------------------------------------------------- */
+
+/* Many small sections, large filters between them. */
+static struct keyspace *
+long_keyspace(void)
+{
+    const struct bloom_params small = { 80000, 0.01, 0.5, 0, 0, 0, { 0 } };
+    const struct bloom_params large = { 150000, 0.01, 0.5, 2, 0, 0, { 0 } };
+    struct keyspace *ks = test_keyspace(1);
+
+    for (uint64_t i = 0; i < 60; i++) {
+        struct test_key key;
+
+        put_filter(ks, test_key_set(&key, 0, i),
+                   make_filter(i % 20 == 0 ? &large : &small, 5), i, 0);
+    }
+    return ks;
+}
+
+/* Keys in sections that stand outside of [from, to): what has to come back. A
+ * large filter counts if none of its sections is touched. */
+static uint64_t
+keys_outside(struct bytes content, size_t from, size_t to)
+{
+    size_t at = HEADER_BYTES;
+    bool large_open = false;
+    uint64_t keys = 0;
+
+    while (at < content.len) {
+        size_t next = at + section_bytes(content, at);
+        bool intact = next <= from || at >= to;
+        const uint8_t *record = content.data + at + SECTION_HEAD_BYTES;
+        uint16_t type = get_u16(content.data + at + SECTION_AT_TYPE);
+
+        if (type != SECTION_LINES) {
+            keys += large_open;
+            large_open = false;
+        }
+        if (type == SECTION_LARGE) {
+            large_open = intact;
+        } else if (type == SECTION_LINES) {
+            large_open = large_open && intact;
+        } else if (type == SECTION_RECORDS && intact) {
+            while (record < content.data + next - SECTION_HASH_BYTES) {
+                record += RECORD_HEAD_BYTES +
+                          get_u32(record + RECORD_AT_NAME_BYTES) +
+                          get_u64(record + RECORD_AT_FORM_BYTES);
+                keys++;
+            }
+        }
+        at = next;
+    }
+    return keys;
+}
+
+static void
+check_salvage(struct keyspace *ks, struct bytes content, size_t from, size_t to)
+{
+    struct loading loading = { .ks = test_keyspace(1) };
+    uint64_t keys = keys_outside(content, from, to);
+    struct bytes changed = { mem_alloc(content.len), content.len };
+
+    memcpy(changed.data, content.data, content.len);
+    for (size_t at = from; at < to; at++) {
+        changed.data[at] ^= 0x55;
+    }
+    assert_int_equal(SNAPSHOT_OK, load_bytes(&loading, changed, true));
+    assert_int_equal(keys, loading.shown);
+    assert_true(keyspace_each(loading.ks, is_in_other, ks));
+    assert_int_equal(1, loading.stretch_count);
+    assert_true(loading.stretches[0].from <= from);
+    assert_true(loading.stretches[0].to >= to);
+    assert_int_equal(SNAPSHOT_DAMAGED, loading.stretches[0].error.status);
+    keyspace_free(loading.ks);
+    mem_free(changed.data);
+}
+
+TEST(all_that_is_intact_is_salvaged)
+{
+    struct keyspace *ks = long_keyspace();
+    struct bytes content = snapshot_of_keyspace(ks);
+    struct sequence sequence = sequence_of(3);
+
+    for (unsigned round = 0; round < 60 * test_rounds(); round++) {
+        size_t from = sequence_below(&sequence, content.len);
+        size_t most = round % 2 == 0 ? 1 : 3000000;
+        size_t len = 1 + sequence_below(&sequence, most);
+
+        len = len < content.len - from ? len : content.len - from;
+        check_salvage(ks, content, from, from + len);
+    }
+    keyspace_free(ks);
+    mem_free(content.data);
+}
+
+/* The key by which sections are known stands at both ends. */
+TEST(a_snapshot_without_its_header_or_its_end_is_salvaged)
+{
+    struct keyspace *ks = long_keyspace();
+    struct bytes content = snapshot_of_keyspace(ks);
+    size_t end = content.len - SECTION_FRAME_BYTES - END_BYTES;
+
+    check_salvage(ks, content, 0, HEADER_BYTES);
+    check_salvage(ks, content, 0, 2000000);
+    check_salvage(ks, content, HEADER_AT_FILE_KEY, HEADER_AT_FILE_KEY + 1);
+    check_salvage(ks, content, end, content.len);
+    keyspace_free(ks);
+    mem_free(content.data);
+}
+
+TEST(a_cut_snapshot_is_salvaged_up_to_the_cut)
+{
+    struct keyspace *ks = long_keyspace();
+    struct bytes content = snapshot_of_keyspace(ks);
+    struct bytes part = content;
+    struct sequence sequence = sequence_of(4);
+    unsigned sections = 0;
+
+    for (part.len = HEADER_BYTES; part.len < content.len; sections++) {
+        size_t next = part.len + section_bytes(content, part.len);
+        size_t lens[] = {
+            part.len, part.len + sequence_below(&sequence, next - part.len)
+        };
+
+        for (size_t i = 0; i < 2; i++) {
+            struct loading loading = { .ks = test_keyspace(1) };
+
+            part.len = lens[i];
+            assert_int_equal(SNAPSHOT_OK, load_bytes(&loading, part, true));
+            assert_int_equal(keys_outside(content, part.len, content.len),
+                             loading.shown);
+            assert_int_equal(1, loading.stretch_count);
+            assert_int_equal(part.len, loading.stretches[0].to);
+            keyspace_free(loading.ks);
+        }
+        part.len = next;
+    }
+    assert_true(sections > 5);
+    keyspace_free(ks);
+    mem_free(content.data);
+}
+
+TEST(what_is_no_snapshot_is_not_salvaged)
+{
+    struct sequence sequence = sequence_of(5);
+    struct bytes content = { mem_alloc(300000), 300000 };
+
+    fill_random(&sequence, content.data, content.len);
+    for (size_t at = 0; at + 100 < content.len; at += 5000) {
+        memcpy(content.data + at, SNAPSHOT_SECTION_MAGIC, 4);
+    }
+    for (; content.len > 0; content.len /= 3) {
+        struct loading loading = { 0 };
+
+        assert_int_equal(SNAPSHOT_DAMAGED, load_bytes(&loading, content, true));
+        assert_int_equal(0, loading.shown);
+        assert_int_equal(0, loading.stretch_count);
+    }
+    mem_free(content.data);
+}
+
+/* A disk that fails for a while is damage like any other. */
+TEST(unreadable_parts_are_passed_over)
+{
+    struct keyspace *ks = long_keyspace();
+    struct bytes content = snapshot_of_keyspace(ks);
+    bool fired = true;
+
+    for (unsigned nth = 2; fired; nth++) {
+        struct loading loading = { .ks = test_keyspace(1) };
+        int fd = memory_file(content);
+
+        file_fail_at(FILE_CALL_READ, nth, EIO, false);
+        assert_int_equal(SNAPSHOT_OK, load_fd(&loading, fd, true));
+        fired = file_fail_clear();
+        assert_int_equal(fired ? 1 : 0, loading.stretch_count);
+        assert_true(!fired || loading.stretches[0].error.error == EIO);
+        assert_true(keyspace_each(loading.ks, is_in_other, ks));
+        keyspace_free(loading.ks);
+        file_close(fd);
+        nth += 5;
+    }
+    keyspace_free(ks);
+    mem_free(content.data);
+}

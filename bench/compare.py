@@ -156,8 +156,8 @@ def report(name, results):
     return ratio <= mark
 
 
-def describe(args):
-    """Print what the figures belong to."""
+def machine():
+    """Return what figures belong to: machine, commit, date."""
     model = platform.machine()
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         for line in file:
@@ -168,9 +168,14 @@ def describe(args):
         ["git", "-C", str(servers.ROOT), "describe", "--always", "--dirty"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         check=False).stdout.strip()
-    print(f"machine: {model}, {os.cpu_count()} CPUs, Linux "
-          f"{platform.release()}; commit {commit or 'unknown'}; "
-          f"{time.strftime('%Y-%m-%d')}")
+    return (f"machine: {model}, {os.cpu_count()} CPUs, Linux "
+            f"{platform.release()}; commit {commit or 'unknown'}; "
+            f"{time.strftime('%Y-%m-%d')}")
+
+
+def describe(args):
+    """Print what the figures belong to."""
+    print(machine())
     print(f"load: {args.connections} connections, depth {args.depth}, "
           f"{'unix socket' if args.unix else 'TCP loopback'}; "
           f"{args.pairs} pairs of {args.seconds:g} s")

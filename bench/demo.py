@@ -118,7 +118,8 @@ class Server:
             port = probe.getsockname()[1]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
-                [self.binary, "--port", str(port), "--bind", "127.0.0.1"],
+                [self.binary, "--port", str(port), "--bind", "127.0.0.1",
+                 "--dir", str(self.log_path.parent), "--save", ""],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         self.client = redis.Redis(port=port)
         try:

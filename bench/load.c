@@ -520,10 +520,12 @@ report(double seconds, uint64_t client_ns, const struct cpu_time *server)
                (double)server->run_ns / 1e9 / seconds,
                (double)server->wait_ns / 1e9 / seconds);
     }
-    printf(" client_cpu_ns=%.1f p50_us=%.1f p99_us=%.1f ones=%ju errors=%ju\n",
+    printf(" client_cpu_ns=%.1f p50_us=%.1f p99_us=%.1f max_us=%.1f ones=%ju "
+           "errors=%ju\n",
            (double)client_ns / commands,
            (double)histogram_percentile(&window.latency, 0.50) / 1e3,
            (double)histogram_percentile(&window.latency, 0.99) / 1e3,
+           (double)histogram_percentile(&window.latency, 1.0) / 1e3,
            (uintmax_t)totals.ones, (uintmax_t)totals.errors);
 }
 

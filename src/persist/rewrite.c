@@ -74,20 +74,32 @@ is_ours(const char *name)
            strcmp(name, MANIFEST_NAME ".tmp") == 0;
 }
 
+/* NULL if it cannot be read; else to be closed with closedir. */
+static DIR *
+list_files(int dir_fd)
+{
+    int fd = dup(dir_fd);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (dir == NULL) {
+        file_close(fd);
+    } else {
+        rewinddir(dir); /* the copy has the place of the original */
+    }
+    return dir;
+}
+
 /* Removes what no manifest names that is or may be stored. That it fails is no
  * matter: it is tried again with the next one. */
 static void
 remove_rubbish(const struct persist *persist, const struct manifest *manifest)
 {
-    int fd = persist->keeps_all ? -1 : dup(persist->journal_fd);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *dir = persist->keeps_all ? NULL : list_files(persist->journal_fd);
     struct dirent *entry;
 
     if (dir == NULL) {
-        file_close(fd);
         return;
     }
-    rewinddir(dir);
     while ((entry = readdir(dir)) != NULL) {
         if (is_ours(entry->d_name) && !is_named(manifest, entry->d_name) &&
             !(persist->has_doubtful &&
@@ -498,16 +510,13 @@ set_aside(struct persist *persist, const char *why)
 static bool
 may_have_groups(int journal_fd)
 {
-    int fd = dup(journal_fd);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *dir = list_files(journal_fd);
     struct dirent *entry;
     bool found = false;
 
     if (dir == NULL) {
-        file_close(fd);
         return true;
     }
-    rewinddir(dir);
     while (!found && (entry = readdir(dir)) != NULL) {
         uint64_t bytes = bytes_of(journal_fd, entry->d_name);
 

@@ -48,6 +48,8 @@ def look(conn):
     """What clients are told while it loads, or None if that was over."""
     ping = conn.call("PING")
     figures = info(conn)
+    while figures["loading"] == "1" and figures["loading_total_bytes"] == "0":
+        figures = info(conn)  # it still looks what there is
     add = conn.call("BF.ADD", "key:1", "y")
     if figures["loading"] == "0" or ping == b"PONG" or add in (0, 1):
         return None

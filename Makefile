@@ -165,11 +165,11 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py $(patsubst %.c,build/tsa
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
 crash: $(SERVER) $(SHIM) ## kill -9 under load: make crash ROUNDS=2000 [SEED=n]
-	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(SERVER) \
+	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_crash.py -k random
 
 power-loss: $(SERVER) $(SHIM) ## Images of lost power: make power-loss ROUNDS=10000
-	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(SERVER) \
+	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_power_loss.py -k image
 
 pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts

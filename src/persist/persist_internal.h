@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What persist.c, save.c, rewrite.c, collapse.c and persist_info.c share. All of
- * it belongs to loop 0, unless a line says otherwise.
+ * What persist.c, save.c, rewrite.c, collapse.c and persist_info.c share. All
+ * of it belongs to loop 0, unless a line says otherwise.
  */
 #pragma once
 

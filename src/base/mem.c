@@ -106,14 +106,11 @@ mem_copy_text(struct slice text)
     return copy;
 }
 
-void *
-mem_try_lines(size_t bytes)
+static void *
+new_lines(size_t bytes)
 {
     void *ptr;
 
-    if (fault()) {
-        return NULL;
-    }
     if (bytes >= HUGE_PAGE_BYTES) {
         ptr = huge_map(bytes);
         if (ptr != NULL) {
@@ -126,6 +123,21 @@ mem_try_lines(size_t bytes)
     }
     memset(ptr, 0, bytes);
     return counted(ptr);
+}
+
+void *
+mem_lines(size_t bytes)
+{
+    void *ptr = new_lines(bytes);
+
+    CHECK(ptr != NULL);
+    return ptr;
+}
+
+void *
+mem_try_lines(size_t bytes)
+{
+    return fault() ? NULL : new_lines(bytes);
 }
 
 void

@@ -34,10 +34,12 @@ mem_multiply(size_t count, size_t size, size_t *ret_bytes)
 }
 
 /* Zeroed lines aligned to 64 bytes: from 2 MiB on a mapping of their own
- * (base/huge.h), below it from the allocator. */
+ * (base/huge.h), below it from the allocator. Also for structs with members
+ * aligned to lines. */
+void *mem_lines(size_t bytes) __attribute__((returns_nonnull));
 void *mem_try_lines(size_t bytes);
 
-/* Frees what mem_try_lines gave. A large mapping takes its time: off the
+/* Frees what these two gave. A large mapping takes its time: off the
  * loops. */
 void mem_free_lines(void *ptr, size_t bytes);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A fixed set of slots; a slot's values outlive its thread.
+ * A fixed set of slots; a slot's values outlive its thread. Only its thread
+ * writes to a slot, without a lock, so that a reset leaves it alone and notes
+ * how far the sum was.
  */
 #include "base/metrics.h"
 
@@ -13,6 +15,7 @@ enum { SLOTS = 128 };
 static struct metric_slot slots[SLOTS];
 static _Atomic int slot_taken[SLOTS];
 static _Atomic int slots_used; /* highest index ever taken, plus one */
+static _Atomic int64_t sum_before[METRIC_COUNT]; /* at the last reset */
 
 _Thread_local struct metric_slot *metric_own_slot;
 
@@ -42,8 +45,8 @@ metric_claim_slot(void)
     err_check_failed(__FILE__, __LINE__, "more threads than metric slots");
 }
 
-int64_t
-metric_sum(enum metric metric)
+static int64_t
+sum_slots(int metric)
 {
     int used = atomic_load(&slots_used);
     int64_t sum = 0;
@@ -55,17 +58,22 @@ metric_sum(enum metric metric)
     return sum;
 }
 
+/* What was before is read first, so that a sum made during a reset is no less
+ * than zero. */
+int64_t
+metric_sum(enum metric metric)
+{
+    int64_t before = atomic_load(&sum_before[metric]);
+
+    return sum_slots((int)metric) - before;
+}
+
 void
 metric_reset_counters(void)
 {
-    int used = atomic_load(&slots_used);
-
     for (int m = 0; m < METRIC_COUNT; m++) {
-        if (metric_table[m].kind != METRIC_COUNTER) {
-            continue;
-        }
-        for (int i = 0; i < used; i++) {
-            atomic_store_explicit(&slots[i].value[m], 0, memory_order_relaxed);
+        if (metric_table[m].kind == METRIC_COUNTER) {
+            atomic_store(&sum_before[m], sum_slots(m));
         }
     }
 }

@@ -54,8 +54,8 @@ metric_add(enum metric metric, int64_t n)
 /* The sum over all threads. */
 int64_t metric_sum(enum metric metric);
 
-/* Sets every counter to zero (gauges stay). A count that another thread adds
- * at the same moment may survive: call it under the world gate. */
+/* Every counter begins anew at zero (gauges stay), also while others count. One
+ * thread at a time: call it under the world gate. */
 void metric_reset_counters(void);
 
 /* Gives the slot back; its values stay in the sums. */

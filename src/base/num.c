@@ -5,6 +5,8 @@
  */
 #include "base/num.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +121,29 @@ num_parse_double(struct slice text, double *ret_value)
     memcpy(copy, text.data, text.len);
     copy[text.len] = '\0';
     *ret_value = strtod(copy, NULL);
+    return true;
+}
+
+bool
+num_parse_strtod(struct slice text, double *ret_value)
+{
+    char copy[512];
+    char *end = copy;
+    double value;
+
+    if (text.len == 0 || text.len >= sizeof(copy) ||
+        isspace((unsigned char)text.data[0]) != 0) {
+        return false;
+    }
+    memcpy(copy, text.data, text.len);
+    copy[text.len] = '\0';
+    errno = 0;
+    value = strtod(copy, &end);
+    if (end != copy + text.len || isnan(value) ||
+        (errno == ERANGE && (isinf(value) || value == 0))) {
+        return false;
+    }
+    *ret_value = value;
     return true;
 }
 

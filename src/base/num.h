@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Numbers as valkey-bloom reads and writes them: Rust's parse rules for BF.*
- * arguments, the shortest text that reads back for doubles, and memory sizes
- * with units for options. Pure.
+ * Numbers as valkey-bloom reads and writes them, and as RedisBloom reads them:
+ * Rust's and Redis's parse rules for BF.* arguments, the shortest text that
+ * reads back for doubles, and memory sizes with units for options. Pure.
  */
 #pragma once
 
@@ -17,6 +17,10 @@ bool num_parse_u32(struct slice text, uint32_t *ret_value);
 /* Rust's f64: decimal or exponent form, ".5", "5.", "inf", "infinity", "nan"
  * in any case; no blanks, no hex, no suffix. */
 bool num_parse_double(struct slice text, double *ret_value);
+
+/* As Redis reads a double: what strtod takes whole, hex and "inf" included; no
+ * blanks in front, no "nan", nothing too large or too small for a double. */
+bool num_parse_strtod(struct slice text, double *ret_value);
 
 /* Bytes with an optional unit: b k kb m mb g gb t tb in any case (kb and mb
  * are powers of 1024, k and m of 1000, as in Valkey). */

@@ -23,6 +23,14 @@ slice_of(const char *text)
     return (struct slice){ text, strlen(text) };
 }
 
+/* How much of what somebody sent a message shows, for its "%.*s". */
+enum { SLICE_SHOWN_MAX = 128 };
+static inline int
+slice_shown(struct slice s)
+{
+    return s.len < SLICE_SHOWN_MAX ? (int)s.len : SLICE_SHOWN_MAX;
+}
+
 static inline uint64_t
 slice_load64(const char *at)
 {

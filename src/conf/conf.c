@@ -6,7 +6,6 @@
  */
 #include "conf/conf.h"
 
-#include "base/mem.h"
 #include "conf/conf_value.h"
 
 #include <stddef.h>
@@ -20,10 +19,25 @@ static const struct conf_choice loglevels[] = {
 
 static const struct conf_choice dialects[] = {
     { "valkey", CONF_DIALECT_VALKEY },
+    { "redis", CONF_DIALECT_REDIS },
+    { NULL, 0 },
+};
+
+static const struct conf_choice debug_commands[] = {
+    { "no", CONF_DEBUG_COMMAND_NO },
+    { "yes", CONF_DEBUG_COMMAND_YES },
+    { "local", CONF_DEBUG_COMMAND_LOCAL },
     { NULL, 0 },
 };
 
 static const struct conf_choice policies[] = {
+    { "volatile-lru", CONF_POLICY_VOLATILE | CONF_POLICY_LRU },
+    { "volatile-lfu", CONF_POLICY_VOLATILE | CONF_POLICY_LFU },
+    { "volatile-random", CONF_POLICY_VOLATILE | CONF_POLICY_RANDOM },
+    { "volatile-ttl", CONF_POLICY_VOLATILE | CONF_POLICY_TTL },
+    { "allkeys-lru", CONF_POLICY_ALLKEYS | CONF_POLICY_LRU },
+    { "allkeys-lfu", CONF_POLICY_ALLKEYS | CONF_POLICY_LFU },
+    { "allkeys-random", CONF_POLICY_ALLKEYS | CONF_POLICY_RANDOM },
     { "noeviction", CONF_POLICY_NOEVICTION },
     { NULL, 0 },
 };
@@ -43,7 +57,17 @@ const struct conf_row conf_table[CONF_OPTION_COUNT] = {
                            .offset = offsetof(struct conf, id),                \
                            .size = sizeof(CONF_FIELD_##typ),                   \
                            __VA_ARGS__ },
+#define ALIAS(id, of, typ, sec, nam, ...)                                      \
+    [CONF_OPTION_##id] = { .name = (nam),                                      \
+                           .section = (sec),                                   \
+                           .type = CONF_##typ,                                 \
+                           .offset = offsetof(struct conf, of),                \
+                           .size = sizeof(CONF_FIELD_##typ),                   \
+                           .when = CONF_RUNTIME,                               \
+                           .alias = true,                                      \
+                           __VA_ARGS__ },
 #include "tbl/options.def"
+#undef ALIAS
 #undef OPT
 };
 
@@ -68,10 +92,11 @@ put_value(struct conf *conf, const struct conf_row *row,
 
 static void
 replace_value(struct conf *conf, const struct conf_row *row,
-              const union conf_value *value)
+              union conf_value *value)
 {
     union conf_value old = peek_value(conf, row);
 
+    conf_value_complete(row, value, &old);
     put_value(conf, row, value);
     conf_value_free(row, &old);
 }
@@ -88,7 +113,11 @@ conf_init(struct conf *conf)
             conf_value_parse(row, slice_of(row->preset), &value, &error);
 
         CHECK(parsed); /* a default outside its own range is our bug */
-        put_value(conf, row, &value);
+        if (row->alias) {
+            conf_value_free(row, &value); /* the other row has its own */
+        } else {
+            put_value(conf, row, &value);
+        }
     }
 }
 
@@ -98,7 +127,9 @@ conf_fini(struct conf *conf)
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         union conf_value value = peek_value(conf, &conf_table[i]);
 
-        conf_value_free(&conf_table[i], &value);
+        if (!conf_table[i].alias) {
+            conf_value_free(&conf_table[i], &value);
+        }
     }
     memset(conf, 0, sizeof(*conf));
 }
@@ -152,11 +183,52 @@ conf_get(const struct conf *conf, const struct conf_row *row,
     conf_value_format(row, &value, ret_text);
 }
 
-/* The bytes of a client in an error text, for "%.*s". */
-static int
-shown_len(struct slice name)
+void
+conf_show(const struct conf *conf, const struct conf_row *row,
+          struct buf *ret_text)
 {
-    return name.len < 128 ? (int)name.len : 128;
+    union conf_value value = peek_value(conf, row);
+
+    conf_value_format(row, &value, ret_text);
+}
+
+bool
+conf_same(const struct conf *a, const struct conf *b,
+          const struct conf_row *row)
+{
+    union conf_value value_a = peek_value(a, row);
+    union conf_value value_b = peek_value(b, row);
+
+    return conf_value_equal(row, &value_a, &value_b);
+}
+
+void
+conf_copy(const struct conf *conf, struct conf *ret_copy)
+{
+    struct conf copy;
+
+    memset(&copy, 0, sizeof(copy));
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+        struct buf text = { 0 };
+        struct conf_error error;
+        union conf_value value;
+        bool parsed;
+
+        if (row->alias) {
+            continue;
+        }
+        conf_show(conf, row, &text);
+        CHECK(!text.failed);
+        parsed = conf_value_parse(row, buf_slice(&text), &value, &error);
+        CHECK(parsed); /* a value in force is one that can be set */
+        put_value(&copy, row, &value);
+        if (text.data != NULL) {
+            explicit_bzero(text.data, text.len);
+        }
+        buf_free(&text);
+    }
+    *ret_copy = copy;
 }
 
 static void
@@ -166,7 +238,19 @@ set_failed(struct conf_error *ret_error, struct slice name, const char *why)
         ret_error,
         "CONFIG SET failed (possibly related to argument '%.*s') - "
         "%s",
-        shown_len(name), name.data, why);
+        slice_shown(name), name.data, why);
+}
+
+/* Whether the option was given already, under whatever name. */
+static bool
+is_seen(const struct conf_row *row, const bool seen[])
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        if (seen[i] && conf_table[i].offset == row->offset) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* Looks at the names alone, so that no value is read if one of them is wrong;
@@ -183,14 +267,14 @@ check_names(const struct slice *pairs, size_t count, bool seen[],
             conf_value_error(ret_error,
                              "Unknown option or number of arguments for CONFIG "
                              "SET - '%.*s'",
-                             shown_len(name), name.data);
+                             slice_shown(name), name.data);
             return false;
         }
         if (row->when == CONF_START) {
             set_failed(ret_error, name, "can't set immutable config");
             return false;
         }
-        if (seen[row - conf_table]) {
+        if (is_seen(row, seen)) {
             set_failed(ret_error, name, "duplicate parameter");
             return false;
         }
@@ -240,6 +324,7 @@ conf_set_many(struct conf *conf, const struct slice *pairs, size_t count,
         if (seen[i]) {
             union conf_value old = peek_value(conf, row);
 
+            conf_value_complete(row, &values[i], &old);
             ret_changes->changed[i] = !conf_value_equal(row, &old, &values[i]);
             replace_value(conf, row, &values[i]);
         }
@@ -257,7 +342,7 @@ conf_take(struct conf *conf, struct conf *fresh,
         union conf_value old = peek_value(conf, row);
         union conf_value new = peek_value(fresh, row);
 
-        if (conf_value_equal(row, &old, &new)) {
+        if (row->alias || conf_value_equal(row, &old, &new)) {
             continue;
         }
         if (row->when == CONF_START) {

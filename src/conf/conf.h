@@ -33,8 +33,10 @@ enum conf_type {
     CONF_STRINGS,      /* words between blanks, at most .max of them */
     CONF_RATE,         /* a number in (0, 1), shown as it was written */
     CONF_SECRET,       /* a string that is never shown */
-    CONF_OUTPUT_LIMIT, /* normal <hard> <soft> <seconds> */
+    CONF_OUTPUT_LIMIT, /* class, hard, soft, seconds; for some classes */
     CONF_SAVE,         /* pairs of seconds and changes */
+    CONF_EVENTS,       /* letters, each for an enum conf_event */
+    CONF_PERCENTILES,  /* numbers from 0 to 100 */
 };
 
 /* A rate and the text that it was set with. */
@@ -49,6 +51,18 @@ struct conf_output_limit {
     uint64_t hard_bytes, soft_bytes, soft_seconds;
 };
 
+/* Of each class of clients. A value as it is parsed may leave classes out: they
+ * keep what they had. */
+enum conf_output_class {
+    CONF_OUTPUT_NORMAL,
+    CONF_OUTPUT_PUBSUB, /* who subscribes or monitors */
+    CONF_OUTPUT_CLASSES
+};
+struct conf_output_limits {
+    struct conf_output_limit of[CONF_OUTPUT_CLASSES];
+    uint64_t given; /* a bit each; in struct conf, all */
+};
+
 /* When to save by itself: `changes` or more since the last save, which is
  * `seconds` or more ago, by any of the rules. Unused ones are zero. */
 enum { CONF_SAVE_RULES_MAX = 16 };
@@ -59,18 +73,60 @@ struct conf_save {
     } rules[CONF_SAVE_RULES_MAX];
 };
 
+/* In the order in which they were given. Unused ones are zero. */
+enum { CONF_PERCENTILES_MAX = 32 };
+struct conf_percentiles {
+    size_t count;
+    double value[CONF_PERCENTILES_MAX];
+};
+
 enum conf_when {
     CONF_START,   /* fixed once the server runs */
     CONF_RUNTIME, /* CONFIG SET and a reload change it */
 };
 
-enum conf_dialect { CONF_DIALECT_VALKEY };
-enum conf_maxmemory_policy { CONF_POLICY_NOEVICTION };
+enum conf_dialect { CONF_DIALECT_VALKEY, CONF_DIALECT_REDIS };
+
+enum conf_debug_command {
+    CONF_DEBUG_COMMAND_NO,
+    CONF_DEBUG_COMMAND_LOCAL,
+    CONF_DEBUG_COMMAND_YES,
+};
+/* Two bits say which keys may go, the others by what they are chosen. */
+enum conf_maxmemory_policy {
+    CONF_POLICY_NOEVICTION = 0,
+    CONF_POLICY_ALLKEYS = 1 << 0,
+    CONF_POLICY_VOLATILE = 1 << 1, /* those that have a time to live */
+    CONF_POLICY_LRU = 1 << 2,
+    CONF_POLICY_LFU = 1 << 3,
+    CONF_POLICY_RANDOM = 1 << 4,
+    CONF_POLICY_TTL = 1 << 5,
+};
 enum conf_appendfsync {
     CONF_APPENDFSYNC_ALWAYS,
     CONF_APPENDFSYNC_EVERYSEC,
     CONF_APPENDFSYNC_NO,
 };
+
+/* The classes of notify-keyspace-events, in the order of their letters
+ * KEg$lshzxetdmn. */
+enum conf_event {
+    CONF_EVENT_KEYSPACE = 1 << 0, /* K: told as __keyspace@<db>__:<key> */
+    CONF_EVENT_KEYEVENT = 1 << 1, /* E: told as __keyevent@<db>__:<event> */
+    CONF_EVENT_GENERIC = 1 << 2,  /* g: DEL, EXPIRE, RENAME, ... */
+    CONF_EVENT_STRING = 1 << 3,   /* $ l s h z t: no such types here */
+    CONF_EVENT_LIST = 1 << 4,
+    CONF_EVENT_SET = 1 << 5,
+    CONF_EVENT_HASH = 1 << 6,
+    CONF_EVENT_ZSET = 1 << 7,
+    CONF_EVENT_EXPIRED = 1 << 8,
+    CONF_EVENT_EVICTED = 1 << 9,
+    CONF_EVENT_STREAM = 1 << 10,
+    CONF_EVENT_MODULE = 1 << 11,   /* d */
+    CONF_EVENT_KEY_MISS = 1 << 12, /* m, not in A */
+    CONF_EVENT_NEW = 1 << 13,      /* n, not in A */
+};
+
 enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
 
 /* C types of the fields. Text is never NULL and owned by struct conf. */
@@ -83,20 +139,32 @@ enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
 #define CONF_FIELD_STRINGS      char *
 #define CONF_FIELD_RATE         struct conf_rate
 #define CONF_FIELD_SECRET       char *
-#define CONF_FIELD_OUTPUT_LIMIT struct conf_output_limit
+#define CONF_FIELD_OUTPUT_LIMIT struct conf_output_limits
 #define CONF_FIELD_SAVE         struct conf_save
+#define CONF_FIELD_EVENTS       uint32_t
+#define CONF_FIELD_PERCENTILES  struct conf_percentiles
 
 /* In the order of the table, which is the reader's; one instance, so that
  * padding does not matter. NOLINTNEXTLINE(*Padding) */
 struct conf {
 #define OPT(id, type, ...) CONF_FIELD_##type id;
+#define ALIAS(...)
 #include "tbl/options.def"
+#undef ALIAS
 #undef OPT
 };
 
+static inline bool
+conf_policy_is_lfu(const struct conf *conf)
+{
+    return (conf->maxmemory_policy & CONF_POLICY_LFU) != 0;
+}
+
 enum conf_option {
-#define OPT(id, ...) CONF_OPTION_##id,
+#define OPT(id, ...)   CONF_OPTION_##id,
+#define ALIAS(id, ...) CONF_OPTION_##id,
 #include "tbl/options.def"
+#undef ALIAS
 #undef OPT
     CONF_OPTION_COUNT
 };
@@ -121,6 +189,8 @@ struct conf_row {
     enum conf_type type;
     enum conf_when when;
     bool units; /* CONF_INT that also takes 64mb and the like */
+    bool alias; /* RedisBloom's name for the field of another row, with its
+                   range and its texts */
 };
 
 extern const struct conf_row conf_table[CONF_OPTION_COUNT];
@@ -144,6 +214,16 @@ MUST_CHECK bool conf_set(struct conf *conf, const struct conf_row *row,
 /* Appends the value as CONFIG GET shows it: a set password is "********". */
 void conf_get(const struct conf *conf, const struct conf_row *row,
               struct buf *ret_text);
+
+/* Appends the value as conf_set reads it back: secrets are shown. */
+void conf_show(const struct conf *conf, const struct conf_row *row,
+               struct buf *ret_text);
+
+bool conf_same(const struct conf *a, const struct conf *b,
+               const struct conf_row *row);
+
+/* A copy of its own, for who needs the values outside of any section. */
+void conf_copy(const struct conf *conf, struct conf *ret_copy);
 
 /* Options by what a change did to them. */
 struct conf_changes {

@@ -6,10 +6,12 @@
  */
 #include "conf/conf_load.h"
 
+#include "base/mem.h"
 #include "conf/conf_value.h"
 
 #include <errno.h>
 #include <ini.h>
+#include <pthread.h>
 #include <stdio.h>
 
 /* Sets an option. Rules of `save` that stand in several lines of a file, or
@@ -43,6 +45,7 @@ struct reading {
     FILE *file;
     const char *path;
     struct conf_error *error;
+    struct buf *names; /* of the options that were set, or NULL */
     int line;
     bool save_seen;
     bool failed; /* *error says why; the rest of the file is passed over */
@@ -179,6 +182,10 @@ set_from_line(void *user, const char *section, const char *key,
         fail_at_line(reading, whole.text);
         return 0;
     }
+    if (reading->names != NULL) {
+        buf_printf(reading->names, "%s%s", reading->names->len > 0 ? "," : "",
+                   row->name);
+    }
     if (!set_option(reading->conf, row, text, &reading->save_seen, &why)) {
         conf_value_error(&whole, "%s: %.512s", conf_key(row), why.text);
         fail_at_line(reading, whole.text);
@@ -187,18 +194,13 @@ set_from_line(void *user, const char *section, const char *key,
     return 1;
 }
 
-bool
-conf_load_file(struct conf *conf, const char *path,
-               struct conf_error *ret_error)
+static bool
+read_all(struct reading *reading)
 {
-    struct reading reading = { .conf = conf, .path = path, .error = ret_error };
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     int first_bad_line;
 
-    reading.file = fopen(path, "re");
-    if (reading.file == NULL) {
-        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
-        return false;
-    }
+    pthread_mutex_lock(&mutex);
     /* A continuation line or a comment behind a value would change a value
      * without a word: a password may well have a semicolon in it. */
     ini_allow_multiline = false;
@@ -206,13 +208,54 @@ conf_load_file(struct conf *conf, const char *path,
     ini_stop_on_first_error = true;
     ini_max_line = CONF_LINE_MAX + 2; /* the newline and the end */
     first_bad_line =
-        ini_parse_stream(read_line, &reading, set_from_line, &reading);
-    if (first_bad_line != 0 && !reading.failed) {
-        reading.line = first_bad_line;
-        fail_at_line(&reading, "neither [section] nor name = value");
+        ini_parse_stream(read_line, reading, set_from_line, reading);
+    pthread_mutex_unlock(&mutex);
+    if (first_bad_line != 0 && !reading->failed) {
+        reading->line = first_bad_line;
+        fail_at_line(reading, "neither [section] nor name = value");
     }
-    (void)fclose(reading.file);
-    return !reading.failed;
+    (void)fclose(reading->file);
+    return !reading->failed;
+}
+
+bool
+conf_load_file(struct conf *conf, const char *path,
+               struct conf_error *ret_error)
+{
+    struct reading reading = { .conf = conf, .path = path, .error = ret_error };
+
+    reading.file = fopen(path, "re");
+    if (reading.file == NULL) {
+        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    return read_all(&reading);
+}
+
+bool
+conf_load_text(struct conf *conf, const char *path, struct slice text,
+               struct conf_error *ret_error)
+{
+    struct reading reading = { .conf = conf, .path = path, .error = ret_error };
+
+    if (text.len == 0) {
+        return true;
+    }
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is only read */
+    reading.file = fmemopen((void *)(uintptr_t)text.data, text.len, "r");
+    if (reading.file == NULL) {
+        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    return read_all(&reading);
+}
+
+bool
+conf_rewritten_path(const struct conf *conf, char *ret_path, size_t size)
+{
+    int len = snprintf(ret_path, size, "%s/" CONF_REWRITTEN_NAME, conf->dir);
+
+    return len > 0 && (size_t)len < size;
 }
 
 /* A command line while it is read. */
@@ -313,26 +356,14 @@ find_action(int argc, char **argv, const char **ret_print)
     return CONF_ACTION_RUN;
 }
 
-bool
-conf_load_args(struct conf *conf, int argc, char **argv,
-               struct conf_args *ret_args, struct conf_error *ret_error)
+/* What is behind the file. */
+static bool
+load_words(struct conf *conf, int argc, char **argv, int from,
+           struct conf_error *ret_error)
 {
-    struct conf_args args = { CONF_ACTION_RUN, NULL, NULL };
-    struct words words = { .conf = conf, .argv = argv, .argc = argc, .at = 1 };
+    struct words words = { .conf = conf, .argv = argv, .argc = argc };
 
-    args.action = find_action(argc, argv, &args.print);
-    if (args.action != CONF_ACTION_RUN) {
-        *ret_args = args;
-        return true;
-    }
-    if (argc > 1 && argv[1][0] != '-') {
-        args.file = argv[1];
-        words.at = 2;
-        if (!conf_load_file(conf, args.file, ret_error)) {
-            return false;
-        }
-    }
-    for (; words.at < argc; words.at++) {
+    for (words.at = from; words.at < argc; words.at++) {
         if (strncmp(argv[words.at], "--", 2) != 0) {
             conf_value_error(ret_error,
                              "unexpected argument '%.64s': options are --name "
@@ -343,6 +374,89 @@ conf_load_args(struct conf *conf, int argc, char **argv,
         if (!set_from_args(&words, ret_error)) {
             return false;
         }
+    }
+    return true;
+}
+
+/* Nobody has written that file by hand, or knows of it. */
+static void
+add_way_out(struct conf_error *error)
+{
+    struct conf_error why = *error;
+
+    conf_value_error(error,
+                     "%.512s (CONFIG REWRITE wrote this file: correct it, or "
+                     "remove it to start without what it says)",
+                     why.text);
+}
+
+/* The file of CONFIG REWRITE, if there is one. */
+static bool
+load_rewritten(struct conf *conf, struct conf_args *args,
+               struct conf_error *ret_error)
+{
+    char path[CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) + 1];
+    struct buf names = { 0 };
+    struct reading reading = {
+        .conf = conf, .path = path, .error = ret_error, .names = &names
+    };
+    char *dir;
+    bool read;
+
+    CHECK(conf_rewritten_path(conf, path, sizeof(path)));
+    reading.file = fopen(path, "re");
+    if (reading.file == NULL) {
+        if (errno == ENOENT || errno == ENOTDIR) {
+            return true;
+        }
+        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        return false;
+    }
+    dir = mem_copy_text(slice_of(conf->dir));
+    read = read_all(&reading);
+    if (read && strcmp(dir, conf->dir) != 0) {
+        conf_value_error(ret_error, "%s: dir cannot be set here", path);
+        read = false;
+    }
+    if (!read) {
+        add_way_out(ret_error);
+    } else {
+        args->has_rewritten = true;
+        (void)snprintf(args->rewritten, sizeof(args->rewritten), "%.*s",
+                       (int)names.len, names.data != NULL ? names.data : "");
+    }
+    mem_free(dir);
+    buf_free(&names);
+    return read;
+}
+
+/* Where the second file is, the command line may say; and it wins over that
+ * file as well, so it is read again. */
+bool
+conf_load_args(struct conf *conf, int argc, char **argv,
+               struct conf_args *ret_args, struct conf_error *ret_error)
+{
+    struct conf_args args = { .action = CONF_ACTION_RUN };
+    int from = 1;
+
+    args.action = find_action(argc, argv, &args.print);
+    if (args.action != CONF_ACTION_RUN) {
+        *ret_args = args;
+        return true;
+    }
+    if (argc > 1 && argv[1][0] != '-') {
+        args.file = argv[1];
+        from = 2;
+        if (!conf_load_file(conf, args.file, ret_error)) {
+            return false;
+        }
+    }
+    if (!load_words(conf, argc, argv, from, ret_error) ||
+        !load_rewritten(conf, &args, ret_error)) {
+        return false;
+    }
+    if (args.has_rewritten && !load_words(conf, argc, argv, from, ret_error)) {
+        return false;
     }
     *ret_args = args;
     return true;

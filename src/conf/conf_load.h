@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Where values come from at start and at a reload: an INI file, read with
- * inih, and the command line, which wins. Blocks on the disk; inih's settings
- * are global, so one thread at a time (loop 0).
+ * inih, and the command line, which wins. Blocks on the disk. Any
+ * thread; one at a time is inside, since inih's settings are global.
  *
  * The file has [section] lines and name = value lines; lines that begin with
  * # or ; are comments, and nothing else is one. Blanks around a value do not
@@ -20,11 +20,21 @@ enum conf_action {
     CONF_ACTION_PRINT,   /* --print=<what> */
 };
 
+/* In the directory of option `dir`: what CONFIG REWRITE writes where it cannot
+ * write the file. It is read after that, and the command line wins over both.
+ */
+#define CONF_REWRITTEN_NAME "rewritten.conf"
+enum { CONF_REWRITTEN_MAX = 512 };
+
 /* What a command line asks for; the texts are those of argv. */
 struct conf_args {
     enum conf_action action;
-    const char *print; /* with CONF_ACTION_PRINT: what */
-    const char *file;  /* NULL: none was named */
+    const char *print;                  /* with CONF_ACTION_PRINT: what */
+    const char *file;                   /* NULL: none was named */
+    char rewritten[CONF_REWRITTEN_MAX]; /* the names of the options that the
+                                           file of CONFIG REWRITE in dir gave,
+                                           cut to their room */
+    bool has_rewritten;                 /* there is one */
 };
 
 /* The longest line of a file, without its end. */
@@ -36,10 +46,18 @@ enum { CONF_LINE_MAX = 2048 };
 MUST_CHECK bool conf_load_file(struct conf *conf, const char *path,
                                struct conf_error *ret_error);
 
+/* The same for the text of a file; path is for messages. */
+MUST_CHECK bool conf_load_text(struct conf *conf, const char *path,
+                               struct slice text, struct conf_error *ret_error);
+
+/* Where the file of CONFIG REWRITE is, for this value of dir. False if it is
+ * too long a path. */
+bool conf_rewritten_path(const struct conf *conf, char *ret_path, size_t size);
+
 /* Reads `[file] [--name value | --name=value]...` into conf, which has its
- * defaults: the file first. With another action than CONF_ACTION_RUN nothing
- * is read. Failure as in conf_load_file, without a line for what is wrong on
- * the command line itself.
+ * defaults: the file first, then that of CONFIG REWRITE. With another action
+ * than CONF_ACTION_RUN nothing is read. Failure as in conf_load_file, without a
+ * line for what is wrong on the command line itself.
  *
  * A reload calls it again with the same argv and a fresh conf, and then,
  * under the world gate, conf_take(). */

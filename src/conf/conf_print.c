@@ -6,6 +6,7 @@
 #include "conf/conf_print.h"
 
 #include "conf/conf.h"
+#include "conf/conf_load.h"
 #include "conf/conf_value.h"
 
 enum { COLUMNS = 79, MDOC_COLUMNS = 70 };
@@ -72,8 +73,13 @@ conf_print_file(FILE *to)
         "# Every option stands here with its default, commented out. The same\n"
         "# options can be given on the command line (--port 7379), where they\n"
         "# win over this file. SIGHUP reads it again, and CONFIG SET changes\n"
-        "# what can change at run time. Lines that begin with # or ; are\n"
-        "# comments; a value with blanks at its ends stands in double quotes.\n"
+        "# what can change at run time; CONFIG REWRITE keeps that, here or,\n"
+        "# where this file cannot be written, in " CONF_REWRITTEN_NAME
+        " in dir, which wins\n# over this file as well. Lines that begin with "
+        "# "
+        "or ; are comments; a\n# value with blanks at its ends stands in "
+        "double "
+        "quotes.\n"
         "# Sizes take units: kb, mb, gb, tb are powers of 1024.\n";
 
     (void)fputs(head, to);

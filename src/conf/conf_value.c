@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "conf/conf_parts.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,11 +23,25 @@ conf_value_error(struct conf_error *error, const char *format, ...)
 }
 
 static bool
+invalid_alias(const struct conf_row *row, struct conf_error *ret_error)
+{
+    conf_value_error(ret_error, "Invalid value for `%s`", row->name);
+    return false;
+}
+
+static bool
 in_range(const struct conf_row *row, int64_t number,
          struct conf_error *ret_error)
 {
     if (number >= row->min && number <= row->max) {
         return true;
+    }
+    if (row->alias) {
+        conf_value_error(ret_error,
+                         "Value for `%s` must be in the range [%" PRId64
+                         ", %" PRId64 "]",
+                         row->name, row->min, row->max);
+        return false;
     }
     conf_value_error(
         ret_error,
@@ -62,6 +77,9 @@ parse_int(const struct conf_row *row, struct slice text, int64_t *ret_number,
     if (row->units && num_parse_bytes(text, &bytes) && bytes <= INT64_MAX) {
         *ret_number = (int64_t)bytes;
         return in_range(row, *ret_number, ret_error);
+    }
+    if (row->alias) {
+        return invalid_alias(row, ret_error);
     }
     conf_value_error(ret_error, "argument couldn't be parsed into an integer");
     return false;
@@ -199,12 +217,44 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     return true;
 }
 
+/* RedisBloom stores what is larger as 0.25. The text is kept if the other row
+ * reads the same number from it, since that one shows it and writes it to
+ * files; a hexadecimal one is not. */
+static bool
+parse_alias_rate(const struct conf_row *row, struct slice text,
+                 struct conf_rate *ret_rate, struct conf_error *ret_error)
+{
+    char decimal[NUM_DOUBLE_MAX];
+    double value = 0;
+    double other = 0;
+
+    if (!num_parse_strtod(text, &value)) {
+        return invalid_alias(row, ret_error);
+    }
+    if (!(value > 0 && value < 1)) {
+        conf_value_error(ret_error, "%s", row->bad_range);
+        return false;
+    }
+    if (value > 0.25) {
+        value = 0.25;
+    }
+    if (!num_parse_double(text, &other) || other != value) {
+        text = (struct slice){ decimal, num_format_double(value, decimal) };
+    }
+    ret_rate->text = mem_copy_text(text);
+    ret_rate->value = value;
+    return true;
+}
+
 static bool
 parse_rate(const struct conf_row *row, struct slice text,
            struct conf_rate *ret_rate, struct conf_error *ret_error)
 {
     double value = 0;
 
+    if (row->alias) {
+        return parse_alias_rate(row, text, ret_rate, ret_error);
+    }
     if (!num_parse_double(text, &value)) {
         conf_value_error(ret_error, "Invalid floating-point value");
         return false;
@@ -215,90 +265,6 @@ parse_rate(const struct conf_row *row, struct slice text,
     }
     ret_rate->text = mem_copy_text(text);
     ret_rate->value = value;
-    return true;
-}
-
-static bool
-parse_limit_class(struct slice name, struct conf_error *ret_error)
-{
-    if (slice_is_word(name, "normal")) {
-        return true;
-    }
-    if (slice_is_word(name, "slave") || slice_is_word(name, "replica") ||
-        slice_is_word(name, "pubsub")) {
-        conf_value_error(ret_error,
-                         "only class 'normal' is accepted: there are no other "
-                         "clients yet");
-    } else {
-        conf_value_error(
-            ret_error,
-            "Invalid client class specified in buffer limit configuration.");
-    }
-    return false;
-}
-
-static bool
-parse_output_limit(struct slice text, struct conf_output_limit *ret_limit,
-                   struct conf_error *ret_error)
-{
-    struct conf_output_limit limit = { 0, 0, 0 };
-    struct slice word[4];
-    size_t words = 0;
-
-    while (conf_next_word(&text, &word[words % 4])) {
-        if (++words % 4 != 0) {
-            continue;
-        }
-        if (!parse_limit_class(word[0], ret_error)) {
-            return false;
-        }
-        if (!num_parse_bytes(word[1], &limit.hard_bytes) ||
-            !num_parse_bytes(word[2], &limit.soft_bytes) ||
-            !slice_to_u64(word[3], &limit.soft_seconds) ||
-            limit.soft_seconds > INT32_MAX) {
-            conf_value_error(ret_error,
-                             "Error in hard, soft or soft_seconds "
-                             "setting in buffer limit configuration.");
-            return false;
-        }
-    }
-    if (words == 0 || words % 4 != 0) {
-        conf_value_error(
-            ret_error,
-            "Wrong number of arguments in buffer limit configuration.");
-        return false;
-    }
-    *ret_limit = limit;
-    return true;
-}
-
-/* What is given replaces all rules that there were. */
-static bool
-parse_save(struct slice text, struct conf_save *ret_save,
-           struct conf_error *ret_error)
-{
-    struct conf_save save;
-    struct slice seconds, changes;
-
-    memset(&save, 0, sizeof(save));
-    while (conf_next_word(&text, &seconds)) {
-        struct conf_save_rule *rule = &save.rules[save.count];
-
-        if (save.count == CONF_SAVE_RULES_MAX) {
-            conf_value_error(ret_error, "at most %d pairs of save parameters",
-                             CONF_SAVE_RULES_MAX);
-            return false;
-        }
-        if (!conf_next_word(&text, &changes) ||
-            !slice_to_u64(seconds, &rule->seconds) || rule->seconds < 1 ||
-            !slice_to_u64(changes, &rule->changes) ||
-            rule->seconds > INT32_MAX || rule->changes > INT32_MAX) {
-            conf_value_error(ret_error, "Invalid save parameters");
-            return false;
-        }
-        save.count++;
-    }
-    *ret_save = save;
     return true;
 }
 
@@ -325,9 +291,14 @@ parse_by_type(const struct conf_row *row, struct slice text,
     case CONF_RATE:
         return parse_rate(row, text, &ret_value->rate, ret_error);
     case CONF_OUTPUT_LIMIT:
-        return parse_output_limit(text, &ret_value->limit, ret_error);
+        return conf_parts_parse_limits(text, &ret_value->limits, ret_error);
     case CONF_SAVE:
-        return parse_save(text, &ret_value->save, ret_error);
+        return conf_parts_parse_save(text, &ret_value->save, ret_error);
+    case CONF_EVENTS:
+        return conf_parts_parse_events(text, &ret_value->events, ret_error);
+    case CONF_PERCENTILES:
+        return conf_parts_parse_percentiles(row, text, &ret_value->percentiles,
+                                            ret_error);
     }
     CHECK(false); /* no such type */
     return false;
@@ -389,6 +360,8 @@ owned_text(const struct conf_row *row, const union conf_value *value)
     case CONF_ENUM:
     case CONF_OUTPUT_LIMIT:
     case CONF_SAVE:
+    case CONF_EVENTS:
+    case CONF_PERCENTILES:
         break;
     }
     return NULL;
@@ -418,15 +391,6 @@ choice_name(const struct conf_row *row, int choice)
     return c->name;
 }
 
-static void
-format_save(const struct conf_save *save, struct buf *ret_text)
-{
-    for (size_t i = 0; i < save->count; i++) {
-        buf_printf(ret_text, "%s%" PRIu64 " %" PRIu64, i > 0 ? " " : "",
-                   save->rules[i].seconds, save->rules[i].changes);
-    }
-}
-
 void
 conf_value_format(const struct conf_row *row, const union conf_value *value,
                   struct buf *ret_text)
@@ -454,14 +418,35 @@ conf_value_format(const struct conf_row *row, const union conf_value *value,
         buf_append_slice(ret_text, slice_of(owned_text(row, value)));
         break;
     case CONF_OUTPUT_LIMIT:
-        buf_printf(ret_text, "normal %" PRIu64 " %" PRIu64 " %" PRIu64,
-                   value->limit.hard_bytes, value->limit.soft_bytes,
-                   value->limit.soft_seconds);
+        conf_parts_format_limits(&value->limits, ret_text);
         break;
     case CONF_SAVE:
-        format_save(&value->save, ret_text);
+        conf_parts_format_save(&value->save, ret_text);
+        break;
+    case CONF_EVENTS:
+        conf_parts_format_events(value->events, ret_text);
+        break;
+    case CONF_PERCENTILES:
+        conf_parts_format_percentiles(&value->percentiles, ret_text);
         break;
     }
+}
+
+void
+conf_value_complete(const struct conf_row *row, union conf_value *value,
+                    const union conf_value *before)
+{
+    struct conf_output_limits *limits = &value->limits;
+
+    if (row->type != CONF_OUTPUT_LIMIT) {
+        return;
+    }
+    for (unsigned i = 0; i < CONF_OUTPUT_CLASSES; i++) {
+        if ((limits->given >> i & 1) == 0) {
+            limits->of[i] = before->limits.of[i];
+        }
+    }
+    limits->given |= before->limits.given;
 }
 
 bool
@@ -529,13 +514,21 @@ conf_value_describe(const struct conf_row *row, struct buf *ret_text)
         break;
     case CONF_OUTPUT_LIMIT:
         buf_append_slice(ret_text,
-                         slice_lit("normal, hard limit, soft limit, seconds"));
+                         slice_lit("normal or pubsub, hard limit, soft limit, "
+                                   "seconds; the same for the other"));
         break;
     case CONF_SAVE:
         buf_printf(ret_text,
                    "at most %d pairs of seconds (1 to %d) and changes (0 to "
                    "%d)",
                    CONF_SAVE_RULES_MAX, INT32_MAX, INT32_MAX);
+        break;
+    case CONF_EVENTS:
+        buf_append_slice(ret_text, slice_lit("letters of KEAg$lshzxetdmn"));
+        break;
+    case CONF_PERCENTILES:
+        buf_printf(ret_text, "at most %d numbers from 0 to 100",
+                   CONF_PERCENTILES_MAX);
         break;
     }
 }

@@ -17,8 +17,10 @@ union conf_value {
     int choice;
     char *text;
     struct conf_rate rate;
-    struct conf_output_limit limit;
+    struct conf_output_limits limits;
     struct conf_save save;
+    uint32_t events;
+    struct conf_percentiles percentiles;
 };
 
 MUST_CHECK bool conf_value_parse(const struct conf_row *row, struct slice text,
@@ -30,6 +32,10 @@ void conf_value_free(const struct conf_row *row, union conf_value *value);
 /* A text that conf_value_parse reads back; secrets in clear. */
 void conf_value_format(const struct conf_row *row,
                        const union conf_value *value, struct buf *ret_text);
+
+/* Fills in what the text of a value left as it was. */
+void conf_value_complete(const struct conf_row *row, union conf_value *value,
+                         const union conf_value *before);
 
 bool conf_value_equal(const struct conf_row *row, const union conf_value *a,
                       const union conf_value *b);

@@ -183,6 +183,17 @@ reply_verbatim(struct reply *reply, struct slice s)
     }
 }
 
+void
+reply_text(struct reply *reply, struct buf *text)
+{
+    if (text->failed) {
+        reply->buf->failed = true;
+    } else {
+        reply_verbatim(reply, buf_slice(text));
+    }
+    buf_free(text);
+}
+
 /* Copies text, control bytes as blanks; returns the place behind it. */
 static char *
 copy_printable(char *to, struct slice text)
@@ -199,8 +210,13 @@ void
 reply_error(struct reply *reply, const char *prefix, struct slice text)
 {
     struct slice first = slice_of(prefix);
-    char *to = buf_reserve(reply->buf, 1 + first.len + 1 + text.len + 2);
+    char *to;
 
+    while (text.len > 0 && (text.data[text.len - 1] == '\r' ||
+                            text.data[text.len - 1] == '\n')) {
+        text.len--;
+    }
+    to = buf_reserve(reply->buf, 1 + first.len + 1 + text.len + 2);
     if (to == NULL) {
         return;
     }

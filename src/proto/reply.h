@@ -81,6 +81,21 @@ reply_flags(struct reply *reply, const bool *flags, size_t count)
     reply->buf->len += count * 4;
 }
 
+/* The same with #f and #t, which RESP3 has. */
+static inline void
+reply_booleans(struct reply *reply, const bool *flags, size_t count)
+{
+    char *to = reply->buf->data + reply->buf->len;
+
+    for (size_t i = 0; i < count; i++, to += 4) {
+        to[0] = '#';
+        to[1] = (char)(flags[i] ? 't' : 'f');
+        to[2] = '\r';
+        to[3] = '\n';
+    }
+    reply->buf->len += count * 4;
+}
+
 static inline void
 reply_array(struct reply *reply, size_t count)
 {
@@ -128,9 +143,13 @@ void reply_double(struct reply *reply, double value);
 /* =len txt:... or in RESP2 a bulk string. */
 void reply_verbatim(struct reply *reply, struct slice s);
 
+/* The same for a text that was put together, which is freed; if it has failed,
+ * so has the reply. */
+void reply_text(struct reply *reply, struct buf *text);
+
 /* -PREFIX text; bytes below 0x20 and 0x7f become blanks, so that no client
- * text can end the line. An empty prefix or text is left out, and the blank
- * between them. */
+ * text can end the line; those that end the text are left out, as in Redis. An
+ * empty prefix or text is left out, and the blank between them. */
 void reply_error(struct reply *reply, const char *prefix, struct slice text);
 
 /* For a count that is known only at the end: leaves room for a header, and

@@ -131,6 +131,18 @@ TEST(lines_are_zeroed_aligned_and_counted)
     check_lines(35 * MIB, HUGE_PAGE_BYTES, 36 * MIB); /* freed in two steps */
 }
 
+TEST(lines_of_our_own_size_are_had_whatever_fails)
+{
+    unsigned char *lines;
+
+    mem_fail_at(1);
+    lines = mem_lines(128);
+    assert_false(mem_fail_clear());
+    assert_int_equal(0, (uintptr_t)lines % 64);
+    assert_int_equal(0, lines[127]);
+    mem_free_lines(lines, 128);
+}
+
 TEST(freed_small_lines_come_back_zeroed)
 {
     for (int i = 0; i < 100; i++) {

@@ -125,6 +125,44 @@ TEST(doubles_parse_as_in_rust)
     assert_true(value == 0.1);
 }
 
+TEST(doubles_parse_as_in_redis)
+{
+    static const struct double_case good[] = {
+        { "0.01", 0.01 },
+        { "1e-3", 1e-3 },
+        { ".5", 0.5 },
+        { "5.", 5 },
+        { "+0.5", 0.5 },
+        { "0x0.1p0", 0.0625 },
+        { "1e-310", 1e-310 },
+        { "inf", HUGE_VAL },
+        { "-INF", -HUGE_VAL },
+        { "infinity", HUGE_VAL },
+        { "0", 0 },
+        { "4.9e-324", 4.9e-324 },
+    };
+    static const char *const bad[] = { "",     " 1",   "1 ",  "\t1",   "nan",
+                                       "-nan", "1f",   "x",   "1e400", "-1e999",
+                                       "1e",   "1..2", "1,5", "1e-400" };
+    double value = 0;
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        if (!num_parse_strtod(slice_of(good[i].text), &value) ||
+            !(value == good[i].value)) {
+            fail_msg("[%s]", good[i].text);
+        }
+    }
+    value = 7;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        if (num_parse_strtod(slice_of(bad[i]), &value) || !(value == 7.0)) {
+            fail_msg("[%s]", bad[i]);
+        }
+    }
+    assert_false(num_parse_strtod(slice_lit("1\0"), &value));
+    assert_true(num_parse_strtod((struct slice){ "0.12345", 3 }, &value));
+    assert_true(value == 0.1);
+}
+
 struct bytes_case {
     const char *text;
     bool ok;

@@ -121,6 +121,18 @@ TEST(unsigned_numbers_are_strict)
     assert_int_equal(0, value);
 }
 
+TEST(a_message_shows_the_beginning_of_what_is_long)
+{
+    char text[SLICE_SHOWN_MAX + 1] = { 0 };
+
+    assert_int_equal(0, slice_shown((struct slice){ NULL, 0 }));
+    assert_int_equal(3, slice_shown(slice_lit("abc")));
+    assert_int_equal(SLICE_SHOWN_MAX,
+                     slice_shown((struct slice){ text, sizeof(text) }));
+    assert_int_equal(SLICE_SHOWN_MAX,
+                     slice_shown((struct slice){ text, SIZE_MAX }));
+}
+
 TEST(printed_numbers_read_back)
 {
     uint64_t x = test_seed() | 1;

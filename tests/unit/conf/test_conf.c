@@ -70,7 +70,8 @@ TEST(every_row_is_whole_and_has_a_name_of_its_own)
         assert_true(row->min <= row->max);
         assert_true(row->max > 0 || row->type == CONF_BOOL ||
                     row->type == CONF_ENUM || row->type == CONF_RATE ||
-                    row->type == CONF_OUTPUT_LIMIT || row->type == CONF_SAVE);
+                    row->type == CONF_OUTPUT_LIMIT || row->type == CONF_SAVE ||
+                    row->type == CONF_EVENTS || row->type == CONF_PERCENTILES);
         assert_true(row->base_name == NULL || row->type == CONF_STRING);
         assert_true((row->type == CONF_ENUM) == (row->choices != NULL));
         assert_true((row->type == CONF_RATE) == (row->bad_range != NULL));
@@ -147,9 +148,11 @@ TEST(defaults_are_the_documented_ones)
     assert_string_equal(conf.requirepass, "");
     assert_int_equal(conf.proto_max_bulk_len, 64 << 20);
     assert_int_equal(conf.unauth_max_bulk_len, 16 << 10);
-    assert_int_equal(conf.client_output_buffer_limit.hard_bytes, 64 << 20);
-    assert_int_equal(conf.client_output_buffer_limit.soft_bytes, 16 << 20);
-    assert_int_equal(conf.client_output_buffer_limit.soft_seconds, 30);
+    assert_int_equal(conf.client_output_buffer_limit.of[0].hard_bytes,
+                     64 << 20);
+    assert_int_equal(conf.client_output_buffer_limit.of[0].soft_bytes,
+                     16 << 20);
+    assert_int_equal(conf.client_output_buffer_limit.of[0].soft_seconds, 30);
     assert_int_equal(conf.maxmemory, 0);
     assert_int_equal(conf.bf_capacity, 100);
     assert_int_equal(conf.bf_expansion, 2);
@@ -181,6 +184,12 @@ TEST(every_number_takes_its_bounds_and_nothing_beyond)
                              : "argument must be between %" PRId64
                                " and %" PRId64 " inclusive",
                        row->min, row->max);
+        if (row->alias) {
+            (void)snprintf(why, sizeof(why),
+                           "Value for `%s` must be in the range [%" PRId64
+                           ", %" PRId64 "]",
+                           row->name, row->min, row->max);
+        }
         (void)snprintf(text, sizeof(text), octal ? "%" PRIo64 : "%" PRId64,
                        row->min);
         expect_set(&conf, row->name, text);
@@ -200,6 +209,39 @@ TEST(every_number_takes_its_bounds_and_nothing_beyond)
         }
     }
     conf_fini(&conf);
+}
+
+/* RedisBloom's names: one value, whoever sets it. */
+TEST(an_alias_is_another_name_of_the_same_value)
+{
+    struct conf conf, fresh;
+    struct conf_changes changes;
+
+    conf_init(&conf);
+    expect_shown(&conf, "bf-error-rate", "0.01");
+    expect_set(&conf, "bf-error-rate", "0x0.1p0");
+    expect_shown(&conf, "bf.bloom-fp-rate", "0.0625"); /* no hex there */
+    assert_true(conf.bf_fp_rate.value == 0.0625);
+    conf_copy(&conf, &fresh);
+    assert_string_equal("0.0625", fresh.bf_fp_rate.text);
+    conf_fini(&fresh);
+    expect_set(&conf, "bf-error-rate", "5e-2");
+    expect_shown(&conf, "bf.bloom-fp-rate", "5e-2");
+    expect_set(&conf, "bf-error-rate", "0.9");
+    expect_shown(&conf, "bf-error-rate", "0.25");
+    expect_set(&conf, "bf.bloom-fp-rate", "0.5");
+    expect_shown(&conf, "bf-error-rate", "0.5");
+    expect_set(&conf, "bf-initial-size", "1073741824");
+    assert_int_equal(1073741824, conf.bf_capacity);
+    expect_set(&conf, "bf.bloom-expansion", "40000");
+    expect_shown(&conf, "bf-expansion-factor", "40000");
+    conf_init(&fresh);
+    conf_take(&conf, &fresh, &changes);
+    assert_true(changes.changed[CONF_OPTION_bf_capacity]);
+    assert_false(changes.changed[CONF_OPTION_redis_initial_size]);
+    expect_shown(&conf, "bf-error-rate", "0.01");
+    conf_fini(&conf);
+    conf_fini(&fresh);
 }
 
 TEST(a_password_is_never_shown)
@@ -374,4 +416,38 @@ TEST(words_are_cut_at_blanks)
     assert_true(slice_equal(word, slice_lit("bc")));
     assert_false(conf_next_word(&text, &word));
     assert_false(conf_next_word(&text, &word));
+}
+
+static void
+expect_limits(const struct conf *conf, const char *expected)
+{
+    struct buf text = { 0 };
+
+    conf_get(conf, conf_find(slice_lit("client-output-buffer-limit")), &text);
+    buf_append(&text, "", 1);
+    assert_string_equal(expected, text.data);
+    buf_free(&text);
+}
+
+TEST(an_output_limit_changes_the_classes_that_are_named)
+{
+    const struct conf_row *row =
+        conf_find(slice_lit("client-output-buffer-limit"));
+    struct slice pair[2] = { slice_lit("client-output-buffer-limit") };
+    struct conf_changes changes;
+    struct conf_error error;
+    struct conf conf;
+
+    conf_init(&conf);
+    expect_limits(&conf, "normal 67108864 16777216 30 pubsub 33554432 8388608 "
+                         "60");
+    assert_true(conf_set(&conf, row, slice_lit("pubsub 1 2 3"), &error));
+    expect_limits(&conf, "normal 67108864 16777216 30 pubsub 1 2 3");
+    pair[1] = slice_lit("normal 4 5 6");
+    assert_true(conf_set_many(&conf, pair, 1, &changes, &error));
+    expect_limits(&conf, "normal 4 5 6 pubsub 1 2 3");
+    assert_true(changes.changed[row - conf_table]);
+    assert_true(conf_set_many(&conf, pair, 1, &changes, &error));
+    assert_false(changes.changed[row - conf_table]);
+    conf_fini(&conf);
 }

@@ -229,6 +229,61 @@ TEST(the_command_line_wins_over_the_file)
     assert_int_equal(unlink(path), 0);
 }
 
+TEST(what_config_rewrite_kept_is_stronger_than_the_file_alone)
+{
+    char dir[] = "/tmp/bloomery-conf-XXXXXX";
+    char path[64];
+    char dir_word[64];
+    char beside[64];
+    const char *words[] = { path, dir_word, "--timeout", "3", NULL };
+    struct conf conf;
+    struct conf_args args;
+    struct conf_error error;
+    FILE *file;
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(dir_word, sizeof(dir_word), "--dir=%s", dir);
+    write_file(slice_lit("[network]\ntimeout = 1\nmaxclients = 11\n"
+                         "tcp-keepalive = 111\n[persistence]\nsave = 1 1\n"),
+               path);
+    conf_init(&conf);
+    assert_true(load_args(&conf, words, &args, &error));
+    assert_false(args.has_rewritten);
+    assert_int_equal(conf.maxclients, 11);
+    conf_fini(&conf);
+
+    (void)snprintf(beside, sizeof(beside), "%s/rewritten.conf", dir);
+    file = fopen(beside, "w");
+    assert_non_null(file);
+    (void)fputs("[network]\ntimeout = 2\nmaxclients = 22\n[persistence]\n"
+                "save = 2 2\n",
+                file);
+    assert_int_equal(fclose(file), 0);
+    conf_init(&conf);
+    assert_true(load_args(&conf, words, &args, &error));
+    assert_true(args.has_rewritten);
+    assert_string_equal(args.rewritten, "timeout,maxclients,save");
+    assert_int_equal(conf.timeout, 3);
+    assert_int_equal(conf.maxclients, 22);
+    assert_int_equal(conf.tcp_keepalive, 111);
+    assert_int_equal(conf.save.count, 1);
+    assert_int_equal(conf.save.rules[0].seconds, 2);
+    conf_fini(&conf);
+
+    file = fopen(beside, "w");
+    assert_non_null(file);
+    (void)fputs("[persistence]\ndir = /elsewhere\n", file);
+    assert_int_equal(fclose(file), 0);
+    conf_init(&conf);
+    assert_false(load_args(&conf, words, &args, &error));
+    assert_non_null(strstr(error.text, "rewritten.conf: dir cannot be set"));
+    assert_non_null(strstr(error.text, "or remove it to start without"));
+    conf_fini(&conf);
+    assert_int_equal(unlink(beside), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
+}
+
 /* What CONFIG GET save shows. */
 static void
 expect_save(const struct conf *conf, const char *shown)

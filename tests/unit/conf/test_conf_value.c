@@ -52,6 +52,10 @@ static const struct accepted accepted[] = {
     { "client-output-buffer-limit", "NORMAL 1kb 0 5", "normal 1024 0 5" },
     { "client-output-buffer-limit", "normal 1 2 3 normal 4 5 6",
       "normal 4 5 6" },
+    { "client-output-buffer-limit", "PubSub 32mb 8mb 60",
+      "pubsub 33554432 8388608 60" },
+    { "client-output-buffer-limit", "pubsub 1 2 3 normal 4 5 6 pubsub 7 8 9",
+      "normal 4 5 6 pubsub 7 8 9" },
     { "bf.bloom-fp-rate", "1e-3", "1e-3" },
     { "bf.bloom-fp-rate", ".5", ".5" },
     { "bf.bloom-fp-rate", "+0.50", "+0.50" },
@@ -89,8 +93,10 @@ static const struct refused refused[] = {
     { "loglevel", "foo",
       "argument(s) must be one of the following: debug, verbose, notice, "
       "warning, nothing" },
-    { "maxmemory-policy", "allkeys-lru",
-      "argument(s) must be one of the following: noeviction" },
+    { "maxmemory-policy", "allkeys",
+      "argument(s) must be one of the following: volatile-lru, volatile-lfu, "
+      "volatile-random, volatile-ttl, allkeys-lru, allkeys-lfu, "
+      "allkeys-random, noeviction" },
     { "bind", "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17",
       "Too many bind addresses specified." },
     { "save", "3600", "Invalid save parameters" },
@@ -103,6 +109,17 @@ static const struct refused refused[] = {
     { "save", "1 2147483648", "Invalid save parameters" },
     { "save", "60 99999999999999999999", "Invalid save parameters" },
     { "save", SIXTEEN_RULES " 5 5", "at most 16 pairs of save parameters" },
+    { "latency-tracking-info-percentiles", "50 x",
+      "Invalid latency-tracking-info-percentiles parameters" },
+    { "latency-tracking-info-percentiles", "nan",
+      "latency-tracking-info-percentiles parameters should sit between "
+      "[0.0,100.0]" },
+    { "latency-tracking-info-percentiles", "-0.1",
+      "latency-tracking-info-percentiles parameters should sit between "
+      "[0.0,100.0]" },
+    { "latency-tracking-info-percentiles",
+      "0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2",
+      "at most 32 percentiles" },
     { "dir", "", "dir can't be empty" },
     { "dbfilename", "", "dbfilename can't be empty" },
     { "dbfilename", "a/b", "dbfilename can't be a path, just a filename" },
@@ -120,8 +137,9 @@ static const struct refused refused[] = {
       "Wrong number of arguments in buffer limit configuration." },
     { "client-output-buffer-limit", "foo 1 2 3",
       "Invalid client class specified in buffer limit configuration." },
-    { "client-output-buffer-limit", "pubsub 1 2 3",
-      "only class 'normal' is accepted: there are no other clients yet" },
+    { "client-output-buffer-limit", "pubsub 1 2 3 replica 1 2 3",
+      "only the classes 'normal' and 'pubsub' are accepted: there are no "
+      "replicas yet" },
     { "client-output-buffer-limit", "normal a 1 2",
       "Error in hard, soft or soft_seconds setting in buffer limit "
       "configuration." },
@@ -150,6 +168,15 @@ static const struct refused refused[] = {
     { "bf.bloom-tightening-ratio", "1",
       "ERR (0 < tightening ratio range < 1)" },
     { "bf.bloom-use-random-seed", "false", "argument must be 'yes' or 'no'" },
+    { "bf-error-rate", "x", "Invalid value for `bf-error-rate`" },
+    { "bf-error-rate", "nan", "Invalid value for `bf-error-rate`" },
+    { "bf-error-rate", "1",
+      "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)" },
+    { "bf-initial-size", "05", "Invalid value for `bf-initial-size`" },
+    { "bf-initial-size", "0",
+      "Value for `bf-initial-size` must be in the range [1, 1073741824]" },
+    { "bf-expansion-factor", "32769",
+      "Value for `bf-expansion-factor` must be in the range [0, 32768]" },
     { "bf.bloom-defrag-enabled", "yes",
       "only 'no' is accepted until there is defragmentation" },
 };
@@ -195,8 +222,9 @@ TEST(what_is_refused_says_why)
         struct conf_error error = { "" };
 
         assert_non_null(row);
-        assert_false(
-            conf_value_parse(row, slice_of(refused[i].text), &value, &error));
+        if (conf_value_parse(row, slice_of(refused[i].text), &value, &error)) {
+            fail_msg("%s: %s was taken", refused[i].name, refused[i].text);
+        }
         assert_string_equal(error.text, refused[i].why);
     }
 }
@@ -248,4 +276,28 @@ TEST(an_empty_slice_may_point_nowhere)
         conf_value_parse(row, (struct slice){ NULL, 0 }, &value, &error));
     assert_string_equal(value.text, "");
     conf_value_free(row, &value);
+}
+
+TEST(percentiles_keep_their_order_and_are_shown_in_their_shortest_form)
+{
+    const struct conf_row *row =
+        &conf_table[CONF_OPTION_latency_tracking_info_percentiles];
+    union conf_value value, same;
+    struct conf_error error;
+    struct buf text = { 0 };
+
+    assert_true(
+        conf_value_parse(row, slice_lit(" 99.90  5e1 0 100 "), &value, &error));
+    assert_int_equal(value.percentiles.count, 4);
+    assert_true(value.percentiles.value[1] == 50);
+    conf_value_format(row, &value, &text);
+    assert_true(slice_equal(buf_slice(&text), slice_lit("99.9 50 0 100")));
+    assert_true(conf_value_parse(row, buf_slice(&text), &same, &error));
+    assert_true(conf_value_equal(row, &value, &same));
+    assert_true(conf_value_parse(row, slice_lit(""), &same, &error));
+    assert_int_equal(same.percentiles.count, 0);
+    assert_false(conf_value_equal(row, &value, &same));
+    buf_free(&text);
+    conf_value_free(row, &value);
+    conf_value_free(row, &same);
 }

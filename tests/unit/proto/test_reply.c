@@ -138,6 +138,37 @@ TEST(resp3_shapes_are_those_of_redis)
     buf_free(&buf);
 }
 
+TEST(a_text_is_replied_and_freed_or_fails_the_reply)
+{
+    struct buf buf = { 0 };
+    struct buf text = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    buf_printf(&text, "used: %d", 7);
+    reply_text(&reply, &text);
+    EXPECT(&reply, "$7\r\nused: 7\r\n");
+    assert_null(text.data);
+    text.failed = true;
+    reply_text(&reply, &text);
+    assert_true(buf.failed);
+    buf_free(&buf);
+}
+
+TEST(many_answers_are_written_at_once)
+{
+    static const bool answers[] = { true, false, true };
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 3 };
+
+    assert_non_null(buf_reserve(&buf, 12));
+    reply_flags(&reply, answers, 3);
+    EXPECT(&reply, ":1\r\n:0\r\n:1\r\n");
+    assert_non_null(buf_reserve(&buf, 12));
+    reply_booleans(&reply, answers, 3);
+    EXPECT(&reply, "#t\r\n#f\r\n#t\r\n");
+    buf_free(&buf);
+}
+
 TEST(no_text_can_end_an_error_line)
 {
     struct buf buf = { 0 };
@@ -147,6 +178,8 @@ TEST(no_text_can_end_an_error_line)
     EXPECT(&reply, "-ERR syntax error\r\n");
     reply_error(&reply, "ERR", (struct slice){ "a\r\n+OK\r\n\0\x7f\xff", 11 });
     EXPECT(&reply, "-ERR a  +OK    \xff\r\n");
+    reply_error(&reply, "ERR", slice_lit("a\nb\r\n\n"));
+    EXPECT(&reply, "-ERR a b\r\n");
     reply_error(&reply, "", slice_lit("again"));
     EXPECT(&reply, "-again\r\n");
     reply_error(&reply, "ERROR", slice_lit(""));

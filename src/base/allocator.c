@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * jemalloc's two calls are weak symbols: NULL where it is not linked.
+ */
+#include "base/allocator.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+extern int mallctl(const char *name, void *old, size_t *old_len, void *new,
+                   size_t new_len) __attribute__((weak));
+extern void malloc_stats_print(void (*write)(void *ctx, const char *text),
+                               void *ctx, const char *options)
+    __attribute__((weak));
+
+enum { ALL_ARENAS = 4096 }; /* MALLCTL_ARENAS_ALL */
+
+static bool
+read_size(const char *name, size_t *ret_value)
+{
+    size_t len = sizeof(*ret_value);
+
+    return mallctl(name, ret_value, &len, NULL, 0) == 0;
+}
+
+bool
+allocator_get_figures(struct allocator_figures *ret_figures)
+{
+    struct allocator_figures figures;
+    uint64_t epoch = 1; /* any value makes it count anew */
+
+    if (mallctl == NULL ||
+        mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch)) != 0 ||
+        !read_size("stats.allocated", &figures.allocated) ||
+        !read_size("stats.active", &figures.active) ||
+        !read_size("stats.resident", &figures.resident)) {
+        return false;
+    }
+    *ret_figures = figures;
+    return true;
+}
+
+/* The version without the commit that follows it: 5.3.0-0-g54eaed... */
+void
+allocator_append_name(struct buf *text)
+{
+    const char *version = NULL;
+    size_t len = sizeof(version);
+
+    if (mallctl != NULL && mallctl("version", &version, &len, NULL, 0) == 0) {
+        buf_printf(text, "jemalloc-%.*s", (int)strcspn(version, "-"), version);
+    } else {
+        buf_append_slice(text, slice_lit("libc"));
+    }
+}
+
+bool
+allocator_purge(void)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof(name), "arena.%d.purge", ALL_ARENAS);
+    return mallctl != NULL && mallctl(name, NULL, NULL, NULL, 0) == 0;
+}
+
+struct report {
+    struct buf *text;
+    size_t left;
+};
+
+static void
+append_report(void *ctx, const char *text)
+{
+    struct report *report = ctx;
+    size_t len = strlen(text);
+
+    if (len > report->left) {
+        len = report->left;
+    }
+    buf_append(report->text, text, len);
+    report->left -= len;
+}
+
+bool
+allocator_report(struct buf *text, size_t limit_bytes)
+{
+    struct report report = { text, limit_bytes };
+
+    if (malloc_stats_print == NULL) {
+        return false;
+    }
+    malloc_stats_print(append_report, &report, NULL);
+    return true;
+}

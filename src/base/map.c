@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Buckets are numbered 0 to used-1. With `low` the highest power of two that is
+ * not above `used`, a name lies in hash mod 2*low if there is such a bucket,
+ * and else in hash mod low. To grow is to split bucket used-low in two, to
+ * shrink is to undo that for the last one. Only the array of buckets moves as a
+ * whole, which realloc does by mapping where it is large.
+ */
+#include "base/map.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/mem.h"
+
+enum { BUCKETS_MIN = 4 };
+
+struct map_node {
+    struct map_node *next;
+    void *value;
+    uint64_t hash;
+    size_t len;
+    char name[];
+};
+
+static size_t
+low_of(size_t used)
+{
+    return (size_t)1 << (63 - __builtin_clzll(used));
+}
+
+static struct map_node **
+bucket_of(const struct map *map, uint64_t hash)
+{
+    size_t low = low_of(map->used);
+    size_t at = (size_t)hash & (2 * low - 1);
+
+    return &map->buckets[at < map->used ? at : at - low];
+}
+
+/* Where the pointer to this name's node is, or the end of its chain. */
+static struct map_node **
+place_of(const struct map *map, struct slice name, uint64_t hash)
+{
+    struct map_node **at = bucket_of(map, hash);
+
+    while (*at != NULL &&
+           ((*at)->hash != hash ||
+            !slice_equal(name, (struct slice){ (*at)->name, (*at)->len }))) {
+        at = &(*at)->next;
+    }
+    return at;
+}
+
+/* ---- growing and shrinking ----------------------------------------------- */
+
+static bool
+resize(struct map *map, size_t capacity)
+{
+    size_t bytes;
+    struct map_node **buckets;
+
+    if (!mem_multiply(capacity, sizeof(struct map_node *), &bytes)) {
+        return false;
+    }
+    buckets = mem_try_realloc((void *)map->buckets, bytes);
+    if (buckets == NULL) {
+        return false;
+    }
+    map->buckets = buckets;
+    map->capacity = capacity;
+    return true;
+}
+
+/* Chains only become longer where there is no memory for another bucket. */
+static void
+grow(struct map *map)
+{
+    size_t low = low_of(map->used);
+    struct map_node **stay;
+    struct map_node **leave;
+
+    if (map->count <= map->used ||
+        (map->used == map->capacity && !resize(map, 2 * map->capacity))) {
+        return;
+    }
+    stay = &map->buckets[map->used - low];
+    leave = &map->buckets[map->used];
+    while (*stay != NULL) {
+        struct map_node *node = *stay;
+
+        if (((size_t)node->hash & low) != 0) {
+            *stay = node->next;
+            *leave = node;
+            leave = &node->next;
+        } else {
+            stay = &node->next;
+        }
+    }
+    *leave = NULL;
+    map->used++;
+}
+
+static void
+shrink(struct map *map)
+{
+    size_t last = map->used - 1;
+    struct map_node **to;
+
+    if (map->count == 0) {
+        map_free(map);
+        return;
+    }
+    if (map->used <= BUCKETS_MIN || map->used < 2 * map->count) {
+        return;
+    }
+    to = &map->buckets[last - low_of(last)];
+    while (*to != NULL) {
+        to = &(*to)->next;
+    }
+    *to = map->buckets[last];
+    map->used = last;
+    if (map->used <= map->capacity / 4) {
+        (void)resize(map, map->capacity / 2);
+    }
+}
+
+/* ---- the calls ----------------------------------------------------------- */
+
+void *
+map_find(const struct map *map, struct slice name)
+{
+    struct map_node *node =
+        map->count > 0 ? *place_of(map, name, hash_name(name)) : NULL;
+
+    return node != NULL ? node->value : NULL;
+}
+
+static bool
+begin(struct map *map)
+{
+    if (map->buckets == NULL) {
+        if (!resize(map, BUCKETS_MIN)) {
+            return false;
+        }
+        memset((void *)map->buckets, 0,
+               BUCKETS_MIN * sizeof(struct map_node *));
+        map->used = BUCKETS_MIN;
+    }
+    return true;
+}
+
+bool
+map_put(struct map *map, struct slice name, void *value)
+{
+    uint64_t hash = hash_name(name);
+    struct map_node **at;
+    struct map_node *node;
+
+    CHECK(value != NULL);
+    if (!begin(map)) {
+        return false;
+    }
+    at = place_of(map, name, hash);
+    if (*at != NULL) {
+        (*at)->value = value;
+        return true;
+    }
+    node = mem_try_alloc(map_node_bytes(name));
+    if (node == NULL) {
+        shrink(map); /* it may have been the first */
+        return false;
+    }
+    *node = (struct map_node){ NULL, value, hash, name.len };
+    if (name.len > 0) {
+        memcpy(node->name, name.data, name.len);
+    }
+    *at = node;
+    map->count++;
+    grow(map);
+    return true;
+}
+
+void *
+map_remove(struct map *map, struct slice name)
+{
+    struct map_node **at;
+    struct map_node *node;
+    void *value;
+
+    if (map->count == 0) {
+        return NULL;
+    }
+    at = place_of(map, name, hash_name(name));
+    node = *at;
+    if (node == NULL) {
+        return NULL;
+    }
+    value = node->value;
+    *at = node->next;
+    mem_free(node);
+    map->count--;
+    shrink(map);
+    return value;
+}
+
+bool
+map_each(const struct map *map, map_visit_fn visit, void *ctx)
+{
+    for (size_t i = 0; i < map->used; i++) {
+        const struct map_node *node = map->buckets[i];
+
+        for (; node != NULL; node = node->next) {
+            if (!visit(ctx, (struct slice){ node->name, node->len },
+                       node->value)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void *
+map_random(const struct map *map, uint64_t random, struct slice *ret_name)
+{
+    const struct map_node *node;
+    size_t at;
+    size_t length = 1;
+
+    if (map->count == 0) {
+        return NULL;
+    }
+    at = (size_t)(random % map->used);
+    while (map->buckets[at] == NULL) {
+        at = at + 1 < map->used ? at + 1 : 0;
+    }
+    for (node = map->buckets[at]; node->next != NULL; node = node->next) {
+        length++;
+    }
+    node = map->buckets[at];
+    for (size_t skip = (size_t)(random / map->used % length); skip > 0;
+         skip--) {
+        node = node->next;
+    }
+    *ret_name = (struct slice){ node->name, node->len };
+    return node->value;
+}
+
+size_t
+map_node_bytes(struct slice name)
+{
+    return sizeof(struct map_node) + name.len;
+}
+
+void
+map_free(struct map *map)
+{
+    for (size_t i = 0; i < map->used; i++) {
+        struct map_node *node = map->buckets[i];
+
+        while (node != NULL) {
+            struct map_node *next = node->next;
+
+            mem_free(node);
+            node = next;
+        }
+    }
+    mem_free((void *)map->buckets);
+    *map = (struct map){ NULL, 0, 0, 0 };
+}

@@ -50,6 +50,7 @@ enum bloom_status {
     BLOOM_RATE_ZERO,  /* the next layer's rate would be <= DBL_MIN */
     BLOOM_OVERFLOW,   /* capacity x expansion exceeds BLOOM_CAPACITY_MAX */
     BLOOM_MAX_LAYERS, /* the chain has BLOOM_LAYERS_MAX layers */
+    BLOOM_OVERFULL,   /* a union holds more items than a layer's capacity */
     BLOOM_INVALID,    /* a parameter is outside its documented range */
     BLOOM_CORRUPT,    /* not a dump, or a damaged one */
     BLOOM_VERSION     /* an intact dump of a newer format, or of a kind of layer
@@ -221,6 +222,40 @@ enum bloom_status bloom_load(const void *data, size_t len,
 enum bloom_status bloom_copy(const struct bloom *bloom,
                              const struct bloom_env *env,
                              struct bloom **ret_bloom);
+
+/* Empties the filter and keeps its properties, seed and first layer's shape
+ * included; the memory of all other layers is freed. Writes every line of the
+ * first layer. */
+void bloom_reset(struct bloom *bloom, const struct bloom_env *env);
+
+/* In what two filters differ so that they have no union, for a message:
+ * "seeds", "capacities", "error rates", "tightening ratios", "expansions" or
+ * "layer shapes"; NULL if they can be merged. Chains may differ in length. */
+const char *bloom_difference(const struct bloom *a, const struct bloom *b);
+
+/* Makes BLOOM the union of itself and COUNT others: it has every item of each,
+ * and the chain of the longest. BLOOM may be among the others; who names one
+ * twice gets no wrong answer, but a wider bound below.
+ *
+ * Each layer is united with its equals. Its items are then: as many as its
+ * largest part has, if that one's bits are those of the union; else more, and
+ * no more than all parts together, and in between what the bits say. An item
+ * sets one bit of the m = 64 x lines that each word of a stripe's lines makes,
+ * so n items leave m (1 - 1/m)^n of them clear (linear counting: Whang,
+ * Vander-Zanden, Taylor, "A linear-time probabilistic counting algorithm for
+ * database applications", ACM TODS 15, 1990); n is the nearest number to that
+ * for what is clear. It is found by multiplications alone, so that equal
+ * filters have equal unions on every machine.
+ *
+ * A layer that would get more items than its capacity is refused, since it
+ * would break the rate. So two chains merge if the full layers of one hold all
+ * that the other has in them, which is so if both grew from one copy.
+ *
+ * Reads all lines twice and writes those that change. On failure the filter is
+ * as before. Fails with BLOOM_INVALID (bloom_difference() says why),
+ * BLOOM_OVERFULL, BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status bloom_merge(struct bloom *bloom, const struct bloom_env *env,
+                              const struct bloom *const *others, size_t count);
 
 /* English text of a status, for messages. */
 const char *bloom_status_text(enum bloom_status status);

@@ -205,6 +205,25 @@ bloom_free(struct bloom *bloom, const struct bloom_env *env)
     env->free(env->ctx, bloom, sizeof(*bloom));
 }
 
+void
+bloom_reset(struct bloom *bloom, const struct bloom_env *env)
+{
+    struct layer first = bloom->layers[0];
+
+    env = env_or_default(env);
+    for (uint32_t i = 1; i < bloom->count; i++) {
+        layer_fini(&bloom->layers[i], env);
+    }
+    free_array(bloom, env);
+    memset(first.lines, 0, (size_t)layer_bytes(&first));
+    first.items = 0;
+    bloom->first = first;
+    bloom->layers = &bloom->first;
+    bloom->count = 1;
+    bloom->capacity = first.capacity;
+    bloom->size_bytes = sizeof(*bloom) + layer_bytes(&first);
+}
+
 /* Appends one empty layer, or leaves the filter as it is. */
 static enum bloom_status
 grow(struct bloom *bloom, const struct bloom_env *env)
@@ -565,6 +584,8 @@ bloom_status_text(enum bloom_status status)
         return "the capacity of the next layer is too large";
     case BLOOM_MAX_LAYERS:
         return "the filter has as many layers as there may be";
+    case BLOOM_OVERFULL:
+        return "the union holds more items than a layer's capacity";
     case BLOOM_INVALID:
         return "a parameter is out of range";
     case BLOOM_CORRUPT:

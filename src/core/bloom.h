@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a filter is made of, for the two files that make one: bloom.c and
- * codec.c. Everybody else has <bloomery/bloom.h>. Invariants: every layer but
+ * What a filter is made of, for the files that make one: bloom.c, codec.c and
+ * merge.c. Everybody else has <bloomery/bloom.h>. Invariants: every layer but
  * the newest is full; size_bytes is what bloom_chain_bytes() says.
  *
  * A server may hold a million filters of a hundred items, and most calls are

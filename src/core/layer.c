@@ -198,12 +198,31 @@ striped_bytes(const struct layer *layer)
     return layer->line_count * layer->stripes * BLOOM_LINE_BYTES;
 }
 
+INLINE uint64_t
+count_ones(const struct line *lines, size_t count)
+{
+    uint64_t ones = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        for (unsigned w = 0; w < 8; w++) {
+            ones += (uint64_t)__builtin_popcountll(lines[i].words[w]);
+        }
+    }
+    return ones;
+}
+
+static uint64_t
+striped_ones(const struct line *lines, size_t count)
+{
+    return count_ones(lines, count);
+}
+
 #define PORTABLE_OPS                                                           \
     {                                                                          \
         .contains = striped_contains, .add = striped_add,                      \
         .prefetch = striped_prefetch, .contains_many = striped_contains_many,  \
         .add_many = striped_add_many, .prefetch_many = striped_prefetch_many,  \
-        .bytes = striped_bytes,                                                \
+        .bytes = striped_bytes, .ones = striped_ones,                          \
     }
 
 static const struct layer_ops portable_ops = PORTABLE_OPS;
@@ -321,6 +340,13 @@ avx2_add_many(struct layer *layer, const struct bloom_hash *hashes,
     return added;
 }
 
+/* Whoever has AVX2 can count bits in one instruction. */
+__attribute__((target("popcnt"))) static uint64_t
+popcnt_ones(const struct line *lines, size_t count)
+{
+    return count_ones(lines, count);
+}
+
 static const struct layer_ops avx2_ops = {
     .contains = avx2_contains,
     .add = avx2_add,
@@ -329,6 +355,7 @@ static const struct layer_ops avx2_ops = {
     .add_many = avx2_add_many,
     .prefetch_many = striped_prefetch_many,
     .bytes = striped_bytes,
+    .ones = popcnt_ones,
 };
 
 #endif

@@ -56,6 +56,7 @@ struct layer_ops {
                           const struct bloom_hash *hashes, size_t count,
                           uint32_t stripes);
     uint64_t (*bytes)(const struct layer *layer); /* without the struct */
+    uint64_t (*ones)(const struct line *lines, size_t count); /* bits set */
 };
 
 /* By kind. Written by layer_select_cpu() only, before threads start. */

@@ -335,9 +335,38 @@ TEST(stored_lines_are_kept_when_they_are_acceptable)
     assert_null(bloom);
 }
 
+/* One layer or many, of whatever shape: as new, with nothing left over. */
+TEST(a_reset_filter_is_as_new)
+{
+    static const uint64_t items[] = { 0, 1, 20, 21, 60, 700 };
+    struct fault_heap heap = { 0 };
+    struct bloom_env env = fault_env(&heap);
+    struct bloom_params params = params_of(20, 0.001, 2);
+
+    params.seed[7] = 7;
+    for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
+        struct bloom *bloom = make(&params, &env);
+        struct snapshot fresh = snapshot_of(bloom);
+        struct bloom_params after;
+
+        fill(bloom, &env, 0, items[i]);
+        bloom_reset(bloom, &env);
+        assert_same(fresh, snapshot_of(bloom));
+        assert_int_equal(heap.out, bloom_size(bloom));
+        bloom_get_params(bloom, &after);
+        assert_int_equal(20, after.capacity);
+        assert_int_equal(2, after.expansion);
+        assert_memory_equal(params.seed, after.seed, BLOOM_SEED_BYTES);
+        fill(bloom, &env, 0, 700); /* and it grows as before */
+        assert_true(bloom_contains(bloom, hash_id(bloom, 0)));
+        bloom_free(bloom, &env);
+        assert_int_equal(0, heap.out);
+    }
+}
+
 TEST(every_status_has_a_text)
 {
-    for (int status = BLOOM_OK; status <= BLOOM_INVALID; status++) {
+    for (int status = BLOOM_OK; status <= BLOOM_VERSION; status++) {
         assert_string_not_equal("unknown status",
                                 bloom_status_text((enum bloom_status)status));
     }

@@ -241,6 +241,41 @@ TEST(many_at_once_are_one_by_one)
 
 /* Two items that share their low word and their line in the first stripe must
  * part in the second. */
+static void
+check_ones(bool portable)
+{
+    uint64_t random = test_seed();
+    struct line lines[5];
+
+    if (!select_path(portable)) {
+        skip();
+    }
+    for (unsigned round = 0; round < 100; round++) {
+        size_t count = random_below(&random, 6);
+        uint64_t ones = 0;
+
+        for (size_t i = 0; i < 5 * 8; i++) {
+            uint64_t word = random_next(&random) & random_next(&random);
+
+            lines[i / 8].words[i % 8] = word;
+            for (; i < count * 8 && word != 0; word &= word - 1) {
+                ones++;
+            }
+        }
+        assert_int_equal(ones, layer_ops[LAYER_STRIPED].ones(lines, count));
+    }
+}
+
+TEST(bits_are_counted_by_the_portable_path)
+{
+    check_ones(true);
+}
+
+TEST(bits_are_counted_by_the_avx2_path)
+{
+    check_ones(false);
+}
+
 TEST(a_pattern_is_not_reused_across_stripes)
 {
     struct layer layer = open_layer(100, 1, 2);

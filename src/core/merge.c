@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The union of filters. First all layers are looked at, without a change; then
+ * memory is asked for; and then nothing can fail.
+ */
+#include "core/bloom.h"
+
+#include <string.h>
+
+#include "core/env.h"
+
+enum {
+    BLOCK_LINES = 64, /* of a union that is looked at */
+    WATCHED = 64      /* parts that are compared with it meanwhile */
+};
+
+/* Those to be united. The first one is written to. */
+struct parts {
+    struct bloom *into;
+    const struct bloom *const *others;
+    size_t count;          /* of others */
+    uint64_t newest_items; /* of the union */
+};
+
+/* Part 0 is the first one. */
+static const struct bloom *
+part_at(const struct parts *parts, size_t at)
+{
+    return at == 0 ? parts->into : parts->others[at - 1];
+}
+
+static const struct layer *
+layer_of(const struct parts *parts, size_t at, uint32_t index)
+{
+    const struct bloom *part = part_at(parts, at);
+
+    return index < part->count ? &part->layers[index] : NULL;
+}
+
+static size_t
+lines_of(const struct layer *layer)
+{
+    return (size_t)layer->line_count * layer->stripes;
+}
+
+/* ---- whether they can be united ------------------------------------------ */
+
+static bool
+same_shape(const struct layer *a, const struct layer *b)
+{
+    return a->kind == b->kind && a->stripes == b->stripes &&
+           a->line_count == b->line_count && a->capacity == b->capacity;
+}
+
+const char *
+bloom_difference(const struct bloom *a, const struct bloom *b)
+{
+    if (memcmp(a->seed, b->seed, BLOOM_SEED_BYTES) != 0) {
+        return "seeds";
+    }
+    if (a->layers[0].capacity != b->layers[0].capacity) {
+        return "capacities";
+    }
+    if (a->error_rate != b->error_rate) {
+        return "error rates";
+    }
+    if (a->tightening != b->tightening) {
+        return "tightening ratios";
+    }
+    if (a->expansion != b->expansion) {
+        return "expansions";
+    }
+    for (uint32_t i = 0; i < a->count && i < b->count; i++) {
+        if (!same_shape(&a->layers[i], &b->layers[i])) {
+            return "layer shapes";
+        }
+    }
+    return NULL;
+}
+
+/* Each is compared with the longest, which has all layers that there are. */
+static bool
+find_longest(const struct parts *parts, const struct bloom **ret_longest)
+{
+    const struct bloom *longest = parts->into;
+
+    for (size_t at = 1; at <= parts->count; at++) {
+        if (part_at(parts, at)->count > longest->count) {
+            longest = part_at(parts, at);
+        }
+    }
+    for (size_t at = 0; at <= parts->count; at++) {
+        if (bloom_difference(longest, part_at(parts, at)) != NULL) {
+            return false;
+        }
+    }
+    *ret_longest = longest;
+    return true;
+}
+
+/* ---- how many items it would have ---------------------------------------- */
+
+static void
+or_lines(struct line *to, const struct line *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (unsigned w = 0; w < 8; w++) {
+            to[i].words[w] |= from[i].words[w];
+        }
+    }
+}
+
+/* The union of one block of all layers INDEX, and which of the first WATCHED
+ * parts have all of it: *whole loses the bits of the others. */
+static void
+unite_block(const struct parts *parts, uint32_t index, size_t from,
+            size_t count, struct line *ret_block, uint64_t *whole)
+{
+    size_t bytes = count * sizeof(*ret_block);
+
+    memset(ret_block, 0, bytes);
+    for (size_t at = 0; at <= parts->count; at++) {
+        const struct layer *layer = layer_of(parts, at, index);
+
+        if (layer != NULL) {
+            or_lines(ret_block, layer->lines + from, count);
+        }
+    }
+    for (size_t at = 0; at < WATCHED && *whole >> at != 0; at++) {
+        const struct layer *layer = layer_of(parts, at, index);
+
+        if (layer == NULL ||
+            ((*whole >> at & 1) != 0 &&
+             memcmp(ret_block, layer->lines + from, bytes) != 0)) {
+            *whole &= ~((uint64_t)1 << at);
+        }
+    }
+}
+
+/* Whether one of the parts that were not watched has all bits of the union. */
+static bool
+has_all(const struct parts *parts, uint32_t index, uint64_t ones)
+{
+    for (size_t at = WATCHED; at <= parts->count; at++) {
+        const struct layer *layer = layer_of(parts, at, index);
+
+        if (layer != NULL &&
+            layer_ops_of(layer)->ones(layer->lines, lines_of(layer)) == ones) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Bits of the union of all layers INDEX, and whether one of them has all. */
+static uint64_t
+count_union(const struct parts *parts, uint32_t index, const struct layer *like,
+            bool *ret_one_has_all)
+{
+    struct line block[BLOCK_LINES];
+    size_t total = lines_of(like);
+    uint64_t whole = UINT64_MAX;
+    uint64_t ones = 0;
+
+    if (parts->count + 1 < WATCHED) {
+        whole = ((uint64_t)1 << (parts->count + 1)) - 1;
+    }
+    for (size_t from = 0; from < total; from += BLOCK_LINES) {
+        size_t left = total - from;
+        size_t count = left < BLOCK_LINES ? left : BLOCK_LINES;
+
+        unite_block(parts, index, from, count, block, &whole);
+        ones += layer_ops_of(like)->ones(block, count);
+    }
+    *ret_one_has_all = whole != 0 || has_all(parts, index, ones);
+    return ones;
+}
+
+static double
+power(double base, uint64_t exponent)
+{
+    double result = 1;
+
+    for (; exponent != 0; exponent /= 2) {
+        if (exponent % 2 != 0) {
+            result *= base;
+        }
+        base *= base;
+    }
+    return result;
+}
+
+/* The number in [LEAST, MOST] that is nearest to the n for which just so many
+ * bits stay clear: the least for which n + 1/2 would leave fewer. All of it is
+ * squared, since a power takes whole numbers. */
+static uint64_t
+estimate(const struct layer *layer, uint64_t ones, uint64_t least,
+         uint64_t most)
+{
+    double bits = (double)lines_of(layer) * BLOOM_LINE_BYTES * 8;
+    double clear = bits - (double)ones;
+    double stays = 1 - 1 / (64 * (double)layer->line_count);
+
+    while (least < most) {
+        uint64_t middle = least + (most - least) / 2;
+
+        if (bits * bits * power(stays, 2 * middle + 1) <= clear * clear) {
+            most = middle;
+        } else {
+            least = middle + 1;
+        }
+    }
+    return least;
+}
+
+/* What bloom_merge() promises for one layer. */
+static uint64_t
+count_items(const struct parts *parts, uint32_t index, const struct layer *like)
+{
+    bool one_has_all = false;
+    uint64_t ones = count_union(parts, index, like, &one_has_all);
+    uint64_t largest = 0;
+    uint64_t all = 0;
+
+    for (size_t at = 0; at <= parts->count; at++) {
+        const struct layer *layer = layer_of(parts, at, index);
+
+        if (layer == NULL || (at > 0 && part_at(parts, at) == parts->into)) {
+            continue;
+        }
+        largest = largest < layer->items ? layer->items : largest;
+        all = all < BLOOM_CAPACITY_MAX - layer->items ? all + layer->items
+                                                      : BLOOM_CAPACITY_MAX;
+    }
+    if (one_has_all) {
+        return largest;
+    }
+    return estimate(like, ones, largest + 1, all);
+}
+
+/* Every layer but the newest is full in the longest chain, and stays so. */
+static bool
+fits(struct parts *parts, const struct bloom *longest)
+{
+    for (uint32_t i = 0; i < longest->count; i++) {
+        const struct layer *like = &longest->layers[i];
+        uint64_t items = count_items(parts, i, like);
+
+        if (items > like->capacity) {
+            return false;
+        }
+        parts->newest_items = items;
+    }
+    return true;
+}
+
+/* ---- doing it ------------------------------------------------------------ */
+
+/* Empty layers in the place of those that the longest chain has more. All or
+ * nothing. */
+static enum bloom_status
+lengthen(struct bloom *bloom, const struct bloom *longest,
+         const struct bloom_env *env)
+{
+    uint32_t slots = bloom_slots_for(longest->count);
+    uint32_t old_slots = bloom_slots_for(bloom->count);
+    struct layer *layers = bloom->layers;
+    uint32_t count = bloom->count;
+
+    if (longest->size_bytes > env->size_limit_bytes) {
+        return BLOOM_LIMIT;
+    }
+    if (slots != old_slots) {
+        layers = env->alloc(env->ctx, slots * sizeof(*layers));
+        if (layers == NULL) {
+            return BLOOM_NOMEM;
+        }
+        memcpy(layers, bloom->layers, count * sizeof(*layers));
+    }
+    for (; count < longest->count; count++) {
+        const struct layer *like = &longest->layers[count];
+        struct geometry geometry = { .lines = like->line_count,
+                                     .stripes = like->stripes };
+
+        if (!layer_init(&layers[count], like->capacity, geometry, env)) {
+            goto fail_layers;
+        }
+        layers[count].items = like->items;
+    }
+    if (layers != bloom->layers) {
+        if (old_slots > 0) {
+            env->free(env->ctx, bloom->layers, old_slots * sizeof(*layers));
+        }
+        bloom->layers = layers;
+    }
+    bloom->layers[bloom->count - 1].items =
+        bloom->layers[bloom->count - 1].capacity;
+    bloom->count = count;
+    bloom->capacity = longest->capacity;
+    bloom->size_bytes = longest->size_bytes;
+    return BLOOM_OK;
+
+fail_layers:
+    while (count-- > bloom->count) {
+        layer_fini(&layers[count], env);
+    }
+    if (layers != bloom->layers) {
+        env->free(env->ctx, layers, slots * sizeof(*layers));
+    }
+    return BLOOM_NOMEM;
+}
+
+/* The same, but what is there already is not written: memory that nothing was
+ * written to yet, or that a save shares, stays as it is. */
+static void
+add_lines(struct line *to, const struct line *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t missing = 0;
+
+        for (unsigned w = 0; w < 8; w++) {
+            missing |= from[i].words[w] & ~to[i].words[w];
+        }
+        if (missing != 0) {
+            or_lines(&to[i], &from[i], 1);
+        }
+    }
+}
+
+static void
+unite(const struct parts *parts)
+{
+    struct bloom *into = parts->into;
+
+    for (size_t at = 1; at <= parts->count; at++) {
+        const struct bloom *part = part_at(parts, at);
+
+        for (uint32_t i = 0; part != into && i < part->count; i++) {
+            add_lines(into->layers[i].lines, part->layers[i].lines,
+                      lines_of(&part->layers[i]));
+        }
+    }
+    into->layers[into->count - 1].items = parts->newest_items;
+}
+
+enum bloom_status
+bloom_merge(struct bloom *bloom, const struct bloom_env *env,
+            const struct bloom *const *others, size_t count)
+{
+    struct parts parts = { .into = bloom, .others = others, .count = count };
+    const struct bloom *longest;
+    enum bloom_status status = BLOOM_OK;
+
+    env = env_or_default(env);
+    if (!find_longest(&parts, &longest)) {
+        return BLOOM_INVALID;
+    }
+    if (!fits(&parts, longest)) {
+        return BLOOM_OVERFULL;
+    }
+    if (bloom->count < longest->count) {
+        status = lengthen(bloom, longest, env);
+    }
+    if (status == BLOOM_OK) {
+        unite(&parts);
+    }
+    return status;
+}

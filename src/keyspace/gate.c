@@ -37,9 +37,9 @@ struct gate *
 gate_new(unsigned threads)
 {
     size_t bytes = sizeof(struct gate) + threads * sizeof(struct gate_slot);
-    struct gate *gate = mem_try_lines(bytes);
+    struct gate *gate = mem_lines(bytes);
 
-    CHECK(gate != NULL && threads > 0);
+    CHECK(threads > 0);
     gate->threads = threads;
     gate->bytes = bytes;
     atomic_store(&gate->owner, NOBODY);

@@ -6,7 +6,9 @@
  */
 #include "keyspace/keyspace.h"
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "base/hash.h"
 #include "base/mem.h"
 #include "keyspace/keyspace_internal.h"
 
@@ -25,28 +27,32 @@ init_databases(struct keyspace *ks, const struct keyspace_options *options)
 {
     ks->databases = options->databases;
     ks->db_ids = mem_zalloc(ks->databases * sizeof(*ks->db_ids));
+    ks->swaps = mem_zalloc(ks->databases * sizeof(*ks->swaps));
     ks->slot_ids = mem_zalloc(ks->databases * sizeof(*ks->slot_ids));
+    ks->slot_dbs = mem_zalloc(ks->databases * sizeof(*ks->slot_dbs));
     for (uint32_t db = 0; db < ks->databases; db++) {
         atomic_store(&ks->db_ids[db], db); /* generation 0 */
         atomic_store(&ks->slot_ids[db], db);
+        ks->slot_dbs[db] = db;
     }
     ks->shards = ks->threads > 1 ? COUNT_SHARDS : 1;
     ks->counts_bytes = (size_t)ks->shards * ks->databases * sizeof(*ks->counts);
-    ks->counts = mem_try_lines(ks->counts_bytes);
-    CHECK(ks->counts != NULL);
+    ks->counts = mem_lines(ks->counts_bytes);
 }
 
 struct keyspace *
 keyspace_new(const struct keyspace_options *options)
 {
-    struct keyspace *ks = mem_try_lines(sizeof(*ks));
+    struct keyspace *ks = mem_lines(sizeof(*ks));
     pthread_rwlockattr_t attr;
 
-    CHECK(ks != NULL);
     CHECK(options->threads > 0 && options->databases > 0 &&
           options->databases < GENERATIONS);
     ks->threads = options->threads;
+    ks->expired = options->expired;
+    ks->expired_ctx = options->ctx;
     init_databases(ks, options);
+    access_init(ks, clock_wall_ms());
     CHECK(pthread_rwlockattr_init(&attr) == 0);
     CHECK(pthread_rwlockattr_setkind_np(
               &attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP) == 0);
@@ -75,8 +81,10 @@ keyspace_free(struct keyspace *ks)
         expire_fini(&ks->stripes[i].expire);
     }
     mem_free_lines(ks->counts, ks->counts_bytes);
+    mem_free(ks->slot_dbs);
     mem_free(ks->slot_ids);
     mem_free(ks->db_ids);
+    mem_free(ks->swaps);
     mem_free_lines(ks, sizeof(*ks));
 }
 
@@ -174,9 +182,24 @@ free_or_give(struct keyspace *ks, struct entry *entry)
     }
 }
 
-void
-keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index,
-                      struct entry **link)
+static void
+note_removal(struct stripe *stripe, const struct entry *entry)
+{
+    struct removal *oldest = &stripe->removals[stripe->next_removal];
+
+    if (stripe->older_removals < oldest->version) {
+        stripe->older_removals = oldest->version;
+    }
+    *oldest = (struct removal){
+        .hash = hash_name((struct slice){ entry->name, entry->name_len }),
+        .version = entry->version,
+    };
+    stripe->next_removal = (stripe->next_removal + 1) % REMOVALS;
+}
+
+/* Takes the entry at this link out of everything and returns it. */
+static struct entry *
+take_out(struct keyspace *ks, unsigned stripe_index, struct entry **link)
 {
     struct stripe *stripe = &ks->stripes[stripe_index];
     struct entry *entry = *link;
@@ -188,15 +211,19 @@ keyspace_remove_entry(struct keyspace *ks, unsigned stripe_index,
     if (stripe->table.count == 0) {
         set_occupied(ks, stripe_index, false);
     }
-    if (stripe->last_removal < entry->version) {
-        stripe->last_removal = entry->version;
-    }
+    note_removal(stripe, entry);
     if (db_is_live(ks, entry->db_id)) {
         count_add(&count_at(ks, stripe_index, entry->db_id)->keys, -1);
     } else {
         count_add(&ks->dead, -1);
     }
-    free_or_give(ks, entry);
+    return entry;
+}
+
+void
+keyspace_remove_entry(struct keyspace *ks, unsigned stripe, struct entry **link)
+{
+    free_or_give(ks, take_out(ks, stripe, link));
 }
 
 /* ---- one key ------------------------------------------------------------- */
@@ -220,28 +247,41 @@ keyspace_find(const struct keyspace *ks, const struct key *key, uint64_t now_ms)
     return entry;
 }
 
+void
+keyspace_remove(struct keyspace *ks, const struct key *key, struct entry *entry)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+    struct table *table = &ks->stripes[index].table;
+
+    keyspace_remove_entry(ks, index, table_link(table, key->hash, entry));
+    table_fit(table);
+}
+
 /* As find, but what has expired is removed. */
 static struct entry *
-find_or_expire(struct keyspace *ks, const struct key *key, uint64_t now_ms)
+find_or_expire(struct keyspace *ks, const struct key *key, uint64_t now_ms,
+               bool *ret_expired)
 {
     unsigned index = keyspace_stripe_of(key->hash);
     struct stripe *stripe = &ks->stripes[index];
     struct entry *entry = find_any(ks, key);
+    bool expired = entry != NULL && entry_is_expired(stripe, entry, now_ms);
 
-    if (entry != NULL && entry_is_expired(stripe, entry, now_ms)) {
-        keyspace_remove_entry(ks, index,
-                              table_link(&stripe->table, key->hash, entry));
-        table_fit(&stripe->table);
+    if (expired) {
+        keyspace_remove(ks, key, entry);
         metric_add(METRIC_EXPIRED_KEYS, 1);
-        return NULL;
     }
-    return entry;
+    if (ret_expired != NULL) {
+        *ret_expired = expired;
+    }
+    return expired ? NULL : entry;
 }
 
 struct entry *
-keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms)
+keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms,
+              bool *ret_expired)
 {
-    struct entry *entry = find_or_expire(ks, key, now_ms);
+    struct entry *entry = find_or_expire(ks, key, now_ms, ret_expired);
 
     if (entry != NULL) {
         entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
@@ -249,9 +289,11 @@ keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms)
     return entry;
 }
 
-enum err
-keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
-                uint64_t incarnation, struct entry **ret_entry)
+/* A new entry of a name that may be there already, in the table and counted;
+ * NULL without memory. */
+static struct entry *
+put_in(struct keyspace *ks, const struct key *key, struct bloom *bloom,
+       uint64_t incarnation)
 {
     unsigned index = keyspace_stripe_of(key->hash);
     struct stripe *stripe = &ks->stripes[index];
@@ -260,7 +302,7 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
     CHECK(key->name.len < UINT32_MAX);
     entry = mem_try_alloc(offsetof(struct entry, name) + key->name.len);
     if (entry == NULL) {
-        return ERR_NOMEM;
+        return NULL;
     }
     entry->db_id = db_id_of(ks, key->db);
     entry->heap_index = EXPIRE_NONE;
@@ -270,8 +312,9 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
     }
     if (!table_insert(&stripe->table, key->hash, entry)) {
         mem_free(entry);
-        return ERR_NOMEM;
+        return NULL;
     }
+    access_begin(ks, entry);
     entry->bloom = bloom;
     entry->incarnation = incarnation;
     entry->version = ++stripe->version;
@@ -279,8 +322,57 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
         set_occupied(ks, index, true);
     }
     count_add(&count_at(ks, index, entry->db_id)->keys, 1);
+    return entry;
+}
+
+enum err
+keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
+                uint64_t incarnation, struct entry **ret_entry)
+{
+    struct entry *entry = put_in(ks, key, bloom, incarnation);
+
+    if (entry == NULL) {
+        return ERR_NOMEM;
+    }
     keyspace_account_new(bloom);
     *ret_entry = entry;
+    return OK;
+}
+
+/* Takes an entry out whose filter another one has. */
+static void
+discard(struct keyspace *ks, const struct key *key, const struct entry *entry)
+{
+    unsigned index = keyspace_stripe_of(key->hash);
+    struct table *table = &ks->stripes[index].table;
+
+    mem_free(take_out(ks, index, table_link(table, key->hash, entry)));
+    table_fit(table);
+}
+
+/* All that can fail comes first: for a moment two entries have the filter, and
+ * the name too, if it was there. */
+enum err
+keyspace_rename(struct keyspace *ks, const struct key *from,
+                struct entry *entry, const struct key *to)
+{
+    struct entry *target = find_any(ks, to);
+    uint64_t at_ms = keyspace_expiry(ks, from, entry);
+    struct entry *renamed = put_in(ks, to, entry->bloom, entry->incarnation);
+
+    CHECK(target != entry);
+    if (renamed == NULL) {
+        return ERR_NOMEM;
+    }
+    if (at_ms > 0 && keyspace_set_expiry(ks, to, renamed, at_ms) != OK) {
+        discard(ks, to, renamed);
+        return ERR_NOMEM;
+    }
+    access_inherit(renamed, entry);
+    if (target != NULL) {
+        keyspace_remove(ks, to, target);
+    }
+    discard(ks, from, entry);
     return OK;
 }
 
@@ -303,6 +395,7 @@ keyspace_replace(struct keyspace *ks, const struct key *key,
         return ERR_NOMEM;
     }
     *old = (struct entry){ .bloom = entry->bloom, .heap_index = EXPIRE_NONE };
+    access_begin(ks, entry);
     entry->bloom = bloom;
     entry->incarnation = incarnation;
     entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
@@ -314,16 +407,12 @@ keyspace_replace(struct keyspace *ks, const struct key *key,
 bool
 keyspace_delete(struct keyspace *ks, const struct key *key, uint64_t now_ms)
 {
-    unsigned index = keyspace_stripe_of(key->hash);
-    struct table *table = &ks->stripes[index].table;
-    struct entry *entry = find_or_expire(ks, key, now_ms);
+    struct entry *entry = find_or_expire(ks, key, now_ms, NULL);
 
-    if (entry == NULL) {
-        return false;
+    if (entry != NULL) {
+        keyspace_remove(ks, key, entry);
     }
-    keyspace_remove_entry(ks, index, table_link(table, key->hash, entry));
-    table_fit(table);
-    return true;
+    return entry != NULL;
 }
 
 enum err
@@ -367,25 +456,42 @@ keyspace_expiry(const struct keyspace *ks, const struct key *key,
 }
 
 /* An expired entry that is still there counts as removed already, so that its
- * removal between WATCH and EXEC changes nothing. */
+ * removal between WATCH and EXEC changes nothing: its version is an old one. */
 struct key_version
 keyspace_version(const struct keyspace *ks, const struct key *key,
                  uint64_t now_ms)
 {
     const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
     const struct entry *entry = find_any(ks, key);
-    struct key_version version = { stripe->last_removal, false };
+    struct key_version version = { stripe->version, ks->swaps[key->db], false };
 
-    if (entry == NULL) {
-        return version;
-    }
-    if (!entry_is_expired(stripe, entry, now_ms)) {
-        return (struct key_version){ entry->version, true };
-    }
-    if (version.version < entry->version) {
+    if (entry != NULL && !entry_is_expired(stripe, entry, now_ms)) {
         version.version = entry->version;
+        version.exists = true;
     }
     return version;
+}
+
+bool
+keyspace_changed(const struct keyspace *ks, const struct key *key,
+                 struct key_version seen, uint64_t now_ms)
+{
+    const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
+    struct key_version now = keyspace_version(ks, key, now_ms);
+    const struct entry *expired = find_any(ks, key);
+    bool changed = stripe->older_removals > seen.version ||
+                   (expired != NULL && expired->version > seen.version);
+
+    if (seen.exists || now.exists) {
+        return seen.exists != now.exists || seen.version != now.version ||
+               seen.swaps != now.swaps;
+    }
+    for (unsigned i = 0; i < REMOVALS && !changed; i++) {
+        const struct removal *removal = &stripe->removals[i];
+
+        changed = removal->hash == key->hash && removal->version > seen.version;
+    }
+    return changed;
 }
 
 void
@@ -439,7 +545,7 @@ touch_removals(struct keyspace *ks, bool again)
     for (unsigned i = keyspace_next_occupied(ks, 0); i < KEYSPACE_STRIPES;
          i = keyspace_next_occupied(ks, i + 1)) {
         ks->stripes[i].version += again;
-        ks->stripes[i].last_removal = ks->stripes[i].version;
+        ks->stripes[i].older_removals = ks->stripes[i].version;
     }
 }
 
@@ -492,6 +598,9 @@ keyspace_flush_all(struct keyspace *ks)
     }
     atomic_store(&ks->dead, 0);
     set->entries = entries;
+    /* All filters there are, but for those that are pending already. */
+    set->bytes = metric_sum(METRIC_BF_MEMORY) -
+                 metric_sum(METRIC_LAZYFREE_PENDING_BYTES);
     reaper_give_set(ks->reaper, set);
 }
 
@@ -531,7 +640,14 @@ keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b)
 {
     uint32_t db_id = db_id_of(ks, a);
 
+    if (a == b) {
+        return;
+    }
     touch_removals(ks, true);
+    ks->swaps[a]++;
+    ks->swaps[b]++;
     atomic_store(&ks->db_ids[a], db_id_of(ks, b));
     atomic_store(&ks->db_ids[b], db_id);
+    ks->slot_dbs[db_slot_of(db_id)] = b;
+    ks->slot_dbs[db_slot_of(db_id_of(ks, a))] = a;
 }

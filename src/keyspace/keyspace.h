@@ -19,6 +19,7 @@
 
 #include <bloomery/bloom.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -43,12 +44,18 @@ struct entry {
     uint32_t db_id;
     uint32_t heap_index;
     uint32_t name_len;
+    _Atomic uint32_t access; /* last use, and how often: keyspace/access.h */
     char name[];
 };
 
 struct keyspace_options {
     unsigned threads;   /* loops that will call */
     unsigned databases; /* 1..65535 */
+    /* Called for each key that keyspace_reclaim or evict_find removes since its
+     * time is over, on its thread and under the stripe's lock. NULL: nobody
+     * wants to know. */
+    void (*expired)(void *ctx, unsigned thread, const struct key *key);
+    void *ctx;
 };
 
 /* Starts the thread that frees large filters. */
@@ -74,10 +81,16 @@ void keyspace_unlock(struct keyspace *ks, unsigned stripe);
 struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
-/* For writes: as find, but an expired entry is removed, and the found entry
- * gets a new version (so that WATCH sees that it was opened for writing). */
+/* For writes: as find, but an expired entry is removed (ret_expired, which may
+ * be NULL, says so), and the found entry gets a new version (so that WATCH sees
+ * that it was opened for writing). */
 struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
-                            uint64_t now_ms);
+                            uint64_t now_ms, bool *ret_expired);
+
+/* Removes what keyspace_open found; large filters are freed in the background.
+ */
+void keyspace_remove(struct keyspace *ks, const struct key *key,
+                     struct entry *entry);
 
 /* Adds a name that keyspace_open just said is missing. On success the keyspace
  * owns BLOOM, which must have come from an environment of keyspace_env; on
@@ -93,7 +106,14 @@ MUST_CHECK enum err keyspace_replace(struct keyspace *ks, const struct key *key,
                                      struct entry *entry, struct bloom *bloom,
                                      uint64_t incarnation, uint64_t at_ms);
 
-/* Removes it; large filters are freed in the background. False if missing. */
+/* Gives the filter of ENTRY, which keyspace_open just found under FROM, the
+ * name TO, in its database, with its incarnation, its time to live and its last
+ * use. What is under TO goes, whether its time is over or not. All or nothing,
+ * as keyspace_insert; in no case are filters copied. */
+MUST_CHECK enum err keyspace_rename(struct keyspace *ks, const struct key *from,
+                                    struct entry *entry, const struct key *to);
+
+/* Opens and removes. False if missing. */
 bool keyspace_delete(struct keyspace *ks, const struct key *key,
                      uint64_t now_ms);
 
@@ -111,17 +131,22 @@ bool keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
 uint64_t keyspace_expiry(const struct keyspace *ks, const struct key *key,
                          const struct entry *entry);
 
-/* What WATCH remembers and EXEC compares. exists is false for a missing or
- * expired key, then version is the highest one among what the stripe has lost,
- * so that a name that came and went again counts as changed. A missing name may
- * also count as changed because another of its stripe went; never the other way
- * round. */
+/* What WATCH remembers of a key; exists is false for a missing or expired one,
+ * then version is its stripe's. */
 struct key_version {
     uint64_t version;
+    uint64_t swaps; /* of its database */
     bool exists;
 };
 struct key_version keyspace_version(const struct keyspace *ks,
                                     const struct key *key, uint64_t now_ms);
+
+/* Whether the key was changed, made or removed since, or its database swapped.
+ * A name that was missing may also count as changed if, meanwhile, its stripe
+ * was written to and lost many names or all of a database; never the other way
+ * round. */
+bool keyspace_changed(const struct keyspace *ks, const struct key *key,
+                      struct key_version seen, uint64_t now_ms);
 
 /* ---- positions ----------------------------------------------------------- */
 
@@ -140,12 +165,23 @@ void keyspace_set_all_positions(struct keyspace *ks, uint64_t position);
 void keyspace_account(const struct bloom_info *before,
                       const struct bloom_info *after);
 
-/* The environment of filters that live in a keyspace: counted memory, refused
- * beyond maxmemory_bytes (0: none) or the machine. `ctx` must outlive the
- * env; it is read at each allocation, so change it under the raised gate. */
+/* What filters may take; changed under the raised gate. */
 struct keyspace_memory {
-    uint64_t maxmemory_bytes;
+    uint64_t maxmemory_bytes; /* 0: none */
+    /* Keys are evicted to stay below it. Then what begins below, or hardly
+     * above, may end above, for the next eviction to make up for, unless it is
+     * larger than all of maxmemory; and memory that is on its way back counts
+     * as free. */
+    bool evicts;
 };
+
+/* Whether more than this is in use, without what is on its way back or waits to
+ * be written to the journal. */
+bool keyspace_is_over(uint64_t maxmemory_bytes);
+
+/* The environment of filters that live in a keyspace: counted memory, refused
+ * beyond maxmemory_bytes or the machine. CTX must outlive the env; it is read
+ * at each allocation. */
 struct bloom_env keyspace_env(const struct keyspace_memory *ctx,
                               uint64_t size_limit_bytes);
 
@@ -184,6 +220,10 @@ bool keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
  * section, from one thread. */
 bool keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                       uint64_t budget_us);
+
+/* While it is on, keyspace_reclaim leaves keys whose time is over; nobody finds
+ * them all the same. Any thread. */
+void keyspace_keep_expired(struct keyspace *ks, bool on);
 
 /* ---- the world, under the raised gate ------------------------------------ */
 

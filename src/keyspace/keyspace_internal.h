@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/metrics.h"
+#include "keyspace/access.h"
 #include "keyspace/expire.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/reaper.h"
@@ -20,7 +21,14 @@ enum {
     DB_SLOT_BITS = 16,
     OCCUPIED_WORDS = KEYSPACE_STRIPES / 64,
     CURSOR_BUCKET_BITS = 42, /* with 10 bits of stripe: below 2^53 */
+    REMOVALS = 8,            /* remembered by a stripe */
     LOCK_SLICE = 64          /* buckets or removals in one hold of a lock */
+};
+
+/* An entry that was removed, for who watches a missing name: had it been
+ * written since? In whatever database: they may have been swapped. */
+struct removal {
+    uint64_t hash, version;
 };
 
 /* The lock is on a line of its own: readers write it, and must not take the
@@ -29,9 +37,11 @@ struct stripe {
     _Alignas(64) pthread_rwlock_t lock;
     _Alignas(64) struct table table;
     struct expire expire;
-    uint64_t version;      /* the last one given to an entry */
-    uint64_t last_removal; /* the highest version of any entry removed */
-    uint64_t position;     /* of the log, at the last change */
+    uint64_t version;                  /* the last one given to an entry */
+    struct removal removals[REMOVALS]; /* the last ones */
+    uint32_t next_removal;
+    uint64_t older_removals; /* the highest version among those before */
+    uint64_t position;       /* of the log, at the last change */
 };
 
 struct db_count {
@@ -42,14 +52,24 @@ struct db_count {
  * SWAPDB swaps two of them, FLUSHDB gives the slot its next generation. An
  * entry is live if its id is the one its slot has now. */
 struct keyspace {
-    struct stripe stripes[KEYSPACE_STRIPES];
+    struct keyspace_clock clock; /* must be the first */
+    struct access_policy access_policy;
+    atomic_bool access_paused;
+    atomic_bool access_counts; /* of the policy: loop 0 looks outside of any
+                                  section */
+    atomic_bool keeps_expired;
     struct gate *gate;
     struct reaper *reaper;
+    void (*expired)(void *ctx, unsigned thread, const struct key *key);
+    void *expired_ctx;
     _Atomic uint32_t *db_ids;   /* by the client's number */
+    uint64_t *swaps;            /* likewise, how often; under the gate */
     _Atomic uint32_t *slot_ids; /* by slot */
+    uint32_t *slot_dbs;         /* likewise, the client's number; as swaps */
     struct db_count *counts;    /* shards x databases, by slot */
     size_t counts_bytes;
     unsigned databases, threads, shards;
+    struct stripe stripes[KEYSPACE_STRIPES];
     /* Bit set: the stripe has entries. Changes only at none <-> some. */
     _Alignas(64) _Atomic uint64_t occupied[OCCUPIED_WORDS];
     /* The first expiry of each stripe, packed so that the reclaimer looks for
@@ -60,6 +80,7 @@ struct keyspace {
     /* Of the one thread that reclaims. */
     unsigned expire_stripe, dead_stripe;
     uint64_t dead_cursor;
+    uint64_t wall_ms, access_ms; /* at the last access_tick */
 };
 
 static inline uint32_t
@@ -126,6 +147,15 @@ walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
  * The caller calls table_fit when it is done with the stripe. */
 void keyspace_remove_entry(struct keyspace *ks, unsigned stripe,
                            struct entry **link);
+
+/* reclaim.c: the same for an entry whose time is over: it is counted, and who
+ * wants to know is told. */
+void keyspace_expire_entry(struct keyspace *ks, unsigned thread,
+                           unsigned stripe, struct entry *entry);
+
+/* The key that an entry of a live database is. */
+struct key keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
+                           uint64_t hash);
 
 /* scan.c: the first stripe >= from that has entries, or KEYSPACE_STRIPES. */
 unsigned keyspace_next_occupied(const struct keyspace *ks, unsigned from);

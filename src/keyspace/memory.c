@@ -8,17 +8,66 @@
 #include "base/metrics.h"
 #include "keyspace/keyspace_internal.h"
 
+enum { SLACK_MIN = 64 * 1024 };
+
+/* Without the changes that wait for the disk: they go by themselves, and to
+ * delete a key is one more. Read first: what is written between the two counts
+ * as free twice, rather than not at all, which would cost a key. */
+static uint64_t
+used_by_now(void)
+{
+    int64_t queued = metric_sum(METRIC_JOURNAL_QUEUED);
+    uint64_t used = mem_used();
+
+    if (queued <= 0) {
+        return used;
+    }
+    return used > (uint64_t)queued ? used - (uint64_t)queued : 0;
+}
+
+bool
+keyspace_is_over(uint64_t maxmemory_bytes)
+{
+    uint64_t used;
+    int64_t pending;
+
+    if (mem_used() <= maxmemory_bytes) {
+        return false;
+    }
+    pending = metric_sum(METRIC_LAZYFREE_PENDING_BYTES); /* first, likewise */
+    used = used_by_now();
+    return used > maxmemory_bytes &&
+           (pending <= 0 || used - maxmemory_bytes > (uint64_t)pending);
+}
+
+static bool
+fits_in(uint64_t limit_bytes, uint64_t used, size_t bytes)
+{
+    return used <= limit_bytes && bytes <= limit_bytes - used;
+}
+
+/* A filter is made of several pieces, and other threads make theirs meanwhile:
+ * so far above the limit a piece may still begin. */
+static uint64_t
+slack_of(uint64_t max)
+{
+    return max / 32 > SLACK_MIN ? max / 32 : SLACK_MIN;
+}
+
 /* Before memory is asked for: the kernel grants more than it has. */
 static bool
 fits(const struct keyspace_memory *memory, size_t bytes)
 {
-    uint64_t limit = mem_machine_bytes();
-    uint64_t used = mem_used();
+    uint64_t max = memory->maxmemory_bytes;
 
-    if (memory->maxmemory_bytes > 0 && memory->maxmemory_bytes < limit) {
-        limit = memory->maxmemory_bytes;
+    if (max > 0 && memory->evicts) {
+        if (bytes > max || keyspace_is_over(max + slack_of(max))) {
+            return false;
+        }
+    } else if (max > 0 && !fits_in(max, used_by_now(), bytes)) {
+        return false;
     }
-    return used <= limit && bytes <= limit - used;
+    return fits_in(mem_machine_bytes(), mem_used(), bytes);
 }
 
 static void *

@@ -25,23 +25,29 @@ struct reaper {
     bool stop;
 };
 
+/* What is in use falls as soon as freeing begins: so must what is pending, or
+ * the same bytes would count as free twice. */
 static void
-free_entry(struct entry *entry)
+free_entry(struct entry *entry, int64_t *ret_bytes)
 {
+    int64_t bytes = (int64_t)bloom_size(entry->bloom);
+
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES, -bytes);
     keyspace_free_entry(entry);
     metric_add(METRIC_LAZYFREED, 1);
     metric_add(METRIC_LAZYFREE_PENDING, -1);
+    *ret_bytes += bytes;
 }
 
 static uint64_t
-free_chain(struct entry *entry)
+free_chain(struct entry *entry, int64_t *ret_bytes)
 {
     uint64_t count = 0;
 
     while (entry != NULL) {
         struct entry *next = entry->next;
 
-        free_entry(entry);
+        free_entry(entry, ret_bytes);
         entry = next;
         count++;
     }
@@ -51,15 +57,18 @@ free_chain(struct entry *entry)
 static void
 free_contents(struct reaper_set *set)
 {
+    int64_t bytes = 0;
+
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         struct table *table = &set->tables[i];
 
         for (size_t b = 0; table->count > 0 && b <= table->mask; b++) {
-            (void)free_chain(table->buckets[b]);
+            (void)free_chain(table->buckets[b], &bytes);
         }
         table_fini(table);
         expire_fini(&set->expires[i]);
     }
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES, bytes - set->bytes);
 }
 
 static uint64_t
@@ -93,6 +102,7 @@ run(void *arg)
     for (;;) {
         struct entry *entries = reaper->entries;
         struct reaper_set *sets = reaper->sets;
+        int64_t bytes = 0;
         uint64_t count;
 
         if (entries == NULL && sets == NULL) {
@@ -105,7 +115,7 @@ run(void *arg)
         reaper->entries = NULL;
         reaper->sets = NULL;
         pthread_mutex_unlock(&reaper->mutex);
-        count = free_chain(entries);
+        count = free_chain(entries, &bytes);
         count += free_sets(reaper, sets);
         pthread_mutex_lock(&reaper->mutex);
         reaper->freed += count;
@@ -156,6 +166,8 @@ void
 reaper_give_entry(struct reaper *reaper, struct entry *entry)
 {
     metric_add(METRIC_LAZYFREE_PENDING, 1);
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES,
+               (int64_t)bloom_size(entry->bloom));
     pthread_mutex_lock(&reaper->mutex);
     entry->next = reaper->entries;
     reaper->entries = entry;
@@ -188,6 +200,7 @@ void
 reaper_give_set(struct reaper *reaper, struct reaper_set *set)
 {
     metric_add(METRIC_LAZYFREE_PENDING, (int64_t)set->entries);
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES, set->bytes);
     pthread_mutex_lock(&reaper->mutex);
     set->next = reaper->sets;
     reaper->sets = set;

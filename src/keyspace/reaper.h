@@ -17,6 +17,7 @@ struct reaper;
 struct reaper_set {
     struct reaper_set *next;
     uint64_t entries;
+    int64_t bytes; /* of their filters, more or less */
     struct table tables[KEYSPACE_STRIPES];
     struct expire expires[KEYSPACE_STRIPES];
 };

@@ -16,6 +16,33 @@ has_expired(const struct keyspace *ks, unsigned stripe, uint64_t now_ms)
                                 memory_order_relaxed) <= now_ms;
 }
 
+struct key
+keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
+                uint64_t hash)
+{
+    return (struct key){ { entry->name, entry->name_len },
+                         hash,
+                         ks->slot_dbs[db_slot_of(entry->db_id)] };
+}
+
+void
+keyspace_expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
+                      struct entry *entry)
+{
+    uint64_t hash = table_hash(entry);
+
+    if (db_is_live(ks, entry->db_id)) {
+        metric_add(METRIC_EXPIRED_KEYS, 1);
+        if (ks->expired != NULL) {
+            struct key key = keyspace_key_of(ks, entry, hash);
+
+            ks->expired(ks->expired_ctx, thread, &key);
+        }
+    }
+    keyspace_remove_entry(ks, stripe,
+                          table_link(&ks->stripes[stripe].table, hash, entry));
+}
+
 static void
 expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
              uint64_t now_ms)
@@ -24,17 +51,10 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
 
     walk_lock(ks, thread, index, true);
     for (int i = 0; i < LOCK_SLICE; i++) {
-        struct entry *entry;
-
         if (expire_next(&stripe->expire) > now_ms) {
             break;
         }
-        entry = stripe->expire.items[0].entry;
-        if (db_is_live(ks, entry->db_id)) {
-            metric_add(METRIC_EXPIRED_KEYS, 1);
-        }
-        keyspace_remove_entry(
-            ks, index, table_link(&stripe->table, table_hash(entry), entry));
+        keyspace_expire_entry(ks, thread, index, stripe->expire.items[0].entry);
     }
     table_fit(&stripe->table);
     walk_unlock(ks, thread, index);
@@ -113,11 +133,15 @@ keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
 {
     uint64_t end_ns = clock_mono_ns() + budget_us * 1000;
 
+    access_tick(ks, now_ms);
     while (has_dead(ks)) {
         dead_step(ks, thread);
         if (clock_mono_ns() >= end_ns) {
             return true;
         }
+    }
+    if (atomic_load(&ks->keeps_expired)) {
+        return false;
     }
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         unsigned stripe = ks->expire_stripe;
@@ -131,6 +155,12 @@ keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
         ks->expire_stripe = (stripe + 1) % KEYSPACE_STRIPES;
     }
     return false;
+}
+
+void
+keyspace_keep_expired(struct keyspace *ks, bool on)
+{
+    atomic_store(&ks->keeps_expired, on);
 }
 
 void

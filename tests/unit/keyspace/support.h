@@ -110,7 +110,8 @@ test_bloom_free(struct bloom *bloom)
 static inline struct keyspace *
 test_keyspace(unsigned threads)
 {
-    return keyspace_new(&(struct keyspace_options){ threads, 16 });
+    return keyspace_new(
+        &(struct keyspace_options){ .threads = threads, .databases = 16 });
 }
 
 static inline struct entry *
@@ -155,10 +156,4 @@ test_reclaim_all(struct keyspace *ks, uint64_t now_ms)
 {
     while (keyspace_reclaim(ks, 0, now_ms, 1000)) {
     }
-}
-
-static inline bool
-test_same_version(struct key_version a, struct key_version b)
-{
-    return a.exists == b.exists && a.version == b.version;
 }

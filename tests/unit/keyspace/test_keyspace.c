@@ -40,7 +40,7 @@ TEST(names_may_be_empty_or_hold_any_byte)
     for (unsigned i = 0; i < 5; i++) {
         struct key key = { names[i], hash_name(names[i]), 0 };
 
-        assert_null(keyspace_open(ks, &key, 0));
+        assert_null(keyspace_open(ks, &key, 0, NULL));
         entries[i] = test_put(ks, &key);
     }
     for (unsigned i = 0; i < 5; i++) {
@@ -111,7 +111,7 @@ TEST(replace_changes_filter_incarnation_and_time)
         assert_int_equal(keyspace_expiry(ks, k, entry), cases[i].after_ms);
         assert_int_equal(test_expires(ks, 3), cases[i].after_ms > 0);
         assert_int_equal(test_count(ks, 3), 1);
-        assert_false(test_same_version(before, keyspace_version(ks, k, 0)));
+        assert_true(keyspace_changed(ks, k, before, 0));
         keyspace_wait_freed(ks);
         assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 1);
         assert_int_equal(metric_sum(METRIC_BF_CAPACITY), 200);
@@ -141,8 +141,7 @@ TEST(replace_survives_every_allocation_failure)
         assert_ptr_equal(entry->bloom, fired ? old : bloom);
         assert_int_equal(entry->incarnation, fired ? 0 : 9);
         assert_int_equal(keyspace_expiry(ks, k, entry), fired ? 0 : 5);
-        assert_true(test_same_version(before, keyspace_version(ks, k, 0)) ==
-                    fired);
+        assert_false(keyspace_changed(ks, k, before, 0) == fired);
         if (fired) {
             test_bloom_free(bloom);
         }
@@ -164,7 +163,7 @@ TEST(an_expiry_that_finds_no_memory_changes_nothing)
     assert_true(mem_fail_clear());
     assert_int_equal(keyspace_expiry(ks, k, entry), 0);
     assert_int_equal(test_expires(ks, 0), 0);
-    assert_true(test_same_version(before, keyspace_version(ks, k, 0)));
+    assert_false(keyspace_changed(ks, k, before, 0));
     assert_int_equal(keyspace_set_expiry(ks, k, entry, 5), OK);
     assert_int_equal(keyspace_expiry(ks, k, entry), 5);
     keyspace_free(ks);
@@ -183,7 +182,7 @@ TEST(an_expired_key_is_missing_for_reads_and_removed_by_writes)
     assert_ptr_equal(keyspace_find(ks, k, 99), entry);
     assert_null(keyspace_find(ks, k, 100));
     assert_int_equal(test_count(ks, 0), 1);
-    assert_null(keyspace_open(ks, k, 100));
+    assert_null(keyspace_open(ks, k, 100, NULL));
     assert_int_equal(test_count(ks, 0), 0);
     assert_int_equal(test_expires(ks, 0), 0);
     assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired + 1);
@@ -215,20 +214,20 @@ TEST(a_watched_key_changes_at_every_write_and_at_no_read)
 
     assert_true(seen.exists);
     (void)keyspace_find(ks, k, 0);
-    assert_true(test_same_version(seen, keyspace_version(ks, k, 0)));
-    assert_ptr_equal(keyspace_open(ks, k, 0), entry);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_false(keyspace_changed(ks, k, seen, 0));
+    assert_ptr_equal(keyspace_open(ks, k, 0, NULL), entry);
+    assert_true(keyspace_changed(ks, k, seen, 0));
     seen = keyspace_version(ks, k, 0);
     assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     seen = keyspace_version(ks, k, 0);
     assert_true(keyspace_clear_expiry(ks, k, entry));
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     seen = keyspace_version(ks, k, 0);
     assert_true(keyspace_delete(ks, k, 0));
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     (void)test_put(ks, k);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     keyspace_free(ks);
 }
 
@@ -242,22 +241,22 @@ TEST(a_watched_missing_key_that_came_and_went_has_changed)
 
     (void)test_put(ks, test_key_set(&other, 1, 1)); /* in the same stripe */
     assert_false(seen.exists);
-    assert_true(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_false(keyspace_changed(ks, k, seen, 0));
     (void)test_put(ks, k);
     assert_true(keyspace_delete(ks, k, 0));
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     seen = keyspace_version(ks, k, 0);
     (void)test_put(ks, k);
     keyspace_flush_db(ks, 0);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     seen = keyspace_version(ks, k, 0);
     (void)test_put(ks, k);
     keyspace_swap_db(ks, 0, 9);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     seen = keyspace_version(ks, k, 0);
     (void)test_put(ks, k);
     keyspace_flush_all(ks);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 0)));
+    assert_true(keyspace_changed(ks, k, seen, 0));
     keyspace_free(ks);
 }
 
@@ -271,16 +270,61 @@ TEST(a_watched_key_that_expires_has_changed_and_its_removal_changes_no_more)
 
     assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
     seen = keyspace_version(ks, k, 99);
-    assert_false(test_same_version(seen, keyspace_version(ks, k, 100)));
+    assert_true(keyspace_changed(ks, k, seen, 100));
     seen = keyspace_version(ks, k, 100);
     assert_false(seen.exists);
     test_reclaim_all(ks, 100);
     assert_int_equal(test_count(ks, 0), 0);
-    assert_true(test_same_version(seen, keyspace_version(ks, k, 100)));
+    assert_false(keyspace_changed(ks, k, seen, 100));
     keyspace_free(ks);
 }
 
 /* ---- whole databases ----------------------------------------------------- */
+
+TEST(a_watched_missing_key_does_not_mind_what_else_its_stripe_loses)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    struct test_key other;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct key_version seen;
+
+    for (uint32_t i = 0; i < 20; i++) {
+        (void)test_put(ks, test_key_set(&other, 1, i));
+    }
+    seen = keyspace_version(ks, k, 0);
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_true(keyspace_delete(ks, test_key_set(&other, 1, i), 0));
+        if (keyspace_stripe_of(other.key.hash) == keyspace_stripe_of(k->hash)) {
+            assert_false(keyspace_changed(ks, k, seen, 0));
+        }
+    }
+    assert_false(keyspace_changed(ks, k, seen, 0));
+    (void)test_put(ks, k);
+    assert_true(keyspace_delete(ks, k, 0));
+    assert_true(keyspace_changed(ks, k, seen, 0));
+    keyspace_free(ks);
+}
+
+TEST(a_database_swapped_twice_has_changed_under_its_watchers)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key here;
+    struct test_key elsewhere;
+    struct key_version seen_here, seen_elsewhere;
+
+    (void)test_put(ks, test_key_set(&here, 0, 1));
+    (void)test_put(ks, test_key_set(&elsewhere, 2, 1));
+    seen_here = keyspace_version(ks, &here.key, 0);
+    seen_elsewhere = keyspace_version(ks, &elsewhere.key, 0);
+    keyspace_swap_db(ks, 0, 1);
+    assert_true(keyspace_changed(ks, &here.key, seen_here, 0));
+    keyspace_swap_db(ks, 0, 1);
+    assert_non_null(keyspace_find(ks, &here.key, 0));
+    assert_true(keyspace_changed(ks, &here.key, seen_here, 0));
+    assert_false(keyspace_changed(ks, &elsewhere.key, seen_elsewhere, 0));
+    keyspace_free(ks);
+}
 
 TEST(swapped_databases_have_each_others_keys_and_counts)
 {
@@ -364,7 +408,7 @@ model_advance(struct model *model)
 static void
 write_key(struct model *model, const struct key *k, struct model_key *key)
 {
-    struct entry *entry = keyspace_open(model->ks, k, model->now_ms);
+    struct entry *entry = keyspace_open(model->ks, k, model->now_ms, NULL);
 
     assert_int_equal(entry != NULL, key->exists);
     if (entry == NULL) {
@@ -378,7 +422,7 @@ write_key(struct model *model, const struct key *k, struct model_key *key)
 static void
 expire_key(struct model *model, const struct key *k, struct model_key *key)
 {
-    struct entry *entry = keyspace_open(model->ks, k, model->now_ms);
+    struct entry *entry = keyspace_open(model->ks, k, model->now_ms, NULL);
     bool clear = sequence_below(&model->random, 4) == 0;
 
     assert_int_equal(entry != NULL, key->exists);
@@ -399,6 +443,28 @@ expire_key(struct model *model, const struct key *k, struct model_key *key)
 }
 
 static void
+rename_key(struct model *model, const struct key *k, struct model_key *key)
+{
+    uint32_t db = (uint32_t)sequence_below(&model->random, DBS);
+    unsigned n = (unsigned)sequence_below(&model->random, NAMES);
+    struct model_key *target = &model->keys[db][n];
+    struct entry *entry = keyspace_open(model->ks, k, model->now_ms, NULL);
+    struct test_key name;
+
+    if (entry == NULL || target == key) {
+        key->writes = ++model->writes; /* it was opened */
+        return;
+    }
+    assert_int_equal(
+        keyspace_rename(model->ks, k, entry, test_key_set(&name, db, n)), OK);
+    *target = (struct model_key){ .exists = true,
+                                  .expires_ms = key->expires_ms,
+                                  .writes = ++model->writes,
+                                  .losses = target->losses + target->exists };
+    model_lose(key);
+}
+
+static void
 check_watch(struct model *model, const struct key *k,
             const struct model_key *key, struct watch *watch)
 {
@@ -409,10 +475,11 @@ check_watch(struct model *model, const struct key *k,
 
     assert_int_equal(seen.exists, key->exists);
     if (watch->on && changed) {
-        assert_false(test_same_version(watch->seen, seen));
+        assert_true(keyspace_changed(model->ks, k, watch->seen, model->now_ms));
     }
     if (watch->on && !changed && key->exists) {
-        assert_true(test_same_version(watch->seen, seen));
+        assert_false(
+            keyspace_changed(model->ks, k, watch->seen, model->now_ms));
     }
     *watch = (struct watch){ seen, *key, true };
 }
@@ -461,6 +528,8 @@ change_world(struct model *model)
             *second = swapped;
             first->losses = losses[0];
             second->losses = losses[1];
+            first->writes = ++model->writes; /* another key, to its watchers */
+            second->writes = ++model->writes;
         }
     }
 }
@@ -508,7 +577,9 @@ model_step(struct model *model)
         model_lose(key);
     } else if (choice < 60) {
         expire_key(model, k, key);
-    } else if (choice < 70) {
+    } else if (choice < 65) {
+        rename_key(model, k, key);
+    } else if (choice < 72) {
         model_advance(model);
     } else if (choice < 85) {
         check_watch(model, k, key, &model->watches[db][n]);

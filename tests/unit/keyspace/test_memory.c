@@ -39,6 +39,77 @@ TEST(a_filter_beyond_maxmemory_is_refused_and_nothing_leaks)
     assert_null(bloom);
 }
 
+/* Where keys are evicted, what begins below the limit, or less than 64 KB above
+ * it, may end above. */
+TEST(with_eviction_an_allocation_may_cross_the_limit)
+{
+    struct keyspace_memory memory = { .maxmemory_bytes = mem_used() + 400000,
+                                      .evicts = true };
+    struct bloom_env env = keyspace_env(&memory, UINT64_MAX);
+    uint64_t max = memory.maxmemory_bytes;
+    void *ptr[3];
+
+    assert_null(env.alloc(env.ctx, max + 1)); /* could never be made up for */
+    for (unsigned i = 0; i < 2; i++) {
+        ptr[i] = env.alloc(env.ctx, 210000);
+        assert_non_null(ptr[i]);
+    }
+    assert_true(keyspace_is_over(max));
+    ptr[2] = env.alloc(env.ctx, 210000);
+    assert_non_null(ptr[2]);
+    assert_null(env.alloc(env.ctx, 1));
+    memory.evicts = false;
+    env.free(env.ctx, ptr[2], 210000);
+    assert_null(env.alloc(env.ctx, 1));
+    memory.evicts = true;
+    env.free(env.ctx, env.alloc(env.ctx, 1), 1);
+    env.free(env.ctx, ptr[1], 210000);
+    assert_false(keyspace_is_over(max));
+    env.free(env.ctx, ptr[0], 210000);
+}
+
+TEST(memory_on_its_way_back_counts_as_free_where_keys_are_evicted)
+{
+    struct keyspace_memory memory = { .maxmemory_bytes = mem_used() + 100,
+                                      .evicts = true };
+    struct bloom_env env = keyspace_env(&memory, UINT64_MAX);
+    void *big = mem_alloc(90000);
+    void *more;
+
+    assert_true(keyspace_is_over(memory.maxmemory_bytes));
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES, 100000);
+    assert_false(keyspace_is_over(memory.maxmemory_bytes));
+    more = env.alloc(env.ctx, 1);
+    assert_non_null(more);
+    env.free(env.ctx, more, 1);
+    memory.evicts = false;
+    assert_null(env.alloc(env.ctx, 1));
+    metric_add(METRIC_LAZYFREE_PENDING_BYTES, -100000);
+    mem_free(big);
+}
+
+TEST(changes_that_wait_for_the_disk_do_not_count_against_maxmemory)
+{
+    struct keyspace_memory memory = { .maxmemory_bytes = mem_used() + 100 };
+    struct bloom_env env = keyspace_env(&memory, UINT64_MAX);
+    void *queue = mem_alloc(90000);
+    void *more;
+
+    assert_true(keyspace_is_over(memory.maxmemory_bytes));
+    assert_null(env.alloc(env.ctx, 1));
+    metric_add(METRIC_JOURNAL_QUEUED, 100000);
+    for (int i = 0; i < 2; i++) {
+        memory.evicts = i > 0;
+        assert_false(keyspace_is_over(memory.maxmemory_bytes));
+        more = env.alloc(env.ctx, 1);
+        assert_non_null(more);
+        env.free(env.ctx, more, 1);
+    }
+    metric_add(METRIC_JOURNAL_QUEUED, -100000);
+    assert_true(keyspace_is_over(memory.maxmemory_bytes));
+    mem_free(queue);
+}
+
 TEST(a_filter_beyond_the_machine_is_refused_without_maxmemory)
 {
     static const struct keyspace_memory unlimited;
@@ -107,9 +178,9 @@ TEST(an_entry_costs_its_struct_its_name_and_its_place)
     struct entry *entry = test_put(ks, k);
     size_t bytes = keyspace_entry_bytes(entry);
 
-    /* Two pointers, incarnation and version, three numbers of 32 bits; then the
+    /* Two pointers, incarnation and version, four numbers of 32 bits; then the
      * name, and the pointer in the table. */
-    assert_int_equal(bytes, 4 * 8 + 3 * 4 + k->name.len + 8);
+    assert_int_equal(bytes, 4 * 8 + 4 * 4 + k->name.len + 8);
     assert_int_equal(keyspace_set_expiry(ks, k, entry, 5), OK);
     assert_int_equal(keyspace_entry_bytes(entry), bytes + 16);
     keyspace_free(ks);

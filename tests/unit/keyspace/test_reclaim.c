@@ -109,6 +109,27 @@ TEST(entries_of_a_flushed_database_are_invisible_and_go_away)
     keyspace_free(ks);
 }
 
+TEST(what_is_kept_is_not_removed_and_not_found)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
+
+    (void)test_put(ks, k);
+    assert_int_equal(keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), 10),
+                     OK);
+    keyspace_keep_expired(ks, true);
+    assert_false(keyspace_reclaim(ks, 0, 20, 100));
+    assert_int_equal(test_count(ks, 0), 1);
+    assert_null(keyspace_find(ks, k, 20));
+    keyspace_keep_expired(ks, false);
+    assert_false(keyspace_reclaim(ks, 0, 20, 100));
+    assert_int_equal(test_count(ks, 0), 0);
+    assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired + 1);
+    keyspace_free(ks);
+}
+
 TEST(dead_entries_do_not_come_back_when_generations_run_out)
 {
     const uint32_t first = 65000; /* soon to run out, and then all of them */

@@ -257,7 +257,7 @@ write_keys(void *arg)
 
         gate_enter(keyspace_gate(ks), writer->index);
         keyspace_lock(ks, stripe, true);
-        if (keyspace_open(ks, k, 5) == NULL) {
+        if (keyspace_open(ks, k, 5, NULL) == NULL) {
             struct entry *entry = test_put(ks, k);
 
             if (n % 3 == 0) {

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A stripe is found by a random number and the next one that has what is
+ * wanted. While most stripes have keys that is fair enough; with fewer keys
+ * than stripes, those behind a gap are looked at more often.
+ */
+#include "keyspace/evict.h"
+
+#include "base/random.h"
+#include "keyspace/keyspace_internal.h"
+
+enum {
+    MISSES_MAX = 16,   /* stripes that turned out to have nothing */
+    BUCKETS_MAX = 256, /* in search of one that is not empty */
+    CHAIN_SAMPLES_MAX = 8
+};
+
+static const uint32_t RANK_DEAD = UINT32_MAX;
+static const uint32_t RANK_EXPIRED = UINT32_MAX - 1;
+
+struct search {
+    struct keyspace *ks;
+    const struct evict_plan *plan;
+    unsigned stripe; /* that is looked at */
+    unsigned samples_left;
+    bool found;
+    struct evict_candidate best;
+};
+
+static uint32_t
+rank_of(const struct search *search, const struct entry *entry)
+{
+    const struct keyspace *ks = search->ks;
+
+    if (!db_is_live(ks, entry->db_id)) {
+        return RANK_DEAD;
+    }
+    if (entry_is_expired(&ks->stripes[search->stripe], entry,
+                         search->plan->now_ms)) {
+        return RANK_EXPIRED;
+    }
+    switch (search->plan->by) {
+    case EVICT_OLDEST:
+        return access_idle_s(ks, entry);
+    case EVICT_RAREST:
+        return ACCESS_FREQUENCY_MAX - access_frequency(ks, entry);
+    case EVICT_ANY:
+    case EVICT_SOONEST:
+        break;
+    }
+    return 0;
+}
+
+static void
+consider(struct search *search, const struct entry *entry)
+{
+    uint32_t rank = rank_of(search, entry);
+
+    search->samples_left -= search->samples_left > 0;
+    if (search->found && rank <= search->best.rank) {
+        return;
+    }
+    search->found = true;
+    search->best = (struct evict_candidate){ .entry = entry,
+                                             .incarnation = entry->incarnation,
+                                             .hash = table_hash(entry),
+                                             .stripe = search->stripe,
+                                             .name_len = entry->name_len,
+                                             .rank = rank };
+}
+
+/* ---- one stripe, under its lock ------------------------------------------ */
+
+/* A random chain, or of a long one (a name in many databases) the first few. */
+static void
+look_at_table(struct search *search, const struct table *table)
+{
+    uint64_t bucket = random_below((uint64_t)table->mask + 1);
+    unsigned in_chain = 0;
+
+    for (unsigned i = 0; i < BUCKETS_MAX && in_chain == 0; i++) {
+        const struct entry *entry = *table_bucket(table, bucket + i);
+
+        for (; entry != NULL && in_chain < CHAIN_SAMPLES_MAX;
+             entry = entry->next) {
+            consider(search, entry);
+            in_chain++;
+        }
+    }
+}
+
+static void
+look_at_heap(struct search *search, const struct expire *expire)
+{
+    uint64_t at =
+        search->plan->by == EVICT_SOONEST ? 0 : random_below(expire->count);
+
+    consider(search, expire->items[at].entry);
+}
+
+/* False if it has nothing. */
+static bool
+look_at_stripe(struct search *search, unsigned thread)
+{
+    const struct stripe *stripe = &search->ks->stripes[search->stripe];
+    unsigned before = search->samples_left;
+
+    walk_lock(search->ks, thread, search->stripe, false);
+    if (search->plan->volatile_only) {
+        if (stripe->expire.count > 0) {
+            look_at_heap(search, &stripe->expire);
+        }
+    } else if (stripe->table.count > 0) {
+        look_at_table(search, &stripe->table);
+    }
+    walk_unlock(search->ks, thread, search->stripe);
+    return search->samples_left < before;
+}
+
+/* ---- which stripe, without locks ----------------------------------------- */
+
+static uint64_t
+next_expiry(const struct keyspace *ks, unsigned stripe)
+{
+    return atomic_load_explicit(&ks->next_expiry_ms[stripe],
+                                memory_order_relaxed);
+}
+
+/* The stripe whose first key ends first, or KEYSPACE_STRIPES. */
+static unsigned
+soonest_stripe(const struct keyspace *ks)
+{
+    unsigned best = KEYSPACE_STRIPES;
+    uint64_t best_ms = UINT64_MAX;
+
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        uint64_t at_ms = next_expiry(ks, i);
+
+        if (at_ms < best_ms) {
+            best_ms = at_ms;
+            best = i;
+        }
+    }
+    return best;
+}
+
+static unsigned
+next_volatile(const struct keyspace *ks, unsigned from)
+{
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        unsigned stripe = (from + i) % KEYSPACE_STRIPES;
+
+        if (next_expiry(ks, stripe) != UINT64_MAX) {
+            return stripe;
+        }
+    }
+    return KEYSPACE_STRIPES;
+}
+
+static unsigned
+choose_stripe(const struct search *search)
+{
+    unsigned from = (unsigned)random_below(KEYSPACE_STRIPES);
+    unsigned stripe;
+
+    if (search->plan->by == EVICT_SOONEST) {
+        return soonest_stripe(search->ks);
+    }
+    if (search->plan->volatile_only) {
+        return next_volatile(search->ks, from);
+    }
+    stripe = keyspace_next_occupied(search->ks, from);
+    return stripe < KEYSPACE_STRIPES ? stripe
+                                     : keyspace_next_occupied(search->ks, 0);
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+bool
+evict_choose(struct keyspace *ks, unsigned thread,
+             const struct evict_plan *plan,
+             struct evict_candidate *ret_candidate)
+{
+    bool one = plan->by == EVICT_ANY || plan->by == EVICT_SOONEST;
+    struct search search = { .ks = ks,
+                             .plan = plan,
+                             .samples_left = one ? 1 : plan->samples };
+
+    for (unsigned misses = 0; search.samples_left > 0 && misses < MISSES_MAX;) {
+        search.stripe = choose_stripe(&search);
+        if (search.stripe == KEYSPACE_STRIPES) {
+            break;
+        }
+        misses += look_at_stripe(&search, thread) ? 0 : 1;
+    }
+    if (search.found) {
+        *ret_candidate = search.best;
+    }
+    return search.found;
+}
+
+/* What is at the same address and of the same life is the same entry. */
+struct entry *
+evict_find(struct keyspace *ks, unsigned thread, const struct evict_plan *plan,
+           const struct evict_candidate *candidate, struct key *ret_key)
+{
+    struct stripe *stripe = &ks->stripes[candidate->stripe];
+    struct entry **link;
+
+    if (stripe->table.count == 0) {
+        return NULL;
+    }
+    link = table_bucket(&stripe->table, candidate->hash);
+    while (*link != NULL && *link != candidate->entry) {
+        link = &(*link)->next;
+    }
+    if (*link == NULL || (*link)->incarnation != candidate->incarnation ||
+        (*link)->name_len != candidate->name_len) {
+        return NULL;
+    }
+    if (!db_is_live(ks, (*link)->db_id)) {
+        keyspace_remove_entry(ks, candidate->stripe, link);
+        table_fit(&stripe->table);
+        return NULL;
+    }
+    if (entry_is_expired(stripe, *link, plan->now_ms)) {
+        keyspace_expire_entry(ks, thread, candidate->stripe, *link);
+        table_fit(&stripe->table);
+        return NULL;
+    }
+    *ret_key = keyspace_key_of(ks, *link, candidate->hash);
+    return *link;
+}

@@ -166,8 +166,13 @@ run(struct conn *conn, const char *data, size_t len)
 
     CHECK(first <= len);
     conn->parked_bytes = 0;
+    /* Who learnt from somebody's reply that a thing was done, and asks now,
+     * hears of that thing before he is answered. No reply is under way here
+     * that a push could overtake. */
+    mailbox_answer_poke(&loop->mailbox);
     loop->turn_ends_ns = clock_mono_ns() + LOOP_TURN_US * (uint64_t)1000;
-    loop->reply.limit = loop->env->limits->output_hard_bytes;
+    loop->reply.limit =
+        loop->env->limits->output[conn->output_class].hard_bytes;
     while (!must_wait(conn)) {
         size_t used = 0;
         size_t end = at < first ? first : len;
@@ -474,7 +479,8 @@ conn_check_timeouts(struct conn *conn)
                      "id=%llu bytes=%u", (unsigned long long)conn->id,
                      (unsigned)conn->output_bytes);
         conn_close(conn);
-    } else if (idle_ms > 0 && now - conn->active_ms >= idle_ms) {
+    } else if (idle_ms > 0 && conn->output_class != OUTPUT_PUBSUB &&
+               now - conn->active_ms >= idle_ms) {
         conn_close(conn);
     }
 }
@@ -485,7 +491,7 @@ on_closed(uv_handle_t *handle)
     struct conn *conn = handle->data;
     struct loop *loop = conn->loop;
 
-    CHECK(conn->magic == CONN_MAGIC);
+    CHECK(conn->magic == CONN_MAGIC && conn->pushed.len == 0);
     conn->magic = 0;
     outbox_free(conn);
     hold_free(conn);
@@ -570,16 +576,28 @@ conn_open(struct loop *loop, int fd, bool is_unix)
     settle(conn);
 }
 
+struct conn *
+conn_find(struct loop *loop, uint64_t id)
+{
+    struct conn *conn = loop->conns.first;
+
+    while (conn != NULL && conn->id != id) {
+        conn = conn->next;
+    }
+    return conn;
+}
+
 static void
 kill_here(struct loop *loop, void *ptr, uint64_t id)
 {
+    struct conn *conn = conn_find(loop, id);
+
     (void)ptr;
-    for (struct conn *conn = loop->conns.first; conn != NULL;
-         conn = conn->next) {
-        if (conn->id == id) {
-            conn_close(conn);
-            return;
+    if (conn != NULL) {
+        if (loop->env->handler->killed != NULL) {
+            loop->env->handler->killed(conn);
         }
+        conn_close(conn);
     }
 }
 

@@ -44,6 +44,9 @@ struct conn_handler {
     /* What the client may send now. */
     void (*limits)(struct conn *conn, struct stream_limits *ret_limits);
     void (*closed)(struct conn *conn);
+    /* It is closed next because of conn_kill: what others see of it ends
+     * before its client sees the end. NULL: nobody wants to know. */
+    void (*killed)(struct conn *conn);
     /* Whether execute may get on with who was parked for room. On the loop's
      * thread, for all of them at once; NULL: always. */
     bool (*has_room)(struct loop *loop);
@@ -72,7 +75,8 @@ struct conn {
     bool parked; /* called again when the loop is woken, or at a tick */
     bool full;   /* above the soft limit: has to wait */
     bool is_unix;
-    enum conn_wait wait; /* since execute was called last */
+    enum conn_wait wait;            /* since execute was called last */
+    enum output_class output_class; /* OUTPUT_PUBSUB is never idle, either */
     bool trusted; /* may leave as many replies unread as the limits say */
     union {
         uv_handle_t handle;
@@ -92,6 +96,8 @@ struct conn {
     struct conn *next, *prev; /* of the loop */
     struct conn *next_resumable;
     struct conn *next_parked, **parked_at;
+    struct buf pushed; /* on its way within one callback: push.h */
+    struct conn *next_pushed;
     uint64_t id; /* registry's */
     struct conn *registry_next, *registry_prev;
     int fd;                                     /* for getpeername */
@@ -117,6 +123,10 @@ void conn_park(struct conn *conn);
 /* The same, but only once handler->has_room says so, or a second has passed:
  * for what many wait for at once. */
 void conn_park_for_room(struct conn *conn);
+
+/* The connection of this loop with this id, by a walk over all of them; NULL if
+ * there is none. On the loop's thread. */
+struct conn *conn_find(struct loop *loop, uint64_t id);
 
 /* Any thread: asks the loop that has it to close the connection with this id.
  * False if its mailbox is full. */

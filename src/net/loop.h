@@ -27,10 +27,20 @@ enum {
     LOOP_TICK_MS = 10 /* parked connections are called again, at the latest */
 };
 
+/* Whose output is limited how: who listens to messages or monitors does not
+ * choose what it is sent, so that it has limits of its own. */
+enum output_class { OUTPUT_NORMAL, OUTPUT_PUBSUB };
+enum { OUTPUT_CLASSES = OUTPUT_PUBSUB + 1 };
+
+/* Of bytes that a client leaves unread; 0: none. */
+struct output_limits {
+    _Atomic uint64_t hard_bytes, soft_bytes, soft_seconds;
+};
+
 /* What the network side needs of the configuration, for all loops. Atomic,
  * since CONFIG SET stores here while other loops read. */
 struct net_limits {
-    _Atomic uint64_t output_hard_bytes, output_soft_bytes, output_soft_seconds;
+    struct output_limits output[OUTPUT_CLASSES];
     _Atomic uint64_t idle_seconds;      /* 0: never */
     _Atomic uint64_t keepalive_seconds; /* 0: never */
     _Atomic uint64_t maxclients;
@@ -65,6 +75,8 @@ struct loop {
 
     struct conn_list conns; /* all that are open */
     struct conn *resumable; /* paused handlers to call again */
+    struct conn *pushed;    /* have pushes that are not sent yet (push.h) */
+    size_t pushed_bytes;    /* of all of them */
     uv_idle_t idle;         /* runs while there are any */
     uv_timer_t second;      /* idle and output timeouts */
     uint32_t open_conns;    /* not yet through their close callback */

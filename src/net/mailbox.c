@@ -30,6 +30,7 @@ on_async(uv_async_t *async)
     for (uint32_t i = 0; i < count; i++) {
         mail[i].fn(box->loop, mail[i].ptr, mail[i].number);
     }
+    mailbox_answer_poke(box);
 }
 
 void
@@ -78,6 +79,29 @@ mailbox_post(struct mailbox *box, mail_fn fn, void *ptr, uint64_t number)
         CHECK(uv_async_send(&box->async) == 0);
     }
     return posted;
+}
+
+void
+mailbox_on_poke(struct mailbox *box, void (*poked)(void *ctx), void *ctx)
+{
+    box->poked = poked;
+    box->poked_ctx = ctx;
+}
+
+void
+mailbox_poke(struct mailbox *box)
+{
+    if (!atomic_exchange(&box->poke, true)) {
+        CHECK(uv_async_send(&box->async) == 0);
+    }
+}
+
+void
+mailbox_answer_poke(struct mailbox *box)
+{
+    if (atomic_load(&box->poke) && atomic_exchange(&box->poke, false)) {
+        box->poked(box->poked_ctx);
+    }
 }
 
 void

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <uv.h>
@@ -28,6 +29,9 @@ struct mailbox {
     struct mail *drain; /* owner only: swapped with queue */
     uint32_t drain_capacity;
     struct loop *loop;
+    void (*poked)(void *ctx); /* NULL: nobody is poked */
+    void *poked_ctx;
+    atomic_bool poke;
 };
 
 enum { MAILBOX_MAX = 65536 };
@@ -37,6 +41,15 @@ void mailbox_init(struct mailbox *mailbox, struct loop *loop);
 /* False if the box is full or memory is short: the call will not happen. */
 bool mailbox_post(struct mailbox *mailbox, mail_fn fn, void *ptr,
                   uint64_t number);
+
+/* A call that needs no place in the queue, so that it cannot fail: it runs at
+ * least once after each poke. Set before anybody pokes. */
+void mailbox_on_poke(struct mailbox *mailbox, void (*poked)(void *ctx),
+                     void *ctx);
+void mailbox_poke(struct mailbox *mailbox);
+
+/* On the owner: makes that call now if a poke waits for it. */
+void mailbox_answer_poke(struct mailbox *mailbox);
 
 /* Closes the handle; fini after the loop has run its close callbacks. */
 void mailbox_close(struct mailbox *mailbox);

@@ -23,10 +23,16 @@ struct outbox {
     size_t unsent_before;   /* when outbox_moved looked last */
 };
 
+static const struct output_limits *
+limits_of(const struct conn *conn)
+{
+    return &conn->loop->env->limits->output[conn->output_class];
+}
+
 static uint64_t
 soft_limit(const struct conn *conn)
 {
-    uint64_t soft = conn->loop->env->limits->output_soft_bytes;
+    uint64_t soft = limits_of(conn)->soft_bytes;
 
     return conn->trusted || (soft > 0 && soft < UNTRUSTED_BYTES)
                ? soft
@@ -39,7 +45,7 @@ soft_limit(const struct conn *conn)
 static uint64_t
 held_limit(const struct conn *conn)
 {
-    uint64_t hard = conn->loop->env->limits->output_hard_bytes;
+    uint64_t hard = limits_of(conn)->hard_bytes;
     uint64_t limit = soft_limit(conn);
 
     if (hard > 0 && (limit == 0 || limit > hard / 2)) {
@@ -82,9 +88,7 @@ outbox_count(struct conn *conn)
 bool
 outbox_is_overdue(struct conn *conn, uint64_t now_ms)
 {
-    const struct net_limits *limits = conn->loop->env->limits;
-
-    uint64_t patience_ms = limits->output_soft_seconds * 1000;
+    uint64_t patience_ms = limits_of(conn)->soft_seconds * 1000;
 
     (void)outbox_count(conn);
     if (conn->outbox != NULL && conn->outbox->over_since_ms != 0) {
@@ -173,6 +177,15 @@ start_write(struct conn *conn)
     }
 }
 
+void
+outbox_cut(struct conn *conn, size_t bytes)
+{
+    metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
+    log_repeated(LOG_WARN, "net.conn", "cut, too many replies left unread",
+                 "id=%llu bytes=%zu", (unsigned long long)conn->id, bytes);
+    conn_close(conn);
+}
+
 /* Keeps what the socket did not take; cuts above hard, unless that is 0. */
 static void
 keep(struct conn *conn, struct slice rest, uint64_t hard)
@@ -190,10 +203,7 @@ keep(struct conn *conn, struct slice rest, uint64_t hard)
     buf_append_slice(&conn->outbox->waiting, rest);
     unsent = outbox_count(conn);
     if (conn->outbox->waiting.failed || (hard > 0 && unsent > hard)) {
-        metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
-        log_repeated(LOG_WARN, "net.conn", "cut, too many replies left unread",
-                     "id=%llu bytes=%zu", (unsigned long long)conn->id, unsent);
-        conn_close(conn);
+        outbox_cut(conn, unsent);
     } else if (idle) {
         start_write(conn);
         (void)outbox_count(conn);
@@ -234,7 +244,7 @@ send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
 void
 outbox_send(struct conn *conn, struct buf *out)
 {
-    send_or_keep(conn, out, conn->loop->env->limits->output_hard_bytes);
+    send_or_keep(conn, out, limits_of(conn)->hard_bytes);
 }
 
 void

@@ -29,5 +29,8 @@ bool outbox_is_overdue(struct conn *conn, uint64_t now_ms);
 /* The client has taken something since this was asked last. */
 bool outbox_moved(struct conn *conn);
 
+/* Closes it for want of being read: counted, and said in the log. */
+void outbox_cut(struct conn *conn, size_t bytes);
+
 /* In the close callback: frees what was never sent. */
 void outbox_free(struct conn *conn);

@@ -95,6 +95,18 @@ registry_unlock(struct registry *registry)
     uv_mutex_unlock(&registry->mutex);
 }
 
+/* Ids are drawn in the order of the list. */
+static struct conn *
+first_after(const struct registry *registry, uint64_t after_id)
+{
+    struct conn *conn = registry->first;
+
+    while (conn != NULL && conn->id <= after_id) {
+        conn = conn->registry_next;
+    }
+    return conn;
+}
+
 uint64_t
 registry_visit(struct registry *registry, uint64_t after_id, unsigned max,
                registry_visit_fn visit, void *ctx)
@@ -103,10 +115,7 @@ registry_visit(struct registry *registry, uint64_t after_id, unsigned max,
     uint64_t last = 0;
 
     uv_mutex_lock(&registry->mutex);
-    conn = registry->first;
-    while (conn != NULL && conn->id <= after_id) {
-        conn = conn->registry_next;
-    }
+    conn = first_after(registry, after_id);
     for (unsigned i = 0; i < max && conn != NULL; i++) {
         visit(ctx, conn);
         last = conn->id;
@@ -114,4 +123,21 @@ registry_visit(struct registry *registry, uint64_t after_id, unsigned max,
     }
     uv_mutex_unlock(&registry->mutex);
     return conn != NULL ? last : 0;
+}
+
+bool
+registry_visit_one(struct registry *registry, uint64_t id,
+                   registry_visit_fn visit, void *ctx)
+{
+    struct conn *conn;
+    bool found;
+
+    uv_mutex_lock(&registry->mutex);
+    conn = id > 0 ? first_after(registry, id - 1) : NULL;
+    found = conn != NULL && conn->id == id;
+    if (found) {
+        visit(ctx, conn);
+    }
+    uv_mutex_unlock(&registry->mutex);
+    return found;
 }

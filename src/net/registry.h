@@ -34,3 +34,7 @@ void registry_unlock(struct registry *registry);
 typedef void (*registry_visit_fn)(void *ctx, struct conn *conn);
 uint64_t registry_visit(struct registry *registry, uint64_t after_id,
                         unsigned max, registry_visit_fn visit, void *ctx);
+
+/* The same for the one with this id; false if there is none. */
+bool registry_visit_one(struct registry *registry, uint64_t id,
+                        registry_visit_fn visit, void *ctx);

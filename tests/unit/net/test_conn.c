@@ -346,8 +346,8 @@ TEST(a_peer_that_does_not_read_stops_execution_until_it_does)
     struct fake *fake = fake_of(rig->last);
     uint64_t executed;
 
-    rig->limits.output_soft_bytes = 100000;
-    rig->limits.output_hard_bytes = 100000000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 100000;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 100000000;
     send_fills(rig, &peer);
     rig_until(rig, rig->last->output_bytes > 100000);
     rig_settle(rig);
@@ -377,7 +377,7 @@ TEST(requests_behind_unread_replies_are_not_kept)
     char junk[1000];
     size_t sent = 0;
 
-    rig->limits.output_soft_bytes = 1000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     peer_send_text(rig, &peer, "FILL 500000\r\n");
     rig_until(rig, rig->last->output_bytes > 1000);
     memset(junk, 'x', sizeof(junk));
@@ -401,7 +401,7 @@ TEST(an_untrusted_peer_that_does_not_read_is_stopped_early)
     struct peer peer = peer_new(rig, true);
 
     rig->last->trusted = false;
-    rig->limits.output_soft_seconds = 60;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = 60;
     rig->one_by_one = true;
     send_fills(rig, &peer);
     rig_until(rig, rig->last->output_bytes > 64 * 1024);
@@ -420,7 +420,7 @@ TEST(a_peer_behind_the_hard_limit_is_cut)
     struct peer peer = peer_new(rig, true);
     int64_t cuts = metric_sum(METRIC_OUTPUT_LIMIT_CUTS);
 
-    rig->limits.output_hard_bytes = 300000;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 300000;
     send_fills(rig, &peer);
     rig_until(rig, rig->closed == 1);
     assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
@@ -435,7 +435,7 @@ TEST(one_reply_above_the_hard_limit_is_cut_too)
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
 
-    rig->limits.output_hard_bytes = 300000;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 300000;
     peer_send_text(rig, &peer, "FILL 400000\r\n");
     rig_until(rig, rig->closed == 1);
     peer_free(&peer);
@@ -448,8 +448,8 @@ TEST(a_peer_above_the_soft_limit_for_too_long_is_cut)
     struct peer peer = peer_new(rig, true);
     uint64_t start_ms;
 
-    rig->limits.output_soft_bytes = 50000;
-    rig->limits.output_soft_seconds = 1;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 50000;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = 1;
     peer_send_text(rig, &peer, "FILL 200000\r\n");
     rig_until(rig, rig->last->output_bytes > 50000);
     start_ms = uv_now(&rig->loop.uv);
@@ -467,8 +467,9 @@ TEST(a_peer_that_comes_below_the_soft_limit_in_time_is_not_cut)
     struct peer peer = peer_new(rig, true);
     uint64_t over_ms;
 
-    rig->limits.output_soft_bytes = 50000;
-    rig->limits.output_soft_seconds = 0; /* the next check would cut */
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 50000;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds =
+        0; /* the next check would cut */
     peer_send_text(rig, &peer, "FILL 200000\r\n");
     rig_until(rig, rig->last->output_bytes > 50000);
     over_ms = uv_now(&rig->loop.uv);
@@ -507,7 +508,7 @@ TEST(pauses_and_waiting_for_the_peer_may_meet)
     struct peer peer = peer_new(rig, true);
     struct buf text = { 0 };
 
-    rig->limits.output_soft_bytes = 10000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 10000;
     for (int i = 0; i < 50; i++) {
         write_command(&text, "FILL 100000");
         write_command(&text, "PAUSE 2");
@@ -690,7 +691,7 @@ TEST(the_end_of_the_loop_closes_connections_in_every_state)
     struct rig *rig = rig_new();
     struct peer peer[4];
 
-    rig->limits.output_soft_bytes = 1000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     for (int i = 0; i < 4; i++) {
         peer[i] = peer_new(rig, true);
     }
@@ -721,7 +722,7 @@ TEST(each_allocation_may_fail_while_a_connection_works)
         struct rig *rig = rig_new();
         struct peer peer = peer_new(rig, true);
 
-        rig->limits.output_soft_bytes = 10000;
+        rig->limits.output[OUTPUT_NORMAL].soft_bytes = 10000;
         peer_send_text(rig, &peer, "*2\r\n$1\r\nA\r\n$3000\r\n012345");
         mem_fail_at(nth);
         rig_settle(rig);

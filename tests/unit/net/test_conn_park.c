@@ -131,7 +131,7 @@ TEST(a_parked_connection_whose_replies_are_taken_stays_parked)
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
 
-    rig->limits.output_soft_bytes = 1000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     peer_send_text(rig, &peer, "FILL 100000\r\nPARK x\r\n");
     rig_until(rig, rig->last->full || rig->last->parked);
     rig_until(rig, peer_has(&peer, 100000));

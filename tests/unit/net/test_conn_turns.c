@@ -185,7 +185,7 @@ rig_without_timer(void)
 
     assert_int_equal(0, uv_timer_stop(&rig->loop.second));
     rig->limits.idle_seconds = IDLE_S;
-    rig->limits.output_soft_seconds = PATIENCE_S;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = PATIENCE_S;
     return rig;
 }
 

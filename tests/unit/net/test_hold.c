@@ -364,7 +364,7 @@ TEST(above_the_soft_limit_a_client_with_held_output_waits_and_is_not_cut)
     int64_t cuts = metric_sum(METRIC_OUTPUT_LIMIT_CUTS);
     uint64_t executed;
 
-    rig->limits.output_soft_bytes = 1000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     rig->limits.idle_seconds = 1;
     rig->released = 0;
     rig->one_by_one = true;
@@ -420,9 +420,9 @@ TEST(what_was_held_does_not_cut_when_it_is_released)
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
 
-    rig->limits.output_hard_bytes = 300000;
-    rig->limits.output_soft_bytes = 250000;
-    rig->limits.output_soft_seconds = 5;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 300000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 250000;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = 5;
     rig->released = 0;
     peer_send_text(rig, &peer, "FILL 200000\r\n");
     rig_until(rig, rig->last->output_bytes > 100000);
@@ -536,7 +536,7 @@ TEST(given_up_connections_close_and_resume_as_others)
     struct peer bye = holding_peer(rig, false, "HOLD 10\r\nBYE\r\n");
     struct peer full;
 
-    rig->limits.output_soft_bytes = 1000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     full = holding_peer(rig, false, "HOLD 10\r\n");
     peer_send_text(rig, &full, "FILL 2000\r\n");
     rig_until(rig, rig->last->full);
@@ -610,7 +610,7 @@ TEST(a_released_connection_may_kill_one_that_is_released_with_it)
     struct peer a, b;
     struct conn *conn_a;
 
-    rig->limits.output_soft_bytes = 5;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 5;
     for (int round = 0; round < 2; round++) {
         a = holding_peer(rig, false, "HOLD 10\r\n");
         conn_a = rig->last;

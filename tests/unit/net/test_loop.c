@@ -224,7 +224,7 @@ TEST(a_turn_ends_before_the_loop_waits)
     assert_int_equal(
         0, uv_prepare_start(&rig->loop.prepare, rig->loop.prepare.prepare_cb));
     peer = peer_new(rig, true);
-    rig->limits.output_soft_bytes = 1000;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     peer_send_text(rig, &peer, "PAUSE 3\r\nFILL 100000\r\nB\r\nPAUSE 1\r\n");
     rig_until(rig, peer_has(&peer, 9 + 100000 + 4 + 9));
     rig_settle(rig);

@@ -114,11 +114,11 @@ TEST(the_soft_limit_is_over_above_it_only)
     send_pattern(rig, &out, 300000);
     assert_false(rig->last->full); /* 0: there is none */
     assert_false(outbox_is_overdue(rig->last, UINT64_MAX));
-    rig->limits.output_soft_bytes = rig->last->output_bytes;
+    rig->limits.output[OUTPUT_NORMAL].soft_bytes = rig->last->output_bytes;
     assert_false(outbox_is_overdue(rig->last, UINT64_MAX));
     send_pattern(rig, &out, 1);
     assert_true(rig->last->full);
-    rig->limits.output_soft_seconds = 2;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = 2;
     assert_false(outbox_is_overdue(rig->last, uv_now(&rig->loop.uv) + 2000));
     assert_true(outbox_is_overdue(rig->last, uv_now(&rig->loop.uv) + 2001));
     expect_pattern(rig, &peer, 300001);
@@ -136,7 +136,7 @@ TEST(the_hard_limit_cuts_above_it_only)
     struct buf out = { 0 };
 
     send_pattern(rig, &out, 300000);
-    rig->limits.output_hard_bytes = rig->last->output_bytes + 1;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = rig->last->output_bytes + 1;
     send_pattern(rig, &out, 1);
     assert_false(rig->last->closing);
     send_pattern(rig, &out, 1);

@@ -119,6 +119,28 @@ TEST(an_empty_list_has_one_empty_page)
     registry_free(registry);
 }
 
+TEST(one_connection_is_found_by_its_id)
+{
+    struct registry *registry = registry_new();
+    struct conn *conn = mem_zalloc(3 * sizeof(*conn));
+    struct seen seen = { .count = 0 };
+
+    for (int i = 0; i < 3; i++) {
+        registry_add(registry, &conn[i]);
+    }
+    assert_true(registry_visit_one(registry, conn[2].id, see, &seen));
+    assert_int_equal(1, seen.count);
+    registry_remove(registry, &conn[1]);
+    assert_false(registry_visit_one(registry, conn[1].id, see, &seen));
+    assert_false(registry_visit_one(registry, 0, see, &seen));
+    assert_false(registry_visit_one(registry, conn[2].id + 1, see, &seen));
+    assert_int_equal(1, seen.count);
+    registry_remove(registry, &conn[0]);
+    registry_remove(registry, &conn[2]);
+    mem_free(conn);
+    registry_free(registry);
+}
+
 enum { COMERS = 3, ROUNDS = 3000 };
 
 static void

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Pushes: many leave in one write, behind the replies, held as long as the
+ * highest of them has to wait; who takes none is cut.
+ */
+#include "net/push.h"
+
+#include "net/hold.h"
+
+#include "rig.h"
+
+static struct conn *
+connected(struct rig *rig, struct peer *peer)
+{
+    peer_send_text(rig, peer, "A\r\n");
+    peer_expect(rig, peer, "+A\r\n");
+    peer->got.len = 0;
+    return rig->last;
+}
+
+TEST(many_pushes_leave_in_one_write)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    struct conn *conn = connected(rig, &peer);
+    int64_t writes = metric_sum(METRIC_WRITES);
+
+    push_add(conn, slice_lit("one "), 0);
+    push_add(conn, slice_lit("two "), 0);
+    push_add(conn, (struct slice){ NULL, 0 }, 0);
+    push_add(conn, slice_lit("three"), 0);
+    assert_int_equal(13, rig->loop.pushed_bytes);
+    push_flush(&rig->loop);
+    assert_int_equal(0, rig->loop.pushed_bytes);
+    assert_int_equal(writes + 1, metric_sum(METRIC_WRITES));
+    peer_expect(rig, &peer, "one two three");
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+TEST(pushes_wait_for_the_highest_position_among_them)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    struct conn *conn = connected(rig, &peer);
+
+    rig->released = 5;
+    push_add(conn, slice_lit("a"), 9);
+    push_add(conn, slice_lit("b"), 7);
+    push_flush(&rig->loop);
+    rig_settle(rig);
+    assert_false(peer_has(&peer, 1));
+    atomic_store(&rig->released, 8);
+    loop_wake(&rig->loop);
+    rig_settle(rig);
+    assert_false(peer_has(&peer, 1));
+    peer_send_text(rig, &peer, "R\r\n"); /* and replies wait behind them */
+    rig_settle(rig);
+    assert_false(peer_has(&peer, 1));
+    atomic_store(&rig->released, 9);
+    loop_wake(&rig->loop);
+    peer_expect(rig, &peer, "ab+R\r\n");
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+TEST(each_connection_gets_its_own)
+{
+    struct rig *rig = rig_new();
+    struct peer one = peer_new(rig, false);
+    struct conn *first = connected(rig, &one);
+    struct peer two = peer_new(rig, false);
+    struct conn *second = connected(rig, &two);
+
+    push_add(first, slice_lit("1"), 0);
+    push_add(second, slice_lit("2"), 0);
+    push_add(first, slice_lit("3"), 0);
+    push_flush(&rig->loop);
+    push_flush(&rig->loop);
+    peer_expect(rig, &one, "13");
+    peer_expect(rig, &two, "2");
+    peer_free(&one);
+    peer_free(&two);
+    rig_free(rig);
+}
+
+TEST(who_closes_before_the_flush_gets_nothing)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    struct conn *conn = connected(rig, &peer);
+
+    push_add(conn, slice_lit("lost"), 0);
+    conn_close(conn);
+    push_add(conn, slice_lit("lost, too"), 0);
+    push_flush(&rig->loop);
+    rig_until(rig, peer_has(&peer, 1) || peer.ended);
+    assert_int_equal(0, peer.got.len);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+TEST(who_leaves_too_many_unread_is_cut)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, true);
+    struct conn *conn = connected(rig, &peer);
+    int64_t cuts = metric_sum(METRIC_OUTPUT_LIMIT_CUTS);
+    static char piece[10000];
+
+    conn->output_class = OUTPUT_PUBSUB;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 1;
+    rig->limits.output[OUTPUT_PUBSUB].hard_bytes = 200000;
+    for (unsigned i = 0; i < 100 && !conn->closing; i++) {
+        push_add(conn, (struct slice){ piece, sizeof(piece) }, 0);
+        push_flush(&rig->loop);
+        assert_true(i >= 20 || !conn->closing);
+    }
+    assert_true(conn->closing);
+    assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+TEST(who_is_owed_too_much_while_the_disk_is_slow_is_cut)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    struct conn *conn = connected(rig, &peer);
+    int64_t cuts = metric_sum(METRIC_OUTPUT_LIMIT_CUTS);
+    static char piece[10000];
+
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 100000;
+    rig->released = 0;
+    for (unsigned i = 0; i < 10; i++) {
+        push_add(conn, (struct slice){ piece, sizeof(piece) }, 1);
+        push_flush(&rig->loop);
+        assert_false(conn->closing);
+    }
+    push_add(conn, slice_lit("x"), 1);
+    push_flush(&rig->loop);
+    assert_true(conn->closing);
+    assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+/* What was held leaves without a look at the limit: a reply may be late. But
+ * nothing keeps those who push from more. */
+TEST(who_leaves_too_many_unread_that_were_held_is_cut)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, true);
+    struct conn *conn = connected(rig, &peer);
+    static char piece[10000];
+    unsigned pushed = 0;
+
+    conn->output_class = OUTPUT_PUBSUB;
+    rig->limits.output[OUTPUT_PUBSUB].hard_bytes = 200000;
+    while (pushed < 2000 && !conn->closing) {
+        rig->released = pushed;
+        pushed++;
+        push_add(conn, (struct slice){ piece, sizeof(piece) }, pushed);
+        push_flush(&rig->loop);
+        rig->released = pushed;
+        hold_look(&rig->loop);
+    }
+    assert_true(conn->closing);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+TEST(much_for_one_or_for_all_is_sent_before_the_flush)
+{
+    enum { PEERS = 70 };
+    struct rig *rig = rig_new();
+    struct peer peer[PEERS];
+    struct conn *conn[PEERS];
+    static char piece[60000];
+
+    for (unsigned i = 0; i < PEERS; i++) {
+        peer[i] = peer_new(rig, false);
+        conn[i] = connected(rig, &peer[i]);
+        assert_true(rig->loop.pushed_bytes < (4 << 20));
+        push_add(conn[i], (struct slice){ piece, sizeof(piece) }, 0);
+    }
+    assert_int_equal(0, rig->loop.pushed_bytes); /* 70 x 60000 > 4 MiB */
+    push_add(conn[0], (struct slice){ piece, sizeof(piece) }, 0);
+    assert_int_equal(60000, rig->loop.pushed_bytes);
+    push_add(conn[0], (struct slice){ piece, sizeof(piece) }, 0);
+    assert_int_equal(0, rig->loop.pushed_bytes); /* it alone has 120000 */
+    push_flush(&rig->loop);
+    rig_until(rig, peer_has(&peer[0], 3 * sizeof(piece)));
+    rig_until(rig, peer_has(&peer[PEERS - 1], sizeof(piece)));
+    for (unsigned i = 0; i < PEERS; i++) {
+        peer_free(&peer[i]);
+    }
+    rig_free(rig);
+}
+
+TEST(without_memory_for_a_push_its_connection_is_cut)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    struct conn *conn = connected(rig, &peer);
+
+    mem_fail_at(1);
+    push_add(conn, slice_lit("x"), 0);
+    assert_true(mem_fail_clear());
+    assert_true(conn->closing);
+    push_flush(&rig->loop);
+    rig_until(rig, peer_has(&peer, 1) || peer.ended);
+    assert_int_equal(0, peer.got.len);
+    peer_free(&peer);
+    rig_free(rig);
+}

@@ -42,7 +42,7 @@ init_cond(pthread_cond_t *cond)
 struct journal *
 journal_new(const struct journal_hooks *hooks)
 {
-    struct journal *journal = mem_zalloc(sizeof(*journal));
+    struct journal *journal = mem_lines(sizeof(*journal));
 
     init_mutex(&journal->mutex);
     init_cond(&journal->work);
@@ -71,6 +71,7 @@ journal_free(struct journal *journal)
         return;
     }
     journal_io_stop(journal);
+    journal_state_count(journal, -(int64_t)atomic_load(&journal->queued));
     journal_state_free_pieces(journal->queue[0].head, NULL);
     journal_state_free_pieces(journal->queue[1].head, NULL);
     journal_state_free_pieces(journal->void_pieces, NULL);
@@ -88,7 +89,7 @@ journal_free(struct journal *journal)
     (void)pthread_cond_destroy(&journal->sync_work);
     (void)pthread_cond_destroy(&journal->progress);
     (void)pthread_mutex_destroy(&journal->mutex);
-    mem_free(journal);
+    mem_free_lines(journal, sizeof(*journal));
 }
 
 void
@@ -138,10 +139,7 @@ push(struct journal *journal, struct piece *piece)
     }
     list->tail = piece;
     list->bytes += cost;
-    atomic_store_explicit(
-        &journal->queued,
-        atomic_load_explicit(&journal->queued, memory_order_relaxed) + cost,
-        memory_order_relaxed);
+    journal_state_count(journal, (int64_t)cost);
 }
 
 uint64_t
@@ -408,6 +406,18 @@ journal_get_status(const struct journal *journal,
         .sync_ns_max = j->sync_ns_max,
     };
     pthread_mutex_unlock(&j->mutex);
+}
+
+uint64_t
+journal_take_longest_sync_ns(struct journal *journal)
+{
+    uint64_t longest_ns;
+
+    pthread_mutex_lock(&journal->mutex);
+    longest_ns = journal->sync_ns_recent;
+    journal->sync_ns_recent = 0;
+    pthread_mutex_unlock(&journal->mutex);
+    return longest_ns;
 }
 
 void

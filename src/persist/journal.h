@@ -181,6 +181,9 @@ struct journal_status {
 void journal_get_status(const struct journal *journal,
                         struct journal_status *ret_status);
 
+/* The longest sync since the last call of this; 0: there was none. */
+uint64_t journal_take_longest_sync_ns(struct journal *journal);
+
 /* For tests, and for what else wants the stream: takes all that is queued,
  * sealed as it would be written with this key, and appends it to ret_bytes;
  * it counts as written and synced. Only without a file (no target but

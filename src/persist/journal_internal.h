@@ -96,7 +96,7 @@ struct journal {
     struct journal_hooks hooks;
     struct group_hash *hash; /* the writer's */
     uint64_t write_errors, sync_errors, suspect_files, syncs, groups;
-    uint64_t sync_ns_last, sync_ns_max;
+    uint64_t sync_ns_last, sync_ns_max, sync_ns_recent;
 };
 
 /* ---- journal_io.c -------------------------------------------------------- */
@@ -129,6 +129,9 @@ bool journal_state_owes(const struct journal *journal);
 /* everysec: how long after the oldest unsynced write a sync begins, if the last
  * one took so long. */
 uint64_t journal_state_sync_wait_ns(uint64_t took_ns);
+
+/* Adds to `queued`, and to the gauge of it, or takes away. */
+void journal_state_count(struct journal *journal, int64_t cost);
 
 /* What a piece adds to `queued`. */
 uint64_t journal_state_cost(const struct piece *piece);

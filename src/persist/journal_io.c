@@ -163,8 +163,7 @@ uncount(struct journal *journal, uint64_t cost)
     uint64_t limit =
         atomic_load_explicit(&journal->limit, memory_order_relaxed);
 
-    atomic_store_explicit(&journal->queued, before - cost,
-                          memory_order_relaxed);
+    journal_state_count(journal, -(int64_t)cost);
     if (before >= limit && before - cost < limit) {
         journal->tell_moved = true;
     }
@@ -421,6 +420,9 @@ sync_file(struct journal *journal)
     journal->sync_ns_last = took_ns;
     if (took_ns > journal->sync_ns_max) {
         journal->sync_ns_max = took_ns;
+    }
+    if (took_ns > journal->sync_ns_recent) {
+        journal->sync_ns_recent = took_ns;
     }
     if (error != 0) {
         journal->sync_errors++;

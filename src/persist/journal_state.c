@@ -5,6 +5,7 @@
 #include "persist/journal_internal.h"
 
 #include "base/clock.h"
+#include "base/metrics.h"
 
 static const uint64_t SYNC_WAIT_MIN_NS = 100000000;
 static const uint64_t SYNC_WAIT_MAX_NS = 900000000;
@@ -80,6 +81,17 @@ journal_state_join(struct journal_list *list, struct journal_list *more)
 }
 
 void
+journal_state_count(struct journal *journal, int64_t cost)
+{
+    uint64_t before =
+        atomic_load_explicit(&journal->queued, memory_order_relaxed);
+
+    atomic_store_explicit(&journal->queued, before + (uint64_t)cost,
+                          memory_order_relaxed);
+    metric_add(METRIC_JOURNAL_QUEUED, cost);
+}
+
+void
 journal_state_void(struct journal *journal, struct journal_list *list)
 {
     if (list->head == NULL) {
@@ -87,11 +99,7 @@ journal_state_void(struct journal *journal, struct journal_list *list)
     }
     list->tail->next = journal->void_pieces;
     journal->void_pieces = list->head;
-    atomic_store_explicit(
-        &journal->queued,
-        atomic_load_explicit(&journal->queued, memory_order_relaxed) -
-            list->bytes,
-        memory_order_relaxed);
+    journal_state_count(journal, -(int64_t)list->bytes);
     journal->tell_moved = true; /* there is room */
     *list = (struct journal_list){ 0 };
 }

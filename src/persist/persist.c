@@ -9,6 +9,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "conf/conf_load.h"
+#include "keyspace/access.h"
 #include "persist/persist_internal.h"
 
 #include <errno.h>
@@ -161,7 +163,7 @@ lock_dir(struct persist *persist)
     return true;
 }
 
-/* Three names that must differ, in one directory. */
+/* Four names that must differ, in one directory. */
 static bool
 names_clash(const struct conf *conf)
 {
@@ -169,12 +171,15 @@ names_clash(const struct conf *conf)
     bool clash = strcmp(conf->dbfilename, conf->appenddirname) == 0 ||
                  strcmp(conf->dbfilename, LOCK_NAME) == 0 ||
                  strcmp(conf->appenddirname, LOCK_NAME) == 0 ||
+                 strcmp(conf->dbfilename, CONF_REWRITTEN_NAME) == 0 ||
+                 strcmp(conf->appenddirname, CONF_REWRITTEN_NAME) == 0 ||
                  (dot != NULL && strcmp(dot, ".tmp") == 0);
 
     if (clash) {
         log_error("persist", "cannot use these names",
                   "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
-                  "differ from each other, from lock, and not end in .tmp\"",
+                  "differ from each other, from lock and " CONF_REWRITTEN_NAME
+                  ", and not end in .tmp\"",
                   conf->dbfilename, conf->appenddirname);
     }
     return clash;
@@ -448,6 +453,7 @@ reap(struct persist *persist)
     if (!child_reap(persist->child, &error, &signal)) {
         return;
     }
+    access_pause(persist->options.keyspace, false);
     child_get_figures(persist->child, &figures);
     if (step == STEP_SAVE) {
         persist->info.save_cow_bytes = figures.cow_peak_bytes;
@@ -516,7 +522,6 @@ tell_refusal(struct persist *persist, const struct persist_conf *conf,
     }
     if (refusal != persist->refused_writes) {
         persist->refused_writes = refusal;
-        persist->refused_ping = refusal;
         persist->options.hooks.refusal(persist->options.hooks.ctx, refusal,
                                        refusal);
     }
@@ -564,6 +569,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
         persist->wants_clean = false;
         persist->step = STEP_CLEAN;
         task_start(persist->task, clean, persist);
+    } else if (reload_is_due(persist)) {
+        reload_run(persist);
     } else if (!keep_journal(persist, conf, status) &&
                save_is_due(persist, conf)) {
         save_begin(persist);
@@ -612,6 +619,7 @@ persist_stop(struct persist *persist, const struct persist_end *end)
     if (child_is_running(persist->child)) {
         persist_end_child(persist);
         child_wait(persist->child);
+        access_pause(persist->options.keyspace, false);
         persist->step = STEP_NONE;
         persist->wants_clean = true;
     }
@@ -681,9 +689,5 @@ persist_ask_rewrite(struct persist *persist)
 enum persist_outcome
 persist_save_outcome(const struct persist *persist, uint64_t ticket)
 {
-    if (atomic_load(&persist->saved) >= ticket) {
-        return PERSIST_DONE;
-    }
-    return atomic_load(&persist->failed_save) >= ticket ? PERSIST_FAILED
-                                                        : PERSIST_PENDING;
+    return persist_outcome_of(&persist->saved, &persist->failed_save, ticket);
 }

@@ -32,6 +32,9 @@ struct persist_hooks {
     /* What writes, and PING, are refused with from now on (OK: they are not).
      * Loop 0. */
     void (*refusal)(void *ctx, enum err writes, enum err ping);
+    /* All data was dropped and loaded again: what clients keep of it may be
+     * wrong. Loop 0, under the raised gate. NULL: nobody wants to know. */
+    void (*reloaded)(void *ctx);
     void *ctx;
 };
 
@@ -94,6 +97,14 @@ uint64_t persist_ask_rewrite(struct persist *persist);
 enum persist_outcome { PERSIST_PENDING, PERSIST_DONE, PERSIST_FAILED };
 enum persist_outcome persist_save_outcome(const struct persist *persist,
                                           uint64_t ticket);
+
+/* DEBUG RELOAD: asks for all data to be dropped and loaded from the snapshot,
+ * which is written before, if `save`. Without, what is in memory and not in the
+ * snapshot is lost. The world stands still meanwhile; nothing is dropped before
+ * the snapshot was found intact. */
+uint64_t persist_ask_reload(struct persist *persist, bool save);
+enum persist_outcome persist_reload_outcome(const struct persist *persist,
+                                            uint64_t ticket);
 
 /* True: replies that wait for a position are to be answered with
  * ERR_MISCONF_UNKNOWN instead. */

@@ -105,8 +105,10 @@ struct persist {
     /* Requests and outcomes; any thread. */
     _Atomic uint64_t asked_save, saved, failed_save;
     _Atomic uint64_t asked_rewrite, begun_rewrite;
+    _Atomic uint64_t asked_reload, reloaded, failed_reload;
+    atomic_bool reload_keeps; /* one that is asked for wants no save before */
     atomic_bool gives_up;
-    enum err refused_writes, refused_ping; /* as the hook was told */
+    enum err refused_writes; /* as the hook was told */
 
     struct persist_info info;
     pthread_mutex_t mutex; /* guards conf, and published, for other threads */
@@ -126,11 +128,30 @@ void persist_failed(struct persist_retry *retry, uint64_t first_ns,
                     uint64_t max_ns);
 bool persist_may_try(const struct persist_retry *retry);
 
+/* save.c: child_start, for whatever the child is to write. */
+int save_fork(struct persist *persist, const struct child_job *job,
+              uint64_t *ret_us);
+
 /* save.c. Each moves the step on; at_end blocks, under the raised gate. */
 void save_begin(struct persist *persist);
 void save_ended(struct persist *persist, int error, int signal);
 bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 int save_at_end(struct persist *persist, const struct persist_end *end);
+
+/* Of the request with this ticket: both count up to the last one answered. */
+static inline enum persist_outcome
+persist_outcome_of(const _Atomic uint64_t *done, const _Atomic uint64_t *failed,
+                   uint64_t ticket)
+{
+    if (atomic_load(done) >= ticket) {
+        return PERSIST_DONE;
+    }
+    return atomic_load(failed) >= ticket ? PERSIST_FAILED : PERSIST_PENDING;
+}
+
+/* reload.c: does what was asked for, and blocks. */
+bool reload_is_due(const struct persist *persist);
+void reload_run(struct persist *persist);
 
 /* persist_info.c: what other threads may read until the next tick. */
 void persist_publish(struct persist *persist, const struct persist_conf *conf,

@@ -365,11 +365,27 @@ insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     return false;
 }
 
+/* In place of insert, for who only wants to know. */
 static bool
-load_image(struct run *run, const struct image *image)
+look_at(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    struct insertion *insertion = ctx;
+    unsigned databases = keyspace_databases(insertion->options->keyspace);
+
+    bloom_free(bloom, insertion->options->env);
+    (void)snprintf(insertion->why, sizeof(insertion->why),
+                   "a key of database %u, but the option databases is %u",
+                   (unsigned)record->db, databases);
+    return record->db < databases;
+}
+
+static bool
+read_image(struct run *run, const struct image *image,
+           bool (*filter)(void *ctx, const struct snapshot_record *record,
+                          struct bloom *bloom))
 {
     struct insertion insertion = { .options = run->options };
-    struct snapshot_visitor visitor = { .filter = insert, .ctx = &insertion };
+    struct snapshot_visitor visitor = { .filter = filter, .ctx = &insertion };
     struct snapshot_error error = { 0 };
     enum snapshot_status status = snapshot_read(
         image->fd, run->options->env, &visitor, run->options->progress, &error);
@@ -379,6 +395,12 @@ load_image(struct run *run, const struct image *image)
                       image->path, insertion.why, error.offset, error.record);
     }
     return status == SNAPSHOT_OK || refuse_image(run, image, &error);
+}
+
+static bool
+load_image(struct run *run, const struct image *image)
+{
+    return read_image(run, image, insert);
 }
 
 static void
@@ -537,24 +559,36 @@ count_keys(const struct keyspace *ks)
     return keys;
 }
 
-bool
-recover_run(const struct recover_options *options,
-            struct recover_result *ret_result, char *ret_reason,
-            size_t reason_size)
+/* NULL without memory: then the reason is given. */
+static struct run *
+run_new(const struct recover_options *options, char *ret_reason,
+        size_t reason_size)
 {
     struct run *run = mem_try_zalloc(sizeof(*run));
-    bool done;
 
     if (run == NULL) {
         (void)snprintf(ret_reason, reason_size, "Not enough memory.");
-        return false;
+        return NULL;
     }
     run->options = options;
     run->reason = ret_reason;
     run->reason_size = reason_size;
     run->snapshot.fd = -1;
     run->base.fd = -1;
+    return run;
+}
 
+bool
+recover_run(const struct recover_options *options,
+            struct recover_result *ret_result, char *ret_reason,
+            size_t reason_size)
+{
+    struct run *run = run_new(options, ret_reason, reason_size);
+    bool done;
+
+    if (run == NULL) {
+        return false;
+    }
     done = look(run) && load(run);
     if (done) {
         run->result.keys = count_keys(options->keyspace);
@@ -567,6 +601,27 @@ recover_run(const struct recover_options *options,
     mem_free(run->files);
     file_close(run->snapshot.fd);
     file_close(run->base.fd);
+    mem_free(run);
+    return done;
+}
+
+bool
+recover_snapshot(const struct recover_options *options, bool check,
+                 char *ret_reason, size_t reason_size)
+{
+    struct run *run = run_new(options, ret_reason, reason_size);
+    bool done;
+
+    if (run == NULL) {
+        return false;
+    }
+    done = open_image(run, options->dir_fd, options->dir,
+                      options->snapshot_name, &run->snapshot);
+    if (done && run->snapshot.fd < 0) {
+        done = refuse(run, "%s: there is no such file.", run->snapshot.path);
+    }
+    done = done && read_image(run, &run->snapshot, check ? look_at : insert);
+    file_close(run->snapshot.fd);
     mem_free(run);
     return done;
 }

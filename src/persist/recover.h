@@ -62,3 +62,10 @@ struct recover_result {
 bool recover_run(const struct recover_options *options,
                  struct recover_result *ret_result, char *ret_reason,
                  size_t reason_size);
+
+/* The snapshot alone, which is only read if `check`: everything in it is looked
+ * at, and nothing is kept. Else it goes into the keyspace, which is empty.
+ * There has to be one. False: ret_reason says why not, as that of recover_run.
+ */
+bool recover_snapshot(const struct recover_options *options, bool check,
+                      char *ret_reason, size_t reason_size);

@@ -303,7 +303,7 @@ turn_and_fork(struct persist *persist, const char *name, uint64_t *ret_us)
     }
     job = persist_job(persist, persist->journal_fd, name, rewrite->position,
                       rewrite->sequence);
-    return child_start(persist->child, &job, ret_us);
+    return save_fork(persist, &job, ret_us);
 }
 
 void

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "keyspace/access.h"
 #include "persist/persist_internal.h"
 
 #include <time.h>
@@ -42,6 +43,20 @@ save_ended(struct persist *persist, int error, int signal)
                (unsigned long long)persist->info.save_cow_bytes);
 }
 
+/* While the child runs, reads leave no mark in the entries: each page that is
+ * written to then is copied. */
+int
+save_fork(struct persist *persist, const struct child_job *job,
+          uint64_t *ret_us)
+{
+    int error = child_start(persist->child, job, ret_us);
+
+    if (error == 0) {
+        access_pause(persist->options.keyspace, true);
+    }
+    return error;
+}
+
 /* Under the raised gate. */
 static int
 fork_save(struct persist *persist, uint64_t *ret_us)
@@ -54,7 +69,7 @@ fork_save(struct persist *persist, uint64_t *ret_us)
     persist->changes_forked = metric_sum(METRIC_CHANGES);
     job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
                       position, sequence);
-    return child_start(persist->child, &job, ret_us);
+    return save_fork(persist, &job, ret_us);
 }
 
 void

@@ -172,8 +172,11 @@ prig_open(struct prig *rig)
         .conf = &rig->conf,
         .keyspace = rig->ks,
         .run_id = "0123456789012345678901234567890123456789",
-        .hooks = { prig_poke, prig_moved, prig_journaling, prig_refusal,
-                   rig } });
+        .hooks = { .poke = prig_poke,
+                   .moved = prig_moved,
+                   .journaling = prig_journaling,
+                   .refusal = prig_refusal,
+                   .ctx = rig } });
     persist_apply_conf(rig->persist);
     return persist_open(rig->persist);
 }

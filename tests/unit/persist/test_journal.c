@@ -167,6 +167,8 @@ TEST(there_is_room_below_the_limit)
     while (journal_has_room(rig->journal)) {
         assert_true(status_of(rig).queue_bytes < 10000);
         (void)append(&source);
+        assert_int_equal(status_of(rig).queue_bytes,
+                         metric_sum(METRIC_JOURNAL_QUEUED));
     }
     assert_true(journal_position(rig->journal) < 40000);
     moved = rig->moved;
@@ -180,6 +182,7 @@ TEST(there_is_room_below_the_limit)
     assert_true(journal_has_room(rig->journal));
     assert_int_equal(moved + 2, rig->moved);
     assert_int_equal(0, status_of(rig).queue_bytes);
+    assert_int_equal(0, metric_sum(METRIC_JOURNAL_QUEUED));
     buf_free(&bytes);
     source_fini(&source);
     rig_free(rig);
@@ -346,9 +349,11 @@ TEST(what_is_queued_at_the_end_is_freed)
     for (int i = 0; i < 1000; i++) {
         (void)append(&source);
     }
+    assert_true(metric_sum(METRIC_JOURNAL_QUEUED) > 0);
     source_fini(&source);
     journal_halt(rig->journal);
     rig_free(rig);
     journal_free(NULL);
+    assert_int_equal(0, metric_sum(METRIC_JOURNAL_QUEUED));
     assert_int_equal(before, mem_used());
 }

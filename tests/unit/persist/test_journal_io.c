@@ -30,6 +30,9 @@ TEST(always_releases_what_is_synced)
                          status_of(rig).synced_sequence);
     }
     assert_true(status_of(rig).syncs <= 40);
+    assert_int_equal(status_of(rig).sync_ns_max,
+                     journal_take_longest_sync_ns(rig->journal));
+    assert_int_equal(0, journal_take_longest_sync_ns(rig->journal));
     assert_int_equal(0, status_of(rig).unsynced_mono_ns);
     check_files(&source, 1, 1000, 0);
     source_fini(&source);

@@ -412,7 +412,8 @@ TEST(keys_that_cannot_be_there_are_refused)
     assert_refused(&place, SNAPSHOT_NAME, "two keys of the same name");
     keyspace_free(ks);
 
-    ks = keyspace_new(&(struct keyspace_options){ 1, 32 });
+    ks = keyspace_new(
+        &(struct keyspace_options){ .threads = 1, .databases = 32 });
     (void)test_put(ks, test_key_set(&key, 16, 1));
     put_image(place.dir_fd, SNAPSHOT_NAME, ks, 0, 0);
     assert_refused(&place, SNAPSHOT_NAME, "databases");

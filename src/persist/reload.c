@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * DEBUG RELOAD: the whole way to the disk and back, on loop 0 and under the
+ * raised gate, so that nobody sees anything but the data before or after it.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "persist/persist_internal.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { RECLAIM_US = 10 * 1000 };
+
+uint64_t
+persist_ask_reload(struct persist *persist, bool save)
+{
+    uint64_t ticket;
+
+    if (!save) { /* who wants the old state gets it, whoever else asks */
+        atomic_store(&persist->reload_keeps, true);
+    }
+    ticket = atomic_fetch_add(&persist->asked_reload, 1) + 1;
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+    return ticket;
+}
+
+enum persist_outcome
+persist_reload_outcome(const struct persist *persist, uint64_t ticket)
+{
+    return persist_outcome_of(&persist->reloaded, &persist->failed_reload,
+                              ticket);
+}
+
+bool
+reload_is_due(const struct persist *persist)
+{
+    uint64_t asked = atomic_load(&persist->asked_reload);
+
+    return asked > atomic_load(&persist->reloaded) &&
+           asked > atomic_load(&persist->failed_reload);
+}
+
+static bool
+save(struct persist *persist)
+{
+    struct child_job job;
+    uint64_t position;
+    uint64_t sequence;
+    int error;
+
+    persist->step_started_ns = clock_mono_ns();
+    persist->save_ticket = atomic_load(&persist->asked_save);
+    persist->changes_forked = metric_sum(METRIC_CHANGES);
+    persist_where(persist, &position, &sequence);
+    job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
+                      position, sequence);
+    error = child_write_here(persist->child, &job);
+    save_ended(persist, error, 0);
+    return error == 0;
+}
+
+static void
+drop_all(struct persist *persist)
+{
+    struct keyspace *ks = persist->options.keyspace;
+
+    keyspace_flush_all(ks);
+    while (keyspace_reclaim(ks, 0, clock_wall_ms(), RECLAIM_US)) {
+    }
+    keyspace_wait_freed(ks);
+}
+
+/* Under the raised gate. Once everything is dropped there is no way back: the
+ * data is on the disk, and neither a client nor a next save may take what is
+ * half loaded for it. */
+static bool
+load(struct persist *persist)
+{
+    struct recover_options options = {
+        .dir_fd = persist->dir_fd,
+        .journal_fd = -1,
+        .snapshot_name = persist->snapshot_name,
+        .dir = persist->dir,
+        .journal_dir = persist->journal_dir,
+        .keyspace = persist->options.keyspace,
+        .env = &persist->load_env,
+    };
+    char reason[PERSIST_REASON_MAX];
+
+    if (!recover_snapshot(&options, true, reason, sizeof(reason))) {
+        log_error("persist.reload", "did not reload", "reason=\"%s\"", reason);
+        return false;
+    }
+    drop_all(persist);
+    if (!recover_snapshot(&options, false, reason, sizeof(reason))) {
+        log_error("persist.reload", "ended, the data is gone from memory",
+                  "reason=\"%s\" next=\"a start, which loads it\"", reason);
+        _exit(EXIT_FAILURE);
+    }
+    return true;
+}
+
+void
+reload_run(struct persist *persist)
+{
+    uint64_t ticket = atomic_load(&persist->asked_reload);
+    bool keeps = atomic_exchange(&persist->reload_keeps, false);
+    uint64_t start_ns = clock_mono_ns();
+    bool done;
+
+    gate_raise(persist->gate, 0);
+    /* The journal may have been switched on since it was asked for. */
+    done = (keeps ? !persist->conf.appendonly : save(persist)) && load(persist);
+    if (done && keeps) {
+        metric_add(METRIC_CHANGES, 1); /* of unknown size: see recover.h */
+    }
+    if (done && persist->options.hooks.reloaded != NULL) {
+        persist->options.hooks.reloaded(persist->options.hooks.ctx);
+    }
+    gate_lower(persist->gate, 0);
+    if (done) {
+        log_notice(
+            "persist.reload", "reloaded", "saved=%d ms=%llu", !keeps,
+            (unsigned long long)((clock_mono_ns() - start_ns) / 1000000));
+    }
+    atomic_store(done ? &persist->reloaded : &persist->failed_reload, ticket);
+    persist->options.hooks.moved(persist->options.hooks.ctx);
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * All data to the disk and back, and what happens when one of the two ways is
+ * barred.
+ */
+#include "persist_rig.h"
+
+static enum persist_outcome
+reload(struct prig *rig, bool save)
+{
+    uint64_t ticket = persist_ask_reload(rig->persist, save);
+
+    assert_true(atomic_load(&rig->pokes) > 0);
+    assert_int_equal(persist_reload_outcome(rig->persist, ticket),
+                     PERSIST_PENDING);
+    PRIG_WAIT(rig,
+              persist_reload_outcome(rig->persist, ticket) != PERSIST_PENDING);
+    return persist_reload_outcome(rig->persist, ticket);
+}
+
+static struct persist_info
+info_of(const struct prig *rig)
+{
+    struct persist_info info;
+
+    persist_get_info(rig->persist, &info);
+    return info;
+}
+
+TEST(reload_brings_everything_back)
+{
+    struct prig *rig = prig_start("no", "no");
+
+    for (int i = 0; i < 100; i++) {
+        (void)prig_write(rig);
+    }
+    assert_int_equal(reload(rig, true), PERSIST_DONE);
+    prig_check_all(rig);
+    assert_int_equal(info_of(rig).changes, 0);
+    assert_int_equal(info_of(rig).saves, 1);
+    (void)prig_write(rig);
+    prig_check_all(rig);
+    assert_int_equal(reload(rig, true), PERSIST_DONE);
+    prig_restart(rig);
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+TEST(reload_without_a_save_goes_back_to_the_snapshot)
+{
+    struct prig *rig = prig_start("no", "no");
+
+    (void)prig_write(rig);
+    assert_int_equal(reload(rig, true), PERSIST_DONE);
+    (void)prig_write(rig);
+    assert_true(prig_has(rig, 1));
+    assert_int_equal(reload(rig, false), PERSIST_DONE);
+    assert_true(prig_has(rig, 0));
+    assert_false(prig_has(rig, 1));
+    assert_true(info_of(rig).changes > 0); /* it is worth a save */
+    prig_free(rig);
+}
+
+TEST(reload_of_what_is_not_there_changes_nothing)
+{
+    struct prig *rig = prig_start("no", "no");
+
+    (void)prig_write(rig);
+    assert_int_equal(reload(rig, false), PERSIST_FAILED);
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+TEST(reload_that_cannot_save_changes_nothing)
+{
+    static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
+                                            FILE_CALL_SYNC, FILE_CALL_RENAME };
+
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        struct prig *rig = prig_start("no", "no");
+
+        (void)prig_write(rig);
+        file_fail_at(calls[i], 1, ENOSPC, true);
+        assert_int_equal(reload(rig, true), PERSIST_FAILED);
+        assert_true(file_fail_clear());
+        prig_check_all(rig);
+        assert_false(info_of(rig).last_save_ok);
+        assert_int_equal(reload(rig, true), PERSIST_DONE);
+        prig_check_all(rig);
+        prig_free(rig);
+    }
+}
+
+TEST(reload_leaves_a_journal_that_still_fits)
+{
+    struct prig *rig = prig_start("yes", "always");
+    uint64_t position = 0;
+
+    for (int i = 0; i < 10; i++) {
+        position = prig_write(rig);
+    }
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    assert_int_equal(reload(rig, true), PERSIST_DONE);
+    prig_check_all(rig);
+    for (int i = 0; i < 10; i++) {
+        position = prig_write(rig);
+    }
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    prig_restart(rig);
+    prig_check_all(rig);
+    prig_free(rig);
+}

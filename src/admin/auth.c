@@ -11,6 +11,7 @@
 
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
+#include <stdio.h>
 
 bool
 auth_required(const struct conf *conf)
@@ -45,4 +46,16 @@ auth_check(const struct conf *conf, struct slice user, struct slice password)
         metric_add(METRIC_AUTH_FAILURES, 1);
     }
     return allowed;
+}
+
+void
+auth_digest(const struct conf *conf, char ret_hex[AUTH_DIGEST_HEX])
+{
+    unsigned char digest[SHA256_DIGEST_LENGTH];
+
+    (void)SHA256((const unsigned char *)conf->requirepass,
+                 strlen(conf->requirepass), digest);
+    for (size_t i = 0; i < sizeof(digest); i++) {
+        (void)snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
+    }
 }

@@ -22,3 +22,7 @@ bool auth_required(const struct conf *conf);
  * any will do for "default". A failure is counted in METRIC_AUTH_FAILURES. */
 bool auth_check(const struct conf *conf, struct slice user,
                 struct slice password);
+
+/* The SHA-256 of the password in hexadecimal, which is how ACL shows it. */
+enum { AUTH_DIGEST_HEX = 65 };
+void auth_digest(const struct conf *conf, char ret_hex[AUTH_DIGEST_HEX]);

@@ -92,6 +92,12 @@ systemd_init(void)
     return usable;
 }
 
+bool
+systemd_is_used(void)
+{
+    return notify_fd >= 0;
+}
+
 void
 systemd_fini(void)
 {

@@ -18,6 +18,9 @@
 bool systemd_init(void);
 void systemd_fini(void);
 
+/* Whether there is a service manager that wants to hear. */
+bool systemd_is_used(void);
+
 /* Sends one state: lines such as "READY=1" with '\n' between them. Never
  * blocks. False: it did not get through; there is nothing to do about it
  * beyond a line in the log. */

@@ -79,3 +79,15 @@ TEST(auth_counts_failures_and_only_them)
     assert_int_equal(metric_sum(METRIC_AUTH_FAILURES), before + 2);
     conf_fini(&conf);
 }
+
+TEST(auth_shows_the_password_as_its_digest)
+{
+    struct conf conf = conf_with("foo");
+    char hex[AUTH_DIGEST_HEX];
+
+    auth_digest(&conf, hex);
+    assert_string_equal("2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e"
+                        "886266e7ae",
+                        hex);
+    conf_fini(&conf);
+}

@@ -53,7 +53,9 @@ talk(const char *path)
 {
     int fd = listen_at(path);
 
+    assert_false(systemd_is_used());
     assert_true(systemd_init());
+    assert_true(systemd_is_used());
     assert_true(systemd_notify("READY=1"));
     expect_state(fd, "READY=1");
     assert_true(systemd_status("loaded %d of %d", 3, 7));

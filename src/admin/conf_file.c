@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The new text is written beside the old one, synced, given its mode and
+ * owner, and renamed over it.
+ */
+#include "admin/conf_file.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "conf/conf_load.h"
+#include "conf/conf_rewrite.h"
+#include "conf/conf_value.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_BYTES_MAX = 1 << 20, BESIDE_MODE = 0600 };
+
+struct conf_file_job {
+    atomic_int owners; /* the caller, and the thread */
+    atomic_bool done;
+    bool failed;
+    struct conf_error error;
+    struct conf conf;
+    struct conf_file *file;
+};
+
+struct conf_file {
+    const char *path;
+    void (*done)(void *ctx);
+    void *ctx;
+    pthread_mutex_t mutex;
+    pthread_cond_t idle;
+    bool running;
+};
+
+/* ---- one file ------------------------------------------------------------ */
+
+/* A name in an open directory. */
+struct place {
+    int dir_fd;
+    char dir[PATH_MAX];
+    char name[NAME_MAX + 1];
+    char temporary[NAME_MAX + 1];
+};
+
+static int
+open_place(const char *path, struct place *place)
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    int dir_len = slash == path ? 1 : slash != NULL ? (int)(slash - path) : 0;
+
+    if ((size_t)dir_len >= sizeof(place->dir) ||
+        strlen(name) + sizeof(".tmp") > sizeof(place->temporary)) {
+        return ENAMETOOLONG;
+    }
+    (void)snprintf(place->dir, sizeof(place->dir), "%.*s",
+                   dir_len > 0 ? dir_len : 1, dir_len > 0 ? path : ".");
+    (void)snprintf(place->name, sizeof(place->name), "%s", name);
+    (void)snprintf(place->temporary, sizeof(place->temporary), "%.250s.tmp",
+                   name);
+    return file_open_dir(place->dir, false, &place->dir_fd);
+}
+
+/* What the file holds; of one that is missing, nothing. */
+static int
+read_text(const struct place *place, struct buf *ret_text,
+          struct stat *ret_stat)
+{
+    uint64_t bytes = 0;
+    size_t got = 0;
+    int fd = -1;
+    int error = file_open(place->dir_fd, place->name, &fd);
+    char *to;
+
+    if (error != 0) {
+        return error;
+    }
+    error = file_size(fd, &bytes);
+    if (error == 0 && bytes > FILE_BYTES_MAX) {
+        error = EFBIG;
+    }
+    if (error == 0 && fstat(fd, ret_stat) != 0) {
+        error = errno;
+    }
+    to = error == 0 ? buf_reserve(ret_text, (size_t)bytes + 1) : NULL;
+    if (error == 0 && to == NULL) {
+        error = ENOMEM;
+    }
+    if (error == 0) {
+        error = file_read_at(fd, to, (size_t)bytes, 0, &got);
+        ret_text->len += got;
+    }
+    file_close(fd);
+    return error;
+}
+
+/* Replaces the file, or makes it. like: whose mode and owner it gets; NULL:
+ * ours alone. */
+static int
+replace(const struct place *place, struct slice text, const struct stat *like)
+{
+    mode_t mode = like != NULL ? like->st_mode & 07777 : BESIDE_MODE;
+    int fd = -1;
+    int error = file_create(place->dir_fd, place->temporary, &fd);
+
+    if (error != 0) {
+        return error;
+    }
+    if (fchmod(fd, mode) != 0 ||
+        (like != NULL && fchown(fd, like->st_uid, like->st_gid) != 0) ||
+        fchmod(fd, mode) != 0) { /* a new owner takes some of it away */
+        error = errno;
+    }
+    error = error != 0 ? error : file_write(fd, text.data, text.len);
+    error = error != 0 ? error : file_sync(fd);
+    file_close(fd);
+    error = error != 0
+                ? error
+                : file_rename(place->dir_fd, place->temporary, place->name);
+    if (error != 0) {
+        (void)!file_unlink(place->dir_fd, place->temporary);
+        return error;
+    }
+    return file_sync_dir(place->dir_fd);
+}
+
+/* ---- the two of them ----------------------------------------------------- */
+
+struct work {
+    struct conf_file_job *job;
+    const char *path; /* of the file, "" if there is none */
+    char beside_path[CONF_VALUE_MAX + 32]; /* of the other one */
+    struct place place, beside;
+    struct buf text;
+    struct stat stat;
+    int error;    /* why the file cannot be written */
+    bool unknown; /* it is there, but what it says could not be read */
+};
+
+static bool
+fail(struct work *work, const char *path, int error)
+{
+    conf_value_error(&work->job->error, "%s: %s", path, strerror(error));
+    return false;
+}
+
+/* False if the text is there and is no configuration. */
+static bool
+open_file(struct work *work)
+{
+    struct conf trial;
+    bool good;
+
+    work->error =
+        work->path[0] == '\0' ? ENOENT : open_place(work->path, &work->place);
+    if (work->error == 0) {
+        work->error = read_text(&work->place, &work->text, &work->stat);
+    }
+    work->unknown = work->error != 0 && work->error != ENOENT;
+    if (work->error == 0 && faccessat(work->place.dir_fd, work->place.name,
+                                      W_OK, AT_EACCESS) != 0) {
+        work->error = errno;
+    }
+    conf_init(&trial);
+    good = conf_load_text(&trial, work->path, buf_slice(&work->text),
+                          &work->job->error);
+    conf_fini(&trial);
+    return good;
+}
+
+/* All that the file does not say goes beside it; whatever it says, if that is
+ * not known. */
+static bool
+write_beside(struct work *work)
+{
+    struct conf base;
+    struct buf text = { 0 };
+    bool done;
+    int error = 0;
+
+    conf_init(&base);
+    done = conf_load_text(&base, work->path, buf_slice(&work->text),
+                          &work->job->error) &&
+           conf_rewrite_beside(&work->job->conf, work->unknown ? NULL : &base,
+                               &text, &work->job->error);
+    conf_fini(&base);
+    if (done) {
+        error = replace(&work->beside, buf_slice(&text), NULL);
+    }
+    if (text.data != NULL) {
+        explicit_bzero(text.data, text.len);
+    }
+    buf_free(&text);
+    return done && (error == 0 || fail(work, work->beside_path, error));
+}
+
+static bool
+write_file(struct work *work)
+{
+    struct buf text = { 0 };
+    bool done = conf_rewrite(&work->job->conf, work->path,
+                             buf_slice(&work->text), &text, &work->job->error);
+
+    if (done) {
+        work->error = replace(&work->place, buf_slice(&text), &work->stat);
+    }
+    if (text.data != NULL) {
+        explicit_bzero(text.data, text.len);
+    }
+    buf_free(&text);
+    return done;
+}
+
+static bool
+has_beside(const struct work *work)
+{
+    return faccessat(work->beside.dir_fd, work->beside.name, F_OK, 0) == 0;
+}
+
+static bool
+remove_beside(struct work *work)
+{
+    int error = 0;
+
+    if (has_beside(work)) {
+        error = file_unlink(work->beside.dir_fd, work->beside.name);
+        error = error != 0 ? error : file_sync_dir(work->beside.dir_fd);
+    }
+    return error == 0 || fail(work, work->beside_path, error);
+}
+
+static bool
+write_all(struct work *work)
+{
+    int error = open_place(work->beside_path, &work->beside);
+
+    if (error != 0) {
+        return fail(work, work->beside_path, error);
+    }
+    if (!open_file(work) ||
+        ((work->error != 0 || has_beside(work)) && !write_beside(work))) {
+        return false;
+    }
+    if (work->error != 0) {
+        return true;
+    }
+    if (!write_file(work)) {
+        return false;
+    }
+    if (work->error != 0) { /* perhaps it was replaced, all the same */
+        return write_beside(work);
+    }
+    return remove_beside(work);
+}
+
+static void
+do_job(struct conf_file_job *job)
+{
+    struct work *work = mem_zalloc(sizeof(*work));
+
+    work->job = job;
+    work->path = job->file->path;
+    work->place.dir_fd = work->beside.dir_fd = -1;
+    CHECK(conf_rewritten_path(&job->conf, work->beside_path,
+                              sizeof(work->beside_path)));
+    job->failed = !write_all(work);
+    if (job->failed) {
+        log_error("admin.conf", "did not rewrite the configuration",
+                  "reason=\"%s\"", job->error.text);
+    } else if (work->error == 0) {
+        log_notice("admin.conf", "rewrote the configuration", "file=\"%s\"",
+                   work->path);
+    } else {
+        log_notice("admin.conf", "rewrote the configuration",
+                   "file=\"%s\" instead_of=\"%s\" error=\"%s\"",
+                   work->beside_path, work->path,
+                   work->path[0] != '\0' ? strerror(work->error)
+                                         : "started without a file");
+    }
+    file_close(work->place.dir_fd);
+    file_close(work->beside.dir_fd);
+    if (work->text.data != NULL) {
+        explicit_bzero(work->text.data, work->text.len);
+    }
+    buf_free(&work->text);
+    mem_free(work);
+}
+
+/* ---- jobs ---------------------------------------------------------------- */
+
+void
+conf_file_forget(struct conf_file_job *job)
+{
+    if (atomic_fetch_sub(&job->owners, 1) == 1) {
+        conf_fini(&job->conf);
+        mem_free(job);
+    }
+}
+
+/* Nobody joins it: what it does last is to say that it is done. */
+static void *
+run(void *arg)
+{
+    struct conf_file_job *job = arg;
+    struct conf_file *file = job->file;
+
+    do_job(job);
+    atomic_store(&job->done, true);
+    conf_file_forget(job);
+    if (file->done != NULL) {
+        file->done(file->ctx);
+    }
+    metric_thread_exit();
+    pthread_mutex_lock(&file->mutex);
+    file->running = false;
+    pthread_cond_broadcast(&file->idle);
+    pthread_mutex_unlock(&file->mutex);
+    return NULL;
+}
+
+struct conf_file *
+conf_file_new(const char *path, void (*done)(void *ctx), void *ctx)
+{
+    struct conf_file *file = mem_zalloc(sizeof(*file));
+
+    file->path = path != NULL ? path : "";
+    file->done = done;
+    file->ctx = ctx;
+    CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
+    CHECK(pthread_cond_init(&file->idle, NULL) == 0);
+    return file;
+}
+
+void
+conf_file_free(struct conf_file *file)
+{
+    if (file != NULL) {
+        pthread_mutex_lock(&file->mutex);
+        while (file->running) {
+            pthread_cond_wait(&file->idle, &file->mutex);
+        }
+        pthread_mutex_unlock(&file->mutex);
+        pthread_cond_destroy(&file->idle);
+        pthread_mutex_destroy(&file->mutex);
+        mem_free(file);
+    }
+}
+
+static struct conf_file_job *
+start(struct conf_file *file, const struct conf *conf)
+{
+    struct conf_file_job *job = mem_zalloc(sizeof(*job));
+    pthread_t thread;
+    sigset_t all;
+    sigset_t before;
+
+    job->file = file;
+    atomic_store(&job->owners, 2);
+    conf_copy(conf, &job->conf);
+    (void)sigfillset(&all); /* signals are for the loops */
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
+    if (pthread_create(&thread, NULL, run, job) == 0) {
+        CHECK(pthread_detach(thread) == 0);
+        file->running = true;
+    } else {
+        conf_value_error(&job->error, "no thread can be had");
+        job->failed = true;
+        atomic_store(&job->done, true);
+        atomic_store(&job->owners, 1);
+    }
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return job;
+}
+
+struct conf_file_job *
+conf_file_begin(struct conf_file *file, const struct conf *conf, bool wait)
+{
+    struct conf_file_job *job = NULL;
+
+    pthread_mutex_lock(&file->mutex);
+    while (wait && file->running) {
+        pthread_cond_wait(&file->idle, &file->mutex);
+    }
+    if (!file->running) {
+        job = start(file, conf);
+    }
+    pthread_mutex_unlock(&file->mutex);
+    return job;
+}
+
+bool
+conf_file_is_done(const struct conf_file_job *job)
+{
+    return atomic_load(&job->done);
+}
+
+void
+conf_file_wait(struct conf_file *file, const struct conf_file_job *job)
+{
+    pthread_mutex_lock(&file->mutex);
+    while (!conf_file_is_done(job)) {
+        pthread_cond_wait(&file->idle, &file->mutex);
+    }
+    pthread_mutex_unlock(&file->mutex);
+}
+
+const char *
+conf_file_error(const struct conf_file_job *job)
+{
+    return job->failed ? job->error.text : NULL;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * MONITOR: clients that are shown every command. One list a loop, of its own
+ * receivers.
+ */
+#pragma once
+
+#include "admin/notice.h"
+#include "admin/receiver.h"
+
+struct monitor;
+
+struct monitor *monitor_new(unsigned loops);
+void monitor_free(struct monitor *monitor);
+
+/* On the receiver's loop. */
+void monitor_join(struct monitor *monitor, struct receiver *receiver);
+void monitor_leave(struct monitor *monitor, struct receiver *receiver);
+void monitor_deliver(struct monitor *monitor, unsigned loop,
+                     const struct notice *notice);
+void monitor_cut(struct monitor *monitor, unsigned loop);
+
+/* What a command looked like: the line is made here, as
+ *   1700000000.123456 [0 127.0.0.1:5000] "bf.add" "k" "x"
+ * and posted to every loop that has monitors. Words beyond a bound are cut with
+ * "... (n more bytes)". */
+struct monitor_line {
+    uint64_t wall_us;
+    uint32_t db;
+    const char *address;
+    const struct slice *argv;
+    size_t argc;
+};
+void monitor_feed(struct monitor *monitor, const struct monitor_line *what,
+                  struct notice_list *list);

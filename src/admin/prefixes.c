@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A map of prefixes to lists of followers, and how many prefixes there are of
+ * each length: a name is looked up once for each length.
+ */
+#include "admin/prefixes.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { LIST_MIN = 4 };
+
+struct prefix_length {
+    size_t length, count;
+};
+
+struct followers {
+    size_t count, capacity;
+    void **who;
+};
+
+void
+prefixes_init(struct prefixes *prefixes)
+{
+    memset(prefixes, 0, sizeof(*prefixes));
+    CHECK(pthread_mutex_init(&prefixes->mutex, NULL) == 0);
+}
+
+void
+prefixes_fini(struct prefixes *prefixes)
+{
+    CHECK(prefixes->followers.count == 0);
+    map_free(&prefixes->followers);
+    mem_free(prefixes->lengths);
+    pthread_mutex_destroy(&prefixes->mutex);
+}
+
+/* ---- lengths ------------------------------------------------------------- */
+
+/* Where this length is, or belongs. */
+static size_t
+length_place(const struct prefixes *prefixes, size_t length)
+{
+    size_t at = 0;
+
+    while (at < prefixes->length_count &&
+           prefixes->lengths[at].length < length) {
+        at++;
+    }
+    return at;
+}
+
+static bool
+length_add(struct prefixes *prefixes, size_t length)
+{
+    size_t at = length_place(prefixes, length);
+    struct prefix_length *lengths = prefixes->lengths;
+
+    if (at < prefixes->length_count && lengths[at].length == length) {
+        lengths[at].count++;
+        return true;
+    }
+    if (prefixes->length_count == prefixes->length_capacity) {
+        size_t capacity = prefixes->length_capacity + LIST_MIN;
+
+        lengths = mem_try_realloc(lengths, capacity * sizeof(*lengths));
+        if (lengths == NULL) {
+            return false;
+        }
+        prefixes->lengths = lengths;
+        prefixes->length_capacity = capacity;
+    }
+    memmove(&lengths[at + 1], &lengths[at],
+            (prefixes->length_count - at) * sizeof(*lengths));
+    lengths[at] = (struct prefix_length){ length, 1 };
+    prefixes->length_count++;
+    return true;
+}
+
+static void
+length_remove(struct prefixes *prefixes, size_t length)
+{
+    size_t at = length_place(prefixes, length);
+    struct prefix_length *lengths = prefixes->lengths;
+
+    CHECK(at < prefixes->length_count && lengths[at].length == length);
+    if (--lengths[at].count == 0) {
+        prefixes->length_count--;
+        memmove(&lengths[at], &lengths[at + 1],
+                (prefixes->length_count - at) * sizeof(*lengths));
+    }
+}
+
+/* ---- followers ----------------------------------------------------------- */
+
+static bool
+list_add(struct followers *list, void *follower)
+{
+    size_t capacity = list->capacity > 0 ? list->capacity * 2 : LIST_MIN;
+    void **who;
+
+    if (list->count == list->capacity) {
+        who = mem_try_realloc((void *)list->who, capacity * sizeof(*who));
+        if (who == NULL) {
+            return false;
+        }
+        list->who = who;
+        list->capacity = capacity;
+    }
+    list->who[list->count++] = follower;
+    return true;
+}
+
+static void
+list_free(struct followers *list)
+{
+    if (list != NULL) {
+        mem_free((void *)list->who);
+        mem_free(list);
+    }
+}
+
+/* The first follower of a prefix. Under the lock. */
+static bool
+begin(struct prefixes *prefixes, struct slice prefix, void *follower)
+{
+    struct followers *list = mem_try_zalloc(sizeof(*list));
+
+    if (list == NULL || !list_add(list, follower)) {
+        goto fail;
+    }
+    if (!length_add(prefixes, prefix.len)) {
+        goto fail;
+    }
+    if (!map_put(&prefixes->followers, prefix, list)) {
+        length_remove(prefixes, prefix.len);
+        goto fail;
+    }
+    return true;
+
+fail:
+    list_free(list);
+    return false;
+}
+
+bool
+prefixes_add(struct prefixes *prefixes, struct slice prefix, void *follower)
+{
+    struct followers *list;
+    bool added;
+
+    pthread_mutex_lock(&prefixes->mutex);
+    list = map_find(&prefixes->followers, prefix);
+    added = list != NULL ? list_add(list, follower)
+                         : begin(prefixes, prefix, follower);
+    atomic_store(&prefixes->count, prefixes->followers.count);
+    pthread_mutex_unlock(&prefixes->mutex);
+    return added;
+}
+
+void
+prefixes_remove(struct prefixes *prefixes, struct slice prefix, void *follower)
+{
+    struct followers *list;
+    size_t at = 0;
+
+    pthread_mutex_lock(&prefixes->mutex);
+    list = map_find(&prefixes->followers, prefix);
+    CHECK(list != NULL);
+    while (list->who[at] != follower) {
+        at++;
+        CHECK(at < list->count);
+    }
+    list->who[at] = list->who[--list->count];
+    if (list->count == 0) {
+        (void)map_remove(&prefixes->followers, prefix);
+        length_remove(prefixes, prefix.len);
+        list_free(list);
+    }
+    atomic_store(&prefixes->count, prefixes->followers.count);
+    pthread_mutex_unlock(&prefixes->mutex);
+}
+
+void
+prefixes_each(const struct prefixes *prefixes, struct slice name,
+              prefixes_visit_fn visit, void *ctx)
+{
+    for (size_t i = 0;
+         i < prefixes->length_count && prefixes->lengths[i].length <= name.len;
+         i++) {
+        struct slice prefix = { name.data, prefixes->lengths[i].length };
+        const struct followers *list = map_find(&prefixes->followers, prefix);
+
+        for (size_t f = 0; list != NULL && f < list->count; f++) {
+            visit(ctx, list->who[f]);
+        }
+    }
+}
+
+/* ---- any thread ---------------------------------------------------------- */
+
+bool
+prefixes_match(struct prefixes *prefixes, struct slice name)
+{
+    bool found = false;
+
+    if (atomic_load_explicit(&prefixes->count, memory_order_relaxed) == 0) {
+        return false;
+    }
+    pthread_mutex_lock(&prefixes->mutex);
+    for (size_t i = 0; !found && i < prefixes->length_count &&
+                       prefixes->lengths[i].length <= name.len;
+         i++) {
+        struct slice prefix = { name.data, prefixes->lengths[i].length };
+
+        found = map_find(&prefixes->followers, prefix) != NULL;
+    }
+    pthread_mutex_unlock(&prefixes->mutex);
+    return found;
+}
+
+bool
+prefixes_have(struct prefixes *prefixes, struct slice prefix)
+{
+    bool found;
+
+    pthread_mutex_lock(&prefixes->mutex);
+    found = map_find(&prefixes->followers, prefix) != NULL;
+    pthread_mutex_unlock(&prefixes->mutex);
+    return found;
+}
+
+struct counting {
+    struct prefixes **others;
+    size_t count, found;
+};
+
+static bool
+count_one(void *ctx, struct slice prefix, void *value)
+{
+    struct counting *counting = ctx;
+    bool seen = false;
+
+    (void)value;
+    for (size_t i = 0; !seen && i < counting->count; i++) {
+        seen = prefixes_have(counting->others[i], prefix);
+    }
+    counting->found += !seen;
+    return true;
+}
+
+size_t
+prefixes_count_new(struct prefixes *prefixes, struct prefixes *others[],
+                   size_t count)
+{
+    struct counting counting = { others, count, 0 };
+
+    pthread_mutex_lock(&prefixes->mutex);
+    (void)map_each(&prefixes->followers, count_one, &counting);
+    pthread_mutex_unlock(&prefixes->mutex);
+    return counting.found;
+}

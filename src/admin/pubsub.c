@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A slot maps names to topics, and a topic has the list of its subscriptions,
+ * in the order in which they came; a receiver maps the same names to its own
+ * subscriptions. So that PUBSUB need not look through all slots, the names that
+ * any loop has are counted once more, in a map for all.
+ *
+ *   slot[loop].topics[kind]: name -> topic -> subscription -> subscription
+ *   receiver->subscriptions->own[kind]: name -----^
+ *
+ * The loop reads its own slot without the lock, since only it writes there.
+ * Neither lock is taken while the other is held.
+ */
+#include "admin/pubsub.h"
+
+#include "base/glob.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "proto/reply.h"
+
+#include <uv.h>
+
+_Static_assert((int)RECEIVER_KINDS == (int)PUBSUB_KINDS, "one count a kind");
+
+struct topic;
+
+struct subscription {
+    struct topic *topic;
+    struct receiver *receiver;
+    uint64_t since; /* the slot's stamp at that time */
+    struct subscription *next, **at;
+};
+
+struct topic {
+    struct subscription *first, **end;
+    uint64_t count;
+    struct topic *next, **at; /* of the slot's patterns */
+    size_t len;
+    char name[]; /* of a pattern */
+};
+
+struct slot {
+    _Alignas(64) uv_mutex_t mutex;
+    struct map topics[PUBSUB_KINDS]; /* written under mutex by the loop */
+    struct topic *patterns, **patterns_end;
+    uint64_t stamp;        /* guarded by mutex */
+    _Atomic uint64_t size; /* of all topics, so that who publishes need not
+                              lock where nobody listens */
+};
+
+/* How many loops have a name. */
+struct known {
+    uint64_t loops;
+};
+
+struct pubsub {
+    uv_mutex_t mutex;
+    struct map known[PUBSUB_KINDS]; /* guarded by mutex */
+    unsigned loops;
+    struct slot *slots;
+};
+
+struct subscriptions {
+    struct map own[PUBSUB_KINDS];
+    size_t bytes;
+};
+
+struct pubsub *
+pubsub_new(unsigned loops)
+{
+    struct pubsub *pubsub = mem_zalloc(sizeof(*pubsub));
+
+    CHECK(uv_mutex_init(&pubsub->mutex) == 0);
+    pubsub->loops = loops;
+    pubsub->slots = mem_lines(loops * sizeof(struct slot));
+    for (unsigned i = 0; i < loops; i++) {
+        CHECK(uv_mutex_init(&pubsub->slots[i].mutex) == 0);
+        pubsub->slots[i].patterns_end = &pubsub->slots[i].patterns;
+    }
+    return pubsub;
+}
+
+/* All receivers have left. */
+void
+pubsub_free(struct pubsub *pubsub)
+{
+    if (pubsub == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < pubsub->loops; i++) {
+        for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {
+            CHECK(pubsub->slots[i].topics[kind].count == 0);
+        }
+        uv_mutex_destroy(&pubsub->slots[i].mutex);
+    }
+    uv_mutex_destroy(&pubsub->mutex);
+    mem_free_lines(pubsub->slots, pubsub->loops * sizeof(struct slot));
+    mem_free(pubsub);
+}
+
+/* ---- names that are known ------------------------------------------------ */
+
+static bool
+know(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
+{
+    struct map *map = &pubsub->known[kind];
+    struct known *known;
+
+    uv_mutex_lock(&pubsub->mutex);
+    known = map_find(map, name);
+    if (known == NULL) {
+        known = mem_try_zalloc(sizeof(*known));
+        if (known != NULL && !map_put(map, name, known)) {
+            mem_free(known);
+            known = NULL;
+        }
+    }
+    if (known != NULL) {
+        known->loops++;
+    }
+    uv_mutex_unlock(&pubsub->mutex);
+    return known != NULL;
+}
+
+static void
+forget(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
+{
+    struct map *map = &pubsub->known[kind];
+    struct known *known;
+
+    uv_mutex_lock(&pubsub->mutex);
+    known = map_find(map, name);
+    CHECK(known != NULL);
+    known->loops--;
+    if (known->loops == 0) {
+        (void)map_remove(map, name);
+        mem_free(known);
+    }
+    uv_mutex_unlock(&pubsub->mutex);
+}
+
+/* ---- topics -------------------------------------------------------------- */
+
+static struct topic *
+topic_new(enum pubsub_kind kind, struct slice name)
+{
+    size_t len = kind == PUBSUB_PATTERN ? name.len : 0;
+    struct topic *topic = mem_try_zalloc(sizeof(*topic) + len);
+
+    if (topic != NULL) {
+        topic->end = &topic->first;
+        topic->len = len;
+        if (len > 0) {
+            memcpy(topic->name, name.data, len);
+        }
+    }
+    return topic;
+}
+
+/* A topic enters and leaves its slot under the slot's lock. */
+static bool
+topic_enter(struct slot *slot, enum pubsub_kind kind, struct slice name,
+            struct topic *topic)
+{
+    if (!map_put(&slot->topics[kind], name, topic)) {
+        return false;
+    }
+    (void)atomic_fetch_add(&slot->size, 1);
+    if (kind == PUBSUB_PATTERN) {
+        topic->at = slot->patterns_end;
+        *topic->at = topic;
+        slot->patterns_end = &topic->next;
+    }
+    return true;
+}
+
+static void
+topic_leave(struct slot *slot, enum pubsub_kind kind, struct slice name,
+            struct topic *topic)
+{
+    (void)map_remove(&slot->topics[kind], name);
+    (void)atomic_fetch_sub(&slot->size, 1);
+    if (kind == PUBSUB_PATTERN) {
+        *topic->at = topic->next;
+        if (topic->next != NULL) {
+            topic->next->at = topic->at;
+        } else {
+            slot->patterns_end = topic->at;
+        }
+    }
+}
+
+/* Finds the topic of a name, or makes one. NULL without memory. */
+static struct topic *
+topic_of(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
+         struct slice name)
+{
+    struct topic *topic = map_find(&slot->topics[kind], name);
+    bool entered;
+
+    if (topic != NULL) {
+        return topic;
+    }
+    if (!know(pubsub, kind, name)) {
+        return NULL;
+    }
+    topic = topic_new(kind, name);
+    if (topic != NULL) {
+        uv_mutex_lock(&slot->mutex);
+        entered = topic_enter(slot, kind, name, topic);
+        uv_mutex_unlock(&slot->mutex);
+        if (!entered) {
+            mem_free(topic);
+            topic = NULL;
+        }
+    }
+    if (topic == NULL) {
+        forget(pubsub, kind, name);
+    }
+    return topic;
+}
+
+/* The last subscription of a topic is gone. The name may be borrowed from what
+ * the topic leaves. */
+static void
+topic_end(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
+          struct slice name, struct topic *topic)
+{
+    uv_mutex_lock(&slot->mutex);
+    topic_leave(slot, kind, name, topic);
+    uv_mutex_unlock(&slot->mutex);
+    forget(pubsub, kind, name);
+    mem_free(topic);
+}
+
+/* ---- one receiver's ------------------------------------------------------ */
+
+static void
+count_own(struct receiver *receiver, enum pubsub_kind kind)
+{
+    const struct subscriptions *all = receiver->subscriptions;
+
+    atomic_store_explicit(&receiver->subscribed[kind],
+                          (uint32_t)all->own[kind].count, memory_order_relaxed);
+}
+
+static void
+free_own_if_empty(struct receiver *receiver)
+{
+    struct subscriptions *all = receiver->subscriptions;
+
+    if (all->own[PUBSUB_CHANNEL].count == 0 &&
+        all->own[PUBSUB_PATTERN].count == 0 &&
+        all->own[PUBSUB_SHARD].count == 0) {
+        mem_free(all);
+        receiver->subscriptions = NULL;
+        metric_add(METRIC_PUBSUB_CLIENTS, -1);
+    }
+}
+
+static struct map *
+own_map(struct receiver *receiver, enum pubsub_kind kind)
+{
+    if (receiver->subscriptions == NULL) {
+        receiver->subscriptions =
+            mem_try_zalloc(sizeof(*receiver->subscriptions));
+        metric_add(METRIC_PUBSUB_CLIENTS, receiver->subscriptions != NULL);
+    }
+    return receiver->subscriptions != NULL ? &receiver->subscriptions->own[kind]
+                                           : NULL;
+}
+
+static void
+link_to(struct slot *slot, struct topic *topic, struct subscription *sub)
+{
+    uv_mutex_lock(&slot->mutex);
+    sub->topic = topic;
+    sub->since = slot->stamp;
+    sub->at = topic->end;
+    *sub->at = sub;
+    topic->end = &sub->next;
+    topic->count++;
+    uv_mutex_unlock(&slot->mutex);
+}
+
+static void
+unlink_from(struct slot *slot, struct subscription *sub)
+{
+    struct topic *topic = sub->topic;
+
+    uv_mutex_lock(&slot->mutex);
+    *sub->at = sub->next;
+    if (sub->next != NULL) {
+        sub->next->at = sub->at;
+    } else {
+        topic->end = sub->at;
+    }
+    topic->count--;
+    uv_mutex_unlock(&slot->mutex);
+}
+
+/* Adds it on the receiver's side first, where it can be undone unseen. */
+static enum pubsub_result
+subscribe(struct pubsub *pubsub, struct receiver *receiver,
+          enum pubsub_kind kind, struct slice name)
+{
+    struct slot *slot = &pubsub->slots[receiver->loop];
+    struct map *own = own_map(receiver, kind);
+    struct subscription *sub;
+    struct topic *topic;
+
+    if (own == NULL) {
+        return PUBSUB_NOMEM;
+    }
+    if (map_find(own, name) != NULL) {
+        return PUBSUB_ALREADY;
+    }
+    sub = mem_try_zalloc(sizeof(*sub));
+    if (sub == NULL || !map_put(own, name, sub)) {
+        mem_free(sub);
+        return PUBSUB_NOMEM;
+    }
+    topic = topic_of(pubsub, slot, kind, name);
+    if (topic == NULL) {
+        (void)map_remove(own, name);
+        mem_free(sub);
+        return PUBSUB_NOMEM;
+    }
+    sub->receiver = receiver;
+    link_to(slot, topic, sub);
+    receiver->subscriptions->bytes += name.len;
+    count_own(receiver, kind);
+    return PUBSUB_OK;
+}
+
+enum pubsub_result
+pubsub_subscribe(struct pubsub *pubsub, struct receiver *receiver,
+                 enum pubsub_kind kind, struct slice name)
+{
+    enum pubsub_result result = subscribe(pubsub, receiver, kind, name);
+
+    if (receiver->subscriptions != NULL) {
+        free_own_if_empty(receiver);
+    }
+    return result;
+}
+
+enum pubsub_result
+pubsub_unsubscribe(struct pubsub *pubsub, struct receiver *receiver,
+                   enum pubsub_kind kind, struct slice name)
+{
+    struct slot *slot = &pubsub->slots[receiver->loop];
+    struct subscription *sub;
+
+    if (!pubsub_has(receiver, kind, name)) {
+        return PUBSUB_NONE;
+    }
+    sub = map_find(&receiver->subscriptions->own[kind], name);
+    unlink_from(slot, sub);
+    if (sub->topic->count == 0) {
+        topic_end(pubsub, slot, kind, name, sub->topic);
+    }
+    receiver->subscriptions->bytes -= name.len;
+    /* The name may be borrowed from here (pubsub_any), so this is its end. */
+    (void)map_remove(&receiver->subscriptions->own[kind], name);
+    mem_free(sub);
+    count_own(receiver, kind);
+    free_own_if_empty(receiver);
+    return PUBSUB_OK;
+}
+
+bool
+pubsub_has(const struct receiver *receiver, enum pubsub_kind kind,
+           struct slice name)
+{
+    return receiver->subscriptions != NULL &&
+           map_find(&receiver->subscriptions->own[kind], name) != NULL;
+}
+
+size_t
+pubsub_count(const struct receiver *receiver, enum pubsub_kind kind)
+{
+    return atomic_load_explicit(&receiver->subscribed[kind],
+                                memory_order_relaxed);
+}
+
+size_t
+pubsub_bytes(const struct receiver *receiver)
+{
+    return receiver->subscriptions != NULL ? receiver->subscriptions->bytes : 0;
+}
+
+bool
+pubsub_any(const struct receiver *receiver, enum pubsub_kind kind,
+           struct slice *ret_name)
+{
+    return receiver->subscriptions != NULL &&
+           map_random(&receiver->subscriptions->own[kind],
+                      random_below(UINT64_MAX), ret_name) != NULL;
+}
+
+void
+pubsub_leave(struct pubsub *pubsub, struct receiver *receiver)
+{
+    struct slice name;
+
+    for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {
+        while (pubsub_any(receiver, kind, &name)) {
+            (void)pubsub_unsubscribe(pubsub, receiver, kind, name);
+        }
+    }
+}
+
+/* ---- delivering ---------------------------------------------------------- */
+
+/* A message as it is sent to all who hear it by one name; written when the
+ * first of a protocol is met. */
+struct message {
+    const struct notice *notice;
+    const char *word;
+    const struct slice *pattern; /* NULL: not by a pattern */
+    struct buf bytes[2];         /* RESP2 and RESP3 */
+};
+
+static void
+encode(const struct message *message, unsigned resp, struct buf *ret_bytes)
+{
+    struct reply reply = { ret_bytes, resp };
+
+    reply_header(&reply, resp == 2 ? '*' : '>',
+                 message->pattern != NULL ? 4 : 3);
+    reply_bulk_text(&reply, message->word);
+    if (message->pattern != NULL) {
+        reply_bulk(&reply, *message->pattern);
+    }
+    reply_bulk(&reply, message->notice->channel);
+    reply_bulk(&reply, message->notice->payload);
+}
+
+static void
+send_to(const struct topic *topic, struct message *message, uint64_t stamp)
+{
+    for (const struct subscription *sub = topic->first; sub != NULL;
+         sub = sub->next) {
+        unsigned resp = *sub->receiver->resp;
+        struct buf *bytes = &message->bytes[resp - 2];
+
+        if (sub->since >= stamp) {
+            continue; /* published before it came */
+        }
+        if (bytes->len == 0 && !bytes->failed) {
+            encode(message, resp, bytes);
+        }
+        receiver_push(sub->receiver, bytes, message->notice->hold_until);
+    }
+    buf_free(&message->bytes[0]);
+    buf_free(&message->bytes[1]);
+}
+
+void
+pubsub_deliver(struct pubsub *pubsub, unsigned loop,
+               const struct notice *notice, uint64_t stamp)
+{
+    bool shard = notice->kind == NOTICE_SHARD_MESSAGE;
+    const struct slot *slot = &pubsub->slots[loop];
+    const struct topic *topic = map_find(
+        &slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL], notice->channel);
+    struct message message = { .notice = notice };
+
+    if (topic != NULL) {
+        message.word = shard ? "smessage" : "message";
+        send_to(topic, &message, stamp);
+    }
+    message.word = "pmessage";
+    topic = shard ? NULL : slot->patterns;
+    for (; topic != NULL; topic = topic->next) {
+        struct slice pattern = { topic->name, topic->len };
+
+        if (glob_match(pattern, notice->channel, false)) {
+            message.pattern = &pattern;
+            send_to(topic, &message, stamp);
+        }
+    }
+}
+
+static bool
+cut_topic(void *ctx, struct slice name, void *value)
+{
+    const struct topic *topic = value;
+
+    (void)ctx;
+    (void)name;
+    for (const struct subscription *sub = topic->first; sub != NULL;
+         sub = sub->next) {
+        receiver_cut(sub->receiver);
+    }
+    return true;
+}
+
+void
+pubsub_cut(struct pubsub *pubsub, unsigned loop)
+{
+    for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {
+        (void)map_each(&pubsub->slots[loop].topics[kind], cut_topic, NULL);
+    }
+}
+
+/* ---- publishing ---------------------------------------------------------- */
+
+/* How many of a loop hear it, and what stamp it gets there. */
+static uint64_t
+count_hearers(struct slot *slot, bool shard, struct slice channel,
+              uint64_t *ret_stamp)
+{
+    const struct topic *topic;
+    uint64_t count = 0;
+
+    uv_mutex_lock(&slot->mutex);
+    topic =
+        map_find(&slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL], channel);
+    if (topic != NULL) {
+        count = topic->count;
+    }
+    topic = shard ? NULL : slot->patterns;
+    for (; topic != NULL; topic = topic->next) {
+        if (glob_match((struct slice){ topic->name, topic->len }, channel,
+                       false)) {
+            count += topic->count;
+        }
+    }
+    if (count > 0) {
+        slot->stamp++;
+        *ret_stamp = slot->stamp;
+    }
+    uv_mutex_unlock(&slot->mutex);
+    return count;
+}
+
+uint64_t
+pubsub_publish(struct pubsub *pubsub, enum notice_kind kind, uint64_t from,
+               struct slice channel, struct slice payload,
+               struct notice_list *list)
+{
+    bool shard = kind == NOTICE_SHARD_MESSAGE;
+    struct notice *notice = NULL;
+    uint64_t all = 0;
+
+    for (unsigned i = 0; i < pubsub->loops; i++) {
+        struct slot *slot = &pubsub->slots[i];
+        uint64_t stamp = 0;
+        uint64_t count = atomic_load(&slot->size) > 0
+                             ? count_hearers(slot, shard, channel, &stamp)
+                             : 0;
+
+        if (count == 0) {
+            continue;
+        }
+        all += count;
+        if (notice == NULL) {
+            notice = notice_new(kind, from, channel, payload);
+        }
+        notice_list_add(list, notice, i, stamp);
+    }
+    notice_unref(notice);
+    return all;
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+uint64_t
+pubsub_subscribers(struct pubsub *pubsub, enum pubsub_kind kind,
+                   struct slice name)
+{
+    uint64_t count = 0;
+
+    for (unsigned i = 0; i < pubsub->loops; i++) {
+        struct slot *slot = &pubsub->slots[i];
+        const struct topic *topic;
+
+        uv_mutex_lock(&slot->mutex);
+        topic = map_find(&slot->topics[kind], name);
+        count += topic != NULL ? topic->count : 0;
+        uv_mutex_unlock(&slot->mutex);
+    }
+    return count;
+}
+
+uint64_t
+pubsub_names(struct pubsub *pubsub, enum pubsub_kind kind)
+{
+    uint64_t count;
+
+    uv_mutex_lock(&pubsub->mutex);
+    count = pubsub->known[kind].count;
+    uv_mutex_unlock(&pubsub->mutex);
+    return count;
+}
+
+struct listing {
+    struct slice pattern;
+    bool any;
+    struct reply reply;
+    uint64_t count;
+};
+
+static bool
+list_name(void *ctx, struct slice name, void *value)
+{
+    struct listing *listing = ctx;
+
+    (void)value;
+    if (listing->any || glob_match(listing->pattern, name, false)) {
+        reply_bulk(&listing->reply, name);
+        listing->count++;
+    }
+    return !listing->reply.buf->failed;
+}
+
+uint64_t
+pubsub_list(struct pubsub *pubsub, enum pubsub_kind kind, struct slice pattern,
+            bool any, struct buf *ret_bulks)
+{
+    struct listing listing = { pattern, any, { ret_bulks, 2 }, 0 };
+
+    uv_mutex_lock(&pubsub->mutex);
+    (void)map_each(&pubsub->known[kind], list_name, &listing);
+    uv_mutex_unlock(&pubsub->mutex);
+    return listing.count;
+}

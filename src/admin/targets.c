@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * To look for a client means to walk over all of its loop, so it is done once.
+ */
+#include "admin/targets.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "net/conn.h"
+
+enum { CUT_AT_ONCE = 64 };
+
+struct target {
+    uint64_t uses;
+    struct receiver *receiver; /* NULL: not looked for, or gone */
+    bool gone;
+};
+
+static struct slice
+name_of(const uint64_t *id)
+{
+    return (struct slice){ (const char *)id, sizeof(*id) };
+}
+
+void
+targets_init(struct targets *targets)
+{
+    memset(targets, 0, sizeof(*targets));
+    CHECK(pthread_mutex_init(&targets->mutex, NULL) == 0);
+}
+
+void
+targets_fini(struct targets *targets)
+{
+    CHECK(targets->map.count == 0);
+    map_free(&targets->map);
+    pthread_mutex_destroy(&targets->mutex);
+}
+
+bool
+targets_use(struct targets *targets, uint64_t id)
+{
+    struct target *target;
+
+    pthread_mutex_lock(&targets->mutex);
+    target = map_find(&targets->map, name_of(&id));
+    if (target == NULL) {
+        target = mem_try_zalloc(sizeof(*target));
+        if (target != NULL && !map_put(&targets->map, name_of(&id), target)) {
+            mem_free(target);
+            target = NULL;
+        }
+    }
+    if (target != NULL) {
+        target->uses++;
+    }
+    pthread_mutex_unlock(&targets->mutex);
+    return target != NULL;
+}
+
+void
+targets_release(struct targets *targets, uint64_t id)
+{
+    struct target *target;
+
+    pthread_mutex_lock(&targets->mutex);
+    target = map_find(&targets->map, name_of(&id));
+    CHECK(target != NULL);
+    if (--target->uses == 0) {
+        (void)map_remove(&targets->map, name_of(&id));
+        mem_free(target);
+    }
+    pthread_mutex_unlock(&targets->mutex);
+}
+
+static bool
+is_closing(const struct receiver *receiver)
+{
+    return receiver->conn != NULL && receiver->conn->closing;
+}
+
+/* Whether it is there, looking for it if that was not done. */
+static bool
+look(struct target *target, uint64_t id, targets_find_fn find, void *ctx)
+{
+    if (target->receiver == NULL && !target->gone) {
+        target->receiver = find(ctx, id);
+        if (target->receiver != NULL) {
+            target->receiver->is_target = true;
+        }
+        target->gone = target->receiver == NULL;
+    }
+    return target->receiver != NULL && !is_closing(target->receiver);
+}
+
+struct receiver *
+targets_get(struct targets *targets, uint64_t id, targets_find_fn find,
+            void *ctx, bool *ret_used)
+{
+    struct receiver *receiver = NULL;
+    struct target *target;
+
+    pthread_mutex_lock(&targets->mutex);
+    target = map_find(&targets->map, name_of(&id));
+    if (target != NULL && look(target, id, find, ctx)) {
+        receiver = target->receiver;
+    }
+    *ret_used = target != NULL;
+    pthread_mutex_unlock(&targets->mutex);
+    return receiver;
+}
+
+void
+targets_forget(struct targets *targets, struct receiver *receiver)
+{
+    uint64_t id = receiver->conn != NULL ? receiver->conn->id : receiver->id;
+    struct target *target;
+
+    pthread_mutex_lock(&targets->mutex);
+    target = map_find(&targets->map, name_of(&id));
+    if (target != NULL) {
+        target->receiver = NULL;
+    }
+    pthread_mutex_unlock(&targets->mutex);
+    receiver->is_target = false;
+}
+
+struct cutting {
+    targets_find_fn find;
+    void *ctx;
+    struct receiver *some[CUT_AT_ONCE];
+    size_t count;
+};
+
+static bool
+collect_one(void *ctx, struct slice name, void *value)
+{
+    struct cutting *cutting = ctx;
+    struct target *target = value;
+    uint64_t id;
+
+    memcpy(&id, name.data, sizeof(id));
+    if (look(target, id, cutting->find, cutting->ctx)) {
+        cutting->some[cutting->count++] = target->receiver;
+    }
+    return cutting->count < CUT_AT_ONCE;
+}
+
+/* To cut takes locks, which are leaves as well: some are collected, then cut.
+ * Who is cut is not found again. */
+void
+targets_cut(struct targets *targets, targets_find_fn find, void *ctx)
+{
+    struct cutting cutting = { .find = find, .ctx = ctx };
+
+    do {
+        cutting.count = 0;
+        pthread_mutex_lock(&targets->mutex);
+        (void)map_each(&targets->map, collect_one, &cutting);
+        pthread_mutex_unlock(&targets->mutex);
+        for (size_t i = 0; i < cutting.count; i++) {
+            receiver_cut(cutting.some[i]);
+        }
+    } while (cutting.count == CUT_AT_ONCE);
+}

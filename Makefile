@@ -156,9 +156,10 @@ check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sani
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
 	$(MAKE) pins
 
-TSAN_TESTS := --quick tests/scenario/test_mixed_load.py $(patsubst %.c,build/tsan/%,\
-	$(wildcard tests/unit/base/test_*.c tests/unit/keyspace/test_*.c \
-	tests/unit/net/test_*.c tests/unit/command/test_*.c \
+TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
+	$(patsubst %.c,build/tsan/%,$(wildcard tests/unit/base/test_*.c \
+	tests/unit/keyspace/test_*.c tests/unit/net/test_*.c tests/unit/admin/test_*.c \
+	tests/unit/command/test_*.c \
 	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
 	stage.c task.c child.c collapse.c)))
 
@@ -226,13 +227,14 @@ docs-check: $(SERVER)
 # ---- packages ----------------------------------------------------------------
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 	libinih-dev libssl-dev libjemalloc-dev
-DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-redis redis-tools \
-	ca-certificates
+DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
+	python3-redis redis-tools ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
 	valgrind
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := python3 valgrind
-DEPS_CLIENTS := python3 python3-venv
+DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
+	ruby-redis
 # `make deps run` needs no test package; redis-cli is there to talk to it.
 DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST)) \
 	$(if $(filter run,$(MAKECMDGOALS)),redis-tools)

@@ -4,11 +4,12 @@
  */
 #include "command/admit.h"
 
+#include "command/dialect.h"
+#include "command/pause.h"
 #include "command/txn.h"
+#include "net/conn.h"
 
 #include <stdio.h>
-
-enum { SHOWN_BYTES_MAX = 128 /* of an unknown command and its arguments */ };
 
 /* ---- the request --------------------------------------------------------- */
 
@@ -26,11 +27,11 @@ unknown_command(struct request *req)
     size_t size = sizeof(req->worker->detail);
     size_t len = (size_t)snprintf(
         to, size, "unknown command '%.*s', with args beginning with: ",
-        shown(req->argv[0], SHOWN_BYTES_MAX), req->argv[0].data);
+        slice_shown(req->argv[0]), req->argv[0].data);
     size_t before = len;
 
-    for (size_t i = 1; i < req->argc && len - before < SHOWN_BYTES_MAX; i++) {
-        size_t left = SHOWN_BYTES_MAX - (len - before);
+    for (size_t i = 1; i < req->argc && len - before < SLICE_SHOWN_MAX; i++) {
+        size_t left = SLICE_SHOWN_MAX - (len - before);
 
         len += (size_t)snprintf(to + len, size - len, "'%.*s' ",
                                 shown(req->argv[i], left), req->argv[i].data);
@@ -52,7 +53,48 @@ unknown_subcommand(struct request *req)
     name[i] = '\0';
     return request_fail(req, ERR_UNKNOWN_SUB,
                         "unknown subcommand '%.*s'. Try %s HELP.",
-                        shown(sub, SHOWN_BYTES_MAX), sub.data, name);
+                        slice_shown(sub), sub.data, name);
+}
+
+static bool
+is_for_subscribers(const struct command *command)
+{
+    switch (command_id(command)) {
+    case CMD_ID_SUBSCRIBE:
+    case CMD_ID_PSUBSCRIBE:
+    case CMD_ID_SSUBSCRIBE:
+    case CMD_ID_UNSUBSCRIBE:
+    case CMD_ID_PUNSUBSCRIBE:
+    case CMD_ID_SUNSUBSCRIBE:
+    case CMD_ID_PING:
+    case CMD_ID_QUIT:
+    case CMD_ID_RESET:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The option never changes, so that no section is needed to look at it. */
+static bool
+may_debug(const struct request *req)
+{
+    const struct conn *conn = req->session->conn;
+    char peer[CONN_ADDRESS_MAX];
+
+    switch ((enum conf_debug_command)req->service->conf->enable_debug_command) {
+    case CONF_DEBUG_COMMAND_NO:
+        return false;
+    case CONF_DEBUG_COMMAND_LOCAL:
+        if (conn == NULL || conn->is_unix) {
+            return true;
+        }
+        conn_peer_address(conn, peer);
+        return strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0;
+    case CONF_DEBUG_COMMAND_YES:
+        break;
+    }
+    return true;
 }
 
 /* What is checked of every command, run or queued, in Redis's order. */
@@ -65,8 +107,18 @@ admit_request(struct request *req, unsigned words)
     if (command == NULL) {
         return words == 2 ? unknown_subcommand(req) : unknown_command(req);
     }
-    if (!command_arity_fits(command, req->argc)) {
-        return request_fail(req, ERR_ARITY, "%s", command->name);
+    if (req->obey ? !command_arity_fits(command, req->argc)
+                  : !dialect_arity_fits(req->service, command, req->argc)) {
+        return request_fail(req, ERR_ARITY, "%s",
+                            dialect_command_name(req->service, command));
+    }
+    if (command->handler == cmd_debug && !may_debug(req)) {
+        return request_fail(
+            req, ERR_CUSTOM,
+            "DEBUG command not allowed. If the enable-debug-command option is "
+            "set to \"local\", you can run it from a local connection, "
+            "otherwise you need to set this option in the configuration file, "
+            "and then restart the server.");
     }
     if (!session->authenticated && (command->flags & CMD_NO_AUTH) == 0) {
         return ERR_NOAUTH;
@@ -74,12 +126,46 @@ admit_request(struct request *req, unsigned words)
     if (txn_is_open(session) && (command->flags & CMD_NO_MULTI) != 0) {
         return ERR_NOT_ALLOWED_IN_TXN;
     }
+    if (session->subscribed && !is_for_subscribers(command)) {
+        return request_fail(req, ERR_SUBSCRIBED, "%s",
+                            dialect_command_name(req->service, command));
+    }
+    if (session->receiver.monitors &&
+        (command->flags & (CMD_WRITE | CMD_READONLY)) != 0) {
+        return ERR_MONITORS;
+    }
     return OK;
 }
 
 /* ---- the moment ---------------------------------------------------------- */
 
-/* What the server cannot do now, in Redis's order: memory, disk, loading. */
+/* What waits for the end of a pause is looked at when there is one, not each
+ * time that something else happens (client_has_room). */
+static enum err
+hold(struct session *session)
+{
+    session->parked = true;
+    session->parked_for_room = true;
+    return ERR_AGAIN;
+}
+
+/* Whether somebody is to hear of what such a command does, while there is
+ * hardly room for more of it. */
+static bool
+is_too_loud(const struct request *req, uint32_t flags)
+{
+    const struct service *service = req->service;
+    uint32_t loud = CMD_WRITE | CMD_MAY_REPLICATE;
+    bool shown = (observed_by(service) & OBSERVED_MONITOR) != 0 &&
+                 (flags & (CMD_SKIP_MONITOR | CMD_ADMIN)) == 0;
+
+    if (req->session->receiver.tracker != NULL) {
+        loud |= CMD_READONLY; /* what it remembers may displace something */
+    }
+    return inboxes_are_crowded(service->inboxes) &&
+           (shown || (flags & loud) != 0);
+}
+
 enum err
 admit_now(const struct request *req)
 {
@@ -97,8 +183,12 @@ admit_now(const struct request *req)
                command->handler != cmd_quit && command->handler != cmd_reset) {
         flags |= CMD_DENYOOM; /* Redis queues nothing then */
     }
-    if ((flags & CMD_DENYOOM) != 0 && admit_is_out_of_memory(service)) {
-        return ERR_OOM;
+    /* During a pause nothing is evicted either. */
+    if ((flags & CMD_DENYOOM) != 0 && !pause_is_on(service)) {
+        err = admit_growth(req->worker);
+    }
+    if (err != OK) {
+        return err;
     }
     if ((flags & CMD_WRITE) != 0) {
         err = admit_writes(service);
@@ -109,6 +199,9 @@ admit_now(const struct request *req)
     if (err == OK && admit_is_loading(service) &&
         ((flags & CMD_LOADING) == 0 || command->lock == LOCK_KEYS)) {
         err = ERR_LOADING;
+    }
+    if (err == OK && (pause_holds(service, flags) || is_too_loud(req, flags))) {
+        err = hold(req->session);
     }
     return err;
 }

@@ -6,24 +6,27 @@
  */
 #pragma once
 
-#include "base/mem.h"
 #include "command/request.h"
+#include "command/room.h"
 
 /* What is wrong with the request: an unknown name, the arity, no AUTH, not
  * allowed in MULTI. words: of the name. */
 MUST_CHECK enum err admit_request(struct request *req, unsigned words);
 
 /* What the server cannot do now, in Redis's order: memory, disk, loading.
+ * ERR_AGAIN: it has to wait for the end of CLIENT PAUSE, and is parked.
  * Everything is possible for who obeys. Inside a gate section. */
 MUST_CHECK enum err admit_now(const struct request *req);
 
-/* True if maxmemory is set and exceeded. Inside a gate section. */
-static inline bool
-admit_is_out_of_memory(const struct service *service)
+/* Whether what may need memory may run: if maxmemory is set and exceeded, keys
+ * are evicted as far as the policy lets it (command/room.h, also for what can
+ * go wrong). Inside a gate section, no stripe held. */
+MUST_CHECK static inline enum err
+admit_growth(struct worker *worker)
 {
-    uint64_t max = service->memory.maxmemory_bytes;
+    uint64_t max = worker->service->memory.maxmemory_bytes;
 
-    return max > 0 && mem_used() > max;
+    return max > 0 && keyspace_is_over(max) ? room_make(worker) : OK;
 }
 
 static inline enum err

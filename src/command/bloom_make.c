@@ -4,9 +4,9 @@
  */
 #include "command/bloom_make.h"
 
-#include "base/metrics.h"
 #include "base/num.h"
 #include "base/random.h"
+#include "command/bloom_redis.h"
 #include "command/dispatch.h"
 
 #include <stdio.h>
@@ -27,10 +27,14 @@ void
 bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
 {
     const struct conf *conf = req->service->conf;
+    double rate = conf->bf_fp_rate.value;
 
+    if (rate > REDIS_RATE_MAX && dialect_is_redis(req->service)) {
+        rate = REDIS_RATE_MAX;
+    }
     *ret_params = (struct bloom_params){
         .capacity = (uint64_t)conf->bf_capacity,
-        .error_rate = conf->bf_fp_rate.value,
+        .error_rate = rate,
         .tightening = conf->bf_tightening_ratio.value,
         .expansion = (uint32_t)conf->bf_expansion,
     };
@@ -39,12 +43,6 @@ bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
     } else {
         memcpy(ret_params->seed, fixed_seed, BLOOM_SEED_BYTES);
     }
-}
-
-const struct bloom_env *
-bloom_make_env(const struct request *req)
-{
-    return req->obey ? &req->service->obey_env : &req->service->bloom_env;
 }
 
 enum err
@@ -58,6 +56,7 @@ bloom_make_error(const struct request *req, enum bloom_status status)
         [BLOOM_RATE_ZERO] = ERR_BF_RATE_ZERO,
         [BLOOM_OVERFLOW] = ERR_BF_CAPACITY,
         [BLOOM_MAX_LAYERS] = ERR_BF_MAX_LAYERS,
+        [BLOOM_OVERFULL] = ERR_BF_MERGE_FULL,
         [BLOOM_INVALID] = ERR_BF_FAILED,
         [BLOOM_CORRUPT] = ERR_BF_FAILED,
         [BLOOM_VERSION] = ERR_BF_FAILED,
@@ -69,10 +68,54 @@ bloom_make_error(const struct request *req, enum bloom_status status)
     return errors[status];
 }
 
+/* A filter was not made, or an item not added. */
+static enum err
+creation_error(const struct request *req, enum bloom_status status)
+{
+    enum err err = bloom_make_error(req, status);
+
+    if (dialect_is_redis(req->service) && err == ERR_NOMEM) {
+        return ERR_BFR_CREATE_MEMORY;
+    }
+    return dialect_is_redis(req->service) && err == ERR_BF_FAILED
+               ? ERR_BFR_CREATE
+               : err;
+}
+
+enum err
+bloom_make_add_error(const struct request *req, enum bloom_status status)
+{
+    enum err err = bloom_make_error(req, status);
+
+    return dialect_is_redis(req->service) && status != BLOOM_FULL &&
+                   status != BLOOM_LIMIT && err != ERR_OOM
+               ? ERR_BFR_INSERTING
+               : err;
+}
+
+void
+bloom_make_tell_all(struct request *req, bool added, bool created)
+{
+    const char *event = created ? "bloom.reserve" : NULL;
+
+    observe_change_told(req, &req->key, CONF_EVENT_GENERIC,
+                        added ? "bloom.add" : event);
+    if (added && created) {
+        observe_event(req, &req->key, CONF_EVENT_GENERIC, event);
+    }
+}
+
+enum err
+bloom_make_arity_error(struct request *req)
+{
+    return request_fail(req, ERR_ARITY, "%s",
+                        dialect_command_name(req->service, req->command));
+}
+
 struct bloom *
 bloom_make_open(struct request *req)
 {
-    struct entry *entry = keyspace_open(req->keyspace, &req->key, req->now_ms);
+    struct entry *entry = request_open(req, &req->key);
 
     return entry != NULL ? entry->bloom : NULL;
 }
@@ -80,10 +123,8 @@ bloom_make_open(struct request *req)
 struct bloom *
 bloom_make_find(struct request *req)
 {
-    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    struct entry *entry = request_find(req, &req->key);
 
-    metric_add(entry != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
-               1);
     return entry != NULL ? entry->bloom : NULL;
 }
 
@@ -136,8 +177,8 @@ describe_creation(struct request *req, const struct bloom *bloom,
     add_number(req, "INCARNATION", incarnation);
 }
 
-static uint64_t
-new_incarnation(void)
+uint64_t
+bloom_make_incarnation(void)
 {
     uint64_t incarnation = 0;
 
@@ -178,11 +219,11 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
         return err;
     }
     if (incarnation == 0) {
-        incarnation = new_incarnation();
+        incarnation = bloom_make_incarnation();
     }
     status = bloom_new(params, env, &bloom);
     if (status != BLOOM_OK) {
-        return bloom_make_error(req, status);
+        return creation_error(req, status);
     }
     err = settle(req, bloom, incarnation);
     if (err != OK) {
@@ -191,6 +232,7 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
     }
     describe_creation(req, bloom, incarnation);
     req->dirty++;
+    request_made(req, &req->key);
     *ret_bloom = bloom;
     return OK;
 }
@@ -205,8 +247,8 @@ struct adding {
 
 /* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
 static enum bloom_status
-add_batch(struct adding *adding, const struct slice *items, size_t count,
-          struct reply *reply)
+add_batch(struct request *req, struct adding *adding, const struct slice *items,
+          size_t count)
 {
     struct bloom_item batch[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
@@ -220,7 +262,7 @@ add_batch(struct adding *adding, const struct slice *items, size_t count,
     bloom_hash_batch(adding->bloom, batch, count, hashes);
     status = bloom_add_batch(adding->bloom, adding->env, hashes, count, added,
                              &done);
-    reply_flags(reply, added, done);
+    bloom_make_reply_many(req, added, done);
     for (size_t i = 0; i < done; i++) {
         adding->added += added[i];
     }
@@ -246,110 +288,75 @@ end_early(struct request *req, const struct adding *adding, size_t header,
 }
 
 /* What repeats it: a creation lists the items applied; an add that stopped
- * halfway becomes a BF.MADD of those; else the command is its own effect. */
+ * halfway, or whose words are no effect, becomes a BF.MADD of those; else the
+ * command is its own effect. */
 static void
-complete_effect(struct request *req, const struct slice *items, size_t applied,
-                bool created)
+complete_effect(struct request *req, const struct bloom_adds *adds,
+                size_t applied)
 {
     if (req->effect.kind != EFFECT_REWRITTEN) {
         return;
     }
-    if (!created) {
+    if (!adds->created) {
         request_effect_add(req, slice_lit("BF.MADD"));
         request_effect_add(req, req->key.name);
     } else if (applied > 0) {
         request_effect_add(req, slice_lit("ITEMS"));
     }
     for (size_t i = 0; i < applied; i++) {
-        request_effect_add(req, items[i]);
+        request_effect_add(req, adds->items[i]);
     }
+}
+
+static enum bloom_status
+add_all(struct request *req, struct adding *adding,
+        const struct bloom_adds *adds)
+{
+    enum bloom_status status = BLOOM_OK;
+    struct bloom_info before;
+    struct bloom_info after;
+
+    bloom_get_info(adding->bloom, &before);
+    while (status == BLOOM_OK && adding->applied < adds->count) {
+        size_t left = adds->count - adding->applied;
+
+        status = add_batch(req, adding, adds->items + adding->applied,
+                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX);
+    }
+    bloom_get_info(adding->bloom, &after);
+    keyspace_account(&before, &after);
+    req->dirty += adding->added;
+    return status;
 }
 
 enum err
 bloom_make_add_items(struct request *req, struct bloom *bloom,
-                     const struct slice *items, size_t count, bool created)
+                     const struct bloom_adds *adds)
 {
     struct adding adding = { .bloom = bloom, .env = bloom_make_env(req) };
     struct buf *out = req->reply->buf;
-    enum bloom_status status = BLOOM_OK;
-    struct bloom_info before;
-    struct bloom_info after;
+    enum bloom_status status;
     size_t header = out->len;
     size_t body;
 
     /* All that can fail comes before the first add: room for the reply, an
      * error of up to 256 bytes included, and for an effect that lists items. */
-    if (buf_reserve(out, count * REPLY_BYTES + 256) == NULL) {
+    if (buf_reserve(out, adds->count * REPLY_BYTES + 256) == NULL) {
         return ERR_NOMEM;
     }
-    if (!created && request_effect_begin(req, count + 2) != OK) {
+    if (!adds->created && request_effect_begin(req, adds->count + 2) != OK) {
         return ERR_NOMEM;
     }
-    reply_array(req->reply, count);
+    reply_array(req->reply, adds->count);
     body = out->len;
-    bloom_get_info(bloom, &before);
-    while (status == BLOOM_OK && adding.applied < count) {
-        size_t left = count - adding.applied;
-
-        status = add_batch(&adding, items + adding.applied,
-                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX,
-                           req->reply);
-    }
-    bloom_get_info(bloom, &after);
-    keyspace_account(&before, &after);
-    req->dirty += adding.added;
+    status = add_all(req, &adding, adds);
     if (status != BLOOM_OK) {
-        end_early(req, &adding, header, body, bloom_make_error(req, status));
-    } else if (!created) {
+        end_early(req, &adding, header, body,
+                  bloom_make_add_error(req, status));
+    } else if (!adds->created && !adds->plain) {
         req->effect.kind = EFFECT_VERBATIM;
     }
-    complete_effect(req, items, adding.applied, created);
+    complete_effect(req, adds, adding.applied);
+    bloom_make_tell(req, adding.added > 0, adds->created);
     return OK;
-}
-
-/* ---- numbers ------------------------------------------------------------- */
-
-/* NaN fails the comparison, as it must. */
-static bool
-is_open_unit(double value)
-{
-    return value > 0.0 && value < 1.0;
-}
-
-enum err
-bloom_make_parse_rate(struct slice text, double *ret_rate)
-{
-    if (!num_parse_double(text, ret_rate)) {
-        return ERR_BF_RATE;
-    }
-    return is_open_unit(*ret_rate) ? OK : ERR_BF_RATE_RANGE;
-}
-
-enum err
-bloom_make_parse_tightening(struct slice text, double *ret_tightening)
-{
-    if (!num_parse_double(text, ret_tightening)) {
-        return ERR_BF_TIGHTENING;
-    }
-    return is_open_unit(*ret_tightening) ? OK : ERR_BF_TIGHTENING_RANGE;
-}
-
-enum err
-bloom_make_parse_capacity(struct slice text, uint64_t *ret_capacity)
-{
-    int64_t value = 0;
-
-    if (!num_parse_i64(text, &value) || value < 0) {
-        return ERR_BF_CAPACITY;
-    }
-    *ret_capacity = (uint64_t)value;
-    return value > 0 ? OK : ERR_BF_CAPACITY_RANGE;
-}
-
-enum err
-bloom_make_parse_expansion(struct slice text, uint32_t *ret_expansion)
-{
-    return num_parse_u32(text, ret_expansion) && *ret_expansion > 0
-               ? OK
-               : ERR_BF_EXPANSION;
 }

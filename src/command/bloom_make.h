@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the BF.* handlers share: the filter of a key, its creation with given
- * or default properties, and the effect that creates the same filter again:
+ * or default properties, the effect that creates the same filter again, and
+ * what is told to others:
  *
  *   BF.INSERT key CAPACITY c ERROR f TIGHTENING t SEED <32 bytes>
  *       (EXPANSION e | NONSCALING) STRIPES s LINES l INCARNATION n
@@ -12,9 +13,21 @@
  * machine that reads it has, and the name's life its number. Whoever obeys it
  * replaces a key that is there: the original saw none, since its time was over,
  * which who replays does not look at.
+ *
+ * Effects have one grammar, valkey-bloom's, and nobody who obeys asks for the
+ * dialect. What a client said in words that this grammar does not have becomes
+ * a BF.MADD or the BF.INSERT above.
+ *
+ * Errors in dialect redis: a limit that RedisBloom does not have
+ * (bf.bloom-memory-usage-limit) keeps its own text; what it has, its texts.
+ * An array of answers ends with its first error in both: RedisBloom goes on
+ * where a filter could not grow, and go-redis, which reads no further than the
+ * first error, then takes the rest for the next reply.
  */
 #pragma once
 
+#include "command/dialect.h"
+#include "command/observe.h"
 #include "command/request.h"
 
 /* Fresh properties from the options bf.*. */
@@ -22,10 +35,18 @@ void bloom_make_defaults(const struct request *req,
                          struct bloom_params *ret_params);
 
 /* Memory and limits for filters that this request makes or grows. */
-const struct bloom_env *bloom_make_env(const struct request *req);
+static inline const struct bloom_env *
+bloom_make_env(const struct request *req)
+{
+    return req->obey ? &req->service->obey_env : &req->service->bloom_env;
+}
 
 /* The error a client sees. */
 enum err bloom_make_error(const struct request *req, enum bloom_status status);
+
+/* The same where an item could not be added. */
+enum err bloom_make_add_error(const struct request *req,
+                              enum bloom_status status);
 
 /* Opens the key for writing; NULL if it is missing. */
 struct bloom *bloom_make_open(struct request *req);
@@ -43,17 +64,65 @@ MUST_CHECK enum err bloom_make_create(struct request *req,
                                       uint64_t incarnation, size_t items_max,
                                       struct bloom **ret_bloom);
 
+/* A number for a new life of a name, drawn at random. */
+uint64_t bloom_make_incarnation(void);
+
+/* What bloom_make_add_items is to do. */
+struct bloom_adds {
+    const struct slice *items;
+    size_t count;
+    bool created; /* by this command: its effect is to be completed */
+    bool plain;   /* the command's own words are no effect: write a BF.MADD */
+};
+
 /* Adds items in order and appends the reply: an array with 0 or 1 for each,
  * and, where an item fails, its error as the last, early element. Leaves
  * dirty and the effect (created: a started creating effect is completed with
- * the applied items). Fails before anything is added. */
+ * the applied items), and tells of the change. Fails before anything is
+ * added. */
 MUST_CHECK enum err bloom_make_add_items(struct request *req,
                                          struct bloom *bloom,
-                                         const struct slice *items,
-                                         size_t count, bool created);
+                                         const struct bloom_adds *adds);
 
-/* Parsing of numbers in valkey-bloom's way, each with its errors. */
-enum err bloom_make_parse_rate(struct slice text, double *ret_rate);
-enum err bloom_make_parse_tightening(struct slice text, double *ret_tightening);
-enum err bloom_make_parse_capacity(struct slice text, uint64_t *ret_capacity);
-enum err bloom_make_parse_expansion(struct slice text, uint32_t *ret_expansion);
+/* Tells of a key that was opened for writing: bloom.add and bloom.reserve, in
+ * this order, as they apply; without either the key still counts as changed for
+ * who caches it, as it does for the modules. They are told in both dialects,
+ * though RedisBloom tells nothing. */
+void bloom_make_tell_all(struct request *req, bool added, bool created);
+static inline void
+bloom_make_tell(struct request *req, bool added, bool created)
+{
+    if (observe_is_on(req)) {
+        bloom_make_tell_all(req, added, created);
+    }
+}
+
+/* Whether answers of yes and no are booleans here. */
+static inline bool
+bloom_make_is_boolean(const struct request *req)
+{
+    return req->reply->resp == 3 && dialect_is_redis(req->service);
+}
+
+/* One such answer, and many: room for 4 bytes each must be there. */
+__attribute__((always_inline)) static inline void
+bloom_make_reply(struct request *req, bool yes)
+{
+    if (bloom_make_is_boolean(req)) {
+        reply_bool(req->reply, yes);
+    } else {
+        reply_int(req->reply, yes);
+    }
+}
+static inline void
+bloom_make_reply_many(struct request *req, const bool *yes, size_t count)
+{
+    if (bloom_make_is_boolean(req)) {
+        reply_booleans(req->reply, yes, count);
+    } else {
+        reply_flags(req->reply, yes, count);
+    }
+}
+
+/* "wrong number of arguments", where a handler finds it. */
+enum err bloom_make_arity_error(struct request *req);

@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "command/dispatch.h"
 #include "command/effect.h"
+#include "command/pause.h"
 #include "command/txn.h"
 #include "net/registry.h"
 #include "persist/journal.h"
@@ -39,6 +40,8 @@ client_accept(struct loop *loop)
     session_init(&client->session, open);
     client->conn.trusted = open;
     client->session.conn = &client->conn;
+    client->session.receiver.conn = &client->conn;
+    client->session.receiver.loop = worker->index;
     return &client->conn;
 }
 
@@ -52,6 +55,18 @@ is_http(const struct batch *batch)
     return slice_is_word(name, "post") || slice_is_word(name, "host:");
 }
 
+/* For CLIENT LIST and CLIENT UNBLOCK. */
+static void
+note_parked(struct session *session)
+{
+    int runs = SESSION_RUNS;
+
+    if (session->parked && !session->closing) {
+        (void)atomic_compare_exchange_strong(&session->blocked, &runs,
+                                             SESSION_HELD);
+    }
+}
+
 static uint32_t
 client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 {
@@ -60,6 +75,7 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     uint32_t done;
 
     session->id = conn->id;
+    session->receiver.id = conn->id;
     if (first == 0 && is_http(batch)) {
         log_repeated(LOG_WARN, "command.client", "cut, spoke HTTP", "id=%llu",
                      (unsigned long long)conn->id);
@@ -72,7 +88,9 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     if (conn->hold_until < worker->hold) {
         conn->hold_until = worker->hold;
     }
-    if (session->closing) {
+    note_parked(session);
+    if (session->closing) { /* it is no subscriber when it sees its end */
+        observe_leave(worker, session);
         conn->close_after = true;
     } else if (session->parked_for_room) {
         conn_park_for_room(conn);
@@ -119,16 +137,25 @@ client_limits(struct conn *conn, struct stream_limits *ret_limits)
 }
 
 static void
+client_killed(struct conn *conn)
+{
+    observe_leave(worker_of(conn), &client_of(conn)->session);
+}
+
+static void
 client_closed(struct conn *conn)
 {
     struct client *client = client_of(conn);
 
+    observe_leave(worker_of(conn), &client->session);
     txn_end(&client->session);
     session_fini(&client->session);
     mem_free(client);
 }
 
-/* Or that they are to be refused, which needs none. */
+/* Or that they are to be refused, which needs none. Who waits for the end of a
+ * pause, or for room in the inboxes, is parked with them: they have to wait for
+ * that as well. */
 static bool
 client_has_room(struct loop *loop)
 {
@@ -138,8 +165,9 @@ client_has_room(struct loop *loop)
     bool room;
 
     gate_enter(gate, worker->index);
-    room = service->journal == NULL || journal_has_room(service->journal) ||
-           atomic_load(&service->write_refusal) != OK;
+    room = !pause_is_on(service) && !inboxes_are_crowded(service->inboxes) &&
+           (service->journal == NULL || journal_has_room(service->journal) ||
+            atomic_load(&service->write_refusal) != OK);
     gate_leave(gate, worker->index);
     return room;
 }
@@ -150,12 +178,46 @@ client_turn_end(struct loop *loop)
     effect_kick(loop->owner);
 }
 
+/* In RESP2, what is told looks like replies: arrays that begin with one of
+ * these words, and the lines of MONITOR, like which no answer looks. Its client
+ * may have unsubscribed while it was held. */
+static bool
+is_told_in_resp2(const struct session *session, struct slice value)
+{
+    static const char *const heads[] = {
+        "*3\r\n$7\r\nmessage\r\n",       "*4\r\n$8\r\npmessage\r\n",
+        "*3\r\n$8\r\nsmessage\r\n",      "*3\r\n$9\r\nsubscribe\r\n",
+        "*3\r\n$10\r\npsubscribe\r\n",   "*3\r\n$10\r\nssubscribe\r\n",
+        "*3\r\n$11\r\nunsubscribe\r\n",  "*3\r\n$12\r\npunsubscribe\r\n",
+        "*3\r\n$12\r\nsunsubscribe\r\n",
+    };
+
+    if (value.len > 1 && value.data[0] == '+') {
+        return value.data[1] >= '0' && value.data[1] <= '9';
+    }
+    for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+        size_t len = strlen(heads[i]);
+
+        if (value.len > len && memcmp(value.data, heads[i], len) == 0) {
+            return session->was_subscribed;
+        }
+    }
+    return false;
+}
+
+static bool
+is_no_answer(const struct session *session, struct slice value)
+{
+    return reply_is_push(value) || is_told_in_resp2(session, value);
+}
+
 /* What was done stays done; only whether it would survive cannot be said. A
- * push is no answer to anything and tells what has happened all the same. */
+ * message answers nothing and tells what has happened all the same. */
 static void
 client_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
 {
-    struct reply reply = { ret_replies, client_of(conn)->session.resp };
+    const struct session *session = &client_of(conn)->session;
+    struct reply reply = { ret_replies, session->resp };
     uint64_t replies = 0;
 
     while (held.len > 0) {
@@ -163,7 +225,7 @@ client_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
 
         CHECK(value.len > 0);
         /* An error says that nothing was applied, and stays true. */
-        if (reply_is_push(value) || value.data[0] == '-') {
+        if (is_no_answer(session, value) || value.data[0] == '-') {
             buf_append_slice(ret_replies, value);
         } else {
             reply_error(&reply, err_prefix(ERR_MISCONF_UNKNOWN),
@@ -183,6 +245,7 @@ const struct conn_handler client_handler = {
     .protocol_error = client_protocol_error,
     .limits = client_limits,
     .closed = client_closed,
+    .killed = client_killed,
     .has_room = client_has_room,
     .turn_end = client_turn_end,
     .give_up = client_give_up,

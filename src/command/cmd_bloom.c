@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * BF.ADD, BF.EXISTS, BF.MADD, BF.MEXISTS, BF.CARD: the hot ones. Replies are
- * those of valkey-bloom 1.0.1: integers in RESP2 and RESP3.
+ * those of valkey-bloom 1.0.1, integers in RESP2 and RESP3, or of RedisBloom,
+ * which has booleans in RESP3.
  */
 #include "base/metrics.h"
 #include "command/bloom_make.h"
@@ -14,6 +15,35 @@ hash_item(const struct bloom *bloom, struct slice item)
     return bloom_hash(bloom, item.data, item.len);
 }
 
+/* Under a policy that counts uses, each one does. */
+__attribute__((noinline)) static void
+use_again(struct request *req)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+
+    if (entry != NULL) {
+        request_use(req, entry);
+    }
+}
+
+/* What looking the same name up again would have counted and told. */
+static void
+count_again(struct request *req)
+{
+    if (access_counts(req->keyspace)) {
+        use_again(req);
+    }
+    if ((req->command->flags & CMD_READONLY) == 0) {
+        return;
+    }
+    if (req->bloom != NULL) {
+        metric_add(METRIC_KEYSPACE_HITS, 1);
+    } else {
+        metric_add(METRIC_KEYSPACE_MISSES, 1);
+        observe_event(req, &req->key, CONF_EVENT_KEY_MISS, "keymiss");
+    }
+}
+
 /* One-item commands of a run: finds the filter (once for equal keys in a row)
  * and starts fetching the item's lines. */
 void
@@ -22,9 +52,7 @@ cmd_bf_prepare(struct request *req)
     req->prepared = true;
     if (req->previous != NULL) {
         req->bloom = req->previous->bloom;
-        metric_add(req->bloom != NULL ? METRIC_KEYSPACE_HITS
-                                      : METRIC_KEYSPACE_MISSES,
-                   (req->command->flags & CMD_READONLY) != 0 ? 1 : 0);
+        count_again(req);
     } else if ((req->command->flags & CMD_READONLY) != 0) {
         req->bloom = bloom_make_find(req);
     } else {
@@ -54,16 +82,18 @@ account_growth(const struct bloom *bloom, uint64_t size_before)
 }
 
 /* The filter is there and the item hashed. */
-static enum err
-add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash)
+static inline enum err
+add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
+        bool created)
 {
     uint64_t size_before = bloom_size(bloom);
     bool added = false;
     enum bloom_status status =
         bloom_add(bloom, bloom_make_env(req), hash, &added);
 
+    bloom_make_tell(req, added, created);
     if (status != BLOOM_OK) {
-        return bloom_make_error(req, status);
+        return bloom_make_add_error(req, status);
     }
     if (added && bloom_size(bloom) == size_before) {
         metric_add(METRIC_BF_ITEMS, 1);
@@ -71,7 +101,7 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash)
         account_growth(bloom, size_before);
     }
     req->dirty += added ? 1 : 0;
-    reply_int(req->reply, added ? 1 : 0);
+    bloom_make_reply(req, added);
     return OK;
 }
 
@@ -90,37 +120,48 @@ create_and_add(struct request *req)
     }
     request_effect_add(req, slice_lit("ITEMS"));
     request_effect_add(req, item);
-    return add_one(req, bloom, hash_item(bloom, item));
+    return add_one(req, bloom, hash_item(bloom, item), true);
+}
+
+/* Apart, so that an add to a filter that is at hand needs no stack frame. */
+__attribute__((noinline)) static enum err
+open_and_add(struct request *req)
+{
+    struct bloom *bloom = bloom_make_open(req);
+
+    if (bloom == NULL) {
+        return create_and_add(req);
+    }
+    return add_one(req, bloom, hash_item(bloom, req->argv[ITEM_AT]), false);
 }
 
 enum err
 cmd_bf_add(struct request *req)
 {
-    struct bloom *bloom = req->bloom;
+    if (req->bloom == NULL) {
+        return open_and_add(req);
+    }
+    return add_one(req, req->bloom, req->hash, false);
+}
+
+/* What cmd_bf_prepare does for who is in a run; in EXEC, say, nobody is. */
+__attribute__((noinline)) static const struct bloom *
+find_and_hash(struct request *req)
+{
+    const struct bloom *bloom = bloom_make_find(req);
 
     if (bloom != NULL) {
-        return add_one(req, bloom, req->hash);
+        req->hash = hash_item(bloom, req->argv[ITEM_AT]);
     }
-    bloom = bloom_make_open(req);
-    if (bloom != NULL) {
-        return add_one(req, bloom, hash_item(bloom, req->argv[ITEM_AT]));
-    }
-    return create_and_add(req);
+    return bloom;
 }
 
 enum err
 cmd_bf_exists(struct request *req)
 {
-    struct bloom *bloom = req->bloom;
+    const struct bloom *bloom = req->prepared ? req->bloom : find_and_hash(req);
 
-    if (!req->prepared) { /* in EXEC, say */
-        bloom = bloom_make_find(req);
-        if (bloom != NULL) {
-            req->hash = hash_item(bloom, req->argv[ITEM_AT]);
-        }
-    }
-    reply_int(req->reply,
-              bloom != NULL && bloom_contains(bloom, req->hash) ? 1 : 0);
+    bloom_make_reply(req, bloom != NULL && bloom_contains(bloom, req->hash));
     return OK;
 }
 
@@ -128,25 +169,25 @@ enum err
 cmd_bf_madd(struct request *req)
 {
     struct bloom *bloom = bloom_make_open(req);
-    const struct slice *items = req->argv + ITEM_AT;
-    size_t count = req->argc - ITEM_AT;
-    bool created = bloom == NULL;
+    struct bloom_adds adds = { .items = req->argv + ITEM_AT,
+                               .count = req->argc - ITEM_AT,
+                               .created = bloom == NULL };
     struct bloom_params params;
     enum err err = OK;
 
-    if (created) {
+    if (adds.created) {
         bloom_make_defaults(req, &params);
-        err = bloom_make_create(req, &params, 0, count, &bloom);
+        err = bloom_make_create(req, &params, 0, adds.count, &bloom);
     }
     if (err == OK) {
-        err = bloom_make_add_items(req, bloom, items, count, created);
+        err = bloom_make_add_items(req, bloom, &adds);
     }
     return err;
 }
 
 static void
-answer_batch(const struct bloom *bloom, const struct slice *items, size_t count,
-             struct reply *reply)
+answer_batch(struct request *req, const struct bloom *bloom,
+             const struct slice *items, size_t count)
 {
     struct bloom_item batch[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
@@ -157,7 +198,7 @@ answer_batch(const struct bloom *bloom, const struct slice *items, size_t count,
     }
     bloom_hash_batch(bloom, batch, count, hashes);
     bloom_contains_batch(bloom, hashes, count, found);
-    reply_flags(reply, found, count);
+    bloom_make_reply_many(req, found, count);
 }
 
 enum err
@@ -175,11 +216,11 @@ cmd_bf_mexists(struct request *req)
         size_t n = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
 
         if (bloom != NULL) {
-            answer_batch(bloom, req->argv + ITEM_AT + at, n, req->reply);
+            answer_batch(req, bloom, req->argv + ITEM_AT + at, n);
         } else {
-            for (size_t i = 0; i < n; i++) {
-                reply_int(req->reply, 0);
-            }
+            static const bool none[BLOOM_BATCH_MAX];
+
+            bloom_make_reply_many(req, none, n);
         }
     }
     return OK;

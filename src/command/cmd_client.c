@@ -6,7 +6,8 @@
  */
 #include "command/cmd_client.h"
 
-#include "command/txn.h"
+#include "admin/pubsub.h"
+#include "admin/tracking.h"
 #include "net/registry.h"
 
 #include <inttypes.h>
@@ -45,22 +46,61 @@ cmd_client_check_text(struct request *req, const char *what, struct slice text)
 }
 
 enum err
-cmd_client_parse_type(struct request *req, struct slice type, bool *ret_all)
+cmd_client_parse_type(struct request *req, struct slice type,
+                      enum client_type *ret_type)
 {
-    if (slice_is_word(type, "normal")) {
-        *ret_all = true;
-        return OK;
-    }
-    if (slice_is_word(type, "master") || slice_is_word(type, "replica") ||
-        slice_is_word(type, "slave") || slice_is_word(type, "pubsub")) {
-        *ret_all = false;
-        return OK;
+    static const struct {
+        const char *name;
+        enum client_type type;
+    } types[] = { { "normal", CLIENT_NORMAL },
+                  { "pubsub", CLIENT_PUBSUB },
+                  { "master", CLIENT_MASTER },
+                  { "replica", CLIENT_REPLICA },
+                  { "slave", CLIENT_REPLICA } };
+
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (slice_is_word(type, types[i].name)) {
+            *ret_type = types[i].type;
+            return OK;
+        }
     }
     return request_fail(req, ERR_CUSTOM, "Unknown client type '%.*s'",
-                        type.len < 128 ? (int)type.len : 128, type.data);
+                        slice_shown(type), type.data);
+}
+
+enum client_type
+cmd_client_type(const struct session *session)
+{
+    return receiver_subscribes(&session->receiver) ? CLIENT_PUBSUB
+                                                   : CLIENT_NORMAL;
 }
 
 /* ---- the line ------------------------------------------------------------ */
+
+static void
+append_tracking(struct buf *text, const struct receiver *receiver)
+{
+    uint32_t tracks = atomic_load(&receiver->tracks);
+
+    if ((tracks & TRACKS) != 0) {
+        buf_append(text, "t", 1);
+    }
+    if ((tracks & TRACKS_BROKEN) != 0) {
+        buf_append(text, "R", 1);
+    }
+    if ((tracks & TRACKS_BCAST) != 0) {
+        buf_append(text, "B", 1);
+    }
+}
+
+/* -1: it does not track. */
+static int64_t
+redirect_of(const struct receiver *receiver)
+{
+    return atomic_load(&receiver->tracks) != 0
+               ? (int64_t)atomic_load(&receiver->redirect)
+               : -1;
+}
 
 static void
 append_flags(struct buf *text, const struct session *session,
@@ -68,10 +108,21 @@ append_flags(struct buf *text, const struct session *session,
 {
     size_t before = text->len;
 
+    if (session->receiver.monitors) {
+        buf_append(text, "O", 1);
+    }
+    if (receiver_subscribes(&session->receiver)) {
+        buf_append(text, "P", 1);
+    }
     if (atomic_load_explicit(&session->multi_count, memory_order_relaxed) >=
         0) {
         buf_append(text, "x", 1);
     }
+    if (atomic_load_explicit(&session->blocked, memory_order_relaxed) !=
+        SESSION_RUNS) {
+        buf_append(text, "b", 1);
+    }
+    append_tracking(text, &session->receiver);
     if (conn != NULL && conn->is_unix) {
         buf_append(text, "U", 1);
     }
@@ -163,13 +214,17 @@ cmd_client_line(struct buf *text, const struct session *session,
                seconds_since(active_ms, now_ms));
     append_flags(text, session, conn);
     buf_printf(
-        text, " db=%" PRIu32 " sub=0 psub=0 ssub=0 multi=%" PRId32,
+        text, " db=%" PRIu32 " sub=%zu psub=%zu ssub=%zu multi=%" PRId32,
         atomic_load_explicit(&session->db, memory_order_relaxed),
+        pubsub_count(&session->receiver, PUBSUB_CHANNEL),
+        pubsub_count(&session->receiver, PUBSUB_PATTERN),
+        pubsub_count(&session->receiver, PUBSUB_SHARD),
         atomic_load_explicit(&session->multi_count, memory_order_relaxed));
     append_memory(text, session);
     append_field(text, " cmd=",
                  running != NULL ? running->name : last_command_name(session));
-    buf_printf(text, " user=default redir=-1 resp=%u", session->resp);
+    buf_printf(text, " user=default redir=%" PRId64 " resp=%u",
+               redirect_of(&session->receiver), session->resp);
     append_field(text, " lib-name=", session->lib_name);
     append_field(text, " lib-ver=", session->lib_ver);
     buf_append(text, "\n", 1);
@@ -188,15 +243,10 @@ enum err
 cmd_client_info(struct request *req)
 {
     struct buf text = { 0 };
-    enum err err = ERR_NOMEM;
 
     cmd_client_line(&text, req->session, req->command, req->now_ms);
-    if (!text.failed) {
-        reply_verbatim(req->reply, buf_slice(&text));
-        err = OK;
-    }
-    buf_free(&text);
-    return err;
+    reply_text(req->reply, &text);
+    return OK;
 }
 
 enum err
@@ -242,7 +292,7 @@ cmd_client_setinfo(struct request *req)
         return set_text(req, "LIB-VER", &req->session->lib_ver, req->argv[3]);
     }
     return request_fail(req, ERR_CUSTOM, "Unrecognized option '%.*s'",
-                        option.len < 128 ? (int)option.len : 128, option.data);
+                        slice_shown(option), option.data);
 }
 
 static enum err

@@ -19,10 +19,19 @@ void cmd_client_unlock(struct request *req);
 enum err cmd_client_check_text(struct request *req, const char *what,
                                struct slice text);
 
-/* All connections are of type normal so far, so that a type either takes all
- * of them or none. Fails with an error that names the type. */
+/* As LIST and KILL tell clients apart. Who monitors is a normal client, as in
+ * Redis; masters and replicas there are none. */
+enum client_type {
+    CLIENT_NORMAL,
+    CLIENT_PUBSUB,
+    CLIENT_MASTER,
+    CLIENT_REPLICA
+};
+
+/* Fails with an error that names the type. */
 enum err cmd_client_parse_type(struct request *req, struct slice type,
-                               bool *ret_all);
+                               enum client_type *ret_type);
+enum client_type cmd_client_type(const struct session *session);
 
 /* Appends the line of one client, its line feed included, as of now_ms. For a
  * session of another loop: under the registry's lock. running: for the calling

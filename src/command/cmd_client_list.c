@@ -18,12 +18,14 @@ struct list {
     const struct conn *me;
     const struct command *running; /* by me */
     uint64_t after_id; /* the last client seen, or the last argument done */
-    uint64_t only_id;  /* of the lookup under way */
     uint64_t now_ms;
+    bool has_type;
+    enum client_type type;
 };
 
 struct list_plan {
-    bool all, none;
+    bool has_type;
+    enum client_type type;
     const struct slice *ids; /* NULL: no list of ids */
     size_t id_count;
 };
@@ -44,14 +46,11 @@ parse_list(struct request *req, struct list_plan *plan)
     int64_t id;
 
     if (args_left(args) == 0) {
-        plan->all = true;
         return OK;
     }
     if (args_left(args) == 2 && args_word(args, "TYPE")) {
-        enum err err = cmd_client_parse_type(req, args_bytes(args), &plan->all);
-
-        plan->none = !plan->all;
-        return err;
+        plan->has_type = true;
+        return cmd_client_parse_type(req, args_bytes(args), &plan->type);
     }
     if (args_left(args) >= 2 && args_word(args, "ID")) {
         plan->ids = args->argv + args->next;
@@ -71,18 +70,11 @@ static void
 list_one(void *ctx, struct conn *conn)
 {
     struct list *list = ctx;
+    const struct session *session = &client_of(conn)->session;
 
-    cmd_client_line(&list->text, &client_of(conn)->session,
-                    conn == list->me ? list->running : NULL, list->now_ms);
-}
-
-static void
-list_if_it(void *ctx, struct conn *conn)
-{
-    const struct list *list = ctx;
-
-    if (conn->id == list->only_id) {
-        list_one(ctx, conn);
+    if (!list->has_type || cmd_client_type(session) == list->type) {
+        cmd_client_line(&list->text, session,
+                        conn == list->me ? list->running : NULL, list->now_ms);
     }
 }
 
@@ -98,9 +90,8 @@ list_ids(struct request *req, struct list *list, const struct list_plan *plan)
         int64_t id = 0;
 
         if (slice_to_i64(plan->ids[i], &id) && id > 0) {
-            list->only_id = (uint64_t)id;
-            (void)registry_visit(req->service->registry, list->only_id - 1, 1,
-                                 list_if_it, list);
+            (void)registry_visit_one(req->service->registry, (uint64_t)id,
+                                     list_one, list);
         }
     }
     list->after_id = end;
@@ -111,9 +102,6 @@ list_ids(struct request *req, struct list *list, const struct list_plan *plan)
 static bool
 list_piece(struct request *req, struct list *list, const struct list_plan *plan)
 {
-    if (plan->none) {
-        return false;
-    }
     if (plan->ids != NULL) {
         return list_ids(req, list, plan);
     }
@@ -138,6 +126,8 @@ cmd_client_list(struct request *req)
         list->me = req->session->conn;
         list->running = req->command;
         list->now_ms = req->now_ms;
+        list->has_type = plan.has_type;
+        list->type = plan.type;
     }
     while (err == OK && list_piece(req, list, &plan)) {
         if (request_may_pause(req)) {
@@ -165,7 +155,8 @@ cmd_client_list(struct request *req)
 /* ---- KILL ---------------------------------------------------------------- */
 
 struct kill_plan {
-    bool old_form, skip_me, none;
+    bool old_form, skip_me, has_type;
+    enum client_type type;
     uint64_t id; /* 0: any */
     struct slice address, local_address;
     bool has_address, has_local_address;
@@ -223,20 +214,16 @@ parse_kill_filter(struct request *req, struct kill_plan *plan)
     if (args_word(args, "ID")) {
         return parse_kill_id(req, args_bytes(args), plan);
     }
-    if (args_word(args, "TYPE")) {
-        bool all = false;
-        enum err err = cmd_client_parse_type(req, args_bytes(args), &all);
-
-        plan->none = !all; /* the last one counts, as in Redis */
-        return err;
+    if (args_word(args, "TYPE")) { /* the last one counts, as in Redis */
+        plan->has_type = true;
+        return cmd_client_parse_type(req, args_bytes(args), &plan->type);
     }
     if (args_word(args, "USER")) {
         struct slice user = args_bytes(args);
 
         if (!slice_equal(user, slice_lit("default"))) {
             return request_fail(req, ERR_CUSTOM, "No such user '%.*s'",
-                                user.len < 128 ? (int)user.len : 128,
-                                user.data);
+                                slice_shown(user), user.data);
         }
         return OK;
     }
@@ -276,10 +263,14 @@ parse_kill(struct request *req, struct kill_plan *plan)
 }
 
 static bool
-kill_wants(const struct kill_plan *plan, const struct conn *conn)
+kill_wants(const struct kill_plan *plan, struct conn *conn)
 {
     char text[CONN_ADDRESS_MAX] = "";
 
+    if (plan->has_type &&
+        cmd_client_type(&client_of(conn)->session) != plan->type) {
+        return false;
+    }
     if (plan->id != 0 && conn->id != plan->id) {
         return false;
     }
@@ -377,7 +368,7 @@ cmd_client_kill(struct request *req)
         kill->me = req->session;
     }
     kill->plan = plan;
-    while (err == OK && !plan.none && kill_piece(req, kill)) {
+    while (err == OK && kill_piece(req, kill)) {
         if (request_may_pause(req)) {
             err = ERR_AGAIN;
         }

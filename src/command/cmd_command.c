@@ -6,6 +6,7 @@
 #include "command/cmd_command.h"
 
 #include "base/glob.h"
+#include "command/dialect.h"
 #include "command/info.h"
 
 #include <stdio.h>
@@ -37,14 +38,20 @@ static const char *const flag_names[] = {
     "allow_busy",
 };
 
+/* Redis has them and keeps them to itself. */
+static const uint32_t FLAGS_NOT_SHOWN =
+    CMD_MAY_REPLICATE | CMD_PROTECTED | CMD_SENTINEL | CMD_ONLY_SENTINEL;
+
 static const char *const category_names[] = {
-    "keyspace", "read",      "write",      "admin",       "fast",
-    "slow",     "dangerous", "connection", "transaction", "scripting",
-    "pubsub",   "blocking",  "bloom",
+    "keyspace",  "read",     "write",     "set",        "sortedset",
+    "list",      "hash",     "string",    "bitmap",     "hyperloglog",
+    "geo",       "stream",   "pubsub",    "admin",      "fast",
+    "slow",      "blocking", "dangerous", "connection", "transaction",
+    "scripting", "bloom",
 };
 
 static const char *const key_use_names[] = {
-    "RO", "RW", "OW", "RM", "access", "update", "insert", "delete",
+    "RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key",
 };
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
@@ -53,8 +60,13 @@ _Static_assert(1U << (LENGTH(flag_names) - 1) == CMD_ALLOW_BUSY,
                "one name a flag");
 _Static_assert(1U << (LENGTH(category_names) - 1) == ACL_BLOOM,
                "one name a category");
-_Static_assert(1U << (LENGTH(key_use_names) - 1) == KEY_DELETE,
-               "one name a use");
+_Static_assert(1U << (LENGTH(key_use_names) - 1) == KEY_NOT, "one name a use");
+
+const char *
+cmd_command_category(unsigned bit)
+{
+    return bit < LENGTH(category_names) ? category_names[bit] : NULL;
+}
 
 /* ---- finding ------------------------------------------------------------- */
 
@@ -195,44 +207,47 @@ reply_key_specs(struct reply *reply, const struct command *command)
 }
 
 static void
-reply_fields(struct reply *reply, const struct command *command)
+reply_fields(struct request *req, const struct command *command)
 {
+    const struct command row = dialect_row(req->service, command);
+    struct reply *reply = req->reply;
+
     reply_array(reply, 10);
-    reply_bulk_text(reply, command->name);
-    reply_int(reply, command->arity);
-    reply_bits(reply, command->flags, "", flag_names);
-    reply_int(reply, command->keys.first);
-    reply_int(reply, command->keys.last);
-    reply_int(reply, command->keys.step);
-    reply_bits(reply, command->acl, "@", category_names);
-    reply_tips(reply, command->tips);
-    reply_key_specs(reply, command);
+    reply_bulk_text(reply, row.name);
+    reply_int(reply, row.arity);
+    reply_bits(reply, row.flags & ~FLAGS_NOT_SHOWN, "", flag_names);
+    reply_int(reply, row.keys.first);
+    reply_int(reply, row.keys.last);
+    reply_int(reply, row.keys.step);
+    reply_bits(reply, row.acl, "@", category_names);
+    reply_tips(reply, row.tips);
+    reply_key_specs(reply, &row);
 }
 
 static void
-reply_info(struct reply *reply, const struct command *command)
+reply_info(struct request *req, const struct command *command)
 {
     unsigned subs = cmd_command_count_subs(command);
 
-    reply_fields(reply, command);
+    reply_fields(req, command);
     if (subs == 0) {
-        reply_set(reply, 0);
+        reply_set(req->reply, 0);
         return;
     }
-    reply_array(reply, subs);
+    reply_array(req->reply, subs);
     for (unsigned i = 1; i <= subs; i++) {
-        reply_fields(reply, command + i);
-        reply_set(reply, 0);
+        reply_fields(req, command + i);
+        reply_set(req->reply, 0);
     }
 }
 
 static void
-reply_all_info(struct reply *reply)
+reply_all_info(struct request *req)
 {
-    reply_array(reply, cmd_command_count_top());
+    reply_array(req->reply, cmd_command_count_top());
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         if (!cmd_command_is_sub(&command_table[id])) {
-            reply_info(reply, &command_table[id]);
+            reply_info(req, &command_table[id]);
         }
     }
 }
@@ -242,7 +257,7 @@ reply_all_info(struct reply *reply)
 enum err
 cmd_command(struct request *req)
 {
-    reply_all_info(req->reply);
+    reply_all_info(req);
     return OK;
 }
 
@@ -257,7 +272,7 @@ enum err
 cmd_command_info(struct request *req)
 {
     if (req->argc == 2) {
-        reply_all_info(req->reply);
+        reply_all_info(req);
         return OK;
     }
     if (req->argc - 2 > CMD_COMMAND_NAMES_MAX) {
@@ -268,7 +283,7 @@ cmd_command_info(struct request *req)
         const struct command *command = cmd_command_find(req->argv[i]);
 
         if (command != NULL) {
-            reply_info(req->reply, command);
+            reply_info(req, command);
         } else {
             reply_null(req->reply);
         }
@@ -348,7 +363,8 @@ cmd_command_list(struct request *req)
     place = reply_array_begin(req->reply);
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         if (filter_takes(&filter, &command_table[id])) {
-            reply_bulk_text(req->reply, command_table[id].name);
+            reply_bulk_text(req->reply, dialect_command_name(
+                                            req->service, &command_table[id]));
             count++;
         }
     }
@@ -358,9 +374,35 @@ cmd_command_list(struct request *req)
 
 struct keys_reply {
     struct reply *reply;
+    const struct command *command;
     const struct slice *argv;
-    size_t count;
+    size_t argc, count;
 };
+
+/* The command that the arguments are, if it has keys. */
+static enum err
+find_keys(struct request *req, struct keys_reply *to)
+{
+    unsigned words;
+
+    *to = (struct keys_reply){ .reply = req->reply,
+                               .argv = req->argv + 2,
+                               .argc = req->argc - 2 };
+    to->command = command_resolve(to->argv, to->argc, &words);
+    if (to->command == NULL) {
+        return request_fail(req, ERR_CUSTOM, "Invalid command specified");
+    }
+    if (to->command->keys.first == 0 || to->command->key_use == KEY_NOT) {
+        return request_fail(req, ERR_CUSTOM,
+                            "The command has no key arguments");
+    }
+    if (!dialect_arity_fits(req->service, to->command, to->argc)) {
+        return request_fail(
+            req, ERR_CUSTOM,
+            "Invalid number of arguments specified for command");
+    }
+    return OK;
+}
 
 static void
 reply_key(void *ctx, size_t position)
@@ -371,29 +413,50 @@ reply_key(void *ctx, size_t position)
     to->count++;
 }
 
+static void
+reply_key_and_flags(void *ctx, size_t position)
+{
+    struct keys_reply *to = ctx;
+    const struct command *command = to->command;
+    size_t last = command->keys.last >= 0
+                      ? (size_t)command->keys.last
+                      : to->argc - (size_t)-command->keys.last;
+    uint32_t use = command->last_key_use != 0 && position == last
+                       ? command->last_key_use
+                       : command->key_use;
+
+    reply_array(to->reply, 2);
+    reply_bulk(to->reply, to->argv[position]);
+    reply_bits(to->reply, use, "", key_use_names);
+    to->count++;
+}
+
 enum err
 cmd_command_getkeys(struct request *req)
 {
-    struct keys_reply to = { req->reply, req->argv + 2, 0 };
-    size_t argc = req->argc - 2;
-    unsigned words;
-    const struct command *command = command_resolve(to.argv, argc, &words);
-    size_t place;
+    struct keys_reply to;
+    enum err err = find_keys(req, &to);
 
-    if (command == NULL) {
-        return request_fail(req, ERR_CUSTOM, "Invalid command specified");
+    if (err == OK) {
+        size_t place = reply_array_begin(req->reply);
+
+        command_each_key(to.command, to.argc, reply_key, &to);
+        reply_array_end(req->reply, place, to.count);
     }
-    if (command->keys.first == 0) {
-        return request_fail(req, ERR_CUSTOM,
-                            "The command has no key arguments");
+    return err;
+}
+
+enum err
+cmd_command_getkeysandflags(struct request *req)
+{
+    struct keys_reply to;
+    enum err err = find_keys(req, &to);
+
+    if (err == OK) {
+        size_t place = reply_array_begin(req->reply);
+
+        command_each_key(to.command, to.argc, reply_key_and_flags, &to);
+        reply_array_end(req->reply, place, to.count);
     }
-    if (!command_arity_fits(command, argc)) {
-        return request_fail(
-            req, ERR_CUSTOM,
-            "Invalid number of arguments specified for command");
-    }
-    place = reply_array_begin(req->reply);
-    command_each_key(command, argc, reply_key, &to);
-    reply_array_end(req->reply, place, to.count);
-    return OK;
+    return err;
 }

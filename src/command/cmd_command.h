@@ -19,5 +19,8 @@ unsigned cmd_command_count_subs(const struct command *command);
 /* Rows that are no subcommands. */
 unsigned cmd_command_count_top(void);
 
+/* The names of the ACL categories by their bits; NULL behind the last one. */
+const char *cmd_command_category(unsigned bit);
+
 /* "get" or "client|id", any case; NULL if there is none. */
 const struct command *cmd_command_find(struct slice name);

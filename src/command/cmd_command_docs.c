@@ -4,6 +4,7 @@
  * Reads constants only, any loop.
  */
 #include "command/cmd_command.h"
+#include "command/dialect.h"
 #include "command/info.h"
 
 static const char *
@@ -34,6 +35,16 @@ reply_arg_flags(struct reply *reply, unsigned flags)
     }
 }
 
+/* Nothing if there is no value. */
+static void
+reply_text_field(struct reply *reply, const char *name, const char *value)
+{
+    if (value != NULL) {
+        reply_bulk_text(reply, name);
+        reply_bulk_text(reply, value);
+    }
+}
+
 static void
 reply_args(struct reply *reply, const struct command_arg *args)
 {
@@ -46,6 +57,8 @@ reply_args(struct reply *reply, const struct command_arg *args)
     reply_array(reply, count);
     for (const struct command_arg *arg = args; arg->name != NULL; arg++) {
         reply_map(reply, 2U + (arg->type == ARG_KEY) + (arg->token != NULL) +
+                             (arg->since != NULL) +
+                             (arg->deprecated_since != NULL) +
                              (arg->flags != 0) + (arg->nested != NULL));
         reply_bulk_text(reply, "name");
         reply_bulk_text(reply, arg->name);
@@ -55,10 +68,9 @@ reply_args(struct reply *reply, const struct command_arg *args)
             reply_bulk_text(reply, "key_spec_index");
             reply_int(reply, key_spec++);
         }
-        if (arg->token != NULL) {
-            reply_bulk_text(reply, "token");
-            reply_bulk_text(reply, arg->token);
-        }
+        reply_text_field(reply, "token", arg->token);
+        reply_text_field(reply, "since", arg->since);
+        reply_text_field(reply, "deprecated_since", arg->deprecated_since);
         if (arg->flags != 0) {
             reply_bulk_text(reply, "flags");
             reply_arg_flags(reply, arg->flags);
@@ -71,43 +83,58 @@ reply_args(struct reply *reply, const struct command_arg *args)
 }
 
 static void
-reply_doc(struct reply *reply, const struct command *command)
+reply_doc(struct request *req, const struct command *command)
 {
-    bool module = (command->flags & CMD_MODULE) != 0;
+    const struct command row = dialect_row(req->service, command);
+    struct reply *reply = req->reply;
+    bool module = (row.flags & CMD_MODULE) != 0;
     unsigned subs = cmd_command_count_subs(command);
+    const char *doc_flag = row.is_syscmd                  ? "syscmd"
+                           : row.deprecated_since != NULL ? "deprecated"
+                                                          : NULL;
 
-    reply_map(reply, 4U + module + (command->args != NULL) + (subs > 0));
+    reply_map(reply, 4U + module + (doc_flag != NULL) +
+                         (row.deprecated_since != NULL) +
+                         (row.replaced_by != NULL) + (row.args != NULL) +
+                         (subs > 0));
     reply_bulk_text(reply, "summary");
-    reply_bulk_text(reply, command->summary);
+    reply_bulk_text(reply, row.summary);
     reply_bulk_text(reply, "since");
-    reply_bulk_text(reply, command->since);
+    reply_bulk_text(reply, row.since);
     reply_bulk_text(reply, "group");
-    reply_bulk_text(reply, command->group);
+    reply_bulk_text(reply, row.group);
     reply_bulk_text(reply, "complexity");
-    reply_bulk_text(reply, command->complexity);
+    reply_bulk_text(reply, row.complexity);
     if (module) {
         reply_bulk_text(reply, "module");
         reply_bulk_text(reply, INFO_MODULE_NAME);
     }
-    if (command->args != NULL) {
+    if (doc_flag != NULL) {
+        reply_bulk_text(reply, "doc_flags");
+        reply_set(reply, 1);
+        reply_simple(reply, doc_flag);
+    }
+    reply_text_field(reply, "deprecated_since", row.deprecated_since);
+    reply_text_field(reply, "replaced_by", row.replaced_by);
+    if (row.args != NULL) {
         reply_bulk_text(reply, "arguments");
-        reply_args(reply, command->args);
+        reply_args(reply, row.args);
     }
     if (subs > 0) {
         reply_bulk_text(reply, "subcommands");
         reply_map(reply, subs);
         for (unsigned i = 1; i <= subs; i++) {
             reply_bulk_text(reply, command[i].name);
-            reply_doc(reply, command + i);
+            reply_doc(req, command + i);
         }
     }
 }
 
 static void
-reply_named_doc(struct reply *reply, const struct command *command)
+reply_named_doc(struct request *req, const struct command *command)
 {
-    reply_bulk_text(reply, command->name);
-    reply_doc(reply, command);
+    reply_bulk_text(req->reply, dialect_command_name(req->service, command));
+    reply_doc(req, command);
 }
 
 enum err
@@ -119,7 +146,7 @@ cmd_command_docs(struct request *req)
         reply_map(req->reply, cmd_command_count_top());
         for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
             if (!cmd_command_is_sub(&command_table[id])) {
-                reply_named_doc(req->reply, &command_table[id]);
+                reply_named_doc(req, &command_table[id]);
             }
         }
         return OK;
@@ -135,7 +162,7 @@ cmd_command_docs(struct request *req)
         const struct command *command = cmd_command_find(req->argv[i]);
 
         if (command != NULL) {
-            reply_named_doc(req->reply, command);
+            reply_named_doc(req, command);
         }
     }
     return OK;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CONFIG GET SET RESETSTAT over the option table. SET and RESETSTAT run under
- * the raised gate: no other loop is inside a section meanwhile.
+ * CONFIG GET SET REWRITE RESETSTAT over the option table. SET and RESETSTAT run
+ * under the raised gate: no other loop is inside a section meanwhile.
  */
+#include "admin/conf_file.h"
 #include "base/glob.h"
 #include "base/metrics.h"
+#include "command/info_persist.h"
 #include "command/request.h"
 
 /* Under which name GET shows a row: as a pattern without special bytes spells
@@ -78,11 +80,73 @@ cmd_config_set(struct request *req)
     return OK;
 }
 
+/* ---- REWRITE ------------------------------------------------------------- */
+
+static enum err
+rewrite_ended(struct request *req, const struct conf_file_job *job)
+{
+    const char *error = conf_file_error(job);
+
+    if (error != NULL) {
+        return request_fail(req, ERR_CUSTOM, "Rewriting config file: %s",
+                            error);
+    }
+    reply_ok(req->reply);
+    return OK;
+}
+
+static void
+forget(void *job)
+{
+    conf_file_forget(job);
+}
+
+/* A transaction cannot pause, and waits for the disk where it stands. */
+static enum err
+rewrite_in_exec(struct request *req)
+{
+    struct conf_file *file = req->service->conf_file;
+    struct conf_file_job *job = conf_file_begin(file, req->service->conf, true);
+    enum err err;
+
+    conf_file_wait(file, job);
+    err = rewrite_ended(req, job);
+    conf_file_forget(job);
+    return err;
+}
+
+enum err
+cmd_config_rewrite(struct request *req)
+{
+    struct conf_file *file = req->service->conf_file;
+    struct conf_file_job *job = request_resumed(req);
+
+    if (file == NULL) {
+        return request_fail(req, ERR_CUSTOM,
+                            "The server is running without a config file");
+    }
+    if (!request_may_pause(req)) {
+        return rewrite_in_exec(req);
+    }
+    if (job == NULL) {
+        job = conf_file_begin(file, req->service->conf, false);
+    } else if (conf_file_is_done(job)) {
+        return rewrite_ended(req, job);
+    }
+    if (job == NULL) { /* another one is written just now */
+        req->session->parked = true;
+        return ERR_AGAIN;
+    }
+    request_wait(req, job, forget);
+    return ERR_AGAIN;
+}
+
 enum err
 cmd_config_resetstat(struct request *req)
 {
     metric_reset_counters();
     stats_reset(req->service->stats);
+    info_persist_reset(req->service);
     reply_ok(req->reply);
     return OK;
 }

@@ -4,10 +4,12 @@
  * of it belongs to the connection's loop; what CLIENT LIST reads from other
  * loops changes under the registry's lock.
  */
+#include "admin/acl_log.h"
 #include "admin/auth.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
 #include "command/info.h"
+#include "command/observe.h"
 #include "command/request.h"
 #include "command/txn.h"
 
@@ -17,7 +19,11 @@ cmd_ping(struct request *req)
     if (req->argc > 2) {
         return request_fail(req, ERR_ARITY, "ping");
     }
-    if (req->argc == 2) {
+    if (req->session->subscribed) {
+        reply_array(req->reply, 2);
+        reply_bulk_text(req->reply, "pong");
+        reply_bulk(req->reply, req->argc == 2 ? req->argv[1] : slice_lit(""));
+    } else if (req->argc == 2) {
         reply_bulk(req->reply, req->argv[1]);
     } else {
         reply_simple(req->reply, "PONG");
@@ -46,6 +52,7 @@ cmd_reset(struct request *req)
     bool open = !auth_required(req->service->conf);
 
     txn_end(req->session);
+    observe_leave(req->worker, req->session);
     cmd_client_lock(req);
     session_reset(req->session, open);
     cmd_client_unlock(req);
@@ -57,25 +64,39 @@ cmd_reset(struct request *req)
 enum err
 cmd_select(struct request *req)
 {
-    int64_t db = args_i64(&req->args);
-    enum err err = args_end(&req->args);
+    uint32_t db;
+    enum err err = request_parse_db(req, req->argv[1], &db);
 
     if (err != OK) {
         return err;
     }
-    if (db < INT32_MIN || db > INT32_MAX) {
-        return request_fail(req, ERR_CUSTOM,
-                            "value is out of range, value must between %d "
-                            "and %d",
-                            INT32_MIN, INT32_MAX);
-    }
-    if (db < 0 || db >= req->service->conf->databases) {
-        return ERR_DB_RANGE;
-    }
-    atomic_store_explicit(&req->session->db, (uint32_t)db,
-                          memory_order_relaxed);
+    atomic_store_explicit(&req->session->db, db, memory_order_relaxed);
     reply_ok(req->reply);
     return OK;
+}
+
+/* For ACL LOG. */
+static void
+note_failure(struct request *req, struct slice user)
+{
+    const struct service *service = req->service;
+    struct acl_log_entry entry = { .time_ms = req->now_ms,
+                                   .context = req->worker->in_exec ? "multi"
+                                                                   : "toplevel",
+                                   .object = req->argv[0],
+                                   .user = user };
+    struct buf line = { 0 };
+
+    if (service->acl_log == NULL) {
+        return;
+    }
+    cmd_client_line(&line, req->session, req->command, req->now_ms);
+    if (!line.failed && line.len > 0) {
+        entry.client = (struct slice){ line.data, line.len - 1 };
+        acl_log_add(service->acl_log, &entry,
+                    (uint64_t)service->conf->acllog_max_len);
+    }
+    buf_free(&line);
 }
 
 /* After AUTH_ATTEMPTS_MAX failures in a row the connection is closed behind
@@ -90,6 +111,7 @@ authenticate(struct request *req, struct slice user, struct slice password)
         session->auth_failures = 0;
         return OK;
     }
+    note_failure(req, user);
     session->auth_failures++;
     if (session->auth_failures >= AUTH_ATTEMPTS_MAX) {
         session->closing = true;
@@ -151,9 +173,9 @@ parse_hello_options(struct request *req, struct hello *hello)
                 return err;
             }
         } else {
-            return request_fail(
-                req, ERR_CUSTOM, "Syntax error in HELLO option '%.*s'",
-                word.len < 128 ? (int)word.len : 128, word.data);
+            return request_fail(req, ERR_CUSTOM,
+                                "Syntax error in HELLO option '%.*s'",
+                                slice_shown(word), word.data);
         }
     }
     return OK;
@@ -224,6 +246,7 @@ cmd_hello(struct request *req)
         session_set_text(&req->session->name, hello.name);
     }
     cmd_client_unlock(req);
+    session_hears(req->session);
     req->reply->resp = hello.resp;
     reply_hello(req);
     return OK;

@@ -11,9 +11,9 @@
  * incarnation. Dispatch holds the stripes of all names; a stripe is that of
  * the name in every database. Runs on the loop of the connection.
  */
-#include "base/metrics.h"
 #include "base/random.h"
 #include "command/bloom_make.h"
+#include "command/observe.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,11 +27,9 @@ enum err
 cmd_dump(struct request *req)
 {
     struct buf *out = req->reply->buf;
-    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    struct entry *entry = request_find(req, &req->key);
     uint64_t bytes;
 
-    metric_add(entry != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
-               1);
     if (entry == NULL) {
         reply_null(req->reply);
         return OK;
@@ -133,13 +131,14 @@ static enum err
 settle(struct request *req, const struct key *key,
        const struct arrival *arrival)
 {
-    struct entry *entry = keyspace_open(req->keyspace, key, req->now_ms);
+    struct entry *entry = request_open(req, key);
     enum err err = entry != NULL ? replace(req, key, entry, arrival)
                                  : insert(req, key, arrival);
 
     if (err != OK) {
         return bloom_make_error(req, BLOOM_NOMEM);
     }
+    request_made(req, key);
     req->dirty = 1;
     return OK;
 }
@@ -149,22 +148,23 @@ settle(struct request *req, const struct key *key,
 struct restore {
     struct slice ttl, payload;
     bool replace, absolute;
-    bool idle, freq; /* there is no eviction that would look at either */
+    bool idle, freq; /* which one of them `access` is */
+    int64_t access;
     uint64_t incarnation;
     uint64_t expires_at_ms;
 };
 
 /* IDLETIME or FREQ, whose word has been taken. */
 static enum err
-parse_access(struct request *req, int64_t max, const char *why)
+parse_access(struct request *req, int64_t max, const char *why,
+             struct restore *how)
 {
-    int64_t value;
-
-    if (!slice_to_i64(args_bytes(&req->args), &value)) {
+    if (!slice_to_i64(args_bytes(&req->args), &how->access)) {
         return ERR_NOT_INTEGER;
     }
-    return value < 0 || value > max ? request_fail(req, ERR_CUSTOM, "%s", why)
-                                    : OK;
+    return how->access < 0 || how->access > max
+               ? request_fail(req, ERR_CUSTOM, "%s", why)
+               : OK;
 }
 
 static enum err
@@ -180,11 +180,11 @@ parse_restore_option(struct request *req, struct restore *how)
                args_word(args, "IDLETIME")) {
         how->idle = true;
         return parse_access(req, INT64_MAX,
-                            "Invalid IDLETIME value, must be >= 0");
+                            "Invalid IDLETIME value, must be >= 0", how);
     } else if (args_left(args) >= 2 && !how->idle && args_word(args, "FREQ")) {
         how->freq = true;
         return parse_access(req, 255,
-                            "Invalid FREQ value, must be >= 0 and <= 255");
+                            "Invalid FREQ value, must be >= 0 and <= 255", how);
     } else if (!parse_incarnation(req, &how->incarnation)) {
         return ERR_SYNTAX;
     }
@@ -266,6 +266,7 @@ static enum err
 restore_nothing(struct request *req)
 {
     if (keyspace_find(req->keyspace, &req->key, req->now_ms) != NULL) {
+        struct entry *entry;
         enum err err = request_effect_begin(req, 2);
 
         if (err != OK) {
@@ -273,11 +274,28 @@ restore_nothing(struct request *req)
         }
         request_effect_add(req, slice_lit("DEL"));
         request_effect_add(req, req->key.name);
-        (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
+        entry = request_open(req, &req->key);
+        CHECK(entry != NULL);
+        keyspace_remove(req->keyspace, &req->key, entry);
+        observe_change(req, &req->key, CONF_EVENT_GENERIC, "del");
         req->dirty = 1;
     }
     reply_ok(req->reply);
     return OK;
+}
+
+/* As if the filter had been used so long ago, or so often, before it came. */
+static void
+note_access(struct request *req, const struct restore *how)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+
+    CHECK(entry != NULL);
+    if (how->idle) {
+        access_set_idle(req->keyspace, entry, (uint64_t)how->access);
+    } else if (how->freq) {
+        access_set_frequency(entry, (unsigned)how->access);
+    }
 }
 
 static enum err
@@ -298,6 +316,8 @@ restore_filter(struct request *req, const struct restore *how,
     add_incarnation(req, arrival->incarnation);
     err = settle(req, &req->key, arrival);
     if (err == OK) {
+        note_access(req, how);
+        observe_change(req, &req->key, CONF_EVENT_GENERIC, "restore");
         reply_ok(req->reply);
     }
     return err;
@@ -345,28 +365,6 @@ struct copy {
     uint64_t incarnation;
 };
 
-/* DB, whose word has been taken. */
-static enum err
-parse_db(struct request *req, uint32_t *ret_db)
-{
-    int64_t db;
-
-    if (!slice_to_i64(args_bytes(&req->args), &db)) {
-        return ERR_NOT_INTEGER;
-    }
-    if (db < INT32_MIN || db > INT32_MAX) {
-        return request_fail(req, ERR_CUSTOM,
-                            "value is out of range, value must between %d "
-                            "and %d",
-                            INT32_MIN, INT32_MAX);
-    }
-    if (db < 0 || db >= req->service->conf->databases) {
-        return ERR_DB_RANGE;
-    }
-    *ret_db = (uint32_t)db;
-    return OK;
-}
-
 static enum err
 parse_copy(struct request *req, struct copy *how)
 {
@@ -379,7 +377,7 @@ parse_copy(struct request *req, struct copy *how)
         if (args_word(args, "REPLACE")) {
             how->replace = true;
         } else if (args_left(args) >= 2 && args_word(args, "DB")) {
-            err = parse_db(req, &how->db);
+            err = request_parse_db(req, args_bytes(args), &how->db);
         } else if (!parse_incarnation(req, &how->incarnation)) {
             err = ERR_SYNTAX;
         }
@@ -444,9 +442,7 @@ cmd_copy(struct request *req)
         return request_fail(req, ERR_CUSTOM,
                             "source and destination objects are the same");
     }
-    source = keyspace_find(req->keyspace, &req->key, req->now_ms);
-    metric_add(source != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
-               1);
+    source = request_find(req, &req->key);
     if (source == NULL && req->obey) { /* it was there when this was done */
         return ERR_BF_NOT_FOUND;
     }
@@ -458,6 +454,7 @@ cmd_copy(struct request *req)
     }
     err = copy_filter(req, source, &to, how.incarnation);
     if (err == OK) {
+        observe_change(req, &to, CONF_EVENT_GENERIC, "copy_to");
         reply_int(req->reply, 1);
     }
     return err;

@@ -6,7 +6,7 @@
  * (PEXPIREAT key ms, or DEL key when the time is over already), so that it
  * means the same whenever it is repeated.
  */
-#include "base/metrics.h"
+#include "command/observe.h"
 #include "command/request.h"
 
 #include <inttypes.h>
@@ -31,7 +31,7 @@ parse_conditions(struct request *req, unsigned *ret_conditions)
             struct slice bad = args_bytes(&req->args);
 
             return request_fail(req, ERR_CUSTOM, "Unsupported option %.*s",
-                                bad.len < 128 ? (int)bad.len : 128, bad.data);
+                                slice_shown(bad), bad.data);
         }
         conditions |= 1U << i;
     }
@@ -124,19 +124,21 @@ set_end(struct request *req, int64_t at_ms)
 {
     struct entry *entry;
     uint64_t end_ms = at_ms > 0 ? (uint64_t)at_ms : 1;
-    enum err err;
+    bool over = !req->obey && end_ms <= req->now_ms;
+    enum err err = over ? effect_delete(req) : effect_expire_at(req, end_ms);
 
-    if (!req->obey && end_ms <= req->now_ms) {
-        err = effect_delete(req);
-        if (err == OK) {
-            (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
-        }
+    if (err != OK) {
+        return err;
+    }
+    entry = request_open(req, &req->key);
+    CHECK(entry != NULL);
+    if (over) {
+        keyspace_remove(req->keyspace, &req->key, entry);
+        observe_change(req, &req->key, CONF_EVENT_GENERIC, "del");
     } else {
-        err = effect_expire_at(req, end_ms);
+        err = keyspace_set_expiry(req->keyspace, &req->key, entry, end_ms);
         if (err == OK) {
-            entry = keyspace_open(req->keyspace, &req->key, req->now_ms);
-            CHECK(entry != NULL);
-            err = keyspace_set_expiry(req->keyspace, &req->key, entry, end_ms);
+            observe_change(req, &req->key, CONF_EVENT_GENERIC, "expire");
         }
     }
     if (err == OK) {
@@ -207,11 +209,9 @@ cmd_pexpireat(struct request *req)
 static enum err
 tell_end(struct request *req, uint64_t unit_ms, uint64_t base_ms)
 {
-    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    struct entry *entry = request_peek(req, &req->key);
     uint64_t end_ms;
 
-    metric_add(entry != NULL ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES,
-               1);
     if (entry == NULL) {
         reply_int(req->reply, -2);
         return OK;
@@ -259,9 +259,10 @@ cmd_persist(struct request *req)
      * does nothing must not fail somebody's WATCH. */
     if (entry != NULL &&
         keyspace_expiry(req->keyspace, &req->key, entry) != 0) {
-        entry = keyspace_open(req->keyspace, &req->key, req->now_ms);
+        entry = request_open(req, &req->key);
         CHECK(entry != NULL);
         req->dirty = keyspace_clear_expiry(req->keyspace, &req->key, entry);
+        observe_change(req, &req->key, CONF_EVENT_GENERIC, "persist");
     }
     reply_int(req->reply, (int64_t)req->dirty);
     return OK;

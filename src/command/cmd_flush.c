@@ -6,6 +6,7 @@
  * it is back before the reply, and until then the server stands still, as
  * Redis's does: for who must have the memory before he loads anew.
  */
+#include "command/observe.h"
 #include "command/request.h"
 
 enum { RECLAIM_US = 10 * 1000 };
@@ -27,6 +28,7 @@ parse_mode(struct args *args, bool *ret_sync)
 static void
 finish(struct request *req, bool sync)
 {
+    observe_flush(req);
     if (sync) {
         while (keyspace_reclaim(req->keyspace, req->worker->index, req->now_ms,
                                 RECLAIM_US)) {
@@ -68,7 +70,8 @@ parse_db(struct request *req, const char *which, uint32_t *ret_db)
 {
     int64_t db = 0;
 
-    if (!slice_to_i64(args_bytes(&req->args), &db)) {
+    if (!slice_to_i64(args_bytes(&req->args), &db) || db < INT32_MIN ||
+        db > INT32_MAX) {
         return request_fail(req, ERR_CUSTOM, "invalid %s DB index", which);
     }
     if (db < 0 || db >= req->service->conf->databases) {
@@ -93,6 +96,7 @@ cmd_swapdb(struct request *req)
     }
     if (first != second) {
         keyspace_swap_db(req->keyspace, first, second);
+        observe_flush(req);
     }
     req->dirty = 1;
     reply_ok(req->reply);

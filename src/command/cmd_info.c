@@ -11,13 +11,8 @@ cmd_info(struct request *req)
 {
     uint32_t sections = info_select(req->argv + 1, req->argc - 1);
     struct buf text = { 0 };
-    enum err err = ERR_NOMEM;
 
     info_write(req->service, sections, &text);
-    if (!text.failed) {
-        reply_verbatim(req->reply, buf_slice(&text));
-        err = OK;
-    }
-    buf_free(&text);
-    return err;
+    reply_text(req->reply, &text);
+    return OK;
 }

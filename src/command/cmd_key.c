@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands on the names of filters: DEL UNLINK EXISTS TYPE TOUCH. Dispatch
+ * Commands on the names of filters: DEL UNLINK EXISTS TYPE TOUCH GET. Dispatch
  * holds the stripes of all named keys, so each command is one step for
  * everybody else. Runs on the loop of the connection.
  */
-#include "base/metrics.h"
-#include "command/request.h"
+#include "command/dialect.h"
+#include "command/observe.h"
 
 /* DEL and UNLINK differ in name only: a large filter is always given back by
  * the background thread. */
@@ -14,8 +14,11 @@ delete_keys(struct request *req)
 {
     for (size_t i = 1; i < req->argc; i++) {
         struct key key = request_key(req, i);
+        struct entry *entry = request_open(req, &key);
 
-        if (keyspace_delete(req->keyspace, &key, req->now_ms)) {
+        if (entry != NULL) {
+            keyspace_remove(req->keyspace, &key, entry);
+            observe_change(req, &key, CONF_EVENT_GENERIC, "del");
             req->dirty++;
         }
     }
@@ -35,45 +38,57 @@ cmd_unlink(struct request *req)
     return delete_keys(req);
 }
 
-static bool
-key_exists(const struct request *req, size_t position)
-{
-    struct key key = request_key(req, position);
-    bool exists = keyspace_find(req->keyspace, &key, req->now_ms) != NULL;
-
-    metric_add(exists ? METRIC_KEYSPACE_HITS : METRIC_KEYSPACE_MISSES, 1);
-    return exists;
-}
-
-/* A name counts as often as it is given. */
-static enum err
-count_keys(struct request *req)
+/* A name counts as often as it is given. To ask is no use of a key. */
+enum err
+cmd_exists(struct request *req)
 {
     int64_t found = 0;
 
     for (size_t i = 1; i < req->argc; i++) {
-        found += key_exists(req, i);
+        struct key key = request_key(req, i);
+
+        found += request_peek(req, &key) != NULL;
+    }
+    reply_int(req->reply, found);
+    return OK;
+}
+
+/* This is one, for a client whose other commands are none, too. */
+enum err
+cmd_touch(struct request *req)
+{
+    int64_t found = 0;
+
+    for (size_t i = 1; i < req->argc; i++) {
+        struct key key = request_key(req, i);
+        struct entry *entry = request_peek(req, &key);
+
+        if (entry != NULL) {
+            access_note(req->keyspace, entry);
+            found++;
+        }
     }
     reply_int(req->reply, found);
     return OK;
 }
 
 enum err
-cmd_exists(struct request *req)
-{
-    return count_keys(req);
-}
-
-/* There is no access time to refresh: no eviction looks at one. */
-enum err
-cmd_touch(struct request *req)
-{
-    return count_keys(req);
-}
-
-enum err
 cmd_type(struct request *req)
 {
-    reply_simple(req->reply, key_exists(req, 1) ? "bloomfltr" : "none");
+    bool exists = request_peek(req, &req->key) != NULL;
+
+    reply_simple(req->reply, exists ? dialect_type_name(req->service) : "none");
+    return OK;
+}
+
+/* For clients that look whether a name is in use by trying: no value of it is
+ * a string. */
+enum err
+cmd_get(struct request *req)
+{
+    if (request_find(req, &req->key) != NULL) {
+        return ERR_WRONGTYPE;
+    }
+    reply_null(req->reply);
     return OK;
 }

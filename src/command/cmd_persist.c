@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SAVE BGSAVE LASTSAVE BGREWRITEAOF WAITAOF. The work is loop 0's and a
+ * SAVE BGSAVE LASTSAVE BGREWRITEAOF WAITAOF WAIT. The work is loop 0's and a
  * child's: these ask for it, and their connection may wait for it, which holds
  * nobody else up. Runs on the loop of the connection.
  */
@@ -316,6 +316,7 @@ enum err
 cmd_waitaof(struct request *req)
 {
     uint64_t *deadline_ns = request_resumed(req);
+    enum session_block ended = SESSION_RUNS;
     struct wait how = { 0 };
     enum err err = parse_wait(req, &how);
     bool local;
@@ -328,9 +329,15 @@ cmd_waitaof(struct request *req)
                             "WAITAOF cannot be used when numlocal is set but "
                             "appendonly is disabled.");
     }
+    if (deadline_ns != NULL) {
+        ended = request_unblocked(req);
+    }
+    if (ended == SESSION_UNBLOCK_ERROR) {
+        return ERR_UNBLOCKED;
+    }
     local = is_on_disk(req);
     if (((local || how.local == 0) && how.replicas == 0) ||
-        !request_may_pause(req) ||
+        !request_may_pause(req) || ended == SESSION_UNBLOCK_TIMEOUT ||
         (deadline_ns != NULL && clock_mono_ns() >= *deadline_ns)) {
         reply_array(req->reply, 2);
         reply_int(req->reply, local);
@@ -348,6 +355,44 @@ cmd_waitaof(struct request *req)
         journal_want_sync(persist_journal(req->service->persist),
                           atomic_load(&req->session->written));
     }
-    request_wait(req, deadline_ns, mem_free);
+    request_block(req, deadline_ns, mem_free);
+    return ERR_AGAIN;
+}
+
+/* ---- WAIT ---------------------------------------------------------------- */
+
+/* The same without the disk. */
+enum err
+cmd_wait(struct request *req)
+{
+    uint64_t *deadline_ns = request_resumed(req);
+    enum session_block ended =
+        deadline_ns != NULL ? request_unblocked(req) : SESSION_RUNS;
+    int64_t replicas = args_i64(&req->args);
+    int64_t timeout_ms = 0;
+    enum err err = req->args.err;
+
+    if (err == OK) {
+        err = parse_timeout(req, args_bytes(&req->args), &timeout_ms);
+    }
+    if (err != OK) {
+        return err;
+    }
+    if (ended == SESSION_UNBLOCK_ERROR) {
+        return ERR_UNBLOCKED;
+    }
+    if (replicas <= 0 || !request_may_pause(req) ||
+        ended == SESSION_UNBLOCK_TIMEOUT ||
+        (deadline_ns != NULL && clock_mono_ns() >= *deadline_ns)) {
+        reply_int(req->reply, 0);
+        return OK;
+    }
+    if (deadline_ns == NULL) {
+        deadline_ns = deadline_after(timeout_ms);
+    }
+    if (deadline_ns == NULL) {
+        return ERR_NOMEM;
+    }
+    request_block(req, deadline_ns, mem_free);
     return ERR_AGAIN;
 }

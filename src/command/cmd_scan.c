@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
-#include "command/request.h"
+#include "command/dialect.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -221,7 +221,10 @@ parse_scan_option(struct args *args, struct walk_plan *plan)
         plan->pattern = args_bytes(args);
         plan->any = slice_equal(plan->pattern, slice_lit("*"));
     } else if (args_word(args, "type")) {
-        plan->none = !slice_is_word(args_bytes(args), "bloomfltr");
+        struct slice type = args_bytes(args);
+
+        plan->none = !slice_is_word(type, DIALECT_TYPE_VALKEY) &&
+                     !slice_is_word(type, DIALECT_TYPE_REDIS);
     } else {
         return ERR_SYNTAX;
     }

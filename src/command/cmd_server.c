@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * TIME SHUTDOWN MODULE MEMORY, and what is refused because it belongs to a
+ * TIME SHUTDOWN MODULE ROLE, and what is refused because it belongs to a
  * cluster. Runs on the loop of the connection.
  */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "command/info.h"
+#include "command/info_persist.h"
 #include "command/request.h"
 
 #include <inttypes.h>
@@ -102,39 +103,14 @@ cmd_module_list(struct request *req)
     return OK;
 }
 
-/* SAMPLES is for values made of parts; a filter knows its size. */
-static enum err
-parse_samples(struct args *args)
-{
-    while (args_left(args) > 0) {
-        if (args_left(args) < 2 || !args_word(args, "SAMPLES")) {
-            return ERR_SYNTAX;
-        }
-        if (args_i64(args) < 0) {
-            return ERR_SYNTAX;
-        }
-    }
-    return args_end(args);
-}
-
+/* A master without replicas. */
 enum err
-cmd_memory_usage(struct request *req)
+cmd_role(struct request *req)
 {
-    struct entry *entry;
-    enum err err;
-
-    (void)args_bytes(&req->args); /* the key */
-    err = parse_samples(&req->args);
-    if (err != OK) {
-        return err;
-    }
-    entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
-    if (entry == NULL) {
-        reply_null(req->reply);
-    } else {
-        reply_int(req->reply, (int64_t)(keyspace_entry_bytes(entry) +
-                                        bloom_size(entry->bloom)));
-    }
+    reply_array(req->reply, 3);
+    reply_bulk_text(req->reply, "master");
+    reply_int(req->reply, (int64_t)info_persist_position(req->service));
+    reply_array(req->reply, 0);
     return OK;
 }
 

@@ -7,13 +7,15 @@
  */
 #include "command/dispatch.h"
 
+#include "admin/tracking.h"
 #include "base/clock.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/admit.h"
 #include "command/effect.h"
 #include "command/lock_set.h"
+#include "command/observe.h"
+#include "command/slow.h"
 #include "command/txn.h"
 #include "net/loop.h"
 #include "persist/journal.h"
@@ -26,6 +28,9 @@ enum {
     ERROR_TEXT_MAX = 1024,
     ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
 };
+
+/* While one of these is on, nothing is a run. */
+static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
 
 struct run {
     struct request request[RUN_MAX];
@@ -61,6 +66,7 @@ dispatch_free_worker(struct worker *worker)
     if (worker != NULL) {
         buf_free(&worker->arena);
         stage_fini(&worker->stage);
+        notice_list_fini(&worker->notices);
         mem_free(worker->run);
         mem_free(worker);
     }
@@ -88,20 +94,39 @@ dispatch_prepare(struct request *req, const struct command *command,
     req->bloom = NULL;
 }
 
-void
-dispatch_count(struct worker *worker, const struct command *command,
-               uint64_t calls)
+/* What paused has worked in several parts, and lasted for their sum. */
+static void
+count_whole(struct request *req, uint64_t calls, uint64_t took_ns)
 {
-    struct stats_command *stat = &worker->stats->command[command_id(command)];
+    struct session *session = req->session;
+
+    if (calls == 0) {
+        session->worked_ns += took_ns;
+        return;
+    }
+    if (!req->worker->in_exec) {
+        took_ns += session->worked_ns;
+        session->worked_ns = 0;
+    }
+    stats_lasted(req->worker->stats, command_id(req->command), calls, took_ns);
+    slow_took(req, took_ns);
+}
+
+void
+dispatch_count(struct request *req, uint64_t calls)
+{
+    struct worker *worker = req->worker;
+    uint64_t took_ns;
     uint64_t now_ns;
 
     if (worker->alone) {
         return; /* what is replayed was counted when it happened */
     }
     now_ns = clock_mono_ns();
-    stats_bump(&stat->calls, calls);
-    stats_bump(&stat->ns, now_ns - worker->now_ns);
+    took_ns = now_ns - worker->now_ns;
     worker->now_ns = now_ns;
+    stats_took(worker->stats, command_id(req->command), calls, took_ns);
+    count_whole(req, calls, took_ns);
     metric_add(METRIC_COMMANDS, (int64_t)calls);
 }
 
@@ -171,8 +196,9 @@ dispatch_refuse(struct request *req, enum err err)
 
 /* ---- running, locks held ------------------------------------------------- */
 
-enum err
-dispatch_run_locked(struct request *req)
+/* Runs the handler, and puts its error in the place of its reply. */
+static enum err
+call_handler(struct request *req)
 {
     struct buf *out = req->reply->buf;
     size_t mark = out->len;
@@ -195,6 +221,18 @@ dispatch_run_locked(struct request *req)
     }
     if (req->dirty > 0) {
         effect_add(req);
+    }
+    return err;
+}
+
+enum err
+dispatch_run_locked(struct request *req)
+{
+    enum err err = call_handler(req);
+
+    if (err != ERR_AGAIN) {
+        observe_read(req);
+        observe_ran(req);
     }
     return err;
 }
@@ -270,7 +308,6 @@ gather(struct worker *worker, const struct batch *batch, uint32_t first)
 static void
 count_run(struct worker *worker, const struct run *run)
 {
-    struct stats_command *stats = worker->stats->command;
     uint64_t now_ns;
     uint64_t each_ns;
     uint32_t from = 0;
@@ -284,11 +321,13 @@ count_run(struct worker *worker, const struct run *run)
         const struct command *command = run->request[from].command;
 
         if (i == run->count || run->request[i].command != command) {
-            stats_bump(&stats[command_id(command)].calls, i - from);
-            stats_bump(&stats[command_id(command)].ns, (i - from) * each_ns);
+            stats_took(worker->stats, command_id(command), i - from,
+                       (i - from) * each_ns);
+            stats_lasted(worker->stats, command_id(command), i - from, each_ns);
             from = i;
         }
     }
+    slow_run_took(run->request, run->count, each_ns);
     worker->now_ns = now_ns;
     metric_add(METRIC_COMMANDS, run->count);
 }
@@ -315,7 +354,7 @@ may_write(struct worker *worker, const struct run *run)
     const struct service *service = worker->service;
 
     if (!worker->session->obey &&
-        (admit_is_out_of_memory(service) || admit_writes(service) != OK)) {
+        (admit_growth(worker) != OK || admit_writes(service) != OK)) {
         return false;
     }
     return service->journal == NULL || open_run(worker, run) == OK;
@@ -330,11 +369,17 @@ run_locked(struct worker *worker, struct run *run)
         req->command->prepare(req);
     }
     for (struct request *req = run->request; req < end; req++) {
-        (void)dispatch_run_locked(req);
+        (void)call_handler(req);
+    }
+    if (worker->session->receiver.tracker != NULL) {
+        for (struct request *req = run->request; req < end; req++) {
+            observe_read(req);
+        }
     }
     if (worker->service->journal != NULL) {
         effect_close_stripe(worker, run->stripe);
     }
+    observe_close(worker);
 }
 
 /* Executes as many one-item commands as can share one lock. Returns their
@@ -360,7 +405,9 @@ execute_run(struct worker *worker, struct session *session,
         }
     } else {
         gate_enter(keyspace_gate(ks), worker->index);
-        if (!run->exclusive || may_write(worker, run)) {
+        /* A pause that began meanwhile was answered before this section. */
+        if ((observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
+            (!run->exclusive || may_write(worker, run))) {
             keyspace_lock(ks, run->stripe, run->exclusive);
             run_locked(worker, run);
             keyspace_unlock(ks, run->stripe);
@@ -368,6 +415,7 @@ execute_run(struct worker *worker, struct session *session,
         }
         gate_leave(keyspace_gate(ks), worker->index);
     }
+    observe_wake(worker);
     if (done > 0) {
         count_run(worker, run);
         atomic_store_explicit(&session->last_command,
@@ -381,11 +429,15 @@ execute_run(struct worker *worker, struct session *session,
 
 /* Drops the reply of a command as CLIENT REPLY asked for. */
 static void
-apply_reply_mode(struct session *session, struct buf *out, size_t mark)
+apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
 {
-    if (session->reply_mode == REPLY_OFF || session->reply_mode == REPLY_SKIP) {
+    struct session *session = worker->session;
+
+    if (!worker->reply_stays && (session->reply_mode == REPLY_OFF ||
+                                 session->reply_mode == REPLY_SKIP)) {
         out->len = mark;
     }
+    worker->reply_stays = false;
     if (session->reply_mode == REPLY_SKIP) {
         session->reply_mode = REPLY_ON;
     } else if (session->reply_mode == REPLY_SKIP_NEXT) {
@@ -399,6 +451,7 @@ end_again(struct session *session)
     if (session->again != NULL) {
         session->again_free(session->again);
         session->again = NULL;
+        atomic_store(&session->blocked, SESSION_RUNS);
     }
 }
 
@@ -409,11 +462,12 @@ run_with_locks(struct request *req, const struct lock_set *locks)
     enum err err;
 
     lock_set_lock(locks, req->worker);
-    if (req->command->keys.first > 0) {
+    if (req->command->keys.first > 0 && req->argc > 1) {
         req->key = request_key(req, (size_t)req->command->keys.first);
     }
     err = dispatch_run_locked(req);
     effect_close(req->worker, locks, false);
+    observe_close(req->worker);
     lock_set_unlock(locks, req->worker);
     return err;
 }
@@ -483,12 +537,15 @@ execute_one(struct request *req, unsigned words)
             outcome = dispatch_run_locked(req) == ERR_AGAIN ? PAUSED : RAN;
         }
     }
+    observe_close(worker); /* what held no lock, and EXEC itself */
+    observe_wake(worker);
     if (outcome != REFUSED) {
-        dispatch_count(worker, req->command, outcome == RAN);
+        dispatch_count(req, outcome == RAN);
     }
     if (outcome == PAUSED) {
         return false;
     }
+    observe_command_ends(req);
     end_again(session);
     return true;
 }
@@ -497,7 +554,12 @@ static bool
 may_run_fast(const struct session *session, const struct service *service)
 {
     return session->authenticated && !txn_is_open(session) &&
-           session->reply_mode == REPLY_ON &&
+           session->reply_mode == REPLY_ON && !session->subscribed &&
+           (session->receiver.tracker == NULL ||
+            tracking_caching(&session->receiver) == CACHING_DEFAULT) &&
+           (observed_by(service) == 0 ||
+            ((observed_by(service) & ONE_BY_ONE) == 0 &&
+             !inboxes_are_crowded(service->inboxes))) &&
            (session->obey || !admit_is_loading(service));
 }
 
@@ -516,6 +578,12 @@ dispatch_batch(struct worker *worker, struct session *session,
     worker->hold = 0;
     session->parked = false;
     session->parked_for_room = false;
+    if (__builtin_expect(
+            atomic_load_explicit(&session->blocked, memory_order_relaxed) ==
+                SESSION_HELD,
+            0)) {
+        atomic_store(&session->blocked, SESSION_RUNS);
+    }
     if (session->obey) {
         worker->now_ms = 0; /* no key ever expires for who repeats a history */
     } else {
@@ -552,10 +620,11 @@ dispatch_batch(struct worker *worker, struct session *session,
         if (!execute_one(req, words)) {
             break;
         }
-        apply_reply_mode(session, out, mark);
+        apply_reply_mode(worker, out, mark);
         reply.resp = session->resp; /* HELLO may have changed it */
         done++;
     }
     worker->reply = NULL;
+    worker->session = NULL; /* it may be gone when a timer uses the worker */
     return done;
 }

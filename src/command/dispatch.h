@@ -41,9 +41,9 @@ void dispatch_prepare(struct request *req, const struct command *command,
  * replied to and is returned for the record. */
 enum err dispatch_run_locked(struct request *req);
 
-/* Counts calls of a command, and the time since the last count as theirs. */
-void dispatch_count(struct worker *worker, const struct command *command,
-                    uint64_t calls);
+/* Counts a command (calls: 1, or 0 if it is not done yet), and the time since
+ * the last count as its. */
+void dispatch_count(struct request *req, uint64_t calls);
 
 /* Appends the reply of a refused command and counts it; a refused EXEC ends
  * its transaction. */

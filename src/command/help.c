@@ -90,6 +90,26 @@ append_upper(struct buf *text, const char *word, size_t len)
     }
 }
 
+enum err
+help_wrong_subcommand(struct request *req)
+{
+    struct slice sub = req->argv[1];
+    const char *name = req->command->name;
+    struct buf upper = { 0 };
+    enum err err = ERR_NOMEM;
+
+    append_upper(&upper, name, strcspn(name, "|"));
+    if (!upper.failed) {
+        err = request_fail(req, ERR_CUSTOM,
+                           "unknown subcommand or wrong number of arguments "
+                           "for '%.*s'. Try %.*s HELP.",
+                           slice_shown(sub), sub.data, (int)upper.len,
+                           upper.data);
+    }
+    buf_free(&upper);
+    return err;
+}
+
 /* Ends the line, replies it, and empties the buffer. */
 static void
 reply_line(struct reply *reply, struct buf *text)

@@ -6,8 +6,12 @@
 #pragma once
 
 #include "base/buf.h"
-#include "command/table.h"
+#include "command/request.h"
 
 /* Appends "<key> <seconds> [NX|XX|GT|LT]". Nothing for a command without
  * arguments. */
 void help_append_syntax(struct buf *text, const struct command_arg *args);
+
+/* The error for a subcommand that is unknown to its handler, or has the wrong
+ * number of arguments, in Redis's words. */
+enum err help_wrong_subcommand(struct request *req);

@@ -6,10 +6,16 @@
  */
 #include "command/info.h"
 
+#include "admin/pubsub.h"
+#include "admin/sampler.h"
+#include "admin/systemd.h"
+#include "admin/tracking.h"
 #include "base/clock.h"
-#include "base/mem.h"
-#include "base/metrics.h"
+#include "command/info_commands.h"
+#include "command/info_memory.h"
 #include "command/info_persist.h"
+#include "command/info_put.h"
+#include "command/observe.h"
 #include "command/table.h"
 
 #include <inttypes.h>
@@ -17,68 +23,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* There when jemalloc is linked, else NULL. */
-extern int mallctl(const char *name, void *old, size_t *old_len, void *new,
-                   size_t new_len) __attribute__((weak));
-
 /* ---- helpers ------------------------------------------------------------- */
-
-static void
-put(struct buf *text, const char *name, uint64_t value)
-{
-    buf_printf(text, "%s:%" PRIu64 "\r\n", name, value);
-}
-
-/* For texts of any length, which buf_printf is not made for. */
-static void
-put_text(struct buf *text, const char *name, const char *value)
-{
-    buf_append_slice(text, slice_of(name));
-    buf_append(text, ":", 1);
-    buf_append_slice(text, slice_of(value != NULL ? value : ""));
-    buf_append(text, "\r\n", 2);
-}
-
-static void
-put_human(struct buf *text, const char *name, uint64_t bytes)
-{
-    static const char units[] = "BKMGTPE";
-    double value = (double)bytes;
-    unsigned unit = 0;
-
-    while (value >= 1024 && unit + 2 < sizeof(units)) {
-        value /= 1024;
-        unit++;
-    }
-    if (unit == 0) {
-        buf_printf(text, "%s_human:%" PRIu64 "B\r\n", name, bytes);
-    } else {
-        buf_printf(text, "%s_human:%.2f%c\r\n", name, value, units[unit]);
-    }
-}
-
-static void
-put_bytes(struct buf *text, const char *name, uint64_t bytes)
-{
-    put(text, name, bytes);
-    put_human(text, name, bytes);
-}
-
-/* An option, its name with _ for - and without what stands before a dot. */
-static void
-put_option(struct buf *text, const struct conf *conf,
-           const struct conf_row *row)
-{
-    const char *dot = strchr(row->name, '.');
-    const char *name = dot != NULL ? dot + 1 : row->name;
-
-    for (; *name != '\0'; name++) {
-        buf_append(text, *name == '-' ? "_" : name, 1);
-    }
-    buf_append(text, ":", 1);
-    conf_get(conf, row, text);
-    buf_append(text, "\r\n", 2);
-}
 
 static enum info_section
 section_of(enum metric metric)
@@ -88,13 +33,15 @@ section_of(enum metric metric)
     case METRIC_MULTI_CLIENTS:
     case METRIC_WATCHING_CLIENTS:
     case METRIC_BLOCKED_CLIENTS:
+    case METRIC_PUBSUB_CLIENTS:
     case METRIC_HELD_CLIENTS:
         return INFO_CLIENTS;
-    case METRIC_MEM_USED:
     case METRIC_LAZYFREED:
     case METRIC_LAZYFREE_PENDING:
+    case METRIC_LAZYFREE_PENDING_BYTES:
     case METRIC_CLIENT_INPUT_BYTES:
     case METRIC_CLIENT_OUTPUT_BYTES:
+    case METRIC_JOURNAL_QUEUED:
         return INFO_MEMORY;
     case METRIC_BF_MEMORY:
     case METRIC_BF_OBJECTS:
@@ -102,18 +49,11 @@ section_of(enum metric metric)
     case METRIC_BF_ITEMS:
     case METRIC_BF_CAPACITY:
         return INFO_BF_CORE;
+    case METRIC_MEM_USED:
+        return INFO_SECTION_COUNT; /* info_memory has it */
     default:
         return INFO_STATS;
     }
-}
-
-/* A sum over slots that others write to meanwhile may dip below zero. */
-static uint64_t
-metric_value(enum metric metric)
-{
-    int64_t sum = metric_sum(metric);
-
-    return sum > 0 ? (uint64_t)sum : 0;
 }
 
 static void
@@ -121,7 +61,8 @@ put_metrics(struct buf *text, enum info_section section)
 {
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
         if (section_of((enum metric)i) == section) {
-            put(text, metric_table[i].name, metric_value((enum metric)i));
+            info_put_number(text, metric_table[i].name,
+                            info_put_metric_value((enum metric)i));
         }
     }
 }
@@ -134,25 +75,29 @@ write_server(const struct service *service, struct buf *text)
     uint64_t up_s = (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
     struct utsname os;
 
-    put_text(text, "redis_version", INFO_REDIS_VERSION);
-    put_text(text, "bloomery_version", BLOOMERY_VERSION);
-    put_text(text, "redis_mode", "standalone");
+    info_put_text(text, "redis_version", INFO_REDIS_VERSION);
+    info_put_text(text, "bloomery_version", BLOOMERY_VERSION);
+    info_put_text(text, "redis_mode", "standalone");
     if (uname(&os) == 0) {
         buf_printf(text, "os:%.64s %.64s %.64s\r\n", os.sysname, os.release,
                    os.machine);
     }
-    put(text, "arch_bits", sizeof(void *) * 8);
-    put_text(text, "monotonic_clock", "POSIX clock_gettime");
-    put_text(text, "multiplexing_api", "epoll");
-    put(text, "process_id", (uint64_t)getpid());
-    put_text(text, "run_id", service->run_id);
-    put(text, "tcp_port", (uint64_t)service->conf->port);
-    put(text, "server_time_usec", clock_wall_us());
-    put(text, "uptime_in_seconds", up_s);
-    put(text, "uptime_in_days", up_s / 86400);
-    put_text(text, "executable", service->executable);
-    put_text(text, "config_file", service->config_file);
-    put(text, "threads", service->threads);
+    info_put_number(text, "arch_bits", sizeof(void *) * 8);
+    info_put_text(text, "monotonic_clock", "POSIX clock_gettime");
+    info_put_text(text, "multiplexing_api", "epoll");
+    info_put_text(text, "atomicvar_api", "c11-builtin");
+    info_put_number(text, "process_id", (uint64_t)getpid());
+    info_put_text(text, "process_supervised",
+                  systemd_is_used() ? "systemd" : "no");
+    info_put_text(text, "run_id", service->run_id);
+    info_put_number(text, "tcp_port", (uint64_t)service->conf->port);
+    info_put_number(text, "server_time_usec", clock_wall_us());
+    info_put_number(text, "uptime_in_seconds", up_s);
+    info_put_number(text, "uptime_in_days", up_s / 86400);
+    info_put_text(text, "executable", service->executable);
+    info_put_text(text, "config_file", service->config_file);
+    info_put_number(text, "io_threads_active", service->threads > 1);
+    info_put_number(text, "threads", service->threads);
 }
 
 /* Every limit on what a client may do: maxclients and the section of limits. */
@@ -160,104 +105,135 @@ static void
 write_clients(const struct service *service, struct buf *text)
 {
     put_metrics(text, INFO_CLIENTS);
-    put(text, "tracking_clients", 0);
-    put(text, "pubsub_clients", 0);
+    info_put_number(text, "cluster_connections", 0);
+    info_put_number(text, "tracking_clients",
+                    (observed_by(service) & OBSERVED_TRACKING) >> 8);
     for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
         if (i == CONF_OPTION_maxclients ||
             strcmp(conf_table[i].section, "limits") == 0) {
-            put_option(text, service->conf, &conf_table[i]);
+            info_put_option(text, service->conf, &conf_table[i]);
         }
-    }
-}
-
-/* The version without the commit that follows it: 5.3.0-0-g54eaed... */
-static void
-write_allocator(struct buf *text)
-{
-    const char *version = NULL;
-    size_t len = sizeof(version);
-
-    if (mallctl != NULL && mallctl("version", &version, &len, NULL, 0) == 0) {
-        buf_printf(text, "mem_allocator:jemalloc-%.*s\r\n",
-                   (int)strcspn(version, "-"), version);
-    } else {
-        put_text(text, "mem_allocator", "libc");
     }
 }
 
 static void
 write_memory(const struct service *service, struct buf *text)
 {
-    uint64_t used = metric_value(METRIC_MEM_USED);
-    uint64_t resident = mem_resident_bytes();
-    uint64_t total =
-        (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-
+    info_memory_write(service, text);
     put_metrics(text, INFO_MEMORY);
-    put(text, "mem_clients_normal",
-        metric_value(METRIC_CLIENT_INPUT_BYTES) +
-            metric_value(METRIC_CLIENT_OUTPUT_BYTES));
-    put_human(text, "used_memory", used);
-    if (resident > 0) {
-        put_bytes(text, "used_memory_rss", resident);
-        if (used > 0) {
-            buf_printf(text, "mem_fragmentation_ratio:%.2f\r\n",
-                       (double)resident / (double)used);
-        }
+}
+
+static void
+put_rates(const struct service *service, struct buf *text)
+{
+    double in = sampler_per_second(service->sampler, SAMPLER_NET_INPUT);
+    double out = sampler_per_second(service->sampler, SAMPLER_NET_OUTPUT);
+
+    info_put_number(
+        text, "instantaneous_ops_per_sec",
+        (uint64_t)sampler_per_second(service->sampler, SAMPLER_COMMANDS));
+    info_put_ratio(text, "instantaneous_input_kbps", in / 1024);
+    info_put_ratio(text, "instantaneous_output_kbps", out / 1024);
+    info_put_ratio(text, "instantaneous_input_repl_kbps", 0);
+    info_put_ratio(text, "instantaneous_output_repl_kbps", 0);
+}
+
+static void
+put_listeners(const struct service *service, struct buf *text)
+{
+    struct tracking_sums tracked = { 0 };
+    uint64_t names[PUBSUB_KINDS] = { 0 };
+
+    for (unsigned i = 0; service->pubsub != NULL && i < PUBSUB_KINDS; i++) {
+        names[i] = pubsub_names(service->pubsub, (enum pubsub_kind)i);
     }
-    put_bytes(text, "total_system_memory", total);
-    put_bytes(text, "memory_of_machine_or_cgroup", mem_machine_bytes());
-    put_bytes(text, "maxmemory", service->conf->maxmemory);
-    put_option(text, service->conf, &conf_table[CONF_OPTION_maxmemory_policy]);
-    put_option(text, service->conf,
-               &conf_table[CONF_OPTION_bf_memory_usage_limit]);
-    write_allocator(text);
-    put(text, "active_defrag_running", 0);
+    if (service->tracking != NULL) {
+        tracked = tracking_sum(service->tracking);
+    }
+    info_put_number(text, "pubsub_channels", names[PUBSUB_CHANNEL]);
+    info_put_number(text, "pubsub_patterns", names[PUBSUB_PATTERN]);
+    info_put_number(text, "pubsubshard_channels", names[PUBSUB_SHARD]);
+    info_put_number(text, "tracking_total_keys", tracked.keys);
+    info_put_number(text, "tracking_total_items", tracked.items);
+    info_put_number(text, "tracking_total_prefixes", tracked.prefixes);
+}
+
+/* What this server does not do at all, under names that monitors ask for. */
+static void
+put_undone(struct buf *text)
+{
+    static const char *const names[] = {
+        "total_net_repl_input_bytes",
+        "total_net_repl_output_bytes",
+        "sync_full",
+        "sync_partial_ok",
+        "sync_partial_err",
+        "evicted_clients",
+        "migrate_cached_sockets",
+        "slave_expires_tracked_keys",
+        "active_defrag_hits",
+        "active_defrag_misses",
+        "active_defrag_key_hits",
+        "active_defrag_key_misses",
+        "total_active_defrag_time",
+        "current_active_defrag_time",
+        "unexpected_error_replies",
+    };
+
+    info_put_zeros(text, names, sizeof(names) / sizeof(names[0]));
 }
 
 static void
 write_stats(const struct service *service, struct buf *text)
 {
     put_metrics(text, INFO_STATS);
-    /* What this server does not do at all, under names that monitors ask. */
-    put(text, "evicted_keys", 0);
-    put(text, "evicted_clients", 0);
-    put(text, "pubsub_channels", 0);
-    put(text, "pubsub_patterns", 0);
-    put(text, "sync_full", 0);
-    put(text, "sync_partial_ok", 0);
-    put(text, "sync_partial_err", 0);
+    info_put_number(text, "expire_cycle_cpu_milliseconds",
+                    info_put_metric_value(METRIC_EXPIRE_US) / 1000);
+    put_rates(service, text);
+    put_listeners(service, text);
     info_persist_write_forks(service, text);
+    put_undone(text);
 }
 
-/* A primary without replicas; its history begins and ends with this run. */
+/* A primary without replicas, and without a backlog for them; its history
+ * begins and ends with this run. */
 static void
 write_replication(const struct service *service, struct buf *text)
 {
-    put_text(text, "role", "master");
-    put(text, "connected_slaves", 0);
-    put_text(text, "master_failover_state", "no-failover");
-    put_text(text, "master_replid", service->run_id);
-    put_text(text, "master_replid2",
-             "0000000000000000000000000000000000000000");
-    put(text, "master_repl_offset", 0);
-    put_text(text, "second_repl_offset", "-1");
-    put(text, "repl_backlog_active", 0);
+    info_put_text(text, "role", "master");
+    info_put_number(text, "connected_slaves", 0);
+    info_put_text(text, "master_failover_state", "no-failover");
+    info_put_text(text, "master_replid", service->run_id);
+    info_put_text(text, "master_replid2",
+                  "0000000000000000000000000000000000000000");
+    info_put_number(text, "master_repl_offset", info_persist_position(service));
+    info_put_text(text, "second_repl_offset", "-1");
+    info_put_number(text, "repl_backlog_active", 0);
+    info_put_number(text, "repl_backlog_size", 0);
+    info_put_number(text, "repl_backlog_first_byte_offset", 0);
+    info_put_number(text, "repl_backlog_histlen", 0);
+}
+
+static void
+put_us(struct buf *text, const char *name, uint64_t us)
+{
+    buf_printf(text, "%s:%" PRIu64 ".%06" PRIu64 "\r\n", name, us / 1000000,
+               us % 1000000);
 }
 
 static void
 put_time(struct buf *text, const char *name, struct timeval time)
 {
-    buf_printf(text, "%s:%lld.%06ld\r\n", name, (long long)time.tv_sec,
-               (long)time.tv_usec);
+    put_us(text, name,
+           (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec);
 }
 
 static void
 write_cpu(const struct service *service, struct buf *text)
 {
+    struct sampler_cpu main_thread = sampler_main_thread(service->sampler);
     struct rusage self, children;
 
-    (void)service;
     if (getrusage(RUSAGE_SELF, &self) != 0 ||
         getrusage(RUSAGE_CHILDREN, &children) != 0) {
         return;
@@ -266,6 +242,8 @@ write_cpu(const struct service *service, struct buf *text)
     put_time(text, "used_cpu_user", self.ru_utime);
     put_time(text, "used_cpu_sys_children", children.ru_stime);
     put_time(text, "used_cpu_user_children", children.ru_utime);
+    put_us(text, "used_cpu_sys_main_thread", main_thread.system_us);
+    put_us(text, "used_cpu_user_main_thread", main_thread.user_us);
 }
 
 static void
@@ -279,53 +257,10 @@ write_modules(const struct service *service, struct buf *text)
 }
 
 static void
-write_commandstats(const struct service *service, struct buf *text)
-{
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        struct stats_sum sum = stats_sum_command(service->stats, id);
-        double usec = (double)sum.ns / 1000;
-
-        if (sum.calls == 0 && sum.rejected == 0 && sum.failed == 0) {
-            continue;
-        }
-        buf_printf(text,
-                   "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
-                   ",usec_per_call=%.2f,rejected_calls=%" PRIu64
-                   ",failed_calls=%" PRIu64 "\r\n",
-                   command_table[id].name, sum.calls, sum.ns / 1000,
-                   sum.calls > 0 ? usec / (double)sum.calls : 0, sum.rejected,
-                   sum.failed);
-    }
-}
-
-/* Errors are told apart by their first word, as clients do. */
-static void
-write_errorstats(const struct service *service, struct buf *text)
-{
-    for (unsigned i = 1; i < ERR_COUNT; i++) {
-        const char *prefix = err_prefix((enum err)i);
-        uint64_t sum = 0;
-        bool seen = prefix[0] == '\0';
-
-        for (unsigned j = 1; j < i && !seen; j++) {
-            seen = strcmp(err_prefix((enum err)j), prefix) == 0;
-        }
-        for (unsigned j = i; j < ERR_COUNT && !seen; j++) {
-            if (strcmp(err_prefix((enum err)j), prefix) == 0) {
-                sum += stats_sum_error(service->stats, (enum err)j);
-            }
-        }
-        if (sum > 0) {
-            buf_printf(text, "errorstat_%s:count=%" PRIu64 "\r\n", prefix, sum);
-        }
-    }
-}
-
-static void
 write_cluster(const struct service *service, struct buf *text)
 {
     (void)service;
-    put(text, "cluster_enabled", 0);
+    info_put_number(text, "cluster_enabled", 0);
 }
 
 static void
@@ -356,8 +291,8 @@ static void
 write_bf_defrag(const struct service *service, struct buf *text)
 {
     (void)service;
-    put(text, "bf_bloom_defrag_hits", 0);
-    put(text, "bf_bloom_defrag_misses", 0);
+    info_put_number(text, "bf_bloom_defrag_hits", 0);
+    info_put_number(text, "bf_bloom_defrag_misses", 0);
 }
 
 /* ---- the table ----------------------------------------------------------- */
@@ -386,8 +321,10 @@ static const struct {
     [INFO_CPU] = { "CPU", IN_CORE, write_cpu },
     [INFO_MODULES] = { "Modules", IN_CORE | IN_MODULES, write_modules },
     [INFO_COMMANDSTATS] = { "Commandstats", IN_ALL | IN_EVERYTHING,
-                            write_commandstats },
-    [INFO_ERRORSTATS] = { "Errorstats", IN_CORE, write_errorstats },
+                            info_commands_write },
+    [INFO_ERRORSTATS] = { "Errorstats", IN_CORE, info_commands_write_errors },
+    [INFO_LATENCYSTATS] = { "Latencystats", IN_ALL | IN_EVERYTHING,
+                            info_commands_write_latency },
     [INFO_CLUSTER] = { "Cluster", IN_CORE, write_cluster },
     [INFO_KEYSPACE] = { "Keyspace", IN_CORE, write_keyspace },
     [INFO_BF_CORE] = { "bf_bloom_core_metrics", IN_MODULE, write_bf_core },

@@ -10,8 +10,9 @@
 #include "command/service.h"
 #include "proto/reply.h"
 
-/* Clients branch on it: the Redis whose commands and replies we follow. */
-#define INFO_REDIS_VERSION "7.2.4"
+/* Clients branch on it: jedis 8 and redis-py 5 to 8 do client-side caching from
+ * 7.4 on only. */
+#define INFO_REDIS_VERSION "7.4.0"
 
 /* As valkey-bloom presents itself. */
 #define INFO_MODULE_NAME    "bf"
@@ -28,6 +29,7 @@ enum info_section {
     INFO_MODULES,
     INFO_COMMANDSTATS,
     INFO_ERRORSTATS,
+    INFO_LATENCYSTATS,
     INFO_CLUSTER,
     INFO_KEYSPACE,
     INFO_BF_CORE,

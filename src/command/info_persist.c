@@ -7,22 +7,8 @@
 #include "command/info_persist.h"
 
 #include "base/clock.h"
+#include "command/info_put.h"
 #include "persist/persist.h"
-
-#include <inttypes.h>
-
-static void
-put(struct buf *text, const char *name, uint64_t value)
-{
-    buf_printf(text, "%s:%" PRIu64 "\r\n", name, value);
-}
-
-/* -1 is "never" or "not now". */
-static void
-put_seconds(struct buf *text, const char *name, int64_t seconds)
-{
-    buf_printf(text, "%s:%" PRId64 "\r\n", name, seconds);
-}
 
 static void
 put_status(struct buf *text, const char *name, bool ok)
@@ -48,48 +34,63 @@ get_info(const struct service *service, struct persist_info *ret_info)
 static void
 put_child(struct buf *text, const struct persist_info *info)
 {
-    put(text, "loading", info->loading);
-    put(text, "async_loading", 0);
-    put(text, "current_cow_peak", info->cow_peak_bytes);
-    put(text, "current_cow_size", info->cow_bytes);
-    put(text, "current_cow_size_age", info->cow_age_s);
+    info_put_number(text, "loading", info->loading);
+    info_put_number(text, "async_loading", 0);
+    info_put_number(text, "current_cow_peak", info->cow_peak_bytes);
+    info_put_number(text, "current_cow_size", info->cow_bytes);
+    info_put_number(text, "current_cow_size_age", info->cow_age_s);
     buf_printf(text, "current_fork_perc:%.2f\r\n", info->child_percent);
-    put(text, "current_save_keys_processed", info->child_keys);
-    put(text, "current_save_keys_total", info->child_keys_total);
+    info_put_number(text, "current_save_keys_processed", info->child_keys);
+    info_put_number(text, "current_save_keys_total", info->child_keys_total);
 }
 
-static void
-put_snapshot(struct buf *text, const struct persist_info *info)
+/* What was counted since the last CONFIG RESETSTAT. */
+static uint64_t
+since(uint64_t count, const _Atomic uint64_t *before)
 {
-    put(text, "rdb_changes_since_last_save", info->changes);
-    put(text, "rdb_bgsave_in_progress", info->saving);
-    put(text, "rdb_last_save_time", info->last_save_s);
+    return count - atomic_load_explicit(before, memory_order_relaxed);
+}
+
+/* Seconds are -1 for "never" or "not now". */
+static void
+put_snapshot(const struct service *service, struct buf *text,
+             const struct persist_info *info)
+{
+    info_put_number(text, "rdb_changes_since_last_save", info->changes);
+    info_put_number(text, "rdb_bgsave_in_progress", info->saving);
+    info_put_number(text, "rdb_last_save_time", info->last_save_s);
     put_status(text, "rdb_last_bgsave_status", info->last_save_ok);
-    put_seconds(text, "rdb_last_bgsave_time_sec", info->last_save_seconds);
-    put_seconds(text, "rdb_current_bgsave_time_sec",
-                info->current_save_seconds);
-    put(text, "rdb_saves", info->saves);
-    put(text, "rdb_last_cow_size", info->save_cow_bytes);
-    put(text, "rdb_last_load_keys_expired", 0); /* they are loaded too */
-    put(text, "rdb_last_load_keys_loaded", info->load_keys);
+    info_put_signed(text, "rdb_last_bgsave_time_sec", info->last_save_seconds);
+    info_put_signed(text, "rdb_current_bgsave_time_sec",
+                    info->current_save_seconds);
+    info_put_number(text, "rdb_saves",
+                    since(info->saves, &service->saves_before));
+    info_put_number(text, "rdb_last_cow_size", info->save_cow_bytes);
+    info_put_number(text, "rdb_last_load_keys_expired",
+                    0); /* they are loaded too */
+    info_put_number(text, "rdb_last_load_keys_loaded", info->load_keys);
 }
 
 static void
-put_rewrite(struct buf *text, const struct persist_info *info)
+put_rewrite(const struct service *service, struct buf *text,
+            const struct persist_info *info)
 {
-    put(text, "aof_enabled", info->appendonly);
-    put(text, "aof_rewrite_in_progress", info->rewriting);
-    put(text, "aof_rewrite_scheduled", info->rewrite_scheduled);
-    put_seconds(text, "aof_last_rewrite_time_sec", info->last_rewrite_seconds);
-    put_seconds(text, "aof_current_rewrite_time_sec",
-                info->current_rewrite_seconds);
+    info_put_number(text, "aof_enabled", info->appendonly);
+    info_put_number(text, "aof_rewrite_in_progress", info->rewriting);
+    info_put_number(text, "aof_rewrite_scheduled", info->rewrite_scheduled);
+    info_put_signed(text, "aof_last_rewrite_time_sec",
+                    info->last_rewrite_seconds);
+    info_put_signed(text, "aof_current_rewrite_time_sec",
+                    info->current_rewrite_seconds);
     put_status(text, "aof_last_bgrewrite_status", info->last_rewrite_ok);
-    put(text, "aof_rewrites", info->rewrites);
-    put(text, "aof_rewrites_consecutive_failures", info->rewrite_failures);
+    info_put_number(text, "aof_rewrites",
+                    since(info->rewrites, &service->rewrites_before));
+    info_put_number(text, "aof_rewrites_consecutive_failures",
+                    info->rewrite_failures);
     put_status(text, "aof_last_write_status", !info->journal.faulted);
-    put(text, "aof_last_cow_size", info->rewrite_cow_bytes);
-    put(text, "module_fork_in_progress", 0);
-    put(text, "module_fork_last_cow_size", 0);
+    info_put_number(text, "aof_last_cow_size", info->rewrite_cow_bytes);
+    info_put_number(text, "module_fork_in_progress", 0);
+    info_put_number(text, "module_fork_last_cow_size", 0);
 }
 
 /* A sync never delays a write here, so that none is counted as delayed. */
@@ -98,22 +99,23 @@ put_files(struct buf *text, const struct persist_info *info)
 {
     const struct journal_status *journal = &info->journal;
 
-    put(text, "aof_current_size", info->journal_bytes);
-    put(text, "aof_base_size", info->base_bytes);
-    put(text, "aof_pending_rewrite", info->rewrite_scheduled);
-    put(text, "aof_buffer_length", journal->queue_bytes);
-    put(text, "aof_pending_bio_fsync", journal->synced < journal->written);
-    put(text, "aof_delayed_fsync", 0);
+    info_put_number(text, "aof_current_size", info->journal_bytes);
+    info_put_number(text, "aof_base_size", info->base_bytes);
+    info_put_number(text, "aof_pending_rewrite", info->rewrite_scheduled);
+    info_put_number(text, "aof_buffer_length", journal->queue_bytes);
+    info_put_number(text, "aof_pending_bio_fsync",
+                    journal->synced < journal->written);
+    info_put_number(text, "aof_delayed_fsync", 0);
 }
 
 static void
 put_loading(struct buf *text, const struct persist_info *info)
 {
-    put(text, "loading_start_time", info->loading_started_s);
-    put(text, "loading_total_bytes", info->loading_total_bytes);
-    put(text, "loading_loaded_bytes", info->loading_loaded_bytes);
+    info_put_number(text, "loading_start_time", info->loading_started_s);
+    info_put_number(text, "loading_total_bytes", info->loading_total_bytes);
+    info_put_number(text, "loading_loaded_bytes", info->loading_loaded_bytes);
     buf_printf(text, "loading_loaded_perc:%.2f\r\n", info->loading_percent);
-    put(text, "loading_eta_seconds", info->loading_eta_s);
+    info_put_number(text, "loading_eta_seconds", info->loading_eta_s);
 }
 
 static const char *
@@ -141,33 +143,36 @@ put_journal(struct buf *text, const struct persist_info *info)
                           : clock_mono_ns() - journal->unsynced_mono_ns;
 
     buf_printf(text, "journal_state:%s\r\n", journal_state(journal));
-    put(text, "journal_misconf", info->misconf);
-    put(text, "journal_position", journal->appended);
-    put(text, "journal_written_position", journal->written);
-    put(text, "journal_released_position",
-        journal->released == UINT64_MAX ? journal->appended
-                                        : journal->released);
-    put(text, "journal_synced_position", journal->synced);
-    put(text, "journal_sequence", journal->sequence);
-    put(text, "journal_synced_sequence", journal->synced_sequence);
-    put(text, "journal_unsynced_age_ms", age_ns / 1000000);
-    put(text, "journal_file_number", journal->file_number);
-    put(text, "journal_manifest_generation", info->manifest_generation);
-    put(text, "journal_syncs", journal->syncs);
-    put(text, "journal_fsync_usec_last", journal->sync_ns_last / 1000);
-    put(text, "journal_fsync_usec_max", journal->sync_ns_max / 1000);
-    put(text, "aof_write_errors", journal->write_errors);
-    put(text, "aof_fsync_errors", journal->sync_errors);
-    put(text, "aof_suspect_files", journal->suspect_files);
+    info_put_number(text, "journal_misconf", info->misconf);
+    info_put_number(text, "journal_position", journal->appended);
+    info_put_number(text, "journal_written_position", journal->written);
+    info_put_number(text, "journal_released_position",
+                    journal->released == UINT64_MAX ? journal->appended
+                                                    : journal->released);
+    info_put_number(text, "journal_synced_position", journal->synced);
+    info_put_number(text, "journal_sequence", journal->sequence);
+    info_put_number(text, "journal_synced_sequence", journal->synced_sequence);
+    info_put_number(text, "journal_unsynced_age_ms", age_ns / 1000000);
+    info_put_number(text, "journal_file_number", journal->file_number);
+    info_put_number(text, "journal_manifest_generation",
+                    info->manifest_generation);
+    info_put_number(text, "journal_syncs", journal->syncs);
+    info_put_number(text, "journal_fsync_usec_last",
+                    journal->sync_ns_last / 1000);
+    info_put_number(text, "journal_fsync_usec_max",
+                    journal->sync_ns_max / 1000);
+    info_put_number(text, "aof_write_errors", journal->write_errors);
+    info_put_number(text, "aof_fsync_errors", journal->sync_errors);
+    info_put_number(text, "aof_suspect_files", journal->suspect_files);
 }
 
 static void
 put_rest(struct buf *text, const struct persist_info *info)
 {
-    put(text, "snapshot_failures", info->save_failures);
-    put(text, "current_save_bytes", info->child_bytes);
-    put(text, "last_load_time_ms", info->load_ms);
-    put(text, "huge_pages_restored", info->collapsed_pages);
+    info_put_number(text, "snapshot_failures", info->save_failures);
+    info_put_number(text, "current_save_bytes", info->child_bytes);
+    info_put_number(text, "last_load_time_ms", info->load_ms);
+    info_put_number(text, "huge_pages_restored", info->collapsed_pages);
 }
 
 void
@@ -177,8 +182,8 @@ info_persist_write(const struct service *service, struct buf *text)
 
     get_info(service, &info);
     put_child(text, &info);
-    put_snapshot(text, &info);
-    put_rewrite(text, &info);
+    put_snapshot(service, text, &info);
+    put_rewrite(service, text, &info);
     if (info.appendonly) {
         put_files(text, &info);
     }
@@ -193,8 +198,30 @@ void
 info_persist_write_forks(const struct service *service, struct buf *text)
 {
     struct persist_info info;
+    uint64_t forks;
 
     get_info(service, &info);
-    put(text, "latest_fork_usec", info.fork_us);
-    put(text, "total_forks", info.forks);
+    forks = since(info.forks, &service->forks_before);
+    info_put_number(text, "latest_fork_usec", forks > 0 ? info.fork_us : 0);
+    info_put_number(text, "total_forks", forks);
+}
+
+void
+info_persist_reset(struct service *service)
+{
+    struct persist_info info;
+
+    get_info(service, &info);
+    atomic_store(&service->saves_before, info.saves);
+    atomic_store(&service->rewrites_before, info.rewrites);
+    atomic_store(&service->forks_before, info.forks);
+}
+
+uint64_t
+info_persist_position(const struct service *service)
+{
+    struct persist_info info;
+
+    get_info(service, &info);
+    return info.journal.appended;
 }

@@ -11,3 +11,9 @@ void info_persist_write(const struct service *service, struct buf *text);
 
 /* Those figures of the section Stats that are about forks. */
 void info_persist_write_forks(const struct service *service, struct buf *text);
+
+/* What CONFIG RESETSTAT sets to zero of all that: saves, rewrites, forks. */
+void info_persist_reset(struct service *service);
+
+/* The position of the log, which replicas would follow; 0 without one. */
+uint64_t info_persist_position(const struct service *service);

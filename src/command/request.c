@@ -5,6 +5,8 @@
 #include "command/request.h"
 
 #include "base/hash.h"
+#include "base/metrics.h"
+#include "command/observe.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +32,74 @@ request_key(const struct request *req, size_t position)
     return (struct key){ name, hash_name(name), req->session->db };
 }
 
+struct entry *
+request_open(struct request *req, const struct key *key)
+{
+    bool expired = false;
+    struct entry *entry =
+        keyspace_open(req->keyspace, key, req->now_ms, &expired);
+
+    if (expired) {
+        observe_expired(req->worker, key);
+    }
+    if (entry != NULL) {
+        request_use(req, entry);
+    }
+    return entry;
+}
+
+struct entry *
+request_peek(struct request *req, const struct key *key)
+{
+    struct entry *entry = keyspace_find(req->keyspace, key, req->now_ms);
+
+    if (entry != NULL) {
+        metric_add(METRIC_KEYSPACE_HITS, 1);
+    } else {
+        metric_add(METRIC_KEYSPACE_MISSES, 1);
+        observe_event(req, key, CONF_EVENT_KEY_MISS, "keymiss");
+    }
+    return entry;
+}
+
+struct entry *
+request_find(struct request *req, const struct key *key)
+{
+    struct entry *entry = request_peek(req, key);
+
+    if (entry != NULL) {
+        request_use(req, entry);
+    }
+    return entry;
+}
+
+void
+request_made(struct request *req, const struct key *key)
+{
+    observe_event(req, key, CONF_EVENT_NEW, "new");
+}
+
+enum err
+request_parse_db(struct request *req, struct slice text, uint32_t *ret_db)
+{
+    int64_t db;
+
+    if (!slice_to_i64(text, &db)) {
+        return ERR_NOT_INTEGER;
+    }
+    if (db < INT32_MIN || db > INT32_MAX) {
+        return request_fail(req, ERR_CUSTOM,
+                            "value is out of range, value must between %d "
+                            "and %d",
+                            INT32_MIN, INT32_MAX);
+    }
+    if (db < 0 || db >= req->service->conf->databases) {
+        return ERR_DB_RANGE;
+    }
+    *ret_db = (uint32_t)db;
+    return OK;
+}
+
 bool
 request_may_pause(const struct request *req)
 {
@@ -49,6 +119,29 @@ request_wait(struct request *req, void *state, void (*free_fn)(void *))
 {
     request_pause(req, state, free_fn);
     req->session->parked = true;
+}
+
+void
+request_block(struct request *req, void *state, void (*free_fn)(void *))
+{
+    int runs = SESSION_RUNS;
+
+    request_wait(req, state, free_fn);
+    (void)atomic_compare_exchange_strong(&req->session->blocked, &runs,
+                                         SESSION_OPEN);
+}
+
+/* A client stays blocked while its handler looks whether it still waits: who
+ * wants to unblock it at this moment shall find it so, and be heeded when the
+ * loop is woken for it. It runs when its command ends (dispatch). */
+enum session_block
+request_unblocked(struct request *req)
+{
+    int how = atomic_load(&req->session->blocked);
+
+    return how == SESSION_UNBLOCK_TIMEOUT || how == SESSION_UNBLOCK_ERROR
+               ? (enum session_block)how
+               : SESSION_RUNS;
 }
 
 void *

@@ -10,6 +10,7 @@
 #include "command/service.h"
 #include "command/session.h"
 #include "command/table.h"
+#include "keyspace/access.h"
 #include "keyspace/keyspace.h"
 #include "proto/args.h"
 #include "proto/reply.h"
@@ -57,6 +58,33 @@ request_fail(struct request *req, enum err err, const char *format, ...);
 /* The key at an argv position, with its hash. */
 struct key request_key(const struct request *req, size_t position);
 
+/* Opens a key for writing: as keyspace_open, and if its time was over, who
+ * listens hears of its end. */
+struct entry *request_open(struct request *req, const struct key *key);
+
+/* Looks a key up for reading, as keyspace_find; the lookup counts as a hit or
+ * a miss, a miss may be told as an event, and request_find counts as a use of
+ * the key. */
+struct entry *request_find(struct request *req, const struct key *key);
+struct entry *request_peek(struct request *req, const struct key *key);
+
+/* The key at hand was used, for eviction by age: if its client wants that to
+ * count (CLIENT NO-TOUCH). */
+static inline void
+request_use(const struct request *req, struct entry *entry)
+{
+    if (!req->session->no_touch) {
+        access_note(req->keyspace, entry);
+    }
+}
+
+/* A key that was missing exists now: who wants events of that hears of it. */
+void request_made(struct request *req, const struct key *key);
+
+/* The number of a database, as SELECT, MOVE and COPY read it. */
+MUST_CHECK enum err request_parse_db(struct request *req, struct slice text,
+                                     uint32_t *ret_db);
+
 /* A handler that would run long saves where it is and returns ERR_AGAIN: its
  * connection waits, the loop goes on, and the handler is called again with the
  * same arguments. state is freed with free_fn when the command or the
@@ -68,6 +96,15 @@ void request_pause(struct request *req, void *state, void (*free_fn)(void *));
  * again when its loop is woken or has ticked (10 ms), and its client counts as
  * blocked until then. */
 void request_wait(struct request *req, void *state, void (*free_fn)(void *));
+
+/* The same again, for what CLIENT UNBLOCK may end: when it is called again, the
+ * handler asks request_unblocked first. */
+void request_block(struct request *req, void *state, void (*free_fn)(void *));
+
+/* How CLIENT UNBLOCK has ended it: SESSION_UNBLOCK_TIMEOUT (it is as if the
+ * time were over), _ERROR (ERR_UNBLOCKED is to be returned), or SESSION_RUNS:
+ * it has not. */
+enum session_block request_unblocked(struct request *req);
 
 /* The state of the earlier call, or NULL at the first. */
 void *request_resumed(const struct request *req);

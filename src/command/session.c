@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "net/conn.h"
 
 static void
 set_defaults(struct session *session, bool authenticated)
@@ -25,6 +26,7 @@ session_init(struct session *session, bool authenticated)
     uint64_t now_ms = clock_wall_ms();
 
     memset(session, 0, sizeof(*session));
+    session->receiver.resp = &session->resp;
     set_defaults(session, authenticated);
     atomic_store_explicit(&session->created_ms, now_ms, memory_order_relaxed);
     atomic_store_explicit(&session->active_ms, now_ms, memory_order_relaxed);
@@ -36,6 +38,20 @@ session_reset(struct session *session, bool authenticated)
 {
     set_defaults(session, authenticated);
     session_set_text(&session->name, (struct slice){ NULL, 0 });
+}
+
+void
+session_hears(struct session *session)
+{
+    const struct receiver *receiver = &session->receiver;
+    bool subscribes = receiver_subscribes(receiver);
+
+    session->subscribed = subscribes && session->resp == 2;
+    session->was_subscribed = session->was_subscribed || session->subscribed;
+    if (session->conn != NULL) {
+        session->conn->output_class =
+            subscribes || receiver->monitors ? OUTPUT_PUBSUB : OUTPUT_NORMAL;
+    }
 }
 
 void

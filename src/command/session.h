@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "admin/receiver.h"
 #include "base/slice.h"
 #include "keyspace/keyspace.h"
 
@@ -15,6 +16,16 @@
 
 struct conn;
 struct txn;
+
+/* Whether it waits, and for what; CLIENT UNBLOCK moves OPEN to one of the last
+ * two. */
+enum session_block {
+    SESSION_RUNS,
+    SESSION_HELD, /* parked for what ends by itself */
+    SESSION_OPEN, /* parked in a command that CLIENT UNBLOCK may end */
+    SESSION_UNBLOCK_TIMEOUT,
+    SESSION_UNBLOCK_ERROR,
+};
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
 
@@ -28,7 +39,10 @@ struct session {
     uint8_t auth_failures; /* in a row */
     enum session_reply reply_mode;
     _Atomic uint32_t db;
-    struct txn *txn;                 /* NULL unless in MULTI or WATCH */
+    struct receiver receiver; /* what it hears beside its replies */
+    bool subscribed; /* has subscriptions in RESP2: few commands are allowed */
+    bool was_subscribed; /* ever: what is held may have messages in RESP2 */
+    struct txn *txn;     /* NULL unless in MULTI or WATCH */
     char *name, *lib_name, *lib_ver; /* NULL: not set */
     bool no_evict, no_touch;         /* like the texts: under the lock */
     _Atomic uint32_t last_command;   /* index in the table, +1; 0: none */
@@ -38,9 +52,11 @@ struct session {
     _Atomic uint32_t watch_count;
     void *again; /* a paused handler's state */
     void (*again_free)(void *state);
+    uint64_t worked_ns; /* by the command that paused, so far */
     bool parked; /* what stopped here waits for something: go on when the loop
                     is woken or has ticked, not at once */
     bool parked_for_room;     /* the something is room in the journal's queue */
+    _Atomic int blocked;      /* enum session_block */
     _Atomic uint64_t written; /* position behind its last effect */
 };
 
@@ -52,6 +68,10 @@ void session_fini(struct session *session);
  * version, which go with the program at the other end. MULTI and WATCH are not
  * touched: end them before. Under the registry's lock if there is a conn. */
 void session_reset(struct session *session, bool authenticated);
+
+/* Its subscriptions, its protocol, or whether it monitors, have changed: says
+ * anew what follows from that. */
+void session_hears(struct session *session);
 
 /* Takes a copy of `text` for one of the session's texts and frees the old one;
  * an empty text leaves it unset. Under the registry's lock if there is a

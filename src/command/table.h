@@ -44,21 +44,31 @@ enum command_flag {
     CMD_ALLOW_BUSY = 1 << 23,
 };
 
-/* In the order of Redis's ACL CAT, and bloom behind them. */
+/* In the order of Redis's ACL CAT, and bloom behind them. Some are of types
+ * that do not exist here. */
 enum acl_category {
     ACL_KEYSPACE = 1 << 0,
     ACL_READ = 1 << 1,
     ACL_WRITE = 1 << 2,
-    ACL_ADMIN = 1 << 3,
-    ACL_FAST = 1 << 4,
-    ACL_SLOW = 1 << 5,
-    ACL_DANGEROUS = 1 << 6,
-    ACL_CONNECTION = 1 << 7,
-    ACL_TRANSACTION = 1 << 8,
-    ACL_SCRIPTING = 1 << 9,
-    ACL_PUBSUB = 1 << 10,
-    ACL_BLOCKING = 1 << 11,
-    ACL_BLOOM = 1 << 12,
+    ACL_SET = 1 << 3,
+    ACL_SORTEDSET = 1 << 4,
+    ACL_LIST = 1 << 5,
+    ACL_HASH = 1 << 6,
+    ACL_STRING = 1 << 7,
+    ACL_BITMAP = 1 << 8,
+    ACL_HYPERLOGLOG = 1 << 9,
+    ACL_GEO = 1 << 10,
+    ACL_STREAM = 1 << 11,
+    ACL_PUBSUB = 1 << 12,
+    ACL_ADMIN = 1 << 13,
+    ACL_FAST = 1 << 14,
+    ACL_SLOW = 1 << 15,
+    ACL_BLOCKING = 1 << 16,
+    ACL_DANGEROUS = 1 << 17,
+    ACL_CONNECTION = 1 << 18,
+    ACL_TRANSACTION = 1 << 19,
+    ACL_SCRIPTING = 1 << 20,
+    ACL_BLOOM = 1 << 21,
 };
 
 /* What dispatch locks before the handler runs. */
@@ -85,6 +95,7 @@ enum key_use {
     KEY_UPDATE = 1 << 5,
     KEY_INSERT = 1 << 6,
     KEY_DELETE = 1 << 7,
+    KEY_NOT = 1 << 8, /* a shard channel: it goes with a slot, but is no key */
 };
 
 enum arg_type {
@@ -106,8 +117,9 @@ struct command_arg {
     const char *name;
     enum arg_type type;
     unsigned flags;
-    const char *token;                /* NULL: none */
-    const struct command_arg *nested; /* of ONEOF and BLOCK */
+    const char *token;                    /* NULL: none */
+    const char *since, *deprecated_since; /* unlike the command; NULL: no */
+    const struct command_arg *nested;     /* of ONEOF and BLOCK */
 };
 
 struct command {
@@ -122,9 +134,14 @@ struct command {
     uint32_t key_use;
     uint32_t last_key_use; /* of the last key, if it is used in another way */
     bool container;        /* has subcommands; handler runs without one */
+    bool is_syscmd;        /* not for applications */
     const char *group, *since, *complexity, *summary;
     const struct command_arg *args;
-    const char *const *tips; /* ends with NULL; NULL: none */
+    const char *const *tips;                    /* ends with NULL; NULL: none */
+    const char *deprecated_since, *replaced_by; /* NULL: it is not */
+    /* What clients see in dialect redis: a name, and what else differs; fields
+     * of zero are as here. NULL: nothing differs. See dialect.h. */
+    const struct command *redis;
 };
 
 enum command_id {

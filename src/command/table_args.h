@@ -29,6 +29,13 @@
         __VA_ARGS__, NULL                                                      \
     }
 
+/* The .redis of a BF row: its name there, then what else differs. */
+#define REDIS(nm, ...)                                                         \
+    .redis = &(const struct command)                                           \
+    {                                                                          \
+        .name = nm, .group = "module", __VA_ARGS__                             \
+    }
+
 /* One argument: its name (and its token), then further fields. */
 #define ARG(t, ...)                                                            \
     {                                                                          \

@@ -12,6 +12,7 @@
 #include "command/dispatch.h"
 #include "command/effect.h"
 #include "command/lock_set.h"
+#include "command/observe.h"
 
 #include <stdio.h>
 
@@ -355,10 +356,8 @@ watches_hold(const struct request *req, const struct txn *txn)
     for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
         struct slice name = { w->name, w->len };
         struct key key = { name, hash_name(name), w->db };
-        struct key_version now =
-            keyspace_version(req->keyspace, &key, req->now_ms);
 
-        if (now.exists != w->seen.exists || now.version != w->seen.version) {
+        if (keyspace_changed(req->keyspace, &key, w->seen, req->now_ms)) {
             return false;
         }
     }
@@ -380,7 +379,7 @@ run_queue(struct request *exec, const struct txn *txn)
 
         dispatch_prepare(&req, queued->command, queued->words, queued->argv,
                          queued->argc);
-        if (queued->command->keys.first > 0) {
+        if (queued->command->keys.first > 0 && queued->argc > 1) {
             req.key = request_key(&req, (size_t)queued->command->keys.first);
         }
         if (queued->command->lock == LOCK_WALK &&
@@ -389,7 +388,7 @@ run_queue(struct request *exec, const struct txn *txn)
             continue;
         }
         (void)dispatch_run_locked(&req);
-        dispatch_count(exec->worker, queued->command, 1);
+        dispatch_count(&req, 1);
     }
 }
 
@@ -451,6 +450,7 @@ cmd_exec(struct request *req)
         lock_set_lock(&locks, worker);
         compare_and_run(req, txn);
         effect_close(worker, &locks, true);
+        observe_close(worker);
         lock_set_unlock(&locks, worker);
     }
     lock_set_leave(&locks, worker);

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "command/observe.h"
 #include "command/replay.h"
+#include "server/watch.h"
 
 #include <signal.h>
 
@@ -26,9 +28,8 @@ data_poke(void *ctx)
     (void)uv_async_send(&server->poke);
 }
 
-/* Any thread of the journal's. */
-static void
-on_moved(void *ctx)
+void
+data_wake_loops(void *ctx)
 {
     struct server *server = ctx;
 
@@ -54,6 +55,22 @@ on_refusal(void *ctx, enum err writes, enum err ping)
     atomic_store(&server->service.ping_refusal, (int)ping);
 }
 
+/* Whoever runs persist_tick wakes the inboxes when the gate is down again. */
+static void
+on_reloaded(void *ctx)
+{
+    const struct server *server = ctx;
+
+    observe_flush_alone(server->workers[0]);
+}
+
+static void
+tick_persist(struct server *server)
+{
+    persist_tick(server->persist);
+    observe_wake(server->workers[0]);
+}
+
 struct persist *
 data_new(struct server *server)
 {
@@ -62,9 +79,10 @@ data_new(struct server *server)
                                    .keyspace = server->service.keyspace,
                                    .run_id = server->service.run_id,
                                    .hooks = { .poke = data_poke,
-                                              .moved = on_moved,
+                                              .moved = data_wake_loops,
                                               .journaling = on_journaling,
                                               .refusal = on_refusal,
+                                              .reloaded = on_reloaded,
                                               .ctx = server } });
 }
 
@@ -158,11 +176,12 @@ on_tick(uv_timer_t *timer)
 {
     struct server *server = timer->data;
 
+    watch_tick(server);
     if (atomic_load(&server->service.loading)) {
         show_loading(server);
         return;
     }
-    persist_tick(server->persist);
+    tick_persist(server);
     if (server->stop_again_ns > 0 && clock_mono_ns() > server->stop_again_ns) {
         server->stop_again_ns = 0;
         server_stop(server);
@@ -174,7 +193,7 @@ on_poke(uv_async_t *async)
 {
     struct server *server = async->data;
 
-    persist_tick(server->persist);
+    tick_persist(server);
 }
 
 static void
@@ -183,7 +202,7 @@ on_child_signal(uv_signal_t *handle, int number)
     struct server *server = handle->data;
 
     (void)number;
-    persist_tick(server->persist);
+    tick_persist(server);
 }
 
 void

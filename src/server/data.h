@@ -20,5 +20,9 @@ void data_start_load(struct server *server);
 /* persist_tick soon. Any thread; the type is that of a hook. */
 void data_poke(void *ctx);
 
+/* All loops look at their held and parked connections. Any thread, once there
+ * are loops; the type is that of a hook. */
+void data_wake_loops(void *ctx);
+
 /* The last state, on the disk. False: it is not, and the server goes on. */
 bool data_end(struct server *server);

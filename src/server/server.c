@@ -6,8 +6,16 @@
  */
 #include "server/server.h"
 
+#include "admin/acl_log.h"
 #include "admin/auth.h"
+#include "admin/conf_file.h"
+#include "admin/latency.h"
+#include "admin/monitor.h"
+#include "admin/pubsub.h"
+#include "admin/sampler.h"
+#include "admin/slowlog.h"
 #include "admin/systemd.h"
+#include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -15,11 +23,14 @@
 #include "base/random.h"
 #include "command/client.h"
 #include "command/dispatch.h"
+#include "command/observe.h"
+#include "command/pause.h"
+#include "command/slow.h"
 #include "net/registry.h"
 #include "server/data.h"
+#include "server/watch.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -36,6 +47,25 @@ static const uint64_t STOP_AGAIN_NS = 2000000000;
 
 /* ---- options in force ---------------------------------------------------- */
 
+static void
+apply_output_limits(const struct conf *conf, struct net_limits *net)
+{
+    static const enum output_class classes[CONF_OUTPUT_CLASSES] = {
+        [CONF_OUTPUT_NORMAL] = OUTPUT_NORMAL,
+        [CONF_OUTPUT_PUBSUB] = OUTPUT_PUBSUB,
+    };
+
+    for (unsigned i = 0; i < CONF_OUTPUT_CLASSES; i++) {
+        const struct conf_output_limit *from =
+            &conf->client_output_buffer_limit.of[i];
+        struct output_limits *to = &net->output[classes[i]];
+
+        to->hard_bytes = from->hard_bytes;
+        to->soft_bytes = from->soft_bytes;
+        to->soft_seconds = from->soft_seconds;
+    }
+}
+
 /* Copies what is read outside the gate's sections. Under the raised gate, or
  * before there are threads. */
 static void
@@ -46,9 +76,7 @@ apply_conf(struct server *server)
     struct client_limits *client = &server->service.limits;
 
     log_set_level((enum log_level)conf->loglevel);
-    net->output_hard_bytes = conf->client_output_buffer_limit.hard_bytes;
-    net->output_soft_bytes = conf->client_output_buffer_limit.soft_bytes;
-    net->output_soft_seconds = conf->client_output_buffer_limit.soft_seconds;
+    apply_output_limits(conf, net);
     net->idle_seconds = (uint64_t)conf->timeout;
     net->keepalive_seconds = (uint64_t)conf->tcp_keepalive;
     net->maxclients = (uint64_t)conf->maxclients;
@@ -60,7 +88,13 @@ apply_conf(struct server *server)
     client->query_max = conf->client_query_buffer_limit;
     client->multi_commands_max = (uint64_t)conf->multi_max_commands;
     client->multi_bytes_max = conf->multi_max_bytes;
-    service_limit_filters(&server->service);
+    server->service.inbox_limit_bytes = conf->notice_buffer_limit;
+    server->service.tracking_keys_max = (uint64_t)conf->tracking_table_max_keys;
+    server->service.tracking_bytes_max = conf->tracking_table_max_bytes;
+    observe_flag(&server->service, OBSERVED_EVENTS,
+                 conf->notify_keyspace_events != 0);
+    service_follow_conf(&server->service);
+    slow_apply_conf(&server->service);
     if (server->persist != NULL) {
         persist_apply_conf(server->persist);
     }
@@ -255,16 +289,24 @@ static void
 on_reclaim(uv_timer_t *timer)
 {
     struct server *server = timer->data;
-    struct keyspace *ks = server->service.keyspace;
+    struct service *service = &server->service;
+    struct keyspace *ks = service->keyspace;
     bool more = false;
+    uint64_t began_ns = clock_mono_ns();
 
-    if (atomic_load(&server->service.loading)) {
+    if (atomic_load(&service->loading)) {
         (void)uv_timer_start(timer, on_reclaim, RECLAIM_EVERY_MS, 0);
         return;
     }
     gate_enter(keyspace_gate(ks), 0);
+    pause_forget(service);
+    keyspace_keep_expired(ks, pause_is_on(service) ||
+                                  atomic_load(&service->keeps_expired));
     more = keyspace_reclaim(ks, 0, clock_wall_ms(), RECLAIM_BUDGET_US);
     gate_leave(keyspace_gate(ks), 0);
+    watch_reclaimed(service, clock_mono_ns() - began_ns, more);
+    observe_wake(server->workers[0]);
+    more = tracking_sweep(service->tracking) || more;
     (void)uv_timer_start(timer, on_reclaim,
                          more ? RECLAIM_SOON_MS : RECLAIM_EVERY_MS, 0);
 }
@@ -342,10 +384,23 @@ open_sockets(struct server *server)
     return true;
 }
 
+/* On the loop that reclaims: 0, by its timer, or who runs a FLUSHALL SYNC; or
+ * on one that evicts. */
+static void
+on_expired(void *ctx, unsigned thread, const struct key *key)
+{
+    const struct server *server = ctx;
+
+    observe_removed_alone(server->workers[thread], key, CONF_EVENT_EXPIRED,
+                          "expired");
+}
+
 static void
 init_service(struct server *server, const struct conf_args *args)
 {
     struct service *service = &server->service;
+    struct tracking_limits tracking_limits = { &service->tracking_keys_max,
+                                               &service->tracking_bytes_max };
     ssize_t len = readlink("/proc/self/exe", server->executable,
                            sizeof(server->executable) - 1);
 
@@ -357,14 +412,29 @@ init_service(struct server *server, const struct conf_args *args)
     service->threads = server->threads;
     service->keyspace = keyspace_new(&(struct keyspace_options){
         .threads = server->threads,
-        .databases = (unsigned)server->conf.databases });
+        .databases = (unsigned)server->conf.databases,
+        .expired = on_expired,
+        .ctx = server });
     service->stats = stats_new(server->threads, CMD_ID_COUNT);
+    service->pubsub = pubsub_new(server->threads);
+    service->tracking = tracking_new(server->threads, &tracking_limits);
+    service->monitor = monitor_new(server->threads);
+    service->inboxes =
+        inboxes_new(server->threads, &service->inbox_limit_bytes);
+    service->sampler = sampler_new();
+    service->slowlog = slowlog_new();
+    service->latency = latency_new();
+    slow_apply_conf(service);
     service->registry = registry_new();
+    service->acl_log = acl_log_new();
+    service->conf_file =
+        conf_file_new(server->config_file, data_wake_loops, server);
     random_hex(service->run_id, sizeof(service->run_id) - 1);
     service->started_ms = clock_wall_ms();
     service->started_mono_ns = clock_mono_ns();
     service->executable = server->executable;
     service->config_file = server->config_file;
+    service->wake_loops = data_wake_loops;
     service->shutdown = request_shutdown;
     service->conf_changed = on_conf_set;
     service->ctx = server;
@@ -379,7 +449,16 @@ free_service(struct server *server)
     struct service *service = &server->service;
 
     persist_free(server->persist);
+    conf_file_free(service->conf_file);
+    acl_log_free(service->acl_log);
     registry_free(service->registry);
+    inboxes_free(service->inboxes);
+    monitor_free(service->monitor);
+    tracking_free(service->tracking);
+    pubsub_free(service->pubsub);
+    latency_free(service->latency);
+    slowlog_free(service->slowlog);
+    sampler_free(service->sampler);
     stats_free(service->stats);
     keyspace_free(service->keyspace);
     conf_fini(&server->conf);
@@ -388,6 +467,8 @@ free_service(struct server *server)
 static void
 init_loops(struct server *server)
 {
+    struct inbox_reader reader = observe_reader;
+
     server->loop_env = (struct loop_env){
         .limits = &server->net_limits,
         .handler = &client_handler,
@@ -401,6 +482,10 @@ init_loops(struct server *server)
     for (unsigned i = 0; i < server->threads; i++) {
         server->workers[i] = dispatch_new_worker(&server->service, i);
         loop_init(&server->loops[i], i, &server->loop_env, server->workers[i]);
+        server->workers[i]->loop = &server->loops[i];
+        reader.ctx = server->workers[i];
+        inboxes_attach(server->service.inboxes, i, &server->loops[i].mailbox,
+                       &reader);
     }
 }
 
@@ -419,23 +504,30 @@ server_init(struct server *server, struct conf *conf,
     server->threads = thread_count(conf);
     server->service.conf = &server->conf;
     fit_descriptors(&server->conf);
-    apply_conf(server);
+    log_set_level((enum log_level)server->conf.loglevel);
     hash_seed_process();
     command_table_init();
     cpu = bloom_select_cpu(false);
     init_service(server, args);
+    apply_conf(server);
     if (!persist_open(server->persist) || !open_sockets(server)) {
         free_service(server);
         return false;
     }
     init_loops(server);
     persist_apply_conf(server->persist);
+    server->service.started_bytes = mem_used();
     log_notice("server", "started",
                "version=%s pid=%d threads=%u port=%lld unixsocket=\"%s\" "
                "cpu=%s config=\"%s\"",
                BLOOMERY_VERSION, (int)getpid(), server->threads,
                (long long)server->conf.port, server->conf.unixsocket, cpu,
                server->config_file);
+    if (args->has_rewritten) {
+        log_notice("server", "read what CONFIG REWRITE kept in dir",
+                   "file=\"%s/" CONF_REWRITTEN_NAME "\" options=\"%s\"",
+                   server->conf.dir, args->rewritten);
+    }
     return true;
 }
 
@@ -460,6 +552,8 @@ server_run(struct server *server)
 void
 server_fini(struct server *server)
 {
+    conf_file_free(server->service.conf_file); /* its thread wakes the loops */
+    server->service.conf_file = NULL;
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);
         dispatch_free_worker(server->workers[i]);

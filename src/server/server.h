@@ -40,6 +40,8 @@ struct server {
     bool load_failed;
     uint64_t loading_shown_ns; /* when its progress was shown last */
 
+    uint64_t forks_seen; /* by watch.h */
+
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN that asked */
     uint64_t stop_again_ns;          /* a signal's stop failed: when to try
                                         again; 0: none did */

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../test.h"
+#include "admin/sampler.h"
 #include "base/mem.h"
 #include "command/dispatch.h"
 #include "command/replay.h"
@@ -146,7 +147,7 @@ set_option(struct rig *rig, const char *name, const char *value)
     if (!conf_set(&rig->conf, row, slice_of(value), &error)) {
         fail_msg("%s: %s", name, error.text);
     }
-    service_limit_filters(&rig->service);
+    service_follow_conf(&rig->service);
 }
 
 /* On, and nobody writes what is queued. */
@@ -174,9 +175,12 @@ rig_new_threads(unsigned threads)
     command_table_init();
     conf_init(&rig->conf);
     rig->service.conf = &rig->conf;
-    set_option(rig, "bf.bloom-use-random-seed", "no");
     rig->service.keyspace = keyspace_new(&options);
+    set_option(rig, "bf.bloom-use-random-seed", "no");
     rig->service.stats = stats_new(threads, CMD_ID_COUNT);
+    /* They take memory when a command runs first, where tests let it fail. */
+    stats_set_spreads(rig->service.stats, false);
+    rig->service.sampler = sampler_new();
     rig->service.threads = threads;
     rig->service.limits.multi_commands_max = 1000;
     rig->service.limits.multi_bytes_max = 1 << 20;
@@ -201,6 +205,7 @@ rig_free(struct rig *rig)
     dispatch_free_worker(rig->worker);
     journal_free(rig->journal);
     keyspace_free(rig->service.keyspace);
+    sampler_free(rig->service.sampler);
     stats_free(rig->service.stats);
     conf_fini(&rig->conf);
     batch_fini(&rig->batch);

@@ -102,10 +102,12 @@ TEST(memory_is_named_before_the_disk_and_the_disk_before_loading)
 {
     struct rig *rig = rig_new();
 
-    atomic_store(&rig->service.loading, true);
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
     set_option(rig, "maxmemory", "1");
-    check(rig, "BF.ADD k a; DEL k; BF.CARD k", OOM ENDING LOADING);
+    check(rig, "BF.ADD k a; DEL k", OOM ENDING);
+    /* What a load takes is for nobody else to make up for. */
+    atomic_store(&rig->service.loading, true);
+    check(rig, "BF.ADD k a; DEL k; BF.CARD k", ENDING ENDING LOADING);
     set_option(rig, "maxmemory", "0");
     check(rig, "BF.ADD k a; BF.CARD k", ENDING LOADING);
     rig_free(rig);
@@ -121,5 +123,28 @@ TEST(who_obeys_is_refused_nothing)
     rig->session.obey = true;
     check(rig, "BF.INSERT k INCARNATION 1 ITEMS a; BF.ADD k b; DEL x",
           "*1\r\n:1\r\n:1\r\n:0\r\n");
+    rig_free(rig);
+}
+
+TEST(debug_is_refused_unless_it_is_allowed)
+{
+    static const char refused[] =
+        "-ERR DEBUG command not allowed. If the enable-debug-command option is "
+        "set to \"local\", you can run it from a local connection, otherwise "
+        "you need to set this option in the configuration file, and then "
+        "restart the server.\r\n";
+    static const char zeros[] = "+0000000000000000000000000000000000000000\r\n";
+    struct rig *rig = rig_new();
+
+    check(rig, "DEBUG DIGEST", refused);
+    rig->session.authenticated = false;
+    check(rig, "DEBUG DIGEST", refused);
+    rig->session.authenticated = true;
+    rig->conf.enable_debug_command = CONF_DEBUG_COMMAND_LOCAL;
+    check(rig, "DEBUG DIGEST", zeros);
+    rig->conf.enable_debug_command = CONF_DEBUG_COMMAND_YES;
+    check(rig, "DEBUG DIGEST", zeros);
+    atomic_store(&rig->service.loading, true);
+    check(rig, "DEBUG DIGEST; DEBUG SLEEP 0", LOADING "+OK\r\n");
     rig_free(rig);
 }

@@ -529,3 +529,58 @@ TEST(pushes_and_errors_are_passed_on_when_replies_are_given_up)
     peer_free(&peer);
     site_free(site);
 }
+
+TEST(lines_of_a_monitor_and_confirmations_are_passed_on_too)
+{
+    static const char told[] = "+1700000000.000001 [0 x] \"PING\"\r\n"
+                               "*3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n";
+    struct site *site = site_new();
+    struct peer peer = peer_new(site);
+    struct buf out = { 0 };
+    struct client *client;
+
+    while (site->loop.conns.first == NULL) {
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+    client = client_of(site->loop.conns.first);
+    client->session.was_subscribed = true;
+    client_handler.give_up(&client->conn, slice_of(told), &out);
+    assert_int_equal(sizeof(told) - 1, out.len);
+    assert_memory_equal(told, out.data, out.len);
+    buf_reset(&out, SIZE_MAX);
+    client_handler.give_up(&client->conn, slice_lit("+OK\r\n"), &out);
+    assert_memory_equal("-MISCONF", out.data, 8);
+    buf_free(&out);
+    peer_free(&peer);
+    site_free(site);
+}
+
+/* Held messages are no answers either when their client has unsubscribed. */
+TEST(messages_to_a_subscriber_in_resp2_are_passed_on_too)
+{
+    static const char message[] = "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n"
+                                  "$1\r\nm\r\n";
+    struct site *site = site_new();
+    struct peer peer = peer_new(site);
+    struct buf out = { 0 };
+    struct client *client;
+
+    while (site->loop.conns.first == NULL) {
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+    client = client_of(site->loop.conns.first);
+    client_handler.give_up(&client->conn, slice_of(message), &out);
+    assert_memory_equal("-MISCONF", out.data, 8); /* an answer like any */
+    buf_reset(&out, SIZE_MAX);
+    atomic_store(&client->session.receiver.subscribed[0], 1);
+    session_hears(&client->session);
+    atomic_store(&client->session.receiver.subscribed[0], 0);
+    session_hears(&client->session);
+    assert_false(client->session.subscribed);
+    client_handler.give_up(&client->conn, slice_of(message), &out);
+    assert_int_equal(sizeof(message) - 1, out.len);
+    assert_memory_equal(message, out.data, out.len);
+    buf_free(&out);
+    peer_free(&peer);
+    site_free(site);
+}

@@ -387,6 +387,21 @@ TEST(quit_ends_the_batch)
     rig_free(rig);
 }
 
+/* The session may be freed before the worker is used again, by a timer. */
+TEST(a_worker_forgets_the_session_of_its_batch)
+{
+    struct rig *rig = rig_new();
+
+    run_text(rig, "BF.ADD k a; PING", true);
+    assert_null(rig->worker->session);
+    batch_begin(rig);
+    batch_text(rig, "QUIT");
+    (void)dispatch_batch(rig->worker, &rig->session, &rig->batch, 0, UINT64_MAX,
+                         &rig->out);
+    assert_null(rig->worker->session);
+    rig_free(rig);
+}
+
 TEST(hello_changes_the_replies_behind_it)
 {
     struct rig *rig = rig_new();

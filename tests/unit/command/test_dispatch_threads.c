@@ -148,7 +148,7 @@ conf_changed(void *ctx, const struct conf_changes *changes)
     struct rig *rig = ctx;
 
     (void)changes;
-    service_limit_filters(&rig->service);
+    service_follow_conf(&rig->service);
 }
 
 static void

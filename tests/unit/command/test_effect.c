@@ -61,6 +61,16 @@ static const struct effect_case cases[] = {
     { CMD_ID_BF_INSERT, "", "BF.INSERT k NOCREATE ITEMS a", NO },
     { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.01 100", "0: " CREATED("k") },
     { CMD_ID_BF_RESERVE, "BF.ADD k a", "BF.RESERVE k 0.01 100", NO },
+    { CMD_ID_BF_RESET, "BF.ADD k a", "BF.RESET k", "0: BF.RESET k" },
+    { CMD_ID_BF_RESET, "", "BF.RESET k", NO },
+    { CMD_ID_BF_MERGE, "BF.ADD a x; BF.ADD b y", "BF.MERGE k a b",
+      "0: BF.MERGE k a b INCARNATION <n>" },
+    { CMD_ID_BF_MERGE, "BF.ADD a x; BF.ADD k y", "BF.MERGE k a INCARNATION 7",
+      NO }, /* two names that are missing */
+    { CMD_ID_BF_MERGE, "BF.ADD a x; BF.ADD k y", "bf.merge k a k",
+      "0: bf.merge k a k INCARNATION <n>" },
+    { CMD_ID_BF_MERGE, "BF.ADD a x; BF.RESERVE k 0.1 5", "BF.MERGE k a", NO },
+    { CMD_ID_BF_MERGE, "BF.ADD a x", "BF.MERGE k a b", NO },
     { CMD_ID_DEL, "BF.ADD k a", "DEL k", "0: DEL k" },
     { CMD_ID_DEL, "BF.ADD k a", "DEL x k y", "0: DEL x k y" },
     { CMD_ID_DEL, "", "DEL k", NO },
@@ -88,6 +98,17 @@ static const struct effect_case cases[] = {
     { CMD_ID_COPY, "BF.ADD k a; BF.ADD l a", "COPY k l", NO },
     { CMD_ID_COPY, "BF.ADD k a", "COPY k k DB 2 REPLACE",
       "0: COPY k k DB 2 REPLACE INCARNATION <n>" },
+    { CMD_ID_RENAME, "BF.ADD k a", "rename k l", "0: RENAME k l" },
+    { CMD_ID_RENAME, "BF.ADD k a; BF.ADD l b", "RENAME k l", "0: RENAME k l" },
+    { CMD_ID_RENAME, "BF.ADD k a", "RENAME k k", NO },
+    { CMD_ID_RENAME, "", "RENAME k l", NO },
+    { CMD_ID_RENAMENX, "BF.ADD k a", "RENAMENX k l", "0: RENAME k l" },
+    { CMD_ID_RENAMENX, "BF.ADD k a; BF.ADD l b", "RENAMENX k l", NO },
+    { CMD_ID_RENAMENX, "BF.ADD k a", "RENAMENX k k", NO },
+    { CMD_ID_MOVE, "BF.ADD k a", "MOVE k 3", "0: MOVE k 3" },
+    { CMD_ID_MOVE, "SELECT 2; BF.ADD k a", "MOVE k 0", "2: MOVE k 0" },
+    { CMD_ID_MOVE, "BF.ADD k a; COPY k k DB 3", "MOVE k 3", NO },
+    { CMD_ID_MOVE, "", "MOVE k 3", NO },
     { CMD_ID_PERSIST, "BF.ADD k a; EXPIRE k 100", "PERSIST k", "0: PERSIST k" },
     { CMD_ID_PERSIST, "BF.ADD k a", "PERSIST k", NO },
     { CMD_ID_FLUSHDB, "SELECT 2; BF.ADD k a", "FLUSHDB", "2: FLUSHDB" },
@@ -98,6 +119,23 @@ static const struct effect_case cases[] = {
     { CMD_ID_BF_ADD, "BF.ADD k a",
       "MULTI; BF.ADD k b; BF.ADD k b; DEL k; BF.ADD k c; EXEC",
       "begin\n0: BF.ADD k b\n0: DEL k\n0: " CREATED("k") " ITEMS c\nend" },
+};
+
+/* What was said in RedisBloom's words is journaled in valkey-bloom's. */
+static const struct effect_case redis_cases[] = {
+    { CMD_ID_BF_ADD, "", "BF.ADD k a", "0: " CREATED("k") " ITEMS a" },
+    { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.01 100 junk", "0: " CREATED("k") },
+    { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.9 2 EXPANSION 0",
+      "0: BF.INSERT k CAPACITY 2 ERROR 0.25 TIGHTENING 0.5 SEED <seed> "
+      "NONSCALING STRIPES 1 LINES 1 INCARNATION <n>" },
+    { CMD_ID_BF_INSERT, "", "BF.INSERT k E 2 i a b",
+      "0: " CREATED("k") " ITEMS a b" },
+    { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k EXPANSION 0 i a b",
+      "0: BF.MADD k a b" },
+    { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k ITEMS a", NO },
+    { CMD_ID_BF_INSERT, "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a",
+      "BF.INSERT k ITEMS a b c", "0: BF.MADD k a b" },
+    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a b", "0: BF.MADD k a b" },
 };
 
 /* @n becomes the number now_ms + n. */
@@ -118,11 +156,12 @@ expand(const char *effect, uint64_t now_ms, struct buf *ret_text)
 }
 
 static void
-check_case(const struct effect_case *c, bool together)
+check_case(const struct effect_case *c, const char *dialect, bool together)
 {
     struct rig *rig = rig_new();
     struct buf expected = { 0 };
 
+    set_option(rig, "dialect", dialect);
     run_text(rig, c->before, together);
     effects_clear(rig);
     run_text(rig, c->command, together);
@@ -141,8 +180,16 @@ check_case(const struct effect_case *c, bool together)
 TEST(each_write_leaves_the_effect_that_repeats_it)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        check_case(&cases[i], false);
-        check_case(&cases[i], true);
+        check_case(&cases[i], "valkey", false);
+        check_case(&cases[i], "valkey", true);
+    }
+}
+
+TEST(effects_have_one_grammar_in_both_dialects)
+{
+    for (size_t i = 0; i < sizeof(redis_cases) / sizeof(redis_cases[0]); i++) {
+        check_case(&redis_cases[i], "redis", false);
+        check_case(&redis_cases[i], "redis", true);
     }
 }
 
@@ -226,7 +273,8 @@ TEST(reads_leave_no_effect)
     run_text(rig,
              "BF.EXISTS k a; BF.MEXISTS k a b; BF.CARD k; BF.INFO k; EXISTS k;"
              "TYPE k; TOUCH k; KEYS *; SCAN 0; DBSIZE; RANDOMKEY; TTL k; "
-             "PTTL k; EXPIRETIME k; PEXPIRETIME k",
+             "PTTL k; EXPIRETIME k; PEXPIRETIME k; GET k; OBJECT IDLETIME k; "
+             "OBJECT FREQ k; OBJECT REFCOUNT k; OBJECT ENCODING k",
              true);
     effects_take(rig);
     assert_int_equal(0, rig->effects.count);
@@ -452,6 +500,11 @@ TEST(a_write_waits_for_itself_and_marks_its_stripes)
     assert_int_equal(two, position_of(rig, "x"));
     assert_int_equal(two, rig->session.written);
     assert_int_equal(two, journal_position(rig->journal));
+    two = hold_of(rig, "RENAME gamma delta");
+    assert_int_equal(two, position_of(rig, "gamma"));
+    assert_int_equal(two, position_of(rig, "delta"));
+    two = hold_of(rig, "MOVE delta 3");
+    assert_int_equal(two, position_of(rig, "delta"));
     two = hold_of(rig, "FLUSHALL");
     assert_int_equal(two, position_of(rig, "never-used"));
     rig_free(rig);

@@ -6,6 +6,7 @@
 #include "command/info.h"
 
 #include "../test.h"
+#include "admin/sampler.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -21,7 +22,7 @@ enum {
               BIT(INFO_CPU) | BIT(INFO_MODULES) | BIT(INFO_ERRORSTATS) |
               BIT(INFO_CLUSTER) | BIT(INFO_KEYSPACE),
     BF = BIT(INFO_BF_CORE) | BIT(INFO_BF_DEFRAG),
-    ALL = DEFAULT | BIT(INFO_COMMANDSTATS),
+    ALL = DEFAULT | BIT(INFO_COMMANDSTATS) | BIT(INFO_LATENCYSTATS),
 };
 
 static uint32_t
@@ -76,6 +77,7 @@ fixture_new(void)
     f->service.conf = &f->conf;
     f->service.keyspace = keyspace_new(&options);
     f->service.stats = stats_new(1, CMD_ID_COUNT);
+    f->service.sampler = sampler_new();
     f->service.threads = 1;
     f->service.started_mono_ns = clock_mono_ns();
     memset(f->service.run_id, 'a', 40);
@@ -86,6 +88,7 @@ static void
 fixture_free(struct fixture *f)
 {
     buf_free(&f->text);
+    sampler_free(f->service.sampler);
     stats_free(f->service.stats);
     keyspace_free(f->service.keyspace);
     conf_fini(&f->conf);

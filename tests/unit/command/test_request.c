@@ -6,7 +6,10 @@
 #include "command/request.h"
 
 #include "base/hash.h"
+#include "base/metrics.h"
 #include "rig.h"
+
+#include <stdlib.h>
 
 static struct request
 request_of(struct rig *rig, const struct slice *argv, size_t argc)
@@ -50,6 +53,76 @@ TEST(a_key_has_its_hash_and_the_session_s_database)
     assert_int_equal(0, key.db);
     rig->session.db = 7;
     assert_int_equal(7, request_key(&req, 1).db);
+    rig_free(rig);
+}
+
+/* To find a key is to use it, to peek is not, and a client may want that its
+ * uses do not count. All of it is a hit, or a miss. */
+TEST(lookups_count_as_hits_and_misses_and_some_as_uses)
+{
+    const struct slice argv[] = { slice_lit("x"), slice_lit("k"),
+                                  slice_lit("missing") };
+    struct rig *rig = rig_new();
+    struct keyspace *ks = rig->service.keyspace;
+    int64_t hits = metric_sum(METRIC_KEYSPACE_HITS);
+    int64_t misses = metric_sum(METRIC_KEYSPACE_MISSES);
+    struct request req;
+    struct key key;
+    struct key missing;
+    struct entry *entry;
+
+    run_text(rig, "BF.ADD k a", true);
+    req = request_of(rig, argv, 3);
+    key = request_key(&req, 1);
+    missing = request_key(&req, 2);
+    entry = keyspace_find(ks, &key, 0);
+    access_set_idle(ks, entry, 100);
+    assert_ptr_equal(entry, request_peek(&req, &key));
+    assert_int_equal(100, access_idle_s(ks, entry));
+    rig->session.no_touch = true;
+    assert_ptr_equal(entry, request_find(&req, &key));
+    assert_ptr_equal(entry, request_open(&req, &key));
+    assert_int_equal(100, access_idle_s(ks, entry));
+    rig->session.no_touch = false;
+    assert_ptr_equal(entry, request_find(&req, &key));
+    assert_int_equal(0, access_idle_s(ks, entry));
+    access_set_idle(ks, entry, 100);
+    assert_ptr_equal(entry, request_open(&req, &key));
+    assert_int_equal(0, access_idle_s(ks, entry));
+    assert_null(request_find(&req, &missing));
+    assert_null(request_peek(&req, &missing));
+    assert_null(request_open(&req, &missing));
+    assert_int_equal(hits + 3, metric_sum(METRIC_KEYSPACE_HITS));
+    assert_int_equal(misses + 2, metric_sum(METRIC_KEYSPACE_MISSES));
+    rig_free(rig);
+}
+
+TEST(a_database_is_a_number_below_the_limit)
+{
+    static const struct {
+        const char *text;
+        enum err err;
+    } cases[] = {
+        { "0", OK },
+        { "15", OK },
+        { "16", ERR_DB_RANGE },
+        { "-1", ERR_DB_RANGE },
+        { "2147483648", ERR_CUSTOM },
+        { "-2147483649", ERR_CUSTOM },
+        { "99999999999999999999", ERR_NOT_INTEGER },
+        { "", ERR_NOT_INTEGER },
+        { "1 ", ERR_NOT_INTEGER },
+    };
+    struct rig *rig = rig_new();
+    struct request req = request_of(rig, NULL, 0);
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint32_t db = 99;
+
+        assert_int_equal(cases[i].err,
+                         request_parse_db(&req, slice_of(cases[i].text), &db));
+        assert_int_equal(db, cases[i].err == OK ? atoi(cases[i].text) : 99);
+    }
     rig_free(rig);
 }
 
@@ -154,5 +227,26 @@ TEST(nothing_is_put_together_while_nobody_listens)
     assert_ptr_equal(word.data, request_arena_copy(&req, word).data);
     assert_int_equal(0, req.effect.argc);
     assert_int_equal(used, mem_used());
+    rig_free(rig);
+}
+
+TEST(client_unblock_ends_a_wait_once)
+{
+    struct rig *rig = rig_new();
+    struct request req = request_of(rig, NULL, 0);
+    int waits = 0;
+
+    request_block(&req, &waits, NULL);
+    assert_true(rig->session.parked);
+    assert_int_equal(SESSION_OPEN, atomic_load(&rig->session.blocked));
+    assert_int_equal(SESSION_RUNS, request_unblocked(&req));
+    /* Who wants to unblock it while it looks is told that it is blocked. */
+    assert_int_equal(SESSION_OPEN, atomic_load(&rig->session.blocked));
+    atomic_store(&rig->session.blocked, SESSION_UNBLOCK_ERROR);
+    request_block(&req, &waits, NULL);
+    assert_int_equal(SESSION_UNBLOCK_ERROR, request_unblocked(&req));
+    atomic_store(&rig->session.blocked, SESSION_HELD);
+    assert_int_equal(SESSION_RUNS, request_unblocked(&req));
+    rig->session.again = NULL;
     rig_free(rig);
 }

@@ -231,6 +231,21 @@ static const struct watch_case watches[] = {
     { "", "WATCH k; UNWATCH; WATCH j", "BF.ADD k a", true },
     { "", "SELECT 2; WATCH k; SELECT 0", "BF.ADD k a", true },
     { "", "SELECT 2; WATCH k; SELECT 0", "SELECT 2; BF.ADD k a", false },
+    { "BF.ADD k a", "WATCH k", "SWAPDB 0 1; SWAPDB 1 0", false },
+    { "BF.ADD k a", "WATCH k", "SWAPDB 0 0", true },
+    { "BF.ADD k a", "WATCH k", "SWAPDB 2 1", true },
+    { "BF.ADD k a", "WATCH k", "RENAME k q; RENAME q k", false },
+    { "BF.ADD k a; BF.ADD q a", "WATCH k", "RENAME q k", false },
+    { "BF.ADD k a; BF.ADD q a", "WATCH k", "RENAMENX q k", true },
+    { "BF.ADD k a", "WATCH k", "RENAME k k", true },
+    { "BF.ADD k a", "WATCH k", "MOVE k 1; SELECT 1; MOVE k 0", false },
+    { "BF.ADD k a", "WATCH k", "COPY k q", true },
+    { "BF.ADD q a", "WATCH k", "COPY q k", false },
+    { "", "WATCH k", "BF.ADD k a; DEL k", false },
+    { "", "WATCH k", "BF.ADD k a; FLUSHALL", false },
+    { "", "WATCH k", "BF.ADD k a; RENAME k q", false },
+    { "", "WATCH k", "BF.ADD k a; PEXPIREAT k 1", false },
+    { "BF.ADD q a", "WATCH k", "DEL q", true },
 };
 
 TEST(exec_runs_only_if_what_was_watched_stayed)

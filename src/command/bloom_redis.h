@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The words behind BF.RESERVE and BF.INSERT as RedisBloom 8 reads them: its
+ * numbers, ranges, order of checks and texts. What it does beyond its
+ * documentation is done here too, since programs may live by it: BF.RESERVE
+ * passes over words that it does not know, BF.INSERT looks at letters of a word
+ * and not at all of it, and rates above REDIS_RATE_MAX are cut to that. Two
+ * things are not: BF.RESERVE does not take the key for an option, and the rate
+ * of the first layer of a scaling filter is the one that was asked for, not
+ * half of it.
+ */
+#pragma once
+
+#include "command/bloom_valkey.h"
+
+#define REDIS_RATE_MAX 0.25
+
+/* Both start from the defaults that are in *params, and overwrite what the
+ * command says. */
+MUST_CHECK enum err bloom_redis_reserve(struct request *req,
+                                        struct bloom_params *params);
+MUST_CHECK enum err bloom_redis_insert(struct request *req,
+                                       struct bloom_insert *insert);

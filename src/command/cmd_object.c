@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * OBJECT ENCODING FREQ IDLETIME REFCOUNT: what is known of a key beside its
+ * filter. To ask is no use of the key, and no miss. Which of FREQ and IDLETIME
+ * means something depends on maxmemory-policy, as in Redis.
+ */
+#include "command/request.h"
+
+#define TAKE_TIME                                                              \
+    " Please note that when switching between policies at runtime LRU and "    \
+    "LFU data will take some time to adjust."
+
+/* NULL if it is missing: the null is replied then. */
+static struct entry *
+find(struct request *req)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+
+    if (entry == NULL) {
+        reply_null(req->reply);
+    }
+    return entry;
+}
+
+enum err
+cmd_object_encoding(struct request *req)
+{
+    if (find(req) != NULL) {
+        reply_bulk_text(req->reply, "raw");
+    }
+    return OK;
+}
+
+enum err
+cmd_object_refcount(struct request *req)
+{
+    if (find(req) != NULL) {
+        reply_int(req->reply, 1);
+    }
+    return OK;
+}
+
+enum err
+cmd_object_freq(struct request *req)
+{
+    const struct entry *entry = find(req);
+
+    if (entry == NULL) {
+        return OK;
+    }
+    if (!conf_policy_is_lfu(req->service->conf)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "An LFU maxmemory policy is not selected, access "
+                            "frequency not tracked." TAKE_TIME);
+    }
+    reply_int(req->reply, access_frequency(req->keyspace, entry));
+    return OK;
+}
+
+enum err
+cmd_object_idletime(struct request *req)
+{
+    const struct entry *entry = find(req);
+
+    if (entry == NULL) {
+        return OK;
+    }
+    if (conf_policy_is_lfu(req->service->conf)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "An LFU maxmemory policy is selected, idle time "
+                            "not tracked." TAKE_TIME);
+    }
+    reply_int(req->reply, access_idle_s(req->keyspace, entry));
+    return OK;
+}

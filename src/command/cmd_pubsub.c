@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * SUBSCRIBE, PUBLISH, their kin, and PUBSUB, over admin/pubsub. A message to a
+ * client that publishes to itself comes behind the reply of its PUBLISH, as in
+ * Redis from 7.2 on: 7.0 has it the other way round. What is published waits
+ * for the disk as the reply of its PUBLISH does.
+ */
+#include "admin/pubsub.h"
+#include "base/glob.h"
+#include "base/mem.h"
+#include "command/help.h"
+#include "command/request.h"
+#include "net/conn.h"
+
+/* ---- confirmations ------------------------------------------------------- */
+
+enum {
+    CONFIRMATION_BYTES = 64 /* of one beside its name, at most */
+};
+
+static const char *const subscribe_words[PUBSUB_KINDS] = { "subscribe",
+                                                           "psubscribe",
+                                                           "ssubscribe" };
+static const char *const unsubscribe_words[PUBSUB_KINDS] = { "unsubscribe",
+                                                             "punsubscribe",
+                                                             "sunsubscribe" };
+
+/* What confirmations count: channels and patterns together, shard channels by
+ * themselves. */
+static size_t
+count_as_confirmed(const struct request *req, enum pubsub_kind kind)
+{
+    const struct receiver *receiver = &req->session->receiver;
+
+    return kind == PUBSUB_SHARD ? pubsub_count(receiver, PUBSUB_SHARD)
+                                : pubsub_count(receiver, PUBSUB_CHANNEL) +
+                                      pubsub_count(receiver, PUBSUB_PATTERN);
+}
+
+static void
+confirm(struct request *req, const char *word, const struct slice *name,
+        size_t count)
+{
+    reply_header(req->reply, req->reply->resp == 2 ? '*' : '>', 3);
+    reply_bulk_text(req->reply, word);
+    if (name != NULL) {
+        reply_bulk(req->reply, *name);
+    } else {
+        reply_null(req->reply);
+    }
+    reply_int(req->reply, (int64_t)count);
+}
+
+/* Room for all confirmations before anything changes: nothing is to be undone
+ * for want of it. */
+static bool
+reserve(struct request *req, size_t count, size_t bytes)
+{
+    return buf_reserve(req->reply->buf, bytes + count * CONFIRMATION_BYTES) !=
+           NULL;
+}
+
+/* CLIENT REPLY OFF does not drop what the connection is told of its
+ * subscriptions; in EXEC it drops the reply of EXEC as a whole. */
+static void
+subscriptions_changed(struct request *req)
+{
+    session_hears(req->session);
+    req->worker->reply_stays = !req->worker->in_exec;
+}
+
+/* ---- subscribing --------------------------------------------------------- */
+
+/* Whether this client may have all that it asks for. */
+static enum err
+check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
+{
+    const struct receiver *receiver = &req->session->receiver;
+    const struct conf *conf = req->service->conf;
+    size_t count = 0, bytes = pubsub_bytes(receiver);
+
+    for (unsigned i = 0; i < PUBSUB_KINDS; i++) {
+        count += pubsub_count(receiver, i);
+    }
+    *ret_bytes = 0;
+    for (size_t i = 1; i < req->argc; i++) {
+        *ret_bytes += req->argv[i].len;
+        if (kind == PUBSUB_PATTERN && !glob_is_fair(req->argv[i])) {
+            return ERR_PATTERN_LONG;
+        }
+        if (!pubsub_has(receiver, kind, req->argv[i])) {
+            count++;
+            bytes += req->argv[i].len;
+        }
+    }
+    return count > (uint64_t)conf->pubsub_max_subscriptions ||
+                   bytes > conf->pubsub_max_bytes
+               ? ERR_SUBSCRIPTIONS
+               : OK;
+}
+
+/* Undoes what was new among the first words. */
+static void
+unsubscribe_new(struct request *req, enum pubsub_kind kind, const bool *is_new,
+                size_t end)
+{
+    for (size_t i = 1; i < end; i++) {
+        if (is_new[i]) {
+            (void)pubsub_unsubscribe(req->service->pubsub,
+                                     &req->session->receiver, kind,
+                                     req->argv[i]);
+        }
+    }
+}
+
+/* Subscribes to all, or without memory to none; says which were new. */
+static enum err
+subscribe_all(struct request *req, enum pubsub_kind kind, bool *is_new)
+{
+    for (size_t i = 1; i < req->argc; i++) {
+        enum pubsub_result result = pubsub_subscribe(
+            req->service->pubsub, &req->session->receiver, kind, req->argv[i]);
+
+        if (result == PUBSUB_NOMEM) {
+            unsubscribe_new(req, kind, is_new, i);
+            return ERR_NOMEM;
+        }
+        is_new[i] = result == PUBSUB_OK;
+    }
+    return OK;
+}
+
+static enum err
+subscribe(struct request *req, enum pubsub_kind kind)
+{
+    size_t count = count_as_confirmed(req, kind);
+    size_t bytes;
+    enum err err = check_limits(req, kind, &bytes);
+    bool *is_new;
+
+    if (err != OK || !reserve(req, req->argc, bytes)) {
+        return err;
+    }
+    is_new = mem_try_zalloc(req->argc * sizeof(*is_new));
+    err = is_new != NULL ? subscribe_all(req, kind, is_new) : ERR_NOMEM;
+    for (size_t i = 1; err == OK && i < req->argc; i++) {
+        count += is_new[i];
+        confirm(req, subscribe_words[kind], &req->argv[i], count);
+    }
+    mem_free(is_new);
+    subscriptions_changed(req);
+    return err;
+}
+
+enum err
+cmd_subscribe(struct request *req)
+{
+    return subscribe(req, PUBSUB_CHANNEL);
+}
+
+enum err
+cmd_psubscribe(struct request *req)
+{
+    return subscribe(req, PUBSUB_PATTERN);
+}
+
+enum err
+cmd_ssubscribe(struct request *req)
+{
+    return subscribe(req, PUBSUB_SHARD);
+}
+
+/* ---- unsubscribing ------------------------------------------------------- */
+
+static void
+unsubscribe_one(struct request *req, enum pubsub_kind kind, struct slice name)
+{
+    struct pubsub *pubsub = req->service->pubsub;
+    struct receiver *receiver = &req->session->receiver;
+    bool had = pubsub_has(receiver, kind, name);
+
+    /* The name may end with the subscription. */
+    confirm(req, unsubscribe_words[kind], &name,
+            count_as_confirmed(req, kind) - had);
+    (void)pubsub_unsubscribe(pubsub, receiver, kind, name);
+}
+
+static enum err
+unsubscribe(struct request *req, enum pubsub_kind kind)
+{
+    const struct receiver *receiver = &req->session->receiver;
+    bool all = req->argc == 1;
+    size_t count = all ? 1 + pubsub_count(receiver, kind) : req->argc;
+    size_t bytes = all ? pubsub_bytes(receiver) : 0;
+    struct slice name;
+
+    for (size_t i = 1; i < req->argc; i++) {
+        bytes += req->argv[i].len;
+    }
+    if (!reserve(req, count, bytes)) {
+        return OK; /* dispatch sees it, and says why */
+    }
+    if (all && pubsub_count(receiver, kind) == 0) {
+        confirm(req, unsubscribe_words[kind], NULL,
+                count_as_confirmed(req, kind));
+    }
+    for (size_t i = 1; i < req->argc; i++) {
+        unsubscribe_one(req, kind, req->argv[i]);
+    }
+    while (all && pubsub_any(receiver, kind, &name)) {
+        unsubscribe_one(req, kind, name);
+    }
+    subscriptions_changed(req);
+    return OK;
+}
+
+enum err
+cmd_unsubscribe(struct request *req)
+{
+    return unsubscribe(req, PUBSUB_CHANNEL);
+}
+
+enum err
+cmd_punsubscribe(struct request *req)
+{
+    return unsubscribe(req, PUBSUB_PATTERN);
+}
+
+enum err
+cmd_sunsubscribe(struct request *req)
+{
+    return unsubscribe(req, PUBSUB_SHARD);
+}
+
+/* ---- publishing ---------------------------------------------------------- */
+
+static enum err
+publish(struct request *req, enum notice_kind kind)
+{
+    const struct conn *conn = req->session->conn;
+    uint64_t count =
+        pubsub_publish(req->service->pubsub, kind, req->session->id,
+                       req->argv[1], req->argv[2], &req->worker->notices);
+
+    /* Whoever hears it may rely on what its sender did before. */
+    if (conn != NULL && req->worker->hold < conn->hold_until) {
+        req->worker->hold = conn->hold_until;
+    }
+    reply_int(req->reply, (int64_t)count);
+    return OK;
+}
+
+enum err
+cmd_publish(struct request *req)
+{
+    return publish(req, NOTICE_MESSAGE);
+}
+
+enum err
+cmd_spublish(struct request *req)
+{
+    return publish(req, NOTICE_SHARD_MESSAGE);
+}
+
+/* ---- PUBSUB -------------------------------------------------------------- */
+
+static enum err
+list_names(struct request *req, enum pubsub_kind kind)
+{
+    bool any = req->argc == 2;
+    struct slice pattern = any ? slice_lit("*") : req->argv[2];
+    struct buf *out = req->reply->buf;
+    struct buf bulks = { .limit = out->limit };
+    enum err err = OK;
+    uint64_t count;
+
+    if (req->argc > 3) {
+        return help_wrong_subcommand(req);
+    }
+    if (!any && !glob_is_fair(pattern)) {
+        return ERR_PATTERN_LONG;
+    }
+    count = pubsub_list(req->service->pubsub, kind, pattern, any, &bulks);
+    if (bulks.failed) {
+        err = bulks.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
+    } else {
+        reply_array(req->reply, count);
+        buf_append_slice(out, buf_slice(&bulks));
+    }
+    buf_free(&bulks);
+    return err;
+}
+
+static enum err
+count_subscribers(struct request *req, enum pubsub_kind kind)
+{
+    reply_array(req->reply, (req->argc - 2) * 2);
+    for (size_t i = 2; i < req->argc; i++) {
+        reply_bulk(req->reply, req->argv[i]);
+        reply_int(req->reply, (int64_t)pubsub_subscribers(req->service->pubsub,
+                                                          kind, req->argv[i]));
+    }
+    return OK;
+}
+
+enum err
+cmd_pubsub_channels(struct request *req)
+{
+    return list_names(req, PUBSUB_CHANNEL);
+}
+
+enum err
+cmd_pubsub_shardchannels(struct request *req)
+{
+    return list_names(req, PUBSUB_SHARD);
+}
+
+enum err
+cmd_pubsub_numsub(struct request *req)
+{
+    return count_subscribers(req, PUBSUB_CHANNEL);
+}
+
+enum err
+cmd_pubsub_shardnumsub(struct request *req)
+{
+    return count_subscribers(req, PUBSUB_SHARD);
+}
+
+enum err
+cmd_pubsub_numpat(struct request *req)
+{
+    reply_int(req->reply,
+              (int64_t)pubsub_names(req->service->pubsub, PUBSUB_PATTERN));
+    return OK;
+}

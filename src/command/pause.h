@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * CLIENT PAUSE: for a time, commands that may change data wait, or all of them
+ * do. They wait before they are run, so that their replies come in order and
+ * nothing is lost; keys whose time is over stay where nobody sees them.
+ *
+ * It begins and ends under the raised gate: once PAUSE is answered, no command
+ * that it holds is running any more.
+ */
+#pragma once
+
+#include "command/observe.h"
+
+/* Under the raised gate. A pause that is on is not made shorter, and not
+ * narrower. */
+void pause_begin(struct service *service, uint64_t for_ms, bool all);
+void pause_end(struct service *service);
+
+/* Any thread; by the clock, so that it ends on time. */
+bool pause_is_on_now(const struct service *service);
+static inline bool
+pause_is_on(const struct service *service)
+{
+    return __builtin_expect((observed_by(service) & OBSERVED_PAUSE) != 0, 0) &&
+           pause_is_on_now(service);
+}
+
+/* Whether a command with these flags has to wait. Inside a gate section. */
+static inline bool
+pause_holds(const struct service *service, uint32_t flags)
+{
+    return pause_is_on(service) &&
+           (atomic_load(&service->pause_all) ||
+            (flags & (CMD_WRITE | CMD_MAY_REPLICATE)) != 0);
+}
+
+/* Now and then, from loop 0 inside its gate section: forgets one that is
+ * over. */
+void pause_forget(struct service *service);

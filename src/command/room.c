@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One key at a time. The memory of a large filter comes back later, by the
+ * background thread: what is on its way counts as free, so that no more goes
+ * than must.
+ */
+#include "command/room.h"
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "command/admit.h"
+#include "command/effect.h"
+#include "command/observe.h"
+#include "command/pause.h"
+#include "keyspace/evict.h"
+
+enum { KEYS_MAX = 1024, BUDGET_NS = 500 * 1000 };
+
+static enum evict_by
+by_of(int policy)
+{
+    switch (policy & ~(CONF_POLICY_ALLKEYS | CONF_POLICY_VOLATILE)) {
+    case CONF_POLICY_LFU:
+        return EVICT_RAREST;
+    case CONF_POLICY_RANDOM:
+        return EVICT_ANY;
+    case CONF_POLICY_TTL:
+        return EVICT_SOONEST;
+    default:
+        return EVICT_OLDEST;
+    }
+}
+
+static void
+add_effect(struct worker *worker, const struct key *key)
+{
+    const struct slice argv[] = { slice_lit("DEL"), key->name };
+
+    if (worker->service->journal != NULL) {
+        stage_add(&worker->stage, key->db, argv, 2);
+    }
+}
+
+/* Under the key's stripe, with room for the effect. Who listens hears of it
+ * behind the effect; the name lives as long as the entry. */
+static void
+evict(struct worker *worker, const struct key *key, struct entry *entry)
+{
+    struct service *service = worker->service;
+
+    add_effect(worker, key);
+    if (service->journal != NULL) {
+        effect_close_stripe(worker, keyspace_stripe_of(key->hash));
+    }
+    observe_removed_alone(worker, key, CONF_EVENT_EVICTED, "evicted");
+    keyspace_remove(service->keyspace, key, entry);
+    metric_add(METRIC_EVICTED_KEYS, 1);
+}
+
+static enum err
+evict_one(struct worker *worker, const struct evict_plan *plan)
+{
+    struct keyspace *ks = worker->service->keyspace;
+    struct evict_candidate candidate;
+    struct slice argv[] = { slice_lit("DEL"), { NULL, 0 } };
+    struct entry *entry;
+    struct key key;
+    enum err err;
+
+    if (!evict_choose(ks, worker->index, plan, &candidate)) {
+        return ERR_OOM;
+    }
+    argv[1].len = candidate.name_len;
+    err = effect_open(worker, stage_effect_bytes(argv, 2));
+    if (err != OK) {
+        return err;
+    }
+    keyspace_lock(ks, candidate.stripe, true);
+    entry = evict_find(ks, worker->index, plan, &candidate, &key);
+    if (entry != NULL) {
+        evict(worker, &key, entry);
+    }
+    keyspace_unlock(ks, candidate.stripe);
+    return OK;
+}
+
+/* While the keyspace belongs to the loader, nothing changes (a pause), or
+ * nothing may be written, nothing is deleted either. Then that is what clients
+ * are to hear, or to wait for, and not of memory. */
+static bool
+must_wait(const struct service *service)
+{
+    return pause_is_on(service) || admit_is_loading(service) ||
+           (service->memory.evicts && admit_writes(service) != OK);
+}
+
+enum err
+room_make(struct worker *worker)
+{
+    struct service *service = worker->service;
+    int policy = service->conf->maxmemory_policy;
+    const struct evict_plan plan = {
+        .by = by_of(policy),
+        .volatile_only = (policy & CONF_POLICY_VOLATILE) != 0,
+        .samples = (unsigned)service->conf->maxmemory_samples,
+        .now_ms = worker->now_ms,
+    };
+    uint64_t end_ns = clock_mono_ns() + BUDGET_NS;
+    enum err err = service->memory.evicts ? OK : ERR_OOM;
+
+    if (must_wait(service)) {
+        return OK;
+    }
+    for (unsigned i = 0; err == OK && i < KEYS_MAX; i++) {
+        if (!keyspace_is_over(service->memory.maxmemory_bytes)) {
+            break;
+        }
+        err = evict_one(worker, &plan);
+        if (clock_mono_ns() >= end_ns) {
+            break;
+        }
+    }
+    return err;
+}

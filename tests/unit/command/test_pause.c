@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What CLIENT PAUSE holds, how pauses add up, and how they end. With sockets:
+ * tests/scenario/test_pause.py.
+ */
+#include "command/pause.h"
+
+#include "rig.h"
+
+static void
+check(struct rig *rig, const char *text, const char *expected)
+{
+    run_text(rig, text, true);
+    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
+        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
+                 rig->out.data, expected);
+    }
+}
+
+TEST(a_pause_of_writes_lets_reads_through)
+{
+    struct rig *rig = rig_new();
+
+    pause_begin(&rig->service, 1000000, false);
+    assert_true(pause_is_on(&rig->service));
+    assert_true(pause_holds(&rig->service, CMD_WRITE));
+    assert_true(pause_holds(&rig->service, CMD_MAY_REPLICATE));
+    assert_false(pause_holds(&rig->service, CMD_READONLY));
+    check(rig, "BF.EXISTS k a; BF.EXISTS k b; PING", ":0\r\n:0\r\n+PONG\r\n");
+    pause_end(&rig->service);
+    assert_false(pause_is_on(&rig->service));
+    check(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
+    rig_free(rig);
+}
+
+TEST(pauses_add_up_to_the_longer_and_the_wider)
+{
+    struct rig *rig = rig_new();
+    uint64_t until;
+
+    pause_begin(&rig->service, 1000000, false);
+    until = atomic_load(&rig->service.pause_until_ms);
+    pause_begin(&rig->service, 1, true);
+    assert_int_equal(until, atomic_load(&rig->service.pause_until_ms));
+    assert_true(pause_holds(&rig->service, 0));
+    pause_begin(&rig->service, 2000000, false);
+    assert_true(until < atomic_load(&rig->service.pause_until_ms));
+    assert_true(pause_holds(&rig->service, 0));
+    pause_begin(&rig->service, UINT64_MAX, false);
+    assert_true(atomic_load(&rig->service.pause_until_ms) == UINT64_MAX);
+    pause_end(&rig->service);
+    pause_begin(&rig->service, 1000000, false);
+    assert_false(pause_holds(&rig->service, 0));
+    rig_free(rig);
+}
+
+TEST(a_pause_ends_by_the_clock_and_is_forgotten)
+{
+    struct rig *rig = rig_new();
+
+    pause_begin(&rig->service, 0, true);
+    assert_false(pause_is_on(&rig->service));
+    assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) != 0);
+    check(rig, "BF.ADD k a", ":1\r\n");
+    pause_forget(&rig->service);
+    assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) == 0);
+    pause_begin(&rig->service, 1000000, true);
+    pause_forget(&rig->service);
+    assert_true(pause_is_on(&rig->service));
+    rig_free(rig);
+}

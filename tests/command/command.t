@@ -60,5 +60,25 @@
 < *1 | "k"
 >! COMMAND GETKEYS bf.insert k ITEMS a b
 < *1 | "k"
->! COMMAND LIST FILTERBY PATTERN bf.rese*
+>! COMMAND LIST FILTERBY PATTERN bf.reser*
 < *1 | "BF.RESERVE"
+> COMMAND GETKEYSANDFLAGS ping
+< -ERR wrong number of arguments for 'command|getkeysandflags' command
+> COMMAND GETKEYSANDFLAGS nope x
+< -ERR Invalid command specified
+> COMMAND GETKEYSANDFLAGS ping x
+< -ERR The command has no key arguments
+> COMMAND GETKEYSANDFLAGS expire k
+< -ERR Invalid number of arguments specified for command
+> COMMAND GETKEYSANDFLAGS memory usage k
+2< *1 | *2 | "k" | *1 | +RO
+3< *1 | *2 | "k" | ~1 | +RO
+> COMMAND GETKEYSANDFLAGS copy a b
+2< *2 | *2 | "a" | *2 | +RO | +access | *2 | "b" | *2 | +OW | +update
+3< *2 | *2 | "a" | ~2 | +RO | +access | *2 | "b" | ~2 | +OW | +update
+> COMMAND GETKEYSANDFLAGS del a b
+2< *2 | *2 | "a" | *2 | +RM | +delete | *2 | "b" | *2 | +RM | +delete
+3< *2 | *2 | "a" | ~2 | +RM | +delete | *2 | "b" | ~2 | +RM | +delete
+>! COMMAND GETKEYSANDFLAGS BF.ADD k item
+2< *1 | *2 | "k" | *2 | +RW | +insert
+3< *1 | *2 | "k" | ~2 | +RW | +insert

@@ -124,3 +124,14 @@
 < -ERR CONFIG SET failed (possibly related to argument 'journal-buffer-limit') - argument must be between 1048576 and 1099511627776 inclusive
 >! CONFIG SET misconf-after 0
 < +OK
+# Started without a file: into the directory (tests/scenario/test_rewrite.py).
+>! CONFIG REWRITE
+< +OK
+> CONFIG REWRITE x
+< -ERR wrong number of arguments for 'config|rewrite' command
+>! MULTI
+< +OK
+>! CONFIG REWRITE
+< +QUEUED
+>! EXEC
+< *1 | +OK

@@ -27,3 +27,17 @@
 < -ERR syntax error
 > MEMORY USAGE k NOPE 5
 < -ERR syntax error
+> MEMORY PURGE x
+< -ERR wrong number of arguments for 'memory|purge' command
+> MEMORY PURGE
+< +OK
+> MEMORY STATS x
+< -ERR wrong number of arguments for 'memory|stats' command
+>! MEMORY STATS
+~ [%*]\d+ \| "peak.allocated" \| :\d+ \| "total.allocated" \| :\d+ \| "startup.allocated" \| :\d+ \| .* "keys.count" \| :1 \| .*
+>! MEMORY DOCTOR
+~ =?"(txt:)?[\d.]+ (bytes|KB|MB) are used \(at most .*\), of which .* by the filters of 1 keys; .* are resident\. Nothing stands out\.\\n"
+>! MEMORY MALLOC-STATS
+~ (?s)=?"(txt:)?(___ Begin jemalloc statistics ___|Stats not supported).*
+>! MEMORY HELP
+~ \*13 \| \+MEMORY <subcommand> .*

@@ -29,6 +29,10 @@
 < -ERR invalid first DB index
 > SWAPDB 0 b
 < -ERR invalid second DB index
+> SWAPDB 0 4294967296
+< -ERR invalid second DB index
+> SWAPDB -9223372036854775808 0
+< -ERR invalid first DB index
 > SWAPDB 0 16
 < -ERR DB index is out of range
 > SWAPDB -1 0

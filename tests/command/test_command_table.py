@@ -7,28 +7,32 @@ from pathlib import Path
 
 import pytest
 
-from lib import servers
+from lib import servers, transcript
 
 BLOOM = {
     b"BF.ADD": (3, "write"), b"BF.MADD": (-3, "write"),
     b"BF.EXISTS": (3, "read"), b"BF.MEXISTS": (-3, "read"),
     b"BF.CARD": (2, "read"), b"BF.RESERVE": (-4, "write"),
     b"BF.INSERT": (-2, "write"), b"BF.INFO": (-2, "read"),
+    b"BF.DEBUG": (2, "read"),
+}
+# Ours alone, and not fast.
+MORE = {
+    b"BF.COUNTNEW": (-3, b"readonly", [b"k"]), b"BF.RESET": (2, b"write", [b"k"]),
+    b"BF.MERGE": (-3, b"write", [b"k", b"1"]),
 }
 NEEDED = """PING ECHO QUIT RESET SELECT AUTH HELLO CLIENT COMMAND INFO CONFIG
 MODULE MULTI EXEC DISCARD WATCH UNWATCH DEL UNLINK EXISTS TYPE KEYS SCAN DBSIZE
 RANDOMKEY TOUCH FLUSHDB FLUSHALL EXPIRE PEXPIRE EXPIREAT PEXPIREAT TTL PTTL
 EXPIRETIME PEXPIRETIME PERSIST MEMORY SHUTDOWN TIME CLUSTER READONLY READWRITE
-ASKING DUMP RESTORE COPY SAVE BGSAVE LASTSAVE BGREWRITEAOF WAITAOF""".lower().encode().split()
+ASKING DUMP RESTORE COPY SAVE BGSAVE LASTSAVE BGREWRITEAOF WAITAOF
+ACL DEBUG""".lower().encode().split()
 SUBCOMMANDS = {
-    b"client": "id getname setname setinfo info list kill no-evict no-touch reply",
-    b"command": "count info docs list getkeys",
-    b"config": "get set resetstat", b"memory": "usage", b"module": "list",
-}
-# Where the transcripts of rows stand that have no file of their own name.
-ELSEWHERE = {
-    "exec": "multi", "discard": "multi", "watch": "multi", "unwatch": "multi",
-    "readwrite": "readonly", "asking": "readonly",
+    b"acl": "cat dryrun genpass getuser help list log users whoami",
+    b"client": "id getname setname setinfo info list kill no-evict no-touch "
+               "reply pause unpause unblock",
+    b"command": "count info docs list getkeys getkeysandflags",
+    b"config": "get set rewrite resetstat", b"memory": "usage", b"module": "list",
 }
 
 
@@ -100,34 +104,118 @@ def test_rows_of_bf_commands(server, name):
         assert conn.call("COMMAND", "GETKEYS", name, *words) == [b"k"]
 
 
-def test_rows_that_redis_has_equal_its_rows(server):
+@pytest.fixture(scope="module")
+def oracle():
     if servers.oracle_missing():
         pytest.skip("oracle: " + servers.oracle_missing())
     oracle = servers.Oracle()
-    different = []
-    try:
-        with server.conn() as ours, oracle.conn() as theirs:
-            mine, other = rows(ours), rows(theirs)
-            for name in sorted(set(mine) & set(other)):
-                compare(mine[name], other[name], different)
-                subs = {row[0]: row for row in other[name][9]}
-                for row in mine[name][9]:
-                    if row[0] in subs:
-                        compare(row, subs[row[0]], different)
-    finally:
-        oracle.stop()
-    assert not different, "\n".join(different)
+    yield oracle
+    oracle.stop()
 
 
-def compare(ours, theirs, different):
-    """Name, arity, key positions, and the flags that change what clients do."""
-    matter = {b"write", b"readonly", b"denyoom", b"movablekeys", b"noscript"}
-    for what, a, b in (
-            ("arity", ours[1], theirs[1]), ("keys", ours[3:6], theirs[3:6]),
-            ("flags", set(ours[2]) & matter, set(theirs[2]) & matter)):
-        if a != b:
-            different.append("%s: %s is %r, Redis has %r" %
-                             (ours[0].decode(), what, a, b))
+def every(table):
+    """All rows by name, subcommands included."""
+    found = dict(table)
+    for row in table.values():
+        found.update({sub[0]: sub for sub in row[9]})
+    return found
+
+
+FIELDS = ("name", "arity", "flags", "first key", "last key", "step",
+          "acl categories", "tips", "key specifications")
+# Name, field -> why it is not as in Redis 7.0.15.
+DIFFERENT = {
+}
+
+
+def unordered(value):
+    return sorted(value) if value and all(
+        isinstance(v, bytes) for v in value) else value
+
+
+@pytest.mark.parametrize("name", sorted(MORE), ids=lambda n: n.decode())
+def test_rows_of_bf_commands_that_no_module_has(server, name):
+    arity, kind, keys = MORE[name]
+    with server.conn() as conn:
+        row = rows(conn, name.lower())[name]
+        assert row[1] == arity
+        assert kind in row[2] and b"fast" not in row[2]
+        assert {b"@slow", b"@bloom"} <= set(row[6])
+        words = ["k", "1"][:abs(arity) - 1]
+        assert conn.call("COMMAND", "GETKEYS", name, *words) == keys
+
+
+def test_rows_that_redis_has_equal_its_rows(server, oracle):
+    with server.conn(3) as ours, oracle.conn(3) as theirs:
+        mine, other = every(rows(ours)), every(rows(theirs))
+    different = {}
+    for name in set(mine) & set(other):
+        for number, field in enumerate(FIELDS):
+            a, b = mine[name][number], other[name][number]
+            if number in (2, 6, 7):
+                a, b = unordered(a), unordered(b)
+            if a != b:
+                different[name.decode(), field] = "%r, Redis has %r" % (a, b)
+    judge(different, DIFFERENT)
+
+
+def judge(different, listed):
+    news = ["%s, %s: %s" % (*key, text) for key, text in
+            sorted(different.items()) if key not in listed]
+    gone = [key for key in listed if key not in different]
+    assert not news, "%d differences:\n%s" % (len(news), "\n".join(news))
+    assert not gone, "listed, but not different: %s" % gone
+
+
+# What tools read from DOCS beside the texts, which are our own words.
+DOCUMENTED = (b"group", b"since", b"arguments", b"doc_flags",
+              b"deprecated_since", b"replaced_by")
+DOCUMENTED_DIFFERENTLY = {
+}
+
+
+def everything_documented(conn):
+    found = {}
+    for name, doc in conn.call("COMMAND", "DOCS").items():
+        found[name] = doc
+        found.update(doc.get(b"subcommands", {}))
+    return found
+
+
+def shape(argument):
+    """An argument without its texts."""
+    kept = {k: v for k, v in argument.items() if k not in (
+        b"summary", b"display_text")}
+    if b"arguments" in kept:
+        kept[b"arguments"] = [shape(a) for a in kept[b"arguments"]]
+    return kept
+
+
+def test_documents_that_redis_has_too(server, oracle):
+    """What redis-cli's hints are made of."""
+    with server.conn(3) as ours, oracle.conn(3) as theirs:
+        mine, other = everything_documented(ours), everything_documented(theirs)
+    different = {}
+    for name in set(mine) & set(other):
+        for field in DOCUMENTED:
+            a, b = mine[name].get(field), other[name].get(field)
+            if field == b"arguments":
+                a, b = ([shape(v) for v in side or []] for side in (a, b))
+            if a != b:
+                different[name.decode(), field.decode()] = \
+                    "%r, Redis has %r" % (a, b)
+    judge(different, DOCUMENTED_DIFFERENTLY)
+
+
+def test_every_row_is_documented_in_words(server):
+    with server.conn(3) as conn:
+        names = set(every(rows(conn)))
+        docs = everything_documented(conn)
+    assert set(docs) == names
+    for name, doc in docs.items():
+        for field in (b"summary", b"since", b"group", b"complexity"):
+            assert doc.get(field), (name, field)
+        assert doc[b"summary"].endswith(b"."), (name, doc[b"summary"])
 
 
 def test_names_and_case(server):
@@ -142,15 +230,60 @@ def test_names_and_case(server):
         assert set(rows(conn, "BF.add", "PING")) == {b"BF.ADD", b"ping"}
 
 
+# ---- transcripts -----------------------------------------------------------
+
+# Rows that answer nothing but an error here, whatever they are asked.
+ALWAYS_REFUSED = {b"readonly", b"readwrite", b"asking"}
+
+
+def row_of(table, words):
+    """The name of the row that this request runs, and the row."""
+    row = table.get(words[0].lower()) or table.get(words[0].upper())
+    if row is None or not row[9]:
+        return row
+    subs = {sub[0]: sub for sub in row[9]}
+    name = row[0].lower() + b"|" + (words[1].lower() if len(words) > 1 else b"")
+    return subs.get(name, row)
+
+
+def runs(row, words):
+    return len(words) == row[1] if row[1] >= 0 else len(words) >= -row[1]
+
+
+def is_error(step, proto):
+    if step.regex is not None:
+        return step.regex.startswith("-")
+    lines = step.expected[proto]
+    return bool(lines) and lines[0].startswith("-")
+
+
 def test_every_row_has_a_transcript(server):
-    folder = Path(__file__).parent
+    """Each row of COMMAND LIST, subcommands included, is sent by a transcript
+    in RESP2 and in RESP3, with a number of words that reaches its handler, and
+    is not always answered with an error."""
     with server.conn() as conn:
-        missing = []
-        for name in rows(conn):
-            stem = name.decode().lower()
-            if not (folder / (ELSEWHERE.get(stem, stem) + ".t")).exists():
-                missing.append(stem)
-    assert not missing
+        table = rows(conn)
+        missing = {(name, proto) for name in conn.call("COMMAND", "LIST")
+                   for proto in (2, 3)}
+    # A container without a subcommand is a word that never runs.
+    for name, row in table.items():
+        if row[9]:
+            missing -= {(name, 2), (name, 3)}
+    for path in Path(__file__).parent.glob("*.t"):
+        parsed = transcript.Transcript(path)
+        for step in parsed.steps:
+            if step.kind not in (">", ">!"):
+                continue
+            words = transcript.words(step.text)
+            row = row_of(table, words) if words else None
+            if row is None or not runs(row, words):
+                continue
+            for proto in parsed.protos:
+                if not is_error(step, proto) or row[0] in ALWAYS_REFUSED or \
+                        row[0].startswith(b"cluster|"):
+                    missing.discard((row[0], proto))
+    assert not missing, "no transcript sends: %s" % ", ".join(sorted(
+        "%s (RESP%d)" % (name.decode(), proto) for name, proto in missing))
 
 
 def test_list_by_category_and_module(server):

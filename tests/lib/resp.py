@@ -178,6 +178,7 @@ class Conn:
         self.sock.close()
 
     def send(self, data):
+        self.sock.settimeout(self.timeout)  # reading leaves a shorter one
         self.sock.sendall(data)
 
     def read_raw(self):

@@ -39,9 +39,16 @@ def server_binary():
 
 
 def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
+    """Of two processes that run tests, each gets ports of its own: the server
+    binds its port later, and nobody else should get it meanwhile. (The system
+    hands out ports of one parity.)"""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    while True:
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            port = sock.getsockname()[1]
+        if not worker or port // 2 % 2 == int(worker[2:]) % 2:
+            return port
 
 
 def wait_until(condition, seconds=10, what="condition", pause=0.01):

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from lib import resp, servers
 
-STEP = re.compile(r"(>!|>|@raw!|@raw) ?(.*)$", re.DOTALL)
+STEP = re.compile(r"(>!|>|@raw!|@raw|@read!|@read|@send!|@send)(?: (.*))?$",
+                  re.DOTALL)
 EXPECT = re.compile(r"(2<|3<|<|~) ?(.*)$")
 WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|((?:[^\s"\\]|\\.)+)')
 
@@ -51,12 +52,20 @@ class Step:
         self.regex = None
 
     def request(self):
+        if self.reads_only():
+            return b""
         if self.kind.startswith("@raw"):
             return words(self.text)[0]
         return resp.command(*words(self.text))
 
+    def reads_only(self):
+        return self.kind.startswith("@read")
+
+    def sends_only(self):
+        return self.kind.startswith("@send")
+
     def name(self):
-        if self.kind.startswith("@raw"):
+        if self.kind.startswith("@raw") or self.reads_only():
             return b""
         return words(self.text)[0].upper()
 
@@ -103,7 +112,7 @@ class Transcript:
     def _step(self, number, line):
         match = STEP.match(line)
         if match:
-            step = Step(number, *match.groups(), self.conn)
+            step = Step(number, match.group(1), match.group(2) or "", self.conn)
             self.steps.append(step)
             return step
         word, _, rest = line.partition(" ")
@@ -146,7 +155,10 @@ class Side:
 
     def talk(self, step):
         conn = self.conn(step.conn)
-        conn.send(step.request())
+        if not step.reads_only():
+            conn.send(step.request())
+        if step.sends_only():
+            return b""
         try:
             return conn.read_raw()
         except resp.Closed as closed:
@@ -200,6 +212,8 @@ def check_step(path, step, proto, ours, oracle):
     if oracle and not step.ours_only():
         other = oracle.talk(step)
     want = step.expectation(proto)
+    if step.sends_only():
+        return
     if step.regex is not None:
         for side, raw in (("server", got), ("oracle", other)):
             if raw is not None and not re.fullmatch(step.regex, shown(raw)):
@@ -286,8 +300,9 @@ def record_steps(transcript, side, answers):
 
 def record(path):
     transcript = Transcript(path)
+    protos = transcript.protos
     answers = {}
-    for proto in (2, 3):
+    for proto in protos:
         oracle = servers.Oracle()
         try:
             record_steps(transcript, Side(oracle, proto), answers)
@@ -298,15 +313,17 @@ def record(path):
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         out.append(line)
         step = steps.get(number)
-        if step is None or step.regex is not None or (number, 2) not in answers:
+        if (step is None or step.regex is not None or
+                (number, protos[0]) not in answers):
             continue
         if step.expected[2] or step.expected[3]:
             continue
-        raw2, raw3 = answers[number, 2], answers[number, 3]
+        raw2, raw3 = (answers[number, protos[0]], answers[number, protos[-1]])
         if raw2.startswith(b"(closed)"):
             out.append("# oracle closed: %r" % raw2)
             continue
-        text = common_text(raw2, raw3)
+        text = (common_text(raw2, raw3) if len(protos) > 1
+                else resp.render(raw2))
         if text is not None:
             out += wrap("<", text)
         else:

@@ -3,9 +3,11 @@
 # Eight pipelined writers on one thread, and a model that tells whether what a
 # server has after a crash is something that it may have.
 #
-# Every key but the shared ones belongs to one writer, so its history is a
-# list. After a crash the key must be as it was after some step of that list,
-# not before the last step whose reply had to hold. Shared keys are only added
+# Every key but the shared ones belongs to one writer, so what it did is a list
+# of steps. After a crash each of its keys must be as it was after some step,
+# not before the last step whose reply had to hold, and there must be one such
+# step for all keys of a writer alike: what is there is the beginning of what it
+# did, with no half of a RENAME or of a transaction. Shared keys are only added
 # to: of each item it is known whether it must be there. Filters are made with
 # a false positive rate at which none is met.
 
@@ -14,6 +16,7 @@ import selectors
 import socket
 import time
 from bisect import bisect_right
+from itertools import groupby
 
 from lib import resp, servers
 
@@ -21,84 +24,117 @@ from lib import resp, servers
 OPTIONS = ["--bf.bloom-fp-rate", "0.0000001", "--bf.bloom-capacity", "1000",
            "--save", "", "--databases", "16", "--threads", "2"]
 SHARED = [b"shared:%d" % i for i in range(3)]
+MOVED_DB = 15        # where all writers move keys to
+SWAPPED_DBS = 7      # so much above the database that a writer swaps with
 FAR = 4000000000000  # a time in ms that no test reaches
 UNKNOWN = "durability unknown"
+# What a command may answer that found a key missing, or other than it must be.
+EXPECTED = (b"-ERR no such key", b"-ERR not found", b"-ERR cannot merge")
 
 PENDING, HELD, REFUSED, OPEN = range(4)
 
 
 class Absent:
     """The state of a key that is not there."""
-    exists, items, expires, capacity = False, frozenset(), -2, None
+    exists, items, expires, capacity, kin = False, frozenset(), -2, None, None
 
 
 class State:
-    def __init__(self, items=frozenset(), expires=-1, capacity=None):
+    """kin: two filters can be merged if one is a copy of the other, whatever
+    was added to them since."""
+
+    def __init__(self, items=frozenset(), expires=-1, capacity=None, kin=None):
         self.exists = True
         self.items, self.expires, self.capacity = items, expires, capacity
+        self.kin = kin if kin is not None else object()
 
+    def but(self, **changes):
+        return State(**{"items": self.items, "expires": self.expires,
+                        "capacity": self.capacity, "kin": self.kin, **changes})
+
+
+# A step is a function of the key's state, and of those of all the writer's
+# keys, before it.
 
 def add(*items):
-    def step(state):
-        return State(state.items | frozenset(items),
-                     state.expires if state.exists else -1, state.capacity)
+    def step(state, _):
+        return state.but(items=state.items | frozenset(items)) \
+            if state.exists else State(frozenset(items))
     return step
 
 
 def expire(at_ms):
-    def step(state):
-        return State(state.items, at_ms, state.capacity) if state.exists \
-            else state
+    def step(state, _):
+        return state.but(expires=at_ms) if state.exists else state
     return step
 
 
-def persist(state):
-    return State(state.items, -1, state.capacity) if state.exists else state
+def persist(state, _):
+    return state.but(expires=-1) if state.exists else state
 
 
 def reserve(capacity):
-    def step(state):
+    def step(state, _):
         return state if state.exists else State(capacity=capacity)
     return step
 
 
 def restored(items, expires):
-    def step(state):
+    def step(state, _):
         return State(frozenset(items), expires)
     return step
 
 
-def removed(state):
+def removed(state, _):
     return Absent
 
 
-class Key:
-    """A key with one owner. steps: (operation number, what it did)."""
+def emptied(state, _):
+    return state.but(items=frozenset()) if state.exists else state
 
-    def __init__(self, name, writer):
-        self.name, self.writer = name, writer
-        self.before = Absent  # the first step
-        self.found = Absent   # at the last check
-        self.steps = []
-        self.items = []
+
+def merged_from(source):
+    def step(state, states):
+        other = states[source]
+        if not other.exists:
+            return state
+        if not state.exists:
+            return other.but(expires=-1)
+        return state.but(items=state.items | other.items) \
+            if state.kin == other.kin else state
+    return step
+
+
+def copied_from(source, replace):
+    def step(state, states):
+        take = states[source].exists and (replace or not state.exists)
+        return states[source] if take else state
+    return step
+
+
+def moved_away(target, replace):
+    def step(state, states):
+        return Absent if replace or not states[target].exists else state
+    return step
+
+
+def swapped_with(other):
+    def step(_, states):
+        return states[other]
+    return step
+
+
+class Key:
+    """A key with one owner."""
+
+    def __init__(self, name, writer, db):
+        self.name, self.writer, self.db = name, writer, db
+        self.before = Absent  # the first step since the last check
+        self.items = {}       # all that it may have, in order
 
     def then(self, number, step, items=()):
-        self.steps.append((number, step))
-        self.items += items
-
-    def allowed(self, required):
-        """States from the last step that must hold on. Refused ones never
-        happened."""
-        state, out = self.before, [self.before]
-        for number, step in self.steps:
-            if self.writer.outcomes[number] == REFUSED:
-                continue
-            state = step(state)
-            if number < required and self.writer.outcomes[number] == HELD:
-                out = [state]
-            else:
-                out.append(state)
-        return out
+        self.writer.steps.append((number, self, step))
+        self.items.update(dict.fromkeys(items))
 
 
 class Writer:
@@ -110,6 +146,9 @@ class Writer:
         self.outcomes = []   # of each operation
         self.ends = []       # bytes of replies up to the end of each
         self.keys = []
+        self.steps = []      # (operation, key, step)
+        self.named = {}      # keys by name and database
+        self.kin = []        # keys that may be copies of one another
         self.own = []        # those that no transaction fills
         self.pairs = []      # those that transactions fill alike
         self.shared = []     # (operation, key, item)
@@ -118,6 +157,7 @@ class Writer:
         self.got = bytearray()
         self.sock = None
         self.errors = []     # replies that are none of the expected
+        self.found = -1      # the last operation that the last check found
 
     # ---- commands ----------------------------------------------------------
 
@@ -135,9 +175,13 @@ class Writer:
         return b"i%s.%d.%d" % (self.tag, self.number, self.made)
 
     def new_key(self, kind):
-        key = Key(self.name(kind), self)
-        self.keys.append(key)
-        return key
+        return self.key(self.name(kind), self.db)
+
+    def key(self, name, db):
+        if (name, db) not in self.named:
+            self.named[name, db] = Key(name, self, db)
+            self.keys.append(self.named[name, db])
+        return self.named[name, db]
 
     def old_key(self):
         if not self.own or self.rng.random() < 0.05:
@@ -201,6 +245,61 @@ class Writer:
         key.then(self.command("RESTORE", key.name, at, data, "ABSTTL"),
                  restored(items, at), items)
 
+    def rename(self):
+        source, target = self.old_key(), self.old_key()
+        if source is target:
+            return
+        replace = self.rng.random() < 0.7
+        number = self.command("RENAME" if replace else "RENAMENX",
+                              source.name, target.name)
+        self.take_over(number, source, target, replace)
+
+    def move(self):
+        source = self.old_key()
+        number = self.command("MOVE", source.name, MOVED_DB)
+        self.take_over(number, source, self.key(source.name, MOVED_DB), False)
+
+    @staticmethod
+    def take_over(number, source, target, replace):
+        target.then(number, copied_from(source, replace), source.items)
+        source.then(number, moved_away(target, replace))
+
+    def copy(self):
+        source, target = self.old_key(), self.relative()
+        if source is target:
+            return
+        replace = self.rng.choice(((), ("REPLACE",)))
+        target.then(self.command("COPY", source.name, target.name, *replace),
+                    copied_from(source, bool(replace)), source.items)
+
+    def merge(self):
+        source, target = self.relative(), self.relative()
+        if source is not target:
+            target.then(self.command("BF.MERGE", target.name, source.name),
+                        merged_from(source), source.items)
+
+    def relative(self):
+        """A key that copies and unions go to, so that some of them fit."""
+        if not self.kin or self.rng.random() < 0.1:
+            self.kin.append(self.new_key(b"kin"))
+            self.own.append(self.kin[-1])
+        return self.rng.choice(self.kin[-4:])
+
+    def reset(self):
+        key = self.old_key()
+        key.then(self.command("BF.RESET", key.name), emptied)
+
+    def swap(self):
+        other = self.db + SWAPPED_DBS
+        if not self.db or not self.flushes or other >= MOVED_DB:
+            return
+        number = self.command("SWAPDB", self.db, other)
+        for key in [k for k in self.keys if k.db == self.db]:
+            twin = self.key(key.name, other)
+            items = dict(key.items)
+            key.then(number, swapped_with(twin), twin.items)
+            twin.then(number, swapped_with(key), items)
+
     payload = None  # (bytes of a DUMP, items in it)
     flushes = True
 
@@ -209,11 +308,14 @@ class Writer:
             return
         number = self.command("FLUSHDB")
         for key in self.keys:
-            key.then(number, removed)
+            if key.db == self.db:
+                key.then(number, removed)
 
     CHOICES = [(add_shared, 30), (add_own, 30), (madd_shared, 8),
                (insert_own, 6), (reserve_new, 4), (delete, 5), (expire, 5),
-               (persist, 2), (transaction, 5), (restore, 2), (flush, 2)]
+               (persist, 2), (transaction, 5), (restore, 2), (flush, 2),
+               (rename, 5), (move, 2), (copy, 4), (merge, 4), (reset, 3),
+               (swap, 1)]
 
     def work(self, count):
         kinds, weights = zip(*self.CHOICES)
@@ -274,8 +376,33 @@ class Writer:
             if raw[:1] == b"*" and b"\r\n-" in raw:
                 self.errors.append((number, raw))
             return
-        self.errors.append((number, raw))
+        if not raw.startswith(EXPECTED):
+            self.errors.append((number, raw))
         self.outcomes[number] = OPEN if UNKNOWN.encode() in raw else REFUSED
+
+    # ---- what must be there ------------------------------------------------
+
+    def history(self):
+        """The states of each key: (number of the operation, state after it).
+        Refused ones never happened."""
+        states = {key: key.before for key in self.keys}
+        history = {key: [(-1, key.before)] for key in self.keys}
+        for number, together in groupby(self.steps, lambda step: step[0]):
+            if self.outcomes[number] == REFUSED:
+                continue
+            after = {key: step(states[key], states)
+                     for _, key, step in together}
+            states.update(after)
+            for key, state in after.items():
+                history[key].append((number, state))
+        return history
+
+    def required_end(self, required):
+        """The last operation below a number that must have been done."""
+        for number in range(min(required, len(self.outcomes)) - 1, -1, -1):
+            if self.outcomes[number] == HELD:
+                return number
+        return -1
 
     def lost(self):
         """The server is gone: what has no reply may or may not have been
@@ -367,8 +494,9 @@ class Workload:
     def go_on(self):
         """After a check: what was found is what the next crash starts from."""
         for writer in self.writers:
-            for key in writer.keys:
-                key.before, key.steps = key.found, []
+            for key, history in writer.history().items():
+                key.before = state_at(history, writer.found)
+            writer.steps = []
 
     # ---- what must be there ------------------------------------------------
 
@@ -382,17 +510,12 @@ class Workload:
         return [bisect_right(w.ends, recording.sent(w.ports, point, before))
                 for w in self.writers]
 
-    def check(self, conn, required, atomic=True):
+    def check(self, conn, required):
         """Compares a server with the model; what is wrong, as texts."""
         problems = self._check_shared(conn, required)
-        db = 0
         for writer, limit in zip(self.writers, required):
-            if writer.db != db:
-                assert conn.call("SELECT", writer.db) == b"OK"
-                db = writer.db
-            problems += check_keys(conn, writer, limit, atomic)
-        if db:
-            assert conn.call("SELECT", 0) == b"OK"
+            problems += check_keys(conn, writer, limit)
+        assert conn.call("SELECT", 0) == b"OK"
         return problems
 
     def _check_shared(self, conn, required):
@@ -413,31 +536,54 @@ class Workload:
         return problems
 
 
-def check_keys(conn, writer, limit, atomic):
-    commands = []
-    for key in writer.keys:
-        commands += [("PEXPIRETIME", key.name),
-                     ("BF.MEXISTS", key.name, *(key.items or [b"-"])),
-                     ("BF.INFO", key.name, "CAPACITY")]
-    replies = []
-    for at in range(0, len(commands), 300):
-        replies += conn.pipeline(commands[at:at + 300])
-    problems, there = [], {}
-    for key, at in zip(writer.keys, range(0, len(replies), 3)):
-        expires, found, capacity = replies[at:at + 3]
-        items = frozenset(i for i, f in zip(key.items, found) if f == 1)
-        if isinstance(capacity, list):
-            capacity = capacity[0]
-        there[key] = items
-        fitting = [state for state in key.allowed(limit)
-                   if fits(state, expires, items, capacity)]
-        key.found = fitting[0] if fitting else None
+def ask(conn, writer):
+    """What the server says of each key: (expires, items, capacity)."""
+    told = {}
+    for db in sorted({key.db for key in writer.keys}):
+        keys = [key for key in writer.keys if key.db == db]
+        commands, replies = [], []
+        for key in keys:
+            commands += [("PEXPIRETIME", key.name),
+                         ("BF.MEXISTS", key.name, *(key.items or [b"-"])),
+                         ("BF.INFO", key.name, "CAPACITY")]
+        assert conn.call("SELECT", db) == b"OK"
+        for at in range(0, len(commands), 300):
+            replies += conn.pipeline(commands[at:at + 300])
+        for key, at in zip(keys, range(0, len(replies), 3)):
+            expires, found, capacity = replies[at:at + 3]
+            items = frozenset(i for i, f in zip(key.items, found) if f == 1)
+            told[key] = (expires, items, capacity[0] if isinstance(
+                capacity, list) else capacity)
+    return told
+
+
+def check_keys(conn, writer, limit):
+    """Each key for itself, then all together: the operations of which each may
+    have been the last one that was done."""
+    told, problems = ask(conn, writer), []
+    count, required = len(writer.outcomes), writer.required_end(limit)
+    # A change whose durability is not known may be missing although what came
+    # behind it, and changed nothing, has a reply.
+    doubtful = OPEN in writer.outcomes[:max(required, 0)]
+    last = set(range(-1 if doubtful else required, count))
+    for key, history in writer.history().items():
+        first = required
+        if doubtful:
+            first = max([-1] + [n for n, _ in history[1:] if n < limit and
+                                writer.outcomes[n] == HELD])
+        ends = [number for number, _ in history[1:]] + [count]
+        fitting = [range(max(begin, first), end)
+                   for (begin, state), end in zip(history, ends)
+                   if end > first and fits(state, *told[key])]
         if not fitting:
-            problems.append(describe(key, limit, expires, items, capacity))
-    if atomic:
-        problems += ["writer %d: half a transaction in %r and %r" % (
-            writer.number, a.name, b.name) for a, b in writer.pairs
-            if there[a] != there[b]]
+            problems.append(describe(key, first, history, *told[key]))
+        elif last and not doubtful:
+            last &= set().union(*fitting)
+            if not last:
+                problems.append("writer %d: no operation after which all keys "
+                                "were so, %r at the latest" % (
+                                    writer.number, key.name))
+    writer.found = max(last, default=count)
     return problems
 
 
@@ -446,16 +592,19 @@ def fits(state, expires, items, capacity):
         (state.capacity is None or capacity == state.capacity)
 
 
-def describe(key, limit, expires, items, capacity):
-    states = key.allowed(limit)
-    first, last = states[0], states[-1]
-    return ("writer %d, operations below %d: %r expires %s with %d items, "
-            "capacity %s; allowed are %d states, expires %s with %d items, "
-            "capacity %s, to expires %s with %d items; missing of the first: "
-            "%s, steps %s" % (
-                key.writer.number, limit, key.name, expires, len(items),
-                capacity, len(states), first.expires, len(first.items),
+def state_at(history, number):
+    return [state for begin, state in history if begin <= number][-1]
+
+
+def describe(key, required, history, expires, items, capacity):
+    first, last = state_at(history, required), history[-1][1]
+    return ("writer %d, operation %d is required: %r in %d expires %s with %d "
+            "items, capacity %s; allowed is expires %s with %d items, capacity "
+            "%s, to expires %s with %d items; missing of the first: %s, steps "
+            "%s" % (
+                key.writer.number, required, key.name, key.db, expires,
+                len(items), capacity, first.expires, len(first.items),
                 first.capacity, last.expires, len(last.items),
                 sorted(first.items - items)[:5],
                 [(n, s.__qualname__.split(".")[0], key.writer.outcomes[n])
-                 for n, s in key.steps][-8:]))
+                 for n, k, s in key.writer.steps if k is key][-8:]))

@@ -465,7 +465,8 @@ def test_groups_that_a_start_would_cut_off_can_be_salvaged(data, tmp_path,
 
 
 @pytest.mark.parametrize("tail", [b"\0" * 4096, os.urandom(500),
-                                  b"*2\r\n$6\r\nSELECT\r\n"])
+                                  b"*2\r\n$6\r\nSELECT\r\n"],
+                         ids=["zeros", "random", "a command"])
 def test_garbage_behind_the_end_is_a_torn_tail(data, tail):
     with open(data.with_groups()[-1], "ab") as file:
         file.write(tail)

@@ -220,6 +220,7 @@ def test_a_unix_socket_alone(start_server):
     path = os.path.join(server.folder, "sock")
     servers.wait_until(lambda: os.path.exists(path), 10, "the socket")
     with resp.Conn(path, 3) as conn:
+        servers.wait_until(lambda: conn.call("PING") == b"PONG", 10, "the load")
         assert conn.call("BF.MADD", "k", "a", "b") == [1, 1]
 
 

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# LOLWUT: a drawing, the same one for the same number, and the version.
+>! LOLWUT
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n\d+ items in a filter of 768 bits\. Bloomery ver\. \d+\.\d+\.\d+, as Redis ver\. 7\.\d+\.\d+\\n"
+>! LOLWUT VERSION 5
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n22 items in .*\\n"
+>! LOLWUT VERSION x
+< -ERR value is not an integer or out of range
+>! LOLWUT VERSION 5 40 20 20
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n22 items in .*\\n"
+>! LOLWUT VERSION
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n.*"
+>! LOLWUT 5 1
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n.*"

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# CLIENT PAUSE with many clients: what it holds waits, in order, and none of it
+# is lost; the rest goes on; and CLIENT UNBLOCK.
+
+import threading
+import time
+
+import pytest
+
+from lib import resp, servers
+
+CLIENTS = 8
+
+
+@pytest.fixture
+def server():
+    one = servers.Server("--threads", 4)
+    yield one
+    one.stop()
+
+
+def info(server, section, name):
+    with server.conn() as conn:
+        text = conn.call("INFO", section).decode()
+    return int(text.split(name + ":")[1].split()[0])
+
+
+def blocked(conn):
+    text = conn.call("INFO", "clients").decode()
+    return int(text.split("blocked_clients:")[1].split()[0])
+
+
+def test_writes_wait_reads_go_on_and_nothing_is_lost(server):
+    stop = threading.Event()
+    acked = [0] * CLIENTS
+    errors = []
+
+    def write(at):
+        """Pipelines of writes and reads; every reply is checked."""
+        with server.conn() as conn:
+            number = 0
+            while not stop.is_set():
+                conn.send(b"".join(
+                    resp.command("BF.ADD", "k%d" % at, str(number + i)) +
+                    resp.command("ECHO", "%d" % (number + i))
+                    for i in range(20)))
+                for i in range(20):
+                    added, echoed = conn.read(), conn.read()
+                    if added not in (0, 1) or echoed != b"%d" % (number + i):
+                        errors.append((at, number + i, added, echoed))
+                        return
+                number += 20
+                acked[at] = number
+
+    threads = [threading.Thread(target=write, args=(at,))
+               for at in range(CLIENTS)]
+    with server.conn() as conn:
+        for at in range(CLIENTS):
+            assert conn.call("BF.RESERVE", "k%d" % at, "0.001",
+                             100000) == b"OK"
+        for thread in threads:
+            thread.start()
+        servers.wait_until(lambda: min(acked) > 100)
+        for _ in range(5):
+            assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
+            # From the reply on nothing changes any more, and reads are served.
+            before = [conn.call("BF.CARD", "k%d" % at)
+                      for at in range(CLIENTS)]
+            servers.wait_until(lambda: blocked(conn) == CLIENTS)
+            for at in range(CLIENTS):
+                assert conn.call("BF.EXISTS", "k%d" % at, "0") == 1
+            after = [conn.call("BF.CARD", "k%d" % at) for at in range(CLIENTS)]
+            assert after == before
+            lines = conn.call("CLIENT", "LIST").decode().splitlines()
+            assert sum(" flags=b " in line for line in lines) == CLIENTS
+            seen = list(acked)
+            assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+            servers.wait_until(
+                lambda: all(a > s for a, s in zip(acked, seen)))
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert not errors
+        for at in range(CLIENTS):
+            items = [str(i) for i in range(acked[at])]
+            for start in range(0, len(items), 5000):
+                got = conn.call("BF.MEXISTS", "k%d" % at,
+                                *items[start:start + 5000])
+                assert all(got)
+        assert blocked(conn) == 0
+
+
+def test_a_pause_of_everything_ends_by_itself(server):
+    with server.conn() as conn, server.conn() as other:
+        began = time.monotonic()
+        assert conn.call("CLIENT", "PAUSE", 300) == b"OK"
+        other.send(resp.command("PING") + resp.command("BF.ADD", "k", "a") +
+                   resp.command("PING"))
+        assert conn.call("BF.EXISTS", "k", "nothing") == 0
+        assert time.monotonic() - began > 0.29
+        assert [other.read() for _ in range(3)] == [b"PONG", 1, b"PONG"]
+        assert time.monotonic() - began < 2 * servers.time_factor()
+
+
+def test_a_transaction_waits_if_it_writes(server):
+    with server.conn() as conn, server.conn() as writer, \
+            server.conn() as reader:
+        for each, words in ((writer, ("BF.ADD", "k", "a")),
+                            (reader, ("BF.EXISTS", "k", "a"))):
+            assert each.call("MULTI") == b"OK"
+            assert each.call(*words) == b"QUEUED"
+        assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
+        assert reader.call("EXEC") == [0]
+        writer.send(resp.command("EXEC"))
+        servers.wait_until(lambda: blocked(conn) == 1)
+        assert conn.call("BF.EXISTS", "k", "a") == 0
+        assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+        assert writer.read() == [1]
+
+
+def test_publish_waits_with_the_writes(server):
+    with server.conn() as conn, server.conn() as other:
+        assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
+        other.send(resp.command("PUBLISH", "c", "x"))
+        servers.wait_until(lambda: blocked(conn) == 1)
+        assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+        assert other.read() == 0
+
+
+def test_keys_do_not_expire_while_it_lasts_and_are_not_seen(server):
+    with server.conn() as conn:
+        for number in range(50):
+            conn.call("BF.ADD", "k%d" % number, "a")
+            conn.call("PEXPIRE", "k%d" % number, 100)
+        assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
+        servers.wait_until(
+            lambda: conn.call("EXISTS", *["k%d" % n for n in range(50)]) == 0)
+        before = info(server, "stats", "expired_keys")
+        time.sleep(0.4)  # several times as long as a removal takes otherwise
+        assert info(server, "stats", "expired_keys") == before
+        assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+        servers.wait_until(
+            lambda: info(server, "stats", "expired_keys") == 50)
+
+
+def cpu_seconds(server):
+    with open("/proc/%d/stat" % server.child.pid) as file:
+        fields = file.read().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def test_who_waits_costs_next_to_nothing(server):
+    conns = [server.conn() for _ in range(400)]
+    with server.conn() as conn:
+        assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
+        for at, each in enumerate(conns):
+            each.send(resp.command("BF.ADD", "k", str(at)) * 10 +
+                      resp.command("ECHO", str(at)))
+        servers.wait_until(lambda: blocked(conn) == len(conns))
+        before = cpu_seconds(server)
+        time.sleep(2)
+        used = cpu_seconds(server) - before
+        print("cpu seconds in 2: %.2f" % used)
+        if not servers.sanitized():
+            assert used < 0.3
+        assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+        for at, each in enumerate(conns):
+            got = [each.read() for _ in range(11)]
+            assert got[0] in (0, 1) and got[1:] == [0] * 9 + [b"%d" % at]
+        assert blocked(conn) == 0
+    for each in conns:
+        each.close()
+
+
+def test_a_paused_server_stops(server):
+    with server.conn() as conn, server.conn() as other:
+        assert conn.call("CLIENT", "PAUSE", 60000) == b"OK"
+        other.send(resp.command("PING"))
+        server.stop()
+
+
+# ---- CLIENT UNBLOCK ---------------------------------------------------------
+
+@pytest.mark.parametrize("words,reply", [
+    (("WAIT", 1, 0), 0), (("WAITAOF", 0, 1, 0), [0, 0])])
+def test_unblock_ends_a_wait(server, words, reply):
+    with server.conn() as conn, server.conn() as waits:
+        for how, want in (
+                ((), reply), (("TIMEOUT",), reply),
+                (("ERROR",), resp.Error(
+                    "UNBLOCKED client unblocked via CLIENT UNBLOCK"))):
+            number = waits.call("CLIENT", "ID")
+            assert conn.call("CLIENT", "UNBLOCK", number) == 0
+            waits.send(resp.command(*words) + resp.command("PING"))
+            servers.wait_until(lambda: blocked(conn) == 1)
+            assert conn.call("CLIENT", "UNBLOCK", number, *how) == 1
+            assert conn.call("CLIENT", "UNBLOCK", number, *how) == 0
+            assert waits.read() == want
+            assert waits.read() == b"PONG"
+
+
+def test_unblock_does_not_end_a_pause(server):
+    with server.conn() as conn, server.conn() as waits:
+        number = waits.call("CLIENT", "ID")
+        assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
+        waits.send(resp.command("BF.ADD", "k", "a"))
+        servers.wait_until(lambda: blocked(conn) == 1)
+        assert conn.call("CLIENT", "UNBLOCK", number) == 0
+        assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+        assert waits.read() == 1

@@ -17,7 +17,6 @@
 enum { REPLIES_KEPT = 1 << 20 /* bytes of buffer, from batch to batch */ };
 
 struct replay {
-    struct service *service;
     struct stats *stats; /* not those that clients see */
     struct worker *worker;
     struct session session;
@@ -30,7 +29,6 @@ replay_new(struct service *service)
 {
     struct replay *replay = mem_zalloc(sizeof(*replay));
 
-    replay->service = service;
     replay->stats = stats_new(1, CMD_ID_COUNT);
     replay->worker = dispatch_new_worker(service, 0);
     replay->worker->stats = stats_slot(replay->stats, 0);

@@ -104,10 +104,11 @@ enter_call(enum disk_call call, struct disk_file *file)
     }
     disk.nth[call] = disk.for_good;
     disk.fired = true;
-    /* The other thread may have been on its way to one call; behind a failed
-     * write that may be the last sync. */
-    file->allowed[DISK_WRITE] = call == DISK_SYNC && !file->suspect;
-    file->allowed[DISK_SYNC] = call == DISK_WRITE && !file->suspect;
+    /* The other thread may be on its way to one call, since the journal hears
+     * of the fault only when this returns; behind a failed write there is the
+     * last sync, too. */
+    file->allowed[DISK_WRITE] = call == DISK_SYNC && !file->suspect ? 1 : 0;
+    file->allowed[DISK_SYNC] = call == DISK_WRITE && !file->suspect ? 2 : 0;
     file->suspect = true;
     errno = EIO;
     return true;

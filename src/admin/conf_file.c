@@ -23,7 +23,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILE_BYTES_MAX = 1 << 20, BESIDE_MODE = 0600 };
+enum { FILE_BYTES_MAX = 1 << 20 };
 
 struct conf_file_job {
     atomic_int owners; /* the caller, and the thread */
@@ -50,7 +50,6 @@ struct place {
     int dir_fd;
     char dir[PATH_MAX];
     char name[NAME_MAX + 1];
-    char temporary[NAME_MAX + 1];
 };
 
 static int
@@ -61,14 +60,12 @@ open_place(const char *path, struct place *place)
     int dir_len = slash == path ? 1 : slash != NULL ? (int)(slash - path) : 0;
 
     if ((size_t)dir_len >= sizeof(place->dir) ||
-        strlen(name) + sizeof(".tmp") > sizeof(place->temporary)) {
+        strlen(name) >= sizeof(place->name)) {
         return ENAMETOOLONG;
     }
     (void)snprintf(place->dir, sizeof(place->dir), "%.*s",
                    dir_len > 0 ? dir_len : 1, dir_len > 0 ? path : ".");
     (void)snprintf(place->name, sizeof(place->name), "%s", name);
-    (void)snprintf(place->temporary, sizeof(place->temporary), "%.250s.tmp",
-                   name);
     return file_open_dir(place->dir, false, &place->dir_fd);
 }
 
@@ -103,36 +100,6 @@ read_text(const struct place *place, struct buf *ret_text,
     }
     file_close(fd);
     return error;
-}
-
-/* Replaces the file, or makes it. like: whose mode and owner it gets; NULL:
- * ours alone. */
-static int
-replace(const struct place *place, struct slice text, const struct stat *like)
-{
-    mode_t mode = like != NULL ? like->st_mode & 07777 : BESIDE_MODE;
-    int fd = -1;
-    int error = file_create(place->dir_fd, place->temporary, &fd);
-
-    if (error != 0) {
-        return error;
-    }
-    if (fchmod(fd, mode) != 0 ||
-        (like != NULL && fchown(fd, like->st_uid, like->st_gid) != 0) ||
-        fchmod(fd, mode) != 0) { /* a new owner takes some of it away */
-        error = errno;
-    }
-    error = error != 0 ? error : file_write(fd, text.data, text.len);
-    error = error != 0 ? error : file_sync(fd);
-    file_close(fd);
-    error = error != 0
-                ? error
-                : file_rename(place->dir_fd, place->temporary, place->name);
-    if (error != 0) {
-        (void)!file_unlink(place->dir_fd, place->temporary);
-        return error;
-    }
-    return file_sync_dir(place->dir_fd);
 }
 
 /* ---- the two of them ----------------------------------------------------- */
@@ -196,7 +163,8 @@ write_beside(struct work *work)
                                &text, &work->job->error);
     conf_fini(&base);
     if (done) {
-        error = replace(&work->beside, buf_slice(&text), NULL);
+        error = file_replace(work->beside.dir_fd, work->beside.name,
+                             buf_slice(&text), NULL);
     }
     if (text.data != NULL) {
         explicit_bzero(text.data, text.len);
@@ -213,7 +181,8 @@ write_file(struct work *work)
                              buf_slice(&work->text), &text, &work->job->error);
 
     if (done) {
-        work->error = replace(&work->place, buf_slice(&text), &work->stat);
+        work->error = file_replace(work->place.dir_fd, work->place.name,
+                                   buf_slice(&text), &work->stat);
     }
     if (text.data != NULL) {
         explicit_bzero(text.data, text.len);

@@ -94,6 +94,8 @@ sampler_look(struct sampler *sampler, uint64_t now_ns)
         [SAMPLER_COMMANDS] = read_counter(METRIC_COMMANDS),
         [SAMPLER_NET_INPUT] = read_counter(METRIC_NET_INPUT),
         [SAMPLER_NET_OUTPUT] = read_counter(METRIC_NET_OUTPUT),
+        [SAMPLER_NET_REPL_INPUT] = read_counter(METRIC_NET_REPL_INPUT),
+        [SAMPLER_NET_REPL_OUTPUT] = read_counter(METRIC_NET_REPL_OUTPUT),
     };
     struct rusage usage;
 

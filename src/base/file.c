@@ -17,6 +17,7 @@
 enum {
     DIR_MODE = 0750,
     FILE_MODE = 0640,
+    OWN_MODE = 0600,
     VECTORS_MAX = 1024 /* IOV_MAX of Linux */
 };
 
@@ -436,4 +437,47 @@ file_unlink(int dir_fd, const char *name)
         error = errno;
     }
     return error;
+}
+
+/* ---- whole files --------------------------------------------------------- */
+
+static int
+fill(int fd, struct slice text, const struct stat *like)
+{
+    mode_t mode = like != NULL ? like->st_mode & 07777 : OWN_MODE;
+    int error;
+
+    if (fchmod(fd, mode) != 0 ||
+        (like != NULL && fchown(fd, like->st_uid, like->st_gid) != 0) ||
+        fchmod(fd, mode) != 0) { /* a new owner takes some of it away */
+        return errno;
+    }
+    error = file_write(fd, text.data, text.len);
+    return error != 0 ? error : file_sync(fd);
+}
+
+int
+file_replace(int dir_fd, const char *name, struct slice text,
+             const struct stat *like)
+{
+    char temporary[NAME_MAX + 1];
+    int fd = -1;
+    int error;
+
+    if (strlen(name) + sizeof(".tmp") > sizeof(temporary)) {
+        return ENAMETOOLONG;
+    }
+    (void)snprintf(temporary, sizeof(temporary), "%.250s.tmp", name);
+    error = file_create(dir_fd, temporary, &fd);
+    if (error != 0) {
+        return error;
+    }
+    error = fill(fd, text, like);
+    file_close(fd);
+    error = error != 0 ? error : file_rename(dir_fd, temporary, name);
+    if (error != 0) {
+        (void)!file_unlink(dir_fd, temporary);
+        return error;
+    }
+    return file_sync_dir(dir_fd);
 }

@@ -68,6 +68,12 @@ metric_sum(enum metric metric)
     return sum_slots((int)metric) - before;
 }
 
+int64_t
+metric_sum_ever(enum metric metric)
+{
+    return sum_slots((int)metric);
+}
+
 void
 metric_reset_counters(void)
 {

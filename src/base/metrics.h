@@ -54,6 +54,9 @@ metric_add(enum metric metric, int64_t n)
 /* The sum over all threads. */
 int64_t metric_sum(enum metric metric);
 
+/* The same since the process began, whatever was reset. */
+int64_t metric_sum_ever(enum metric metric);
+
 /* Every counter begins anew at zero (gauges stay), also while others count. One
  * thread at a time: call it under the world gate. */
 void metric_reset_counters(void);

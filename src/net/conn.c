@@ -15,11 +15,8 @@
 #include "net/outbox.h"
 #include "net/registry.h"
 
-#include <arpa/inet.h>
+#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 enum {
@@ -120,15 +117,17 @@ measure_parked(struct conn *conn, uint32_t done, size_t used)
     conn->parked_bytes = end - batch->command[done].begin;
 }
 
-/* Executes one parsed batch. Returns how far data is dealt with, counted from
- * the data that stream_parse was given. */
+/* Executes one parsed batch, behind which so many bytes have come. Returns how
+ * far data is dealt with, counted from the data that stream_parse was given. */
 static size_t
-execute_batch(struct conn *conn, size_t used)
+execute_batch(struct conn *conn, size_t used, size_t behind)
 {
     struct loop *loop = conn->loop;
     uint32_t done = 0;
 
     loop->turn_open = true;
+    loop->executing = conn;
+    loop->behind_batch = behind;
     conn->wait = CONN_RUNS;
     while (done < loop->batch.count && !must_wait(conn)) {
         done = loop->env->handler->execute(conn, &loop->batch, done);
@@ -137,6 +136,7 @@ execute_batch(struct conn *conn, size_t used)
         }
         end_turn_in_time(conn, done < loop->batch.count);
     }
+    loop->executing = NULL;
     if (done > 0) { /* it gets on */
         conn->ended_ms = 0;
     }
@@ -193,7 +193,7 @@ run(struct conn *conn, const char *data, size_t len)
             conn->close_after = true;
             break;
         }
-        at += execute_batch(conn, used);
+        at += execute_batch(conn, used, len - at - used);
         if (at == len && conn->input.partial == NULL) {
             break;
         }
@@ -522,6 +522,40 @@ conn_close(struct conn *conn)
     uv_close(&conn->uv.handle, on_closed);
 }
 
+/* Whether more has come than the batch in hand, if there is one. */
+static bool
+has_unparsed(const struct conn *conn)
+{
+    if (conn->loop->executing == conn) {
+        return conn->loop->behind_batch > 0;
+    }
+    return conn->kept.len > 0 || conn->input.partial != NULL;
+}
+
+/* Of two descriptors of one socket the close of one is no end of it, and libuv
+ * shuts nothing down; it also takes the closed one out of epoll. */
+int
+conn_detach(struct conn *conn)
+{
+    int fd;
+
+    if (must_wait(conn) || has_unparsed(conn)) {
+        return -1;
+    }
+    if (conn->loop->executing == conn) {
+        send_replies(conn); /* of what came before it in the batch */
+    }
+    if (conn->closing || conn->outbox != NULL || conn->held_bytes > 0 ||
+        conn->pushed.len > 0) {
+        return -1;
+    }
+    fd = fcntl(conn->fd, F_DUPFD_CLOEXEC, 0);
+    if (fd >= 0) {
+        conn_close(conn);
+    }
+    return fd;
+}
+
 /* Makes the libuv handle of an accepted descriptor; -1 leaves none behind. */
 static int
 init_handle(struct conn *conn, int fd)
@@ -607,55 +641,14 @@ conn_kill(struct loop *loop, uint64_t id)
     return mailbox_post(&loop->mailbox, kill_here, NULL, id);
 }
 
-union address {
-    struct sockaddr any;
-    struct sockaddr_in in;
-    struct sockaddr_in6 in6;
-    struct sockaddr_un un;
-};
-
-static void
-format_address(const struct conn *conn, const union address *address,
-               char *ret_text)
-{
-    char host[INET6_ADDRSTRLEN] = "?";
-
-    if (conn->is_unix) {
-        (void)snprintf(ret_text, CONN_ADDRESS_MAX, "%.107s:0",
-                       address->any.sa_family == AF_UNIX ? address->un.sun_path
-                                                         : "");
-    } else if (address->any.sa_family == AF_INET6) {
-        (void)inet_ntop(AF_INET6, &address->in6.sin6_addr, host, sizeof(host));
-        (void)snprintf(ret_text, CONN_ADDRESS_MAX, "[%s]:%u", host,
-                       ntohs(address->in6.sin6_port));
-    } else {
-        (void)inet_ntop(AF_INET, &address->in.sin_addr, host, sizeof(host));
-        (void)snprintf(ret_text, CONN_ADDRESS_MAX, "%s:%u", host,
-                       ntohs(address->in.sin_port));
-    }
-}
-
 void
 conn_peer_address(const struct conn *conn, char *ret_text)
 {
-    union address address = { .any = { .sa_family = AF_UNSPEC } };
-    socklen_t len = sizeof(address);
-
-    if (conn->is_unix) { /* a client's end has no path; Redis shows ours */
-        conn_local_address(conn, ret_text);
-        return;
-    }
-    (void)getpeername(conn->fd, &address.any, &len);
-    format_address(conn, &address, ret_text);
+    address_peer(conn->fd, conn->is_unix, ret_text);
 }
 
 void
 conn_local_address(const struct conn *conn, char *ret_text)
 {
-    union address address = { .any = { .sa_family = AF_UNSPEC } };
-    socklen_t len = sizeof(address);
-
-    memset(&address, 0, sizeof(address));
-    (void)getsockname(conn->fd, &address.any, &len);
-    format_address(conn, &address, ret_text);
+    address_local(conn->fd, conn->is_unix, ret_text);
 }

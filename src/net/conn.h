@@ -22,6 +22,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "net/address.h"
 #include "net/loop.h"
 #include "proto/stream.h"
 
@@ -124,6 +125,19 @@ void conn_park(struct conn *conn);
  * for what many wait for at once. */
 void conn_park_for_room(struct conn *conn);
 
+/* Takes the socket out of the connection, which closes without the client
+ * noticing; the descriptor goes on elsewhere (net/link.h). -1: it cannot be
+ * done, since bytes of it wait here in one direction or the other, or for want
+ * of descriptors; it stays open then.
+ *
+ * From execute, the last that is done there: when the last command of the batch
+ * has been executed (whoever has more of them does not call), its reply, if
+ * any, is in loop->reply, and hold_until is raised. The batch is over with this
+ * call, its arguments end, and execute returns its count. Replies in
+ * loop->reply are sent; -1 if they are held or the socket does not take them
+ * all, or if more bytes of the client have come behind the batch. */
+int conn_detach(struct conn *conn);
+
 /* The connection of this loop with this id, by a walk over all of them; NULL if
  * there is none. On the loop's thread. */
 struct conn *conn_find(struct loop *loop, uint64_t id);
@@ -133,6 +147,6 @@ struct conn *conn_find(struct loop *loop, uint64_t id);
 bool conn_kill(struct loop *loop, uint64_t id);
 
 /* "ip:port", "[ip6]:port" or "path:0" of the far and the near end. */
-enum { CONN_ADDRESS_MAX = 128 };
+enum { CONN_ADDRESS_MAX = ADDRESS_TEXT_MAX };
 void conn_peer_address(const struct conn *conn, char *ret_text);
 void conn_local_address(const struct conn *conn, char *ret_text);

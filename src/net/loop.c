@@ -2,7 +2,8 @@
  *
  * Handles of a loop: the mailbox's async, an idle that calls paused handlers
  * again, a timer of one second for timeouts, an async and a timer for who waits
- * for the disk, a check and a prepare that end turns, and the connections.
+ * for the disk, a check and a prepare that end turns, the connections, and the
+ * links.
  * Stopping closes all of them; uv_run returns when the last close callback has
  * run.
  */
@@ -13,6 +14,7 @@
 #include "base/metrics.h"
 #include "net/conn_internal.h"
 #include "net/hold.h"
+#include "net/link.h"
 
 static const _Atomic uint64_t everything = UINT64_MAX;
 static const atomic_bool never = false;
@@ -36,7 +38,8 @@ on_idle(uv_idle_t *idle)
     struct loop *loop = idle->data;
 
     conn_resume_all(loop);
-    if (loop->resumable == NULL) {
+    link_resume_all(loop);
+    if (loop->resumable == NULL && loop->links_soon == NULL) {
         (void)uv_idle_stop(idle);
     }
 }
@@ -199,6 +202,7 @@ loop_stop_here(struct loop *loop)
     while (loop->conns.first != NULL) {
         conn_close(loop->conns.first);
     }
+    link_close_all(loop);
     uv_close((uv_handle_t *)&loop->idle, NULL);
     uv_close((uv_handle_t *)&loop->second, NULL);
     uv_close((uv_handle_t *)&loop->wake, NULL);

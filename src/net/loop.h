@@ -18,6 +18,7 @@
 
 struct conn;
 struct conn_handler;
+struct link;
 struct registry;
 
 enum {
@@ -73,13 +74,15 @@ struct loop {
     const struct loop_env *env;
     void *owner; /* the command layer's worker */
 
-    struct conn_list conns; /* all that are open */
-    struct conn *resumable; /* paused handlers to call again */
-    struct conn *pushed;    /* have pushes that are not sent yet (push.h) */
-    size_t pushed_bytes;    /* of all of them */
-    uv_idle_t idle;         /* runs while there are any */
-    uv_timer_t second;      /* idle and output timeouts */
-    uint32_t open_conns;    /* not yet through their close callback */
+    struct conn_list conns;  /* all that are open */
+    struct conn *resumable;  /* paused handlers to call again */
+    struct conn *pushed;     /* have pushes that are not sent yet (push.h) */
+    size_t pushed_bytes;     /* of all of them */
+    struct link *links;      /* all that are open or being dialled */
+    struct link *links_soon; /* whose turn comes with those of resumable */
+    uv_idle_t idle;          /* runs while there are any of either */
+    uv_timer_t second;       /* idle and output timeouts */
+    uint32_t open_conns;     /* not yet through their close callback */
 
     const _Atomic uint64_t *released; /* the environment's, never NULL */
     const atomic_bool *gives_up;      /* likewise */
@@ -96,6 +99,8 @@ struct loop {
     struct buf reply;      /* replies of the batch being executed */
     uint64_t turn_ends_ns; /* of the connection being served; mono clock */
     struct batch batch;
+    struct conn *executing; /* execute was called for it and has not returned */
+    size_t behind_batch;    /* bytes of it that came behind the batch */
     struct stream_pool *pool;
 };
 

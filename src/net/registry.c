@@ -66,6 +66,17 @@ registry_add(struct registry *registry, struct conn *conn)
     uv_mutex_unlock(&registry->mutex);
 }
 
+uint64_t
+registry_draw_id(struct registry *registry)
+{
+    uint64_t id;
+
+    uv_mutex_lock(&registry->mutex);
+    id = ++registry->last_id;
+    uv_mutex_unlock(&registry->mutex);
+    return id;
+}
+
 void
 registry_remove(struct registry *registry, struct conn *conn)
 {

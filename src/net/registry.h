@@ -22,6 +22,9 @@ void registry_release(struct registry *registry);
 
 /* Draws the next id (from 1) and adds the connection. */
 void registry_add(struct registry *registry, struct conn *conn);
+
+/* An id for something that is shown among them and is none of them. */
+uint64_t registry_draw_id(struct registry *registry);
 void registry_remove(struct registry *registry, struct conn *conn);
 
 /* The same lock, for changing texts that visitors read. */

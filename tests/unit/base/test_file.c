@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -384,6 +385,50 @@ TEST(creating_and_opening_directories_fail_like_opening)
     assert_int_equal(EMFILE, file_open_dir(dir_path, true, &fd));
     assert_true(file_fail_clear());
     assert_int_equal(-1, fd);
+    remove_dir(dir);
+}
+
+/* Whatever fails, there is one text or the other, and nothing beside it. */
+TEST(a_file_is_replaced_whole_or_not_at_all)
+{
+    static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
+                                            FILE_CALL_SYNC, FILE_CALL_RENAME };
+    int dir = open_dir();
+
+    assert_int_equal(0, file_replace(dir, "a", slice_lit("old"), NULL));
+    assert_content(dir, "a", slice_lit("old"));
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        file_fail_at(calls[i], 1, ENOSPC, false);
+        assert_int_equal(ENOSPC,
+                         file_replace(dir, "a", slice_lit("newer"), NULL));
+        assert_true(file_fail_clear());
+        assert_content(dir, "a", slice_lit("old"));
+        assert_int_equal(-1, faccessat(dir, "a.tmp", F_OK, 0));
+    }
+    file_fail_at(FILE_CALL_SYNC, 2, EIO, false); /* of the directory */
+    assert_int_equal(EIO, file_replace(dir, "a", slice_lit("newer"), NULL));
+    assert_true(file_fail_clear());
+    assert_content(dir, "a", slice_lit("newer"));
+    remove_dir(dir);
+}
+
+TEST(a_replaced_file_gets_the_mode_that_is_wanted)
+{
+    int dir = open_dir();
+    char name[NAME_MAX + 1];
+    struct stat info;
+
+    assert_int_equal(0, file_replace(dir, "a", slice_lit("x"), NULL));
+    assert_int_equal(0, fstatat(dir, "a", &info, 0));
+    assert_int_equal(0600, info.st_mode & 07777);
+    info.st_mode = S_IFREG | 0644;
+    assert_int_equal(0, file_replace(dir, "a", slice_lit("y"), &info));
+    assert_int_equal(0, fstatat(dir, "a", &info, 0));
+    assert_int_equal(0644, info.st_mode & 07777);
+    memset(name, 'n', NAME_MAX - 3);
+    name[NAME_MAX - 3] = '\0';
+    assert_int_equal(ENAMETOOLONG,
+                     file_replace(dir, name, slice_lit("x"), NULL));
     remove_dir(dir);
 }
 

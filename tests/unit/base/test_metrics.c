@@ -101,6 +101,17 @@ TEST(a_reset_clears_counters_of_all_slots_and_leaves_gauges)
     assert_int_equal(1, metric_sum(METRIC_COMMANDS));
 }
 
+TEST(what_is_counted_ever_knows_of_no_reset)
+{
+    int64_t ever = metric_sum_ever(METRIC_EXPIRED_KEYS);
+
+    metric_add(METRIC_EXPIRED_KEYS, 5);
+    metric_reset_counters();
+    metric_add(METRIC_EXPIRED_KEYS, 1);
+    assert_int_equal(1, metric_sum(METRIC_EXPIRED_KEYS));
+    assert_int_equal(ever + 6, metric_sum_ever(METRIC_EXPIRED_KEYS));
+}
+
 static _Atomic uint64_t counted;
 static atomic_bool counted_enough;
 

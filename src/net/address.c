@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * getpeername, getsockname, and how Redis writes what they find.
+ */
+#include "net/address.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+union address {
+    struct sockaddr any;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    struct sockaddr_un un;
+};
+
+/* A client's end of a unix socket has no path; Redis shows ours. */
+static void
+find(int fd, bool is_unix, bool peer, union address *ret_address)
+{
+    socklen_t len = sizeof(*ret_address);
+
+    memset(ret_address, 0, sizeof(*ret_address));
+    if (peer && !is_unix) {
+        (void)getpeername(fd, &ret_address->any, &len);
+    } else {
+        (void)getsockname(fd, &ret_address->any, &len);
+    }
+}
+
+static const char *
+path_of(const union address *address)
+{
+    return address->any.sa_family == AF_UNIX ? address->un.sun_path : "";
+}
+
+static void
+format_host(const union address *address, char ret_host[INET6_ADDRSTRLEN])
+{
+    bool is_6 = address->any.sa_family == AF_INET6;
+    const void *bytes = is_6 ? (const void *)&address->in6.sin6_addr
+                             : (const void *)&address->in.sin_addr;
+
+    if (inet_ntop(is_6 ? AF_INET6 : AF_INET, bytes, ret_host,
+                  INET6_ADDRSTRLEN) == NULL) {
+        (void)snprintf(ret_host, INET6_ADDRSTRLEN, "?");
+    }
+}
+
+static void
+format(const union address *address, bool is_unix, char *ret_text)
+{
+    char host[INET6_ADDRSTRLEN];
+
+    if (is_unix) {
+        (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%.107s:0",
+                       path_of(address));
+        return;
+    }
+    format_host(address, host);
+    if (address->any.sa_family == AF_INET6) {
+        (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "[%s]:%u", host,
+                       ntohs(address->in6.sin6_port));
+    } else {
+        (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s:%u", host,
+                       ntohs(address->in.sin_port));
+    }
+}
+
+void
+address_peer(int fd, bool is_unix, char *ret_text)
+{
+    union address address;
+
+    find(fd, is_unix, true, &address);
+    format(&address, is_unix, ret_text);
+}
+
+void
+address_local(int fd, bool is_unix, char *ret_text)
+{
+    union address address;
+
+    find(fd, is_unix, false, &address);
+    format(&address, is_unix, ret_text);
+}
+
+void
+address_peer_host(int fd, bool is_unix, char *ret_text)
+{
+    union address address;
+    char host[INET6_ADDRSTRLEN];
+
+    find(fd, is_unix, true, &address);
+    if (is_unix) {
+        (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%.107s", path_of(&address));
+        return;
+    }
+    format_host(&address, host);
+    (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", host);
+}

@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reading, writing, closing. libuv sends one queued request a tick, so there is
+ * one write under way and one buffer that gathers what comes meanwhile; long
+ * ones are written in pieces, so that link_unsent and `drained` follow what the
+ * socket takes.
+ */
+#include "net/link.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/link_internal.h"
+#include "net/lookup.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    WRITE_BYTES = 512 * 1024,
+    /* A write fails before what the other side said last has been read: why it
+     * ended, say. That comes first, if it comes so soon. */
+    LAST_WORDS_MS = 100,
+};
+
+/* ---- its end ------------------------------------------------------------- */
+
+void
+link_handle_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+
+    CHECK(link->magic == LINK_MAGIC && link->handles > 0);
+    link->handles--;
+    if (link->handles == 0) {
+        link->magic = 0;
+        buf_free(&link->kept);
+        buf_free(&link->sending);
+        buf_free(&link->waiting);
+        mem_free(link);
+    }
+}
+
+static void
+leave_soon(struct link *link)
+{
+    if (link->soon_at != NULL) {
+        *link->soon_at = link->next_soon;
+        if (link->next_soon != NULL) {
+            link->next_soon->soon_at = link->soon_at;
+        }
+        link->soon_at = NULL;
+    }
+}
+
+static void
+leave_loop(struct link *link)
+{
+    if (link->prev != NULL) {
+        link->prev->next = link->next;
+    } else {
+        link->loop->links = link->next;
+    }
+    if (link->next != NULL) {
+        link->next->prev = link->prev;
+    }
+}
+
+void
+link_close(struct link *link)
+{
+    CHECK(link->magic == LINK_MAGIC);
+    if (link->closing) {
+        return;
+    }
+    link->closing = true;
+    leave_soon(link);
+    leave_loop(link);
+    lookup_free(link->lookup);
+    link->lookup = NULL;
+    uv_close((uv_handle_t *)&link->timer, link_handle_closed);
+    if (link->has_async) {
+        uv_close((uv_handle_t *)&link->async, link_handle_closed);
+    }
+    if (link->has_stream && !uv_is_closing(&link->uv.handle)) {
+        uv_close(&link->uv.handle, link_handle_closed);
+    }
+}
+
+void
+link_close_all(struct loop *loop)
+{
+    while (loop->links != NULL) {
+        link_close(loop->links);
+    }
+}
+
+static void
+end(struct link *link, int error, const char *reason)
+{
+    if (link->state != LINK_LEAVING && link->hooks->closed != NULL) {
+        link->hooks->closed(link->ctx, link, error, reason);
+    }
+    link_close(link);
+}
+
+static void on_timer(uv_timer_t *timer);
+
+void
+link_start_timer(struct link *link, uint64_t ms)
+{
+    CHECK(uv_timer_start(&link->timer, on_timer, ms, 0) == 0);
+}
+
+void
+link_fail_soon(struct link *link, int error, const char *reason, uint64_t ms)
+{
+    if (!link->failed && !link->closing) {
+        link->failed = true;
+        link->error = error;
+        link->reason = reason;
+        link_start_timer(link, ms);
+    }
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
+
+/* The loop's buffer: nobody else uses it between this and the end of on_read.
+ */
+static void
+on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
+{
+    const struct link *link = handle->data;
+
+    (void)suggested;
+    *ret_buf = uv_buf_init(link->loop->read_buffer, LOOP_READ_BYTES);
+}
+
+void
+link_settle(struct link *link)
+{
+    bool read = !link->paused && link->soon_at == NULL;
+
+    if (link->closing || link->state < LINK_OPEN) {
+        return;
+    }
+    if (!read && link->reading) {
+        (void)uv_read_stop(&link->uv.stream);
+        link->reading = false;
+    } else if (read && !link->reading) {
+        int status = uv_read_start(&link->uv.stream, on_alloc, on_read);
+
+        link->reading = status == 0;
+        if (status != 0) {
+            link_fail_soon(link, link_errno(status), uv_strerror(status), 0);
+        }
+    }
+}
+
+static void
+go_on_soon(struct link *link)
+{
+    struct loop *loop = link->loop;
+
+    if (link->soon_at != NULL || link->closing || loop->stopping) {
+        return;
+    }
+    link->next_soon = loop->links_soon;
+    link->soon_at = &loop->links_soon;
+    if (link->next_soon != NULL) {
+        link->next_soon->soon_at = &link->next_soon;
+    }
+    loop->links_soon = link;
+    loop_resume_soon(loop);
+}
+
+/* Returns how much was used; what is left is worth nothing when the owner has
+ * turned away from the link. */
+static size_t
+give(struct link *link, struct slice bytes)
+{
+    size_t used = 0;
+
+    if (link->hooks->bytes == NULL) {
+        return bytes.len;
+    }
+    link->hooks->bytes(link->ctx, link, bytes, &used);
+    CHECK(used <= bytes.len);
+    return link->closing || link->state == LINK_LEAVING ? bytes.len : used;
+}
+
+static void
+give_kept(struct link *link)
+{
+    size_t used = give(link, buf_slice(&link->kept));
+
+    if (used == link->kept.len) {
+        buf_free(&link->kept);
+    } else if (used > 0) {
+        buf_consume(&link->kept, used);
+    }
+}
+
+static void
+take(struct link *link, struct slice bytes)
+{
+    size_t used = 0;
+    bool fresh = link->kept.len == 0;
+
+    if (fresh) {
+        used = give(link, bytes);
+    }
+    buf_append(&link->kept, bytes.data + used, bytes.len - used);
+    if (link->kept.failed) {
+        end(link, ENOMEM, "no memory for what it sent");
+    } else if (!fresh) {
+        give_kept(link);
+    }
+}
+
+static void
+on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct link *link = stream->data;
+
+    CHECK(link->magic == LINK_MAGIC);
+    if (nread == UV_EOF && link->state == LINK_LEAVING) {
+        link->paused = true; /* it may still read what it is owed */
+    } else if (nread == UV_EOF) {
+        end(link, 0, "the other side closed the connection");
+    } else if (nread < 0) {
+        end(link, link_errno((int)nread), uv_strerror((int)nread));
+    } else if (nread > 0) {
+        if (link->is_socket) {
+            metric_add(METRIC_NET_REPL_INPUT, nread);
+        }
+        if (link->state == LINK_OPEN) {
+            take(link, (struct slice){ buf->base, (size_t)nread });
+        }
+        if (nread == LOOP_READ_BYTES) {
+            /* A full buffer makes libuv read up to 32 times at once; others
+             * have their turn first. */
+            go_on_soon(link);
+        }
+    }
+    link_settle(link);
+}
+
+void
+link_pause(struct link *link, bool paused)
+{
+    CHECK(link->magic == LINK_MAGIC);
+    if (link->state == LINK_LEAVING) {
+        return;
+    }
+    if (link->paused && !paused) {
+        link->again = true;
+        go_on_soon(link);
+    }
+    link->paused = paused;
+    link_settle(link);
+}
+
+void
+link_resume_all(struct loop *loop)
+{
+    struct link *batch = loop->links_soon;
+
+    /* Those that want another turn get it after this one. */
+    loop->links_soon = NULL;
+    if (batch != NULL) {
+        batch->soon_at = &batch;
+    }
+    while (batch != NULL) {
+        struct link *link = batch;
+        bool again = link->again && !link->paused;
+
+        leave_soon(link);
+        if (again) {
+            link->again = false;
+            if (link->kept.len > 0 && link->state == LINK_OPEN) {
+                give_kept(link);
+            }
+        }
+        link_settle(link);
+    }
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+/* uv_buf_init takes an unsigned int, and a piece may be longer. libuv does not
+ * write through the pointer. */
+static uv_buf_t
+buffer_of(struct slice bytes)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
+    return (uv_buf_t){ .base = (char *)(uintptr_t)bytes.data,
+                       .len = bytes.len };
+}
+
+size_t
+link_unsent(const struct link *link)
+{
+    size_t queued =
+        link->writing ? uv_stream_get_write_queue_size(&link->uv.stream) : 0;
+
+    return queued + (link->sending.len - link->sent_to) + link->waiting.len;
+}
+
+static void
+break_off(struct link *link, int status)
+{
+    if (link->state == LINK_LEAVING) {
+        link_close(link);
+        return;
+    }
+    buf_free(&link->sending);
+    buf_free(&link->waiting);
+    link->sent_to = 0;
+    link_fail_soon(link, link_errno(status), uv_strerror(status),
+                   LAST_WORDS_MS);
+}
+
+static void on_written(uv_write_t *write, int status);
+
+static void
+start_write(struct link *link)
+{
+    struct slice piece;
+    uv_buf_t part;
+    int status;
+
+    if (link->sent_to == link->sending.len) {
+        struct buf empty = link->sending;
+
+        link->sending = link->waiting;
+        link->waiting = empty;
+        link->waiting.len = 0;
+        link->sent_to = 0;
+    }
+    piece = (struct slice){ link->sending.data + link->sent_to,
+                            link->sending.len - link->sent_to };
+    if (piece.len > WRITE_BYTES) {
+        piece.len = WRITE_BYTES;
+    }
+    part = buffer_of(piece);
+    link->write.data = link;
+    status = uv_write(&link->write, &link->uv.stream, &part, 1, on_written);
+    if (status != 0) {
+        break_off(link, status);
+        return;
+    }
+    link->writing = true;
+    link->sent_to += piece.len;
+    if (link->is_socket) {
+        metric_add(METRIC_NET_REPL_OUTPUT, (int64_t)piece.len);
+    }
+}
+
+static void
+tell_drained(struct link *link, size_t unsent)
+{
+    link->peak = unsent;
+    if (link->hooks->drained != NULL && link->state == LINK_OPEN &&
+        !link->failed) {
+        link->hooks->drained(link->ctx, link);
+    }
+}
+
+static void
+on_written(uv_write_t *write, int status)
+{
+    struct link *link = write->data;
+    size_t unsent;
+
+    CHECK(link->magic == LINK_MAGIC);
+    link->writing = false;
+    if (link->closing) {
+        return;
+    }
+    if (status < 0) {
+        break_off(link, status);
+        return;
+    }
+    unsent = link_unsent(link);
+    if (unsent > 0 && !link->failed) {
+        start_write(link);
+        unsent = link_unsent(link);
+    }
+    if (unsent == 0 && !link->writing) {
+        buf_free(&link->sending);
+        buf_free(&link->waiting);
+        link->sent_to = 0;
+    }
+    if (link->state == LINK_LEAVING && unsent == 0) {
+        link_close(link);
+    } else if (link->peak > 0 && unsent <= link->peak / 2) {
+        tell_drained(link, unsent);
+    }
+}
+
+/* Returns how much the socket took at once. */
+static size_t
+write_now(struct link *link, struct slice bytes)
+{
+    uv_buf_t part = buffer_of(bytes);
+    int written = uv_try_write(&link->uv.stream, &part, 1);
+
+    if (written < 0) {
+        if (written != UV_EAGAIN) {
+            break_off(link, written);
+        }
+        return 0;
+    }
+    if (link->is_socket) {
+        metric_add(METRIC_NET_REPL_OUTPUT, written);
+    }
+    return (size_t)written;
+}
+
+void
+link_flush(struct link *link)
+{
+    if (link->waiting.len > 0 && !link->writing && !link->failed &&
+        !link->closing) {
+        start_write(link);
+    }
+}
+
+bool
+link_send(struct link *link, struct slice bytes)
+{
+    size_t unsent;
+
+    CHECK(link->magic == LINK_MAGIC && link->state != LINK_LEAVING);
+    if (link->failed || link->closing || bytes.len == 0) {
+        return true;
+    }
+    if (link->state == LINK_OPEN && link_unsent(link) == 0 && !link->writing) {
+        size_t written = write_now(link, bytes);
+
+        bytes.data += written;
+        bytes.len -= written;
+        if (link->failed || bytes.len == 0) {
+            return true;
+        }
+    }
+    buf_append_slice(&link->waiting, bytes);
+    if (link->waiting.failed) {
+        return false;
+    }
+    if (link->state == LINK_OPEN) {
+        link_flush(link);
+    }
+    unsent = link_unsent(link);
+    if (link->peak < unsent) {
+        link->peak = unsent;
+    }
+    return true;
+}
+
+void
+link_close_after(struct link *link, unsigned timeout_ms)
+{
+    CHECK(link->magic == LINK_MAGIC);
+    if (link->state != LINK_OPEN || link->failed || link_unsent(link) == 0) {
+        link_close(link);
+    } else if (!link->closing) {
+        link->state = LINK_LEAVING;
+        link->paused = false;
+        link_start_timer(link, timeout_ms);
+        link_settle(link);
+    }
+}
+
+/* ---- its beginning ------------------------------------------------------- */
+
+static void
+apply_keepalive(struct link *link)
+{
+    if (link->is_tcp && link->state == LINK_OPEN && !link->closing) {
+        unsigned seconds = link->keepalive_s > 0 ? link->keepalive_s : 1;
+
+        (void)uv_tcp_keepalive(&link->uv.tcp, link->keepalive_s > 0, seconds);
+    }
+}
+
+void
+link_keepalive(struct link *link, unsigned seconds)
+{
+    CHECK(link->magic == LINK_MAGIC);
+    link->keepalive_s = seconds;
+    apply_keepalive(link);
+}
+
+void
+link_become_open(struct link *link)
+{
+    uv_os_fd_t fd = -1;
+
+    link->state = LINK_OPEN;
+    CHECK(uv_fileno(&link->uv.handle, &fd) == 0);
+    if (link->is_socket) {
+        address_peer(fd, !link->is_tcp, link->peer);
+        address_local(fd, !link->is_tcp, link->local);
+        address_peer_host(fd, !link->is_tcp, link->host);
+    }
+    if (link->is_tcp) {
+        (void)uv_tcp_nodelay(&link->uv.tcp, 1);
+        apply_keepalive(link);
+    }
+}
+
+static void
+on_timer(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+
+    CHECK(link->magic == LINK_MAGIC && !link->closing);
+    if (link->state == LINK_LEAVING) {
+        link_close(link);
+    } else if (link->failed) {
+        end(link, link->error, link->reason);
+    } else {
+        link_dial_timeout(link);
+    }
+}
+
+void
+link_begin(struct link *link, struct loop *loop, const struct link_hooks *hooks,
+           void *ctx)
+{
+    link->magic = LINK_MAGIC;
+    link->loop = loop;
+    link->hooks = hooks;
+    link->ctx = ctx;
+    link->keepalive_s = (unsigned)loop->env->limits->keepalive_seconds;
+    CHECK(uv_timer_init(&loop->uv, &link->timer) == 0);
+    link->timer.data = link;
+    link->handles = 1;
+    link->next = loop->links;
+    if (link->next != NULL) {
+        link->next->prev = link;
+    }
+    loop->links = link;
+}
+
+/* False: it is neither a stream socket nor a pipe. */
+static bool
+classify(struct link *link, int fd)
+{
+    struct sockaddr_storage near = { .ss_family = AF_UNSPEC };
+    socklen_t len = sizeof(near);
+    struct stat info;
+
+    if (fstat(fd, &info) != 0) {
+        return false;
+    }
+    link->is_socket = S_ISSOCK(info.st_mode);
+    if (link->is_socket) {
+        if (getsockname(fd, (struct sockaddr *)&near, &len) != 0) {
+            return false;
+        }
+        link->is_tcp = near.ss_family != AF_UNIX;
+    }
+    return link->is_socket || S_ISFIFO(info.st_mode);
+}
+
+static bool
+adopt(struct link *link, int fd)
+{
+    int status;
+
+    if (!classify(link, fd)) {
+        return false;
+    }
+    if (link->is_tcp) {
+        CHECK(uv_tcp_init(&link->loop->uv, &link->uv.tcp) == 0);
+        status = uv_tcp_open(&link->uv.tcp, fd);
+    } else {
+        CHECK(uv_pipe_init(&link->loop->uv, &link->uv.pipe, 0) == 0);
+        status = uv_pipe_open(&link->uv.pipe, fd);
+    }
+    link->uv.handle.data = link;
+    link->has_stream = true;
+    link->handles++;
+    return status == 0;
+}
+
+struct link *
+link_take(struct loop *loop, int fd, const struct link_hooks *hooks, void *ctx)
+{
+    struct link *link = loop->stopping ? NULL : mem_try_zalloc(sizeof(*link));
+
+    if (link == NULL) {
+        (void)close(fd);
+        return NULL;
+    }
+    link_begin(link, loop, hooks, ctx);
+    if (!adopt(link, fd)) {
+        (void)close(fd);
+        link_close(link);
+        return NULL;
+    }
+    link_become_open(link);
+    link_settle(link);
+    return link;
+}
+
+void
+link_peer_address(const struct link *link, char *ret_text)
+{
+    (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", link->peer);
+}
+
+void
+link_local_address(const struct link *link, char *ret_text)
+{
+    (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", link->local);
+}
+
+void
+link_peer_host(const struct link *link, char *ret_text)
+{
+    (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", link->host);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * From a name to an open link. Nothing is tried before link_dial has returned:
+ * an address that is known already comes through the async, too.
+ */
+#include "net/link.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "net/link_internal.h"
+#include "net/lookup.h"
+
+#include <errno.h>
+
+static void try_next(struct link *link);
+
+static void
+on_try_closed(uv_handle_t *handle)
+{
+    struct link *link = handle->data;
+
+    link->has_stream = false;
+    if (link->closing) {
+        link_handle_closed(handle);
+    } else {
+        link->handles--;
+        try_next(link);
+    }
+}
+
+/* This address does not answer: the next one has its turn. */
+static void
+give_up_address(struct link *link, int status)
+{
+    link->error = link_errno(status);
+    link->reason = uv_strerror(status);
+    (void)uv_timer_stop(&link->timer);
+    uv_close(&link->uv.handle, on_try_closed);
+}
+
+static void
+on_connected(uv_connect_t *connect, int status)
+{
+    struct link *link = connect->data;
+
+    CHECK(link->magic == LINK_MAGIC);
+    if (link->closing || uv_is_closing(&link->uv.handle)) {
+        return;
+    }
+    if (status != 0) {
+        give_up_address(link, status);
+        return;
+    }
+    (void)uv_timer_stop(&link->timer);
+    lookup_free(link->lookup);
+    link->lookup = NULL;
+    link_become_open(link);
+    if (link->hooks->opened != NULL) {
+        link->hooks->opened(link->ctx, link);
+    }
+    link_flush(link);
+    link_settle(link);
+}
+
+/* An equal share of what is left, so that one address which does not answer
+ * leaves time for the others. */
+static uint64_t
+share_ms(const struct link *link)
+{
+    uint64_t now = uv_now(&link->loop->uv);
+    uint64_t left = link->deadline_ms > now ? link->deadline_ms - now : 0;
+    uint64_t count = 1;
+
+    for (const struct addrinfo *at = link->next_address; at != NULL;
+         at = at->ai_next) {
+        count++;
+    }
+    return left / count;
+}
+
+static void
+try_next(struct link *link)
+{
+    const struct addrinfo *address = link->next_address;
+    int status;
+
+    if (address == NULL) {
+        link_fail_soon(link, link->error, link->reason, 0);
+        return;
+    }
+    link->next_address = address->ai_next;
+    link->state = LINK_CONNECTING;
+    CHECK(uv_tcp_init(&link->loop->uv, &link->uv.tcp) == 0);
+    link->uv.handle.data = link;
+    link->connect.data = link;
+    link->has_stream = true;
+    link->handles++;
+    status = uv_tcp_connect(&link->connect, &link->uv.tcp, address->ai_addr,
+                            on_connected);
+    if (status != 0) {
+        give_up_address(link, status);
+    } else {
+        link_start_timer(link, share_ms(link));
+    }
+}
+
+static void
+take_lookup(struct link *link)
+{
+    int error = lookup_error(link->lookup);
+
+    if (error != 0) {
+        link_fail_soon(link, EHOSTUNREACH, gai_strerror(error), 0);
+        return;
+    }
+    link->next_address = lookup_found(link->lookup);
+    link->error = EHOSTUNREACH;
+    link->reason = "the host has no address";
+    try_next(link);
+}
+
+static void
+on_found(uv_async_t *async)
+{
+    struct link *link = async->data;
+
+    if (link->state == LINK_LOOKING && !link->failed &&
+        lookup_is_done(link->lookup)) {
+        take_lookup(link);
+    }
+}
+
+/* On the lookup's thread. */
+static void
+on_lookup_done(void *ctx)
+{
+    struct link *link = ctx;
+
+    CHECK(uv_async_send(&link->async) == 0);
+}
+
+void
+link_dial_timeout(struct link *link)
+{
+    if (link->state == LINK_CONNECTING) {
+        give_up_address(link, UV_ETIMEDOUT);
+    } else {
+        link_fail_soon(link, ETIMEDOUT,
+                       "the host's address was not found in time", 0);
+    }
+}
+
+struct link *
+link_dial(struct loop *loop, const char *host, unsigned port,
+          unsigned timeout_ms, const struct link_hooks *hooks, void *ctx)
+{
+    struct link *link = mem_zalloc(sizeof(*link));
+
+    link_begin(link, loop, hooks, ctx);
+    link->is_socket = link->is_tcp = true;
+    if (loop->stopping) {
+        link_fail_soon(link, ECANCELED, "the server stops", 0);
+        return link;
+    }
+    uv_update_time(&loop->uv); /* it may be long ago that the loop looked */
+    link->deadline_ms = uv_now(&loop->uv) + timeout_ms;
+    CHECK(uv_async_init(&loop->uv, &link->async, on_found) == 0);
+    link->async.data = link;
+    link->has_async = true;
+    link->handles++;
+    link_start_timer(link, timeout_ms);
+    link->lookup = lookup_new(host, port, on_lookup_done, link);
+    if (link->lookup == NULL) {
+        link_fail_soon(link, ENOMEM,
+                       "no memory or no thread to look the host up", 0);
+    } else if (lookup_is_done(link->lookup)) {
+        CHECK(uv_async_send(&link->async) == 0);
+    }
+    return link;
+}

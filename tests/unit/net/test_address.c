@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/address.h"
+
+#include "link_help.h"
+
+#include <sys/un.h>
+
+TEST(the_ends_of_a_tcp_socket_are_hosts_and_ports)
+{
+    char far[ADDRESS_TEXT_MAX];
+    char near[ADDRESS_TEXT_MAX];
+    int ends[2];
+
+    ends_of(BY_TCP, ends);
+    address_peer(ends[0], false, far);
+    address_local(ends[1], false, near);
+    assert_string_equal(far, near);
+    assert_true(strncmp(far, "127.0.0.1:", 10) == 0 && strlen(far) > 10);
+    address_local(ends[0], false, near);
+    assert_string_not_equal(far, near);
+    address_peer_host(ends[0], false, far);
+    assert_string_equal("127.0.0.1", far);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+TEST(ip6_stands_in_brackets_when_a_port_follows)
+{
+    struct sockaddr_in6 in = { .sin6_family = AF_INET6,
+                               .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    char text[ADDRESS_TEXT_MAX];
+
+    if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) != 0) {
+        (void)close(fd);
+        skip(); /* there is no IPv6 here */
+    }
+    address_local(fd, false, text);
+    assert_true(strncmp(text, "[::1]:", 6) == 0);
+    (void)close(fd);
+}
+
+TEST(both_ends_of_a_unix_socket_are_the_path_that_was_bound)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    char dir[] = "/tmp/bloomery-address-XXXXXX";
+    char text[ADDRESS_TEXT_MAX];
+    char want[ADDRESS_TEXT_MAX];
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(un.sun_path, sizeof(un.sun_path), "%s/%080d", dir, 7);
+    assert_int_equal(0, bind(fd, (struct sockaddr *)&un, sizeof(un)));
+    (void)snprintf(want, sizeof(want), "%s:0", un.sun_path);
+    address_peer(fd, true, text);
+    assert_string_equal(want, text);
+    address_local(fd, true, text);
+    assert_string_equal(want, text);
+    address_peer_host(fd, true, text);
+    assert_string_equal(un.sun_path, text);
+    (void)close(fd);
+    (void)unlink(un.sun_path);
+    (void)rmdir(dir);
+}
+
+TEST(who_has_gone_has_no_address)
+{
+    char text[ADDRESS_TEXT_MAX];
+
+    address_peer(-1, false, text);
+    assert_string_equal("0.0.0.0:0", text);
+    address_peer(-1, true, text);
+    assert_string_equal(":0", text);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The owner and the thread, whichever of them is first.
+ */
+#include "net/lookup.h"
+
+#include "resolver.h"
+#include "rig.h"
+
+static atomic_uint done;
+
+static void
+on_done(void *ctx)
+{
+    assert_ptr_equal(&done, ctx);
+    atomic_fetch_add(&done, 1);
+}
+
+static struct lookup *
+look_up(const char *host)
+{
+    done = 0;
+    return lookup_new(host, 7, on_done, &done);
+}
+
+#define wait_until(cond)                                                       \
+    do {                                                                       \
+        uint64_t give_up_ = clock_mono_ns() + DEADLINE_MS * 1000000ULL;        \
+                                                                               \
+        while (!(cond)) {                                                      \
+            assert_true(clock_mono_ns() < give_up_);                           \
+            (void)usleep(100);                                                 \
+        }                                                                      \
+    } while (0)
+
+static void
+assert_found(const struct lookup *lookup, const char *host)
+{
+    struct sockaddr_in in;
+    char text[INET_ADDRSTRLEN];
+
+    assert_int_equal(0, lookup_error(lookup));
+    memcpy(&in, lookup_found(lookup)->ai_addr, sizeof(in));
+    assert_non_null(inet_ntop(AF_INET, &in.sin_addr, text, sizeof(text)));
+    assert_string_equal(host, text);
+    assert_int_equal(7, ntohs(in.sin_port));
+}
+
+TEST(an_address_in_digits_is_there_at_once)
+{
+    uint64_t used = mem_used();
+    struct lookup *lookup = look_up("127.0.0.3");
+
+    assert_true(lookup_is_done(lookup));
+    assert_found(lookup, "127.0.0.3");
+    lookup_free(lookup);
+    assert_int_equal(0, done);
+    assert_int_equal(used, mem_used());
+}
+
+TEST(a_name_is_found_by_a_thread)
+{
+    uint64_t used = mem_used();
+    struct lookup *lookup;
+
+    resolver_say(0, "127.0.0.4 127.0.0.5");
+    lookup = look_up("some.name");
+    wait_until(done == 1);
+    assert_true(lookup_is_done(lookup));
+    assert_found(lookup, "127.0.0.4");
+    assert_non_null(lookup_found(lookup)->ai_next);
+    lookup_free(lookup);
+    assert_int_equal(used, mem_used());
+}
+
+TEST(what_is_not_found_is_an_error)
+{
+    struct lookup *lookup;
+
+    resolver_say(EAI_AGAIN, "");
+    lookup = look_up("some.name");
+    wait_until(done == 1);
+    assert_int_equal(EAI_AGAIN, lookup_error(lookup));
+    assert_null(lookup_found(lookup));
+    lookup_free(lookup);
+}
+
+TEST(who_loses_patience_leaves_the_lookup_to_itself)
+{
+    uint64_t used = mem_used();
+    struct lookup *lookup;
+
+    resolver_say(0, "127.0.0.4");
+    resolver_stick(true);
+    lookup = look_up("some.name");
+    wait_until(resolver_waiting() == 1);
+    assert_false(lookup_is_done(lookup));
+    lookup_free(lookup);
+    resolver_stick(false);
+    wait_until(mem_used() == used);
+    assert_int_equal(0, done);
+}
+
+/* At once, so that the thread is anywhere. */
+TEST(who_gives_up_at_any_moment_leaves_nothing_behind)
+{
+    uint64_t used = mem_used();
+
+    resolver_say(0, "127.0.0.4");
+    for (unsigned i = 0; i < 200; i++) {
+        struct lookup *lookup = look_up("some.name");
+
+        for (unsigned k = 0; k < i; k++) {
+            (void)lookup_is_done(lookup);
+        }
+        lookup_free(lookup);
+    }
+    wait_until(mem_used() == used);
+}
+
+TEST(a_lookup_without_memory_is_none)
+{
+    for (unsigned nth = 1; nth < 3; nth++) {
+        mem_fail_at(nth);
+        assert_null(look_up("some.name"));
+        assert_true(mem_fail_clear());
+    }
+    lookup_free(NULL);
+}

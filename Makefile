@@ -85,6 +85,11 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $(filter-out $(B)/
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
+# The server's own main stays behind in its library: the tests' comes first.
+$(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(ARCHIVES)
+	@echo "  LINK  $@"
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
@@ -159,9 +164,10 @@ check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sani
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
 	$(patsubst %.c,build/tsan/%,$(wildcard tests/unit/base/test_*.c \
 	tests/unit/keyspace/test_*.c tests/unit/net/test_*.c tests/unit/admin/test_*.c \
-	tests/unit/command/test_*.c \
+	tests/unit/command/test_*.c tests/unit/server/test_*.c \
+	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
-	stage.c task.c child.c collapse.c)))
+	stage.c task.c child.c collapse.c transfer.c adopt.c sync.c place.c)))
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
@@ -169,9 +175,22 @@ crash: $(SERVER) $(SHIM) ## kill -9 under load: make crash ROUNDS=2000 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_crash.py -k random
 
+replicas: $(SERVER) $(SHIM) ## Cuts and kills of replicas: make replicas ROUNDS=1000
+	ROUNDS=$(or $(ROUNDS),1000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_replication_links.py \
+	  tests/scenario/test_replication_faults.py \
+	  -k "anywhere or never_counts or random or takes_over or roles"
+
 power-loss: $(SERVER) $(SHIM) ## Images of lost power: make power-loss ROUNDS=10000
 	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_power_loss.py -k image
+
+simulate: $(B)/tests/unit/repl/test_simulator ## Thousands of worlds of replicas: make simulate ROUNDS=100
+	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
+
+failovers: $(SERVER) $(PEERS) ## Sentinels and writers: make failovers ROUNDS=50 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
 pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts
 	$(PYTHON) bench/callgrind.py
@@ -185,7 +204,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
 	  tests/fuzz/fuzz_$(or $(TARGET),stream).c $(wildcard src/base/*.c \
 	  src/core/*.c src/proto/*.c src/conf/*.c $(addprefix src/persist/,section.c \
-	  snapshot_read.c group.c verify.c manifest.c)) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
+	  snapshot_read.c group.c verify.c manifest.c history.c) src/repl/wire.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
 	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
@@ -195,6 +214,7 @@ bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure the core and the server 
 	$(PYTHON) bench/callgrind.py --server $(SERVER)
 	$(PYTHON) bench/compare.py
 	$(PYTHON) bench/persist.py
+	$(PYTHON) bench/replication.py
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
@@ -258,7 +278,7 @@ help: ## This list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all run demo install test check crash power-loss pins clients fuzz bench lint format \
+.PHONY: all run demo install test check crash replicas power-loss failovers pins clients fuzz bench lint format \
 	format-check docs docs-check deps deps-check deps-demo \
 	deps-bench deps-clients clean help
 # The packages come before anything that needs them.

@@ -4,6 +4,7 @@
  */
 #include "command/admit.h"
 
+#include "base/clock.h"
 #include "command/dialect.h"
 #include "command/pause.h"
 #include "command/txn.h"
@@ -166,6 +167,62 @@ is_too_loud(const struct request *req, uint32_t flags)
            (shown || (flags & loud) != 0);
 }
 
+/* Too few replicas count for a primary, which is also in doubt for a while;
+ * what is not here cannot be written to by anybody. */
+enum err
+admit_writes_for_role(const struct service *service)
+{
+    uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
+
+    if (service->role.replica) {
+        return ERR_READONLY;
+    }
+    if (clock_mono_ns() / 1000000 < grace_until_ms) {
+        return ERR_START_GRACE;
+    }
+    if (atomic_load(&service->few_replicas)) {
+        return ERR_NOREPLICAS;
+    }
+    return atomic_load(&service->absent) ? ERR_LOADING : OK;
+}
+
+/* Who is to say whom a server follows must be able to, above all while it waits
+ * for the data of a primary that has gone. */
+static bool
+needs_no_data(uint32_t flags)
+{
+    const uint32_t manages = CMD_ADMIN | CMD_STALE;
+
+    return (flags & CMD_LOADING) != 0 || (flags & manages) == manages;
+}
+
+enum err
+admit_data_for_role(const struct service *service, uint32_t flags)
+{
+    if (service->role.replica && (flags & CMD_STALE) == 0 &&
+        !atomic_load(&service->link_up) &&
+        !service->conf->replica_serve_stale_data) {
+        return ERR_MASTERDOWN;
+    }
+    return atomic_load(&service->absent) && !needs_no_data(flags) ? ERR_LOADING
+                                                                  : OK;
+}
+
+/* The flags that this command, and all that EXEC runs, has; WATCH looks at
+ * keys, which it must not while they are not here. */
+static uint32_t
+flags_for_data(const struct request *req)
+{
+    const struct command *command = req->command;
+    uint32_t flags = command->flags;
+
+    if (command->lock == LOCK_KEYS) {
+        flags &= ~(uint32_t)CMD_LOADING;
+    }
+    return command->handler == cmd_exec ? flags & txn_common_flags(req->session)
+                                        : flags;
+}
+
 enum err
 admit_now(const struct request *req)
 {
@@ -194,6 +251,9 @@ admit_now(const struct request *req)
         err = admit_writes(service);
     } else if (command->handler == cmd_ping) {
         err = admit_refusal(&service->ping_refusal);
+    }
+    if (err == OK) {
+        err = admit_data(service, flags_for_data(req));
     }
     /* WATCH looks at keys, which belong to the loader alone. */
     if (err == OK && admit_is_loading(service) &&

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "command/admit.h"
 #include "command/dispatch.h"
 #include "command/effect.h"
 #include "command/pause.h"
@@ -16,6 +17,8 @@
 #include "persist/journal.h"
 
 #include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 static struct worker *
 worker_of(const struct conn *conn)
@@ -67,6 +70,39 @@ note_parked(struct session *session)
     }
 }
 
+/* ---- a replica's connection ---------------------------------------------- */
+
+static const char *const NOT_DETACHED =
+    "the connection cannot become a replica's: other requests or replies of it "
+    "are under way, or there are no descriptors";
+static const char *const NOT_TAKEN = "-ERR replicas are not taken now\r\n";
+
+/* What is behind PSYNC in the same bytes nobody would answer. Without a
+ * connection there is nothing that the error could be told through but the
+ * socket itself; a replica that does not get it tries again all the same. */
+static void
+become_link(struct conn *conn, bool alone)
+{
+    struct session *session = &client_of(conn)->session;
+    const struct service *service = worker_of(conn)->service;
+    struct reply reply = { &conn->loop->reply, session->resp };
+    struct handover *handover = session->handover;
+
+    session->handover = NULL;
+    handover->fd = alone ? conn_detach(conn) : -1;
+    if (handover->fd < 0) {
+        reply_error(&reply, "ERR", slice_of(NOT_DETACHED));
+        metric_add(METRIC_ERROR_REPLIES, 1);
+        mem_free(handover);
+    } else if (!service->replication.hand_over(service->ctx, handover)) {
+        (void)send(handover->fd, NOT_TAKEN, strlen(NOT_TAKEN),
+                   MSG_DONTWAIT | MSG_NOSIGNAL);
+        metric_add(METRIC_ERROR_REPLIES, 1);
+        (void)close(handover->fd);
+        mem_free(handover);
+    }
+}
+
 static uint32_t
 client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 {
@@ -89,6 +125,9 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
         conn->hold_until = worker->hold;
     }
     note_parked(session);
+    if (session->handover != NULL) {
+        become_link(conn, done == batch->count);
+    }
     if (session->closing) { /* it is no subscriber when it sees its end */
         observe_leave(worker, session);
         conn->close_after = true;
@@ -167,7 +206,7 @@ client_has_room(struct loop *loop)
     gate_enter(gate, worker->index);
     room = !pause_is_on(service) && !inboxes_are_crowded(service->inboxes) &&
            (service->journal == NULL || journal_has_room(service->journal) ||
-            atomic_load(&service->write_refusal) != OK);
+            admit_writes(service) != OK);
     gate_leave(gate, worker->index);
     return room;
 }

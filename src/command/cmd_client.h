@@ -20,7 +20,7 @@ enum err cmd_client_check_text(struct request *req, const char *what,
                                struct slice text);
 
 /* As LIST and KILL tell clients apart. Who monitors is a normal client, as in
- * Redis; masters and replicas there are none. */
+ * Redis; the last two are links (links.h). */
 enum client_type {
     CLIENT_NORMAL,
     CLIENT_PUBSUB,

@@ -3,10 +3,12 @@
  * CLIENT LIST and CLIENT KILL: both read the registry of all loops, a piece of
  * it at a time so that ten thousand connections do not stop this loop, and
  * under its lock no longer than one piece takes. A connection that comes or
- * goes between two pieces is seen or is not.
+ * goes between two pieces is seen or is not. Links to other servers are in no
+ * registry: they come last (links.h).
  */
 #include "base/mem.h"
 #include "command/cmd_client.h"
+#include "command/links.h"
 #include "net/registry.h"
 
 enum { PIECE_CLIENTS = 128, PIECE_IDS = 16 };
@@ -78,10 +80,29 @@ list_one(void *ctx, struct conn *conn)
     }
 }
 
+/* id: 0 for all that the plan wants. */
+static void
+list_links(struct list *list, const struct links *links, uint64_t id)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        if ((!list->has_type || list->type == CLIENT_REPLICA) &&
+            (id == 0 || links->replicas[i].id == id)) {
+            links_replica_line(&list->text, &links->replicas[i]);
+        }
+    }
+    if (links_has_primary(links) &&
+        (!list->has_type || list->type == CLIENT_MASTER) &&
+        (id == 0 || links->figures.link_id == id)) {
+        links_primary_line(&list->text, &links->figures);
+    }
+}
+
 /* The lines come in the order of the arguments; unknown ids have none. */
 static bool
 list_ids(struct request *req, struct list *list, const struct list_plan *plan)
 {
+    struct links links = { .count = 0 };
+    bool has_links = links_get(req->service, &links) == OK;
     size_t end = plan->id_count - list->after_id > PIECE_IDS
                      ? (size_t)list->after_id + PIECE_IDS
                      : plan->id_count;
@@ -89,11 +110,14 @@ list_ids(struct request *req, struct list *list, const struct list_plan *plan)
     for (size_t i = (size_t)list->after_id; i < end; i++) {
         int64_t id = 0;
 
-        if (slice_to_i64(plan->ids[i], &id) && id > 0) {
-            (void)registry_visit_one(req->service->registry, (uint64_t)id,
-                                     list_one, list);
+        if (slice_to_i64(plan->ids[i], &id) && id > 0 &&
+            !registry_visit_one(req->service->registry, (uint64_t)id, list_one,
+                                list)) {
+            list_links(list, &links, (uint64_t)id);
         }
     }
+    list->text.failed = list->text.failed || !has_links;
+    links_free(&links);
     list->after_id = end;
     return end < plan->id_count;
 }
@@ -102,12 +126,23 @@ list_ids(struct request *req, struct list *list, const struct list_plan *plan)
 static bool
 list_piece(struct request *req, struct list *list, const struct list_plan *plan)
 {
+    struct links links;
+
     if (plan->ids != NULL) {
         return list_ids(req, list, plan);
     }
     list->after_id = registry_visit(req->service->registry, list->after_id,
                                     PIECE_CLIENTS, list_one, list);
-    return list->after_id != 0;
+    if (list->after_id != 0) {
+        return true;
+    }
+    if (links_get(req->service, &links) == OK) {
+        list_links(list, &links, 0);
+        links_free(&links);
+    } else {
+        list->text.failed = true;
+    }
+    return false;
 }
 
 enum err
@@ -159,7 +194,7 @@ struct kill_plan {
     enum client_type type;
     uint64_t id; /* 0: any */
     struct slice address, local_address;
-    bool has_address, has_local_address;
+    bool has_address, has_local_address, has_user;
 };
 
 struct victim {
@@ -225,6 +260,7 @@ parse_kill_filter(struct request *req, struct kill_plan *plan)
             return request_fail(req, ERR_CUSTOM, "No such user '%.*s'",
                                 slice_shown(user), user.data);
         }
+        plan->has_user = true;
         return OK;
     }
     if (args_word(args, "ADDR")) {
@@ -287,6 +323,56 @@ kill_wants(const struct kill_plan *plan, struct conn *conn)
         }
     }
     return true;
+}
+
+/* Nobody has logged in on the link to the primary. */
+static bool
+kill_wants_link(const struct kill_plan *plan, enum client_type type,
+                uint64_t id, const char *const address[2])
+{
+    return (!plan->has_type || plan->type == type) &&
+           (plan->id == 0 || plan->id == id) &&
+           (!plan->has_user || type != CLIENT_MASTER) &&
+           (!plan->has_address ||
+            slice_equal(plan->address, slice_of(address[0]))) &&
+           (!plan->has_local_address ||
+            slice_equal(plan->local_address, slice_of(address[1])));
+}
+
+static enum err
+kill_links(const struct request *req, struct kill *kill)
+{
+    const struct service *service = req->service;
+    struct links links;
+    enum err err = links_get(service, &links);
+
+    if (err != OK) {
+        return err;
+    }
+    for (size_t i = 0; i < links.count; i++) {
+        const struct status_replica *replica = &links.replicas[i];
+        const char *const address[] = { replica->address,
+                                        replica->local_address };
+
+        if (kill_wants_link(&kill->plan, CLIENT_REPLICA, replica->id,
+                            address)) {
+            service->replication.kill(service->ctx, replica->id);
+            kill->killed++;
+        }
+    }
+    if (links_has_primary(&links)) {
+        const struct status_figures *figures = &links.figures;
+        const char *const address[] = { figures->link_address,
+                                        figures->link_local_address };
+
+        if (kill_wants_link(&kill->plan, CLIENT_MASTER, figures->link_id,
+                            address)) {
+            service->replication.kill(service->ctx, figures->link_id);
+            kill->killed++;
+        }
+    }
+    links_free(&links);
+    return OK;
 }
 
 static void
@@ -379,7 +465,12 @@ cmd_client_kill(struct request *req)
         }
         return err;
     }
-    err = kill_reply(req, kill);
+    if (req->service->replication.kill != NULL) {
+        err = kill_links(req, kill);
+    }
+    if (err == OK) {
+        err = kill_reply(req, kill);
+    }
     if (!resumed) {
         mem_free(kill);
     }

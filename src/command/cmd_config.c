@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "base/metrics.h"
 #include "command/info_persist.h"
+#include "command/info_replication.h"
 #include "command/request.h"
 
 /* Under which name GET shows a row: as a pattern without special bytes spells
@@ -29,6 +30,22 @@ name_for(const struct conf_row *row, const struct slice *patterns, size_t count)
     return (struct slice){ NULL, 0 };
 }
 
+/* Whom the server follows is not in the options: it has been told since. */
+static void
+get_value(const struct service *service, const struct conf_row *row,
+          struct buf *value)
+{
+    const struct role *role = &service->role;
+
+    value->len = 0;
+    if (row->offset != conf_table[CONF_OPTION_replicaof].offset) {
+        conf_get(service->conf, row, value);
+    } else if (role->replica) {
+        buf_append_slice(value, slice_of(role->host));
+        buf_printf(value, " %u", role->port);
+    }
+}
+
 enum err
 cmd_config_get(struct request *req)
 {
@@ -48,8 +65,7 @@ cmd_config_get(struct request *req)
     reply_map(req->reply, count);
     for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
         if (names[i].len > 0) {
-            value.len = 0;
-            conf_get(req->service->conf, &conf_table[i], &value);
+            get_value(req->service, &conf_table[i], &value);
             reply_bulk(req->reply, names[i]);
             reply_bulk(req->reply, buf_slice(&value));
         }
@@ -147,6 +163,7 @@ cmd_config_resetstat(struct request *req)
     metric_reset_counters();
     stats_reset(req->service->stats);
     info_persist_reset(req->service);
+    info_replication_reset(req->service);
     reply_ok(req->reply);
     return OK;
 }

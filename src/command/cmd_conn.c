@@ -220,7 +220,7 @@ reply_hello(struct request *req)
     reply_bulk_text(reply, "mode");
     reply_bulk_text(reply, "standalone");
     reply_bulk_text(reply, "role");
-    reply_bulk_text(reply, "master");
+    reply_bulk_text(reply, req->service->role.replica ? "replica" : "master");
     reply_bulk_text(reply, "modules");
     info_reply_modules(reply);
 }

@@ -30,8 +30,8 @@ finish(struct request *req, bool sync)
 {
     observe_flush(req);
     if (sync) {
-        while (keyspace_reclaim(req->keyspace, req->worker->index, req->now_ms,
-                                RECLAIM_US)) {
+        while (keyspace_reclaim_dead(req->keyspace, req->worker->index,
+                                     RECLAIM_US)) {
         }
         keyspace_wait_freed(req->keyspace);
     }

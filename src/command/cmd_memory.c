@@ -87,8 +87,8 @@ add_use(struct figures *figures, const struct info_memory *memory)
     add(figures, "peak.allocated", memory->peak);
     add(figures, "total.allocated", memory->used);
     add(figures, "startup.allocated", memory->started);
-    add(figures, "replication.backlog", 0);
-    add(figures, "clients.slaves", 0);
+    add(figures, "replication.backlog", memory->backlog);
+    add(figures, "clients.slaves", memory->replicas);
     add(figures, "clients.normal", memory->clients);
     add(figures, "cluster.links", 0);
     add(figures, "aof.buffer", memory->journal);

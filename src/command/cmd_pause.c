@@ -31,7 +31,7 @@ cmd_client_pause(struct request *req)
     if (for_ms < 0) {
         return request_fail(req, ERR_CUSTOM, "timeout is negative");
     }
-    pause_begin(req->service, (uint64_t)for_ms, all);
+    pause_begin(req->service, PAUSE_BY_CLIENT, (uint64_t)for_ms, all);
     reply_ok(req->reply);
     return OK;
 }
@@ -39,7 +39,7 @@ cmd_client_pause(struct request *req)
 enum err
 cmd_client_unpause(struct request *req)
 {
-    pause_end(req->service);
+    pause_end(req->service, PAUSE_BY_CLIENT);
     reply_ok(req->reply);
     return OK;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * TIME SHUTDOWN MODULE ROLE, and what is refused because it belongs to a
+ * TIME SHUTDOWN MODULE, and what is refused because it belongs to a
  * cluster. Runs on the loop of the connection.
  */
 #include "base/clock.h"
 #include "base/mem.h"
 #include "command/info.h"
-#include "command/info_persist.h"
 #include "command/request.h"
 
 #include <inttypes.h>
@@ -100,17 +99,6 @@ enum err
 cmd_module_list(struct request *req)
 {
     info_reply_modules(req->reply);
-    return OK;
-}
-
-/* A master without replicas. */
-enum err
-cmd_role(struct request *req)
-{
-    reply_array(req->reply, 3);
-    reply_bulk_text(req->reply, "master");
-    reply_int(req->reply, (int64_t)info_persist_position(req->service));
-    reply_array(req->reply, 0);
     return OK;
 }
 

@@ -119,8 +119,8 @@ dispatch_count(struct request *req, uint64_t calls)
     uint64_t took_ns;
     uint64_t now_ns;
 
-    if (worker->alone) {
-        return; /* what is replayed was counted when it happened */
+    if (worker->alone || worker->silent) {
+        return; /* what is repeated was counted where it happened */
     }
     now_ns = clock_mono_ns();
     took_ns = now_ns - worker->now_ns;
@@ -312,7 +312,7 @@ count_run(struct worker *worker, const struct run *run)
     uint64_t each_ns;
     uint32_t from = 0;
 
-    if (worker->alone) {
+    if (worker->alone || worker->silent) {
         return;
     }
     now_ns = clock_mono_ns();
@@ -332,7 +332,8 @@ count_run(struct worker *worker, const struct run *run)
     metric_add(METRIC_COMMANDS, run->count);
 }
 
-/* Room for the effects of a run. Each name of it can be created but once. */
+/* Room for the effects of a run. Each name of it can be over and created but
+ * once. */
 static enum err
 open_run(struct worker *worker, const struct run *run)
 {
@@ -342,7 +343,9 @@ open_run(struct worker *worker, const struct run *run)
         const struct request *req = &run->request[i];
 
         bytes += stage_effect_bytes(req->argv, req->argc);
-        bytes += req->previous == NULL ? EFFECT_EXTRA_BYTES : 0;
+        if (req->previous == NULL) {
+            bytes += EFFECT_EXTRA_BYTES + effect_delete_bytes(req->key.name);
+        }
     }
     return effect_open(worker, bytes);
 }
@@ -358,6 +361,14 @@ may_write(struct worker *worker, const struct run *run)
         return false;
     }
     return service->journal == NULL || open_run(worker, run) == OK;
+}
+
+/* All its commands have the same flags in this. */
+static bool
+may_read(const struct worker *worker, const struct run *run)
+{
+    return worker->session->obey ||
+           admit_data(worker->service, run->request[0].command->flags) == OK;
 }
 
 static void
@@ -382,6 +393,22 @@ run_locked(struct worker *worker, struct run *run)
     observe_close(worker);
 }
 
+static void
+enter_gate(struct worker *worker)
+{
+    if (!worker->holds_gate) {
+        gate_enter(keyspace_gate(worker->service->keyspace), worker->index);
+    }
+}
+
+static void
+leave_gate(struct worker *worker)
+{
+    if (!worker->holds_gate) {
+        gate_leave(keyspace_gate(worker->service->keyspace), worker->index);
+    }
+}
+
 /* Executes as many one-item commands as can share one lock. Returns their
  * number; 0 if the first is none, if the journal has no room (the session is
  * parked then), or if the run is not allowed, and its commands (run->count)
@@ -404,16 +431,16 @@ execute_run(struct worker *worker, struct session *session,
             done = run->count;
         }
     } else {
-        gate_enter(keyspace_gate(ks), worker->index);
+        enter_gate(worker);
         /* A pause that began meanwhile was answered before this section. */
         if ((observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
-            (!run->exclusive || may_write(worker, run))) {
+            (run->exclusive ? may_write(worker, run) : may_read(worker, run))) {
             keyspace_lock(ks, run->stripe, run->exclusive);
             run_locked(worker, run);
             keyspace_unlock(ks, run->stripe);
             done = run->count;
         }
-        gate_leave(keyspace_gate(ks), worker->index);
+        leave_gate(worker);
     }
     observe_wake(worker);
     if (done > 0) {
@@ -490,7 +517,8 @@ enter(struct request *req, bool queues)
     lock_set_enter(&locks, req->worker);
     err = admit_now(req);
     if (err == OK && runs && (req->command->flags & CMD_WRITE) != 0) {
-        err = effect_open(req->worker, effect_bytes(req->argv, req->argc));
+        err = effect_open(req->worker,
+                          effect_bytes(req->command, req->argv, req->argc));
     }
     if (err != OK) {
         outcome = err == ERR_AGAIN ? PAUSED : REFUSED;

@@ -8,27 +8,69 @@
 #include "persist/journal.h"
 #include "proto/batch.h"
 
-size_t
-effect_bytes(const struct slice *argv, size_t argc)
+static bool
+passes_on(const struct worker *worker)
 {
-    return stage_effect_bytes(argv, argc) + EFFECT_EXTRA_BYTES;
+    return worker->service->journal != NULL && !worker->silent;
+}
+
+/* ---- room ---------------------------------------------------------------- */
+
+size_t
+effect_delete_bytes(struct slice name)
+{
+    const struct slice argv[] = { slice_lit("DEL"), name };
+
+    return stage_effect_bytes(argv, 2);
+}
+
+struct deletions {
+    const struct slice *argv;
+    size_t bytes;
+};
+
+static void
+count_deletion(void *ctx, size_t position)
+{
+    struct deletions *deletions = ctx;
+
+    deletions->bytes += effect_delete_bytes(deletions->argv[position]);
+}
+
+/* A key of a command in another database than its own (MOVE) is one that goes
+ * instead of that. */
+size_t
+effect_bytes(const struct command *command, const struct slice *argv,
+             size_t argc)
+{
+    struct deletions deletions = { argv, 0 };
+
+    if (command->keys.first > 0) {
+        command_each_key(command, argc, count_deletion, &deletions);
+    }
+    return stage_effect_bytes(argv, argc) + EFFECT_EXTRA_BYTES +
+           deletions.bytes;
 }
 
 enum err
 effect_open(struct worker *worker, size_t bytes)
 {
-    struct journal *journal = worker->service->journal;
+    struct session *session = worker->session;
 
-    if (journal == NULL) {
+    if (!passes_on(worker)) {
         return OK;
     }
-    if (!worker->alone && !journal_has_room(journal)) {
-        worker->session->parked = true;
-        worker->session->parked_for_room = true;
+    if (!worker->alone && !journal_has_room(worker->service->journal)) {
+        if (session != NULL) {
+            session->parked = true;
+            session->parked_for_room = true;
+        }
         return ERR_AGAIN;
     }
     return stage_open(&worker->stage, bytes) ? OK : ERR_NOMEM;
 }
+
+/* ---- what happened ------------------------------------------------------- */
 
 void
 effect_add(struct request *req)
@@ -40,7 +82,7 @@ effect_add(struct request *req)
         return;
     }
     metric_add(METRIC_CHANGES, (int64_t)req->dirty);
-    if (req->service->journal == NULL) {
+    if (!passes_on(req->worker)) {
         return;
     }
     if (effect->kind == EFFECT_VERBATIM && req->worker->in_place &&
@@ -51,6 +93,16 @@ effect_add(struct request *req)
         stage_add(stage, req->session->db, req->argv, req->argc);
     } else {
         stage_add(stage, req->session->db, effect->argv, effect->argc);
+    }
+}
+
+void
+effect_delete(struct worker *worker, const struct key *key)
+{
+    const struct slice argv[] = { slice_lit("DEL"), key->name };
+
+    if (passes_on(worker)) {
+        stage_add(&worker->stage, key->db, argv, 2);
     }
 }
 
@@ -66,14 +118,33 @@ hand_over(struct worker *worker, bool txn)
     }
     position = journal_append(worker->service->journal, piece);
     worker->unkicked = worker->service->journal;
-    atomic_store_explicit(&worker->session->written, position,
-                          memory_order_relaxed);
+    if (worker->session != NULL) {
+        atomic_store_explicit(&worker->session->written, position,
+                              memory_order_relaxed);
+    }
     return position;
+}
+
+/* What a client has seen counts for its WAIT like what it wrote, as in Redis:
+ * who tries an add again on another connection, and hears that the item is
+ * there, wrote nothing, but relies on it all the same. */
+static void
+note_seen(struct worker *worker, uint64_t position)
+{
+    _Atomic uint64_t *written;
+
+    if (worker->session != NULL) {
+        written = &worker->session->written;
+        if (atomic_load_explicit(written, memory_order_relaxed) < position) {
+            atomic_store_explicit(written, position, memory_order_relaxed);
+        }
+    }
 }
 
 static void
 hold_until(struct worker *worker, uint64_t position)
 {
+    note_seen(worker, position);
     if (worker->hold < position) {
         worker->hold = position;
     }
@@ -87,7 +158,7 @@ effect_close(struct worker *worker, const struct lock_set *set, bool txn)
     struct keyspace *ks = worker->service->keyspace;
     uint64_t position;
 
-    if (journal == NULL) {
+    if (!passes_on(worker)) {
         return;
     }
     position = hand_over(worker, txn);
@@ -105,8 +176,12 @@ void
 effect_close_stripe(struct worker *worker, unsigned stripe)
 {
     struct keyspace *ks = worker->service->keyspace;
-    uint64_t position = hand_over(worker, false);
+    uint64_t position;
 
+    if (!passes_on(worker)) {
+        return;
+    }
+    position = hand_over(worker, false);
     if (position > 0) {
         keyspace_set_position(ks, stripe, position);
     } else {

@@ -15,6 +15,7 @@
 #include "command/info_memory.h"
 #include "command/info_persist.h"
 #include "command/info_put.h"
+#include "command/info_replication.h"
 #include "command/observe.h"
 #include "command/table.h"
 
@@ -42,6 +43,7 @@ section_of(enum metric metric)
     case METRIC_CLIENT_INPUT_BYTES:
     case METRIC_CLIENT_OUTPUT_BYTES:
     case METRIC_JOURNAL_QUEUED:
+    case METRIC_REPL_BACKLOG:
         return INFO_MEMORY;
     case METRIC_BF_MEMORY:
     case METRIC_BF_OBJECTS:
@@ -124,18 +126,25 @@ write_memory(const struct service *service, struct buf *text)
 }
 
 static void
+put_kbps(const struct service *service, struct buf *text, const char *name,
+         enum sampler_rate rate)
+{
+    info_put_ratio(text, name,
+                   sampler_per_second(service->sampler, rate) / 1024);
+}
+
+static void
 put_rates(const struct service *service, struct buf *text)
 {
-    double in = sampler_per_second(service->sampler, SAMPLER_NET_INPUT);
-    double out = sampler_per_second(service->sampler, SAMPLER_NET_OUTPUT);
-
     info_put_number(
         text, "instantaneous_ops_per_sec",
         (uint64_t)sampler_per_second(service->sampler, SAMPLER_COMMANDS));
-    info_put_ratio(text, "instantaneous_input_kbps", in / 1024);
-    info_put_ratio(text, "instantaneous_output_kbps", out / 1024);
-    info_put_ratio(text, "instantaneous_input_repl_kbps", 0);
-    info_put_ratio(text, "instantaneous_output_repl_kbps", 0);
+    put_kbps(service, text, "instantaneous_input_kbps", SAMPLER_NET_INPUT);
+    put_kbps(service, text, "instantaneous_output_kbps", SAMPLER_NET_OUTPUT);
+    put_kbps(service, text, "instantaneous_input_repl_kbps",
+             SAMPLER_NET_REPL_INPUT);
+    put_kbps(service, text, "instantaneous_output_repl_kbps",
+             SAMPLER_NET_REPL_OUTPUT);
 }
 
 static void
@@ -163,11 +172,6 @@ static void
 put_undone(struct buf *text)
 {
     static const char *const names[] = {
-        "total_net_repl_input_bytes",
-        "total_net_repl_output_bytes",
-        "sync_full",
-        "sync_partial_ok",
-        "sync_partial_err",
         "evicted_clients",
         "migrate_cached_sockets",
         "slave_expires_tracked_keys",
@@ -192,26 +196,8 @@ write_stats(const struct service *service, struct buf *text)
     put_rates(service, text);
     put_listeners(service, text);
     info_persist_write_forks(service, text);
+    info_replication_write_syncs(service, text);
     put_undone(text);
-}
-
-/* A primary without replicas, and without a backlog for them; its history
- * begins and ends with this run. */
-static void
-write_replication(const struct service *service, struct buf *text)
-{
-    info_put_text(text, "role", "master");
-    info_put_number(text, "connected_slaves", 0);
-    info_put_text(text, "master_failover_state", "no-failover");
-    info_put_text(text, "master_replid", service->run_id);
-    info_put_text(text, "master_replid2",
-                  "0000000000000000000000000000000000000000");
-    info_put_number(text, "master_repl_offset", info_persist_position(service));
-    info_put_text(text, "second_repl_offset", "-1");
-    info_put_number(text, "repl_backlog_active", 0);
-    info_put_number(text, "repl_backlog_size", 0);
-    info_put_number(text, "repl_backlog_first_byte_offset", 0);
-    info_put_number(text, "repl_backlog_histlen", 0);
 }
 
 static void
@@ -317,7 +303,7 @@ static const struct {
     [INFO_MEMORY] = { "Memory", IN_CORE, write_memory },
     [INFO_PERSISTENCE] = { "Persistence", IN_CORE, info_persist_write },
     [INFO_STATS] = { "Stats", IN_CORE, write_stats },
-    [INFO_REPLICATION] = { "Replication", IN_CORE, write_replication },
+    [INFO_REPLICATION] = { "Replication", IN_CORE, info_replication_write },
     [INFO_CPU] = { "CPU", IN_CORE, write_cpu },
     [INFO_MODULES] = { "Modules", IN_CORE | IN_MODULES, write_modules },
     [INFO_COMMANDSTATS] = { "Commandstats", IN_ALL | IN_EVERYTHING,

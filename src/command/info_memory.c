@@ -9,6 +9,7 @@
 #include "admin/sampler.h"
 #include "base/mem.h"
 #include "command/info_put.h"
+#include "command/info_replication.h"
 #include "persist/persist.h"
 
 #include <unistd.h>
@@ -43,7 +44,9 @@ void
 info_memory_get(const struct service *service, struct info_memory *ret_memory)
 {
     uint64_t used = mem_used();
+    struct info_replication_memory replication;
 
+    info_replication_memory(service, &replication);
     *ret_memory = (struct info_memory){
         .used = used,
         .peak = sampler_peak_bytes(service->sampler, used),
@@ -53,6 +56,8 @@ info_memory_get(const struct service *service, struct info_memory *ret_memory)
         .clients = info_put_metric_value(METRIC_CLIENT_INPUT_BYTES) +
                    info_put_metric_value(METRIC_CLIENT_OUTPUT_BYTES),
         .journal = queued_bytes(service),
+        .backlog = replication.backlog,
+        .replicas = replication.replicas,
         .keys = count_keys(service),
     };
     if (ret_memory->dataset > used) { /* counted a moment later */
@@ -136,9 +141,7 @@ put_absent(struct buf *text)
         "number_of_functions",      "number_of_libraries",
         "used_memory_vm_functions", "used_memory_vm_total",
         "used_memory_functions",    "used_memory_scripts",
-        "mem_replication_backlog",  "mem_total_replication_buffers",
-        "mem_clients_slaves",       "mem_cluster_links",
-        "active_defrag_running",
+        "mem_cluster_links",        "active_defrag_running",
     };
 
     info_put_zeros(text, numbers, sizeof(numbers) / sizeof(numbers[0]));
@@ -163,6 +166,9 @@ info_memory_write(const struct service *service, struct buf *text)
     info_put_bytes(text, "maxmemory", conf->maxmemory);
     info_put_option(text, conf, &conf_table[CONF_OPTION_maxmemory_policy]);
     info_put_option(text, conf, &conf_table[CONF_OPTION_bf_memory_usage_limit]);
+    info_put_number(text, "mem_total_replication_buffers",
+                    memory.backlog + memory.replicas);
+    info_put_number(text, "mem_clients_slaves", memory.replicas);
     info_put_number(text, "mem_clients_normal", memory.clients);
     info_put_number(text, "mem_aof_buffer", memory.journal);
     put_absent(text);

@@ -84,7 +84,9 @@ lock_set_enter(const struct lock_set *set, struct worker *worker)
 {
     struct gate *gate = keyspace_gate(worker->service->keyspace);
 
-    if (worker->alone) {
+    CHECK(!worker->holds_gate || !set->world ||
+          gate_is_mine(gate, worker->index));
+    if (worker->alone || worker->holds_gate) {
         return;
     }
     if (set->world) {
@@ -99,7 +101,7 @@ lock_set_leave(const struct lock_set *set, struct worker *worker)
 {
     struct gate *gate = keyspace_gate(worker->service->keyspace);
 
-    if (worker->alone) {
+    if (worker->alone || worker->holds_gate) {
         return;
     }
     if (set->world) {

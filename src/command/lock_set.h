@@ -22,7 +22,7 @@ void lock_set_add_key(struct lock_set *set, struct slice name);
 
 /* In two steps, since what can fail comes between them: the gate (outside any
  * section of this worker), then the stripes. A worker that is alone takes
- * nothing. */
+ * nothing, and one whose caller holds the gate takes no gate. */
 void lock_set_enter(const struct lock_set *set, struct worker *worker);
 void lock_set_lock(const struct lock_set *set, struct worker *worker);
 void lock_set_unlock(const struct lock_set *set, struct worker *worker);

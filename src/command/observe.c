@@ -15,6 +15,8 @@
 #include "net/conn.h"
 #include "persist/journal.h"
 
+#include <stdio.h>
+
 void
 observe_flag(struct service *service, uint64_t flag, bool on)
 {
@@ -105,7 +107,8 @@ void
 observe_event(struct request *req, const struct key *key,
               enum conf_event event_class, const char *event)
 {
-    if ((observed_by(req->service) & OBSERVED_EVENTS) != 0 && !req->obey) {
+    if ((observed_by(req->service) & OBSERVED_EVENTS) != 0 &&
+        !req->worker->alone) {
         tell_event(req->worker, key, event_class, event);
     }
 }
@@ -226,10 +229,25 @@ describe_peer(const struct conn *conn, char *ret_text)
     }
 }
 
+/* Where a command comes from: one of the log, from the primary. */
+static void
+describe_source(const struct request *req, char *ret_text, size_t size)
+{
+    const struct role *role = &req->service->role;
+
+    if (!req->obey) {
+        describe_peer(req->session->conn, ret_text);
+    } else if (strchr(role->host, ':') != NULL) {
+        (void)snprintf(ret_text, size, "[%s]:%u", role->host, role->port);
+    } else {
+        (void)snprintf(ret_text, size, "%s:%u", role->host, role->port);
+    }
+}
+
 void
 observe_ran_told(struct request *req)
 {
-    char address[CONN_ADDRESS_MAX + 8];
+    char address[CONN_ADDRESS_MAX + ROLE_HOST_MAX];
     struct monitor_line line = { .wall_us = clock_wall_us(),
                                  .db = req->session->db,
                                  .address = address,
@@ -237,7 +255,7 @@ observe_ran_told(struct request *req)
                                  .argc = req->argc };
     struct slice *words = NULL;
 
-    if (req->obey ||
+    if (req->worker->alone ||
         (req->command->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)) != 0) {
         return;
     }
@@ -246,7 +264,7 @@ observe_ran_told(struct request *req)
         line.argv = words;
         line.argc = words != NULL ? req->argc : 0;
     }
-    describe_peer(req->session->conn, address);
+    describe_source(req, address, sizeof(address));
     monitor_feed(req->service->monitor, &line, &req->worker->notices);
     mem_free(words);
 }

@@ -25,7 +25,8 @@ observed_by(const struct service *service)
 static inline bool
 observe_is_on(const struct request *req)
 {
-    return __builtin_expect(observed_by(req->service) != 0, 0) && !req->obey;
+    return __builtin_expect(observed_by(req->service) != 0, 0) &&
+           !req->worker->alone;
 }
 
 /* One of the flags. Any thread. */
@@ -107,7 +108,7 @@ void observe_wake_told(struct worker *worker);
 static inline void
 observe_wake(struct worker *worker)
 {
-    if (__builtin_expect(worker->notices.owed != 0, 0)) {
+    if (__builtin_expect(worker->notices.owed != 0, 0) && !worker->holds_gate) {
         observe_wake_told(worker);
     }
 }

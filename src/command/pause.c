@@ -12,27 +12,48 @@ now_ms(void)
     return clock_mono_ns() / 1000000;
 }
 
-void
-pause_begin(struct service *service, uint64_t for_ms, bool all)
+static uint64_t
+later(uint64_t a, uint64_t b)
 {
+    return a > b ? a : b;
+}
+
+static void
+add_up(struct service *service)
+{
+    uint64_t until = 0;
+    uint64_t all_until = 0;
+
+    for (size_t i = 0; i < PAUSE_CAUSES; i++) {
+        const struct pause *pause = &service->pauses[i];
+
+        until = later(until, pause->until_ms);
+        all_until = later(all_until, pause->all ? pause->until_ms : 0);
+    }
+    atomic_store(&service->pause_until_ms, until);
+    atomic_store(&service->pause_all_until_ms, all_until);
+}
+
+void
+pause_begin(struct service *service, enum pause_cause cause, uint64_t for_ms,
+            bool all)
+{
+    struct pause *pause = &service->pauses[cause];
     uint64_t now = now_ms();
     uint64_t until = for_ms < UINT64_MAX - now ? now + for_ms : UINT64_MAX;
 
-    if (pause_is_on(service)) {
-        uint64_t before = atomic_load(&service->pause_until_ms);
-
-        all = all || atomic_load(&service->pause_all);
-        until = until > before ? until : before;
-    }
-    atomic_store(&service->pause_until_ms, until);
-    atomic_store(&service->pause_all, all);
+    pause->all = all || (pause->all && now < pause->until_ms);
+    pause->until_ms = later(pause->until_ms, until);
+    add_up(service);
     observe_flag(service, OBSERVED_PAUSE, true);
 }
 
 void
-pause_end(struct service *service)
+pause_end(struct service *service, enum pause_cause cause)
 {
-    observe_flag(service, OBSERVED_PAUSE, false);
+    service->pauses[cause] = (struct pause){ .until_ms = 0 };
+    add_up(service);
+    observe_flag(service, OBSERVED_PAUSE, pause_is_on_now(service));
     if (service->wake_loops != NULL) {
         service->wake_loops(service->ctx);
     }
@@ -42,6 +63,12 @@ bool
 pause_is_on_now(const struct service *service)
 {
     return now_ms() < atomic_load(&service->pause_until_ms);
+}
+
+bool
+pause_holds_all_now(const struct service *service)
+{
+    return now_ms() < atomic_load(&service->pause_all_until_ms);
 }
 
 void

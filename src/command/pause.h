@@ -2,7 +2,9 @@
  *
  * CLIENT PAUSE: for a time, commands that may change data wait, or all of them
  * do. They wait before they are run, so that their replies come in order and
- * nothing is lost; keys whose time is over stay where nobody sees them.
+ * nothing is lost; keys whose time is over stay where nobody sees them. The end
+ * of the server and FAILOVER pause writes as well: what one of the three begins
+ * or ends changes nothing of the others' pauses.
  *
  * It begins and ends under the raised gate: once PAUSE is answered, no command
  * that it holds is running any more.
@@ -13,11 +15,13 @@
 
 /* Under the raised gate. A pause that is on is not made shorter, and not
  * narrower. */
-void pause_begin(struct service *service, uint64_t for_ms, bool all);
-void pause_end(struct service *service);
+void pause_begin(struct service *service, enum pause_cause cause,
+                 uint64_t for_ms, bool all);
+void pause_end(struct service *service, enum pause_cause cause);
 
 /* Any thread; by the clock, so that it ends on time. */
 bool pause_is_on_now(const struct service *service);
+bool pause_holds_all_now(const struct service *service);
 static inline bool
 pause_is_on(const struct service *service)
 {
@@ -30,8 +34,8 @@ static inline bool
 pause_holds(const struct service *service, uint32_t flags)
 {
     return pause_is_on(service) &&
-           (atomic_load(&service->pause_all) ||
-            (flags & (CMD_WRITE | CMD_MAY_REPLICATE)) != 0);
+           ((flags & (CMD_WRITE | CMD_MAY_REPLICATE)) != 0 ||
+            pause_holds_all_now(service));
 }
 
 /* Now and then, from loop 0 inside its gate section: forgets one that is

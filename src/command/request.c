@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/metrics.h"
+#include "command/effect.h"
 #include "command/observe.h"
 
 #include <stdarg.h>
@@ -40,6 +41,7 @@ request_open(struct request *req, const struct key *key)
         keyspace_open(req->keyspace, key, req->now_ms, &expired);
 
     if (expired) {
+        effect_delete(req->worker, key);
         observe_expired(req->worker, key);
     }
     if (entry != NULL) {
@@ -158,7 +160,7 @@ request_effect_begin(struct request *req, size_t argc_max)
     enum { COPIES_BYTES = 2048 };
     struct buf *arena = &req->worker->arena;
 
-    if (req->service->journal == NULL) {
+    if (req->service->journal == NULL || req->worker->silent) {
         return OK;
     }
     buf_reset(arena, SIZE_MAX);

@@ -39,7 +39,7 @@ struct request {
     uint64_t now_ms;
     uint64_t dirty; /* changes made; 0 leaves no effect */
     struct effect effect;
-    bool obey; /* replayed: limits, defaults and dialect do not apply */
+    bool obey; /* repeats a log: limits, defaults and dialect do not apply */
 
     /* One-item commands in a run: the filter, under the run's lock, and the
      * item's hash; NULL if it was missing when the run was prepared. previous
@@ -58,8 +58,8 @@ request_fail(struct request *req, enum err err, const char *format, ...);
 /* The key at an argv position, with its hash. */
 struct key request_key(const struct request *req, size_t position);
 
-/* Opens a key for writing: as keyspace_open, and if its time was over, who
- * listens hears of its end. */
+/* Opens a key for writing: as keyspace_open, and if its time was over, its
+ * removal becomes an effect of its own, and who listens hears of it. */
 struct entry *request_open(struct request *req, const struct key *key);
 
 /* Looks a key up for reading, as keyspace_find; the lookup counts as a hit or

@@ -10,8 +10,8 @@
 #include "base/metrics.h"
 #include "command/admit.h"
 #include "command/effect.h"
+#include "command/expiry.h"
 #include "command/observe.h"
-#include "command/pause.h"
 #include "keyspace/evict.h"
 
 enum { KEYS_MAX = 1024, BUDGET_NS = 500 * 1000 };
@@ -31,30 +31,21 @@ by_of(int policy)
     }
 }
 
-static void
-add_effect(struct worker *worker, const struct key *key)
-{
-    const struct slice argv[] = { slice_lit("DEL"), key->name };
-
-    if (worker->service->journal != NULL) {
-        stage_add(&worker->stage, key->db, argv, 2);
-    }
-}
-
 /* Under the key's stripe, with room for the effect. Who listens hears of it
  * behind the effect; the name lives as long as the entry. */
 static void
-evict(struct worker *worker, const struct key *key, struct entry *entry)
+evict(struct worker *worker, const struct key *key, struct entry *entry,
+      bool expired)
 {
-    struct service *service = worker->service;
-
-    add_effect(worker, key);
-    if (service->journal != NULL) {
-        effect_close_stripe(worker, keyspace_stripe_of(key->hash));
+    effect_delete(worker, key);
+    effect_close_stripe(worker, keyspace_stripe_of(key->hash));
+    if (expired) {
+        observe_removed_alone(worker, key, CONF_EVENT_EXPIRED, "expired");
+    } else {
+        observe_removed_alone(worker, key, CONF_EVENT_EVICTED, "evicted");
     }
-    observe_removed_alone(worker, key, CONF_EVENT_EVICTED, "evicted");
-    keyspace_remove(service->keyspace, key, entry);
-    metric_add(METRIC_EVICTED_KEYS, 1);
+    keyspace_remove(worker->service->keyspace, key, entry);
+    metric_add(expired ? METRIC_EXPIRED_KEYS : METRIC_EVICTED_KEYS, 1);
 }
 
 static enum err
@@ -62,35 +53,37 @@ evict_one(struct worker *worker, const struct evict_plan *plan)
 {
     struct keyspace *ks = worker->service->keyspace;
     struct evict_candidate candidate;
-    struct slice argv[] = { slice_lit("DEL"), { NULL, 0 } };
+    struct slice name = { NULL, 0 };
     struct entry *entry;
+    bool expired;
     struct key key;
     enum err err;
 
     if (!evict_choose(ks, worker->index, plan, &candidate)) {
         return ERR_OOM;
     }
-    argv[1].len = candidate.name_len;
-    err = effect_open(worker, stage_effect_bytes(argv, 2));
+    name.len = candidate.name_len;
+    err = effect_open(worker, effect_delete_bytes(name));
     if (err != OK) {
         return err;
     }
     keyspace_lock(ks, candidate.stripe, true);
-    entry = evict_find(ks, worker->index, plan, &candidate, &key);
+    entry = evict_find(ks, plan, &candidate, &key, &expired);
     if (entry != NULL) {
-        evict(worker, &key, entry);
+        evict(worker, &key, entry, expired);
     }
     keyspace_unlock(ks, candidate.stripe);
     return OK;
 }
 
-/* While the keyspace belongs to the loader, nothing changes (a pause), or
- * nothing may be written, nothing is deleted either. Then that is what clients
- * are to hear, or to wait for, and not of memory. */
+/* While the keyspace belongs to the loader, or to the primary of this replica,
+ * nothing changes (a pause), or nothing may be written, nothing is deleted
+ * either. Then that is what clients are to hear, or to wait for, and not of
+ * memory. */
 static bool
 must_wait(const struct service *service)
 {
-    return pause_is_on(service) || admit_is_loading(service) ||
+    return !expiry_may_remove(service) || admit_is_loading(service) ||
            (service->memory.evicts && admit_writes(service) != OK);
 }
 

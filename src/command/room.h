@@ -2,7 +2,8 @@
  *
  * Eviction: makes room below maxmemory before a command takes its locks, as
  * maxmemory-policy says. The effect of each eviction is a DEL, so that whoever
- * repeats the journal has the same keys. Belongs to the executing loop.
+ * repeats the journal has the same keys. A replica evicts nothing: it has what
+ * its primary has. Belongs to the executing loop.
  */
 #pragma once
 

@@ -10,6 +10,7 @@
 #include "admin/stats.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "command/role.h"
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
 #include "persist/stage.h"
@@ -30,6 +31,7 @@ struct pubsub;
 struct registry;
 struct request;
 struct session;
+struct status;
 struct sampler;
 struct slowlog;
 struct tracking;
@@ -41,6 +43,64 @@ struct client_limits {
     _Atomic uint64_t args_max, bulk_max, unauth_args_max, unauth_bulk_max;
     _Atomic uint64_t query_max;
     _Atomic uint64_t multi_commands_max, multi_bytes_max;
+};
+
+/* A replica that introduced itself with PSYNC: its connection goes over to loop
+ * 0. Made with mem_alloc; the strings are what REPLCONF and the session said.
+ */
+struct handover {
+    int fd;
+    uint64_t id; /* of its client */
+    uint64_t position;
+    char history[41]; /* "": none */
+    char run_id[41];
+    char ip[256]; /* announced, or "" */
+    unsigned port;
+    bool failover;          /* it asks us to take over from it */
+    uint64_t chain_changes; /* of the service, when it was told the chain */
+};
+
+/* FAILOVER: to whom (host NULL: to any replica), until when it may wait (0: for
+ * ever), and whether it goes on then all the same. */
+struct failover_order {
+    const char *host;
+    unsigned port;
+    bool force;
+    uint64_t timeout_ms;
+};
+
+/* What commands ask of loop 0 about replication; any thread. NULL where there
+ * are no loops. ctx is the service's. */
+struct replication_calls {
+    void (*role_changed)(void *ctx); /* with the gate raised */
+    /* Whether the role of this epoch would survive a crash, or cannot be
+     * written at present. */
+    bool (*role_is_kept)(void *ctx, uint64_t epoch);
+    void (*want_acks)(void *ctx); /* somebody waits for them */
+    /* Takes the handover over. False: try again later. */
+    bool (*hand_over)(void *ctx, struct handover *handover);
+    /* FAILOVER: begins, or aborts. False: it does not; why. */
+    bool (*failover)(void *ctx, const struct failover_order *order,
+                     char *ret_reason, size_t size);
+    bool (*failover_abort)(void *ctx);
+    /* CLIENT KILL of a replica's link, or of the one to the primary. */
+    void (*kill)(void *ctx, uint64_t id);
+    /* The run ids of those above us, our primary's first, at most
+     * WIRE_CHAIN_MAX (repl/wire.h); returns how many. */
+    size_t (*chain)(void *ctx, char (*ret_chain)[41]);
+};
+
+/* Who wants clients to wait (pause.h): each has a pause of its own. */
+enum pause_cause {
+    PAUSE_BY_CLIENT,   /* CLIENT PAUSE */
+    PAUSE_FOR_END,     /* SHUTDOWN, until replicas have everything */
+    PAUSE_FOR_HANDOVER /* FAILOVER, likewise */
+};
+enum { PAUSE_CAUSES = PAUSE_FOR_HANDOVER + 1 };
+
+struct pause {
+    uint64_t until_ms; /* of the monotonic clock */
+    bool all;          /* not only what may change data */
 };
 
 /* What SHUTDOWN was called with. */
@@ -80,9 +140,10 @@ struct service {
     _Atomic uint64_t slow_ns;
     _Atomic uint64_t slowlog_ns, latency_ns; /* what each of them wants */
 
-    /* CLIENT PAUSE: while OBSERVED_PAUSE is set (pause.h). */
-    _Atomic uint64_t pause_until_ms; /* of the monotonic clock */
-    atomic_bool pause_all;           /* not only what may change data */
+    /* While OBSERVED_PAUSE is set: until when what may change data waits, and
+     * everything. Of pauses, which change under the raised gate. */
+    _Atomic uint64_t pause_until_ms, pause_all_until_ms;
+    struct pause pauses[PAUSE_CAUSES];
     atomic_bool keeps_expired; /* nothing is removed unless it is asked for */
     unsigned threads;
     struct client_limits limits;
@@ -93,6 +154,18 @@ struct service {
     struct journal *journal;
     struct persist *persist; /* NULL in tests */
 
+    /* Replication. role changes under the raised gate. */
+    struct role role;
+    struct status *status; /* NULL in tests */
+    struct replication_calls replication;
+    _Atomic uint64_t chain_changes; /* of who is above us; loop 0 counts */
+    atomic_bool link_up;            /* to the primary; loop 0 stores it */
+    atomic_bool absent; /* our own data was dropped, the primary's is on its
+                           way: nothing can be said about keys */
+    _Atomic uint64_t grace_until_ms; /* monotonic: no writes before (0: none) */
+    atomic_bool few_replicas; /* fewer than min-replicas-to-write keep up; loop
+                                 0 stores it */
+
     /* What writes, and PING, are refused with (enum err); OK: they are not. */
     _Atomic int write_refusal, ping_refusal;
     atomic_bool loading; /* only rows with CMD_LOADING run */
@@ -102,6 +175,8 @@ struct service {
     uint64_t started_ms, started_mono_ns, started_bytes; /* memory used */
     /* What CONFIG RESETSTAT left of figures that persist counts. */
     _Atomic uint64_t saves_before, rewrites_before, forks_before;
+    _Atomic uint64_t full_syncs_before, partial_syncs_before;
+    _Atomic uint64_t refused_partial_syncs_before;
     const char *executable, *config_file;
 
     /* Provided by the server layer. */
@@ -131,6 +206,8 @@ struct worker {
     bool in_place;            /* the batch is: see proto/batch.h */
     bool alone;               /* replays: the keyspace is its own, so that there
                                  is no gate to enter and no lock to take */
+    bool silent;              /* applies another server's log: no effects */
+    bool holds_gate;          /* whoever calls holds the gate already */
     uint64_t now_ms;          /* wall clock, read once a batch */
     uint64_t now_ns;          /* monotonic, read at the end of each run */
     struct reply *reply;      /* of the batch being executed */
@@ -138,6 +215,8 @@ struct worker {
     struct buf arena;         /* rewritten effects of the running command */
     struct stage stage;       /* effects on their way to the journal */
     struct journal *unkicked; /* got some of this worker since it was kicked */
+    size_t expiry_room;       /* of the stage, for DELs: see expiry.c */
+    size_t expiry_wants;      /* by the name that did not fit */
     uint64_t hold;            /* highest position that the batch wrote or read:
                                  its replies wait for that */
     struct notice_list notices;   /* on their way to who listens */

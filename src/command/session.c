@@ -10,6 +10,13 @@
 #include "net/conn.h"
 
 static void
+forget_introduction(struct session *session)
+{
+    mem_free(session->introduction);
+    session->introduction = NULL;
+}
+
+static void
 set_defaults(struct session *session, bool authenticated)
 {
     session->resp = 2;
@@ -38,6 +45,7 @@ session_reset(struct session *session, bool authenticated)
 {
     set_defaults(session, authenticated);
     session_set_text(&session->name, (struct slice){ NULL, 0 });
+    forget_introduction(session);
 }
 
 void
@@ -61,6 +69,9 @@ session_fini(struct session *session)
         session->again_free(session->again);
     }
     session->again = NULL;
+    forget_introduction(session);
+    mem_free(session->handover);
+    session->handover = NULL;
     session_set_text(&session->name, (struct slice){ NULL, 0 });
     session_set_text(&session->lib_name, (struct slice){ NULL, 0 });
     session_set_text(&session->lib_ver, (struct slice){ NULL, 0 });

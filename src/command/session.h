@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct conn;
+struct handover;
 struct txn;
 
 /* Whether it waits, and for what; CLIENT UNBLOCK moves OPEN to one of the last
@@ -25,6 +26,15 @@ enum session_block {
     SESSION_OPEN, /* parked in a command that CLIENT UNBLOCK may end */
     SESSION_UNBLOCK_TIMEOUT,
     SESSION_UNBLOCK_ERROR,
+};
+
+/* What a replica says of itself with REPLCONF, before PSYNC. */
+struct introduction {
+    bool is_bloomery; /* and which run of it this is: */
+    char run_id[41];
+    char ip[256];           /* announced; "": it is the one that we see */
+    unsigned port;          /* that it listens on; 0: not told */
+    uint64_t chain_changes; /* of the service, when it was told the chain */
 };
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
@@ -55,9 +65,13 @@ struct session {
     uint64_t worked_ns; /* by the command that paused, so far */
     bool parked; /* what stopped here waits for something: go on when the loop
                     is woken or has ticked, not at once */
-    bool parked_for_room;     /* the something is room in the journal's queue */
-    _Atomic int blocked;      /* enum session_block */
-    _Atomic uint64_t written; /* position behind its last effect */
+    bool parked_for_room; /* the something is room in the journal's queue */
+    _Atomic int blocked;  /* enum session_block */
+    /* Position behind its last effect; UINT64_MAX: that was before the server
+     * became a replica, and may be lost (role.h). */
+    _Atomic uint64_t written;
+    struct introduction *introduction; /* NULL: nothing was said */
+    struct handover *handover; /* PSYNC: where the connection goes next */
 };
 
 /* authenticated: no password is set. */

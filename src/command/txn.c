@@ -40,8 +40,9 @@ struct txn {
     bool refused; /* a command could not be queued */
     struct queued *queue;
     size_t count, capacity;
-    size_t bytes; /* of all arguments and watches */
-    uint32_t flags;
+    size_t bytes;     /* of all arguments and watches */
+    uint32_t flags;   /* of any command in the queue */
+    uint32_t lacking; /* by any */
     struct watch *watches;
     uint32_t watch_count;
 };
@@ -75,6 +76,12 @@ txn_flags(const struct session *session)
     return session->txn != NULL ? session->txn->flags : 0;
 }
 
+uint32_t
+txn_common_flags(const struct session *session)
+{
+    return session->txn != NULL ? ~session->txn->lacking : UINT32_MAX;
+}
+
 static void
 drop_watches(struct session *session)
 {
@@ -96,6 +103,15 @@ drop_watches(struct session *session)
     metric_add(METRIC_WATCHING_CLIENTS, -1);
 }
 
+/* Clients in MULTI; who repeats a log is none. */
+static void
+count_open(const struct session *session, int64_t n)
+{
+    if (!session->obey) {
+        metric_add(METRIC_MULTI_CLIENTS, n);
+    }
+}
+
 void
 txn_end(struct session *session)
 {
@@ -110,7 +126,7 @@ txn_end(struct session *session)
     }
     mem_free(txn->queue);
     if (txn->open) {
-        metric_add(METRIC_MULTI_CLIENTS, -1);
+        count_open(session, -1);
         atomic_store(&session->multi_count, -1);
         atomic_store(&session->multi_bytes, 0);
     }
@@ -159,7 +175,7 @@ cmd_multi(struct request *req)
     }
     session->txn->open = true;
     atomic_store(&session->multi_count, 0);
-    metric_add(METRIC_MULTI_CLIENTS, 1);
+    count_open(session, 1);
     reply_ok(req->reply);
     return OK;
 }
@@ -235,8 +251,8 @@ fits_limits(const struct request *req, size_t more_bytes)
     const struct txn *txn = req->session->txn;
     const struct client_limits *limits = &req->service->limits;
 
-    return txn->count < limits->multi_commands_max &&
-           txn->bytes + more_bytes <= limits->multi_bytes_max;
+    return req->obey || (txn->count < limits->multi_commands_max &&
+                         txn->bytes + more_bytes <= limits->multi_bytes_max);
 }
 
 enum err
@@ -262,6 +278,7 @@ txn_queue(struct request *req)
     };
     txn->bytes += bytes;
     txn->flags |= req->command->flags;
+    txn->lacking |= ~req->command->flags;
     atomic_store(&req->session->multi_count, (int32_t)txn->count);
     atomic_store(&req->session->multi_bytes, txn->bytes);
     reply_simple(req->reply, "QUEUED");
@@ -364,6 +381,14 @@ watches_hold(const struct request *req, const struct txn *txn)
     return true;
 }
 
+/* REPLICAOF may stand before it in the queue. */
+static bool
+is_no_longer_admitted(const struct request *req)
+{
+    return (req->command->flags & CMD_WRITE) != 0 && !req->obey &&
+           req->service->role.replica;
+}
+
 /* Commands in the queue may call into the session (RESET cannot: it is never
  * queued), so the queue stays as it is until all have run. */
 static void
@@ -387,6 +412,10 @@ run_queue(struct request *exec, const struct txn *txn)
             dispatch_refuse(&req, ERR_EXEC_WALK);
             continue;
         }
+        if (is_no_longer_admitted(&req)) {
+            dispatch_refuse(&req, admit_writes(req.service));
+            continue;
+        }
         (void)dispatch_run_locked(&req);
         dispatch_count(&req, 1);
     }
@@ -406,7 +435,7 @@ prepare_writes(struct request *req, const struct txn *txn)
         const struct queued *queued = &txn->queue[i];
 
         if ((queued->command->flags & CMD_WRITE) != 0) {
-            bytes += effect_bytes(queued->argv, queued->argc);
+            bytes += effect_bytes(queued->command, queued->argv, queued->argc);
         }
     }
     return effect_open(req->worker, bytes);
@@ -443,7 +472,10 @@ cmd_exec(struct request *req)
     }
     locks = locks_of(txn);
     lock_set_enter(&locks, worker);
-    if ((txn->flags & CMD_WRITE) != 0) {
+    if (!req->obey) { /* the section is another one than that of admit_now */
+        err = admit_data(req->service, ~txn->lacking);
+    }
+    if (err == OK && (txn->flags & CMD_WRITE) != 0) {
         err = prepare_writes(req, txn);
     }
     if (err == OK) {

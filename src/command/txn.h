@@ -21,8 +21,9 @@ MUST_CHECK enum err txn_queue(struct request *req);
 /* A command was refused: EXEC will be, too. */
 void txn_refused(struct session *session);
 
-/* The union of the flags of what is queued. */
+/* The union of the flags of what is queued, and those that all of it has. */
 uint32_t txn_flags(const struct session *session);
+uint32_t txn_common_flags(const struct session *session);
 
 /* EXEC itself was refused: ends the transaction and replies "EXECABORT
  * Transaction discarded because of: <text>", the prefix of err before it

@@ -63,7 +63,6 @@ const struct conf_row conf_table[CONF_OPTION_COUNT] = {
                            .type = CONF_##typ,                                 \
                            .offset = offsetof(struct conf, of),                \
                            .size = sizeof(CONF_FIELD_##typ),                   \
-                           .when = CONF_RUNTIME,                               \
                            .alias = true,                                      \
                            __VA_ARGS__ },
 #include "tbl/options.def"

@@ -55,7 +55,8 @@ struct conf_output_limit {
  * keep what they had. */
 enum conf_output_class {
     CONF_OUTPUT_NORMAL,
-    CONF_OUTPUT_PUBSUB, /* who subscribes or monitors */
+    CONF_OUTPUT_REPLICA, /* links to replicas */
+    CONF_OUTPUT_PUBSUB,  /* who subscribes or monitors */
     CONF_OUTPUT_CLASSES
 };
 struct conf_output_limits {
@@ -188,9 +189,10 @@ struct conf_row {
     size_t offset, size; /* of the field */
     enum conf_type type;
     enum conf_when when;
-    bool units; /* CONF_INT that also takes 64mb and the like */
-    bool alias; /* RedisBloom's name for the field of another row, with its
-                   range and its texts */
+    bool units;     /* CONF_INT that also takes 64mb and the like */
+    bool host_port; /* CONF_STRINGS that is a host and a port, or nothing */
+    bool alias;     /* another name for the field of another row; RedisBloom's
+                       names have its ranges and its texts */
 };
 
 extern const struct conf_row conf_table[CONF_OPTION_COUNT];

@@ -9,28 +9,30 @@
 
 #include <inttypes.h>
 
-static const char *const output_classes[CONF_OUTPUT_CLASSES] = { "normal",
-                                                                 "pubsub" };
+/* In the order, and with the names, in which Redis shows them. */
+static const char *const output_classes[CONF_OUTPUT_CLASSES] = {
+    [CONF_OUTPUT_NORMAL] = "normal",
+    [CONF_OUTPUT_REPLICA] = "slave",
+    [CONF_OUTPUT_PUBSUB] = "pubsub",
+};
 
 static bool
 parse_limit_class(struct slice name, unsigned *ret_class,
                   struct conf_error *ret_error)
 {
+    if (slice_is_word(name, "replica")) {
+        *ret_class = CONF_OUTPUT_REPLICA;
+        return true;
+    }
     for (unsigned i = 0; i < CONF_OUTPUT_CLASSES; i++) {
         if (slice_is_word(name, output_classes[i])) {
             *ret_class = i;
             return true;
         }
     }
-    if (slice_is_word(name, "slave") || slice_is_word(name, "replica")) {
-        conf_value_error(ret_error,
-                         "only the classes 'normal' and 'pubsub' are accepted: "
-                         "there are no replicas yet");
-    } else {
-        conf_value_error(
-            ret_error,
-            "Invalid client class specified in buffer limit configuration.");
-    }
+    conf_value_error(
+        ret_error,
+        "Invalid client class specified in buffer limit configuration.");
     return false;
 }
 

@@ -11,10 +11,12 @@
 
 enum { COLUMNS = 79, MDOC_COLUMNS = 70 };
 
-/* Words of the text, wrapped; every line begins with the prefix. */
+/* Words of the text, wrapped; the first line begins with `first`, the others
+ * with the prefix. */
 static void
-print_wrapped(FILE *to, const char *prefix, const char *text)
+print_hanging(FILE *to, const char *first, const char *prefix, const char *text)
 {
+    const char *begin = first;
     struct slice rest = slice_of(text);
     struct slice word;
     size_t column = 0;
@@ -25,8 +27,9 @@ print_wrapped(FILE *to, const char *prefix, const char *text)
             column = 0;
         }
         if (column == 0) {
-            (void)fputs(prefix, to);
-            column = strlen(prefix);
+            (void)fputs(begin, to);
+            column = strlen(begin);
+            begin = prefix;
         } else {
             (void)fputc(' ', to);
             column++;
@@ -35,6 +38,12 @@ print_wrapped(FILE *to, const char *prefix, const char *text)
         column += word.len;
     }
     (void)fputc('\n', to);
+}
+
+static void
+print_wrapped(FILE *to, const char *prefix, const char *text)
+{
+    print_hanging(to, prefix, prefix, text);
 }
 
 /* The default as a line of the file has it. */
@@ -190,12 +199,17 @@ conf_print_help(FILE *to)
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         const struct conf_row *row = &conf_table[i];
         const char *quote = strchr(row->preset, ' ') != NULL ? "\"" : "";
+        struct buf option = { 0 };
 
         if (starts_section(i)) {
             (void)fprintf(to, "%s%s:\n", i > 0 ? "\n" : "", row->section);
         }
-        (void)fprintf(to, "  --%s %s%s%s\n", row->name, quote,
-                      shown_preset(row), quote);
+        buf_printf(&option, "--%s %s%s%s", row->name, quote, shown_preset(row),
+                   quote);
+        buf_append(&option, "", 1);
+        CHECK(!option.failed);
+        print_hanging(to, "  ", "        ", option.data);
         print_wrapped(to, "        ", row->text);
+        buf_free(&option);
     }
 }

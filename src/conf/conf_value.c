@@ -22,6 +22,13 @@ conf_value_error(struct conf_error *error, const char *format, ...)
     va_end(ap);
 }
 
+/* RedisBloom's names have its texts, too. */
+static bool
+is_of_redisbloom(const struct conf_row *row)
+{
+    return row->alias && strcmp(row->section, "bf") == 0;
+}
+
 static bool
 invalid_alias(const struct conf_row *row, struct conf_error *ret_error)
 {
@@ -36,7 +43,7 @@ in_range(const struct conf_row *row, int64_t number,
     if (number >= row->min && number <= row->max) {
         return true;
     }
-    if (row->alias) {
+    if (is_of_redisbloom(row)) {
         conf_value_error(ret_error,
                          "Value for `%s` must be in the range [%" PRId64
                          ", %" PRId64 "]",
@@ -78,7 +85,7 @@ parse_int(const struct conf_row *row, struct slice text, int64_t *ret_number,
         *ret_number = (int64_t)bytes;
         return in_range(row, *ret_number, ret_error);
     }
-    if (row->alias) {
+    if (is_of_redisbloom(row)) {
         return invalid_alias(row, ret_error);
     }
     conf_value_error(ret_error, "argument couldn't be parsed into an integer");
@@ -192,6 +199,22 @@ parse_string(const struct conf_row *row, struct slice text, char **ret_text,
     return true;
 }
 
+static bool
+check_host_port(const struct conf_row *row, struct slice text,
+                struct conf_error *ret_error)
+{
+    struct slice host, port, more;
+    uint64_t number;
+
+    if (!row->host_port || !conf_next_word(&text, &host) ||
+        (conf_next_word(&text, &port) && slice_to_u64(port, &number) &&
+         number >= 1 && number <= 65535 && !conf_next_word(&text, &more))) {
+        return true;
+    }
+    conf_value_error(ret_error, "argument must be a host and a port");
+    return false;
+}
+
 /* Kept with single blanks, so that equal lists are equal texts. */
 static bool
 parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
@@ -202,6 +225,9 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     int64_t words = 0;
     struct slice word;
 
+    if (!check_host_port(row, text, ret_error)) {
+        return false;
+    }
     while (conf_next_word(&text, &word)) {
         if (++words > row->max) {
             conf_value_error(ret_error, "Too many bind addresses specified.");
@@ -252,7 +278,7 @@ parse_rate(const struct conf_row *row, struct slice text,
 {
     double value = 0;
 
-    if (row->alias) {
+    if (is_of_redisbloom(row)) {
         return parse_alias_rate(row, text, ret_rate, ret_error);
     }
     if (!num_parse_double(text, &value)) {
@@ -507,15 +533,19 @@ conf_value_describe(const struct conf_row *row, struct buf *ret_text)
                    row->max);
         break;
     case CONF_STRINGS:
-        buf_printf(ret_text, "at most %" PRId64 " words", row->max);
+        if (row->host_port) {
+            buf_append_slice(ret_text, slice_lit("a host and a port"));
+        } else {
+            buf_printf(ret_text, "at most %" PRId64 " words", row->max);
+        }
         break;
     case CONF_RATE:
         buf_append_slice(ret_text, slice_lit("above 0 and below 1"));
         break;
     case CONF_OUTPUT_LIMIT:
         buf_append_slice(ret_text,
-                         slice_lit("normal or pubsub, hard limit, soft limit, "
-                                   "seconds; the same for the other"));
+                         slice_lit("normal, replica or pubsub, hard limit, "
+                                   "soft limit, seconds; the same for others"));
         break;
     case CONF_SAVE:
         buf_printf(ret_text,

@@ -100,6 +100,24 @@ access_inherit(struct entry *entry, const struct entry *from)
     atomic_store_explicit(&entry->access, load(from), memory_order_relaxed);
 }
 
+/* The clocks that the entries' words go by; the settings stay. */
+void
+access_exchange(struct keyspace *a, struct keyspace *b)
+{
+    uint64_t wall_ms = a->wall_ms;
+    uint64_t access_ms = a->access_ms;
+    uint32_t now_s = now_of(a);
+
+    a->wall_ms = b->wall_ms;
+    b->wall_ms = wall_ms;
+    a->access_ms = b->access_ms;
+    b->access_ms = access_ms;
+    atomic_store_explicit(&a->clock.now_s, now_of(b), memory_order_relaxed);
+    atomic_store_explicit(&b->clock.now_s, now_s, memory_order_relaxed);
+    publish(a);
+    publish(b);
+}
+
 /* ---- reading it ---------------------------------------------------------- */
 
 uint32_t

@@ -78,9 +78,10 @@ unsigned access_frequency(const struct keyspace *ks, const struct entry *entry);
 void access_set_idle(struct keyspace *ks, struct entry *entry, uint64_t idle_s);
 void access_set_frequency(struct entry *entry, unsigned frequency);
 
-/* ---- for keyspace.c and reclaim.c ---------------------------------------- */
+/* ---- for the rest of this layer ------------------------------------------ */
 
 void access_init(struct keyspace *ks, uint64_t now_ms);
 void access_tick(struct keyspace *ks, uint64_t now_ms);
 void access_begin(const struct keyspace *ks, struct entry *entry);
+void access_exchange(struct keyspace *a, struct keyspace *b);
 void access_inherit(struct entry *entry, const struct entry *from);

@@ -201,8 +201,9 @@ evict_choose(struct keyspace *ks, unsigned thread,
 
 /* What is at the same address and of the same life is the same entry. */
 struct entry *
-evict_find(struct keyspace *ks, unsigned thread, const struct evict_plan *plan,
-           const struct evict_candidate *candidate, struct key *ret_key)
+evict_find(struct keyspace *ks, const struct evict_plan *plan,
+           const struct evict_candidate *candidate, struct key *ret_key,
+           bool *ret_expired)
 {
     struct stripe *stripe = &ks->stripes[candidate->stripe];
     struct entry **link;
@@ -223,11 +224,7 @@ evict_find(struct keyspace *ks, unsigned thread, const struct evict_plan *plan,
         table_fit(&stripe->table);
         return NULL;
     }
-    if (entry_is_expired(stripe, *link, plan->now_ms)) {
-        keyspace_expire_entry(ks, thread, candidate->stripe, *link);
-        table_fit(&stripe->table);
-        return NULL;
-    }
+    *ret_expired = entry_is_expired(stripe, *link, plan->now_ms);
     *ret_key = keyspace_key_of(ks, *link, candidate->hash);
     return *link;
 }

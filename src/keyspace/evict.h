@@ -8,7 +8,7 @@
  *   evict_find     under the candidate's stripe, exclusive: it may be gone
  *
  * Entries whose database was flushed, and keys whose time is over, are the best
- * candidates of all under every plan; evict_find removes those by itself.
+ * candidates of all under every plan; evict_find removes the former by itself.
  */
 #pragma once
 
@@ -36,9 +36,8 @@ bool evict_choose(struct keyspace *ks, unsigned thread,
                   const struct evict_plan *plan,
                   struct evict_candidate *ret_candidate);
 
-/* The entry and its key, borrowed until the lock is given back; NULL if it is
- * gone, or was removed just now. */
-struct entry *evict_find(struct keyspace *ks, unsigned thread,
-                         const struct evict_plan *plan,
+/* The entry and its key, borrowed until the lock is given back, and whether its
+ * time is over; NULL if it is gone, or was removed just now. */
+struct entry *evict_find(struct keyspace *ks, const struct evict_plan *plan,
                          const struct evict_candidate *candidate,
-                         struct key *ret_key);
+                         struct key *ret_key, bool *ret_expired);

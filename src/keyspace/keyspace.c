@@ -49,8 +49,7 @@ keyspace_new(const struct keyspace_options *options)
     CHECK(options->threads > 0 && options->databases > 0 &&
           options->databases < GENERATIONS);
     ks->threads = options->threads;
-    ks->expired = options->expired;
-    ks->expired_ctx = options->ctx;
+    ks->expiry = options->expiry;
     init_databases(ks, options);
     access_init(ks, clock_wall_ms());
     CHECK(pthread_rwlockattr_init(&attr) == 0);
@@ -558,8 +557,8 @@ clear_count(struct keyspace *ks, uint32_t slot)
     }
 }
 
-static uint64_t
-all_entries(const struct keyspace *ks)
+uint64_t
+keyspace_entries(const struct keyspace *ks)
 {
     uint64_t entries = 0;
 
@@ -570,16 +569,10 @@ all_entries(const struct keyspace *ks)
 }
 
 void
-keyspace_flush_all(struct keyspace *ks)
+keyspace_move_out(struct keyspace *ks, struct reaper_set *set)
 {
-    struct reaper_set *set;
-    uint64_t entries = all_entries(ks);
-
-    if (entries == 0) {
-        return;
-    }
+    set->entries = keyspace_entries(ks);
     touch_removals(ks, false);
-    set = reaper_take_set(ks->reaper);
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         struct stripe *stripe = &ks->stripes[i];
 
@@ -597,7 +590,18 @@ keyspace_flush_all(struct keyspace *ks)
         clear_count(ks, slot);
     }
     atomic_store(&ks->dead, 0);
-    set->entries = entries;
+}
+
+void
+keyspace_flush_all(struct keyspace *ks)
+{
+    struct reaper_set *set;
+
+    if (keyspace_entries(ks) == 0) {
+        return;
+    }
+    set = reaper_take_set(ks->reaper);
+    keyspace_move_out(ks, set);
     /* All filters there are, but for those that are pending already. */
     set->bytes = metric_sum(METRIC_BF_MEMORY) -
                  metric_sum(METRIC_LAZYFREE_PENDING_BYTES);
@@ -618,7 +622,7 @@ keyspace_flush_db(struct keyspace *ks, uint32_t db)
     if (keys == 0) {
         return;
     }
-    if (keys == all_entries(ks)) {
+    if (keys == keyspace_entries(ks)) {
         keyspace_flush_all(ks); /* nothing to keep: leave it to the reaper */
         return;
     }

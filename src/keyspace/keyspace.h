@@ -48,21 +48,36 @@ struct entry {
     char name[];
 };
 
+/* Who hears of the keys that keyspace_reclaim removes since their time is over,
+ * and may put it off. On the thread that reclaims. All NULL: nobody. */
+struct keyspace_expiry {
+    /* Before a stripe is locked for a slice of them. False: not now. */
+    bool (*begin)(void *ctx, unsigned thread);
+    /* Of each, before it goes, under the lock. False: this and the others stay
+     * for now. */
+    bool (*remove)(void *ctx, unsigned thread, const struct key *key);
+    /* After each begin that was true, still under the lock. */
+    void (*end)(void *ctx, unsigned thread, unsigned stripe);
+    void *ctx;
+};
+
 struct keyspace_options {
     unsigned threads;   /* loops that will call */
     unsigned databases; /* 1..65535 */
-    /* Called for each key that keyspace_reclaim or evict_find removes since its
-     * time is over, on its thread and under the stripe's lock. NULL: nobody
-     * wants to know. */
-    void (*expired)(void *ctx, unsigned thread, const struct key *key);
-    void *ctx;
+    struct keyspace_expiry expiry;
 };
 
 /* Starts the thread that frees large filters. */
 struct keyspace *keyspace_new(const struct keyspace_options *options);
 
-/* When no other thread uses it. Waits until all filters are freed. */
+/* When no other thread uses it. Waits until all filters are freed, which takes
+ * a second for some million of them: on a loop, only at the end. */
 void keyspace_free(struct keyspace *ks);
+
+/* The same of OTHER, which nobody uses any more, without the wait: the
+ * background thread of KS frees what is in it. Any thread, also while KS is in
+ * use; NULL is fine. */
+void keyspace_discard(struct keyspace *ks, struct keyspace *other);
 struct gate *keyspace_gate(struct keyspace *ks);
 
 static inline unsigned
@@ -217,7 +232,9 @@ bool keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
 
 /* Removes dead and expired entries for about budget_us of work, at least one
  * slice; true if there may be more to do at once. Call it inside a gate
- * section, from one thread. */
+ * section, from one thread. The second one leaves what is expired. */
+bool keyspace_reclaim_dead(struct keyspace *ks, unsigned thread,
+                           uint64_t budget_us);
 bool keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                       uint64_t budget_us);
 
@@ -230,6 +247,14 @@ void keyspace_keep_expired(struct keyspace *ks, bool on);
 void keyspace_flush_all(struct keyspace *ks);
 void keyspace_flush_db(struct keyspace *ks, uint32_t db);
 void keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b);
+
+/* All data of two keyspaces changes places, times to live and last uses
+ * included; they were made with equal options, but for `expiry`. OTHER is the
+ * caller's alone. For who watches, every key of both has changed, and every
+ * missing name too. Positions stay: set them afterwards. Takes as long as there
+ * are stripes and databases, whatever is in them; then keyspace_discard gets
+ * rid of OTHER. */
+void keyspace_exchange(struct keyspace *ks, struct keyspace *other);
 
 /* Visits every key of every database, expired ones included, while nothing can
  * change: under the raised gate, in a child forked under it, or before there

@@ -60,14 +60,11 @@ struct keyspace {
     atomic_bool keeps_expired;
     struct gate *gate;
     struct reaper *reaper;
-    void (*expired)(void *ctx, unsigned thread, const struct key *key);
-    void *expired_ctx;
+    struct keyspace_expiry expiry;
     _Atomic uint32_t *db_ids;   /* by the client's number */
     uint64_t *swaps;            /* likewise, how often; under the gate */
     _Atomic uint32_t *slot_ids; /* by slot */
-    uint32_t *slot_dbs;         /* likewise, the client's number; as swaps */
     struct db_count *counts;    /* shards x databases, by slot */
-    size_t counts_bytes;
     unsigned databases, threads, shards;
     struct stripe stripes[KEYSPACE_STRIPES];
     /* Bit set: the stripe has entries. Changes only at none <-> some. */
@@ -81,6 +78,9 @@ struct keyspace {
     unsigned expire_stripe, dead_stripe;
     uint64_t dead_cursor;
     uint64_t wall_ms, access_ms; /* at the last access_tick */
+    /* What few ask for. */
+    uint32_t *slot_dbs; /* by slot, the client's number; as swaps */
+    size_t counts_bytes;
 };
 
 static inline uint32_t
@@ -148,12 +148,12 @@ walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
 void keyspace_remove_entry(struct keyspace *ks, unsigned stripe,
                            struct entry **link);
 
-/* reclaim.c: the same for an entry whose time is over: it is counted, and who
- * wants to know is told. */
-void keyspace_expire_entry(struct keyspace *ks, unsigned thread,
-                           unsigned stripe, struct entry *entry);
+/* keyspace.c: entries in all tables, dead ones too; and out of them, with
+ * nothing but their memory left to be freed. */
+uint64_t keyspace_entries(const struct keyspace *ks);
+void keyspace_move_out(struct keyspace *ks, struct reaper_set *set);
 
-/* The key that an entry of a live database is. */
+/* reclaim.c: the key that an entry of a live database is. */
 struct key keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
                            uint64_t hash);
 

@@ -10,13 +10,15 @@
 
 enum { SLACK_MIN = 64 * 1024 };
 
-/* Without the changes that wait for the disk: they go by themselves, and to
- * delete a key is one more. Read first: what is written between the two counts
- * as free twice, rather than not at all, which would cost a key. */
+/* Without the changes that wait for the disk or are kept for replicas: they go
+ * by themselves, and to delete a key is one more. Read first: what is written
+ * between the two counts as free twice, rather than not at all, which would
+ * cost a key. */
 static uint64_t
 used_by_now(void)
 {
-    int64_t queued = metric_sum(METRIC_JOURNAL_QUEUED);
+    int64_t queued =
+        metric_sum(METRIC_JOURNAL_QUEUED) + metric_sum(METRIC_REPL_BACKLOG);
     uint64_t used = mem_used();
 
     if (queued <= 0) {

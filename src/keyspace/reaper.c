@@ -54,11 +54,33 @@ free_chain(struct entry *entry, int64_t *ret_bytes)
     return count;
 }
 
+static int64_t
+count_bytes(const struct reaper_set *set)
+{
+    int64_t bytes = 0;
+
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        const struct table *table = &set->tables[i];
+
+        for (size_t b = 0; table->count > 0 && b <= table->mask; b++) {
+            for (const struct entry *entry = table->buckets[b]; entry != NULL;
+                 entry = entry->next) {
+                bytes += (int64_t)bloom_size(entry->bloom);
+            }
+        }
+    }
+    return bytes;
+}
+
 static void
 free_contents(struct reaper_set *set)
 {
     int64_t bytes = 0;
 
+    if (set->bytes == REAPER_COUNTS) {
+        set->bytes = count_bytes(set);
+        metric_add(METRIC_LAZYFREE_PENDING_BYTES, set->bytes);
+    }
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         struct table *table = &set->tables[i];
 
@@ -200,7 +222,9 @@ void
 reaper_give_set(struct reaper *reaper, struct reaper_set *set)
 {
     metric_add(METRIC_LAZYFREE_PENDING, (int64_t)set->entries);
-    metric_add(METRIC_LAZYFREE_PENDING_BYTES, set->bytes);
+    if (set->bytes != REAPER_COUNTS) {
+        metric_add(METRIC_LAZYFREE_PENDING_BYTES, set->bytes);
+    }
     pthread_mutex_lock(&reaper->mutex);
     set->next = reaper->sets;
     reaper->sets = set;

@@ -13,11 +13,14 @@
 
 struct reaper;
 
+/* Nobody knows how many bytes: the thread counts them before it frees. */
+#define REAPER_COUNTS INT64_MIN
+
 /* Everything that the stripes of a keyspace held. */
 struct reaper_set {
     struct reaper_set *next;
     uint64_t entries;
-    int64_t bytes; /* of their filters, more or less */
+    int64_t bytes; /* of their filters, more or less, or REAPER_COUNTS */
     struct table tables[KEYSPACE_STRIPES];
     struct expire expires[KEYSPACE_STRIPES];
 };

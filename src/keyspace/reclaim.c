@@ -25,39 +25,52 @@ keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
                          ks->slot_dbs[db_slot_of(entry->db_id)] };
 }
 
-void
-keyspace_expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
-                      struct entry *entry)
+/* False if it is to stay. */
+static bool
+expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
+             struct entry *entry)
 {
+    const struct keyspace_expiry *expiry = &ks->expiry;
     uint64_t hash = table_hash(entry);
 
     if (db_is_live(ks, entry->db_id)) {
-        metric_add(METRIC_EXPIRED_KEYS, 1);
-        if (ks->expired != NULL) {
-            struct key key = keyspace_key_of(ks, entry, hash);
+        struct key key = keyspace_key_of(ks, entry, hash);
 
-            ks->expired(ks->expired_ctx, thread, &key);
+        if (expiry->remove != NULL &&
+            !expiry->remove(expiry->ctx, thread, &key)) {
+            return false;
         }
+        metric_add(METRIC_EXPIRED_KEYS, 1);
     }
     keyspace_remove_entry(ks, stripe,
                           table_link(&ks->stripes[stripe].table, hash, entry));
+    return true;
 }
 
-static void
+/* One hold of the lock. False if nothing may go now. */
+static bool
 expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
              uint64_t now_ms)
 {
+    const struct keyspace_expiry *expiry = &ks->expiry;
     struct stripe *stripe = &ks->stripes[index];
 
+    if (expiry->begin != NULL && !expiry->begin(expiry->ctx, thread)) {
+        return false;
+    }
     walk_lock(ks, thread, index, true);
     for (int i = 0; i < LOCK_SLICE; i++) {
-        if (expire_next(&stripe->expire) > now_ms) {
+        if (expire_next(&stripe->expire) > now_ms ||
+            !expire_entry(ks, thread, index, stripe->expire.items[0].entry)) {
             break;
         }
-        keyspace_expire_entry(ks, thread, index, stripe->expire.items[0].entry);
     }
     table_fit(&stripe->table);
+    if (expiry->end != NULL) {
+        expiry->end(expiry->ctx, thread, index);
+    }
     walk_unlock(ks, thread, index);
+    return true;
 }
 
 /* Removes at most `max` dead entries of one chain and returns how many. */
@@ -125,6 +138,25 @@ dead_step(struct keyspace *ks, unsigned thread)
     }
 }
 
+/* True if the time was over before all were gone. */
+static bool
+reclaim_dead(struct keyspace *ks, unsigned thread, uint64_t end_ns)
+{
+    while (has_dead(ks)) {
+        dead_step(ks, thread);
+        if (clock_mono_ns() >= end_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+keyspace_reclaim_dead(struct keyspace *ks, unsigned thread, uint64_t budget_us)
+{
+    return reclaim_dead(ks, thread, clock_mono_ns() + budget_us * 1000);
+}
+
 /* The dead first: while they are in long chains, removing one expired entry by
  * its name is slow. */
 bool
@@ -134,11 +166,8 @@ keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
     uint64_t end_ns = clock_mono_ns() + budget_us * 1000;
 
     access_tick(ks, now_ms);
-    while (has_dead(ks)) {
-        dead_step(ks, thread);
-        if (clock_mono_ns() >= end_ns) {
-            return true;
-        }
+    if (reclaim_dead(ks, thread, end_ns)) {
+        return true;
     }
     if (atomic_load(&ks->keeps_expired)) {
         return false;
@@ -147,7 +176,9 @@ keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
         unsigned stripe = ks->expire_stripe;
 
         while (has_expired(ks, stripe, now_ms)) {
-            expire_slice(ks, thread, stripe, now_ms);
+            if (!expire_slice(ks, thread, stripe, now_ms)) {
+                return false;
+            }
             if (clock_mono_ns() >= end_ns) {
                 return true;
             }

@@ -23,7 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NAME_MAX_BYTES = 512 };
+enum { NAME_MAX_BYTES = 512, PIPE_BYTES = 1 << 20 };
 
 /* What the child tells; in memory that both share. */
 struct shared {
@@ -33,7 +33,7 @@ struct shared {
 };
 
 struct child {
-    char temporary[NAME_MAX_BYTES]; /* the name until all is written */
+    char temporary[NAME_MAX_BYTES]; /* the name until all is written, or "" */
     int dir_fd;                     /* borrowed from the job */
     struct shared *shared;
     struct snapshot_writer *writer;
@@ -124,10 +124,25 @@ measure_cow(int number)
     errno = saved;
 }
 
-/* Dies with the parent, keeps nothing of its open but dir_fd, and is the one
- * that a machine short of memory should take. */
+/* Of what is open only this one stays, and the first three. */
 static void
-settle_in(pid_t parent, int dir_fd)
+close_all_but(int kept)
+{
+    int from = STDERR_FILENO + 1;
+
+    if (kept >= from) {
+        if (kept > from) {
+            (void)close_range((unsigned)from, (unsigned)kept - 1, 0);
+        }
+        from = kept + 1;
+    }
+    (void)close_range((unsigned)from, ~0U, 0);
+}
+
+/* Dies with the parent, keeps nothing of its open but that descriptor, and is
+ * the one that a machine short of memory should take. */
+static void
+settle_in(pid_t parent, int kept)
 {
     static const char score[] = "1000";
     struct itimerval every_second = { { 1, 0 }, { 1, 0 } };
@@ -141,16 +156,11 @@ settle_in(pid_t parent, int dir_fd)
     memset(&action, 0, sizeof(action));
     action.sa_handler = SIG_DFL;
     for (int number = 1; number < SIGRTMIN; number++) {
-        if (number != SIGPIPE) {
-            (void)sigaction(number, &action, NULL);
-        }
+        (void)sigaction(number, &action, NULL);
     }
-    if (dir_fd > STDERR_FILENO + 1) {
-        (void)close_range(STDERR_FILENO + 1, (unsigned)dir_fd - 1, 0);
-    }
-    (void)close_range(
-        (unsigned)(dir_fd > STDERR_FILENO ? dir_fd : STDERR_FILENO) + 1, ~0U,
-        0);
+    action.sa_handler = SIG_IGN; /* a pipe without reader is an error to tell */
+    (void)sigaction(SIGPIPE, &action, NULL);
+    close_all_but(kept);
     (void)prctl(PR_SET_NAME, "bloomery-save");
     fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (fd >= 0) {
@@ -161,6 +171,21 @@ settle_in(pid_t parent, int dir_fd)
     action.sa_flags = SA_RESTART;
     (void)sigaction(SIGALRM, &action, NULL);
     (void)setitimer(ITIMER_REAL, &every_second, NULL);
+}
+
+/* Large, so that both sides seldom wait for each other; and writing is to wait,
+ * whatever the flags of the end that was inherited. */
+static int
+write_pipe(struct child *child, const struct child_job *job)
+{
+    int flags = fcntl(job->pipe_fd, F_GETFL);
+
+    if (flags < 0 || fcntl(job->pipe_fd, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+        return errno;
+    }
+    (void)fcntl(job->pipe_fd, F_SETPIPE_SZ, PIPE_BYTES);
+    return snapshot_write(child->writer, job->keyspace, &job->stamp,
+                          job->pipe_fd, &child->shared->progress);
 }
 
 /* Temporary name, sync, rename, sync of the directory. */
@@ -196,9 +221,9 @@ run_child(struct child *child, const struct child_job *job, pid_t parent,
     int error;
 
     own_shared = child->shared;
-    settle_in(parent, job->dir_fd);
+    settle_in(parent, job->to_pipe ? job->pipe_fd : job->dir_fd);
     (void)pthread_sigmask(SIG_SETMASK, signals, NULL);
-    error = write_file(child, job);
+    error = job->to_pipe ? write_pipe(child, job) : write_file(child, job);
     atomic_store(&child->shared->error, error);
     measure_cow(0);
     _exit(error == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
@@ -209,11 +234,14 @@ run_child(struct child *child, const struct child_job *job, pid_t parent,
 static void
 begin(struct child *child, const struct child_job *job)
 {
-    CHECK(child->pid == 0 &&
-          strlen(job->name) + sizeof(".tmp") <= NAME_MAX_BYTES);
-    (void)snprintf(child->temporary, sizeof(child->temporary), "%s.tmp",
-                   job->name);
-    child->dir_fd = job->dir_fd;
+    CHECK(child->pid == 0);
+    child->temporary[0] = '\0';
+    if (!job->to_pipe) {
+        CHECK(strlen(job->name) + sizeof(".tmp") <= NAME_MAX_BYTES);
+        (void)snprintf(child->temporary, sizeof(child->temporary), "%s.tmp",
+                       job->name);
+        child->dir_fd = job->dir_fd;
+    }
     memset(child->shared, 0, sizeof(*child->shared));
     child->keys_total = job->stamp.keys;
 }
@@ -248,6 +276,7 @@ child_start(struct child *child, const struct child_job *job, uint64_t *ret_us)
 int
 child_write_here(struct child *child, const struct child_job *job)
 {
+    CHECK(!job->to_pipe); /* nobody could read it meanwhile */
     begin(child, job);
     return write_file(child, job);
 }

@@ -2,8 +2,9 @@
  *
  * A save child: forked from loop 0 under the raised gate, it closes all
  * sockets and locks that it inherited, writes one snapshot to a temporary
- * name, syncs, renames, syncs the directory and exits. It dies with its
- * parent. Progress lies in memory that both share.
+ * name, syncs, renames, syncs the directory and exits. Or it writes into a
+ * pipe, and who reads that takes as long as it likes. It dies with its parent.
+ * Progress lies in memory that both share.
  */
 #pragma once
 
@@ -18,8 +19,14 @@ struct child;
 struct child_job {
     const struct keyspace *keyspace;
     struct snapshot_stamp stamp;
+    /* To a file: */
     int dir_fd;
     const char *name; /* the final one; <name>.tmp meanwhile */
+    /* or, if to_pipe, into this end of one. The caller closes its own as soon
+     * as the child runs: the child's is then the last, and who reads finds the
+     * end where the child did. Nobody reading any more is EPIPE. */
+    bool to_pipe;
+    int pipe_fd;
 };
 
 /* Memory for the child's writer and progress, kept between forks; NULL if
@@ -33,7 +40,8 @@ int child_start(struct child *child, const struct child_job *job,
                 uint64_t *ret_us);
 
 /* The same without a child, in this process and until it is done: for a start,
- * and where a fork is refused at the end. Returns 0 or an errno value. */
+ * and where a fork is refused at the end. To a file. Returns 0 or an errno
+ * value. */
 int child_write_here(struct child *child, const struct child_job *job);
 
 bool child_is_running(const struct child *child);

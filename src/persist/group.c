@@ -405,6 +405,34 @@ group_read(struct slice data, uint64_t key, uint64_t offset,
     return GROUP_DAMAGED;
 }
 
+const char *
+group_check(struct slice commands, const char *seal, uint64_t key,
+            struct group_seal *ret_seal)
+{
+    struct group_seal fields;
+    XXH3_state_t state;
+
+    if (!begins_group(commands, 0)) {
+        return "a group does not begin with SELECT";
+    }
+    if (memcmp(seal, seal_mark, SEAL_AT_SEQUENCE) != 0 ||
+        !read_seal(seal, key, &fields)) {
+        return "a seal is damaged, or was made with another key";
+    }
+    if (fields.bytes != commands.len) {
+        return "a seal is that of a group of another length";
+    }
+    /* The seal need not stand behind the commands. */
+    XXH3_INITSTATE(&state);
+    XXH3_64bits_reset_withSeed(&state, key);
+    XXH3_64bits_update(&state, commands.data, commands.len);
+    if (!hash_holds(&state, seal)) {
+        return "a group is damaged: its seal does not hold";
+    }
+    *ret_seal = fields;
+    return NULL;
+}
+
 /* Whether the group that the seal at `at` closes is all there, and does not
  * begin before low. */
 static bool

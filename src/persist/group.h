@@ -77,6 +77,11 @@ struct group {
 enum group_status group_read(struct slice data, uint64_t key, uint64_t offset,
                              struct group *ret_group);
 
+/* The same where the seal's place is known: NULL if these GROUP_SEAL_BYTES
+ * close these commands, else what does not fit. */
+const char *group_check(struct slice commands, const char *seal, uint64_t key,
+                        struct group_seal *ret_seal);
+
 /* What is intact at and behind `offset`: for deciding about damage there.
  * Groups count whose sequences rise; whoever reads on from one of them has to
  * compare it with what came before, since an item may hold a copy of a whole

@@ -4,6 +4,9 @@
  * next piece would make it too large, and where loop 0 needs a position; its
  * seal has a fixed size, so positions are known long before it is made.
  *
+ * Without files nothing is queued: the tap has copied a piece before the mutex
+ * is given back, and it is freed behind that.
+ *
  * What is returned for a piece is the position right behind it. Its group ends
  * further on, and released only ever stands at ends of groups, so that is
  * reached exactly when the group is released.
@@ -125,21 +128,15 @@ journal_has_room(const struct journal *journal)
            atomic_load_explicit(&journal->limit, memory_order_relaxed);
 }
 
+/* Under the mutex. Who kicks takes bits away without it, and acts behind that;
+ * so a bit that is seen here is acted upon after now. */
 static void
-push(struct journal *journal, struct piece *piece)
+want_kick(struct journal *journal, unsigned bits)
 {
-    bool rotating = journal->pending && journal->how == JOURNAL_ROTATE;
-    struct journal_list *list = &journal->queue[rotating];
-    uint64_t cost = journal_state_cost(piece);
-
-    if (list->head == NULL) {
-        list->head = piece;
-    } else {
-        list->tail->next = piece;
+    if ((atomic_load_explicit(&journal->kick, memory_order_relaxed) & bits) !=
+        bits) {
+        atomic_fetch_or_explicit(&journal->kick, bits, memory_order_release);
     }
-    list->tail = piece;
-    list->bytes += cost;
-    journal_state_count(journal, (int64_t)cost);
 }
 
 uint64_t
@@ -147,9 +144,11 @@ journal_append(struct journal *journal, struct piece *piece)
 {
     uint64_t position;
     uint64_t bytes = piece_text(piece).len;
+    bool on;
 
     pthread_mutex_lock(&journal->mutex);
-    CHECK(journal->on);
+    on = journal->on;
+    CHECK(on || journal->tapped);
     if (journal->group_bytes + bytes > GROUP_BYTES_MAX) {
         journal_state_close_group(journal);
     }
@@ -159,14 +158,24 @@ journal_append(struct journal *journal, struct piece *piece)
     }
     journal->group_db = piece->db_last;
     journal->group_bytes += bytes;
-    push(journal, piece);
-    position =
-        atomic_load_explicit(&journal->position, memory_order_relaxed) + bytes;
-    atomic_store_explicit(&journal->position, position, memory_order_release);
-    if (journal->idle) {
-        atomic_store_explicit(&journal->kick, true, memory_order_relaxed);
+    if (journal->tapped) {
+        journal->tap.text(journal->tap.ctx, piece_text(piece));
+        if (!journal->told) {
+            journal->told = true;
+            want_kick(journal, KICK_TAP);
+        }
     }
+    if (on) {
+        journal_state_push(journal, piece);
+        if (journal->idle) {
+            want_kick(journal, KICK_WRITER);
+        }
+    }
+    position = journal_state_advance(journal, bytes);
     pthread_mutex_unlock(&journal->mutex);
+    if (!on) {
+        piece_free(piece);
+    }
     return position;
 }
 
@@ -176,14 +185,25 @@ journal_position(const struct journal *journal)
     return atomic_load_explicit(&journal->position, memory_order_acquire);
 }
 
-/* The flag is set under the mutex by who appended, and only while the writer
- * sleeps; so the signal cannot get lost, and one kick an awakening suffices. */
+/* The bits are set under the mutex by who appended, that of the writer only
+ * while it sleeps, that of the tap only when it was not told; so no signal can
+ * get lost, and one kick an awakening suffices. Whoever takes a bit acts for
+ * all. */
 void
 journal_kick(struct journal *journal)
 {
-    if (atomic_load_explicit(&journal->kick, memory_order_relaxed) &&
-        atomic_exchange_explicit(&journal->kick, false, memory_order_relaxed)) {
+    const struct journal_hooks *hooks = &journal->hooks;
+    unsigned bits;
+
+    if (atomic_load_explicit(&journal->kick, memory_order_relaxed) == 0) {
+        return;
+    }
+    bits = atomic_exchange_explicit(&journal->kick, 0, memory_order_acq_rel);
+    if ((bits & KICK_WRITER) != 0) {
         pthread_cond_signal(&journal->work);
+    }
+    if ((bits & KICK_TAP) != 0 && hooks->tapped != NULL) {
+        hooks->tapped(hooks->ctx);
     }
 }
 
@@ -212,6 +232,7 @@ journal_want_sync(struct journal *journal, uint64_t position)
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
+/* With a tap the log is there already, and is where it is. */
 static void
 set_first(struct journal *journal, enum journal_target how,
           const struct journal_file *file, uint64_t position, uint64_t sequence)
@@ -220,13 +241,12 @@ set_first(struct journal *journal, enum journal_target how,
     journal->epoch++;
     journal->on = true;
     journal->building = how == JOURNAL_BUILD;
-    journal->faulted = journal->suspect = false;
+    journal->faulted = journal->suspect = journal->spoiled = false;
     journal->fault_mono_ns = 0;
     journal->need = position;
     journal->file = *file;
     journal->file_bytes = GROUP_FIRST_LINE_BYTES;
-    atomic_store_explicit(&journal->position, position, memory_order_release);
-    journal->sequence = sequence;
+    journal_state_move(journal, position, sequence);
     journal->durable = position;
     journal->durable_sequence = sequence;
     journal->sync_wanted = 0;
@@ -254,6 +274,7 @@ set_next(struct journal *journal, enum journal_target how,
         how = JOURNAL_REBASE;
     }
     journal->pending = true;
+    journal->spoiled = false;
     journal->how = how;
     journal->next = *file;
     journal->mark =
@@ -281,13 +302,14 @@ journal_set_target(struct journal *journal, enum journal_target how,
 
     pthread_mutex_lock(&journal->mutex);
     journal_state_close_group(journal);
+    if (journal_state_has_log(journal)) {
+        journal_state_tell(journal, position, sequence);
+    }
     if (how == JOURNAL_RESUME || how == JOURNAL_BUILD) {
         set_first(journal, how, file, *position, *sequence);
     } else {
         set_next(journal, how, file, &spare);
     }
-    *position = atomic_load_explicit(&journal->position, memory_order_relaxed);
-    *sequence = journal->sequence;
     journal_state_release(journal);
     pthread_cond_signal(&journal->work);
     journal_state_unlock(journal);
@@ -299,11 +321,9 @@ journal_mark(struct journal *journal, uint64_t *ret_position,
              uint64_t *ret_sequence)
 {
     pthread_mutex_lock(&journal->mutex);
-    CHECK(journal->on);
+    CHECK(journal_state_has_log(journal));
     journal_state_close_group(journal);
-    *ret_position =
-        atomic_load_explicit(&journal->position, memory_order_relaxed);
-    *ret_sequence = journal->sequence;
+    journal_state_tell(journal, ret_position, ret_sequence);
     pthread_mutex_unlock(&journal->mutex);
 }
 
@@ -323,13 +343,9 @@ journal_turn_off(struct journal *journal, bool now)
     journal_state_close_group(journal);
     journal->on = false;
     journal->closing = journal_state_is_served(journal);
-    if (now || journal->building || journal->faulted || !journal->closing) {
-        journal->epoch++;
-        journal->suspect = true;
-        journal_state_void(journal, &journal->queue[0]);
-        journal_state_void(journal, &journal->queue[1]);
-        journal->building = journal->faulted = false;
-        journal->fault_mono_ns = 0;
+    if (now || journal->building || journal->faulted || journal->suspect ||
+        !journal->closing) {
+        journal_state_drop(journal);
     }
     journal->sync_wanted =
         atomic_load_explicit(&journal->position, memory_order_relaxed);
@@ -378,6 +394,7 @@ journal_get_status(const struct journal *journal,
     pthread_mutex_lock(&j->mutex);
     *ret_status = (struct journal_status){
         .on = j->on,
+        .tapped = j->tapped,
         .building = j->building,
         .faulted = j->faulted,
         .closing = j->closing,
@@ -386,7 +403,7 @@ journal_get_status(const struct journal *journal,
         .file_number = j->file.number,
         .file_bytes = j->file_bytes,
         .rotating = j->pending,
-        .suspect = j->suspect && !j->pending && j->on,
+        .suspect = j->on && (j->pending ? j->spoiled : j->suspect),
         .closed_number = j->closed_number,
         .closed_bytes = j->closed_bytes,
         .appended = j->position,

@@ -21,6 +21,11 @@
  * included, is. Which files there are, and when, is decided by persist.c on
  * loop 0; the journal only knows the increment it writes to and the next one.
  *
+ * The log is there while there are files (it is on) or a tap, or both. Where it
+ * is counts in the same way with and without files; without them nothing is
+ * queued, and everything is released. The tap is told what is appended, so what
+ * a fault or a rebase makes void for the files is in its stream all the same.
+ *
  * Locks: one mutex, a leaf below the stripes; never held during I/O.
  */
 #pragma once
@@ -46,6 +51,25 @@ struct journal_hooks {
     /* A fault, a target was reached, or it is off: loop 0 should call
      * journal_get_status. */
     void (*event)(void *ctx);
+    /* journal_append gave the tap something, for the first time since
+     * journal_close_group. From journal_kick, so any loop; perhaps once more
+     * after the tap is gone. NULL: not told. */
+    void (*tapped)(void *ctx);
+    void *ctx;
+};
+
+/* Who follows the log beside the files: it hears of every byte in the order of
+ * the log. Called under the journal's mutex, by whoever appends or closes a
+ * group (the writer, too): it copies, and does no more. */
+struct journal_tap {
+    /* The log stands here, at the end of a group, and goes on: at
+     * journal_set_tap and journal_move. What was told before is over. */
+    void (*begin)(void *ctx, uint64_t position, uint64_t sequence);
+    /* Bytes of the open group; the first ones begin it. */
+    void (*text)(void *ctx, struct slice bytes);
+    /* The group is closed, GROUP_SEAL_BYTES of seal behind it. seal: those
+     * bytes, if it came sealed (journal_relay); NULL: who taps makes one. */
+    void (*close)(void *ctx, uint64_t sequence, const char *seal);
     void *ctx;
 };
 
@@ -74,13 +98,14 @@ bool journal_has_room(const struct journal *journal);
 
 /* Takes the piece. Returns the position behind it: wait until released
  * reaches it. Under the stripes that the effects changed, inside a section of
- * the gate, while the journal is on. */
+ * the gate, while the journal is on or tapped. */
 uint64_t journal_append(struct journal *journal, struct piece *piece);
 
 /* The position behind all that was appended. */
 uint64_t journal_position(const struct journal *journal);
 
-/* Wakes the writer if something was appended since; once a turn of a loop. */
+/* Wakes the writer, and calls hooks.tapped, if something was appended since;
+ * once a turn of a loop. */
 void journal_kick(struct journal *journal);
 
 /* UINT64_MAX when everything is released. */
@@ -93,6 +118,41 @@ uint64_t journal_synced(const struct journal *journal);
 /* Syncs what was appended up to here, whatever the policy: for who waits for
  * it. */
 void journal_want_sync(struct journal *journal, uint64_t position);
+
+/* ---- the tap, loop 0 ----------------------------------------------------- */
+
+/* Begins (or, with NULL, ends) to tell the tap. Under the raised gate. While
+ * there is a tap the log is on, with files or without: journal_append may be
+ * called. If it was off, it goes on from *position and *sequence; if it was on,
+ * where it is is told there, at the end of a group. */
+void journal_set_tap(struct journal *journal, const struct journal_tap *tap,
+                     uint64_t *position, uint64_t *sequence);
+
+/* Closes the open group and returns where the log is: what the tap has been
+ * told up to there is whole groups. Re-arms hooks.tapped. Any time. */
+uint64_t journal_close_group(struct journal *journal);
+
+/* A group that another server has sealed, on a replica, which appends nothing
+ * of its own: its commands become one group here, with the position behind it
+ * that it has there. sequence follows the last one, and no group is open.
+ * Returns that position. The writer is woken; hooks.tapped is not called, since
+ * who would be told is who calls. Loop 0, inside a section of the gate, with a
+ * tap.
+ *
+ * Nobody can be told to wait here, so the rule is: a group that finds the queue
+ * at its limit (or no memory) gives up the file. What is queued is dropped, and
+ * so is all that comes, until the next rebase; for everybody else that is a
+ * fault (ENOBUFS, ENOMEM) that a base ends. With a rotation at hand the next
+ * file is given up only if the queue is too long without the old one's part.
+ * Where a fault makes a rebase necessary, nothing is queued before that one. So
+ * what is queued never costs more than the limit and one group. */
+uint64_t journal_relay(struct journal *journal, struct slice commands,
+                       uint64_t sequence, const char *seal);
+
+/* The log goes on elsewhere: all data was replaced. No file (turned off with
+ * `now` before), no group open. Under the raised gate, with a tap. */
+void journal_move(struct journal *journal, uint64_t position,
+                  uint64_t sequence);
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
@@ -121,8 +181,9 @@ enum journal_target {
 
 /* Under the raised gate; memory only. Closes the open group, so that the
  * position is the end of one. *position and *sequence are read with RESUME and
- * BUILD (where the log stands; only while off and not closing), and told with
- * the others, for the base. A second target before the first was reached
+ * BUILD (where the log stands; only while off and not closing) unless there is
+ * a tap, since the log knows where it is then; with that, and with the others,
+ * they are told, for the base. A second target before the first was reached
  * replaces it (its file is closed).
  *
  * A fault of the old file before a rotation is reached turns that into a
@@ -134,7 +195,7 @@ void journal_set_target(struct journal *journal, enum journal_target how,
                         uint64_t *sequence);
 
 /* Under the raised gate: closes the open group and tells where the log is; for
- * snapshots. Journal on. */
+ * snapshots. Journal on or tapped. */
 void journal_mark(struct journal *journal, uint64_t *ret_position,
                   uint64_t *ret_sequence);
 
@@ -148,7 +209,7 @@ void journal_base_done(struct journal *journal, uint64_t position,
 /* Under the raised gate: off. What was appended is still written and synced,
  * then the files are closed (event). Everything is released when that is done;
  * at once with `now`, which drops the rest, and so does a fault, before or
- * while closing, and building. */
+ * while closing, and building. With a tap the log goes on without files. */
 void journal_turn_off(struct journal *journal, bool now);
 
 /* Blocks until all that was appended is written and synced, whatever the
@@ -158,7 +219,8 @@ void journal_turn_off(struct journal *journal, bool now);
 bool journal_flush(struct journal *journal);
 
 struct journal_status {
-    bool on;                /* appending */
+    bool on;                /* appending to files */
+    bool tapped;            /* there is a tap */
     bool building;          /* switched on, no base yet */
     bool faulted;           /* a write or sync failed, and no base ended it */
     bool suspect;           /* faulted, and only REBASE can help */

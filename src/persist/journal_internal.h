@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the three files of the journal share: journal.c is the loops' side,
- * journal_io.c the two threads, journal_state.c what both do to the state.
+ * What the files of the journal share: journal.c is the side of the loops,
+ * journal_tap.c that of replication, journal_io.c the two threads,
+ * journal_state.c what all of them do to the state.
  *
  * Two words for the hard part. The epoch counts the moments at which what was
  * queued so far, and what the writer has in hand, became void: a fault, a
@@ -23,6 +24,9 @@
  * at most. */
 enum { JOURNAL_BOUND_NS = 1000000000 };
 
+/* The writer sleeps, and something was appended; the tap got something. */
+enum { KICK_WRITER = 1, KICK_TAP = 2 };
+
 /* Pieces in order. */
 struct journal_list {
     struct piece *head, *tail;
@@ -43,12 +47,15 @@ struct journal {
     _Atomic uint64_t position;
     _Atomic uint64_t limit;  /* of queued */
     _Atomic uint64_t queued; /* cost of all that is not written yet */
-    atomic_bool kick;        /* the writer sleeps, and something was appended */
+    _Atomic unsigned kick;   /* KICK_*: what is for the next journal_kick */
 
     _Alignas(64) pthread_mutex_t mutex; /* guards all that follows */
 
-    /* What is appended. queue[1] is for the file behind a rotation. */
+    /* What is appended. queue[1] is for the file behind a rotation. The log
+     * is there while it is on (queues for files) or tapped. */
     bool on;
+    bool tapped;
+    bool told;            /* hooks.tapped, since journal_close_group */
     bool idle;            /* the writer sleeps */
     uint32_t group_db;    /* that the open group is in */
     uint64_t group_bytes; /* of the open group; 0: there is none */
@@ -60,6 +67,7 @@ struct journal {
     uint64_t file_bytes;
     bool suspect; /* the file: it is not written or synced any more */
     bool pending;
+    bool spoiled; /* the next file: something before it was given up */
     enum journal_target how;      /* ROTATE or REBASE */
     uint64_t mark, mark_sequence; /* where the next file begins */
     uint64_t closed_number, closed_bytes;
@@ -94,6 +102,7 @@ struct journal {
     pthread_t writer, syncer;
 
     struct journal_hooks hooks;
+    struct journal_tap tap;
     struct group_hash *hash; /* the writer's */
     uint64_t write_errors, sync_errors, suspect_files, syncs, groups;
     uint64_t sync_ns_last, sync_ns_max, sync_ns_recent;
@@ -136,7 +145,46 @@ void journal_state_count(struct journal *journal, int64_t cost);
 /* What a piece adds to `queued`. */
 uint64_t journal_state_cost(const struct piece *piece);
 
+/* Whether there is a log: files or a tap. */
+static inline bool
+journal_state_has_log(const struct journal *journal)
+{
+    return journal->on || journal->tapped;
+}
+
+/* Where the log stands. */
+static inline void
+journal_state_tell(const struct journal *journal, uint64_t *ret_position,
+                   uint64_t *ret_sequence)
+{
+    *ret_position =
+        atomic_load_explicit(&journal->position, memory_order_relaxed);
+    *ret_sequence = journal->sequence;
+}
+
+static inline void
+journal_state_move(struct journal *journal, uint64_t position,
+                   uint64_t sequence)
+{
+    atomic_store_explicit(&journal->position, position, memory_order_release);
+    journal->sequence = sequence;
+}
+
+/* Returns the position, so many bytes further on. */
+static inline uint64_t
+journal_state_advance(struct journal *journal, uint64_t bytes)
+{
+    uint64_t position =
+        atomic_load_explicit(&journal->position, memory_order_relaxed) + bytes;
+
+    atomic_store_explicit(&journal->position, position, memory_order_release);
+    return position;
+}
+
 void journal_state_close_group(struct journal *journal);
+
+/* Into the queue of the file that it is for. */
+void journal_state_push(struct journal *journal, struct piece *piece);
 
 /* What is queued for the file, closed; cost stays counted until it is
  * written. */
@@ -167,6 +215,17 @@ void journal_state_leave(struct journal *journal);
 
 /* The file is suspect from now on. */
 void journal_state_fault(struct journal *journal, int error);
+
+/* It is off, and what is queued is not written any more. */
+void journal_state_drop(struct journal *journal);
+
+/* Whether what is queued now can still get into a file that counts. */
+bool journal_state_takes(const struct journal *journal);
+
+/* What is queued, and what comes before the next rebase, is given up: a fault
+ * without the disk having said so. Only while it takes. A rotation that is
+ * pending becomes a rebase, which may take again. */
+void journal_state_give_up(struct journal *journal, int error);
 
 /* Moves released and synced as far as the rest of the state allows. */
 void journal_state_release(struct journal *journal);

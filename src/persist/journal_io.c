@@ -299,7 +299,8 @@ turn(struct journal *journal)
     journal->file = journal->next;
     journal->file_bytes = GROUP_FIRST_LINE_BYTES;
     journal->next.fd = -1;
-    journal->pending = journal->suspect = false;
+    journal->suspect = journal->spoiled;
+    journal->pending = journal->spoiled = false;
     journal->tell_event = true;
     journal_state_unlock(journal);
     file_close(fd);

@@ -91,6 +91,28 @@ journal_state_count(struct journal *journal, int64_t cost)
     metric_add(METRIC_JOURNAL_QUEUED, cost);
 }
 
+static bool
+is_rotating(const struct journal *journal)
+{
+    return journal->pending && journal->how == JOURNAL_ROTATE;
+}
+
+void
+journal_state_push(struct journal *journal, struct piece *piece)
+{
+    struct journal_list *list = &journal->queue[is_rotating(journal)];
+    uint64_t cost = journal_state_cost(piece);
+
+    if (list->head == NULL) {
+        list->head = piece;
+    } else {
+        list->tail->next = piece;
+    }
+    list->tail = piece;
+    list->bytes += cost;
+    journal_state_count(journal, (int64_t)cost);
+}
+
 void
 journal_state_void(struct journal *journal, struct journal_list *list)
 {
@@ -104,26 +126,21 @@ journal_state_void(struct journal *journal, struct journal_list *list)
     *list = (struct journal_list){ 0 };
 }
 
-static bool
-is_rotating(const struct journal *journal)
-{
-    return journal->pending && journal->how == JOURNAL_ROTATE;
-}
-
 void
 journal_state_close_group(struct journal *journal)
 {
     if (journal->group_bytes == 0) {
         return;
     }
-    journal->queue[is_rotating(journal)].tail->last = true;
+    if (journal->on) {
+        journal->queue[is_rotating(journal)].tail->last = true;
+    }
     journal->group_bytes = 0;
     journal->sequence++;
-    atomic_store_explicit(
-        &journal->position,
-        atomic_load_explicit(&journal->position, memory_order_relaxed) +
-            GROUP_SEAL_BYTES,
-        memory_order_release);
+    if (journal->tapped) {
+        journal->tap.close(journal->tap.ctx, journal->sequence, NULL);
+    }
+    (void)journal_state_advance(journal, GROUP_SEAL_BYTES);
 }
 
 struct journal_list
@@ -294,6 +311,52 @@ journal_state_fault(struct journal *journal, int error)
     journal->tell_event = true;
     pthread_cond_signal(&journal->work);
     pthread_cond_broadcast(&journal->progress);
+}
+
+void
+journal_state_drop(struct journal *journal)
+{
+    journal->epoch++;
+    journal->suspect = true;
+    journal_state_void(journal, &journal->queue[0]);
+    journal_state_void(journal, &journal->queue[1]);
+    if (journal->building) { /* there is no base before what was synced */
+        journal->durable = journal->durable_sequence = 0;
+    }
+    journal->building = journal->faulted = false;
+    journal->fault_mono_ns = 0;
+}
+
+bool
+journal_state_takes(const struct journal *journal)
+{
+    return journal->on && !journal->spoiled &&
+           (journal->pending || !journal->suspect);
+}
+
+/* The file of a pending rebase cannot be left before it is reached, for its
+ * thread may be anywhere; so it is reached, and suspect from the first. */
+void
+journal_state_give_up(struct journal *journal, int error)
+{
+    if (journal->pending && !is_rotating(journal)) {
+        journal->spoiled = true;
+        journal->suspect_files++;
+        journal->error = error;
+        journal->need = UINT64_MAX;
+        if (!journal->faulted) {
+            journal->faulted = true;
+            journal->fault_mono_ns = clock_mono_ns();
+        }
+        journal->tell_event = true;
+        journal_state_release(journal);
+    } else {
+        journal_state_leave(journal);
+        journal_state_fault(journal, error);
+    }
+    if (!journal_state_takes(journal)) {
+        journal_state_void(journal, &journal->queue[0]);
+    }
 }
 
 /* ---- hooks --------------------------------------------------------------- */

@@ -9,18 +9,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "conf/conf_load.h"
 #include "keyspace/access.h"
 #include "persist/persist_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 static const uint64_t SECOND_NS = 1000000000;
-#define LOCK_NAME "lock"
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -40,6 +35,14 @@ on_journal_moved(void *ctx)
     persist->options.hooks.moved(persist->options.hooks.ctx);
 }
 
+static void
+on_tapped(void *ctx)
+{
+    struct persist *persist = ctx;
+
+    persist->options.hooks.tapped(persist->options.hooks.ctx);
+}
+
 struct persist *
 persist_new(const struct persist_options *options)
 {
@@ -47,6 +50,9 @@ persist_new(const struct persist_options *options)
     struct persist *persist = mem_zalloc(sizeof(*persist));
     struct journal_hooks hooks = { .moved = on_journal_moved,
                                    .event = on_task_done,
+                                   .tapped = options->hooks.tapped != NULL
+                                                 ? on_tapped
+                                                 : NULL,
                                    .ctx = persist };
 
     persist->options = *options;
@@ -57,6 +63,8 @@ persist_new(const struct persist_options *options)
     persist->last_save_ms = clock_wall_ms();
     persist->info.last_save_ok = persist->info.last_rewrite_ok = true;
     persist->info.last_save_seconds = persist->info.last_rewrite_seconds = -1;
+    history_begin(&persist->history, NULL);
+    persist->load_history = persist->history;
     atomic_store(&persist->loading, true);
     CHECK(pthread_mutex_init(&persist->mutex, NULL) == 0);
     persist->journal = journal_new(&hooks);
@@ -82,6 +90,7 @@ persist_free(struct persist *persist)
     mem_free(persist->journal_dir);
     mem_free(persist->journal_name);
     mem_free(persist->snapshot_name);
+    mem_free(persist->arrival_name);
     pthread_mutex_destroy(&persist->mutex);
     mem_free(persist);
 }
@@ -119,107 +128,6 @@ read_conf(struct persist *persist)
     conf = persist->conf;
     pthread_mutex_unlock(&persist->mutex);
     return conf;
-}
-
-/* ---- the directory ------------------------------------------------------- */
-
-/* flock() goes with the descriptor, which a child closes at once, so that the
- * directory is free when this process is gone. */
-static bool
-lock_dir(struct persist *persist)
-{
-    const struct conf *conf = persist->options.conf;
-    bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
-    char text[32];
-    int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    int fd = openat(persist->dir_fd, LOCK_NAME,
-                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
-
-    if (fd < 0 && (errno == EACCES || errno == EROFS) && nothing_is_written) {
-        log_warn("persist", "did not lock the directory",
-                 "dir=\"%s\" error=\"%s\" reason=\"nothing is saved there\"",
-                 persist->dir, strerror(errno));
-        return true;
-    }
-    if (fd < 0) {
-        log_error("persist", "cannot open the lock",
-                  "file=\"%s/" LOCK_NAME "\" error=\"%s\"", persist->dir,
-                  strerror(errno));
-        return false;
-    }
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        char owner[32] = "";
-        ssize_t got = read(fd, owner, sizeof(owner) - 1);
-
-        owner[got > 0 ? strcspn(owner, "\n") : 0] = '\0';
-        log_error("persist", "another server uses the directory",
-                  "dir=\"%s\" pid=%s", persist->dir, owner);
-        (void)close(fd);
-        return false;
-    }
-    (void)!ftruncate(fd, 0);
-    (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above only */
-    persist->lock_fd = fd;
-    return true;
-}
-
-/* Four names that must differ, in one directory. */
-static bool
-names_clash(const struct conf *conf)
-{
-    const char *dot = strrchr(conf->dbfilename, '.');
-    bool clash = strcmp(conf->dbfilename, conf->appenddirname) == 0 ||
-                 strcmp(conf->dbfilename, LOCK_NAME) == 0 ||
-                 strcmp(conf->appenddirname, LOCK_NAME) == 0 ||
-                 strcmp(conf->dbfilename, CONF_REWRITTEN_NAME) == 0 ||
-                 strcmp(conf->appenddirname, CONF_REWRITTEN_NAME) == 0 ||
-                 (dot != NULL && strcmp(dot, ".tmp") == 0);
-
-    if (clash) {
-        log_error("persist", "cannot use these names",
-                  "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
-                  "differ from each other, from lock and " CONF_REWRITTEN_NAME
-                  ", and not end in .tmp\"",
-                  conf->dbfilename, conf->appenddirname);
-    }
-    return clash;
-}
-
-bool
-persist_open(struct persist *persist)
-{
-    const struct conf *conf = persist->options.conf;
-    char path[1536];
-    int error;
-
-    if (names_clash(conf)) {
-        return false;
-    }
-
-    persist->dir = mem_copy_text(slice_of(conf->dir));
-    persist->journal_name = mem_copy_text(slice_of(conf->appenddirname));
-    persist->snapshot_name = mem_copy_text(slice_of(conf->dbfilename));
-    (void)snprintf(path, sizeof(path), "%s/%s", conf->dir, conf->appenddirname);
-    persist->journal_dir = mem_copy_text(slice_of(path));
-    error = file_open_dir(persist->dir, false, &persist->dir_fd);
-    if (error != 0) {
-        log_error("persist", "cannot use the directory",
-                  "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
-        return false;
-    }
-    if (!lock_dir(persist)) {
-        return false;
-    }
-    error = file_open_dir(persist->journal_dir, false, &persist->journal_fd);
-    if (error != 0 && error != ENOENT) {
-        log_error("persist", "cannot use the journal's directory",
-                  "dir=\"%s\" error=\"%s\"", persist->journal_dir,
-                  strerror(error));
-        return false;
-    }
-    (void)snprintf(path, sizeof(path), "%s.tmp", persist->snapshot_name);
-    (void)!file_unlink(persist->dir_fd, path); /* of a save that was cut off */
-    return true;
 }
 
 /* ---- loading ------------------------------------------------------------- */
@@ -260,6 +168,8 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
         .keyspace = persist->options.keyspace,
         .env = &persist->load_env,
         .replay = replay,
+        .history = &persist->load_history,
+        .position = &persist->load_position,
         .progress = &persist->load_progress,
         .total_bytes = &persist->load_total_bytes,
     };
@@ -287,10 +197,10 @@ persist_begin(struct persist *persist)
     const struct recover_result *found = &persist->recovered;
     bool journals = read_conf(persist).appendonly;
 
-    persist->idle_position = found->position;
-    persist->idle_sequence = found->sequence;
-    persist->idle_changes = metric_sum(METRIC_CHANGES);
-    persist->changes_saved = persist->idle_changes;
+    gate_raise(persist->gate, 0);
+    place_set(persist);
+    gate_lower(persist->gate, 0);
+    persist->changes_saved = metric_sum(METRIC_CHANGES);
     persist->manifest = found->manifest; /* stale or not: it is there */
     persist->next_number = rewrite_next_number(&found->manifest);
     if (!rewrite_set_aside(persist, journals) ||
@@ -303,24 +213,6 @@ persist_begin(struct persist *persist)
 }
 
 /* ---- shared by the steps ------------------------------------------------- */
-
-void
-persist_where(struct persist *persist, uint64_t *ret_position,
-              uint64_t *ret_sequence)
-{
-    struct journal_status status;
-    int64_t changes = metric_sum(METRIC_CHANGES);
-
-    journal_get_status(persist->journal, &status);
-    if (status.on) {
-        journal_mark(persist->journal, ret_position, ret_sequence);
-        return;
-    }
-    persist->idle_position += (uint64_t)(changes - persist->idle_changes);
-    persist->idle_changes = changes;
-    *ret_position = persist->idle_position;
-    *ret_sequence = persist->idle_sequence;
-}
 
 struct child_job
 persist_job(const struct persist *persist, int dir_fd, const char *name,
@@ -336,8 +228,7 @@ persist_job(const struct persist *persist, int dir_fd, const char *name,
         .name = name,
     };
 
-    (void)snprintf(job.stamp.run_id, sizeof(job.stamp.run_id), "%.40s",
-                   persist->options.run_id);
+    memcpy(job.stamp.history, persist->history.id, sizeof(job.stamp.history));
     for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
         uint64_t keys;
         uint64_t expires;
@@ -385,10 +276,11 @@ static void
 turn_off(struct persist *persist, const struct journal_status *status)
 {
     gate_raise(persist->gate, 0);
-    persist_where(persist, &persist->idle_position, &persist->idle_sequence);
-    persist->idle_changes = metric_sum(METRIC_CHANGES);
+    place_rest(persist);
     journal_turn_off(persist->journal, status->faulted);
-    persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
+    if (!persist->tapped) {
+        persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
+    }
     gate_lower(persist->gate, 0);
     log_notice("persist.journal", "switched off", "position=%llu",
                (unsigned long long)persist->idle_position);
@@ -451,22 +343,29 @@ reap(struct persist *persist)
     int signal;
 
     if (!child_reap(persist->child, &error, &signal)) {
+        if (!child_is_running(persist->child)) {
+            sync_ended(persist, EINTR); /* of one that an end broke off */
+        }
         return;
     }
     access_pause(persist->options.keyspace, false);
     child_get_figures(persist->child, &figures);
     if (step == STEP_SAVE) {
         persist->info.save_cow_bytes = figures.cow_peak_bytes;
-        save_ended(persist, error, signal);
+        save_written(persist, error, signal);
     } else if (step == STEP_BASE) {
         persist->info.rewrite_cow_bytes = figures.cow_peak_bytes;
         rewrite_base_written(persist, error);
     } else {
+        persist->info.save_cow_bytes = step == STEP_SYNC
+                                           ? figures.cow_peak_bytes
+                                           : persist->info.save_cow_bytes;
         persist->step = STEP_NONE;
     }
     if (signal != 0 && persist->step == STEP_NONE) {
         persist->wants_clean = true;
     }
+    sync_ended(persist, error);
 }
 
 static void
@@ -475,10 +374,15 @@ finish_task(struct persist *persist)
     if (task_is_running(persist->task)) {
         return;
     }
-    if (persist->step == STEP_PREPARE) {
+    if ((persist->step == STEP_PREPARE || persist->step == STEP_COMMIT) &&
+        persist->rewrite.arrived != persist->adopted.arrived) {
+        rewrite_forget(persist);
+    } else if (persist->step == STEP_PREPARE) {
         rewrite_prepared(persist);
     } else if (persist->step == STEP_COMMIT) {
         rewrite_committed(persist);
+    } else if (persist->step == STEP_REPLACE) {
+        adopt_replaced(persist);
     } else if (persist->step == STEP_CLEAN) {
         persist->step = STEP_NONE;
     }
@@ -549,7 +453,8 @@ break_off(struct persist *persist, const struct persist_conf *conf,
 {
     bool off = !conf->appendonly && status->on;
 
-    if ((persist->step == STEP_SAVE && status->faulted) ||
+    if (((persist->step == STEP_SAVE || persist->step == STEP_SYNC) &&
+         status->faulted) ||
         (persist->step == STEP_BASE && (status->suspect || off))) {
         persist_end_child(persist); /* a save is asked for again */
     }
@@ -558,11 +463,42 @@ break_off(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
+/* Data from another server first, if it may be tried: until the disk has it, no
+ * other file is touched. Snapshots for replicas and our own take turns. */
+static bool
+begin_own(struct persist *persist, const struct persist_conf *conf,
+          const struct journal_status *status)
+{
+    if (adopt_needs_disk(persist, conf) ||
+        !keep_journal(persist, conf, status)) {
+        if (!save_is_due(persist, conf)) {
+            return false;
+        }
+        save_begin(persist);
+    }
+    persist->sync.yields = false;
+    return true;
+}
+
+static void
+begin_child(struct persist *persist, const struct persist_conf *conf,
+            const struct journal_status *status)
+{
+    bool hurries = status->on && status->faulted;
+    bool may_sync = persist->sync.wanted && !hurries;
+
+    if ((may_sync && !persist->sync.yields) ||
+        (!begin_own(persist, conf, status) && may_sync)) {
+        sync_begin(persist);
+    }
+}
+
 static void
 choose(struct persist *persist, const struct persist_conf *conf,
        const struct journal_status *status)
 {
-    if (persist->step != STEP_NONE || task_is_running(persist->task)) {
+    if (persist->step != STEP_NONE || task_is_running(persist->task) ||
+        persist->held) {
         return;
     }
     if (persist->wants_clean) {
@@ -571,9 +507,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
         task_start(persist->task, clean, persist);
     } else if (reload_is_due(persist)) {
         reload_run(persist);
-    } else if (!keep_journal(persist, conf, status) &&
-               save_is_due(persist, conf)) {
-        save_begin(persist);
+    } else {
+        begin_child(persist, conf, status);
     }
     if (persist->step == STEP_NONE) {
         collapse_tick(persist);
@@ -624,6 +559,9 @@ persist_stop(struct persist *persist, const struct persist_end *end)
         persist->wants_clean = true;
     }
     task_wait(persist->task); /* a step of it ends with the next tick, if any */
+    if (persist->step == STEP_REPLACE) {
+        adopt_replaced(persist);
+    }
     if ((status.on || status.closing) && !journal_flush(persist->journal)) {
         log_error("persist.journal", "could not sync the journal at the end",
                   "forced=%d", end->force);
@@ -631,7 +569,11 @@ persist_stop(struct persist *persist, const struct persist_end *end)
             return false;
         }
     }
-    if (end->save) {
+    if (end->save && persist->held) {
+        log_warn("persist.save", "saved nothing",
+                 "reason=\"the data was dropped before the primary's came: the "
+                 "disk keeps what it had\"");
+    } else if (end->save) {
         error = save_at_end(persist, end);
         if (error != 0) {
             log_error("persist.save", "failed to save at the end",

@@ -13,8 +13,10 @@
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
 #include "persist/child.h"
+#include "persist/history.h"
 #include "persist/journal.h"
 #include "persist/recover.h"
+#include "persist/transfer.h"
 
 #include <uv.h>
 
@@ -35,6 +37,16 @@ struct persist_hooks {
     /* All data was dropped and loaded again: what clients keep of it may be
      * wrong. Loop 0, under the raised gate. NULL: nobody wants to know. */
     void (*reloaded)(void *ctx);
+    /* The child of persist_ask_sync runs: what it writes can be read from fd, a
+     * pipe, now the hook's; it is the state at this place. Or fd is -1: it
+     * could not be forked (error). Loop 0, outside the gate. */
+    void (*sync_began)(void *ctx, int fd, int error, uint64_t position,
+                       uint64_t sequence);
+    /* That child has ended: 0, or an errno value; its end of the pipe is
+     * closed. Loop 0. */
+    void (*sync_ended)(void *ctx, int error);
+    /* The tap got something: journal_hooks. Any loop. */
+    void (*tapped)(void *ctx);
     void *ctx;
 };
 
@@ -61,6 +73,62 @@ bool persist_load(struct persist *persist, const struct recover_replay *replay);
 /* After the load, on loop 0, outside the gate: starts the journal if it is on.
  * False: the reason was logged. */
 bool persist_begin(struct persist *persist);
+
+/* ---- replication, loop 0 ------------------------------------------------- */
+
+/* Whose log it is. Read inside a section of the gate, or under it. */
+const struct history *persist_history(const struct persist *persist);
+
+/* A new history begins here: a promotion, the start of a primary. Under the
+ * raised gate, any loop. Where the log is on, it says so, in a group of its
+ * own. */
+void persist_renew_history(struct persist *persist);
+
+/* What REPLCONF HISTORY does on who obeys: the group that has it begins at the
+ * log's position now. Under the raised gate or at the load. What is no id is
+ * ignored. */
+void persist_note_history(struct persist *persist, struct slice id);
+
+/* Follows the log, as journal_set_tap; NULL ends it. Afterwards effects go to
+ * the journal (hooks.journaling). If the present history began while there was
+ * no log to say so, the first group says it; so who follows another server,
+ * whose history always comes from there, adds nothing. Raises the gate
+ * itself. */
+void persist_set_tap(struct persist *persist, const struct journal_tap *tap);
+bool persist_is_tapped(const struct persist *persist);
+
+/* Where the log is, at the end of a group. Under the raised gate, or on loop 0
+ * of a replica. */
+void persist_place(struct persist *persist, uint64_t *ret_position,
+                   uint64_t *ret_sequence);
+
+/* Asks for a child that writes a snapshot into a pipe; there has to be a tap.
+ * It begins when no other child runs. Cancelling kills it, or withdraws the
+ * wish; the hooks are called for one that had begun. */
+void persist_ask_sync(struct persist *persist);
+void persist_cancel_sync(struct persist *persist);
+
+/* All data is replaced by that of `fresh` (made with the same databases and
+ * threads), which has the old data afterwards: the state of another server's
+ * log at this place. What the disk has is of another history now: it stays
+ * until a snapshot of the new one is written, which begins with the next tick,
+ * and is never taken for newer than that (adopt.c says how); then a journal
+ * begins anew if it is on. If that fails it is tried again, with the figures of
+ * a save. hooks.reloaded is called. On loop 0, under the raised gate, with a
+ * tap, which hears where the log goes on. */
+struct persist_arrival {
+    struct keyspace *fresh; /* NULL: the data stays, but is no state of the log
+                               any more */
+    const char *history;    /* NULL: one of its own, that nobody knows */
+    uint64_t position, sequence;
+};
+void persist_adopt(struct persist *persist,
+                   const struct persist_arrival *arrival);
+
+/* The data was dropped, to make room for what is on its way: until
+ * persist_adopt nothing of it is saved, not at the end either, nor given to
+ * anybody, and the disk keeps what it has. Under the raised gate. */
+void persist_hold(struct persist *persist);
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
@@ -100,8 +168,9 @@ enum persist_outcome persist_save_outcome(const struct persist *persist,
 
 /* DEBUG RELOAD: asks for all data to be dropped and loaded from the snapshot,
  * which is written before, if `save`. Without, what is in memory and not in the
- * snapshot is lost. The world stands still meanwhile; nothing is dropped before
- * the snapshot was found intact. */
+ * snapshot is lost, so that the log moves and a history without a past begins,
+ * before hooks.reloaded. The world stands still meanwhile; nothing is dropped
+ * before the snapshot was found intact. */
 uint64_t persist_ask_reload(struct persist *persist, bool save);
 enum persist_outcome persist_reload_outcome(const struct persist *persist,
                                             uint64_t ticket);
@@ -121,11 +190,14 @@ struct persist_info {
     /* snapshots */
     uint64_t changes; /* since the last save */
     bool saving;
+    bool syncing;  /* a child writes a snapshot for replicas */
+    bool adopting; /* data of another server is not on the disk yet */
     uint64_t last_save_s;
     bool last_save_ok;
     int64_t last_save_seconds, current_save_seconds; /* -1: none */
-    uint64_t saves, save_failures;                   /* in a row */
-    uint64_t save_cow_bytes;                         /* of the last one */
+    int64_t current_sync_seconds;
+    uint64_t saves, save_failures; /* in a row */
+    uint64_t save_cow_bytes;       /* of the last one */
     /* the child that runs, or zeros */
     uint64_t cow_bytes, cow_peak_bytes, cow_age_s, child_keys, child_keys_total;
     uint64_t child_bytes;

@@ -24,7 +24,8 @@ persist_publish(struct persist *persist, const struct persist_conf *conf,
 {
     struct persist_info *info = &persist->info;
     struct child_figures figures = { 0 };
-    bool saving = persist->step == STEP_SAVE;
+    bool saving = persist->step == STEP_SAVE || persist->step == STEP_REPLACE;
+    bool syncing = persist->step == STEP_SYNC;
     bool rewriting = persist->step == STEP_PREPARE ||
                      persist->step == STEP_BASE || persist->step == STEP_COMMIT;
 
@@ -32,8 +33,11 @@ persist_publish(struct persist *persist, const struct persist_conf *conf,
         child_get_figures(persist->child, &figures);
     }
     info->saving = saving;
+    info->syncing = syncing;
+    info->adopting = adopt_is_pending(persist);
     info->last_save_s = persist->last_save_ms / 1000;
     info->current_save_seconds = seconds_of(persist, saving);
+    info->current_sync_seconds = seconds_of(persist, syncing);
     info->save_failures = persist->save_retry.failures;
     info->cow_bytes = figures.cow_bytes;
     info->cow_peak_bytes = figures.cow_peak_bytes;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What persist.c, save.c, rewrite.c, collapse.c and persist_info.c share. All
- * of it belongs to loop 0, unless a line says otherwise.
+ * What the files of persist share: persist.c (what happens next), directory.c,
+ * place.c, save.c, sync.c, adopt.c, rewrite.c, reload.c, collapse.c and
+ * persist_info.c. All of it belongs to loop 0, unless a line says otherwise.
  */
 #pragma once
 
 #include "persist/persist.h"
 #include "persist/task.h"
 
+#include <dirent.h>
 #include <pthread.h>
 
 enum { PERSIST_REASON_MAX = 1024, PERSIST_COLLAPSE_RANGES = 64 };
@@ -16,6 +18,8 @@ enum { PERSIST_REASON_MAX = 1024, PERSIST_COLLAPSE_RANGES = 64 };
 enum persist_step {
     STEP_NONE,
     STEP_SAVE,    /* a child writes a snapshot */
+    STEP_REPLACE, /* a task puts it in the place of all that was there */
+    STEP_SYNC,    /* a child writes a snapshot into a pipe */
     STEP_PREPARE, /* a task makes the next increment */
     STEP_BASE,    /* a child writes a base */
     STEP_COMMIT,  /* a task makes the base the journal's */
@@ -32,6 +36,7 @@ struct persist_retry {
 /* One rewrite; the task thread has it during PREPARE and COMMIT. */
 struct persist_rewrite {
     enum journal_target how;
+    uint64_t arrived;            /* of persist_adopted, when it began */
     uint64_t number;             /* of the new base and increment */
     uint64_t position, sequence; /* where the base stands */
     struct journal_file file;
@@ -40,6 +45,20 @@ struct persist_rewrite {
     int error;
     bool doubtful; /* the manifest may have been stored, with an error */
     uint64_t base_bytes;
+};
+
+/* Snapshots for replicas, one at a time. */
+struct persist_sync {
+    bool wanted; /* asked for, not begun */
+    bool open;   /* begun: the hook is to hear of the end */
+    bool yields; /* one was made: now it is the turn of what else is due */
+};
+
+/* Data that came from another server is counted; so is which of it the snapshot
+ * has that is being written, and which the one on the disk. */
+struct persist_adopted {
+    uint64_t arrived, forked, stored;
+    int error; /* of putting it in place; the task's */
 };
 
 /* A copy of the options in force. */
@@ -69,6 +88,7 @@ struct persist {
     struct child *child;
     struct task *task;
     char *dir, *journal_dir, *journal_name, *snapshot_name;
+    char *arrival_name; /* of the snapshot that is to replace everything */
     int dir_fd, journal_fd, lock_fd; /* -1: not open */
     struct persist_conf conf;
     struct bloom_env load_env; /* without limits */
@@ -87,9 +107,18 @@ struct persist {
     uint64_t next_number;
     struct persist_collapse collapse;
 
-    /* The log without a journal: a position that grows with changes. */
+    /* The log without a journal and a tap: a position that grows with changes.
+     * Changes under the raised gate, as all of this. */
     uint64_t idle_position, idle_sequence;
     int64_t idle_changes;
+    bool tapped;
+    bool held; /* persist_hold */
+    struct history history;
+    bool unsaid;        /* it began while there was no log to say so */
+    struct stage stage; /* for saying it */
+
+    struct persist_sync sync;
+    struct persist_adopted adopted;
 
     uint64_t save_ticket;          /* of the save that runs */
     _Atomic int64_t changes_saved; /* any thread reads it */
@@ -97,7 +126,10 @@ struct persist {
     uint64_t last_save_ms;
     uint64_t old_bytes; /* of increments before the one being written */
 
-    struct recover_result recovered;        /* between load and begin */
+    /* Between load and begin; the loader's while it runs. */
+    struct recover_result recovered;
+    struct history load_history;
+    uint64_t load_position;
     struct snapshot_progress load_progress; /* any thread */
     _Atomic uint64_t load_total_bytes, load_started_ms, load_started_ns;
     atomic_bool loading;
@@ -115,9 +147,9 @@ struct persist {
     struct persist_info published;
 };
 
-/* The log's position and sequence now, under the raised gate. */
-void persist_where(struct persist *persist, uint64_t *ret_position,
-                   uint64_t *ret_sequence);
+/* place.c: the log's position and sequence now, under the raised gate. */
+void place_now(struct persist *persist, uint64_t *ret_position,
+               uint64_t *ret_sequence);
 
 /* A job for the child: what stands at this place of the log. */
 struct child_job persist_job(const struct persist *persist, int dir_fd,
@@ -132,11 +164,40 @@ bool persist_may_try(const struct persist_retry *retry);
 int save_fork(struct persist *persist, const struct child_job *job,
               uint64_t *ret_us);
 
-/* save.c. Each moves the step on; at_end blocks, under the raised gate. */
+/* place.c. Each under the raised gate. set: at the end of a load. rest: the log
+ * is off from now on, its position goes on as that of changes. restart: all
+ * data was exchanged for what stands in no history yet. */
+void place_set(struct persist *persist);
+void place_rest(struct persist *persist);
+void place_restart(struct persist *persist);
+
+/* directory.c: false only if there is certainly no such file. */
+bool directory_has(int dir_fd, const char *name);
+
+/* save.c. Each moves the step on; the last two block, under the raised gate. */
 void save_begin(struct persist *persist);
+void save_written(struct persist *persist, int error, int signal);
 void save_ended(struct persist *persist, int error, int signal);
 bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 int save_at_end(struct persist *persist, const struct persist_end *end);
+int save_here(struct persist *persist);
+
+/* sync.c. begin moves the step on; ended tells the hook of one that had begun.
+ */
+void sync_begin(struct persist *persist);
+void sync_ended(struct persist *persist, int error);
+
+/* adopt.c. While it is pending, the disk has what was there before the data of
+ * another server came: a snapshot then gets another name, and is put in its
+ * place by begin, which moves the step on, or by here, which blocks. finish is
+ * for a start: does what was cut off. False: the reason was logged. */
+bool adopt_is_pending(const struct persist *persist);
+bool adopt_needs_disk(struct persist *persist, const struct persist_conf *conf);
+const char *adopt_snapshot_name(const struct persist *persist);
+void adopt_begin(struct persist *persist);
+void adopt_replaced(struct persist *persist);
+int adopt_here(struct persist *persist);
+bool adopt_finish(struct persist *persist);
 
 /* Of the request with this ticket: both count up to the last one answered. */
 static inline enum persist_outcome
@@ -157,11 +218,31 @@ void reload_run(struct persist *persist);
 void persist_publish(struct persist *persist, const struct persist_conf *conf,
                      const struct journal_status *status);
 
+/* journal_dir.c: disk work, and no policy. list: NULL if it cannot be read;
+ * else to be closed with closedir. clean removes what neither this manifest
+ * names nor one that may be stored; clear removes everything, the manifest
+ * first: if it fails (an errno value), that may still be there. make_increment:
+ * with its first line, on the disk. bytes: 0 if nobody can say. */
+DIR *journal_dir_list(int dir_fd);
+int journal_dir_open(struct persist *persist);
+void journal_dir_clean(const struct persist *persist,
+                       const struct manifest *manifest);
+int journal_dir_clear(struct persist *persist);
+int journal_dir_make_increment(struct persist *persist, uint64_t number,
+                               struct journal_file *ret_file);
+uint64_t journal_dir_bytes(int dir_fd, const char *name);
+
 /* rewrite.c. Each moves the step on. */
 void rewrite_begin(struct persist *persist, enum journal_target how);
 void rewrite_prepared(struct persist *persist);
 void rewrite_base_written(struct persist *persist, int error);
 void rewrite_committed(struct persist *persist);
+
+/* A task of it has ended that is no longer wanted. */
+void rewrite_forget(struct persist *persist);
+
+/* The journal has no files any more; the next one is built. */
+void rewrite_start_over(struct persist *persist);
 
 /* Kills the child that runs, whatever it does. */
 void persist_end_child(struct persist *persist);

@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "persist/group.h"
+#include "persist/insert.h"
 #include "persist/snapshot_read.h"
 #include "persist/verify.h"
 
@@ -336,33 +337,9 @@ static bool
 insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
     struct insertion *insertion = ctx;
-    struct keyspace *ks = insertion->options->keyspace;
-    struct key key = { record->name, hash_name(record->name), record->db };
-    unsigned databases = keyspace_databases(ks);
-    struct entry *entry;
 
-    if (record->db >= databases) {
-        (void)snprintf(insertion->why, sizeof(insertion->why),
-                       "a key of database %u, but the option databases is %u",
-                       (unsigned)record->db, databases);
-    } else if (keyspace_find(ks, &key, 0) != NULL) {
-        (void)snprintf(insertion->why, sizeof(insertion->why),
-                       "two keys of the same name");
-    } else if (keyspace_insert(ks, &key, bloom, record->incarnation, &entry) !=
-               OK) {
-        (void)snprintf(insertion->why, sizeof(insertion->why),
-                       "not enough memory");
-    } else {
-        if (record->expires_at_ms == 0 ||
-            keyspace_set_expiry(ks, &key, entry, record->expires_at_ms) == OK) {
-            return true;
-        }
-        (void)snprintf(insertion->why, sizeof(insertion->why),
-                       "not enough memory");
-        return false; /* the filter is the keyspace's by now */
-    }
-    bloom_free(bloom, insertion->options->env);
-    return false;
+    return insert_record(insertion->options->keyspace, insertion->options->env,
+                         record, bloom, insertion->why, sizeof(insertion->why));
 }
 
 /* In place of insert, for who only wants to know. */
@@ -412,6 +389,36 @@ advance(struct run *run, uint64_t bytes)
     }
 }
 
+/* What is loaded is of this history, as far as its file knows. */
+static void
+begin_history(struct run *run, const char *id)
+{
+    static const char nobodys[] = "0000000000000000000000000000000000000000";
+
+    run->result.nameless =
+        !history_is_id(slice_of(id)) || strcmp(id, nobodys) == 0;
+    if (run->options->history != NULL) {
+        history_begin(run->options->history, run->result.nameless ? NULL : id);
+    }
+}
+
+/* Whatever was said since: it was said of something else. */
+static void
+stay_nameless(const struct run *run)
+{
+    if (run->result.nameless && run->options->history != NULL) {
+        history_begin(run->options->history, NULL);
+    }
+}
+
+static void
+tell_position(const struct run *run)
+{
+    if (run->options->position != NULL) {
+        *run->options->position = run->result.position;
+    }
+}
+
 static bool
 replay_increment(struct run *run, uint32_t index)
 {
@@ -424,6 +431,7 @@ replay_increment(struct run *run, uint32_t index)
 
     advance(run, offset);
     while (offset < file->end) {
+        tell_position(run);
         if (group_read(file->data, file->first.key, offset, &group) !=
                 GROUP_OK ||
             !replay->group(replay->ctx, group.commands, why, sizeof(why))) {
@@ -437,6 +445,7 @@ replay_increment(struct run *run, uint32_t index)
                 offset, why, run->options->journal_dir);
         }
         advance(run, group.end - offset);
+        run->result.position += group.end - offset;
         offset = group.end;
         run->result.groups++;
     }
@@ -465,12 +474,15 @@ load_journal(struct run *run)
     if (!load_image(run, &run->base)) {
         return false;
     }
+    begin_history(run, run->base.stamp.history);
+    result->position = result->manifest.position;
     for (uint32_t i = 0; i < result->manifest.count; i++) {
         if (!replay_increment(run, i)) {
             return false;
         }
     }
     close_increments(run);
+    stay_nameless(run);
     result->from_journal = true;
     result->has_manifest = true;
     result->position = run->verified.position;
@@ -486,6 +498,7 @@ load_snapshot(struct run *run)
     if (!load_image(run, &run->snapshot)) {
         return false;
     }
+    begin_history(run, run->snapshot.stamp.history);
     result->from_snapshot = true;
     result->position = run->snapshot.stamp.position;
     result->sequence = run->snapshot.stamp.sequence;
@@ -541,7 +554,12 @@ load(struct run *run)
     result->journal_stale = run->has_journal;
     result->cut[0] = '\0';
     set_total(run, false);
-    return !has_snapshot || load_snapshot(run);
+    if (!has_snapshot) {
+        begin_history(run, "");
+        result->nameless = false;
+        return true;
+    }
+    return load_snapshot(run);
 }
 
 static uint64_t

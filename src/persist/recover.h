@@ -10,6 +10,7 @@
 
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
+#include "persist/history.h"
 #include "persist/manifest.h"
 #include "persist/snapshot.h"
 
@@ -30,6 +31,13 @@ struct recover_options {
     struct keyspace *keyspace;
     const struct bloom_env *env; /* without limits */
     const struct recover_replay *replay;
+    /* Begins with the id of the snapshot or base; whoever replays a group tells
+     * it of changes, which are at *position: there the group begins. Of what
+     * has no id, or was salvaged, nobody knows how it compares with what others
+     * have: it ends with a random one and no past. NULL: nobody wants to know.
+     */
+    struct history *history;
+    uint64_t *position;
     struct snapshot_progress *progress; /* bytes: of all files */
     _Atomic uint64_t *total_bytes;
 };
@@ -37,6 +45,7 @@ struct recover_options {
 struct recover_result {
     bool from_journal, from_snapshot; /* neither: there was nothing */
     bool journal_stale; /* there is one, but the snapshot is newer */
+    bool nameless;      /* what was loaded was begun without an id */
     uint64_t position, sequence;
     uint64_t snapshot_position; /* 0: no snapshot */
     uint64_t snapshot_created_ms;
@@ -55,6 +64,15 @@ struct recover_result {
  * moving the other one away. A snapshot that stands behind the journal is not
  * read beyond its header. At equal positions the journal is loaded: whatever
  * changes the keyspace without the journal has to move the position.
+ *
+ * So positions alone decide, although a directory knows many histories: each
+ * goes on from a place of the one before it, and positions rise through all of
+ * them. They do not if the data comes from another server. That is why such
+ * data first gets a name of its own and the old state is removed before the
+ * name is the snapshot's (persist/adopt.c); until then it is not looked at
+ * here. Of a snapshot that somebody has put beside the journal of another
+ * server, the one further on is loaded: ids cannot tell, since a base does not
+ * say which histories went before its own.
  *
  * False: nothing may be served, and ret_reason says what, where (file, offset),
  * how much follows intact, and what to run. The keyspace is then to be thrown

@@ -5,7 +5,6 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/metrics.h"
 #include "persist/persist_internal.h"
 
 #include <stdlib.h>
@@ -45,18 +44,11 @@ reload_is_due(const struct persist *persist)
 static bool
 save(struct persist *persist)
 {
-    struct child_job job;
-    uint64_t position;
-    uint64_t sequence;
     int error;
 
     persist->step_started_ns = clock_mono_ns();
     persist->save_ticket = atomic_load(&persist->asked_save);
-    persist->changes_forked = metric_sum(METRIC_CHANGES);
-    persist_where(persist, &position, &sequence);
-    job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
-                      position, sequence);
-    error = child_write_here(persist->child, &job);
+    error = save_here(persist);
     save_ended(persist, error, 0);
     return error == 0;
 }
@@ -114,7 +106,7 @@ reload_run(struct persist *persist)
     /* The journal may have been switched on since it was asked for. */
     done = (keeps ? !persist->conf.appendonly : save(persist)) && load(persist);
     if (done && keeps) {
-        metric_add(METRIC_CHANGES, 1); /* of unknown size: see recover.h */
+        place_restart(persist);
     }
     if (done && persist->options.hooks.reloaded != NULL) {
         persist->options.hooks.reloaded(persist->options.hooks.ctx);

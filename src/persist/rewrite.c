@@ -38,121 +38,7 @@ enum {
 
 static const uint64_t SECOND_NS = 1000000000;
 
-/* ---- files --------------------------------------------------------------- */
-
-static bool
-is_named(const struct manifest *manifest, const char *name)
-{
-    char known[MANIFEST_FILE_NAME_MAX];
-
-    manifest_base_name(manifest->base_number, known);
-    if (strcmp(name, known) == 0) {
-        return true;
-    }
-    for (uint32_t i = 0; i < manifest->count; i++) {
-        manifest_increment_name(manifest->increments[i].number, known);
-        if (strcmp(name, known) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* base-N, incr-N, and what becomes one of these or a manifest. */
-static bool
-is_ours(const char *name)
-{
-    size_t len = strlen(name);
-    bool temporary = len > 4 && strcmp(name + len - 4, ".tmp") == 0;
-    size_t digits =
-        strncmp(name, "base-", 5) == 0 || strncmp(name, "incr-", 5) == 0
-            ? strspn(name + 5, "0123456789")
-            : 0;
-
-    len -= temporary ? 4 : 0;
-    return (digits > 0 && digits + 5 == len) ||
-           strcmp(name, MANIFEST_NAME ".tmp") == 0;
-}
-
-/* NULL if it cannot be read; else to be closed with closedir. */
-static DIR *
-list_files(int dir_fd)
-{
-    int fd = dup(dir_fd);
-    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-
-    if (dir == NULL) {
-        file_close(fd);
-    } else {
-        rewinddir(dir); /* the copy has the place of the original */
-    }
-    return dir;
-}
-
-/* Removes what no manifest names that is or may be stored. That it fails is no
- * matter: it is tried again with the next one. */
-static void
-remove_rubbish(const struct persist *persist, const struct manifest *manifest)
-{
-    DIR *dir = persist->keeps_all ? NULL : list_files(persist->journal_fd);
-    struct dirent *entry;
-
-    if (dir == NULL) {
-        return;
-    }
-    while ((entry = readdir(dir)) != NULL) {
-        if (is_ours(entry->d_name) && !is_named(manifest, entry->d_name) &&
-            !(persist->has_doubtful &&
-              is_named(&persist->doubtful, entry->d_name))) {
-            (void)!file_unlink(persist->journal_fd, entry->d_name);
-        }
-    }
-    (void)closedir(dir);
-}
-
-static int
-open_journal_dir(struct persist *persist)
-{
-    if (persist->journal_fd >= 0) {
-        return 0;
-    }
-    return file_open_dir(persist->journal_dir, true, &persist->journal_fd);
-}
-
-/* An increment with its first line, on the disk. */
-static int
-make_increment(struct persist *persist, uint64_t number,
-               struct journal_file *ret_file)
-{
-    char name[MANIFEST_FILE_NAME_MAX];
-    char line[GROUP_FIRST_LINE_BYTES];
-    struct group_file first = { .created_ms = clock_wall_ms() };
-    int fd = -1;
-    int error;
-
-    random_bytes(&first.key, sizeof(first.key));
-    (void)snprintf(first.run_id, sizeof(first.run_id), "%.40s",
-                   persist->options.run_id);
-    group_write_first_line(&first, line);
-    manifest_increment_name(number, name);
-    error = file_create(persist->journal_fd, name, &fd);
-    if (error == 0) {
-        error = file_write(fd, line, sizeof(line));
-    }
-    if (error == 0) {
-        error = file_sync(fd);
-    }
-    if (error == 0) {
-        error = file_sync_dir(persist->journal_fd);
-    }
-    if (error != 0) {
-        file_close(fd);
-        return error;
-    }
-    *ret_file =
-        (struct journal_file){ .fd = fd, .key = first.key, .number = number };
-    return 0;
-}
+/* ---- manifests ----------------------------------------------------------- */
 
 static void
 add_increment(struct manifest *manifest, uint64_t number)
@@ -235,6 +121,26 @@ trust(struct persist *persist)
     persist->has_doubtful = persist->keeps_all = false;
 }
 
+void
+rewrite_forget(struct persist *persist)
+{
+    if (persist->step == STEP_PREPARE) {
+        file_close(persist->rewrite.file.fd);
+    }
+    persist->step = STEP_NONE;
+}
+
+void
+rewrite_start_over(struct persist *persist)
+{
+    uint64_t generation = persist->manifest.generation;
+
+    trust(persist);
+    persist->manifest = (struct manifest){ .generation = generation };
+    persist->has_manifest = false;
+    persist->old_bytes = persist->info.base_bytes = 0;
+}
+
 static void
 prepare(void *arg)
 {
@@ -243,11 +149,12 @@ prepare(void *arg)
 
     rewrite->file.fd = -1;
     rewrite->doubtful = false;
-    rewrite->error = open_journal_dir(persist);
+    rewrite->error = journal_dir_open(persist);
     if (rewrite->error == 0) {
-        remove_rubbish(persist, &persist->manifest); /* of earlier attempts */
-        rewrite->error =
-            make_increment(persist, rewrite->number, &rewrite->file);
+        journal_dir_clean(persist,
+                          &persist->manifest); /* of earlier attempts */
+        rewrite->error = journal_dir_make_increment(persist, rewrite->number,
+                                                    &rewrite->file);
     }
     if (rewrite->error == 0 && !rewrite->keep_manifest) {
         rewrite->manifest.generation++;
@@ -266,6 +173,7 @@ rewrite_begin(struct persist *persist, enum journal_target how)
 
     journal_get_status(persist->journal, &status);
     rewrite->how = how;
+    rewrite->arrived = persist->adopted.arrived;
     rewrite->number = persist->next_number++;
     rewrite->manifest = persist->manifest;
     close_increment(&rewrite->manifest, status.closed_number,
@@ -293,7 +201,7 @@ turn_and_fork(struct persist *persist, const char *name, uint64_t *ret_us)
     struct child_job job;
 
     if (fresh) {
-        persist_where(persist, &rewrite->position, &rewrite->sequence);
+        place_now(persist, &rewrite->position, &rewrite->sequence);
     }
     journal_set_target(persist->journal, rewrite->how, &rewrite->file,
                        &rewrite->position, &rewrite->sequence);
@@ -344,19 +252,6 @@ rewrite_prepared(struct persist *persist)
                (unsigned long long)rewrite->position, (unsigned long long)us);
 }
 
-static uint64_t
-bytes_of(int dir_fd, const char *name)
-{
-    uint64_t bytes = 0;
-    int fd;
-
-    if (file_open(dir_fd, name, &fd) == 0) {
-        (void)!file_size(fd, &bytes);
-        file_close(fd);
-    }
-    return bytes;
-}
-
 static void
 commit(void *arg)
 {
@@ -375,9 +270,9 @@ commit(void *arg)
     rewrite->doubtful = rewrite->error != 0 && !is_undone(persist);
     if (rewrite->error == 0) {
         manifest_base_name(rewrite->number, name);
-        rewrite->base_bytes = bytes_of(persist->journal_fd, name);
+        rewrite->base_bytes = journal_dir_bytes(persist->journal_fd, name);
         trust(persist);
-        remove_rubbish(persist, &rewrite->manifest);
+        journal_dir_clean(persist, &rewrite->manifest);
     }
 }
 
@@ -510,7 +405,7 @@ set_aside(struct persist *persist, const char *why)
 static bool
 may_have_groups(int journal_fd)
 {
-    DIR *dir = list_files(journal_fd);
+    DIR *dir = journal_dir_list(journal_fd);
     struct dirent *entry;
     bool found = false;
 
@@ -518,7 +413,7 @@ may_have_groups(int journal_fd)
         return true;
     }
     while (!found && (entry = readdir(dir)) != NULL) {
-        uint64_t bytes = bytes_of(journal_fd, entry->d_name);
+        uint64_t bytes = journal_dir_bytes(journal_fd, entry->d_name);
 
         found = strncmp(entry->d_name, "incr-", 5) == 0 &&
                 (bytes == 0 || bytes > GROUP_FIRST_LINE_BYTES);
@@ -593,7 +488,8 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
         error = sync_files(persist->journal_fd, manifest);
     }
     if (error == 0) {
-        error = make_increment(persist, persist->next_number, ret_file);
+        error =
+            journal_dir_make_increment(persist, persist->next_number, ret_file);
     }
     if (error != 0) {
         return error;
@@ -603,8 +499,8 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
     error = manifest_store(persist->journal_fd, manifest);
     if (error == 0) {
         manifest_base_name(manifest->base_number, name);
-        persist->info.base_bytes = bytes_of(persist->journal_fd, name);
-        remove_rubbish(persist, manifest);
+        persist->info.base_bytes = journal_dir_bytes(persist->journal_fd, name);
+        journal_dir_clean(persist, manifest);
     }
     return error;
 }
@@ -630,7 +526,7 @@ rewrite_resume(struct persist *persist)
     uint64_t sequence = found->sequence;
     int error;
 
-    error = open_journal_dir(persist);
+    error = journal_dir_open(persist);
     if (error != 0) {
         return refuse_start("open the directory", error);
     }
@@ -641,7 +537,7 @@ rewrite_resume(struct persist *persist)
     }
     persist->has_manifest = true;
     persist->old_bytes = closed_bytes(&persist->manifest);
-    if (persist->manifest.count >= INCREMENTS_MANY) {
+    if (persist->manifest.count >= INCREMENTS_MANY || found->nameless) {
         (void)persist_ask_rewrite(persist);
     }
     gate_raise(persist->gate, 0);

@@ -43,6 +43,17 @@ save_ended(struct persist *persist, int error, int signal)
                (unsigned long long)persist->info.save_cow_bytes);
 }
 
+/* The child's end. */
+void
+save_written(struct persist *persist, int error, int signal)
+{
+    if (error == 0 && adopt_is_pending(persist)) {
+        adopt_begin(persist);
+    } else {
+        save_ended(persist, error, signal);
+    }
+}
+
 /* While the child runs, reads leave no mark in the entries: each page that is
  * written to then is copied. */
 int
@@ -57,19 +68,36 @@ save_fork(struct persist *persist, const struct child_job *job,
     return error;
 }
 
-/* Under the raised gate. */
-static int
-fork_save(struct persist *persist, uint64_t *ret_us)
+/* Under the raised gate: what is to be written now. */
+static struct child_job
+make_job(struct persist *persist)
 {
-    struct child_job job;
     uint64_t position;
     uint64_t sequence;
 
-    persist_where(persist, &position, &sequence);
+    place_now(persist, &position, &sequence);
     persist->changes_forked = metric_sum(METRIC_CHANGES);
-    job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
-                      position, sequence);
+    persist->adopted.forked = persist->adopted.arrived;
+    return persist_job(persist, persist->dir_fd, adopt_snapshot_name(persist),
+                       position, sequence);
+}
+
+static int
+fork_save(struct persist *persist, uint64_t *ret_us)
+{
+    struct child_job job = make_job(persist);
+
     return save_fork(persist, &job, ret_us);
+}
+
+int
+save_here(struct persist *persist)
+{
+    struct child_job job = make_job(persist);
+    int error = child_write_here(persist->child, &job);
+
+    return error == 0 && adopt_is_pending(persist) ? adopt_here(persist)
+                                                   : error;
 }
 
 void
@@ -103,6 +131,9 @@ save_is_due(struct persist *persist, const struct persist_conf *conf)
         asked > atomic_load(&persist->failed_save)) {
         return true;
     }
+    if (adopt_is_pending(persist)) {
+        return persist_may_try(&persist->save_retry);
+    }
     for (size_t i = 0; i < conf->save.count; i++) {
         if (changes >= conf->save.rules[i].changes &&
             since_ms / 1000 >= conf->save.rules[i].seconds) {
@@ -118,22 +149,17 @@ int
 save_at_end(struct persist *persist, const struct persist_end *end)
 {
     static const struct timespec pause = { .tv_nsec = 5000000 };
-    struct child_job job;
     uint64_t us = 0;
-    uint64_t position;
-    uint64_t sequence;
     int signal = 0;
     int error = fork_save(persist, &us);
 
     if (error != 0) {
-        persist_where(persist, &position, &sequence);
-        job = persist_job(persist, persist->dir_fd, persist->snapshot_name,
-                          position, sequence);
-        return child_write_here(persist->child, &job);
+        return save_here(persist);
     }
     while (!child_reap(persist->child, &error, &signal)) {
         end->idle(end->ctx);
         (void)nanosleep(&pause, NULL);
     }
-    return error;
+    return error == 0 && adopt_is_pending(persist) ? adopt_here(persist)
+                                                   : error;
 }

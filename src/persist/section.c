@@ -49,14 +49,60 @@ section_no_memory(struct section_file *file, uint64_t offset, uint64_t bytes)
                         (unsigned long long)bytes);
 }
 
+static enum snapshot_status
+not_read(struct section_file *file, uint64_t offset, int error)
+{
+    enum snapshot_status status = section_fail(
+        file, SNAPSHOT_IO, offset, "Reading failed: %s.", strerror(error));
+
+    file->error->error = error;
+    return status;
+}
+
+static enum snapshot_status
+read_source(struct section_file *file, void *to, size_t len, size_t *ret_len)
+{
+    const struct snapshot_source *source = file->source;
+    int error;
+
+    *ret_len = 0;
+    error = source->read(source->ctx, to, len, ret_len);
+    file->taken += *ret_len;
+    if (error != 0) {
+        return not_read(file, file->taken, error);
+    }
+    if (*ret_len < len) {
+        file->bytes = file->taken;
+    }
+    return SNAPSHOT_OK;
+}
+
+static enum snapshot_status
+read_next_bytes(struct section_file *file, void *to, size_t len,
+                uint64_t offset)
+{
+    enum snapshot_status status;
+    size_t got;
+
+    CHECK(offset == file->taken);
+    status = read_source(file, to, len, &got);
+    if (status == SNAPSHOT_OK && got < len) {
+        return section_damaged(file, file->taken,
+                               "The stream ends before the snapshot does");
+    }
+    return status;
+}
+
 enum snapshot_status
 section_read_bytes(struct section_file *file, void *to, size_t len,
                    uint64_t offset)
 {
-    enum snapshot_status status;
     size_t done;
     int error;
 
+    if (file->source != NULL) {
+        return read_next_bytes(file, to, len, offset);
+    }
     if (offset + len > file->ahead && file->ahead < file->bytes) {
         uint64_t from = offset > file->ahead ? offset : file->ahead;
 
@@ -64,12 +110,24 @@ section_read_bytes(struct section_file *file, void *to, size_t len,
         file->ahead = from + AHEAD_BYTES / 2;
     }
     error = file_read_at(file->fd, to, len, offset, &done);
-    if (error == 0) {
-        return SNAPSHOT_OK;
+    return error == 0 ? SNAPSHOT_OK : not_read(file, offset + done, error);
+}
+
+enum snapshot_status
+section_expect_end(struct section_file *file, uint64_t offset)
+{
+    enum snapshot_status status = SNAPSHOT_OK;
+    uint8_t byte;
+    size_t got;
+
+    if (file->source != NULL) {
+        CHECK(offset == file->taken);
+        status = read_source(file, &byte, 1, &got);
     }
-    status = section_fail(file, SNAPSHOT_IO, offset + done,
-                          "Reading failed: %s.", strerror(error));
-    file->error->error = error;
+    if (status == SNAPSHOT_OK && offset != file->bytes) {
+        return section_damaged(file, offset,
+                               "Something follows the end of the snapshot");
+    }
     return status;
 }
 
@@ -89,11 +147,11 @@ section_reserve(struct section_file *file, size_t bytes)
 
 /* A name of graphic characters with nothing but zeros behind it. */
 static bool
-is_run_id(const uint8_t *at)
+is_history(const uint8_t *at)
 {
-    size_t len = strnlen((const char *)at, SNAPSHOT_RUN_ID_BYTES);
+    size_t len = strnlen((const char *)at, SNAPSHOT_HISTORY_BYTES);
 
-    for (size_t i = 0; i < SNAPSHOT_RUN_ID_BYTES; i++) {
+    for (size_t i = 0; i < SNAPSHOT_HISTORY_BYTES; i++) {
         if (i < len ? at[i] <= ' ' || at[i] > '~' : at[i] != 0) {
             return false;
         }
@@ -137,24 +195,41 @@ check_header(struct section_file *file, const uint8_t *header)
         return section_damaged(file, HEADER_AT_SEQUENCE,
                                "The sequence is beyond that of any log");
     }
-    if (version != SNAPSHOT_VERSION || !is_run_id(header + HEADER_AT_RUN_ID) ||
-        file->databases < 1 || file->databases > DATABASES_MAX) {
+    if (version != SNAPSHOT_VERSION ||
+        !is_history(header + HEADER_AT_HISTORY) || file->databases < 1 ||
+        file->databases > DATABASES_MAX) {
         return section_damaged(file, 0, "The header's fields make no sense");
     }
     return SNAPSHOT_OK;
 }
 
+static enum snapshot_status
+get_size(struct section_file *file)
+{
+    enum snapshot_status status;
+    int error;
+
+    if (file->source != NULL) {
+        file->bytes = UINT64_MAX;
+        return SNAPSHOT_OK;
+    }
+    error = file_size(file->fd, &file->bytes);
+    if (error == 0) {
+        return SNAPSHOT_OK;
+    }
+    status = section_fail(file, SNAPSHOT_IO, 0, "Its size is unknown: %s.",
+                          strerror(error));
+    file->error->error = error;
+    return status;
+}
+
 enum snapshot_status
 section_open(struct section_file *file, uint8_t *ret_header)
 {
-    int error = file_size(file->fd, &file->bytes);
-    enum snapshot_status status;
+    enum snapshot_status status = get_size(file);
 
     memset(ret_header, 0, HEADER_BYTES);
-    if (error != 0) {
-        status = section_fail(file, SNAPSHOT_IO, 0, "Its size is unknown: %s.",
-                              strerror(error));
-        file->error->error = error;
+    if (status != SNAPSHOT_OK) {
         return status;
     }
     if (file->bytes < HEADER_BYTES) {
@@ -260,6 +335,42 @@ section_bad_hash(struct section_file *file, uint64_t offset)
                            "The checksum of this section does not hold");
 }
 
+/* Makes the buffer larger by what is to come, at most twice as large: a source
+ * may promise what it has not got. */
+static bool
+grow(struct section_file *file, size_t bytes)
+{
+    size_t room =
+        file->buffer_bytes < bytes / 2 ? 2 * file->buffer_bytes : bytes;
+    uint8_t *buffer = mem_try_realloc(file->buffer, room);
+
+    if (buffer != NULL) {
+        file->buffer = buffer;
+        file->buffer_bytes = room;
+    }
+    return buffer != NULL;
+}
+
+/* What the buffer, full so far, has no room for. */
+static enum snapshot_status
+read_rest(struct section_file *file, const struct section *section)
+{
+    size_t bytes = (size_t)section->bytes + SECTION_HASH_BYTES;
+    enum snapshot_status status = SNAPSHOT_OK;
+
+    while (file->buffer_bytes < bytes && status == SNAPSHOT_OK) {
+        size_t done = file->buffer_bytes;
+
+        if (!grow(file, bytes)) {
+            return section_no_memory(file, section->offset, bytes);
+        }
+        status = section_read_bytes(
+            file, file->buffer + done, file->buffer_bytes - done,
+            section->offset + SECTION_HEAD_BYTES + done);
+    }
+    return status;
+}
+
 /* Whoever reads one section of small filters will read more of that size. */
 enum snapshot_status
 section_read_payload(struct section_file *file, const struct section *section)
@@ -267,14 +378,19 @@ section_read_payload(struct section_file *file, const struct section *section)
     size_t bytes = (size_t)section->bytes;
     size_t most = file->bytes < RECORDS_BYTES_MAX ? (size_t)file->bytes
                                                   : RECORDS_BYTES_MAX;
-    size_t room = bytes > most ? bytes : most;
+    size_t room = bytes > most && file->source == NULL ? bytes : most;
+    size_t first = bytes + SECTION_HASH_BYTES;
     enum snapshot_status status;
 
     if (!section_reserve(file, room + SECTION_HASH_BYTES)) {
         return section_no_memory(file, section->offset, room);
     }
-    status = section_read_bytes(file, file->buffer, bytes + SECTION_HASH_BYTES,
+    first = first < file->buffer_bytes ? first : file->buffer_bytes;
+    status = section_read_bytes(file, file->buffer, first,
                                 section->offset + SECTION_HEAD_BYTES);
+    if (status == SNAPSHOT_OK) {
+        status = read_rest(file, section);
+    }
     if (status != SNAPSHOT_OK) {
         return status;
     }

@@ -4,6 +4,10 @@
  * section, searched for what is intact behind damage. What the sections hold
  * is for snapshot_read.c; snapshot.c draws both. Owned by one reader, one
  * thread. Sizes are believed when the file has the bytes.
+ *
+ * A source stands for a file that comes as a stream: then offsets have to
+ * follow one another, there is no search, and sizes are believed as far as the
+ * bytes have come.
  */
 #pragma once
 
@@ -19,12 +23,14 @@ enum {
     RECORD_BYTES_MIN = RECORD_HEAD_BYTES + CODEC_FIXED_BYTES + CODEC_LAYER_BYTES
 };
 
-/* fd and error are the owner's, the rest begins with zeros. */
+/* fd or source, and error, are the owner's, the rest begins with zeros. */
 struct section_file {
     int fd;
-    struct snapshot_error *error; /* the last one */
-    uint64_t bytes;
+    const struct snapshot_source *source; /* NULL: a file */
+    struct snapshot_error *error;         /* the last one */
+    uint64_t bytes; /* of a source UINT64_MAX, until it has ended */
     uint64_t ahead; /* up to here the disk was asked */
+    uint64_t taken; /* from the source */
     /* of the header */
     uint64_t key, keys_announced;
     uint32_t databases;
@@ -60,7 +66,8 @@ enum snapshot_status section_open(struct section_file *file,
                                   uint8_t *ret_header);
 void section_close(struct section_file *file); /* the buffer; not the fd */
 
-/* The file has the bytes: short is SNAPSHOT_IO. */
+/* The file has the bytes: short is SNAPSHOT_IO. A source may end:
+ * SNAPSHOT_DAMAGED. */
 enum snapshot_status section_read_bytes(struct section_file *file, void *to,
                                         size_t len, uint64_t offset);
 
@@ -74,6 +81,10 @@ enum snapshot_status section_read_head(struct section_file *file,
 /* The whole payload into file->buffer, and its hash holds. */
 enum snapshot_status section_read_payload(struct section_file *file,
                                           const struct section *section);
+
+/* Nothing is at offset or behind it; a source is waited for. */
+enum snapshot_status section_expect_end(struct section_file *file,
+                                        uint64_t offset);
 
 /* Makes file->buffer so large; its old bytes are lost. */
 bool section_reserve(struct section_file *file, size_t bytes);

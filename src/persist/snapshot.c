@@ -10,7 +10,7 @@
  *      8   2  version of this format: 1
  *     10   2  flags: 0
  *     12   4  databases, 1..65535
- *     16  40  run id of the server that wrote it, zeros behind it
+ *     16  40  id of the history that the position is of, zeros behind it
  *     56   8  position in the log
  *     64   8  sequence of the last journal group that is in it
  *     72   8  when it was written, unix ms
@@ -374,8 +374,8 @@ put_header(struct snapshot_writer *writer, uint32_t databases,
     memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
     put_u16(header + HEADER_AT_VERSION, SNAPSHOT_VERSION);
     put_u32(header + HEADER_AT_DATABASES, databases);
-    memcpy(header + HEADER_AT_RUN_ID, stamp->run_id,
-           strnlen(stamp->run_id, SNAPSHOT_RUN_ID_BYTES));
+    memcpy(header + HEADER_AT_HISTORY, stamp->history,
+           strnlen(stamp->history, SNAPSHOT_HISTORY_BYTES));
     put_u64(header + HEADER_AT_POSITION, stamp->position);
     put_u64(header + HEADER_AT_SEQUENCE, stamp->sequence);
     put_u64(header + HEADER_AT_CREATED, stamp->created_ms);

@@ -15,7 +15,7 @@
 
 enum {
     SNAPSHOT_VERSION = 1,
-    SNAPSHOT_RUN_ID_BYTES = 40,
+    SNAPSHOT_HISTORY_BYTES = 40,
     SNAPSHOT_SECTION_BYTES = 1 << 20, /* of small filters, about */
     SNAPSHOT_CHUNK_BYTES = 16 << 20,  /* of a large one, at most */
     SNAPSHOT_DIRECT_BYTES = 128 << 10 /* filters from here on are large */
@@ -23,7 +23,8 @@ enum {
 
 /* Where in history the state stands. */
 struct snapshot_stamp {
-    char run_id[SNAPSHOT_RUN_ID_BYTES + 1]; /* of the server that wrote it */
+    char history[SNAPSHOT_HISTORY_BYTES + 1]; /* whose (persist/history.h);
+                                                 all zeros: nobody's */
     uint64_t position; /* of the log, in bytes since its beginning */
     uint64_t sequence; /* of the last journal group that is in it */
     uint64_t created_ms;

@@ -32,6 +32,17 @@ struct record {
 _Static_assert(SECTION_SCAN_BYTES + PIECE_BYTES <= RECORDS_BYTES_MAX,
                "a buffer for records is one for section_find()");
 
+static void
+fill_stamp(struct snapshot_stamp *stamp, const uint8_t *header)
+{
+    memset(stamp, 0, sizeof(*stamp));
+    memcpy(stamp->history, header + HEADER_AT_HISTORY, SNAPSHOT_HISTORY_BYTES);
+    stamp->position = get_u64(header + HEADER_AT_POSITION);
+    stamp->sequence = get_u64(header + HEADER_AT_SEQUENCE);
+    stamp->created_ms = get_u64(header + HEADER_AT_CREATED);
+    stamp->keys = get_u64(header + HEADER_AT_KEYS);
+}
+
 enum snapshot_status
 snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
                     struct snapshot_error *ret_error)
@@ -40,16 +51,10 @@ snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
     uint8_t header[HEADER_BYTES];
     enum snapshot_status status = section_open(&file, header);
 
-    if (status != SNAPSHOT_OK) {
-        return status;
+    if (status == SNAPSHOT_OK) {
+        fill_stamp(ret_stamp, header);
     }
-    memset(ret_stamp, 0, sizeof(*ret_stamp));
-    memcpy(ret_stamp->run_id, header + HEADER_AT_RUN_ID, SNAPSHOT_RUN_ID_BYTES);
-    ret_stamp->position = get_u64(header + HEADER_AT_POSITION);
-    ret_stamp->sequence = get_u64(header + HEADER_AT_SEQUENCE);
-    ret_stamp->created_ms = get_u64(header + HEADER_AT_CREATED);
-    ret_stamp->keys = file.keys_announced;
-    return SNAPSHOT_OK;
+    return status;
 }
 
 /* ---- records ------------------------------------------------------------- */
@@ -117,14 +122,20 @@ new_filter(struct reader *reader, const struct record *record, uint64_t offset,
 }
 
 static enum snapshot_status
+stopped(struct reader *reader, uint64_t offset)
+{
+    return section_fail(&reader->file, SNAPSHOT_STOPPED, offset,
+                        "Reading was stopped here.");
+}
+
+static enum snapshot_status
 show(struct reader *reader, const struct record *record, uint64_t offset,
      struct bloom *bloom)
 {
     const struct snapshot_visitor *visitor = reader->visitor;
 
     if (!visitor->filter(visitor->ctx, &record->shown, bloom)) {
-        return section_fail(&reader->file, SNAPSHOT_STOPPED, offset,
-                            "Reading was stopped here.");
+        return stopped(reader, offset);
     }
     reader->file.records++;
     return SNAPSHOT_OK;
@@ -351,12 +362,8 @@ read_end(struct reader *reader, const struct section *section)
     }
     snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
     reader->ended = true;
-    if (section->next != reader->file.bytes) {
-        reader->offset = section->next;
-        return section_damaged(&reader->file, section->next,
-                               "Something follows the end of the snapshot");
-    }
-    return SNAPSHOT_OK;
+    reader->offset = section->next;
+    return section_expect_end(&reader->file, section->next);
 }
 
 static enum snapshot_status
@@ -465,6 +472,42 @@ may_pass_over(const struct reader *reader, enum snapshot_status status)
             (status == SNAPSHOT_IO && reader->file.error->error == EIO));
 }
 
+static enum snapshot_status
+read_header(struct reader *reader)
+{
+    const struct snapshot_visitor *visitor = reader->visitor;
+    uint8_t header[HEADER_BYTES];
+    enum snapshot_status status = section_open(&reader->file, header);
+    struct snapshot_stamp stamp;
+
+    reader->offset = HEADER_BYTES;
+    if (status != SNAPSHOT_NEWER && may_pass_over(reader, status)) {
+        status = pass_over_header(reader);
+    } else if (status == SNAPSHOT_OK && visitor->header != NULL) {
+        fill_stamp(&stamp, header);
+        if (!visitor->header(visitor->ctx, &stamp, reader->file.databases)) {
+            status = stopped(reader, 0);
+        }
+    }
+    snapshot_advance(reader->progress, HEADER_BYTES, 0);
+    return status;
+}
+
+static enum snapshot_status
+read_all(struct reader *reader)
+{
+    enum snapshot_status status = read_header(reader);
+
+    while (status == SNAPSHOT_OK && !reader->ended) {
+        status = read_next(reader);
+        if (may_pass_over(reader, status)) {
+            status = pass_over(reader);
+        }
+    }
+    section_close(&reader->file);
+    return status;
+}
+
 enum snapshot_status
 snapshot_read(int fd, const struct bloom_env *env,
               const struct snapshot_visitor *visitor,
@@ -474,21 +517,25 @@ snapshot_read(int fd, const struct bloom_env *env,
     struct reader reader = { .file = { .fd = fd, .error = ret_error },
                              .env = env,
                              .visitor = visitor,
-                             .progress = progress,
-                             .offset = HEADER_BYTES };
-    uint8_t header[HEADER_BYTES];
-    enum snapshot_status status = section_open(&reader.file, header);
+                             .progress = progress };
 
-    if (status != SNAPSHOT_NEWER && may_pass_over(&reader, status)) {
-        status = pass_over_header(&reader);
-    }
-    snapshot_advance(progress, HEADER_BYTES, 0);
-    while (status == SNAPSHOT_OK && !reader.ended) {
-        status = read_next(&reader);
-        if (may_pass_over(&reader, status)) {
-            status = pass_over(&reader);
-        }
-    }
-    section_close(&reader.file);
-    return status;
+    return read_all(&reader);
+}
+
+enum snapshot_status
+snapshot_read_source(const struct snapshot_source *source,
+                     const struct bloom_env *env,
+                     const struct snapshot_visitor *visitor,
+                     struct snapshot_progress *progress,
+                     struct snapshot_error *ret_error)
+{
+    struct reader reader = {
+        .file = { .fd = -1, .source = source, .error = ret_error },
+        .env = env,
+        .visitor = visitor,
+        .progress = progress
+    };
+
+    CHECK(visitor->passed_over == NULL); /* a stream cannot be searched */
+    return read_all(&reader);
 }

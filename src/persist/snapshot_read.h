@@ -31,6 +31,10 @@ struct snapshot_error {
 };
 
 struct snapshot_visitor {
+    /* The header, if it is intact, before any filter; false stops the reading.
+     * NULL: nobody wants to know. */
+    bool (*header)(void *ctx, const struct snapshot_stamp *stamp,
+                   uint32_t databases);
     /* Takes the filter over, made in env; false stops the reading, and the
      * visitor has freed it. */
     bool (*filter)(void *ctx, const struct snapshot_record *record,
@@ -39,6 +43,14 @@ struct snapshot_visitor {
      * stretch [from, to) that was passed over. */
     void (*passed_over)(void *ctx, const struct snapshot_error *error,
                         uint64_t from, uint64_t to);
+    void *ctx;
+};
+
+/* A snapshot that comes as a stream. Fills all of `to`, and waits for it if
+ * need be; *ret_len is short at the end of the stream only. 0 or an errno
+ * value. */
+struct snapshot_source {
+    int (*read)(void *ctx, void *to, size_t len, size_t *ret_len);
     void *ctx;
 };
 
@@ -52,3 +64,11 @@ snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
 MUST_CHECK enum snapshot_status snapshot_read(
     int fd, const struct bloom_env *env, const struct snapshot_visitor *visitor,
     struct snapshot_progress *progress, struct snapshot_error *ret_error);
+
+/* The same of a stream, up to its end, without passed_over. The sizes of
+ * filters are the stream's word until their bytes have come: env is what limits
+ * them. What source says of an error is error->error. */
+MUST_CHECK enum snapshot_status snapshot_read_source(
+    const struct snapshot_source *source, const struct bloom_env *env,
+    const struct snapshot_visitor *visitor, struct snapshot_progress *progress,
+    struct snapshot_error *ret_error);

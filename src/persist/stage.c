@@ -62,6 +62,38 @@ piece_free(struct piece *piece)
     drop_refs(piece->chunk, 1);
 }
 
+struct piece *
+piece_try_copy(struct slice group)
+{
+    struct chunk *chunk;
+    struct piece *piece;
+    char *text;
+    size_t bytes;
+
+    if (__builtin_add_overflow(group.len, sizeof(*chunk) + sizeof(*piece),
+                               &bytes)) {
+        return NULL;
+    }
+    chunk = mem_try_alloc(bytes);
+    if (chunk == NULL) {
+        return NULL;
+    }
+    atomic_init(&chunk->refs, 1);
+    chunk->bytes = bytes - sizeof(*chunk);
+    piece = (struct piece *)(void *)chunk->data;
+    text = chunk->data + sizeof(*piece);
+    if (group.len > 0) {
+        memcpy(text, group.data, group.len);
+    }
+    *piece = (struct piece){
+        .chunk = chunk,
+        .select = { text, 0 },
+        .body = { text, group.len },
+        .last = true,
+    };
+    return piece;
+}
+
 void
 stage_fini(struct stage *stage)
 {

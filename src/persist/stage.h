@@ -80,6 +80,10 @@ piece_text(const struct piece *piece)
                            piece->select.len + piece->body.len };
 }
 
+/* A piece of its own with a copy of this text, a whole group; NULL: no memory.
+ * Any thread. */
+struct piece *piece_try_copy(struct slice group);
+
 /* The journal is done with a piece. Any thread. */
 void piece_free(struct piece *piece);
 

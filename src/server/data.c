@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "command/observe.h"
 #include "command/replay.h"
+#include "server/replication.h"
 #include "server/watch.h"
 
 #include <signal.h>
@@ -55,13 +56,43 @@ on_refusal(void *ctx, enum err writes, enum err ping)
     atomic_store(&server->service.ping_refusal, (int)ping);
 }
 
+/* Replicas get what is released. */
+static void
+on_moved(void *ctx)
+{
+    struct server *server = ctx;
+
+    data_wake_loops(server);
+    replication_moved(server);
+}
+
+static void
+on_tapped(void *ctx)
+{
+    replication_moved(ctx);
+}
+
+static void
+on_sync_began(void *ctx, int fd, int error, uint64_t position,
+              uint64_t sequence)
+{
+    replication_sync_began(ctx, fd, error, position, sequence);
+}
+
+static void
+on_sync_ended(void *ctx, int error)
+{
+    replication_sync_ended(ctx, error);
+}
+
 /* Whoever runs persist_tick wakes the inboxes when the gate is down again. */
 static void
 on_reloaded(void *ctx)
 {
-    const struct server *server = ctx;
+    struct server *server = ctx;
 
     observe_flush_alone(server->workers[0]);
+    replication_reloaded(server);
 }
 
 static void
@@ -79,10 +110,13 @@ data_new(struct server *server)
                                    .keyspace = server->service.keyspace,
                                    .run_id = server->service.run_id,
                                    .hooks = { .poke = data_poke,
-                                              .moved = data_wake_loops,
+                                              .moved = on_moved,
                                               .journaling = on_journaling,
                                               .refusal = on_refusal,
                                               .reloaded = on_reloaded,
+                                              .sync_began = on_sync_began,
+                                              .sync_ended = on_sync_ended,
+                                              .tapped = on_tapped,
                                               .ctx = server } });
 }
 
@@ -141,6 +175,7 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
         server_stop_loops(server);
         return;
     }
+    replication_begin(server);
     atomic_store(&server->service.loading, false);
     (void)systemd_notify("READY=1");
     (void)systemd_status("Serving, %s", what_is_saved(&server->conf));
@@ -182,6 +217,10 @@ on_tick(uv_timer_t *timer)
         return;
     }
     tick_persist(server);
+    if (server->stop_waits_until_ns > 0) {
+        server_stop(server);
+        return;
+    }
     if (server->stop_again_ns > 0 && clock_mono_ns() > server->stop_again_ns) {
         server->stop_again_ns = 0;
         server_stop(server);

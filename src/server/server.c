@@ -23,11 +23,14 @@
 #include "base/random.h"
 #include "command/client.h"
 #include "command/dispatch.h"
+#include "command/expiry.h"
 #include "command/observe.h"
 #include "command/pause.h"
 #include "command/slow.h"
 #include "net/registry.h"
+#include "repl/status.h"
 #include "server/data.h"
+#include "server/replication.h"
 #include "server/watch.h"
 
 #include <signal.h>
@@ -44,6 +47,7 @@ enum {
 };
 
 static const uint64_t STOP_AGAIN_NS = 2000000000;
+static const uint64_t SECOND_NS = 1000000000;
 
 /* ---- options in force ---------------------------------------------------- */
 
@@ -60,6 +64,9 @@ apply_output_limits(const struct conf *conf, struct net_limits *net)
             &conf->client_output_buffer_limit.of[i];
         struct output_limits *to = &net->output[classes[i]];
 
+        if (i == CONF_OUTPUT_REPLICA) { /* links are no clients of a loop */
+            continue;
+        }
         to->hard_bytes = from->hard_bytes;
         to->soft_bytes = from->soft_bytes;
         to->soft_seconds = from->soft_seconds;
@@ -98,6 +105,7 @@ apply_conf(struct server *server)
     if (server->persist != NULL) {
         persist_apply_conf(server->persist);
     }
+    replication_apply_conf(server);
 }
 
 /* Every client needs a descriptor; fewer clients are better than a server that
@@ -212,6 +220,7 @@ close_handles(struct server *server)
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
         uv_close(handles[i], NULL);
     }
+    replication_close_handles(server);
     /* One that comes late would kill the process at its end. */
     (void)signal(SIGTERM, SIG_IGN);
     (void)signal(SIGINT, SIG_IGN);
@@ -224,6 +233,7 @@ server_stop_loops(struct server *server)
 {
     server->stopping = true;
     listeners_close(&server->listeners);
+    replication_stop(server);
     persist_halt(server->persist);
     close_handles(server);
     for (unsigned i = 1; i < server->threads; i++) {
@@ -232,11 +242,53 @@ server_stop_loops(struct server *server)
     loop_stop_here(&server->loops[0]);
 }
 
+static void
+pause_writes(struct server *server, bool on)
+{
+    struct gate *gate = keyspace_gate(server->service.keyspace);
+
+    gate_raise(gate, 0);
+    if (on) {
+        pause_begin(&server->service, PAUSE_FOR_END, UINT64_MAX, false);
+    } else {
+        pause_end(&server->service, PAUSE_FOR_END);
+    }
+    gate_lower(gate, 0);
+}
+
+/* Replicas get what they have not got yet, for a while: then one of them can
+ * go on where we end. Nobody writes meanwhile; the tick asks again. */
+static bool
+waits_for_replicas(struct server *server)
+{
+    uint64_t now_ns = clock_mono_ns();
+    unsigned flags = atomic_load(&server->shutdown_flags);
+
+    if ((flags & SHUTDOWN_NOW) != 0 || server->conf.shutdown_timeout == 0 ||
+        (server->stop_waits_until_ns > 0 &&
+         now_ns >= server->stop_waits_until_ns)) {
+        return false;
+    }
+    if (server->stop_waits_until_ns > 0) {
+        return !replication_is_even(server);
+    }
+    pause_writes(server, true); /* first, so that nothing comes behind it */
+    server->stop_waits_until_ns =
+        now_ns + (uint64_t)server->conf.shutdown_timeout * SECOND_NS;
+    if (replication_is_even(server)) {
+        return false;
+    }
+    log_notice("server", "waits for replicas", "seconds=%lld",
+               (long long)server->conf.shutdown_timeout);
+    return true;
+}
+
 void
 server_stop(struct server *server)
 {
     bool by_command =
         (atomic_load(&server->shutdown_flags) & SHUTDOWN_BY_COMMAND) != 0;
+    bool ended;
 
     if (server->stopping) {
         return;
@@ -248,7 +300,15 @@ server_stop(struct server *server)
         _exit(EXIT_SUCCESS);
     }
     (void)systemd_notify("STOPPING=1");
-    if (!data_end(server)) {
+    if (waits_for_replicas(server)) {
+        return;
+    }
+    ended = data_end(server);
+    if (server->stop_waits_until_ns > 0) {
+        server->stop_waits_until_ns = 0;
+        pause_writes(server, false); /* who waited is refused now, or served */
+    }
+    if (!ended) {
         if (!by_command) { /* a signal is not asked twice */
             server->stop_again_ns = clock_mono_ns() + STOP_AGAIN_NS;
         }
@@ -290,7 +350,6 @@ on_reclaim(uv_timer_t *timer)
 {
     struct server *server = timer->data;
     struct service *service = &server->service;
-    struct keyspace *ks = service->keyspace;
     bool more = false;
     uint64_t began_ns = clock_mono_ns();
 
@@ -298,14 +357,9 @@ on_reclaim(uv_timer_t *timer)
         (void)uv_timer_start(timer, on_reclaim, RECLAIM_EVERY_MS, 0);
         return;
     }
-    gate_enter(keyspace_gate(ks), 0);
-    pause_forget(service);
-    keyspace_keep_expired(ks, pause_is_on(service) ||
-                                  atomic_load(&service->keeps_expired));
-    more = keyspace_reclaim(ks, 0, clock_wall_ms(), RECLAIM_BUDGET_US);
-    gate_leave(keyspace_gate(ks), 0);
+    more =
+        expiry_reclaim(server->workers[0], clock_wall_ms(), RECLAIM_BUDGET_US);
     watch_reclaimed(service, clock_mono_ns() - began_ns, more);
-    observe_wake(server->workers[0]);
     more = tracking_sweep(service->tracking) || more;
     (void)uv_timer_start(timer, on_reclaim,
                          more ? RECLAIM_SOON_MS : RECLAIM_EVERY_MS, 0);
@@ -337,6 +391,7 @@ start_handles(struct server *server)
     start_signal(server, &server->sigint, on_stop_signal, SIGINT);
     start_signal(server, &server->sighup, on_reload_signal, SIGHUP);
     data_start_handles(server);
+    replication_start_handles(server);
     CHECK(uv_timer_init(uv, &server->reclaim) == 0);
     server->reclaim.data = server;
     CHECK(uv_timer_start(&server->reclaim, on_reclaim, RECLAIM_EVERY_MS, 0) ==
@@ -384,15 +439,29 @@ open_sockets(struct server *server)
     return true;
 }
 
-/* On the loop that reclaims: 0, by its timer, or who runs a FLUSHALL SYNC; or
- * on one that evicts. */
-static void
-on_expired(void *ctx, unsigned thread, const struct key *key)
+/* On the loop that reclaims: 0, by its timer. */
+static bool
+on_expiry_begin(void *ctx, unsigned thread)
 {
     const struct server *server = ctx;
 
-    observe_removed_alone(server->workers[thread], key, CONF_EVENT_EXPIRED,
-                          "expired");
+    return expiry_begin(server->workers[thread]);
+}
+
+static bool
+on_expiry_remove(void *ctx, unsigned thread, const struct key *key)
+{
+    const struct server *server = ctx;
+
+    return expiry_remove(server->workers[thread], key);
+}
+
+static void
+on_expiry_end(void *ctx, unsigned thread, unsigned stripe)
+{
+    const struct server *server = ctx;
+
+    expiry_end(server->workers[thread], stripe);
 }
 
 static void
@@ -413,8 +482,10 @@ init_service(struct server *server, const struct conf_args *args)
     service->keyspace = keyspace_new(&(struct keyspace_options){
         .threads = server->threads,
         .databases = (unsigned)server->conf.databases,
-        .expired = on_expired,
-        .ctx = server });
+        .expiry = { .begin = on_expiry_begin,
+                    .remove = on_expiry_remove,
+                    .end = on_expiry_end,
+                    .ctx = server } });
     service->stats = stats_new(server->threads, CMD_ID_COUNT);
     service->pubsub = pubsub_new(server->threads);
     service->tracking = tracking_new(server->threads, &tracking_limits);
@@ -439,8 +510,10 @@ init_service(struct server *server, const struct conf_args *args)
     service->conf_changed = on_conf_set;
     service->ctx = server;
     atomic_store(&service->loading, true);
+    service->status = status_new();
     server->persist = data_new(server);
     service->persist = server->persist;
+    server->replication = replication_new(server);
 }
 
 static void
@@ -448,7 +521,9 @@ free_service(struct server *server)
 {
     struct service *service = &server->service;
 
+    replication_free(server->replication);
     persist_free(server->persist);
+    status_free(service->status);
     conf_file_free(service->conf_file);
     acl_log_free(service->acl_log);
     registry_free(service->registry);
@@ -510,7 +585,9 @@ server_init(struct server *server, struct conf *conf,
     cpu = bloom_select_cpu(false);
     init_service(server, args);
     apply_conf(server);
-    if (!persist_open(server->persist) || !open_sockets(server)) {
+    if (!persist_open(server->persist) || !replication_open(server) ||
+        !open_sockets(server)) {
+        replication_close_file(server);
         free_service(server);
         return false;
     }
@@ -554,6 +631,7 @@ server_fini(struct server *server)
 {
     conf_file_free(server->service.conf_file); /* its thread wakes the loops */
     server->service.conf_file = NULL;
+    replication_close_file(server);
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);
         dispatch_free_worker(server->workers[i]);

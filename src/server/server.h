@@ -14,6 +14,8 @@
 
 #include <limits.h>
 
+struct replication;
+
 struct server {
     struct conf conf;
     int argc; /* for a reload */
@@ -22,6 +24,7 @@ struct server {
 
     struct service service;
     struct persist *persist;
+    struct replication *replication;
     struct net_limits net_limits;
     struct loop_env loop_env;
     struct listeners listeners;
@@ -43,6 +46,7 @@ struct server {
     uint64_t forks_seen; /* by watch.h */
 
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN that asked */
+    uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */
     uint64_t stop_again_ns;          /* a signal's stop failed: when to try
                                         again; 0: none did */
 };

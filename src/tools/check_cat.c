@@ -156,7 +156,7 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 static bool
 cat_snapshot_fd(struct cat *cat, int fd, const char *path)
 {
-    struct snapshot_visitor visitor = { on_filter, NULL, cat };
+    struct snapshot_visitor visitor = { .filter = on_filter, .ctx = cat };
     struct check_snapshot found = { 0 };
     enum snapshot_status status;
 
@@ -230,6 +230,9 @@ put_batch(struct cat *cat)
         struct slice *argv = cat->batch.argv + command->first;
         size_t argc = command->argc;
 
+        if (cat->check->resp && slice_is_word(argv[0], "replconf")) {
+            continue; /* whose log it is: nothing that a client may say */
+        }
         if (cat->check->resp) {
             argc = leave_out(argv, argc);
         }

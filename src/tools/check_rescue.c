@@ -44,7 +44,9 @@ on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
 static int
 copy_filters(struct rescue *rescue, int fd)
 {
-    struct snapshot_visitor visitor = { on_filter, on_passed_over, rescue };
+    struct snapshot_visitor visitor = { .filter = on_filter,
+                                        .passed_over = on_passed_over,
+                                        .ctx = rescue };
     struct snapshot_error error = { 0 };
     enum snapshot_status status =
         snapshot_read(fd, NULL, &visitor, NULL, &error);
@@ -75,6 +77,9 @@ check_rescue(struct check_made *made, int fd,
         return false;
     }
     written.keys = found->keys;
+    /* It may not be what that history has at that place: then nobody may go on
+     * from there with it. */
+    memset(written.history, '0', SNAPSHOT_HISTORY_BYTES);
     error = snapshot_begin(rescue.writer, &written, databases, out,
                            &rescue.progress);
     if (error == 0 && fd >= 0) {

@@ -97,7 +97,9 @@ check_snapshot_look(struct check *check, int fd, bool whole,
                     struct check_snapshot *ret_snapshot)
 {
     struct look look = { .check = check, .snapshot = ret_snapshot };
-    struct snapshot_visitor visitor = { on_filter, on_passed_over, &look };
+    struct snapshot_visitor visitor = { .filter = on_filter,
+                                        .passed_over = on_passed_over,
+                                        .ctx = &look };
     struct snapshot_error error = { 0 };
     enum snapshot_status status;
 
@@ -147,7 +149,7 @@ check_snapshot_show(struct check *check, const char *path,
     check_card_number(check, "bytes", snapshot->file_bytes);
     if (snapshot->has_stamp) {
         check_card_number(check, "version", SNAPSHOT_VERSION);
-        check_card_text(check, "run_id", stamp->run_id);
+        check_card_text(check, "history", stamp->history);
         check_card_number(check, "position", stamp->position);
         check_card_number(check, "sequence", stamp->sequence);
         check_card_time(check, "created", stamp->created_ms);

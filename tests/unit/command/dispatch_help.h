@@ -53,3 +53,17 @@ choose_names(void)
         }
     }
 }
+
+/* The time of the key, if it is there, is over from now on; nobody notices yet.
+ */
+static inline void
+end_time_of(struct rig *rig, const char *name, uint32_t db)
+{
+    struct key key = { slice_of(name), hash_name(slice_of(name)), db };
+    struct entry *entry = keyspace_find(rig->service.keyspace, &key, 0);
+
+    if (entry != NULL) {
+        assert_int_equal(
+            OK, keyspace_set_expiry(rig->service.keyspace, &key, entry, 1));
+    }
+}

@@ -11,6 +11,7 @@
 #include "admin/sampler.h"
 #include "base/mem.h"
 #include "command/dispatch.h"
+#include "command/expiry.h"
 #include "command/replay.h"
 #include "command/txn.h"
 #include "persist/group.h"
@@ -165,12 +166,42 @@ journal_without_file(void)
     return journal;
 }
 
+static inline bool
+rig_expiry_begin(void *ctx, unsigned thread __attribute__((unused)))
+{
+    const struct rig *rig = ctx;
+
+    return expiry_begin(rig->worker);
+}
+
+static inline bool
+rig_expiry_remove(void *ctx, unsigned thread __attribute__((unused)),
+                  const struct key *key)
+{
+    const struct rig *rig = ctx;
+
+    return expiry_remove(rig->worker, key);
+}
+
+static inline void
+rig_expiry_end(void *ctx, unsigned thread __attribute__((unused)),
+               unsigned stripe)
+{
+    const struct rig *rig = ctx;
+
+    expiry_end(rig->worker, stripe);
+}
+
 /* threads: more than one, and locks are taken. */
 static inline struct rig *
 rig_new_threads(unsigned threads)
 {
     struct rig *rig = mem_zalloc(sizeof(*rig));
-    struct keyspace_options options = { .threads = threads, .databases = 16 };
+    struct keyspace_options options = {
+        .threads = threads,
+        .databases = 16,
+        .expiry = { rig_expiry_begin, rig_expiry_remove, rig_expiry_end, rig },
+    };
 
     command_table_init();
     conf_init(&rig->conf);

@@ -584,3 +584,141 @@ TEST(messages_to_a_subscriber_in_resp2_are_passed_on_too)
     peer_free(&peer);
     site_free(site);
 }
+
+/* ---- a connection becomes a replica's ------------------------------------ */
+
+static struct handover *taken;
+static bool takes;
+
+static bool
+take(void *ctx, struct handover *handover)
+{
+    (void)ctx;
+    taken = takes ? handover : NULL;
+    return takes;
+}
+
+#define RUN_ID "0123456789abcdef0123456789abcdef01234567"
+#define GREET  "REPLCONF bloomery 1 run " RUN_ID "\r\n"
+#define HELLO  "+BLOOMERY 1 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa -\r\n"
+
+static struct site *
+site_with_replicas(bool takes_them)
+{
+    struct site *site = site_new();
+
+    memset(site->rig->service.run_id, 'a', 40);
+    site->rig->service.replication.hand_over = take;
+    takes = takes_them;
+    taken = NULL;
+    return site;
+}
+
+static void
+wait_taken(struct site *site)
+{
+    uint64_t give_up = clock_mono_ns() + DEADLINE_MS * 1000000ULL;
+
+    while (taken == NULL) {
+        assert_true(clock_mono_ns() < give_up);
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+}
+
+TEST(psync_hands_the_socket_over_with_all_that_was_said)
+{
+    struct site *site = site_with_replicas(true);
+    struct peer peer = peer_new(site);
+
+    talk(site, &peer, GREET, HELLO);
+    talk(site, &peer, "REPLCONF listening-port 7001 ip-address h.example\r\n",
+         "+OK\r\n");
+    send_text(&peer, "PSYNC " RUN_ID " 77 FAILOVER\r\n");
+    wait_taken(site);
+    assert_int_equal(1, taken->id);
+    assert_int_equal(77, taken->position);
+    assert_string_equal(RUN_ID, taken->history);
+    assert_string_equal(RUN_ID, taken->run_id);
+    assert_string_equal("h.example", taken->ip);
+    assert_int_equal(7001, taken->port);
+    assert_true(taken->failover);
+    /* It is the same socket, and goes on when the client has gone. */
+    while (site->loop.conns.first != NULL) {
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(5, send(taken->fd, "hello", 5, MSG_NOSIGNAL));
+    expect(site, &peer, "hello");
+    assert_false(peer.ended);
+    (void)close(taken->fd);
+    mem_free(taken);
+    peer_free(&peer);
+    site_free(site);
+}
+
+TEST(psync_waits_until_what_came_before_it_is_answered)
+{
+    struct site *site = site_with_replicas(true);
+    struct peer peer = peer_new(site);
+
+    send_text(&peer, GREET "PING\r\nPSYNC ? -1\r\n");
+    wait_taken(site);
+    expect(site, &peer, HELLO "+PONG\r\n");
+    assert_string_equal("", taken->history);
+    assert_int_equal(0, taken->position);
+    assert_false(taken->failover);
+    (void)close(taken->fd);
+    mem_free(taken);
+    peer_free(&peer);
+    site_free(site);
+}
+
+TEST(psync_with_something_behind_it_is_an_error)
+{
+    struct site *site = site_with_replicas(true);
+    struct peer peer = peer_new(site);
+
+    talk(site, &peer, GREET, HELLO);
+    send_text(&peer, "PSYNC ? -1\r\nPING\r\n");
+    wait_bytes(site, &peer, SIZE_MAX);
+    assert_memory_equal(
+        "-ERR the connection cannot become a replica's: ", peer.got.data, 47);
+    assert_null(taken);
+    peer_free(&peer);
+    site_free(site);
+}
+
+TEST(a_replica_that_nobody_takes_is_told_so)
+{
+    struct site *site = site_with_replicas(false);
+    struct peer peer = peer_new(site);
+
+    talk(site, &peer, GREET, HELLO);
+    send_text(&peer, "PSYNC ? -1\r\n");
+    wait_bytes(site, &peer, SIZE_MAX);
+    assert_true(slice_equal(slice_lit("-ERR replicas are not taken now\r\n"),
+                            buf_slice(&peer.got)));
+    peer_free(&peer);
+    site_free(site);
+}
+
+static size_t
+two_above(void *ctx, char (*ret_chain)[41])
+{
+    (void)ctx;
+    memcpy(ret_chain[0], RUN_ID, 41);
+    memcpy(ret_chain[1], RUN_ID, 41);
+    return 2;
+}
+
+TEST(a_replica_hears_who_is_above)
+{
+    struct site *site = site_with_replicas(true);
+    struct peer peer = peer_new(site);
+
+    site->rig->service.replication.chain = two_above;
+    talk(site, &peer, GREET,
+         "+BLOOMERY 1 aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa " RUN_ID
+         "," RUN_ID "\r\n");
+    peer_free(&peer);
+    site_free(site);
+}

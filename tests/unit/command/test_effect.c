@@ -3,8 +3,7 @@
  * What a write says that it did: for every write row of the command table at
  * least one case that runs it without a socket and compares the effect with
  * what it must be. Then how effects find their way into the journal: room made
- * before anything happens, positions of what was written and read, and nothing
- * of it while the journal is off.
+ * before anything happens. Who waits for them is in test_effect_position.c.
  */
 #include "command/effect.h"
 
@@ -121,6 +120,55 @@ static const struct effect_case cases[] = {
       "begin\n0: BF.ADD k b\n0: DEL k\n0: " CREATED("k") " ITEMS c\nend" },
 };
 
+/* The time of the key k of databases 0 and 3, and of m, is over, and nobody has
+ * noticed yet. */
+static const struct effect_case over_cases[] = {
+    { CMD_ID_BF_ADD, "BF.ADD k a", "BF.ADD k a",
+      "0: DEL k\n0: " CREATED("k") " ITEMS a" },
+    { CMD_ID_BF_ADD, "BF.ADD k a", "BF.ADD k a; BF.ADD k b; BF.ADD k a",
+      "0: DEL k\n0: " CREATED("k") " ITEMS a\n0: BF.ADD k b" },
+    { CMD_ID_BF_ADD, "BF.ADD k a", "MULTI; BF.ADD k a; EXEC",
+      "begin\n0: DEL k\n0: " CREATED("k") " ITEMS a\nend" },
+    { CMD_ID_BF_ADD, "BF.ADD k a", "MULTI; BF.RESET k; EXEC", "0: DEL k" },
+    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a b",
+      "0: DEL k\n0: " CREATED("k") " ITEMS a b" },
+    { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k",
+      "0: DEL k\n0: " CREATED("k") },
+    { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k NOCREATE ITEMS a",
+      "0: DEL k" },
+    { CMD_ID_BF_RESERVE, "BF.ADD k a", "BF.RESERVE k 0.01 100",
+      "0: DEL k\n0: " CREATED("k") },
+    { CMD_ID_BF_RESERVE, "BF.ADD k a", "BF.RESERVE k 2 100", NO },
+    { CMD_ID_BF_RESET, "BF.ADD k a", "BF.RESET k", "0: DEL k" },
+    { CMD_ID_BF_MERGE, "BF.ADD k a; BF.ADD l a", "BF.MERGE k l",
+      "0: DEL k\n0: BF.MERGE k l INCARNATION <n>" },
+    { CMD_ID_BF_MERGE, "BF.ADD k a", "BF.MERGE k l", "0: DEL k" },
+    { CMD_ID_BF_MERGE, "BF.ADD k a; BF.ADD l a", "BF.MERGE l k", NO },
+    { CMD_ID_DEL, "BF.ADD k a", "DEL k", "0: DEL k" },
+    { CMD_ID_DEL, "BF.ADD k a; BF.ADD l a", "DEL l k k",
+      "0: DEL k\n0: DEL l k k" },
+    { CMD_ID_UNLINK, "BF.ADD k a; BF.ADD m a", "UNLINK k m",
+      "0: DEL k\n0: DEL m" },
+    { CMD_ID_RENAME, "BF.ADD k a; BF.ADD l a", "RENAME l k",
+      "0: DEL k\n0: RENAME l k" },
+    { CMD_ID_RENAME, "BF.ADD k a; BF.ADD l a", "RENAME k l", "0: DEL k" },
+    { CMD_ID_RENAMENX, "BF.ADD k a; BF.ADD l a", "RENAMENX l k",
+      "0: DEL k\n0: RENAME l k" },
+    { CMD_ID_MOVE, "BF.ADD k a", "MOVE k 3", "0: DEL k" },
+    { CMD_ID_MOVE, "SELECT 3; BF.ADD k a; SELECT 2; BF.ADD k b", "MOVE k 3",
+      "3: DEL k\n2: MOVE k 3" },
+    { CMD_ID_COPY, "BF.ADD k a; BF.ADD l a", "COPY l k",
+      "0: DEL k\n0: COPY l k REPLACE INCARNATION <n>" },
+    { CMD_ID_COPY, "SELECT 3; BF.ADD k a; SELECT 2; BF.ADD k b",
+      "COPY k k DB 3", "3: DEL k\n2: COPY k k DB 3 REPLACE INCARNATION <n>" },
+    { CMD_ID_COPY, "BF.ADD k a", "COPY k l", NO }, /* it only looks */
+    { CMD_ID_EXPIRE, "BF.ADD k a", "EXPIRE k 100", NO },
+    { CMD_ID_PERSIST, "BF.ADD k a", "PERSIST k", NO },
+    { CMD_ID_FLUSHALL, "BF.ADD k a", "FLUSHALL", "0: FLUSHALL" },
+    { CMD_ID_SELECT, "BF.ADD k a", "BF.EXISTS k a; EXISTS k; GET k; TTL k",
+      NO },
+};
+
 /* What was said in RedisBloom's words is journaled in valkey-bloom's. */
 static const struct effect_case redis_cases[] = {
     { CMD_ID_BF_ADD, "", "BF.ADD k a", "0: " CREATED("k") " ITEMS a" },
@@ -156,7 +204,8 @@ expand(const char *effect, uint64_t now_ms, struct buf *ret_text)
 }
 
 static void
-check_case(const struct effect_case *c, const char *dialect, bool together)
+check_case(const struct effect_case *c, const char *dialect, bool together,
+           bool over)
 {
     struct rig *rig = rig_new();
     struct buf expected = { 0 };
@@ -164,6 +213,11 @@ check_case(const struct effect_case *c, const char *dialect, bool together)
     set_option(rig, "dialect", dialect);
     run_text(rig, c->before, together);
     effects_clear(rig);
+    if (over) {
+        end_time_of(rig, "k", 0);
+        end_time_of(rig, "k", 3);
+        end_time_of(rig, "m", 0);
+    }
     run_text(rig, c->command, together);
     effects_take(rig);
     expand(c->effect, rig->worker->now_ms, &expected);
@@ -180,16 +234,24 @@ check_case(const struct effect_case *c, const char *dialect, bool together)
 TEST(each_write_leaves_the_effect_that_repeats_it)
 {
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        check_case(&cases[i], "valkey", false);
-        check_case(&cases[i], "valkey", true);
+        check_case(&cases[i], "valkey", false, false);
+        check_case(&cases[i], "valkey", true, false);
+    }
+}
+
+TEST(a_key_whose_time_is_over_goes_before_what_comes_in_its_place)
+{
+    for (size_t i = 0; i < sizeof(over_cases) / sizeof(over_cases[0]); i++) {
+        check_case(&over_cases[i], "valkey", false, true);
+        check_case(&over_cases[i], "valkey", true, true);
     }
 }
 
 TEST(effects_have_one_grammar_in_both_dialects)
 {
     for (size_t i = 0; i < sizeof(redis_cases) / sizeof(redis_cases[0]); i++) {
-        check_case(&redis_cases[i], "redis", false);
-        check_case(&redis_cases[i], "redis", true);
+        check_case(&redis_cases[i], "redis", false, false);
+        check_case(&redis_cases[i], "redis", true, false);
     }
 }
 
@@ -331,6 +393,36 @@ TEST(a_creation_of_the_longest_words_has_room)
     rig_free(rig);
 }
 
+/* No command's own words leave that much room. */
+TEST(long_names_that_are_over_have_room)
+{
+    enum { LONG = 100000 };
+    struct rig *rig = rig_new();
+    static char name[2][LONG + 1];
+
+    for (int i = 0; i < 2; i++) {
+        memset(name[i], 'a' + i, LONG);
+        batch_begin(rig);
+        batch_text(rig, "BF.RESERVE");
+        batch_word(rig, (struct slice){ name[i], LONG });
+        batch_word(rig, slice_lit("0.01"));
+        batch_word(rig, slice_lit("100"));
+        batch_run(rig);
+        end_time_of(rig, name[i], 0);
+    }
+    effects_clear(rig);
+    batch_begin(rig);
+    batch_text(rig, "BF.ADD");
+    batch_word(rig, (struct slice){ name[0], LONG });
+    batch_word(rig, slice_lit("item"));
+    batch_text(rig, "DEL");
+    batch_word(rig, (struct slice){ name[1], LONG });
+    batch_run(rig);
+    effects_take(rig);
+    assert_int_equal(3, rig->effects.count);
+    rig_free(rig);
+}
+
 struct park_case {
     const char *before, *command;
     bool parks;
@@ -461,122 +553,6 @@ TEST(an_exec_without_memory_for_its_effects_is_discarded)
                   "enough memory for this request\r\n"),
         buf_slice(&rig->out)));
     assert_null(rig->session.txn);
-    rig_free(rig);
-}
-
-/* ---- positions ------------------------------------------------------------
- */
-
-static uint64_t
-position_of(struct rig *rig, const char *name)
-{
-    return keyspace_position(rig->service.keyspace,
-                             keyspace_stripe_of(hash_name(slice_of(name))));
-}
-
-/* One batch; what its replies wait for. */
-static uint64_t
-hold_of(struct rig *rig, const char *text)
-{
-    run_text(rig, text, true);
-    return rig->worker->hold;
-}
-
-TEST(a_write_waits_for_itself_and_marks_its_stripes)
-{
-    struct rig *rig = rig_new();
-    uint64_t one = hold_of(rig, "BF.ADD alpha a");
-    uint64_t two;
-
-    assert_true(one > 0);
-    assert_int_equal(one, position_of(rig, "alpha"));
-    assert_int_equal(one, rig->session.written);
-    assert_int_equal(0, position_of(rig, "beta"));
-    two = hold_of(rig, "BF.ADD beta a; BF.ADD gamma a; DEL alpha beta x");
-    assert_true(two > position_of(rig, "gamma"));
-    assert_true(position_of(rig, "gamma") > one);
-    assert_int_equal(two, position_of(rig, "alpha"));
-    assert_int_equal(two, position_of(rig, "beta"));
-    assert_int_equal(two, position_of(rig, "x"));
-    assert_int_equal(two, rig->session.written);
-    assert_int_equal(two, journal_position(rig->journal));
-    two = hold_of(rig, "RENAME gamma delta");
-    assert_int_equal(two, position_of(rig, "gamma"));
-    assert_int_equal(two, position_of(rig, "delta"));
-    two = hold_of(rig, "MOVE delta 3");
-    assert_int_equal(two, position_of(rig, "delta"));
-    two = hold_of(rig, "FLUSHALL");
-    assert_int_equal(two, position_of(rig, "never-used"));
-    rig_free(rig);
-}
-
-TEST(a_read_waits_for_what_it_saw)
-{
-    struct rig *rig = rig_new();
-    uint64_t alpha = hold_of(rig, "BF.ADD alpha a");
-    uint64_t beta = hold_of(rig, "BF.ADD beta a; BF.ADD beta b");
-    uint64_t written = rig->session.written;
-
-    assert_true(beta > alpha);
-    assert_int_equal(alpha, hold_of(rig, "BF.EXISTS alpha a"));
-    assert_int_equal(alpha, hold_of(rig, "BF.MEXISTS alpha a b"));
-    assert_int_equal(alpha, hold_of(rig, "BF.ADD alpha a")); /* is there */
-    assert_int_equal(alpha, hold_of(rig, "BF.RESERVE alpha 0.1 10"));
-    assert_int_equal(alpha, hold_of(rig, "EXISTS alpha gamma"));
-    assert_int_equal(beta, hold_of(rig, "EXISTS alpha beta"));
-    assert_int_equal(beta, hold_of(rig, "BF.EXISTS beta a; BF.CARD alpha"));
-    assert_int_equal(0, hold_of(rig, "BF.EXISTS gamma a"));
-    assert_int_equal(0, hold_of(rig, "PING; SELECT 0; CLIENT ID; INFO"));
-    assert_int_equal(written, rig->session.written);
-    rig_free(rig);
-}
-
-TEST(a_read_without_a_stripe_waits_for_everything)
-{
-    static const char *const reads[] = { "DBSIZE", "RANDOMKEY", "KEYS x*",
-                                         "SCAN 0" };
-    struct rig *rig = rig_new();
-    uint64_t end = hold_of(rig, "BF.ADD alpha a; BF.ADD beta a");
-
-    for (int i = 0; i < 4; i++) {
-        char line[64];
-
-        assert_int_equal(end, hold_of(rig, reads[i]));
-        (void)snprintf(line, sizeof(line), "MULTI; %s; EXEC", reads[i]);
-        assert_int_equal(end, hold_of(rig, line));
-    }
-    rig_free(rig);
-}
-
-TEST(an_exec_waits_for_what_it_saw_and_wrote)
-{
-    struct rig *rig = rig_new();
-    uint64_t alpha = hold_of(rig, "BF.ADD alpha a");
-    uint64_t beta = hold_of(rig, "BF.ADD beta a");
-    uint64_t both;
-
-    assert_int_equal(alpha, hold_of(rig, "MULTI; BF.EXISTS alpha a; EXEC"));
-    assert_int_equal(beta,
-                     hold_of(rig, "MULTI; BF.EXISTS alpha a; TTL beta; EXEC"));
-    assert_int_equal(beta, hold_of(rig, "WATCH beta; MULTI; PING; EXEC"));
-    both = hold_of(rig, "MULTI; BF.EXISTS alpha a; BF.ADD gamma a; EXEC");
-    assert_true(both > beta);
-    /* All stripes that it held count as changed. */
-    assert_int_equal(both, position_of(rig, "alpha"));
-    assert_int_equal(both, position_of(rig, "gamma"));
-    rig_free(rig);
-}
-
-TEST(nothing_waits_while_the_journal_is_off)
-{
-    struct rig *rig = rig_new();
-
-    rig->service.journal = NULL;
-    assert_int_equal(0, hold_of(rig, "BF.ADD k a; BF.EXISTS k a; DBSIZE; "
-                                     "MULTI; DEL k; EXEC; FLUSHALL"));
-    assert_int_equal(0, position_of(rig, "k"));
-    assert_int_equal(0, rig->session.written);
-    assert_int_equal(0, journal_position(rig->journal));
     rig_free(rig);
 }
 

@@ -21,13 +21,13 @@ TEST(a_pause_of_writes_lets_reads_through)
 {
     struct rig *rig = rig_new();
 
-    pause_begin(&rig->service, 1000000, false);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, false);
     assert_true(pause_is_on(&rig->service));
     assert_true(pause_holds(&rig->service, CMD_WRITE));
     assert_true(pause_holds(&rig->service, CMD_MAY_REPLICATE));
     assert_false(pause_holds(&rig->service, CMD_READONLY));
     check(rig, "BF.EXISTS k a; BF.EXISTS k b; PING", ":0\r\n:0\r\n+PONG\r\n");
-    pause_end(&rig->service);
+    pause_end(&rig->service, PAUSE_BY_CLIENT);
     assert_false(pause_is_on(&rig->service));
     check(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
     rig_free(rig);
@@ -38,19 +38,45 @@ TEST(pauses_add_up_to_the_longer_and_the_wider)
     struct rig *rig = rig_new();
     uint64_t until;
 
-    pause_begin(&rig->service, 1000000, false);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, false);
     until = atomic_load(&rig->service.pause_until_ms);
-    pause_begin(&rig->service, 1, true);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1, true);
     assert_int_equal(until, atomic_load(&rig->service.pause_until_ms));
     assert_true(pause_holds(&rig->service, 0));
-    pause_begin(&rig->service, 2000000, false);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 2000000, false);
     assert_true(until < atomic_load(&rig->service.pause_until_ms));
     assert_true(pause_holds(&rig->service, 0));
-    pause_begin(&rig->service, UINT64_MAX, false);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, UINT64_MAX, false);
     assert_true(atomic_load(&rig->service.pause_until_ms) == UINT64_MAX);
-    pause_end(&rig->service);
-    pause_begin(&rig->service, 1000000, false);
+    pause_end(&rig->service, PAUSE_BY_CLIENT);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, false);
     assert_false(pause_holds(&rig->service, 0));
+    rig_free(rig);
+}
+
+/* A handover that ends lets nothing through that an operator holds, and the
+ * other way round. */
+TEST(pauses_of_different_causes_leave_each_other_alone)
+{
+    struct rig *rig = rig_new();
+    struct service *service = &rig->service;
+
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, false);
+    assert_true(pause_holds(service, 0));
+    pause_end(service, PAUSE_BY_CLIENT);
+    assert_true(pause_is_on(service));
+    assert_false(pause_holds(service, CMD_READONLY));
+    assert_true(pause_holds(service, CMD_WRITE));
+    pause_begin(service, PAUSE_FOR_END, UINT64_MAX, false);
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    pause_end(service, PAUSE_FOR_HANDOVER);
+    pause_end(service, PAUSE_FOR_END);
+    assert_true(pause_holds(service, 0));
+    assert_true(atomic_load(&service->pause_until_ms) < UINT64_MAX);
+    pause_end(service, PAUSE_BY_CLIENT);
+    assert_false(pause_is_on(service));
+    assert_true((observed_by(service) & OBSERVED_PAUSE) == 0);
     rig_free(rig);
 }
 
@@ -58,13 +84,13 @@ TEST(a_pause_ends_by_the_clock_and_is_forgotten)
 {
     struct rig *rig = rig_new();
 
-    pause_begin(&rig->service, 0, true);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 0, true);
     assert_false(pause_is_on(&rig->service));
     assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) != 0);
     check(rig, "BF.ADD k a", ":1\r\n");
     pause_forget(&rig->service);
     assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) == 0);
-    pause_begin(&rig->service, 1000000, true);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, true);
     pause_forget(&rig->service);
     assert_true(pause_is_on(&rig->service));
     rig_free(rig);

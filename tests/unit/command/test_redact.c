@@ -52,6 +52,8 @@ TEST(passwords_are_redacted_and_nothing_else)
     expect("AUTH secret", "AUTH *");
     expect("auth user secret", "auth * *");
     expect("AUTH a b c d", "AUTH * * * *");
+    expect("CONFIG SET masterauth secret masteruser me",
+           "CONFIG SET masterauth * masteruser me");
     expect("HELLO", "HELLO");
     expect("HELLO 3", "HELLO 3");
     expect("HELLO 3 SETNAME me", "HELLO 3 SETNAME me");

@@ -5,43 +5,8 @@
  */
 #include "command/replay.h"
 
-#include "base/hash.h"
 #include "base/metrics.h"
-#include "rig.h"
-
-/* ---- groups by hand -------------------------------------------------------
- */
-
-/* Commands between semicolons, words between blanks, as RESP; <seed> and <nul>
- * are binary. */
-static void
-encode(struct buf *out, const char *text)
-{
-    while (*text != '\0') {
-        size_t line = strcspn(text, ";");
-        struct slice words[32];
-        size_t argc = 0;
-
-        for (size_t at = 0; at < line;) {
-            size_t len = strcspn(text + at, " ;");
-
-            words[argc] = (struct slice){ text + at, len };
-            if (slice_equal(words[argc], slice_lit("<seed>"))) {
-                words[argc] = (struct slice){ (const char *)fixed_seed,
-                                              sizeof(fixed_seed) };
-            }
-            argc += len > 0;
-            at += len + 1;
-        }
-        buf_printf(out, "*%zu\r\n", argc);
-        for (size_t i = 0; i < argc; i++) {
-            buf_printf(out, "$%zu\r\n", words[i].len);
-            buf_append_slice(out, words[i]);
-            buf_append(out, "\r\n", 2);
-        }
-        text += line + (text[line] == ';');
-    }
-}
+#include "group_help.h"
 
 static bool
 replay_text(struct rig *rig, const char *text, char *ret_reason, size_t size)
@@ -93,19 +58,6 @@ loading_rig(void)
 
     rig->service.journal = NULL;
     return rig;
-}
-
-#define MAKE(key, number)                                                      \
-    "BF.INSERT " key " CAPACITY 10 ERROR 0.01 TIGHTENING 0.5 SEED <seed> "     \
-    "EXPANSION 2 STRIPES 1 LINES 2 INCARNATION " number
-
-static uint64_t
-incarnation_of(struct rig *rig, const char *name)
-{
-    struct key key = { slice_of(name), hash_name(slice_of(name)), 0 };
-    struct entry *entry = keyspace_find(rig->service.keyspace, &key, 0);
-
-    return entry != NULL ? entry->incarnation : 0;
 }
 
 TEST(commands_are_repeated_in_their_databases)

@@ -110,6 +110,61 @@ TEST(room_is_made_before_a_write_and_journaled_before_it)
     }
 }
 
+/* They are the first to go, and go as what they are. */
+TEST(keys_whose_time_is_over_are_journaled_as_well)
+{
+    struct rig *rig = filled("allkeys-random");
+    int64_t evicted = metric_sum(METRIC_EVICTED_KEYS);
+    int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
+    unsigned deletions;
+
+    for (unsigned i = 0; i < KEYS; i++) {
+        char name[16];
+        struct key key = { .db = 3 };
+
+        key.name = (struct slice){ name, (size_t)snprintf(name, sizeof(name),
+                                                          "key%u", i) };
+        key.hash = hash_name(key.name);
+        assert_int_equal(OK,
+                         keyspace_set_expiry(
+                             rig->service.keyspace, &key,
+                             keyspace_find(rig->service.keyspace, &key, 0), 1));
+    }
+    lower_limit(rig, 20000);
+    run_text(rig, "BF.ADD new a", true);
+    effects_take(rig);
+    buf_append(&rig->effects.text, "", 1);
+    deletions = check_deletions(rig);
+    assert_in_range(deletions, 10, 20);
+    assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired + deletions);
+    assert_int_equal(metric_sum(METRIC_EVICTED_KEYS), evicted);
+    assert_int_equal(count_keys(rig), KEYS - deletions + 1);
+    rig_free(rig);
+}
+
+/* Memory is what its primary's data takes; but who writes is told why not. */
+TEST(a_replica_evicts_nothing)
+{
+    static const char *const policies[] = { "allkeys-lru", "noeviction" };
+
+    for (int i = 0; i < 2; i++) {
+        struct rig *rig = filled(policies[i]);
+
+        lower_limit(rig, 20000);
+        rig->service.role.replica = true;
+        run_text(rig, "BF.ADD new a; BF.MADD new a", true);
+        assert_memory_equal("-READONLY ", rig->out.data, 10);
+        buf_append(&rig->out, "", 1);
+        assert_null(strstr(rig->out.data, "OOM"));
+        rig->service.role.replica = false;
+        atomic_store(&rig->service.grace_until_ms, UINT64_MAX);
+        run_text(rig, "BF.ADD new a; BF.MADD new a", true);
+        assert_int_equal('-', rig->out.data[0]);
+        assert_int_equal(count_keys(rig), KEYS);
+        rig_free(rig);
+    }
+}
+
 TEST(what_needs_no_memory_makes_no_room)
 {
     struct rig *rig = filled("allkeys-lru");

@@ -47,7 +47,9 @@ TEST(session_reset_keeps_id_and_library_only)
     session_set_text(&session.name, slice_lit("me"));
     session_set_text(&session.lib_name, slice_lit("lib"));
     session_set_text(&session.lib_ver, slice_lit("1.0"));
+    session.introduction = mem_zalloc(sizeof(*session.introduction));
     session_reset(&session, false);
+    assert_null(session.introduction);
     assert_int_equal(session.auth_failures,
                      2); /* or RESET would be a way out */
     session.auth_failures = 0;

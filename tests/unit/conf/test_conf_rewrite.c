@@ -173,6 +173,9 @@ other_value(const struct conf_row *row, char ret_text[64])
         [CONF_PERCENTILES] = "12 13.5",
     };
 
+    if (row->host_port) {
+        return "::1 7379";
+    }
     switch (row->type) {
     case CONF_BOOL:
         return strcmp(row->preset, "yes") == 0 ? "no" : "yes";

@@ -4,6 +4,8 @@
  */
 #include "support.h"
 
+#include <limits.h>
+
 static void
 fill(struct keyspace *ks, uint32_t db, unsigned count)
 {
@@ -127,6 +129,157 @@ TEST(what_is_kept_is_not_removed_and_not_found)
     assert_false(keyspace_reclaim(ks, 0, 20, 100));
     assert_int_equal(test_count(ks, 0), 0);
     assert_int_equal(metric_sum(METRIC_EXPIRED_KEYS), expired + 1);
+    keyspace_free(ks);
+}
+
+/* ---- who hears of it ----------------------------------------------------- */
+
+struct hearing {
+    struct keyspace *ks;
+    unsigned begins, ends, removed;
+    unsigned begins_allowed, removals_allowed; /* in all, and in a slice */
+    unsigned in_slice;
+    bool open;
+};
+
+static bool
+on_begin(void *ctx, unsigned thread)
+{
+    struct hearing *hearing = ctx;
+
+    assert_int_equal(0, thread);
+    assert_false(hearing->open);
+    if (hearing->begins == hearing->begins_allowed) {
+        return false;
+    }
+    hearing->begins++;
+    hearing->in_slice = 0;
+    hearing->open = true;
+    return true;
+}
+
+static bool
+on_remove(void *ctx, unsigned thread, const struct key *key)
+{
+    struct hearing *hearing = ctx;
+
+    assert_int_equal(0, thread);
+    assert_true(hearing->open);
+    assert_non_null(keyspace_find(hearing->ks, key, 0)); /* still there */
+    if (hearing->in_slice == hearing->removals_allowed) {
+        return false;
+    }
+    hearing->in_slice++;
+    hearing->removed++;
+    return true;
+}
+
+static void
+on_end(void *ctx, unsigned thread, unsigned stripe)
+{
+    struct hearing *hearing = ctx;
+
+    assert_int_equal(0, thread);
+    assert_true(hearing->open && stripe < KEYSPACE_STRIPES);
+    hearing->ends++;
+    hearing->open = false;
+}
+
+/* Half of `count` keys end at 10. */
+static struct keyspace *
+heard_by(struct hearing *hearing, unsigned count)
+{
+    struct keyspace_options options = {
+        .threads = 1,
+        .databases = 16,
+        .expiry = { on_begin, on_remove, on_end, hearing },
+    };
+    struct keyspace *ks = keyspace_new(&options);
+    struct test_key key;
+
+    hearing->ks = ks;
+    fill(ks, 3, count);
+    for (unsigned i = 0; i < count; i += 2) {
+        const struct key *k = test_key_set(&key, 3, i);
+
+        assert_int_equal(
+            keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), 10), OK);
+    }
+    return ks;
+}
+
+TEST(who_hears_of_each_may_let_all_go)
+{
+    struct hearing hearing = { .begins_allowed = UINT_MAX,
+                               .removals_allowed = UINT_MAX };
+    struct keyspace *ks = heard_by(&hearing, 4000);
+
+    test_reclaim_all(ks, 9);
+    assert_int_equal(0, hearing.begins);
+    test_reclaim_all(ks, 10);
+    assert_int_equal(2000, hearing.removed);
+    assert_int_equal(hearing.begins, hearing.ends);
+    assert_int_equal(2000, test_count(ks, 3));
+    keyspace_free(ks);
+}
+
+TEST(what_may_not_begin_stays_until_it_may)
+{
+    struct hearing hearing = { .begins_allowed = 3,
+                               .removals_allowed = UINT_MAX };
+    struct keyspace *ks = heard_by(&hearing, 4000);
+
+    assert_false(keyspace_reclaim(ks, 0, 10, 1000000)); /* nothing at once */
+    assert_int_equal(3, hearing.ends);
+    assert_int_equal(4000 - hearing.removed, test_count(ks, 3));
+    assert_in_range(hearing.removed, 3, 1999);
+    hearing.begins_allowed = UINT_MAX;
+    test_reclaim_all(ks, 10);
+    assert_int_equal(2000, hearing.removed);
+    keyspace_free(ks);
+}
+
+TEST(a_slice_ends_where_it_is_told_to_and_another_goes_on)
+{
+    struct hearing hearing = { .begins_allowed = UINT_MAX,
+                               .removals_allowed = 1 };
+    int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
+    struct keyspace *ks = heard_by(&hearing, 4000);
+
+    test_reclaim_all(ks, 10);
+    assert_int_equal(2000, hearing.removed);
+    assert_int_equal(2000, hearing.ends);
+    assert_int_equal(expired + 2000, metric_sum(METRIC_EXPIRED_KEYS));
+    assert_int_equal(2000, test_count(ks, 3));
+    keyspace_free(ks);
+}
+
+TEST(the_dead_are_no_news)
+{
+    struct hearing hearing = { .begins_allowed = UINT_MAX,
+                               .removals_allowed = UINT_MAX };
+    struct keyspace *ks = heard_by(&hearing, 1000);
+
+    fill(ks, 4, 10); /* else a flush would take all at once */
+    keyspace_flush_db(ks, 3);
+    while (keyspace_reclaim_dead(ks, 0, 0)) {
+    }
+    assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 10);
+    test_reclaim_all(ks, 10);
+    assert_int_equal(0, hearing.removed);
+    keyspace_free(ks);
+}
+
+TEST(the_dead_go_alone)
+{
+    struct hearing hearing = { .begins_allowed = UINT_MAX,
+                               .removals_allowed = UINT_MAX };
+    struct keyspace *ks = heard_by(&hearing, 1000);
+
+    while (keyspace_reclaim_dead(ks, 0, 1000)) {
+    }
+    assert_int_equal(1000, test_count(ks, 3));
+    assert_int_equal(0, hearing.begins);
     keyspace_free(ks);
 }
 

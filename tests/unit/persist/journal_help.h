@@ -55,6 +55,8 @@ static struct disk {
     unsigned inside[DISK_CALLS]; /* calls held up */
     unsigned nth[DISK_CALLS];    /* this one fails; 0: none */
     bool for_good, fired;
+    uint64_t failed; /* calls */
+    const struct journal *journal;
     uint64_t base; /* what the manifest begins with */
     const char *wrong;
 } disk = { .mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
@@ -83,11 +85,21 @@ find_file(int fd)
     return NULL;
 }
 
+/* Whether the journal has heard of all that failed. */
+static inline bool
+is_known(void)
+{
+    struct journal_status status;
+
+    journal_get_status(disk.journal, &status);
+    return status.write_errors + status.sync_errors == disk.failed;
+}
+
 /* Holds the call up, then says whether it fails. Under the disk's mutex. */
 static inline bool
 enter_call(enum disk_call call, struct disk_file *file)
 {
-    if (file->suspect && file->allowed[call]-- == 0) {
+    if (file->suspect && is_known() && file->allowed[call]-- == 0) {
         disk.wrong = "a suspect file was touched again";
     }
     disk.inside[call]++;
@@ -104,9 +116,9 @@ enter_call(enum disk_call call, struct disk_file *file)
     }
     disk.nth[call] = disk.for_good;
     disk.fired = true;
-    /* The other thread may be on its way to one call, since the journal hears
-     * of the fault only when this returns; behind a failed write there is the
-     * last sync, too. */
+    disk.failed++;
+    /* When the journal hears of it, the other thread may be on its way to one
+     * call; behind a failed write there is the last sync, too. */
     file->allowed[DISK_WRITE] = call == DISK_SYNC && !file->suspect ? 1 : 0;
     file->allowed[DISK_SYNC] = call == DISK_WRITE && !file->suspect ? 2 : 0;
     file->suspect = true;
@@ -260,7 +272,7 @@ position_on_disk(void)
 
 struct rig {
     struct journal *journal;
-    _Atomic uint64_t moved, events;
+    _Atomic uint64_t moved, events, tapped;
     atomic_bool always; /* check each release */
     uint64_t numbers;
 };
@@ -312,6 +324,12 @@ static inline void
 on_event(void *ctx)
 {
     ((struct rig *)ctx)->events++;
+}
+
+static inline void
+on_tapped(void *ctx)
+{
+    ((struct rig *)ctx)->tapped++;
 }
 
 /* An increment as loop 0 makes it. */
@@ -381,15 +399,17 @@ static inline struct rig *
 rig_new(enum journal_sync sync)
 {
     struct rig *rig = mem_zalloc(sizeof(*rig));
-    struct journal_hooks hooks = { on_moved, on_event, rig };
+    struct journal_hooks hooks = { on_moved, on_event, on_tapped, rig };
 
     disk.count = 0;
     disk.base = 0;
     disk.wrong = NULL;
     disk.fired = false;
+    disk.failed = 0;
     memset(disk.hold, 0, sizeof(disk.hold));
     memset(disk.nth, 0, sizeof(disk.nth));
     rig->journal = journal_new(&hooks);
+    disk.journal = rig->journal;
     journal_set_sync(rig->journal, sync);
     rig->always = sync == JOURNAL_ALWAYS;
     return rig;

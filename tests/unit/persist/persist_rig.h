@@ -4,17 +4,20 @@
  * that count. One thread plays loop 0 and all clients. A "write" creates a
  * filter of the given name, and its effect, NEW name, does the same when it is
  * replayed; so what was journaled and what a base holds can be told from what
- * was lost.
+ * was lost. A replica's primary is played by whoever calls prig_relay, which is
+ * such a write of another server.
  */
 #pragma once
 
 #include "../test.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "persist/group.h"
 #include "persist/persist_internal.h"
 #include "proto/scan.h"
 
@@ -35,8 +38,17 @@ struct prig {
     struct journal *journal; /* as the hook said */
     struct stage stage;
     enum err writes, ping; /* as the hook said */
-    atomic_int pokes, moves;
+    atomic_int pokes, moves, taps;
     unsigned written; /* keys w0 .. w<written - 1> */
+    unsigned reloads;
+    /* What the tap was told: groups with zeros for seals. */
+    struct buf taped;
+    uint64_t tape_begin; /* position of its first byte */
+    uint64_t tape_begin_sequence, tape_sequence;
+    /* The last sync. */
+    unsigned syncs_begun, syncs_ended;
+    int sync_fd, sync_error;
+    uint64_t sync_position, sync_sequence;
 };
 
 static inline void
@@ -65,6 +77,90 @@ prig_refusal(void *ctx, enum err writes, enum err ping)
     rig->writes = writes;
     rig->ping = ping;
 }
+
+static inline void
+prig_reloaded(void *ctx)
+{
+    ((struct prig *)ctx)->reloads++;
+}
+
+static inline void
+prig_tapped(void *ctx)
+{
+    atomic_fetch_add(&((struct prig *)ctx)->taps, 1);
+}
+
+static inline void
+prig_sync_began(void *ctx, int fd, int error, uint64_t position,
+                uint64_t sequence)
+{
+    struct prig *rig = ctx;
+
+    assert_int_equal(rig->syncs_begun, rig->syncs_ended);
+    rig->sync_fd = fd;
+    rig->sync_error = error;
+    rig->sync_position = position;
+    rig->sync_sequence = sequence;
+    rig->syncs_begun += fd >= 0;
+}
+
+static inline void
+prig_sync_ended(void *ctx, int error)
+{
+    struct prig *rig = ctx;
+
+    rig->syncs_ended++;
+    assert_int_equal(rig->syncs_begun, rig->syncs_ended);
+    rig->sync_error = error;
+}
+
+/* ---- the tap ------------------------------------------------------------- */
+
+static inline void
+prig_tape_begin(void *ctx, uint64_t position, uint64_t sequence)
+{
+    struct prig *rig = ctx;
+
+    rig->taped.len = 0;
+    rig->tape_begin = position;
+    rig->tape_begin_sequence = rig->tape_sequence = sequence;
+}
+
+static inline void
+prig_tape_text(void *ctx, struct slice bytes)
+{
+    buf_append_slice(&((struct prig *)ctx)->taped, bytes);
+}
+
+static inline void
+prig_tape_close(void *ctx, uint64_t sequence, const char *seal)
+{
+    static const char none[GROUP_SEAL_BYTES];
+    struct prig *rig = ctx;
+
+    assert_int_equal(sequence, rig->tape_sequence + 1);
+    rig->tape_sequence = sequence;
+    buf_append(&rig->taped, seal != NULL ? seal : none, GROUP_SEAL_BYTES);
+}
+
+static inline void
+prig_tap(struct prig *rig, bool on)
+{
+    struct journal_tap tap = { prig_tape_begin, prig_tape_text, prig_tape_close,
+                               rig };
+
+    persist_set_tap(rig->persist, on ? &tap : NULL);
+    assert_int_equal(persist_is_tapped(rig->persist), on);
+}
+
+static inline bool
+prig_taped(const struct prig *rig, const char *text)
+{
+    return rig->taped.len > 0 &&
+           memmem(rig->taped.data, rig->taped.len, text, strlen(text)) != NULL;
+}
+
+/* ---- options ------------------------------------------------------------- */
 
 static inline void
 prig_set(struct prig *rig, const char *name, const char *value)
@@ -153,6 +249,8 @@ prig_replay(void *ctx, struct slice commands, char *ret_reason, size_t size)
 
             if (slice_equal(argv[0], slice_lit("NEW"))) {
                 prig_create(rig, argv[1]);
+            } else if (slice_equal(argv[0], slice_lit("REPLCONF"))) {
+                persist_note_history(rig->persist, argv[2]);
             }
         }
     }
@@ -167,6 +265,9 @@ prig_open(struct prig *rig)
     rig->ks = keyspace_new(
         &(struct keyspace_options){ .threads = 1, .databases = 16 });
     rig->journal = NULL;
+    rig->taped.len = 0;
+    rig->syncs_begun = rig->syncs_ended = 0;
+    rig->sync_fd = -1;
     rig->writes = rig->ping = OK;
     rig->persist = persist_new(&(struct persist_options){
         .conf = &rig->conf,
@@ -176,6 +277,10 @@ prig_open(struct prig *rig)
                    .moved = prig_moved,
                    .journaling = prig_journaling,
                    .refusal = prig_refusal,
+                   .reloaded = prig_reloaded,
+                   .sync_began = prig_sync_began,
+                   .sync_ended = prig_sync_ended,
+                   .tapped = prig_tapped,
                    .ctx = rig } });
     persist_apply_conf(rig->persist);
     return persist_open(rig->persist);
@@ -245,6 +350,7 @@ prig_free(struct prig *rig)
         prig_close(rig);
     }
     conf_fini(&rig->conf);
+    buf_free(&rig->taped);
     assert_int_equal(nftw(rig->dir, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
     mem_free(rig);
 }
@@ -303,4 +409,126 @@ prig_check_all(const struct prig *rig)
             fail_msg("w%u is lost", i);
         }
     }
+}
+
+/* ---- replication --------------------------------------------------------- */
+
+static inline void
+prig_place(struct prig *rig, uint64_t *ret_position, uint64_t *ret_sequence)
+{
+    gate_raise(keyspace_gate(rig->ks), 0);
+    persist_place(rig->persist, ret_position, ret_sequence);
+    gate_lower(keyspace_gate(rig->ks), 0);
+}
+
+static inline uint64_t
+prig_position(struct prig *rig)
+{
+    uint64_t position;
+    uint64_t sequence;
+
+    prig_place(rig, &position, &sequence);
+    return position;
+}
+
+static inline void
+prig_renew(struct prig *rig)
+{
+    gate_raise(keyspace_gate(rig->ks), 0);
+    persist_renew_history(rig->persist);
+    gate_lower(keyspace_gate(rig->ks), 0);
+}
+
+static inline struct history
+prig_history(const struct prig *rig)
+{
+    return *persist_history(rig->persist);
+}
+
+static const char prig_seal[GROUP_SEAL_BYTES + 1] =
+    "a seal that nobody looks at ......................................"
+    ".....................................\n";
+
+/* A group of the primary's that says a new history. Returns its end. */
+static inline uint64_t
+prig_relay_history(struct prig *rig, const char *id)
+{
+    char text[128];
+    uint64_t position;
+    uint64_t sequence;
+    struct slice commands = { text, 0 };
+
+    commands.len = (size_t)snprintf(
+        text, sizeof(text),
+        "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$8\r\nREPLCONF\r\n"
+        "$7\r\nHISTORY\r\n$40\r\n%s\r\n",
+        id);
+    prig_place(rig, &position, &sequence);
+    gate_raise(keyspace_gate(rig->ks), 0);
+    persist_note_history(rig->persist, slice_of(id));
+    gate_lower(keyspace_gate(rig->ks), 0);
+    return journal_relay(rig->persist->journal, commands, sequence + 1,
+                         prig_seal);
+}
+
+/* A group of the primary's: creates w<written>. Returns its end. */
+static inline uint64_t
+prig_relay(struct prig *rig)
+{
+    char name[24];
+    char text[128];
+    uint64_t position;
+    uint64_t sequence;
+    int len = snprintf(name, sizeof(name), "w%u", rig->written++);
+    struct slice commands = { text, 0 };
+
+    commands.len = (size_t)snprintf(
+        text, sizeof(text),
+        "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*2\r\n$3\r\nNEW\r\n$%d\r\n%s\r\n",
+        len, name);
+    prig_create(rig, (struct slice){ name, (size_t)len });
+    metric_add(METRIC_CHANGES, 1);
+    prig_place(rig, &position, &sequence);
+    return journal_relay(rig->persist->journal, commands, sequence + 1,
+                         prig_seal);
+}
+
+/* Data of another server: keys w<first> .. w<first + count - 1>, and nothing
+ * else, at this place of that history. */
+static inline void
+prig_adopt(struct prig *rig, unsigned first, unsigned count, const char *id,
+           uint64_t position)
+{
+    struct keyspace *present = rig->ks;
+    struct persist_arrival arrival = { .history = id,
+                                       .position = position,
+                                       .sequence = 7 };
+
+    arrival.fresh = keyspace_new(
+        &(struct keyspace_options){ .threads = 1, .databases = 16 });
+    rig->ks = arrival.fresh;
+    for (unsigned i = first; i < first + count; i++) {
+        char text[24];
+        int len = snprintf(text, sizeof(text), "w%u", i);
+
+        prig_create(rig, (struct slice){ text, (size_t)len });
+    }
+    rig->ks = present;
+    gate_raise(keyspace_gate(rig->ks), 0);
+    persist_adopt(rig->persist, &arrival);
+    gate_lower(keyspace_gate(rig->ks), 0);
+    keyspace_free(arrival.fresh);
+    rig->written = first + count;
+}
+
+/* Exactly these keys of w0 .. w<written - 1>. */
+static inline bool
+prig_has_exactly(const struct prig *rig, unsigned first, unsigned end)
+{
+    for (unsigned i = 0; i < rig->written; i++) {
+        if (prig_has(rig, i) != (i >= first && i < end)) {
+            return false;
+        }
+    }
+    return true;
 }

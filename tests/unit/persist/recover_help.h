@@ -34,6 +34,10 @@ struct place {
     struct keyspace *ks;
     struct snapshot_progress progress;
     _Atomic uint64_t total_bytes;
+    struct history history;
+    uint64_t position; /* where the group that is replayed begins */
+    const char *note;  /* the first group says so; NULL: it does not */
+    uint64_t positions[INCREMENTS * PER_INCREMENT];
     struct recover_result result;
     char reason[1024];
 };
@@ -113,6 +117,23 @@ put_image(int dir_fd, const char *name, const struct keyspace *ks,
     if (empty != NULL) {
         keyspace_free(empty);
     }
+}
+
+/* Empty, of this history. */
+static inline void
+put_image_of(int dir_fd, const char *name, const char *id)
+{
+    struct snapshot_writer *writer = snapshot_writer_new();
+    struct snapshot_stamp stamp = { .position = 1000, .sequence = 100 };
+    struct keyspace *ks = test_keyspace(1);
+    int fd;
+
+    (void)snprintf(stamp.history, sizeof(stamp.history), "%s", id);
+    assert_int_equal(file_create(dir_fd, name, &fd), 0);
+    assert_int_equal(snapshot_write(writer, ks, &stamp, fd, NULL), 0);
+    file_close(fd);
+    snapshot_writer_free(writer);
+    keyspace_free(ks);
 }
 
 static inline void
@@ -203,7 +224,10 @@ replay_group(void *ctx, struct slice commands, char *ret_reason,
         assert_int_equal(sequence, place->last_sequence + 1);
     }
     place->last_sequence = sequence;
-    place->groups++;
+    if (place->groups == 0 && place->note != NULL) {
+        history_go_on(&place->history, place->note, place->position);
+    }
+    place->positions[place->groups++] = place->position;
     if (place->groups == place->fail_at) {
         (void)snprintf(ret_reason, reason_size, "this one is made to fail");
         return false;
@@ -223,6 +247,8 @@ recover(struct place *place)
         .journal_dir = place->journal_dir,
         .env = &place->env,
         .replay = &replay,
+        .history = &place->history,
+        .position = &place->position,
         .progress = &place->progress,
         .total_bytes = &place->total_bytes,
     };

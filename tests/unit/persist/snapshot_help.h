@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "persist/snapshot.h"
+#include "persist/snapshot_internal.h"
 #include "persist/snapshot_read.h"
 
 #include <endian.h>
@@ -51,7 +52,7 @@ static inline struct snapshot_stamp
 test_stamp(void)
 {
     return (struct snapshot_stamp){
-        .run_id = "0123456789abcdef0123456789abcdef01234567",
+        .history = "0123456789abcdef0123456789abcdef01234567",
         .position = 0x1122334455667788,
         .sequence = 4711,
         .created_ms = 1700000000123,
@@ -166,6 +167,61 @@ static inline struct keyspace *
 mixed_keyspace(void)
 {
     return first_specs(MIXED);
+}
+
+/* ---- sections of a snapshot in memory ------------------------------------ */
+
+static inline size_t
+section_bytes(struct bytes content, size_t at)
+{
+    return SECTION_FRAME_BYTES +
+           (size_t)get_u64(content.data + at + SECTION_AT_BYTES);
+}
+
+static inline void
+fill_random(struct sequence *sequence, uint8_t *to, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        to[i] = (uint8_t)sequence_below(sequence, 256);
+    }
+}
+
+/* ---- as a stream ----------------------------------------------------------
+ */
+
+/* The bytes of a file, one after the other. */
+struct stream {
+    int fd;
+    uint64_t at;
+    uint64_t fail_at; /* 0: never */
+    int error;
+};
+
+static inline int
+read_stream(void *ctx, void *to, size_t len, size_t *ret_len)
+{
+    struct stream *stream = ctx;
+    uint64_t size = 0;
+
+    assert_int_equal(0, file_size(stream->fd, &size));
+    if (stream->fail_at > 0 && stream->at + len >= stream->fail_at) {
+        return stream->error;
+    }
+    if (len > size - stream->at) {
+        len = (size_t)(size - stream->at);
+    }
+    if (len > 0) {
+        assert_int_equal(len, pread(stream->fd, to, len, (off_t)stream->at));
+    }
+    stream->at += len;
+    *ret_len = len;
+    return 0;
+}
+
+static inline struct snapshot_source
+source_of(struct stream *stream)
+{
+    return (struct snapshot_source){ .read = read_stream, .ctx = stream };
 }
 
 /* ---- loading ------------------------------------------------------------- */

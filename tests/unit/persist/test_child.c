@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A save child is a process: what it leaves in the directory, what it tells,
- * and how its end is noticed.
+ * A save child is a process: what it leaves in the directory or tells a pipe,
+ * what it says of itself, and how its end is noticed.
  */
 #include "../test.h"
 
@@ -11,6 +11,7 @@
 #include "persist/child.h"
 #include "persist/snapshot_read.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -74,7 +75,7 @@ place_new(unsigned filters)
         .dir_fd = place->dir_fd,
         .name = "state",
     };
-    memset(place->job.stamp.run_id, 'a', SNAPSHOT_RUN_ID_BYTES);
+    memset(place->job.stamp.history, 'a', SNAPSHOT_HISTORY_BYTES);
     return place;
 }
 
@@ -249,5 +250,143 @@ TEST(child_does_not_hold_the_lock_of_its_parent)
     }
     (void)close(second);
     (void)wait_for_end(place->child, &signal);
+    place_free(place);
+}
+
+/* ---- into a pipe --------------------------------------------------------- */
+
+/* Starts it; the end to read from. */
+static int
+start_into_pipe(struct place *place, int flags)
+{
+    struct child_job job = place->job;
+    int ends[2];
+    uint64_t us;
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC | flags), 0);
+    job.dir_fd = -1;
+    job.name = NULL;
+    job.to_pipe = true;
+    job.pipe_fd = ends[1];
+    assert_int_equal(child_start(place->child, &job, &us), 0);
+    (void)close(ends[1]);
+    assert_int_equal(fcntl(ends[0], F_SETFL, 0), 0);
+    return ends[0];
+}
+
+/* Reads up to the end, into the file that check_state() looks at. */
+static uint64_t
+read_to_end(const struct place *place, int fd)
+{
+    static char bytes[100000];
+    uint64_t all = 0;
+    ssize_t len;
+    int file = -1;
+
+    assert_int_equal(file_create(place->dir_fd, "state", &file), 0);
+    while ((len = read(fd, bytes, sizeof(bytes))) > 0) {
+        assert_int_equal(file_write(file, bytes, (size_t)len), 0);
+        all += (uint64_t)len;
+    }
+    assert_int_equal(len, 0);
+    file_close(file);
+    file_close(fd);
+    return all;
+}
+
+/* Much more than a pipe holds, and an end that would not wait. */
+TEST(child_writes_the_whole_state_into_a_pipe)
+{
+    struct place *place = place_new(3000);
+
+    for (int i = 0; i < 2; i++) {
+        int fd = start_into_pipe(place, i == 0 ? 0 : O_NONBLOCK);
+        uint64_t bytes = read_to_end(place, fd);
+        struct child_figures figures;
+        int signal = -1;
+
+        assert_int_equal(wait_for_end(place->child, &signal), 0);
+        assert_int_equal(signal, 0);
+        assert_true(bytes > 3000UL * 1000);
+        child_get_figures(place->child, &figures);
+        assert_int_equal(figures.bytes, bytes);
+        assert_int_equal(figures.keys, 3000);
+        check_state(place, 3000);
+        child_remove_rest(place->child); /* there is none */
+        check_state(place, 3000);
+    }
+    place_free(place);
+}
+
+TEST(child_says_that_nobody_reads_its_pipe_any_more)
+{
+    struct place *place = place_new(3000);
+    int fd = start_into_pipe(place, 0);
+    char byte;
+    int signal = -1;
+
+    assert_int_equal(read(fd, &byte, 1), 1); /* it waits for a reader now */
+    file_close(fd);
+    assert_int_equal(wait_for_end(place->child, &signal), EPIPE);
+    assert_int_equal(signal, 0);
+    place_free(place);
+}
+
+TEST(child_that_waits_for_a_reader_can_be_killed)
+{
+    struct place *place = place_new(3000);
+    int fd = start_into_pipe(place, 0);
+    int signal = 0;
+    char byte;
+
+    assert_int_equal(read(fd, &byte, 1), 1);
+    child_kill(place->child);
+    assert_int_equal(wait_for_end(place->child, &signal), EINTR);
+    assert_int_equal(signal, SIGKILL);
+    assert_true(read_to_end(place, fd) > 0); /* an end, and not of its own */
+    child_remove_rest(place->child);
+    place_free(place);
+}
+
+/* The only child of this process. */
+static int
+pid_of_child(void)
+{
+    char path[64];
+    FILE *file;
+    int pid = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children",
+                   (int)getpid());
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    (void)fclose(file);
+    return pid;
+}
+
+/* With the end to read from open in the child, nobody would notice that the
+ * parent has closed its own. */
+TEST(child_keeps_only_its_end_of_the_pipe)
+{
+    struct place *place = place_new(3000);
+    int fd = start_into_pipe(place, 0);
+    unsigned others = 0;
+    char path[64];
+    char byte;
+    int signal;
+    DIR *dir;
+
+    assert_int_equal(read(fd, &byte, 1), 1); /* it has settled in */
+    (void)snprintf(path, sizeof(path), "/proc/%d/fd", pid_of_child());
+    dir = opendir(path);
+    assert_non_null(dir);
+    for (const struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        others += entry->d_name[0] != '.' && atoi(entry->d_name) > 2;
+    }
+    (void)closedir(dir);
+    assert_int_equal(others, 1);
+    (void)read_to_end(place, fd);
+    assert_int_equal(wait_for_end(place->child, &signal), 0);
     place_free(place);
 }

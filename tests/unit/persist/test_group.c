@@ -492,3 +492,43 @@ TEST(a_survey_does_not_count_what_stands_before_it)
     assert_int_equal(survey.first_sequence, 2);
     buf_free(&log);
 }
+
+/* ---- a seal whose place is known ------------------------------------------
+ */
+
+TEST(a_seal_is_checked_against_its_commands_and_says_what_does_not_fit)
+{
+    struct buf log = { 0 };
+    struct group_seal seal = { .sequence = 99 };
+    struct slice commands;
+    char text[GROUP_SEAL_BYTES];
+
+    log_group(&log, LOG_KEY, 7, 6, 3);
+    commands = (struct slice){ log.data, log.len - GROUP_SEAL_BYTES };
+    memcpy(text, log.data + commands.len, sizeof(text));
+
+    assert_string_equal(group_check(commands, text, LOG_KEY + 1, &seal),
+                        "a seal is damaged, or was made with another key");
+    commands.len--;
+    assert_string_equal(group_check(commands, text, LOG_KEY, &seal),
+                        "a seal is that of a group of another length");
+    commands.len = 10;
+    assert_string_equal(group_check(commands, text, LOG_KEY, &seal),
+                        "a group does not begin with SELECT");
+    commands.len = log.len - GROUP_SEAL_BYTES;
+    log.data[40] ^= 1;
+    assert_string_equal(group_check(commands, text, LOG_KEY, &seal),
+                        "a group is damaged: its seal does not hold");
+    assert_int_equal(seal.sequence, 99); /* untouched */
+    log.data[40] ^= 1;
+    assert_null(group_check(commands, text, LOG_KEY, &seal));
+    assert_int_equal(seal.sequence, 7);
+    assert_int_equal(seal.durable_sequence, 6);
+    assert_int_equal(seal.bytes, commands.len);
+    for (size_t at = 0; at < sizeof(text); at++) {
+        text[at] ^= 1;
+        assert_non_null(group_check(commands, text, LOG_KEY, &seal));
+        text[at] ^= 1;
+    }
+    buf_free(&log);
+}

@@ -296,6 +296,29 @@ TEST(while_it_is_only_being_built_everything_is_released)
     rig_free(rig);
 }
 
+/* Though groups were synced: nothing has what stands before them. */
+TEST(turned_off_while_it_is_built_the_disk_has_nothing)
+{
+    struct rig *rig = rig_new(JOURNAL_ALWAYS);
+    struct source source = source_of(rig, 1);
+    uint64_t sequence = 9;
+
+    (void)set_target(rig, JOURNAL_BUILD, 4000, &sequence);
+    (void)append_and_kick(&source);
+    assert_true(journal_flush(rig->journal));
+    disk_hold(DISK_SYNC, true);
+    (void)append_and_kick(&source);
+    until(disk_is_inside(DISK_SYNC));
+    journal_turn_off(rig->journal, false);
+    assert_true(status_of(rig).closing);
+    assert_int_equal(0, journal_synced(rig->journal));
+    disk_hold(DISK_SYNC, false);
+    until(!status_of(rig).closing);
+    assert_int_equal(0, journal_synced(rig->journal));
+    source_fini(&source);
+    rig_free(rig);
+}
+
 TEST(turned_off_it_writes_and_syncs_what_it_has)
 {
     for (int rotating = 0; rotating < 2; rotating++) {

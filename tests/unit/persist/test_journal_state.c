@@ -530,6 +530,41 @@ TEST(a_fault_does_not_keep_it_from_being_turned_off)
     }
 }
 
+/* The base ended the fault, but the file behind it is not reached: what is
+ * queued for that goes with it, and never into a later one. */
+TEST(turned_off_before_a_rebase_is_reached_it_leaves_nothing_queued)
+{
+    struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);
+    struct source source = source_of(rig, 1);
+    uint64_t sequence = 0;
+    uint64_t mark, last;
+
+    last = append_and_kick(&source);
+    until(released(rig) >= last);
+    disk_hold(DISK_SYNC, true);
+    disk_fail(DISK_WRITE, 1, false);
+    (void)append_and_kick(&source);
+    until(disk_is_inside(DISK_SYNC)); /* the last one */
+    mark = set_target(rig, JOURNAL_REBASE, 0, &sequence);
+    base_done(rig, mark, sequence);
+    assert_true(status_of(rig).rotating && !status_of(rig).faulted);
+    (void)append_and_kick(&source);
+    journal_turn_off(rig->journal, false);
+    assert_int_equal(0, status_of(rig).queue_bytes);
+    assert_true(released(rig) == UINT64_MAX);
+    disk_hold(DISK_SYNC, false);
+    until(!status_of(rig).closing);
+    sequence = 500;
+    mark = set_target(rig, JOURNAL_BUILD, 1000000, &sequence);
+    base_done(rig, mark, sequence);
+    assert_true(append_and_kick(&source) > 1000000);
+    assert_true(journal_flush(rig->journal));
+    check_files(&source, 1, mark, sequence);
+    source_fini(&source);
+    (void)disk_heal();
+    rig_free(rig);
+}
+
 TEST(a_rebase_without_a_fault_holds_back_until_its_base)
 {
     struct rig *rig = rig_resumed(JOURNAL_NO, 0);

@@ -1,61 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole of persistence, driven by hand: who may use a directory, a journal
- * switched on and off, faults and what clients hear of them, the end.
+ * The whole of persistence, driven by hand: a journal switched on and off,
+ * faults and what clients hear of them, the end.
  */
 #include "persist_rig.h"
-
-TEST(persist_keeps_a_second_server_out_of_its_directory)
-{
-    struct prig *rig = prig_start("no", "always");
-    struct prig second = *rig;
-
-    second.persist = NULL;
-    assert_false(prig_open(&second));
-    prig_close(&second);
-    prig_close(rig);
-    assert_true(prig_open(rig));
-    prig_free(rig);
-}
-
-TEST(persist_wants_a_directory_that_is_there)
-{
-    struct prig *rig = prig_new("no", "always");
-
-    prig_set(rig, "dir", "/nonexistent/bloomery");
-    assert_false(prig_open(rig));
-    prig_free(rig);
-}
-
-/* Not even root may make a file in /sys. */
-TEST(persist_can_do_without_a_directory_to_write_to)
-{
-    struct prig *rig = prig_new("no", "always");
-
-    prig_set(rig, "dir", "/sys");
-    assert_true(prig_open(rig));
-    assert_true(prig_load(rig));
-    prig_close(rig);
-    prig_set(rig, "save", "1 1");
-    assert_false(prig_open(rig));
-    prig_free(rig);
-}
-
-TEST(persist_wants_names_that_differ)
-{
-    static const char *const names[][2] = {
-        { "x", "x" }, { "lock", "j" }, { "s", "lock" }, { "s.tmp", "j" }
-    };
-
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct prig *rig = prig_new("no", "no");
-
-        prig_set(rig, "dbfilename", names[i][0]);
-        prig_set(rig, "appenddirname", names[i][1]);
-        assert_false(prig_open(rig));
-        prig_free(rig);
-    }
-}
 
 TEST(persist_loads_what_the_journal_has)
 {

@@ -118,6 +118,91 @@ TEST(what_recovery_leaves_is_recovered_again)
     place_close(&place);
 }
 
+/* ---- whose it is --------------------------------------------------------- */
+
+TEST(the_history_is_that_of_what_is_loaded)
+{
+    static const char one[] = "1111111111111111111111111111111111111111";
+    static const char two[] = "2222222222222222222222222222222222222222";
+    struct place place;
+
+    place_open(&place);
+    put_image_of(place.dir_fd, SNAPSHOT_NAME, one);
+    assert_true(recover(&place));
+    assert_string_equal(place.history.id, one);
+    assert_string_equal(place.history.past[0].id, "");
+    put_journal(&place); /* further on */
+    put_image_of(place.journal_fd, "base-1", two);
+    assert_true(recover(&place));
+    assert_true(place.result.from_journal);
+    assert_string_equal(place.history.id, two);
+    assert_false(place.result.nameless);
+    place_close(&place);
+}
+
+/* Of files that older servers, or bloomery-check, have made: two of them must
+ * not seem to have one. */
+TEST(a_history_without_an_id_is_a_new_one)
+{
+    static const char *const ids[] = {
+        "a-name", "0000000000000000000000000000000000000000",
+        "ABCDEFABCDEFABCDEFABCDEFABCDEFABCDEFABCD"
+    };
+    struct history before = { 0 };
+    struct place place;
+
+    place_open(&place);
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        put_image_of(place.dir_fd, SNAPSHOT_NAME, ids[i]);
+        assert_true(recover(&place));
+        assert_true(place.result.from_snapshot);
+        assert_true(history_is_id(slice_of(place.history.id)));
+        assert_string_not_equal(place.history.id, ids[i]);
+        assert_string_not_equal(place.history.id, before.id);
+        assert_true(place.result.nameless);
+        before = place.history;
+    }
+    /* What the journal says later does not make it one. */
+    put_journal(&place);
+    put_image_of(place.journal_fd, "base-1", ids[1]);
+    place.note = before.id;
+    assert_true(recover(&place));
+    assert_true(place.result.from_journal && place.result.nameless);
+    assert_string_not_equal(place.history.id, before.id);
+    assert_string_equal(place.history.past[0].id, "");
+    put_image_of(place.journal_fd, "base-1", before.id);
+    place.note = ids[2];
+    assert_true(recover(&place));
+    assert_false(place.result.nameless);
+    assert_string_equal(place.history.id, ids[2]);
+    assert_string_equal(place.history.past[0].id, before.id);
+    assert_int_equal(place.history.past[0].until, place.positions[0]);
+    place_close(&place);
+}
+
+TEST(every_group_is_told_where_it_begins)
+{
+    struct place place;
+    uint64_t position = 1000;
+
+    place_open(&place);
+    put_journal(&place);
+    assert_from_journal(&place, 12);
+    for (uint32_t i = 0; i < INCREMENTS; i++) {
+        for (uint32_t n = 0; n < PER_INCREMENT; n++) {
+            uint64_t begin = place.begins[i * PER_INCREMENT + n];
+            uint64_t end = n + 1 < PER_INCREMENT
+                               ? place.begins[i * PER_INCREMENT + n + 1]
+                               : place.logs[i].len;
+
+            assert_int_equal(place.positions[i * PER_INCREMENT + n], position);
+            position += end - begin;
+        }
+    }
+    assert_int_equal(place.result.position, position);
+    place_close(&place);
+}
+
 /* ---- two states ---------------------------------------------------------- */
 
 TEST(the_state_that_stands_further_in_the_log_is_loaded)

@@ -110,3 +110,55 @@ TEST(reload_leaves_a_journal_that_still_fits)
     prig_check_all(rig);
     prig_free(rig);
 }
+
+/* Replicas keep what they have: nothing has changed. */
+TEST(reload_with_a_save_leaves_the_log_where_it_is)
+{
+    struct prig *rig = prig_start("no", "no");
+    struct history history;
+    uint64_t position;
+
+    prig_tap(rig, true);
+    for (int i = 0; i < 10; i++) {
+        (void)prig_write(rig);
+    }
+    position = prig_position(rig);
+    history = prig_history(rig);
+    assert_int_equal(reload(rig, true), PERSIST_DONE);
+    assert_int_equal(rig->reloads, 1);
+    assert_int_equal(prig_position(rig), position);
+    assert_string_equal(prig_history(rig).id, history.id);
+    assert_int_equal(rig->tape_begin, 0);
+    prig_free(rig);
+}
+
+/* What replicas have is something else now: neither the position nor the id
+ * may let them go on. */
+TEST(reload_without_a_save_moves_the_log)
+{
+    static const char *const taps[] = { "tap", "no tap" };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct prig *rig = prig_start("no", "no");
+        struct history before;
+        struct history after;
+        uint64_t position;
+
+        prig_tap(rig, true);
+        (void)prig_write(rig);
+        assert_int_equal(reload(rig, true), PERSIST_DONE);
+        (void)prig_write(rig);
+        prig_tap(rig, i == 0);
+        position = prig_position(rig);
+        before = prig_history(rig);
+        assert_int_equal(reload(rig, false), PERSIST_DONE);
+        after = prig_history(rig);
+        if (history_covers(&after, slice_of(before.id), 0) ||
+            prig_position(rig) <= position ||
+            (i == 0 && rig->tape_begin <= position)) {
+            fail_msg("with %s the log is where it was", taps[i]);
+        }
+        (void)prig_write(rig);
+        prig_free(rig);
+    }
+}

@@ -174,6 +174,27 @@ TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
     prig_free(rig);
 }
 
+/* Only a new base can say whose it is. */
+TEST(rewrite_is_asked_for_if_the_base_has_no_id)
+{
+    struct prig *rig = prig_start("no", "no");
+    uint64_t ticket;
+
+    (void)prig_write(rig);
+    memset(rig->persist->history.id, '0', HISTORY_ID_CHARS);
+    ticket = persist_ask_save(rig->persist);
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    prig_set(rig, "appendonly", "yes");
+    prig_restart(rig);
+    PRIG_WAIT(rig, rewrites_of(rig) == 1);
+    prig_restart(rig);
+    prig_check_all(rig);
+    assert_false(rig->persist->recovered.nameless);
+    PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
+    assert_int_equal(rewrites_of(rig), 0);
+    prig_free(rig);
+}
+
 /* Every start adds an increment; before there are too many, a base is due. */
 TEST(rewrite_is_asked_for_after_many_starts)
 {

@@ -100,3 +100,86 @@ TEST(a_section_within_a_name_is_not_found)
     keyspace_free(ks);
     keyspace_free(loading.ks);
 }
+
+/* ---- as a stream --------------------------------------------------------- */
+
+/* A name of the largest size is promised. The buffer grows as the bytes come,
+ * and what it has is what came. */
+TEST(a_stream_is_believed_as_far_as_it_has_come)
+{
+    static const size_t lens[] = { 100, 2 << 20, 5 << 20 };
+    struct bytes content = small_snapshot();
+
+    for (size_t i = 0; i < 3; i++) {
+        struct bytes longer = { mem_alloc(HEADER_BYTES + lens[i]),
+                                HEADER_BYTES + lens[i] };
+        uint8_t *head = longer.data + HEADER_BYTES;
+        struct snapshot_error error;
+        struct stream stream = { .fd = -1 };
+        const struct snapshot_source source = source_of(&stream);
+        struct section_file file = { .source = &source, .error = &error };
+        uint8_t header[HEADER_BYTES];
+        struct section section;
+
+        memcpy(longer.data, content.data, HEADER_BYTES);
+        memset(head, 0x5a, lens[i]);
+        memcpy(head, SNAPSHOT_SECTION_MAGIC, SECTION_AT_TYPE);
+        put_u16(head + SECTION_AT_TYPE, SECTION_LARGE);
+        put_u16(head + SECTION_AT_ZERO, 0);
+        put_u64(head + SECTION_AT_ORDINAL, 0);
+        put_u64(head + SECTION_AT_BYTES, LARGE_BYTES_MAX);
+        stream.fd = memory_file(longer);
+        assert_int_equal(SNAPSHOT_OK, section_open(&file, header));
+        assert_int_equal(SNAPSHOT_OK,
+                         section_read_head(&file, HEADER_BYTES, 0, &section));
+        assert_int_equal(SNAPSHOT_DAMAGED,
+                         section_read_payload(&file, &section));
+        assert_int_equal(longer.len, error.offset);
+        assert_int_equal(longer.len, file.bytes);
+        assert_true(file.buffer_bytes <= 2 * lens[i] + RECORDS_BYTES_MAX + 8);
+        section_close(&file);
+        file_close(stream.fd);
+        mem_free(longer.data);
+    }
+    mem_free(content.data);
+}
+
+/* A long name, whole: in several steps, it is the same as that of a file. */
+TEST(a_long_name_comes_through_a_stream)
+{
+    struct keyspace *ks = test_keyspace(1);
+    const struct bloom_params params = { 10, 0.01, 0.5, 2, 0, 0, { 0 } };
+    struct bytes name = { mem_alloc(9 << 20), 9 << 20 };
+    struct bytes content;
+    struct key key;
+
+    memset(name.data, 'n', name.len);
+    key = key_of((struct slice){ (char *)name.data, name.len }, 0);
+    put_filter(ks, &key, make_filter(&params, 3), 1, 0);
+    content = snapshot_of_keyspace(ks);
+    for (unsigned nth = 0; nth < 6; nth++) {
+        struct loading loading = { .ks = test_keyspace(1) };
+        struct stream stream = { .fd = memory_file(content) };
+        const struct snapshot_source source = source_of(&stream);
+        const struct snapshot_visitor visitor = { .filter = load_filter,
+                                                  .ctx = &loading };
+        enum snapshot_status status;
+        bool failed;
+
+        loading.env = test_env();
+        mem_fail_at(nth);
+        status = snapshot_read_source(&source, &loading.env, &visitor, NULL,
+                                      &loading.error);
+        failed = mem_fail_clear();
+        assert_int_equal(nth > 0, failed);
+        assert_int_equal(failed ? SNAPSHOT_NOMEM : SNAPSHOT_OK, status);
+        if (!failed) {
+            assert_same_keyspaces(ks, loading.ks);
+        }
+        file_close(stream.fd);
+        keyspace_free(loading.ks);
+    }
+    keyspace_free(ks);
+    mem_free(content.data);
+    mem_free(name.data);
+}

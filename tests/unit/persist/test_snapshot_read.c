@@ -32,13 +32,6 @@ mixed_snapshot(void)
 
 /* ---- sections of a snapshot in memory ------------------------------------ */
 
-static size_t
-section_bytes(struct bytes content, size_t at)
-{
-    return SECTION_FRAME_BYTES +
-           (size_t)get_u64(content.data + at + SECTION_AT_BYTES);
-}
-
 /* Where the nth section (0: the first) of a type begins. */
 static size_t
 find_type(struct bytes content, enum section_type type, unsigned nth)
@@ -75,6 +68,8 @@ seal_section(struct bytes content, size_t at)
 
 struct heap {
     size_t out, most_out;
+    size_t limit;
+    bool refused;
 };
 
 static void *
@@ -82,6 +77,10 @@ heap_alloc(void *ctx, size_t bytes)
 {
     struct heap *heap = ctx;
 
+    if (bytes > heap->limit - heap->out) {
+        heap->refused = true;
+        return NULL;
+    }
     heap->out += bytes;
     heap->most_out = heap->out > heap->most_out ? heap->out : heap->most_out;
     return mem_try_lines((bytes + 63) / 64 * 64);
@@ -96,14 +95,63 @@ heap_free(void *ctx, void *ptr, size_t bytes)
     mem_free_lines(ptr, (bytes + 63) / 64 * 64);
 }
 
+struct look {
+    struct heap heap;
+    struct bloom_env env;
+    uint64_t keys;
+};
+
 static bool
 free_it(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
-    const struct bloom_env *env = ctx;
+    struct look *look = ctx;
 
     assert_true(record->name.len <= NAME_BYTES_MAX);
-    bloom_free(bloom, env);
+    bloom_free(bloom, &look->env);
+    look->keys++;
     return true;
+}
+
+static struct snapshot_visitor
+visitor_of(struct look *look, size_t limit)
+{
+    *look = (struct look){ .heap = { .limit = limit } };
+    look->env = (struct bloom_env){ .alloc = heap_alloc,
+                                    .free = heap_free,
+                                    .alloc_lines = heap_alloc,
+                                    .free_lines = heap_free,
+                                    .ctx = &look->heap,
+                                    .size_limit_bytes = UINT64_MAX };
+    return (struct snapshot_visitor){ .filter = free_it, .ctx = look };
+}
+
+/* The same bytes as a stream have to come to the same end, unless they lie
+ * about what is to come: then memory was refused. */
+static void
+read_as_stream(int fd, size_t limit, const struct look *seen,
+               const struct snapshot_error *error,
+               enum snapshot_status expected)
+{
+    struct stream stream = { .fd = fd };
+    const struct snapshot_source source = source_of(&stream);
+    struct look look;
+    const struct snapshot_visitor visitor = visitor_of(&look, limit);
+    struct snapshot_error here = { .text = "" };
+    enum snapshot_status status =
+        snapshot_read_source(&source, &look.env, &visitor, NULL, &here);
+
+    assert_int_equal(0, look.heap.out);
+    assert_int_equal(seen->keys, look.keys);
+    if (status != expected) {
+        assert_int_equal(SNAPSHOT_NOMEM, status);
+        assert_int_equal(SNAPSHOT_DAMAGED, expected);
+        assert_true(look.heap.refused);
+    } else if (status != SNAPSHOT_OK) {
+        assert_int_equal(status, here.status);
+        assert_int_equal(error->record, here.record);
+        assert_true(here.offset >= error->offset);
+        assert_true(here.offset <= stream.at);
+    }
 }
 
 /* Reads content and throws the filters away. No filter may ask for more than
@@ -111,20 +159,16 @@ free_it(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 static enum snapshot_status
 read_bounded(int fd, size_t file_bytes, struct snapshot_error *error)
 {
-    struct heap heap = { 0, 0 };
-    struct bloom_env env = { .alloc = heap_alloc,
-                             .free = heap_free,
-                             .alloc_lines = heap_alloc,
-                             .free_lines = heap_free,
-                             .ctx = &heap,
-                             .size_limit_bytes = UINT64_MAX };
-    const struct snapshot_visitor visitor = { .filter = free_it, .ctx = &env };
-    enum snapshot_status status =
-        snapshot_read(fd, &env, &visitor, NULL, error);
-
-    assert_int_equal(0, heap.out);
     /* The layers' structs are larger than their stored form. */
-    assert_true(heap.most_out <= 4 * file_bytes + 4096);
+    const size_t limit = 4 * file_bytes + 4096;
+    struct look look;
+    const struct snapshot_visitor visitor = visitor_of(&look, limit);
+    enum snapshot_status status =
+        snapshot_read(fd, &look.env, &visitor, NULL, error);
+
+    assert_int_equal(0, look.heap.out);
+    assert_false(look.heap.refused);
+    read_as_stream(fd, limit, &look, error, status);
     return status;
 }
 
@@ -154,7 +198,7 @@ TEST(the_golden_snapshot_of_version_1_loads)
     assert_int_equal(SNAPSHOT_OK,
                      snapshot_read_stamp(fd, &stamp, &loading.error));
     golden.keys = MIXED;
-    assert_string_equal(golden.run_id, stamp.run_id);
+    assert_string_equal(golden.history, stamp.history);
     assert_int_equal(golden.position, stamp.position);
     assert_int_equal(golden.sequence, stamp.sequence);
     assert_int_equal(golden.created_ms, stamp.created_ms);
@@ -188,14 +232,6 @@ static void
 write_at(int fd, const uint8_t *data, size_t len, size_t at)
 {
     assert_int_equal(len, pwrite(fd, data, len, (off_t)at));
-}
-
-static void
-fill_random(struct sequence *sequence, uint8_t *to, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        to[i] = (uint8_t)sequence_below(sequence, 256);
-    }
 }
 
 /* Three ways: cut off, one bit, garbage up to the end. */
@@ -339,8 +375,8 @@ TEST(fields_that_lie_are_found)
         { 0, HEADER_AT_DATABASES, 4, SNAPSHOT_DAMAGED, 0 },
         { 0, HEADER_AT_DATABASES, 4, SNAPSHOT_DAMAGED, 15 },
         { 0, HEADER_AT_DATABASES, 4, SNAPSHOT_DAMAGED, 65536 },
-        { 0, HEADER_AT_RUN_ID, 1, SNAPSHOT_DAMAGED, 0 },
-        { 0, HEADER_AT_RUN_ID, 1, SNAPSHOT_DAMAGED, '\n' },
+        { 0, HEADER_AT_HISTORY, 1, SNAPSHOT_DAMAGED, 0 },
+        { 0, HEADER_AT_HISTORY, 1, SNAPSHOT_DAMAGED, '\n' },
         { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, GROUP_POSITION_LIMIT },
         { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, UINT64_C(1) << 63 },
         { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
@@ -570,6 +606,93 @@ TEST(every_read_may_fail)
     mem_free(content.data);
 }
 
+/* The header is shown before all filters, and may be refused. */
+struct greeting {
+    struct snapshot_stamp stamp;
+    uint32_t databases;
+    unsigned filters;
+    bool refuse;
+};
+
+static bool
+greet(void *ctx, const struct snapshot_stamp *stamp, uint32_t databases)
+{
+    struct greeting *greeting = ctx;
+
+    assert_int_equal(0, greeting->filters);
+    greeting->stamp = *stamp;
+    greeting->databases = databases;
+    return !greeting->refuse;
+}
+
+static bool
+count_filter(void *ctx, const struct snapshot_record *record,
+             struct bloom *bloom)
+{
+    struct greeting *greeting = ctx;
+    const struct bloom_env env = test_env();
+
+    assert_true(record->db < greeting->databases);
+    greeting->filters++;
+    bloom_free(bloom, &env);
+    return true;
+}
+
+TEST(the_header_comes_first_and_may_be_refused)
+{
+    struct bytes content = mixed_snapshot();
+    int fd = memory_file(content);
+    const struct bloom_env env = test_env();
+    struct snapshot_stamp stamp;
+    struct snapshot_error error;
+
+    assert_int_equal(SNAPSHOT_OK, snapshot_read_stamp(fd, &stamp, &error));
+    for (unsigned i = 0; i < 4; i++) {
+        struct greeting greeting = { .refuse = i % 2 == 1 };
+        const struct snapshot_visitor visitor = { .header = greet,
+                                                  .filter = count_filter,
+                                                  .ctx = &greeting };
+        struct stream stream = { .fd = fd };
+        const struct snapshot_source source = source_of(&stream);
+        enum snapshot_status status =
+            i < 2 ? snapshot_read(fd, &env, &visitor, NULL, &error)
+                  : snapshot_read_source(&source, &env, &visitor, NULL, &error);
+
+        assert_int_equal(greeting.refuse ? SNAPSHOT_STOPPED : SNAPSHOT_OK,
+                         status);
+        assert_int_equal(greeting.refuse ? 0 : MIXED, greeting.filters);
+        assert_int_equal(16, greeting.databases);
+        assert_memory_equal(&stamp, &greeting.stamp, sizeof(stamp));
+    }
+    file_close(fd);
+    mem_free(content.data);
+}
+
+TEST(a_stream_that_fails_says_how)
+{
+    struct bytes content = mixed_snapshot();
+    int fd = memory_file(content);
+    uint64_t used = mem_used();
+
+    for (uint64_t at = 1; at <= content.len; at += at < 500 ? 1 : 1000) {
+        struct stream stream = { fd, 0, at, ETIMEDOUT };
+        const struct snapshot_source source = source_of(&stream);
+        struct look look;
+        const struct snapshot_visitor visitor = visitor_of(&look, SIZE_MAX / 2);
+        struct snapshot_error error;
+
+        assert_int_equal(
+            SNAPSHOT_IO,
+            snapshot_read_source(&source, &look.env, &visitor, NULL, &error));
+        assert_int_equal(ETIMEDOUT, error.error);
+        assert_int_equal(stream.at, error.offset);
+        assert_int_equal(0, look.heap.out);
+        assert_int_equal(used, mem_used());
+    }
+    file_close(fd);
+    mem_free(content.data);
+}
+
 TEST(the_visitor_may_stop_at_any_filter)
 {
     struct bytes content = mixed_snapshot();
@@ -583,191 +706,5 @@ TEST(the_visitor_may_stop_at_any_filter)
         assert_int_equal(nth - 1, count_all(loading.ks));
         keyspace_free(loading.ks);
     }
-    mem_free(content.data);
-}
-
-/* ---- salvage ------------------------------------------------------------- */
-
-/* Many small sections, large filters between them. */
-static struct keyspace *
-long_keyspace(void)
-{
-    const struct bloom_params small = { 80000, 0.01, 0.5, 0, 0, 0, { 0 } };
-    const struct bloom_params large = { 150000, 0.01, 0.5, 2, 0, 0, { 0 } };
-    struct keyspace *ks = test_keyspace(1);
-
-    for (uint64_t i = 0; i < 60; i++) {
-        struct test_key key;
-
-        put_filter(ks, test_key_set(&key, 0, i),
-                   make_filter(i % 20 == 0 ? &large : &small, 5), i, 0);
-    }
-    return ks;
-}
-
-/* Keys in sections that stand outside of [from, to): what has to come back. A
- * large filter counts if none of its sections is touched. */
-static uint64_t
-keys_outside(struct bytes content, size_t from, size_t to)
-{
-    size_t at = HEADER_BYTES;
-    bool large_open = false;
-    uint64_t keys = 0;
-
-    while (at < content.len) {
-        size_t next = at + section_bytes(content, at);
-        bool intact = next <= from || at >= to;
-        const uint8_t *record = content.data + at + SECTION_HEAD_BYTES;
-        uint16_t type = get_u16(content.data + at + SECTION_AT_TYPE);
-
-        if (type != SECTION_LINES) {
-            keys += large_open;
-            large_open = false;
-        }
-        if (type == SECTION_LARGE) {
-            large_open = intact;
-        } else if (type == SECTION_LINES) {
-            large_open = large_open && intact;
-        } else if (type == SECTION_RECORDS && intact) {
-            while (record < content.data + next - SECTION_HASH_BYTES) {
-                record += RECORD_HEAD_BYTES +
-                          get_u32(record + RECORD_AT_NAME_BYTES) +
-                          get_u64(record + RECORD_AT_FORM_BYTES);
-                keys++;
-            }
-        }
-        at = next;
-    }
-    return keys;
-}
-
-static void
-check_salvage(struct keyspace *ks, struct bytes content, size_t from, size_t to)
-{
-    struct loading loading = { .ks = test_keyspace(1) };
-    uint64_t keys = keys_outside(content, from, to);
-    struct bytes changed = { mem_alloc(content.len), content.len };
-
-    memcpy(changed.data, content.data, content.len);
-    for (size_t at = from; at < to; at++) {
-        changed.data[at] ^= 0x55;
-    }
-    assert_int_equal(SNAPSHOT_OK, load_bytes(&loading, changed, true));
-    assert_int_equal(keys, loading.shown);
-    assert_true(keyspace_each(loading.ks, is_in_other, ks));
-    assert_int_equal(1, loading.stretch_count);
-    assert_true(loading.stretches[0].from <= from);
-    assert_true(loading.stretches[0].to >= to);
-    assert_int_equal(SNAPSHOT_DAMAGED, loading.stretches[0].error.status);
-    keyspace_free(loading.ks);
-    mem_free(changed.data);
-}
-
-TEST(all_that_is_intact_is_salvaged)
-{
-    struct keyspace *ks = long_keyspace();
-    struct bytes content = snapshot_of_keyspace(ks);
-    struct sequence sequence = sequence_of(3);
-
-    for (unsigned round = 0; round < 60 * test_rounds(); round++) {
-        size_t from = sequence_below(&sequence, content.len);
-        size_t most = round % 2 == 0 ? 1 : 3000000;
-        size_t len = 1 + sequence_below(&sequence, most);
-
-        len = len < content.len - from ? len : content.len - from;
-        check_salvage(ks, content, from, from + len);
-    }
-    keyspace_free(ks);
-    mem_free(content.data);
-}
-
-/* The key by which sections are known stands at both ends. */
-TEST(a_snapshot_without_its_header_or_its_end_is_salvaged)
-{
-    struct keyspace *ks = long_keyspace();
-    struct bytes content = snapshot_of_keyspace(ks);
-    size_t end = content.len - SECTION_FRAME_BYTES - END_BYTES;
-
-    check_salvage(ks, content, 0, HEADER_BYTES);
-    check_salvage(ks, content, 0, 2000000);
-    check_salvage(ks, content, HEADER_AT_FILE_KEY, HEADER_AT_FILE_KEY + 1);
-    check_salvage(ks, content, end, content.len);
-    keyspace_free(ks);
-    mem_free(content.data);
-}
-
-TEST(a_cut_snapshot_is_salvaged_up_to_the_cut)
-{
-    struct keyspace *ks = long_keyspace();
-    struct bytes content = snapshot_of_keyspace(ks);
-    struct bytes part = content;
-    struct sequence sequence = sequence_of(4);
-    unsigned sections = 0;
-
-    for (part.len = HEADER_BYTES; part.len < content.len; sections++) {
-        size_t next = part.len + section_bytes(content, part.len);
-        size_t lens[] = {
-            part.len, part.len + sequence_below(&sequence, next - part.len)
-        };
-
-        for (size_t i = 0; i < 2; i++) {
-            struct loading loading = { .ks = test_keyspace(1) };
-
-            part.len = lens[i];
-            assert_int_equal(SNAPSHOT_OK, load_bytes(&loading, part, true));
-            assert_int_equal(keys_outside(content, part.len, content.len),
-                             loading.shown);
-            assert_int_equal(1, loading.stretch_count);
-            assert_int_equal(part.len, loading.stretches[0].to);
-            keyspace_free(loading.ks);
-        }
-        part.len = next;
-    }
-    assert_true(sections > 5);
-    keyspace_free(ks);
-    mem_free(content.data);
-}
-
-TEST(what_is_no_snapshot_is_not_salvaged)
-{
-    struct sequence sequence = sequence_of(5);
-    struct bytes content = { mem_alloc(300000), 300000 };
-
-    fill_random(&sequence, content.data, content.len);
-    for (size_t at = 0; at + 100 < content.len; at += 5000) {
-        memcpy(content.data + at, SNAPSHOT_SECTION_MAGIC, 4);
-    }
-    for (; content.len > 0; content.len /= 3) {
-        struct loading loading = { 0 };
-
-        assert_int_equal(SNAPSHOT_DAMAGED, load_bytes(&loading, content, true));
-        assert_int_equal(0, loading.shown);
-        assert_int_equal(0, loading.stretch_count);
-    }
-    mem_free(content.data);
-}
-
-/* A disk that fails for a while is damage like any other. */
-TEST(unreadable_parts_are_passed_over)
-{
-    struct keyspace *ks = long_keyspace();
-    struct bytes content = snapshot_of_keyspace(ks);
-    bool fired = true;
-
-    for (unsigned nth = 2; fired; nth++) {
-        struct loading loading = { .ks = test_keyspace(1) };
-        int fd = memory_file(content);
-
-        file_fail_at(FILE_CALL_READ, nth, EIO, false);
-        assert_int_equal(SNAPSHOT_OK, load_fd(&loading, fd, true));
-        fired = file_fail_clear();
-        assert_int_equal(fired ? 1 : 0, loading.stretch_count);
-        assert_true(!fired || loading.stretches[0].error.error == EIO);
-        assert_true(keyspace_each(loading.ks, is_in_other, ks));
-        keyspace_free(loading.ks);
-        file_close(fd);
-        nth += 5;
-    }
-    keyspace_free(ks);
     mem_free(content.data);
 }

@@ -404,3 +404,22 @@ TEST(pieces_may_be_freed_by_another_thread_while_others_are_made)
     assert_int_equal(0, pthread_join(thread, NULL));
     assert_int_equal(before, mem_used());
 }
+
+TEST(a_copied_group_is_a_piece_of_its_own)
+{
+    uint64_t before = mem_used();
+    char text[] = "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n";
+    struct piece *piece = piece_try_copy(slice_of(text));
+
+    assert_non_null(piece);
+    memset(text, 'x', sizeof(text));
+    assert_text("*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n", piece);
+    assert_int_equal(0, piece->select.len);
+    assert_true(piece->last && piece->next == NULL);
+    piece_free(piece);
+    mem_fail_at(1);
+    assert_null(piece_try_copy(slice_lit("*1")));
+    assert_true(mem_fail_clear());
+    assert_null(piece_try_copy((struct slice){ text, SIZE_MAX - 8 }));
+    assert_int_equal(before, mem_used());
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The data of one keyspace for that of another, without looking at a single
+ * key. What describes the data goes along with it: tables and heaps, what is
+ * known of them outside their locks, counts, the databases' numbers, how far
+ * the reclaimer is, and the clock that last uses were noted by. What describes
+ * the keyspace stays: threads, hooks, settings, positions.
+ */
+#include "base/err.h"
+#include "keyspace/keyspace_internal.h"
+
+static void
+exchange_u32(_Atomic uint32_t *a, _Atomic uint32_t *b)
+{
+    uint32_t value = atomic_load_explicit(a, memory_order_relaxed);
+
+    atomic_store_explicit(a, atomic_load_explicit(b, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(b, value, memory_order_relaxed);
+}
+
+static void
+exchange_u64(_Atomic uint64_t *a, _Atomic uint64_t *b)
+{
+    uint64_t value = atomic_load_explicit(a, memory_order_relaxed);
+
+    atomic_store_explicit(a, atomic_load_explicit(b, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(b, value, memory_order_relaxed);
+}
+
+static void
+exchange_count(_Atomic int64_t *a, _Atomic int64_t *b)
+{
+    int64_t value = atomic_load_explicit(a, memory_order_relaxed);
+
+    atomic_store_explicit(a, atomic_load_explicit(b, memory_order_relaxed),
+                          memory_order_relaxed);
+    atomic_store_explicit(b, value, memory_order_relaxed);
+}
+
+/* Versions go on above those of both, since the entries keep theirs. A missing
+ * name that is watched counts as written to: it may have been there. */
+static void
+exchange_stripe(struct stripe *a, struct stripe *b)
+{
+    struct table table = a->table;
+    struct expire expire = a->expire;
+    uint64_t version = (a->version > b->version ? a->version : b->version) + 1;
+
+    a->table = b->table;
+    b->table = table;
+    a->expire = b->expire;
+    b->expire = expire;
+    a->version = a->older_removals = version;
+    b->version = b->older_removals = version;
+}
+
+/* Values and not arrays change places: who counts keys without any lock must
+ * not find an array gone. Every database counts as swapped, which is how every
+ * watched key that exists has changed. */
+static void
+exchange_databases(struct keyspace *a, struct keyspace *b)
+{
+    size_t counts = (size_t)a->shards * a->databases;
+
+    for (uint32_t db = 0; db < a->databases; db++) {
+        uint32_t number = a->slot_dbs[db];
+
+        exchange_u32(&a->db_ids[db], &b->db_ids[db]);
+        exchange_u32(&a->slot_ids[db], &b->slot_ids[db]);
+        a->slot_dbs[db] = b->slot_dbs[db];
+        b->slot_dbs[db] = number;
+        a->swaps[db]++;
+        b->swaps[db]++;
+    }
+    for (size_t i = 0; i < counts; i++) {
+        exchange_count(&a->counts[i].keys, &b->counts[i].keys);
+        exchange_count(&a->counts[i].expires, &b->counts[i].expires);
+    }
+}
+
+static void
+exchange_cursors(struct keyspace *a, struct keyspace *b)
+{
+    unsigned expire_stripe = a->expire_stripe;
+    unsigned dead_stripe = a->dead_stripe;
+    uint64_t dead_cursor = a->dead_cursor;
+
+    a->expire_stripe = b->expire_stripe;
+    b->expire_stripe = expire_stripe;
+    a->dead_stripe = b->dead_stripe;
+    b->dead_stripe = dead_stripe;
+    a->dead_cursor = b->dead_cursor;
+    b->dead_cursor = dead_cursor;
+}
+
+void
+keyspace_exchange(struct keyspace *ks, struct keyspace *other)
+{
+    CHECK(ks != other && ks->databases == other->databases &&
+          ks->shards == other->shards);
+    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
+        exchange_stripe(&ks->stripes[i], &other->stripes[i]);
+        exchange_u64(&ks->next_expiry_ms[i], &other->next_expiry_ms[i]);
+    }
+    for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
+        exchange_u64(&ks->occupied[i], &other->occupied[i]);
+    }
+    exchange_databases(ks, other);
+    exchange_count(&ks->dead, &other->dead);
+    exchange_cursors(ks, other);
+    access_exchange(ks, other);
+}
+
+/* What the reaper of the other has in hand is waited for: it is the thread that
+ * ends with it. */
+void
+keyspace_discard(struct keyspace *ks, struct keyspace *other)
+{
+    struct reaper_set *set;
+
+    if (other == NULL) {
+        return;
+    }
+    CHECK(ks != other);
+    if (keyspace_entries(other) > 0) {
+        set = reaper_take_set(ks->reaper);
+        keyspace_move_out(other, set);
+        set->bytes = REAPER_COUNTS;
+        reaper_give_set(ks->reaper, set);
+    }
+    keyspace_free(other);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Data of another server takes the place of ours. What the disk has is of
+ * another log then, and no position tells which of the two is newer. So:
+ *
+ *   memory, at once    the journal ends, its file is left as it is
+ *   <dbfilename>.new   a snapshot of the new data, complete as soon as it has
+ *                      that name: from here on it is the state
+ *   journal            its manifest goes, then all its files
+ *   <dbfilename>       gets what .new was
+ *
+ * A crash before the second line leaves the old state, complete and under its
+ * own id: such a server is one that has missed something. A start that finds
+ * .new does the last two lines first, and only then looks what there is; so it
+ * never sees states of both at once. Then a journal begins as if it had just
+ * been switched on.
+ *
+ * Data of a third server may arrive at any time between: it counts, and the
+ * snapshot says which it has.
+ *
+ * Who has to drop the old data before the new one is there has nothing that is
+ * a state of any log meanwhile: that never gets to the disk (persist_hold).
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "persist/persist_internal.h"
+#include "persist/snapshot_read.h"
+
+#include <errno.h>
+
+/* ---- memory -------------------------------------------------------------- */
+
+/* Nothing more goes to the files, and what is under way for them ends. A task
+ * cannot be stopped: what it has done is looked at when it is done. */
+static void
+leave_files(struct persist *persist)
+{
+    struct journal_status status;
+
+    if (child_is_running(persist->child)) {
+        child_kill(persist->child);
+        persist->step = STEP_ENDING;
+    }
+    journal_get_status(persist->journal, &status);
+    if (status.on) { /* one that is closing ends with the move */
+        journal_turn_off(persist->journal, true);
+    }
+}
+
+void
+persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
+{
+    struct keyspace *ks = persist->options.keyspace;
+    const struct persist_hooks *hooks = &persist->options.hooks;
+
+    CHECK(persist->tapped);
+    leave_files(persist);
+    persist->held = false;
+    if (arrival->fresh != NULL) {
+        keyspace_exchange(ks, arrival->fresh);
+    }
+    /* What is read waits for nothing of the log that was. */
+    keyspace_set_all_positions(ks, arrival->position);
+    journal_move(persist->journal, arrival->position, arrival->sequence);
+    history_begin(&persist->history, arrival->history);
+    persist->unsaid = false;
+    metric_add(METRIC_CHANGES, 1); /* it is worth a save */
+    persist->adopted.arrived++;
+    persist->save_retry = (struct persist_retry){ 0 };
+    persist->rewrite_retry = (struct persist_retry){ 0 };
+    if (hooks->reloaded != NULL) {
+        hooks->reloaded(hooks->ctx);
+    }
+    log_notice("persist.adopt",
+               arrival->fresh != NULL ? "took over the data of another server"
+                                      : "the data is no state of the log now",
+               "history=%s position=%llu sequence=%llu", persist->history.id,
+               (unsigned long long)arrival->position,
+               (unsigned long long)arrival->sequence);
+    hooks->poke(hooks->ctx);
+}
+
+void
+persist_hold(struct persist *persist)
+{
+    persist->held = true;
+}
+
+/* ---- the disk ------------------------------------------------------------ */
+
+bool
+adopt_is_pending(const struct persist *persist)
+{
+    return persist->adopted.arrived != persist->adopted.stored;
+}
+
+static bool
+has_old_state(const struct persist *persist)
+{
+    return directory_has(persist->dir_fd, persist->snapshot_name) ||
+           directory_has(persist->dir_fd, persist->arrival_name) ||
+           (persist->journal_fd >= 0 &&
+            directory_has(persist->journal_fd, MANIFEST_NAME));
+}
+
+/* Who saves nothing has nothing to do, unless something older is there. */
+bool
+adopt_needs_disk(struct persist *persist, const struct persist_conf *conf)
+{
+    if (adopt_is_pending(persist) && conf->save.count == 0 &&
+        !conf->appendonly &&
+        (persist->lock_fd < 0 || !has_old_state(persist))) {
+        persist->adopted.stored = persist->adopted.arrived;
+    }
+    return adopt_is_pending(persist);
+}
+
+const char *
+adopt_snapshot_name(const struct persist *persist)
+{
+    return adopt_is_pending(persist) ? persist->arrival_name
+                                     : persist->snapshot_name;
+}
+
+static int
+replace(struct persist *persist)
+{
+    int error = journal_dir_clear(persist);
+
+    if (error == 0) {
+        error = file_rename(persist->dir_fd, persist->arrival_name,
+                            persist->snapshot_name);
+    }
+    return error == 0 ? file_sync_dir(persist->dir_fd) : error;
+}
+
+static void
+run_replace(void *arg)
+{
+    struct persist *persist = arg;
+
+    persist->adopted.error = replace(persist);
+}
+
+void
+adopt_begin(struct persist *persist)
+{
+    persist->step = STEP_REPLACE;
+    task_start(persist->task, run_replace, persist);
+}
+
+static void
+note_stored(struct persist *persist)
+{
+    persist->adopted.stored = persist->adopted.forked;
+    rewrite_start_over(persist);
+    log_notice("persist.adopt", "replaced what the disk had",
+               "file=\"%s/%s\" pending=%d", persist->dir,
+               persist->snapshot_name, adopt_is_pending(persist));
+}
+
+void
+adopt_replaced(struct persist *persist)
+{
+    if (persist->adopted.error == 0) {
+        note_stored(persist);
+    }
+    save_ended(persist, persist->adopted.error, 0);
+}
+
+int
+adopt_here(struct persist *persist)
+{
+    int error = replace(persist);
+
+    if (error == 0) {
+        note_stored(persist);
+    }
+    return error;
+}
+
+/* ---- start --------------------------------------------------------------- */
+
+static bool
+refuse(const struct persist *persist, const char *what, const char *why)
+{
+    log_error("persist.adopt", "cannot use the data of another server",
+              "file=\"%s/%s\" step=\"%s\" error=\"%s\" next=\"move that file "
+              "away to start from what was there before\"",
+              persist->dir, persist->arrival_name, what, why);
+    return false;
+}
+
+bool
+adopt_finish(struct persist *persist)
+{
+    struct snapshot_error damage = { 0 };
+    struct snapshot_stamp stamp;
+    int fd = -1;
+    int error = file_open(persist->dir_fd, persist->arrival_name, &fd);
+    bool good;
+
+    if (error == ENOENT) {
+        return true;
+    }
+    if (error != 0) {
+        return refuse(persist, "open", strerror(error));
+    }
+    good = snapshot_read_stamp(fd, &stamp, &damage) == SNAPSHOT_OK;
+    file_close(fd);
+    if (!good) {
+        return refuse(persist, "read its header", damage.text);
+    }
+    error = replace(persist);
+    if (error != 0) {
+        return refuse(persist, "put it in its place", strerror(error));
+    }
+    log_notice("persist.adopt", "put the data of another server in its place",
+               "file=\"%s/%s\" history=%s position=%llu", persist->dir,
+               persist->snapshot_name, stamp.history,
+               (unsigned long long)stamp.position);
+    return true;
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The data directory: whose it is, and what a crash may have left in it.
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "conf/conf_load.h"
+#include "persist/persist_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_NAME "lock"
+enum { LOCK_TRIES = 50 }; /* half a second */
+/* Behind the snapshot's name; each with ".tmp" while it is written. */
+#define ARRIVAL_SUFFIX ".new"
+
+/* Of a server that was killed right after a fork, the child may hold the lock
+ * for a moment, until it sees that it is alone. */
+static bool
+lock_soon(int fd)
+{
+    static const struct timespec pause = { .tv_nsec = 10000000 };
+    bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+
+    for (int i = 0; i < LOCK_TRIES && !locked; i++) {
+        (void)nanosleep(&pause, NULL);
+        locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    }
+    return locked;
+}
+
+/* flock() goes with the descriptor, which a child closes at once, so that the
+ * directory is free when this process is gone. */
+static bool
+lock_dir(struct persist *persist)
+{
+    const struct conf *conf = persist->options.conf;
+    bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
+    char text[32];
+    int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
+    int fd = openat(persist->dir_fd, LOCK_NAME,
+                    O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
+
+    if (fd < 0 && (errno == EACCES || errno == EROFS) && nothing_is_written) {
+        log_warn("persist", "did not lock the directory",
+                 "dir=\"%s\" error=\"%s\" reason=\"nothing is saved there\"",
+                 persist->dir, strerror(errno));
+        return true;
+    }
+    if (fd < 0) {
+        log_error("persist", "cannot open the lock",
+                  "file=\"%s/" LOCK_NAME "\" error=\"%s\"", persist->dir,
+                  strerror(errno));
+        return false;
+    }
+    if (!lock_soon(fd)) {
+        char owner[32] = "";
+        ssize_t got = read(fd, owner, sizeof(owner) - 1);
+
+        owner[got > 0 ? strcspn(owner, "\n") : 0] = '\0';
+        log_error("persist", "another server uses the directory",
+                  "dir=\"%s\" pid=%s", persist->dir, owner);
+        (void)close(fd);
+        return false;
+    }
+    (void)!ftruncate(fd, 0);
+    (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above only */
+    persist->lock_fd = fd;
+    return true;
+}
+
+/* Whether `name` is what a snapshot of this name needs beside it. */
+static bool
+is_beside(const char *snapshot, const char *name)
+{
+    size_t len = strlen(snapshot);
+
+    return strncmp(name, snapshot, len) == 0 &&
+           (strcmp(name + len, ".tmp") == 0 ||
+            strcmp(name + len, ARRIVAL_SUFFIX) == 0 ||
+            strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
+}
+
+/* Four names that must differ, in one directory. */
+static bool
+names_clash(const struct conf *conf)
+{
+    const char *dot = strrchr(conf->dbfilename, '.');
+    bool clash = strcmp(conf->dbfilename, conf->appenddirname) == 0 ||
+                 strcmp(conf->dbfilename, LOCK_NAME) == 0 ||
+                 strcmp(conf->appenddirname, LOCK_NAME) == 0 ||
+                 strcmp(conf->dbfilename, CONF_REWRITTEN_NAME) == 0 ||
+                 strcmp(conf->appenddirname, CONF_REWRITTEN_NAME) == 0 ||
+                 is_beside(conf->dbfilename, conf->appenddirname) ||
+                 (dot != NULL && strcmp(dot, ".tmp") == 0);
+
+    if (clash) {
+        log_error("persist", "cannot use these names",
+                  "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
+                  "differ from each other, from lock and " CONF_REWRITTEN_NAME
+                  ", and not end in .tmp; and the second must not be the first "
+                  "with .tmp or " ARRIVAL_SUFFIX " behind it\"",
+                  conf->dbfilename, conf->appenddirname);
+    }
+    return clash;
+}
+
+static void
+copy_names(struct persist *persist)
+{
+    const struct conf *conf = persist->options.conf;
+    char text[1536];
+
+    persist->dir = mem_copy_text(slice_of(conf->dir));
+    persist->journal_name = mem_copy_text(slice_of(conf->appenddirname));
+    persist->snapshot_name = mem_copy_text(slice_of(conf->dbfilename));
+    (void)snprintf(text, sizeof(text), "%s/%s", conf->dir, conf->appenddirname);
+    persist->journal_dir = mem_copy_text(slice_of(text));
+    (void)snprintf(text, sizeof(text), "%s" ARRIVAL_SUFFIX, conf->dbfilename);
+    persist->arrival_name = mem_copy_text(slice_of(text));
+}
+
+bool
+directory_has(int dir_fd, const char *name)
+{
+    int fd = -1;
+    int error = file_open(dir_fd, name, &fd);
+
+    file_close(fd);
+    return error != ENOENT;
+}
+
+/* What saves that were cut off left. */
+static void
+remove_rest(const struct persist *persist)
+{
+    char name[1024];
+
+    (void)snprintf(name, sizeof(name), "%s.tmp", persist->snapshot_name);
+    (void)!file_unlink(persist->dir_fd, name);
+    (void)snprintf(name, sizeof(name), "%s.tmp", persist->arrival_name);
+    if (directory_has(persist->dir_fd, name)) {
+        (void)!file_unlink(persist->dir_fd, name);
+    }
+}
+
+bool
+persist_open(struct persist *persist)
+{
+    int error;
+
+    if (names_clash(persist->options.conf)) {
+        return false;
+    }
+    copy_names(persist);
+    error = file_open_dir(persist->dir, false, &persist->dir_fd);
+    if (error != 0) {
+        log_error("persist", "cannot use the directory",
+                  "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
+        return false;
+    }
+    if (!lock_dir(persist)) {
+        return false;
+    }
+    error = file_open_dir(persist->journal_dir, false, &persist->journal_fd);
+    if (error != 0 && error != ENOENT) {
+        log_error("persist", "cannot use the journal's directory",
+                  "dir=\"%s\" error=\"%s\"", persist->journal_dir,
+                  strerror(error));
+        return false;
+    }
+    remove_rest(persist);
+    return adopt_finish(persist);
+}

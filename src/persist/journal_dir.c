@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The files of the journal's directory: what belongs there, and making and
+ * removing it.
+ */
+#include "persist/persist_internal.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/random.h"
+#include "persist/group.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static bool
+is_named(const struct manifest *manifest, const char *name)
+{
+    char known[MANIFEST_FILE_NAME_MAX];
+
+    manifest_base_name(manifest->base_number, known);
+    if (strcmp(name, known) == 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < manifest->count; i++) {
+        manifest_increment_name(manifest->increments[i].number, known);
+        if (strcmp(name, known) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* base-N, incr-N, and what becomes one of these or a manifest. */
+static bool
+is_ours(const char *name)
+{
+    size_t len = strlen(name);
+    bool temporary = len > 4 && strcmp(name + len - 4, ".tmp") == 0;
+    size_t digits =
+        strncmp(name, "base-", 5) == 0 || strncmp(name, "incr-", 5) == 0
+            ? strspn(name + 5, "0123456789")
+            : 0;
+
+    len -= temporary ? 4 : 0;
+    return (digits > 0 && digits + 5 == len) ||
+           strcmp(name, MANIFEST_NAME ".tmp") == 0;
+}
+
+DIR *
+journal_dir_list(int dir_fd)
+{
+    int fd = dup(dir_fd);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (dir == NULL) {
+        file_close(fd);
+    } else {
+        rewinddir(dir); /* the copy has the place of the original */
+    }
+    return dir;
+}
+
+/* That it fails is no matter: it is tried again with the next one. */
+void
+journal_dir_clean(const struct persist *persist,
+                  const struct manifest *manifest)
+{
+    DIR *dir =
+        persist->keeps_all ? NULL : journal_dir_list(persist->journal_fd);
+    struct dirent *entry;
+
+    if (dir == NULL) {
+        return;
+    }
+    while ((entry = readdir(dir)) != NULL) {
+        if (is_ours(entry->d_name) && !is_named(manifest, entry->d_name) &&
+            !(persist->has_doubtful &&
+              is_named(&persist->doubtful, entry->d_name))) {
+            (void)!file_unlink(persist->journal_fd, entry->d_name);
+        }
+    }
+    (void)closedir(dir);
+}
+
+/* Without a manifest the rest is rubbish, so that some of it may stay. */
+int
+journal_dir_clear(struct persist *persist)
+{
+    struct dirent *entry;
+    DIR *dir;
+    int error;
+
+    if (persist->journal_fd < 0) {
+        return 0;
+    }
+    error = file_unlink(persist->journal_fd, MANIFEST_NAME);
+    if (error == 0 || error == ENOENT) {
+        error = file_sync_dir(persist->journal_fd);
+    }
+    if (error != 0) {
+        return error;
+    }
+    dir = journal_dir_list(persist->journal_fd);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        if (is_ours(entry->d_name)) {
+            (void)!file_unlink(persist->journal_fd, entry->d_name);
+        }
+    }
+    if (dir != NULL) {
+        (void)closedir(dir);
+    }
+    return 0;
+}
+
+int
+journal_dir_open(struct persist *persist)
+{
+    if (persist->journal_fd >= 0) {
+        return 0;
+    }
+    return file_open_dir(persist->journal_dir, true, &persist->journal_fd);
+}
+
+int
+journal_dir_make_increment(struct persist *persist, uint64_t number,
+                           struct journal_file *ret_file)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+    char line[GROUP_FIRST_LINE_BYTES];
+    struct group_file first = { .created_ms = clock_wall_ms() };
+    int fd = -1;
+    int error;
+
+    random_bytes(&first.key, sizeof(first.key));
+    (void)snprintf(first.run_id, sizeof(first.run_id), "%.40s",
+                   persist->options.run_id);
+    group_write_first_line(&first, line);
+    manifest_increment_name(number, name);
+    error = file_create(persist->journal_fd, name, &fd);
+    if (error == 0) {
+        error = file_write(fd, line, sizeof(line));
+    }
+    if (error == 0) {
+        error = file_sync(fd);
+    }
+    if (error == 0) {
+        error = file_sync_dir(persist->journal_fd);
+    }
+    if (error != 0) {
+        file_close(fd);
+        return error;
+    }
+    *ret_file =
+        (struct journal_file){ .fd = fd, .key = first.key, .number = number };
+    return 0;
+}
+
+uint64_t
+journal_dir_bytes(int dir_fd, const char *name)
+{
+    uint64_t bytes = 0;
+    int fd;
+
+    if (file_open(dir_fd, name, &fd) == 0) {
+        (void)!file_size(fd, &bytes);
+        file_close(fd);
+    }
+    return bytes;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where the log is, whose it is, and who follows it.
+ *
+ * Without a journal and without a tap there is no log, and the position counts
+ * changes instead, and keys that went by themselves: no two states may have the
+ * same place. A history that begins then is not said anywhere but in the
+ * next snapshot; the first tap says it, so that whoever has the log from there
+ * knows. Nobody else may append to another server's log: a replica's history
+ * was said in it, or came with its data, so that its tap begins in silence.
+ */
+#include "base/metrics.h"
+#include "base/random.h"
+#include "persist/persist_internal.h"
+
+static bool
+is_logged(const struct persist *persist)
+{
+    struct journal_status status;
+
+    journal_get_status(persist->journal, &status);
+    return status.on || persist->tapped;
+}
+
+/* A reset of counters must not take the position back. */
+static int64_t
+count_changes(void)
+{
+    return metric_sum_ever(METRIC_CHANGES) +
+           metric_sum_ever(METRIC_EXPIRED_KEYS) +
+           metric_sum_ever(METRIC_EVICTED_KEYS);
+}
+
+void
+place_now(struct persist *persist, uint64_t *ret_position,
+          uint64_t *ret_sequence)
+{
+    int64_t changes = count_changes();
+
+    if (is_logged(persist)) {
+        journal_mark(persist->journal, ret_position, ret_sequence);
+        return;
+    }
+    persist->idle_position += (uint64_t)(changes - persist->idle_changes);
+    persist->idle_changes = changes;
+    *ret_position = persist->idle_position;
+    *ret_sequence = persist->idle_sequence;
+}
+
+void
+persist_place(struct persist *persist, uint64_t *ret_position,
+              uint64_t *ret_sequence)
+{
+    place_now(persist, ret_position, ret_sequence);
+}
+
+void
+place_set(struct persist *persist)
+{
+    persist->history = persist->load_history;
+    persist->idle_position = persist->recovered.position;
+    persist->idle_sequence = persist->recovered.sequence;
+    persist->idle_changes = count_changes();
+}
+
+void
+place_rest(struct persist *persist)
+{
+    place_now(persist, &persist->idle_position, &persist->idle_sequence);
+    persist->idle_changes = count_changes();
+}
+
+/* ---- histories ----------------------------------------------------------- */
+
+const struct history *
+persist_history(const struct persist *persist)
+{
+    return &persist->history;
+}
+
+/* As a group of its own. Memory for it is ours, and small: there is no way on
+ * without it, since a log whose history is not known to be new would name two
+ * states alike. */
+static void
+say(struct persist *persist)
+{
+    const struct slice argv[] = { slice_lit("REPLCONF"), slice_lit("HISTORY"),
+                                  slice_of(persist->history.id) };
+    uint64_t position;
+    uint64_t sequence;
+
+    journal_mark(persist->journal, &position, &sequence);
+    CHECK(stage_open(&persist->stage, stage_effect_bytes(argv, 3)));
+    stage_add(&persist->stage, 0, argv, 3);
+    (void)journal_append(persist->journal, stage_close(&persist->stage, false));
+    stage_fini(&persist->stage);
+    journal_mark(persist->journal, &position, &sequence);
+    journal_kick(persist->journal);
+    persist->unsaid = false;
+}
+
+void
+persist_renew_history(struct persist *persist)
+{
+    char id[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+    uint64_t sequence;
+
+    random_hex(id, HISTORY_ID_CHARS);
+    place_now(persist, &position, &sequence);
+    history_go_on(&persist->history, id, position);
+    persist->unsaid = true;
+    if (is_logged(persist)) {
+        say(persist);
+    }
+}
+
+void
+persist_note_history(struct persist *persist, struct slice id)
+{
+    bool loading = atomic_load(&persist->loading);
+    char text[HISTORY_ID_CHARS + 1] = "";
+    uint64_t position;
+    uint64_t sequence;
+
+    if (!history_is_id(id)) {
+        return;
+    }
+    memcpy(text, id.data, HISTORY_ID_CHARS);
+    if (loading) {
+        history_go_on(&persist->load_history, text, persist->load_position);
+        return;
+    }
+    place_now(persist, &position, &sequence);
+    history_go_on(&persist->history, text, position);
+}
+
+/* The position rises all the same: see recover.h. */
+void
+place_restart(struct persist *persist)
+{
+    uint64_t position;
+    uint64_t sequence;
+
+    metric_add(METRIC_CHANGES, 1); /* of unknown size */
+    place_now(persist, &position, &sequence);
+    if (persist->tapped) {
+        journal_move(persist->journal, position + 1, sequence);
+    }
+    history_begin(&persist->history, NULL);
+    persist->unsaid = true;
+}
+
+/* ---- the tap ------------------------------------------------------------- */
+
+bool
+persist_is_tapped(const struct persist *persist)
+{
+    return persist->tapped;
+}
+
+static void
+open_tap(struct persist *persist, const struct journal_tap *tap)
+{
+    uint64_t position;
+    uint64_t sequence;
+
+    place_now(persist, &position, &sequence);
+    journal_set_tap(persist->journal, tap, &position, &sequence);
+    persist->tapped = true;
+    persist->options.hooks.journaling(persist->options.hooks.ctx,
+                                      persist->journal);
+    if (persist->unsaid) {
+        say(persist);
+    }
+}
+
+static void
+close_tap(struct persist *persist)
+{
+    uint64_t position;
+    uint64_t sequence;
+
+    place_rest(persist);
+    journal_set_tap(persist->journal, NULL, &position, &sequence);
+    persist->tapped = false;
+    if (!is_logged(persist)) {
+        persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
+    }
+}
+
+void
+persist_set_tap(struct persist *persist, const struct journal_tap *tap)
+{
+    gate_raise(persist->gate, 0);
+    if (tap != NULL) {
+        open_tap(persist, tap);
+    } else if (persist->tapped) {
+        close_tap(persist);
+    }
+    gate_lower(persist->gate, 0);
+}

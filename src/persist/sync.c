@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Snapshots for replicas: a child as for a save, but into a pipe. Who reads it
+ * sets the pace, and may take as long as a save on a slow disk; so one takes
+ * turns with what else is due, and ends at once when the journal fails.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "persist/persist_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+void
+persist_ask_sync(struct persist *persist)
+{
+    CHECK(persist->tapped);
+    persist->sync.wanted = true;
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+}
+
+void
+persist_cancel_sync(struct persist *persist)
+{
+    persist->sync.wanted = false;
+    if (persist->step == STEP_SYNC) {
+        persist_end_child(persist);
+    }
+}
+
+/* ends[0] is to be read without waiting. */
+static int
+open_pipe(int *ret_ends)
+{
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return errno;
+    }
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) {
+        int error = errno;
+
+        file_close(ends[0]);
+        file_close(ends[1]);
+        return error;
+    }
+    ret_ends[0] = ends[0];
+    ret_ends[1] = ends[1];
+    return 0;
+}
+
+static int
+fork_sync(struct persist *persist, int pipe_fd, uint64_t *ret_position,
+          uint64_t *ret_sequence)
+{
+    struct child_job job;
+    uint64_t us = 0;
+    int error;
+
+    gate_raise(persist->gate, 0);
+    place_now(persist, ret_position, ret_sequence);
+    job = persist_job(persist, -1, "", *ret_position, *ret_sequence);
+    job.to_pipe = true;
+    job.pipe_fd = pipe_fd;
+    error = save_fork(persist, &job, &us);
+    gate_lower(persist->gate, 0);
+    persist->info.fork_us = us;
+    persist->info.forks++;
+    return error;
+}
+
+void
+sync_begin(struct persist *persist)
+{
+    const struct persist_hooks *hooks = &persist->options.hooks;
+    int ends[2] = { -1, -1 };
+    uint64_t position = 0;
+    uint64_t sequence = 0;
+    int error = open_pipe(ends);
+
+    persist->sync.wanted = false;
+    persist->sync.yields = true;
+    persist->step_started_ns = clock_mono_ns();
+    if (error == 0) {
+        error = fork_sync(persist, ends[1], &position, &sequence);
+        file_close(ends[1]);
+    }
+    if (error != 0) {
+        file_close(ends[0]);
+        log_error("persist.sync", "failed to begin a snapshot for replicas",
+                  "error=\"%s\"", strerror(error));
+        hooks->sync_began(hooks->ctx, -1, error, position, sequence);
+        return;
+    }
+    persist->step = STEP_SYNC;
+    persist->sync.open = true;
+    log_info("persist.sync", "began a snapshot for replicas",
+             "position=%llu fork_us=%llu", (unsigned long long)position,
+             (unsigned long long)persist->info.fork_us);
+    hooks->sync_began(hooks->ctx, ends[0], 0, position, sequence);
+}
+
+void
+sync_ended(struct persist *persist, int error)
+{
+    const struct persist_hooks *hooks = &persist->options.hooks;
+
+    if (!persist->sync.open) {
+        return;
+    }
+    persist->sync.open = false;
+    collapse_want(persist);
+    log_info("persist.sync", "ended a snapshot for replicas", "error=\"%s\"",
+             error != 0 ? strerror(error) : "");
+    hooks->sync_ended(hooks->ctx, error);
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a primary does with one replica: gives it the log, holds it against its
+ * limits, lets it go. The log is not copied for each: a cursor says how far it
+ * was given, and the backlog keeps what lies behind the last cursor. A link
+ * gets about 1 MiB more than its socket took, so what a slow replica costs is
+ * in the backlog, once for all of them.
+ */
+#include "repl/primary_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+enum {
+    UNSENT_MAX = 1 << 20, /* of the log; above it, wait for the socket */
+    TURN_MAX = 1 << 20,   /* for one replica in one call */
+    TEXT_KEPT = 4096,
+    REASON_MAX = 160
+};
+
+struct peer *
+peer_find(const struct primary *primary, uint64_t id)
+{
+    for (size_t i = 0; i < primary->count; i++) {
+        if (primary->peers[i]->hello.id == id) {
+            return primary->peers[i];
+        }
+    }
+    return NULL;
+}
+
+bool
+peer_is_any(const struct primary *primary, enum phase phase)
+{
+    for (size_t i = 0; i < primary->count; i++) {
+        if (primary->peers[i]->phase == phase) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+peer_follows(const struct peer *peer)
+{
+    return peer->phase == PHASE_TAIL || peer->phase == PHASE_ONLINE;
+}
+
+size_t
+peer_unsent(const struct primary *primary, const struct peer *peer)
+{
+    return primary->hooks.unsent(primary->hooks.ctx, peer->hello.id);
+}
+
+/* ---- leaving ------------------------------------------------------------- */
+
+void
+peer_forget(struct primary *primary, struct peer *peer)
+{
+    size_t at = 0;
+
+    while (primary->peers[at] != peer) {
+        at++;
+    }
+    primary->count--;
+    memmove((void *)&primary->peers[at], (void *)&primary->peers[at + 1],
+            (primary->count - at) * sizeof(struct peer *));
+    mem_free(peer);
+}
+
+void
+peer_drop(struct primary *primary, struct peer *peer, const char *reason)
+{
+    uint64_t id = peer->hello.id;
+
+    peer_forget(primary, peer);
+    primary->hooks.drop(primary->hooks.ctx, id, reason);
+    primary_sync_review(primary);
+}
+
+void
+peer_drop_phase(struct primary *primary, enum phase phase, const char *reason)
+{
+    for (size_t i = primary->count; i-- > 0;) {
+        if (primary->peers[i]->phase == phase) {
+            peer_drop(primary, primary->peers[i], reason);
+        }
+    }
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+bool
+peer_send(struct primary *primary, struct peer *peer, struct slice bytes)
+{
+    if (!primary->hooks.send(primary->hooks.ctx, peer->hello.id, bytes)) {
+        peer_drop(primary, peer, "there was no memory for what is sent to it");
+        return false;
+    }
+    peer->sent += bytes.len;
+    return true;
+}
+
+bool
+peer_send_line(struct primary *primary, struct peer *peer, struct slice line,
+               uint64_t now_ms)
+{
+    peer->sent_ms = now_ms;
+    return peer_send(primary, peer, line);
+}
+
+bool
+peer_answer(struct primary *primary, struct peer *peer,
+            const struct wire_answer *answer, uint64_t now_ms)
+{
+    buf_reset(&primary->text, TEXT_KEPT);
+    wire_write_answer(&primary->text, answer);
+    if (primary->text.failed) {
+        peer_drop(primary, peer, "there was no memory for what is sent to it");
+        return false;
+    }
+    return peer_send_line(primary, peer, buf_slice(&primary->text), now_ms);
+}
+
+/* How far the log may be given; the end of a group. */
+static uint64_t
+target_of(const struct primary *primary)
+{
+    uint64_t sealed = backlog_sealed(primary->backlog);
+
+    return sealed < primary->released ? sealed : primary->released;
+}
+
+bool
+peer_get_ack(struct primary *primary, struct peer *peer)
+{
+    if (!peer->want_ack || !peer->between ||
+        peer->cursor < target_of(primary)) {
+        return true;
+    }
+    peer->want_ack = false;
+    return peer_send(primary, peer, slice_lit("+GETACK\r\n"));
+}
+
+bool
+peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
+          bool *more)
+{
+    uint64_t target = target_of(primary);
+    uint64_t stop = peer->cursor + TURN_MAX;
+
+    if (peer->cursor < backlog_first(primary->backlog)) {
+        peer_drop(primary, peer,
+                  "the changes kept here begin behind what it has");
+        return false;
+    }
+    while (peer->cursor < target) {
+        struct slice bytes;
+
+        if (peer_unsent(primary, peer) >= UNSENT_MAX) {
+            break;
+        }
+        if (peer->cursor >= stop) {
+            *more = true;
+            break;
+        }
+        bytes = backlog_read(primary->backlog, peer->cursor, target);
+        peer->cursor += bytes.len;
+        peer->between = peer->cursor == target;
+        if (!peer_send_line(primary, peer, bytes, now_ms)) {
+            return false;
+        }
+    }
+    return peer_get_ack(primary, peer);
+}
+
+bool
+peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    if (now_ms - peer->sent_ms < primary->limits.ping_ms ||
+        (peer_follows(peer) && !peer->between) ||
+        peer_unsent(primary, peer) > 0) {
+        return true;
+    }
+    return peer_send_line(primary, peer, slice_lit("+PING\r\n"), now_ms);
+}
+
+/* ---- limits and time-outs ------------------------------------------------ */
+
+uint64_t
+peer_limit(const struct primary *primary, uint64_t bytes)
+{
+    return bytes == 0 || bytes > primary->limits.backlog_bytes
+               ? bytes
+               : primary->limits.backlog_bytes;
+}
+
+bool
+peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    uint64_t hard = peer_limit(primary, primary->limits.hard_bytes);
+    uint64_t soft = peer_limit(primary, primary->limits.soft_bytes);
+    uint64_t target = target_of(primary);
+    uint64_t owed = peer_unsent(primary, peer);
+    char reason[REASON_MAX];
+
+    if (peer->phase != PHASE_WAITS && target > peer->cursor) {
+        owed += target - peer->cursor;
+    }
+    if (hard > 0 && owed > hard) {
+        (void)snprintf(reason, sizeof(reason),
+                       "it has not taken %" PRIu64 " bytes, more than the hard "
+                       "output limit for replicas",
+                       owed);
+        peer_drop(primary, peer, reason);
+        return false;
+    }
+    if (soft == 0 || owed <= soft) {
+        peer->over = false;
+        return true;
+    }
+    if (!peer->over) {
+        peer->over = true;
+        peer->over_ms = now_ms;
+    }
+    if (now_ms - peer->over_ms < primary->limits.soft_ms) {
+        return true;
+    }
+    (void)snprintf(reason, sizeof(reason),
+                   "it has not taken %" PRIu64 " bytes, for too long more than "
+                   "the soft output limit for replicas",
+                   owed);
+    peer_drop(primary, peer, reason);
+    return false;
+}
+
+static uint64_t
+later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* When it last showed that it lives. */
+static uint64_t
+alive_ms(const struct peer *peer, size_t waiting)
+{
+    switch (peer->phase) {
+    case PHASE_ONLINE:
+        return peer->acked_ms;
+    case PHASE_TAIL:
+        /* It has all of it, so a socket with nothing to take says nothing. */
+        return waiting == 0 ? peer->heard_ms
+                            : later(peer->heard_ms, peer->taken_ms);
+    default:
+        return later(peer->heard_ms, peer->taken_ms);
+    }
+}
+
+void
+peer_note_taken(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    size_t waiting = peer_unsent(primary, peer);
+
+    if (waiting == 0 || peer->sent - waiting != peer->taken) {
+        peer->taken = peer->sent - waiting;
+        peer->taken_ms = now_ms;
+    }
+}
+
+bool
+peer_check_time(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    size_t waiting = peer_unsent(primary, peer);
+    uint64_t alive = alive_ms(peer, waiting);
+    char reason[REASON_MAX];
+
+    if (now_ms <= alive || now_ms - alive <= primary->limits.timeout_ms) {
+        return true;
+    }
+    (void)snprintf(reason, sizeof(reason),
+                   peer->phase == PHASE_ONLINE
+                       ? "it has acknowledged nothing for %" PRIu64 " ms"
+                       : "it has taken and said nothing for %" PRIu64 " ms",
+                   now_ms - alive);
+    peer_drop(primary, peer, reason);
+    return false;
+}

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Who joins, what is heard of replicas, and when something is due. peer.c has
+ * what concerns one replica, primary_sync.c the snapshots.
+ */
+#include "repl/primary_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+
+enum { REASON_MAX = 160 };
+
+struct primary *
+primary_new(struct backlog *backlog, const struct primary_hooks *hooks)
+{
+    struct primary *primary = mem_zalloc(sizeof(*primary));
+
+    primary->backlog = backlog;
+    primary->hooks = *hooks;
+    primary->released = UINT64_MAX;
+    return primary;
+}
+
+void
+primary_free(struct primary *primary)
+{
+    if (primary == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < primary->count; i++) {
+        mem_free(primary->peers[i]);
+    }
+    mem_free((void *)primary->peers);
+    buf_free(&primary->text);
+    mem_free(primary);
+}
+
+void
+primary_set_limits(struct primary *primary, const struct primary_limits *limits)
+{
+    primary->limits = *limits;
+}
+
+/* ---- leaving ------------------------------------------------------------- */
+
+void
+primary_drop_all(struct primary *primary, const char *reason)
+{
+    while (primary->count > 0) {
+        peer_drop(primary, primary->peers[primary->count - 1], reason);
+    }
+}
+
+bool
+primary_drop(struct primary *primary, uint64_t id, const char *reason)
+{
+    struct peer *peer = peer_find(primary, id);
+
+    if (peer != NULL) {
+        peer_drop(primary, peer, reason);
+    }
+    return peer != NULL;
+}
+
+void
+primary_detached(struct primary *primary, uint64_t id)
+{
+    struct peer *peer = peer_find(primary, id);
+
+    if (peer != NULL) {
+        peer_forget(primary, peer);
+        primary_sync_review(primary);
+    }
+}
+
+bool
+primary_is_broken(struct primary *primary)
+{
+    if (!backlog_is_broken(primary->backlog)) {
+        return false;
+    }
+    primary_drop_all(primary, "there was no memory for the changes kept for "
+                              "replicas");
+    return true;
+}
+
+/* From where on a snapshot that is about to begin may need the log. It may have
+ * to wait for another child for minutes: no more is kept for it than a replica
+ * may be owed, since what begins late is of a late place. */
+static uint64_t
+held_for_sync(const struct primary *primary)
+{
+    uint64_t most = peer_limit(primary, primary->limits.hard_bytes);
+    uint64_t sealed = backlog_sealed(primary->backlog);
+
+    if (primary->sync != SYNC_ASKED) {
+        return UINT64_MAX;
+    }
+    return most > 0 && sealed - primary->held > most ? sealed - most
+                                                     : primary->held;
+}
+
+/* What no cursor needs any more. */
+static void
+trim(struct primary *primary)
+{
+    uint64_t needed = held_for_sync(primary);
+
+    for (size_t i = 0; i < primary->count; i++) {
+        const struct peer *peer = primary->peers[i];
+
+        if (peer->phase != PHASE_WAITS && peer->cursor < needed) {
+            needed = peer->cursor;
+        }
+    }
+    backlog_trim(primary->backlog, needed, primary->limits.backlog_bytes);
+}
+
+/* ---- joining ------------------------------------------------------------- */
+
+static bool
+can_continue(const struct primary *primary, const struct primary_hello *hello)
+{
+    return hello->history[0] != '\0' &&
+           hello->position >= backlog_first(primary->backlog) &&
+           hello->position <= backlog_sealed(primary->backlog) &&
+           history_covers(&primary->history, slice_of(hello->history),
+                          hello->position);
+}
+
+static void
+refuse(struct primary *primary, uint64_t id, struct slice answer)
+{
+    /* Without memory for it, it gets none. */
+    (void)primary->hooks.send(primary->hooks.ctx, id, answer);
+}
+
+static struct peer *
+add(struct primary *primary, const struct primary_hello *hello, uint64_t now_ms)
+{
+    struct peer *peer = mem_try_zalloc(sizeof(*peer));
+
+    if (peer != NULL && primary->count == primary->capacity) {
+        size_t capacity = 2 * primary->capacity + 4;
+        struct peer **peers = mem_try_realloc((void *)primary->peers,
+                                              capacity * sizeof(struct peer *));
+
+        if (peers == NULL) {
+            mem_free(peer);
+            return NULL;
+        }
+        primary->peers = peers;
+        primary->capacity = capacity;
+    }
+    if (peer != NULL) {
+        peer->hello = *hello;
+        peer->since_ms = peer->heard_ms = peer->sent_ms = now_ms;
+        peer->taken_ms = peer->acked_ms = now_ms;
+        primary->peers[primary->count++] = peer;
+    }
+    return peer;
+}
+
+static void
+begin_online(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    struct wire_answer answer = { .kind = WIRE_CONTINUE, .key = primary->key };
+    bool more = false;
+
+    memcpy(answer.history, primary->history.id, sizeof(answer.history));
+    peer->phase = PHASE_ONLINE;
+    peer->cursor = peer->acked = peer->hello.position;
+    peer->between = true;
+    primary->partial_syncs++;
+    log_notice("repl.primary", "replica resumed",
+               "id=%" PRIu64 " address=%s position=%" PRIu64, peer->hello.id,
+               peer->hello.address, peer->cursor);
+    if (peer_answer(primary, peer, &answer, now_ms) &&
+        peer_push(primary, peer, now_ms, &more)) {
+        primary->hooks.acked(primary->hooks.ctx);
+    }
+}
+
+static void
+begin_waiting(struct primary *primary, struct peer *peer, uint64_t now_ms)
+{
+    peer->phase = PHASE_WAITS;
+    primary->full_syncs++;
+    primary->refused_partial_syncs += peer->hello.history[0] != '\0';
+    log_notice("repl.primary", "replica needs a full synchronization",
+               "id=%" PRIu64 " address=%s history=%s position=%" PRIu64
+               " kept_from=%" PRIu64 " kept_to=%" PRIu64,
+               peer->hello.id, peer->hello.address,
+               peer->hello.history[0] != '\0' ? peer->hello.history : "none",
+               peer->hello.position, backlog_first(primary->backlog),
+               backlog_sealed(primary->backlog));
+    /* So that it knows that it was heard. */
+    if (peer_send_line(primary, peer, slice_lit("+PING\r\n"), now_ms)) {
+        primary_sync_ask(primary, now_ms);
+    }
+}
+
+bool
+primary_attach(struct primary *primary, const struct primary_hello *hello,
+               uint64_t now_ms)
+{
+    struct peer *peer;
+
+    CHECK(hello->id != 0 && peer_find(primary, hello->id) == NULL);
+    for (size_t i = primary->count; i-- > 0;) {
+        peer = primary->peers[i];
+        if (strcmp(peer->hello.run_id, hello->run_id) == 0) {
+            peer_drop(primary, peer, "the same server has connected anew");
+        }
+    }
+    if (primary_is_broken(primary)) {
+        refuse(primary, hello->id,
+               slice_lit("-ERR there is no memory for replication here at "
+                         "present, try again later\r\n"));
+        return false;
+    }
+    if (primary->count >= primary->limits.replicas_max) {
+        refuse(primary, hello->id,
+               slice_lit("-ERR there are as many replicas here as max-replicas "
+                         "allows\r\n"));
+        return false;
+    }
+    peer = add(primary, hello, now_ms);
+    if (peer == NULL) {
+        refuse(primary, hello->id,
+               slice_lit("-ERR there is no memory for a replica here at "
+                         "present, try again later\r\n"));
+        return false;
+    }
+    if (can_continue(primary, hello)) {
+        begin_online(primary, peer, now_ms);
+    } else {
+        begin_waiting(primary, peer, now_ms);
+    }
+    return true;
+}
+
+void
+primary_set_history(struct primary *primary, const struct history *history,
+                    uint64_t key)
+{
+    if (key != primary->key) {
+        static const char reason[] = "the key of the stream has changed";
+
+        peer_drop_phase(primary, PHASE_SNAPSHOT, reason);
+        peer_drop_phase(primary, PHASE_TAIL, reason);
+        peer_drop_phase(primary, PHASE_ONLINE, reason);
+    }
+    primary->history = *history;
+    primary->key = key;
+}
+
+/* ---- what is heard, and when --------------------------------------------- */
+
+void
+primary_acked(struct primary *primary, uint64_t id, uint64_t position,
+              uint64_t synced, uint64_t now_ms)
+{
+    struct peer *peer = peer_find(primary, id);
+    char reason[REASON_MAX];
+
+    if (peer == NULL) {
+        return;
+    }
+    peer->heard_ms = now_ms;
+    if (!peer_follows(peer) ||
+        (peer->phase == PHASE_TAIL && position < peer->acked)) {
+        return; /* the snapshot is not in place */
+    }
+    if (position > peer->cursor || position < peer->acked) {
+        (void)snprintf(reason, sizeof(reason),
+                       "it acknowledged position %" PRIu64
+                       ", having been sent %" PRIu64
+                       " and acknowledged %" PRIu64,
+                       position, peer->cursor, peer->acked);
+        peer_drop(primary, peer, reason);
+        return;
+    }
+    /* Its disk cannot have what it has not applied. */
+    synced = synced < position ? synced : position;
+    peer->acked_ms = now_ms;
+    if (peer->phase == PHASE_ONLINE && position == peer->acked &&
+        synced == peer->synced) {
+        return;
+    }
+    peer->phase = PHASE_ONLINE;
+    peer->acked = position;
+    peer->synced = synced;
+    primary->hooks.acked(primary->hooks.ctx);
+}
+
+void
+primary_ask_acks(struct primary *primary)
+{
+    for (size_t i = primary->count; i-- > 0;) {
+        struct peer *peer = primary->peers[i];
+
+        if (peer_follows(peer)) {
+            peer->want_ack = true;
+            (void)peer_get_ack(primary, peer);
+        }
+    }
+}
+
+void
+primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms)
+{
+    struct peer *peer = peer_find(primary, id);
+    bool more = false;
+
+    if (peer == NULL || primary_is_broken(primary)) {
+        return;
+    }
+    if (peer_follows(peer)) {
+        (void)peer_push(primary, peer, now_ms, &more);
+    } else {
+        primary_sync_keep_pace(primary);
+    }
+}
+
+bool
+primary_stream(struct primary *primary, uint64_t released, uint64_t now_ms)
+{
+    bool more = false;
+
+    primary->released = released;
+    if (primary_is_broken(primary)) {
+        return false;
+    }
+    for (size_t i = primary->count; i-- > 0;) {
+        struct peer *peer = primary->peers[i];
+
+        if (!peer_follows(peer) || peer_push(primary, peer, now_ms, &more)) {
+            (void)peer_check_limits(primary, peer, now_ms);
+        }
+    }
+    trim(primary);
+    return more;
+}
+
+void
+primary_tick(struct primary *primary, uint64_t now_ms)
+{
+    /* After a stop (SIGSTOP, a suspended machine) what the replicas said
+     * meanwhile is still to be read. */
+    bool late = now_ms - primary->ticked_ms > primary->limits.timeout_ms / 2;
+    bool more = false;
+
+    primary->ticked_ms = now_ms;
+    if (primary_is_broken(primary)) {
+        return;
+    }
+    for (size_t i = primary->count; i-- > 0;) {
+        struct peer *peer = primary->peers[i];
+
+        peer_note_taken(primary, peer, now_ms);
+        if ((late || peer_check_time(primary, peer, now_ms)) &&
+            (!peer_follows(peer) || peer_push(primary, peer, now_ms, &more)) &&
+            peer_check_limits(primary, peer, now_ms)) {
+            (void)peer_ping(primary, peer, now_ms);
+        }
+    }
+    primary_sync_ask(primary, now_ms);
+    primary_sync_keep_pace(primary);
+    trim(primary);
+}
+
+/* ---- to be shown --------------------------------------------------------- */
+
+static enum status_replica_state
+state_of(const struct peer *peer)
+{
+    switch (peer->phase) {
+    case PHASE_WAITS:
+        return STATUS_WAITS;
+    case PHASE_ONLINE:
+        return STATUS_ONLINE;
+    default:
+        return STATUS_SYNCS;
+    }
+}
+
+size_t
+primary_describe(const struct primary *primary,
+                 struct status_figures *ret_figures,
+                 struct status_replica *ret_replicas, size_t max)
+{
+    ret_figures->full_syncs = primary->full_syncs;
+    ret_figures->partial_syncs = primary->partial_syncs;
+    ret_figures->refused_partial_syncs = primary->refused_partial_syncs;
+    ret_figures->backlog_first = backlog_first(primary->backlog);
+    ret_figures->backlog_end = backlog_sealed(primary->backlog);
+    ret_figures->backlog_bytes = backlog_bytes(primary->backlog);
+    ret_figures->backlog_size = primary->limits.backlog_bytes;
+    for (size_t i = 0; i < primary->count && i < max; i++) {
+        const struct peer *peer = primary->peers[i];
+        struct status_replica *replica = &ret_replicas[i];
+
+        *replica = (struct status_replica){
+            .id = peer->hello.id,
+            .port = peer->hello.port,
+            .state = state_of(peer),
+            .acked = peer->phase == PHASE_ONLINE ? peer->acked : 0,
+            .synced = peer->synced,
+            .acked_mono_ms = peer->acked_ms,
+            .since_mono_ms = peer->since_ms,
+            .unsent_bytes = peer_unsent(primary, peer),
+        };
+        memcpy(replica->address, peer->hello.address, STATUS_TEXT_MAX);
+        memcpy(replica->local_address, peer->hello.local_address,
+               STATUS_TEXT_MAX);
+        memcpy(replica->ip, peer->hello.ip, STATUS_TEXT_MAX);
+    }
+    return primary->count;
+}
+
+size_t
+primary_replicas(const struct primary *primary)
+{
+    return primary->count;
+}

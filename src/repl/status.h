@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What loop 0 tells everybody about replication: for INFO, ROLE, WAIT, CLIENT
+ * LIST and admission. Loop 0 writes, any thread reads copies; one mutex, a
+ * leaf. What is asked for with each command is atomic.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct status;
+
+enum { STATUS_TEXT_MAX = 256 };
+
+enum status_replica_state {
+    STATUS_WAITS,  /* for a full synchronization to begin */
+    STATUS_SYNCS,  /* gets a snapshot */
+    STATUS_ONLINE, /* follows the log */
+};
+
+struct status_replica {
+    uint64_t id; /* its client's */
+    char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
+    char ip[STATUS_TEXT_MAX]; /* announced, or seen */
+    unsigned port;            /* announced, or listening; 0: not told */
+    enum status_replica_state state;
+    uint64_t acked, synced; /* positions */
+    uint64_t acked_mono_ms, since_mono_ms;
+    uint64_t unsent_bytes;
+};
+
+/* The link to the primary. */
+enum status_link {
+    STATUS_NO_LINK,
+    STATUS_CONNECT, /* will be tried */
+    STATUS_CONNECTING,
+    STATUS_HANDSHAKE,
+    STATUS_SYNC, /* a snapshot arrives, or is waited for */
+    STATUS_CONNECTED,
+};
+
+enum status_failover {
+    STATUS_NO_FAILOVER,
+    STATUS_FAILOVER_WAITS,
+    STATUS_FAILOVER_RUNS
+};
+
+struct status_figures {
+    /* as a primary */
+    uint64_t full_syncs, partial_syncs, refused_partial_syncs;
+    uint64_t backlog_first, backlog_end, backlog_bytes, backlog_size;
+    bool backlog_active;
+    enum status_failover failover;
+    char failover_error[STATUS_TEXT_MAX];
+    /* as a replica; epoch: of struct role, that this is about */
+    uint64_t epoch;
+    enum status_link link;
+    uint64_t link_id; /* for CLIENT LIST; 0: none */
+    char link_address[STATUS_TEXT_MAX], link_local_address[STATUS_TEXT_MAX];
+    char reason[STATUS_TEXT_MAX]; /* why the link is down; "": not known */
+    uint64_t heard_mono_ms, down_mono_ms, synced_mono_ms; /* 0: never */
+    uint64_t sync_total_bytes, sync_read_bytes, sync_heard_mono_ms;
+    bool synced_once; /* has data of its primary, since it is a replica */
+};
+
+struct status *status_new(void);
+void status_free(struct status *status);
+
+/* Loop 0. */
+void status_publish(struct status *status, const struct status_figures *figures,
+                    const struct status_replica *replicas, size_t count);
+
+/* Any thread. Copies of at most `max` replicas; returns how many there are. */
+size_t status_get(struct status *status, struct status_figures *ret_figures,
+                  struct status_replica *ret_replicas, size_t max);
+
+/* Online replicas that have applied (and, the other one, synced) up to here. */
+size_t status_count_acked(struct status *status, uint64_t position);
+size_t status_count_synced(struct status *status, uint64_t position);
+
+/* How many replicas there are, in whatever state; the link's state. Atomic. */
+size_t status_count(const struct status *status);
+enum status_link status_link_now(const struct status *status);
+
+/* Online ones that acknowledged in the last so many seconds; 0: any. Atomic. */
+size_t status_count_good(const struct status *status, uint64_t now_mono_ms,
+                         uint64_t max_lag_s);

@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Texts of both sides. What is read was sent by somebody who may be anyone:
+ * every size is checked against its bound as soon as it is declared, and an
+ * error is found at the first byte that cannot be right, so that it does not
+ * depend on how the bytes were split.
+ *
+ *   line  = visible bytes CR LF                    (WIRE_LINE_MAX with them)
+ *   chunk = "$" n CRLF n bytes                     (n at most WIRE_CHUNK_MAX)
+ *   group = SELECT command*, as in persist/group.c, then its seal
+ *
+ * Commands are followed word by word, without storing them: the seal is what
+ * stands where the next command would begin, whatever the words hold.
+ */
+#include "repl/wire.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "persist/group.h"
+#include "persist/history.h"
+
+enum {
+    DIGITS_MAX = 19,  /* cannot overflow */
+    WORD_MIN = 6,     /* $0 CR LF CR LF */
+    HELLO_FIELDS = 4, /* of "+BLOOMERY 1 <run id> <chain>" */
+    FIELDS_MAX = 6    /* of "+FULLRESYNC ..." */
+};
+
+_Static_assert((int)WIRE_ID_CHARS == (int)HISTORY_ID_CHARS, "both are ids");
+
+static const char group_begin[] = "*2\r\n$6\r\nSELECT\r\n";
+
+__attribute__((format(printf, 3, 4))) static bool
+refuse(char *ret_reason, size_t reason_size, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(ret_reason, reason_size, format, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- what the replica writes --------------------------------------------- */
+
+void
+wire_command(struct buf *out, const struct slice *argv, size_t argc)
+{
+    buf_printf(out, "*%zu\r\n", argc);
+    for (size_t i = 0; i < argc; i++) {
+        buf_printf(out, "$%zu\r\n", argv[i].len);
+        buf_append_slice(out, argv[i]);
+        buf_append_slice(out, slice_lit("\r\n"));
+    }
+}
+
+void
+wire_ack(struct buf *out, uint64_t position, uint64_t synced)
+{
+    char text[2][24];
+    struct slice argv[] = { slice_lit("REPLCONF"),
+                            slice_lit("ACK"),
+                            { text[0], 0 },
+                            slice_lit("FACK"),
+                            { text[1], 0 } };
+
+    argv[2].len =
+        (size_t)snprintf(text[0], sizeof(text[0]), "%" PRIu64, position);
+    argv[4].len =
+        (size_t)snprintf(text[1], sizeof(text[1]), "%" PRIu64, synced);
+    wire_command(out, argv, synced > 0 ? 5 : 3);
+}
+
+static bool
+read_position(struct slice text, uint64_t *ret_position)
+{
+    uint64_t position;
+
+    if (!slice_to_u64(text, &position) || position >= GROUP_POSITION_LIMIT) {
+        return false;
+    }
+    *ret_position = position;
+    return true;
+}
+
+bool
+wire_parse_ack(const struct slice *argv, size_t argc, uint64_t *ret_position,
+               uint64_t *ret_synced)
+{
+    uint64_t position;
+    uint64_t synced = 0;
+
+    if ((argc != 3 && argc != 5) || !slice_is_word(argv[1], "ack") ||
+        !read_position(argv[2], &position) ||
+        (argc == 5 && (!slice_is_word(argv[3], "fack") ||
+                       !read_position(argv[4], &synced)))) {
+        return false;
+    }
+    *ret_position = position;
+    *ret_synced = synced;
+    return true;
+}
+
+/* ---- what the primary writes --------------------------------------------- */
+
+void
+wire_write_hello(struct buf *out, const struct wire_hello *hello)
+{
+    CHECK(hello->chain_count <= WIRE_CHAIN_MAX);
+    buf_printf(out, "+BLOOMERY %u %s ", hello->version, hello->run_id);
+    for (size_t i = 0; i < hello->chain_count; i++) {
+        buf_printf(out, "%s%s", i > 0 ? "," : "", hello->chain[i]);
+    }
+    buf_printf(out, "%s\r\n", hello->chain_count == 0 ? "-" : "");
+}
+
+void
+wire_write_answer(struct buf *out, const struct wire_answer *answer)
+{
+    switch (answer->kind) {
+    case WIRE_CONTINUE:
+        buf_printf(out, "+CONTINUE %s %016" PRIx64 "\r\n", answer->history,
+                   answer->key);
+        break;
+    case WIRE_FULLRESYNC:
+        buf_printf(out,
+                   "+FULLRESYNC %s %" PRIu64 " %" PRIu64 " %016" PRIx64
+                   " %" PRIu64 "\r\n",
+                   answer->history, answer->position, answer->sequence,
+                   answer->key, answer->bytes);
+        break;
+    case WIRE_ERROR:
+        buf_printf(out, "-%s\r\n", answer->error);
+        break;
+    }
+}
+
+void
+wire_write_chunk_head(struct buf *out, size_t bytes)
+{
+    CHECK(bytes <= WIRE_CHUNK_MAX);
+    buf_printf(out, "$%zu\r\n", bytes);
+}
+
+/* ---- reading lines ------------------------------------------------------- */
+
+/* Splits at single blanks; max + 1 if there are more than max fields. */
+static size_t
+split(struct slice line, char at, struct slice *ret_fields, size_t max)
+{
+    size_t count = 0;
+
+    for (;;) {
+        const char *blank =
+            line.len > 0 ? memchr(line.data, at, line.len) : NULL;
+        size_t len = blank == NULL ? line.len : (size_t)(blank - line.data);
+
+        if (count == max) {
+            return max + 1;
+        }
+        ret_fields[count++] = (struct slice){ line.data, len };
+        if (blank == NULL) {
+            return count;
+        }
+        line.data += len + 1;
+        line.len -= len + 1;
+    }
+}
+
+static bool
+read_id(struct slice text, char *ret_id)
+{
+    if (!history_is_id(text)) {
+        return false;
+    }
+    memcpy(ret_id, text.data, WIRE_ID_CHARS);
+    ret_id[WIRE_ID_CHARS] = '\0';
+    return true;
+}
+
+static bool
+read_key(struct slice text, uint64_t *ret_key)
+{
+    uint64_t key = 0;
+
+    if (text.len != 16) {
+        return false;
+    }
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+
+        if (c >= '0' && c <= '9') {
+            key = key << 4 | (uint64_t)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            key = key << 4 | (uint64_t)(c - 'a' + 10);
+        } else {
+            return false;
+        }
+    }
+    *ret_key = key;
+    return true;
+}
+
+static bool
+read_chain(struct slice text, struct wire_hello *hello)
+{
+    struct slice ids[WIRE_CHAIN_MAX];
+
+    if (slice_equal(text, slice_lit("-"))) {
+        return true;
+    }
+    hello->chain_count = split(text, ',', ids, WIRE_CHAIN_MAX);
+    if (hello->chain_count > WIRE_CHAIN_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < hello->chain_count; i++) {
+        if (!read_id(ids[i], hello->chain[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A server of some kind said no: an unknown subcommand tells which kind. */
+static bool
+refuse_hello(struct slice line, char *ret_reason, size_t reason_size)
+{
+    if (line.len >= 5 && memcmp(line.data, "-ERR ", 5) == 0) {
+        return refuse(ret_reason, reason_size,
+                      "the primary is no Bloomery server, or an older one: it "
+                      "answered '%.*s'",
+                      slice_shown(line), line.data);
+    }
+    return refuse(ret_reason, reason_size, "the primary answered '%.*s'",
+                  slice_shown(line), line.data);
+}
+
+bool
+wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
+                 char *ret_reason, size_t reason_size)
+{
+    struct slice fields[HELLO_FIELDS];
+    struct wire_hello hello = { .version = WIRE_VERSION };
+    size_t count = split(line, ' ', fields, HELLO_FIELDS);
+    uint64_t version;
+
+    if (line.len > 0 && line.data[0] == '-') {
+        return refuse_hello(line, ret_reason, reason_size);
+    }
+    if (!slice_equal(fields[0], slice_lit("+BLOOMERY"))) {
+        return refuse(ret_reason, reason_size,
+                      "the primary is no Bloomery server: it answered '%.*s'",
+                      slice_shown(line), line.data);
+    }
+    if (count < 2 || !slice_to_u64(fields[1], &version) || version == 0) {
+        return refuse(ret_reason, reason_size,
+                      "the primary's introduction has no version");
+    }
+    if (version > WIRE_VERSION) {
+        return refuse(ret_reason, reason_size,
+                      "the primary is newer: it speaks version %" PRIu64
+                      " of replication, this server version %d",
+                      version, WIRE_VERSION);
+    }
+    if (count != HELLO_FIELDS) {
+        return refuse(ret_reason, reason_size,
+                      "the primary's introduction does not have 4 fields");
+    }
+    if (!read_id(fields[2], hello.run_id)) {
+        return refuse(ret_reason, reason_size,
+                      "the primary's run id is not of 40 hex digits");
+    }
+    if (!read_chain(fields[3], &hello)) {
+        return refuse(ret_reason, reason_size,
+                      "the primary's own primaries are not told as run ids, "
+                      "at most %d",
+                      WIRE_CHAIN_MAX);
+    }
+    *ret_hello = hello;
+    return true;
+}
+
+static bool
+read_full_resync(const struct slice *fields, size_t count,
+                 struct wire_answer *answer, char *ret_reason,
+                 size_t reason_size)
+{
+    answer->kind = WIRE_FULLRESYNC;
+    if (count != 6) {
+        return refuse(ret_reason, reason_size,
+                      "FULLRESYNC does not have 5 fields");
+    }
+    if (!read_id(fields[1], answer->history)) {
+        return refuse(ret_reason, reason_size,
+                      "FULLRESYNC names a history that is not of 40 hex "
+                      "digits");
+    }
+    if (!read_position(fields[2], &answer->position)) {
+        return refuse(ret_reason, reason_size,
+                      "FULLRESYNC names no possible position");
+    }
+    if (!slice_to_u64(fields[3], &answer->sequence) ||
+        answer->sequence >= GROUP_NUMBER_LIMIT) {
+        return refuse(ret_reason, reason_size,
+                      "FULLRESYNC names no possible sequence");
+    }
+    if (!read_key(fields[4], &answer->key)) {
+        return refuse(ret_reason, reason_size,
+                      "FULLRESYNC names a key that is not of 16 hex digits");
+    }
+    if (!read_position(fields[5], &answer->bytes)) {
+        return refuse(ret_reason, reason_size,
+                      "FULLRESYNC names no possible size");
+    }
+    return true;
+}
+
+static bool
+read_continue(const struct slice *fields, size_t count,
+              struct wire_answer *answer, char *ret_reason, size_t reason_size)
+{
+    answer->kind = WIRE_CONTINUE;
+    if (count != 3) {
+        return refuse(ret_reason, reason_size,
+                      "CONTINUE does not have 2 fields");
+    }
+    if (!read_id(fields[1], answer->history)) {
+        return refuse(ret_reason, reason_size,
+                      "CONTINUE names a history that is not of 40 hex digits");
+    }
+    if (!read_key(fields[2], &answer->key)) {
+        return refuse(ret_reason, reason_size,
+                      "CONTINUE names a key that is not of 16 hex digits");
+    }
+    return true;
+}
+
+bool
+wire_parse_answer(struct slice line, struct wire_answer *ret_answer,
+                  char *ret_reason, size_t reason_size)
+{
+    struct wire_answer answer = { .kind = WIRE_ERROR };
+    struct slice fields[FIELDS_MAX];
+    size_t count;
+    bool good = true;
+
+    if (line.len > 0 && line.data[0] == '-') {
+        (void)snprintf(answer.error, sizeof(answer.error), "%.*s",
+                       (int)(line.len < sizeof(answer.error)
+                                 ? line.len - 1
+                                 : sizeof(answer.error) - 1),
+                       line.data + 1);
+        *ret_answer = answer;
+        return true;
+    }
+    count = split(line, ' ', fields, FIELDS_MAX);
+    if (slice_equal(fields[0], slice_lit("+CONTINUE"))) {
+        good = read_continue(fields, count, &answer, ret_reason, reason_size);
+    } else if (slice_equal(fields[0], slice_lit("+FULLRESYNC"))) {
+        good =
+            read_full_resync(fields, count, &answer, ret_reason, reason_size);
+    } else {
+        return refuse(ret_reason, reason_size,
+                      "the answer to PSYNC is '%.*s', neither CONTINUE nor "
+                      "FULLRESYNC",
+                      slice_shown(line), line.data);
+    }
+    if (good) {
+        *ret_answer = answer;
+    }
+    return good;
+}
+
+/* ---- the stream ---------------------------------------------------------- */
+
+enum step { STEP_ON, STEP_MORE, STEP_BAD };
+
+static enum step
+bad(struct wire_piece *piece, const char *reason)
+{
+    piece->kind = WIRE_BAD;
+    piece->reason = reason;
+    return STEP_BAD;
+}
+
+/* type, a canonical number, CR LF. */
+struct number {
+    size_t bytes;
+    uint64_t value;
+};
+
+static enum step
+read_number(struct slice data, char type, struct number *ret_number)
+{
+    uint64_t value = 0;
+    size_t at = 1;
+
+    if (data.len > 0 && data.data[0] != type) {
+        return STEP_BAD;
+    }
+    while (at < data.len && data.data[at] >= '0' && data.data[at] <= '9') {
+        if (at > DIGITS_MAX || (at > 1 && data.data[1] == '0')) {
+            return STEP_BAD;
+        }
+        value = value * 10 + (uint64_t)(data.data[at] - '0');
+        at++;
+    }
+    if (at >= data.len) {
+        return STEP_MORE;
+    }
+    if (at == 1 || data.data[at] != '\r') {
+        return STEP_BAD;
+    }
+    if (at + 1 == data.len) {
+        return STEP_MORE;
+    }
+    if (data.data[at + 1] != '\n') {
+        return STEP_BAD;
+    }
+    *ret_number = (struct number){ at + 2, value };
+    return STEP_ON;
+}
+
+static void
+read_line(struct slice data, struct wire_piece *piece)
+{
+    for (size_t i = 0; i < data.len; i++) {
+        unsigned char c = (unsigned char)data.data[i];
+
+        if (i + 2 > WIRE_LINE_MAX) {
+            (void)bad(piece, "a line of more than 1024 bytes");
+            return;
+        }
+        if (c == '\r') {
+            if (i + 1 == data.len) {
+                return;
+            }
+            if (data.data[i + 1] != '\n') {
+                (void)bad(piece, "a line with a carriage return in it");
+                return;
+            }
+            piece->kind = WIRE_LINE;
+            piece->value = (struct slice){ data.data, i };
+            piece->used = i + 2;
+            return;
+        }
+        if (c < ' ' || c == 0x7f) {
+            (void)bad(piece, "a line with control characters in it");
+            return;
+        }
+    }
+}
+
+/* A chunk's head, and the first bytes behind it: one without the other is not
+ * taken. */
+static enum step
+read_chunk_head(struct wire_reader *reader, struct slice data,
+                struct wire_piece *piece)
+{
+    struct number number;
+    enum step step = read_number(data, '$', &number);
+
+    if (step == STEP_BAD) {
+        return bad(piece, "something other than a part of a snapshot where one "
+                          "should begin");
+    }
+    if (step == STEP_MORE) {
+        return step;
+    }
+    if (number.value > WIRE_CHUNK_MAX) {
+        return bad(piece, "a part of a snapshot of more than 1 MiB");
+    }
+    if (number.value == 0) {
+        piece->kind = WIRE_CHUNKS_END;
+        piece->used = number.bytes;
+        reader->phase = WIRE_GROUPS;
+        return STEP_MORE;
+    }
+    if (number.bytes == data.len) {
+        return STEP_MORE;
+    }
+    piece->used = number.bytes;
+    reader->chunk_left = number.value;
+    return STEP_ON;
+}
+
+static void
+read_chunk(struct wire_reader *reader, struct slice data,
+           struct wire_piece *piece)
+{
+    size_t there;
+
+    if (reader->chunk_left == 0 &&
+        read_chunk_head(reader, data, piece) != STEP_ON) {
+        return;
+    }
+    there = data.len - piece->used;
+    piece->kind = WIRE_CHUNK;
+    piece->value.data = data.data + piece->used;
+    piece->value.len =
+        there < reader->chunk_left ? there : (size_t)reader->chunk_left;
+    piece->used += piece->value.len;
+    reader->chunk_left -= piece->value.len;
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+/* What the group may still hold: nothing, if the limit has sunk meanwhile. */
+static size_t
+room_of(const struct wire_reader *reader)
+{
+    return reader->group_max > reader->scanned
+               ? reader->group_max - reader->scanned
+               : 0;
+}
+
+static enum step
+scan_command(struct wire_reader *reader, struct slice rest,
+             struct wire_piece *piece)
+{
+    struct number number;
+    enum step step = read_number(rest, '*', &number);
+
+    if (step == STEP_BAD) {
+        return bad(piece, "neither a command nor a seal where a command of a "
+                          "group ended");
+    }
+    if (step == STEP_MORE) {
+        return step;
+    }
+    if (number.value == 0) {
+        return bad(piece, "a command without words in a group");
+    }
+    if (number.value > room_of(reader) / WORD_MIN) {
+        return bad(piece, "a command of more words than a group may hold");
+    }
+    reader->scanned += number.bytes;
+    reader->words_left = number.value;
+    return STEP_ON;
+}
+
+static enum step
+scan_word(struct wire_reader *reader, struct slice rest,
+          struct wire_piece *piece)
+{
+    struct number number;
+    enum step step = read_number(rest, '$', &number);
+    size_t room;
+
+    if (step == STEP_BAD) {
+        return bad(piece, "a word of a command in a group does not begin with "
+                          "its length");
+    }
+    if (step == STEP_MORE) {
+        return step;
+    }
+    room = room_of(reader);
+    if (room < number.bytes + 2 || number.value > room - number.bytes - 2) {
+        return bad(piece, "a group larger than it may be");
+    }
+    if (rest.len - number.bytes < number.value + 2) {
+        return STEP_MORE;
+    }
+    if (memcmp(rest.data + number.bytes + number.value, "\r\n", 2) != 0) {
+        return bad(piece, "a word of a command in a group is longer than its "
+                          "length");
+    }
+    reader->scanned += number.bytes + (size_t)number.value + 2;
+    reader->words_left--;
+    return STEP_ON;
+}
+
+static enum step
+scan_begin(const struct wire_reader *reader, struct slice data,
+           struct wire_piece *piece)
+{
+    size_t len = sizeof(group_begin) - 1;
+
+    if (reader->group_max < len) {
+        return bad(piece, "a group larger than it may be");
+    }
+    if (memcmp(data.data, group_begin, data.len < len ? data.len : len) != 0) {
+        return bad(piece, "a group does not begin with SELECT");
+    }
+    return data.len < len ? STEP_MORE : STEP_ON;
+}
+
+static void
+read_seal(struct wire_reader *reader, struct slice data,
+          struct wire_piece *piece)
+{
+    struct slice commands = { data.data, reader->scanned };
+    const char *seal = data.data + reader->scanned;
+    struct group_seal fields;
+    const char *reason;
+
+    if (data.len - reader->scanned < GROUP_SEAL_BYTES) {
+        return;
+    }
+    reason = group_check(commands, seal, reader->key, &fields);
+    if (reason != NULL) {
+        (void)bad(piece, reason);
+        return;
+    }
+    *piece = (struct wire_piece){ .kind = WIRE_GROUP,
+                                  .used = commands.len + GROUP_SEAL_BYTES,
+                                  .value = commands,
+                                  .seal = seal,
+                                  .sequence = fields.sequence };
+    reader->scanned = 0;
+}
+
+/* The group's first bytes are there, and the reader's figures say how far it
+ * was read. */
+static void
+read_group(struct wire_reader *reader, struct slice data,
+           struct wire_piece *piece)
+{
+    enum step step = STEP_ON;
+
+    if (reader->scanned == 0) {
+        step = scan_begin(reader, data, piece);
+    }
+    while (step == STEP_ON) {
+        struct slice rest = { data.data + reader->scanned,
+                              data.len - reader->scanned };
+
+        if (reader->words_left > 0) {
+            step = scan_word(reader, rest, piece);
+        } else if (reader->scanned > 0 && rest.len > 0 && *rest.data == '#') {
+            read_seal(reader, data, piece);
+            return;
+        } else {
+            step = scan_command(reader, rest, piece);
+        }
+    }
+}
+
+void
+wire_read(struct wire_reader *reader, struct slice data,
+          struct wire_piece *ret_piece)
+{
+    *ret_piece = (struct wire_piece){ .kind = WIRE_MORE };
+    CHECK(data.len >= reader->scanned);
+    if (data.len == 0) {
+        return;
+    }
+    if (reader->phase == WIRE_LINES && data.data[0] == '\n') {
+        *ret_piece = (struct wire_piece){ .kind = WIRE_LINE,
+                                          .used = 1,
+                                          .value = { data.data, 0 } };
+    } else if (reader->chunk_left == 0 &&
+               (reader->phase == WIRE_LINES || data.data[0] == '+' ||
+                data.data[0] == '-')) {
+        read_line(data, ret_piece);
+    } else if (reader->phase == WIRE_SNAPSHOT) {
+        read_chunk(reader, data, ret_piece);
+    } else if (data.data[0] == '*') {
+        read_group(reader, data, ret_piece);
+    } else {
+        (void)bad(ret_piece,
+                  "neither a group nor a line where one should begin");
+    }
+}

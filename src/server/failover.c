@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * FAILOVER: a primary stops its writes, waits until a replica has everything,
+ * and asks that one to take over by following it. Until then it can be called
+ * off, and afterwards it goes back to what it was if the replica refuses.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "command/pause.h"
+#include "server/replication_internal.h"
+
+#include <stdio.h>
+#include <strings.h>
+
+static struct gate *
+gate_of(const struct replication *r)
+{
+    return keyspace_gate(r->server->service.keyspace);
+}
+
+/* ---- whom ---------------------------------------------------------------- */
+
+static bool
+is_target(const struct failover *failover, const struct status_replica *replica)
+{
+    return replica->state == STATUS_ONLINE &&
+           (failover->any || (replica->port == failover->port &&
+                              strcasecmp(replica->ip, failover->host) == 0));
+}
+
+/* Of those that may take over, the one that is furthest. False: there is
+ * none. */
+static bool
+choose(const struct replication *r, const struct failover *failover,
+       struct status_replica *ret_replica)
+{
+    struct status *status = r->server->service.status;
+    size_t max = status_count(status);
+    struct status_replica *all = mem_try_alloc((max + 1) * sizeof(*all));
+    struct status_figures figures;
+    bool found = false;
+    size_t count;
+
+    if (all == NULL) {
+        return false;
+    }
+    count = status_get(status, &figures, all, max);
+    for (size_t i = 0; i < count && i < max; i++) {
+        if (is_target(failover, &all[i]) &&
+            (!found || all[i].acked > ret_replica->acked)) {
+            *ret_replica = all[i];
+            found = true;
+        }
+    }
+    mem_free(all);
+    return found;
+}
+
+/* ---- asking, on any loop in a section of the gate ------------------------ */
+
+static bool
+refuse(char *ret_reason, size_t size, const char *text)
+{
+    (void)snprintf(ret_reason, size, "%s", text);
+    return false;
+}
+
+/* Leaves the wish; to call it off overrules everything. False: another one is
+ * under way. */
+static bool
+wish_for(struct replication *r, const struct failover *wish)
+{
+    bool free;
+
+    pthread_mutex_lock(&r->mutex);
+    free = !r->wished || wish->state == STATUS_NO_FAILOVER;
+    if (free) {
+        r->wish = *wish;
+        r->wished = true;
+    }
+    pthread_mutex_unlock(&r->mutex);
+    if (free) {
+        (void)uv_async_send(&r->poke);
+    }
+    return free;
+}
+
+/* The command has looked whether there is such a replica. */
+bool
+failover_ask(void *ctx, const struct failover_order *order, char *ret_reason,
+             size_t size)
+{
+    struct server *server = ctx;
+    struct failover wish = { .state = STATUS_FAILOVER_WAITS,
+                             .any = order->host == NULL,
+                             .force = order->force,
+                             .port = order->port,
+                             .until_ms =
+                                 order->timeout_ms > 0
+                                     ? replication_now_ms() + order->timeout_ms
+                                     : UINT64_MAX };
+
+    if (order->host != NULL) {
+        (void)snprintf(wish.host, sizeof(wish.host), "%s", order->host);
+    }
+    return wish_for(server->replication, &wish) ||
+           refuse(ret_reason, size, "FAILOVER already in progress.");
+}
+
+bool
+failover_abort(void *ctx)
+{
+    struct server *server = ctx;
+    struct replication *r = server->replication;
+    struct failover wish = { .state = STATUS_NO_FAILOVER };
+    struct status_figures figures;
+    bool wished;
+
+    (void)status_get(server->service.status, &figures, NULL, 0);
+    pthread_mutex_lock(&r->mutex); /* loop 0 may not have looked at it yet */
+    wished = r->wished && r->wish.state != STATUS_NO_FAILOVER;
+    pthread_mutex_unlock(&r->mutex);
+    return (wished || figures.failover != STATUS_NO_FAILOVER) &&
+           wish_for(r, &wish);
+}
+
+/* ---- loop 0 -------------------------------------------------------------- */
+
+static void
+pause_writes(struct replication *r, bool on)
+{
+    struct service *service = &r->server->service;
+
+    gate_raise(gate_of(r), 0);
+    if (on) {
+        pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, false);
+    } else {
+        pause_end(service, PAUSE_FOR_HANDOVER);
+    }
+    gate_lower(gate_of(r), 0);
+}
+
+/* Before anybody can see what follows from it. */
+static void
+show(struct replication *r)
+{
+    r->acks_moved = true;
+    replication_settle(r);
+}
+
+static void
+end(struct replication *r, const char *error)
+{
+    if (error[0] != '\0') {
+        log_warn("server.failover", "not handed over", "reason=\"%s\"", error);
+    }
+    (void)snprintf(r->failover.error, sizeof(r->failover.error), "%s", error);
+    r->failover.state = STATUS_NO_FAILOVER;
+    show(r);
+    pause_writes(r, false);
+}
+
+/* We were to follow, and are what we were again. */
+static void
+fall_back(struct replication *r, const char *error)
+{
+    gate_raise(gate_of(r), 0);
+    if (!atomic_load(&r->server->service.absent)) { /* else: with nothing */
+        role_lead(&r->server->service);
+    }
+    gate_lower(gate_of(r), 0);
+    end(r, error);
+}
+
+static void
+take_wish(struct replication *r)
+{
+    struct failover wish;
+    bool wished;
+
+    pthread_mutex_lock(&r->mutex);
+    wish = r->wish;
+    wished = r->wished;
+    r->wished = false;
+    pthread_mutex_unlock(&r->mutex);
+    if (!wished) {
+        return;
+    }
+    if (wish.state == STATUS_NO_FAILOVER) {
+        if (r->failover.state == STATUS_FAILOVER_RUNS) {
+            fall_back(r, "called off");
+        } else if (r->failover.state == STATUS_FAILOVER_WAITS) {
+            end(r, "called off");
+        }
+    } else if (r->failover.state == STATUS_NO_FAILOVER) {
+        r->failover = wish;
+        pause_writes(r, true);
+        show(r);
+        atomic_store(&r->acks_asked, true);
+        replication_stir(r);
+        log_notice("server.failover", "waits for a replica",
+                   "host=\"%s\" port=%u", wish.host, wish.port);
+    }
+}
+
+static void
+note_target(struct replication *r, const struct status_replica *target)
+{
+    (void)snprintf(r->failover.host, sizeof(r->failover.host), "%s",
+                   target->ip);
+    r->failover.port = target->port;
+    r->failover.state = STATUS_FAILOVER_RUNS;
+    log_notice("server.failover", "hands over", "host=%s port=%u", target->ip,
+               target->port);
+}
+
+/* Once the target has everything, or time is up and it is to take over all the
+ * same. Nothing can come in between. */
+static void
+wait_for_target(struct replication *r)
+{
+    struct service *service = &r->server->service;
+    struct status_replica target;
+    uint64_t position;
+    uint64_t sequence;
+    bool late = replication_now_ms() >= r->failover.until_ms;
+    bool found = choose(r, &r->failover, &target);
+    bool leads;
+    bool ready;
+
+    gate_raise(gate_of(r), 0);
+    persist_place(r->server->persist, &position, &sequence);
+    leads = !service->role.replica;
+    ready = leads && found &&
+            (target.acked >= position || (late && r->failover.force));
+    if (ready) {
+        role_follow(service, slice_of(target.ip), target.port);
+    }
+    gate_lower(gate_of(r), 0);
+    if (ready) {
+        note_target(r, &target);
+    } else if (!leads) {
+        end(r, "the role was changed meanwhile");
+    } else if (late) {
+        end(r, "the replica did not get everything in time");
+    }
+}
+
+static void
+wait_for_answer(struct replication *r)
+{
+    struct status_figures figures;
+
+    memset(&figures, 0, sizeof(figures));
+    replica_describe(r->replica, &figures);
+    if (replica_failover_done(r->replica)) {
+        log_notice("server.failover", "handed over", "host=%s port=%u",
+                   r->failover.host, r->failover.port);
+        end(r, "");
+    } else if (replica_failover_refused(r->replica)) {
+        fall_back(r, figures.reason);
+    }
+}
+
+void
+failover_tick(struct replication *r)
+{
+    if (r->failover.state == STATUS_FAILOVER_RUNS) {
+        wait_for_answer(r); /* what is done cannot be called off */
+    }
+    take_wish(r);
+    if (r->failover.state == STATUS_FAILOVER_WAITS) {
+        wait_for_target(r);
+    }
+}
+
+bool
+failover_take_over(struct replication *r, const struct handover *from,
+                   char *ret_reason, size_t size)
+{
+    struct server *server = r->server;
+    uint64_t position;
+    uint64_t sequence;
+    bool good;
+
+    if (!replication_role(r).replica) {
+        return true; /* it took over already, and is asked once more */
+    }
+    gate_raise(gate_of(r), 0);
+    persist_place(server->persist, &position, &sequence);
+    good = !atomic_load(&server->service.absent) &&
+           slice_equal(slice_of(from->history),
+                       slice_of(persist_history(server->persist)->id));
+    if (good) {
+        role_lead(&server->service);
+    }
+    gate_lower(gate_of(r), 0);
+    if (!good) {
+        return refuse(ret_reason, size,
+                      "PSYNC FAILOVER replid must match my replid.");
+    }
+    log_notice("server.failover", "took over", "position=%llu theirs=%llu",
+               (unsigned long long)position,
+               (unsigned long long)from->position);
+    return true;
+}

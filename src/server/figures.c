@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What loop 0 tells the other threads: of links and replicas, of those above
+ * us, and whether enough replicas keep up.
+ */
+#include "server/replication_internal.h"
+
+#include "base/mem.h"
+
+static struct gate *
+gate_of(const struct replication *r)
+{
+    return keyspace_gate(r->server->service.keyspace);
+}
+
+/* Who is told of it and follows us later has to know that it is still so. */
+void
+figures_keep_chain(struct replication *r)
+{
+    char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];
+    bool replica = replication_role(r).replica;
+    size_t count;
+
+    memset(chain, 0, sizeof(chain));
+    count = replica ? replica_chain(r->replica, chain) : 0;
+    pthread_mutex_lock(&r->mutex);
+    if (count != r->chain_count ||
+        memcmp(chain, r->chain, count * sizeof(chain[0])) != 0) {
+        r->chain_count = count;
+        memcpy(r->chain, chain, sizeof(chain));
+        atomic_fetch_add(&r->server->service.chain_changes, 1);
+    }
+    pthread_mutex_unlock(&r->mutex);
+}
+
+size_t
+figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1])
+{
+    struct server *server = ctx;
+    struct replication *r = server->replication;
+    size_t count;
+
+    pthread_mutex_lock(&r->mutex);
+    count = r->chain_count;
+    memcpy(ret_chain, r->chain, sizeof(r->chain));
+    pthread_mutex_unlock(&r->mutex);
+    return count;
+}
+
+static void
+publish(struct replication *r)
+{
+    const struct service *service = &r->server->service;
+    struct status_figures figures;
+    struct status_replica *replicas;
+    size_t max = primary_replicas(r->primary);
+    size_t count;
+
+    memset(&figures, 0, sizeof(figures));
+    replicas = mem_alloc((max + 1) * sizeof(*replicas));
+    count = primary_describe(r->primary, &figures, replicas, max);
+    figures.backlog_active = persist_is_tapped(r->server->persist);
+    figures.failover = r->failover.state;
+    memcpy(figures.failover_error, r->failover.error,
+           sizeof(figures.failover_error));
+    replica_describe(r->replica, &figures);
+    figures.epoch = r->epoch;
+    figures.synced_once = r->synced_once;
+    if (r->transfer != NULL) {
+        figures.sync_total_bytes = r->arriving.bytes;
+        figures.sync_read_bytes = r->heard_bytes;
+    }
+    if (r->link != NULL) {
+        link_peer_address(r->link, figures.link_address);
+        link_local_address(r->link, figures.link_local_address);
+        figures.link_id = r->link_id;
+    }
+    status_publish(service->status, &figures, replicas,
+                   count < max ? count : max);
+    mem_free(replicas);
+    figures_keep_chain(r);
+}
+
+/* Who will not keep up at the next tick counts as one that does not: writes end
+ * in time, and not a tick later. */
+void
+figures_judge(struct server *server)
+{
+    struct service *service = &server->service;
+    const struct conf *conf = &server->conf;
+    size_t least = (size_t)conf->min_replicas_to_write;
+    uint64_t lag_s = (uint64_t)conf->min_replicas_max_lag;
+    uint64_t then_ms = replication_now_ms() + REPLICATION_TICK_MS;
+    bool few = least > 0 && lag_s > 0 &&
+               status_count_good(service->status, then_ms, lag_s) < least;
+
+    atomic_store(&service->few_replicas, few);
+}
+
+void
+figures_show(struct replication *r)
+{
+    publish(r);
+    gate_enter(gate_of(r), 0);
+    figures_judge(r->server);
+    gate_leave(gate_of(r), 0);
+}

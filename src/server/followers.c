@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Those who follow us: their links, and the snapshots for them.
+ */
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "proto/scan.h"
+#include "server/replication_internal.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    UNPARSED_MAX = 4096, /* an ACK has some 80 bytes */
+    ANSWER_MS = 5000     /* for a refusal to be taken */
+};
+
+struct follower {
+    struct follower *next;
+    struct replication *r;
+    uint64_t id; /* of the client that it was */
+    struct link *link;
+};
+
+static struct follower *
+find(struct replication *r, uint64_t id)
+{
+    struct follower *follower = r->followers;
+
+    while (follower != NULL && follower->id != id) {
+        follower = follower->next;
+    }
+    return follower;
+}
+
+static void
+forget(struct follower *follower)
+{
+    struct follower **at = &follower->r->followers;
+
+    while (*at != follower) {
+        at = &(*at)->next;
+    }
+    *at = follower->next;
+    mem_free(follower);
+}
+
+/* ---- what they say ------------------------------------------------------- */
+
+static const struct stream_limits ack_limits = { .args_max = 8,
+                                                 .bulk_max = 128,
+                                                 .query_max = UNPARSED_MAX };
+
+/* REPLCONF ACK is all that a replica says. */
+static bool
+take_acks(struct replication *r, uint64_t id, const struct batch *batch)
+{
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct batch_command *command = &batch->command[i];
+        uint64_t position;
+        uint64_t synced;
+
+        if (!wire_parse_ack(&batch->argv[command->first], command->argc,
+                            &position, &synced)) {
+            return false;
+        }
+        primary_acked(r->primary, id, position, synced, replication_now_ms());
+    }
+    return true;
+}
+
+static void
+on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
+{
+    struct follower *follower = ctx;
+    struct replication *r = follower->r;
+    uint64_t id = follower->id;
+    struct batch batch;
+    size_t at = 0;
+    size_t before;
+    bool good = true;
+
+    (void)link;
+    memset(&batch, 0, sizeof(batch));
+    do {
+        before = at;
+        batch_clear(&batch);
+        good = scan_commands(bytes, &ack_limits, &batch, &at) == OK &&
+               take_acks(r, id, &batch);
+    } while (good && at > before);
+    batch_fini(&batch);
+    *ret_used = at;
+    /* It may have been dropped for what it acknowledged. */
+    if (find(r, id) != NULL && (!good || bytes.len - at > UNPARSED_MAX)) {
+        (void)primary_drop(r->primary, id, "it does not speak as a replica");
+    }
+    replication_settle(r);
+}
+
+static void
+on_drained(void *ctx, struct link *link)
+{
+    struct follower *follower = ctx;
+    struct replication *r = follower->r;
+
+    (void)link;
+    primary_drained(r->primary, follower->id, replication_now_ms());
+    replication_settle(r);
+}
+
+static void
+on_closed(void *ctx, struct link *link, int error, const char *reason)
+{
+    struct follower *follower = ctx;
+    struct replication *r = follower->r;
+    uint64_t id = follower->id;
+
+    (void)link;
+    (void)error;
+    log_notice("server.replication", "lost a replica", "id=%llu reason=\"%s\"",
+               (unsigned long long)id, reason);
+    forget(follower);
+    r->acks_moved = true;
+    primary_detached(r->primary, id);
+    replication_settle(r);
+}
+
+static const struct link_hooks follower_hooks = { .bytes = on_bytes,
+                                                  .drained = on_drained,
+                                                  .closed = on_closed };
+
+/* ---- what the state machine wants ---------------------------------------- */
+
+static bool
+send_to(void *ctx, uint64_t id, struct slice bytes)
+{
+    struct follower *follower = find(ctx, id);
+
+    return follower != NULL && link_send(follower->link, bytes);
+}
+
+static size_t
+unsent_of(void *ctx, uint64_t id)
+{
+    struct follower *follower = find(ctx, id);
+
+    return follower != NULL ? link_unsent(follower->link) : 0;
+}
+
+static void
+drop(void *ctx, uint64_t id, const char *reason)
+{
+    struct replication *r = ctx;
+    struct follower *follower = find(r, id);
+
+    if (follower != NULL) {
+        log_warn("server.replication", "dropped a replica",
+                 "id=%llu reason=\"%s\"", (unsigned long long)id, reason);
+        link_close(follower->link);
+        forget(follower);
+        r->acks_moved = true;
+    }
+}
+
+static void
+ask_sync(void *ctx)
+{
+    const struct replication *r = ctx;
+
+    persist_ask_sync(r->server->persist);
+}
+
+static void
+end_pipe(struct replication *r)
+{
+    if (r->sync.pipe != NULL) {
+        link_close(r->sync.pipe);
+        r->sync.pipe = NULL;
+    }
+}
+
+/* Of one that runs the end is still told, to nobody: another may be asked for
+ * before that. */
+static void
+cancel_sync(void *ctx)
+{
+    struct replication *r = ctx;
+
+    end_pipe(r);
+    r->sync = (struct outgoing_sync){ 0 };
+    persist_cancel_sync(r->server->persist);
+}
+
+static void
+pause_sync(void *ctx, bool paused)
+{
+    const struct replication *r = ctx;
+
+    if (r->sync.pipe != NULL) {
+        link_pause(r->sync.pipe, paused);
+    }
+}
+
+static void
+acked(void *ctx)
+{
+    struct replication *r = ctx;
+
+    r->acks_moved = true;
+}
+
+const struct primary_hooks followers_hooks = { .send = send_to,
+                                               .unsent = unsent_of,
+                                               .drop = drop,
+                                               .ask_sync = ask_sync,
+                                               .cancel_sync = cancel_sync,
+                                               .pause_sync = pause_sync,
+                                               .acked = acked };
+
+/* ---- snapshots for them -------------------------------------------------- */
+
+/* The child has gone, and all that it wrote was read. */
+static void
+end_sync(struct replication *r)
+{
+    bool good = r->sync.error == 0;
+
+    if (!r->sync.runs || !r->sync.exited || !r->sync.ended) {
+        return;
+    }
+    r->sync = (struct outgoing_sync){ 0 };
+    primary_sync_ended(r->primary, good, replication_now_ms());
+    replication_settle(r);
+}
+
+static void
+on_pipe_bytes(void *ctx, struct link *link, struct slice bytes,
+              size_t *ret_used)
+{
+    struct replication *r = ctx;
+
+    (void)link;
+    *ret_used = bytes.len;
+    primary_sync_bytes(r->primary, bytes, replication_now_ms());
+    replication_settle(r);
+}
+
+static void
+on_pipe_closed(void *ctx, struct link *link, int error, const char *reason)
+{
+    struct replication *r = ctx;
+
+    (void)link;
+    (void)reason;
+    r->sync.pipe = NULL;
+    r->sync.ended = true;
+    if (error != 0 && r->sync.error == 0) {
+        r->sync.error = error;
+    }
+    end_sync(r);
+}
+
+static const struct link_hooks pipe_hooks = { .bytes = on_pipe_bytes,
+                                              .closed = on_pipe_closed };
+
+void
+followers_sync_began(struct replication *r, int fd, int error,
+                     const struct primary_sync *sync)
+{
+    r->sync = (struct outgoing_sync){ .runs = true, .error = error };
+    if (fd < 0) {
+        r->sync.exited = r->sync.ended = true;
+        end_sync(r);
+        return;
+    }
+    r->sync.pipe = link_take(&r->server->loops[0], fd, &pipe_hooks, r);
+    if (r->sync.pipe == NULL) {
+        r->sync.ended = true;
+        r->sync.error = ENOMEM;
+        persist_cancel_sync(r->server->persist);
+        return;
+    }
+    log_notice("server.replication", "began a full synchronization",
+               "position=%llu", (unsigned long long)sync->position);
+    primary_sync_began(r->primary, sync, replication_now_ms());
+    replication_settle(r);
+}
+
+void
+followers_sync_ended(struct replication *r, int error)
+{
+    if (!r->sync.runs) { /* it was cancelled */
+        return;
+    }
+    if (r->sync.error == 0) {
+        r->sync.error = error;
+    }
+    r->sync.exited = true;
+    end_sync(r);
+}
+
+/* ---- how they come and go ------------------------------------------------ */
+
+static void
+describe(const struct follower *follower, const struct handover *handover,
+         struct primary_hello *ret_hello)
+{
+    memset(ret_hello, 0, sizeof(*ret_hello));
+    ret_hello->id = follower->id;
+    ret_hello->port = handover->port;
+    ret_hello->position = handover->position;
+    memcpy(ret_hello->run_id, handover->run_id, sizeof(ret_hello->run_id));
+    memcpy(ret_hello->history, handover->history, sizeof(ret_hello->history));
+    link_peer_address(follower->link, ret_hello->address);
+    link_local_address(follower->link, ret_hello->local_address);
+    link_peer_host(follower->link, ret_hello->ip);
+    if (handover->ip[0] != '\0') {
+        (void)snprintf(ret_hello->ip, sizeof(ret_hello->ip), "%s",
+                       handover->ip);
+    }
+}
+
+/* True if it follows now. */
+static bool
+attach(struct follower *follower, const struct handover *handover)
+{
+    struct replication *r = follower->r;
+    struct primary_hello hello;
+
+    follower->next = r->followers;
+    r->followers = follower;
+    describe(follower, handover, &hello);
+    if (!primary_attach(r->primary, &hello, replication_now_ms())) {
+        return false;
+    }
+    log_notice("server.replication", "a replica follows",
+               "id=%llu address=%s port=%u history=%s position=%llu",
+               (unsigned long long)hello.id, hello.address, hello.port,
+               hello.history[0] != '\0' ? hello.history : "none",
+               (unsigned long long)hello.position);
+    if (!r->has_replicas) {
+        r->has_replicas = true;
+        replication_keep_role(r);
+    }
+    return true;
+}
+
+/* Two that dial each other at the same moment find the ring only here. */
+static bool
+is_above_us(const struct replication *r, const char *run_id)
+{
+    char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];
+    size_t count = replica_chain(r->replica, chain);
+
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(chain[i], run_id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* False: it was told why not. */
+static bool
+take(struct follower *follower, const struct handover *handover)
+{
+    struct replication *r = follower->r;
+    char reason[STATUS_TEXT_MAX];
+    char text[STATUS_TEXT_MAX + 16];
+    bool replica;
+
+    replication_look_at_role(r);
+    figures_keep_chain(r);
+    if (!handover->failover && /* then nobody is above us */
+        handover->chain_changes !=
+            atomic_load(&r->server->service.chain_changes)) {
+        (void)link_send(follower->link,
+                        slice_lit("-ERR the chain of primaries has changed, "
+                                  "try again\r\n"));
+        return false;
+    }
+    if (handover->failover &&
+        !failover_take_over(r, handover, reason, sizeof(reason))) {
+        (void)snprintf(text, sizeof(text), "-ERR %s\r\n", reason);
+        (void)link_send(follower->link, slice_of(text));
+        return false;
+    }
+    replication_look_at_role(r); /* which may be another one since then */
+    replica = replication_role(r).replica;
+    if (replica && is_above_us(r, handover->run_id)) {
+        (void)link_send(follower->link,
+                        slice_lit("-ERR a ring: this server follows the one "
+                                  "that asks\r\n"));
+        return false;
+    }
+    if (replica && !replica_is_connected(r->replica)) {
+        (void)link_send(follower->link,
+                        slice_lit("-NOMASTERLINK Can't SYNC while not "
+                                  "connected with my master\r\n"));
+        return false;
+    }
+    replication_open_stream(r);
+    replication_note_history(r);
+    (void)replication_seal(r);
+    if (!attach(follower, handover)) {
+        r->followers = follower->next;
+        return false;
+    }
+    return true;
+}
+
+/* On loop 0. */
+static void
+on_handover(struct loop *loop, void *ptr, uint64_t number)
+{
+    const struct worker *worker = loop->owner;
+    const struct server *server = worker->service->ctx;
+    struct replication *r = server->replication;
+    struct handover *handover = ptr;
+    struct follower *follower = mem_try_alloc(sizeof(*follower));
+
+    (void)number;
+    if (follower == NULL || r->stopped || !r->begun) {
+        (void)close(handover->fd);
+        mem_free(follower);
+        mem_free(handover);
+        return;
+    }
+    *follower = (struct follower){ .r = r, .id = handover->id };
+    follower->link = link_take(loop, handover->fd, &follower_hooks, follower);
+    if (follower->link == NULL) {
+        mem_free(follower);
+    } else if (!take(follower, handover)) {
+        link_close_after(follower->link, ANSWER_MS);
+        mem_free(follower);
+    }
+    replication_settle(r);
+    mem_free(handover);
+}
+
+bool
+followers_take(void *ctx, struct handover *handover)
+{
+    struct server *server = ctx;
+
+    return mailbox_post(&server->loops[0].mailbox, on_handover, handover, 0);
+}
+
+void
+followers_kill(struct replication *r, uint64_t id)
+{
+    if (primary_drop(r->primary, id, "killed by a client")) {
+        replication_settle(r);
+    }
+}
+
+void
+followers_close(struct replication *r)
+{
+    end_pipe(r);
+    while (r->followers != NULL) {
+        struct follower *follower = r->followers;
+
+        r->followers = follower->next;
+        link_close(follower->link);
+        mem_free(follower);
+    }
+}

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Whom we follow: the link, groups on their way into the data and the log, and
+ * snapshots on their way in.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/registry.h"
+#include "server/data.h"
+#include "server/replication_internal.h"
+
+#include <stdio.h>
+
+enum {
+    TRANSFER_QUEUE_BYTES = 8 << 20,
+    UNSENT_MAX = 64 << 10 /* a primary that reads no acknowledgements */
+};
+
+static struct gate *
+gate_of(const struct replication *r)
+{
+    return keyspace_gate(r->server->service.keyspace);
+}
+
+/* The role is still the one that this link was made for. Inside the gate. */
+static bool
+is_current(const struct replication *r)
+{
+    const struct role *role = &r->server->service.role;
+
+    return role->replica && role->epoch == r->epoch;
+}
+
+/* A command that changes the role says that there is no link; what loop 0 has
+ * of an older one does not count any more. */
+static void
+set_link_up(struct replication *r)
+{
+    atomic_bool *link_up = &r->server->service.link_up;
+    bool before;
+    bool up;
+
+    gate_enter(gate_of(r), 0);
+    before = atomic_load(link_up);
+    up = replica_is_connected(r->replica) && is_current(r);
+    atomic_store(link_up, up);
+    gate_leave(gate_of(r), 0);
+    if (up != before) {
+        r->acks_moved = true; /* INFO says so as soon as commands notice */
+        data_wake_loops(r->server);
+    }
+}
+
+/* ---- the link ------------------------------------------------------------ */
+
+static void
+on_opened(void *ctx, struct link *link)
+{
+    struct replication *r = ctx;
+
+    link_keepalive(link, r->keepalive_s);
+    replica_opened(r->replica, r->link_number, replication_now_ms());
+    replication_settle(r);
+}
+
+static void
+on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
+{
+    struct replication *r = ctx;
+
+    (void)link;
+    replica_bytes(r->replica, r->link_number, bytes, ret_used,
+                  replication_now_ms());
+    set_link_up(r);
+    replication_settle(r);
+}
+
+static void
+on_closed(void *ctx, struct link *link, int error, const char *reason)
+{
+    struct replication *r = ctx;
+
+    (void)link;
+    (void)error;
+    r->link = NULL;
+    replica_closed(r->replica, r->link_number, reason, replication_now_ms());
+    set_link_up(r);
+    replication_settle(r);
+}
+
+static const struct link_hooks link_to_primary = { .opened = on_opened,
+                                                   .bytes = on_bytes,
+                                                   .closed = on_closed };
+
+static void
+dial(void *ctx, uint64_t number, const char *host, unsigned port,
+     uint64_t timeout_ms)
+{
+    struct replication *r = ctx;
+
+    r->link_number = number;
+    r->link_id = registry_draw_id(r->server->service.registry);
+    r->link = link_dial(&r->server->loops[0], host, port, (unsigned)timeout_ms,
+                        &link_to_primary, r);
+}
+
+static bool
+send_bytes(void *ctx, uint64_t number, struct slice bytes)
+{
+    struct replication *r = ctx;
+
+    return r->link != NULL && number == r->link_number &&
+           link_unsent(r->link) < UNSENT_MAX && link_send(r->link, bytes);
+}
+
+static void
+close_link(void *ctx, uint64_t number)
+{
+    struct replication *r = ctx;
+
+    if (r->link != NULL && number == r->link_number) {
+        link_close(r->link);
+        r->link = NULL;
+    }
+}
+
+static void
+pause_link(void *ctx, uint64_t number, bool paused)
+{
+    struct replication *r = ctx;
+
+    if (r->link != NULL && number == r->link_number) {
+        link_pause(r->link, paused);
+    }
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+static void
+where(void *ctx, struct replica_place *ret_place)
+{
+    struct replication *r = ctx;
+    struct persist *persist = r->server->persist;
+    struct gate *gate = gate_of(r);
+
+    gate_enter(gate, 0);
+    memcpy(ret_place->history, persist_history(persist)->id,
+           sizeof(ret_place->history));
+    persist_place(persist, &ret_place->position, &ret_place->sequence);
+    ret_place->synced = r->server->conf.appendonly
+                            ? journal_synced(persist_journal(persist))
+                            : 0;
+    gate_leave(gate, 0);
+}
+
+/* Under the gate. */
+static enum replica_applied
+apply_and_relay(struct replication *r, const struct wire_piece *group,
+                char *ret_reason, size_t reason_size)
+{
+    struct journal *journal = persist_journal(r->server->persist);
+
+    if (!is_current(r)) {
+        (void)snprintf(ret_reason, reason_size, "the role has changed");
+        return REPLICA_LATER; /* the link is closed next */
+    }
+    if (!apply_group(r->apply, group->value, ret_reason, reason_size)) {
+        return REPLICA_REFUSED;
+    }
+    (void)journal_relay(journal, group->value, group->sequence, group->seal);
+    return REPLICA_APPLIED;
+}
+
+/* A slow disk holds the primary's stream up; one that fails does not. */
+static bool
+has_room(const struct replication *r)
+{
+    struct journal *journal = persist_journal(r->server->persist);
+    struct journal_status status;
+
+    if (journal_has_room(journal)) {
+        return true;
+    }
+    journal_get_status(journal, &status);
+    return status.faulted;
+}
+
+/* A part of a group was executed: what we have now is no state of our primary's
+ * log. It may be all that is left if that one goes, so it stays, under a name
+ * that nobody knows, and not under one at which others have something else. */
+static void
+disown(struct replication *r)
+{
+    struct persist *persist = r->server->persist;
+    struct persist_arrival arrival = { .fresh = NULL };
+    struct gate *gate = gate_of(r);
+
+    primary_drop_all(r->primary, "a group does not fit our data");
+    gate_raise(gate, 0); /* whatever the role has become meanwhile */
+    persist_place(persist, &arrival.position, &arrival.sequence);
+    arrival.position++;
+    r->adopts = true; /* the link ends when it hears that this was refused */
+    persist_adopt(persist, &arrival);
+    r->adopts = false;
+    primary_set_history(r->primary, persist_history(persist), r->key);
+    gate_lower(gate, 0);
+}
+
+static enum replica_applied
+apply(void *ctx, const struct wire_piece *group, char *ret_reason,
+      size_t reason_size)
+{
+    struct replication *r = ctx;
+    struct gate *gate = gate_of(r);
+    bool world = apply_needs_world(r->apply, group->value);
+    enum replica_applied applied;
+
+    if (!has_room(r)) {
+        r->waits = true;
+        return REPLICA_LATER;
+    }
+    if (world) {
+        gate_raise(gate, 0);
+    } else {
+        gate_enter(gate, 0);
+    }
+    applied = apply_and_relay(r, group, ret_reason, reason_size);
+    if (world) {
+        gate_lower(gate, 0);
+    } else {
+        gate_leave(gate, 0);
+    }
+    apply_tell(r->apply);
+    if (applied == REPLICA_APPLIED) {
+        journal_kick(persist_journal(r->server->persist));
+        replication_stir(r);
+    } else if (applied == REPLICA_REFUSED) {
+        disown(r);
+    }
+    return applied;
+}
+
+static void
+take_key(void *ctx, uint64_t key)
+{
+    struct replication *r = ctx;
+    struct gate *gate = gate_of(r);
+    uint64_t position;
+    uint64_t sequence;
+
+    r->even = true;
+    r->synced_once = true; /* it goes on from what we have */
+    if (key == r->key) {
+        return;
+    }
+    /* What is in the backlog has the old one. */
+    r->key = key;
+    primary_drop_all(r->primary, "the key of the stream has changed");
+    gate_raise(gate, 0);
+    persist_place(r->server->persist, &position, &sequence);
+    backlog_begin(r->backlog, position);
+    primary_set_history(r->primary, persist_history(r->server->persist), key);
+    gate_lower(gate, 0);
+    replication_keep_role(r);
+}
+
+/* Who follows us hears of those above when he connects. */
+static void
+chained(void *ctx)
+{
+    struct replication *r = ctx;
+
+    primary_drop_all(r->primary, "the primary above has changed");
+    figures_keep_chain(r);
+}
+
+/* ---- snapshots ----------------------------------------------------------- */
+
+/* What was there is freed in the background. Until the new data has come
+ * nothing can be said about keys, and nothing is saved. */
+static void
+drop_data(struct replication *r, const struct keyspace_options *options)
+{
+    struct service *service = &r->server->service;
+    struct keyspace *empty = keyspace_new(options);
+
+    gate_raise(gate_of(r), 0);
+    atomic_store(&service->absent, true);
+    r->synced_once = false;
+    persist_hold(r->server->persist);
+    keyspace_exchange(service->keyspace, empty);
+    gate_lower(gate_of(r), 0);
+    keyspace_discard(service->keyspace, empty);
+    replica_distrust(r->replica);
+}
+
+/* Old data and new do not fit beside each other: the old goes. */
+static void
+make_room(struct replication *r, uint64_t bytes,
+          const struct keyspace_options *options)
+{
+    uint64_t max = r->server->service.memory.maxmemory_bytes;
+    uint64_t machine = mem_machine_bytes();
+    uint64_t limit = max > 0 && max < machine ? max : machine;
+    uint64_t used = mem_used();
+
+    if (used <= limit && bytes <= limit - used) {
+        return;
+    }
+    log_warn("server.replication", "dropped the data before the new one comes",
+             "reason=\"no memory for both\" used=%llu coming=%llu limit=%llu",
+             (unsigned long long)used, (unsigned long long)bytes,
+             (unsigned long long)limit);
+    drop_data(r, options);
+}
+
+static void
+on_transfer_poke(void *ctx)
+{
+    struct replication *r = ctx;
+
+    (void)uv_async_send(&r->poke);
+}
+
+static bool
+load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
+           size_t reason_size)
+{
+    struct replication *r = ctx;
+    struct server *server = r->server;
+    struct transfer_options options = {
+        .keyspace = { .threads = server->threads,
+                      .databases = (unsigned)server->conf.databases },
+        .present = server->service.keyspace,
+        .env = &server->service.obey_env,
+        .queue_bytes = TRANSFER_QUEUE_BYTES,
+        .poke = on_transfer_poke,
+        .ctx = r
+    };
+
+    make_room(r, answer->bytes, &options.keyspace);
+    transfer_free(r->transfer);
+    r->transfer = transfer_new(&options);
+    if (r->transfer == NULL) {
+        (void)snprintf(ret_reason, reason_size,
+                       "there is no memory or no thread to load it");
+        return false;
+    }
+    r->arriving = *answer;
+    r->heard_bytes = 0;
+    r->fed = false;
+    return true;
+}
+
+static bool
+load_bytes(void *ctx, struct slice bytes)
+{
+    struct replication *r = ctx;
+
+    r->heard_bytes += bytes.len;
+    if (transfer_put(r->transfer, bytes)) {
+        return true;
+    }
+    r->waits = true;
+    return false;
+}
+
+static void
+load_end(void *ctx)
+{
+    struct replication *r = ctx;
+
+    r->fed = true;
+    transfer_finish(r->transfer);
+}
+
+static void
+load_cancel(void *ctx)
+{
+    struct replication *r = ctx;
+
+    transfer_free(r->transfer);
+    r->transfer = NULL;
+}
+
+/* The new data takes the place of the old. False: the role has changed. */
+static bool
+adopt(struct replication *r, struct keyspace *fresh,
+      const struct snapshot_stamp *stamp)
+{
+    struct persist_arrival arrival = { .fresh = fresh,
+                                       .history = r->arriving.history,
+                                       .position = stamp->position,
+                                       .sequence = stamp->sequence };
+    struct gate *gate = gate_of(r);
+    bool current;
+
+    primary_drop_all(r->primary, "all data was replaced");
+    replication_settle(r); /* what they had means nothing at the new place */
+    gate_raise(gate, 0);
+    current = is_current(r);
+    if (current) {
+        r->adopts = true;
+        persist_adopt(r->server->persist, &arrival);
+        r->adopts = false;
+        primary_set_history(r->primary, persist_history(r->server->persist),
+                            r->key);
+        atomic_store(&r->server->service.absent, false);
+    }
+    gate_lower(gate, 0);
+    return current;
+}
+
+static bool
+is_as_announced(const struct replication *r, const struct snapshot_stamp *stamp)
+{
+    return stamp->position == r->arriving.position &&
+           stamp->sequence == r->arriving.sequence;
+}
+
+static void
+end_load(struct replication *r)
+{
+    struct snapshot_stamp stamp;
+    struct keyspace *fresh = transfer_take(r->transfer, &stamp);
+    bool good = is_as_announced(r, &stamp);
+    const char *reason = "the snapshot is not the one that was announced";
+
+    transfer_free(r->transfer);
+    r->transfer = NULL;
+    if (good) {
+        good = adopt(r, fresh, &stamp);
+        reason = "the role has changed";
+    }
+    keyspace_discard(r->server->service.keyspace, fresh);
+    if (good) {
+        log_notice("server.replication", "synchronized",
+                   "history=%s position=%llu keys=%llu", r->arriving.history,
+                   (unsigned long long)stamp.position,
+                   (unsigned long long)stamp.keys);
+    }
+    replica_loaded(r->replica, good, reason, replication_now_ms());
+}
+
+static void
+look_at_transfer(struct replication *r)
+{
+    char reason[STATUS_TEXT_MAX];
+
+    switch (transfer_poll(r->transfer, reason, sizeof(reason))) {
+    case TRANSFER_RUNS:
+        break;
+    case TRANSFER_LOADED:
+        if (r->fed) { /* else there is more to come, which it refuses */
+            end_load(r);
+        }
+        break;
+    case TRANSFER_FAILED:
+        transfer_free(r->transfer);
+        r->transfer = NULL;
+        replica_loaded(r->replica, false, reason, replication_now_ms());
+        break;
+    }
+}
+
+void
+following_kill(struct replication *r, const char *reason)
+{
+    if (r->link != NULL) {
+        link_close(r->link);
+        r->link = NULL;
+        replica_closed(r->replica, r->link_number, reason,
+                       replication_now_ms());
+    }
+}
+
+void
+following_look(struct replication *r)
+{
+    if (r->transfer != NULL) {
+        look_at_transfer(r);
+    }
+    if (r->waits &&
+        (r->transfer == NULL ? has_room(r) : transfer_has_room(r->transfer))) {
+        r->waits = false;
+        replica_go_on(r->replica, replication_now_ms());
+    }
+    set_link_up(r);
+}
+
+const struct replica_hooks following_hooks = { .dial = dial,
+                                               .send = send_bytes,
+                                               .close = close_link,
+                                               .pause = pause_link,
+                                               .where = where,
+                                               .apply = apply,
+                                               .load_begin = load_begin,
+                                               .load_bytes = load_bytes,
+                                               .load_end = load_end,
+                                               .load_cancel = load_cancel,
+                                               .key = take_key,
+                                               .chained = chained };
+
+/* ---- whom ---------------------------------------------------------------- */
+
+void
+following_begin(struct replication *r, const struct role *role, bool failover)
+{
+    struct replica_target target = { .host = role->host,
+                                     .port = role->port,
+                                     .epoch = role->epoch,
+                                     .failover = failover };
+
+    r->epoch = role->epoch;
+    r->even = false;
+    r->waits = false;
+    replication_open_stream(r);
+    log_notice("server.replication", "follows a primary", "host=%s port=%u",
+               target.host, target.port);
+    replica_follow(r->replica, &target, replication_now_ms());
+    set_link_up(r);
+}
+
+void
+following_end(struct replication *r)
+{
+    replica_stop(r->replica);
+    load_cancel(r);
+    r->waits = false;
+    set_link_up(r);
+}

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The file, version 1: lines that end in LF, words parted by one blank.
+ *
+ *   bloomery-role 1
+ *   role primary | role replica <host> <port>
+ *   key <16 hex digits>      of the stream's seals, as long as the data lives;
+ *                            only zeros: none
+ *   replicas yes | no        somebody followed: keep a backlog from the start
+ *   checksum <16 hex digits> XXH3-64 of all lines before it
+ *
+ * A later version keeps the first line's form and the last line, so that it can
+ * be told from a damaged file.
+ */
+#include "server/role_file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+
+enum {
+    FILE_BYTES_MAX = 512, /* any of it; ours have some 120 and the host */
+    CHECKSUM_BYTES = 9 + 16 + 1,
+    RETRY_MS_MIN = 100,
+    RETRY_MS_MAX = 5000,
+};
+
+static const char checksum_word[] = "checksum ";
+static const char first_word[] = "bloomery-role ";
+
+/* ---- the text ------------------------------------------------------------ */
+
+static size_t
+format(const struct role_state *state, char ret_text[FILE_BYTES_MAX])
+{
+    char role[ROLE_HOST_MAX + 32] = "primary";
+    size_t len;
+
+    if (state->replica) {
+        (void)snprintf(role, sizeof(role), "replica %s %" PRIu32, state->host,
+                       state->port);
+    }
+    len = (size_t)snprintf(
+        ret_text, FILE_BYTES_MAX,
+        "%s1\nrole %s\nkey %016" PRIx64 "\nreplicas %s\nhistory %s\n",
+        first_word, role, state->key, state->replicas ? "yes" : "no",
+        state->history[0] != '\0' ? state->history : "-");
+    CHECK(len + CHECKSUM_BYTES < FILE_BYTES_MAX);
+    len += (size_t)snprintf(ret_text + len, FILE_BYTES_MAX - len,
+                            "%s%016" PRIx64 "\n", checksum_word,
+                            (uint64_t)XXH3_64bits(ret_text, len));
+    return len;
+}
+
+/* Takes this from the front of the text, if it is there. */
+static bool
+take(struct slice *text, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (text->len < len || memcmp(text->data, word, len) != 0) {
+        return false;
+    }
+    text->data += len;
+    text->len -= len;
+    return true;
+}
+
+/* Takes what is before the next `end`, and that. */
+static bool
+take_until(struct slice *text, char end, struct slice *ret_word)
+{
+    const char *at = memchr(text->data, end, text->len);
+
+    if (at == NULL) {
+        return false;
+    }
+    *ret_word = (struct slice){ text->data, (size_t)(at - text->data) };
+    text->data += ret_word->len + 1;
+    text->len -= ret_word->len + 1;
+    return true;
+}
+
+static bool
+take_role(struct slice *text, struct role_state *state)
+{
+    struct slice host;
+    struct slice port_text;
+    uint64_t port = 0;
+
+    if (take(text, "role primary\n")) {
+        return true;
+    }
+    if (!take(text, "role replica ") || !take_until(text, ' ', &host) ||
+        !take_until(text, '\n', &port_text) || !role_host_is_valid(host) ||
+        !slice_to_u64(port_text, &port) || port == 0 || port > UINT16_MAX) {
+        return false;
+    }
+    memcpy(state->host, host.data, host.len);
+    state->port = (uint32_t)port;
+    state->replica = true;
+    return true;
+}
+
+static bool
+take_key(struct slice *text, uint64_t *ret_key)
+{
+    struct slice digits;
+    uint64_t key = 0;
+
+    if (!take(text, "key ") || !take_until(text, '\n', &digits) ||
+        digits.len != 16) {
+        return false;
+    }
+    for (size_t i = 0; i < digits.len; i++) {
+        char c = digits.data[i];
+
+        if (c >= '0' && c <= '9') {
+            key = key << 4 | (uint64_t)(c - '0');
+        } else if (c >= 'a' && c <= 'f') {
+            key = key << 4 | (uint64_t)(c - 'a' + 10);
+        } else {
+            return false;
+        }
+    }
+    *ret_key = key;
+    return true;
+}
+
+static bool
+take_replicas(struct slice *text, bool *ret_replicas)
+{
+    *ret_replicas = take(text, "replicas yes\n");
+    return *ret_replicas || take(text, "replicas no\n");
+}
+
+static bool
+take_history(struct slice *text, char *ret_id)
+{
+    struct slice id;
+
+    if (!take(text, "history ") || !take_until(text, '\n', &id)) {
+        return false;
+    }
+    if (slice_equal(id, slice_lit("-"))) {
+        return true;
+    }
+    if (!history_is_id(id)) {
+        return false;
+    }
+    memcpy(ret_id, id.data, id.len);
+    return true;
+}
+
+static bool
+checksum_holds(struct slice text)
+{
+    char want[CHECKSUM_BYTES + 1];
+    size_t covered;
+
+    if (text.len < CHECKSUM_BYTES) {
+        return false;
+    }
+    covered = text.len - CHECKSUM_BYTES;
+    (void)snprintf(want, sizeof(want), "%s%016" PRIx64 "\n", checksum_word,
+                   (uint64_t)XXH3_64bits(text.data, covered));
+    return memcmp(text.data + covered, want, CHECKSUM_BYTES) == 0;
+}
+
+enum verdict { GOOD, DAMAGED, NEWER };
+
+/* Strict: anything that format would not have written is damage. */
+static enum verdict
+parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
+{
+    struct role_state state = { .known = true };
+    struct slice rest = text;
+    struct slice version;
+    uint64_t number = 0;
+
+    *ret_reason = "its last line is not the checksum of the others";
+    if (!checksum_holds(text)) {
+        return DAMAGED;
+    }
+    rest.len -= CHECKSUM_BYTES;
+    *ret_reason = "its first line is wrong";
+    if (!take(&rest, first_word) || !take_until(&rest, '\n', &version) ||
+        !slice_to_u64(version, &number) || number == 0) {
+        return DAMAGED;
+    }
+    *ret_reason = "it was written by a newer version of this program";
+    if (number > 1) {
+        return NEWER;
+    }
+    *ret_reason = "the line of the role is wrong";
+    if (!take_role(&rest, &state)) {
+        return DAMAGED;
+    }
+    *ret_reason = "the line of the key is wrong";
+    if (!take_key(&rest, &state.key)) {
+        return DAMAGED;
+    }
+    *ret_reason = "the line of the replicas is wrong";
+    if (!take_replicas(&rest, &state.replicas)) {
+        return DAMAGED;
+    }
+    *ret_reason = "the line of the history is wrong";
+    if (!take_history(&rest, state.history) || rest.len > 0) {
+        return DAMAGED;
+    }
+    *ret_reason = "";
+    *ret_state = state;
+    return GOOD;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* At most one byte more than it may have. */
+static int
+read_text(int dir_fd, char text[FILE_BYTES_MAX + 1], size_t *ret_len)
+{
+    uint64_t size = 0;
+    int fd = -1;
+    int error = file_open(dir_fd, ROLE_FILE_NAME, &fd);
+
+    if (error != 0) {
+        return error;
+    }
+    error = file_size(fd, &size);
+    if (size > FILE_BYTES_MAX) {
+        size = FILE_BYTES_MAX + 1;
+    }
+    if (error == 0) {
+        error = file_read_at(fd, text, (size_t)size, 0, ret_len);
+    }
+    file_close(fd);
+    return error;
+}
+
+static bool
+set_aside(int dir_fd, const char *why, char *ret_reason, unsigned reason_size)
+{
+    int error = file_rename(dir_fd, ROLE_FILE_NAME, ROLE_FILE_DAMAGED);
+
+    if (error == 0) {
+        error = file_sync_dir(dir_fd);
+    }
+    if (error == 0) {
+        (void)snprintf(ret_reason, reason_size,
+                       "%s was damaged (%s), it is %s now", ROLE_FILE_NAME, why,
+                       ROLE_FILE_DAMAGED);
+    } else {
+        (void)snprintf(ret_reason, reason_size,
+                       "it is damaged (%s) and cannot be renamed: %s", why,
+                       strerror(error));
+    }
+    return error == 0;
+}
+
+bool
+role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
+               unsigned reason_size)
+{
+    char text[FILE_BYTES_MAX + 1];
+    const char *why = "it is too long";
+    enum verdict verdict = DAMAGED;
+    size_t len = 0;
+    int error = read_text(dir_fd, text, &len);
+
+    *ret_state = (struct role_state){ 0 };
+    ret_reason[0] = '\0';
+    if (error == ENOENT) {
+        return true;
+    }
+    if (error != 0) {
+        (void)snprintf(ret_reason, reason_size, "%s", strerror(error));
+        return false;
+    }
+    if (len <= FILE_BYTES_MAX) {
+        verdict = parse((struct slice){ text, len }, ret_state, &why);
+    }
+    if (verdict == DAMAGED) {
+        return set_aside(dir_fd, why, ret_reason, reason_size);
+    }
+    (void)snprintf(ret_reason, reason_size, "%s", why);
+    return verdict == GOOD;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+struct role_file {
+    char *dir;
+    void (*written)(void *ctx);
+    void *ctx;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* guards what follows */
+    pthread_cond_t work;
+    struct role_state wish;
+    bool stop;
+    uint64_t asked; /* tickets given */
+    /* The thread's: the last tickets that it attempted, and that are on the
+     * disk; and when to try again what failed, 0: nothing has. */
+    _Atomic uint64_t tried, kept;
+    uint64_t retry_ms;
+};
+
+/* 0 or errno. EINVAL: the next start could not read it, so the old one stays.
+ */
+static int
+store(const char *dir, const struct role_state *state)
+{
+    char text[FILE_BYTES_MAX];
+    struct slice bytes = { text, format(state, text) };
+    struct role_state again;
+    const char *why;
+    int fd = -1;
+    int error;
+
+    if (parse(bytes, &again, &why) != GOOD) {
+        return EINVAL;
+    }
+    error = file_open_dir(dir, false, &fd);
+    if (error == 0) {
+        error = file_replace(fd, ROLE_FILE_NAME, bytes, NULL);
+        file_close(fd);
+    }
+    return error;
+}
+
+static void
+tell(const struct role_file *file, int error, bool had_failed)
+{
+    if (error != 0) {
+        log_repeated(LOG_ERROR, "server.role",
+                     "did not write the role, a restart would forget it",
+                     "file=\"%s/%s\" reason=\"%s\"", file->dir, ROLE_FILE_NAME,
+                     strerror(error));
+    } else if (had_failed) {
+        log_notice("server.role", "wrote the role after all", "file=\"%s/%s\"",
+                   file->dir, ROLE_FILE_NAME);
+    }
+}
+
+static uint64_t
+next_retry_ms(uint64_t retry_ms)
+{
+    if (retry_ms == 0) {
+        return RETRY_MS_MIN;
+    }
+    return retry_ms < RETRY_MS_MAX / 2 ? retry_ms * 2 : RETRY_MS_MAX;
+}
+
+/* Under the mutex, which is open meanwhile. */
+static void
+attempt(struct role_file *file)
+{
+    struct role_state state = file->wish;
+    uint64_t ticket = file->asked;
+    int error;
+
+    pthread_mutex_unlock(&file->mutex);
+    error = store(file->dir, &state);
+    tell(file, error, file->retry_ms > 0);
+    file->retry_ms = error != 0 ? next_retry_ms(file->retry_ms) : 0;
+    if (error == 0) {
+        atomic_store(&file->kept, ticket);
+    }
+    atomic_store(&file->tried, ticket);
+    file->written(file->ctx);
+    pthread_mutex_lock(&file->mutex);
+}
+
+/* Until there is something new to be done, or what failed is to be tried again.
+ * Under the mutex. */
+static void
+wait_for_work(struct role_file *file)
+{
+    uint64_t until_ns = clock_mono_ns() + file->retry_ms * 1000000;
+    struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
+                              .tv_nsec = (long)(until_ns % 1000000000) };
+    int rc = 0;
+
+    while (!file->stop && file->asked == file->tried && rc == 0) {
+        rc = file->retry_ms > 0
+                 ? pthread_cond_timedwait(&file->work, &file->mutex, &until)
+                 : pthread_cond_wait(&file->work, &file->mutex);
+    }
+}
+
+static void *
+run(void *arg)
+{
+    struct role_file *file = arg;
+    bool stop = false;
+
+    pthread_mutex_lock(&file->mutex);
+    while (!stop) {
+        wait_for_work(file);
+        stop = file->stop;
+        if (file->asked > file->kept) {
+            attempt(file);
+        }
+    }
+    pthread_mutex_unlock(&file->mutex);
+    metric_thread_exit();
+    return NULL;
+}
+
+struct role_file *
+role_file_new(const char *dir, void (*written)(void *ctx), void *ctx)
+{
+    struct role_file *file = mem_zalloc(sizeof(*file));
+    pthread_condattr_t monotonic;
+    sigset_t all;
+    sigset_t before;
+
+    file->dir = mem_copy_text(slice_of(dir));
+    file->written = written;
+    file->ctx = ctx;
+    CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
+    CHECK(pthread_condattr_init(&monotonic) == 0);
+    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
+    CHECK(pthread_cond_init(&file->work, &monotonic) == 0);
+    pthread_condattr_destroy(&monotonic);
+    (void)sigfillset(&all); /* signals are for the loops */
+    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
+    CHECK(pthread_create(&file->thread, NULL, run, file) == 0);
+    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    return file;
+}
+
+void
+role_file_free(struct role_file *file)
+{
+    if (file == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&file->mutex);
+    file->stop = true;
+    pthread_cond_signal(&file->work);
+    pthread_mutex_unlock(&file->mutex);
+    CHECK(pthread_join(file->thread, NULL) == 0);
+    pthread_cond_destroy(&file->work);
+    pthread_mutex_destroy(&file->mutex);
+    mem_free(file->dir);
+    mem_free(file);
+}
+
+uint64_t
+role_file_write(struct role_file *file, const struct role_state *state)
+{
+    uint64_t ticket;
+
+    pthread_mutex_lock(&file->mutex);
+    file->wish = *state;
+    file->asked++;
+    ticket = file->asked;
+    pthread_cond_signal(&file->work);
+    pthread_mutex_unlock(&file->mutex);
+    return ticket;
+}
+
+int
+role_file_outcome(const struct role_file *file, uint64_t ticket)
+{
+    bool tried = atomic_load(&file->tried) >= ticket; /* before kept */
+
+    if (atomic_load(&file->kept) >= ticket) {
+        return 1;
+    }
+    return tried ? -1 : 0;
+}

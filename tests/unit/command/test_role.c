@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The role as commands, the server layer and connections see it change.
+ */
+#include "command/role.h"
+
+#include "command/client.h"
+#include "net/registry.h"
+
+#include "rig.h"
+
+static unsigned changes;
+
+static void
+note_change(void *ctx)
+{
+    (void)ctx;
+    changes++;
+}
+
+TEST(a_server_leads_until_it_is_told_to_follow)
+{
+    struct service service;
+
+    memset(&service, 0, sizeof(service));
+    service.replication.role_changed = note_change;
+    changes = 0;
+    role_lead(&service);
+    assert_int_equal(0, changes);
+    assert_int_equal(0, service.role.epoch);
+
+    atomic_store(&service.link_up, true);
+    role_follow(&service, slice_lit("Primary.example"), 7000);
+    assert_true(service.role.replica);
+    assert_string_equal("Primary.example", service.role.host);
+    assert_int_equal(7000, service.role.port);
+    assert_int_equal(1, service.role.epoch);
+    assert_int_equal(1, changes);
+    assert_false(service.link_up);
+
+    role_follow(&service, slice_lit("primary.EXAMPLE"), 7000);
+    assert_int_equal(1, service.role.epoch);
+    role_follow(&service, slice_lit("primary.exampl"), 7000);
+    assert_int_equal(2, service.role.epoch);
+    assert_string_equal("primary.exampl", service.role.host);
+    role_follow(&service, slice_lit("primary.exampl"), 7001);
+    assert_int_equal(3, service.role.epoch);
+    assert_int_equal(3, changes);
+
+    atomic_store(&service.link_up, true);
+    atomic_store(&service.grace_until_ms, 5);
+    role_lead(&service);
+    assert_false(service.role.replica);
+    assert_string_equal("", service.role.host);
+    assert_int_equal(0, service.role.port);
+    assert_int_equal(4, service.role.epoch);
+    assert_int_equal(4, changes);
+    assert_false(service.link_up);
+    assert_int_equal(0, service.grace_until_ms);
+}
+
+TEST(the_role_at_the_start_tells_nobody)
+{
+    struct service service;
+
+    memset(&service, 0, sizeof(service));
+    service.replication.role_changed = note_change;
+    changes = 0;
+    role_set(&service, slice_lit("h"), 1);
+    assert_true(service.role.replica);
+    assert_int_equal(1, service.role.epoch);
+    assert_int_equal(0, changes);
+    role_set(&service, slice_lit(""), 0);
+    assert_false(service.role.replica);
+}
+
+TEST(hosts_are_printable_and_neither_empty_nor_long)
+{
+    char text[ROLE_HOST_MAX + 1];
+
+    memset(text, 'x', sizeof(text));
+    assert_true(role_host_is_valid(slice_lit("10.0.0.1")));
+    assert_true(role_host_is_valid(slice_lit("::1")));
+    assert_true(role_host_is_valid(slice_lit("fe80::1%eth0")));
+    assert_false(role_host_is_valid(slice_lit("")));
+    assert_false(role_host_is_valid(slice_lit("a b")));
+    assert_false(role_host_is_valid(slice_lit("a\nb")));
+    assert_false(role_host_is_valid(slice_lit("\"a")));
+    assert_false(role_host_is_valid(slice_lit("\xc3\xa4")));
+    assert_true(role_host_is_valid((struct slice){ text, ROLE_HOST_MAX - 1 }));
+    assert_false(role_host_is_valid((struct slice){ text, ROLE_HOST_MAX }));
+}
+
+TEST(what_connections_wrote_before_the_server_followed_is_unknown_to_replicas)
+{
+    enum { CLIENTS = 3000 }; /* more than are visited at a time */
+    struct client *clients = mem_zalloc(CLIENTS * sizeof(*clients));
+    struct service service;
+
+    memset(&service, 0, sizeof(service));
+    service.registry = registry_new();
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        atomic_store(&clients[i].session.written, i);
+        registry_add(service.registry, &clients[i].conn);
+    }
+    role_lead(&service);
+    assert_int_equal(1, clients[1].session.written);
+    role_follow(&service, slice_lit("h"), 1);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        assert_true(clients[i].session.written == (i > 0 ? UINT64_MAX : 0));
+    }
+    atomic_store(&clients[1].session.written, 7);
+    role_follow(&service, slice_lit("other"), 1); /* it was a replica before */
+    role_lead(&service);
+    assert_int_equal(7, clients[1].session.written);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        registry_remove(service.registry, &clients[i].conn);
+    }
+    registry_free(service.registry);
+    mem_free(clients);
+}

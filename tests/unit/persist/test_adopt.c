@@ -1,0 +1,586 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Data of another server in the place of ours. Keys w0 to w9 are the old data,
+ * w10 to w19 the new: at any time a start finds all of the one or all of the
+ * other, under the id and at the position that belong to it.
+ */
+#include "persist_rig.h"
+
+#include "base/random.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+
+enum { OLD = 10, NEW = 10, PLACE = 5 };
+
+/* A place far before that of the old data: positions say nothing. */
+static const char OTHER[] = "fedcba9876543210fedcba9876543210fedcba98";
+static const char THIRD[] = "00112233445566778899aabbccddeeff00112233";
+#define SNAPSHOT "bloomery.snapshot"
+#define ARRIVAL  SNAPSHOT ".new"
+
+static struct persist_info
+info_of(const struct prig *rig)
+{
+    struct persist_info info;
+
+    persist_get_info(rig->persist, &info);
+    return info;
+}
+
+static void
+save(struct prig *rig)
+{
+    uint64_t ticket = persist_ask_save(rig->persist);
+
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+}
+
+/* A replica with old data in a snapshot, and in the journal if it is on, and
+ * nothing under way. */
+static struct prig *
+start_old(const char *appendonly)
+{
+    struct prig *rig = prig_start(appendonly, "always");
+
+    prig_tap(rig, true);
+    for (int i = 0; i < OLD; i++) {
+        (void)prig_relay(rig);
+    }
+    save(rig);
+    PRIG_WAIT(rig, rig->journal == NULL || !prig_status(rig).on ||
+                       prig_released(rig) >= journal_position(rig->journal));
+    return rig;
+}
+
+static void
+adopt(struct prig *rig)
+{
+    prig_adopt(rig, OLD, NEW, OTHER, PLACE);
+}
+
+static bool
+is_settled(const struct prig *rig)
+{
+    struct journal_status status = prig_status(rig);
+
+    return !info_of(rig).adopting && rig->persist->step == STEP_NONE &&
+           (!rig->conf.appendonly || (status.on && !status.building));
+}
+
+static void
+settle(struct prig *rig)
+{
+    PRIG_WAIT(rig, is_settled(rig));
+}
+
+/* All of the new data, with what was relayed since. */
+static void
+check_new(const struct prig *rig)
+{
+    assert_true(prig_has_exactly(rig, OLD, rig->written));
+    assert_string_equal(prig_history(rig).id, OTHER);
+}
+
+/* One of the two, all of it. True: the new one. */
+static bool
+check_either(const struct prig *rig, const char *old_id)
+{
+    if (strcmp(prig_history(rig).id, OTHER) == 0) {
+        check_new(rig);
+        return true;
+    }
+    assert_true(prig_has_exactly(rig, 0, OLD));
+    assert_string_equal(prig_history(rig).id, old_id);
+    return false;
+}
+
+static void
+remove_file(const struct prig *rig, const char *name)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", rig->dir, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+static unsigned
+count_names(const struct prig *rig)
+{
+    DIR *dir = opendir(rig->dir);
+    unsigned count = 0;
+
+    assert_non_null(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    (void)closedir(dir);
+    return count - 2;
+}
+
+/* ---- what becomes of memory, and of the disk ----------------------------- */
+
+TEST(adopt_exchanges_the_data_at_once)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t changes;
+    uint64_t position;
+    uint64_t sequence;
+
+    changes = info_of(rig).changes;
+    keyspace_set_all_positions(rig->ks, 1000000);
+    adopt(rig);
+    assert_int_equal(rig->reloads, 1);
+    assert_true(prig_has_exactly(rig, OLD, OLD + NEW));
+    assert_string_equal(prig_history(rig).id, OTHER);
+    assert_string_equal(prig_history(rig).past[0].id, "");
+    prig_place(rig, &position, &sequence);
+    assert_int_equal(position, PLACE);
+    assert_int_equal(sequence, 7);
+    assert_int_equal(rig->tape_begin, PLACE);
+    assert_int_equal(rig->tape_begin_sequence, 7);
+    assert_non_null(rig->journal);
+    assert_int_equal(prig_released(rig), UINT64_MAX);
+    assert_int_equal(keyspace_position(rig->ks, 0), PLACE);
+    assert_true(info_of(rig).changes > changes);
+    persist_tick(rig->persist);
+    assert_true(info_of(rig).adopting);
+    prig_free(rig);
+}
+
+TEST(adopt_makes_a_snapshot_of_the_new_data)
+{
+    struct prig *rig = start_old("no");
+
+    adopt(rig);
+    settle(rig);
+    assert_int_equal(info_of(rig).changes, 0);
+    assert_false(prig_exists(rig, ARRIVAL));
+    prig_restart(rig);
+    check_new(rig);
+    assert_int_equal(prig_position(rig), PLACE);
+    prig_free(rig);
+}
+
+/* What was executed in part is no state of the log: it stays, and nobody can
+ * take it for what others have at that place. */
+TEST(adopt_of_nothing_gives_the_data_a_history_of_its_own)
+{
+    struct prig *rig = start_old("yes");
+    struct persist_arrival arrival = { .fresh = NULL };
+    struct history before = prig_history(rig);
+    struct history after;
+
+    prig_place(rig, &arrival.position, &arrival.sequence);
+    arrival.position++;
+    gate_raise(keyspace_gate(rig->ks), 0);
+    persist_adopt(rig->persist, &arrival);
+    gate_lower(keyspace_gate(rig->ks), 0);
+    after = prig_history(rig);
+    assert_true(prig_has_exactly(rig, 0, OLD));
+    assert_string_not_equal(after.id, before.id);
+    assert_string_equal(after.past[0].id, "");
+    assert_int_equal(rig->reloads, 1);
+    settle(rig);
+    prig_restart(rig);
+    assert_true(prig_has_exactly(rig, 0, OLD));
+    assert_string_equal(prig_history(rig).id, after.id);
+    prig_free(rig);
+}
+
+TEST(adopt_may_be_waited_for_and_nothing_is_saved_meanwhile)
+{
+    const char *const journals[] = { "no", "yes" };
+    struct persist_end end = { .save = true };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct prig *rig = start_old(journals[i]);
+        uint64_t ticket;
+
+        gate_raise(keyspace_gate(rig->ks), 0);
+        persist_hold(rig->persist);
+        keyspace_flush_all(rig->ks);
+        gate_lower(keyspace_gate(rig->ks), 0);
+        ticket = persist_ask_save(rig->persist);
+        (void)persist_ask_rewrite(rig->persist);
+        for (int n = 0; n < 10; n++) {
+            persist_tick(rig->persist);
+        }
+        assert_int_equal(persist_save_outcome(rig->persist, ticket),
+                         PERSIST_PENDING);
+        assert_int_equal(rig->persist->step, STEP_NONE);
+        gate_raise(keyspace_gate(rig->ks), 0);
+        assert_true(persist_stop(rig->persist, &end));
+        gate_lower(keyspace_gate(rig->ks), 0);
+        prig_restart(rig);
+        assert_true(prig_has_exactly(rig, 0, OLD));
+        prig_free(rig);
+    }
+}
+
+TEST(adopt_begins_a_journal_anew)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t position;
+
+    adopt(rig);
+    (void)prig_relay(rig); /* before the snapshot, and after it */
+    settle(rig);
+    position = prig_relay(rig);
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    prig_restart(rig);
+    check_new(rig);
+    assert_true(rig->persist->recovered.from_journal);
+    assert_int_equal(prig_position(rig), position);
+
+    prig_tap(rig, true); /* and it goes on as any other */
+    position = prig_relay(rig);
+    (void)persist_ask_rewrite(rig->persist);
+    PRIG_WAIT(rig, rig->persist->info.rewrites == 1);
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    prig_restart(rig);
+    check_new(rig);
+    prig_free(rig);
+}
+
+TEST(adopt_writes_nothing_where_nothing_is_saved)
+{
+    struct prig *rig = prig_start("no", "always");
+
+    prig_tap(rig, true);
+    adopt(rig);
+    settle(rig);
+    assert_int_equal(count_names(rig), 1); /* the lock */
+    assert_int_equal(info_of(rig).forks, 0);
+    prig_free(rig);
+}
+
+/* Though nothing is saved any more: it would be loaded. */
+TEST(adopt_replaces_what_is_there_although_nothing_is_saved)
+{
+    struct prig *rig = start_old("yes");
+
+    remove_file(rig, SNAPSHOT);
+    prig_set(rig, "appendonly", "no");
+    PRIG_WAIT(rig, !prig_status(rig).on && !prig_status(rig).closing);
+    adopt(rig);
+    settle(rig);
+    assert_false(prig_exists(rig, "journal/" MANIFEST_NAME));
+    prig_restart(rig);
+    check_new(rig);
+    prig_free(rig);
+}
+
+TEST(adopt_leaves_nothing_behind_however_often)
+{
+    struct prig *rig = start_old("yes");
+    unsigned names = count_names(rig);
+
+    for (int i = 0; i < 5; i++) {
+        prig_adopt(rig, OLD, NEW, i % 2 == 0 ? OTHER : THIRD, PLACE);
+        settle(rig);
+        assert_int_equal(count_names(rig), names);
+    }
+    prig_restart(rig);
+    check_new(rig);
+    assert_int_equal(count_names(rig), names);
+    prig_free(rig);
+}
+
+/* ---- at any moment ------------------------------------------------------- */
+
+/* Whatever is under way, and at whatever point of it. */
+TEST(adopt_may_come_in_the_middle_of_anything)
+{
+    for (unsigned i = 0; i < 24; i++) {
+        struct prig *rig = start_old(i % 4 == 0 ? "no" : "yes");
+        unsigned ticks = (unsigned)random_below(12);
+        uint64_t position;
+
+        if (i % 3 == 0) {
+            (void)persist_ask_save(rig->persist);
+        } else if (i % 3 == 1) {
+            (void)persist_ask_rewrite(rig->persist);
+        } else {
+            prig_set(rig, "appendonly", i % 4 == 0 ? "yes" : "no");
+        }
+        for (unsigned n = 0; n < ticks; n++) {
+            persist_tick(rig->persist);
+            (void)poll(NULL, 0, (int)random_below(2));
+        }
+        prig_adopt(rig, 0, OLD, THIRD, 1 << 20);
+        ticks = (unsigned)random_below(12);
+        for (unsigned n = 0; n < ticks; n++) {
+            persist_tick(rig->persist);
+            (void)poll(NULL, 0, (int)random_below(2));
+        }
+        if (i % 5 != 0) {
+            adopt(rig);
+        } else {
+            prig_adopt(rig, OLD, NEW, OTHER, 1 << 21);
+        }
+        (void)prig_relay(rig);
+        settle(rig);
+        position = prig_position(rig);
+        if (rig->conf.appendonly) {
+            PRIG_WAIT(rig, prig_released(rig) >= position);
+        } else {
+            save(rig);
+        }
+        prig_restart(rig);
+        check_new(rig);
+        assert_int_equal(prig_position(rig), position);
+        prig_free(rig);
+    }
+}
+
+TEST(adopt_ends_a_sync)
+{
+    struct prig *rig = start_old("no");
+    unsigned written;
+
+    for (int i = 0; i < 20000; i++) {
+        (void)prig_relay(rig);
+    }
+    persist_ask_sync(rig->persist);
+    PRIG_WAIT(rig, rig->syncs_begun == 1);
+    written = rig->written;
+    adopt(rig);
+    PRIG_WAIT(rig, rig->syncs_ended == 1);
+    assert_int_equal(rig->sync_error, EINTR);
+    close(rig->sync_fd);
+    settle(rig);
+    prig_restart(rig);
+    rig->written = written;
+    assert_true(prig_has_exactly(rig, OLD, OLD + NEW));
+    prig_free(rig);
+}
+
+/* A request is answered by the snapshot that was due anyway, and does not wait
+ * for the time to try again. */
+TEST(adopt_leaves_saves_as_they_are)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t ticket;
+
+    file_fail_at(FILE_CALL_SYNC, 1, ENOSPC, true);
+    adopt(rig);
+    PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+    assert_false(info_of(rig).last_save_ok);
+    assert_true(info_of(rig).adopting);
+    assert_false(prig_status(rig).on); /* no file of it is touched */
+    for (int i = 0; i < 50; i++) {
+        persist_tick(rig->persist);
+        assert_false(info_of(rig).saving || info_of(rig).rewriting);
+    }
+    ticket = persist_ask_save(rig->persist);
+    PRIG_WAIT(rig,
+              persist_save_outcome(rig->persist, ticket) == PERSIST_FAILED);
+    (void)file_fail_clear();
+    (void)prig_relay(rig); /* it serves on */
+    ticket = persist_ask_save(rig->persist);
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    assert_true(info_of(rig).last_save_ok);
+    settle(rig);
+    prig_restart(rig);
+    check_new(rig);
+    prig_free(rig);
+}
+
+TEST(adopt_is_tried_again)
+{
+    struct prig *rig = start_old("yes");
+
+    file_fail_at(FILE_CALL_RENAME, 1, EIO, true);
+    adopt(rig);
+    PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+    (void)file_fail_clear();
+    rig->persist->save_retry.not_before_ns = 0; /* some seconds later */
+    settle(rig);
+    assert_int_equal(info_of(rig).save_failures, 0);
+    prig_restart(rig);
+    check_new(rig);
+    prig_free(rig);
+}
+
+static void
+do_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+/* Once without a child. */
+TEST(adopt_may_be_done_by_the_save_at_the_end)
+{
+    struct prig *rig = start_old("yes");
+    struct persist_end end = { .save = true, .idle = do_nothing };
+
+    adopt(rig);
+    gate_raise(keyspace_gate(rig->ks), 0);
+    assert_true(persist_stop(rig->persist, &end));
+    gate_lower(keyspace_gate(rig->ks), 0);
+    assert_false(prig_exists(rig, "journal/" MANIFEST_NAME));
+    persist_halt(rig->persist);
+    prig_close(rig);
+    assert_true(prig_open(rig) && prig_load(rig));
+    check_new(rig);
+    prig_free(rig);
+}
+
+TEST(adopt_may_be_done_by_a_reload)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t ticket;
+
+    adopt(rig);
+    ticket = persist_ask_reload(rig->persist, true);
+    PRIG_WAIT(rig,
+              persist_reload_outcome(rig->persist, ticket) == PERSIST_DONE);
+    check_new(rig);
+    assert_false(rig->persist->adopted.arrived != rig->persist->adopted.stored);
+    settle(rig);
+    prig_restart(rig);
+    check_new(rig);
+    prig_free(rig);
+}
+
+/* ---- crashes ------------------------------------------------------------- */
+
+static bool
+has_failed(const struct prig *rig)
+{
+    return info_of(rig).save_failures > 0 || info_of(rig).rewrite_failures > 0;
+}
+
+/* One call fails, or it and all that follow; then kill -9. Once .new has its
+ * name the new data is what a start finds. */
+TEST(adopt_may_be_cut_off_at_every_call)
+{
+    unsigned cases = 0;
+
+    for (unsigned call = 0; call < FILE_CALL_COUNT; call++) {
+        for (unsigned nth = 1, fired = 2; fired > 0 && nth < 40; nth++) {
+            fired = 0;
+            for (unsigned for_good = 0; for_good < 2; for_good++) {
+                struct prig *rig = start_old("yes");
+                struct history old = prig_history(rig);
+                bool had = false;
+
+                file_fail_at((enum file_call)call, nth, EIO, for_good);
+                adopt(rig);
+                PRIG_WAIT(rig, (had = had || prig_exists(rig, ARRIVAL),
+                                is_settled(rig) || has_failed(rig)));
+                /* Of what fired in a child only the failure is known. */
+                fired += file_fail_clear() || has_failed(rig);
+                prig_restart(rig);
+                assert_true(check_either(rig, old.id) || !had);
+                assert_false(prig_exists(rig, ARRIVAL));
+                prig_restart(rig);
+                (void)check_either(rig, old.id);
+                prig_free(rig);
+                cases++;
+            }
+        }
+    }
+    assert_true(cases > 20);
+}
+
+/* As a process that is gone leaves it: by hand, one step further each time. */
+TEST(adopt_is_finished_by_the_next_start)
+{
+    enum { NOT_NAMED, NAMED, NO_MANIFEST, NO_FILES, RENAMED, STATES };
+
+    for (unsigned stage = 0; stage < STATES; stage++) {
+        struct prig *rig = start_old("yes");
+        struct history old = prig_history(rig);
+        char from[256];
+        char to[256];
+
+        /* The snapshot that there will be, from a server of its own. */
+        struct prig *other = prig_start("no", "always");
+
+        prig_tap(other, true);
+        adopt(other);
+        save(other);
+        prig_close(rig);
+        (void)snprintf(from, sizeof(from), "%s/" SNAPSHOT, other->dir);
+        (void)snprintf(to, sizeof(to), "%s/%s", rig->dir,
+                       stage == NOT_NAMED ? ARRIVAL ".tmp"
+                       : stage == RENAMED ? SNAPSHOT
+                                          : ARRIVAL);
+        assert_int_equal(rename(from, to), 0);
+        prig_free(other);
+        if (stage >= NO_MANIFEST) {
+            remove_file(rig, "journal/" MANIFEST_NAME);
+        }
+        if (stage >= NO_FILES) {
+            remove_file(rig, "journal/base-1");
+            remove_file(rig, "journal/incr-2");
+        }
+        rig->written = OLD + NEW;
+        assert_true(prig_open(rig) && prig_load(rig));
+        assert_int_equal(check_either(rig, old.id), stage != NOT_NAMED);
+        assert_false(prig_exists(rig, ARRIVAL));
+        assert_false(prig_exists(rig, ARRIVAL ".tmp"));
+        assert_int_equal(count_names(rig), 3); /* lock, journal, snapshot */
+        prig_restart(rig);
+        assert_int_equal(check_either(rig, old.id), stage != NOT_NAMED);
+        prig_free(rig);
+    }
+}
+
+/* The start that finishes may be cut off as well; it never goes back. */
+TEST(adopt_may_be_cut_off_while_a_start_finishes_it)
+{
+    unsigned refused = 0;
+
+    for (unsigned call = 0; call < FILE_CALL_COUNT; call++) {
+        bool fired = true;
+
+        for (unsigned nth = 1; fired; nth++) {
+            struct prig *rig = start_old("yes");
+            bool good;
+
+            /* A rename that fails for good leaves .new. */
+            adopt(rig);
+            PRIG_WAIT(rig, rig->persist->step == STEP_SAVE);
+            file_fail_at(FILE_CALL_UNLINK, 1, EIO, true);
+            PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+            (void)file_fail_clear();
+            assert_true(prig_exists(rig, ARRIVAL));
+            prig_close(rig);
+
+            file_fail_at((enum file_call)call, nth, EIO, true);
+            good = prig_open(rig);
+            fired = file_fail_clear();
+            refused += !good;
+            prig_close(rig);
+            assert_true(prig_open(rig) && prig_load(rig));
+            check_new(rig);
+            assert_false(prig_exists(rig, ARRIVAL));
+            prig_free(rig);
+        }
+    }
+    assert_true(refused > 5);
+}
+
+/* Nothing is removed for a file that cannot be what it should. */
+TEST(adopt_refuses_a_start_with_a_damaged_snapshot)
+{
+    struct prig *rig = start_old("yes");
+    struct history old = prig_history(rig);
+    char path[256];
+    int fd;
+
+    prig_close(rig);
+    (void)snprintf(path, sizeof(path), "%s/" ARRIVAL, rig->dir);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    assert_int_equal(write(fd, "rubbish", 7), 7);
+    close(fd);
+    assert_false(prig_open(rig));
+    prig_close(rig);
+    remove_file(rig, ARRIVAL);
+    assert_true(prig_open(rig) && prig_load(rig));
+    assert_false(check_either(rig, old.id));
+    prig_free(rig);
+}

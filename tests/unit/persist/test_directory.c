@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Who may use a directory, under which names, and what is cleared away.
+ */
+#include "persist_rig.h"
+
+#include <fcntl.h>
+
+TEST(directory_keeps_a_second_server_out)
+{
+    struct prig *rig = prig_start("no", "always");
+    struct prig second = *rig;
+
+    second.persist = NULL;
+    assert_false(prig_open(&second));
+    prig_close(&second);
+    prig_close(rig);
+    assert_true(prig_open(rig));
+    prig_free(rig);
+}
+
+TEST(directory_has_to_be_there)
+{
+    struct prig *rig = prig_new("no", "always");
+
+    prig_set(rig, "dir", "/nonexistent/bloomery");
+    assert_false(prig_open(rig));
+    prig_free(rig);
+}
+
+/* Not even root may make a file in /sys. */
+TEST(directory_need_not_be_one_to_write_to)
+{
+    struct prig *rig = prig_new("no", "always");
+
+    prig_set(rig, "dir", "/sys");
+    assert_true(prig_open(rig));
+    assert_true(prig_load(rig));
+    prig_close(rig);
+    prig_set(rig, "save", "1 1");
+    assert_false(prig_open(rig));
+    prig_free(rig);
+}
+
+TEST(directory_wants_names_that_differ)
+{
+    static const char *const names[][2] = {
+        { "x", "x" },        { "lock", "j" },  { "s", "lock" },
+        { "s.tmp", "j" },    { "s", "s.tmp" }, { "s", "s.new" },
+        { "s", "s.new.tmp" }
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct prig *rig = prig_new("no", "no");
+
+        prig_set(rig, "dbfilename", names[i][0]);
+        prig_set(rig, "appenddirname", names[i][1]);
+        assert_false(prig_open(rig));
+        prig_free(rig);
+    }
+}
+
+TEST(directory_is_cleared_of_what_was_not_finished)
+{
+    static const char *const names[] = { "bloomery.snapshot.tmp",
+                                         "bloomery.snapshot.new.tmp" };
+    struct prig *rig = prig_start("no", "no");
+    char path[256];
+
+    prig_close(rig);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof(path), "%s/%s", rig->dir, names[i]);
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+        assert_true(prig_exists(rig, names[i]));
+    }
+    assert_true(prig_open(rig) && prig_load(rig));
+    for (size_t i = 0; i < 2; i++) {
+        assert_false(prig_exists(rig, names[i]));
+    }
+    prig_free(rig);
+}

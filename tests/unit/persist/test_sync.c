@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Snapshots for replicas: what comes out of the pipe, whose turn it is, and how
+ * one ends before it is done.
+ */
+#include "persist_rig.h"
+
+#include "persist/snapshot_read.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+
+enum { MANY = 20000 };
+
+static struct persist_info
+info_of(const struct prig *rig)
+{
+    struct persist_info info;
+
+    persist_get_info(rig->persist, &info);
+    return info;
+}
+
+static struct prig *
+start_tapped(const char *appendonly)
+{
+    struct prig *rig = prig_start(appendonly, "always");
+
+    prig_tap(rig, true);
+    return rig;
+}
+
+/* More than a pipe holds: the child waits for whoever reads. */
+static void
+write_many(struct prig *rig)
+{
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)prig_write(rig);
+    }
+}
+
+/* Takes what is there into a file; true at the end. */
+static bool
+drain(const struct prig *rig, int to)
+{
+    char bytes[4096];
+    ssize_t got;
+
+    while ((got = read(rig->sync_fd, bytes, sizeof(bytes))) > 0) {
+        assert_int_equal(write(to, bytes, (size_t)got), got);
+    }
+    assert_true(got == 0 || errno == EAGAIN);
+    return got == 0;
+}
+
+/* Until the child is gone and all of it is read; the file, at its begin. */
+static int
+take_all(struct prig *rig)
+{
+    char path[128];
+    bool ended = false;
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/taken", rig->dir);
+    fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    PRIG_WAIT(rig, (ended = ended || drain(rig, fd)) && rig->syncs_ended > 0);
+    close(rig->sync_fd);
+    return fd;
+}
+
+static void
+begin(struct prig *rig)
+{
+    persist_ask_sync(rig->persist);
+    PRIG_WAIT(rig, rig->syncs_begun == rig->syncs_ended + 1);
+    assert_true(rig->sync_fd >= 0);
+}
+
+TEST(sync_is_the_state_at_its_place)
+{
+    struct prig *rig = start_tapped("no");
+    struct snapshot_error error = { 0 };
+    struct snapshot_stamp stamp;
+    uint64_t position;
+    int fd;
+
+    write_many(rig);
+    position = prig_position(rig);
+    begin(rig);
+    assert_true(fcntl(rig->sync_fd, F_GETFL) & O_NONBLOCK);
+    assert_true(fcntl(rig->sync_fd, F_GETFD) & FD_CLOEXEC);
+    assert_int_equal(rig->sync_position, position);
+    assert_int_equal(rig->sync_sequence, rig->tape_sequence);
+    (void)prig_write(rig); /* is not in it */
+    fd = take_all(rig);
+    assert_int_equal(rig->sync_error, 0);
+    assert_int_equal(snapshot_read_stamp(fd, &stamp, &error), SNAPSHOT_OK);
+    assert_int_equal(stamp.position, position);
+    assert_int_equal(stamp.sequence, rig->sync_sequence);
+    assert_int_equal(stamp.keys, MANY);
+    assert_string_equal(stamp.history, prig_history(rig).id);
+    close(fd);
+    assert_int_equal(info_of(rig).forks, 1);
+    assert_true(info_of(rig).fork_us > 0);
+    assert_false(info_of(rig).syncing);
+    assert_false(prig_exists(rig, "bloomery.snapshot"));
+    prig_free(rig);
+}
+
+TEST(sync_is_told_of_while_it_runs)
+{
+    struct prig *rig = start_tapped("no");
+
+    write_many(rig);
+    assert_int_equal(info_of(rig).current_sync_seconds, -1);
+    begin(rig);
+    assert_true(info_of(rig).syncing);
+    assert_false(info_of(rig).saving);
+    assert_int_equal(info_of(rig).current_sync_seconds, 0);
+    assert_int_equal(info_of(rig).child_keys_total, MANY);
+    close(take_all(rig));
+    prig_free(rig);
+}
+
+TEST(sync_that_was_only_asked_for_can_be_taken_back)
+{
+    struct prig *rig = start_tapped("no");
+
+    persist_ask_sync(rig->persist);
+    persist_cancel_sync(rig->persist);
+    for (int i = 0; i < 10; i++) {
+        persist_tick(rig->persist);
+    }
+    assert_int_equal(rig->syncs_begun, 0);
+    assert_int_equal(rig->syncs_ended, 0);
+    prig_free(rig);
+}
+
+TEST(sync_that_is_cancelled_ends_and_another_may_begin)
+{
+    struct prig *rig = start_tapped("no");
+
+    write_many(rig);
+    begin(rig);
+    persist_cancel_sync(rig->persist);
+    persist_ask_sync(rig->persist);
+    close(rig->sync_fd);
+    PRIG_WAIT(rig, rig->syncs_begun == 2);
+    assert_int_equal(rig->syncs_ended, 1);
+    rig->syncs_ended = rig->syncs_begun = 0;
+    rig->syncs_begun = 1;
+    close(take_all(rig));
+    assert_int_equal(rig->sync_error, 0);
+    prig_free(rig);
+}
+
+TEST(sync_nobody_reads_any_more_is_an_error)
+{
+    struct prig *rig = start_tapped("no");
+
+    write_many(rig);
+    begin(rig);
+    close(rig->sync_fd);
+    PRIG_WAIT(rig, rig->syncs_ended == 1);
+    assert_int_equal(rig->sync_error, EPIPE);
+    prig_free(rig);
+}
+
+TEST(sync_that_cannot_begin_is_told)
+{
+    struct prig *rig = start_tapped("no");
+    struct rlimit before;
+    struct rlimit none;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = 0;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    persist_ask_sync(rig->persist);
+    persist_tick(rig->persist);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(rig->sync_fd, -1);
+    assert_int_equal(rig->sync_error, EMFILE);
+    assert_int_equal(rig->syncs_begun, 0);
+    begin(rig); /* and it may be asked for again */
+    close(take_all(rig));
+    prig_free(rig);
+}
+
+/* ---- with others --------------------------------------------------------- */
+
+TEST(sync_waits_for_a_save_and_a_save_for_it)
+{
+    struct prig *rig = start_tapped("no");
+    uint64_t first;
+    uint64_t second;
+
+    write_many(rig);
+    first = persist_ask_save(rig->persist);
+    persist_tick(rig->persist);
+    assert_true(info_of(rig).saving);
+    persist_ask_sync(rig->persist);
+    PRIG_WAIT(rig, rig->syncs_begun == 1);
+    assert_int_equal(persist_save_outcome(rig->persist, first), PERSIST_DONE);
+    second = persist_ask_save(rig->persist);
+    for (int i = 0; i < 10; i++) {
+        persist_tick(rig->persist);
+        assert_int_equal(persist_save_outcome(rig->persist, second),
+                         PERSIST_PENDING);
+        assert_false(info_of(rig).saving);
+    }
+    close(take_all(rig));
+    PRIG_WAIT(rig, persist_save_outcome(rig->persist, second) == PERSIST_DONE);
+    prig_free(rig);
+}
+
+/* Each is asked for again as soon as it began: both are made, in turn. */
+TEST(sync_and_save_and_rewrite_starve_nobody)
+{
+    struct prig *rig = start_tapped("yes");
+
+    (void)prig_write(rig);
+    for (unsigned i = 1; i <= 3; i++) {
+        uint64_t saves = info_of(rig).saves;
+
+        (void)persist_ask_save(rig->persist);
+        begin(rig);
+        persist_ask_sync(rig->persist); /* the next */
+        (void)persist_ask_save(rig->persist);
+        close(take_all(rig));
+        rig->syncs_begun = rig->syncs_ended = 0;
+        PRIG_WAIT(rig, rig->syncs_begun == 1);
+        assert_true(info_of(rig).saves > saves);
+        saves = rig->persist->info.rewrites;
+        (void)persist_ask_rewrite(rig->persist);
+        persist_ask_sync(rig->persist);
+        close(take_all(rig));
+        rig->syncs_begun = rig->syncs_ended = 0;
+        PRIG_WAIT(rig, rig->syncs_begun == 1);
+        assert_true(rig->persist->info.rewrites > saves);
+        close(take_all(rig));
+        rig->syncs_begun = rig->syncs_ended = 0;
+    }
+    prig_free(rig);
+}
+
+/* Clients wait for the base that ends a fault; replicas can come again. */
+TEST(sync_ends_when_the_journal_fails)
+{
+    struct prig *rig = start_tapped("yes");
+    uint64_t position;
+
+    write_many(rig);
+    PRIG_WAIT(rig, prig_released(rig) >= journal_position(rig->journal));
+    begin(rig);
+    file_fail_at(FILE_CALL_WRITE, 1, EIO, false);
+    position = prig_write(rig);
+    PRIG_WAIT(rig, rig->syncs_ended == 1);
+    assert_int_equal(rig->sync_error, EINTR);
+    close(rig->sync_fd);
+    persist_ask_sync(rig->persist);
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    assert_true(file_fail_clear());
+    PRIG_WAIT(rig, rig->syncs_begun == 2);
+    assert_int_equal(rig->persist->info.rewrites, 1);
+    close(rig->sync_fd);
+    persist_cancel_sync(rig->persist);
+    prig_restart(rig);
+    prig_check_all(rig);
+    prig_free(rig);
+}
+
+static void
+do_nothing(void *ctx)
+{
+    (void)ctx;
+}
+
+TEST(sync_ends_when_the_server_does)
+{
+    struct prig *rig = start_tapped("no");
+    struct persist_end end = { .save = true, .idle = do_nothing };
+
+    write_many(rig);
+    begin(rig);
+    gate_raise(keyspace_gate(rig->ks), 0);
+    assert_true(persist_stop(rig->persist, &end));
+    gate_lower(keyspace_gate(rig->ks), 0);
+    persist_tick(rig->persist);
+    assert_int_equal(rig->syncs_ended, 1);
+    assert_int_equal(rig->sync_error, EINTR);
+    close(rig->sync_fd);
+    persist_halt(rig->persist);
+    prig_free(rig);
+}

@@ -1,0 +1,746 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What each side writes the other one reads; what nobody would write is
+ * refused with a reason that says what it is; and however the bytes arrive, the
+ * pieces are the same.
+ */
+#include "repl/wire.h"
+
+#include "../persist/log_help.h"
+#include "../test.h"
+#include "base/mem.h"
+
+#include <time.h>
+
+#define ID_A "0123456789abcdef0123456789abcdef01234567"
+#define ID_B "89abcdef0123456789abcdef0123456789abcdef"
+
+enum { GROUP_MAX = 1 << 20, REASON = 200 };
+
+static double
+seconds(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
+}
+
+static struct wire_reader
+reader_in(enum wire_phase phase)
+{
+    return (struct wire_reader){ .phase = phase,
+                                 .key = LOG_KEY,
+                                 .group_max = GROUP_MAX };
+}
+
+/* ---- an owner that reads ------------------------------------------------- */
+
+/* What came, as text: a letter for each piece, and its bytes. Chunks that
+ * follow each other are one. */
+struct heard {
+    struct buf log;
+    bool in_chunk, bad;
+};
+
+static void
+hear(struct heard *heard, const struct wire_piece *piece)
+{
+    if (piece->kind == WIRE_CHUNK) {
+        if (!heard->in_chunk) {
+            buf_append_slice(&heard->log, slice_lit("\nchunk "));
+        }
+        heard->in_chunk = true;
+        buf_append_slice(&heard->log, piece->value);
+        return;
+    }
+    if (piece->kind == WIRE_MORE) {
+        return;
+    }
+    heard->in_chunk = false;
+    switch (piece->kind) {
+    case WIRE_LINE:
+        buf_append_slice(&heard->log, slice_lit("\nline "));
+        buf_append_slice(&heard->log, piece->value);
+        break;
+    case WIRE_CHUNKS_END:
+        buf_append_slice(&heard->log, slice_lit("\nend"));
+        break;
+    case WIRE_GROUP:
+        buf_printf(&heard->log, "\ngroup %" PRIu64 " ", piece->sequence);
+        buf_append_slice(&heard->log, piece->value);
+        buf_append(&heard->log, piece->seal, GROUP_SEAL_BYTES);
+        break;
+    case WIRE_BAD:
+        buf_printf(&heard->log, "\nbad %s", piece->reason);
+        heard->bad = true;
+        break;
+    default:
+        break;
+    }
+}
+
+/* The stream arrives in parts of `part` bytes, the first one of `first`. Each
+ * time the reader sees an allocation of just what is there. */
+static void
+receive(struct wire_reader reader, struct slice stream, size_t first,
+        size_t part, struct heard *heard)
+{
+    size_t at = 0; /* where the next piece begins */
+    size_t there = first;
+
+    for (;; there += part) {
+        struct wire_piece piece;
+
+        there = there < stream.len ? there : stream.len;
+        do {
+            size_t len = there - at;
+            char *copy = mem_alloc(len + 1);
+
+            memcpy(copy, stream.data + at, len);
+            wire_read(&reader, (struct slice){ copy, len }, &piece);
+            assert_true(piece.used <= len);
+            hear(heard, &piece);
+            at += piece.used;
+            mem_free(copy);
+        } while (piece.kind != WIRE_MORE && piece.kind != WIRE_BAD);
+        assert_int_equal(piece.used, 0);
+        if (piece.kind == WIRE_BAD || there == stream.len) {
+            break;
+        }
+    }
+}
+
+static void
+assert_all_splits_agree(struct wire_reader reader, struct slice stream)
+{
+    struct heard whole = { 0 };
+
+    receive(reader, stream, stream.len, 1, &whole);
+    for (size_t i = 0; i < stream.len; i++) {
+        struct heard split = { 0 };
+
+        receive(reader, stream, i, stream.len, &split);
+        assert_int_equal(split.log.len, whole.log.len);
+        assert_memory_equal(split.log.data, whole.log.data, whole.log.len);
+        buf_free(&split.log);
+    }
+    for (size_t part = 1; part < 8; part++) {
+        struct heard split = { 0 };
+
+        receive(reader, stream, part, part, &split);
+        assert_int_equal(split.log.len, whole.log.len);
+        assert_memory_equal(split.log.data, whole.log.data, whole.log.len);
+        buf_free(&split.log);
+    }
+    buf_free(&whole.log);
+}
+
+static void
+assert_bad(struct wire_reader reader, struct slice stream, const char *reason)
+{
+    struct wire_reader copy = reader;
+    struct wire_piece piece;
+
+    wire_read(&copy, stream, &piece);
+    assert_int_equal(piece.kind, WIRE_BAD);
+    assert_string_equal(piece.reason, reason);
+    assert_all_splits_agree(reader, stream);
+}
+
+static void
+assert_text(struct buf *buf, const char *text)
+{
+    assert_int_equal(buf->len, strlen(text));
+    assert_memory_equal(buf->data, text, buf->len);
+    buf_free(buf);
+}
+
+/* ---- commands and lines -------------------------------------------------- */
+
+TEST(a_command_is_written_as_resp)
+{
+    struct slice argv[] = { slice_lit("PSYNC"), slice_lit("?"),
+                            slice_lit("-1") };
+    struct buf out = { 0 };
+
+    wire_command(&out, argv, 3);
+    assert_text(&out, "*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n");
+}
+
+TEST(an_acknowledgement_names_the_disk_only_if_it_has_something)
+{
+    struct buf out = { 0 };
+
+    wire_ack(&out, 120, 0);
+    assert_text(&out, "*3\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$3\r\n120\r\n");
+    wire_ack(&out, 120, 7);
+    assert_text(&out, "*5\r\n$8\r\nREPLCONF\r\n$3\r\nACK\r\n$3\r\n120\r\n"
+                      "$4\r\nFACK\r\n$1\r\n7\r\n");
+}
+
+TEST(an_acknowledgement_reads_back)
+{
+    struct slice argv[] = { slice_lit("replconf"), slice_lit("ack"),
+                            slice_lit("120"), slice_lit("fack"),
+                            slice_lit("7") };
+    uint64_t position = 1;
+    uint64_t synced = 1;
+
+    assert_true(wire_parse_ack(argv, 5, &position, &synced));
+    assert_int_equal(position, 120);
+    assert_int_equal(synced, 7);
+    assert_true(wire_parse_ack(argv, 3, &position, &synced));
+    assert_int_equal(synced, 0);
+}
+
+TEST(an_odd_acknowledgement_is_refused)
+{
+    struct slice good[] = { slice_lit("REPLCONF"), slice_lit("ACK"),
+                            slice_lit("120"), slice_lit("FACK"),
+                            slice_lit("7") };
+    const char *bad[] = {
+        "-1", "", "x", "12x", "4611686018427387904", "99999999999999999999"
+    };
+    uint64_t position = 1;
+    uint64_t synced = 1;
+
+    assert_false(wire_parse_ack(good, 2, &position, &synced));
+    assert_false(wire_parse_ack(good, 4, &position, &synced));
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        for (size_t k = 1; k < 5; k++) {
+            struct slice argv[5];
+
+            memcpy(argv, good, sizeof(argv));
+            argv[k] = slice_of(bad[i]);
+            assert_false(wire_parse_ack(argv, 5, &position, &synced));
+        }
+    }
+    assert_int_equal(position, 1); /* untouched */
+    assert_int_equal(synced, 1);
+}
+
+static struct slice
+line_of(const struct buf *out)
+{
+    assert_true(out->len > 2 && out->len <= WIRE_LINE_MAX);
+    assert_memory_equal(out->data + out->len - 2, "\r\n", 2);
+    return (struct slice){ out->data, out->len - 2 };
+}
+
+TEST(a_hello_reads_back_with_any_chain)
+{
+    struct wire_hello hello = { .version = WIRE_VERSION, .run_id = ID_A };
+    char reason[REASON];
+
+    for (size_t count = 0; count <= WIRE_CHAIN_MAX; count++) {
+        struct wire_hello back = { 0 };
+        struct buf out = { 0 };
+
+        hello.chain_count = count;
+        wire_write_hello(&out, &hello);
+        assert_true(
+            wire_parse_hello(line_of(&out), &back, reason, sizeof(reason)));
+        assert_int_equal(back.version, 1);
+        assert_string_equal(back.run_id, ID_A);
+        assert_int_equal(back.chain_count, count);
+        for (size_t i = 0; i < count; i++) {
+            assert_string_equal(back.chain[i], hello.chain[i]);
+        }
+        if (count < WIRE_CHAIN_MAX) {
+            memcpy(hello.chain[count], count % 2 ? ID_A : ID_B,
+                   sizeof(hello.chain[0]));
+        }
+        buf_free(&out);
+    }
+}
+
+TEST(who_is_no_primary_is_named)
+{
+    static const struct {
+        const char *line, *reason;
+    } cases[] = {
+        { "-ERR Unrecognized REPLCONF option: bloomery",
+          "the primary is no Bloomery server, or an older one: it answered "
+          "'-ERR Unrecognized REPLCONF option: bloomery'" },
+        { "-NOAUTH Authentication required.",
+          "the primary answered '-NOAUTH Authentication required.'" },
+        { "-", "the primary answered '-'" },
+        { "+OK", "the primary is no Bloomery server: it answered '+OK'" },
+        { "HTTP/1.1 400 Bad Request",
+          "the primary is no Bloomery server: it answered 'HTTP/1.1 400 Bad "
+          "Request'" },
+        { "", "the primary is no Bloomery server: it answered ''" },
+        { "+BLOOMERY", "the primary's introduction has no version" },
+        { "+BLOOMERY x", "the primary's introduction has no version" },
+        { "+BLOOMERY 0 a b", "the primary's introduction has no version" },
+        { "+BLOOMERY 2 and more of it that is not known yet",
+          "the primary is newer: it speaks version 2 of replication, this "
+          "server version 1" },
+        { "+BLOOMERY 1 " ID_A,
+          "the primary's introduction does not have 4 fields" },
+        { "+BLOOMERY 1 " ID_A " - -",
+          "the primary's introduction does not have 4 fields" },
+        { "+BLOOMERY 1 x" ID_A " -",
+          "the primary's run id is not of 40 hex digits" },
+        { "+BLOOMERY 1 " ID_A " ",
+          "the primary's own primaries are not told as run ids, at most 8" },
+        { "+BLOOMERY 1 " ID_A " " ID_A ",",
+          "the primary's own primaries are not told as run ids, at most 8" },
+        { "+BLOOMERY 1 " ID_A " " ID_A "," ID_A "," ID_A "," ID_A "," ID_A
+          "," ID_A "," ID_A "," ID_A "," ID_A,
+          "the primary's own primaries are not told as run ids, at most 8" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wire_hello hello = { .version = 77 };
+        char reason[REASON] = "";
+
+        assert_false(wire_parse_hello(slice_of(cases[i].line), &hello, reason,
+                                      sizeof(reason)));
+        assert_string_equal(reason, cases[i].reason);
+        assert_int_equal(hello.version, 77);
+    }
+}
+
+TEST(answers_read_back)
+{
+    struct wire_answer answers[] = {
+        { .kind = WIRE_CONTINUE, .history = ID_A, .key = 0x0123456789abcdef },
+        { .kind = WIRE_FULLRESYNC,
+          .history = ID_B,
+          .key = 1,
+          .position = 1234567890123,
+          .sequence = 99,
+          .bytes = 1 << 30 },
+        { .kind = WIRE_ERROR, .error = "NOMASTERLINK no data yet" },
+    };
+    char reason[REASON];
+
+    for (size_t i = 0; i < 3; i++) {
+        struct wire_answer back = { .key = 5 };
+        struct buf out = { 0 };
+
+        wire_write_answer(&out, &answers[i]);
+        assert_true(
+            wire_parse_answer(line_of(&out), &back, reason, sizeof(reason)));
+        assert_int_equal(back.kind, answers[i].kind);
+        assert_string_equal(back.history, answers[i].history);
+        assert_int_equal(back.key, answers[i].key);
+        assert_int_equal(back.position, answers[i].position);
+        assert_int_equal(back.sequence, answers[i].sequence);
+        assert_int_equal(back.bytes, answers[i].bytes);
+        assert_string_equal(back.error, answers[i].error);
+        buf_free(&out);
+    }
+}
+
+TEST(an_error_longer_than_its_field_is_cut)
+{
+    struct wire_answer answer;
+    char line[WIRE_LINE_MAX];
+    char reason[REASON];
+
+    memset(line, 'x', sizeof(line));
+    line[0] = '-';
+    assert_true(wire_parse_answer((struct slice){ line, sizeof(line) }, &answer,
+                                  reason, sizeof(reason)));
+    assert_int_equal(strlen(answer.error), sizeof(answer.error) - 1);
+    assert_true(wire_parse_answer((struct slice){ line, 257 }, &answer, reason,
+                                  sizeof(reason)));
+    assert_int_equal(strlen(answer.error), sizeof(answer.error) - 1);
+    assert_true(wire_parse_answer((struct slice){ line, 2 }, &answer, reason,
+                                  sizeof(reason)));
+    assert_string_equal(answer.error, "x");
+}
+
+TEST(an_odd_answer_is_refused_with_what_is_odd)
+{
+    static const struct {
+        const char *line, *reason;
+    } cases[] = {
+        { "+CONTINUE", "CONTINUE does not have 2 fields" },
+        { "+CONTINUE " ID_A " 0123456789abcdef more",
+          "CONTINUE does not have 2 fields" },
+        { "+CONTINUE " ID_A "0 0123456789abcdef",
+          "CONTINUE names a history that is not of 40 hex digits" },
+        { "+CONTINUE " ID_A " 0123456789abcdeF",
+          "CONTINUE names a key that is not of 16 hex digits" },
+        { "+CONTINUE " ID_A " 0123456789abcde",
+          "CONTINUE names a key that is not of 16 hex digits" },
+        { "+FULLRESYNC " ID_A " 1", "FULLRESYNC does not have 5 fields" },
+        { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 4",
+          "FULLRESYNC does not have 5 fields" },
+        { "+FULLRESYNC x 1 2 0123456789abcdef 3",
+          "FULLRESYNC names a history that is not of 40 hex digits" },
+        { "+FULLRESYNC " ID_A " -1 2 0123456789abcdef 3",
+          "FULLRESYNC names no possible position" },
+        { "+FULLRESYNC " ID_A " 4611686018427387904 2 0123456789abcdef 3",
+          "FULLRESYNC names no possible position" },
+        { "+FULLRESYNC " ID_A " 1 1000000000000000 0123456789abcdef 3",
+          "FULLRESYNC names no possible sequence" },
+        { "+FULLRESYNC " ID_A " 1 2 x 3",
+          "FULLRESYNC names a key that is not of 16 hex digits" },
+        { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef x",
+          "FULLRESYNC names no possible size" },
+        { "+OK", "the answer to PSYNC is '+OK', neither CONTINUE nor "
+                 "FULLRESYNC" },
+        { "", "the answer to PSYNC is '', neither CONTINUE nor FULLRESYNC" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wire_answer answer = { .key = 77 };
+        char reason[REASON] = "";
+
+        assert_false(wire_parse_answer(slice_of(cases[i].line), &answer, reason,
+                                       sizeof(reason)));
+        assert_string_equal(reason, cases[i].reason);
+        assert_int_equal(answer.key, 77);
+    }
+}
+
+/* ---- the stream ---------------------------------------------------------- */
+
+/* Two lines, a snapshot of two chunks, and groups with lines between. */
+static void
+write_stream(struct buf *stream)
+{
+    buf_append_slice(stream, slice_lit("\n+OK\r\n\r\n+PING\r\n"));
+}
+
+static void
+write_snapshot(struct buf *stream)
+{
+    wire_write_chunk_head(stream, 11);
+    buf_append_slice(stream, slice_lit("$0\r\n+PING\r\n"));
+    buf_append_slice(stream, slice_lit("+PING\r\n"));
+    wire_write_chunk_head(stream, 1);
+    buf_append_slice(stream, slice_lit("x"));
+    wire_write_chunk_head(stream, 0);
+}
+
+static void
+write_log(struct buf *stream)
+{
+    size_t begin;
+    struct buf item = { 0 };
+
+    log_group(stream, LOG_KEY, 7, 0, 3);
+    buf_append_slice(stream, slice_lit("+PING\r\n+GETACK\r\n"));
+    log_group(stream, LOG_KEY, 8, 0, 0);
+    log_group(&item, LOG_KEY, 9, 0, 1); /* a whole group as an item */
+    begin = stream->len;
+    log_select(stream);
+    log_add(stream, buf_slice(&item));
+    log_add(stream, slice_lit(""));
+    log_seal(stream, LOG_KEY, begin, 9, 0);
+    buf_append_slice(stream, slice_lit("-ERR done\r\n"));
+    buf_free(&item);
+}
+
+TEST(lines_arrive_whole_however_they_are_split)
+{
+    struct buf stream = { 0 };
+    struct heard heard = { 0 };
+
+    write_stream(&stream);
+    receive(reader_in(WIRE_LINES), buf_slice(&stream), stream.len, 1, &heard);
+    assert_text(&heard.log, "\nline \nline +OK\nline \nline +PING");
+    assert_all_splits_agree(reader_in(WIRE_LINES), buf_slice(&stream));
+    buf_free(&stream);
+}
+
+TEST(a_snapshot_arrives_whole_and_groups_follow)
+{
+    struct buf stream = { 0 };
+    struct heard heard = { 0 };
+
+    write_snapshot(&stream);
+    buf_append_slice(&stream, slice_lit("+GETACK\r\n"));
+    receive(reader_in(WIRE_SNAPSHOT), buf_slice(&stream), stream.len, 1,
+            &heard);
+    assert_text(&heard.log, "\nchunk $0\r\n+PING\r\n\nline +PING\nchunk x\nend"
+                            "\nline +GETACK");
+    write_log(&stream);
+    assert_all_splits_agree(reader_in(WIRE_SNAPSHOT), buf_slice(&stream));
+    buf_free(&stream);
+}
+
+TEST(groups_arrive_whole_and_seals_inside_of_them_are_items)
+{
+    struct buf stream = { 0 };
+    struct wire_reader reader = reader_in(WIRE_GROUPS);
+    struct wire_piece piece;
+    struct slice rest;
+    uint64_t sequences[3];
+    size_t groups = 0;
+
+    write_log(&stream);
+    rest = buf_slice(&stream);
+    for (;;) {
+        wire_read(&reader, rest, &piece);
+        assert_int_not_equal(piece.kind, WIRE_BAD);
+        if (piece.kind == WIRE_MORE) {
+            break;
+        }
+        if (piece.kind == WIRE_GROUP) {
+            sequences[groups++] = piece.sequence;
+            assert_ptr_equal(piece.value.data, rest.data);
+            assert_ptr_equal(piece.seal, rest.data + piece.value.len);
+            assert_int_equal(piece.used, piece.value.len + GROUP_SEAL_BYTES);
+        }
+        rest.data += piece.used;
+        rest.len -= piece.used;
+    }
+    assert_int_equal(rest.len, 0);
+    assert_int_equal(groups, 3);
+    assert_int_equal(sequences[0] * 100 + sequences[1] * 10 + sequences[2],
+                     789);
+    assert_all_splits_agree(reader_in(WIRE_GROUPS), buf_slice(&stream));
+    buf_free(&stream);
+}
+
+TEST(a_group_may_be_read_twice)
+{
+    struct buf stream = { 0 };
+    struct wire_reader reader = reader_in(WIRE_GROUPS);
+    struct wire_reader before;
+    struct wire_piece piece;
+
+    log_group(&stream, LOG_KEY, 1, 0, 4);
+    wire_read(&reader, (struct slice){ stream.data, stream.len - 1 }, &piece);
+    assert_int_equal(piece.kind, WIRE_MORE);
+    before = reader;
+    for (int i = 0; i < 2; i++) {
+        reader = before;
+        wire_read(&reader, buf_slice(&stream), &piece);
+        assert_int_equal(piece.kind, WIRE_GROUP);
+    }
+    assert_int_equal(reader.scanned + reader.words_left, 0);
+    buf_free(&stream);
+}
+
+/* Each byte of a group and its seal changed in each bit: never a group. */
+TEST(every_flipped_bit_is_found)
+{
+    struct buf stream = { 0 };
+    size_t len;
+
+    log_group(&stream, LOG_KEY, 1, 0, 2);
+    len = stream.len;
+    log_group(&stream, LOG_KEY, 2, 0, 1);
+    for (size_t at = 0; at < len; at++) {
+        for (unsigned bit = 0; bit < 8; bit++) {
+            struct wire_reader reader = reader_in(WIRE_GROUPS);
+            struct wire_piece piece;
+
+            stream.data[at] ^= (char)(1U << bit);
+            wire_read(&reader, buf_slice(&stream), &piece);
+            assert_int_not_equal(piece.kind, WIRE_GROUP);
+            stream.data[at] ^= (char)(1U << bit);
+        }
+    }
+    buf_free(&stream);
+}
+
+TEST(what_cannot_be_is_refused_at_once)
+{
+#define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
+    static const struct {
+        enum wire_phase phase;
+        const char *stream, *reason;
+    } cases[] = {
+        { WIRE_LINES, "+O\tK\r\n", "a line with control characters in it" },
+        { WIRE_LINES, "+OK\n", "a line with control characters in it" },
+        { WIRE_LINES, "+OK\rx", "a line with a carriage return in it" },
+        { WIRE_SNAPSHOT, "*1\r\n",
+          "something other than a part of a snapshot "
+          "where one should begin" },
+        { WIRE_SNAPSHOT, "\n",
+          "something other than a part of a snapshot "
+          "where one should begin" },
+        { WIRE_SNAPSHOT, "$01\r\nx",
+          "something other than a part of a "
+          "snapshot where one should begin" },
+        { WIRE_SNAPSHOT, "$-1\r\n",
+          "something other than a part of a snapshot "
+          "where one should begin" },
+        { WIRE_SNAPSHOT, "$1048577\r\n",
+          "a part of a snapshot of more than 1 MiB" },
+        { WIRE_SNAPSHOT, "$18446744073709551616\r\n",
+          "something other than a part of a snapshot where one should begin" },
+        { WIRE_GROUPS, "$1\r\n",
+          "neither a group nor a line where one should "
+          "begin" },
+        { WIRE_GROUPS, "\n",
+          "neither a group nor a line where one should "
+          "begin" },
+        { WIRE_GROUPS, "#XX:",
+          "neither a group nor a line where one should "
+          "begin" },
+        { WIRE_GROUPS, "*2\r\n$6\r\nSELECX",
+          "a group does not begin with "
+          "SELECT" },
+        { WIRE_GROUPS, "*3\r\n$6", "a group does not begin with SELECT" },
+        { WIRE_GROUPS, SELECT "+",
+          "neither a command nor a seal where a "
+          "command of a group ended" },
+        { WIRE_GROUPS, SELECT "*x",
+          "neither a command nor a seal where a "
+          "command of a group ended" },
+        { WIRE_GROUPS, SELECT "*-1\r\n",
+          "neither a command nor a seal where a "
+          "command of a group ended" },
+        { WIRE_GROUPS, SELECT "*0\r\n", "a command without words in a group" },
+        { WIRE_GROUPS, SELECT "*200000\r\n",
+          "a command of more words than a group may hold" },
+        { WIRE_GROUPS, SELECT "*9999999999999999999\r\n",
+          "a command of more words than a group may hold" },
+        { WIRE_GROUPS, SELECT "*1\r\nx",
+          "a word of a command in a group does "
+          "not begin with its length" },
+        { WIRE_GROUPS, SELECT "*1\r\n$\r\n",
+          "a word of a command in a group "
+          "does not begin with its length" },
+        { WIRE_GROUPS, SELECT "*1\r\n$1048576\r\n",
+          "a group larger than it may be" },
+        { WIRE_GROUPS, SELECT "*1\r\n$9999999999999999999\r\n",
+          "a group larger than it may be" },
+        { WIRE_GROUPS, SELECT "*1\r\n$3\r\nabcd\r\n",
+          "a word of a command in a group is longer than its length" },
+    };
+#undef SELECT
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_bad(reader_in(cases[i].phase), slice_of(cases[i].stream),
+                   cases[i].reason);
+    }
+}
+
+TEST(a_line_may_have_1024_bytes_and_no_more)
+{
+    struct wire_reader reader = reader_in(WIRE_GROUPS);
+    struct wire_piece piece;
+    char line[WIRE_LINE_MAX + 1];
+
+    memset(line, '+', sizeof(line));
+    memcpy(line + WIRE_LINE_MAX - 2, "\r\n", 2);
+    wire_read(&reader, (struct slice){ line, sizeof(line) }, &piece);
+    assert_int_equal(piece.kind, WIRE_LINE);
+    assert_int_equal(piece.used, WIRE_LINE_MAX);
+    memcpy(line + WIRE_LINE_MAX - 2, "+\r\n", 3);
+    assert_bad(reader, (struct slice){ line, sizeof(line) },
+               "a line of more than 1024 bytes");
+    assert_bad(reader, (struct slice){ line, WIRE_LINE_MAX - 1 + 1 },
+               "a line of more than 1024 bytes");
+}
+
+TEST(seals_of_others_are_refused_with_what_does_not_fit)
+{
+    struct buf stream = { 0 };
+    struct buf other = { 0 };
+
+    log_group(&stream, LOG_KEY + 1, 1, 0, 2);
+    assert_bad(reader_in(WIRE_GROUPS), buf_slice(&stream),
+               "a seal is damaged, or was made with another key");
+    stream.len = 0;
+    log_group(&stream, LOG_KEY, 1, 0, 2);
+    log_group(&other, LOG_KEY, 1, 0, 3);
+    memcpy(stream.data + stream.len - GROUP_SEAL_BYTES,
+           other.data + other.len - GROUP_SEAL_BYTES, GROUP_SEAL_BYTES);
+    assert_bad(reader_in(WIRE_GROUPS), buf_slice(&stream),
+               "a seal is that of a group of another length");
+    other.len = 0;
+    log_group(&other, LOG_KEY, 2, 0, 2); /* as long, of other bytes */
+    memcpy(stream.data + stream.len - GROUP_SEAL_BYTES,
+           other.data + other.len - GROUP_SEAL_BYTES, GROUP_SEAL_BYTES);
+    assert_bad(reader_in(WIRE_GROUPS), buf_slice(&stream),
+               "a group is damaged: its seal does not hold");
+    buf_free(&stream);
+    buf_free(&other);
+}
+
+TEST(a_group_may_be_as_large_as_allowed_and_no_larger)
+{
+    struct buf stream = { 0 };
+    struct wire_reader reader = reader_in(WIRE_GROUPS);
+    struct wire_piece piece;
+
+    log_group(&stream, LOG_KEY, 1, 0, 20);
+    reader.group_max = stream.len - GROUP_SEAL_BYTES;
+    wire_read(&reader, buf_slice(&stream), &piece);
+    assert_int_equal(piece.kind, WIRE_GROUP);
+    for (size_t less = 0; less < reader.group_max; less++) {
+        struct wire_reader small = reader_in(WIRE_GROUPS);
+
+        small.group_max = less;
+        wire_read(&small, buf_slice(&stream), &piece);
+        assert_int_equal(piece.kind, WIRE_BAD);
+    }
+    buf_free(&stream);
+}
+
+/* The options may change while it arrives. */
+TEST(a_limit_that_sinks_below_what_has_come_ends_the_group)
+{
+    struct buf stream = { 0 };
+    struct wire_reader reader = reader_in(WIRE_GROUPS);
+    struct wire_piece piece;
+
+    log_group(&stream, LOG_KEY, 1, 0, 20);
+    wire_read(&reader,
+              (struct slice){ stream.data, stream.len - GROUP_SEAL_BYTES - 1 },
+              &piece);
+    assert_int_equal(piece.kind, WIRE_MORE);
+    assert_true(reader.scanned > 100);
+    reader.group_max = 100;
+    wire_read(&reader,
+              (struct slice){ stream.data, stream.len - GROUP_SEAL_BYTES },
+              &piece);
+    assert_int_equal(piece.kind, WIRE_BAD);
+    buf_free(&stream);
+}
+
+/* 64 MiB in one item, then in many, a kibibyte a read: if each read began from
+ * the beginning, this would take minutes. */
+TEST(a_large_group_in_many_reads_is_scanned_once)
+{
+    enum { LARGE = 64 << 20 };
+    struct buf stream = { 0 };
+    double before;
+
+    for (size_t item = 40; item <= LARGE; item += LARGE - 40) {
+        struct wire_reader reader = reader_in(WIRE_GROUPS);
+        struct wire_piece piece = { .kind = WIRE_MORE };
+        size_t len = item == LARGE ? LARGE : LARGE / 8;
+        char *text = mem_zalloc(item);
+
+        reader.group_max = 2 * (size_t)LARGE;
+        stream.len = 0;
+        log_select(&stream);
+        while (stream.len < len) {
+            log_add(&stream, (struct slice){ text, item });
+        }
+        log_seal(&stream, LOG_KEY, 0, 1, 0);
+        before = seconds();
+        for (size_t there = 0; piece.kind == WIRE_MORE; there += 1024) {
+            there = there < stream.len ? there : stream.len;
+            wire_read(&reader, (struct slice){ stream.data, there }, &piece);
+        }
+        assert_int_equal(piece.kind, WIRE_GROUP);
+        assert_true(seconds() - before < 2); /* 10 ms, more with sanitizers */
+        mem_free(text);
+    }
+    buf_free(&stream);
+}
+
+TEST(nothing_at_all_is_more_in_every_phase)
+{
+    for (int phase = WIRE_LINES; phase <= WIRE_GROUPS; phase++) {
+        struct wire_reader reader = reader_in((enum wire_phase)phase);
+        struct wire_piece piece;
+
+        wire_read(&reader, slice_lit(""), &piece);
+        assert_int_equal(piece.kind, WIRE_MORE);
+    }
+}

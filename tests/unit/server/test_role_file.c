@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The role to the disk and back: damage of every kind, disks that fail, and
+ * wishes that overtake each other.
+ */
+#include "server/role_file.h"
+
+#include "../test.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "conf/conf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { DEADLINE_MS = 20000, TEXT_MAX = 2048, REASON_MAX = 256 };
+
+struct home {
+    char dir[64], path[96], damaged[112];
+    int fd;
+    struct role_file *file;
+    atomic_uint attempts;
+};
+
+static void
+home_open(struct home *home)
+{
+    memset(home, 0, sizeof(*home));
+    log_set_level((enum log_level)CONF_LOG_NOTHING);
+    (void)snprintf(home->dir, sizeof(home->dir), "/tmp/role-file-XXXXXX");
+    assert_non_null(mkdtemp(home->dir));
+    (void)snprintf(home->path, sizeof(home->path), "%s/%s", home->dir,
+                   ROLE_FILE_NAME);
+    (void)snprintf(home->damaged, sizeof(home->damaged), "%s/%s", home->dir,
+                   ROLE_FILE_DAMAGED);
+    assert_int_equal(0, file_open_dir(home->dir, false, &home->fd));
+}
+
+static int
+remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
+{
+    (void)stat;
+    (void)type;
+    (void)at;
+    return remove(path);
+}
+
+static void
+home_close(struct home *home)
+{
+    role_file_free(home->file);
+    file_close(home->fd);
+    assert_int_equal(0, nftw(home->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS));
+}
+
+static void
+on_written(void *ctx)
+{
+    struct home *home = ctx;
+
+    atomic_fetch_add(&home->attempts, 1);
+}
+
+static void
+home_start(struct home *home)
+{
+    home->file = role_file_new(home->dir, on_written, home);
+}
+
+static void
+put(const char *path, const char *text, size_t len)
+{
+    FILE *file = fopen(path, "w");
+
+    assert_non_null(file);
+    assert_int_equal(len, fwrite(text, 1, len, file));
+    assert_int_equal(0, fclose(file));
+}
+
+/* Returns the length; 0 if there is no such file. */
+static size_t
+get(const char *path, char text[TEXT_MAX])
+{
+    FILE *file = fopen(path, "r");
+    size_t len;
+
+    if (file == NULL) {
+        return 0;
+    }
+    len = fread(text, 1, TEXT_MAX - 1, file);
+    text[len] = '\0';
+    assert_int_equal(0, fclose(file));
+    return len;
+}
+
+static struct role_state
+a_primary(void)
+{
+    return (struct role_state){
+        .key = 0x0123456789abcdef,
+        .replicas = true,
+        .history = "0123456789abcdef0123456789abcdef01234567"
+    };
+}
+
+static struct role_state
+a_replica(const char *host, uint32_t port)
+{
+    struct role_state state = { .replica = true, .port = port, .key = port };
+
+    (void)snprintf(state.host, sizeof(state.host), "%s", host);
+    return state;
+}
+
+#define wait_until(cond)                                                       \
+    do {                                                                       \
+        uint64_t give_up_ = clock_mono_ns() + DEADLINE_MS * 1000000ULL;        \
+                                                                               \
+        while (!(cond)) {                                                      \
+            assert_true(clock_mono_ns() < give_up_);                           \
+            (void)usleep(200);                                                 \
+        }                                                                      \
+    } while (0)
+
+static void
+keep(struct home *home, const struct role_state *state)
+{
+    uint64_t ticket = role_file_write(home->file, state);
+
+    wait_until(role_file_outcome(home->file, ticket) == 1);
+}
+
+static void
+assert_read(struct home *home, const struct role_state *want)
+{
+    struct role_state got = { .port = 7 };
+    char reason[REASON_MAX] = "?";
+
+    assert_true(role_file_read(home->fd, &got, reason, sizeof(reason)));
+    assert_string_equal("", reason);
+    assert_true(got.known);
+    assert_int_equal(want->replica, got.replica);
+    assert_string_equal(want->host, got.host);
+    assert_int_equal(want->port, got.port);
+    assert_int_equal(want->key, got.key);
+    assert_int_equal(want->replicas, got.replicas);
+    assert_string_equal(want->history, got.history);
+}
+
+static void
+assert_unknown(const struct role_state *state)
+{
+    static const struct role_state unknown = { 0 };
+
+    assert_memory_equal(&unknown, state, sizeof(unknown));
+}
+
+/* ---- there and back ------------------------------------------------------ */
+
+TEST(without_a_file_nothing_is_known)
+{
+    struct home home;
+    struct role_state role = a_primary();
+    char reason[REASON_MAX] = "?";
+
+    home_open(&home);
+    assert_true(role_file_read(home.fd, &role, reason, sizeof(reason)));
+    assert_string_equal("", reason);
+    assert_unknown(&role);
+    home_close(&home);
+}
+
+TEST(a_role_comes_back_as_it_was)
+{
+    char longest[ROLE_HOST_MAX];
+    struct role_state states[] = { a_primary(),
+                                   a_replica("10.0.0.1", 6379),
+                                   { 0 },
+                                   a_replica("fe80::1%eth0", 65535),
+                                   a_replica("a", 1),
+                                   a_replica("", 0),
+                                   a_primary() };
+    struct home home;
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    states[5] = a_replica(longest, 10000);
+    states[5].key = UINT64_MAX;
+    home_open(&home);
+    home_start(&home);
+    for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+        keep(&home, &states[i]);
+        assert_read(&home, &states[i]);
+        assert_read(&home, &states[i]); /* reading changes nothing */
+    }
+    home_close(&home);
+}
+
+TEST(the_file_is_as_it_is_drawn)
+{
+    struct role_state role = a_replica("db.example", 7379);
+    struct home home;
+    struct stat info;
+    char text[TEXT_MAX];
+
+    home_open(&home);
+    home_start(&home);
+    keep(&home, &role);
+    assert_true(get(home.path, text) > 0);
+    assert_string_equal("bloomery-role 1\n"
+                        "role replica db.example 7379\n"
+                        "key 0000000000001cd3\n"
+                        "replicas no\nhistory -\n"
+                        "checksum 6b76ed9691bf02a6\n",
+                        text);
+    assert_int_equal(0, stat(home.path, &info));
+    assert_int_equal(0600, info.st_mode & 07777);
+    home_close(&home);
+}
+
+/* ---- damage -------------------------------------------------------------- */
+
+/* With its checksum. */
+static size_t
+seal(const char *body, char text[TEXT_MAX])
+{
+    size_t len = strlen(body);
+
+    return (size_t)snprintf(text, TEXT_MAX, "%schecksum %016" PRIx64 "\n", body,
+                            (uint64_t)XXH3_64bits(body, len));
+}
+
+static void
+assert_set_aside(struct home *home, const char *text, size_t len)
+{
+    struct role_state role = a_primary();
+    char reason[REASON_MAX] = "";
+    char aside[TEXT_MAX];
+
+    put(home->path, text, len);
+    assert_true(role_file_read(home->fd, &role, reason, sizeof(reason)));
+    if (reason[0] == '\0') {
+        fail_msg("accepted: %.*s", (int)len, text);
+    }
+    assert_non_null(strstr(reason, "replication.state was damaged ("));
+    assert_non_null(strstr(reason, "it is replication.state.damaged now"));
+    assert_unknown(&role);
+    assert_int_equal(-1, access(home->path, F_OK));
+    assert_int_equal(len, get(home->damaged, aside));
+    assert_memory_equal(text, aside, len);
+}
+
+TEST(a_flip_and_a_cut_anywhere_are_noticed_and_set_aside)
+{
+    struct role_state role = a_replica("10.0.0.1", 6379);
+    struct home home;
+    char text[TEXT_MAX];
+    size_t len;
+
+    home_open(&home);
+    home_start(&home);
+    keep(&home, &role);
+    len = get(home.path, text);
+    for (size_t at = 0; at < len; at++) {
+        text[at] = (char)(text[at] ^ (1 << at % 8));
+        assert_set_aside(&home, text, len);
+        text[at] = (char)(text[at] ^ (1 << at % 8));
+    }
+    for (size_t cut = 0; cut < len; cut++) {
+        assert_set_aside(&home, text, cut);
+    }
+    memcpy(text + len, "\n", 1);
+    assert_set_aside(&home, text, len + 1);
+    put(home.path, text, len);
+    assert_read(&home, &role);
+    home_close(&home);
+}
+
+#define FIRST "bloomery-role 1\n"
+#define LAST  "key 00000000000000aa\nreplicas no\nhistory -\n"
+
+TEST(lines_that_nobody_wrote_are_damage_whatever_the_checksum_says)
+{
+    static const char *const bodies[] = {
+        "",
+        "\n",
+        FIRST,
+        LAST,
+        "bloomery-role 0\nrole primary\n" LAST,
+        "bloomery-role 01\nrole primary\n" LAST,
+        "bloomery-role\nrole primary\n" LAST,
+        "bloomery-role 1 \nrole primary\n" LAST,
+        "Bloomery-role 1\nrole primary\n" LAST,
+        FIRST "role primary \n" LAST,
+        FIRST "role primary\r\n" LAST,
+        FIRST "role master\n" LAST,
+        FIRST "role replica\n" LAST,
+        FIRST "role replica \n" LAST,
+        FIRST "role replica a\n" LAST,
+        FIRST "role replica a \n" LAST,
+        FIRST "role replica  1\n" LAST,
+        FIRST "role replica a 0\n" LAST,
+        FIRST "role replica a 65536\n" LAST,
+        FIRST "role replica a 99999999999999999999\n" LAST,
+        FIRST "role replica a -1\n" LAST,
+        FIRST "role replica a 06379\n" LAST,
+        FIRST "role replica a 6379 \n" LAST,
+        FIRST "role replica a b 6379\n" LAST,
+        FIRST "role replica a\tb 6379\n" LAST,
+        FIRST "role replica a\"b 6379\n" LAST,
+        FIRST "role replica \x7f 6379\n" LAST,
+        FIRST "role replica \xc3\xa4 6379\n" LAST,
+        FIRST "role primary\nrole primary\n" LAST,
+        FIRST "role primary\nkey aa\nreplicas no\nhistory -\n",
+        FIRST "role primary\nkey 00000000000000AA\nreplicas no\nhistory -\n",
+        FIRST "role primary\nkey 000000000000000g\nreplicas no\nhistory -\n",
+        FIRST "role primary\nkey 00000000000000aaa\nreplicas no\nhistory -\n",
+        FIRST "role primary\nreplicas no\nhistory -\n",
+        FIRST "role primary\nkey 00000000000000aa\n",
+        FIRST "role primary\nkey 00000000000000aa\nreplicas maybe\nhistory -\n",
+        FIRST "role primary\nkey 00000000000000aa\nreplicas no \nhistory -\n",
+        FIRST "role primary\nkey 00000000000000aa\nreplicas no\n",
+        FIRST "role primary\nkey 00000000000000aa\nreplicas no\nhistory \n",
+        FIRST "role primary\nkey 00000000000000aa\nreplicas no\nhistory ab\n",
+        FIRST "role primary\n" LAST "more\n",
+        FIRST "role primary\n" LAST "\n",
+    };
+    struct home home;
+    char text[TEXT_MAX];
+
+    home_open(&home);
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        assert_set_aside(&home, text, seal(bodies[i], text));
+    }
+    put(home.path, text, seal(FIRST "role primary\n" LAST, text));
+    assert_read(&home, &(struct role_state){ .key = 0xaa });
+    home_close(&home);
+}
+
+TEST(a_host_that_is_too_long_and_a_file_that_is_too_large_are_damage)
+{
+    struct home home;
+    char host[ROLE_HOST_MAX + 1];
+    char body[TEXT_MAX];
+    char text[TEXT_MAX];
+
+    home_open(&home);
+    memset(host, 'h', sizeof(host) - 1);
+    host[sizeof(host) - 1] = '\0';
+    (void)snprintf(body, sizeof(body), FIRST "role replica %s 1\n" LAST, host);
+    assert_set_aside(&home, text, seal(body, text));
+    memset(text, 'x', sizeof(text));
+    assert_set_aside(&home, text, 512);
+    assert_set_aside(&home, text, 513);
+    assert_set_aside(&home, text, sizeof(text) - 1);
+    home_close(&home);
+}
+
+TEST(bytes_without_sense_are_damage)
+{
+    uint64_t seed = test_seed();
+    struct home home;
+    char text[600];
+
+    home_open(&home);
+    for (unsigned round = 0; round < 50 * test_rounds(); round++) {
+        size_t len;
+
+        for (size_t i = 0; i < sizeof(text); i++) {
+            seed = seed * 6364136223846793005U + 1442695040888963407U;
+            text[i] = (char)(seed >> 56);
+        }
+        len = (size_t)(seed >> 40) % sizeof(text);
+        assert_set_aside(&home, text, len);
+    }
+    home_close(&home);
+}
+
+/* ---- what cannot be read ------------------------------------------------- */
+
+static void
+assert_unreadable(struct home *home, const char *reason)
+{
+    struct role_state role = a_primary();
+    char got[REASON_MAX] = "";
+
+    assert_false(role_file_read(home->fd, &role, got, sizeof(got)));
+    if (strstr(got, reason) == NULL) {
+        fail_msg("said [%s] and not [%s]", got, reason);
+    }
+    assert_unknown(&role);
+    assert_int_equal(-1, access(home->damaged, F_OK));
+    assert_int_equal(0, access(home->path, F_OK));
+}
+
+TEST(a_file_of_a_newer_version_is_left_where_it_is)
+{
+    static const char *const bodies[] = {
+        ("bloomery-role 2\nrole primary\n" LAST),
+        "bloomery-role 2\n",
+        "bloomery-role 18446744073709551615\nsomething else\n",
+    };
+    struct home home;
+    char text[TEXT_MAX];
+
+    home_open(&home);
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        put(home.path, text, seal(bodies[i], text));
+        assert_unreadable(&home, "a newer version");
+    }
+    home_close(&home);
+}
+
+TEST(what_cannot_be_read_is_no_damage)
+{
+    struct home home;
+    char text[TEXT_MAX];
+
+    home_open(&home);
+    put(home.path, text, seal(FIRST "role primary\n" LAST, text));
+    file_fail_at(FILE_CALL_OPEN, 1, EACCES, false);
+    assert_unreadable(&home, strerror(EACCES));
+    file_fail_at(FILE_CALL_READ, 1, EIO, false);
+    assert_unreadable(&home, strerror(EIO));
+    assert_true(file_fail_clear());
+    put(home.path, "damage", 6);
+    file_fail_at(FILE_CALL_RENAME, 1, EROFS, false);
+    assert_unreadable(&home, strerror(EROFS));
+    assert_true(file_fail_clear());
+    assert_int_equal(0, unlink(home.path));
+    assert_int_equal(0, mkfifo(home.path, 0600));
+    assert_unreadable(&home, strerror(EMEDIUMTYPE));
+    assert_int_equal(0, unlink(home.path));
+    assert_int_equal(0, mkdir(home.path, 0700));
+    assert_unreadable(&home, strerror(EISDIR));
+    home_close(&home);
+}
+
+/* ---- disks that fail ----------------------------------------------------- */
+
+TEST(what_fails_is_tried_again_until_it_is_there)
+{
+    static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
+                                            FILE_CALL_SYNC, FILE_CALL_RENAME };
+    struct role_state old = a_primary();
+    struct home home;
+
+    home_open(&home);
+    home_start(&home);
+    keep(&home, &old);
+    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        struct role_state role = a_replica("10.0.0.1", (uint32_t)i + 1);
+        unsigned before = home.attempts;
+        uint64_t ticket;
+
+        file_fail_at(calls[i], 1, ENOSPC, true);
+        ticket = role_file_write(home.file, &role);
+        wait_until(role_file_outcome(home.file, ticket) != 0);
+        assert_int_equal(-1, role_file_outcome(home.file, ticket));
+        wait_until(home.attempts >= before + 2); /* again, all the same */
+        assert_int_equal(-1, role_file_outcome(home.file, ticket));
+        assert_true(file_fail_clear());
+        wait_until(role_file_outcome(home.file, ticket) == 1);
+        assert_read(&home, &role);
+    }
+    home_close(&home);
+}
+
+TEST(a_failed_write_leaves_the_old_role)
+{
+    struct role_state old = a_primary();
+    struct role_state role = a_replica("10.0.0.1", 1);
+    struct home home;
+    uint64_t ticket;
+
+    home_open(&home);
+    home_start(&home);
+    keep(&home, &old);
+    file_fail_at(FILE_CALL_WRITE, 1, EIO, true);
+    ticket = role_file_write(home.file, &role);
+    wait_until(role_file_outcome(home.file, ticket) == -1);
+    assert_read(&home, &old);
+    role_file_free(home.file); /* its last attempt fails as well */
+    home.file = NULL;
+    assert_true(file_fail_clear());
+    assert_read(&home, &old);
+    home_close(&home);
+}
+
+TEST(a_new_wish_does_not_wait_for_a_failed_one)
+{
+    struct role_state first = a_replica("10.0.0.1", 1);
+    struct role_state second = a_primary();
+    struct home home;
+    uint64_t one;
+    uint64_t two;
+
+    home_open(&home);
+    home_start(&home);
+    file_fail_at(FILE_CALL_RENAME, 1, EIO, true);
+    one = role_file_write(home.file, &first);
+    wait_until(home.attempts >= 4); /* it is patient by now */
+    assert_true(file_fail_clear());
+    two = role_file_write(home.file, &second);
+    wait_until(role_file_outcome(home.file, two) == 1);
+    assert_int_equal(1, role_file_outcome(home.file, one)); /* what followed */
+    assert_read(&home, &second);
+    home_close(&home);
+}
+
+TEST(a_directory_that_comes_later_is_found)
+{
+    struct role_state role = a_primary();
+    struct home home;
+    char dir[80];
+    uint64_t ticket;
+
+    home_open(&home);
+    (void)snprintf(dir, sizeof(dir), "%s/later", home.dir);
+    home.file = role_file_new(dir, on_written, &home);
+    ticket = role_file_write(home.file, &role);
+    wait_until(role_file_outcome(home.file, ticket) == -1);
+    assert_int_equal(0, mkdir(dir, 0700));
+    wait_until(role_file_outcome(home.file, ticket) == 1);
+    file_close(home.fd);
+    assert_int_equal(0, file_open_dir(dir, false, &home.fd));
+    assert_read(&home, &role);
+    home_close(&home);
+}
+
+/* It would be damage at the next start. */
+TEST(what_could_not_be_read_again_is_not_written)
+{
+    struct role_state old = a_primary();
+    struct role_state bad[] = { a_replica("a b", 1), a_replica("a", 0),
+                                a_replica("a", 65536), a_replica("", 1) };
+    struct home home;
+
+    home_open(&home);
+    home_start(&home);
+    keep(&home, &old);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        uint64_t ticket = role_file_write(home.file, &bad[i]);
+
+        wait_until(role_file_outcome(home.file, ticket) == -1);
+        assert_read(&home, &old);
+    }
+    home_close(&home);
+}
+
+/* ---- wishes -------------------------------------------------------------- */
+
+TEST(an_end_writes_what_was_asked_for)
+{
+    struct home home;
+
+    home_open(&home);
+    for (uint32_t i = 1; i < 50; i++) {
+        struct role_state role = a_replica("10.0.0.1", i);
+
+        home_start(&home);
+        (void)role_file_write(home.file, &role);
+        role_file_free(home.file);
+        home.file = NULL;
+        assert_read(&home, &role);
+    }
+    home_close(&home);
+    role_file_free(NULL);
+}
+
+struct asker {
+    struct home *home;
+    pthread_t thread;
+    uint64_t tickets[200];
+};
+
+static void *
+ask(void *arg)
+{
+    struct asker *asker = arg;
+
+    for (uint32_t i = 0; i < 200; i++) {
+        struct role_state role = a_replica("10.0.0.1", i + 1);
+
+        asker->tickets[i] = role_file_write(asker->home->file, &role);
+        assert_true(i == 0 || asker->tickets[i] > asker->tickets[i - 1]);
+        (void)role_file_outcome(asker->home->file, asker->tickets[i]);
+    }
+    return NULL;
+}
+
+TEST(the_newest_of_many_wishes_is_what_stays)
+{
+    enum { ASKERS = 4 };
+    struct role_state last = a_primary();
+    struct asker asker[ASKERS];
+    struct home home;
+
+    home_open(&home);
+    home_start(&home);
+    for (int i = 0; i < ASKERS; i++) {
+        asker[i].home = &home;
+        assert_int_equal(
+            0, pthread_create(&asker[i].thread, NULL, ask, &asker[i]));
+    }
+    for (int i = 0; i < ASKERS; i++) {
+        assert_int_equal(0, pthread_join(asker[i].thread, NULL));
+    }
+    keep(&home, &last);
+    for (int i = 0; i < ASKERS; i++) {
+        assert_int_equal(1, role_file_outcome(home.file, asker[i].tickets[0]));
+        assert_int_equal(1,
+                         role_file_outcome(home.file, asker[i].tickets[199]));
+    }
+    assert_true(home.attempts <= ASKERS * 200 + 1);
+    assert_read(&home, &last);
+    home_close(&home);
+}

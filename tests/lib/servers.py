@@ -72,6 +72,7 @@ class Process:
         self.folder = folder
         self.address = ("127.0.0.1", port)
         self.argv = [str(a) for a in argv]
+        self.env = env
         self.log_path = os.path.join(folder, "log")
         with open(self.log_path, "wb") as log:
             self.child = subprocess.Popen(

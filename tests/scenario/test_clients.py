@@ -97,6 +97,8 @@ def test_kill_by_address_old_and_new(trio):
 def test_kill_many_but_not_me(server, trio):
     a, b, c = trio
     laddr = "127.0.0.1:%d" % server.port
+    # Whoever looked whether the server is ready has gone.
+    servers.wait_until(lambda: a.call("CLIENT", "LIST").count(b"laddr=") == 3)
     assert a.call("CLIENT", "KILL", "LADDR", laddr) == 2
     assert closed(b) and closed(c)
     assert a.call("PING") == b"PONG"

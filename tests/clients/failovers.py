@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Three servers, three Sentinels, and programs that add all the while: once the
+# Sentinels are told to fail over, once the primary is killed. Each program has
+# to add again after each. The end of its input tells it to stop.
+
+import os
+import subprocess
+
+from lib import failover
+from lib.replicas import Faults, node
+from lib.servers import Oracle, wait_until
+
+GOES_ON = 10     # adds that show it
+SECONDS = 30     # for them
+
+
+class StandIn(Faults, Oracle):
+    """A redis-server in the place of a server."""
+
+    def __init__(self, *options):
+        super().__init__("--repl-diskless-sync-delay", "0", *options)
+
+
+class Program:
+    def __init__(self, number, argv, env, cluster, dialect):
+        self.key = "client-%d" % number
+        self.card = "SCARD" if dialect == "redis-server" else "BF.CARD"
+        if dialect != "redis-server":
+            with cluster.primary().conn() as conn:
+                assert conn.call("BF.RESERVE", self.key, "0.0000001",
+                                 100000) == b"OK"
+        first, *rest = [str(s.port) for s in cluster.watch.sentinels]
+        self.child = subprocess.Popen(
+            [*argv, first, dialect, self.key, *rest], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            errors="replace", env=dict(os.environ, **env))
+
+    def count(self, primary):
+        with primary.conn() as conn:
+            return conn.call(self.card, self.key)
+
+    def ended(self):
+        return self.child.poll() is not None
+
+    def end(self):
+        """Its output and exit status."""
+        try:
+            output, _ = self.child.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            output, _ = self.child.communicate()
+            output += "\nnot ok run: it does not end"
+        return output.rstrip(), self.child.returncode
+
+
+def wait_all(programs, primary):
+    """Each adds, or has ended, which its output tells about. Whoever has not
+    will say so itself, since it measures how long it stood still."""
+    begun = [p.count(primary) for p in programs]
+
+    def go_on():
+        return all(p.ended() or p.count(primary) >= begun[n] + GOES_ON
+                   for n, p in enumerate(programs))
+
+    try:
+        wait_until(go_on, SECONDS, "all add", 0.1)
+    except AssertionError:
+        return ["not ok failover RESP3 %s: it does not add" % p.key
+                for n, p in enumerate(programs)
+                if not p.ended() and p.count(primary) < begun[n] + GOES_ON]
+    return []
+
+
+def run(makes, dialect):
+    """([(output, exit status)], lines about the servers) of programs that are
+    given as (argv, env)."""
+    options = {"make": StandIn} if dialect == "redis-server" else {
+        "make": node, "options": [("--dialect", dialect)] * 3}
+    programs, trouble = [], []
+    try:
+        with failover.Cluster(1, writers=0, sentinels=failover.SHORT,
+                              **options) as cluster:
+            try:
+                for number, (argv, env) in enumerate(makes):
+                    programs.append(Program(number, argv, env, cluster, dialect))
+                trouble += wait_all(programs, cluster.primary())
+                for fault in ("command", "kill"):
+                    told = cluster.round(fault)
+                    trouble.append("note " + str(told))
+                    trouble += wait_all(programs, told.new)
+            finally:
+                outputs = end_all(programs)
+    except (AssertionError, OSError, RuntimeError) as problem:
+        trouble.append("not ok servers: " + str(problem).replace("\n", " / "))
+        return end_all(programs), trouble
+    return outputs, trouble
+
+
+def end_all(programs):
+    """While the servers are still there: they ask them for what they added."""
+    for program in programs:
+        if program.child.stdin and not program.child.stdin.closed:
+            program.child.stdin.close()
+            program.child.stdin = None
+    for program in programs:
+        if not hasattr(program, "told"):
+            program.told = program.end()
+    return [p.told for p in programs]

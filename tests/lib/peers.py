@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Primaries and replicas that are none: they speak as far as a test wants, and
+# then say what nobody should.
+
+import socket
+import threading
+import time
+
+from lib import resp, servers
+
+RUN = "7" * 40
+HISTORY = "ab" * 20
+KEY = "0123456789abcdef"
+
+
+class FakePrimary:
+    """Listens and lets `act(peer)` talk with each server that dials. What it
+    learned stands in .asked: the words of PSYNC, or what was said last."""
+
+    def __init__(self, act):
+        self.act = act
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = self.listener.getsockname()
+        self.asked = []
+        self.dialled = 0
+        self.failures = []
+        self.closed = False
+        self.socks = set()
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while not self.closed:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            self.dialled += 1
+            self.socks.add(sock)
+            threading.Thread(target=self.serve, args=(sock,),
+                             daemon=True).start()
+
+    def serve(self, sock):
+        sock.settimeout(20 * servers.time_factor())
+        try:
+            self.act(Peer(sock, self))
+        except (OSError, resp.Closed):
+            pass  # it hung up, as it should on most of this
+        except BaseException as problem:  # noqa: B902 - told at the end
+            self.failures.append(repr(problem))
+        sock.close()
+        self.socks.discard(sock)
+
+    def close(self):
+        self.closed = True
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+        for sock in list(self.socks):
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.thread.join()
+        assert not self.failures, self.failures
+
+
+class Peer:
+    """The side of a fake primary on one connection."""
+
+    def __init__(self, sock, primary):
+        self.sock, self.primary = sock, primary
+        self.data = b""
+
+    def send(self, data):
+        self.sock.sendall(resp.as_bytes(data))
+
+    def words(self):
+        """The next command of the replica."""
+        while True:
+            try:
+                end = resp.reply_end(self.data)
+            except resp.Incomplete:
+                more = self.sock.recv(4096)
+                if not more:
+                    raise resp.Closed(self.data) from None
+                self.data += more
+                continue
+            raw, self.data = self.data[:end], self.data[end:]
+            return resp.decode(raw)
+
+    def greet(self, line=None):
+        """Takes REPLCONF bloomery, says hello, takes the port."""
+        said = self.words()
+        assert said[:2] == [b"REPLCONF", b"bloomery"], said
+        self.send(line or "+BLOOMERY 1 %s -\r\n" % RUN)
+        if line is None:
+            assert self.words()[1] == b"listening-port"
+            self.send("+OK\r\n")
+
+    def shake(self, answer=None):
+        """The whole handshake up to PSYNC, and the answer to it."""
+        self.greet()
+        self.primary.asked = self.words()
+        if answer is not None:
+            self.send(answer)
+
+    def go_on(self):
+        """The stream begins at the replica's own place."""
+        self.shake()
+        self.send("+CONTINUE %s %s\r\n" % (HISTORY, KEY))
+
+    def wait_end(self):
+        """Until the replica hangs up."""
+        while self.sock.recv(65536):
+            pass
+
+
+def full(position=1000, sequence=10, size=5000):
+    return "+FULLRESYNC %s %d %d %s %d\r\n" % (HISTORY, position, sequence,
+                                               KEY, size)
+
+
+class FakeReplica:
+    """A connection to a primary that introduces itself as a Bloomery."""
+
+    def __init__(self, address, run=RUN, port=1, rcvbuf=None, greet=True):
+        self.sock = socket.socket()
+        if rcvbuf:
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
+        self.sock.settimeout(20 * servers.time_factor())
+        self.sock.connect(address)
+        if greet:
+            self.say("REPLCONF", "bloomery", 1, "run", run)
+            assert self.line().startswith(b"+BLOOMERY ")
+            self.say("REPLCONF", "listening-port", port)
+            assert self.line() == b"+OK"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def say(self, *words):
+        self.sock.sendall(resp.command(*words))
+
+    def line(self):
+        """Byte by byte: what follows is not to be taken."""
+        data = b""
+        while not data.endswith(b"\n"):
+            byte = self.sock.recv(1)
+            if not byte:
+                raise resp.Closed(data)
+            data += byte
+        return data.strip()
+
+    def ask(self, *words):
+        """PSYNC; the answer, without the pings before it."""
+        self.say("PSYNC", *(words or ("?", "-1")))
+        answer = b"+PING"
+        while answer in (b"+PING", b""):
+            answer = self.line()
+        return answer
+
+    def drain(self, seconds=20):
+        """Reads to the end; how much that was."""
+        deadline = time.monotonic() + seconds * servers.time_factor()
+        count = 0
+        while time.monotonic() < deadline:
+            try:
+                data = self.sock.recv(1 << 20)
+            except ConnectionResetError:
+                return count
+            if not data:
+                return count
+            count += len(data)
+        raise AssertionError("it is not closed, after %d bytes" % count)
+
+    def close(self):
+        self.sock.close()

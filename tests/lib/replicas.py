@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Servers that follow each other, the proxies between them, and Sentinels that
+# watch them. Nothing sleeps for luck: each step waits for what it is about.
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+from lib import servers
+from lib.servers import Process, Server, wait_until
+
+SMALL = ("--threads", 2, "--repl-diskless-sync-delay", 0,
+         "--enable-debug-command", "yes")
+
+
+def node(*options, **kwargs):
+    """A server as these tests want it."""
+    return Node(*SMALL, *options, **kwargs)
+
+
+class Faults:
+    """What may happen to a process, which comes back on its port and data."""
+
+    frozen = False
+
+    def crash(self):
+        """kill -9."""
+        self.child.kill()
+        self.child.wait()
+        self.frozen = False
+
+    def restart(self, *more, wait=True):
+        """more: options for this time and those to come."""
+        self.argv += [str(m) for m in more]
+        with open(self.log_path, "ab") as log:
+            self.child = subprocess.Popen(
+                self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd=self.folder, env=self.env)
+        self.pid = self.child.pid
+        if wait:
+            self.wait_ready()
+
+    def runs(self):
+        return self.child.poll() is None and not self.frozen
+
+    def freeze(self):
+        self.child.send_signal(signal.SIGSTOP)
+        self.frozen = True
+
+    def thaw(self):
+        self.child.send_signal(signal.SIGCONT)
+        self.frozen = False
+
+
+class Node(Faults, Server):
+    """password: what its clients have to say."""
+
+    def __init__(self, *options, password=None, **kwargs):
+        self.password = password
+        if password is not None:
+            options += ("--requirepass", password, "--masterauth", password)
+        super().__init__(*options, **kwargs)
+
+    def conn(self, proto=2, **kwargs):
+        kwargs.setdefault("password", self.password)
+        return super().conn(proto, **kwargs)
+
+    def stop(self, how=signal.SIGTERM):
+        if self.frozen:
+            self.thaw()
+        if self.child.poll() == -signal.SIGKILL and not self.stopped:
+            self.stopped = True     # crash() was its end
+            self.assert_healthy()
+            self.remove()
+        super().stop(how)
+
+
+def info(server, section="replication"):
+    """INFO as a dictionary of strings."""
+    with server.conn() as conn:
+        return parse_info(conn.call("INFO", section))
+
+
+def parse_info(text):
+    lines = (line.split(":", 1) for line in text.decode().splitlines()
+             if ":" in line and not line.startswith("#"))
+    return dict(lines)
+
+
+def digest(server):
+    with server.conn() as conn:
+        return conn.call("DEBUG", "DIGEST")
+
+
+def follow(replica, primary, wait=True):
+    """REPLICAOF; primary: a server, or an address."""
+    host, port = getattr(primary, "address", primary)
+    with replica.conn() as conn:
+        reply = conn.call("REPLICAOF", host, str(port))
+        assert reply.startswith(b"OK"), reply
+    if wait:
+        wait_until(lambda: link_is_up(replica), 30, "the replica follows")
+
+
+def lead(server):
+    with server.conn() as conn:
+        assert conn.call("REPLICAOF", "NO", "ONE") == b"OK"
+
+
+def link_is_up(replica):
+    return info(replica).get("master_link_status") == "up"
+
+
+def offset(server):
+    got = info(server)
+    return int(got["slave_repl_offset" if got["role"] == "slave"
+                   else "master_repl_offset"])
+
+
+def wait_even(primary, *replicas, seconds=30):
+    """All have what the primary has now, and the same data. Something may
+    expire while they are asked: then they are asked once more."""
+    for attempt in range(10):
+        position = offset(primary)
+        for replica in replicas:
+            wait_until(lambda r=replica: link_is_up(r) and
+                       offset(r) >= position, seconds,
+                       "the replica is at %d" % position)
+        want = digest(primary)
+        same = [digest(replica) == want for replica in replicas]
+        if all(same):
+            return
+        time.sleep(0.01 * attempt)
+    raise AssertionError("the data differs at %d: %s" % (position, same))
+
+
+class Proxy:
+    """A TCP proxy on a port of its own, in threads. Counts what goes towards
+    the client (that is, from primary to replica) and may cut there, stall, or
+    flip a bit; `up = False` refuses."""
+
+    def __init__(self, target):
+        self.target = target
+        self.listener = socket.socket()
+        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen(64)
+        self.address = self.listener.getsockname()
+        self.lock = threading.Lock()
+        self.pairs = set()
+        self.up = True
+        self.flow = threading.Event()
+        self.flow.set()
+        self.sent = 0            # towards the client, all connections
+        self.cut_at = None       # of `sent`
+        self.flip_at = None      # likewise: one bit of that byte
+        self.hold_on = None      # what has this in it is kept back for now
+        self.connections = 0
+        self.closed = False
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def accept(self):
+        while not self.closed:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            if not self.up or self.closed:
+                client.close()
+                continue
+            try:
+                server = socket.create_connection(self.target, 5)
+            except OSError:
+                client.close()
+                continue
+            server.settimeout(None)
+            pair = (client, server)
+            with self.lock:
+                self.pairs.add(pair)
+                self.connections += 1
+            for source, sink, back in ((client, server, False),
+                                       (server, client, True)):
+                threading.Thread(target=self.pump, daemon=True,
+                                 args=(pair, source, sink, back)).start()
+
+    def pump(self, pair, source, sink, back):
+        try:
+            while True:
+                data = source.recv(65536)
+                if not data:
+                    break
+                self.flow.wait()
+                if back:
+                    if self.hold_on and self.hold_on in data:
+                        self.flow.clear()
+                        self.flow.wait()
+                    data, cut = self.meddle(data)
+                    sink.sendall(data)
+                    if cut:
+                        break
+                else:
+                    sink.sendall(data)
+        except OSError:
+            pass
+        self.close_pair(pair)
+
+    def meddle(self, data):
+        """What goes on of this, and whether the link is cut behind it."""
+        with self.lock:
+            begin, end = self.sent, self.sent + len(data)
+            if self.flip_at is not None and begin <= self.flip_at < end:
+                changed = bytearray(data)
+                changed[self.flip_at - begin] ^= 1 << random.randrange(8)
+                data, self.flip_at = bytes(changed), None
+            if self.cut_at is not None and self.cut_at < end:
+                data, self.cut_at = data[:max(0, self.cut_at - begin)], None
+                self.sent += len(data)
+                return data, True
+            self.sent = end
+            return data, False
+
+    def close_pair(self, pair):
+        with self.lock:
+            self.pairs.discard(pair)
+        for sock in pair:
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            sock.close()
+
+    def cut(self):
+        """All connections, now."""
+        with self.lock:
+            pairs = list(self.pairs)
+        for pair in pairs:
+            self.close_pair(pair)
+
+    def close(self):
+        self.closed = True
+        self.flow.set()
+        try:
+            self.listener.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.listener.close()
+        self.cut()
+        self.thread.join()
+
+
+class Sentinel(Process):
+    """Debian's Sentinel (the oracle's binary) with a configuration of its
+    own. It asks each second whether somebody is there, so down-after has to be
+    more than that: a Sentinel that has just learnt of a new primary else takes
+    it for down before it ever asked."""
+
+    def __init__(self, primary, name="bloom", quorum=2, down_after_ms=2000,
+                 failover_timeout_ms=3000, extra="", periods=()):
+        """extra: lines of its configuration. periods: what SENTINEL DEBUG
+        sets, for tests that have no time for its own ones."""
+        folder = tempfile.mkdtemp(prefix="bloomery-sentinel-")
+        port = servers.free_port()
+        path = os.path.join(folder, "sentinel.conf")
+        host, primary_port = primary.address
+        with open(path, "w") as file:
+            file.write(
+                "port %d\nbind 127.0.0.1\ndir %s\n"
+                "sentinel monitor %s %s %d %d\n"
+                "sentinel down-after-milliseconds %s %d\n"
+                "sentinel failover-timeout %s %d\n"
+                "sentinel parallel-syncs %s 2\n%s"
+                % (port, folder, name, host, primary_port, quorum, name,
+                   down_after_ms, name, failover_timeout_ms, name, extra))
+        env = dict(os.environ)
+        libs = [str(p) for p in
+                (servers.TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
+        if libs:
+            env["LD_LIBRARY_PATH"] = ":".join(libs)
+        super().__init__([servers.REDIS / "redis-server", path, "--sentinel"],
+                         port, folder, env)
+        self.name = name
+        try:
+            self.wait_ready()
+            if periods:
+                assert self.ask("DEBUG", *periods) == b"OK"
+        except BaseException:
+            self.kill()
+            raise
+
+    def ask(self, *words):
+        with self.conn() as conn:
+            return conn.call("SENTINEL", *words)
+
+    def primary(self):
+        """(host, port) of whom it takes for the primary."""
+        got = self.ask("GET-MASTER-ADDR-BY-NAME", self.name)
+        return (got[0].decode(), int(got[1])) if got else None
+
+    def facts(self):
+        flat = self.ask("MASTER", self.name)
+        return {flat[i].decode(): flat[i + 1].decode()
+                for i in range(0, len(flat), 2)}
+
+    def stop(self):
+        self.kill()
+        self.remove()
+
+
+class Watch:
+    """Three Sentinels for one primary and its replicas."""
+
+    def __init__(self, primary, replicas, **kwargs):
+        self.sentinels = [Sentinel(primary, **kwargs) for _ in range(3)]
+        wait_until(lambda: self.knows(len(replicas)), 30,
+                   "the Sentinels know each other and the replicas")
+
+    def knows(self, replicas):
+        facts = [s.facts() for s in self.sentinels]
+        return all(int(f["num-other-sentinels"]) == 2 and
+                   int(f["num-slaves"]) == replicas for f in facts)
+
+    def primary(self):
+        """Whom all of them name, or None."""
+        named = {s.primary() for s in self.sentinels}
+        return named.pop() if len(named) == 1 else None
+
+    def wait_other(self, old, seconds=30):
+        """Until all of them name another one than `old`; returns it."""
+        return wait_until(
+            lambda: (lambda now: now if now not in (None, old) else None)(
+                self.primary()), seconds, "a new primary")
+
+    def stop(self):
+        for sentinel in self.sentinels:
+            sentinel.stop()

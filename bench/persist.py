@@ -467,10 +467,10 @@ class Bench:
         return usual / 5 if self.quick else usual
 
 
-def parse_args():
+def parse_args(parts, text):
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="*", choices=[*PARTS, []],
+    parser = argparse.ArgumentParser(description=text)
+    parser.add_argument("part", nargs="*", choices=[*parts, []],
                         help="only these")
     parser.add_argument("--build", type=pathlib.Path,
                         default=servers.DEFAULT_BUILD,
@@ -484,18 +484,19 @@ def parse_args():
     return parser.parse_args()
 
 
-def main():
-    args = parse_args()
+def main(parts, text):
+    """Measure the parts that the command line names."""
+    args = parse_args(parts, text)
     servers.exit_on_sigterm()
     began = time.monotonic()
     print(compare.machine())
     with tempfile.TemporaryDirectory(
             prefix="bench-", dir=args.dir or args.build) as folder:
         bench = Bench(args, folder)
-        met = [PARTS[name](bench) for name in args.part or PARTS]
+        met = [parts[name](bench) for name in args.part or parts]
     print(f"{time.monotonic() - began:.0f} s")
     return 0 if all(met) or not args.check else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(PARTS, __doc__))

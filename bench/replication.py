@@ -1,0 +1,113 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Measures what replicas cost their primary, each figure beside its mark: CPU
+# time per command with a replica against a server without one, and what
+# clients see of a full synchronization of 1 GiB. What is compared runs in
+# turn, in pairs, and the ratio is taken within the pair.
+"""Measure replication."""
+
+import statistics
+import sys
+import time
+
+import persist
+from persist import CONNECTIONS, MIB, Connection, Durable, say, spread
+
+MARK_STREAM = 1.30
+NOW = ["--repl-diskless-sync-delay", "0"]
+
+
+class Follower(Durable):
+    """A replica of a server."""
+
+    def __init__(self, bench, data, primary, options=()):
+        super().__init__(bench.build, data, options=[*NOW, *options])
+        self.primary = primary
+
+    def wait_synced(self):
+        """Wait until it follows and has what its primary has now."""
+        with Connection(self.primary) as peer:
+            position = int(peer.info("master_repl_offset"))
+        with Connection(self) as peer:
+            peer.wait("master_link_status", "up")
+            while int(peer.info("slave_repl_offset")) < position:
+                time.sleep(0.01)
+
+    def __enter__(self):
+        super().__enter__()
+        with Connection(self) as peer:
+            peer.call("REPLICAOF", "127.0.0.1", self.primary.port)
+        self.wait_synced()
+        return self
+
+
+def stream(bench):
+    """CPU time of all threads of a primary against a server on its own."""
+    adds = bench.scaled(400_000)
+    plan = [("BF.ADD", (["--command", "add"], adds, adds), 21, MARK_STREAM),
+            ("BF.MADD of 100", (["--command", "madd"], adds // 100, adds), 5,
+             None)]
+    results = []
+    print(f"streaming to one replica: CPU time per command on the primary, "
+          f"pipeline 16, {CONNECTIONS} connections, one loop, all items new; "
+          "with / without")
+    for name, workload, pairs, mark in plan:
+        costs = []
+        alone, primary = (
+            Durable(bench.build, bench.folder / word, options=NOW,
+                    wrapper=bench.server_pin) for word in ("alone", "primary"))
+        with alone, primary, Follower(bench, bench.folder / "replica",
+                                      primary) as replica:
+            for number in range(bench.pairs(pairs, 3)):
+                costs.append(persist.journal_pair(bench, alone, primary,
+                                                  workload, number))
+                replica.wait_synced()
+        text, median = spread([with_ns / without_ns
+                               for without_ns, with_ns in costs])
+        without_ns, with_ns = map(statistics.median, zip(*costs))
+        results.append(say(
+            f"  {name}", text, f"< {mark:.2f}" if mark else "",
+            median < mark if mark else None,
+            f"{with_ns:.0f} / {without_ns:.0f} ns"))
+    return all(results)
+
+
+def sync(bench):
+    """What clients of the primary see of full synchronizations of 1 GiB."""
+    print("full synchronization of 1 GiB in layers of 64 and 4 MiB")
+    pauses = []
+    keys = persist.LARGE[0][1]
+    with Durable(bench.build, bench.folder / "primary", threads=2,
+                 options=NOW) as primary:
+        persist.fill_large(bench, primary)
+        say("  clients, ms: no replica", "",
+            note=persist.pulse(bench, primary, 1.5, keys))
+        with Connection(primary) as peer:
+            for number in range(bench.pairs(4, 2)):
+                took = []
+
+                def follow():
+                    began = time.monotonic()
+                    with Follower(bench, bench.folder / f"replica{number}",
+                                  primary) as replica:
+                        took.append(time.monotonic() - began)
+                        with Connection(replica) as other:
+                            took.append(int(other.info("used_memory")) / MIB)
+
+                seen = persist.pulse(bench, primary, 4, keys, follow)
+                pauses.append(int(peer.info("latest_fork_usec")) / 1000)
+                say(f"  clients, ms: synchronization {number + 1}",
+                    f"{took[0]:.1f} s, {took[1]:.0f} MiB", note=seen)
+                persist.wait_for_huge_pages(peer)
+    mark = persist.MARK_FORK_MS
+    return say("  pause of the loops at the fork, ms",
+               f"{statistics.median(pauses):.2f}", f"< {mark:g}",
+               statistics.median(pauses) < mark,
+               "median of " + " ".join(f"{ms:.2f}" for ms in pauses))
+
+
+PARTS = {"stream": stream, "sync": sync}
+
+if __name__ == "__main__":
+    sys.exit(persist.main(PARTS, __doc__))

@@ -606,7 +606,7 @@ def test_debug_reload_of_either_side(start):
     primary, replica = start(), start()
     follow(replica, primary)
     with primary.conn() as conn, replica.conn() as other:
-        conn.call("BF.MADD", "k", *range(100))
+        conn.call("BF.MADD", "k", *range(5))
         for one, words in ((other, ("RELOAD",)), (conn, ("RELOAD",))):
             wait_even(primary, replica)
             assert one.call("DEBUG", *words) == b"OK"

@@ -387,7 +387,7 @@ def test_a_wait_does_not_believe_every_acknowledgement(primary):
 @pytest.mark.parametrize("data", [
     b"x" * 10000, b"\x00\xff" * 5000, b"*1\r\n$4\r\nPING\r\n" * 100,
     b"*99999999\r\n", b"*1\r\n$99999999\r\n", b"PING\r\n" * 10,
-    resp.command("BF.ADD", "k", "smuggled"), b"\r\n" * 5000])
+    resp.command("BF.ADD", "smuggled", "x"), b"\r\n" * 5000])
 def test_a_replica_that_says_something_else(primary, data):
     with FakeReplica(primary.address) as replica:
         assert replica.ask().startswith(b"+FULLRESYNC")
@@ -395,7 +395,7 @@ def test_a_replica_that_says_something_else(primary, data):
         if data.strip():
             replica.drain()
     with primary.conn() as conn:
-        assert conn.call("BF.EXISTS", "k", "smuggled") == 0
+        assert conn.call("EXISTS", "smuggled") == 0
         assert conn.call("PING") == b"PONG"
     wait_until(lambda: connected(primary) == 0)
 
@@ -403,10 +403,10 @@ def test_a_replica_that_says_something_else(primary, data):
 def test_commands_behind_psync_are_not_run(primary):
     with FakeReplica(primary.address) as replica:
         replica.sock.sendall(resp.command("PSYNC", "?", "-1") +
-                             resp.command("BF.ADD", "k", "smuggled"))
+                             resp.command("BF.ADD", "smuggled", "x"))
         replica.drain()
     with primary.conn() as conn:
-        assert conn.call("BF.EXISTS", "k", "smuggled") == 0
+        assert conn.call("EXISTS", "smuggled") == 0
 
 
 def test_psync_at_odd_places(primary, start):

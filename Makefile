@@ -167,7 +167,7 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_cros
 	tests/unit/command/test_*.c tests/unit/server/test_*.c \
 	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
-	stage.c task.c child.c collapse.c transfer.c adopt.c sync.c place.c)))
+	stage.c task.c child.c collapse.c transfer.c place.c)))
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 

@@ -22,7 +22,6 @@ struct status {
     size_t count, capacity;
 
     _Atomic size_t replicas_now;
-    _Atomic int link_now;
     _Atomic size_t online;
     _Atomic uint64_t acked_mono_ms[ONLINE_MAX];
 };
@@ -106,7 +105,6 @@ status_publish(struct status *status, const struct status_figures *figures,
     copy_replicas(status, replicas, count);
     publish_times(status, replicas, count);
     atomic_store(&status->replicas_now, count);
-    atomic_store(&status->link_now, (int)figures->link);
     pthread_mutex_unlock(&status->mutex);
 }
 
@@ -163,13 +161,6 @@ size_t
 status_count(const struct status *status)
 {
     return atomic_load_explicit(&status->replicas_now, memory_order_acquire);
-}
-
-enum status_link
-status_link_now(const struct status *status)
-{
-    return (enum status_link)atomic_load_explicit(&status->link_now,
-                                                  memory_order_acquire);
 }
 
 size_t

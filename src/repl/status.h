@@ -81,9 +81,8 @@ size_t status_get(struct status *status, struct status_figures *ret_figures,
 size_t status_count_acked(struct status *status, uint64_t position);
 size_t status_count_synced(struct status *status, uint64_t position);
 
-/* How many replicas there are, in whatever state; the link's state. Atomic. */
+/* How many replicas there are, in whatever state. Atomic. */
 size_t status_count(const struct status *status);
-enum status_link status_link_now(const struct status *status);
 
 /* Online ones that acknowledged in the last so many seconds; 0: any. Atomic. */
 size_t status_count_good(const struct status *status, uint64_t now_mono_ms,

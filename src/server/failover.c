@@ -12,12 +12,6 @@
 #include <stdio.h>
 #include <strings.h>
 
-static struct gate *
-gate_of(const struct replication *r)
-{
-    return keyspace_gate(r->server->service.keyspace);
-}
-
 /* ---- whom ---------------------------------------------------------------- */
 
 static bool
@@ -131,13 +125,13 @@ pause_writes(struct replication *r, bool on)
 {
     struct service *service = &r->server->service;
 
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     if (on) {
         pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, false);
     } else {
         pause_end(service, PAUSE_FOR_HANDOVER);
     }
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
 }
 
 /* Before anybody can see what follows from it. */
@@ -164,11 +158,11 @@ end(struct replication *r, const char *error)
 static void
 fall_back(struct replication *r, const char *error)
 {
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     if (!atomic_load(&r->server->service.absent)) { /* else: with nothing */
         role_lead(&r->server->service);
     }
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
     end(r, error);
 }
 
@@ -228,7 +222,7 @@ wait_for_target(struct replication *r)
     bool leads;
     bool ready;
 
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     persist_place(r->server->persist, &position, &sequence);
     leads = !service->role.replica;
     ready = leads && found &&
@@ -236,7 +230,7 @@ wait_for_target(struct replication *r)
     if (ready) {
         role_follow(service, slice_of(target.ip), target.port);
     }
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
     if (ready) {
         note_target(r, &target);
     } else if (!leads) {
@@ -286,7 +280,7 @@ failover_take_over(struct replication *r, const struct handover *from,
     if (!replication_role(r).replica) {
         return true; /* it took over already, and is asked once more */
     }
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     persist_place(server->persist, &position, &sequence);
     good = !atomic_load(&server->service.absent) &&
            slice_equal(slice_of(from->history),
@@ -294,7 +288,7 @@ failover_take_over(struct replication *r, const struct handover *from,
     if (good) {
         role_lead(&server->service);
     }
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
     if (!good) {
         return refuse(ret_reason, size,
                       "PSYNC FAILOVER replid must match my replid.");

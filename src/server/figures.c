@@ -7,12 +7,6 @@
 
 #include "base/mem.h"
 
-static struct gate *
-gate_of(const struct replication *r)
-{
-    return keyspace_gate(r->server->service.keyspace);
-}
-
 /* Who is told of it and follows us later has to know that it is still so. */
 void
 figures_keep_chain(struct replication *r)
@@ -101,7 +95,7 @@ void
 figures_show(struct replication *r)
 {
     publish(r);
-    gate_enter(gate_of(r), 0);
+    gate_enter(replication_gate(r), 0);
     figures_judge(r->server);
-    gate_leave(gate_of(r), 0);
+    gate_leave(replication_gate(r), 0);
 }

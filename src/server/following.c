@@ -18,12 +18,6 @@ enum {
     UNSENT_MAX = 64 << 10 /* a primary that reads no acknowledgements */
 };
 
-static struct gate *
-gate_of(const struct replication *r)
-{
-    return keyspace_gate(r->server->service.keyspace);
-}
-
 /* The role is still the one that this link was made for. Inside the gate. */
 static bool
 is_current(const struct replication *r)
@@ -42,11 +36,11 @@ set_link_up(struct replication *r)
     bool before;
     bool up;
 
-    gate_enter(gate_of(r), 0);
+    gate_enter(replication_gate(r), 0);
     before = atomic_load(link_up);
     up = replica_is_connected(r->replica) && is_current(r);
     atomic_store(link_up, up);
-    gate_leave(gate_of(r), 0);
+    gate_leave(replication_gate(r), 0);
     if (up != before) {
         r->acks_moved = true; /* INFO says so as soon as commands notice */
         data_wake_loops(r->server);
@@ -143,7 +137,7 @@ where(void *ctx, struct replica_place *ret_place)
 {
     struct replication *r = ctx;
     struct persist *persist = r->server->persist;
-    struct gate *gate = gate_of(r);
+    struct gate *gate = replication_gate(r);
 
     gate_enter(gate, 0);
     memcpy(ret_place->history, persist_history(persist)->id,
@@ -195,7 +189,7 @@ disown(struct replication *r)
 {
     struct persist *persist = r->server->persist;
     struct persist_arrival arrival = { .fresh = NULL };
-    struct gate *gate = gate_of(r);
+    struct gate *gate = replication_gate(r);
 
     primary_drop_all(r->primary, "a group does not fit our data");
     gate_raise(gate, 0); /* whatever the role has become meanwhile */
@@ -213,7 +207,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
       size_t reason_size)
 {
     struct replication *r = ctx;
-    struct gate *gate = gate_of(r);
+    struct gate *gate = replication_gate(r);
     bool world = apply_needs_world(r->apply, group->value);
     enum replica_applied applied;
 
@@ -246,7 +240,7 @@ static void
 take_key(void *ctx, uint64_t key)
 {
     struct replication *r = ctx;
-    struct gate *gate = gate_of(r);
+    struct gate *gate = replication_gate(r);
     uint64_t position;
     uint64_t sequence;
 
@@ -286,12 +280,12 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     struct service *service = &r->server->service;
     struct keyspace *empty = keyspace_new(options);
 
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     atomic_store(&service->absent, true);
     r->synced_once = false;
     persist_hold(r->server->persist);
     keyspace_exchange(service->keyspace, empty);
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
     keyspace_discard(service->keyspace, empty);
     replica_distrust(r->replica);
 }
@@ -394,7 +388,7 @@ adopt(struct replication *r, struct keyspace *fresh,
                                        .history = r->arriving.history,
                                        .position = stamp->position,
                                        .sequence = stamp->sequence };
-    struct gate *gate = gate_of(r);
+    struct gate *gate = replication_gate(r);
     bool current;
 
     primary_drop_all(r->primary, "all data was replaced");

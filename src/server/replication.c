@@ -23,12 +23,6 @@ replication_now_ms(void)
     return clock_mono_ns() / 1000000;
 }
 
-static struct gate *
-gate_of(const struct replication *r)
-{
-    return keyspace_gate(r->server->service.keyspace);
-}
-
 /* ---- the stream ---------------------------------------------------------- */
 
 void
@@ -39,9 +33,9 @@ replication_open_stream(struct replication *r)
 
     if (!persist_is_tapped(persist)) {
         persist_set_tap(persist, &tap);
-        gate_enter(gate_of(r), 0);
+        gate_enter(replication_gate(r), 0);
         primary_set_history(r->primary, persist_history(persist), r->key);
-        gate_leave(gate_of(r), 0);
+        gate_leave(replication_gate(r), 0);
         atomic_store(&r->streams, true);
     }
 }
@@ -61,9 +55,9 @@ replication_role(const struct replication *r)
 {
     struct role role;
 
-    gate_enter(gate_of(r), 0);
+    gate_enter(replication_gate(r), 0);
     role = r->server->service.role;
-    gate_leave(gate_of(r), 0);
+    gate_leave(replication_gate(r), 0);
     return role;
 }
 
@@ -77,10 +71,10 @@ close_group(const struct replication *r)
     uint64_t position;
     bool even;
 
-    gate_enter(gate_of(r), 0);
+    gate_enter(replication_gate(r), 0);
     even = r->even && r->server->service.role.epoch == r->epoch;
     position = journal_close_group(journal);
-    gate_leave(gate_of(r), 0);
+    gate_leave(replication_gate(r), 0);
     return even ? position : atomic_load(journal_released(journal));
 }
 
@@ -132,12 +126,12 @@ replication_note_history(struct replication *r)
 {
     const struct history *history = persist_history(r->server->persist);
 
-    gate_enter(gate_of(r), 0);
+    gate_enter(replication_gate(r), 0);
     if (strcmp(r->history, history->id) != 0) {
         memcpy(r->history, history->id, sizeof(r->history));
         primary_set_history(r->primary, history, r->key);
     }
-    gate_leave(gate_of(r), 0);
+    gate_leave(replication_gate(r), 0);
 }
 
 void
@@ -272,9 +266,9 @@ static void
 follow_conf(struct replication *r)
 {
     if (atomic_exchange(&r->conf_moved, false)) {
-        gate_enter(gate_of(r), 0);
+        gate_enter(replication_gate(r), 0);
         take_conf(r);
-        gate_leave(gate_of(r), 0);
+        gate_leave(replication_gate(r), 0);
     }
 }
 
@@ -333,10 +327,10 @@ begin_backlog_anew(struct replication *r)
     log_error("server.replication", "lost the backlog",
               "reason=\"no memory for it\"%s", "");
     primary_drop_all(r->primary, "there was no memory for the backlog");
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     persist_place(r->server->persist, &position, &sequence);
     backlog_begin(r->backlog, position);
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
 }
 
 static void
@@ -410,10 +404,10 @@ replication_sync_began(struct server *server, int fd, int error,
                                  .sequence = sequence,
                                  .bytes = bytes > 0 ? (uint64_t)bytes : 0 };
 
-    gate_enter(gate_of(server->replication), 0);
+    gate_enter(replication_gate(server->replication), 0);
     memcpy(sync.history, persist_history(server->persist)->id,
            sizeof(sync.history));
-    gate_leave(gate_of(server->replication), 0);
+    gate_leave(replication_gate(server->replication), 0);
     followers_sync_began(server->replication, fd, error, &sync);
 }
 
@@ -629,9 +623,9 @@ replication_begin(struct server *server)
         if (r->has_replicas) { /* they go on from what we have */
             replication_open_stream(r);
         }
-        gate_raise(gate_of(r), 0);
+        gate_raise(replication_gate(r), 0);
         persist_renew_history(server->persist);
-        gate_lower(gate_of(r), 0);
+        gate_lower(replication_gate(r), 0);
         replication_note_history(r);
         r->epoch = role.epoch;
     }
@@ -658,9 +652,9 @@ replication_is_even(struct server *server)
     bool even = true;
     size_t count;
 
-    gate_raise(gate_of(r), 0);
+    gate_raise(replication_gate(r), 0);
     persist_place(server->persist, &position, &sequence);
-    gate_lower(gate_of(r), 0);
+    gate_lower(replication_gate(r), 0);
     count = primary_describe(r->primary, &figures, replicas, max);
     for (size_t i = 0; i < count && i < max; i++) {
         even = even && (replicas[i].state != STATUS_ONLINE ||

@@ -97,6 +97,12 @@ enum { REPLICATION_TICK_MS = 100 };
 
 uint64_t replication_now_ms(void);
 
+static inline struct gate *
+replication_gate(const struct replication *r)
+{
+    return keyspace_gate(r->server->service.keyspace);
+}
+
 /* A copy; outside the gate. */
 struct role replication_role(const struct replication *r);
 

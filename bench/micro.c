@@ -162,21 +162,16 @@ run_single(struct bench *bench, enum op op, struct key key)
 static void
 run_batch(struct bench *bench, enum op op, struct key key)
 {
-    struct key keys[BLOOM_BATCH_MAX];
-    struct bloom_item items[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX];
     size_t count = BLOOM_BATCH_MAX;
 
-    for (unsigned i = 0; i < count; i++) {
-        keys[i] = key;
-        items[i] = (struct bloom_item){ &keys[i], sizeof(keys[i]) };
-    }
     for (uint64_t done = 0; done < bench->ops; done += count) {
         for (unsigned i = 0; i < count; i++) {
-            keys[i].number = key.number++;
+            hashes[i] = bloom_hash(bench->bloom, &key, sizeof(key));
+            key.number++;
         }
-        bloom_hash_batch(bench->bloom, items, count, hashes);
+        bloom_prefetch_batch(bench->bloom, hashes, count);
         if (op != OP_ADD) {
             bloom_contains_batch(bench->bloom, hashes, count, found);
         } else if (bloom_add_batch(bench->bloom, &bench->env, hashes, count,

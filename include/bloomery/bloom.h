@@ -120,9 +120,6 @@ void bloom_free(struct bloom *bloom, const struct bloom_env *env);
 struct bloom_hash bloom_hash(const struct bloom *bloom, const void *item,
                              size_t len);
 
-/* Starts fetching the lines that a lookup or add of this item reads. */
-void bloom_prefetch(const struct bloom *bloom, struct bloom_hash hash);
-
 /* True if the item may have been added; false means that it was not. */
 bool bloom_contains(const struct bloom *bloom, struct bloom_hash hash);
 
@@ -136,16 +133,12 @@ enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
 
 /* The same for up to BLOOM_BATCH_MAX items of one filter, in order and with
  * the same answers; several times faster when the filter is larger than the
- * caches. Hash the whole batch first, which starts the fetches, then ask or
- * add. bloom_add_batch() stops at the first item that fails and returns its
- * status; *ret_done is the number of items before it (COUNT when BLOOM_OK),
- * which are answered in ret_added and stay added. */
-struct bloom_item {
-    const void *data;
-    size_t len;
-};
-void bloom_hash_batch(const struct bloom *bloom, const struct bloom_item *items,
-                      size_t count, struct bloom_hash *ret_hashes);
+ * caches. Hash the whole batch first, start the fetches, then ask or add.
+ * bloom_add_batch() stops at the first item that fails and returns its status;
+ * *ret_done is the number of items before it (COUNT when BLOOM_OK), which are
+ * answered in ret_added and stay added. */
+void bloom_prefetch_batch(const struct bloom *bloom,
+                          const struct bloom_hash *hashes, size_t count);
 void bloom_contains_batch(const struct bloom *bloom,
                           const struct bloom_hash *hashes, size_t count,
                           bool *ret_found);

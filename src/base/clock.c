@@ -6,6 +6,8 @@
 
 #include <time.h>
 
+static const uint64_t MS = 1000000; /* ns */
+
 static struct timespec
 read_clock(clockid_t id)
 {
@@ -34,6 +36,18 @@ clock_thread_cpu_ns(void)
 }
 
 uint64_t
+clock_wall_ms_at(uint64_t mono_ns)
+{
+    static _Thread_local uint64_t read_mono_ns, read_wall_ns;
+
+    if (mono_ns - read_mono_ns >= MS) {
+        read_wall_ns = as_ns(read_clock(CLOCK_REALTIME));
+        read_mono_ns = mono_ns;
+    }
+    return (read_wall_ns + (mono_ns - read_mono_ns)) / MS;
+}
+
+uint64_t
 clock_wall_us(void)
 {
     return as_ns(read_clock(CLOCK_REALTIME)) / 1000;
@@ -42,5 +56,5 @@ clock_wall_us(void)
 uint64_t
 clock_wall_ms(void)
 {
-    return as_ns(read_clock(CLOCK_REALTIME)) / 1000000;
+    return as_ns(read_clock(CLOCK_REALTIME)) / MS;
 }

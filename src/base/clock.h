@@ -14,5 +14,9 @@ uint64_t clock_mono_ns(void);
 uint64_t clock_wall_ms(void);
 uint64_t clock_wall_us(void);
 
+/* The first of these at a moment of clock_mono_ns that has just been: read once
+ * a millisecond and reckoned from that in between, which costs nothing. */
+uint64_t clock_wall_ms_at(uint64_t mono_ns);
+
 /* CPU time of the calling thread. */
 uint64_t clock_thread_cpu_ns(void);

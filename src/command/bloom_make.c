@@ -250,22 +250,15 @@ static enum bloom_status
 add_batch(struct request *req, struct adding *adding, const struct slice *items,
           size_t count)
 {
-    struct bloom_item batch[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool added[BLOOM_BATCH_MAX];
     enum bloom_status status;
     size_t done = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        batch[i] = (struct bloom_item){ items[i].data, items[i].len };
-    }
-    bloom_hash_batch(adding->bloom, batch, count, hashes);
+    bloom_make_hash(adding->bloom, items, 1, count, hashes);
     status = bloom_add_batch(adding->bloom, adding->env, hashes, count, added,
                              &done);
     bloom_make_reply_many(req, added, done);
-    for (size_t i = 0; i < done; i++) {
-        adding->added += added[i];
-    }
     adding->applied += done;
     return status;
 }
@@ -325,6 +318,7 @@ add_all(struct request *req, struct adding *adding,
     }
     bloom_get_info(adding->bloom, &after);
     keyspace_account(&before, &after);
+    adding->added = after.items - before.items;
     req->dirty += adding->added;
     return status;
 }

@@ -67,6 +67,18 @@ MUST_CHECK enum err bloom_make_create(struct request *req,
 /* A number for a new life of a name, drawn at random. */
 uint64_t bloom_make_incarnation(void);
 
+/* Hashes COUNT items, each so many words behind the one before, and starts to
+ * fetch what they need. */
+static inline void
+bloom_make_hash(const struct bloom *bloom, const struct slice *items,
+                size_t step, size_t count, struct bloom_hash *ret_hashes)
+{
+    for (size_t i = 0; i < count; i++, items += step) {
+        ret_hashes[i] = bloom_hash(bloom, items->data, items->len);
+    }
+    bloom_prefetch_batch(bloom, ret_hashes, count);
+}
+
 /* What bloom_make_add_items is to do. */
 struct bloom_adds {
     const struct slice *items;

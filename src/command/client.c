@@ -55,7 +55,8 @@ is_http(const struct batch *batch)
 {
     struct slice name = batch->argv[batch->command[0].first];
 
-    return slice_is_word(name, "post") || slice_is_word(name, "host:");
+    return !batch->in_place && /* that is RESP */
+           (slice_is_word(name, "post") || slice_is_word(name, "host:"));
 }
 
 /* For CLIENT LIST and CLIENT UNBLOCK. */

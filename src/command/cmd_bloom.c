@@ -6,62 +6,14 @@
  */
 #include "base/metrics.h"
 #include "command/bloom_make.h"
+#include "command/effect.h"
 
-enum { ITEM_AT = 2, REPLY_BYTES = 4 /* ":0\r\n" */ };
+enum { ITEM_AT = 2, WORDS = 3, REPLY_BYTES = 4 /* ":0\r\n" */ };
 
 static struct bloom_hash
 hash_item(const struct bloom *bloom, struct slice item)
 {
     return bloom_hash(bloom, item.data, item.len);
-}
-
-/* Under a policy that counts uses, each one does. */
-__attribute__((noinline)) static void
-use_again(struct request *req)
-{
-    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
-
-    if (entry != NULL) {
-        request_use(req, entry);
-    }
-}
-
-/* What looking the same name up again would have counted and told. */
-static void
-count_again(struct request *req)
-{
-    if (access_counts(req->keyspace)) {
-        use_again(req);
-    }
-    if ((req->command->flags & CMD_READONLY) == 0) {
-        return;
-    }
-    if (req->bloom != NULL) {
-        metric_add(METRIC_KEYSPACE_HITS, 1);
-    } else {
-        metric_add(METRIC_KEYSPACE_MISSES, 1);
-        observe_event(req, &req->key, CONF_EVENT_KEY_MISS, "keymiss");
-    }
-}
-
-/* One-item commands of a run: finds the filter (once for equal keys in a row)
- * and starts fetching the item's lines. */
-void
-cmd_bf_prepare(struct request *req)
-{
-    req->prepared = true;
-    if (req->previous != NULL) {
-        req->bloom = req->previous->bloom;
-        count_again(req);
-    } else if ((req->command->flags & CMD_READONLY) != 0) {
-        req->bloom = bloom_make_find(req);
-    } else {
-        req->bloom = bloom_make_open(req);
-    }
-    if (req->bloom != NULL) {
-        req->hash = hash_item(req->bloom, req->argv[ITEM_AT]);
-        bloom_prefetch(req->bloom, req->hash);
-    }
 }
 
 /* The filter grew by its newest layer: brings the gauges up to date. */
@@ -123,9 +75,8 @@ create_and_add(struct request *req)
     return add_one(req, bloom, hash_item(bloom, item), true);
 }
 
-/* Apart, so that an add to a filter that is at hand needs no stack frame. */
-__attribute__((noinline)) static enum err
-open_and_add(struct request *req)
+enum err
+cmd_bf_add(struct request *req)
 {
     struct bloom *bloom = bloom_make_open(req);
 
@@ -136,34 +87,125 @@ open_and_add(struct request *req)
 }
 
 enum err
-cmd_bf_add(struct request *req)
-{
-    if (req->bloom == NULL) {
-        return open_and_add(req);
-    }
-    return add_one(req, req->bloom, req->hash, false);
-}
-
-/* What cmd_bf_prepare does for who is in a run; in EXEC, say, nobody is. */
-__attribute__((noinline)) static const struct bloom *
-find_and_hash(struct request *req)
+cmd_bf_exists(struct request *req)
 {
     const struct bloom *bloom = bloom_make_find(req);
 
-    if (bloom != NULL) {
-        req->hash = hash_item(bloom, req->argv[ITEM_AT]);
-    }
-    return bloom;
-}
-
-enum err
-cmd_bf_exists(struct request *req)
-{
-    const struct bloom *bloom = req->prepared ? req->bloom : find_and_hash(req);
-
-    bloom_make_reply(req, bloom != NULL && bloom_contains(bloom, req->hash));
+    bloom_make_reply(
+        req, bloom != NULL &&
+                 bloom_contains(bloom, hash_item(bloom, req->argv[ITEM_AT])));
     return OK;
 }
+
+/* ---- many requests for one filter ---------------------------------------- */
+
+/* Room for the replies. Where there is none, the handler finds out how far
+ * they go. */
+static bool
+has_room(struct request *req, uint32_t count)
+{
+    struct buf *out = req->reply->buf;
+
+    if (buf_reserve(out, (size_t)count * REPLY_BYTES) == NULL) {
+        out->failed = false;
+        out->over = false;
+        return false;
+    }
+    return true;
+}
+
+/* Under a policy that counts uses, each request is one; the first was counted
+ * when the name was looked up. */
+static void
+use_again(struct request *req, uint32_t count)
+{
+    struct entry *entry;
+
+    if (__builtin_expect(access_counts(req->keyspace), 0)) {
+        entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+        for (uint32_t i = 1; i < count && entry != NULL; i++) {
+            request_use(req, entry);
+        }
+    }
+}
+
+/* What each of the requests did, for those who want that one by one. */
+static void
+pass_on(struct request *req, const struct slice *argv, const bool *added,
+        uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bloom_make_tell(req, added[i], false);
+        if (added[i]) {
+            req->argv = argv + (size_t)i * WORDS;
+            req->dirty = 1;
+            effect_add(req);
+        }
+    }
+}
+
+uint32_t
+cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
+{
+    struct bloom *bloom = bloom_make_open(req);
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool added[BLOOM_BATCH_MAX];
+    struct bloom_info before;
+    struct bloom_info after;
+    size_t done = 0;
+
+    count = count < BLOOM_BATCH_MAX ? count : BLOOM_BATCH_MAX;
+    if (bloom == NULL || !has_room(req, count)) {
+        return 0;
+    }
+    bloom_get_info(bloom, &before);
+    bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
+    /* What stops it is met again by the handler, and told. */
+    (void)bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
+                          &done);
+    bloom_get_info(bloom, &after);
+    bloom_make_reply_many(req, added, done);
+    if (before.items != after.items) {
+        keyspace_account(&before, &after);
+    }
+    use_again(req, (uint32_t)done);
+    if (req->service->journal != NULL || observe_is_on(req)) {
+        pass_on(req, argv, added, (uint32_t)done);
+    } else {
+        metric_add(METRIC_CHANGES, (int64_t)(after.items - before.items));
+    }
+    return (uint32_t)done;
+}
+
+uint32_t
+cmd_bf_exists_many(struct request *req, const struct slice *argv,
+                   uint32_t count)
+{
+    const struct bloom *bloom;
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool found[BLOOM_BATCH_MAX] = { false };
+
+    count = count < BLOOM_BATCH_MAX ? count : BLOOM_BATCH_MAX;
+    if (!has_room(req, count)) {
+        return 0;
+    }
+    bloom = bloom_make_find(req);
+    if (bloom != NULL) {
+        bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
+        bloom_contains_batch(bloom, hashes, count, found);
+        metric_add(METRIC_KEYSPACE_HITS, count - 1);
+        use_again(req, count);
+    } else {
+        metric_add(METRIC_KEYSPACE_MISSES, count - 1);
+        for (uint32_t i = 1; i < count; i++) {
+            observe_event(req, &req->key, CONF_EVENT_KEY_MISS, "keymiss");
+        }
+    }
+    bloom_make_reply_many(req, found, count);
+    return count;
+}
+
+/* ---- many items in one request ------------------------------------------- */
 
 enum err
 cmd_bf_madd(struct request *req)
@@ -189,14 +231,10 @@ static void
 answer_batch(struct request *req, const struct bloom *bloom,
              const struct slice *items, size_t count)
 {
-    struct bloom_item batch[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX];
 
-    for (size_t i = 0; i < count; i++) {
-        batch[i] = (struct bloom_item){ items[i].data, items[i].len };
-    }
-    bloom_hash_batch(bloom, batch, count, hashes);
+    bloom_make_hash(bloom, items, 1, count, hashes);
     bloom_contains_batch(bloom, hashes, count, found);
     bloom_make_reply_many(req, found, count);
 }

@@ -62,18 +62,12 @@ static int64_t
 count_batch(const struct bloom *bloom, struct seen *seen, size_t from,
             size_t count)
 {
-    struct bloom_item batch[BLOOM_BATCH_MAX];
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX] = { false };
     int64_t fresh = 0;
 
     if (bloom != NULL) {
-        for (size_t i = 0; i < count; i++) {
-            struct slice item = seen->argv[from + i];
-
-            batch[i] = (struct bloom_item){ item.data, item.len };
-        }
-        bloom_hash_batch(bloom, batch, count, hashes);
+        bloom_make_hash(bloom, seen->argv + from, 1, count, hashes);
         bloom_contains_batch(bloom, hashes, count, found);
     }
     for (size_t i = 0; i < count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two ways through: runs of one-item commands, which share one lock and
- * overlap their cache misses, and one command at a time for all the rest. The
- * clock is read once a batch and at the end of each run; the time of a run is
- * split evenly among its commands.
+ * Two ways through: runs of one-item commands, which share one lookup and one
+ * lock and overlap their cache misses, and one command at a time for all the
+ * rest. The clock is read once a batch and at the end of each run; the time of
+ * a run is split evenly among its commands.
  */
 #include "command/dispatch.h"
 
@@ -32,8 +32,9 @@ enum {
 /* While one of these is on, nothing is a run. */
 static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
 
+/* Commands of one row that name one key: their words follow each other. */
 struct run {
-    struct request request[RUN_MAX];
+    const struct slice *argv;
     uint32_t count;
     unsigned stripe;
     bool exclusive;
@@ -49,14 +50,10 @@ dispatch_new_worker(struct service *service, unsigned index)
     worker->service = service;
     worker->index = index;
     worker->stats = stats_slot(service->stats, index);
-    worker->run = mem_zalloc(sizeof(*worker->run));
-    for (unsigned i = 0; i < RUN_MAX; i++) {
-        struct request *req = &worker->run->request[i];
-
-        req->worker = worker;
-        req->service = service;
-        req->keyspace = service->keyspace;
-    }
+    worker->request = mem_zalloc(sizeof(*worker->request));
+    worker->request->worker = worker;
+    worker->request->service = service;
+    worker->request->keyspace = service->keyspace;
     return worker;
 }
 
@@ -67,7 +64,7 @@ dispatch_free_worker(struct worker *worker)
         buf_free(&worker->arena);
         stage_fini(&worker->stage);
         notice_list_fini(&worker->notices);
-        mem_free(worker->run);
+        mem_free(worker->request);
         mem_free(worker);
     }
 }
@@ -89,9 +86,6 @@ dispatch_prepare(struct request *req, const struct command *command,
     req->dirty = 0;
     req->effect.kind = EFFECT_VERBATIM;
     req->effect.argc = 0;
-    req->previous = NULL;
-    req->prepared = false;
-    req->bloom = NULL;
 }
 
 /* What paused has worked in several parts, and lasted for their sum. */
@@ -239,154 +233,128 @@ dispatch_run_locked(struct request *req)
 
 /* ---- runs of one-item commands ------------------------------------------- */
 
-/* The row of a one-item command, or NULL. Pipelines repeat names: the last
- * one found is tried first, byte for byte. */
-static const struct command *
-one_item_command(const struct request *last, const struct slice *argv)
+/* The words of one command of the run, for whoever looks at single ones. */
+static void
+look_at(struct request *req, const struct run *run, uint32_t index)
 {
-    const struct command *command;
+    dispatch_prepare(req, req->command, 1, run->argv + index * ONE_ITEM_ARGC,
+                     ONE_ITEM_ARGC);
+}
 
-    if (last != NULL && slice_equal(argv[0], last->argv[0])) {
-        return last->command;
+/* Finds the commands from `first` on that can run together, and readies the
+ * request for the first. 0 if that is no one-item command. */
+static uint32_t
+gather(struct request *req, const struct batch *batch, uint32_t first,
+       struct run *ret_run)
+{
+    const struct batch_command *bytes = &batch->command[first];
+    const struct slice *argv = &batch->argv[bytes->first];
+    const struct command *command;
+    uint32_t end = first + 1;
+
+    ret_run->count = 0;
+    if (bytes->argc != ONE_ITEM_ARGC) {
+        return 0;
     }
     command = command_find(argv[0]);
-    return command != NULL && command->prepare != NULL ? command : NULL;
+    if (command == NULL || command->many == NULL) {
+        return 0;
+    }
+    while (end < batch->count && batch->command[end].repeats &&
+           end - first < RUN_MAX) {
+        end++;
+    }
+    dispatch_prepare(req, command, 1, argv, ONE_ITEM_ARGC);
+    req->key = request_key(req, 1);
+    ret_run->argv = argv;
+    ret_run->count = end - first;
+    ret_run->stripe = keyspace_stripe_of(req->key.hash);
+    ret_run->exclusive = (command->flags & CMD_WRITE) != 0;
+    return ret_run->count;
 }
 
-/* Gives req its key. False if it needs another lock than the run has. */
-static bool
-join(struct run *run, struct request *req, const struct request *last)
-{
-    bool exclusive = (req->command->flags & CMD_WRITE) != 0;
-    unsigned stripe = run->stripe;
-
-    if (last != NULL && slice_equal(req->argv[1], last->argv[1])) {
-        req->key = last->key;
-        req->previous = last;
-    } else {
-        req->key = request_key(req, 1);
-        stripe = keyspace_stripe_of(req->key.hash);
-    }
-    if (last == NULL) {
-        run->stripe = stripe;
-        run->exclusive = exclusive;
-    }
-    return run->stripe == stripe && run->exclusive == exclusive;
-}
-
-/* Takes the commands from `first` on that can run together. */
+/* Counts and times the commands of the run, each by its share. */
 static void
-gather(struct worker *worker, const struct batch *batch, uint32_t first)
+count_run(struct request *req, const struct run *run)
 {
-    struct run *run = worker->run;
-    struct request *last = NULL;
-
-    run->count = 0;
-    for (uint32_t i = first; i < batch->count && run->count < RUN_MAX; i++) {
-        const struct batch_command *bytes = &batch->command[i];
-        const struct slice *argv = &batch->argv[bytes->first];
-        struct request *req = &run->request[run->count];
-        const struct command *command;
-
-        if (bytes->argc != ONE_ITEM_ARGC) {
-            break;
-        }
-        command = one_item_command(last, argv);
-        if (command == NULL) {
-            break;
-        }
-        dispatch_prepare(req, command, 1, argv, ONE_ITEM_ARGC);
-        if (!join(run, req, last)) {
-            break;
-        }
-        run->count++;
-        last = req;
-    }
-}
-
-/* Counts and times each stretch of equal commands of the run by its share. */
-static void
-count_run(struct worker *worker, const struct run *run)
-{
+    struct worker *worker = req->worker;
+    unsigned id = command_id(req->command);
     uint64_t now_ns;
     uint64_t each_ns;
-    uint32_t from = 0;
 
     if (worker->alone || worker->silent) {
         return;
     }
     now_ns = clock_mono_ns();
     each_ns = (now_ns - worker->now_ns) / run->count;
-    for (uint32_t i = 1; i <= run->count; i++) {
-        const struct command *command = run->request[from].command;
-
-        if (i == run->count || run->request[i].command != command) {
-            stats_took(worker->stats, command_id(command), i - from,
-                       (i - from) * each_ns);
-            stats_lasted(worker->stats, command_id(command), i - from, each_ns);
-            from = i;
+    stats_took(worker->stats, id, run->count, run->count * each_ns);
+    stats_lasted(worker->stats, id, run->count, each_ns);
+    if (__builtin_expect(slow_is(worker->service, each_ns), 0)) {
+        for (uint32_t i = 0; i < run->count; i++) {
+            look_at(req, run, i);
+            slow_took_told(req, each_ns);
         }
     }
-    slow_run_took(run->request, run->count, each_ns);
     worker->now_ns = now_ns;
     metric_add(METRIC_COMMANDS, run->count);
 }
 
-/* Room for the effects of a run. Each name of it can be over and created but
- * once. */
+/* Room for the effects of a run. Its key can be over and created but once. */
 static enum err
-open_run(struct worker *worker, const struct run *run)
+open_run(struct request *req, const struct run *run)
 {
-    size_t bytes = 0;
+    size_t bytes = EFFECT_EXTRA_BYTES + effect_delete_bytes(req->key.name);
 
     for (uint32_t i = 0; i < run->count; i++) {
-        const struct request *req = &run->request[i];
-
-        bytes += stage_effect_bytes(req->argv, req->argc);
-        if (req->previous == NULL) {
-            bytes += EFFECT_EXTRA_BYTES + effect_delete_bytes(req->key.name);
-        }
+        bytes +=
+            stage_effect_bytes(run->argv + i * ONE_ITEM_ARGC, ONE_ITEM_ARGC);
     }
-    return effect_open(worker, bytes);
+    return effect_open(req->worker, bytes);
 }
 
 /* Whether a run that writes may do so now. */
 static bool
-may_write(struct worker *worker, const struct run *run)
+may_write(struct request *req, const struct run *run)
 {
+    struct worker *worker = req->worker;
     const struct service *service = worker->service;
 
     if (!worker->session->obey &&
         (admit_growth(worker) != OK || admit_writes(service) != OK)) {
         return false;
     }
-    return service->journal == NULL || open_run(worker, run) == OK;
+    return service->journal == NULL || open_run(req, run) == OK;
 }
 
-/* All its commands have the same flags in this. */
 static bool
-may_read(const struct worker *worker, const struct run *run)
+may_read(const struct request *req)
 {
+    const struct worker *worker = req->worker;
+
     return worker->session->obey ||
-           admit_data(worker->service, run->request[0].command->flags) == OK;
+           admit_data(worker->service, req->command->flags) == OK;
 }
 
 static void
-run_locked(struct worker *worker, struct run *run)
+run_locked(struct request *req, const struct run *run)
 {
-    struct request *end = run->request + run->count;
+    struct worker *worker = req->worker;
+    uint32_t done = 0;
 
-    for (struct request *req = run->request; req < end; req++) {
-        req->command->prepare(req);
-    }
-    for (struct request *req = run->request; req < end; req++) {
-        (void)call_handler(req);
-    }
-    if (worker->session->receiver.tracker != NULL) {
-        for (struct request *req = run->request; req < end; req++) {
-            observe_read(req);
+    while (done < run->count) {
+        uint32_t many = req->command->many(
+            req, run->argv + done * ONE_ITEM_ARGC, run->count - done);
+
+        if (many == 0) {
+            (void)call_handler(req);
+            many = 1;
+        }
+        done += many;
+        if (done < run->count) {
+            look_at(req, run, done);
         }
     }
+    observe_read(req);
     if (worker->service->journal != NULL) {
         effect_close_stripe(worker, run->stripe);
     }
@@ -409,47 +377,46 @@ leave_gate(struct worker *worker)
     }
 }
 
-/* Executes as many one-item commands as can share one lock. Returns their
- * number; 0 if the first is none, if the journal has no room (the session is
- * parked then), or if the run is not allowed, and its commands (run->count)
- * are to be refused one by one. */
-static uint32_t
-execute_run(struct worker *worker, struct session *session,
-            const struct batch *batch, uint32_t first)
+/* Executes a run of one-item commands, and says in *ret_run what it is. False
+ * if the first is none (count is 0), if the journal has no room (the session is
+ * parked then), or if the run is not allowed, and its commands are to be
+ * refused one by one. */
+static bool
+execute_run(struct worker *worker, const struct batch *batch, uint32_t first,
+            struct run *ret_run)
 {
     struct keyspace *ks = worker->service->keyspace;
-    struct run *run = worker->run;
-    uint32_t done = 0;
+    struct request *req = worker->request;
+    bool may = false;
 
-    gather(worker, batch, first);
-    if (run->count == 0) {
-        return 0;
+    if (gather(req, batch, first, ret_run) == 0) {
+        return false;
     }
     if (worker->alone) {
-        if (may_write(worker, run)) {
-            run_locked(worker, run);
-            done = run->count;
+        may = may_write(req, ret_run);
+        if (may) {
+            run_locked(req, ret_run);
         }
     } else {
         enter_gate(worker);
         /* A pause that began meanwhile was answered before this section. */
-        if ((observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
-            (run->exclusive ? may_write(worker, run) : may_read(worker, run))) {
-            keyspace_lock(ks, run->stripe, run->exclusive);
-            run_locked(worker, run);
-            keyspace_unlock(ks, run->stripe);
-            done = run->count;
+        may = (observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
+              (ret_run->exclusive ? may_write(req, ret_run) : may_read(req));
+        if (may) {
+            keyspace_lock(ks, ret_run->stripe, ret_run->exclusive);
+            run_locked(req, ret_run);
+            keyspace_unlock(ks, ret_run->stripe);
         }
         leave_gate(worker);
     }
     observe_wake(worker);
-    if (done > 0) {
-        count_run(worker, run);
-        atomic_store_explicit(&session->last_command,
-                              command_id(run->request[done - 1].command) + 1,
+    if (may) {
+        count_run(req, ret_run);
+        atomic_store_explicit(&worker->session->last_command,
+                              command_id(req->command) + 1,
                               memory_order_relaxed);
     }
-    return done;
+    return may;
 }
 
 /* ---- one command --------------------------------------------------------- */
@@ -517,8 +484,7 @@ enter(struct request *req, bool queues)
     lock_set_enter(&locks, req->worker);
     err = admit_now(req);
     if (err == OK && runs && (req->command->flags & CMD_WRITE) != 0) {
-        err = effect_open(req->worker,
-                          effect_bytes(req->command, req->argv, req->argc));
+        err = effect_open_for(req);
     }
     if (err != OK) {
         outcome = err == ERR_AGAIN ? PAUSED : REFUSED;
@@ -596,6 +562,7 @@ dispatch_batch(struct worker *worker, struct session *session,
                const struct batch *batch, uint32_t first, uint64_t until_ns,
                struct buf *out)
 {
+    struct loop *loop = worker->loop;
     struct reply reply = { out, session->resp };
     uint32_t done = first;
     uint32_t one_by_one = first; /* up to here no run is tried again */
@@ -604,6 +571,8 @@ dispatch_batch(struct worker *worker, struct session *session,
     worker->session = session;
     worker->in_place = batch->in_place;
     worker->hold = 0;
+    worker->now_ns = loop != NULL && loop->executing != NULL ? loop->now_ns
+                                                             : clock_mono_ns();
     session->parked = false;
     session->parked_for_room = false;
     if (__builtin_expect(
@@ -615,28 +584,26 @@ dispatch_batch(struct worker *worker, struct session *session,
     if (session->obey) {
         worker->now_ms = 0; /* no key ever expires for who repeats a history */
     } else {
-        worker->now_ms = clock_wall_ms();
+        worker->now_ms = clock_wall_ms_at(worker->now_ns);
         atomic_store_explicit(&session->active_ms, worker->now_ms,
                               memory_order_relaxed);
     }
-    worker->now_ns = clock_mono_ns();
     while (done < batch->count && !session->closing &&
            out->len < LOOP_FLUSH_BYTES &&
            (done == first || worker->now_ns < until_ns)) {
         const struct batch_command *bytes = &batch->command[done];
-        struct request *req = &worker->run->request[0];
+        struct request *req = worker->request;
         const struct command *command;
-        uint32_t ran = 0;
+        struct run run;
         unsigned words;
         size_t mark = out->len;
 
         if (done >= one_by_one && may_run_fast(session, worker->service)) {
-            ran = execute_run(worker, session, batch, done);
-            one_by_one = done + worker->run->count;
-        }
-        if (ran > 0) {
-            done += ran;
-            continue;
+            if (execute_run(worker, batch, done, &run)) {
+                done += run.count;
+                continue;
+            }
+            one_by_one = done + run.count;
         }
         if (session->parked) {
             break;
@@ -651,6 +618,9 @@ dispatch_batch(struct worker *worker, struct session *session,
         apply_reply_mode(worker, out, mark);
         reply.resp = session->resp; /* HELLO may have changed it */
         done++;
+    }
+    if (loop != NULL) {
+        loop->now_ns = worker->now_ns;
     }
     worker->reply = NULL;
     worker->session = NULL; /* it may be gone when a timer uses the worker */

@@ -6,9 +6,9 @@
  * effects on while the stripe is still held. Needs no socket: a session and a
  * buffer will do (tests, benchmarks, replay).
  *
- * A run: up to 64 pipelined one-item commands (rows with .prepare) of one
- * stripe and one lock mode. First all are prepared (the filter is looked up,
- * the item hashed, its lines prefetched), then each handler runs in order.
+ * A run: up to 64 pipelined one-item commands (rows with .many) that are equal
+ * but for the item. Their filter is looked up once, all items are hashed and
+ * their lines fetched, and then they are added or asked for, in order.
  */
 #pragma once
 

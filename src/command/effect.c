@@ -70,6 +70,15 @@ effect_open(struct worker *worker, size_t bytes)
     return stage_open(&worker->stage, bytes) ? OK : ERR_NOMEM;
 }
 
+enum err
+effect_open_for(const struct request *req)
+{
+    return passes_on(req->worker)
+               ? effect_open(req->worker,
+                             effect_bytes(req->command, req->argv, req->argc))
+               : OK;
+}
+
 /* ---- what happened ------------------------------------------------------- */
 
 void

@@ -45,6 +45,9 @@ size_t effect_delete_bytes(struct slice name);
  * while the journal is off. */
 MUST_CHECK enum err effect_open(struct worker *worker, size_t bytes);
 
+/* The same for one command. */
+MUST_CHECK enum err effect_open_for(const struct request *req);
+
 /* Counts and adds what a command did; dirty > 0. */
 void effect_add(struct request *req);
 

@@ -171,13 +171,11 @@ remember_key(void *ctx, size_t position)
                       request_key(req, position).hash, &req->worker->notices);
 }
 
-/* Reads of one key that follow each other in a run share its lock: one entry
- * is enough. */
 void
 observe_read_told(struct request *req)
 {
     if ((req->command->flags & CMD_READONLY) != 0 &&
-        req->command->lock == LOCK_KEYS && req->previous == NULL &&
+        req->command->lock == LOCK_KEYS &&
         tracking_wants(&req->session->receiver)) {
         command_each_key(req->command, req->argc, remember_key, req);
     }

@@ -40,14 +40,6 @@ struct request {
     uint64_t dirty; /* changes made; 0 leaves no effect */
     struct effect effect;
     bool obey; /* repeats a log: limits, defaults and dialect do not apply */
-
-    /* One-item commands in a run: the filter, under the run's lock, and the
-     * item's hash; NULL if it was missing when the run was prepared. previous
-     * is the request before, if it names the same key. */
-    const struct request *previous;
-    bool prepared;
-    struct bloom *bloom;
-    struct bloom_hash hash;
 };
 
 /* Sets the text for an error whose row has a %s (worker->detail) and returns

@@ -220,7 +220,7 @@ struct worker {
     uint64_t hold;            /* highest position that the batch wrote or read:
                                  its replies wait for that */
     struct notice_list notices;   /* on their way to who listens */
-    struct run *run;              /* dispatch's own */
+    struct request *request;      /* dispatch's own: what it executes */
     const struct command *failed; /* the last that was answered with an error,
                                      and which; for who replays */
     enum err failure;

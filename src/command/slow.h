@@ -17,26 +17,19 @@ void slow_apply_conf(struct service *service);
 void slow_event(const struct service *service, enum latency_event event,
                 uint64_t took_ns);
 
+/* Whether anybody wants to know. */
+static inline bool
+slow_is(const struct service *service, uint64_t took_ns)
+{
+    return took_ns >=
+           atomic_load_explicit(&service->slow_ns, memory_order_relaxed);
+}
+
 void slow_took_told(const struct request *req, uint64_t took_ns);
 static inline void
 slow_took(const struct request *req, uint64_t took_ns)
 {
-    if (__builtin_expect(took_ns >= atomic_load_explicit(&req->service->slow_ns,
-                                                         memory_order_relaxed),
-                         0)) {
+    if (__builtin_expect(slow_is(req->service, took_ns), 0)) {
         slow_took_told(req, took_ns);
-    }
-}
-
-/* The same for a run, whose time was split evenly. */
-static inline void
-slow_run_took(const struct request *run, uint32_t count, uint64_t each_ns)
-{
-    if (__builtin_expect(each_ns >= atomic_load_explicit(&run->service->slow_ns,
-                                                         memory_order_relaxed),
-                         0)) {
-        for (uint32_t i = 0; i < count; i++) {
-            slow_took_told(&run[i], each_ns);
-        }
     }
 }

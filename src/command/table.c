@@ -7,7 +7,7 @@
 
 #include "command/table_args.h"
 
-enum { INDEX_SLOTS = 1024 };
+enum { INDEX_BITS = 10, INDEX_SLOTS = 1 << INDEX_BITS };
 
 const struct command command_table[CMD_ID_COUNT] = {
 #define CMD(id, nm, fn, ...)                                                   \
@@ -16,54 +16,71 @@ const struct command command_table[CMD_ID_COUNT] = {
 #undef CMD
 };
 
-static uint16_t name_index[INDEX_SLOTS]; /* id + 1; constant after init */
+/* Constant after init. */
+static struct {
+    uint16_t id; /* + 1; 0: nobody */
+    uint16_t len;
+} name_index[INDEX_SLOTS];
 
+/* Where the search for a name begins: from its first and last bytes, which may
+ * overlap, and its length. 0x20 folds letters; what else it maps together, the
+ * comparison tells apart. */
 static uint32_t
-fold_hash(uint32_t hash, struct slice name)
+slot_of(struct slice name)
 {
-    for (size_t i = 0; i < name.len; i++) {
-        /* 0x20 folds letters; other bytes that it maps together are told
-         * apart by the comparison. */
-        hash = (hash ^ ((unsigned char)name.data[i] | 0x20U)) * 16777619U;
+    const uint64_t fold = 0x2020202020202020U;
+    const uint64_t odd = 0x9E3779B97F4A7C15U;
+    const char *at = name.data;
+    uint64_t first = 0;
+    uint64_t last = 0;
+
+    if (name.len >= 8) {
+        first = slice_load64(at);
+        last = slice_load64(at + name.len - 8);
+    } else if (name.len >= 4) {
+        first = slice_load32(at);
+        last = slice_load32(at + name.len - 4);
+    } else if (name.len > 0) {
+        first = (unsigned char)at[0] | (uint64_t)(unsigned char)at[name.len / 2]
+                                           << 8;
+        last = (unsigned char)at[name.len - 1];
     }
-    return hash;
-}
-
-static uint32_t
-slot_of(uint32_t hash)
-{
-    return (hash ^ (hash >> 15)) % INDEX_SLOTS;
+    first = ((first | fold) + name.len) * odd;
+    return (uint32_t)(((first ^ first >> 32 ^ (last | fold)) * odd) >>
+                      (64 - INDEX_BITS));
 }
 
 void
 command_table_init(void)
 {
-    _Static_assert(CMD_ID_COUNT * 2 < INDEX_SLOTS, "raise INDEX_SLOTS");
+    _Static_assert(CMD_ID_COUNT * 2 < INDEX_SLOTS, "raise INDEX_BITS");
 
     memset(name_index, 0, sizeof(name_index));
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         struct slice name = slice_of(command_table[id].name);
-        uint32_t slot = slot_of(fold_hash(2166136261U, name));
+        uint32_t slot = slot_of(name);
 
-        while (name_index[slot] != 0) {
+        while (name_index[slot].id != 0) {
             slot = (slot + 1) % INDEX_SLOTS;
         }
-        name_index[slot] = (uint16_t)(id + 1);
+        name_index[slot].id = (uint16_t)(id + 1);
+        name_index[slot].len = (uint16_t)name.len;
     }
 }
 
+/* Most clients spell names as the table does. */
 const struct command *
 command_find(struct slice name)
 {
-    uint32_t slot = slot_of(fold_hash(2166136261U, name));
+    uint32_t slot = slot_of(name);
 
-    while (name_index[slot] != 0) {
-        const struct command *command = &command_table[name_index[slot] - 1];
+    for (; name_index[slot].id != 0; slot = (slot + 1) % INDEX_SLOTS) {
+        const struct command *command = &command_table[name_index[slot].id - 1];
+        struct slice spelt = { command->name, name_index[slot].len };
 
-        if (slice_is_word(name, command->name)) {
-            return strchr(command->name, '|') == NULL ? command : NULL;
+        if (slice_equal(name, spelt) || slice_is_word(name, command->name)) {
+            return memchr(name.data, '|', name.len) == NULL ? command : NULL;
         }
-        slot = (slot + 1) % INDEX_SLOTS;
     }
     return NULL;
 }

@@ -14,7 +14,13 @@
 struct request;
 
 typedef enum err (*command_fn)(struct request *req);
-typedef void (*command_prepare_fn)(struct request *req);
+
+/* Executes the first of COUNT requests that are equal but for their last word,
+ * the item; their words follow each other in ARGV. For each it writes one reply
+ * and passes its effect on. Returns how many it did: what comes then, if
+ * anything, is for the row's handler, which makes filters and knows errors. */
+typedef uint32_t (*command_many_fn)(struct request *req,
+                                    const struct slice *argv, uint32_t count);
 
 /* In the order in which COMMAND INFO lists them. */
 enum command_flag {
@@ -125,8 +131,8 @@ struct command_arg {
 struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
-    command_prepare_fn prepare; /* one-item commands: see dispatch.h */
-    int arity;                  /* name included; negative: at least */
+    command_many_fn many; /* one-item commands: see dispatch.h */
+    int arity;            /* name included; negative: at least */
     uint32_t flags;
     uint32_t acl;
     enum command_lock lock;
@@ -155,8 +161,11 @@ enum command_id {
 #include "tbl/commands.def"
 #undef CMD
 
-/* The .prepare of one-item BF commands. */
-void cmd_bf_prepare(struct request *req);
+/* The .many of one-item BF commands. */
+uint32_t cmd_bf_add_many(struct request *req, const struct slice *argv,
+                         uint32_t count);
+uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
+                            uint32_t count);
 
 extern const struct command command_table[CMD_ID_COUNT];
 

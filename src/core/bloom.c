@@ -324,44 +324,19 @@ is_near(const struct bloom *bloom)
 }
 
 void
-bloom_prefetch(const struct bloom *bloom, struct bloom_hash hash)
+bloom_prefetch_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
+                     size_t count)
 {
-    if (is_near(bloom)) {
-        return;
-    }
-    if (bloom->count > 1) {
-        prefetch_chain(bloom, hash);
-    } else {
-        layer_prefetch(&bloom->first, hash, bloom->first.stripes);
-    }
-}
-
-__attribute__((flatten)) void
-bloom_hash_batch(const struct bloom *bloom, const struct bloom_item *items,
-                 size_t count, struct bloom_hash *ret_hashes)
-{
-    for (size_t i = 0; i < count; i++) {
-        if (items[i].len > SHORT_ITEM) {
-            ret_hashes[i] = hash_long(bloom, items[i].data, items[i].len);
-        } else {
-            XXH128_hash_t hash = XXH3_128bits_withSeed(
-                items[i].data, items[i].len, bloom->seed64);
-
-            ret_hashes[i].high = hash.high64;
-            ret_hashes[i].low = hash.low64;
-        }
-    }
     if (is_near(bloom)) {
         return;
     }
     if (bloom->count > 1) {
         for (size_t i = 0; i < count; i++) {
-            prefetch_chain(bloom, ret_hashes[i]);
+            prefetch_chain(bloom, hashes[i]);
         }
     } else {
         layer_ops_of(&bloom->first)
-            ->prefetch_many(&bloom->first, ret_hashes, count,
-                            bloom->first.stripes);
+            ->prefetch_many(&bloom->first, hashes, count, bloom->first.stripes);
     }
 }
 

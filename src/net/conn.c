@@ -170,7 +170,8 @@ run(struct conn *conn, const char *data, size_t len)
      * hears of that thing before he is answered. No reply is under way here
      * that a push could overtake. */
     mailbox_answer_poke(&loop->mailbox);
-    loop->turn_ends_ns = clock_mono_ns() + LOOP_TURN_US * (uint64_t)1000;
+    loop->now_ns = clock_mono_ns();
+    loop->turn_ends_ns = loop->now_ns + LOOP_TURN_US * (uint64_t)1000;
     loop->reply.limit =
         loop->env->limits->output[conn->output_class].hard_bytes;
     while (!must_wait(conn)) {

@@ -97,7 +97,8 @@ struct loop {
 
     char *read_buffer;     /* LOOP_READ_BYTES, shared by all reads */
     struct buf reply;      /* replies of the batch being executed */
-    uint64_t turn_ends_ns; /* of the connection being served; mono clock */
+    uint64_t now_ns;       /* mono clock, as read last while executing */
+    uint64_t turn_ends_ns; /* of the connection being served; likewise */
     struct batch batch;
     struct conn *executing; /* execute was called for it and has not returned */
     size_t behind_batch;    /* bytes of it that came behind the batch */

@@ -13,7 +13,9 @@ enum { BATCH_COMMANDS_MAX = 128 };
 /* One command in a batch: argv[first .. first + argc). */
 struct batch_command {
     uint32_t first, argc;
-    size_t begin, end; /* its bytes in the data given to stream_parse */
+    size_t begin; /* its first byte, in the data given to stream_parse */
+    bool repeats; /* all words but the last are, byte for byte, those of the
+                     command before it, behind which its own stand */
 };
 
 /* The arguments point into the data given to stream_parse or into the
@@ -46,10 +48,10 @@ struct slice batch_resp(const struct slice *argv, size_t argc);
 
 /* The next `argc` arguments, already in place, are a command. */
 static inline void
-batch_add(struct batch *batch, size_t argc, size_t begin, size_t end)
+batch_add(struct batch *batch, size_t argc, size_t begin)
 {
     batch->command[batch->count++] =
         (struct batch_command){ (uint32_t)batch->argv_count, (uint32_t)argc,
-                                begin, end };
+                                begin, false };
     batch->argv_count += argc;
 }

@@ -68,32 +68,32 @@ reply_int(struct reply *reply, int64_t value)
 /* :0 or :1 for each flag, without a branch on it; room for count x 4 bytes
  * must be there (buf_reserve). */
 static inline void
-reply_flags(struct reply *reply, const bool *flags, size_t count)
+reply_words(struct reply *reply, const bool *flags, size_t count,
+            const char words[2][4])
 {
     char *to = reply->buf->data + reply->buf->len;
 
     for (size_t i = 0; i < count; i++, to += 4) {
-        to[0] = ':';
-        to[1] = (char)('0' + (char)flags[i]);
-        to[2] = '\r';
-        to[3] = '\n';
+        memcpy(to, words[flags[i]], 4);
     }
     reply->buf->len += count * 4;
+}
+
+static inline void
+reply_flags(struct reply *reply, const bool *flags, size_t count)
+{
+    static const char words[2][4] = { ":0\r\n", ":1\r\n" };
+
+    reply_words(reply, flags, count, words);
 }
 
 /* The same with #f and #t, which RESP3 has. */
 static inline void
 reply_booleans(struct reply *reply, const bool *flags, size_t count)
 {
-    char *to = reply->buf->data + reply->buf->len;
+    static const char words[2][4] = { "#f\r\n", "#t\r\n" };
 
-    for (size_t i = 0; i < count; i++, to += 4) {
-        to[0] = '#';
-        to[1] = (char)(flags[i] ? 't' : 'f');
-        to[2] = '\r';
-        to[3] = '\n';
-    }
-    reply->buf->len += count * 4;
+    reply_words(reply, flags, count, words);
 }
 
 static inline void

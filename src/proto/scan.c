@@ -4,15 +4,18 @@
  * "$0\r\n\r\n": checking for those once lets the usual one and two digit
  * lengths be read, as 32-bit words, without further range checks, and bounds
  * the number of slots that a large count may ask for by the bytes that are
- * there.
+ * there. What repeats itself is compared, not decoded again.
  */
 #include "proto/scan.h"
+
+#include <endian.h>
 
 enum {
     ARGUMENT_MIN = 6, /* $0 CRLF CRLF */
     COMMAND_MIN = 10, /* *1 CRLF and one argument */
     DIGITS_MAX = 10,  /* cannot overflow */
-    SHORT_MAX = 99    /* of two digits */
+    SHORT_MAX = 99,   /* of two digits */
+    REPEATED_ARGC = 3 /* name, key, item */
 };
 
 /* A number and the place behind its CRLF, NULL where there was none. */
@@ -21,14 +24,17 @@ struct number {
     size_t value;
 };
 
-/* Four bytes, the first one lowest; compilers make one load of it. */
+/* Four bytes, and eight, the first one lowest. */
 static inline uint32_t
 word_at(const char *at)
 {
-    const unsigned char *byte = (const unsigned char *)at;
+    return le32toh(slice_load32(at));
+}
 
-    return (uint32_t)byte[0] | (uint32_t)byte[1] << 8 |
-           (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
+static inline uint64_t
+long_word_at(const char *at)
+{
+    return le64toh(slice_load64(at));
 }
 
 static inline bool
@@ -85,30 +91,162 @@ scan_number(const char *at, const char *end, char type, const size_t *max)
     return scan_long_number(at + 1, end, *max);
 }
 
+/* One bulk string; NULL in .data if there is none of at most *max bytes. */
+static inline struct slice
+scan_bulk(const char *at, const char *end, const size_t *max)
+{
+    struct number len;
+
+    if (at > end - ARGUMENT_MIN) {
+        return (struct slice){ NULL, 0 };
+    }
+    len = scan_number(at, end, '$', max);
+    /* As integers: the sum may lie outside of the data. */
+    if (len.next == NULL ||
+        (uintptr_t)len.next + len.value > (uintptr_t)(end - 2) ||
+        !is_crlf(len.next + len.value)) {
+        return (struct slice){ NULL, 0 };
+    }
+    return (struct slice){ len.next, len.value };
+}
+
+/* How an argument begins. Pipelines and long commands repeat lengths: while
+ * the same "$12 CRLF" comes again, nothing is to be decoded. */
+struct shape {
+    uint64_t mask;   /* of as many low bytes as the header has */
+    uint64_t header; /* these bytes */
+    size_t header_bytes;
+    size_t bytes; /* all of the argument; at least 8 */
+};
+
+/* Longer than all that comes. */
+static const struct shape NO_SHAPE = { .bytes = SIZE_MAX };
+
+static inline void
+learn_shape(struct shape *shape, const char *at, struct slice argument)
+{
+    size_t header_bytes = (size_t)(argument.data - at);
+
+    if (argument.len >= 2 && argument.len <= SHORT_MAX) {
+        shape->mask = ((uint64_t)1 << (8 * header_bytes)) - 1;
+        shape->header = long_word_at(at) & shape->mask;
+        shape->header_bytes = header_bytes;
+        shape->bytes = header_bytes + argument.len + 2;
+    }
+}
+
+static inline bool
+has_shape(const struct shape *shape, const char *at, const char *end)
+{
+    return (size_t)(end - at) >= shape->bytes &&
+           (long_word_at(at) & shape->mask) == shape->header &&
+           is_crlf(at + shape->bytes - 2);
+}
+
+static inline struct slice
+shaped(const struct shape *shape, const char *at)
+{
+    return (struct slice){ at + shape->header_bytes,
+                           shape->bytes - shape->header_bytes - 2 };
+}
+
 /* Reads arguments from argv up to argv_end; NULL or the place behind them. */
 static inline const char *
 scan_arguments(const char *at, const char *end, const size_t *bulk_max,
                struct slice *argv, const struct slice *argv_end)
 {
-    const char *last = end - ARGUMENT_MIN;
+    struct shape shape = NO_SHAPE;
 
     do {
-        struct number len;
-
-        if (at > last) {
-            return NULL;
+        if (has_shape(&shape, at, end)) {
+            *argv = shaped(&shape, at);
+        } else {
+            *argv = scan_bulk(at, end, bulk_max);
+            if (argv->data == NULL) {
+                return NULL;
+            }
+            learn_shape(&shape, at, *argv);
         }
-        len = scan_number(at, end, '$', bulk_max);
-        /* As integers: the sum may lie outside of the data. */
-        if (len.next == NULL ||
-            (uintptr_t)len.next + len.value > (uintptr_t)(end - 2) ||
-            !is_crlf(len.next + len.value)) {
-            return NULL;
-        }
-        *argv++ = (struct slice){ len.next, len.value };
-        at = len.next + len.value + 2;
-    } while (argv != argv_end);
+        at = argv->data + argv->len + 2;
+    } while (++argv != argv_end);
     return at;
+}
+
+/* ---- commands that repeat the one before ---------------------------------
+ *
+ * A pipeline asks for many items of one filter: up to its last argument each
+ * command has the bytes of the one before. To compare them costs less than to
+ * parse them, and whoever executes them need not look at the words again. */
+
+/* Whether n >= 8 bytes are equal: words, of which the last two may overlap. */
+static inline bool
+same_bytes(const char *a, const char *b, size_t n)
+{
+    uint64_t differ = slice_load64(a + n - 8) ^ slice_load64(b + n - 8);
+
+    for (size_t i = 0; i + 8 < n; i += 8) {
+        differ |= slice_load64(a + i) ^ slice_load64(b + i);
+    }
+    return differ == 0;
+}
+
+/* Takes commands of REPEATED_ARGC words from `begin` on, as long as they repeat
+ * the batch's last one, which begins at `former`. Returns the place behind. */
+static const char *
+scan_repeats(const char *begin, const char *end, const char *former,
+             const struct stream_limits *limits, struct batch *batch)
+{
+    struct batch_command *command = batch->command + batch->count;
+    uint32_t first = command[-1].first;
+    size_t origin = command[-1].begin;
+    size_t left = BATCH_COMMANDS_MAX - batch->count;
+    struct slice *argv;
+    struct slice words[2];
+    struct shape shape = NO_SHAPE;
+    size_t same;
+    size_t done;
+
+    if (!batch_reserve(batch, left * REPEATED_ARGC)) {
+        return begin;
+    }
+    argv = batch->argv + batch->argv_count;
+    words[0] = argv[-3];
+    words[1] = argv[-2];
+    same = (size_t)(words[1].data + words[1].len + 2 - former);
+    learn_shape(&shape, former + same, argv[-1]);
+    for (done = 0; done < left && (size_t)(end - begin) > same &&
+                   same_bytes(begin, former, same);
+         done++) {
+        const char *at = begin + same;
+        struct slice item;
+        ptrdiff_t further;
+
+        if (has_shape(&shape, at, end)) {
+            item = shaped(&shape, at);
+        } else {
+            item = scan_bulk(at, end, &limits->bulk_max);
+            if (item.data == NULL) {
+                break;
+            }
+            learn_shape(&shape, at, item);
+        }
+        at = item.data + item.len + 2;
+        if ((size_t)(at - begin) > limits->query_max) {
+            break;
+        }
+        further = begin - former;
+        argv[0] = (struct slice){ words[0].data + further, words[0].len };
+        argv[1] = (struct slice){ words[1].data + further, words[1].len };
+        argv[2] = item;
+        argv += REPEATED_ARGC;
+        first += REPEATED_ARGC;
+        *command++ = (struct batch_command){ first, REPEATED_ARGC,
+                                             origin + (size_t)further, true };
+        begin = at;
+    }
+    batch->count += (uint32_t)done;
+    batch->argv_count += done * REPEATED_ARGC;
+    return begin;
 }
 
 enum err
@@ -123,8 +261,8 @@ scan_commands(struct slice data, const struct stream_limits *limits,
     }
     while (end - begin >= COMMAND_MIN && batch->count < BATCH_COMMANDS_MAX) {
         struct number argc = scan_number(begin, end, '*', &limits->args_max);
+        const char *former = begin;
         struct slice *argv;
-        const char *next;
 
         if (argc.value == 0 || argc.value > limits->args_max ||
             (argc.value > SHORT_MAX &&
@@ -138,14 +276,16 @@ scan_commands(struct slice data, const struct stream_limits *limits,
             break;
         }
         argv = batch->argv + batch->argv_count;
-        next = scan_arguments(argc.next, end, &limits->bulk_max, argv,
-                              argv + argc.value);
-        if (next == NULL || (size_t)(next - begin) > limits->query_max) {
+        begin = scan_arguments(argc.next, end, &limits->bulk_max, argv,
+                               argv + argc.value);
+        if (begin == NULL || (size_t)(begin - former) > limits->query_max) {
+            begin = former;
             break;
         }
-        batch_add(batch, argc.value, (size_t)(begin - data.data),
-                  (size_t)(next - data.data));
-        begin = next;
+        batch_add(batch, argc.value, (size_t)(former - data.data));
+        if (argc.value == REPEATED_ARGC && begin != end) {
+            begin = scan_repeats(begin, end, former, limits, batch);
+        }
     }
     batch->in_place = batch->count > 0;
     *at = (size_t)(begin - data.data);

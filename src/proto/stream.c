@@ -127,7 +127,7 @@ give_partial(const struct partial *partial, struct batch *batch, size_t used,
         return fail(ret_error, ERR_NOMEM);
     }
     arena_slices(&partial->arena, batch->argv);
-    batch_add(batch, argc, 0, used);
+    batch_add(batch, argc, 0);
     *ret_used = used;
     return STREAM_COMMANDS;
 }

@@ -291,6 +291,18 @@ batch_command(struct rig *rig)
         (struct batch_command){ .first = (uint32_t)batch->argv_count };
 }
 
+/* As the scanner says it of what it finds. */
+static inline void
+batch_note_repeat(struct batch *batch)
+{
+    struct batch_command *last = &batch->command[batch->count - 1];
+    const struct slice *argv = batch->argv + last->first;
+
+    last->repeats = batch->count > 1 && last->argc == 3 && last[-1].argc == 3 &&
+                    slice_equal(argv[0], argv[-3]) &&
+                    slice_equal(argv[1], argv[-2]);
+}
+
 /* One command, its words between blanks; <seed> is the fixed seed. */
 static inline void
 batch_text(struct rig *rig, const char *text)
@@ -307,6 +319,7 @@ batch_text(struct rig *rig, const char *text)
         }
         batch_word(rig, word);
     }
+    batch_note_repeat(&rig->batch);
 }
 
 static inline void

@@ -94,6 +94,17 @@ random_line(uint64_t *random, char *ret_line, bool *ret_queues)
     fill_form(form, names[below(random, KEYS)], random, ret_line);
 }
 
+/* The line ends with another item, if it ends with one. */
+static void
+new_item(char *line, uint64_t *random)
+{
+    char *last = strrchr(line, ' ');
+
+    if (last != NULL && last[1] == 'i') {
+        (void)snprintf(last, 8, " i%u", below(random, ITEMS));
+    }
+}
+
 static void
 random_script(uint64_t *random, struct script *script)
 {
@@ -101,9 +112,10 @@ random_script(uint64_t *random, struct script *script)
     for (unsigned i = 0; i < script->count; i++) {
         random_line(random, script->line[i], &script->queues[i]);
         /* Stretches of equal names are what pipelines look like. */
-        if (i > 0 && below(random, 3) == 0) {
+        if (i > 0 && below(random, 4) != 0) {
             memcpy(script->line[i], script->line[i - 1], LINE_MAX_BYTES);
             script->queues[i] = script->queues[i - 1];
+            new_item(script->line[i], random);
         }
     }
 }

@@ -93,14 +93,14 @@ TEST(locks_fit_keys_and_flags)
 }
 
 /* Dispatch takes these apart by itself in runs: name, key, item. */
-TEST(rows_with_prepare_are_one_item_commands)
+TEST(rows_that_run_many_at_once_are_one_item_commands)
 {
     unsigned count = 0;
 
     for
         each_row(row)
         {
-            if (row->prepare != NULL) {
+            if (row->many != NULL) {
                 count++;
                 assert_int_equal(3, row->arity);
                 assert_int_equal(1, row->keys.first);

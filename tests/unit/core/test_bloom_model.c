@@ -141,7 +141,7 @@ model_batch(struct model *model, uint64_t *rng)
     for (unsigned i = 0; i < count; i++) {
         ids[i] = random_below(rng, span);
         hashes[i] = hash_id(model->bloom, ids[i]);
-        bloom_prefetch(model->bloom, hashes[i]);
+        bloom_prefetch_batch(model->bloom, &hashes[i], 1);
     }
     for (unsigned i = 0; i < count; i++) {
         if (adding) {

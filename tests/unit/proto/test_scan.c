@@ -6,6 +6,8 @@
  */
 #include "../test.h"
 
+#include "../core/help.h"
+#include "base/buf.h"
 #include "base/mem.h"
 #include "proto/scan.h"
 
@@ -50,8 +52,7 @@ TEST(commands_are_taken_where_they_lie)
     assert_int_equal(2, batch.count);
     assert_int_equal(3, batch.command[0].argc);
     assert_int_equal(0, batch.command[0].begin);
-    assert_int_equal(batch.command[0].end, batch.command[1].begin);
-    assert_int_equal(at, batch.command[1].end);
+    assert_int_equal(sizeof(data) - sizeof(PING), batch.command[1].begin);
     assert_int_equal(3, batch.command[1].first);
     assert_true(batch.in_place);
     assert_ptr_equal(data + 8, batch.argv[0].data);
@@ -251,5 +252,138 @@ TEST(a_failed_growth_gives_what_was_there_or_an_error)
     assert_true(mem_fail_clear());
     assert_int_equal(1, batch.count);
     assert_int_equal(sizeof(PING) - 1, at);
+    batch_fini(&batch);
+}
+
+/* ---- pipelines that repeat themselves ------------------------------------ */
+
+enum { PIPELINE = 60, WORDS_MAX = 4 };
+
+/* What was sent: the words of each command, and where it ends. */
+struct sent {
+    struct buf bytes;
+    size_t argc[PIPELINE], end[PIPELINE];
+    char words[PIPELINE][WORDS_MAX][160];
+};
+
+static void
+send_command(struct sent *sent, unsigned at, uint64_t *random)
+{
+    static const char *const first[] = { "BF.ADD", "BF.EXISTS", "bf.add" };
+    static const char *const second[] = { "k", "", "key", "kez" };
+
+    sent->argc[at] =
+        random_below(random, 8) > 0 ? 3 : 1 + random_below(random, WORDS_MAX);
+    buf_printf(&sent->bytes, "*%zu\r\n", sent->argc[at]);
+    for (size_t w = 0; w < sent->argc[at]; w++) {
+        char *word = sent->words[at][w];
+
+        if (w < 2 && at > 0 && w < sent->argc[at - 1] &&
+            random_below(random, 8) > 0) {
+            memcpy(word, sent->words[at - 1][w], sizeof(sent->words[at][w]));
+        } else if (w < 2) {
+            (void)snprintf(word, sizeof(sent->words[at][w]), "%s",
+                           w == 0 ? first[random_below(random, 3)]
+                                  : second[random_below(random, 4)]);
+        } else {
+            size_t len =
+                random_below(random, 4) > 0 ? 12 : random_below(random, 150);
+
+            memset(word, 'a' + (int)random_below(random, 26), len);
+            word[len] = '\0';
+        }
+        buf_printf(&sent->bytes, "$%zu\r\n", strlen(word));
+        buf_append(&sent->bytes, word, strlen(word));
+        buf_append(&sent->bytes, "\r\n", 2);
+    }
+    sent->end[at] = sent->bytes.len;
+}
+
+static bool
+repeats(const struct sent *sent, unsigned at)
+{
+    return at > 0 && sent->argc[at] == 3 && sent->argc[at - 1] == 3 &&
+           strcmp(sent->words[at][0], sent->words[at - 1][0]) == 0 &&
+           strcmp(sent->words[at][1], sent->words[at - 1][1]) == 0;
+}
+
+static void
+expect_commands(const struct sent *sent, const struct batch *batch,
+                const char *data, unsigned count)
+{
+    assert_int_equal(count, batch->count);
+    for (unsigned i = 0; i < count; i++) {
+        const struct batch_command *command = &batch->command[i];
+        const struct slice *argv = &batch->argv[command->first];
+
+        assert_int_equal(sent->argc[i], command->argc);
+        assert_int_equal(i > 0 ? sent->end[i - 1] : 0, command->begin);
+        assert_int_equal(repeats(sent, i), command->repeats);
+        for (size_t w = 0; w < command->argc; w++) {
+            assert_true(slice_equal(slice_of(sent->words[i][w]), argv[w]));
+            assert_in_range(argv[w].data - data, command->begin,
+                            sent->end[i] - argv[w].len);
+        }
+    }
+}
+
+/* Whole, cut anywhere, and with a byte that is wrong. */
+TEST(pipelines_that_repeat_themselves_are_read_as_any_other)
+{
+    uint64_t random = test_seed();
+
+    for (unsigned round = 0; round < 400 * test_rounds(); round++) {
+        struct sent *sent = mem_zalloc(sizeof(*sent));
+        struct batch batch = { 0 };
+        unsigned whole = 0;
+        size_t cut;
+        size_t at = 0;
+        char *data;
+
+        for (unsigned i = 0; i < PIPELINE; i++) {
+            send_command(sent, i, &random);
+        }
+        cut = round % 4 == 0 ? sent->bytes.len
+                             : random_below(&random, sent->bytes.len) + 1;
+        data = mem_alloc(cut);
+        memcpy(data, sent->bytes.data, cut);
+        if (round % 4 == 3) { /* one that no command can have */
+            size_t wrong = random_below(&random, cut);
+
+            while (wrong > 0 && strchr("*$\r\n", data[wrong]) == NULL) {
+                wrong--;
+            }
+            data[wrong] = '?';
+            while (sent->end[whole] <= wrong) {
+                whole++;
+            }
+        } else {
+            while (whole < PIPELINE && sent->end[whole] <= cut) {
+                whole++;
+            }
+        }
+        assert_int_equal(
+            OK, scan_commands((struct slice){ data, cut }, &wide, &batch, &at));
+        assert_int_equal(whole > 0 ? sent->end[whole - 1] : 0, at);
+        expect_commands(sent, &batch, data, whole);
+        mem_free(data);
+        batch_fini(&batch);
+        buf_free(&sent->bytes);
+        mem_free(sent);
+    }
+}
+
+TEST(a_repeated_command_keeps_to_the_limits)
+{
+    static const char data[] =
+        "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$3\r\nabc\r\n"
+        "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$3\r\nabd\r\n"
+        "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$4\r\nabde\r\n";
+    struct stream_limits limits = wide;
+    struct batch batch = { 0 };
+
+    limits.query_max = 32;
+    assert_int_equal(64, scan(data, sizeof(data) - 1, &limits, &batch));
+    assert_int_equal(2, batch.count);
     batch_fini(&batch);
 }

@@ -25,6 +25,10 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 	-Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion -fno-common
 HARDEN := -fstack-protector-strong -fPIE $(if $(SAN_$(MODE)),,-D_FORTIFY_SOURCE=2)
 CFLAGS ?= -O2 -g
+# The server that is shipped is optimised as a whole (a request passes through
+# many small functions); tests link the same objects without that.
+LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null | \
+	grep -q __clang__ || echo -flto=auto))
 PKGS   := libuv hiredis libxxhash libcrypto
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc \
 	-Iinclude $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
@@ -56,7 +60,8 @@ all: $(SERVER) $(CHECK) $(CORELIB) ## Build the server, bloomery-check and the l
 $(B)/%.o: %.c Makefile $(DEFS)
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) $(ALL_CFLAGS) -MMD -MP -c $< -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(if $(filter src/%,$<),$(if $(LTO),$(LTO) \
+	  -ffat-lto-objects)) -MMD -MP -c $< -o $@
 
 define archive
 $(B)/lib$1.a: $(patsubst %.c,$(B)/%.o,$(wildcard src/$1/*.c))
@@ -72,7 +77,7 @@ $(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c) src/base/huge.c)
 
 $(SERVER): $(ARCHIVES)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
+	$(Q)$(CC) $(CFLAGS) $(HARDEN) $(LTO) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
 	  -Wl,--no-whole-archive $(filter-out $(B)/libserver.a,$^) $(MALLOC) $(LIBS)
 
 # What reads files links what reads files: nothing above persist.

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Buckets are numbered 0 to used-1. With `low` the highest power of two that is
- * not above `used`, a name lies in hash mod 2*low if there is such a bucket,
- * and else in hash mod low. To grow is to split bucket used-low in two, to
- * shrink is to undo that for the last one. Only the array of buckets moves as a
- * whole, which realloc does by mapping where it is large.
+ * Which bucket a name lies in, base/linear.h says. Only the array of buckets
+ * moves as a whole, which realloc does by mapping where it is large.
  */
 #include "base/map.h"
 
 #include "base/err.h"
 #include "base/hash.h"
+#include "base/linear.h"
 #include "base/mem.h"
 
 enum { BUCKETS_MIN = 4 };
@@ -22,26 +20,11 @@ struct map_node {
     char name[];
 };
 
-static size_t
-low_of(size_t used)
-{
-    return (size_t)1 << (63 - __builtin_clzll(used));
-}
-
-static struct map_node **
-bucket_of(const struct map *map, uint64_t hash)
-{
-    size_t low = low_of(map->used);
-    size_t at = (size_t)hash & (2 * low - 1);
-
-    return &map->buckets[at < map->used ? at : at - low];
-}
-
 /* Where the pointer to this name's node is, or the end of its chain. */
 static struct map_node **
 place_of(const struct map *map, struct slice name, uint64_t hash)
 {
-    struct map_node **at = bucket_of(map, hash);
+    struct map_node **at = &map->buckets[linear_bucket(map->used, hash)];
 
     while (*at != NULL &&
            ((*at)->hash != hash ||
@@ -75,7 +58,7 @@ resize(struct map *map, size_t capacity)
 static void
 grow(struct map *map)
 {
-    size_t low = low_of(map->used);
+    uint64_t bit;
     struct map_node **stay;
     struct map_node **leave;
 
@@ -83,12 +66,13 @@ grow(struct map *map)
         (map->used == map->capacity && !resize(map, 2 * map->capacity))) {
         return;
     }
-    stay = &map->buckets[map->used - low];
+    bit = linear_bit(map->used);
+    stay = &map->buckets[linear_parent(map->used)];
     leave = &map->buckets[map->used];
     while (*stay != NULL) {
         struct map_node *node = *stay;
 
-        if (((size_t)node->hash & low) != 0) {
+        if ((node->hash & bit) != 0) {
             *stay = node->next;
             *leave = node;
             leave = &node->next;
@@ -113,7 +97,7 @@ shrink(struct map *map)
     if (map->used <= BUCKETS_MIN || map->used < 2 * map->count) {
         return;
     }
-    to = &map->buckets[last - low_of(last)];
+    to = &map->buckets[linear_parent(last)];
     while (*to != NULL) {
         to = &(*to)->next;
     }

@@ -75,11 +75,12 @@ consider(struct search *search, const struct entry *entry)
 static void
 look_at_table(struct search *search, const struct table *table)
 {
-    uint64_t bucket = random_below((uint64_t)table->mask + 1);
+    uint64_t bucket = random_below(table->used);
     unsigned in_chain = 0;
 
     for (unsigned i = 0; i < BUCKETS_MAX && in_chain == 0; i++) {
-        const struct entry *entry = *table_bucket(table, bucket + i);
+        const struct entry *entry =
+            *table_chain(table, (bucket + i) % table->used);
 
         for (; entry != NULL && in_chain < CHAIN_SAMPLES_MAX;
              entry = entry->next) {
@@ -221,7 +222,7 @@ evict_find(struct keyspace *ks, const struct evict_plan *plan,
     }
     if (!db_is_live(ks, (*link)->db_id)) {
         keyspace_remove_entry(ks, candidate->stripe, link);
-        table_fit(&stripe->table);
+        (void)table_fit(&stripe->table);
         return NULL;
     }
     *ret_expired = entry_is_expired(stripe, *link, plan->now_ms);

@@ -253,7 +253,7 @@ keyspace_remove(struct keyspace *ks, const struct key *key, struct entry *entry)
     struct table *table = &ks->stripes[index].table;
 
     keyspace_remove_entry(ks, index, table_link(table, key->hash, entry));
-    table_fit(table);
+    (void)table_fit(table);
 }
 
 /* As find, but what has expired is removed. */
@@ -346,7 +346,7 @@ discard(struct keyspace *ks, const struct key *key, const struct entry *entry)
     struct table *table = &ks->stripes[index].table;
 
     mem_free(take_out(ks, index, table_link(table, key->hash, entry)));
-    table_fit(table);
+    (void)table_fit(table);
 }
 
 /* All that can fail comes first: for a moment two entries have the filter, and

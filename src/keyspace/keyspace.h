@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Names to filters: 1024 stripes by the hash of the name alone (the database
- * is part of the entry), each with a chained hash table that doubles, an
- * expiry heap, a version counter and a reader-writer lock that prefers
+ * is part of the entry), each with a hash table that grows by a bucket at a
+ * time, an expiry heap, a version counter and a reader-writer lock that prefers
  * writers. Dispatch takes the locks (keyspace_lock); what is called below
  * "under the lock" needs the name's stripe, shared to read, exclusive to
  * write, or the raised gate. With one thread no lock is taken.
@@ -219,9 +219,9 @@ typedef bool (*keyspace_visit_fn)(void *ctx, const struct entry *entry,
 /* Visits the live keys of db in at least one bucket, and in buckets after it
  * until `want` keys or `buckets_max` buckets were seen, always whole buckets.
  * Returns the next cursor, 0 when all were visited. Cursor: stripe and
- * reverse-bit bucket (Pieter Noordhuis's scheme for tables that double): a key
- * that is there from the first to the last call is visited at least once. A
- * cursor is below 2^53; one out of range ends the walk. */
+ * reverse-bit bucket (keyspace/table.h), good however tables grow and shrink
+ * meanwhile: a key that is there from the first to the last call is visited at
+ * least once. A cursor is below 2^53; one out of range ends the walk. */
 uint64_t keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
                        uint64_t cursor, size_t want, size_t buckets_max,
                        uint64_t now_ms, keyspace_visit_fn visit, void *ctx);

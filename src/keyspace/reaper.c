@@ -62,9 +62,9 @@ count_bytes(const struct reaper_set *set)
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         const struct table *table = &set->tables[i];
 
-        for (size_t b = 0; table->count > 0 && b <= table->mask; b++) {
-            for (const struct entry *entry = table->buckets[b]; entry != NULL;
-                 entry = entry->next) {
+        for (uint32_t b = 0; b < table->used; b++) {
+            for (const struct entry *entry = *table_chain(table, b);
+                 entry != NULL; entry = entry->next) {
                 bytes += (int64_t)bloom_size(entry->bloom);
             }
         }
@@ -84,8 +84,8 @@ free_contents(struct reaper_set *set)
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         struct table *table = &set->tables[i];
 
-        for (size_t b = 0; table->count > 0 && b <= table->mask; b++) {
-            (void)free_chain(table->buckets[b], &bytes);
+        for (uint32_t b = 0; b < table->used; b++) {
+            (void)free_chain(*table_chain(table, b), &bytes);
         }
         table_fini(table);
         expire_fini(&set->expires[i]);

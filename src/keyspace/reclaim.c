@@ -65,7 +65,7 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
             break;
         }
     }
-    table_fit(&stripe->table);
+    (void)table_fit(&stripe->table);
     if (expiry->end != NULL) {
         expiry->end(expiry->ctx, thread, index);
     }
@@ -111,7 +111,7 @@ dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
             more = *cursor != 0;
         }
     }
-    table_fit(table);
+    (void)table_fit(table);
     walk_unlock(ks, thread, index);
     return more;
 }
@@ -202,9 +202,10 @@ keyspace_purge_dead(struct keyspace *ks)
          stripe = keyspace_next_occupied(ks, stripe + 1)) {
         struct table *table = &ks->stripes[stripe].table;
 
-        for (size_t b = 0; b <= table->mask; b++) {
-            (void)remove_dead(ks, stripe, &table->buckets[b], INT_MAX);
+        for (uint32_t b = 0; b < table->used; b++) {
+            (void)remove_dead(ks, stripe, table_chain(table, b), INT_MAX);
         }
-        table_fit(table);
+        while (table_fit(table)) {
+        }
     }
 }

@@ -159,10 +159,10 @@ pick_from_stripe(const struct walk *walk, unsigned index)
 
     walk_lock(walk->ks, walk->thread, index, false);
     if (stripe->table.count > 0) {
-        uint64_t bucket = random_below((uint64_t)stripe->table.mask + 1);
+        uint64_t bucket = random_below(stripe->table.used);
 
         found = pick_from_bucket(walk, stripe,
-                                 *table_bucket(&stripe->table, bucket));
+                                 *table_chain(&stripe->table, bucket));
     }
     walk_unlock(walk->ks, walk->thread, index);
     return found;
@@ -284,11 +284,12 @@ keyspace_each(const struct keyspace *ks, keyspace_each_fn visit, void *ctx)
          i = keyspace_next_occupied(ks, i + 1)) {
         const struct stripe *stripe = &ks->stripes[i];
 
-        for (size_t b = 0; b <= stripe->table.mask; b++) {
-            size_t ahead = (b + EACH_AHEAD) & stripe->table.mask;
-
-            __builtin_prefetch(stripe->table.buckets[ahead]);
-            if (!each_entry(&each, stripe, stripe->table.buckets[b])) {
+        for (uint32_t b = 0; b < stripe->table.used; b++) {
+            if (b + EACH_AHEAD < stripe->table.used) {
+                __builtin_prefetch(
+                    *table_chain(&stripe->table, b + EACH_AHEAD));
+            }
+            if (!each_entry(&each, stripe, *table_chain(&stripe->table, b))) {
                 return false;
             }
         }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Doubling moves all entries at once, under the lock of one stripe in 1024.
- * An entry does not keep its hash (8 bytes for each of millions): moving it
- * hashes its name again, which is cheap once its line is there, so entries are
- * fetched a few buckets ahead.
+ * The directory, and the first segment while it is the only one, have room for
+ * a power of two that `used` tells, so no capacity is kept. To grow again at
+ * such a point the table must have shrunk to it, and between the two half of
+ * the entries come or go: nothing is moved to and fro.
+ *
+ * An entry does not keep its hash (8 bytes for each of millions): to split its
+ * bucket is to hash its name again.
  */
 #include "keyspace/table.h"
 
@@ -13,11 +16,10 @@
 
 enum {
     BUCKETS_MIN = 4,
-    SHRINK_BELOW = 8, /* entries x this < buckets: it pays */
-    FETCH_AHEAD = 8   /* buckets */
+    SPLITS = 2 /* an insert; to catch up when there was no memory */
 };
 
-static const size_t BUCKETS_MAX = (size_t)1 << 31;
+static const uint32_t BUCKETS_MAX = (uint32_t)1 << 31;
 
 uint64_t
 table_hash(const struct entry *entry)
@@ -25,52 +27,165 @@ table_hash(const struct entry *entry)
     return hash_name((struct slice){ entry->name, entry->name_len });
 }
 
-static void
-push(struct entry **bucket, struct entry *entry)
+/* ---- room for buckets ---------------------------------------------------- */
+
+static bool
+is_power_of_two(uint32_t number)
 {
-    entry->next = *bucket;
-    *bucket = entry;
+    return (number & (number - 1)) == 0;
 }
 
 static bool
-resize(struct table *table, size_t size)
+resize_directory(struct table *table, size_t segments)
 {
-    struct entry **buckets = mem_try_zalloc(size * sizeof(struct entry *));
-    size_t old = table->buckets != NULL ? (size_t)table->mask + 1 : 0;
+    struct entry ***moved = mem_try_realloc(
+        (void *)table->segments, segments * sizeof(*table->segments));
 
-    if (buckets == NULL) {
+    if (moved == NULL) {
         return false;
     }
-    for (size_t i = 0; i < old; i++) {
-        struct entry *entry = table->buckets[i];
-
-        if (i + FETCH_AHEAD < old) {
-            __builtin_prefetch(table->buckets[i + FETCH_AHEAD]);
-        }
-        while (entry != NULL) {
-            struct entry *next = entry->next;
-
-            push(&buckets[table_hash(entry) & (size - 1)], entry);
-            entry = next;
-        }
-    }
-    mem_free(table->buckets);
-    table->buckets = buckets;
-    table->mask = (uint32_t)(size - 1);
+    table->segments = moved;
     return true;
 }
+
+static bool
+resize_first(struct table *table, size_t buckets)
+{
+    struct entry **moved = mem_try_realloc(
+        (void *)table->segments[0], buckets * sizeof(*table->segments[0]));
+
+    if (moved == NULL) {
+        return false;
+    }
+    table->segments[0] = moved;
+    return true;
+}
+
+static bool
+begin(struct table *table)
+{
+    if (!resize_directory(table, 1)) {
+        return false;
+    }
+    table->segments[0] = mem_try_zalloc(BUCKETS_MIN * sizeof(struct entry *));
+    if (table->segments[0] == NULL) {
+        mem_free((void *)table->segments);
+        table->segments = NULL;
+        return false;
+    }
+    table->used = BUCKETS_MIN;
+    return true;
+}
+
+/* For bucket `used`; its contents are whatever was there. */
+static bool
+make_room(struct table *table)
+{
+    uint32_t segments = table->used / TABLE_SEGMENT;
+    struct entry **segment;
+
+    if (segments == 0) {
+        return !is_power_of_two(table->used) ||
+               resize_first(table, (size_t)table->used * 2);
+    }
+    if (table->used % TABLE_SEGMENT != 0) {
+        return true;
+    }
+    if (is_power_of_two(segments) &&
+        !resize_directory(table, (size_t)segments * 2)) {
+        return false;
+    }
+    segment = mem_try_alloc(TABLE_SEGMENT * sizeof(struct entry *));
+    if (segment == NULL) {
+        return false;
+    }
+    table->segments[segments] = segment;
+    return true;
+}
+
+/* Behind the last bucket. What does not want to become smaller stays as it is.
+ */
+static void
+give_room(struct table *table)
+{
+    uint32_t segments = table->used / TABLE_SEGMENT;
+
+    if (segments == 0) {
+        if (is_power_of_two(table->used)) {
+            (void)resize_first(table, table->used);
+        }
+    } else if (table->used % TABLE_SEGMENT == 0) {
+        mem_free((void *)table->segments[segments]);
+        if (is_power_of_two(segments)) {
+            (void)resize_directory(table, segments);
+        }
+    }
+}
+
+/* ---- one bucket more or less --------------------------------------------- */
+
+static bool
+split(struct table *table)
+{
+    uint64_t bit = linear_bit(table->used);
+    struct entry **stay;
+    struct entry **leave;
+
+    if (!make_room(table)) {
+        return false;
+    }
+    stay = table_chain(table, linear_parent(table->used));
+    leave = table_chain(table, table->used);
+    while (*stay != NULL) {
+        struct entry *entry = *stay;
+
+        if ((table_hash(entry) & bit) != 0) {
+            *stay = entry->next;
+            *leave = entry;
+            leave = &entry->next;
+        } else {
+            stay = &entry->next;
+        }
+    }
+    *leave = NULL;
+    table->used++;
+    return true;
+}
+
+static void
+join(struct table *table)
+{
+    uint32_t last = table->used - 1;
+    struct entry *chain = *table_chain(table, last);
+    struct entry **to = table_chain(table, linear_parent(last));
+    struct entry **end = &chain;
+
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = *to;
+    *to = chain;
+    table->used = last;
+    give_room(table);
+}
+
+/* ---- the calls ----------------------------------------------------------- */
 
 bool
 table_insert(struct table *table, uint64_t hash, struct entry *entry)
 {
-    if (table->buckets == NULL) {
-        if (!resize(table, BUCKETS_MIN)) {
-            return false;
-        }
-    } else if (table->count > table->mask && table->mask < BUCKETS_MAX - 1) {
-        (void)resize(table, ((size_t)table->mask + 1) * 2);
+    struct entry **bucket;
+
+    if (table->segments == NULL && !begin(table)) {
+        return false;
     }
-    push(&table->buckets[hash & table->mask], entry);
+    for (int i = 0; i < SPLITS && table->count >= table->used &&
+                    table->used < BUCKETS_MAX && split(table);
+         i++) {
+    }
+    bucket = table_bucket(table, hash);
+    entry->next = *bucket;
+    *bucket = entry;
     table->count++;
     return true;
 }
@@ -94,19 +209,19 @@ table_remove(struct table *table, struct entry **link)
     table->count--;
 }
 
-void
+static bool
+is_mostly_empty(const struct table *table)
+{
+    return table->used > BUCKETS_MIN && table->used / 2 > table->count;
+}
+
+bool
 table_fit(struct table *table)
 {
-    size_t size = (size_t)table->mask + 1;
-
-    if (table->buckets == NULL || size <= BUCKETS_MIN ||
-        (size_t)table->count * SHRINK_BELOW >= size) {
-        return;
+    for (int i = 0; i < TABLE_FIT_MAX && is_mostly_empty(table); i++) {
+        join(table);
     }
-    while (size > BUCKETS_MIN && (size_t)table->count * 2 < size) {
-        size /= 2;
-    }
-    (void)resize(table, size);
+    return is_mostly_empty(table);
 }
 
 static uint64_t
@@ -118,16 +233,22 @@ reverse_bits(uint64_t v)
     return __builtin_bswap64(v);
 }
 
-/* Adds one to the bucket number read from its highest bit down. */
+/* Adds one to the bucket number read from its highest bit down, which is the
+ * point where this bucket ends. */
 uint64_t
 table_next(const struct table *table, uint64_t cursor)
 {
-    return reverse_bits(reverse_bits(cursor | ~(uint64_t)table->mask) + 1);
+    uint64_t mask = linear_mask(table->used, cursor);
+
+    return reverse_bits(reverse_bits(cursor | ~mask) + 1);
 }
 
 void
 table_fini(struct table *table)
 {
-    mem_free(table->buckets);
+    for (uint32_t first = 0; first < table->used; first += TABLE_SEGMENT) {
+        mem_free((void *)table->segments[first / TABLE_SEGMENT]);
+    }
+    mem_free((void *)table->segments);
     *table = (struct table){ NULL, 0, 0 };
 }

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The arithmetic of hash tables that grow and shrink by one bucket at a time
+ * (linear hashing, Litwin 1980). Of `used` buckets, at least two, those that
+ * were split are told apart by one bit of the hash more than the others. Only
+ * bucket `used` is ever added, which is split off its parent, and only the last
+ * one taken away, which goes back to its parent.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* The bits of this hash that say which bucket it is in: 2^n - 1. */
+static inline uint64_t
+linear_mask(uint64_t used, uint64_t hash)
+{
+    uint64_t mask = UINT64_MAX >> __builtin_clzll(used - 1);
+    uint64_t half = mask >> 1;
+
+    /* Would the half that a split gives to a new bucket have one? */
+    return ((hash & half) | (half + 1)) < used ? mask : half;
+}
+
+static inline uint64_t
+linear_bucket(uint64_t used, uint64_t hash)
+{
+    return hash & linear_mask(used, hash);
+}
+
+/* The bit by which a bucket, not 0, differs from its parent. */
+static inline uint64_t
+linear_bit(uint64_t bucket)
+{
+    return (uint64_t)1 << (63 - __builtin_clzll(bucket));
+}
+
+static inline uint64_t
+linear_parent(uint64_t bucket)
+{
+    return bucket ^ linear_bit(bucket);
+}

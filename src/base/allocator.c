@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * jemalloc's two calls are weak symbols: NULL where it is not linked.
+ * jemalloc's two calls are weak symbols: NULL where it is not linked. What it
+ * reads of us at its start is a variable that nobody else looks at.
  */
 #include "base/allocator.h"
 
@@ -12,6 +13,15 @@ extern int mallctl(const char *name, void *old, size_t *old_len, void *new,
 extern void malloc_stats_print(void (*write)(void *ctx, const char *text),
                                void *ctx, const char *options)
     __attribute__((weak));
+
+/* jemalloc gives unused pages back while it is called, so after the last DEL
+ * it would keep all there were; a thread of its own does it in any case, and
+ * spares the loops that work. Within 5 seconds, not 10: FLUSHALL of a million
+ * keys is itself busy for some. One such thread is enough, and MALLOC_CONF in
+ * the environment goes before this. */
+extern const char *malloc_conf;
+const char *malloc_conf =
+    "background_thread:true,max_background_threads:1,dirty_decay_ms:5000";
 
 enum { ALL_ARENAS = 4096 }; /* MALLCTL_ARENAS_ALL */
 

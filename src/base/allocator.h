@@ -2,7 +2,8 @@
  *
  * What the allocator that is linked says about itself: jemalloc in the server,
  * the C library's elsewhere, which says nothing. Large filters (base/huge.h)
- * are not among its figures. Any thread.
+ * are not among its figures. Whatever links this file has a jemalloc that gives
+ * unused memory back within seconds, by a thread of its own. Any thread.
  */
 #pragma once
 

@@ -189,3 +189,26 @@ def test_a_large_filter_goes_and_its_memory_with_it(server):
         if not servers.sanitized():
             servers.wait_until(lambda: server.rss() - before < 8 << 20, 10,
                                "the memory is returned")
+
+
+@pytest.mark.skipif(servers.sanitized(), reason="another allocator")
+@pytest.mark.parametrize("way", ["DEL", "FLUSHALL", "PEXPIRE"])
+def test_memory_of_small_filters_goes_back_while_nobody_asks(server, way):
+    """By the allocator's own thread: an idle server calls it hardly ever."""
+    keys = ["key:%07d" % number for number in range(60000)]
+    with server.conn() as conn:
+        conn.call("PING")
+        before = server.rss()
+        assert set(conn.pipeline([("BF.ADD", key, "item")
+                                  for key in keys])) == {1}
+        full = server.rss()
+        assert full - before > 8 << 20
+        if way == "FLUSHALL":
+            conn.call("FLUSHALL")
+        else:
+            more = ["1"] if way == "PEXPIRE" else []
+            assert set(conn.pipeline([(way, key, *more)
+                                      for key in keys])) == {1}
+        servers.wait_until(lambda: server.rss() - before < (full - before) / 3,
+                           40, "the memory is returned", pause=0.2)
+        assert conn.call("DBSIZE") == 0

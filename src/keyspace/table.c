@@ -51,8 +51,8 @@ resize_directory(struct table *table, size_t segments)
 static bool
 resize_first(struct table *table, size_t buckets)
 {
-    struct entry **moved = mem_try_realloc(
-        (void *)table->segments[0], buckets * sizeof(*table->segments[0]));
+    struct entry **moved = mem_try_realloc((void *)table->segments[0],
+                                           buckets * sizeof(struct entry *));
 
     if (moved == NULL) {
         return false;

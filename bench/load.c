@@ -24,12 +24,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "digits.h"
 #include "load_options.h"
 #include "load_replies.h"
 #include "load_stats.h"
 
 enum {
-    DIGITS = 8, /* hexadecimal, overwritten in place */
     ITEM_BYTES = 12,
     READ_BYTES = 256 * 1024,
     BATCH_LIMIT = 64 * 1024 * 1024, /* bytes of one batch */
@@ -166,33 +166,10 @@ build_command(void)
     command.len = (size_t)(at - command.bytes);
 }
 
-/* Writes NUMBER as eight hexadecimal digits, all of them at once: one nibble
- * is spread into each byte of a word. */
-static inline void
-put_digits(char *at, uint32_t number)
-{
-    const uint64_t ones = UINT64_C(0x0101010101010101);
-    uint64_t word = number;
-    uint64_t letters;
-
-    word = (word | word << 16) & UINT64_C(0x0000ffff0000ffff);
-    word = (word | word << 8) & UINT64_C(0x00ff00ff00ff00ff);
-    word = (word | word << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    letters = (word + ones * 6) >> 4 & ones;
-    word += ones * '0' + letters * ('a' - '9' - 1);
-    word = __builtin_bswap64(word);
-    memcpy(at, &word, DIGITS);
-}
-
-/* A number below RANGE, or the next one. splitmix64 (Steele et al. 2014). */
 static inline uint64_t
 random_below(uint64_t range)
 {
-    uint64_t z = (random_state += UINT64_C(0x9e3779b97f4a7c15));
-
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return (z >> 32) * range >> 32;
+    return random_number(&random_state, range);
 }
 
 static inline uint32_t

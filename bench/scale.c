@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What several loops get out of several CPUs, without sockets: each thread,
+ * pinned to a CPU of its own, parses prebuilt requests and has them executed by
+ * a worker of its own, as a loop does, over one keyspace. A machine of two CPUs
+ * can be measured so, where a client would need the other one.
+ *
+ * Every figure is of short windows in turn: no locks (a server of one loop),
+ * one thread, two, and so on; after each a window of the same threads that only
+ * hash private memory, the control: what so many threads get out of this
+ * machine at that moment. Ratios are taken within a round; medians are printed,
+ * one logfmt line for each workload, pipeline and number of threads.
+ */
+#include <getopt.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "admin/latency.h"
+#include "admin/slowlog.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "command/dispatch.h"
+#include "command/slow.h"
+#include "command/table.h"
+#include "digits.h"
+#include "proto/stream.h"
+
+enum {
+    THREADS_MAX = 64,
+    ROUNDS_MAX = 101,
+    COUNTS_MAX = 9, /* of threads: no locks, 1, 2, 4, ... 64, all */
+    PIPELINE_MAX = 100,
+    COMMAND_MAX = 64, /* bytes of one */
+    ITEMS = 1000000,  /* of the one filter; half of those asked for */
+    OWN_ITEMS = 50000,
+    NAMES = 10000, /* of small filters */
+    NAME_ITEMS = 50,
+    NEW_CAPACITY = 4000000, /* emptied before each window */
+    NEW_APART = 1 << 26,    /* between the items of two threads */
+    CONTROL_BYTES = 16384,
+    WARMUP_BATCHES = 50
+};
+
+enum keys { KEY_ONE, KEY_NEW, KEY_OWN, KEY_MANY }; /* two are names */
+enum world_kind { WITHOUT_LOCKS, WITH_LOCKS, WORLDS };
+
+struct workload {
+    const char *name, *command;
+    enum keys keys;
+    uint32_t items; /* at random, from 0; 0: each is new */
+};
+
+static const struct workload workloads[] = {
+    { "exists-one", "BF.EXISTS", KEY_ONE, 2 * ITEMS },
+    { "add-one", "BF.ADD", KEY_ONE, ITEMS },
+    { "add-new", "BF.ADD", KEY_NEW, 0 },
+    { "exists-own", "BF.EXISTS", KEY_OWN, 2 * OWN_ITEMS },
+    { "add-own", "BF.ADD", KEY_OWN, OWN_ITEMS },
+    { "exists-many", "BF.EXISTS", KEY_MANY, 2 * NAME_ITEMS },
+    { "add-many", "BF.ADD", KEY_MANY, NAME_ITEMS },
+};
+enum { WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };
+
+/* A service and what it needs. */
+struct world {
+    struct conf conf;
+    struct service service;
+};
+
+struct place {
+    struct worker *worker;
+    struct session *session;
+};
+
+struct tally {
+    uint64_t commands, ones;
+    uint64_t wall_ns, cpu_ns;
+    uint64_t wait_ns; /* ready, and no CPU was free */
+};
+
+struct feeder {
+    pthread_t thread;
+    unsigned index;
+    struct place place[WORLDS];
+    struct stream stream;
+    struct stream_pool *pool;
+    struct batch batch;
+    struct buf out;
+    char *requests; /* one batch */
+    size_t command_bytes, key_at, item_at;
+    unsigned char *memory; /* of the control */
+    uint64_t random;
+    uint32_t next_item;
+    struct tally tally;
+};
+
+/* What the feeders do in the next window; they read it between the barriers. */
+struct plan {
+    const struct workload *workload; /* NULL: the control */
+    enum world_kind world;
+    unsigned pipeline;
+    unsigned first, threads; /* feeders first, first + 1, ... of all */
+    uint64_t batches;        /* 0: until stop */
+    bool over;
+};
+
+struct result {
+    double rate, cpu_ns, wait, ones, control;
+};
+
+static struct {
+    unsigned threads, rounds, window_ms;
+    unsigned only; /* this number of threads alone; 0: all */
+    unsigned pipeline[3];
+    unsigned pipelines;
+    bool wanted[WORKLOADS];
+} opt = { .rounds = 9, .window_ms = 30, .pipeline = { 16, 1, 100 } };
+
+static struct world *worlds[WORLDS];
+static struct feeder *feeders[THREADS_MAX];
+static struct plan plan;
+static pthread_barrier_t begin, end;
+static _Alignas(64) atomic_bool stop;
+
+__attribute__((noreturn)) static void
+die(const char *what)
+{
+    (void)fprintf(stderr, "scale: %s\n", what);
+    exit(1);
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
+static void
+build_requests(struct feeder *feeder, const char *command, unsigned pipeline)
+{
+    char one[COMMAND_MAX];
+    int len = snprintf(one, sizeof(one),
+                       "*3\r\n$%zu\r\n%s\r\n$9\r\nk00000000\r\n$12\r\n"
+                       "item00000000\r\n",
+                       strlen(command), command);
+
+    CHECK(len > 0 && (size_t)len < sizeof(one));
+    feeder->command_bytes = (size_t)len;
+    feeder->item_at = (size_t)len - 2 - DIGITS;
+    feeder->key_at = feeder->item_at - strlen("\r\n$12\r\nitem") - DIGITS;
+    for (unsigned i = 0; i < pipeline; i++) {
+        memcpy(feeder->requests + i * feeder->command_bytes, one, (size_t)len);
+    }
+}
+
+/* Names are numbers: 0 and 1, then one for each thread, then the many. */
+static uint32_t
+pick_key(struct feeder *feeder, enum keys keys)
+{
+    switch (keys) {
+    case KEY_OWN:
+        return 2 + feeder->index;
+    case KEY_MANY:
+        return 2 + THREADS_MAX +
+               (uint32_t)random_number(&feeder->random, NAMES);
+    default:
+        return keys;
+    }
+}
+
+static void
+fill_requests(struct feeder *feeder, const struct workload *workload,
+              unsigned pipeline)
+{
+    char *at = feeder->requests;
+
+    for (unsigned i = 0; i < pipeline; i++, at += feeder->command_bytes) {
+        uint32_t item =
+            workload->items > 0
+                ? (uint32_t)random_number(&feeder->random, workload->items)
+                : feeder->next_item++;
+
+        put_digits(at + feeder->key_at, pick_key(feeder, workload->keys));
+        put_digits(at + feeder->item_at, item);
+    }
+}
+
+/* What net/conn.c does with what one read brought. */
+static void
+execute(struct feeder *feeder, const struct place *place, size_t len)
+{
+    static const struct stream_limits limits = { .args_max = 1024,
+                                                 .bulk_max = 1024,
+                                                 .query_max = 65536 };
+    struct stream_error error;
+    size_t at = 0;
+
+    feeder->out.len = 0;
+    while (at < len) {
+        size_t used = 0;
+        uint32_t done = 0;
+
+        if (stream_parse(&feeder->stream, feeder->pool, &limits,
+                         feeder->requests + at, len - at, &feeder->batch, &used,
+                         &error) != STREAM_COMMANDS) {
+            die("the requests cannot be parsed");
+        }
+        while (done < feeder->batch.count) {
+            done = dispatch_batch(place->worker, place->session, &feeder->batch,
+                                  done, UINT64_MAX, &feeder->out);
+        }
+        stream_done(&feeder->stream, feeder->pool);
+        at += used;
+    }
+}
+
+/* ---- one window ---------------------------------------------------------- */
+
+static bool
+goes_on(uint64_t batches)
+{
+    return plan.batches > 0
+               ? batches < plan.batches
+               : !atomic_load_explicit(&stop, memory_order_relaxed);
+}
+
+static void
+feed(struct feeder *feeder)
+{
+    const struct place *place = &feeder->place[plan.world];
+    size_t len;
+
+    build_requests(feeder, plan.workload->command, plan.pipeline);
+    len = feeder->command_bytes * plan.pipeline;
+    feeder->next_item = feeder->index * NEW_APART;
+    for (uint64_t batches = 0; goes_on(batches); batches++) {
+        fill_requests(feeder, plan.workload, plan.pipeline);
+        execute(feeder, place, len);
+        if (feeder->out.len != plan.pipeline * strlen(":0\r\n")) {
+            die("replies of another length");
+        }
+        for (size_t at = 1; plan.batches > 0 && at < feeder->out.len; at += 4) {
+            feeder->tally.ones += feeder->out.data[at] == '1';
+        }
+        feeder->tally.commands += plan.pipeline;
+    }
+}
+
+static void
+hash_memory(struct feeder *feeder)
+{
+    for (uint64_t batches = 0; goes_on(batches); batches++) {
+        feeder->random =
+            XXH3_64bits_withSeed(feeder->memory, CONTROL_BYTES, feeder->random);
+        feeder->tally.commands++;
+    }
+}
+
+/* How long this thread was ready to run and did not. */
+static uint64_t
+waited_ns(void)
+{
+    FILE *file = fopen("/proc/thread-self/schedstat", "re");
+    unsigned long long run_ns = 0;
+    unsigned long long wait_ns = 0;
+
+    if (file != NULL) {
+        if (fscanf(file, "%llu %llu", &run_ns, &wait_ns) != 2) {
+            wait_ns = 0;
+        }
+        (void)fclose(file);
+    }
+    return wait_ns;
+}
+
+static void
+take_part(struct feeder *feeder)
+{
+    uint64_t wait_ns = waited_ns();
+    uint64_t wall_ns = clock_mono_ns();
+    uint64_t cpu_ns = clock_thread_cpu_ns();
+
+    feeder->tally = (struct tally){ 0 };
+    if (plan.workload != NULL) {
+        feed(feeder);
+    } else {
+        hash_memory(feeder);
+    }
+    feeder->tally.cpu_ns = clock_thread_cpu_ns() - cpu_ns;
+    feeder->tally.wall_ns = clock_mono_ns() - wall_ns;
+    feeder->tally.wait_ns = waited_ns() - wait_ns;
+}
+
+static bool
+is_mine(const struct feeder *feeder)
+{
+    unsigned place = feeder->index + opt.threads - plan.first;
+
+    return place % opt.threads < plan.threads;
+}
+
+static void *
+run_feeder(void *arg)
+{
+    struct feeder *feeder = arg;
+
+    for (;;) {
+        pthread_barrier_wait(&begin);
+        if (plan.over) {
+            return NULL;
+        }
+        if (is_mine(feeder)) {
+            take_part(feeder);
+        }
+        pthread_barrier_wait(&end);
+    }
+}
+
+/* In both worlds, between windows. */
+static void
+call(struct slice line)
+{
+    struct feeder *feeder = feeders[0];
+
+    memcpy(feeder->requests, line.data, line.len);
+    for (int w = 0; w < WORLDS; w++) {
+        execute(feeder, &feeder->place[w], line.len);
+        if (!slice_equal(buf_slice(&feeder->out), slice_lit("+OK\r\n"))) {
+            die("a filter could not be made");
+        }
+    }
+}
+
+static void
+reserve(uint32_t key, unsigned capacity)
+{
+    char line[COMMAND_MAX];
+
+    (void)snprintf(line, sizeof(line), "BF.RESERVE k%08x 0.01 %u\r\n", key,
+                   capacity);
+    call(slice_of(line));
+}
+
+/* Runs the plan, and returns what all took together; the rate is the sum of the
+ * threads' own. */
+static struct result
+run_plan(void)
+{
+    struct timespec pause = { .tv_nsec = (long)opt.window_ms * 1000000 };
+    struct result result = { 0 };
+    struct tally sum = { 0 };
+
+    if (plan.workload != NULL && plan.workload->keys == KEY_NEW) {
+        call(slice_lit("BF.RESET k00000001\r\n"));
+    }
+    atomic_store(&stop, false);
+    pthread_barrier_wait(&begin);
+    if (plan.batches == 0) {
+        nanosleep(&pause, NULL);
+        atomic_store(&stop, true);
+    }
+    pthread_barrier_wait(&end);
+    for (unsigned i = 0; i < opt.threads; i++) {
+        const struct tally *tally = &feeders[i]->tally;
+
+        if (is_mine(feeders[i])) {
+            result.rate +=
+                (double)tally->commands * 1e9 / (double)tally->wall_ns;
+            sum.commands += tally->commands;
+            sum.ones += tally->ones;
+            sum.cpu_ns += tally->cpu_ns;
+            sum.wait_ns += tally->wait_ns;
+            sum.wall_ns += tally->wall_ns;
+        }
+    }
+    result.cpu_ns = (double)sum.cpu_ns / (double)sum.commands;
+    result.wait = (double)sum.wait_ns / (double)sum.wall_ns;
+    result.ones = (double)sum.ones / (double)sum.commands;
+    return result;
+}
+
+/* ---- a workload ---------------------------------------------------------- */
+
+static int
+by_value(const void *a, const void *b)
+{
+    const double *x = a;
+    const double *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static double
+median(const double *values)
+{
+    double sorted[ROUNDS_MAX];
+
+    memcpy(sorted, values, opt.rounds * sizeof(*values));
+    qsort(sorted, opt.rounds, sizeof(*sorted), by_value);
+    return opt.rounds % 2 == 1
+               ? sorted[opt.rounds / 2]
+               : (sorted[opt.rounds / 2 - 1] + sorted[opt.rounds / 2]) / 2;
+}
+
+/* The answers are right, with and without locks, with one thread and all. What
+ * is asked for is there by half, and there are few false positives. */
+static void
+warm_up(const struct workload *workload)
+{
+    bool exists = strcmp(workload->command, "BF.EXISTS") == 0;
+    double least = exists ? 0.45 : workload->items > 0 ? 0 : 0.98;
+    double most = exists ? 0.56 : workload->items > 0 ? 0 : 1;
+
+    plan.batches = WARMUP_BATCHES;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        struct result result;
+
+        plan.world = pass == 0 ? WITHOUT_LOCKS : WITH_LOCKS;
+        plan.threads = pass == 0 ? 1 : opt.threads;
+        plan.first = 0;
+        result = run_plan();
+        if (plan.pipeline * WARMUP_BATCHES >= 800 &&
+            (result.ones < least || result.ones > most)) {
+            die("wrong answers");
+        }
+    }
+    plan.batches = 0;
+}
+
+/* The numbers of threads that are measured, 1 without locks first. */
+static unsigned
+counts_of(unsigned *ret_counts)
+{
+    unsigned used = 0;
+
+    ret_counts[used++] = 1;
+    for (unsigned n = 1; n < opt.threads; n *= 2) {
+        ret_counts[used++] = n;
+    }
+    ret_counts[used++] = opt.threads;
+    if (opt.only > 0) {
+        ret_counts[0] = opt.only;
+        used = 1;
+    }
+    return used;
+}
+
+/* One window, and one of the control with the same threads. */
+static struct result
+measure(const struct workload *workload, unsigned threads)
+{
+    struct result result;
+
+    plan.workload = workload;
+    plan.threads = threads;
+    result = run_plan();
+    plan.workload = NULL;
+    result.control = run_plan().rate;
+    plan.workload = workload;
+    return result;
+}
+
+static void
+report(const struct workload *workload, unsigned counts, const unsigned *count,
+       struct result (*result)[ROUNDS_MAX])
+{
+    unsigned base = counts > 1 ? 1 : 0;
+
+    for (unsigned c = 0; c < counts; c++) {
+        double value[6][ROUNDS_MAX];
+
+        for (unsigned r = 0; r < opt.rounds; r++) {
+            const struct result *one = &result[base][r];
+            const struct result *now = &result[c][r];
+
+            value[0][r] = now->rate;
+            value[1][r] = now->cpu_ns;
+            value[2][r] = now->wait;
+            value[3][r] = now->rate / one->rate;
+            value[4][r] = now->control / one->control;
+            value[5][r] = value[3][r] / value[4][r] * count[c];
+        }
+        (void)printf("workload=%s pipeline=%u threads=%u locks=%s rate=%.0f "
+                     "cpu_ns=%.1f waited=%.3f ratio=%.3f control=%.3f "
+                     "relative=%.3f\n",
+                     workload->name, plan.pipeline, count[c],
+                     c == 0 && counts > 1 ? "no" : "yes", median(value[0]),
+                     median(value[1]), median(value[2]), median(value[3]),
+                     median(value[4]), median(value[5]));
+    }
+    (void)fflush(stdout);
+}
+
+static void
+measure_workload(const struct workload *workload, unsigned pipeline)
+{
+    static struct result result[COUNTS_MAX][ROUNDS_MAX];
+    unsigned count[COUNTS_MAX];
+    unsigned counts = counts_of(count);
+
+    plan.workload = workload;
+    plan.pipeline = pipeline;
+    warm_up(workload);
+    for (unsigned r = 0; r < opt.rounds; r++) {
+        for (unsigned i = 0; i < counts; i++) {
+            unsigned c = r % 2 == 0 ? i : counts - 1 - i;
+
+            plan.world = c == 0 && counts > 1 ? WITHOUT_LOCKS : WITH_LOCKS;
+            plan.first = r / 2 % opt.threads;
+            result[c][r] = measure(workload, count[c]);
+        }
+    }
+    report(workload, counts, count, result);
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+static struct world *
+world_new(unsigned threads)
+{
+    struct world *world = mem_zalloc(sizeof(*world));
+    struct service *service = &world->service;
+
+    conf_init(&world->conf);
+    service->conf = &world->conf;
+    service->threads = threads;
+    service->keyspace = keyspace_new(
+        &(struct keyspace_options){ .threads = threads, .databases = 16 });
+    service->stats = stats_new(threads, CMD_ID_COUNT);
+    service->slowlog = slowlog_new();
+    service->latency = latency_new();
+    service_follow_conf(service);
+    slow_apply_conf(service);
+    return world;
+}
+
+/* Each from 0 on, as many as a key has. */
+static void
+add_items(uint32_t key, uint32_t items)
+{
+    struct feeder *feeder = feeders[0];
+
+    build_requests(feeder, "BF.ADD", PIPELINE_MAX);
+    for (uint32_t item = 0; item < items;) {
+        char *at = feeder->requests;
+        unsigned count = 0;
+
+        while (count < PIPELINE_MAX && item < items) {
+            put_digits(at + feeder->key_at, key);
+            put_digits(at + feeder->item_at, item++);
+            at += feeder->command_bytes;
+            count++;
+        }
+        for (int w = 0; w < WORLDS; w++) {
+            execute(feeder, &feeder->place[w], feeder->command_bytes * count);
+        }
+    }
+}
+
+static void
+make_filters(void)
+{
+    reserve(KEY_ONE, ITEMS);
+    add_items(KEY_ONE, ITEMS);
+    reserve(KEY_NEW, NEW_CAPACITY);
+    for (unsigned i = 0; i < opt.threads; i++) {
+        reserve(2 + i, OWN_ITEMS);
+        add_items(2 + i, OWN_ITEMS);
+    }
+    for (unsigned i = 0; i < NAMES; i++) {
+        reserve(2 + THREADS_MAX + i, 2 * NAME_ITEMS);
+        add_items(2 + THREADS_MAX + i, NAME_ITEMS);
+    }
+}
+
+static void
+start_feeders(const cpu_set_t *cpus)
+{
+    int cpu = -1;
+
+    for (unsigned i = 0; i < opt.threads; i++) {
+        struct feeder *feeder = mem_lines(sizeof(*feeder));
+
+        feeder->index = i;
+        feeder->random = i + 1;
+        feeder->pool = stream_pool_new();
+        feeder->requests = mem_lines(PIPELINE_MAX * COMMAND_MAX);
+        feeder->memory = mem_lines(CONTROL_BYTES);
+        for (int w = 0; w < WORLDS; w++) {
+            struct place *place = &feeder->place[w];
+
+            if (w == WITHOUT_LOCKS && i > 0) {
+                *place = feeders[0]->place[w];
+                continue;
+            }
+            place->worker = dispatch_new_worker(&worlds[w]->service, i);
+            place->session = mem_lines(sizeof(*place->session));
+            session_init(place->session, true);
+        }
+        feeders[i] = feeder;
+    }
+    for (unsigned i = 0; i < opt.threads; i++) {
+        pthread_attr_t attr;
+        cpu_set_t own;
+
+        do { /* the next one that there is, from the first again */
+            cpu = (cpu + 1) % CPU_SETSIZE;
+        } while (!CPU_ISSET((size_t)cpu, cpus));
+        CPU_ZERO(&own);
+        CPU_SET((size_t)cpu, &own);
+        CHECK(pthread_attr_init(&attr) == 0);
+        CHECK(pthread_attr_setaffinity_np(&attr, sizeof(own), &own) == 0);
+        CHECK(pthread_create(&feeders[i]->thread, &attr, run_feeder,
+                             feeders[i]) == 0);
+        CHECK(pthread_attr_destroy(&attr) == 0);
+    }
+}
+
+static void
+finish(void)
+{
+    plan.over = true;
+    pthread_barrier_wait(&begin);
+    for (unsigned i = 0; i < opt.threads; i++) {
+        struct feeder *feeder = feeders[i];
+
+        CHECK(pthread_join(feeder->thread, NULL) == 0);
+        for (int w = i == 0 ? 0 : WITH_LOCKS; w < WORLDS; w++) {
+            session_fini(feeder->place[w].session);
+            mem_free_lines(feeder->place[w].session, sizeof(struct session));
+            dispatch_free_worker(feeder->place[w].worker);
+        }
+        stream_fini(&feeder->stream, feeder->pool);
+        stream_pool_free(feeder->pool);
+        batch_fini(&feeder->batch);
+        buf_free(&feeder->out);
+        mem_free_lines(feeder->requests, PIPELINE_MAX * COMMAND_MAX);
+        mem_free_lines(feeder->memory, CONTROL_BYTES);
+        mem_free_lines(feeder, sizeof(*feeder));
+    }
+    for (int w = 0; w < WORLDS; w++) {
+        keyspace_free(worlds[w]->service.keyspace);
+        latency_free(worlds[w]->service.latency);
+        slowlog_free(worlds[w]->service.slowlog);
+        stats_free(worlds[w]->service.stats);
+        conf_fini(&worlds[w]->conf);
+        mem_free(worlds[w]);
+    }
+}
+
+/* ---- the command line ---------------------------------------------------- */
+
+static unsigned
+number(const char *text, unsigned most)
+{
+    char *rest;
+    unsigned long value = strtoul(text, &rest, 10);
+
+    if (*rest != '\0' || value < 1 || value > most) {
+        die("an option's number is out of range");
+    }
+    return (unsigned)value;
+}
+
+static void
+want(const char *name)
+{
+    bool found = false;
+
+    for (int i = 0; i < WORKLOADS; i++) {
+        if (strcmp(workloads[i].name, name) == 0) {
+            opt.wanted[i] = found = true;
+        }
+    }
+    if (!found) {
+        die("no such workload");
+    }
+}
+
+static void
+parse_options(int argc, char **argv)
+{
+    static const struct option options[] = {
+        { "threads", required_argument, NULL, 't' },
+        { "only", required_argument, NULL, 'o' },
+        { "rounds", required_argument, NULL, 'r' },
+        { "window-ms", required_argument, NULL, 'w' },
+        { "pipeline", required_argument, NULL, 'p' },
+        { "workload", required_argument, NULL, 'l' },
+        { NULL, 0, NULL, 0 },
+    };
+    bool all = true;
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 't') {
+            opt.threads = number(optarg, THREADS_MAX);
+        } else if (c == 'o') {
+            opt.only = number(optarg, THREADS_MAX);
+        } else if (c == 'r') {
+            opt.rounds = number(optarg, ROUNDS_MAX);
+        } else if (c == 'w') {
+            opt.window_ms = number(optarg, 999);
+        } else if (c == 'p' && opt.pipelines < 3) {
+            opt.pipeline[opt.pipelines++] = number(optarg, PIPELINE_MAX);
+        } else if (c == 'l') {
+            want(optarg);
+            all = false;
+        } else {
+            die("usage: scale [--threads N] [--only N] [--rounds N] "
+                "[--window-ms N] [--pipeline N] [--workload NAME]");
+        }
+    }
+    for (int i = 0; all && i < WORKLOADS; i++) {
+        opt.wanted[i] = true;
+    }
+    opt.pipelines = opt.pipelines > 0 ? opt.pipelines : 3;
+}
+
+int
+main(int argc, char **argv)
+{
+    cpu_set_t cpus;
+
+    CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0);
+    opt.threads = (unsigned)CPU_COUNT(&cpus);
+    opt.threads = opt.threads < THREADS_MAX ? opt.threads : THREADS_MAX;
+    parse_options(argc, argv);
+    if (opt.only > opt.threads) {
+        die("--only: more than --threads");
+    }
+    (void)bloom_select_cpu(false);
+    command_table_init();
+    for (int w = 0; w < WORLDS; w++) {
+        worlds[w] = world_new(w == WITHOUT_LOCKS ? 1
+                              : opt.threads > 1  ? opt.threads
+                                                 : 2);
+    }
+    CHECK(pthread_barrier_init(&begin, NULL, opt.threads + 1) == 0);
+    CHECK(pthread_barrier_init(&end, NULL, opt.threads + 1) == 0);
+    start_feeders(&cpus);
+    make_filters();
+    for (int i = 0; i < WORKLOADS; i++) {
+        for (unsigned p = 0; opt.wanted[i] && p < opt.pipelines; p++) {
+            measure_workload(&workloads[i], opt.pipeline[p]);
+        }
+    }
+    finish();
+    return 0;
+}

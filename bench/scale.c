@@ -8,8 +8,10 @@
  * Every figure is of short windows in turn: no locks (a server of one loop),
  * one thread, two, and so on; after each a window of the same threads that only
  * hash private memory, the control: what so many threads get out of this
- * machine at that moment. Ratios are taken within a round; medians are printed,
- * one logfmt line for each workload, pipeline and number of threads.
+ * machine at that moment. Ratios are taken within a round, medians over the
+ * rounds in which nobody had to wait for a CPU: windows are short, so that
+ * there are some while others use the machine too. One logfmt line is printed
+ * for each workload, pipeline and number of threads.
  */
 #include <getopt.h>
 #include <pthread.h>
@@ -33,7 +35,9 @@
 
 enum {
     THREADS_MAX = 64,
-    ROUNDS_MAX = 101,
+    ROUNDS_MAX = 1000,
+    ATTEMPTS = 8,   /* rounds for each that is wanted undisturbed */
+    ROUNDS_MIN = 5, /* undisturbed; with fewer, all count */
     COUNTS_MAX = 9, /* of threads: no locks, 1, 2, 4, ... 64, all */
     PIPELINE_MAX = 100,
     COMMAND_MAX = 64, /* bytes of one */
@@ -44,7 +48,9 @@ enum {
     NEW_CAPACITY = 4000000, /* emptied before each window */
     NEW_APART = 1 << 26,    /* between the items of two threads */
     CONTROL_BYTES = 16384,
-    WARMUP_BATCHES = 50
+    WARMUP_BATCHES = 50,
+    LEAD_COMMANDS = 20000, /* of all together before each window */
+    LOOK_NS = 50000        /* between two looks whether they are done */
 };
 
 enum keys { KEY_ONE, KEY_NEW, KEY_OWN, KEY_MANY }; /* two are names */
@@ -107,11 +113,13 @@ struct plan {
     unsigned pipeline;
     unsigned first, threads; /* feeders first, first + 1, ... of all */
     uint64_t batches;        /* 0: until stop */
+    uint64_t lead;           /* commands of each before it is measured */
     bool over;
 };
 
 struct result {
-    double rate, cpu_ns, wait, ones, control;
+    double rate, cpu_ns, wait, ones;
+    double control, control_wait;
 };
 
 static struct {
@@ -120,13 +128,20 @@ static struct {
     unsigned pipeline[3];
     unsigned pipelines;
     bool wanted[WORKLOADS];
-} opt = { .rounds = 9, .window_ms = 30, .pipeline = { 16, 1, 100 } };
+} opt = { .rounds = 31, .window_ms = 4, .pipeline = { 16, 1, 100 } };
 
 static struct world *worlds[WORLDS];
 static struct feeder *feeders[THREADS_MAX];
 static struct plan plan;
 static pthread_barrier_t begin, end;
 static _Alignas(64) atomic_bool stop;
+static _Alignas(64) atomic_uint leading; /* feeders not yet measured */
+
+/* By number of threads and round. */
+static struct result seen[COUNTS_MAX][ROUNDS_MAX];
+static unsigned rounds;
+
+static const double UNDISTURBED = 0.01; /* of the time spent waiting */
 
 __attribute__((noreturn)) static void
 die(const char *what)
@@ -227,25 +242,41 @@ goes_on(uint64_t batches)
 }
 
 static void
+feed_batch(struct feeder *feeder, const struct place *place)
+{
+    fill_requests(feeder, plan.workload, plan.pipeline);
+    execute(feeder, place, feeder->command_bytes * plan.pipeline);
+    if (feeder->out.len != plan.pipeline * strlen(":0\r\n")) {
+        die("replies of another length");
+    }
+}
+
+static void
 feed(struct feeder *feeder)
 {
     const struct place *place = &feeder->place[plan.world];
-    size_t len;
 
-    build_requests(feeder, plan.workload->command, plan.pipeline);
-    len = feeder->command_bytes * plan.pipeline;
-    feeder->next_item = feeder->index * NEW_APART;
     for (uint64_t batches = 0; goes_on(batches); batches++) {
-        fill_requests(feeder, plan.workload, plan.pipeline);
-        execute(feeder, place, len);
-        if (feeder->out.len != plan.pipeline * strlen(":0\r\n")) {
-            die("replies of another length");
-        }
+        feed_batch(feeder, place);
         for (size_t at = 1; plan.batches > 0 && at < feeder->out.len; at += 4) {
             feeder->tally.ones += feeder->out.data[at] == '1';
         }
         feeder->tally.commands += plan.pipeline;
     }
+}
+
+/* Brings the caches to what they are in the middle of such work. */
+static void
+lead_in(struct feeder *feeder)
+{
+    if (plan.workload != NULL) {
+        build_requests(feeder, plan.workload->command, plan.pipeline);
+        feeder->next_item = feeder->index * NEW_APART;
+        for (uint64_t done = 0; done < plan.lead; done += plan.pipeline) {
+            feed_batch(feeder, &feeder->place[plan.world]);
+        }
+    }
+    (void)atomic_fetch_sub(&leading, 1);
 }
 
 static void
@@ -278,11 +309,15 @@ waited_ns(void)
 static void
 take_part(struct feeder *feeder)
 {
-    uint64_t wait_ns = waited_ns();
-    uint64_t wall_ns = clock_mono_ns();
-    uint64_t cpu_ns = clock_thread_cpu_ns();
+    uint64_t wait_ns;
+    uint64_t wall_ns;
+    uint64_t cpu_ns;
 
+    lead_in(feeder);
     feeder->tally = (struct tally){ 0 };
+    wait_ns = waited_ns();
+    wall_ns = clock_mono_ns();
+    cpu_ns = clock_thread_cpu_ns();
     if (plan.workload != NULL) {
         feed(feeder);
     } else {
@@ -348,17 +383,23 @@ reserve(uint32_t key, unsigned capacity)
 static struct result
 run_plan(void)
 {
-    struct timespec pause = { .tv_nsec = (long)opt.window_ms * 1000000 };
+    struct timespec window = { .tv_nsec = (long)opt.window_ms * 1000000 };
+    struct timespec look = { .tv_nsec = LOOK_NS };
     struct result result = { 0 };
     struct tally sum = { 0 };
 
     if (plan.workload != NULL && plan.workload->keys == KEY_NEW) {
         call(slice_lit("BF.RESET k00000001\r\n"));
     }
+    plan.lead = plan.batches > 0 ? 0 : LEAD_COMMANDS / plan.threads;
+    atomic_store(&leading, plan.threads);
     atomic_store(&stop, false);
     pthread_barrier_wait(&begin);
     if (plan.batches == 0) {
-        nanosleep(&pause, NULL);
+        while (atomic_load(&leading) > 0) {
+            nanosleep(&look, NULL);
+        }
+        nanosleep(&window, NULL);
         atomic_store(&stop, true);
     }
     pthread_barrier_wait(&end);
@@ -393,15 +434,10 @@ by_value(const void *a, const void *b)
 }
 
 static double
-median(const double *values)
+median(double *values, unsigned count)
 {
-    double sorted[ROUNDS_MAX];
-
-    memcpy(sorted, values, opt.rounds * sizeof(*values));
-    qsort(sorted, opt.rounds, sizeof(*sorted), by_value);
-    return opt.rounds % 2 == 1
-               ? sorted[opt.rounds / 2]
-               : (sorted[opt.rounds / 2 - 1] + sorted[opt.rounds / 2]) / 2;
+    qsort(values, count, sizeof(*values), by_value);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
 /* The answers are right, with and without locks, with one thread and all. What
@@ -452,67 +488,99 @@ static struct result
 measure(const struct workload *workload, unsigned threads)
 {
     struct result result;
+    struct result control;
 
     plan.workload = workload;
     plan.threads = threads;
     result = run_plan();
     plan.workload = NULL;
-    result.control = run_plan().rate;
+    control = run_plan();
     plan.workload = workload;
+    result.control = control.rate;
+    result.control_wait = control.wait;
     return result;
 }
 
-static void
-report(const struct workload *workload, unsigned counts, const unsigned *count,
-       struct result (*result)[ROUNDS_MAX])
+static bool
+is_undisturbed(const struct result *result)
 {
-    unsigned base = counts > 1 ? 1 : 0;
+    return result->wait < UNDISTURBED && result->control_wait < UNDISTURBED;
+}
 
-    for (unsigned c = 0; c < counts; c++) {
-        double value[6][ROUNDS_MAX];
+/* What one number of threads did, beside one thread with locks. */
+static void
+report(const struct result *one, const struct result *now, unsigned threads,
+       bool locks)
+{
+    static double value[6][ROUNDS_MAX];
+    unsigned clean = 0;
+    unsigned used = 0;
 
-        for (unsigned r = 0; r < opt.rounds; r++) {
-            const struct result *one = &result[base][r];
-            const struct result *now = &result[c][r];
-
-            value[0][r] = now->rate;
-            value[1][r] = now->cpu_ns;
-            value[2][r] = now->wait;
-            value[3][r] = now->rate / one->rate;
-            value[4][r] = now->control / one->control;
-            value[5][r] = value[3][r] / value[4][r] * count[c];
-        }
-        (void)printf("workload=%s pipeline=%u threads=%u locks=%s rate=%.0f "
-                     "cpu_ns=%.1f waited=%.3f ratio=%.3f control=%.3f "
-                     "relative=%.3f\n",
-                     workload->name, plan.pipeline, count[c],
-                     c == 0 && counts > 1 ? "no" : "yes", median(value[0]),
-                     median(value[1]), median(value[2]), median(value[3]),
-                     median(value[4]), median(value[5]));
+    for (unsigned r = 0; r < rounds; r++) {
+        clean += is_undisturbed(&one[r]) && is_undisturbed(&now[r]);
     }
+    for (unsigned r = 0; r < rounds; r++) {
+        if (clean >= ROUNDS_MIN &&
+            !(is_undisturbed(&one[r]) && is_undisturbed(&now[r]))) {
+            continue;
+        }
+        value[0][used] = now[r].rate;
+        value[1][used] = now[r].cpu_ns;
+        value[2][used] = now[r].wait;
+        value[3][used] = now[r].rate / one[r].rate;
+        value[4][used] = now[r].control / one[r].control;
+        value[5][used] = value[3][used] / value[4][used] * threads;
+        used++;
+    }
+    (void)printf("workload=%s pipeline=%u threads=%u locks=%s rate=%.0f "
+                 "cpu_ns=%.1f waited=%.3f ratio=%.3f control=%.3f "
+                 "relative=%.3f rounds=%u undisturbed=%u\n",
+                 plan.workload->name, plan.pipeline, threads,
+                 locks ? "yes" : "no", median(value[0], used),
+                 median(value[1], used), median(value[2], used),
+                 median(value[3], used), median(value[4], used),
+                 median(value[5], used), rounds, clean);
     (void)fflush(stdout);
+}
+
+/* True if all its windows were undisturbed. */
+static bool
+measure_round(const struct workload *workload, unsigned counts,
+              const unsigned *count)
+{
+    bool undisturbed = true;
+
+    for (unsigned i = 0; i < counts; i++) {
+        unsigned c = rounds % 2 == 0 ? i : counts - 1 - i;
+
+        plan.world = c == 0 && counts > 1 ? WITHOUT_LOCKS : WITH_LOCKS;
+        plan.first = rounds / 2 % opt.threads;
+        seen[c][rounds] = measure(workload, count[c]);
+        undisturbed = undisturbed && is_undisturbed(&seen[c][rounds]);
+    }
+    rounds++;
+    return undisturbed;
 }
 
 static void
 measure_workload(const struct workload *workload, unsigned pipeline)
 {
-    static struct result result[COUNTS_MAX][ROUNDS_MAX];
     unsigned count[COUNTS_MAX];
     unsigned counts = counts_of(count);
+    unsigned clean = 0;
 
     plan.workload = workload;
     plan.pipeline = pipeline;
     warm_up(workload);
-    for (unsigned r = 0; r < opt.rounds; r++) {
-        for (unsigned i = 0; i < counts; i++) {
-            unsigned c = r % 2 == 0 ? i : counts - 1 - i;
-
-            plan.world = c == 0 && counts > 1 ? WITHOUT_LOCKS : WITH_LOCKS;
-            plan.first = r / 2 % opt.threads;
-            result[c][r] = measure(workload, count[c]);
-        }
+    rounds = 0;
+    while (clean < opt.rounds && rounds < ROUNDS_MAX &&
+           rounds < ATTEMPTS * opt.rounds) {
+        clean += measure_round(workload, counts, count);
     }
-    report(workload, counts, count, result);
+    for (unsigned c = 0; c < counts; c++) {
+        report(seen[counts > 1 ? 1 : 0], seen[c], count[c],
+               c > 0 || counts == 1);
+    }
 }
 
 /* ---- life ---------------------------------------------------------------- */

@@ -403,9 +403,10 @@ execute_run(struct worker *worker, const struct batch *batch, uint32_t first,
         may = (observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
               (ret_run->exclusive ? may_write(req, ret_run) : may_read(req));
         if (may) {
-            keyspace_lock(ks, ret_run->stripe, ret_run->exclusive);
+            keyspace_lock(ks, worker->index, ret_run->stripe,
+                          ret_run->exclusive);
             run_locked(req, ret_run);
-            keyspace_unlock(ks, ret_run->stripe);
+            keyspace_unlock(ks, worker->index, ret_run->stripe);
         }
         leave_gate(worker);
     }

@@ -60,6 +60,7 @@ each_stripe(const struct lock_set *set, stripe_fn visit, void *ctx)
 
 struct locking {
     struct keyspace *ks;
+    unsigned thread;
     bool exclusive;
 };
 
@@ -68,7 +69,7 @@ lock_one(void *ctx, unsigned stripe)
 {
     const struct locking *locking = ctx;
 
-    keyspace_lock(locking->ks, stripe, locking->exclusive);
+    keyspace_lock(locking->ks, locking->thread, stripe, locking->exclusive);
 }
 
 static void
@@ -76,7 +77,7 @@ unlock_one(void *ctx, unsigned stripe)
 {
     const struct locking *locking = ctx;
 
-    keyspace_unlock(locking->ks, stripe);
+    keyspace_unlock(locking->ks, locking->thread, stripe);
 }
 
 void
@@ -114,7 +115,8 @@ lock_set_leave(const struct lock_set *set, struct worker *worker)
 static void
 visit_locks(const struct lock_set *set, struct worker *worker, stripe_fn visit)
 {
-    struct locking locking = { worker->service->keyspace, set->exclusive };
+    struct locking locking = { worker->service->keyspace, worker->index,
+                               set->exclusive };
 
     if (!set->world && !worker->alone) {
         each_stripe(set, visit, &locking);

@@ -67,12 +67,12 @@ evict_one(struct worker *worker, const struct evict_plan *plan)
     if (err != OK) {
         return err;
     }
-    keyspace_lock(ks, candidate.stripe, true);
+    keyspace_lock(ks, worker->index, candidate.stripe, true);
     entry = evict_find(ks, plan, &candidate, &key, &expired);
     if (entry != NULL) {
         evict(worker, &key, entry, expired);
     }
-    keyspace_unlock(ks, candidate.stripe);
+    keyspace_unlock(ks, worker->index, candidate.stripe);
     return OK;
 }
 

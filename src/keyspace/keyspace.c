@@ -44,7 +44,6 @@ struct keyspace *
 keyspace_new(const struct keyspace_options *options)
 {
     struct keyspace *ks = mem_lines(sizeof(*ks));
-    pthread_rwlockattr_t attr;
 
     CHECK(options->threads > 0 && options->databases > 0 &&
           options->databases < GENERATIONS);
@@ -52,14 +51,11 @@ keyspace_new(const struct keyspace_options *options)
     ks->expiry = options->expiry;
     init_databases(ks, options);
     access_init(ks, clock_wall_ms());
-    CHECK(pthread_rwlockattr_init(&attr) == 0);
-    CHECK(pthread_rwlockattr_setkind_np(
-              &attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP) == 0);
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        CHECK(pthread_rwlock_init(&ks->stripes[i].lock, &attr) == 0);
         atomic_store(&ks->next_expiry_ms[i], UINT64_MAX);
     }
-    CHECK(pthread_rwlockattr_destroy(&attr) == 0);
+    ks->lock_slots.threads = ks->threads;
+    ks->lock_slots.slot = mem_lines(ks->threads * sizeof(*ks->lock_slots.slot));
     ks->gate = gate_new(options->threads);
     ks->reaper = reaper_new();
     return ks;
@@ -75,10 +71,11 @@ keyspace_free(struct keyspace *ks)
     reaper_free(ks->reaper);
     gate_free(ks->gate);
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        CHECK(pthread_rwlock_destroy(&ks->stripes[i].lock) == 0);
         table_fini(&ks->stripes[i].table);
         expire_fini(&ks->stripes[i].expire);
     }
+    mem_free_lines(ks->lock_slots.slot,
+                   ks->threads * sizeof(*ks->lock_slots.slot));
     mem_free_lines(ks->counts, ks->counts_bytes);
     mem_free(ks->slot_dbs);
     mem_free(ks->slot_ids);
@@ -102,22 +99,27 @@ keyspace_wait_freed(struct keyspace *ks)
 /* ---- locks --------------------------------------------------------------- */
 
 void
-keyspace_lock(struct keyspace *ks, unsigned stripe, bool exclusive)
+keyspace_lock(struct keyspace *ks, unsigned thread, unsigned stripe,
+              bool exclusive)
 {
-    pthread_rwlock_t *lock = &ks->stripes[stripe].lock;
+    struct stripe_lock *lock = &ks->stripes[stripe].lock;
 
     if (ks->threads == 1) {
         return;
     }
-    CHECK((exclusive ? pthread_rwlock_wrlock(lock)
-                     : pthread_rwlock_rdlock(lock)) == 0);
+    if (exclusive) {
+        stripe_lock_exclusive(lock, &ks->lock_slots, stripe);
+    } else {
+        stripe_lock_shared(lock, &ks->lock_slots, thread, stripe);
+    }
 }
 
 void
-keyspace_unlock(struct keyspace *ks, unsigned stripe)
+keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
 {
     if (ks->threads > 1) {
-        CHECK(pthread_rwlock_unlock(&ks->stripes[stripe].lock) == 0);
+        stripe_lock_release(&ks->stripes[stripe].lock, &ks->lock_slots, thread,
+                            stripe);
     }
 }
 

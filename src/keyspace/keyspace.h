@@ -2,9 +2,9 @@
  *
  * Names to filters: 1024 stripes by the hash of the name alone (the database
  * is part of the entry), each with a hash table that grows by a bucket at a
- * time, an expiry heap, a version counter and a reader-writer lock that prefers
- * writers. Dispatch takes the locks (keyspace_lock); what is called below
- * "under the lock" needs the name's stripe, shared to read, exclusive to
+ * time, an expiry heap, a version counter and a reader-writer lock
+ * (stripe_lock.h). Dispatch takes the locks (keyspace_lock); what is called
+ * below "under the lock" needs the name's stripe, shared to read, exclusive to
  * write, or the raised gate. With one thread no lock is taken.
  *
  * A database number seen by clients is mapped to an internal id, so that
@@ -87,8 +87,11 @@ keyspace_stripe_of(uint64_t hash)
 }
 
 /* ---- locks (called by dispatch and by the walks below) ------------------- */
-void keyspace_lock(struct keyspace *ks, unsigned stripe, bool exclusive);
-void keyspace_unlock(struct keyspace *ks, unsigned stripe);
+/* By the thread with this index; one that is none of the loops has an index
+ * that is not below `threads`. */
+void keyspace_lock(struct keyspace *ks, unsigned thread, unsigned stripe,
+                   bool exclusive);
+void keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe);
 
 /* ---- one key, under its lock --------------------------------------------- */
 

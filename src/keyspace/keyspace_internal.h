@@ -12,9 +12,9 @@
 #include "keyspace/expire.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/reaper.h"
+#include "keyspace/stripe_lock.h"
 #include "keyspace/table.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum {
@@ -31,10 +31,10 @@ struct removal {
     uint64_t hash, version;
 };
 
-/* The lock is on a line of its own: readers write it, and must not take the
- * table's line away from each other by doing so. */
+/* The lock is on a line of its own: who waits for it looks at it all the time,
+ * and must not take the table's line away from the holder by doing so. */
 struct stripe {
-    _Alignas(64) pthread_rwlock_t lock;
+    _Alignas(64) struct stripe_lock lock;
     _Alignas(64) struct table table;
     struct expire expire;
     uint64_t version;                  /* the last one given to an entry */
@@ -66,6 +66,7 @@ struct keyspace {
     _Atomic uint32_t *slot_ids; /* by slot */
     struct db_count *counts;    /* shards x databases, by slot */
     unsigned databases, threads, shards;
+    struct stripe_lock_slots lock_slots;
     struct stripe stripes[KEYSPACE_STRIPES];
     /* Bit set: the stripe has entries. Changes only at none <-> some. */
     _Alignas(64) _Atomic uint64_t occupied[OCCUPIED_WORDS];
@@ -130,7 +131,7 @@ static inline void
 walk_lock(struct keyspace *ks, unsigned thread, unsigned stripe, bool exclusive)
 {
     if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
-        keyspace_lock(ks, stripe, exclusive);
+        keyspace_lock(ks, thread, stripe, exclusive);
     }
 }
 
@@ -138,7 +139,7 @@ static inline void
 walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
 {
     if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
-        keyspace_unlock(ks, stripe);
+        keyspace_unlock(ks, thread, stripe);
     }
 }
 

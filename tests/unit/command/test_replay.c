@@ -121,12 +121,12 @@ TEST(neither_gate_nor_locks_are_taken)
     rig->service.journal = NULL;
     gate_enter(keyspace_gate(ks), 1);
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        keyspace_lock(ks, i, true);
+        keyspace_lock(ks, 1, i, true);
     }
     expect_replayed(rig, MAKE("k", "1") "; BF.ADD k a; DEL k x; FLUSHALL; "
                                         "SWAPDB 0 1; FLUSHDB");
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        keyspace_unlock(ks, i);
+        keyspace_unlock(ks, 1, i);
     }
     gate_leave(keyspace_gate(ks), 1);
     rig_free(rig);

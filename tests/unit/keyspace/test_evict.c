@@ -56,7 +56,7 @@ evict_one(struct keyspace *ks, unsigned thread, const struct evict_plan *plan)
     uint64_t number = UINT64_MAX;
 
     assert_true(evict_choose(ks, thread, plan, &candidate));
-    keyspace_lock(ks, candidate.stripe, true);
+    keyspace_lock(ks, thread, candidate.stripe, true);
     entry = evict_find(ks, plan, &candidate, &key, &expired);
     if (entry != NULL) {
         number = expired ? UINT64_MAX : number_of(entry);
@@ -64,7 +64,7 @@ evict_one(struct keyspace *ks, unsigned thread, const struct evict_plan *plan)
         assert_int_equal(hash_name(key.name), key.hash);
         keyspace_remove(ks, &key, entry);
     }
-    keyspace_unlock(ks, candidate.stripe);
+    keyspace_unlock(ks, thread, candidate.stripe);
     return number;
 }
 
@@ -229,9 +229,9 @@ churn(void *arg)
 
         gate_enter(keyspace_gate(ks), hand->index);
         hand->evicted += evict_one(ks, hand->index, &plan) != UINT64_MAX;
-        keyspace_lock(ks, stripe, true);
+        keyspace_lock(ks, hand->index, stripe, true);
         (void)test_put(ks, k);
-        keyspace_unlock(ks, stripe);
+        keyspace_unlock(ks, hand->index, stripe);
         gate_leave(keyspace_gate(ks), hand->index);
     }
     metric_thread_exit();

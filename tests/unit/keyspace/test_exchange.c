@@ -452,18 +452,19 @@ struct loop {
 };
 
 static uint64_t
-look_up(struct keyspace *ks, uint64_t number)
+look_up(const struct loop *loop, uint64_t number)
 {
+    struct keyspace *ks = loop->contest->ks;
     struct test_key key;
     const struct key *k = test_key_set(&key, 0, number);
     unsigned stripe = keyspace_stripe_of(k->hash);
     const struct entry *entry;
     uint64_t world;
 
-    keyspace_lock(ks, stripe, true);
+    keyspace_lock(ks, loop->thread, stripe, true);
     entry = keyspace_open(ks, k, 0, NULL);
     world = entry != NULL ? entry->incarnation : 0;
-    keyspace_unlock(ks, stripe);
+    keyspace_unlock(ks, loop->thread, stripe);
     return world;
 }
 
@@ -480,9 +481,9 @@ loop_on(void *arg)
         uint64_t world;
 
         gate_enter(gate, loop->thread);
-        world = look_up(contest->ks, 0);
+        world = look_up(loop, 0);
         for (uint64_t i = 1; i < 20; i++) {
-            if (look_up(contest->ks, i) != world) {
+            if (look_up(loop, i) != world) {
                 atomic_fetch_add(&contest->mixed, 1);
             }
         }

@@ -621,6 +621,7 @@ static const uint64_t DEADLINE_NS = 8000000000;
 struct contest {
     struct keyspace *ks;
     atomic_bool stop;
+    atomic_uint readers;
     uint64_t value[2]; /* plain: the lock guards it */
     atomic_uint failures;
 };
@@ -629,18 +630,19 @@ static void *
 read_on(void *arg)
 {
     struct contest *contest = arg;
+    unsigned thread = atomic_fetch_add(&contest->readers, 1);
     uint64_t end = clock_mono_ns() + DEADLINE_NS;
 
     while (!atomic_load(&contest->stop) && clock_mono_ns() < end) {
         uint64_t until = clock_mono_ns() + HOLD_NS;
 
-        keyspace_lock(contest->ks, 7, false);
+        keyspace_lock(contest->ks, thread, 7, false);
         while (clock_mono_ns() < until) {
             if (contest->value[0] != contest->value[1]) {
                 atomic_fetch_add(&contest->failures, 1);
             }
         }
-        keyspace_unlock(contest->ks, 7);
+        keyspace_unlock(contest->ks, thread, 7);
     }
     return NULL;
 }
@@ -655,10 +657,10 @@ TEST(a_writer_gets_its_turn_among_four_readers)
         CHECK(pthread_create(&readers[i], NULL, read_on, &contest) == 0);
     }
     for (int i = 0; i < WRITES; i++) {
-        keyspace_lock(contest.ks, 7, true);
+        keyspace_lock(contest.ks, READERS, 7, true);
         contest.value[0]++;
         contest.value[1]++;
-        keyspace_unlock(contest.ks, 7);
+        keyspace_unlock(contest.ks, READERS, 7);
     }
     /* Starved, it would only have come through when the readers gave up. */
     assert_true(clock_mono_ns() < end);

@@ -218,14 +218,14 @@ TEST(the_owner_of_the_gate_scans_without_locks)
     (void)test_put(ks, k);
     memset(&meeting, 0, sizeof(meeting));
     gate_raise(keyspace_gate(ks), 2);
-    keyspace_lock(ks, stripe, true); /* a lock taken again would hang */
+    keyspace_lock(ks, 2, stripe, true); /* a lock taken again would hang */
     assert_int_equal(keyspace_scan(ks, 2, 0, 0, 10, 10, 0, meet, &meeting), 0);
     assert_true(keyspace_random(ks, 2, 0, 0, meet, &meeting));
     assert_int_equal(keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), 1),
                      OK);
     while (keyspace_reclaim(ks, 2, 1, 100)) {
     }
-    keyspace_unlock(ks, stripe);
+    keyspace_unlock(ks, 2, stripe);
     gate_lower(keyspace_gate(ks), 2);
     assert_int_equal(meeting.count, 2);
     assert_int_equal(test_count(ks, 0), 0);
@@ -256,7 +256,7 @@ write_keys(void *arg)
         unsigned stripe = keyspace_stripe_of(k->hash);
 
         gate_enter(keyspace_gate(ks), writer->index);
-        keyspace_lock(ks, stripe, true);
+        keyspace_lock(ks, writer->index, stripe, true);
         if (keyspace_open(ks, k, 5, NULL) == NULL) {
             struct entry *entry = test_put(ks, k);
 
@@ -266,7 +266,7 @@ write_keys(void *arg)
         } else {
             CHECK(keyspace_delete(ks, k, 5));
         }
-        keyspace_unlock(ks, stripe);
+        keyspace_unlock(ks, writer->index, stripe);
         gate_leave(keyspace_gate(ks), writer->index);
         if (i % 1000 == 0) {
             gate_raise(keyspace_gate(ks), writer->index);

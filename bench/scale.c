@@ -8,12 +8,13 @@
  * Every figure is of short windows in turn: no locks (a server of one loop),
  * one thread, two, and so on; after each a window of the same threads that only
  * hash private memory, the control: what so many threads get out of this
- * machine at that moment. Ratios are taken within a round, medians over the
- * rounds in which nobody had to wait for a CPU: windows are short, so that
- * there are some while others use the machine too. One logfmt line is printed
- * for each workload, pipeline and number of threads.
+ * machine at that moment. The time in which a thread was ready and somebody
+ * else had its CPU does not count. Ratios are taken within a round, medians
+ * over the rounds that nobody disturbed much, if there are some: windows are
+ * short, so that there are. One logfmt line is printed for each workload,
+ * pipeline and number of threads; `relative` is the ratio as if the control
+ * gave as much as there are threads.
  */
-#include <getopt.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -23,28 +24,20 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "admin/latency.h"
-#include "admin/slowlog.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "command/dispatch.h"
-#include "command/slow.h"
 #include "command/table.h"
 #include "digits.h"
 #include "proto/stream.h"
+#include "scale_options.h"
+#include "scale_world.h"
 
 enum {
-    THREADS_MAX = 64,
-    ROUNDS_MAX = 1000,
-    ATTEMPTS = 8,   /* rounds for each that is wanted undisturbed */
-    ROUNDS_MIN = 5, /* undisturbed; with fewer, all count */
-    COUNTS_MAX = 9, /* of threads: no locks, 1, 2, 4, ... 64, all */
-    PIPELINE_MAX = 100,
-    COMMAND_MAX = 64, /* bytes of one */
-    ITEMS = 1000000,  /* of the one filter; half of those asked for */
-    OWN_ITEMS = 50000,
-    NAMES = 10000, /* of small filters */
-    NAME_ITEMS = 50,
+    ROUNDS_MIN = 5,         /* undisturbed; with fewer, all count */
+    COUNTS_MAX = 9,         /* of threads: no locks, 1, 2, 4, ... 64, all */
+    COMMAND_MAX = 64,       /* bytes of one */
+    NAMES = 10000,          /* of small filters */
     NEW_CAPACITY = 4000000, /* emptied before each window */
     NEW_APART = 1 << 26,    /* between the items of two threads */
     CONTROL_BYTES = 16384,
@@ -53,31 +46,7 @@ enum {
     LOOK_NS = 50000        /* between two looks whether they are done */
 };
 
-enum keys { KEY_ONE, KEY_NEW, KEY_OWN, KEY_MANY }; /* two are names */
 enum world_kind { WITHOUT_LOCKS, WITH_LOCKS, WORLDS };
-
-struct workload {
-    const char *name, *command;
-    enum keys keys;
-    uint32_t items; /* at random, from 0; 0: each is new */
-};
-
-static const struct workload workloads[] = {
-    { "exists-one", "BF.EXISTS", KEY_ONE, 2 * ITEMS },
-    { "add-one", "BF.ADD", KEY_ONE, ITEMS },
-    { "add-new", "BF.ADD", KEY_NEW, 0 },
-    { "exists-own", "BF.EXISTS", KEY_OWN, 2 * OWN_ITEMS },
-    { "add-own", "BF.ADD", KEY_OWN, OWN_ITEMS },
-    { "exists-many", "BF.EXISTS", KEY_MANY, 2 * NAME_ITEMS },
-    { "add-many", "BF.ADD", KEY_MANY, NAME_ITEMS },
-};
-enum { WORKLOADS = sizeof(workloads) / sizeof(workloads[0]) };
-
-/* A service and what it needs. */
-struct world {
-    struct conf conf;
-    struct service service;
-};
 
 struct place {
     struct worker *worker;
@@ -87,7 +56,7 @@ struct place {
 struct tally {
     uint64_t commands, ones;
     uint64_t wall_ns, cpu_ns;
-    uint64_t wait_ns; /* ready, and no CPU was free */
+    uint64_t wait_ns; /* of that: ready, and no CPU was free */
 };
 
 struct feeder {
@@ -122,14 +91,6 @@ struct result {
     double control, control_wait;
 };
 
-static struct {
-    unsigned threads, rounds, window_ms;
-    unsigned only; /* this number of threads alone; 0: all */
-    unsigned pipeline[3];
-    unsigned pipelines;
-    bool wanted[WORKLOADS];
-} opt = { .rounds = 31, .window_ms = 4, .pipeline = { 16, 1, 100 } };
-
 static struct world *worlds[WORLDS];
 static struct feeder *feeders[THREADS_MAX];
 static struct plan plan;
@@ -141,14 +102,7 @@ static _Alignas(64) atomic_uint leading; /* feeders not yet measured */
 static struct result seen[COUNTS_MAX][ROUNDS_MAX];
 static unsigned rounds;
 
-static const double UNDISTURBED = 0.01; /* of the time spent waiting */
-
-__attribute__((noreturn)) static void
-die(const char *what)
-{
-    (void)fprintf(stderr, "scale: %s\n", what);
-    exit(1);
-}
+static const double UNDISTURBED = 0.02; /* of the time spent waiting */
 
 /* ---- requests ------------------------------------------------------------ */
 
@@ -238,7 +192,8 @@ goes_on(uint64_t batches)
 {
     return plan.batches > 0
                ? batches < plan.batches
-               : !atomic_load_explicit(&stop, memory_order_relaxed);
+               : batches == 0 ||
+                     !atomic_load_explicit(&stop, memory_order_relaxed);
 }
 
 static void
@@ -407,8 +362,8 @@ run_plan(void)
         const struct tally *tally = &feeders[i]->tally;
 
         if (is_mine(feeders[i])) {
-            result.rate +=
-                (double)tally->commands * 1e9 / (double)tally->wall_ns;
+            result.rate += (double)tally->commands * 1e9 /
+                           (double)(tally->wall_ns - tally->wait_ns);
             sum.commands += tally->commands;
             sum.ones += tally->ones;
             sum.cpu_ns += tally->cpu_ns;
@@ -568,13 +523,15 @@ measure_workload(const struct workload *workload, unsigned pipeline)
     unsigned count[COUNTS_MAX];
     unsigned counts = counts_of(count);
     unsigned clean = 0;
+    uint64_t end_ns;
 
     plan.workload = workload;
     plan.pipeline = pipeline;
     warm_up(workload);
+    end_ns = clock_mono_ns() + (uint64_t)opt.limit_ms * 1000000;
     rounds = 0;
     while (clean < opt.rounds && rounds < ROUNDS_MAX &&
-           rounds < ATTEMPTS * opt.rounds) {
+           clock_mono_ns() < end_ns) {
         clean += measure_round(workload, counts, count);
     }
     for (unsigned c = 0; c < counts; c++) {
@@ -584,25 +541,6 @@ measure_workload(const struct workload *workload, unsigned pipeline)
 }
 
 /* ---- life ---------------------------------------------------------------- */
-
-static struct world *
-world_new(unsigned threads)
-{
-    struct world *world = mem_zalloc(sizeof(*world));
-    struct service *service = &world->service;
-
-    conf_init(&world->conf);
-    service->conf = &world->conf;
-    service->threads = threads;
-    service->keyspace = keyspace_new(
-        &(struct keyspace_options){ .threads = threads, .databases = 16 });
-    service->stats = stats_new(threads, CMD_ID_COUNT);
-    service->slowlog = slowlog_new();
-    service->latency = latency_new();
-    service_follow_conf(service);
-    slow_apply_conf(service);
-    return world;
-}
 
 /* Each from 0 on, as many as a key has. */
 static void
@@ -709,82 +647,8 @@ finish(void)
         mem_free_lines(feeder, sizeof(*feeder));
     }
     for (int w = 0; w < WORLDS; w++) {
-        keyspace_free(worlds[w]->service.keyspace);
-        latency_free(worlds[w]->service.latency);
-        slowlog_free(worlds[w]->service.slowlog);
-        stats_free(worlds[w]->service.stats);
-        conf_fini(&worlds[w]->conf);
-        mem_free(worlds[w]);
+        world_free(worlds[w]);
     }
-}
-
-/* ---- the command line ---------------------------------------------------- */
-
-static unsigned
-number(const char *text, unsigned most)
-{
-    char *rest;
-    unsigned long value = strtoul(text, &rest, 10);
-
-    if (*rest != '\0' || value < 1 || value > most) {
-        die("an option's number is out of range");
-    }
-    return (unsigned)value;
-}
-
-static void
-want(const char *name)
-{
-    bool found = false;
-
-    for (int i = 0; i < WORKLOADS; i++) {
-        if (strcmp(workloads[i].name, name) == 0) {
-            opt.wanted[i] = found = true;
-        }
-    }
-    if (!found) {
-        die("no such workload");
-    }
-}
-
-static void
-parse_options(int argc, char **argv)
-{
-    static const struct option options[] = {
-        { "threads", required_argument, NULL, 't' },
-        { "only", required_argument, NULL, 'o' },
-        { "rounds", required_argument, NULL, 'r' },
-        { "window-ms", required_argument, NULL, 'w' },
-        { "pipeline", required_argument, NULL, 'p' },
-        { "workload", required_argument, NULL, 'l' },
-        { NULL, 0, NULL, 0 },
-    };
-    bool all = true;
-    int c;
-
-    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-        if (c == 't') {
-            opt.threads = number(optarg, THREADS_MAX);
-        } else if (c == 'o') {
-            opt.only = number(optarg, THREADS_MAX);
-        } else if (c == 'r') {
-            opt.rounds = number(optarg, ROUNDS_MAX);
-        } else if (c == 'w') {
-            opt.window_ms = number(optarg, 999);
-        } else if (c == 'p' && opt.pipelines < 3) {
-            opt.pipeline[opt.pipelines++] = number(optarg, PIPELINE_MAX);
-        } else if (c == 'l') {
-            want(optarg);
-            all = false;
-        } else {
-            die("usage: scale [--threads N] [--only N] [--rounds N] "
-                "[--window-ms N] [--pipeline N] [--workload NAME]");
-        }
-    }
-    for (int i = 0; all && i < WORKLOADS; i++) {
-        opt.wanted[i] = true;
-    }
-    opt.pipelines = opt.pipelines > 0 ? opt.pipelines : 3;
 }
 
 int
@@ -795,7 +659,7 @@ main(int argc, char **argv)
     CHECK(sched_getaffinity(0, sizeof(cpus), &cpus) == 0);
     opt.threads = (unsigned)CPU_COUNT(&cpus);
     opt.threads = opt.threads < THREADS_MAX ? opt.threads : THREADS_MAX;
-    parse_options(argc, argv);
+    scale_options_parse(argc, argv);
     if (opt.only > opt.threads) {
         die("--only: more than --threads");
     }

@@ -220,6 +220,7 @@ bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure the core and the server 
 	$(PYTHON) bench/compare.py
 	$(PYTHON) bench/persist.py
 	$(PYTHON) bench/replication.py
+	$(PYTHON) bench/scaling.py
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \

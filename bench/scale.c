@@ -333,8 +333,8 @@ reserve(uint32_t key, unsigned capacity)
     call(slice_of(line));
 }
 
-/* Runs the plan, and returns what all took together; the rate is the sum of the
- * threads' own. */
+/* Runs the plan. The rate is what all do together while all have a CPU; who had
+ * none for most of the window counts little. */
 static struct result
 run_plan(void)
 {
@@ -362,8 +362,6 @@ run_plan(void)
         const struct tally *tally = &feeders[i]->tally;
 
         if (is_mine(feeders[i])) {
-            result.rate += (double)tally->commands * 1e9 /
-                           (double)(tally->wall_ns - tally->wait_ns);
             sum.commands += tally->commands;
             sum.ones += tally->ones;
             sum.cpu_ns += tally->cpu_ns;
@@ -371,6 +369,8 @@ run_plan(void)
             sum.wall_ns += tally->wall_ns;
         }
     }
+    result.rate = (double)sum.commands * 1e9 * plan.threads /
+                  (double)(sum.wall_ns - sum.wait_ns);
     result.cpu_ns = (double)sum.cpu_ns / (double)sum.commands;
     result.wait = (double)sum.wait_ns / (double)sum.wall_ns;
     result.ones = (double)sum.ones / (double)sum.commands;

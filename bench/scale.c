@@ -660,6 +660,11 @@ main(int argc, char **argv)
     opt.threads = (unsigned)CPU_COUNT(&cpus);
     opt.threads = opt.threads < THREADS_MAX ? opt.threads : THREADS_MAX;
     scale_options_parse(argc, argv);
+    if (sched_getscheduler(0) == SCHED_FIFO ||
+        sched_getscheduler(0) == SCHED_RR) {
+        die("with real-time priority its threads would keep the one that ends "
+            "the windows from running, and everybody else");
+    }
     if (opt.only > opt.threads) {
         die("--only: more than --threads");
     }

@@ -6,6 +6,7 @@
 #include "admin/slowlog.h"
 
 #include "base/err.h"
+#include "base/longest.h"
 #include "base/mem.h"
 
 #include <pthread.h>
@@ -199,8 +200,10 @@ slowlog_visit(struct slowlog *log, uint64_t count,
               const struct slowlog_visitor *visitor)
 {
     const struct kept *kept;
+    struct longest_span held;
 
     pthread_mutex_lock(&log->mutex);
+    held = longest_begin();
     if (count > log->count) {
         count = log->count;
     }
@@ -210,6 +213,7 @@ slowlog_visit(struct slowlog *log, uint64_t count,
         visitor->entry(visitor->ctx, &kept->entry);
         kept = kept->older;
     }
+    longest_end(LONGEST_LOCK, &held, "slowlog");
     pthread_mutex_unlock(&log->mutex);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "admin/conf_file.h"
 #include "base/glob.h"
+#include "base/longest.h"
 #include "base/metrics.h"
 #include "command/info_persist.h"
 #include "command/info_replication.h"
@@ -162,6 +163,7 @@ cmd_config_resetstat(struct request *req)
 {
     metric_reset_counters();
     stats_reset(req->service->stats);
+    longest_reset();
     info_persist_reset(req->service);
     info_replication_reset(req->service);
     reply_ok(req->reply);

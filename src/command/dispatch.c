@@ -9,6 +9,7 @@
 
 #include "admin/tracking.h"
 #include "base/clock.h"
+#include "base/longest.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/admit.h"
@@ -106,6 +107,25 @@ count_whole(struct request *req, uint64_t calls, uint64_t took_ns)
     slow_took(req, took_ns);
 }
 
+/* What EXEC runs holds its locks and its loop as one. */
+static void
+note_longest(struct request *req, uint64_t now_ns)
+{
+    struct worker *worker = req->worker;
+    struct longest_span span = longest_span_since(worker->now_ns);
+    const char *name = req->command->name;
+
+    if (!worker->in_exec) {
+        if (worker->held.since_ns != 0) {
+            span = worker->held;
+            worker->held.since_ns = 0;
+            longest_end_at(LONGEST_LOCK, &span, now_ns, name);
+        }
+        longest_end_at(LONGEST_HANDLER, &span, now_ns, name);
+    }
+    longest_turn(now_ns);
+}
+
 void
 dispatch_count(struct request *req, uint64_t calls)
 {
@@ -114,9 +134,11 @@ dispatch_count(struct request *req, uint64_t calls)
     uint64_t now_ns;
 
     if (worker->alone || worker->silent) {
+        worker->held.since_ns = 0;
         return; /* what is repeated was counted where it happened */
     }
     now_ns = clock_mono_ns();
+    note_longest(req, now_ns);
     took_ns = now_ns - worker->now_ns;
     worker->now_ns = now_ns;
     stats_took(worker->stats, command_id(req->command), calls, took_ns);
@@ -273,6 +295,18 @@ gather(struct request *req, const struct batch *batch, uint32_t first,
     return ret_run->count;
 }
 
+/* A run holds its lock, and its loop, as long as it takes. */
+static void
+note_longest_run(const struct request *req, uint64_t now_ns)
+{
+    struct longest_span span = longest_span_since(req->worker->now_ns);
+    const char *name = req->command->name;
+
+    longest_end_at(LONGEST_HANDLER, &span, now_ns, name);
+    longest_end_at(LONGEST_LOCK, &span, now_ns, name);
+    longest_turn(now_ns);
+}
+
 /* Counts and times the commands of the run, each by its share. */
 static void
 count_run(struct request *req, const struct run *run)
@@ -295,6 +329,7 @@ count_run(struct request *req, const struct run *run)
             slow_took_told(req, each_ns);
         }
     }
+    note_longest_run(req, now_ns);
     worker->now_ns = now_ns;
     metric_add(METRIC_COMMANDS, run->count);
 }
@@ -589,6 +624,7 @@ dispatch_batch(struct worker *worker, struct session *session,
         atomic_store_explicit(&session->active_ms, worker->now_ms,
                               memory_order_relaxed);
     }
+    longest_turn(worker->now_ns);
     while (done < batch->count && !session->closing &&
            out->len < LOOP_FLUSH_BYTES &&
            (done == first || worker->now_ns < until_ns)) {

@@ -11,6 +11,7 @@
 #include "admin/systemd.h"
 #include "admin/tracking.h"
 #include "base/clock.h"
+#include "base/longest.h"
 #include "command/info_commands.h"
 #include "command/info_memory.h"
 #include "command/info_persist.h"
@@ -188,12 +189,25 @@ put_undone(struct buf *text)
 }
 
 static void
+put_longest(struct buf *text)
+{
+    struct longest_figure handler = longest_get(LONGEST_HANDLER);
+    struct longest_figure lock = longest_get(LONGEST_LOCK);
+
+    info_put_number(text, "longest_handler_usec", handler.ns / 1000);
+    info_put_text(text, "longest_handler", handler.what);
+    info_put_number(text, "longest_lock_usec", lock.ns / 1000);
+    info_put_text(text, "longest_lock", lock.what);
+}
+
+static void
 write_stats(const struct service *service, struct buf *text)
 {
     put_metrics(text, INFO_STATS);
     info_put_number(text, "expire_cycle_cpu_milliseconds",
                     info_put_metric_value(METRIC_EXPIRE_US) / 1000);
     put_rates(service, text);
+    put_longest(text);
     put_listeners(service, text);
     info_persist_write_forks(service, text);
     info_replication_write_syncs(service, text);

@@ -12,6 +12,7 @@ lock_set_add_key(struct lock_set *set, struct slice name)
     unsigned stripe = keyspace_stripe_of(hash_name(name));
 
     set->stripes[stripe / 64] |= (uint64_t)1 << (stripe % 64);
+    set->holds = true;
 }
 
 struct keys_of {
@@ -37,6 +38,7 @@ lock_set_add(struct lock_set *set, const struct command *command,
                                   command->lock != LOCK_KEYS);
     if (command->lock == LOCK_WORLD) {
         set->world = true;
+        set->holds = true;
     } else if (command->lock == LOCK_KEYS) {
         set->exclusive = set->exclusive || (command->flags & CMD_WRITE) != 0;
         command_each_key(command, argc, add_key, &keys);
@@ -127,6 +129,9 @@ void
 lock_set_lock(const struct lock_set *set, struct worker *worker)
 {
     visit_locks(set, worker, lock_one);
+    if (set->holds) { /* dispatch counts it when the command has ended */
+        worker->held = longest_span_since(worker->now_ns);
+    }
 }
 
 void

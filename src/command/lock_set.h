@@ -13,6 +13,7 @@ struct lock_set {
     uint64_t stripes[KEYSPACE_STRIPES / 64];
     bool exclusive, world;
     bool beyond; /* reads what no stripe of the set stands for */
+    bool holds;  /* a stripe or the world; a walk's locks are its own */
 };
 
 /* Adds the keys of one command whose arity fits. */

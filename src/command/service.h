@@ -10,6 +10,7 @@
 #include "admin/stats.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/longest.h"
 #include "command/role.h"
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
@@ -210,6 +211,8 @@ struct worker {
     bool holds_gate;          /* whoever calls holds the gate already */
     uint64_t now_ms;          /* wall clock, read once a batch */
     uint64_t now_ns;          /* monotonic, read at the end of each run */
+    struct longest_span held; /* since a lock_set was locked; {0}: it was not,
+                                 or that is counted */
     struct reply *reply;      /* of the batch being executed */
     struct session *session;  /* whose batch it is */
     struct buf arena;         /* rewritten effects of the running command */

@@ -105,8 +105,9 @@ look_at_stripe(struct search *search, unsigned thread)
 {
     const struct stripe *stripe = &search->ks->stripes[search->stripe];
     unsigned before = search->samples_left;
+    struct longest_span held;
 
-    walk_lock(search->ks, thread, search->stripe, false);
+    held = walk_lock(search->ks, thread, search->stripe, false);
     if (search->plan->volatile_only) {
         if (stripe->expire.count > 0) {
             look_at_heap(search, &stripe->expire);
@@ -114,7 +115,7 @@ look_at_stripe(struct search *search, unsigned thread)
     } else if (stripe->table.count > 0) {
         look_at_table(search, &stripe->table);
     }
-    walk_unlock(search->ks, thread, search->stripe);
+    walk_unlock(search->ks, thread, search->stripe, &held);
     return search->samples_left < before;
 }
 

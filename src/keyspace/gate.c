@@ -8,6 +8,7 @@
 #include "keyspace/gate.h"
 
 #include "base/err.h"
+#include "base/longest.h"
 #include "base/mem.h"
 
 #include <limits.h>
@@ -25,6 +26,7 @@ struct gate {
     atomic_uint owner;               /* the raiser once it is alone */
     unsigned threads;
     size_t bytes;
+    struct longest_span raised_at;        /* the owner's */
     _Alignas(64) pthread_mutex_t raisers; /* held from raise to lower */
     pthread_mutex_t mutex;                /* for the two conditions */
     pthread_cond_t opened, left;
@@ -143,12 +145,14 @@ gate_raise(struct gate *gate, unsigned thread)
         pthread_mutex_unlock(&gate->mutex);
     }
     atomic_store_explicit(&gate->owner, thread, memory_order_relaxed);
+    gate->raised_at = longest_begin();
 }
 
 void
 gate_lower(struct gate *gate, unsigned thread)
 {
     CHECK(gate_is_mine(gate, thread));
+    longest_end(LONGEST_LOCK, &gate->raised_at, "gate");
     atomic_store_explicit(&gate->owner, NOBODY, memory_order_relaxed);
     if (gate->threads > 1) {
         pthread_mutex_lock(&gate->mutex);

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/longest.h"
 #include "base/metrics.h"
 #include "keyspace/access.h"
 #include "keyspace/expire.h"
@@ -126,18 +127,22 @@ entry_is_expired(const struct stripe *stripe, const struct entry *entry,
            stripe->expire.items[entry->heap_index].at_ms <= now_ms;
 }
 
-/* The walks' locks: none when this thread owns the gate. */
-static inline void
+/* The walks' locks: none when this thread owns the gate. For how long is
+ * counted in any case. */
+static inline struct longest_span
 walk_lock(struct keyspace *ks, unsigned thread, unsigned stripe, bool exclusive)
 {
     if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
         keyspace_lock(ks, thread, stripe, exclusive);
     }
+    return longest_begin();
 }
 
 static inline void
-walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
+walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe,
+            const struct longest_span *held)
 {
+    longest_end(LONGEST_LOCK, held, "walk");
     if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
         keyspace_unlock(ks, thread, stripe);
     }

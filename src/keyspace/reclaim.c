@@ -54,11 +54,12 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
 {
     const struct keyspace_expiry *expiry = &ks->expiry;
     struct stripe *stripe = &ks->stripes[index];
+    struct longest_span held;
 
     if (expiry->begin != NULL && !expiry->begin(expiry->ctx, thread)) {
         return false;
     }
-    walk_lock(ks, thread, index, true);
+    held = walk_lock(ks, thread, index, true);
     for (int i = 0; i < LOCK_SLICE; i++) {
         if (expire_next(&stripe->expire) > now_ms ||
             !expire_entry(ks, thread, index, stripe->expire.items[0].entry)) {
@@ -69,7 +70,7 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
     if (expiry->end != NULL) {
         expiry->end(expiry->ctx, thread, index);
     }
-    walk_unlock(ks, thread, index);
+    walk_unlock(ks, thread, index, &held);
     return true;
 }
 
@@ -100,8 +101,9 @@ dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
     struct table *table = &ks->stripes[index].table;
     bool more;
     int left = LOCK_SLICE;
+    struct longest_span held;
 
-    walk_lock(ks, thread, index, true);
+    held = walk_lock(ks, thread, index, true);
     more = table->count > 0;
     while (more && left > 0) {
         left -= remove_dead(ks, index, table_bucket(table, *cursor), left);
@@ -112,7 +114,7 @@ dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
         }
     }
     (void)table_fit(table);
-    walk_unlock(ks, thread, index);
+    walk_unlock(ks, thread, index, &held);
     return more;
 }
 

@@ -71,8 +71,9 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
 {
     const struct stripe *stripe = &walk->ks->stripes[index];
     int slice = LOCK_SLICE;
+    struct longest_span held;
 
-    walk_lock(walk->ks, walk->thread, index, false);
+    held = walk_lock(walk->ks, walk->thread, index, false);
     if (stripe->table.count == 0) {
         cursor = 0;
     } else {
@@ -81,7 +82,7 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
             cursor = table_next(&stripe->table, cursor);
         } while (cursor != 0 && !walk->done && --slice > 0);
     }
-    walk_unlock(walk->ks, walk->thread, index);
+    walk_unlock(walk->ks, walk->thread, index, &held);
     return cursor;
 }
 
@@ -155,16 +156,17 @@ static bool
 pick_from_stripe(const struct walk *walk, unsigned index)
 {
     const struct stripe *stripe = &walk->ks->stripes[index];
+    struct longest_span held;
     bool found = false;
 
-    walk_lock(walk->ks, walk->thread, index, false);
+    held = walk_lock(walk->ks, walk->thread, index, false);
     if (stripe->table.count > 0) {
         uint64_t bucket = random_below(stripe->table.used);
 
         found = pick_from_bucket(walk, stripe,
                                  *table_chain(&stripe->table, bucket));
     }
-    walk_unlock(walk->ks, walk->thread, index);
+    walk_unlock(walk->ks, walk->thread, index, &held);
     return found;
 }
 

@@ -5,6 +5,7 @@
 #include "net/registry.h"
 
 #include "base/err.h"
+#include "base/longest.h"
 #include "base/mem.h"
 #include "net/conn.h"
 
@@ -122,16 +123,19 @@ uint64_t
 registry_visit(struct registry *registry, uint64_t after_id, unsigned max,
                registry_visit_fn visit, void *ctx)
 {
+    struct longest_span held;
     struct conn *conn;
     uint64_t last = 0;
 
     uv_mutex_lock(&registry->mutex);
+    held = longest_begin();
     conn = first_after(registry, after_id);
     for (unsigned i = 0; i < max && conn != NULL; i++) {
         visit(ctx, conn);
         last = conn->id;
         conn = conn->registry_next;
     }
+    longest_end(LONGEST_LOCK, &held, "registry");
     uv_mutex_unlock(&registry->mutex);
     return conn != NULL ? last : 0;
 }
@@ -140,15 +144,18 @@ bool
 registry_visit_one(struct registry *registry, uint64_t id,
                    registry_visit_fn visit, void *ctx)
 {
+    struct longest_span held;
     struct conn *conn;
     bool found;
 
     uv_mutex_lock(&registry->mutex);
+    held = longest_begin();
     conn = id > 0 ? first_after(registry, id - 1) : NULL;
     found = conn != NULL && conn->id == id;
     if (found) {
         visit(ctx, conn);
     }
+    longest_end(LONGEST_LOCK, &held, "registry");
     uv_mutex_unlock(&registry->mutex);
     return found;
 }

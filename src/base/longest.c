@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A figure and its name change together, under a mutex that is taken only when
+ * there is a new longest one, or somebody asks.
+ */
+#include "base/longest.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+_Thread_local struct longest_span longest_turn_read;
+
+_Atomic uint64_t longest_mark[LONGEST_KINDS] = { LONGEST_FLOOR_NS,
+                                                 LONGEST_FLOOR_NS };
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct longest_figure figures[LONGEST_KINDS]; /* guarded by mutex */
+
+/* The CPU clock first: what is counted from it begins no later than now. */
+void
+longest_turn_told(uint64_t now_ns)
+{
+    longest_turn_read = (struct longest_span){ now_ns, clock_thread_cpu_ns() };
+}
+
+struct longest_span
+longest_begin(void)
+{
+    struct longest_span span = { clock_mono_ns(), longest_turn_read.cpu_ns };
+
+    if (span.since_ns - longest_turn_read.since_ns > LONGEST_APART_NS) {
+        span.cpu_ns = clock_thread_cpu_ns();
+    }
+    return span;
+}
+
+static void
+keep(enum longest which, uint64_t ns, const char *what)
+{
+    pthread_mutex_lock(&mutex);
+    if (ns > figures[which].ns) {
+        figures[which] = (struct longest_figure){ ns, what };
+        atomic_store_explicit(&longest_mark[which],
+                              ns > LONGEST_FLOOR_NS ? ns : LONGEST_FLOOR_NS,
+                              memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void
+longest_end_told(enum longest which, const struct longest_span *span,
+                 uint64_t now_ns, const char *what)
+{
+    uint64_t wall_ns = now_ns - span->since_ns;
+    uint64_t cpu_ns = clock_thread_cpu_ns() - span->cpu_ns;
+
+    keep(which, cpu_ns < wall_ns ? cpu_ns : wall_ns, what);
+}
+
+void
+longest_end(enum longest which, const struct longest_span *span,
+            const char *what)
+{
+    longest_end_at(which, span, clock_mono_ns(), what);
+}
+
+struct longest_figure
+longest_get(enum longest which)
+{
+    struct longest_figure figure;
+
+    pthread_mutex_lock(&mutex);
+    figure = figures[which];
+    pthread_mutex_unlock(&mutex);
+    if (figure.what == NULL) {
+        figure.what = "";
+    }
+    return figure;
+}
+
+void
+longest_reset(void)
+{
+    pthread_mutex_lock(&mutex);
+    for (int i = 0; i < LONGEST_KINDS; i++) {
+        figures[i] = (struct longest_figure){ 0, "" };
+        atomic_store_explicit(&longest_mark[i], LONGEST_FLOOR_NS,
+                              memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&mutex);
+}

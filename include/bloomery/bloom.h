@@ -147,6 +147,12 @@ enum bloom_status bloom_add_batch(struct bloom *bloom,
                                   const struct bloom_hash *hashes, size_t count,
                                   bool *ret_added, size_t *ret_done);
 
+/* How many items, 1 to BLOOM_BATCH_MAX, should be hashed and asked for or added
+ * in one go by who must not take long: fewer if there are very many layers,
+ * and few while most pages of a large new layer have never been touched, which
+ * the system has to clear at the first touch. */
+size_t bloom_together(const struct bloom *bloom);
+
 /* O(1) in the number of layers. */
 void bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info);
 uint64_t bloom_items(const struct bloom *bloom);

@@ -6,15 +6,13 @@
 
 #include "base/num.h"
 #include "base/random.h"
+#include "command/bloom_parts.h"
 #include "command/bloom_redis.h"
 #include "command/dispatch.h"
 
 #include <stdio.h>
 
-enum {
-    CREATE_WORDS = 18, /* of the creating effect, before ITEMS */
-    REPLY_BYTES = 4    /* ":0\r\n" */
-};
+enum { CREATE_WORDS = 18 }; /* of the creating effect, before ITEMS */
 
 /* FIXED_SEED of valkey-bloom (bf.bloom-use-random-seed no). */
 static const uint8_t fixed_seed[BLOOM_SEED_BYTES] = {
@@ -242,7 +240,8 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
 struct adding {
     struct bloom *bloom;
     const struct bloom_env *env;
-    size_t applied, added;
+    struct bloom_parts *parts; /* NULL: none were before, and none follow */
+    size_t applied, added;     /* of this part */
 };
 
 /* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
@@ -263,19 +262,12 @@ add_batch(struct request *req, struct adding *adding, const struct slice *items,
     return status;
 }
 
-/* The array is shorter than announced: writes its header again and moves the
- * body behind it, which is never longer. Then the error, as the last one. */
+/* The array is shorter than announced, and the error is its last element. */
 static void
-end_early(struct request *req, const struct adding *adding, size_t header,
-          size_t body, enum err err)
+end_early(struct request *req, struct bloom_parts *parts, size_t header,
+          size_t body, size_t answers, enum err err)
 {
-    struct buf *out = req->reply->buf;
-    size_t len = out->len - body;
-
-    out->len = header;
-    reply_array(req->reply, adding->applied + 1);
-    memmove(out->data + out->len, out->data + body, len);
-    out->len += len;
+    bloom_parts_finish(req, parts, header, body, answers + 1);
     reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
     dispatch_note_error(req, err);
 }
@@ -301,20 +293,29 @@ complete_effect(struct request *req, const struct bloom_adds *adds,
     }
 }
 
+/* At most `count` items; fewer if the part is over before, and there is memory
+ * to go on later. */
 static enum bloom_status
-add_all(struct request *req, struct adding *adding,
-        const struct bloom_adds *adds)
+add_part(struct request *req, struct adding *adding,
+         const struct bloom_adds *adds, size_t count)
 {
     enum bloom_status status = BLOOM_OK;
     struct bloom_info before;
     struct bloom_info after;
 
     bloom_get_info(adding->bloom, &before);
-    while (status == BLOOM_OK && adding->applied < adds->count) {
-        size_t left = adds->count - adding->applied;
+    while (status == BLOOM_OK && adding->applied < count) {
+        size_t left = count - adding->applied;
+        size_t together = bloom_together(adding->bloom);
 
         status = add_batch(req, adding, adds->items + adding->applied,
-                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX);
+                           left < together ? left : together);
+        if (status == BLOOM_OK && adding->applied < count &&
+            bloom_parts_is_over(req) &&
+            (adding->parts != NULL ||
+             (adding->parts = bloom_parts_begin(req, adds->count)) != NULL)) {
+            break;
+        }
     }
     bloom_get_info(adding->bloom, &after);
     keyspace_account(&before, &after);
@@ -323,34 +324,92 @@ add_all(struct request *req, struct adding *adding,
     return status;
 }
 
+/* All that can fail comes before the first add of a part: room for the reply
+ * so far, for an effect that lists items, and for what is kept if it is certain
+ * that there is another part. */
+static enum err
+open_part(struct request *req, struct adding *adding,
+          const struct bloom_adds *adds, size_t count)
+{
+    enum err err = bloom_parts_reserve(req, adding->parts, count, adds->count);
+
+    if (err == OK && !adds->created) {
+        err = request_effect_begin(req, count + 2);
+    }
+    if (err == OK && adding->parts == NULL && count < adds->count) {
+        adding->parts = bloom_parts_begin(req, adds->count);
+        err = adding->parts != NULL ? OK : ERR_NOMEM;
+    }
+    return err;
+}
+
+/* The part is done: what repeats it, and what others hear of it. Who wants
+ * events hears of all parts as one. */
+static void
+close_part(struct request *req, const struct adding *adding,
+           const struct bloom_adds *adds)
+{
+    bool told = adding->parts != NULL && adding->parts->told;
+
+    complete_effect(req, adds, adding->applied);
+    bloom_make_tell(req, adding->added > 0 && !told, adds->created);
+    if (adding->parts != NULL && adding->added > 0) {
+        adding->parts->told = true;
+    }
+}
+
 enum err
 bloom_make_add_items(struct request *req, struct bloom *bloom,
                      const struct bloom_adds *adds)
 {
-    struct adding adding = { .bloom = bloom, .env = bloom_make_env(req) };
-    struct buf *out = req->reply->buf;
+    struct adding adding = { .bloom = bloom,
+                             .env = bloom_make_env(req),
+                             .parts = bloom_parts_resumed(req) };
+    bool first = adding.parts == NULL;
+    size_t done = bloom_parts_done(adding.parts);
+    size_t header = req->reply->buf->len;
+    size_t limit = bloom_parts_limit(req, adds->items, adds->count);
     enum bloom_status status;
-    size_t header = out->len;
     size_t body;
+    enum err err;
 
-    /* All that can fail comes before the first add: room for the reply, an
-     * error of up to 256 bytes included, and for an effect that lists items. */
-    if (buf_reserve(out, adds->count * REPLY_BYTES + 256) == NULL) {
-        return ERR_NOMEM;
+    err = open_part(req, &adding, adds, limit);
+    if (err != OK) {
+        return err;
     }
-    if (!adds->created && request_effect_begin(req, adds->count + 2) != OK) {
-        return ERR_NOMEM;
+    if (first) {
+        reply_array(req->reply, adds->count);
     }
-    reply_array(req->reply, adds->count);
-    body = out->len;
-    status = add_all(req, &adding, adds);
+    body = req->reply->buf->len;
+    status = add_part(req, &adding, adds, limit);
     if (status != BLOOM_OK) {
-        end_early(req, &adding, header, body,
+        end_early(req, adding.parts, header, body, done + adding.applied,
                   bloom_make_add_error(req, status));
+    } else if (adding.applied < adds->count) {
+        err = ERR_AGAIN;
+        bloom_parts_keep(req, adding.parts, body, adds->items + adding.applied);
+    } else if (!first) {
+        bloom_parts_finish(req, adding.parts, header, body,
+                           done + adding.applied);
     } else if (!adds->created && !adds->plain) {
         req->effect.kind = EFFECT_VERBATIM;
     }
-    complete_effect(req, adds, adding.applied);
-    bloom_make_tell(req, adding.added > 0, adds->created);
+    close_part(req, &adding, adds);
+    return err;
+}
+
+enum err
+bloom_make_end_items(struct request *req, enum err err)
+{
+    struct bloom_parts *parts = bloom_parts_resumed(req);
+    size_t header = req->reply->buf->len;
+
+    if (parts == NULL) {
+        return err;
+    }
+    if (bloom_parts_reserve(req, parts, 0, 0) != OK) {
+        return ERR_NOMEM;
+    }
+    end_early(req, parts, header, header, bloom_parts_done(parts), err);
     return OK;
 }

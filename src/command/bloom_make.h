@@ -91,10 +91,15 @@ struct bloom_adds {
  * and, where an item fails, its error as the last, early element. Leaves
  * dirty and the effect (created: a started creating effect is completed with
  * the applied items), and tells of the change. Fails before anything is
- * added. */
+ * added, or returns ERR_AGAIN after a part of them (bloom_parts.h): next time
+ * the items are those behind what bloom_parts_resumed says. */
 MUST_CHECK enum err bloom_make_add_items(struct request *req,
                                          struct bloom *bloom,
                                          const struct bloom_adds *adds);
+
+/* The key that items were to go to can neither be found nor made. At the first
+ * part that is the error of the command; later it ends the array. */
+MUST_CHECK enum err bloom_make_end_items(struct request *req, enum err err);
 
 /* Tells of a key that was opened for writing: bloom.add and bloom.reserve, in
  * this order, as they apply; without either the key still counts as changed for

@@ -6,9 +6,10 @@
  */
 #include "base/metrics.h"
 #include "command/bloom_make.h"
+#include "command/bloom_parts.h"
 #include "command/effect.h"
 
-enum { ITEM_AT = 2, WORDS = 3, REPLY_BYTES = 4 /* ":0\r\n" */ };
+enum { ITEM_AT = 2, WORDS = 3 };
 
 static struct bloom_hash
 hash_item(const struct bloom *bloom, struct slice item)
@@ -106,12 +107,21 @@ has_room(struct request *req, uint32_t count)
 {
     struct buf *out = req->reply->buf;
 
-    if (buf_reserve(out, (size_t)count * REPLY_BYTES) == NULL) {
+    if (buf_reserve(out, (size_t)count * BLOOM_PARTS_ANSWER) == NULL) {
         out->failed = false;
         out->over = false;
         return false;
     }
     return true;
+}
+
+/* How many of them may be answered at once. */
+static uint32_t
+together(const struct bloom *bloom, uint32_t count)
+{
+    size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
+
+    return count < most ? count : (uint32_t)most;
 }
 
 /* Under a policy that counts uses, each request is one; the first was counted
@@ -154,10 +164,10 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
     struct bloom_info after;
     size_t done = 0;
 
-    count = count < BLOOM_BATCH_MAX ? count : BLOOM_BATCH_MAX;
     if (bloom == NULL || !has_room(req, count)) {
         return 0;
     }
+    count = together(bloom, count);
     bloom_get_info(bloom, &before);
     bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
     /* What stops it is met again by the handler, and told. */
@@ -185,11 +195,11 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX] = { false };
 
-    count = count < BLOOM_BATCH_MAX ? count : BLOOM_BATCH_MAX;
     if (!has_room(req, count)) {
         return 0;
     }
     bloom = bloom_make_find(req);
+    count = together(bloom, count);
     if (bloom != NULL) {
         bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
         bloom_contains_batch(bloom, hashes, count, found);
@@ -210,21 +220,23 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
 enum err
 cmd_bf_madd(struct request *req)
 {
+    const struct bloom_parts *parts = bloom_parts_resumed(req);
+    size_t at = parts != NULL ? parts->at : ITEM_AT;
     struct bloom *bloom = bloom_make_open(req);
-    struct bloom_adds adds = { .items = req->argv + ITEM_AT,
-                               .count = req->argc - ITEM_AT,
+    struct bloom_adds adds = { .items = req->argv + at,
+                               .count = req->argc - at,
                                .created = bloom == NULL };
     struct bloom_params params;
     enum err err = OK;
 
     if (adds.created) {
         bloom_make_defaults(req, &params);
-        err = bloom_make_create(req, &params, 0, adds.count, &bloom);
+        err = bloom_make_create(req, &params, 0,
+                                bloom_parts_limit(req, adds.items, adds.count),
+                                &bloom);
     }
-    if (err == OK) {
-        err = bloom_make_add_items(req, bloom, &adds);
-    }
-    return err;
+    return err == OK ? bloom_make_add_items(req, bloom, &adds)
+                     : bloom_make_end_items(req, err);
 }
 
 static void
@@ -234,32 +246,95 @@ answer_batch(struct request *req, const struct bloom *bloom,
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX];
 
+    CHECK(count > 0);
     bloom_make_hash(bloom, items, 1, count, hashes);
     bloom_contains_batch(bloom, hashes, count, found);
     bloom_make_reply_many(req, found, count);
 }
 
+/* Only the first part counts as a look at the key. */
+static struct bloom *
+find_for_part(struct request *req, const struct bloom_parts *parts)
+{
+    struct entry *entry;
+
+    if (parts == NULL) {
+        return bloom_make_find(req);
+    }
+    entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    return entry != NULL ? entry->bloom : NULL;
+}
+
+static void
+answer_some(struct request *req, const struct bloom *bloom,
+            const struct slice *items, size_t count)
+{
+    static const bool none[BLOOM_BATCH_MAX];
+
+    if (bloom != NULL) {
+        answer_batch(req, bloom, items, count);
+    } else {
+        bloom_make_reply_many(req, none, count);
+    }
+}
+
+/* At most `count` items from argv position `at` on; returns where it stopped,
+ * since the part is over and the rest can be done later. */
+static size_t
+answer_part(struct request *req, const struct bloom *bloom,
+            struct bloom_parts **parts, size_t at, size_t count)
+{
+    size_t together = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
+    size_t end = at + count;
+
+    while (at < end) {
+        size_t n = end - at < together ? end - at : together;
+
+        answer_some(req, bloom, req->argv + at, n);
+        at += n;
+        if (at < end && bloom_parts_is_over(req)) {
+            if (*parts == NULL) {
+                *parts = bloom_parts_begin(req, req->argc - ITEM_AT);
+            }
+            if (*parts != NULL) {
+                break;
+            }
+        }
+    }
+    return at;
+}
+
 enum err
 cmd_bf_mexists(struct request *req)
 {
-    struct bloom *bloom = bloom_make_find(req);
-    size_t count = req->argc - ITEM_AT;
+    struct bloom_parts *parts = bloom_parts_resumed(req);
+    bool first = parts == NULL;
+    struct bloom *bloom = find_for_part(req, parts);
+    size_t at = first ? ITEM_AT : parts->at;
+    size_t all = req->argc - ITEM_AT;
+    size_t limit = bloom_parts_limit(req, req->argv + at, req->argc - at);
+    size_t header = req->reply->buf->len;
+    size_t body;
+    enum err err = bloom_parts_reserve(req, parts, limit, all);
 
-    reply_array(req->reply, count);
-    if (buf_reserve(req->reply->buf, count * REPLY_BYTES) == NULL) {
-        return ERR_NOMEM;
+    if (err == OK && first && limit < all) {
+        parts = bloom_parts_begin(req, all);
+        err = parts != NULL ? OK : ERR_NOMEM;
     }
-    for (size_t at = 0; at < count; at += BLOOM_BATCH_MAX) {
-        size_t left = count - at;
-        size_t n = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
-
-        if (bloom != NULL) {
-            answer_batch(req, bloom, req->argv + ITEM_AT + at, n);
-        } else {
-            static const bool none[BLOOM_BATCH_MAX];
-
-            bloom_make_reply_many(req, none, n);
-        }
+    if (err != OK) {
+        return err;
+    }
+    if (first) {
+        reply_array(req->reply, all);
+    }
+    body = req->reply->buf->len;
+    at = answer_part(req, bloom, &parts, at, limit);
+    if (at < req->argc) {
+        bloom_parts_keep(req, parts, body, req->argv + at);
+        return ERR_AGAIN;
+    }
+    if (!first) {
+        bloom_parts_finish(req, parts, header, body, all);
     }
     return OK;
 }

@@ -4,6 +4,7 @@
  * the dialect; what they do is the same. Who obeys reads valkey-bloom's.
  */
 #include "command/bloom_make.h"
+#include "command/bloom_parts.h"
 #include "command/bloom_redis.h"
 #include "command/bloom_valkey.h"
 
@@ -70,9 +71,11 @@ static enum err
 insert_items(struct request *req, const struct bloom_insert *insert,
              struct bloom *bloom)
 {
+    const struct bloom_parts *parts = bloom_parts_resumed(req);
+    size_t done = bloom_parts_done(parts);
     struct bloom_adds adds = {
-        .items = insert->items,
-        .count = insert->count,
+        .items = insert->items + done,
+        .count = insert->count - done,
         .created = bloom == NULL || insert->incarnation != 0,
         .plain = reads_redis(req),
     };
@@ -82,11 +85,12 @@ insert_items(struct request *req, const struct bloom_insert *insert,
         err = ERR_BF_NOT_FOUND;
     } else if (adds.created) {
         err = bloom_make_create(req, &insert->params, insert->incarnation,
-                                insert->count, &bloom);
+                                bloom_parts_limit(req, adds.items, adds.count),
+                                &bloom);
     }
     if (err != OK) {
         bloom_make_tell(req, false, false);
-        return err;
+        return bloom_make_end_items(req, err);
     }
     return bloom_make_add_items(req, bloom, &adds);
 }

@@ -107,25 +107,6 @@ count_whole(struct request *req, uint64_t calls, uint64_t took_ns)
     slow_took(req, took_ns);
 }
 
-/* What EXEC runs holds its locks and its loop as one. */
-static void
-note_longest(struct request *req, uint64_t now_ns)
-{
-    struct worker *worker = req->worker;
-    struct longest_span span = longest_span_since(worker->now_ns);
-    const char *name = req->command->name;
-
-    if (!worker->in_exec) {
-        if (worker->held.since_ns != 0) {
-            span = worker->held;
-            worker->held.since_ns = 0;
-            longest_end_at(LONGEST_LOCK, &span, now_ns, name);
-        }
-        longest_end_at(LONGEST_HANDLER, &span, now_ns, name);
-    }
-    longest_turn(now_ns);
-}
-
 void
 dispatch_count(struct request *req, uint64_t calls)
 {
@@ -138,7 +119,7 @@ dispatch_count(struct request *req, uint64_t calls)
         return; /* what is repeated was counted where it happened */
     }
     now_ns = clock_mono_ns();
-    note_longest(req, now_ns);
+    slow_note_longest(req, now_ns);
     took_ns = now_ns - worker->now_ns;
     worker->now_ns = now_ns;
     stats_took(worker->stats, command_id(req->command), calls, took_ns);
@@ -229,11 +210,10 @@ call_handler(struct request *req)
         struct stats_command *stats = req->worker->stats->command;
 
         out->len = mark;
-        if (err == ERR_AGAIN) {
-            return err;
+        if (err != ERR_AGAIN) {
+            reply_with_error(req, err);
+            stats_bump(&stats[command_id(req->command)].failed, 1);
         }
-        reply_with_error(req, err);
-        stats_bump(&stats[command_id(req->command)].failed, 1);
     }
     if (req->dirty > 0) {
         effect_add(req);
@@ -246,8 +226,8 @@ dispatch_run_locked(struct request *req)
 {
     enum err err = call_handler(req);
 
+    observe_read(req); /* what paused has read a part of its keys */
     if (err != ERR_AGAIN) {
-        observe_read(req);
         observe_ran(req);
     }
     return err;
@@ -295,18 +275,6 @@ gather(struct request *req, const struct batch *batch, uint32_t first,
     return ret_run->count;
 }
 
-/* A run holds its lock, and its loop, as long as it takes. */
-static void
-note_longest_run(const struct request *req, uint64_t now_ns)
-{
-    struct longest_span span = longest_span_since(req->worker->now_ns);
-    const char *name = req->command->name;
-
-    longest_end_at(LONGEST_HANDLER, &span, now_ns, name);
-    longest_end_at(LONGEST_LOCK, &span, now_ns, name);
-    longest_turn(now_ns);
-}
-
 /* Counts and times the commands of the run, each by its share. */
 static void
 count_run(struct request *req, const struct run *run)
@@ -329,7 +297,7 @@ count_run(struct request *req, const struct run *run)
             slow_took_told(req, each_ns);
         }
     }
-    note_longest_run(req, now_ns);
+    slow_note_longest_run(req, now_ns);
     worker->now_ns = now_ns;
     metric_add(METRIC_COMMANDS, run->count);
 }
@@ -370,25 +338,19 @@ may_read(const struct request *req)
            admit_data(worker->service, req->command->flags) == OK;
 }
 
+/* What does not fit the run makes one of its own, with the lock given back in
+ * between. */
 static void
-run_locked(struct request *req, const struct run *run)
+run_locked(struct request *req, struct run *run)
 {
     struct worker *worker = req->worker;
-    uint32_t done = 0;
+    uint32_t many = req->command->many(req, run->argv, run->count);
 
-    while (done < run->count) {
-        uint32_t many = req->command->many(
-            req, run->argv + done * ONE_ITEM_ARGC, run->count - done);
-
-        if (many == 0) {
-            (void)call_handler(req);
-            many = 1;
-        }
-        done += many;
-        if (done < run->count) {
-            look_at(req, run, done);
-        }
+    if (many == 0) {
+        (void)call_handler(req);
+        many = 1;
     }
+    run->count = many;
     observe_read(req);
     if (worker->service->journal != NULL) {
         effect_close_stripe(worker, run->stripe);

@@ -33,3 +33,34 @@ slow_took(const struct request *req, uint64_t took_ns)
         slow_took_told(req, took_ns);
     }
 }
+
+/* A command, or a part of one, ends: it may be the longest handler, or have
+ * held its locks longest. What EXEC runs counts with EXEC, as one. */
+static inline void
+slow_note_longest(struct request *req, uint64_t now_ns)
+{
+    struct worker *worker = req->worker;
+    struct longest_span span = longest_span_since(worker->now_ns);
+
+    if (!worker->in_exec) {
+        if (worker->held.since_ns != 0) {
+            span = worker->held;
+            worker->held.since_ns = 0;
+            longest_end_at(LONGEST_LOCK, &span, now_ns, req->command->name);
+        }
+        longest_end_at(LONGEST_HANDLER, &span, now_ns, req->command->name);
+    }
+    longest_turn(now_ns);
+}
+
+/* The same for a run, which holds its lock, and its loop, from its first
+ * command to its last. */
+static inline void
+slow_note_longest_run(const struct request *run, uint64_t now_ns)
+{
+    struct longest_span span = longest_span_since(run->worker->now_ns);
+
+    longest_end_at(LONGEST_HANDLER, &span, now_ns, run->command->name);
+    longest_end_at(LONGEST_LOCK, &span, now_ns, run->command->name);
+    longest_turn(now_ns);
+}

@@ -17,10 +17,14 @@ typedef enum err (*command_fn)(struct request *req);
 
 /* Executes the first of COUNT requests that are equal but for their last word,
  * the item; their words follow each other in ARGV. For each it writes one reply
- * and passes its effect on. Returns how many it did: what comes then, if
- * anything, is for the row's handler, which makes filters and knows errors. */
+ * and passes its effect on. Returns how many it did, which may be fewer, so
+ * that nothing takes long; 0 if the first is for the row's handler, which makes
+ * filters and knows errors. */
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
+
+/* Bytes of effects of one call at most. */
+typedef size_t (*command_room_fn)(const struct request *req);
 
 /* In the order in which COMMAND INFO lists them. */
 enum command_flag {
@@ -132,6 +136,7 @@ struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
     command_many_fn many; /* one-item commands: see dispatch.h */
+    command_room_fn room; /* NULL: what its words take (effect_bytes) */
     int arity;            /* name included; negative: at least */
     uint32_t flags;
     uint32_t acl;
@@ -166,6 +171,9 @@ uint32_t cmd_bf_add_many(struct request *req, const struct slice *argv,
                          uint32_t count);
 uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
                             uint32_t count);
+
+/* The .room of those of many items. */
+size_t bloom_parts_room(const struct request *req);
 
 extern const struct command command_table[CMD_ID_COUNT];
 

@@ -19,6 +19,13 @@
 
 enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
 
+/* For bloom_together(). */
+enum {
+    MANY_LAYERS = 16,
+    PAGE_BYTES = 2 * 1024 * 1024, /* that the system clears at once */
+    NEARLY_ALL = 8
+};
+
 #define NOINLINE __attribute__((noinline))
 
 /* How far a chain has grown, and the layer that would come next. */
@@ -437,6 +444,39 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
     }
     *ret_done = done;
     return status;
+}
+
+/* Items fall on pages at random: nearly all have been touched once there were
+ * NEARLY_ALL as many touches as pages. */
+static bool
+is_fresh(const struct layer *layer)
+{
+    uint64_t bytes = layer->line_count * layer->stripes * BLOOM_LINE_BYTES;
+    uint64_t pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+
+    return bytes >= PAGE_BYTES &&
+           layer->items * layer->stripes < NEARLY_ALL * pages;
+}
+
+size_t
+bloom_together(const struct bloom *bloom)
+{
+    const struct layer *newest = &bloom->layers[bloom->count - 1];
+    uint64_t left = newest->capacity - newest->items;
+    size_t together = BLOOM_BATCH_MAX;
+
+    if (bloom->count > MANY_LAYERS) {
+        together = BLOOM_BATCH_MAX * MANY_LAYERS / bloom->count;
+    }
+    if (bloom->size_bytes >= PAGE_BYTES && is_fresh(newest)) {
+        return 1;
+    }
+    /* What comes behind the last item of this layer meets a fresh one. */
+    if (left < together &&
+        bloom->size_bytes >= PAGE_BYTES / (bloom->expansion | 1)) {
+        together = (size_t)left;
+    }
+    return together > 0 ? together : 1;
 }
 
 void

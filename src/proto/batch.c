@@ -11,9 +11,31 @@ enum {
     ARGV_KEEP = 64 * 1024 /* slots: 1 MiB */
 };
 
+static void
+give_back(struct batch *batch)
+{
+    if (batch->borrows) {
+        batch->argv = batch->own;
+        batch->argv_capacity = batch->own_capacity;
+        batch->borrows = false;
+    }
+}
+
+void
+batch_borrow(struct batch *batch, struct slice *argv, size_t argc)
+{
+    CHECK(batch->count == 0 && !batch->borrows);
+    batch->borrows = true;
+    batch->own = batch->argv;
+    batch->own_capacity = batch->argv_capacity;
+    batch->argv = argv;
+    batch->argv_capacity = argc;
+}
+
 void
 batch_fini(struct batch *batch)
 {
+    give_back(batch);
     mem_free(batch->argv);
     batch->argv = NULL;
     batch->argv_count = 0;
@@ -27,6 +49,7 @@ batch_clear(struct batch *batch)
     batch->argv_count = 0;
     batch->count = 0;
     batch->in_place = false;
+    give_back(batch);
     if (batch->argv_capacity > ARGV_KEEP) {
         batch_fini(batch);
     }

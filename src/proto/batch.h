@@ -23,10 +23,17 @@ struct batch_command {
 struct batch {
     struct slice *argv; /* grows with arguments that arrived, never ahead */
     size_t argv_count, argv_capacity;
+    struct slice *own; /* its argv, while another one is borrowed */
+    size_t own_capacity;
+    bool borrows;
     uint32_t count;
     bool in_place; /* the arguments lie amid the canonical RESP they came in */
     struct batch_command command[BATCH_COMMANDS_MAX];
 };
+
+/* Has argv's words, which stay the caller's, until it is emptied; it is empty.
+ */
+void batch_borrow(struct batch *batch, struct slice *argv, size_t argc);
 
 /* Empties it; gives an argv back that one huge command made large. */
 void batch_clear(struct batch *batch);

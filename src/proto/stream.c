@@ -14,7 +14,8 @@
 
 enum {
     POOL_IDLE_MAX = 32,
-    KEEP_BYTES = 8 * 1024 /* of arena and line, in an idle partial */
+    KEEP_BYTES = 8 * 1024, /* of arena and line, in an idle partial */
+    LONG_ARGC = 4096       /* worth to be put together once only */
 };
 
 struct partial {
@@ -22,6 +23,8 @@ struct partial {
     struct reader *reader; /* NULL until a multibulk command needs it */
     struct buf line;       /* of an unfinished inline command */
     struct arena arena;
+    struct slice *argv; /* of a long complete command, for as long as it takes;
+                           NULL: the batch has them */
     bool is_inline;
     bool is_complete; /* the arena holds a command to execute */
 };
@@ -43,6 +46,7 @@ partial_free(struct partial *partial)
     reader_free(partial->reader);
     buf_free(&partial->line);
     arena_fini(&partial->arena);
+    mem_free(partial->argv);
     mem_free(partial);
 }
 
@@ -101,6 +105,8 @@ detach(struct stream *stream, struct stream_pool *pool)
         reader_free(partial->reader);
         partial->reader = NULL;
     }
+    mem_free(partial->argv);
+    partial->argv = NULL;
     buf_reset(&partial->line, KEEP_BYTES);
     arena_reset(&partial->arena, KEEP_BYTES);
     partial->is_complete = false;
@@ -116,17 +122,44 @@ fail(struct stream_error *ret_error, enum err err)
     return STREAM_ERROR;
 }
 
+/* The words of the partial's command. A long one may pause many times, and
+ * keeps them. */
+static bool
+put_words(struct partial *partial, struct batch *batch, size_t argc)
+{
+    size_t bytes;
+
+    if (argc <= LONG_ARGC) {
+        if (!batch_reserve(batch, argc)) {
+            return false;
+        }
+        arena_slices(&partial->arena, batch->argv);
+        return true;
+    }
+    if (partial->argv == NULL) {
+        if (!mem_multiply(argc, sizeof(*partial->argv), &bytes)) {
+            return false;
+        }
+        partial->argv = mem_try_alloc(bytes);
+        if (partial->argv == NULL) {
+            return false;
+        }
+        arena_slices(&partial->arena, partial->argv);
+    }
+    batch_borrow(batch, partial->argv, argc);
+    return true;
+}
+
 /* The partial's command becomes the batch. */
 static enum stream_result
-give_partial(const struct partial *partial, struct batch *batch, size_t used,
+give_partial(struct partial *partial, struct batch *batch, size_t used,
              size_t *ret_used, struct stream_error *ret_error)
 {
     size_t argc = partial->arena.count;
 
-    if (!batch_reserve(batch, argc)) {
+    if (argc > UINT32_MAX || !put_words(partial, batch, argc)) {
         return fail(ret_error, ERR_NOMEM);
     }
-    arena_slices(&partial->arena, batch->argv);
     batch_add(batch, argc, 0);
     *ret_used = used;
     return STREAM_COMMANDS;

@@ -57,23 +57,27 @@ buf_reserve_slow(struct buf *buf, size_t more)
 void
 buf_printf(struct buf *buf, const char *format, ...)
 {
+    size_t room = buf->capacity - buf->len;
     va_list ap;
     int len;
     char *to;
 
+    /* Most of the time it fits, and is formatted once. */
     va_start(ap, format);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
-    len = vsnprintf(NULL, 0, format, ap);
+    len = vsnprintf(room > 0 ? buf->data + buf->len : NULL, room, format, ap);
     va_end(ap);
     CHECK(len >= 0);
-    to = buf_reserve(buf, (size_t)len + 1);
-    if (to == NULL) {
-        return;
+    if ((size_t)len >= room) {
+        to = buf_reserve(buf, (size_t)len + 1);
+        if (to == NULL) {
+            return;
+        }
+        va_start(ap, format);
+        /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
+        (void)vsnprintf(to, (size_t)len + 1, format, ap);
+        va_end(ap);
     }
-    va_start(ap, format);
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
-    (void)vsnprintf(to, (size_t)len + 1, format, ap);
-    va_end(ap);
     buf->len += (size_t)len;
 }
 

@@ -6,12 +6,22 @@
  * goes between two pieces is seen or is not. Links to other servers are in no
  * registry: they come last (links.h).
  */
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "command/cmd_client.h"
 #include "command/links.h"
 #include "net/registry.h"
 
-enum { PIECE_CLIENTS = 128, PIECE_IDS = 16 };
+enum { PIECE_CLIENTS = 32, PIECE_IDS = 16, PIECES_NS = 500 * 1000 };
+
+/* Whether others are to be served now. */
+static bool
+worked_enough(const struct request *req)
+{
+    return request_may_pause(req) &&
+           clock_mono_ns() - req->worker->now_ns > PIECES_NS;
+}
 
 /* ---- LIST ---------------------------------------------------------------- */
 
@@ -145,6 +155,21 @@ list_piece(struct request *req, struct list *list, const struct list_plan *plan)
     return false;
 }
 
+/* Room for all lines that are to be expected, so that the text is not moved as
+ * it grows, under the registry's lock at that. Memory that is not used is not
+ * touched. */
+static void
+expect_lines(struct list *list)
+{
+    enum { LINE_BYTES = 320 };
+    int64_t clients = metric_sum(METRIC_CONNECTED_CLIENTS);
+
+    if (clients > 0) {
+        (void)buf_reserve(&list->text, (size_t)clients * LINE_BYTES);
+        list->text.failed = false; /* less may do */
+    }
+}
+
 enum err
 cmd_client_list(struct request *req)
 {
@@ -163,9 +188,10 @@ cmd_client_list(struct request *req)
         list->now_ms = req->now_ms;
         list->has_type = plan.has_type;
         list->type = plan.type;
+        expect_lines(list);
     }
     while (err == OK && list_piece(req, list, &plan)) {
-        if (request_may_pause(req)) {
+        if (worked_enough(req)) {
             err = ERR_AGAIN;
         }
     }
@@ -455,7 +481,7 @@ cmd_client_kill(struct request *req)
     }
     kill->plan = plan;
     while (err == OK && kill_piece(req, kill)) {
-        if (request_may_pause(req)) {
+        if (worked_enough(req)) {
             err = ERR_AGAIN;
         }
     }

@@ -101,7 +101,8 @@ struct conn {
     struct conn *next_pushed;
     uint64_t id; /* registry's */
     struct conn *registry_next, *registry_prev;
-    int fd;                                     /* for getpeername */
+    struct conn *registry_same; /* the next one in its bucket of ids */
+    int fd;                     /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
     uint64_t active_ms; /* uv_now of the last bytes read */
     uint64_t ended_ms;  /* its half was found ended while it waits; 0: not */

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list in the order of ids, since ids are drawn under the same lock.
+ * A list in the order of ids, since ids are drawn under the same lock, and an
+ * open number of chains by id: who goes on behind a client, or asks for one,
+ * need not walk past ten thousand others under the lock. The chains do not
+ * grow: with many more connections than chains they are still a thousandth of
+ * the list.
  */
 #include "net/registry.h"
 
@@ -9,10 +13,13 @@
 #include "base/mem.h"
 #include "net/conn.h"
 
+enum { CHAINS = 4096 };
+
 struct registry {
     uv_mutex_t mutex;
-    struct conn *first, *last; /* guarded by mutex */
-    uint64_t last_id;          /* guarded by mutex */
+    struct conn *first, *last;  /* guarded by mutex */
+    uint64_t last_id;           /* guarded by mutex */
+    struct conn *chain[CHAINS]; /* by id; guarded by mutex */
     _Atomic uint64_t reserved;
 };
 
@@ -51,6 +58,24 @@ registry_release(struct registry *registry)
     CHECK(atomic_fetch_sub(&registry->reserved, 1) > 0);
 }
 
+static struct conn **
+chain_of(struct registry *registry, uint64_t id)
+{
+    return &registry->chain[id % CHAINS];
+}
+
+/* The place that points to it, or the chain's end. */
+static struct conn **
+link_of(struct registry *registry, uint64_t id)
+{
+    struct conn **link = chain_of(registry, id);
+
+    while (*link != NULL && (*link)->id != id) {
+        link = &(*link)->registry_same;
+    }
+    return link;
+}
+
 void
 registry_add(struct registry *registry, struct conn *conn)
 {
@@ -64,6 +89,8 @@ registry_add(struct registry *registry, struct conn *conn)
         registry->first = conn;
     }
     registry->last = conn;
+    conn->registry_same = *chain_of(registry, conn->id);
+    *chain_of(registry, conn->id) = conn;
     uv_mutex_unlock(&registry->mutex);
 }
 
@@ -82,6 +109,7 @@ void
 registry_remove(struct registry *registry, struct conn *conn)
 {
     uv_mutex_lock(&registry->mutex);
+    *link_of(registry, conn->id) = conn->registry_same;
     if (conn->registry_prev != NULL) {
         conn->registry_prev->registry_next = conn->registry_next;
     } else {
@@ -107,12 +135,17 @@ registry_unlock(struct registry *registry)
     uv_mutex_unlock(&registry->mutex);
 }
 
-/* Ids are drawn in the order of the list. */
+/* Ids are drawn in the order of the list. Only if the one to go on behind has
+ * gone itself the list is walked. */
 static struct conn *
-first_after(const struct registry *registry, uint64_t after_id)
+first_after(struct registry *registry, uint64_t after_id)
 {
-    struct conn *conn = registry->first;
+    struct conn *conn = after_id > 0 ? *link_of(registry, after_id) : NULL;
 
+    if (conn != NULL) {
+        return conn->registry_next;
+    }
+    conn = registry->first;
     while (conn != NULL && conn->id <= after_id) {
         conn = conn->registry_next;
     }
@@ -150,8 +183,8 @@ registry_visit_one(struct registry *registry, uint64_t id,
 
     uv_mutex_lock(&registry->mutex);
     held = longest_begin();
-    conn = id > 0 ? first_after(registry, id - 1) : NULL;
-    found = conn != NULL && conn->id == id;
+    conn = *link_of(registry, id);
+    found = conn != NULL;
     if (found) {
         visit(ctx, conn);
     }

@@ -82,6 +82,19 @@ buf_printf(struct buf *buf, const char *format, ...)
 }
 
 void
+buf_exchange(struct buf *a, struct buf *b)
+{
+    struct buf held = *a;
+
+    a->data = b->data;
+    a->len = b->len;
+    a->capacity = b->capacity;
+    b->data = held.data;
+    b->len = held.len;
+    b->capacity = held.capacity;
+}
+
+void
 buf_consume(struct buf *buf, size_t n)
 {
     CHECK(n <= buf->len);

@@ -57,6 +57,9 @@ __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *buf,
 /* Drops the first n bytes. */
 void buf_consume(struct buf *buf, size_t n);
 
+/* Each gets what the other holds; limits stay. */
+void buf_exchange(struct buf *a, struct buf *b);
+
 /* Empties it; gives memory above keep_bytes back. */
 void buf_reset(struct buf *buf, size_t keep_bytes);
 

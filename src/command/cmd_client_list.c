@@ -13,6 +13,7 @@
 #include "command/links.h"
 #include "net/registry.h"
 
+enum { HEADER_GAP = 32 };
 enum { PIECE_CLIENTS = 32, PIECE_IDS = 16, PIECES_NS = 500 * 1000 };
 
 /* Whether others are to be served now. */
@@ -162,12 +163,14 @@ static void
 expect_lines(struct list *list)
 {
     enum { LINE_BYTES = 320 };
+    static const char gap[HEADER_GAP];
     int64_t clients = metric_sum(METRIC_CONNECTED_CLIENTS);
 
     if (clients > 0) {
         (void)buf_reserve(&list->text, (size_t)clients * LINE_BYTES);
         list->text.failed = false; /* less may do */
     }
+    buf_append(&list->text, gap, HEADER_GAP); /* for the reply's header */
 }
 
 enum err
@@ -205,7 +208,7 @@ cmd_client_list(struct request *req)
         return err;
     }
     if (err == OK) {
-        reply_verbatim(req->reply, buf_slice(&list->text));
+        reply_give_verbatim(req->reply, &list->text, HEADER_GAP);
     }
     if (!resumed) {
         list_free(list);

@@ -26,8 +26,9 @@ enum {
 };
 
 struct walk {
-    struct buf found; /* encoded names */
-    uint64_t count;   /* of them */
+    struct buf found; /* encoded names, behind a gap */
+    size_t gap;
+    uint64_t count; /* of them */
     uint64_t cursor;
     bool ended;
     uint64_t seen, want; /* keys, matching or not */
@@ -113,6 +114,31 @@ struct walk_plan {
     bool any, none; /* every name matches; none does */
 };
 
+/* Leaves as much room before the names as the header will take if all names are
+ * found, and in the end what was found need not be moved; and takes memory for
+ * them, which costs nothing until it is used. */
+static void
+expect_names(struct request *req, struct walk *walk, bool is_scan)
+{
+    /* Of SCAN's cursors nearly all are as long as that. */
+    enum { NAME_BYTES = 24 };
+    char header[64];
+    uint64_t keys, expires;
+    int len;
+
+    keyspace_count(req->keyspace, atomic_load(&req->session->db), &keys,
+                   &expires);
+    keys = keys < walk->want ? keys : walk->want;
+    len = snprintf(header, sizeof(header), "%s*%" PRIu64 "\r\n",
+                   is_scan ? "*2\r\n$16\r\n1234567890123456\r\n" : "", keys);
+    walk->gap = (size_t)len;
+    if (walk->any && keys > WALK_STEP_KEYS) {
+        (void)buf_reserve(&walk->found, keys * NAME_BYTES);
+        walk->found.failed = walk->found.over = false; /* less may do */
+    }
+    buf_append(&walk->found, header, walk->gap);
+}
+
 /* Begins a walk, or goes on with the paused one, and answers when it is done:
  * a SCAN with its cursor in front. */
 static enum err
@@ -132,6 +158,8 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
         walk->want = plan->want;
         walk->buckets_left = plan->buckets;
         walk->found.limit = req->reply->buf->limit;
+        walk->any = plan->any;
+        expect_names(req, walk, is_scan);
     }
     /* Arguments may lie elsewhere than in the last call. */
     walk->pattern = plan->pattern;
@@ -152,7 +180,7 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
             reply_bulk_text(req->reply, text);
         }
         reply_array(req->reply, walk->count);
-        buf_append_slice(req->reply->buf, buf_slice(&walk->found));
+        reply_give(req->reply, &walk->found, walk->gap);
     }
     if (!resumed) {
         walk_free(walk);

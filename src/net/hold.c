@@ -14,7 +14,8 @@
 #include "net/outbox.h"
 
 enum {
-    KEEP_BYTES = 1024,       /* of memory, for the next time */
+    KEEP_BYTES = 1024, /* of memory, for the next time */
+    LONG_BYTES = 1024 * 1024,
     JOIN_BYTES = 128 * 1024, /* copying these is cheaper than another write */
 };
 
@@ -156,7 +157,7 @@ hold_look(struct loop *loop)
 /* ---- holding ------------------------------------------------------------- */
 
 static void
-keep(struct conn *conn, struct slice bytes)
+keep(struct conn *conn, struct buf *out)
 {
     struct hold *hold = conn->hold;
     struct segment *to;
@@ -175,7 +176,11 @@ keep(struct conn *conn, struct slice bytes)
     to = conn->hold_until > hold->first.until || hold->rest.bytes.len > 0
              ? &hold->rest
              : &hold->first;
-    buf_append_slice(&to->bytes, bytes);
+    if (to->bytes.len == 0 && out->len > LONG_BYTES) {
+        buf_exchange(&to->bytes, out); /* what is long is not copied */
+    } else {
+        buf_append_slice(&to->bytes, buf_slice(out));
+    }
     if (to->bytes.failed) {
         conn_cut_no_memory(conn);
         return;
@@ -201,7 +206,7 @@ hold_first(struct conn *conn, struct buf *out)
     } else if (atomic_load(loop->gives_up)) {
         send_instead(conn, buf_slice(out));
     } else {
-        keep(conn, buf_slice(out));
+        keep(conn, out);
     }
 }
 
@@ -219,7 +224,7 @@ hold_send(struct conn *conn, struct buf *out)
     } else if (conn->held_bytes == 0) {
         hold_first(conn, out);
     } else {
-        keep(conn, buf_slice(out));
+        keep(conn, out);
     }
     out->len = 0;
 }

@@ -14,6 +14,8 @@ enum {
     UNTRUSTED_BYTES = 64 * 1024,
     /* What is held has a bound even where the options set none. */
     HELD_BYTES = 16 * 1024 * 1024,
+    /* No socket takes so much at once. */
+    LONG_BYTES = 1024 * 1024,
 };
 
 struct outbox {
@@ -210,6 +212,29 @@ keep(struct conn *conn, struct slice rest, uint64_t hard)
     }
 }
 
+/* What is long would mostly have to be copied into the outbox: it is taken over
+ * as it is, and written from there. */
+static void
+keep_long(struct conn *conn, struct buf *out, uint64_t hard)
+{
+    size_t unsent;
+
+    conn->outbox = mem_try_zalloc(sizeof(*conn->outbox));
+    if (conn->outbox == NULL) {
+        conn_close(conn);
+        out->len = 0;
+        return;
+    }
+    buf_exchange(&conn->outbox->waiting, out);
+    unsent = outbox_count(conn);
+    if (hard > 0 && unsent > hard) {
+        outbox_cut(conn, unsent);
+        return;
+    }
+    start_write(conn);
+    (void)outbox_count(conn);
+}
+
 static void
 send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
 {
@@ -217,6 +242,10 @@ send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
 
     if (conn->closing) {
         out->len = 0;
+        return;
+    }
+    if (conn->outbox == NULL && rest.len > LONG_BYTES) {
+        keep_long(conn, out, hard);
         return;
     }
     if (conn->outbox == NULL) {

@@ -8,6 +8,7 @@
 #include "base/num.h"
 
 enum {
+    GIVE_BYTES = 256 * 1024, /* shorter ones are copied as well */
     DIGITS_MAX = 20,
     HEADER_MAX = 1 + DIGITS_MAX + 2 /* type, digits, CRLF */
 };
@@ -181,6 +182,51 @@ reply_verbatim(struct reply *reply, struct slice s)
     } else {
         append_sized(reply, '=', slice_lit("txt:"), s);
     }
+}
+
+void
+reply_give(struct reply *reply, struct buf *body, size_t gap)
+{
+    struct buf *out = reply->buf;
+    size_t head = out->len;
+    size_t len = body->len - gap;
+    struct buf rest = *out;
+
+    if (len < GIVE_BYTES || head > gap || out->failed ||
+        (out->limit > 0 && (len > out->limit || head > out->limit - len))) {
+        buf_append(out, body->data + gap, len);
+        buf_free(body);
+        return;
+    }
+    if (head < gap) {
+        memmove(body->data + head, body->data + gap, len);
+    }
+    memcpy(body->data, out->data, head);
+    out->data = body->data;
+    out->len = head + len;
+    out->capacity = body->capacity;
+    *body = (struct buf){ 0 };
+    buf_free(&rest);
+}
+
+void
+reply_give_verbatim(struct reply *reply, struct buf *body, size_t gap)
+{
+    size_t len = body->len - gap;
+
+    buf_append(body, "\r\n", 2);
+    if (body->failed) {
+        reply->buf->failed = true;
+        buf_free(body);
+        return;
+    }
+    if (reply->resp == 2) {
+        reply_header(reply, '$', len);
+    } else {
+        reply_header(reply, '=', len + strlen("txt:"));
+        buf_append_slice(reply->buf, slice_lit("txt:"));
+    }
+    reply_give(reply, body, gap);
 }
 
 void

@@ -143,8 +143,17 @@ void reply_double(struct reply *reply, double value);
 /* =len txt:... or in RESP2 a bulk string. */
 void reply_verbatim(struct reply *reply, struct slice s);
 
-/* The same for a text that was put together, which is freed; if it has failed,
- * so has the reply. */
+/* Appends what is in BODY behind its first GAP bytes, RESP already, and empties
+ * it. A long body is not copied: it becomes the reply's buffer, and what is in
+ * the reply before it goes into the gap. If that fits exactly nothing is moved.
+ */
+void reply_give(struct reply *reply, struct buf *body, size_t gap);
+
+/* The same for a text, to be answered as reply_verbatim does. */
+void reply_give_verbatim(struct reply *reply, struct buf *body, size_t gap);
+
+/* =len txt:... for a text that was put together, which is freed; if it has
+ * failed, so has the reply. */
 void reply_text(struct reply *reply, struct buf *text);
 
 /* -PREFIX text; bytes below 0x20 and 0x7f become blanks, so that no client

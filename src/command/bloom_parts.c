@@ -101,16 +101,20 @@ struct bloom_parts *
 bloom_parts_begin(struct request *req, size_t count)
 {
     struct bloom_parts *parts = mem_try_zalloc(sizeof(*parts));
+    struct reply header;
     size_t bytes;
 
     if (parts == NULL) {
         return NULL;
     }
     if (!mem_multiply(count, BLOOM_PARTS_ANSWER, &bytes) ||
-        buf_reserve(&parts->answers, bytes) == NULL) {
+        buf_reserve(&parts->answers, bytes + END_BYTES) == NULL) {
         mem_free(parts);
         return NULL;
     }
+    header = (struct reply){ &parts->answers, req->reply->resp };
+    reply_array(&header, count); /* holds its place, for reply_give */
+    parts->gap = parts->answers.len;
     request_pause(req, parts, parts_free);
     return parts;
 }
@@ -137,7 +141,7 @@ bloom_parts_finish(struct request *req, struct bloom_parts *parts,
         buf_append(&parts->answers, out->data + body, len);
         out->len = header;
         reply_array(req->reply, count);
-        buf_append_slice(out, buf_slice(&parts->answers));
+        reply_give(req->reply, &parts->answers, parts->gap);
         return;
     }
     /* The header is shorter than, or as long as, the one that is there. */

@@ -24,9 +24,11 @@
 enum { BLOOM_PARTS_ANSWER = 4 /* bytes: ":0\r\n" */ };
 
 struct bloom_parts {
-    struct buf answers; /* RESP, without the header; room for all is there */
-    size_t at;          /* argv position of the next item */
-    bool told;          /* that something was added */
+    struct buf answers; /* RESP, behind a gap for the header; room for all, and
+                           for an error, is there */
+    size_t gap;
+    size_t at; /* argv position of the next item */
+    bool told; /* that something was added */
 };
 
 /* NULL: this is the first part. Not for who cannot pause. */
@@ -40,7 +42,9 @@ bloom_parts_resumed(const struct request *req)
 static inline size_t
 bloom_parts_done(const struct bloom_parts *parts)
 {
-    return parts != NULL ? parts->answers.len / BLOOM_PARTS_ANSWER : 0;
+    return parts != NULL
+               ? (parts->answers.len - parts->gap) / BLOOM_PARTS_ANSWER
+               : 0;
 }
 
 /* How many of these items, which reach to the end of argv, this part may do at

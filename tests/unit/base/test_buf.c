@@ -183,3 +183,19 @@ TEST(a_reset_gives_back_only_what_is_above_the_mark)
     assert_null(buf.data);
     buf_free(&buf);
 }
+
+TEST(exchanged_buffers_keep_their_limits)
+{
+    struct buf a = { .limit = 10 };
+    struct buf b = { 0 };
+
+    buf_append(&a, "a", 1);
+    buf_append(&b, "bb", 2);
+    buf_exchange(&a, &b);
+    assert_true(slice_equal(buf_slice(&a), slice_lit("bb")));
+    assert_true(slice_equal(buf_slice(&b), slice_lit("a")));
+    assert_int_equal(10, a.limit);
+    assert_int_equal(0, b.limit);
+    buf_free(&a);
+    buf_free(&b);
+}

@@ -370,3 +370,68 @@ TEST(freeing_nothing_is_fine)
 {
     bloom_free(NULL, NULL);
 }
+
+TEST(items_go_one_by_one_where_pages_are_fresh_or_layers_many)
+{
+    struct bloom_params params = {
+        .capacity = 1000, .error_rate = 0.01, .tightening = 0.5, .expansion = 2
+    };
+    struct bloom *bloom = NULL;
+    bool added;
+
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    assert_int_equal(BLOOM_BATCH_MAX, bloom_together(bloom));
+    bloom_free(bloom, NULL);
+
+    params.capacity = 50 * 1000 * 1000; /* about 60 MiB */
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    assert_int_equal(1, bloom_together(bloom));
+    for (uint64_t i = 0; i < 1000; i++) {
+        struct bloom_hash hash = bloom_hash(bloom, &i, sizeof(i));
+
+        assert_int_equal(BLOOM_OK, bloom_add(bloom, NULL, hash, &added));
+    }
+    assert_int_equal(BLOOM_BATCH_MAX, bloom_together(bloom));
+    bloom_free(bloom, NULL);
+
+    params.capacity = 1;
+    params.expansion = 1;
+    params.tightening = 0.99;
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    for (uint64_t i = 0; i < 200; i++) {
+        struct bloom_hash hash = bloom_hash(bloom, &i, sizeof(i));
+
+        assert_int_equal(BLOOM_OK, bloom_add(bloom, NULL, hash, &added));
+    }
+    assert_in_range(bloom_together(bloom), 1, BLOOM_BATCH_MAX / 8);
+    bloom_free(bloom, NULL);
+}
+
+/* A batch that would go on in a new layer ends where that begins. */
+TEST(no_batch_crosses_into_a_large_layer)
+{
+    struct bloom_params params = { .capacity = 2 * 1000 * 1000,
+                                   .error_rate = 0.01,
+                                   .tightening = 0.5,
+                                   .expansion = 2 };
+    struct bloom *bloom = NULL;
+    uint64_t i = 0;
+    bool added;
+
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    while (bloom_items(bloom) < params.capacity - 10) {
+        assert_int_equal(
+            BLOOM_OK,
+            bloom_add(bloom, NULL, bloom_hash(bloom, &i, sizeof(i)), &added));
+        i++;
+    }
+    assert_int_equal(10, bloom_together(bloom));
+    while (bloom_items(bloom) < params.capacity) {
+        assert_int_equal(
+            BLOOM_OK,
+            bloom_add(bloom, NULL, bloom_hash(bloom, &i, sizeof(i)), &added));
+        i++;
+    }
+    assert_int_equal(1, bloom_together(bloom));
+    bloom_free(bloom, NULL);
+}

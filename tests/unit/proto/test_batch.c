@@ -105,3 +105,25 @@ TEST(growth_fails_cleanly)
     assert_false(batch_reserve(&batch, (size_t)UINT32_MAX + 1));
     batch_fini(&batch);
 }
+
+TEST(a_borrowed_vector_is_the_lender_s_again_when_the_batch_is_emptied)
+{
+    struct slice words[] = { slice_lit("a"), slice_lit("b") };
+    struct batch batch = { 0 };
+
+    assert_true(batch_reserve(&batch, 1));
+    for (int i = 0; i < 2; i++) {
+        struct slice *own = batch.argv;
+
+        batch_borrow(&batch, words, 2);
+        batch_add(&batch, 2, 0, 0);
+        assert_ptr_equal(words, batch.argv);
+        assert_int_equal(2, batch.command[0].argc);
+        batch_clear(&batch);
+        assert_ptr_equal(own, batch.argv);
+        batch_fini(&batch); /* and once more without one of its own */
+    }
+    batch_borrow(&batch, words, 2);
+    batch_fini(&batch);
+    assert_null(batch.argv);
+}

@@ -324,3 +324,66 @@ TEST(what_is_no_reply_is_none)
         assert_int_equal(0, reply_first(slice_of(others[i])).len);
     }
 }
+
+/* Short or long, with a gap that fits, is too large, or too small: the bytes
+ * are the same, and a long one is not copied where it can be helped. */
+TEST(a_body_is_given_with_what_is_before_it)
+{
+    enum { LONG = 1 << 20 };
+    static const size_t sizes[] = { 1, 1000, LONG };
+    static const size_t gaps[] = { 0, 3, 4, 9 };
+
+    for (size_t i = 0; i < 12; i++) {
+        size_t size = sizes[i / 4];
+        size_t gap = gaps[i % 4];
+        struct buf buf = { 0 };
+        struct buf body = { 0 };
+        struct reply reply = { &buf, 2 };
+        char *data;
+
+        buf_append(&buf, "*1\r\n", 4);
+        data = buf_reserve(&body, gap + size);
+        assert_non_null(data);
+        memset(data, '.', gap);
+        memset(data + gap, 'x', size);
+        body.len = gap + size;
+        reply_give(&reply, &body, gap);
+        assert_null(body.data);
+        assert_int_equal(4 + size, buf.len);
+        assert_memory_equal("*1\r\nx", buf.data, 5);
+        assert_int_equal('x', buf.data[buf.len - 1]);
+        assert_true((buf.data == data) == (size == LONG && gap >= 4));
+        buf_free(&buf);
+    }
+}
+
+TEST(a_given_text_is_a_verbatim_one)
+{
+    struct buf buf = { 0 };
+    struct buf text = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    buf_append(&text, "....abc", 7);
+    reply_give_verbatim(&reply, &text, 4);
+    EXPECT(&reply, "$3\r\nabc\r\n");
+    reply.resp = 3;
+    buf_append(&text, "abc", 3);
+    reply_give_verbatim(&reply, &text, 0);
+    EXPECT(&reply, "=7\r\ntxt:abc\r\n");
+    buf_free(&buf);
+}
+
+TEST(a_given_body_obeys_the_limit)
+{
+    struct buf buf = { .limit = 1 << 20 };
+    struct buf body = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    assert_non_null(buf_reserve(&body, (1 << 20) + 1));
+    memset(body.data, 'x', (1 << 20) + 1);
+    body.len = (1 << 20) + 1;
+    reply_give(&reply, &body, 0);
+    assert_true(buf.failed && buf.over);
+    assert_null(body.data);
+    buf_free(&buf);
+}

@@ -1,0 +1,302 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# How long a single command holds a loop and its locks: for each case that is
+# known to be long elsewhere, what INFO says of the longest handler and of the
+# longest hold of a lock, in CPU time of their thread, beside the mark. Where
+# the kernel clears pages at their first touch, its share is measured as well.
+"""Measure the longest handlers and holds."""
+
+import argparse
+import json
+import mmap
+import resource
+import socket
+import statistics
+import sys
+import threading
+import time
+
+import servers
+
+MARK_USEC = 2000
+BATCH = 10_000
+PAGE = 2 * 1024 * 1024
+LAYERS = 1024
+
+
+def request(*words):
+    """One command as RESP."""
+    parts = [b"*%d\r\n" % len(words)]
+    for word in words:
+        data = word if isinstance(word, bytes) else str(word).encode()
+        parts.append(b"$%d\r\n%s\r\n" % (len(data), data))
+    return b"".join(parts)
+
+
+class Peer:
+    """A connection that sends prepared bytes and skips long replies."""
+
+    def __init__(self, server):
+        self.sock = socket.create_connection(("127.0.0.1", server.port))
+        self.file = self.sock.makefile("rb", buffering=1 << 20)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.file.close()
+        self.sock.close()
+
+    def read(self):
+        """One reply: a number, a text, or for an array how many it has."""
+        line = self.file.readline()
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            raise SystemExit("the server says: " + rest.decode())
+        if kind == b":":
+            return int(rest)
+        if kind in b"$=":
+            if int(rest) < 0:
+                return None
+            return self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            values = [self.read() for _ in range(int(rest))]
+            return values if len(values) < 3 else len(values)
+        return rest
+
+    def call(self, *words):
+        """Send one command and read its reply."""
+        self.sock.sendall(request(*words))
+        return self.read()
+
+    def stream(self, pieces, replies):
+        """Send all pieces while the replies are read."""
+        reader = threading.Thread(
+            target=lambda: [self.read() for _ in range(replies)])
+        reader.start()
+        for piece in pieces:
+            self.sock.sendall(piece)
+        reader.join()
+
+    def stats(self):
+        """The fields of INFO stats."""
+        text = self.call("INFO", "stats").decode()
+        return dict(line.split(":", 1) for line in text.splitlines()
+                    if ":" in line)
+
+
+def page_fault(pages):
+    """CPU time of the first touch of a huge page, in microseconds."""
+    times = []
+    with mmap.mmap(-1, (pages + 1) * PAGE,
+                   flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        for page in range(1, pages):
+            start = time.thread_time_ns()
+            memory[page * PAGE + PAGE // 2] = 1
+            times.append((time.thread_time_ns() - start) / 1000)
+    times.sort()
+    return {"median": statistics.median(times),
+            "p90": times[len(times) * 9 // 10], "longest": times[-1]}
+
+
+class Bench:
+    """The server, and what was found."""
+
+    def __init__(self, server, quick):
+        self.server = server
+        self.peer = Peer(server)
+        self.scale = 10 if quick else 1
+        self.results = []
+
+    def measure(self, case, act, note=""):
+        """Run the case and keep what INFO says of it."""
+        self.peer.call("CONFIG", "RESETSTAT")
+        start = time.monotonic()
+        act()
+        took_s = time.monotonic() - start
+        stats = self.peer.stats()
+        result = {
+            "case": case,
+            "handler_usec": int(stats["longest_handler_usec"]),
+            "handler": stats["longest_handler"],
+            "lock_usec": int(stats["longest_lock_usec"]),
+            "lock": stats["longest_lock"],
+            "mark_usec": MARK_USEC,
+            "took_s": round(took_s, 3),
+            "note": note,
+        }
+        result["met"] = max(result["handler_usec"],
+                            result["lock_usec"]) < MARK_USEC
+        self.results.append(result)
+        return result
+
+    def call(self, case, *words, note=""):
+        """A case of one command."""
+        data = request(*words)
+
+        def act():
+            self.peer.sock.sendall(data)
+            self.peer.read()
+        return self.measure(case, act, note)
+
+
+def large_filter(bench):
+    """4 GiB: made, touched for the first time, gone."""
+    fault = page_fault(256)
+    note = ("the kernel clears 2 MiB pages at the first touch: {median:.0f} us "
+            "each by itself (p90 {p90:.0f}, longest {longest:.0f}), and an "
+            "item touches up to 3").format(**fault)
+    capacity = 2_300_000_000 // bench.scale
+    adds = 400
+    peer = bench.peer
+    peer.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "8gb")
+    made = bench.call("BF.RESERVE of 4 GiB", "BF.RESERVE", "big", "0.001",
+                      capacity)
+    made["bytes"] = peer.call("BF.INFO", "big", "SIZE")
+    pipeline = b"".join(request("BF.ADD", "big", i) for i in range(adds))
+    bench.measure("first touch, 400 BF.ADD in a pipeline",
+                  lambda: peer.stream([pipeline], adds), note)
+    bench.call("first touch, BF.MADD of 400", "BF.MADD", "big",
+               *range(adds, 2 * adds), note=note)
+    bench.call("BF.RESET of 4 GiB", "BF.RESET", "big")
+    bench.call("DEL of 4 GiB", "DEL", "big")
+    return fault
+
+
+def many_items(bench):
+    """Long argument lists."""
+    items = [b"item:%d" % i for i in range(1_000_000 // bench.scale)]
+    some = items[:100_000]
+    bench.call("BF.MADD of 100,000 new items", "BF.MADD", "madd", *some)
+    bench.call("BF.MADD of 100,000 known items", "BF.MADD", "madd", *some)
+    bench.call("BF.MEXISTS of 100,000", "BF.MEXISTS", "madd", *some)
+    bench.call("BF.INSERT of 100,000", "BF.INSERT", "insert", "CAPACITY",
+               1_000_000, "ITEMS", *some)
+    bench.call("BF.MADD of 1,000,000", "BF.MADD", "million", *items,
+               note="layers of 2 MiB and more grow with it: page faults")
+    bench.call("BF.MEXISTS of 1,000,000", "BF.MEXISTS", "million", *items)
+    bench.peer.call("BF.INSERT", "layers", "CAPACITY", 1, "EXPANSION", 1,
+                    "ERROR", "0.01", "TIGHTENING", "0.999", "ITEMS",
+                    *items[:LAYERS])
+    bench.call("BF.MEXISTS of 100,000 in 1024 layers", "BF.MEXISTS", "layers",
+               *items[-100_000:])
+    bench.peer.call("FLUSHALL")
+
+
+def many_keys(bench):
+    """A million names."""
+    count = 1_000_000 // bench.scale
+    pieces = [b"".join(request("BF.ADD", "key:%d" % key, "item")
+                       for key in range(first, first + BATCH))
+              for first in range(0, count, BATCH)]
+    peer = bench.peer
+    bench.measure("a growing table, 1,000,000 new keys",
+                  lambda: peer.stream(pieces, count),
+                  "the allocator's fresh pages are in it")
+    bench.call("KEYS *", "KEYS", "*")
+    bench.call("KEYS with a pattern", "KEYS", "*7*")
+    bench.call("SCAN COUNT 1,000,000", "SCAN", 0, "COUNT", 1_000_000)
+    bench.call("RANDOMKEY", "RANDOMKEY")
+    bench.call("DBSIZE", "DBSIZE")
+    bench.call("INFO everything", "INFO", "everything")
+    bench.call("SWAPDB", "SWAPDB", 0, 1)
+    bench.call("SWAPDB back", "SWAPDB", 0, 1)
+    bench.call("EXISTS of 100,000 names", "EXISTS",
+               *["key:%d" % key for key in range(100_000)],
+               note="all its stripes are locked at once: 10,000 take a tenth")
+    bench.call("UNLINK of 100,000 names", "UNLINK",
+               *["key:%d" % key for key in range(100_000)],
+               note="all its stripes are locked at once: 10,000 take a tenth")
+
+    def flush():
+        peer.call("FLUSHALL")
+        until = time.monotonic() + 2 / bench.scale
+        while time.monotonic() < until:  # its memory comes back meanwhile
+            peer.call("PING")
+            time.sleep(0.005)
+    bench.measure("FLUSHALL of 1,000,000 keys", flush)
+
+
+def many_clients(bench):
+    """Ten thousand connections."""
+    count = 10_000 // bench.scale
+    address = ("127.0.0.1", bench.server.port)
+    clients = []
+    try:
+        for _ in range(count):
+            clients.append(socket.create_connection(address))
+        for client in clients:
+            client.sendall(b"PING\r\n")
+        for client in clients:
+            client.recv(64)
+        bench.call("CLIENT LIST, 10,000 clients", "CLIENT", "LIST")
+        bench.call("CLIENT LIST TYPE pubsub", "CLIENT", "LIST", "TYPE",
+                   "pubsub")
+        bench.call("CLIENT KILL ADDR of nobody", "CLIENT", "KILL", "ADDR",
+                   "127.0.0.1:1", "SKIPME", "no", "LADDR", "127.0.0.1:1")
+        bench.call("CLIENT KILL TYPE normal", "CLIENT", "KILL", "TYPE",
+                   "normal")
+    finally:
+        for client in clients:
+            client.close()
+
+
+def raise_descriptors():
+    """As many as ten thousand clients take; the server inherits it."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 24_000
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def run(server_binary, quick=False):
+    """All cases. Returns {"fault_usec": ..., "cases": [...]}."""
+    raise_descriptors()
+    options = ["--save", "", "--slowlog-log-slower-than", "-1",
+               "--maxclients", "10100"]
+    with servers.Bloomery(server_binary, options=options) as server:
+        bench = Bench(server, quick)
+        with bench.peer:
+            fault = large_filter(bench)
+            many_items(bench)
+            many_keys(bench)
+            many_clients(bench)
+    return {"fault_usec": fault, "cases": bench.results}
+
+
+def show(found):
+    """Print one line a case."""
+    print("the longest handler and the longest hold of a lock, CPU time in "
+          f"us; mark {MARK_USEC}")
+    for case in found["cases"]:
+        missed = "" if case["met"] else "  MISSED"
+        print(f"{case['case']:40} {case['handler_usec']:7} "
+              f"{case['handler']:12} {case['lock_usec']:7} "
+              f"{case['lock']:12}{missed}")
+        if case["note"] and missed:
+            print(f"{'':8}{case['note']}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--server",
+                        default=str(servers.DEFAULT_BUILD / "bloomery-server"))
+    parser.add_argument("--quick", action="store_true",
+                        help="a tenth of everything")
+    parser.add_argument("--json", metavar="FILE", help="keep what was found")
+    options = parser.parse_args()
+    servers.exit_on_sigterm()
+    found = run(options.server, options.quick)
+    show(found)
+    if options.json is not None:
+        with open(options.json, "w", encoding="ascii") as file:
+            json.dump(found, file, indent=1)
+            file.write("\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

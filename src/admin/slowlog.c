@@ -195,26 +195,34 @@ slowlog_add(struct slowlog *log, const struct slowlog_entry *from)
 
 /* ---- all of them --------------------------------------------------------- */
 
-void
+uint64_t
 slowlog_visit(struct slowlog *log, uint64_t count,
               const struct slowlog_visitor *visitor)
 {
     const struct kept *kept;
     struct longest_span held;
+    uint64_t shown = 0;
 
     pthread_mutex_lock(&log->mutex);
     held = longest_begin();
     if (count > log->count) {
         count = log->count;
     }
-    visitor->total(visitor->ctx, (size_t)count);
+    if (visitor->total != NULL) {
+        visitor->total(visitor->ctx, (size_t)count);
+    }
     kept = log->newest;
-    for (uint64_t i = 0; i < count; i++) {
+    while (visitor->before_id > 0 && kept != NULL &&
+           kept->entry.id >= visitor->before_id) {
+        kept = kept->older;
+    }
+    for (; shown < count && kept != NULL; shown++) {
         visitor->entry(visitor->ctx, &kept->entry);
         kept = kept->older;
     }
     longest_end(LONGEST_LOCK, &held, "slowlog");
     pthread_mutex_unlock(&log->mutex);
+    return shown;
 }
 
 size_t

@@ -40,15 +40,18 @@ struct slowlog_entry {
  * memory, and with a length of 0, nothing is put in. */
 void slowlog_add(struct slowlog *log, const struct slowlog_entry *from);
 
-/* Shows the newest `count` entries, the newest first. `total` is called once
- * before, with their number. Under the lock: neither calls the log. */
+/* Shows the newest `count` entries, the newest first; or, with before_id, those
+ * that are older than it, so that a long log can be shown in pieces. `total`,
+ * if there is one, is called before with how many they could be at most. Under
+ * the lock: neither calls the log. Returns how many were shown. */
 struct slowlog_visitor {
     void (*total)(void *ctx, size_t entries);
     void (*entry)(void *ctx, const struct slowlog_entry *entry);
     void *ctx;
+    uint64_t before_id; /* 0: from the newest on */
 };
-void slowlog_visit(struct slowlog *log, uint64_t count,
-                   const struct slowlog_visitor *visitor);
+uint64_t slowlog_visit(struct slowlog *log, uint64_t count,
+                       const struct slowlog_visitor *visitor);
 
 size_t slowlog_length(struct slowlog *log);
 void slowlog_reset(struct slowlog *log); /* ids go on */

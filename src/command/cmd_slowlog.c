@@ -4,19 +4,40 @@
  */
 #include "admin/slowlog.h"
 
+#include "base/clock.h"
+#include "base/mem.h"
 #include "command/help.h"
 #include "command/request.h"
 
+enum {
+    PIECE_ENTRIES = 32, /* in one hold of the log's lock */
+    PIECES_NS = 500 * 1000,
+    HEADER_GAP = 16
+};
+
+/* What was found so far; a long log is shown in pieces. Entries that come
+ * meanwhile are not in it, and some of the oldest may have gone. */
+struct listing {
+    struct buf text; /* RESP, behind a gap for the header */
+    struct reply reply;
+    uint64_t left, count;
+    uint64_t last_id;
+};
+
 static void
-show_total(void *ctx, size_t entries)
+listing_free(void *state)
 {
-    reply_array(ctx, entries);
+    struct listing *listing = state;
+
+    buf_free(&listing->text);
+    mem_free(listing);
 }
 
 static void
 show_entry(void *ctx, const struct slowlog_entry *entry)
 {
-    struct reply *reply = ctx;
+    struct listing *listing = ctx;
+    struct reply *reply = &listing->reply;
 
     reply_array(reply, 6);
     reply_int(reply, (int64_t)entry->id);
@@ -28,13 +49,79 @@ show_entry(void *ctx, const struct slowlog_entry *entry)
     }
     reply_bulk(reply, entry->addr);
     reply_bulk(reply, entry->name);
+    listing->count++;
+    listing->last_id = entry->id;
+}
+
+/* Returns true if there is more. */
+static bool
+show_piece(struct slowlog *log, struct listing *listing)
+{
+    const struct slowlog_visitor visitor = { .entry = show_entry,
+                                             .ctx = listing,
+                                             .before_id = listing->last_id };
+    uint64_t want =
+        listing->left < PIECE_ENTRIES ? listing->left : PIECE_ENTRIES;
+    uint64_t shown = slowlog_visit(log, want, &visitor);
+
+    listing->left -= shown;
+    return shown == want && listing->left > 0 && listing->last_id > 0 &&
+           !listing->text.failed;
+}
+
+static struct listing *
+listing_new(const struct request *req, uint64_t count)
+{
+    static const char gap[HEADER_GAP];
+    struct listing *listing = mem_zalloc(sizeof(*listing));
+
+    listing->left = count;
+    listing->text.limit = req->reply->buf->limit;
+    listing->reply = (struct reply){ &listing->text, req->reply->resp };
+    buf_append(&listing->text, gap, HEADER_GAP);
+    return listing;
+}
+
+static bool
+worked_enough(const struct request *req)
+{
+    return request_may_pause(req) &&
+           clock_mono_ns() - req->worker->now_ns > PIECES_NS;
+}
+
+static enum err
+show_all(struct request *req, uint64_t count)
+{
+    struct listing *listing = request_resumed(req);
+    bool resumed = listing != NULL;
+    enum err err = OK;
+
+    if (!resumed) {
+        listing = listing_new(req, count);
+    }
+    while (show_piece(req->service->slowlog, listing)) {
+        if (worked_enough(req)) {
+            if (!resumed) {
+                request_pause(req, listing, listing_free);
+            }
+            return ERR_AGAIN;
+        }
+    }
+    if (listing->text.failed) {
+        err = listing->text.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
+    } else {
+        reply_array(req->reply, listing->count);
+        reply_give(req->reply, &listing->text, HEADER_GAP);
+    }
+    if (!resumed) {
+        listing_free(listing);
+    }
+    return err;
 }
 
 enum err
 cmd_slowlog_get(struct request *req)
 {
-    const struct slowlog_visitor visitor = { show_total, show_entry,
-                                             req->reply };
     int64_t count = 10;
 
     if (args_left(&req->args) > 1) {
@@ -45,9 +132,7 @@ cmd_slowlog_get(struct request *req)
         return request_fail(req, ERR_CUSTOM,
                             "count should be greater than or equal to -1");
     }
-    slowlog_visit(req->service->slowlog,
-                  count < 0 ? UINT64_MAX : (uint64_t)count, &visitor);
-    return OK;
+    return show_all(req, count < 0 ? UINT64_MAX : (uint64_t)count);
 }
 
 enum err

@@ -60,7 +60,8 @@ static struct shown
 show(struct slowlog *log, uint64_t count)
 {
     struct shown shown = { .total = 0 };
-    const struct slowlog_visitor visitor = { note_total, note_entry, &shown };
+    const struct slowlog_visitor visitor = { note_total, note_entry, &shown,
+                                             0 };
 
     slowlog_visit(log, count, &visitor);
     assert_int_equal(shown.total, shown.count);
@@ -232,7 +233,8 @@ TEST(slowlog_stays_below_its_bytes_whatever_its_length)
     char text[SLOWLOG_ARG_BYTES_MAX];
     struct slice argv[SLOWLOG_ARGS_MAX];
     struct shown shown = { .total = 0 };
-    const struct slowlog_visitor visitor = { note_total, ignore_entry, &shown };
+    const struct slowlog_visitor visitor = { note_total, ignore_entry, &shown,
+                                             0 };
     uint64_t before = mem_used();
 
     memset(text, 'x', sizeof(text));
@@ -321,4 +323,35 @@ TEST(slowlog_stands_writers_readers_and_cuts_at_the_same_time)
     add_ping(shared.log, 1);
     assert_int_equal(show(shared.log, 1).id[0], WRITERS * ROUNDS);
     slowlog_free(shared.log);
+}
+
+static void
+note_id(void *ctx, const struct slowlog_entry *entry)
+{
+    *(uint64_t *)ctx = entry->id;
+}
+
+/* Also while others are added at the front, and the oldest go. */
+TEST(slowlog_is_shown_in_pieces_by_the_last_id_seen)
+{
+    struct slowlog *log = log_of(20);
+    struct slice word = slice_lit("w");
+    uint64_t last = 0;
+    struct slowlog_visitor visitor = { .entry = note_id, .ctx = &last };
+
+    for (unsigned i = 0; i < 30; i++) {
+        add(log, i, &word, 1);
+    }
+    assert_int_equal(8, slowlog_visit(log, 8, &visitor));
+    assert_int_equal(22, last);
+    for (unsigned i = 0; i < 4; i++) {
+        add(log, i, &word, 1);
+    }
+    visitor.before_id = last;
+    assert_int_equal(5, slowlog_visit(log, 5, &visitor));
+    assert_int_equal(17, last);
+    visitor.before_id = last;
+    assert_int_equal(3, slowlog_visit(log, 100, &visitor));
+    assert_int_equal(14, last);
+    slowlog_free(log);
 }

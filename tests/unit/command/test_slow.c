@@ -76,7 +76,7 @@ note_entry(void *ctx, const struct slowlog_entry *entry)
 static const char *
 logged(struct fixture *f)
 {
-    const struct slowlog_visitor visitor = { note_total, note_entry, f };
+    const struct slowlog_visitor visitor = { note_total, note_entry, f, 0 };
 
     slowlog_visit(f->rig->service.slowlog, UINT64_MAX, &visitor);
     return f->text;

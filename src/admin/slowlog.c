@@ -236,6 +236,17 @@ slowlog_length(struct slowlog *log)
     return count;
 }
 
+size_t
+slowlog_bytes(struct slowlog *log)
+{
+    size_t bytes;
+
+    pthread_mutex_lock(&log->mutex);
+    bytes = log->bytes;
+    pthread_mutex_unlock(&log->mutex);
+    return bytes;
+}
+
 void
 slowlog_reset(struct slowlog *log)
 {

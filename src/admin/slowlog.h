@@ -54,4 +54,5 @@ uint64_t slowlog_visit(struct slowlog *log, uint64_t count,
                        const struct slowlog_visitor *visitor);
 
 size_t slowlog_length(struct slowlog *log);
+size_t slowlog_bytes(struct slowlog *log); /* of memory */
 void slowlog_reset(struct slowlog *log); /* ids go on */

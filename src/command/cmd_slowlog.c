@@ -74,9 +74,16 @@ listing_new(const struct request *req, uint64_t count)
 {
     static const char gap[HEADER_GAP];
     struct listing *listing = mem_zalloc(sizeof(*listing));
+    struct slowlog *log = req->service->slowlog;
 
     listing->left = count;
     listing->text.limit = req->reply->buf->limit;
+    /* As RESP entries take about what they take in memory: so the text need not
+     * be moved while it grows. */
+    if (count > slowlog_length(log)) {
+        (void)buf_reserve(&listing->text, slowlog_bytes(log));
+        listing->text.failed = listing->text.over = false; /* less may do */
+    }
     listing->reply = (struct reply){ &listing->text, req->reply->resp };
     buf_append(&listing->text, gap, HEADER_GAP);
     return listing;

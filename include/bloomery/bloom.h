@@ -10,8 +10,9 @@
  * Filters", Information Processing Letters 101, 2007), so the compound rate is
  * at most rate / (1 - tightening).
  *
- * Nothing here locks, logs, or reads a clock or a global: one writer, or any
- * number of readers, at a time. Link with -lbloomery -lm.
+ * Nothing here locks, logs, or reads a clock, and no answer depends on a global
+ * (a thread remembers sizes that it computed): one writer, or any number of
+ * readers, at a time. Link with -lbloomery -lm.
  *
  *     struct bloom_params params = { .capacity = 1000, .error_rate = 0.01,
  *                                    .tightening = 0.5, .expansion = 2 };
@@ -100,6 +101,15 @@ struct bloom_info {
 };
 
 struct bloom;
+
+/* The seed whose XXH3-64 is NUMBER, one for each, all alike but for 8 bytes. A
+ * filter keeps such a seed at no cost, and any other in 40 bytes. So whoever
+ * wants a random one draws a number. */
+void bloom_seed(uint64_t number, uint8_t ret_seed[BLOOM_SEED_BYTES]);
+
+/* The fixed seed of valkey-bloom, which costs nothing either, and neither do
+ * 32 zero bytes. */
+extern const uint8_t bloom_seed_fixed[BLOOM_SEED_BYTES];
 
 /* Picks the fastest line check this CPU can run; call once before threads
  * start. Without it the portable one is used. Both give the same bits.

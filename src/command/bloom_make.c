@@ -14,18 +14,12 @@
 
 enum { CREATE_WORDS = 18 }; /* of the creating effect, before ITEMS */
 
-/* FIXED_SEED of valkey-bloom (bf.bloom-use-random-seed no). */
-static const uint8_t fixed_seed[BLOOM_SEED_BYTES] = {
-    0x59, 0x0f, 0xf5, 0x22, 0xea, 0x78, 0x11, 0xda, 0xa7, 0x14, 0xd8,
-    0x09, 0x3b, 0x3e, 0x7b, 0xd9, 0x1d, 0x89, 0x8a, 0x73, 0x3e, 0x98,
-    0x88, 0x87, 0x30, 0x7f, 0x97, 0xcd, 0x28, 0x07, 0x33, 0x83,
-};
-
 void
 bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
 {
     const struct conf *conf = req->service->conf;
     double rate = conf->bf_fp_rate.value;
+    uint64_t number;
 
     if (rate > REDIS_RATE_MAX && dialect_is_redis(req->service)) {
         rate = REDIS_RATE_MAX;
@@ -37,9 +31,10 @@ bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
         .expansion = (uint32_t)conf->bf_expansion,
     };
     if (conf->bf_use_random_seed) {
-        random_bytes(ret_params->seed, BLOOM_SEED_BYTES);
+        random_bytes(&number, sizeof(number));
+        bloom_seed(number, ret_params->seed);
     } else {
-        memcpy(ret_params->seed, fixed_seed, BLOOM_SEED_BYTES);
+        memcpy(ret_params->seed, bloom_seed_fixed, BLOOM_SEED_BYTES);
     }
 }
 
@@ -115,7 +110,7 @@ bloom_make_open(struct request *req)
 {
     struct entry *entry = request_open(req, &req->key);
 
-    return entry != NULL ? entry->bloom : NULL;
+    return entry != NULL ? &entry->bloom : NULL;
 }
 
 struct bloom *
@@ -123,7 +118,7 @@ bloom_make_find(struct request *req)
 {
     struct entry *entry = request_find(req, &req->key);
 
-    return entry != NULL ? entry->bloom : NULL;
+    return entry != NULL ? &entry->bloom : NULL;
 }
 
 /* ---- the creating effect ------------------------------------------------- */
@@ -186,17 +181,22 @@ bloom_make_incarnation(void)
     return incarnation;
 }
 
-/* Gives the filter its name. */
+/* Gives the filter its name, and with that its place. */
 static enum err
-settle(struct request *req, struct bloom *bloom, uint64_t incarnation)
+settle(struct request *req, struct bloom *bloom, uint64_t incarnation,
+       struct bloom **ret_bloom)
 {
     struct entry *entry;
+    enum err err;
 
     if (req->obey) {
         (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
     }
-    return keyspace_insert(req->keyspace, &req->key, bloom, incarnation,
-                           &entry);
+    err = keyspace_insert(req->keyspace, &req->key, bloom, incarnation, &entry);
+    if (err == OK) {
+        *ret_bloom = &entry->bloom;
+    }
+    return err;
 }
 
 enum err
@@ -223,15 +223,14 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
     if (status != BLOOM_OK) {
         return creation_error(req, status);
     }
-    err = settle(req, bloom, incarnation);
+    err = settle(req, bloom, incarnation, ret_bloom);
     if (err != OK) {
         bloom_free(bloom, env);
         return err;
     }
-    describe_creation(req, bloom, incarnation);
+    describe_creation(req, *ret_bloom, incarnation);
     req->dirty++;
     request_made(req, &req->key);
-    *ret_bloom = bloom;
     return OK;
 }
 

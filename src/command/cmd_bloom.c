@@ -19,7 +19,7 @@ hash_item(const struct bloom *bloom, struct slice item)
 
 /* The filter grew by its newest layer: brings the gauges up to date. */
 __attribute__((noinline)) static void
-account_growth(const struct bloom *bloom, uint64_t size_before)
+account_growth(const struct bloom *bloom)
 {
     struct bloom_layer_info newest;
     struct bloom_info after;
@@ -27,10 +27,11 @@ account_growth(const struct bloom *bloom, uint64_t size_before)
 
     bloom_get_info(bloom, &after);
     CHECK(bloom_get_layer(bloom, after.layers - 1, &newest));
-    before = (struct bloom_info){ .capacity = after.capacity - newest.capacity,
-                                  .items = after.items - 1,
-                                  .size = size_before,
-                                  .layers = after.layers - 1 };
+    before =
+        (struct bloom_info){ .capacity = after.capacity - newest.capacity,
+                             .items = after.items - 1,
+                             .size = after.size - bloom_growth_bytes(bloom),
+                             .layers = after.layers - 1 };
     keyspace_account(&before, &after);
 }
 
@@ -39,7 +40,7 @@ static inline enum err
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
         bool created)
 {
-    uint64_t size_before = bloom_size(bloom);
+    uint32_t layers_before = bloom->count;
     bool added = false;
     enum bloom_status status =
         bloom_add(bloom, bloom_make_env(req), hash, &added);
@@ -48,10 +49,10 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     if (status != BLOOM_OK) {
         return bloom_make_add_error(req, status);
     }
-    if (added && bloom_size(bloom) == size_before) {
+    if (added && bloom->count == layers_before) {
         metric_add(METRIC_BF_ITEMS, 1);
     } else if (added) {
-        account_growth(bloom, size_before);
+        account_growth(bloom);
     }
     req->dirty += added ? 1 : 0;
     bloom_make_reply(req, added);
@@ -262,7 +263,7 @@ find_for_part(struct request *req, const struct bloom_parts *parts)
         return bloom_make_find(req);
     }
     entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
-    return entry != NULL ? entry->bloom : NULL;
+    return entry != NULL ? &entry->bloom : NULL;
 }
 
 static void

@@ -127,7 +127,7 @@ replace_empty(struct request *req, struct entry *entry)
     struct bloom *fresh;
 
     env.size_limit_bytes = UINT64_MAX; /* it had this size before */
-    bloom_get_params(entry->bloom, &params);
+    bloom_get_params(&entry->bloom, &params);
     if (bloom_new(&params, &env, &fresh) != BLOOM_OK) {
         return false;
     }
@@ -145,9 +145,9 @@ empty_in_place(struct request *req, struct entry *entry)
     struct bloom_info before;
     struct bloom_info after;
 
-    bloom_get_info(entry->bloom, &before);
-    bloom_reset(entry->bloom, bloom_make_env(req));
-    bloom_get_info(entry->bloom, &after);
+    bloom_get_info(&entry->bloom, &before);
+    bloom_reset(&entry->bloom, bloom_make_env(req));
+    bloom_get_info(&entry->bloom, &after);
     keyspace_account(&before, &after);
     entry->incarnation = next_incarnation(entry->incarnation);
 }
@@ -161,7 +161,7 @@ cmd_bf_reset(struct request *req)
     if (entry == NULL) {
         return ERR_BF_NOT_FOUND;
     }
-    if (bloom_size(entry->bloom) < REPLACE_BYTES ||
+    if (bloom_size(&entry->bloom) < REPLACE_BYTES ||
         !replace_empty(req, entry)) {
         empty_in_place(req, entry);
     }
@@ -248,7 +248,7 @@ find_sources(struct request *req, struct merge *merge)
             return ERR_BF_NOT_FOUND;
         }
         request_use(req, entry);
-        merge->sources[i] = entry->bloom;
+        merge->sources[i] = &entry->bloom;
     }
     merge->first = merge->sources[0];
     merge->count = count;
@@ -349,9 +349,9 @@ merge_into(struct request *req, struct entry *entry, struct merge *merge)
     struct bloom_info after;
     enum err err;
 
-    bloom_get_info(entry->bloom, &before);
-    err = unite(req, entry->bloom, entry->bloom, merge);
-    bloom_get_info(entry->bloom, &after);
+    bloom_get_info(&entry->bloom, &before);
+    err = unite(req, &entry->bloom, &entry->bloom, merge);
+    bloom_get_info(&entry->bloom, &after);
     keyspace_account(&before, &after);
     return err;
 }

@@ -75,7 +75,7 @@ debug_digest_value(struct request *req)
         struct digest digest = { { 0 } };
 
         if (entry != NULL &&
-            !digest_value(entry->bloom,
+            !digest_value(&entry->bloom,
                           keyspace_expiry(req->keyspace, &key, entry),
                           &digest)) {
             return ERR_NOMEM;
@@ -99,8 +99,8 @@ debug_object(struct request *req)
         text, sizeof(text),
         "Value at:%p refcount:1 encoding:raw serializedlength:%llu lru:%u "
         "lru_seconds_idle:%u",
-        (const void *)entry->bloom,
-        (unsigned long long)bloom_dump_bytes(entry->bloom),
+        (const void *)&entry->bloom,
+        (unsigned long long)bloom_dump_bytes(&entry->bloom),
         (unsigned)atomic_load(&entry->access) >> ACCESS_FREQUENCY_BITS,
         (unsigned)access_idle_s(req->keyspace, entry));
     reply_simple(req->reply, text);

@@ -34,12 +34,12 @@ cmd_dump(struct request *req)
         reply_null(req->reply);
         return OK;
     }
-    bytes = bloom_dump_bytes(entry->bloom);
+    bytes = bloom_dump_bytes(&entry->bloom);
     if (buf_reserve(out, (size_t)bytes + 32) == NULL) {
         return OK;
     }
     reply_header(req->reply, '$', bytes);
-    bloom_dump(entry->bloom, entry->incarnation, out->data + out->len);
+    bloom_dump(&entry->bloom, entry->incarnation, out->data + out->len);
     out->len += (size_t)bytes;
     buf_append(out, "\r\n", 2);
     return OK;
@@ -419,7 +419,7 @@ copy_filter(struct request *req, const struct entry *source,
     if (err != OK) {
         return err;
     }
-    status = bloom_copy(source->bloom, bloom_make_env(req), &arrival.bloom);
+    status = bloom_copy(&source->bloom, bloom_make_env(req), &arrival.bloom);
     if (status != BLOOM_OK) {
         return bloom_make_error(req, status);
     }

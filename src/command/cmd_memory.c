@@ -42,7 +42,7 @@ cmd_memory_usage(struct request *req)
         reply_null(req->reply);
     } else {
         reply_int(req->reply, (int64_t)(keyspace_entry_bytes(entry) +
-                                        bloom_size(entry->bloom)));
+                                        bloom_size(&entry->bloom)));
     }
     return OK;
 }

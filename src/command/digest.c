@@ -90,7 +90,7 @@ add_entry(void *ctx, uint32_t db, const struct entry *entry,
         add_number(hashing, entry->name_len);
         add(hashing, entry->name, entry->name_len);
         add_number(hashing, expires_at_ms);
-        add_bloom(hashing, entry->bloom);
+        add_bloom(hashing, &entry->bloom);
         end(hashing);
     }
     return !hashing->failed;

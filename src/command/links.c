@@ -126,14 +126,14 @@ seconds_since(uint64_t then_ms)
     return then_ms > 0 && then_ms < now_ms ? (now_ms - then_ms) / 1000 : 0;
 }
 
-struct line {
+struct client_line {
     uint64_t id, age_s, idle_s, unsent;
     const char *address, *local_address, *user, *command;
     char flag;
 };
 
 static void
-put_line(struct buf *text, const struct line *line)
+put_line(struct buf *text, const struct client_line *line)
 {
     buf_printf(text, "id=%" PRIu64 " addr=", line->id);
     buf_append_slice(text, slice_of(line->address));
@@ -155,7 +155,7 @@ put_line(struct buf *text, const struct line *line)
 void
 links_replica_line(struct buf *text, const struct status_replica *replica)
 {
-    const struct line line = {
+    const struct client_line line = {
         .id = replica->id,
         .age_s = seconds_since(replica->since_mono_ms),
         .idle_s =
@@ -176,7 +176,7 @@ links_replica_line(struct buf *text, const struct status_replica *replica)
 void
 links_primary_line(struct buf *text, const struct status_figures *figures)
 {
-    const struct line line = {
+    const struct client_line line = {
         .id = figures->link_id,
         .age_s = seconds_since(figures->synced_mono_ms),
         .idle_s = seconds_since(figures->heard_mono_ms),

@@ -2,19 +2,20 @@
  *
  * The filter: a chain of layers that grows at its newest end. Owned by the
  * caller, who serialises writers. Invariants: every layer but the newest is
- * full, so the number of items needs no sum; size_bytes is what
- * bloom_chain_bytes() says, so that what a limit allows, what bloom_project()
- * foretells and what bloom_size() reports are one figure.
+ * full, so the number of items needs no sum; bloom_size() is what
+ * plan_size() says, so that what a limit allows, what bloom_project()
+ * foretells and what is reported are one figure.
  */
 #include "core/bloom.h"
 
-#include <float.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "core/env.h"
+#include "core/plan.h"
+#include "core/seed.h"
 #include "core/sizing.h"
 
 enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
@@ -28,120 +29,43 @@ enum {
 
 #define NOINLINE __attribute__((noinline))
 
-/* How far a chain has grown, and the layer that would come next. */
-struct chain {
-    uint64_t line_bytes; /* all layers */
-    uint64_t capacity;   /* newest layer */
-    uint32_t count;
-};
-
-struct next_layer {
-    struct geometry geometry;
-    uint64_t capacity;
-    uint64_t line_bytes;
-    uint64_t size_bytes; /* of the whole filter with it */
-};
-
-uint32_t
-bloom_slots_for(uint32_t count)
+static const struct layer *
+newest_of(const struct bloom *bloom)
 {
-    uint32_t slots = 2;
-
-    if (count <= 1) {
-        return 0;
-    }
-    while (slots < count) {
-        slots *= 2;
-    }
-    return slots;
+    return &bloom_layers_const(bloom)[bloom->count - 1];
 }
 
-bool
-bloom_chain_bytes(uint32_t count, uint64_t line_bytes, uint64_t limit_bytes,
-                  uint64_t *ret_bytes)
+/* Of all layers. */
+static uint64_t
+capacity_of(const struct bloom *bloom)
 {
-    uint64_t structs =
-        sizeof(struct bloom) + bloom_slots_for(count) * sizeof(struct layer);
-    uint64_t most = limit_bytes < INT64_MAX ? limit_bytes : INT64_MAX;
-
-    if (structs > most || line_bytes > most - structs) {
-        return false;
-    }
-    *ret_bytes = structs + line_bytes;
-    return true;
+    return bloom->count > 1 ? bloom->chain->capacity : bloom->first.capacity;
 }
 
-static bool
-in_open_unit(double value)
+static struct bloom_odd *
+odd_of(const struct bloom *bloom)
 {
-    return value > 0 && value < 1; /* false for NaN */
+    return bloom->count == 1 ? bloom->odd : bloom->chain->odd;
 }
 
-bool
-bloom_params_valid(const struct bloom_params *params)
+double
+bloom_tightening(const struct bloom *bloom)
 {
-    return params->capacity >= 1 && params->capacity <= BLOOM_CAPACITY_MAX &&
-           in_open_unit(params->error_rate) && in_open_unit(params->tightening);
+    const struct bloom_odd *odd = odd_of(bloom);
+
+    return odd != NULL ? odd->tightening : BLOOM_USUAL_TIGHTENING;
 }
 
-/* The geometry of layer 0: the stored one if there is one. */
-static bool
-first_geometry(const struct bloom_params *params, struct geometry *ret_geometry)
+void
+bloom_get_seed(const struct bloom *bloom, uint8_t ret_seed[BLOOM_SEED_BYTES])
 {
-    struct geometry geometry;
+    const struct bloom_odd *odd = odd_of(bloom);
 
-    if (params->stripes == 0 && params->lines == 0) {
-        *ret_geometry = sizing_geometry(params->capacity, params->error_rate);
-        return true;
-    }
-    geometry.stripes = params->stripes;
-    geometry.lines = params->lines;
-    if (!sizing_acceptable(params->capacity, params->error_rate, geometry)) {
-        return false;
-    }
-    *ret_geometry = geometry;
-    return true;
-}
-
-/* The one place where sizes meet limits. Checks in the order in which a
- * client is told; on failure *ret_next is untouched. */
-static enum bloom_status
-plan_next(const struct bloom_params *params, const struct chain *chain,
-          uint64_t limit_bytes, struct next_layer *ret_next)
-{
-    struct next_layer next = { .capacity = params->capacity };
-    double rate;
-
-    if (chain->count == 0) {
-        if (!first_geometry(params, &next.geometry)) {
-            return BLOOM_INVALID;
-        }
+    if (odd != NULL) {
+        memcpy(ret_seed, odd->seed, BLOOM_SEED_BYTES);
     } else {
-        if (params->expansion == 0) {
-            return BLOOM_FULL;
-        }
-        if (chain->count >= BLOOM_LAYERS_MAX) {
-            return BLOOM_MAX_LAYERS;
-        }
-        rate = sizing_layer_rate(params->error_rate, params->tightening,
-                                 chain->count);
-        if (rate <= DBL_MIN) {
-            return BLOOM_RATE_ZERO;
-        }
-        if (chain->capacity > BLOOM_CAPACITY_MAX / params->expansion) {
-            return BLOOM_OVERFLOW;
-        }
-        next.capacity = chain->capacity * params->expansion;
-        next.geometry = sizing_geometry(next.capacity, rate);
+        bloom_seed(bloom->seed64, ret_seed);
     }
-    if (!sizing_bytes(next.geometry, &next.line_bytes) ||
-        !bloom_chain_bytes(chain->count + 1,
-                           chain->line_bytes + next.line_bytes, limit_bytes,
-                           &next.size_bytes)) {
-        return BLOOM_LIMIT;
-    }
-    *ret_next = next;
-    return BLOOM_OK;
 }
 
 const char *
@@ -150,17 +74,37 @@ bloom_select_cpu(bool force_portable)
     return layer_select_cpu(force_portable);
 }
 
+bool
+bloom_set_params(struct bloom *bloom, const struct bloom_params *params,
+                 bool odd, const struct bloom_env *env)
+{
+    *bloom = (struct bloom){ .seed64 = seed_hash(params->seed),
+                             .count = 1,
+                             .expansion = params->expansion,
+                             .error_rate = params->error_rate };
+    if (!odd) {
+        return true;
+    }
+    bloom->odd = env->alloc(env->ctx, sizeof(*bloom->odd));
+    if (bloom->odd == NULL) {
+        return false;
+    }
+    bloom->odd->tightening = params->tightening;
+    memcpy(bloom->odd->seed, params->seed, BLOOM_SEED_BYTES);
+    return true;
+}
+
 enum bloom_status
 bloom_new(const struct bloom_params *params, const struct bloom_env *env,
           struct bloom **ret_bloom)
 {
-    const struct chain none = { 0 };
-    struct next_layer next;
+    const struct plan none = { .odd = plan_is_odd(params) };
+    struct plan_layer next;
     struct bloom *bloom;
     enum bloom_status status;
 
     env = env_or_default(env);
-    if (!bloom_params_valid(params)) {
+    if (!plan_is_valid(params)) {
         return BLOOM_INVALID;
     }
     status = plan_next(params, &none, env->size_limit_bytes, &next);
@@ -171,31 +115,79 @@ bloom_new(const struct bloom_params *params, const struct bloom_env *env,
     if (bloom == NULL) {
         return BLOOM_NOMEM;
     }
-    *bloom =
-        (struct bloom){ .layers = &bloom->first,
-                        .count = 1,
-                        .expansion = params->expansion,
-                        .seed64 = XXH3_64bits(params->seed, BLOOM_SEED_BYTES),
-                        .capacity = next.capacity,
-                        .size_bytes = next.size_bytes,
-                        .error_rate = params->error_rate,
-                        .tightening = params->tightening };
-    memcpy(bloom->seed, params->seed, BLOOM_SEED_BYTES);
+    if (!bloom_set_params(bloom, params, none.odd, env)) {
+        goto fail_bloom;
+    }
     if (!layer_init(&bloom->first, next.capacity, next.geometry, env)) {
-        env->free(env->ctx, bloom, sizeof(*bloom));
-        return BLOOM_NOMEM;
+        goto fail_odd;
     }
     *ret_bloom = bloom;
     return BLOOM_OK;
+
+fail_odd:
+    bloom_free_structs(bloom, env);
+fail_bloom:
+    env->free(env->ctx, bloom, sizeof(*bloom));
+    return BLOOM_NOMEM;
 }
 
-static void
-free_array(struct bloom *bloom, const struct bloom_env *env)
+struct bloom_chain *
+bloom_chain_new(const struct bloom *bloom, uint32_t count,
+                const struct bloom_env *env)
 {
-    if (bloom->layers != &bloom->first) {
-        env->free(env->ctx, bloom->layers,
-                  bloom_slots_for(bloom->count) * sizeof(struct layer));
+    struct bloom_chain *chain = env->alloc(env->ctx, plan_chain_bytes(count));
+
+    if (chain != NULL) {
+        chain->odd = odd_of(bloom);
+        chain->capacity = capacity_of(bloom);
+        chain->size_bytes = bloom_size(bloom);
+        memcpy(chain->layers, bloom_layers_const(bloom),
+               bloom->count * sizeof(*chain->layers));
     }
+    return chain;
+}
+
+void
+bloom_chain_free(struct bloom_chain *chain, uint32_t count,
+                 const struct bloom_env *env)
+{
+    env->free(env->ctx, chain, plan_chain_bytes(count));
+}
+
+void
+bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain, uint32_t count,
+                const struct bloom_env *env)
+{
+    if (bloom->count > 1 && bloom->chain != chain) {
+        bloom_chain_free(bloom->chain, bloom->count, env);
+    }
+    bloom->chain = chain;
+    bloom->count = count;
+}
+
+void
+bloom_free_structs(struct bloom *bloom, const struct bloom_env *env)
+{
+    struct bloom_odd *odd = odd_of(bloom);
+
+    if (odd != NULL) {
+        env->free(env->ctx, odd, sizeof(*odd));
+    }
+    if (bloom->count > 1) {
+        bloom_chain_free(bloom->chain, bloom->count, env);
+    }
+}
+
+void
+bloom_fini(struct bloom *bloom, const struct bloom_env *env)
+{
+    struct layer *layers = bloom_layers(bloom);
+
+    env = env_or_default(env);
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        layer_fini(&layers[i], env);
+    }
+    bloom_free_structs(bloom, env);
 }
 
 void
@@ -205,77 +197,72 @@ bloom_free(struct bloom *bloom, const struct bloom_env *env)
         return;
     }
     env = env_or_default(env);
-    for (uint32_t i = 0; i < bloom->count; i++) {
-        layer_fini(&bloom->layers[i], env);
-    }
-    free_array(bloom, env);
+    bloom_fini(bloom, env);
     env->free(env->ctx, bloom, sizeof(*bloom));
 }
 
 void
 bloom_reset(struct bloom *bloom, const struct bloom_env *env)
 {
-    struct layer first = bloom->layers[0];
+    struct layer *layers = bloom_layers(bloom);
+    struct bloom_odd *odd = odd_of(bloom);
 
     env = env_or_default(env);
+    memset(layers[0].lines, 0, (size_t)layer_bytes(&layers[0]));
+    layers[0].items = 0;
     for (uint32_t i = 1; i < bloom->count; i++) {
-        layer_fini(&bloom->layers[i], env);
+        layer_fini(&layers[i], env);
     }
-    free_array(bloom, env);
-    memset(first.lines, 0, (size_t)layer_bytes(&first));
-    first.items = 0;
-    bloom->first = first;
-    bloom->layers = &bloom->first;
+    bloom->first = layers[0];
+    if (bloom->count > 1) {
+        bloom_chain_free(bloom->chain, bloom->count, env);
+    }
+    bloom->odd = odd;
     bloom->count = 1;
-    bloom->capacity = first.capacity;
-    bloom->size_bytes = sizeof(*bloom) + layer_bytes(&first);
 }
 
 /* Appends one empty layer, or leaves the filter as it is. */
 static enum bloom_status
 grow(struct bloom *bloom, const struct bloom_env *env)
 {
-    uint32_t slots = bloom_slots_for(bloom->count + 1);
-    struct layer *layers = bloom->layers;
+    uint32_t count = bloom->count + 1;
+    bool fits = plan_slots(count) == plan_slots(bloom->count);
+    struct bloom_chain *chain = bloom->chain;
     struct bloom_params params;
-    struct next_layer next;
+    struct plan_layer next;
     struct layer layer;
-    struct chain chain;
+    struct plan grown;
     enum bloom_status status;
 
     env = env_or_default(env);
     bloom_get_params(bloom, &params);
-    chain.count = bloom->count;
-    chain.capacity = layers[bloom->count - 1].capacity;
-    chain.line_bytes = bloom->size_bytes - sizeof(*bloom) -
-                       bloom_slots_for(bloom->count) * sizeof(*layers);
-    status = plan_next(&params, &chain, env->size_limit_bytes, &next);
+    grown.odd = odd_of(bloom) != NULL;
+    grown.count = bloom->count;
+    grown.capacity = newest_of(bloom)->capacity;
+    grown.line_bytes =
+        bloom_size(bloom) - plan_struct_bytes(grown.odd, bloom->count);
+    status = plan_next(&params, &grown, env->size_limit_bytes, &next);
     if (status != BLOOM_OK) {
         return status;
     }
-    if (slots != bloom_slots_for(bloom->count)) {
-        layers = env->alloc(env->ctx, slots * sizeof(*layers));
-        if (layers == NULL) {
+    if (!fits) {
+        chain = bloom_chain_new(bloom, count, env);
+        if (chain == NULL) {
             return BLOOM_NOMEM;
         }
-        memcpy(layers, bloom->layers, bloom->count * sizeof(*layers));
     }
     if (!layer_init(&layer, next.capacity, next.geometry, env)) {
-        goto fail_layers;
+        goto fail_chain;
     }
-    if (layers != bloom->layers) {
-        free_array(bloom, env);
-        bloom->layers = layers;
-    }
-    layers[bloom->count] = layer;
-    bloom->count++;
-    bloom->capacity += next.capacity;
-    bloom->size_bytes = next.size_bytes;
+    chain->layers[bloom->count] = layer;
+    chain->capacity += next.capacity;
+    chain->size_bytes = next.size_bytes;
+    bloom_set_chain(bloom, chain, count, env);
     return BLOOM_OK;
 
-fail_layers:
-    if (layers != bloom->layers) {
-        env->free(env->ctx, layers, slots * sizeof(*layers));
+fail_chain:
+    if (!fits) {
+        bloom_chain_free(chain, count, env);
     }
     return BLOOM_NOMEM;
 }
@@ -310,7 +297,7 @@ bloom_hash(const struct bloom *bloom, const void *item, size_t len)
 NOINLINE static void
 prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 {
-    const struct layer *layer = &bloom->layers[bloom->count - 1];
+    const struct layer *layer = &bloom->chain->layers[bloom->count - 1];
     uint32_t older = bloom->count - 1;
 
     layer_prefetch(layer, hash, layer->stripes);
@@ -327,7 +314,11 @@ prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 static bool
 is_near(const struct bloom *bloom)
 {
-    return bloom->size_bytes <= NEAR_BYTES;
+    if (bloom->count > 1) {
+        return bloom->chain->size_bytes <= NEAR_BYTES;
+    }
+    return bloom->first.line_count * bloom->first.stripes <=
+           NEAR_BYTES / BLOOM_LINE_BYTES;
 }
 
 void
@@ -353,7 +344,7 @@ NOINLINE static bool
 chain_contains(const struct bloom *bloom, struct bloom_hash hash)
 {
     for (uint32_t i = bloom->count; i-- > 0;) {
-        if (layer_contains(&bloom->layers[i], hash)) {
+        if (layer_contains(&bloom->chain->layers[i], hash)) {
             return true;
         }
     }
@@ -387,7 +378,7 @@ NOINLINE static enum bloom_status
 chain_add(struct bloom *bloom, const struct bloom_env *env,
           struct bloom_hash hash, bool *ret_added)
 {
-    struct layer *newest = &bloom->layers[bloom->count - 1];
+    struct layer *newest = &bloom_layers(bloom)[bloom->count - 1];
     enum bloom_status status;
 
     if (bloom_contains(bloom, hash)) {
@@ -399,7 +390,7 @@ chain_add(struct bloom *bloom, const struct bloom_env *env,
         if (status != BLOOM_OK) {
             return status;
         }
-        newest = &bloom->layers[bloom->count - 1];
+        newest = &bloom->chain->layers[bloom->count - 1];
     }
     (void)layer_add(newest, hash);
     newest->items++;
@@ -461,19 +452,19 @@ is_fresh(const struct layer *layer)
 size_t
 bloom_together(const struct bloom *bloom)
 {
-    const struct layer *newest = &bloom->layers[bloom->count - 1];
+    const struct layer *newest = newest_of(bloom);
     uint64_t left = newest->capacity - newest->items;
+    uint64_t size_bytes = bloom_size(bloom);
     size_t together = BLOOM_BATCH_MAX;
 
     if (bloom->count > MANY_LAYERS) {
         together = BLOOM_BATCH_MAX * MANY_LAYERS / bloom->count;
     }
-    if (bloom->size_bytes >= PAGE_BYTES && is_fresh(newest)) {
+    if (size_bytes >= PAGE_BYTES && is_fresh(newest)) {
         return 1;
     }
     /* What comes behind the last item of this layer meets a fresh one. */
-    if (left < together &&
-        bloom->size_bytes >= PAGE_BYTES / (bloom->expansion | 1)) {
+    if (left < together && size_bytes >= PAGE_BYTES / (bloom->expansion | 1)) {
         together = (size_t)left;
     }
     return together > 0 ? together : 1;
@@ -482,71 +473,47 @@ bloom_together(const struct bloom *bloom)
 void
 bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info)
 {
-    *ret_info = (struct bloom_info){ .capacity = bloom->capacity,
+    *ret_info = (struct bloom_info){ .capacity = capacity_of(bloom),
                                      .items = bloom_items(bloom),
-                                     .size = bloom->size_bytes,
+                                     .size = bloom_size(bloom),
                                      .layers = bloom->count };
 }
 
 uint64_t
 bloom_items(const struct bloom *bloom)
 {
-    const struct layer *newest = &bloom->layers[bloom->count - 1];
+    const struct layer *newest = newest_of(bloom);
 
-    return bloom->capacity - newest->capacity + newest->items;
+    return capacity_of(bloom) - newest->capacity + newest->items;
 }
 
 uint64_t
 bloom_size(const struct bloom *bloom)
 {
-    return bloom->size_bytes;
+    return bloom->count > 1 ? bloom->chain->size_bytes
+                            : plan_struct_bytes(bloom->odd != NULL, 1) +
+                                  layer_bytes(&bloom->first);
+}
+
+uint64_t
+bloom_growth_bytes(const struct bloom *bloom)
+{
+    return layer_bytes(newest_of(bloom)) + plan_chain_bytes(bloom->count) -
+           plan_chain_bytes(bloom->count - 1);
 }
 
 void
 bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
 {
-    const struct layer *first = &bloom->layers[0];
+    const struct layer *first = bloom_layers_const(bloom);
 
     *ret_params = (struct bloom_params){ .capacity = first->capacity,
                                          .error_rate = bloom->error_rate,
-                                         .tightening = bloom->tightening,
+                                         .tightening = bloom_tightening(bloom),
                                          .expansion = bloom->expansion,
                                          .stripes = first->stripes,
                                          .lines = first->line_count };
-    memcpy(ret_params->seed, bloom->seed, BLOOM_SEED_BYTES);
-}
-
-enum bloom_status
-bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
-              uint64_t target, uint64_t *ret_total)
-{
-    enum bloom_status status = BLOOM_OK;
-    struct chain chain = { 0 };
-    struct next_layer next;
-    uint64_t total = 0;
-
-    if (!bloom_params_valid(params)) {
-        return BLOOM_INVALID;
-    }
-    while (target == 0 || total < target) {
-        status = plan_next(params, &chain, size_limit_bytes, &next);
-        if (status != BLOOM_OK) {
-            break;
-        }
-        total = next.capacity < BLOOM_CAPACITY_MAX - total
-                    ? total + next.capacity
-                    : BLOOM_CAPACITY_MAX;
-        chain.count++;
-        chain.capacity = next.capacity;
-        chain.line_bytes += next.line_bytes;
-    }
-    if (target == 0 && status != BLOOM_OVERFLOW && status != BLOOM_INVALID) {
-        status = BLOOM_OK;
-    }
-    if (status == BLOOM_OK && ret_total != NULL) {
-        *ret_total = total;
-    }
-    return status;
+    bloom_get_seed(bloom, ret_params->seed);
 }
 
 bool
@@ -559,7 +526,7 @@ bloom_get_layer(const struct bloom *bloom, uint32_t index,
     if (index >= bloom->count) {
         return false;
     }
-    layer = &bloom->layers[index];
+    layer = &bloom_layers_const(bloom)[index];
     geometry.lines = layer->line_count;
     geometry.stripes = layer->stripes;
     *ret_layer = (struct bloom_layer_info){ .capacity = layer->capacity,
@@ -574,11 +541,14 @@ bloom_get_layer(const struct bloom *bloom, uint32_t index,
 const void *
 bloom_layer_lines(const struct bloom *bloom, uint32_t index, size_t *ret_bytes)
 {
+    const struct layer *layer;
+
     if (index >= bloom->count) {
         return NULL;
     }
-    *ret_bytes = (size_t)layer_bytes(&bloom->layers[index]);
-    return bloom->layers[index].lines;
+    layer = &bloom_layers_const(bloom)[index];
+    *ret_bytes = (size_t)layer_bytes(layer);
+    return layer->lines;
 }
 
 const char *

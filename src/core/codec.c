@@ -41,6 +41,7 @@
 
 #include "core/bloom.h"
 #include "core/env.h"
+#include "core/plan.h"
 #include "core/sizing.h"
 
 enum {
@@ -173,10 +174,11 @@ codec_stored(const void *lines, size_t bytes, void *scratch)
 uint64_t
 bloom_dump_bytes(const struct bloom *bloom)
 {
+    const struct layer *layers = bloom_layers_const(bloom);
     uint64_t bytes = CODEC_FIXED_BYTES + CODEC_CHECKSUM_BYTES;
 
     for (uint32_t i = 0; i < bloom->count; i++) {
-        bytes += CODEC_LAYER_BYTES + layer_bytes(&bloom->layers[i]);
+        bytes += CODEC_LAYER_BYTES + layer_bytes(&layers[i]);
     }
     return bytes;
 }
@@ -191,8 +193,8 @@ put_fixed(const struct bloom *bloom, uint64_t incarnation, uint8_t *to)
     put_u32(to + AT_EXPANSION, bloom->expansion);
     put_u32(to + AT_LAYERS, bloom->count);
     put_double(to + AT_ERROR_RATE, bloom->error_rate);
-    put_double(to + AT_TIGHTENING, bloom->tightening);
-    memcpy(to + AT_SEED, bloom->seed, BLOOM_SEED_BYTES);
+    put_double(to + AT_TIGHTENING, bloom_tightening(bloom));
+    bloom_get_seed(bloom, to + AT_SEED);
     put_u64(to + AT_INCARNATION, incarnation);
 }
 
@@ -204,7 +206,7 @@ codec_put_head(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
     put_fixed(bloom, incarnation, to);
     to += CODEC_FIXED_BYTES;
     for (uint32_t i = 0; i < bloom->count; i++) {
-        const struct layer *layer = &bloom->layers[i];
+        const struct layer *layer = &bloom_layers_const(bloom)[i];
 
         put_u64(to + LAYER_AT_CAPACITY, layer->capacity);
         put_u64(to + LAYER_AT_ITEMS, layer->items);
@@ -219,13 +221,14 @@ codec_put_head(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 void
 bloom_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 {
+    const struct layer *layers = bloom_layers_const(bloom);
     uint8_t *start = ret_bytes;
     uint8_t *to = start + codec_put_head(bloom, incarnation, start);
 
     for (uint32_t i = 0; i < bloom->count; i++) {
-        size_t bytes = (size_t)layer_bytes(&bloom->layers[i]);
+        size_t bytes = (size_t)layer_bytes(&layers[i]);
 
-        copy_words(to, bloom->layers[i].lines, bytes);
+        copy_words(to, layers[i].lines, bytes);
         to += bytes;
     }
     put_u64(to, XXH3_64bits(start, (size_t)(to - start)));
@@ -387,7 +390,7 @@ codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
     struct codec_layer older = { 0 };
     uint64_t capacity = 0;
 
-    if (!bloom_params_valid(params) ||
+    if (!plan_is_valid(params) ||
         (params->expansion == 0 && head->layers != 1)) {
         return BLOOM_CORRUPT;
     }
@@ -415,38 +418,35 @@ codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
 
 /* ---- load and copy ------------------------------------------------------- */
 
-/* The structs of COUNT layers, zeroed but for the count. NULL: no memory. */
+/* The structs of COUNT layers, whose own are still to be filled in. NULL: no
+ * memory. */
 static struct bloom *
-alloc_structs(uint32_t count, const struct bloom_env *env)
+alloc_structs(const struct bloom_params *params, bool odd, uint32_t count,
+              const struct bloom_env *env)
 {
-    size_t array_bytes = bloom_slots_for(count) * sizeof(struct layer);
     struct bloom *bloom = env->alloc(env->ctx, sizeof(*bloom));
+    struct bloom_chain *chain;
 
     if (bloom == NULL) {
         return NULL;
     }
-    memset(bloom, 0, sizeof(*bloom));
-    bloom->count = count;
-    bloom->layers = &bloom->first;
-    if (array_bytes > 0) {
-        bloom->layers = env->alloc(env->ctx, array_bytes);
-        if (bloom->layers == NULL) {
-            env->free(env->ctx, bloom, sizeof(*bloom));
-            return NULL;
+    if (!bloom_set_params(bloom, params, odd, env)) {
+        goto fail_bloom;
+    }
+    if (count > 1) {
+        chain = bloom_chain_new(bloom, count, env);
+        if (chain == NULL) {
+            goto fail_params;
         }
-        memset(bloom->layers, 0, array_bytes);
+        bloom_set_chain(bloom, chain, count, env);
     }
     return bloom;
-}
 
-static void
-free_structs(struct bloom *bloom, const struct bloom_env *env)
-{
-    if (bloom->layers != &bloom->first) {
-        env->free(env->ctx, bloom->layers,
-                  bloom_slots_for(bloom->count) * sizeof(struct layer));
-    }
+fail_params:
+    bloom_free_structs(bloom, env);
+fail_bloom:
     env->free(env->ctx, bloom, sizeof(*bloom));
+    return NULL;
 }
 
 /* Lines for all layers, of the sizes that their structs give, zeroed. On
@@ -454,15 +454,18 @@ free_structs(struct bloom *bloom, const struct bloom_env *env)
 static bool
 alloc_lines(struct bloom *bloom, const struct bloom_env *env)
 {
-    for (uint32_t i = 0; i < bloom->count; i++) {
-        struct layer *layer = &bloom->layers[i];
+    struct layer *layers = bloom_layers(bloom);
 
-        layer->lines = env->alloc_lines(env->ctx, (size_t)layer_bytes(layer));
-        if (layer->lines == NULL) {
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        size_t bytes = (size_t)layer_bytes(&layers[i]);
+
+        layers[i].lines = env->alloc_lines(env->ctx, bytes);
+        if (layers[i].lines == NULL) {
             while (i-- > 0) {
-                layer_fini(&bloom->layers[i], env);
+                layer_fini(&layers[i], env);
             }
-            free_structs(bloom, env);
+            bloom_free_structs(bloom, env);
+            env->free(env->ctx, bloom, sizeof(*bloom));
             return false;
         }
     }
@@ -474,24 +477,23 @@ static void
 set_shape(struct bloom *bloom, const struct codec_head *head,
           uint64_t size_bytes)
 {
-    const struct bloom_params *params = &head->params;
+    struct layer *layers = bloom_layers(bloom);
+    uint64_t capacity = 0;
 
-    bloom->expansion = params->expansion;
-    bloom->seed64 = XXH3_64bits(params->seed, BLOOM_SEED_BYTES);
-    bloom->size_bytes = size_bytes;
-    bloom->error_rate = params->error_rate;
-    bloom->tightening = params->tightening;
-    memcpy(bloom->seed, params->seed, BLOOM_SEED_BYTES);
     for (uint32_t i = 0; i < bloom->count; i++) {
         struct codec_layer layer;
 
         codec_get_layer(head, i, &layer);
-        bloom->layers[i] = (struct layer){ .line_count = layer.lines,
-                                           .capacity = layer.capacity,
-                                           .items = layer.items,
-                                           .stripes = layer.stripes,
-                                           .kind = LAYER_STRIPED };
-        bloom->capacity += layer.capacity;
+        layers[i] = (struct layer){ .line_count = layer.lines,
+                                    .capacity = layer.capacity,
+                                    .items = layer.items,
+                                    .stripes = layer.stripes,
+                                    .kind = LAYER_STRIPED };
+        capacity += layer.capacity;
+    }
+    if (bloom->count > 1) {
+        bloom->chain->capacity = capacity;
+        bloom->chain->size_bytes = size_bytes;
     }
 }
 
@@ -526,15 +528,16 @@ enum bloom_status
 codec_new(const struct codec_head *head, const struct bloom_env *env,
           struct bloom **ret_bloom)
 {
+    bool odd = plan_is_odd(&head->params);
     struct bloom *bloom;
     uint64_t size_bytes;
 
     env = env_or_default(env);
-    if (!bloom_chain_bytes(head->layers, head->line_bytes,
-                           env->size_limit_bytes, &size_bytes)) {
+    if (!plan_size(odd, head->layers, head->line_bytes, env->size_limit_bytes,
+                   &size_bytes)) {
         return BLOOM_LIMIT;
     }
-    bloom = alloc_structs(head->layers, env);
+    bloom = alloc_structs(&head->params, odd, head->layers, env);
     if (bloom == NULL) {
         return BLOOM_NOMEM;
     }
@@ -549,22 +552,26 @@ codec_new(const struct codec_head *head, const struct bloom_env *env,
 void *
 codec_layer_lines(struct bloom *bloom, uint32_t index, size_t *ret_bytes)
 {
+    const struct layer *layer;
+
     if (index >= bloom->count) {
         return NULL;
     }
-    *ret_bytes = (size_t)layer_bytes(&bloom->layers[index]);
-    return bloom->layers[index].lines;
+    layer = &bloom_layers(bloom)[index];
+    *ret_bytes = (size_t)layer_bytes(layer);
+    return layer->lines;
 }
 
 void
 codec_fill(struct bloom *bloom, const void *stored_lines)
 {
+    const struct layer *layers = bloom_layers(bloom);
     const uint8_t *from = stored_lines;
 
     for (uint32_t i = 0; i < bloom->count; i++) {
-        size_t bytes = (size_t)layer_bytes(&bloom->layers[i]);
+        size_t bytes = (size_t)layer_bytes(&layers[i]);
 
-        copy_words(bloom->layers[i].lines, from, bytes);
+        copy_words(layers[i].lines, from, bytes);
         from += bytes;
     }
 }
@@ -593,28 +600,31 @@ enum bloom_status
 bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
            struct bloom **ret_bloom)
 {
+    const struct layer *from = bloom_layers_const(bloom);
+    struct bloom_params params;
     struct layer *layers;
     struct bloom *copy;
 
     env = env_or_default(env);
-    if (bloom->size_bytes > env->size_limit_bytes) {
+    if (bloom_size(bloom) > env->size_limit_bytes) {
         return BLOOM_LIMIT;
     }
-    copy = alloc_structs(bloom->count, env);
+    bloom_get_params(bloom, &params);
+    copy = alloc_structs(&params, plan_is_odd(&params), bloom->count, env);
     if (copy == NULL) {
         return BLOOM_NOMEM;
     }
-    layers = copy->layers; /* &copy->first for one layer */
-    *copy = *bloom;
-    copy->layers = layers;
-    copy->first = (struct layer){ 0 };
-    memcpy(layers, bloom->layers, bloom->count * sizeof(*layers));
+    layers = bloom_layers(copy);
+    memcpy(layers, from, bloom->count * sizeof(*layers));
+    if (bloom->count > 1) {
+        copy->chain->capacity = bloom->chain->capacity;
+        copy->chain->size_bytes = bloom->chain->size_bytes;
+    }
     if (!alloc_lines(copy, env)) {
         return BLOOM_NOMEM;
     }
     for (uint32_t i = 0; i < copy->count; i++) {
-        memcpy(copy->layers[i].lines, bloom->layers[i].lines,
-               (size_t)layer_bytes(&bloom->layers[i]));
+        memcpy(layers[i].lines, from[i].lines, (size_t)layer_bytes(&from[i]));
     }
     *ret_bloom = copy;
     return BLOOM_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/env.h"
+#include "core/plan.h"
 
 enum {
     BLOCK_LINES = 64, /* of a union that is looked at */
@@ -34,7 +35,7 @@ layer_of(const struct parts *parts, size_t at, uint32_t index)
 {
     const struct bloom *part = part_at(parts, at);
 
-    return index < part->count ? &part->layers[index] : NULL;
+    return index < part->count ? &bloom_layers_const(part)[index] : NULL;
 }
 
 static size_t
@@ -52,26 +53,40 @@ same_shape(const struct layer *a, const struct layer *b)
            a->line_count == b->line_count && a->capacity == b->capacity;
 }
 
+static bool
+same_seed(const struct bloom *a, const struct bloom *b)
+{
+    uint8_t left[BLOOM_SEED_BYTES];
+    uint8_t right[BLOOM_SEED_BYTES];
+
+    bloom_get_seed(a, left);
+    bloom_get_seed(b, right);
+    return memcmp(left, right, BLOOM_SEED_BYTES) == 0;
+}
+
 const char *
 bloom_difference(const struct bloom *a, const struct bloom *b)
 {
-    if (memcmp(a->seed, b->seed, BLOOM_SEED_BYTES) != 0) {
+    const struct layer *left = bloom_layers_const(a);
+    const struct layer *right = bloom_layers_const(b);
+
+    if (!same_seed(a, b)) {
         return "seeds";
     }
-    if (a->layers[0].capacity != b->layers[0].capacity) {
+    if (left[0].capacity != right[0].capacity) {
         return "capacities";
     }
     if (a->error_rate != b->error_rate) {
         return "error rates";
     }
-    if (a->tightening != b->tightening) {
+    if (bloom_tightening(a) != bloom_tightening(b)) {
         return "tightening ratios";
     }
     if (a->expansion != b->expansion) {
         return "expansions";
     }
     for (uint32_t i = 0; i < a->count && i < b->count; i++) {
-        if (!same_shape(&a->layers[i], &b->layers[i])) {
+        if (!same_shape(&left[i], &right[i])) {
             return "layer shapes";
         }
     }
@@ -243,7 +258,7 @@ static bool
 fits(struct parts *parts, const struct bloom *longest)
 {
     for (uint32_t i = 0; i < longest->count; i++) {
-        const struct layer *like = &longest->layers[i];
+        const struct layer *like = &bloom_layers_const(longest)[i];
         uint64_t items = count_items(parts, i, like);
 
         if (items > like->capacity) {
@@ -262,50 +277,42 @@ static enum bloom_status
 lengthen(struct bloom *bloom, const struct bloom *longest,
          const struct bloom_env *env)
 {
-    uint32_t slots = bloom_slots_for(longest->count);
-    uint32_t old_slots = bloom_slots_for(bloom->count);
-    struct layer *layers = bloom->layers;
     uint32_t count = bloom->count;
+    bool room = plan_slots(longest->count) == plan_slots(count);
+    struct bloom_chain *chain = bloom->chain;
 
-    if (longest->size_bytes > env->size_limit_bytes) {
+    if (bloom_size(longest) > env->size_limit_bytes) {
         return BLOOM_LIMIT;
     }
-    if (slots != old_slots) {
-        layers = env->alloc(env->ctx, slots * sizeof(*layers));
-        if (layers == NULL) {
+    if (!room) {
+        chain = bloom_chain_new(bloom, longest->count, env);
+        if (chain == NULL) {
             return BLOOM_NOMEM;
         }
-        memcpy(layers, bloom->layers, count * sizeof(*layers));
     }
     for (; count < longest->count; count++) {
-        const struct layer *like = &longest->layers[count];
+        const struct layer *like = &longest->chain->layers[count];
         struct geometry geometry = { .lines = like->line_count,
                                      .stripes = like->stripes };
 
-        if (!layer_init(&layers[count], like->capacity, geometry, env)) {
+        if (!layer_init(&chain->layers[count], like->capacity, geometry, env)) {
             goto fail_layers;
         }
-        layers[count].items = like->items;
+        chain->layers[count].items = like->items;
     }
-    if (layers != bloom->layers) {
-        if (old_slots > 0) {
-            env->free(env->ctx, bloom->layers, old_slots * sizeof(*layers));
-        }
-        bloom->layers = layers;
-    }
-    bloom->layers[bloom->count - 1].items =
-        bloom->layers[bloom->count - 1].capacity;
-    bloom->count = count;
-    bloom->capacity = longest->capacity;
-    bloom->size_bytes = longest->size_bytes;
+    chain->layers[bloom->count - 1].items =
+        chain->layers[bloom->count - 1].capacity;
+    chain->capacity = longest->chain->capacity;
+    chain->size_bytes = longest->chain->size_bytes;
+    bloom_set_chain(bloom, chain, count, env);
     return BLOOM_OK;
 
 fail_layers:
     while (count-- > bloom->count) {
-        layer_fini(&layers[count], env);
+        layer_fini(&chain->layers[count], env);
     }
-    if (layers != bloom->layers) {
-        env->free(env->ctx, layers, slots * sizeof(*layers));
+    if (!room) {
+        bloom_chain_free(chain, longest->count, env);
     }
     return BLOOM_NOMEM;
 }
@@ -336,11 +343,12 @@ unite(const struct parts *parts)
         const struct bloom *part = part_at(parts, at);
 
         for (uint32_t i = 0; part != into && i < part->count; i++) {
-            add_lines(into->layers[i].lines, part->layers[i].lines,
-                      lines_of(&part->layers[i]));
+            const struct layer *from = &bloom_layers_const(part)[i];
+
+            add_lines(bloom_layers(into)[i].lines, from->lines, lines_of(from));
         }
     }
-    into->layers[into->count - 1].items = parts->newest_items;
+    bloom_layers(into)[into->count - 1].items = parts->newest_items;
 }
 
 enum bloom_status

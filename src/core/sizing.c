@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sizes and rates of layers; sizing.h has the formulas. Pure functions.
+ * Sizes and rates of layers; sizing.h has the formulas.
  */
 #include "core/sizing.h"
 
 #include <math.h>
+#include <string.h>
 
-enum { TERMS = 9, NEWTON_ROUNDS_MAX = 40, LINE_BYTES = 64 };
+enum { TERMS = 9, NEWTON_ROUNDS_MAX = 40, LINE_BYTES = 64, MEMO_BITS = 4 };
 
 /* (-1)^i C(8,i), and 1 - (63/64)^i, which is exact in a double up to i = 8. */
 static const double weight[TERMS] = { 1, -8, 28, -56, 70, -56, 28, -8, 1 };
@@ -101,14 +102,35 @@ sizing_load(double stripe_rate)
                (long double)slope;
 }
 
-struct geometry
-sizing_geometry(uint64_t capacity, double rate)
+static struct geometry
+compute_geometry(uint64_t capacity, double rate)
 {
     struct geometry geometry = { .stripes = sizing_stripes(rate) };
     long double load = sizing_load(pow(0.95 * rate, 1.0 / geometry.stripes));
 
     geometry.lines = (uint64_t)ceill((long double)capacity / load);
     return geometry;
+}
+
+/* No capacity is 0, so an empty slot is like no layer. */
+struct geometry
+sizing_geometry(uint64_t capacity, double rate)
+{
+    static _Thread_local struct memo {
+        uint64_t capacity, rate; /* its bits */
+        struct geometry geometry;
+    } memos[1 << MEMO_BITS];
+    struct memo *memo;
+    uint64_t bits;
+
+    memcpy(&bits, &rate, sizeof(bits));
+    memo =
+        &memos[((capacity ^ bits) * 0x9E3779B97F4A7C15U) >> (64 - MEMO_BITS)];
+    if (capacity == 0 || memo->capacity != capacity || memo->rate != bits) {
+        *memo =
+            (struct memo){ capacity, bits, compute_geometry(capacity, rate) };
+    }
+    return memo->geometry;
 }
 
 bool

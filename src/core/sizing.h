@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * How large a layer has to be, and what rate a given size has. Pure
- * arithmetic: no memory, no state, any thread.
+ * arithmetic, any thread.
  *
  * A stripe at load lambda (items a line, Poisson distributed over the lines)
  * passes a stranger with probability
@@ -33,7 +33,9 @@ long double sizing_load(double stripe_rate);
 
 /* The native geometry for CAPACITY items (1..INT64_MAX) at RATE in (0, 1):
  * lambda* for a stripe rate of (0.95 RATE)^(1/stripes). The 5 % keep filters
- * of 10^5 items and more below the asked rate when measured. */
+ * of 10^5 items and more below the asked rate when measured. A microsecond, so
+ * each thread remembers some of those that it computed last: most filters of a
+ * server are alike. */
 struct geometry sizing_geometry(uint64_t capacity, double rate);
 
 /* Bytes of the lines. False if they exceed INT64_MAX. */

@@ -176,7 +176,7 @@ drop_expiry(struct keyspace *ks, unsigned stripe, struct entry *entry)
 static void
 free_or_give(struct keyspace *ks, struct entry *entry)
 {
-    if (bloom_size(entry->bloom) >= LARGE_FILTER) {
+    if (bloom_size(&entry->bloom) >= LARGE_FILTER) {
         reaper_give_entry(ks->reaper, entry);
     } else {
         keyspace_free_entry(entry);
@@ -290,10 +290,10 @@ keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms,
     return entry;
 }
 
-/* A new entry of a name that may be there already, in the table and counted;
- * NULL without memory. */
+/* A new entry of a name that may be there already, in the table and counted,
+ * with a filter that the caller has no longer; NULL without memory. */
 static struct entry *
-put_in(struct keyspace *ks, const struct key *key, struct bloom *bloom,
+put_in(struct keyspace *ks, const struct key *key, const struct bloom *bloom,
        uint64_t incarnation)
 {
     unsigned index = keyspace_stripe_of(key->hash);
@@ -316,7 +316,7 @@ put_in(struct keyspace *ks, const struct key *key, struct bloom *bloom,
         return NULL;
     }
     access_begin(ks, entry);
-    entry->bloom = bloom;
+    entry->bloom = *bloom;
     entry->incarnation = incarnation;
     entry->version = ++stripe->version;
     if (stripe->table.count == 1) {
@@ -335,7 +335,8 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
     if (entry == NULL) {
         return ERR_NOMEM;
     }
-    keyspace_account_new(bloom);
+    keyspace_account_new(&entry->bloom);
+    mem_free(bloom); /* which keyspace_env took from there */
     *ret_entry = entry;
     return OK;
 }
@@ -359,7 +360,7 @@ keyspace_rename(struct keyspace *ks, const struct key *from,
 {
     struct entry *target = find_any(ks, to);
     uint64_t at_ms = keyspace_expiry(ks, from, entry);
-    struct entry *renamed = put_in(ks, to, entry->bloom, entry->incarnation);
+    struct entry *renamed = put_in(ks, to, &entry->bloom, entry->incarnation);
 
     CHECK(target != entry);
     if (renamed == NULL) {
@@ -397,10 +398,11 @@ keyspace_replace(struct keyspace *ks, const struct key *key,
     }
     *old = (struct entry){ .bloom = entry->bloom, .heap_index = EXPIRE_NONE };
     access_begin(ks, entry);
-    entry->bloom = bloom;
+    entry->bloom = *bloom;
     entry->incarnation = incarnation;
     entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
-    keyspace_account_new(bloom);
+    keyspace_account_new(&entry->bloom);
+    mem_free(bloom);
     free_or_give(ks, old);
     return OK;
 }

@@ -15,9 +15,8 @@
 
 #include "base/err.h"
 #include "base/slice.h"
+#include "core/bloom.h"
 #include "keyspace/gate.h"
-
-#include <bloomery/bloom.h>
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,18 +34,21 @@ struct key {
 };
 
 /* A stored key. Owned by the keyspace; a pointer is borrowed until the lock is
- * given back. heap_index is UINT32_MAX when it has no time to live. */
+ * given back, and so is one to its filter. heap_index is UINT32_MAX when it has
+ * no time to live. With a name of up to 16 bytes it is 128 bytes, two lines. */
 struct entry {
     struct entry *next;
-    struct bloom *bloom;
     uint64_t incarnation; /* tells two lives of one name apart */
     uint64_t version; /* from its stripe's counter, at the last write open */
     uint32_t db_id;
     uint32_t heap_index;
     uint32_t name_len;
     _Atomic uint32_t access; /* last use, and how often: keyspace/access.h */
+    struct bloom bloom;
     char name[];
 };
+
+_Static_assert(offsetof(struct entry, name) <= 112, "an entry: two lines");
 
 /* Who hears of the keys that keyspace_reclaim removes since their time is over,
  * and may put it off. On the thread that reclaims. All NULL: nobody. */
@@ -110,9 +112,10 @@ struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
 void keyspace_remove(struct keyspace *ks, const struct key *key,
                      struct entry *entry);
 
-/* Adds a name that keyspace_open just said is missing. On success the keyspace
- * owns BLOOM, which must have come from an environment of keyspace_env; on
- * failure the caller does. Fails with ERR_NOMEM. */
+/* Adds a name that keyspace_open just said is missing. On success the filter is
+ * in the entry, and BLOOM, which must have come from an environment of
+ * keyspace_env, is no more; on failure the caller has it still. Fails with
+ * ERR_NOMEM. */
 MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
                                     struct bloom *bloom, uint64_t incarnation,
                                     struct entry **ret_entry);

@@ -148,17 +148,17 @@ keyspace_free_entry(struct entry *entry)
     const struct bloom_env env = keyspace_env(NULL, 0); /* frees need no ctx */
     struct bloom_info info;
 
-    bloom_get_info(entry->bloom, &info);
+    bloom_get_info(&entry->bloom, &info);
     keyspace_account(&info, &nothing);
     metric_add(METRIC_BF_OBJECTS, -1);
-    bloom_free(entry->bloom, &env);
+    bloom_fini(&entry->bloom, &env);
     mem_free(entry);
 }
 
 size_t
 keyspace_entry_bytes(const struct entry *entry)
 {
-    return offsetof(struct entry, name) + entry->name_len +
-           sizeof(struct entry *) +
+    return offsetof(struct entry, name) - sizeof(entry->bloom) +
+           entry->name_len + sizeof(struct entry *) +
            (entry->heap_index != EXPIRE_NONE ? sizeof(struct expire_item) : 0);
 }

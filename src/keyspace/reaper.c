@@ -30,7 +30,7 @@ struct reaper {
 static void
 free_entry(struct entry *entry, int64_t *ret_bytes)
 {
-    int64_t bytes = (int64_t)bloom_size(entry->bloom);
+    int64_t bytes = (int64_t)bloom_size(&entry->bloom);
 
     metric_add(METRIC_LAZYFREE_PENDING_BYTES, -bytes);
     keyspace_free_entry(entry);
@@ -65,7 +65,7 @@ count_bytes(const struct reaper_set *set)
         for (uint32_t b = 0; b < table->used; b++) {
             for (const struct entry *entry = *table_chain(table, b);
                  entry != NULL; entry = entry->next) {
-                bytes += (int64_t)bloom_size(entry->bloom);
+                bytes += (int64_t)bloom_size(&entry->bloom);
             }
         }
     }
@@ -189,7 +189,7 @@ reaper_give_entry(struct reaper *reaper, struct entry *entry)
 {
     metric_add(METRIC_LAZYFREE_PENDING, 1);
     metric_add(METRIC_LAZYFREE_PENDING_BYTES,
-               (int64_t)bloom_size(entry->bloom));
+               (int64_t)bloom_size(&entry->bloom));
     pthread_mutex_lock(&reaper->mutex);
     entry->next = reaper->entries;
     reaper->entries = entry;

@@ -46,7 +46,7 @@ note_layers(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
 
     (void)expires_at_ms;
     for (uint32_t i = 0;
-         (lines = bloom_layer_lines(entry->bloom, i, &bytes)) != NULL; i++) {
+         (lines = bloom_layer_lines(&entry->bloom, i, &bytes)) != NULL; i++) {
         if (bytes >= HUGE_PAGE_BYTES &&
             collapse->count < PERSIST_COLLAPSE_RANGES) {
             /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const */

@@ -338,9 +338,9 @@ on_entry(void *ctx, uint32_t db, const struct entry *entry,
                     .db = db,
                     .expires_at_ms = expires_at_ms,
                     .incarnation = entry->incarnation },
-        .bloom = entry->bloom,
+        .bloom = &entry->bloom,
     };
-    fetch(entry->bloom, 3);
+    fetch(&entry->bloom, 2);
     writer->seen++;
     if (writer->seen >= PENDING / 2) {
         slot = &writer->pending[(writer->seen - PENDING / 2) % PENDING];

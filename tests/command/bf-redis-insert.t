@@ -55,9 +55,9 @@
 2< *1 | :0
 3< *1 | #f
 > BF.INFO k
-2< *10 | +Capacity | :100 | +Size | :256 | +Number of filters | :1
+2< *10 | +Capacity | :100 | +Size | :200 | +Number of filters | :1
 2< | +Number of items inserted | :4 | +Expansion rate | :2
-3< %5 | +Capacity | :100 | +Size | :256 | +Number of filters | :1
+3< %5 | +Capacity | :100 | +Size | :200 | +Number of filters | :1
 3< | +Number of items inserted | :4 | +Expansion rate | :2
 
 # i, er, e, c, n with a c in the third place, n.

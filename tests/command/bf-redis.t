@@ -48,9 +48,9 @@
 > BF.CARD
 < -ERR wrong number of arguments for 'bf.card' command
 > BF.INFO k
-2< *10 | +Capacity | :100 | +Size | :256 | +Number of filters | :1
+2< *10 | +Capacity | :100 | +Size | :200 | +Number of filters | :1
 2< | +Number of items inserted | :4 | +Expansion rate | :2
-3< %5 | +Capacity | :100 | +Size | :256 | +Number of filters | :1
+3< %5 | +Capacity | :100 | +Size | :200 | +Number of filters | :1
 3< | +Number of items inserted | :4 | +Expansion rate | :2
 > BF.INFO k capacity
 2< *1 | :100
@@ -110,9 +110,9 @@
 2< :1
 3< #t
 > BF.INFO made
-2< *10 | +Capacity | :7 | +Size | :192 | +Number of filters | :1
+2< *10 | +Capacity | :7 | +Size | :136 | +Number of filters | :1
 2< | +Number of items inserted | :1 | +Expansion rate | null
-3< %5 | +Capacity | :7 | +Size | :192 | +Number of filters | :1
+3< %5 | +Capacity | :7 | +Size | :136 | +Number of filters | :1
 3< | +Number of items inserted | :1 | +Expansion rate | null
 > CONFIG SET bf.bloom-fp-rate 0.9
 < +OK

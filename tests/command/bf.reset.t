@@ -19,7 +19,7 @@
 > BF.MEXISTS k a b c d
 < *4 | :0 | :0 | :0 | :0
 > BF.INFO k
-< *16 | +Capacity | :2 | +Size | :256 | +Number of filters | :1 | +Number of items inserted | :0
+< *16 | +Capacity | :2 | +Size | :240 | +Number of filters | :1 | +Number of items inserted | :0
 < | +Error rate | ,0.00001 | +Expansion rate | :3 | +Tightening ratio | ,0.25
 < | +Max scaled capacity | :?
 > PEXPIRETIME k

@@ -86,7 +86,7 @@ INTENDED = [
     (r"BF\.MADD str a b", is_here("*2 | :0 | :1"), NO_STRINGS),
     (r"BF\.CARD str", is_here(":2"), NO_STRINGS),
     (r"BF\.INFO str", is_here(
-        "*10 | +Capacity | :100 | +Size | :256 | +Number of filters | :1 | "
+        "*10 | +Capacity | :100 | +Size | :200 | +Number of filters | :1 | "
         "+Number of items inserted | :2 | +Expansion rate | :2"), NO_STRINGS),
     (r"BF\.DEBUG str", is_here(
         '*2 | "size:2" | "bytes:128 bits:1024 hashes:8 hashwidth:64 '

@@ -16,10 +16,10 @@ struct comparison {
 static inline void
 dump_of(const struct entry *entry, struct buf *ret_dump)
 {
-    size_t bytes = (size_t)bloom_dump_bytes(entry->bloom);
+    size_t bytes = (size_t)bloom_dump_bytes(&entry->bloom);
 
     assert_non_null(buf_reserve(ret_dump, bytes));
-    bloom_dump(entry->bloom, entry->incarnation, ret_dump->data);
+    bloom_dump(&entry->bloom, entry->incarnation, ret_dump->data);
     ret_dump->len = bytes;
 }
 

@@ -72,7 +72,7 @@ TEST(commands_are_repeated_in_their_databases)
                                                   "PEXPIREAT l 99000000000000");
     assert_int_equal(77, incarnation_of(rig, "k"));
     check(rig, "BF.CARD k; EXISTS l; SELECT 3; PEXPIRETIME l; BF.INFO l SIZE",
-          ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n:256\r\n");
+          ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n:200\r\n");
     rig_free(rig);
 }
 

@@ -3,7 +3,8 @@
  * The chain: what a filter costs, how it grows, what stops it, and that a
  * failure leaves it as it was.
  */
-#include <bloomery/bloom.h>
+#include "core/bloom.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include "../test.h"
 #include "help.h"
 
-TEST(a_default_filter_costs_256_bytes)
+TEST(a_default_filter_costs_200_bytes)
 {
     struct fault_heap heap = { 0 };
     struct bloom_env env = fault_env(&heap);
@@ -19,8 +20,8 @@ TEST(a_default_filter_costs_256_bytes)
     struct bloom *bloom = make(&params, &env);
     struct bloom_layer_info layer;
 
-    assert_int_equal(256, bloom_size(bloom));
-    assert_int_equal(256, heap.out);
+    assert_int_equal(200, bloom_size(bloom));
+    assert_int_equal(200, heap.out);
     assert_int_equal(2, heap.calls);
     assert_true(bloom_get_layer(bloom, 0, &layer));
     assert_int_equal(2, layer.lines);
@@ -32,12 +33,39 @@ TEST(a_default_filter_costs_256_bytes)
     assert_int_equal(0, heap.out);
 }
 
-TEST(size_is_what_was_asked_of_the_allocator)
+TEST(what_is_odd_about_a_filter_costs_40_bytes)
+{
+    struct bloom_params params[4];
+
+    for (unsigned i = 0; i < 4; i++) {
+        params[i] = params_of(100, 0.01, 2);
+    }
+    bloom_seed(test_seed(), params[1].seed);
+    params[2].tightening = 0.4;
+    params[3].seed[31] = 1;
+    for (unsigned i = 0; i < 4; i++) {
+        struct fault_heap heap = { 0 };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom *bloom = make(&params[i], &env);
+        struct bloom_params back;
+
+        assert_int_equal(i < 2 ? 200 : 240, bloom_size(bloom));
+        bloom_get_params(bloom, &back);
+        assert_true(back.tightening == params[i].tightening);
+        assert_memory_equal(back.seed, params[i].seed, BLOOM_SEED_BYTES);
+        bloom_free(bloom, &env);
+        assert_int_equal(0, heap.out);
+    }
+}
+
+static void
+check_size(const struct bloom_params *params)
 {
     struct fault_heap heap = { 0 };
     struct bloom_env env = fault_env(&heap);
-    struct bloom_params params = params_of(3, 0.01, 1);
-    struct bloom *bloom = make(&params, &env);
+    struct bloom *bloom = make(params, &env);
+    uint64_t before = bloom_size(bloom);
+    uint32_t layers = 1;
 
     for (uint64_t id = 0; id < 200; id++) {
         struct bloom_info info;
@@ -48,9 +76,56 @@ TEST(size_is_what_was_asked_of_the_allocator)
         bloom_get_info(bloom, &info);
         assert_int_equal(heap.out, info.size);
         assert_int_equal(3 * (uint64_t)info.layers, info.capacity);
+        if (info.layers > layers) {
+            assert_int_equal(info.size - before, bloom_growth_bytes(bloom));
+        }
+        layers = info.layers;
+        before = info.size;
     }
+    assert_true(layers > 17); /* the chain was replaced several times */
     bloom_free(bloom, &env);
     assert_int_equal(0, heap.out);
+}
+
+TEST(size_is_what_was_asked_of_the_allocator)
+{
+    struct bloom_params params = params_of(3, 0.01, 1);
+
+    check_size(&params);
+    params.tightening = 0.6;
+    check_size(&params);
+}
+
+/* Whatever hangs on it. */
+TEST(a_filter_can_be_moved)
+{
+    static const uint64_t items[] = { 0, 20, 21, 700 };
+
+    for (unsigned i = 0; i < 8; i++) {
+        struct fault_heap heap = { 0 };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom_params params = params_of(20, 0.001, 2);
+        struct bloom *bloom;
+        struct snapshot before;
+        struct bloom moved;
+        uint64_t id;
+
+        params.seed[7] = i % 2;
+        bloom = make(&params, &env);
+        id = fill(bloom, &env, 0, items[i / 2]);
+        before = snapshot_of(bloom);
+        moved = *bloom;
+        memset(bloom, 0xff, sizeof(*bloom));
+        env.free(env.ctx, bloom, sizeof(*bloom));
+        assert_same(before, snapshot_of(&moved));
+        (void)fill(&moved, &env, id, 100);
+        assert_int_equal(items[i / 2] + 100, bloom_items(&moved));
+        for (uint64_t old = 0; old < id; old++) {
+            assert_true(bloom_contains(&moved, hash_id(&moved, old)));
+        }
+        bloom_fini(&moved, &env);
+        assert_int_equal(0, heap.out);
+    }
 }
 
 TEST(parameters_out_of_range_are_invalid)
@@ -332,17 +407,19 @@ TEST(stored_lines_are_kept_when_they_are_acceptable)
 /* One layer or many, of whatever shape: as new, with nothing left over. */
 TEST(a_reset_filter_is_as_new)
 {
-    static const uint64_t items[] = { 0, 1, 20, 21, 60, 700 };
+    static const uint64_t items[] = { 0, 1, 20, 21, 60, 700, 0, 1, 700 };
     struct fault_heap heap = { 0 };
     struct bloom_env env = fault_env(&heap);
     struct bloom_params params = params_of(20, 0.001, 2);
 
-    params.seed[7] = 7;
     for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
-        struct bloom *bloom = make(&params, &env);
-        struct snapshot fresh = snapshot_of(bloom);
         struct bloom_params after;
+        struct snapshot fresh;
+        struct bloom *bloom;
 
+        params.seed[7] = i < 6 ? 7 : 0; /* odd or not */
+        bloom = make(&params, &env);
+        fresh = snapshot_of(bloom);
         fill(bloom, &env, 0, items[i]);
         bloom_reset(bloom, &env);
         assert_same(fresh, snapshot_of(bloom));

@@ -396,6 +396,14 @@ TEST(every_allocation_may_fail)
     check_failing_allocations(bloom, 6, false); /* struct, array, lines */
     check_failing_allocations(bloom, 6, true);
     bloom_free(bloom, NULL);
+    params.seed[0] = 1;
+    bloom = make(&params, NULL);
+    check_failing_allocations(bloom, 3, false); /* struct, odd, lines */
+    check_failing_allocations(bloom, 3, true);
+    (void)fill(bloom, NULL, 0, 100);
+    check_failing_allocations(bloom, 7, false);
+    check_failing_allocations(bloom, 7, true);
+    bloom_free(bloom, NULL);
 }
 
 /* ---- golden files -------------------------------------------------------- */

@@ -321,11 +321,11 @@ TEST(all_are_compared_with_the_longest)
 
     fill(a, NULL, 0, 15);
     fill(b, NULL, 0, 25);
-    b->layers[1].capacity++;
+    b->chain->layers[1].capacity++;
     assert_null(bloom_difference(into, a));
     assert_null(bloom_difference(into, b));
     assert_int_equal(BLOOM_INVALID, bloom_merge(into, NULL, others, 2));
-    b->layers[1].capacity--;
+    b->chain->layers[1].capacity--;
     bloom_free(into, NULL);
     bloom_free(a, NULL);
     bloom_free(b, NULL);

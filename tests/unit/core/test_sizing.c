@@ -223,3 +223,32 @@ TEST(layer_rates_are_products_in_a_fixed_order)
     assert_true(sizing_layer_rate(0.01, 0.5, 1015) > DBL_MIN);
     assert_true(sizing_layer_rate(0.01, 0.5, 1016) <= DBL_MIN);
 }
+
+/* Of what a thread remembers no answer depends on. */
+TEST(a_geometry_does_not_depend_on_those_before)
+{
+    enum { CAPACITIES = 16, RATES = 16, PAIRS = CAPACITIES * RATES };
+    struct geometry seen[PAIRS];
+    uint64_t random = test_seed();
+    double rates[RATES];
+
+    for (unsigned i = 0; i < RATES; i++) {
+        rates[i] = pow(10, -0.3 - 5 * random_unit(&random));
+    }
+    for (unsigned i = 0; i < PAIRS; i++) {
+        uint64_t capacity = (uint64_t)100 << (i / RATES);
+
+        seen[i] = sizing_geometry(capacity, rates[i % RATES]);
+        assert_int_equal(seen[i].stripes, sizing_stripes(rates[i % RATES]));
+        assert_in_range(lines_by_bisection(capacity, rates[i % RATES]),
+                        seen[i].lines - 1, seen[i].lines + 1);
+    }
+    for (unsigned i = 0; i < 10000; i++) {
+        unsigned at = (unsigned)random_below(&random, PAIRS);
+        struct geometry again =
+            sizing_geometry((uint64_t)100 << (at / RATES), rates[at % RATES]);
+
+        assert_int_equal(seen[at].lines, again.lines);
+        assert_int_equal(seen[at].stripes, again.stripes);
+    }
+}

@@ -99,6 +99,15 @@ test_bloom(uint64_t capacity)
     return bloom;
 }
 
+/* By which a filter is known, wherever it is moved to. */
+static inline const void *
+test_lines(const struct bloom *bloom)
+{
+    size_t bytes;
+
+    return bloom_layer_lines(bloom, 0, &bytes);
+}
+
 static inline void
 test_bloom_free(struct bloom *bloom)
 {

@@ -96,6 +96,7 @@ TEST(replace_changes_filter_incarnation_and_time)
         const struct key *k = test_key_set(&key, 3, 1);
         struct entry *entry = test_put_sized(ks, k, cases[i].capacity);
         struct bloom *bloom = test_bloom(200);
+        const void *lines = test_lines(bloom);
         struct key_version before;
 
         if (cases[i].before_ms > 0) {
@@ -106,7 +107,7 @@ TEST(replace_changes_filter_incarnation_and_time)
         assert_int_equal(
             keyspace_replace(ks, k, entry, bloom, 9, cases[i].after_ms), OK);
         assert_ptr_equal(keyspace_find(ks, k, 0), entry);
-        assert_ptr_equal(entry->bloom, bloom);
+        assert_ptr_equal(test_lines(&entry->bloom), lines);
         assert_int_equal(entry->incarnation, 9);
         assert_int_equal(keyspace_expiry(ks, k, entry), cases[i].after_ms);
         assert_int_equal(test_expires(ks, 3), cases[i].after_ms > 0);
@@ -129,8 +130,9 @@ TEST(replace_survives_every_allocation_failure)
     for (unsigned nth = 1; fired; nth++) {
         struct keyspace *ks = test_keyspace(1);
         struct entry *entry = test_put(ks, k);
-        struct bloom *old = entry->bloom;
+        const void *old = test_lines(&entry->bloom);
         struct bloom *bloom = test_bloom(200);
+        const void *lines = test_lines(bloom);
         struct key_version before = keyspace_version(ks, k, 0);
         enum err err;
 
@@ -138,7 +140,7 @@ TEST(replace_survives_every_allocation_failure)
         err = keyspace_replace(ks, k, entry, bloom, 9, 5);
         fired = mem_fail_clear();
         assert_int_equal(err, fired ? ERR_NOMEM : OK);
-        assert_ptr_equal(entry->bloom, fired ? old : bloom);
+        assert_ptr_equal(test_lines(&entry->bloom), fired ? old : lines);
         assert_int_equal(entry->incarnation, fired ? 0 : 9);
         assert_int_equal(keyspace_expiry(ks, k, entry), fired ? 0 : 5);
         assert_false(keyspace_changed(ks, k, before, 0) == fired);

@@ -48,7 +48,7 @@ TEST(rename_takes_the_filter_its_life_its_time_and_its_use_along)
         struct test_key from;
         struct test_key to;
         struct entry *entry = prepare_renaming(ks, how, &from, &to);
-        const struct bloom *bloom = entry->bloom;
+        const void *lines = test_lines(&entry->bloom);
         struct key_version seen_from = keyspace_version(ks, &from.key, 0);
         struct key_version seen_to = keyspace_version(ks, &to.key, 0);
 
@@ -56,7 +56,7 @@ TEST(rename_takes_the_filter_its_life_its_time_and_its_use_along)
         assert_null(keyspace_find(ks, &from.key, 0));
         entry = keyspace_find(ks, &to.key, 0);
         assert_non_null(entry);
-        assert_ptr_equal(entry->bloom, bloom);
+        assert_ptr_equal(test_lines(&entry->bloom), lines);
         assert_int_equal(entry->incarnation, 77);
         assert_int_equal(access_idle_s(ks, entry), 1234);
         assert_int_equal(keyspace_expiry(ks, &to.key, entry), how->at_ms);

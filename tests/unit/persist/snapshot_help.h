@@ -327,8 +327,8 @@ is_in_other(void *ctx, uint32_t db, const struct entry *entry,
     assert_non_null(twin);
     assert_int_equal(expires_at_ms, keyspace_expiry(other, &key, twin));
     assert_int_equal(entry->incarnation, twin->incarnation);
-    a = dump_filter(entry->bloom, entry->incarnation);
-    b = dump_filter(twin->bloom, twin->incarnation);
+    a = dump_filter(&entry->bloom, entry->incarnation);
+    b = dump_filter(&twin->bloom, twin->incarnation);
     assert_int_equal(a.len, b.len);
     assert_memory_equal(a.data, b.data, a.len);
     mem_free(a.data);

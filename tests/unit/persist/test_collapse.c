@@ -38,8 +38,8 @@ add_large(struct prig *rig, const char *text, uint32_t db)
     for (unsigned i = 0; i < 20000; i++) {
         bool added;
 
-        (void)bloom_add(bloom, &rig->env, bloom_hash(bloom, &i, sizeof(i)),
-                        &added);
+        (void)bloom_add(&entry->bloom, &rig->env,
+                        bloom_hash(&entry->bloom, &i, sizeof(i)), &added);
     }
 }
 

@@ -116,7 +116,7 @@ TEST(a_borrowed_vector_is_the_lender_s_again_when_the_batch_is_emptied)
         struct slice *own = batch.argv;
 
         batch_borrow(&batch, words, 2);
-        batch_add(&batch, 2, 0, 0);
+        batch_add(&batch, 2, 0);
         assert_ptr_equal(words, batch.argv);
         assert_int_equal(2, batch.command[0].argc);
         batch_clear(&batch);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool
 is_digit(char c)
@@ -232,6 +233,20 @@ format_special(double value, char *ret_text)
 
     memcpy(ret_text, text, len + 1);
     return len;
+}
+
+size_t
+num_format_u64(uint64_t value, char *ret_text)
+{
+    char digits[NUM_U64_MAX];
+    size_t first = sizeof(digits);
+
+    do {
+        digits[--first] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    memcpy(ret_text, digits + first, sizeof(digits) - first);
+    return sizeof(digits) - first;
 }
 
 /* digits x 10^exponent as a plain decimal. */

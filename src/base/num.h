@@ -26,6 +26,10 @@ bool num_parse_strtod(struct slice text, double *ret_value);
  * are powers of 1024, k and m of 1000, as in Valkey). */
 bool num_parse_bytes(struct slice text, uint64_t *ret_bytes);
 
+/* In decimal. Returns the length, at most NUM_U64_MAX; no NUL behind it. */
+enum { NUM_U64_MAX = 20 };
+size_t num_format_u64(uint64_t value, char *ret_text);
+
 /* Writes the shortest text that reads back as value: an integer without a
  * point, plain decimals for moderate exponents, else d.ddde-N without zero
  * padding. Returns its length; ret_text holds NUM_DOUBLE_MAX bytes. */

@@ -10,8 +10,6 @@
 #include "command/bloom_redis.h"
 #include "command/dispatch.h"
 
-#include <stdio.h>
-
 enum { CREATE_WORDS = 18 }; /* of the creating effect, before ITEMS */
 
 void
@@ -126,12 +124,12 @@ bloom_make_find(struct request *req)
 static void
 add_number(struct request *req, const char *word, uint64_t number)
 {
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%llu", (unsigned long long)number);
+    char text[NUM_U64_MAX];
+    size_t len = num_format_u64(number, text);
 
     request_effect_add(req, slice_of(word));
-    request_effect_add(
-        req, request_arena_copy(req, (struct slice){ text, (size_t)len }));
+    request_effect_add(req,
+                       request_arena_copy(req, (struct slice){ text, len }));
 }
 
 static void
@@ -152,6 +150,9 @@ describe_creation(struct request *req, const struct bloom *bloom,
     struct bloom_params made;
     struct slice seed = { (const char *)made.seed, BLOOM_SEED_BYTES };
 
+    if (req->effect.kind != EFFECT_REWRITTEN) {
+        return; /* nobody repeats it */
+    }
     bloom_get_params(bloom, &made);
     request_effect_add(req, slice_lit("BF.INSERT"));
     request_effect_add(req, req->key.name);

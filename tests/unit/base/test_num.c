@@ -8,6 +8,7 @@
 #include "../test.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -299,5 +300,23 @@ TEST(random_doubles_read_back_from_both_formats)
         }
         /* And rates, which is what is written in practice. */
         check_round_trip((double)(bits >> 11) * 0x1p-53 + 0x1p-60);
+    }
+}
+
+TEST(whole_numbers_are_written_in_decimal)
+{
+    uint64_t random = test_seed();
+
+    for (unsigned i = 0; i < 5000; i++) {
+        uint64_t value = next_random(&random) >> (i % 64);
+        char expected[NUM_U64_MAX + 1];
+        char text[NUM_U64_MAX];
+        size_t len;
+
+        value = i < 2 ? UINT64_MAX + i : value; /* and 0 */
+        len = num_format_u64(value, text);
+        assert_int_equal(
+            len, snprintf(expected, sizeof(expected), "%" PRIu64, value));
+        assert_memory_equal(expected, text, len);
     }
 }

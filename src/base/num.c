@@ -193,10 +193,31 @@ num_parse_bytes(struct slice text, uint64_t *ret_bytes)
            (*ret_bytes = value, true);
 }
 
-/* Shortest decimal digits of a finite positive value: digits d1..dn without a
- * point and the exponent of the last one, so value = digits x 10^exponent. */
+/* Of a number as people write rates, which is no matter of printf: whole and
+ * power are exact, so their quotient is what who reads the digits gets, and
+ * with at most 15 of them there are no others that are as few. 0 if it is no
+ * such number. */
 static int
-shortest_digits(double value, char ret_digits[24], int *ret_exponent)
+few_digits(double value, char ret_digits[24], int *ret_exponent)
+{
+    double power = 1;
+
+    for (int places = 0; places <= 15; places++) {
+        double scaled = value * power + 0.5;
+        uint64_t whole = scaled < 1e15 ? (uint64_t)scaled : 0;
+
+        if (whole > 0 && (double)whole / power == value) {
+            *ret_exponent = -places;
+            return (int)num_format_u64(whole, ret_digits);
+        }
+        power *= 10;
+    }
+    return 0;
+}
+
+/* The same of any finite positive value. */
+static int
+shortest_of_all(double value, char ret_digits[24], int *ret_exponent)
 {
     char text[40];
     int count = 0;
@@ -214,6 +235,19 @@ shortest_digits(double value, char ret_digits[24], int *ret_exponent)
         }
     }
     *ret_exponent = (int)strtol(at + 1, NULL, 10) - (count - 1);
+    return count;
+}
+
+/* Shortest decimal digits of a finite positive value: digits d1..dn without a
+ * point and the exponent of the last one, so value = digits x 10^exponent. */
+static int
+shortest_digits(double value, char ret_digits[24], int *ret_exponent)
+{
+    int count = few_digits(value, ret_digits, ret_exponent);
+
+    if (count == 0) {
+        count = shortest_of_all(value, ret_digits, ret_exponent);
+    }
     while (count > 1 && ret_digits[count - 1] == '0') {
         count--;
         (*ret_exponent)++;

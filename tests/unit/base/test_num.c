@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 static uint64_t
 next_random(uint64_t *state)
@@ -300,6 +301,38 @@ TEST(random_doubles_read_back_from_both_formats)
         }
         /* And rates, which is what is written in practice. */
         check_round_trip((double)(bits >> 11) * 0x1p-53 + 0x1p-60);
+    }
+}
+
+/* A number of few digits is written with just these. */
+TEST(few_digits_stay_few)
+{
+    uint64_t random = test_seed();
+
+    for (unsigned i = 0; i < 20000; i++) {
+        int digits = 1 + (int)(next_random(&random) % 17);
+        int places = (int)(next_random(&random) % 20);
+        uint64_t whole = next_random(&random);
+        char text[64];
+        char plain[NUM_PLAIN_MAX];
+        int written = 0;
+        double value;
+        size_t len;
+
+        while (digits < 20 && whole >= (uint64_t)pow(10, digits)) {
+            whole /= 10;
+        }
+        (void)snprintf(text, sizeof(text), "%" PRIu64 "e-%d", whole, places);
+        value = strtod(text, NULL);
+        len = num_format_plain(value, plain);
+        assert_true(strtod(plain, NULL) == value);
+        for (size_t at = strspn(plain, "0."); at < len; at++) {
+            written += plain[at] != '.';
+        }
+        /* Zeros at the end of a whole number are no digits. */
+        if (strchr(plain, '.') != NULL && written > digits) {
+            fail_msg("%s became %s", text, plain);
+        }
     }
 }
 

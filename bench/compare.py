@@ -3,12 +3,17 @@
 #
 # Measures bloomery-server against the null server: CPU time per command, as
 # the kernel accounts it, in interleaved pairs on the same machine in the same
-# minute. What counts is the ratio; the nanoseconds are this machine's. Both
+# minute. What counts is the ratio; the nanoseconds are this machine's. All
 # servers live through the whole run, one works at a time, on a CPU of its own
-# beside the load generator's. The filter is cache-resident and never full.
+# beside the load generator's. Two filters: one that the caches hold, and one
+# of 256 MiB that they do not. Many short windows rather than few long ones: a
+# disturbance then costs a pair, and the median does not see it.
 """Compare the server's CPU time per command with the null server's."""
 
 import argparse
+import collections
+import contextlib
+import itertools
 import math
 import os
 import pathlib
@@ -19,21 +24,35 @@ import sys
 import time
 
 import servers
+import tables
 
-CAPACITY = 100000
-ITEMS = 90000  # in the filter; EXISTS asks for as many again that are not
-FILTER = ("BF.RESERVE", "bench", "0.01", str(CAPACITY))
 CONFIDENCE = 0.95
+TRANSPORTS = {"tcp": "TCP loopback", "unix": "unix socket"}
 
-# name: (options of load, the mark: at most this many times the null server)
+Filter = collections.namedtuple("Filter", "text capacity fill known asked")
+# capacity: of the filter. fill: so many items are added first. known: ADD
+# takes its items from so many, EXISTS from `asked`. In the small filter every
+# ADD finds its item there, as in any filter that serves for long, and half of
+# what EXISTS asks for is absent. In the large one, all of whose pages have
+# been touched, ADD meets new items for the most part, and writes.
+FILTERS = {
+    "cache": Filter("100,000 items", 100_000, 90_000, 90_000, 180_000),
+    "large": Filter("256 MiB", 212_000_000, 20_000_000, 150_000_000,
+                    150_000_000),
+}
+
+Workload = collections.namedtuple("Workload", "request pipeline marks")
+# marks: at most so many times the null server, for each filter; a workload
+# without a mark for a filter is measured there for its plot, over TCP.
 WORKLOADS = {
-    "add-p16": (["--command", "add", "--pipeline", "16"], 1.3),
-    "exists-p16": (["--command", "exists", "--pipeline", "16"], 1.3),
-    "add-p100": (["--command", "add", "--pipeline", "100"], 2.0),
-    "exists-p100": (["--command", "exists", "--pipeline", "100"], 2.0),
-    "madd100-p16": (["--command", "madd", "--pipeline", "16"], 2.5),
-    "madd100-p1": (["--command", "madd", "--pipeline", "1"], 2.5),
-    "mexists100-p16": (["--command", "mexists", "--pipeline", "16"], 2.5),
+    "add-p1": Workload("add", 1, {"cache": 1.05}),
+    "exists-p1": Workload("exists", 1, {"cache": 1.05}),
+    "add-p16": Workload("add", 16, {"cache": 1.12, "large": 1.2}),
+    "exists-p16": Workload("exists", 16, {"cache": 1.12, "large": 1.2}),
+    "add-p100": Workload("add", 100, {"cache": 1.4, "large": 1.8}),
+    "exists-p100": Workload("exists", 100, {"cache": 1.4, "large": 1.8}),
+    "madd100-p16": Workload("madd", 16, {"cache": 1.7, "large": 3.0}),
+    "mexists100-p16": Workload("mexists", 16, {"cache": 1.7, "large": 3.0}),
 }
 
 
@@ -46,26 +65,35 @@ def parse_args():
                         help="server to measure (default: the build's "
                              "bloomery-server; 'null': a second null server, "
                              "which shows the noise)")
+    parser.add_argument("--baseline", type=pathlib.Path, metavar="PATH",
+                        help="another bloomery-server, measured in the same "
+                             "rounds: the table has new over old as well")
     parser.add_argument("--build", type=pathlib.Path,
                         default=servers.DEFAULT_BUILD,
                         help="folder of bench/null and bench/load")
     parser.add_argument("--pairs", type=int, default=11)
-    parser.add_argument("--seconds", type=float, default=1.0,
+    parser.add_argument("--seconds", type=float, default=0.25,
                         help="of one measurement")
     parser.add_argument("--quick", action="store_true",
-                        help="3 pairs of 0.3 seconds")
+                        help="one pair of 0.1 seconds: a smoke test")
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--depth", type=int, default=1,
                         help="batches in flight on a connection")
+    parser.add_argument("--tcp", action="store_true",
+                        help="only over TCP, not over a unix socket too")
     parser.add_argument("--unix", action="store_true",
-                        help="over a unix socket instead of TCP")
+                        help="only over a unix socket")
+    parser.add_argument("--filter", action="append", choices=FILTERS,
+                        help="only this one (may be repeated)")
     parser.add_argument("--workload", action="append", choices=WORKLOADS,
                         help="only this one (may be repeated)")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="leave the tables here too")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a median is above its mark")
     args, server_options = parser.parse_known_args()
     if args.quick:
-        args.pairs, args.seconds = 3, 0.3
+        args.pairs, args.seconds = 1, 0.1
     if args.pairs < 1:
         parser.error("--pairs: at least 1")
     return args, server_options
@@ -100,60 +128,110 @@ def interval(values):
     return ordered[rank - 1], ordered[count - rank]
 
 
-def load_options(args, name):
+def load_options(args, name, size):
     """Return the options of the load generator for one workload."""
-    options, _ = WORKLOADS[name]
-    asks = "exists" in options or "mexists" in options
-    return options + [
-        "--connections", str(args.connections), "--depth", str(args.depth),
-        "--range", str(2 * ITEMS if asks else ITEMS),
-        "--seconds", str(args.seconds),
-        "--warmup", str(args.seconds / 5)]
+    workload, shape = WORKLOADS[name], FILTERS[size]
+    asks = workload.request in ("exists", "mexists")
+    return [
+        "--command", workload.request, "--pipeline", str(workload.pipeline),
+        "--key", size, "--connections", str(args.connections),
+        "--depth", str(args.depth),
+        "--range", str(shape.asked if asks else shape.known),
+        "--seconds", str(args.seconds), "--warmup", str(args.seconds / 6)]
 
 
-def prepare(load, server):
-    """Make the filter and add all its items, in order."""
-    answer = server.call(*FILTER)
+def prepare(load, server, size):
+    """Make a filter and add its items, in order; it fits all that follows."""
+    shape = FILTERS[size]
+    answer = server.call("BF.RESERVE", size, "0.01", str(shape.capacity))
     if answer != "+OK":
         raise SystemExit(f"{server.name}: BF.RESERVE: {answer}")
-    load.run(server, ["--command", "add", "--pipeline", "100",
-                      "--sequential", "--range", str(ITEMS),
-                      "--connections", "1", "--requests", str(ITEMS)])
+    # The null server has one small array whatever the key, and none to fill.
+    if not isinstance(server, servers.Null):
+        load.run(server, ["--command", "madd", "--items", "1000",
+                          "--pipeline", "1", "--key", size, "--sequential",
+                          "--range", str(shape.fill), "--connections", "4",
+                          "--requests", str(math.ceil(shape.fill / 1000))])
 
 
-def measure(args, load, pair, name):
-    """Return one list of results for each of the two servers."""
-    options = load_options(args, name)
-    results = ([], [])
-    for number in range(args.pairs):
-        # Who comes first alternates, so that a trend favours neither.
-        for index in ((0, 1) if number % 2 == 0 else (1, 0)):
+def measure(args, load, running, name, size):
+    """Return one list of results for each of the servers."""
+    options = load_options(args, name, size)
+    results = [[] for _ in running]
+    # Who comes first changes, so that a trend favours none.
+    orders = itertools.cycle(itertools.permutations(range(len(running))))
+    for number, order in zip(range(args.pairs), orders):
+        for index in order:
             results[index].append(
-                load.run(pair[index], options + ["--seed", str(number + 1)]))
+                load.run(running[index],
+                         options + ["--seed", str(number + 1)]))
     return results
 
 
-def report(name, results):
-    """Print a line of the table; return whether the mark is met."""
-    null_ns, server_ns = (
-        [float(result["server_cpu_ns"]) for result in side]
-        for side in results)
-    ratios = [b / a for a, b in zip(null_ns, server_ns)]
-    low, high = interval(ratios)
-    ratio = statistics.median(ratios)
-    mark = WORKLOADS[name][1]
+def cpu_ns(results):
+    """Return the CPU times per command of one server's results."""
+    return [float(result["server_cpu_ns"]) for result in results]
+
+
+def row(name, size, results):
+    """Return a row of the table, and the median ratio."""
+    null_ns, server_ns = cpu_ns(results[0]), cpu_ns(results[1])
+    ratio, spread = tables.spread(
+        [b / a for a, b in zip(null_ns, server_ns)], interval)
+    mark = WORKLOADS[name].marks.get(size)
     # The share of the time in which a server ran or waited for its CPU. Below
     # about 0.9 it also slept, and going to sleep and waking up are in the ns.
     busy = min(float(result["server_cpu"]) + float(result["server_wait"])
                for side in results for result in side)
     client = statistics.median(
         float(result["client_cpu_ns"]) for result in results[1])
-    print(f"{name:<15}{statistics.median(null_ns):>10.1f}"
-          f"{statistics.median(server_ns):>10.1f}{ratio:>8.3f}"
-          f"{f'{low:.3f}..{high:.3f}':>16}{mark:>6.2f}"
-          f"{'met' if ratio <= mark else 'MISSED':>8}"
-          f"{busy:>7.2f}{client:>10.1f}", flush=True)
-    return ratio <= mark
+    cells = [name, statistics.median(null_ns), statistics.median(server_ns),
+             f"{ratio:.3f}", spread, mark,
+             None if mark is None else "yes" if ratio <= mark else "NO",
+             busy, client]
+    if len(results) == 3:
+        old_ns = cpu_ns(results[2])
+        gain, gains = tables.spread(
+            [b / a for a, b in zip(old_ns, server_ns)], interval)
+        cells += [statistics.median(old_ns), f"{gain:.3f}", gains]
+    return cells, ratio
+
+
+def section(args, load, running, transport, size):
+    """Measure one filter over one transport; return its table and points."""
+    shape = FILTERS[size]
+    columns = ["workload", "null ns", "server ns", "ratio", "interval",
+               "mark", "met", "busy", "client ns"]
+    if len(running) == 3:
+        columns += ["old ns", "new/old", "its interval"]
+    result = tables.table(
+        f"cost-{transport}-{size}",
+        f"Server CPU per command over the null server's, {shape.text}, "
+        f"{TRANSPORTS[transport]}", columns)
+    points = []
+    for server in running:
+        prepare(load, server, size)
+    for name in args.workload or WORKLOADS:
+        workload = WORKLOADS[name]
+        mark = workload.marks.get(size)
+        if mark is None and transport != "tcp":
+            continue
+        results = measure(args, load, running, name, size)
+        cells, ratio = row(name, size, results)
+        result["rows"].append(cells)
+        points.append([TRANSPORTS[transport], shape.text, workload.request,
+                       workload.pipeline, cells[1], cells[2], ratio, mark])
+        if mark is not None:
+            result["marks"].append(tables.mark(
+                f"CPU per command over the null server's: {name}, "
+                f"{shape.text}, {TRANSPORTS[transport]}",
+                f"≤ {mark:g}", f"{ratio:.3f} ({cells[4]})", ratio <= mark))
+    result["notes"].append(
+        f"{args.connections} connections, depth {args.depth}; "
+        f"{args.pairs} pairs of {args.seconds:g} s; the ratio is the median "
+        f"of the pairs' with an interval of at least {CONFIDENCE:.0%}.")
+    print(tables.text(result) + "\n", flush=True)
+    return result, points
 
 
 def machine():
@@ -173,36 +251,44 @@ def machine():
             f"{time.strftime('%Y-%m-%d')}")
 
 
-def describe(args):
-    """Print what the figures belong to."""
-    print(machine())
-    print(f"load: {args.connections} connections, depth {args.depth}, "
-          f"{'unix socket' if args.unix else 'TCP loopback'}; "
-          f"{args.pairs} pairs of {args.seconds:g} s")
-    print(f"{'workload':<15}{'null ns':>10}{'server ns':>10}{'ratio':>8}"
-          f"{'interval':>16}{'mark':>6}{'':>8}{'busy':>7}{'client ns':>10}")
+def transport_tables(args, server_options, transport):
+    """Start the servers for one transport and measure all filters."""
+    server_pin, load_pin = pins()
+    load = servers.Load(args.build, wrapper=load_pin)
+    common = {"wrapper": server_pin, "unix": transport == "unix"}
+    options = [*servers.LARGE_FILTERS, *server_options]
+    null = servers.Null(args.build, **common)
+    binary = args.server or args.build / "bloomery-server"
+    other = (servers.Null(args.build, **common) if args.server == "null" else
+             servers.Bloomery(binary, options, **common))
+    running = [null, other]
+    if args.baseline is not None:
+        running.append(servers.Bloomery(args.baseline, options, **common))
+    with contextlib.ExitStack() as stack:
+        for server in running:
+            stack.enter_context(server)
+        return [section(args, load, running, transport, size)
+                for size in args.filter or FILTERS]
 
 
 def main():
     args, server_options = parse_args()
     servers.exit_on_sigterm()
-    server_pin, load_pin = pins()
-    load = servers.Load(args.build, wrapper=load_pin)
-    null = servers.Null(args.build, wrapper=server_pin, unix=args.unix)
-    if args.server == "null":
-        other = servers.Null(args.build, wrapper=server_pin, unix=args.unix)
-    else:
-        binary = args.server or args.build / "bloomery-server"
-        other = servers.Bloomery(binary, server_options, wrapper=server_pin,
-                                 unix=args.unix)
-    met = []
-    with null, other:
-        describe(args)
-        for server in (null, other):
-            prepare(load, server)
-        for name in args.workload or WORKLOADS:
-            met.append(report(name, measure(args, load, (null, other), name)))
-    return 0 if all(met) or not args.check else 1
+    print(machine())
+    found, points = [], []
+    for transport in TRANSPORTS:
+        only = args.tcp or args.unix
+        if not only or getattr(args, transport):
+            for each, its in transport_tables(args, server_options, transport):
+                found.append(each)
+                points += its
+    found.append(tables.table(
+        "cost", "CPU per command", ["transport", "filter", "request",
+                                    "pipeline", "null ns", "server ns",
+                                    "ratio", "mark"], points, hidden=True))
+    tables.save(args.json, found)
+    met = all(mark["met"] for each in found for mark in each["marks"])
+    return 0 if met or not args.check else 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Starts and stops the servers that bench/compare.py and bench/callgrind.py
-# measure, and runs the load generator against them. Each object owns exactly
-# one process and ends that one, by its process id, when its `with` block is
-# left, however it is left. Ports are chosen by the kernel.
+# Starts and stops the servers that the benchmarks measure, and runs the load
+# generator against them. Each object owns exactly one process and ends that
+# one, by its process id, when its `with` block is left, however it is left.
+# Ports are chosen by the kernel.
 """Servers under measurement, and the load generator."""
 
 import os
@@ -21,6 +21,8 @@ DEFAULT_BUILD = ROOT / "build" / "release"
 START_SECONDS = 60
 STOP_SECONDS = 60
 LOAD_SECONDS = 300
+# What lets a client make filters of more than the default 128 MiB.
+LARGE_FILTERS = ("--bf.bloom-memory-usage-limit", "4gb")
 
 
 def exit_on_sigterm():

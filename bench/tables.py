@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The shape in which a benchmark hands on its figures: one table or a list of
+# them, as JSON. bench/README.md says what the fields mean. A program prints
+# its tables, and with --json FILE leaves them there too; bench/report.py reads
+# the files, so that it need not know how a figure came about.
+"""Tables of figures: printed, written as Markdown, kept as JSON."""
+
+import json
+import pathlib
+import statistics
+
+
+def table(name, title, columns, rows=(), notes=(), marks=(), hidden=False):
+    """Return a table; HIDDEN ones are there for a plot only."""
+    return {"name": name, "title": title, "columns": list(columns),
+            "rows": [list(row) for row in rows], "notes": list(notes),
+            "marks": list(marks), "hidden": hidden}
+
+
+def mark(what, asked, measured, met):
+    """Return a line of the summary: what was asked and what came out."""
+    return {"what": what, "asked": asked, "measured": measured, "met": met}
+
+
+def load(path):
+    """Return the tables of a file, whatever fields they leave out."""
+    data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    tables = data if isinstance(data, list) else [data]
+    for number, each in enumerate(tables):
+        if "columns" not in each or "rows" not in each:
+            raise ValueError(f"{path}: table {number + 1} has no columns or "
+                             "no rows")
+        for field, value in table("", "", ()).items():
+            each.setdefault(field, value)
+    return tables
+
+
+def save(path, tables):
+    """Write tables for load(); PATH may be None: then nothing is kept."""
+    if path is not None:
+        pathlib.Path(path).write_text(
+            json.dumps(tables, indent=1, ensure_ascii=False) + "\n",
+            encoding="utf-8")
+
+
+def cell(value):
+    """Return a value as a reader wants it: about three digits that count."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+        return f"{value:,.{digits}f}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value)
+
+
+def is_figure(value):
+    """Return whether a cell is set to the right: a number, or one as text."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) \
+        or cell(value)[:1].isdigit() or cell(value)[:1] in "+-–<>≤"
+
+
+def figures(each):
+    """Return for every column whether all of its cells are figures."""
+    return [bool(each["rows"]) and all(is_figure(row[i])
+                                       for row in each["rows"])
+            for i in range(len(each["columns"]))]
+
+
+def text(each):
+    """Return a table as it is printed."""
+    lines = [each["columns"]] + [[cell(value) for value in row]
+                                 for row in each["rows"]]
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    right = figures(each)
+    shown = ["  ".join(value.rjust(width) if to_right else value.ljust(width)
+                       for value, width, to_right in zip(line, widths, right)
+                       ).rstrip() for line in lines]
+    return "\n".join([each["title"], *shown, *each["notes"]])
+
+
+def markdown(each):
+    """Return a table as Markdown, its notes as a list below it."""
+    def line(values):
+        return "| " + " | ".join(value.replace("|", "\\|")
+                                 for value in values) + " |"
+
+    lines = [f"**{each['title']}**", "", line(each["columns"]),
+             line("---:" if to_right else "---" for to_right in figures(each))]
+    lines += [line([cell(value) for value in row]) for row in each["rows"]]
+    if each["notes"]:
+        lines += [""] + [f"- {note}" for note in each["notes"]]
+    return "\n".join(lines) + "\n"
+
+
+def spread(values, interval):
+    """Return the median and its interval as two cells."""
+    low, high = interval(values)
+    return statistics.median(values), f"{low:.3f}..{high:.3f}"

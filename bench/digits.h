@@ -28,13 +28,20 @@ put_digits(char *at, uint32_t number)
     memcpy(at, &word, DIGITS);
 }
 
-/* A number below RANGE. splitmix64 (Steele et al. 2014). */
+/* The output of splitmix64 (Steele et al. 2014) in STATE, below RANGE. */
 static inline uint64_t
-random_number(uint64_t *state, uint64_t range)
+random_at(uint64_t state, uint64_t range)
 {
-    uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
+    uint64_t z = state;
 
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
     return (z >> 32) * range >> 32;
+}
+
+/* The next number, below RANGE. */
+static inline uint64_t
+random_number(uint64_t *state, uint64_t range)
+{
+    return random_at(*state += UINT64_C(0x9e3779b97f4a7c15), range);
 }

@@ -36,7 +36,9 @@ enum {
     MEMORY_LIMIT = 1024 * 1024 * 1024,
 };
 
-/* One command as bytes, and where in it the digits to overwrite are. */
+/* One command as bytes, and where in it the digits to overwrite are. What a
+ * filter by hand does for one item counts as one: a SETBIT or GETBIT for each
+ * of its bits, whose offsets are the digits then. */
 struct command {
     char *bytes;
     size_t len;
@@ -44,6 +46,11 @@ struct command {
     size_t item_digits;
     size_t item_stride;
     size_t items;
+    size_t replies;
+    bool by_hand;
+    size_t offset_len;     /* decimal digits of every offset */
+    uint64_t offset_first; /* the least number with as many */
+    uint64_t offset_span;
 };
 
 struct conn {
@@ -117,6 +124,44 @@ put_bulk(char *at, const char *text, size_t len)
     return head + len + 2;
 }
 
+/* Offsets have one length, so that they can be overwritten: those with fewer
+ * digits than the last one are not used. */
+static void
+build_bits(bool sets)
+{
+    char offset[24];
+    char *at;
+
+    if (opt.keys > 1 || opt.hashes > 64 || strlen(opt.key) > 256) {
+        die("--command %s: one key of at most 256 bytes", opt.command);
+    }
+    command.by_hand = true;
+    command.items = opt.hashes;
+    command.replies = opt.hashes;
+    command.offset_len =
+        (size_t)sprintf(offset, "%ju", (uintmax_t)(opt.bits - 1));
+    command.offset_first = 1;
+    for (size_t i = 1; i < command.offset_len; i++) {
+        command.offset_first *= 10;
+    }
+    command.offset_span = opt.bits - command.offset_first;
+    command.bytes = alloc(opt.hashes, 512);
+    at = command.bytes;
+    for (size_t i = 0; i < opt.hashes; i++) {
+        at += sprintf(at, "*%d\r\n", sets ? 4 : 3);
+        at += put_bulk(at, sets ? "SETBIT" : "GETBIT", 6);
+        at += put_bulk(at, opt.key, strlen(opt.key));
+        at += put_bulk(at, offset, command.offset_len);
+        if (i == 0) {
+            command.item_digits =
+                (size_t)(at - command.bytes) - 2 - command.offset_len;
+        }
+        at += sets ? put_bulk(at, "1", 1) : 0;
+    }
+    command.len = (size_t)(at - command.bytes);
+    command.item_stride = command.len / opt.hashes;
+}
+
 static void
 build_command(void)
 {
@@ -133,11 +178,18 @@ build_command(void)
     char *at;
     size_t i = 0;
 
+    if (strcmp(opt.command, "setbit") == 0 ||
+        strcmp(opt.command, "getbit") == 0) {
+        build_bits(opt.command[0] == 's');
+        return;
+    }
     while (strcmp(names[i].option, opt.command) != 0) {
         if (++i == sizeof(names) / sizeof(names[0])) {
-            die("--command: add, exists, madd, mexists or ping");
+            die("--command: add, exists, madd, mexists, ping, setbit or "
+                "getbit");
         }
     }
+    command.replies = 1;
     command.items = names[i].many ? opt.items : 1;
     shape.elements = names[i].many ? opt.items : 0;
     if (names[i].name[0] == 'P') {
@@ -187,12 +239,34 @@ pick_item(void)
     return (uint32_t)(opt.first + number);
 }
 
+/* The offsets of the bits of one item, each a hash of its number. */
+static void
+put_offsets(char *at, uint64_t item)
+{
+    for (uint64_t k = 0; k < opt.hashes; k++) {
+        uint64_t state =
+            (item * opt.hashes + k + 1) * UINT64_C(0x9e3779b97f4a7c15);
+        uint64_t offset =
+            command.offset_first + random_at(state, command.offset_span);
+
+        for (size_t digit = command.offset_len; digit-- > 0; offset /= 10) {
+            at[digit] = (char)('0' + offset % 10);
+        }
+        at += command.item_stride;
+    }
+}
+
 static void
 fill_batch(char *at)
 {
     for (uint64_t i = 0; i < opt.pipeline; i++) {
         char *item = at + command.item_digits;
 
+        if (command.by_hand) {
+            put_offsets(item, pick_item());
+            at += command.len;
+            continue;
+        }
         if (command.key_digits > 0) {
             put_digits(at + command.key_digits,
                        (uint32_t)random_below(opt.keys));
@@ -209,8 +283,8 @@ static void
 build_batches(void)
 {
     size_t batch = command.len * opt.pipeline;
-    uint64_t held =
-        opt.connections * opt.buffers * opt.pipeline * command.items;
+    uint64_t held = opt.connections * opt.buffers * opt.pipeline *
+                    (command.by_hand ? 1 : command.items);
 
     rewrites = command.items > 0 &&
                (opt.sequential || opt.range > held || opt.keys > 1);
@@ -277,8 +351,8 @@ connect_tcp(void)
     return fd;
 }
 
-/* Says HELLO where asked and PING, and waits for the answer, so that the
- * server has accepted everybody before the first window opens. */
+/* Says HELLO and --before where asked and PING, and waits for the answer, so
+ * that the server has accepted everybody before the first window opens. */
 static void
 greet(int fd)
 {
@@ -293,6 +367,7 @@ greet(int fd)
 
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
     if ((opt.resp3 && send(fd, hello, sizeof(hello) - 1, MSG_NOSIGNAL) < 0) ||
+        (opt.before != NULL && dprintf(fd, "%s\r\n", opt.before) < 0) ||
         send(fd, ping, sizeof(ping) - 1, MSG_NOSIGNAL) < 0) {
         die("greeting: %s", strerror(errno));
     }
@@ -358,7 +433,7 @@ start_batch(struct conn *conn)
     conn->out_len = command.len * opt.pipeline;
     conn->started_ns[newest] = clock_ns(CLOCK_MONOTONIC);
     if (conn->in_flight++ == 0) {
-        conn->unanswered = opt.pipeline;
+        conn->unanswered = opt.pipeline * command.replies;
     }
     conn->owed--;
 }
@@ -410,7 +485,7 @@ settle(struct conn *conn, uint64_t answered, uint64_t now)
             return;
         }
         answered -= conn->unanswered;
-        conn->unanswered = opt.pipeline;
+        conn->unanswered = opt.pipeline * command.replies;
         histogram_add(&window.latency,
                       now - conn->started_ns[conn->first_started]);
         conn->first_started = (conn->first_started + 1) % opt.depth;

@@ -22,10 +22,13 @@ struct options {
     const char *unix_path;
     const char *command;
     const char *key;
+    const char *before; /* an inline command, said once by each connection */
     uint64_t connections;
     uint64_t pipeline;
     uint64_t depth;
     uint64_t items;   /* of one MADD or MEXISTS */
+    uint64_t bits;    /* of the bitmap of setbit and getbit */
+    uint64_t hashes;  /* bits of one item in it */
     uint64_t keys;    /* 1: the key as it is; more: key and eight digits */
     uint64_t range;   /* distinct items */
     uint64_t first;   /* number of the first item */
@@ -49,6 +52,8 @@ static struct options opt = {
     .pipeline = 16,
     .depth = 2,
     .items = 100,
+    .bits = 958506, /* 100,000 items at 0.01 */
+    .hashes = 7,
     .keys = 1,
     .range = 100000,
     .buffers = 8,
@@ -60,11 +65,14 @@ usage(int code)
 {
     fputs("usage: load [options]\n"
           "  --host H --port N | --unix PATH   server (127.0.0.1 7379)\n"
-          "  --command C      add exists madd mexists ping (add)\n"
+          "  --command C      add exists madd mexists ping (add); setbit\n"
+          "                   getbit: a filter by hand in a bitmap\n"
           "  --connections N  (50)\n"
           "  --pipeline P     commands in a batch (16)\n"
           "  --depth D        batches in flight on a connection (2)\n"
           "  --items N        items of one madd or mexists (100)\n"
+          "  --bits M         of that bitmap (958506)\n"
+          "  --hashes K       commands, and bits, for each item in it (7)\n"
           "  --key K          (bench)\n"
           "  --keys N         that many keys, K and eight digits (1)\n"
           "  --range R        distinct items (100000)\n"
@@ -77,6 +85,7 @@ usage(int code)
           "  --warmup S       the same load for S seconds, not counted (0)\n"
           "  --timeout S      give up on a silent server (10)\n"
           "  --resp3          HELLO 3 first\n"
+          "  --before TEXT    an inline command for each connection, first\n"
           "  --pid PID        of the server: its CPU time is reported\n"
           "  --seed N         of the random numbers (1)\n",
           code == 0 ? stdout : stderr);
@@ -126,10 +135,13 @@ static const struct value_option {
     { "unix", TEXT, &opt.unix_path, 0, 0 },
     { "command", TEXT, &opt.command, 0, 0 },
     { "key", TEXT, &opt.key, 0, 0 },
+    { "before", TEXT, &opt.before, 0, 0 },
     { "connections", NUMBER, &opt.connections, 1, 50000 },
     { "pipeline", NUMBER, &opt.pipeline, 1, 100000 },
     { "depth", NUMBER, &opt.depth, 1, DEPTH_LIMIT },
     { "items", NUMBER, &opt.items, 1, 1000000 },
+    { "bits", NUMBER, &opt.bits, 2, (uint64_t)1 << 32 },
+    { "hashes", NUMBER, &opt.hashes, 1, 64 },
     { "keys", NUMBER, &opt.keys, 1, UINT32_MAX },
     { "range", NUMBER, &opt.range, 1, UINT32_MAX },
     { "first", NUMBER, &opt.first, 0, UINT32_MAX },

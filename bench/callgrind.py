@@ -5,29 +5,98 @@
 # workload runs twice under callgrind, with different numbers of commands; the
 # difference of the totals over the difference of the commands is the cost of
 # one, without start-up, warm-up, connecting and stopping. The figures repeat
-# to within a few instructions, whatever else the machine does. Run without a
-# server, it counts the null server and exits 1 if one of its pins is broken.
+# to within a few instructions, whatever else the machine does, so several runs
+# may go on at a time. Run without a server, it counts the null server and
+# exits 1 if one of its pins is broken. With --variants it counts what each
+# feature adds to a command when it is on, and where the instructions go.
 """Count user-space instructions per command with callgrind."""
 
 import argparse
+import collections
+import concurrent.futures
+import contextlib
+import os
 import pathlib
 import re
+import socket
 import sys
 import tempfile
+import threading
+import time
 
+import callprofile
 import servers
+import tables
 
-# name: (options of load, commands of the short and of the long run)
+# options of load, commands of the short and of the long run, items of each
+Workload = collections.namedtuple("Workload", "options short long items")
+# After the warm-up: what every run adds first. New items come behind these.
+RANGE = 10000
+NEW = ["--sequential", "--first", str(RANGE), "--range", "80000"]
+KNOWN = ["--range", str(RANGE)]
+
 WORKLOADS = {
-    "add": (["--command", "add", "--pipeline", "100"], 5000, 55000),
-    "exists": (["--command", "exists", "--pipeline", "100"], 5000, 55000),
-    "madd": (["--command", "madd", "--pipeline", "16"], 80, 800),
-    "mexists": (["--command", "mexists", "--pipeline", "16"], 80, 800),
+    "add": Workload(["--command", "add", "--pipeline", "100", *KNOWN],
+                    5000, 25000, 1),
+    "exists": Workload(["--command", "exists", "--pipeline", "100", *KNOWN],
+                       5000, 25000, 1),
+    "madd": Workload(["--command", "madd", "--pipeline", "16", *KNOWN],
+                     80, 400, 100),
+    "mexists": Workload(["--command", "mexists", "--pipeline", "16", *KNOWN],
+                        80, 400, 100),
+    "add-new": Workload(["--command", "add", "--pipeline", "100", *NEW],
+                        5000, 25000, 1),
+    "madd-new": Workload(["--command", "madd", "--pipeline", "16", *NEW],
+                         80, 400, 100),
 }
+PLAIN = ["add", "exists", "madd", "mexists"]
 # What keeps the null server an honest ceiling: instructions per command.
 NULL_PINS = {"add": 300, "exists": 300, "madd": 10000, "mexists": 10000}
 FILTER = ("BF.RESERVE", "bench", "0.01", "100000")
-RANGE = 10000
+
+Variant = collections.namedtuple(
+    "Variant", "options commands listens load replica",
+    defaults=((), (), (), (), False))
+# options: of the server. commands: said to it after the warm-up. listens: said
+# by a client that only listens from then on. load: options of the load.
+OFF = "as started: all of it off or idle"
+VARIANTS = {
+    OFF: Variant(),
+    "slow log takes every command": Variant(
+        commands=[("CONFIG", "SET", "slowlog-log-slower-than", "0")]),
+    "latency monitor on, nothing slow": Variant(
+        commands=[("CONFIG", "SET", "latency-monitor-threshold", "100")]),
+    "a password, given once": Variant(
+        commands=[("CONFIG", "SET", "requirepass", "secret")],
+        load=["--before", "AUTH secret"]),
+    "somebody subscribed, to a channel": Variant(
+        listens=[("SUBSCRIBE", "news")]),
+    "keyspace events, one subscriber": Variant(
+        commands=[("CONFIG", "SET", "notify-keyspace-events", "KEA")],
+        listens=[("PSUBSCRIBE", "__key*__:*")]),
+    "CLIENT TRACKING, by the same client": Variant(
+        load=["--resp3", "--before", "CLIENT TRACKING ON"]),
+    "CLIENT TRACKING BCAST, by another": Variant(
+        listens=[("HELLO", "3"), ("CLIENT", "TRACKING", "ON", "BCAST")]),
+    "MONITOR": Variant(listens=[("MONITOR",)]),
+    "journal, everysec": Variant(
+        options=["--appendonly", "yes", "--appendfsync", "everysec"]),
+    "one replica": Variant(replica=True),
+}
+VARIED = ["add-new", "exists", "madd-new"]
+
+# Which part of the source serves what; the rest is the command itself.
+FEATURES = {
+    "statistics": r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
+                  r"dispatch\.c:(count_|dispatch_count)|libraries:.*gettime",
+    "slow log, latency monitor": r"command/slow\.|admin/(slowlog|latency)\.",
+    "notifications, tracking, MONITOR":
+        r"command/observe\.|admin/(notice|pubsub|monitor|tracking|readership|"
+        r"prefixes|targets|receiver)\.",
+    "journal, replication": r"command/effect\.|persist/|repl/|server/follow|"
+                            r"dispatch\.c:open_run",
+    "access": r"admin/(auth|acl_log)\.|command/(admit|pause)\.",
+}
 
 
 def parse_args():
@@ -42,63 +111,239 @@ def parse_args():
                         help="folder of bench/null and bench/load")
     parser.add_argument("--workload", action="append", choices=WORKLOADS,
                         help="only this one (may be repeated)")
+    parser.add_argument("--variants", action="store_true",
+                        help="what each feature adds, and where it all goes")
+    parser.add_argument("--quick", action="store_true",
+                        help="only some variants: a smoke test")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(),
+                        help="runs at a time")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="leave the tables here too")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
                         help="leave callgrind's files here")
-    return parser.parse_known_args()
+    args, server_options = parser.parse_known_args()
+    if args.variants and args.server is None:
+        parser.error("--variants: of a --server")
+    return args, server_options
 
 
-def run_once(args, server_options, name, commands, folder):
+# ---- one run -----------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def listener(server, commands):
+    """Have a client that says COMMANDS and reads whatever comes."""
+    if not commands:
+        yield
+        return
+    with socket.create_connection(("127.0.0.1", server.port)) as peer:
+        for words in commands:
+            peer.sendall(servers.request(*words))
+            if not peer.recv(65536).startswith((b"+", b"*", b"%", b">")):
+                raise SystemExit(f"{words} was refused")
+
+        def drain():
+            with contextlib.suppress(OSError):
+                while peer.recv(1 << 20):
+                    pass
+
+        thread = threading.Thread(target=drain)
+        thread.start()
+        try:
+            yield
+        finally:
+            peer.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@contextlib.contextmanager
+def follower(args, server, wanted):
+    """Have a replica that has all that the server has."""
+    if not wanted:
+        yield
+        return
+    with servers.Bloomery(args.server) as replica:
+        replica.call("REPLICAOF", "127.0.0.1", str(server.port))
+        deadline = time.monotonic() + servers.START_SECONDS
+        while "master_link_status:up" not in replica.info("replication"):
+            if time.monotonic() > deadline:
+                raise SystemExit("the replica did not follow")
+            time.sleep(0.05)
+        yield
+
+
+def run_once(args, options, name, variant, commands, profile):
     """Return the instructions of a whole run with that many commands."""
-    profile = folder / f"callgrind.{name}.{commands}"
-    log = folder / f"valgrind.{name}.{commands}.log"
+    log = pathlib.Path(f"{profile}.log")
+    data = pathlib.Path(f"{profile}.data")
     wrapper = ["valgrind", "--tool=callgrind", f"--log-file={log}",
                f"--callgrind-out-file={profile}"]
     if args.server is None:
         server = servers.Null(args.build, wrapper=wrapper)
     else:
-        server = servers.Bloomery(args.server, server_options,
-                                  wrapper=wrapper)
+        data.mkdir()
+        server = servers.Bloomery(
+            args.server, [*options, *variant.options, "--dir", str(data)],
+            wrapper=wrapper)
     load = servers.Load(args.build)
-    common = ["--connections", "1", "--depth", "1", "--timeout", "60",
-              "--range", str(RANGE)]
+    common = ["--connections", "1", "--depth", "1", "--timeout", "60"]
     with server:
         server.call(*FILTER)
         # The warm-up is the same in both runs: every item is added once.
         load.run(server, ["--command", "add", "--pipeline", "100",
-                          "--sequential", "--requests", str(RANGE)] + common)
-        options = WORKLOADS[name][0] + ["--requests", str(commands)]
-        done = load.run(server, options + common)["commands"]
-    found = re.search(r"Collected : (\d+)", log.read_text())
+                          "--sequential", "--range", str(RANGE),
+                          "--requests", str(RANGE)] + common)
+        with follower(args, server, variant.replica), \
+                listener(server, variant.listens):
+            for words in variant.commands:
+                server.call(*words)
+            done = load.run(server, [
+                *WORKLOADS[name].options, "--requests", str(commands),
+                *variant.load, *common])["commands"]
+        pid = server.process.pid
+    # A child that was forked to save says its own sum.
+    found = re.search(rf"=={pid}== Collected : (\d+)", log.read_text())
     if found is None:
-        sys.exit(f"callgrind.py: no total in valgrind's log:\n"
-                 f"{log.read_text()}")
+        raise SystemExit("callgrind.py: no total in valgrind's log:\n"
+                         + log.read_text())
     return int(found.group(1)), int(done)
 
 
-def count(args, server_options, name, folder):
-    """Return the instructions of one command."""
-    _, short, long = WORKLOADS[name]
-    few, few_commands = run_once(args, server_options, name, short, folder)
-    many, many_commands = run_once(args, server_options, name, long, folder)
-    return (many - few) / (many_commands - few_commands)
+class Counter:
+    """Counts workloads, several at a time."""
+
+    def __init__(self, args, options, folder):
+        self.args, self.options, self.folder = args, options, folder
+        self.pool = concurrent.futures.ThreadPoolExecutor(max(args.jobs, 1))
+        self.runs = {}
+
+    def profile(self, name, variant, commands):
+        """Return where callgrind leaves a run's profile."""
+        number = list(VARIANTS).index(variant)
+        return self.folder / f"callgrind.{name}.{number}.{commands}"
+
+    def start(self, name, variant=OFF):
+        """Begin the two runs of a workload, unless they have begun."""
+        if (name, variant) not in self.runs:
+            self.runs[name, variant] = [
+                self.pool.submit(run_once, self.args, self.options, name,
+                                 VARIANTS[variant], commands,
+                                 self.profile(name, variant, commands))
+                for commands in WORKLOADS[name][1:3]]
+        return self.runs[name, variant]
+
+    def cost(self, runs):
+        """Return the instructions of one command."""
+        (few, few_commands), (many, many_commands) = (
+            run.result() for run in runs)
+        return (many - few) / (many_commands - few_commands)
+
+
+# ---- tables ------------------------------------------------------------------
+
+
+def plain(args, counter):
+    """Count the workloads of a server as it starts; check the null's pins."""
+    result = tables.table(
+        "instructions", "User instructions per command",
+        ["workload", "per command", "per item", "pin"])
+    runs = {name: counter.start(name) for name in args.workload or PLAIN}
+    for name, its in runs.items():
+        cost = counter.cost(its)
+        pin = NULL_PINS.get(name) if args.server is None else None
+        result["rows"].append([name, round(cost, 1),
+                               round(cost / WORKLOADS[name].items, 1), pin])
+        if pin is not None:
+            result["marks"].append(tables.mark(
+                f"the null server's instructions: {name}", f"≤ {pin}",
+                f"{cost:.1f}", cost <= pin))
+    return [result]
+
+
+def varied(counter, names):
+    """Count what each feature adds; return its table."""
+    result = tables.table(
+        "features", "User instructions of all threads, and what a feature "
+        "adds to them when it is on",
+        ["feature", "BF.ADD, new item", "+", "BF.EXISTS", "+",
+         "BF.MADD, per new item", "+"])
+    runs = {(variant, name): counter.start(name, variant)
+            for variant in names for name in VARIED}
+    base = {}
+    for variant in names:
+        cells = [variant]
+        for name in VARIED:
+            cost = (counter.cost(runs[variant, name])
+                    / WORKLOADS[name].items)
+            more = round(cost - base.setdefault(name, cost), 1)
+            cells += [round(cost, 1), "" if variant == OFF else f"{more:+.1f}"]
+        result["rows"].append(cells)
+    result["notes"].append(
+        "BF.ADD and BF.EXISTS at pipeline 100, BF.MADD of 100 items at "
+        "pipeline 16; one connection.")
+    return result
+
+
+def places(counter, workload):
+    """Return by place of the source what one command of a workload costs."""
+    _, short, long, _ = WORKLOADS[workload]
+    few, many = (callprofile.read(counter.profile(workload, OFF, commands))
+                 for commands in (short, long))
+    return callprofile.per_command(few, many, long - short)
+
+
+def idle(counter):
+    """Return the table of what features cost while they are off or idle."""
+    result = tables.table(
+        "idle", "Instructions per command in the code of each feature while "
+        "it is off or idle (statistics are always on)",
+        ["part of the source", "BF.ADD, new item", "BF.EXISTS"])
+    layers = tables.table(
+        "layers", "Where the instructions of a command go, by layer",
+        ["layer", "BF.ADD, new item", "BF.EXISTS"])
+    costs = [places(counter, name) for name in ("add-new", "exists")]
+
+    def total(matches):
+        return [round(sum(cost for place, cost in each.items()
+                          if matches(place)), 1) for each in costs]
+
+    for feature, pattern in FEATURES.items():
+        result["rows"].append([feature, *total(
+            lambda place, its=pattern: re.search(its, place))])
+    # dispatch reads a flag here and there for them in its own lines.
+    result["notes"].append(
+        "By the lines of the source that the instructions come from, those "
+        "that the compiler inlined included.")
+    names = {re.split("[/:]", place)[0] for each in costs for place in each}
+    rows = [[name, *total(lambda place, its=name:
+                          re.split("[/:]", place)[0] == its)]
+            for name in names]
+    rows.sort(key=lambda row: -row[1])
+    layers["rows"] = [row for row in rows if max(row[1:]) >= 0.05]
+    layers["rows"].append(["all", *total(lambda place: True)])
+    return [result, layers]
 
 
 def main():
     args, server_options = parse_args()
     servers.exit_on_sigterm()
-    broken = False
-    print(f"{'workload':<10}{'instructions/command':>22}{'pin':>8}")
     with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
         folder = args.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        for name in args.workload or WORKLOADS:
-            cost = count(args, server_options, name, folder.resolve())
-            pin = NULL_PINS[name] if args.server is None else None
-            over = pin is not None and cost > pin
-            broken = broken or over
-            print(f"{name:<10}{cost:>22.1f}{pin or '-':>8}"
-                  f"{'  exceeded' if over else ''}", flush=True)
-    return 1 if broken else 0
+        counter = Counter(args, server_options, folder.resolve())
+        try:
+            found = plain(args, counter)
+            if args.variants:
+                names = list(VARIANTS)[:2 if args.quick else None]
+                found.append(varied(counter, names))
+                found += idle(counter)
+        finally:
+            counter.pool.shutdown(cancel_futures=True)
+    for each in found:
+        print(tables.text(each) + "\n", flush=True)
+    tables.save(args.json, found)
+    return 0 if all(mark["met"] for each in found
+                    for mark in each["marks"]) else 1
 
 
 if __name__ == "__main__":

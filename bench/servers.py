@@ -37,6 +37,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def request(*words):
+    """Return a command as it is sent."""
+    return (f"*{len(words)}\r\n" + "".join(
+        f"${len(word)}\r\n{word}\r\n" for word in words)).encode()
+
+
 class Server:
     """One server process. Subclasses say how it is started."""
 
@@ -101,20 +107,21 @@ class Server:
                 self.process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def connect(self):
+        """Return a socket to it."""
+        peer = socket.socket(socket.AF_UNIX if self.unix else socket.AF_INET)
+        try:
+            peer.settimeout(START_SECONDS)
+            peer.connect(self.path if self.unix else ("127.0.0.1", self.port))
+        except OSError:
+            peer.close()
+            raise
+        return peer
+
     def call(self, *words):
         """Send one command and return the first line of its reply."""
-        request = f"*{len(words)}\r\n" + "".join(
-            f"${len(word)}\r\n{word}\r\n" for word in words)
-        if self.unix:
-            peer = socket.socket(socket.AF_UNIX)
-            address = self.path
-        else:
-            peer = socket.socket()
-            address = ("127.0.0.1", self.port)
-        with peer:
-            peer.settimeout(START_SECONDS)
-            peer.connect(address)
-            peer.sendall(request.encode())
+        with self.connect() as peer:
+            peer.sendall(request(*words))
             reply = b""
             while b"\r\n" not in reply:
                 chunk = peer.recv(4096)
@@ -122,6 +129,12 @@ class Server:
                     raise ConnectionError("closed by the server")
                 reply += chunk
         return reply.split(b"\r\n")[0].decode()
+
+    def info(self, section):
+        """Return a section of INFO."""
+        with self.connect() as peer, peer.makefile("rb") as reply:
+            peer.sendall(request("INFO", section))
+            return reply.read(int(reply.readline()[1:])).decode()
 
 
 class Null(Server):

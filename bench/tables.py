@@ -44,18 +44,36 @@ def save(path, tables):
             encoding="utf-8")
 
 
-def cell(value):
-    """Return a value as a reader wants it: about three digits that count."""
+def cell(value, digits=None):
+    """Return a value as a reader wants it; DIGITS behind a decimal point."""
     if value is None:
         return "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+        if digits is None:
+            digits = digits_for(value)
+        if value != 0 and abs(value) < 0.5 * 10 ** -digits:
+            digits += 2
         return f"{value:,.{digits}f}"
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)
+
+
+def digits_for(value):
+    """Return how many decimals leave about three digits that count."""
+    return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+
+
+def cells(each):
+    """Return the rows as text: each column to the digits of its largest."""
+    digits = []
+    for column in zip(*each["rows"]):
+        numbers = [abs(value) for value in column if isinstance(value, float)]
+        digits.append(digits_for(max(numbers, default=0)))
+    return [[cell(value, places) for value, places in zip(row, digits)]
+            for row in each["rows"]]
 
 
 def is_figure(value):
@@ -73,8 +91,7 @@ def figures(each):
 
 def text(each):
     """Return a table as it is printed."""
-    lines = [each["columns"]] + [[cell(value) for value in row]
-                                 for row in each["rows"]]
+    lines = [each["columns"], *cells(each)]
     widths = [max(map(len, column)) for column in zip(*lines)]
     right = figures(each)
     shown = ["  ".join(value.rjust(width) if to_right else value.ljust(width)
@@ -91,7 +108,7 @@ def markdown(each):
 
     lines = [f"**{each['title']}**", "", line(each["columns"]),
              line("---:" if to_right else "---" for to_right in figures(each))]
-    lines += [line([cell(value) for value in row]) for row in each["rows"]]
+    lines += [line(row) for row in cells(each)]
     if each["notes"]:
         lines += [""] + [f"- {note}" for note in each["notes"]]
     return "\n".join(lines) + "\n"

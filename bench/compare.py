@@ -221,17 +221,34 @@ def section(args, load, running, transport, size):
         result["rows"].append(cells)
         points.append([TRANSPORTS[transport], shape.text, workload.request,
                        workload.pipeline, cells[1], cells[2], ratio, mark])
-        if mark is not None:
-            result["marks"].append(tables.mark(
-                f"CPU per command over the null server's: {name}, "
-                f"{shape.text}, {TRANSPORTS[transport]}",
-                f"≤ {mark:g}", f"{ratio:.3f} ({cells[4]})", ratio <= mark))
     result["notes"].append(
         f"{args.connections} connections, depth {args.depth}; "
         f"{args.pairs} pairs of {args.seconds:g} s; the ratio is the median "
         f"of the pairs' with an interval of at least {CONFIDENCE:.0%}.")
+    result["marks"] = summary(points)
     print(tables.text(result) + "\n", flush=True)
     return result, points
+
+
+def summary(points):
+    """Return one line for all workloads of a table that share a pipeline."""
+    groups = {}
+    for transport, size, request, pipeline, _, _, ratio, mark in points:
+        if mark is not None:
+            many = request.startswith("m")
+            groups.setdefault((many, pipeline, transport, size, mark), []
+                              ).append((request, ratio))
+    marks = []
+    for (many, pipeline, transport, size, mark), its in groups.items():
+        names = " and ".join("BF." + request.upper() for request, _ in its)
+        marks.append(tables.mark(
+            f"CPU over the null server's: {names}"
+            f"{' of 100 items' if many else ''}, "
+            + ("no pipeline" if pipeline == 1 else f"pipeline {pipeline}")
+            + f", {size}, {transport}", f"≤ {mark:g}",
+            " and ".join(f"{ratio:.2f}" for _, ratio in its),
+            all(ratio <= mark for _, ratio in its)))
+    return marks
 
 
 def machine():

@@ -8,12 +8,15 @@
  * longest pause is seen once and in full. One line of logfmt for each
  * connection, in the order in which they were opened, and one more that says
  * how much too late this program itself woke up: no reply can be judged more
- * exactly than that.
+ * exactly than that. With a file, every reply goes there as well: connection,
+ * when its command was sent (CLOCK_MONOTONIC) and how long it took, in ns.
+ * SIGTERM ends it before its time, with all that it has seen.
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +26,17 @@
 
 #include "load_stats.h"
 
-enum { CONNECTIONS = 4, PINGS = 2, SILENCE_NS = 2000000000 };
+enum {
+    CONNECTIONS = 4,
+    PINGS = 2,
+    SILENCE_NS = 2000000000,
+    SAMPLES_MAX = 1 << 22,
+};
+
+struct sample {
+    uint64_t sent_ns, took_ns;
+    unsigned index;
+};
 
 struct conn {
     int fd;
@@ -41,6 +54,9 @@ static uint64_t keys;
 static uint64_t interval_ns = 100000;
 static uint64_t began_ns;
 static struct histogram lateness;
+static struct sample *samples; /* NULL: not wanted */
+static size_t sample_count;
+static volatile sig_atomic_t stopped;
 static uint64_t latest_ns;
 
 static void
@@ -48,6 +64,13 @@ fail(const char *what)
 {
     fprintf(stderr, "pulse: %s: %s\n", what, strerror(errno));
     exit(1);
+}
+
+static void
+on_sigterm(int number)
+{
+    (void)number;
+    stopped = 1;
 }
 
 static int
@@ -123,6 +146,13 @@ take_reply(struct conn *conn)
     conn->errors += text[0] == '-' ? 1 : 0;
     conn->waits = false;
     histogram_add(&conn->latency, took_ns);
+    if (samples != NULL && sample_count < SAMPLES_MAX) {
+        samples[sample_count++] = (struct sample){
+            .sent_ns = conn->sent_ns,
+            .took_ns = took_ns,
+            .index = (unsigned)(conn - conns),
+        };
+    }
     if (took_ns > conn->max_ns) {
         conn->max_ns = took_ns;
         conn->max_at_ns = conn->sent_ns - began_ns;
@@ -174,11 +204,16 @@ run(double seconds)
     }
     for (;;) {
         uint64_t now = clock_ns(CLOCK_MONOTONIC);
-        uint64_t next = send_due(now, end);
-        uint64_t wait = next > now ? next - now : 0;
-        struct timespec pause = { .tv_sec = (time_t)(wait / 1000000000),
-                                  .tv_nsec = (long)(wait % 1000000000) };
+        uint64_t next;
+        uint64_t wait;
+        struct timespec pause;
         bool waits = false;
+
+        end = stopped ? began_ns : end;
+        next = send_due(now, end);
+        wait = next > now ? next - now : 0;
+        pause.tv_sec = (time_t)(wait / 1000000000);
+        pause.tv_nsec = (long)(wait % 1000000000);
 
         for (unsigned i = 0; i < count; i++) {
             waits = waits || conns[i].waits;
@@ -186,8 +221,11 @@ run(double seconds)
         if (now >= end && !waits) {
             return;
         }
-        if (ppoll(fds, count, &pause, NULL) < 0 && errno != EINTR) {
-            fail("ppoll");
+        if (ppoll(fds, count, &pause, NULL) < 0) {
+            if (errno != EINTR) {
+                fail("ppoll");
+            }
+            continue;
         }
         note_lateness(next);
         for (unsigned i = 0; i < count; i++) {
@@ -198,11 +236,29 @@ run(double seconds)
     }
 }
 
+static void
+write_samples(const char *path)
+{
+    FILE *file = fopen(path, "w");
+
+    if (file == NULL) {
+        fail(path);
+    }
+    for (size_t i = 0; i < sample_count; i++) {
+        fprintf(file, "%u %ju %ju\n", samples[i].index,
+                (uintmax_t)samples[i].sent_ns, (uintmax_t)samples[i].took_ns);
+    }
+    if (fclose(file) != 0) {
+        fail(path);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
-    if (argc < 3 || argc > 6) {
-        fputs("usage: pulse PORT SECONDS [INTERVAL_US [KEYS [PREFIX]]]\n",
+    if (argc < 3 || argc > 7) {
+        fputs("usage: pulse PORT SECONDS [INTERVAL_US [KEYS [PREFIX "
+              "[FILE]]]]\n",
               stderr);
         return 2;
     }
@@ -216,6 +272,13 @@ main(int argc, char **argv)
     if (argc > 5) {
         prefix = argv[5];
     }
+    if (argc > 6) {
+        samples = malloc(SAMPLES_MAX * sizeof(*samples));
+        if (samples == NULL) {
+            fail("memory");
+        }
+    }
+    (void)signal(SIGTERM, on_sigterm);
     (void)prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
     for (unsigned i = 0; i < count; i++) {
         conns[i].fd = connect_to((uint16_t)strtoul(argv[1], NULL, 10));
@@ -235,5 +298,8 @@ main(int argc, char **argv)
     printf("late_p99_us=%.1f late_max_us=%.1f\n",
            (double)histogram_percentile(&lateness, 0.99) / 1e3,
            (double)latest_ns / 1e3);
+    if (samples != NULL) {
+        write_samples(argv[6]);
+    }
     return 0;
 }

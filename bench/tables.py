@@ -11,11 +11,11 @@ import pathlib
 import statistics
 
 
-def table(name, title, columns, rows=(), notes=(), marks=(), hidden=False):
+def table(name, title, columns, rows=(), notes=(), hidden=False):
     """Return a table; HIDDEN ones are there for a plot only."""
     return {"name": name, "title": title, "columns": list(columns),
             "rows": [list(row) for row in rows], "notes": list(notes),
-            "marks": list(marks), "hidden": hidden}
+            "marks": [], "says": [], "hidden": hidden}
 
 
 def mark(what, asked, measured, met):

@@ -276,11 +276,11 @@ def varied(counter, names):
             cost = (counter.cost(runs[variant, name])
                     / WORKLOADS[name].items)
             more = round(cost - base.setdefault(name, cost), 1)
-            cells += [round(cost, 1), "" if variant == OFF else f"{more:+.1f}"]
+            cells += [round(cost), "" if variant == OFF else f"{more:+,.0f}"]
         result["rows"].append(cells)
     result["notes"].append(
         "BF.ADD and BF.EXISTS at pipeline 100, BF.MADD of 100 items at "
-        "pipeline 16; one connection.")
+        "pipeline 16; one connection. Less than about 5 is chance.")
     return result
 
 

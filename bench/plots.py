@@ -21,7 +21,7 @@ def head():
              "set tics nomirror out", "set grid ytics lc rgb '#dddddd'",
              "set key outside below center horizontal Left reverse "
              "samplen 2 spacing 1.2", "set title font ',14'",
-             "set bmargin 6", "set style fill solid 0.9 noborder"]
+             "set bmargin 8", "set style fill solid 0.9 noborder"]
     lines += [f"set linetype {number} lc rgb '{colour}' lw 2 pt {point} "
               "ps 0.7"
               for number, (colour, point) in enumerate(
@@ -68,11 +68,14 @@ def cost(found):
                           *(its[size][5] if size in its else None
                             for size in sizes)])
         panels.append((request, title, sizes, lines))
+    values = [value for _, _, _, lines in panels for line in lines
+              for value in line[1:] if value is not None]
     if not all(lines for _, _, _, lines in panels):
         return None
+    low, top = min(values), max(values)
     script = ["set multiplot layout 1,2 title 'CPU of the server for one "
               "command, TCP, 50 connections' font ',14'",
-              "set logscale xy", "set yrange [50:20000]",
+              "set logscale xy", f"set yrange [{low * 0.6:.0f}:{top * 1.7:.0f}]",
               "set xrange [0.8:125]", "set xtics (1, 16, 100)",
               "set ytics (50, 100, 200, 500, '1,000' 1000, '2,000' 2000, "
               "'5,000' 5000, '10,000' 10000, '20,000' 20000)",
@@ -98,7 +101,9 @@ def ratio(found):
     table = found.get("cost")
     if table is None:
         return None
-    kinds = list(dict.fromkeys((row[1], row[0]) for row in table["rows"]))
+    sizes = list(dict.fromkeys(row[1] for row in table["rows"]))
+    kinds = sorted(dict.fromkeys((row[1], row[0]) for row in table["rows"]),
+                   key=lambda kind: sizes.index(kind[0]))
     groups = list(dict.fromkeys((row[3], row[2]) for row in table["rows"]))
     groups.sort(key=lambda group: (group[1].startswith("m"), group[0]))
     by_key = {(row[1], row[0], row[3], row[2]): row for row in table["rows"]}
@@ -174,6 +179,8 @@ def memory(found):
     curves = lines_of(table, script) if table else []
     if not curves:
         return None
+    rates = [row[0] for row in table["rows"] if is_number(row[0])]
+    script.append(f"set xrange [{min(rates) / 1.5}:{max(rates) * 1.5}]")
     return "\n".join([*script, "plot " + ", ".join(curves)])
 
 
@@ -187,16 +194,18 @@ def bgsave(found):
               "set title 'Latency during BGSAVE of a filter of "
               f"{facts['window']['size']}'",
               "set xlabel 'seconds since BGSAVE was sent'",
-              "set ylabel 'microseconds (log)'", "set logscale y",
-              "set format y '%.0f'", "set grid xtics ytics",
+              "set ylabel 'until the reply came (log)'", "set logscale y",
+              "set ytics ('10 µs' 10, '100 µs' 100, '1 ms' 1000, "
+              "'10 ms' 1e4, '100 ms' 1e5, '1 s' 1e6, '10 s' 1e7)",
+              "set grid xtics ytics",
               f"set xrange [{series['rows'][0][0]}:{series['rows'][-1][0]}]"]
     for at, text in ((begins, "begins"), (ends, "ends")):
         script += [f"set arrow from {at}, graph 0 to {at}, graph 1 nohead "
                    "lc rgb 'black' dt 2 lw 1.5 front",
                    f"set label '{text}' at {at}, graph 0.97 offset 0.5,0 "
                    "front"]
-    curves = [("BF.ADD, slowest in 10 ms", 5, "points lt 2 pt 9"),
-              ("PING, slowest in 10 ms", 3, "points lt 1 pt 7"),
+    curves = [("BF.ADD, slowest in 10 ms", 5, "points lt 2 pt 9 ps 0.7"),
+              ("PING, slowest in 10 ms", 3, "points lt 1 pt 7 ps 0.35"),
               ("BF.ADD, median of 10 ms", 4, "lines lt 6 lw 2"),
               ("PING, median of 10 ms", 2, "lines lt 5 lw 2")]
     return "\n".join([*script, "plot " + ", ".join(

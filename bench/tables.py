@@ -91,7 +91,7 @@ def figures(each):
 
 def text(each):
     """Return a table as it is printed."""
-    lines = [each["columns"], *cells(each)]
+    lines = [each["columns"], *cells(each)] if each["rows"] else []
     widths = [max(map(len, column)) for column in zip(*lines)]
     right = figures(each)
     shown = ["  ".join(value.rjust(width) if to_right else value.ljust(width)
@@ -106,12 +106,14 @@ def markdown(each):
         return "| " + " | ".join(value.replace("|", "\\|")
                                  for value in values) + " |"
 
-    lines = [f"**{each['title']}**", "", line(each["columns"]),
-             line("---:" if to_right else "---" for to_right in figures(each))]
-    lines += [line(row) for row in cells(each)]
+    lines = [f"**{each['title']}**", ""]
+    if each["rows"]:
+        lines += [line(each["columns"]), line("---:" if to_right else "---"
+                                              for to_right in figures(each))]
+        lines += [line(row) for row in cells(each)] + [""]
     if each["notes"]:
-        lines += [""] + [f"- {note}" for note in each["notes"]]
-    return "\n".join(lines) + "\n"
+        lines += [f"- {note}" for note in each["notes"]] + [""]
+    return "\n".join(lines)
 
 
 def spread(values, interval):

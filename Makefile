@@ -214,13 +214,13 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
 
-bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure the core and the server against the null server
-	$(B)/bench/micro
-	$(PYTHON) bench/callgrind.py --server $(SERVER)
-	$(PYTHON) bench/compare.py
+bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure, write bench/RESULTS.md; make bench QUICK=1 only tries
+	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
+
+bench-all: bench ## And what takes longer: all of the journal, snapshots, replicas
 	$(PYTHON) bench/persist.py
 	$(PYTHON) bench/replication.py
-	$(PYTHON) bench/scaling.py
+	$(B)/bench/micro
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
@@ -231,6 +231,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
 	shellcheck .ci/run tests/deps tests/lint tests/peers
+	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
 	clang-format -i $(C_FILES)
@@ -258,7 +259,7 @@ DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
 	valgrind
 DEPS_DEMO  := python3 python3-redis wamerican-huge
-DEPS_BENCH := python3 valgrind
+DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
 	ruby-redis
 # `make deps run` needs no test package; redis-cli is there to talk to it.
@@ -271,8 +272,10 @@ deps-check:
 	@tests/deps $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_CHECK)
 deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
-deps-bench:
-	@tests/deps $(DEPS_BUILD) $(DEPS_BENCH)
+deps-bench: # without the second list, the report lacks what needs them
+	@tests/deps $(DEPS_BUILD) python3
+	@gnuplot --version > /dev/null 2>&1 && valgrind --version > /dev/null && \
+	  command -v redis-benchmark > /dev/null || tests/deps $(DEPS_BENCH) || :
 deps-clients: # without them, the clients are skipped by name
 	@tests/deps $(DEPS_CLIENTS) || :
 
@@ -284,11 +287,12 @@ help: ## This list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all run demo install test check crash replicas power-loss failovers pins clients fuzz bench lint format \
+.PHONY: all run demo install test check crash replicas power-loss failovers pins clients fuzz bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-demo \
 	deps-bench deps-clients clean help
 # The packages come before anything that needs them.
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
-	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS)))
+	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS))) \
+	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)
 $(OBJS) $(UNIT:=.o) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
 	$(B)/tests/fuzz/replay.o $(PEERS) lint format-check docs-check: | $(FIRST)

@@ -23,6 +23,7 @@ import time
 
 import compare
 import servers
+import tables
 
 MIB = 1 << 20
 CONNECTIONS = 50
@@ -92,8 +93,12 @@ class Durable(servers.Bloomery):
                 peer.wait("journal_state", "on")
 
 
+FIGURES = []  # all that was said, for --json
+
+
 def say(what, figure, mark="", met=None, note=""):
     """Print a line of the table; return whether the mark is met."""
+    FIGURES.append((what.strip(), figure, mark, met, note))
     verdict = "" if met is None else "met" if met else "MISSED"
     print(f"{what:<44}{figure:>26}{mark:>10}{verdict:>8}  {note}".rstrip(),
           flush=True)
@@ -404,7 +409,7 @@ def group(bench):
         syncs = int(peer.info("journal_syncs")) - before
     slow.close()
     adds = int(done["ones"]) / max(syncs, 1)
-    return say("  adds acknowledged per fsync", f"{adds:.1f}",
+    return say(f"  adds acknowledged per fsync of {SYNC_MS} ms, always", f"{adds:.1f}",
                f"> {MARK_ADDS_A_SYNC}", adds > MARK_ADDS_A_SYNC,
                f"{done['ones']} adds, {syncs} fsyncs, p50 "
                f"{float(done['p50_us']) / 1000:.1f} ms")
@@ -412,7 +417,7 @@ def group(bench):
 
 def latency(bench):
     """BF.ADD, unpipelined, all items new, on this disk."""
-    print("latency of BF.ADD, not pipelined, one loop, us: p50 p99 max")
+    print("latency of BF.ADD, not pipelined, one loop")
     for connections in (1, CONNECTIONS):
         for policy in ("none", "everysec", "always"):
             with Durable(bench.build, bench.folder / f"latency-{policy}",
@@ -426,7 +431,7 @@ def latency(bench):
                     "--connections", str(connections), "--sequential",
                     "--range", "1000000", "--seconds",
                     str(bench.seconds(2))])
-            say(f"  {connections} clients, {policy}",
+            say(f"  BF.ADD, {connections} clients, {policy}: p50 p99 max, us",
                 " ".join(f"{float(done[key]):.0f}"
                          for key in ("p50_us", "p99_us", "max_us")),
                 note=f"{done['rps']} a second")
@@ -481,7 +486,23 @@ def parse_args(parts, text):
                         help="few and short: a smoke test, no figures")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a mark is missed")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="leave a table of it here too")
     return parser.parse_args()
+
+
+def keep(path, text):
+    """Leave all that was said as a table."""
+    result = tables.table(
+        pathlib.Path(sys.argv[0]).stem,
+        text.rstrip(".").replace("Measure ", "").capitalize(),
+        ["what", "measured", "asked", "met", "note"],
+        [[what, figure, mark, "" if met is None else met, note]
+         for what, figure, mark, met, note in FIGURES])
+    result["marks"] = [tables.mark(what, mark, figure, met)
+                       for what, figure, mark, met, _ in FIGURES
+                       if met is not None]
+    tables.save(path, [result])
 
 
 def main(parts, text):
@@ -494,6 +515,7 @@ def main(parts, text):
             prefix="bench-", dir=args.dir or args.build) as folder:
         bench = Bench(args, folder)
         met = [parts[name](bench) for name in args.part or parts]
+    keep(args.json, text)
     print(f"{time.monotonic() - began:.0f} s")
     return 0 if all(met) or not args.check else 1
 

@@ -21,7 +21,7 @@ def head():
              "set tics nomirror out", "set grid ytics lc rgb '#dddddd'",
              "set key outside below center horizontal Left reverse "
              "samplen 2 spacing 1.2", "set title font ',14'",
-             "set bmargin 8", "set style fill solid 0.9 noborder"]
+             "set bmargin 7", "set style fill solid 0.9 noborder"]
     lines += [f"set linetype {number} lc rgb '{colour}' lw 2 pt {point} "
               "ps 0.7"
               for number, (colour, point) in enumerate(
@@ -128,7 +128,7 @@ def ratio(found):
              "mexists": "MEXISTS of 100"}
     tics = ", ".join(f'"{names[request]}\\npipeline {pipeline}" {place}'
                      for place, (pipeline, request) in enumerate(groups))
-    script += [block("marks", marks), f"set boxwidth {width * 0.9}",
+    script += [block("marks", marks), f"set boxwidth {width * 0.9}", "set bmargin 8",
                f"set xtics ({tics}) scale 0 font ',10'",
                f"set xrange [-0.6:{len(groups) - 0.4}]",
                f"set yrange [0:{top * 1.08}]",

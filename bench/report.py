@@ -29,12 +29,12 @@ import tables
 BENCH = pathlib.Path(__file__).resolve().parent
 
 Part = collections.namedtuple("Part", "title words limit needs plots meaning")
-# words: the program and its options. limit: seconds after which it is ended,
-# about twice what it takes. needs: programs without which it is left out.
+# words: the program and its options. limit: seconds after which it is ended:
+# several times what it takes, as it hangs then. needs: programs without which it is left out.
 
 PARTS = {
     "cost": Part(
-        "What a command costs", ["compare.py"], 420, [], ["cost", "ratio"],
+        "What a command costs", ["compare.py"], 500, [], ["cost", "ratio"],
         """The null server takes the same bytes from the same sockets, checks
 them and answers, but has one small array of bits in the place of all filters:
 what it spends is what a command costs that does nothing, and no server can be
@@ -43,14 +43,14 @@ hashing, the filter itself) adds a tenth to it. Both run on one core that has
 nothing else to do, and have one loop."""),
     "instructions": Part(
         "Instructions, and what features add",
-        ["callgrind.py", "--server", "{server}", "--variants"], 180,
+        ["callgrind.py", "--server", "{server}", "--variants"], 240,
         ["valgrind"], [],
         """Instructions do not depend on how busy the machine is, so this part
 repeats to within about five of them. Use it to see what it costs to switch a
 feature on: what is off costs nothing, or a test of a flag that the whole
 batch shares."""),
     "peers": Part(
-        "Beside other servers", ["peers.py"], 150, [], ["peers"],
+        "Beside other servers", ["peers.py"], 300, [], ["peers"],
         """What you can try yourself: redis-benchmark against this server and,
 where one is installed, a redis-server in the same minute. redis-benchmark
 spends more on a command than the server does, so its requests a second say
@@ -72,12 +72,12 @@ what a keyspace of many small ones needs."""),
         """A loop serves one command at a time, so a command that takes long is
 what all others on that loop wait for. These are the worst known ones."""),
     "bgsave": Part(
-        "Latency during BGSAVE", ["bgsave.py"], 60, [], ["bgsave"],
+        "Latency during BGSAVE", ["bgsave.py"], 120, [], ["bgsave"],
         """A snapshot is written by a child process, while clients go on. What
 they notice is the fork, and afterwards that the first write to a page makes
 the kernel copy it, and that the child needs a core and the disk."""),
     "durability": Part(
-        "Durability", ["persist.py", "group", "latency"], 90, [], [],
+        "Durability", ["persist.py", "group", "latency"], 120, [], [],
         """What a client waits for its BF.ADD with each policy of the journal,
 and how many clients share one fsync. How long loading and saving take, and
 what journal and replicas cost in CPU, is measured by `bench/persist.py` and
@@ -144,7 +144,7 @@ def end(process):
         process.wait()
 
 
-def launch(words, limit, output):
+def launch(words, limit, output, fine=(0,)):
     """Run a program; return why it failed, or None."""
     with tempfile.TemporaryFile("w+") as errors:
         with subprocess.Popen(words, stdout=output, stderr=errors) as process:
@@ -158,7 +158,7 @@ def launch(words, limit, output):
                 raise
         errors.seek(0)
         said = errors.read().strip()
-    if process.returncode == 0:
+    if process.returncode in fine:
         return None
     return said.splitlines()[-1] if said else f"exit {process.returncode}"
 
@@ -166,7 +166,8 @@ def launch(words, limit, output):
 def run_text(words, limit):
     """Run a program that prints text; return it, and why it failed."""
     with tempfile.TemporaryFile("w+") as output:
-        failure = launch(words, limit, output)
+        # 2: a mark of its own is missed, which its text says.
+        failure = launch(words, limit, output, fine=(0, 2))
         output.seek(0)
         text = output.read()
     print(text, flush=True)
@@ -186,7 +187,7 @@ def run(args, name, folder):
     print(f"==== {part.title}", flush=True)
     if program.suffix != ".py":
         if args.quick:
-            options = ["--max-mb", "1", "--rounds", "1"]
+            options = ["--max-mb", "1", "--rounds", "3"]
         text, why = run_text([program, *options], part.limit)
         return [], text, why
     file = folder / f"{name}.json"

@@ -8,7 +8,10 @@
 
 import json
 import pathlib
+import re
 import statistics
+
+FIGURE = re.compile(r"[-+–<>≤≥]?=? ?[\d.,]*( \([\d.]+\)| and [\d.]+)? ?%?")
 
 
 def table(name, title, columns, rows=(), notes=(), hidden=False):
@@ -79,7 +82,7 @@ def cells(each):
 def is_figure(value):
     """Return whether a cell is set to the right: a number, or one as text."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) \
-        or cell(value)[:1].isdigit() or cell(value)[:1] in "+-–<>≤"
+        or FIGURE.fullmatch(cell(value)) is not None
 
 
 def figures(each):

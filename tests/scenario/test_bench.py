@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The report of the benchmarks: what it does with tables that parts leave, with
+# parts that are missing, and with modules that do not load. No figure is
+# measured here but in the last test, which only looks whether the report comes
+# out; it needs the programs that `make bench` builds.
+"""The benchmarks' report."""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BENCH = TOP / "bench"
+sys.path.append(str(BENCH))
+
+import callprofile  # noqa: E402  pylint: disable=wrong-import-position
+import compare  # noqa: E402  pylint: disable=wrong-import-position
+import plots  # noqa: E402  pylint: disable=wrong-import-position
+import report  # noqa: E402  pylint: disable=wrong-import-position
+import tables  # noqa: E402  pylint: disable=wrong-import-position
+
+BUILD = pathlib.Path(os.environ.get(
+    "BLOOMERY_SERVER", TOP / "build" / "release" / "bloomery-server")).parent
+
+
+def test_a_table_needs_only_columns_and_rows(tmp_path):
+    file = tmp_path / "one.json"
+    file.write_text(json.dumps({"columns": ["rate", "text"],
+                                "rows": [[0.01, "a|b"], [None, True]]}))
+    found = tables.load(file)
+    assert tables.markdown(found[0]).splitlines()[2:] == [
+        "| rate | text |", "| ---: | --- |", "| 0.01 | a\\|b |",
+        "| – | yes |"]
+    tables.save(file, found)
+    assert tables.load(file) == found
+    file.write_text('[{"columns": []}]')
+    with pytest.raises(ValueError, match="table 1"):
+        tables.load(file)
+
+
+def test_numbers_of_a_column_have_the_same_digits():
+    found = tables.table("", "", ["ns"], [[1234.5], [6.78], [0.04]])
+    assert tables.cells(found) == [["1,234"], ["7"], ["0.04"]]
+
+
+def test_the_interval_of_eleven_pairs_leaves_out_one_at_each_end():
+    assert compare.interval(range(11)) == (1, 9)
+    assert compare.interval([3, 1, 2]) == (1, 3)
+
+
+def test_marks_are_summed_up_by_what_shares_them():
+    marks = compare.summary([
+        ["TCP", "small", "add", 16, 400, 440, 1.1, 1.12],
+        ["TCP", "small", "exists", 16, 400, 460, 1.15, 1.12],
+        ["TCP", "large", "add", 1, 7000, 7000, 1.0, None]])
+    assert [(mark["asked"], mark["measured"], mark["met"])
+            for mark in marks] == [("≤ 1.12", "1.10 and 1.15", False)]
+
+
+def test_inlined_lines_are_found_where_they_are_written(tmp_path):
+    path = "base/metrics.h"
+    first, last, name = next(
+        entry for entry in callprofile.functions_of(path)
+        if entry[2] == "metric_add")
+    profile = tmp_path / "callgrind.out"
+    profile.write_text(
+        "events: Ir\n\n"
+        "fl=(1) /elsewhere/src/command/dispatch.c\nfn=(7) dispatch_batch\n"
+        f"1 10\nfi=(2) /elsewhere/src/{path}\n{first + 1} 5\n"
+        f"+{last - first - 2} 2\nfe=(1)\n"
+        "cfi=(3) /lib/other.c\ncfn=(8) memcpy\ncalls=1 3\n* 900\n"
+        "fl=(3)\nfn=(8)\n3 900\n")
+    costs = callprofile.read(profile)
+    assert costs[f"{path}:{name}"] == 7
+    assert costs["libraries:memcpy"] == 900
+    assert sum(costs.values()) == 917
+
+
+@pytest.mark.skipif(not plots.available(), reason="gnuplot is not installed")
+def test_plots_come_from_tables_and_not_without(tmp_path):
+    found = {"scaling": tables.table("scaling", "", ["loops", "one \"filter\""],
+                                     [[1, 1.0], [2, None], [4, 3.5]])}
+    picture = plots.draw("scaling", found, tmp_path)
+    assert "one &quot;filter&quot;" in picture.read_text() \
+        or 'one "filter"' in picture.read_text()
+    assert plots.draw("memory", found, tmp_path) is None
+
+
+@pytest.mark.parametrize("name, path, says", [
+    ("BENCH_MODULE", "/nowhere/bf.so", "BENCH_MODULE=/nowhere/bf.so: no such"),
+    ("BENCH_SERVER", "/nowhere/server", "BENCH_SERVER=/nowhere/server: no"),
+])
+def test_a_wrong_path_of_a_peer_is_said(name, path, says):
+    done = subprocess.run([sys.executable, BENCH / "peers.py", "--quick"],
+                          env={**os.environ, name: path}, text=True,
+                          stderr=subprocess.PIPE, timeout=60, check=False)
+    assert done.returncode == 1 and says in done.stderr
+
+
+def test_a_part_that_fails_or_is_missing_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "BENCH", tmp_path)
+    (tmp_path / "holds.py").write_text("import sys; sys.exit('no clock')")
+    args = report.argparse.Namespace(build=BUILD, quick=True)
+    assert report.run(args, "holds", tmp_path) == ([], "", "no clock")
+    assert report.run(args, "memory", tmp_path)[2] == "memory.py is not there"
+
+
+@pytest.mark.skipif(not all((BUILD / "bench" / name).exists()
+                            for name in ("load", "micro", "pulse")),
+                    reason="make bench has not built its programs")
+def test_the_report_is_written(tmp_path):
+    done = subprocess.run(
+        [sys.executable, BENCH / "report.py", "--quick", "--part", "bgsave",
+         "--part", "filter", "--build", BUILD, "--out", tmp_path], text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120,
+        check=False)
+    assert done.returncode == 0, done.stdout
+    text = (tmp_path / "RESULTS.md").read_text()
+    assert "## Latency during BGSAVE" in text and "The fork took" in text
+    if shutil.which("gnuplot"):
+        assert (tmp_path / "plots" / "bgsave.svg").exists()

@@ -162,6 +162,13 @@ def measure(args, data):
          f"{late_us / 1000:.1f} ms: what took no longer was held up by the "
          "machine, not by the server.",
          f"A PING and a BF.ADD every {INTERVAL_US} µs on each of two loops."])
+    seen = {(row[0], row[1]): row for row in result["rows"]}
+    quiet, busy = (seen["BF.ADD", when] for when in ("before", "during"))
+    result["says"].append(
+        f"While a snapshot of {size_text(data)} is written, a BF.ADD takes "
+        f"{busy[3]:.0f} µs in the median instead of {quiet[3]:.0f}, and "
+        f"{busy[4] / 1000:.1f} ms instead of {quiet[4] / 1000:.1f} for the "
+        f"slowest of a hundred; the fork itself took {fork_us / 1000:.1f} ms.")
     result["window"] = {"begins": 0, "ends": round(ended, 3),
                         "size": size_text(data)}
     rows = series(samples, -around, ended + around)

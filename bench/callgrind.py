@@ -86,8 +86,9 @@ VARIANTS = {
 VARIED = ["add-new", "exists", "madd-new"]
 
 # Which part of the source serves what; the rest is the command itself.
+ALWAYS_ON = "statistics"
 FEATURES = {
-    "statistics": r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
+    ALWAYS_ON: r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
                   r"dispatch\.c:(count_|dispatch_count)|libraries:.*gettime",
     "slow log, latency monitor": r"command/slow\.|admin/(slowlog|latency)\.",
     "notifications, tracking, MONITOR":
@@ -278,6 +279,11 @@ def varied(counter, names):
             more = round(cost - base.setdefault(name, cost), 1)
             cells += [round(cost), "" if variant == OFF else f"{more:+,.0f}"]
         result["rows"].append(cells)
+    own = result["rows"][0]
+    result["says"].append(
+        f"In pipelines of 100, a BF.ADD of a new item takes {own[1]} "
+        f"instructions of the server, a BF.EXISTS {own[3]}, and each item of "
+        f"a BF.MADD {own[5]}.")
     result["notes"].append(
         "BF.ADD and BF.EXISTS at pipeline 100, BF.MADD of 100 items at "
         "pipeline 16; one connection. Less than about 5 is chance.")
@@ -310,6 +316,12 @@ def idle(counter):
     for feature, pattern in FEATURES.items():
         result["rows"].append([feature, *total(
             lambda place, its=pattern: re.search(its, place))])
+        if feature != ALWAYS_ON:
+            most = max(result["rows"][-1][1:])
+            result["marks"].append(tables.mark(
+                f"instructions per command while off or idle: {feature}",
+                "none", " and ".join(map(str, result["rows"][-1][1:])),
+                most < 1))
     # dispatch reads a flag here and there for them in its own lines.
     result["notes"].append(
         "By the lines of the source that the instructions come from, those "

@@ -285,7 +285,9 @@ def write(args, results, took):
     sections = [section(args, name, result, folder)
                 for name, result in results.items()]
     target = args.out / "RESULTS.md"
-    target.write_text("\n".join([HEAD, summary(results), machine(args, took),
+    head = HEAD + ("\n**A smoke test: nothing here is a figure.**\n"
+                   if args.quick else "")
+    target.write_text("\n".join([head, summary(results), machine(args, took),
                                  *sections]), encoding="utf-8")
     print(f"{target}, {took['seconds']:.0f} s")
 

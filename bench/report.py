@@ -10,6 +10,7 @@
 
 import argparse
 import collections
+import json
 import os
 import pathlib
 import platform
@@ -24,6 +25,7 @@ import time
 import compare
 import plots
 import servers
+import shapes
 import tables
 
 BENCH = pathlib.Path(__file__).resolve().parent
@@ -34,7 +36,7 @@ Part = collections.namedtuple("Part", "title words limit needs plots meaning")
 
 PARTS = {
     "cost": Part(
-        "What a command costs", ["compare.py"], 500, [], ["cost", "ratio"],
+        "What a command costs", ["compare.py", "--build", "{build}"], 500, [], ["cost", "ratio"],
         """The null server takes the same bytes from the same sockets, checks
 them and answers, but has one small array of bits in the place of all filters:
 what it spends is what a command costs that does nothing, and no server can be
@@ -43,14 +45,15 @@ hashing, the filter itself) adds a tenth to it. Both run on one core that has
 nothing else to do, and have one loop."""),
     "instructions": Part(
         "Instructions, and what features add",
-        ["callgrind.py", "--server", "{server}", "--variants"], 240,
+        ["callgrind.py", "--build", "{build}", "--server", "{server}",
+         "--variants"], 240,
         ["valgrind"], [],
         """Instructions do not depend on how busy the machine is, so this part
 repeats to within about five of them. Use it to see what it costs to switch a
 feature on: what is off costs nothing, or a test of a flag that the whole
 batch shares."""),
     "peers": Part(
-        "Beside other servers", ["peers.py"], 300, [], ["peers"],
+        "Beside other servers", ["peers.py", "--build", "{build}"], 300, [], ["peers"],
         """What you can try yourself: redis-benchmark against this server and,
 where one is installed, a redis-server in the same minute. redis-benchmark
 spends more on a command than the server does, so its requests a second say
@@ -59,25 +62,27 @@ goes. The second table is for those who keep a filter by hand in a bitmap, with
 a SETBIT or GETBIT for each of the 7 bits of an item, all of them in one
 pipeline."""),
     "scaling": Part(
-        "More cores", ["scaling.py"], 120, [], ["scaling"],
+        "More cores", ["scaling.py", "--build", "{build}"], 180, [], ["scaling"],
         """Every loop is a thread with its own connections. Where a line keeps
 to the ideal one, twice the loops serve twice the commands."""),
     "memory": Part(
-        "Memory", ["memory.py"], 120, [], ["memory"],
+        "Memory", ["memory.py", "--build", "{build}"], 180, [], ["memory"],
         """How much a filter takes for each item it is made for, beside the
 least that a Bloom filter of that error rate can have (1.44 log2(1/rate)), and
 what a keyspace of many small ones needs."""),
     "holds": Part(
-        "The longest that anything holds a loop", ["holds.py"], 120, [], [],
+        "The longest that anything holds a loop", ["holds.py", "--server", "{server}"], 180,
+        [], [],
         """A loop serves one command at a time, so a command that takes long is
 what all others on that loop wait for. These are the worst known ones."""),
     "bgsave": Part(
-        "Latency during BGSAVE", ["bgsave.py"], 120, [], ["bgsave"],
+        "Latency during BGSAVE", ["bgsave.py", "--build", "{build}"], 120, [], ["bgsave"],
         """A snapshot is written by a child process, while clients go on. What
 they notice is the fork, and afterwards that the first write to a page makes
 the kernel copy it, and that the child needs a core and the disk."""),
     "durability": Part(
-        "Durability", ["persist.py", "group", "latency"], 120, [], [],
+        "Durability",
+        ["persist.py", "--build", "{build}", "group", "latency"], 120, [], [],
         """What a client waits for its BF.ADD with each policy of the journal,
 and how many clients share one fsync. How long loading and saving take, and
 what journal and replicas cost in CPU, is measured by `bench/persist.py` and
@@ -192,15 +197,23 @@ def run(args, name, folder):
         return [], text, why
     file = folder / f"{name}.json"
     if not file.exists():
-        why = launch([sys.executable, program, *options, "--build", args.build,
-                      "--json", file] + (["--quick"] if args.quick else []),
-                     part.limit, None)
+        why = launch([sys.executable, program, *options, "--json", file]
+                     + (["--quick"] if args.quick else []), part.limit, None)
     if not file.exists():
         return [], "", why or "it left no figures"
     try:
-        return tables.load(file), "", why
-    except ValueError as error:
-        return [], "", str(error)
+        return load(name, file), "", why
+    except (ValueError, KeyError) as error:
+        return [], "", f"{type(error).__name__}: {error}"
+
+
+def load(name, file):
+    """Return the tables of a part's file."""
+    data = json.loads(file.read_text(encoding="utf-8"))
+    if name in shapes.SHAPES and isinstance(data, dict) \
+            and "columns" not in data:
+        tables.save(file, shapes.SHAPES[name](data))
+    return tables.load(file)
 
 
 # ---- writing -----------------------------------------------------------------

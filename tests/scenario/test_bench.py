@@ -23,6 +23,7 @@ import callprofile  # noqa: E402  pylint: disable=wrong-import-position
 import compare  # noqa: E402  pylint: disable=wrong-import-position
 import plots  # noqa: E402  pylint: disable=wrong-import-position
 import report  # noqa: E402  pylint: disable=wrong-import-position
+import shapes  # noqa: E402  pylint: disable=wrong-import-position
 import tables  # noqa: E402  pylint: disable=wrong-import-position
 
 BUILD = pathlib.Path(os.environ.get(
@@ -101,6 +102,36 @@ def test_a_wrong_path_of_a_peer_is_said(name, path, says):
                           env={**os.environ, name: path}, text=True,
                           stderr=subprocess.PIPE, timeout=60, check=False)
     assert done.returncode == 1 and says in done.stderr
+
+
+def test_plain_data_of_memory_becomes_tables_and_marks():
+    left = {"way": "DEL", "keys": 1000, "start_rss": 10 << 20,
+            "full_rss": 20 << 20, "left_rss": 11 << 20,
+            "allowed_rss": 28 << 20, "after_s": 15, "met": True}
+    bits, plot, small = shapes.memory({
+        "items": 1000, "left": [left],
+        "bits": [{"rate": 0.01, "bits": 10.9, "least": 9.6, "met": False,
+                  "overhead": 0.135, "measured": 0.0099}],
+        "small": {"rss": 250.4, "used": 240.0, "mark": 278, "met": True}})
+    assert bits["marks"][0]["met"] is False
+    assert bits["marks"][0]["measured"] == "13.5% at most"
+    assert plot["rows"] == [[0.01, 10.9, 9.6]] and plot["hidden"]
+    assert small["rows"] == [["DEL", 10.0, 20.0, 11.0, 28.0]]
+    assert [mark["met"] for mark in small["marks"]] == [True, True]
+
+
+def test_plain_data_of_scaling_and_holds_becomes_tables_and_marks():
+    row = {"workload": "add-one", "pipeline": 16, "threads": 2,
+           "locks": "yes", "rate": 2e7, "cpu_ns": 90.0, "ratio": 1.6,
+           "control": 1.9, "relative": 1.68}
+    inside, plot = shapes.scaling({"inside": [row], "sockets": []})
+    assert [mark["met"] for mark in inside["marks"]] == [False]
+    assert plot["rows"] == [[1, 1.0], [2, 1.68]]
+    case = {"case": "DEL of 4 GiB", "handler": "del", "handler_usec": 300,
+            "lock": "del", "lock_usec": 2100, "note": "pages", "met": False}
+    found, = shapes.holds({"cases": [case]})
+    assert found["marks"][0]["measured"] == "2.10 ms (DEL of 4 GiB), 1 over"
+    assert found["notes"] == ["DEL of 4 GiB: pages"]
 
 
 def test_a_part_that_fails_or_is_missing_is_said(tmp_path, monkeypatch):

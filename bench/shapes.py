@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# memory.py, scaling.py and holds.py leave what they measured as plain data,
+# for whoever wants to compute with it. Here it becomes the report's tables,
+# marks and plots. Each function takes what such a file holds.
+"""Tables from the plain data of some parts."""
+
+import tables
+
+MIB = 1 << 20
+
+
+def memory(data):
+    """Bits per item, bytes of a small filter, what stays behind."""
+    bits = tables.table(
+        "bits", f"Bits per item of a filter for {data['items']:,} items",
+        ["error rate", "bits per item", "least possible", "more than that",
+         "rate measured"],
+        [[f"{row['rate']:g}", round(row["bits"], 2), round(row["least"], 2),
+          f"{row['overhead']:+.1%}",
+          None if row["measured"] is None else f"{row['measured']:.6f}"]
+         for row in data["bits"]])
+    asked = [row for row in data["bits"] if row["met"] is not None]
+    bits["marks"] = [tables.mark(
+        "bits per item over the least possible, error rates of 0.01 and less",
+        "≤ 11 %", f"{max(row['overhead'] for row in asked):.1%} at most",
+        all(row["met"] for row in asked))] if asked else []
+    plot = tables.table(
+        "memory", "", ["rate", "Bloomery", "least possible: 1.44 log2(1/rate)"],
+        [[row["rate"], row["bits"], row["least"]] for row in data["bits"]],
+        hidden=True)
+    one, left = data["small"], data["left"]
+    small = tables.table(
+        "small", f"{left[0]['keys']:,} small default filters, one item in "
+        "each: what stays when they are gone, resident MiB",
+        ["gone by", "at the start", "with all of them", "left", "allowed"],
+        [[row["way"], *(round(row[key] / MIB, 1) for key in (
+            "start_rss", "full_rss", "left_rss", "allowed_rss"))]
+         for row in left],
+        [f"One such filter takes {one['rss']:.0f} bytes of resident memory "
+         f"with its name, {one['used']:.0f} by the server's own account."])
+    small["marks"] = [
+        tables.mark("resident bytes of a small default filter, name included",
+                    f"≤ {one['mark']}", f"{one['rss']:.0f}", one["met"]),
+        tables.mark(
+            f"resident {left[0]['after_s']} s after deleting "
+            f"{left[0]['keys']:,} of them", "≤ 1.2 × start + 16 MiB",
+            ", ".join(f"{row['left_rss'] / MIB:.0f} MiB ({row['way']})"
+                      for row in left), all(row["met"] for row in left))]
+    return [bits, plot, small]
+
+
+def scaling_plot(rows, loops, ratio):
+    """Return the plot's table: loops, then a column for each workload."""
+    names = list(dict.fromkeys(row["workload"] for row in rows))
+    by_key = {(row[loops], row["workload"]): row[ratio] for row in rows}
+    return tables.table(
+        "scaling", "", ["loops", *names],
+        [[count, *(1.0 if count == 1 else by_key.get((count, name))
+                   for name in names)]
+         for count in sorted({1, *(row[loops] for row in rows)})], hidden=True)
+
+
+def scaling(data):
+    """More loops: inside one process, and with real sockets if there are."""
+    inside = tables.table(
+        "inside", "Threads that dispatch prepared batches, without sockets",
+        ["workload", "pipeline", "threads", "commands/s", "CPU ns",
+         "times one", "threads that share nothing", "times those"],
+        [[row["workload"], row["pipeline"],
+          row["threads"] if row["locks"] == "yes" else "1, no locks",
+          round(row["rate"]), row["cpu_ns"], row["ratio"], row["control"],
+          row["relative"]] for row in data["inside"]],
+        ["`threads that share nothing` is what the machine itself gave at "
+         "that moment, as a multiple of one thread."])
+    shared = [row for row in data["inside"]
+              if row["locks"] == "yes" and row["pipeline"] == 16]
+    inside["marks"] = [
+        tables.mark(f"two loops as a multiple of one, {row['workload']}, "
+                    "without sockets", "≥ 1.7", f"{row['relative']:.2f}",
+                    row["relative"] >= 1.7)
+        for row in shared if row["threads"] == 2]
+    found = [inside]
+    if data["sockets"]:
+        found.append(tables.table(
+            "sockets", "Servers of so many loops, real sockets, pipeline 16",
+            ["workload", "loops", "commands/s", "CPUs used", "times one loop"],
+            [[row["workload"], row["loops"], round(row["rate"]), row["cpus"],
+              row["ratio"]] for row in data["sockets"]]))
+        found[-1]["marks"] = [
+            tables.mark(f"{row['loops']} loops as a multiple of one, "
+                        f"{row['workload']}, real sockets",
+                        f"≥ {row['mark']:.1f}", f"{row['ratio']:.2f}",
+                        row["ratio"] >= row["mark"])
+            for row in data["sockets"] if row["mark"] is not None]
+        found.append(scaling_plot(data["sockets"], "loops", "ratio"))
+    elif shared:
+        found.append(scaling_plot(shared, "threads", "relative"))
+    return found
+
+
+def holds(data):
+    """The longest handler and lock of each case."""
+    cases = data["cases"]
+    result = tables.table(
+        "holds", "The longest handler and the longest hold of a lock, thread "
+        "CPU time, µs",
+        ["case", "handler", "µs", "lock", "its µs", "met"],
+        [[row["case"], row["handler"], row["handler_usec"], row["lock"],
+          row["lock_usec"], "yes" if row["met"] else "NO"] for row in cases],
+        [f"{row['case']}: {row['note']}" for row in cases
+         if row["note"] and not row["met"]])
+    missed = [row for row in cases if not row["met"]]
+    worst = max((max(row["handler_usec"], row["lock_usec"]), row["case"])
+                for row in cases)
+    result["marks"] = [tables.mark(
+        f"longest handler and lock, {len(cases)} cases", "< 2 ms",
+        f"{worst[0] / 1000:.2f} ms ({worst[1]})"
+        + (f", {len(missed)} over" if missed else ""), not missed)]
+    return [result]
+
+
+SHAPES = {"memory": memory, "scaling": scaling, "holds": holds}

@@ -220,6 +220,7 @@ def peers(found):
         return None
     rows = [[place, row[0], row[1], row[2]]
             for place, row in enumerate(table["rows"])]
+    tics = ", ".join(f"{quote(row[1])} {row[0]}" for row in rows)
     top = max(row[3] for row in rows)
     low = min(row[2] for row in rows)
     return "\n".join([
@@ -228,8 +229,9 @@ def peers(found):
         "GETBIT beside BF.*'", "set ylabel 'ns per item (log)'",
         "set logscale y", "set format y '%.0f'", "set boxwidth 0.38",
         f"set yrange [{low / 2}:{top * 3}]",
-        f"set xrange [-0.6:{len(rows) - 0.4}]", "set xtics scale 0 font ',10'",
-        f"plot $data using ($1-0.2):4:xtic(2) with boxes lt 2 "
+        f"set xrange [-0.6:{len(rows) - 0.4}]", "set xlabel 'items at a time'",
+        f"set xtics ({tics}) scale 0 font ',10'",
+        f"plot $data using ($1-0.2):4 with boxes lt 2 "
         f"title {quote(table['columns'][2])}, "
         f"$data using ($1+0.2):3 with boxes lt 1 "
         f"title {quote(table['columns'][1])}, "

@@ -58,7 +58,7 @@ def cell(value, digits=None):
             digits = digits_for(value)
         if value != 0 and abs(value) < 0.5 * 10 ** -digits:
             digits += 2
-        return f"{value:,.{digits}f}"
+        return f"{value + 0.0:,.{digits}f}"  # no -0
     if isinstance(value, int):
         return f"{value:,}"
     return str(value)

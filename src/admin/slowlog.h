@@ -55,4 +55,4 @@ uint64_t slowlog_visit(struct slowlog *log, uint64_t count,
 
 size_t slowlog_length(struct slowlog *log);
 size_t slowlog_bytes(struct slowlog *log); /* of memory */
-void slowlog_reset(struct slowlog *log); /* ids go on */
+void slowlog_reset(struct slowlog *log);   /* ids go on */

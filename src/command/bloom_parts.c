@@ -58,7 +58,7 @@ size_t
 bloom_parts_room(const struct request *req)
 {
     size_t from = begin_of_part(req);
-    size_t end = end_of_part(req, from);
+    size_t end = may_pause(req) ? end_of_part(req, from) : req->argc;
 
     if (from == 0) {
         return effect_bytes(req->command, req->argv, end);

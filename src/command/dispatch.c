@@ -437,9 +437,12 @@ apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
     }
 }
 
+/* The command has ended: what its parts left behind goes, if it was refused
+ * between two of them, too. */
 static void
 end_again(struct session *session)
 {
+    session->worked_ns = 0;
     if (session->again != NULL) {
         session->again_free(session->again);
         session->again = NULL;

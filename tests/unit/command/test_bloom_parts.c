@@ -191,8 +191,37 @@ TEST(a_transaction_and_who_obeys_do_not_pause)
     assert_int_equal(1, call(rig, "EXEC", 0, 0));
     effects_take(rig);
     assert_int_equal(1, rig->effects.count);
+    (void)call(rig, "BF.RESERVE other 0.001 100000", 0, 0);
+    effects_clear(rig);
     rig->session.obey = true;
-    assert_int_equal(1, call(rig, "BF.MADD k", 0, ITEMS));
+    assert_int_equal(1, call(rig, "BF.MADD other", 0, ITEMS));
+    effects_take(rig); /* there was room for all of it */
+    assert_int_equal(1, rig->effects.count);
+    rig_free(rig);
+}
+
+/* What it worked before is none of the next command's time. */
+TEST(a_command_that_is_refused_between_two_parts_leaves_nothing)
+{
+    struct rig *rig = rig_new();
+    struct command_text command;
+
+    (void)call(rig, "BF.RESERVE k 0.001 100000", 0, 0);
+    put(&command, "BF.MADD k", 0, ITEMS);
+    rig->out.len = 0;
+    assert_int_equal(0,
+                     dispatch_batch(rig->worker, &rig->session, &command.batch,
+                                    0, UINT64_MAX, &rig->out));
+    assert_non_null(rig->session.again);
+    assert_true(rig->session.worked_ns > 0);
+    rig->service.role.replica = true;
+    assert_int_equal(1,
+                     dispatch_batch(rig->worker, &rig->session, &command.batch,
+                                    0, UINT64_MAX, &rig->out));
+    assert_memory_equal("-READONLY", rig->out.data, 9);
+    assert_null(rig->session.again);
+    assert_int_equal(0, rig->session.worked_ns);
+    drop(&command);
     rig_free(rig);
 }
 

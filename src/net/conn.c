@@ -133,6 +133,7 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
         done = loop->env->handler->execute(conn, &loop->batch, done);
         if (loop->reply.len >= LOOP_FLUSH_BYTES) {
             send_replies(conn);
+            loop->now_ns = clock_mono_ns(); /* no command took that long */
         }
         end_turn_in_time(conn, done < loop->batch.count);
     }

@@ -83,6 +83,42 @@ write_jobs(struct buf *ret_text)
     assert_false(ret_text->failed);
 }
 
+/* ---- the clock of commands ----------------------------------------------- */
+
+static uint64_t seen_ns;
+
+/* A long reply, or whether the clock was read since that was executed. */
+static bool
+take_time(struct fake *fake, const struct slice *argv, size_t argc)
+{
+    struct loop *loop = fake->conn.loop;
+
+    if (slice_is_word(argv[0], "LONG")) {
+        buf_append(&loop->reply, "+", 1);
+        fake_fill(fake, &loop->reply, LOOP_FLUSH_BYTES);
+        buf_append(&loop->reply, "\r\n", 2);
+        loop->now_ns = 0; /* as it was when this one ended */
+    } else {
+        seen_ns = loop->now_ns;
+        fake_echo(&loop->reply, argv, argc);
+    }
+    return true;
+}
+
+/* The system takes its time to send: that is no command's. */
+TEST(what_was_sent_between_two_commands_is_not_in_the_time_of_the_second)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+
+    rig->takes = take_time;
+    peer_send_text(rig, &peer, "*1\r\n$4\r\nLONG\r\n*1\r\n$3\r\nSEE\r\n");
+    rig_until(rig, fake_of(rig->last)->executed == 2);
+    assert_true(seen_ns > 0);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
 /* libuv reads again, up to 32 times, as long as reads are full. Megabytes wait
  * here at all times, and the other peer's command is one read away. */
 TEST(full_reads_let_others_go_first)

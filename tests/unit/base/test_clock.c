@@ -33,6 +33,26 @@ TEST(the_wall_clock_is_the_system_s_in_both_units)
     assert_true(ms / 1000 >= low && ms / 1000 <= high);
 }
 
+/* The moment lies a little back: the time it had is told, and none that has
+ * not come yet then is told of the next one. */
+TEST(the_wall_clock_at_a_moment_is_never_ahead)
+{
+    for (int i = 0; i < 20; i++) {
+        uint64_t low = clock_wall_ms();
+        uint64_t now = clock_mono_ns();
+        uint64_t end = now + 2000000; /* until it is read anew */
+        uint64_t at;
+
+        at = clock_wall_ms_at(now);
+        assert_true(at + 1 >= low && at <= clock_wall_ms());
+        while (now < end) {
+            now = clock_mono_ns();
+        }
+        (void)clock_wall_ms_at(now - 900000);
+        assert_true(clock_wall_ms_at(now) <= clock_wall_ms());
+    }
+}
+
 /* Waits on the monotonic clock, at most 10 s, for CPU time to pass. */
 TEST(the_cpu_clock_counts_the_work_of_the_thread_only)
 {

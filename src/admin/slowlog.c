@@ -24,6 +24,8 @@ struct kept {
 struct slowlog {
     pthread_mutex_t mutex;
     struct kept *newest, *oldest;
+    const struct kept *shown; /* the last that a visit showed, if it is there:
+                                 the next piece begins behind it */
     size_t count, bytes;
     uint64_t length_max, next_id;
 };
@@ -69,6 +71,9 @@ cut(struct slowlog *log)
            (log->count > log->length_max || log->bytes > SLOWLOG_BYTES_MAX)) {
         last = log->oldest;
         log->oldest = last->newer;
+        if (last == log->shown) {
+            log->shown = NULL;
+        }
         log->count--;
         log->bytes -= last->bytes;
     }
@@ -195,6 +200,22 @@ slowlog_add(struct slowlog *log, const struct slowlog_entry *from)
 
 /* ---- all of them --------------------------------------------------------- */
 
+/* Only if somebody else was shown something meanwhile the list is walked. */
+static const struct kept *
+first_of(const struct slowlog *log, uint64_t before_id)
+{
+    const struct kept *kept = log->newest;
+
+    if (before_id > 0 && log->shown != NULL &&
+        log->shown->entry.id == before_id) {
+        return log->shown->older;
+    }
+    while (before_id > 0 && kept != NULL && kept->entry.id >= before_id) {
+        kept = kept->older;
+    }
+    return kept;
+}
+
 uint64_t
 slowlog_visit(struct slowlog *log, uint64_t count,
               const struct slowlog_visitor *visitor)
@@ -211,13 +232,10 @@ slowlog_visit(struct slowlog *log, uint64_t count,
     if (visitor->total != NULL) {
         visitor->total(visitor->ctx, (size_t)count);
     }
-    kept = log->newest;
-    while (visitor->before_id > 0 && kept != NULL &&
-           kept->entry.id >= visitor->before_id) {
-        kept = kept->older;
-    }
+    kept = first_of(log, visitor->before_id);
     for (; shown < count && kept != NULL; shown++) {
         visitor->entry(visitor->ctx, &kept->entry);
+        log->shown = kept;
         kept = kept->older;
     }
     longest_end(LONGEST_LOCK, &held, "slowlog");
@@ -255,6 +273,7 @@ slowlog_reset(struct slowlog *log)
     pthread_mutex_lock(&log->mutex);
     gone = log->oldest;
     log->newest = log->oldest = NULL;
+    log->shown = NULL;
     log->count = log->bytes = 0;
     pthread_mutex_unlock(&log->mutex);
     free_chain(gone);

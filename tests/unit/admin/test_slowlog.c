@@ -353,5 +353,16 @@ TEST(slowlog_is_shown_in_pieces_by_the_last_id_seen)
     visitor.before_id = last;
     assert_int_equal(3, slowlog_visit(log, 100, &visitor));
     assert_int_equal(14, last);
+    /* The one to go on behind goes itself, and all with it. */
+    visitor.before_id = 0;
+    assert_int_equal(10, slowlog_visit(log, 10, &visitor));
+    visitor.before_id = last;
+    slowlog_set_length(log, 5);
+    assert_int_equal(0, slowlog_visit(log, 10, &visitor));
+    visitor.before_id = 0;
+    assert_int_equal(2, slowlog_visit(log, 2, &visitor));
+    visitor.before_id = last;
+    slowlog_reset(log);
+    assert_int_equal(0, slowlog_visit(log, 10, &visitor));
     slowlog_free(log);
 }

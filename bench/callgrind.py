@@ -321,7 +321,8 @@ def idle(counter):
             most = max(result["rows"][-1][1:])
             result["marks"].append(tables.mark(
                 f"instructions per command while off or idle: {feature}",
-                "none", " and ".join(map(str, result["rows"][-1][1:])),
+                "none", " and ".join(f"{max(cost, 0.0):.1f}" for cost
+                                     in result["rows"][-1][1:]),
                 most < 1))
     # dispatch reads a flag here and there for them in its own lines.
     result["notes"].append(

@@ -140,6 +140,11 @@ def load_options(args, name, size):
         "--seconds", str(args.seconds), "--warmup", str(args.seconds / 6)]
 
 
+def pairs(args, marked):
+    """Return how many pairs; what is only drawn needs fewer of them."""
+    return args.pairs if marked else math.ceil(args.pairs / 2)
+
+
 def prepare(load, server, size):
     """Make a filter and add its items, in order; it fits all that follows."""
     shape = FILTERS[size]
@@ -156,11 +161,12 @@ def prepare(load, server, size):
 
 def measure(args, load, running, name, size):
     """Return one list of results for each of the servers."""
+    marked = size in WORKLOADS[name].marks
     options = load_options(args, name, size)
     results = [[] for _ in running]
     # Who comes first changes, so that a trend favours none.
     orders = itertools.cycle(itertools.permutations(range(len(running))))
-    for number, order in zip(range(args.pairs), orders):
+    for number, order in zip(range(pairs(args, marked)), orders):
         for index in order:
             results[index].append(
                 load.run(running[index],
@@ -223,8 +229,9 @@ def section(args, load, running, transport, size):
                        workload.pipeline, cells[1], cells[2], ratio, mark])
     result["notes"].append(
         f"{args.connections} connections, depth {args.depth}; "
-        f"{args.pairs} pairs of {args.seconds:g} s; the ratio is the median "
-        f"of the pairs' with an interval of at least {CONFIDENCE:.0%}.")
+        f"{args.pairs} pairs of {args.seconds:g} s (half as many without a "
+        "mark); the ratio is the median of the pairs' with an interval of at "
+        f"least {CONFIDENCE:.0%}.")
     result["marks"] = summary(points)
     result["says"] = says(points)
     print(tables.text(result) + "\n", flush=True)

@@ -23,6 +23,8 @@ MARK_USEC = 2000
 BATCH = 10_000
 PAGE = 2 * 1024 * 1024
 LAYERS = 1024
+NAMES_NOTE = ("one command on so many names keeps the locks of all of them, "
+              "and so cannot pause; 10,000 names take a tenth of it")
 
 
 def request(*words):
@@ -110,8 +112,11 @@ class Bench:
         self.scale = 10 if quick else 1
         self.results = []
 
-    def measure(self, case, act, note=""):
-        """Run the case and keep what INFO says of it."""
+    def measure(self, case, act, note="", kind=""):
+        """Run the case and keep what INFO says of it.
+
+        KIND is "fault" where the kernel's page faults are what takes long,
+        and "names" where the number of names is."""
         self.peer.call("CONFIG", "RESETSTAT")
         start = time.monotonic()
         act()
@@ -126,28 +131,29 @@ class Bench:
             "mark_usec": MARK_USEC,
             "took_s": round(took_s, 3),
             "note": note,
+            "kind": kind,
         }
         result["met"] = max(result["handler_usec"],
                             result["lock_usec"]) < MARK_USEC
         self.results.append(result)
         return result
 
-    def call(self, case, *words, note=""):
+    def call(self, case, *words, note="", kind=""):
         """A case of one command."""
         data = request(*words)
 
         def act():
             self.peer.sock.sendall(data)
             self.peer.read()
-        return self.measure(case, act, note)
+        return self.measure(case, act, note, kind)
 
 
 def large_filter(bench):
     """4 GiB: made, touched for the first time, gone."""
     fault = page_fault(256)
-    note = ("the kernel clears 2 MiB pages at the first touch: {median:.0f} us "
-            "each by itself (p90 {p90:.0f}, longest {longest:.0f}), and an "
-            "item touches up to 3").format(**fault)
+    note = ("the kernel clears 2 MiB pages at their first touch: {median:,.0f} "
+            "us for one by itself (p90 {p90:,.0f}, longest {longest:,.0f}), "
+            "and an item touches up to 3").format(**fault)
     capacity = 2_300_000_000 // bench.scale
     adds = 400
     peer = bench.peer
@@ -157,9 +163,9 @@ def large_filter(bench):
     made["bytes"] = peer.call("BF.INFO", "big", "SIZE")
     pipeline = b"".join(request("BF.ADD", "big", i) for i in range(adds))
     bench.measure("first touch, 400 BF.ADD in a pipeline",
-                  lambda: peer.stream([pipeline], adds), note)
+                  lambda: peer.stream([pipeline], adds), note, "fault")
     bench.call("first touch, BF.MADD of 400", "BF.MADD", "big",
-               *range(adds, 2 * adds), note=note)
+               *range(adds, 2 * adds), note=note, kind="fault")
     bench.call("BF.RESET of 4 GiB", "BF.RESET", "big")
     bench.call("DEL of 4 GiB", "DEL", "big")
     return fault
@@ -205,10 +211,10 @@ def many_keys(bench):
     bench.call("SWAPDB back", "SWAPDB", 0, 1)
     bench.call("EXISTS of 100,000 names", "EXISTS",
                *["key:%d" % key for key in range(100_000)],
-               note="all its stripes are locked at once: 10,000 take a tenth")
+               note=NAMES_NOTE, kind="names")
     bench.call("UNLINK of 100,000 names", "UNLINK",
                *["key:%d" % key for key in range(100_000)],
-               note="all its stripes are locked at once: 10,000 take a tenth")
+               note=NAMES_NOTE, kind="names")
 
     def flush():
         peer.call("FLUSHALL")

@@ -31,7 +31,7 @@ import tables
 CAPACITY, ITEMS = 100_000, 90_000
 HASHES, BITS = 7, 958_506  # of the best classic filter for 0.01
 CONNECTIONS = 50
-REQUESTS = {1: 40_000, 16: 400_000, 100: 600_000}  # about 0.4 s each
+REQUESTS = {1: 25_000, 16: 250_000, 100: 500_000}  # 0.3 s each and more
 ITEM = "item:__rand_int__"
 # What redis-benchmark sends; only BF.* needs a server that knows it.
 TRIED = [("PING", ["PING"]), ("SET", ["SET", "key:__rand_int__", "value"]),
@@ -215,7 +215,7 @@ def options(args, command, pipeline):
     """Return load's options."""
     asks = command in ("exists", "mexists", "getbit")
     key = "bits" if command.endswith("bit") else "bench"
-    seconds = 0.05 if args.quick else 0.25
+    seconds = 0.05 if args.quick else 0.2
     return ["--command", command, "--pipeline", str(pipeline), "--key", key,
             "--bits", str(BITS), "--hashes", str(HASHES), "--depth", "1",
             "--connections", str(CONNECTIONS), "--seconds", str(seconds),

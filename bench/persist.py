@@ -512,7 +512,7 @@ def main(parts, text):
     began = time.monotonic()
     print(compare.machine())
     with tempfile.TemporaryDirectory(
-            prefix="bench-", dir=args.dir or args.build) as folder:
+            prefix="bench-", dir=(args.dir or args.build).resolve()) as folder:
         bench = Bench(args, folder)
         met = [parts[name](bench) for name in args.part or parts]
     keep(args.json, text)

@@ -51,7 +51,7 @@ def is_number(value):
 
 
 def cost(found):
-    """CPU per command by pipeline and size of the filter."""
+    """CPU of the server for one command, by pipeline and filter size."""
     table = found.get("cost")
     if table is None:
         return None
@@ -75,12 +75,13 @@ def cost(found):
     low, top = min(values), max(values)
     script = ["set multiplot layout 1,2 title 'CPU of the server for one "
               "command, TCP, 50 connections' font ',14'",
-              "set logscale xy", f"set yrange [{low * 0.6:.0f}:{top * 1.7:.0f}]",
+              "set logscale xy", f"set yrange [{low * 0.35:.0f}:{top * 1.7:.0f}]",
               "set xrange [0.8:125]", "set xtics (1, 16, 100)",
               "set ytics (50, 100, 200, 500, '1,000' 1000, '2,000' 2000, "
               "'5,000' 5000, '10,000' 10000, '20,000' 20000)",
               "set xlabel 'commands in a pipeline (log)'",
-              "set key inside top right vertical Right noreverse",
+              "set key inside bottom left vertical Left reverse "
+              "font ',11'",
               "set bmargin 4"]
     for request, title, sizes, lines in panels:
         script.append(block(request, lines))
@@ -97,7 +98,7 @@ def cost(found):
 
 
 def ratio(found):
-    """The same as ratios beside their marks."""
+    """CPU per command as a multiple of the null server, beside the marks."""
     table = found.get("cost")
     if table is None:
         return None
@@ -124,11 +125,13 @@ def ratio(found):
                         f"title {quote(kind[0] + ', ' + kind[1])}")
     if not bars:
         return None
-    names = {"add": "ADD", "exists": "EXISTS", "madd": "MADD of 100",
-             "mexists": "MEXISTS of 100"}
-    tics = ", ".join(f'"{names[request]}\\npipeline {pipeline}" {place}'
+    names = {"add": "ADD", "exists": "EXISTS", "madd": "MADD",
+             "mexists": "MEXISTS"}
+    tics = ", ".join(f'"{names[request]}\\npipeline {pipeline}'
+                     + ("\\n100 items" if request.startswith("m") else "")
+                     + f'" {place}'
                      for place, (pipeline, request) in enumerate(groups))
-    script += [block("marks", marks), f"set boxwidth {width * 0.9}", "set bmargin 8",
+    script += [block("marks", marks), f"set boxwidth {width * 0.9}", "set bmargin 9",
                f"set xtics ({tics}) scale 0 font ',10'",
                f"set xrange [-0.6:{len(groups) - 0.4}]",
                f"set yrange [0:{top * 1.08}]",
@@ -155,10 +158,12 @@ def lines_of(table, script, first=1):
 
 
 def scaling(found):
-    """Speed-up by loops: first column loops, others how many times one."""
+    """Throughput by number of loops, as a multiple of one loop."""
     table = found.get("scaling")
-    script = ["set title 'Throughput by number of loops, as a multiple of "
-              "one loop'", "set xlabel 'loops'",
+    title = ", ".join(filter(None, ["Throughput as a multiple of one loop",
+                                    table["title"] if table else ""]))
+    script = [f"set title {quote(title)}", "set xlabel 'loops'",
+              "set bmargin 10",
               "set ylabel 'times one loop'", "set yrange [0:*]",
               "set xrange [0.5:*]", "set xtics 1"]
     curves = lines_of(table, script) if table else []
@@ -171,7 +176,7 @@ def scaling(found):
 
 
 def memory(found):
-    """Bits an item by error rate: first column rate, others bits."""
+    """Memory for each item, by error rate."""
     table = found.get("memory")
     script = ["set title 'Memory for each item, by error rate'",
               "set xlabel 'error rate (log)'", "set ylabel 'bits per item'",
@@ -185,7 +190,7 @@ def memory(found):
 
 
 def bgsave(found):
-    """What clients see while a snapshot is written."""
+    """Latency of PING and BF.ADD before, during and after BGSAVE."""
     series, facts = found.get("bgsave-series"), found.get("bgsave")
     if series is None or facts is None or not series["rows"]:
         return None
@@ -214,22 +219,24 @@ def bgsave(found):
 
 
 def peers(found):
-    """A filter by hand beside ours, for each item."""
+    """CPU for one item: a filter by hand beside BF.*."""
     table = found.get("peers-items")
     if table is None or not table["rows"]:
         return None
     rows = [[place, row[0], row[1], row[2]]
             for place, row in enumerate(table["rows"])]
-    tics = ", ".join(f"{quote(row[1])} {row[0]}" for row in rows)
+    tics = ", ".join(quote(row[1]).replace(", ", "\\n") + f" {row[0]}"
+                     for row in rows)
     top = max(row[3] for row in rows)
     low = min(row[2] for row in rows)
     return "\n".join([
         block("data", rows),
         "set title 'CPU of the server for one item: a filter of SETBIT and "
         "GETBIT beside BF.*'", "set ylabel 'ns per item (log)'",
-        "set logscale y", "set format y '%.0f'", "set boxwidth 0.38",
+        "set logscale y", "set boxwidth 0.38", "set bmargin 8",
+        "set ytics (10, 100, '1,000' 1000, '10,000' 10000, '100,000' 1e5)",
         f"set yrange [{low / 2}:{top * 3}]",
-        f"set xrange [-0.6:{len(rows) - 0.4}]", "set xlabel 'items at a time'",
+        f"set xrange [-0.6:{len(rows) - 0.4}]", "set xlabel 'items at a time' offset 0,-1",
         f"set xtics ({tics}) scale 0 font ',10'",
         f"plot $data using ($1-0.2):4 with boxes lt 2 "
         f"title {quote(table['columns'][2])}, "

@@ -36,7 +36,8 @@ Part = collections.namedtuple("Part", "title words limit needs plots meaning")
 
 PARTS = {
     "cost": Part(
-        "What a command costs", ["compare.py", "--build", "{build}"], 500, [], ["cost", "ratio"],
+        "What a command costs", ["compare.py", "--build", "{build}",
+                                "--seconds", "0.18"], 500, [], ["cost", "ratio"],
         """The null server takes the same bytes from the same sockets, checks
 them and answers, but has one small array of bits in the place of all filters:
 what it spends is what a command costs that does nothing, and no server can be
@@ -46,14 +47,14 @@ nothing else to do, and have one loop."""),
     "instructions": Part(
         "Instructions, and what features add",
         ["callgrind.py", "--build", "{build}", "--server", "{server}",
-         "--variants"], 240,
+         "--variants"], 180,
         ["valgrind"], [],
         """Instructions do not depend on how busy the machine is, so this part
 repeats to within about five of them. Use it to see what it costs to switch a
 feature on: what is off costs nothing, or a test of a flag that the whole
 batch shares."""),
     "peers": Part(
-        "Beside other servers", ["peers.py", "--build", "{build}"], 300, [], ["peers"],
+        "Beside other servers", ["peers.py", "--build", "{build}"], 240, [], ["peers"],
         """What you can try yourself: redis-benchmark against this server and,
 where one is installed, a redis-server in the same minute. redis-benchmark
 spends more on a command than the server does, so its requests a second say
@@ -64,7 +65,11 @@ pipeline."""),
     "scaling": Part(
         "More cores", ["scaling.py", "--build", "{build}"], 180, [], ["scaling"],
         """Every loop is a thread with its own connections. Where a line keeps
-to the ideal one, twice the loops serve twice the commands."""),
+to the ideal one, twice the loops serve twice the commands. Measured without
+sockets, as a client would need CPUs that the loops need: parsing, locks and
+filters only, so that waiting for each other weighs more than it does in a
+server, which spends most of its time in the kernel's sockets. Where there are
+five CPUs or more, real sockets follow."""),
     "memory": Part(
         "Memory", ["memory.py", "--build", "{build}"], 180, [], ["memory"],
         """How much a filter takes for each item it is made for, beside the
@@ -74,7 +79,9 @@ what a keyspace of many small ones needs."""),
         "The longest that anything holds a loop", ["holds.py", "--server", "{server}"], 180,
         [], [],
         """A loop serves one command at a time, so a command that takes long is
-what all others on that loop wait for. These are the worst known ones."""),
+what all others on that loop wait for. These are the worst known ones, in CPU
+time of the thread: what the machine does meanwhile is not in it. Below the
+table stands what the time goes into where it is more than 2 ms."""),
     "bgsave": Part(
         "Latency during BGSAVE", ["bgsave.py", "--build", "{build}"], 120, [], ["bgsave"],
         """A snapshot is written by a child process, while clients go on. What
@@ -120,8 +127,10 @@ def parse_args():
                         help="keep the parts' JSON here; a part whose JSON is "
                              "here already does not run again")
     args = parser.parse_args()
+    # Parts run in other folders, and name files below this one.
+    args.build = args.build.resolve()
     if args.out is None:
-        args.out = (args.build.resolve().parent / "bench"
+        args.out = (args.build.parent / "bench"
                     if args.quick or args.part else BENCH)
     return args
 

@@ -158,14 +158,14 @@ def print_inside(rows):
     met = True
     print("inside one process, without sockets (one filter of a million items,"
           " one for each thread, 10,000)")
-    print(f"{'workload':<13}{'pipeline':>9}{'threads':>8}{'commands/s':>12}"
+    print(f"{'workload':<13}{'pipeline':>9}{'threads':>9}{'commands/s':>13}"
           f"{'cpu ns':>8}{'ratio':>7}{'control':>8}{'relative':>9}")
     for row in rows:
         mark = inside_mark(row)
         met = met and (mark is None or row["relative"] >= mark)
         threads = row["threads"] if row["locks"] == "yes" else "no locks"
         print(f"{row['workload']:<13}{row['pipeline']:>9}{threads:>9}"
-              f"{row['rate']:>11,.0f}{row['cpu_ns']:>8.1f}{row['ratio']:>7.2f}"
+              f"{row['rate']:>13,.0f}{row['cpu_ns']:>8.1f}{row['ratio']:>7.2f}"
               f"{row['control']:>8.2f}{row['relative']:>9.2f}"
               f"{verdict(row['relative'], mark, is_disturbed(row))}".rstrip())
     if any(map(is_disturbed, rows)):

@@ -50,15 +50,38 @@ def memory(data):
     return [bits, plot, small]
 
 
-def scaling_plot(rows, loops, ratio):
+# What bench/scaling.py calls them, and what they are.
+WORKLOADS = {
+    "exists-one": "BF.EXISTS, one filter", "add-one": "BF.ADD, one filter",
+    "add-new": "BF.ADD of new items, one filter",
+    "exists-own": "BF.EXISTS, a filter for each loop",
+    "add-own": "BF.ADD, a filter for each loop",
+    "exists-many": "BF.EXISTS, 10,000 filters",
+    "add-many": "BF.ADD, 10,000 filters",
+}
+UNDISTURBED_ROUNDS = 5  # of bench/scale.c: of fewer, the figure is chance
+
+
+def workload(row):
+    """Return the workload of a row in words."""
+    return WORKLOADS.get(row["workload"], row["workload"])
+
+
+def scaling_plot(title, rows, loops, ratio):
     """Return the plot's table: loops, then a column for each workload."""
-    names = list(dict.fromkeys(row["workload"] for row in rows))
-    by_key = {(row[loops], row["workload"]): row[ratio] for row in rows}
+    names = list(dict.fromkeys(map(workload, rows)))
+    by_key = {(row[loops], workload(row)): row[ratio] for row in rows}
     return tables.table(
-        "scaling", "", ["loops", *names],
+        "scaling", title, ["loops", *names],
         [[count, *(1.0 if count == 1 else by_key.get((count, name))
                    for name in names)]
          for count in sorted({1, *(row[loops] for row in rows)})], hidden=True)
+
+
+def disturbed(row):
+    """Return what has to be said of a figure from too few rounds."""
+    enough = row.get("undisturbed", UNDISTURBED_ROUNDS) >= UNDISTURBED_ROUNDS
+    return "" if enough else " (disturbed: others used the CPUs)"
 
 
 def scaling(data):
@@ -67,17 +90,19 @@ def scaling(data):
         "inside", "Threads that dispatch prepared batches, without sockets",
         ["workload", "pipeline", "threads", "commands/s", "CPU ns",
          "times one", "threads that share nothing", "times those"],
-        [[row["workload"], row["pipeline"],
+        [[workload(row), row["pipeline"],
           row["threads"] if row["locks"] == "yes" else "1, no locks",
           round(row["rate"]), row["cpu_ns"], row["ratio"], row["control"],
           row["relative"]] for row in data["inside"]],
-        ["`threads that share nothing` is what the machine itself gave at "
-         "that moment, as a multiple of one thread."])
+        ["`Threads that share nothing` is what the machine itself gave at "
+         "that moment, as a multiple of one thread; `times those` is the "
+         "ratio as it would be had it given twice as much to two."])
     shared = [row for row in data["inside"]
               if row["locks"] == "yes" and row["pipeline"] == 16]
     inside["marks"] = [
-        tables.mark(f"two loops as a multiple of one, {row['workload']}, "
-                    "without sockets", "≥ 1.7", f"{row['relative']:.2f}",
+        tables.mark(f"two loops as a multiple of one: {workload(row)}, "
+                    "pipeline 16, without sockets", "≥ 1.7",
+                    f"{row['relative']:.2f}" + disturbed(row),
                     row["relative"] >= 1.7)
         for row in shared if row["threads"] == 2]
     found = [inside]
@@ -85,17 +110,19 @@ def scaling(data):
         found.append(tables.table(
             "sockets", "Servers of so many loops, real sockets, pipeline 16",
             ["workload", "loops", "commands/s", "CPUs used", "times one loop"],
-            [[row["workload"], row["loops"], round(row["rate"]), row["cpus"],
+            [[workload(row), row["loops"], round(row["rate"]), row["cpus"],
               row["ratio"]] for row in data["sockets"]]))
         found[-1]["marks"] = [
-            tables.mark(f"{row['loops']} loops as a multiple of one, "
-                        f"{row['workload']}, real sockets",
+            tables.mark(f"{row['loops']} loops as a multiple of one: "
+                        f"{workload(row)}, real sockets",
                         f"≥ {row['mark']:.1f}", f"{row['ratio']:.2f}",
                         row["ratio"] >= row["mark"])
             for row in data["sockets"] if row["mark"] is not None]
-        found.append(scaling_plot(data["sockets"], "loops", "ratio"))
+        found.append(scaling_plot("real sockets, pipeline 16",
+                                  data["sockets"], "loops", "ratio"))
     elif shared:
-        found.append(scaling_plot(shared, "threads", "relative"))
+        found.append(scaling_plot("without sockets, pipeline 16", shared,
+                                  "threads", "relative"))
     return found
 
 
@@ -105,19 +132,53 @@ def holds(data):
     result = tables.table(
         "holds", "The longest handler and the longest hold of a lock, thread "
         "CPU time, µs",
-        ["case", "handler", "µs", "lock", "its µs", "met"],
-        [[row["case"], row["handler"], row["handler_usec"], row["lock"],
-          row["lock_usec"], "yes" if row["met"] else "NO"] for row in cases],
+        ["case", "command", "µs", "lock", "its µs", "below 2 ms"],
+        [[row["case"], row["handler"] or None,
+          row["handler_usec"] if row["handler"] else None,
+          row["lock"] or None, row["lock_usec"] if row["lock"] else None,
+          "yes" if row["met"] else "NO"] for row in cases],
         [f"{row['case']}: {row['note']}" for row in cases
          if row["note"] and not row["met"]])
-    missed = [row for row in cases if not row["met"]]
-    worst = max((max(row["handler_usec"], row["lock_usec"]), row["case"])
-                for row in cases)
-    result["marks"] = [tables.mark(
-        f"longest handler and lock, {len(cases)} cases", "< 2 ms",
-        f"{worst[0] / 1000:.2f} ms ({worst[1]})"
-        + (f", {len(missed)} over" if missed else ""), not missed)]
+    result["notes"].append(
+        "Where nothing is named, it was less than 0.2 ms: that is not looked "
+        "at.")
+    for kind, (what, asked) in HOLD_KINDS.items():
+        rows = [row for row in cases if row.get("kind", "") == kind]
+        if rows:
+            result["marks"].append(hold_mark(
+                rows, what, asked,
+                data.get("fault_usec") if kind == "fault" else None))
     return [result]
+
+
+# A page fault is no part of the server, but an item cannot do without: what is
+# asked of such cases is that they take no longer than the faults do.
+HOLD_KINDS = {
+    "": ("longest that one command holds a loop or a lock", "< 2 ms"),
+    "fault": ("the same, first touch of a filter of 4 GiB",
+              "< 2 ms, but for page faults"),
+    "names": ("the same, EXISTS and UNLINK of 100,000 names", "< 2 ms"),
+}
+FAULTS_OF_AN_ITEM = 3
+
+
+def hold_mark(rows, what, asked, fault):
+    """Return the mark of some cases; FAULT is what page faults take."""
+    longest = [(max(row["handler_usec"], row["lock_usec"]), row["case"])
+               for row in rows]
+    worst, case = max(longest)
+    missed = sum(not row["met"] for row in rows)
+    said = f"{worst / 1000:.2f} ms ({case})"
+    met = missed == 0
+    if fault is not None:
+        said += (f"; the kernel takes {fault['median'] / 1000:.2f} ms for one "
+                 f"page alone, up to {fault['longest'] / 1000:.2f}")
+        met = met or worst <= FAULTS_OF_AN_ITEM * fault["longest"]
+    elif missed:
+        said += f", {missed} of {len(rows)} cases over"
+    else:
+        said += f", the longest of {len(rows)} cases"
+    return tables.mark(what, asked, said, met)
 
 
 SHAPES = {"memory": memory, "scaling": scaling, "holds": holds}

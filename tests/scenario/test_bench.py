@@ -130,8 +130,21 @@ def test_plain_data_of_scaling_and_holds_becomes_tables_and_marks():
     case = {"case": "DEL of 4 GiB", "handler": "del", "handler_usec": 300,
             "lock": "del", "lock_usec": 2100, "note": "pages", "met": False}
     found, = shapes.holds({"cases": [case]})
-    assert found["marks"][0]["measured"] == "2.10 ms (DEL of 4 GiB), 1 over"
-    assert found["notes"] == ["DEL of 4 GiB: pages"]
+    assert found["marks"][0]["measured"] == \
+        "2.10 ms (DEL of 4 GiB), 1 of 1 cases over"
+    assert found["notes"][:-1] == ["DEL of 4 GiB: pages"]
+
+
+@pytest.mark.parametrize("longest, met", [(700, True), (600, False)])
+def test_what_page_faults_take_is_not_the_servers(longest, met):
+    case = {"case": "first touch", "handler": "BF.ADD", "handler_usec": 2100,
+            "lock": "BF.ADD", "lock_usec": 2000, "note": "pages",
+            "kind": "fault", "met": False}
+    found, = shapes.holds({"cases": [case], "fault_usec": {
+        "median": 500.0, "p90": 550.0, "longest": longest}})
+    mark, = found["marks"]
+    assert mark["met"] is met
+    assert "2.10 ms" in mark["measured"] and "0.50 ms" in mark["measured"]
 
 
 def test_a_part_that_fails_or_is_missing_is_said(tmp_path, monkeypatch):

@@ -197,7 +197,7 @@ failovers: $(SERVER) $(PEERS) ## Sentinels and writers: make failovers ROUNDS=50
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
-pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts
+pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts beside their pins
 	$(PYTHON) bench/callgrind.py
 
 clients: deps-clients $(SERVER) ## Run real clients from their registries against the server
@@ -214,7 +214,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
 
-bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure, write bench/RESULTS.md; make bench QUICK=1 only tries
+bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 9 minutes, write bench/RESULTS.md; make bench QUICK=1 tries
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
 bench-all: bench ## And what takes longer: all of the journal, snapshots, replicas

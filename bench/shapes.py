@@ -30,6 +30,12 @@ def memory(data):
         [[row["rate"], row["bits"], row["least"]] for row in data["bits"]],
         hidden=True)
     one, left = data["small"], data["left"]
+    bits["says"] = [
+        f"At an error rate of {row['rate']:g}, a filter takes "
+        f"{row['bits']:.1f} bits for each item, {row['overhead']:.0%} more "
+        f"than any Bloom filter has to; a small one takes {one['rss']:.0f} "
+        "bytes with its name."
+        for row in data["bits"] if row["rate"] == 0.01]
     small = tables.table(
         "small", f"{left[0]['keys']:,} small default filters, one item in "
         "each: what stays when they are gone, resident MiB",
@@ -84,6 +90,19 @@ def disturbed(row):
     return "" if enough else " (disturbed: others used the CPUs)"
 
 
+def scaling_says(rows):
+    """Return what two loops bring, for the top of the report."""
+    two = {row["workload"]: row["relative"] for row in rows
+           if row["threads"] == 2}
+    if not {"exists-one", "add-one", "exists-many", "add-many"} <= set(two):
+        return []
+    return [
+        f"Without sockets, two loops serve {two['exists-one']:.1f} times as "
+        f"many BF.EXISTS as one loop on one filter, and "
+        f"{two['add-one']:.1f} times as many BF.ADD; on 10,000 filters "
+        f"{two['exists-many']:.1f} and {two['add-many']:.1f} times."]
+
+
 def scaling(data):
     """More loops: inside one process, and with real sockets if there are."""
     inside = tables.table(
@@ -92,8 +111,9 @@ def scaling(data):
          "times one", "threads that share nothing", "times those"],
         [[workload(row), row["pipeline"],
           row["threads"] if row["locks"] == "yes" else "1, no locks",
-          round(row["rate"]), row["cpu_ns"], row["ratio"], row["control"],
-          row["relative"]] for row in data["inside"]],
+          round(row["rate"]), row["cpu_ns"],
+          *(f"{row[key]:.2f}" for key in ("ratio", "control", "relative"))]
+         for row in data["inside"]],
         ["`Threads that share nothing` is what the machine itself gave at "
          "that moment, as a multiple of one thread; `times those` is the "
          "ratio as it would be had it given twice as much to two."])
@@ -105,6 +125,7 @@ def scaling(data):
                     f"{row['relative']:.2f}" + disturbed(row),
                     row["relative"] >= 1.7)
         for row in shared if row["threads"] == 2]
+    inside["says"] = scaling_says(shared)
     found = [inside]
     if data["sockets"]:
         found.append(tables.table(
@@ -140,8 +161,8 @@ def holds(data):
         [f"{row['case']}: {row['note']}" for row in cases
          if row["note"] and not row["met"]])
     result["notes"].append(
-        "Where nothing is named, it was less than 0.2 ms: that is not looked "
-        "at.")
+        "Where nothing is named, nothing took 0.2 ms by the wall: what is "
+        "shorter is not looked at.")
     for kind, (what, asked) in HOLD_KINDS.items():
         rows = [row for row in cases if row.get("kind", "") == kind]
         if rows:

@@ -135,6 +135,22 @@ compete(void *name)
     return NULL;
 }
 
+/* Walks lock a thousand stripes, also where nobody notes turns: the CPU clock
+ * is not read for each. A thread may lose its CPU between two, not always. */
+TEST(spans_that_begin_together_read_the_cpu_clock_once)
+{
+    unsigned same = 0;
+
+    for (unsigned i = 0; i < 1000; i++) {
+        struct longest_span one = longest_begin();
+        struct longest_span two = longest_begin();
+
+        assert_true(two.since_ns >= one.since_ns);
+        same += one.cpu_ns == two.cpu_ns;
+    }
+    assert_true(same > 0);
+}
+
 TEST(threads_share_one_figure)
 {
     char names[2][8] = { "first", "second" };

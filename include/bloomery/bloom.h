@@ -102,10 +102,10 @@ struct bloom_info {
 
 struct bloom;
 
-/* The seed whose XXH3-64 is NUMBER, one for each, all alike but for 8 bytes. A
+/* The seed whose XXH3-64 is SEED64, one for each, all alike but for 8 bytes. A
  * filter keeps such a seed at no cost, and any other in 40 bytes. So whoever
  * wants a random one draws a number. */
-void bloom_seed(uint64_t number, uint8_t ret_seed[BLOOM_SEED_BYTES]);
+void bloom_seed(uint64_t seed64, uint8_t ret_seed[BLOOM_SEED_BYTES]);
 
 /* The fixed seed of valkey-bloom, which costs nothing either, and neither do
  * 32 zero bytes. */

@@ -235,12 +235,17 @@ dispatch_run_locked(struct request *req)
 
 /* ---- runs of one-item commands ------------------------------------------- */
 
-/* The words of one command of the run, for whoever looks at single ones. */
+static const struct slice *
+words_of(const struct run *run, uint32_t index)
+{
+    return run->argv + (size_t)index * ONE_ITEM_ARGC;
+}
+
+/* The request becomes this one of the run, for who looks at single ones. */
 static void
 look_at(struct request *req, const struct run *run, uint32_t index)
 {
-    dispatch_prepare(req, req->command, 1, run->argv + index * ONE_ITEM_ARGC,
-                     ONE_ITEM_ARGC);
+    dispatch_prepare(req, req->command, 1, words_of(run, index), ONE_ITEM_ARGC);
 }
 
 /* Finds the commands from `first` on that can run together, and readies the
@@ -309,8 +314,7 @@ open_run(struct request *req, const struct run *run)
     size_t bytes = EFFECT_EXTRA_BYTES + effect_delete_bytes(req->key.name);
 
     for (uint32_t i = 0; i < run->count; i++) {
-        bytes +=
-            stage_effect_bytes(run->argv + i * ONE_ITEM_ARGC, ONE_ITEM_ARGC);
+        bytes += stage_effect_bytes(words_of(run, i), ONE_ITEM_ARGC);
     }
     return effect_open(req->worker, bytes);
 }

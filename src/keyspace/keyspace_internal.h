@@ -59,15 +59,15 @@ struct keyspace {
     atomic_bool access_counts; /* of the policy: loop 0 looks outside of any
                                   section */
     atomic_bool keeps_expired;
+    unsigned shards; /* of counts */
     struct gate *gate;
-    struct reaper *reaper;
     struct keyspace_expiry expiry;
     _Atomic uint32_t *db_ids;   /* by the client's number */
-    uint64_t *swaps;            /* likewise, how often; under the gate */
     _Atomic uint32_t *slot_ids; /* by slot */
     struct db_count *counts;    /* shards x databases, by slot */
-    unsigned databases, threads, shards;
+    unsigned databases, threads;
     struct stripe_lock_slots lock_slots;
+    uint64_t *swaps; /* by the client's number, how often; under the gate */
     struct stripe stripes[KEYSPACE_STRIPES];
     /* Bit set: the stripe has entries. Changes only at none <-> some. */
     _Alignas(64) _Atomic uint64_t occupied[OCCUPIED_WORDS];
@@ -81,6 +81,7 @@ struct keyspace {
     uint64_t dead_cursor;
     uint64_t wall_ms, access_ms; /* at the last access_tick */
     /* What few ask for. */
+    struct reaper *reaper;
     uint32_t *slot_dbs; /* by slot, the client's number; as swaps */
     size_t counts_bytes;
 };

@@ -515,6 +515,19 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
+/* Last of all: who hears that a save failed finds it in INFO, and no write is
+ * taken any more. */
+static void
+tell_outcomes(struct persist *persist)
+{
+    bool saved = requests_tell(&persist->saves);
+    bool reloaded = requests_tell(&persist->reloads);
+
+    if (saved || reloaded) {
+        persist->options.hooks.moved(persist->options.hooks.ctx);
+    }
+}
+
 void
 persist_tick(struct persist *persist)
 {
@@ -533,6 +546,7 @@ persist_tick(struct persist *persist)
     journal_get_status(persist->journal, &status);
     tell_refusal(persist, &conf, &status);
     persist_publish(persist, &conf, &status);
+    tell_outcomes(persist);
 }
 
 /* ---- the end ------------------------------------------------------------- */
@@ -613,7 +627,7 @@ persist_gives_up(const struct persist *persist)
 uint64_t
 persist_ask_save(struct persist *persist)
 {
-    uint64_t ticket = atomic_fetch_add(&persist->asked_save, 1) + 1;
+    uint64_t ticket = requests_ask(&persist->saves);
 
     persist->options.hooks.poke(persist->options.hooks.ctx);
     return ticket;
@@ -631,5 +645,5 @@ persist_ask_rewrite(struct persist *persist)
 enum persist_outcome
 persist_save_outcome(const struct persist *persist, uint64_t ticket)
 {
-    return persist_outcome_of(&persist->saved, &persist->failed_save, ticket);
+    return requests_outcome(&persist->saves, ticket);
 }

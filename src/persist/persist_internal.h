@@ -33,6 +33,14 @@ struct persist_retry {
     uint64_t not_before_ns;
 };
 
+/* What other threads ask for, by tickets: 1, 2, ... An outcome is that of all
+ * tickets up to it. */
+struct persist_requests {
+    _Atomic uint64_t asked, done, failed; /* any thread */
+    uint64_t taken; /* what runs is for all up to this one */
+    uint64_t settled_done, settled_failed; /* to be told */
+};
+
 /* One rewrite; the task thread has it during PREPARE and COMMIT. */
 struct persist_rewrite {
     enum journal_target how;
@@ -120,7 +128,6 @@ struct persist {
     struct persist_sync sync;
     struct persist_adopted adopted;
 
-    uint64_t save_ticket;          /* of the save that runs */
     _Atomic int64_t changes_saved; /* any thread reads it */
     int64_t changes_forked;
     uint64_t last_save_ms;
@@ -135,9 +142,8 @@ struct persist {
     atomic_bool loading;
 
     /* Requests and outcomes; any thread. */
-    _Atomic uint64_t asked_save, saved, failed_save;
+    struct persist_requests saves, reloads;
     _Atomic uint64_t asked_rewrite, begun_rewrite;
-    _Atomic uint64_t asked_reload, reloaded, failed_reload;
     atomic_bool reload_keeps; /* one that is asked for wants no save before */
     atomic_bool gives_up;
     enum err refused_writes; /* as the hook was told */
@@ -199,16 +205,16 @@ void adopt_replaced(struct persist *persist);
 int adopt_here(struct persist *persist);
 bool adopt_finish(struct persist *persist);
 
-/* Of the request with this ticket: both count up to the last one answered. */
-static inline enum persist_outcome
-persist_outcome_of(const _Atomic uint64_t *done, const _Atomic uint64_t *failed,
-                   uint64_t ticket)
-{
-    if (atomic_load(done) >= ticket) {
-        return PERSIST_DONE;
-    }
-    return atomic_load(failed) >= ticket ? PERSIST_FAILED : PERSIST_PENDING;
-}
+/* requests.c. Any thread: */
+uint64_t requests_ask(struct persist_requests *requests);
+enum persist_outcome requests_outcome(const struct persist_requests *requests,
+                                      uint64_t ticket);
+/* Loop 0: whether one waits; what begins now is for all that have asked; it has
+ * ended; and that is told, if it is news. */
+bool requests_are_due(const struct persist_requests *requests);
+void requests_take(struct persist_requests *requests);
+void requests_settle(struct persist_requests *requests, bool done);
+bool requests_tell(struct persist_requests *requests);
 
 /* reload.c: does what was asked for, and blocks. */
 bool reload_is_due(const struct persist *persist);

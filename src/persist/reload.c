@@ -20,7 +20,7 @@ persist_ask_reload(struct persist *persist, bool save)
     if (!save) { /* who wants the old state gets it, whoever else asks */
         atomic_store(&persist->reload_keeps, true);
     }
-    ticket = atomic_fetch_add(&persist->asked_reload, 1) + 1;
+    ticket = requests_ask(&persist->reloads);
     persist->options.hooks.poke(persist->options.hooks.ctx);
     return ticket;
 }
@@ -28,17 +28,13 @@ persist_ask_reload(struct persist *persist, bool save)
 enum persist_outcome
 persist_reload_outcome(const struct persist *persist, uint64_t ticket)
 {
-    return persist_outcome_of(&persist->reloaded, &persist->failed_reload,
-                              ticket);
+    return requests_outcome(&persist->reloads, ticket);
 }
 
 bool
 reload_is_due(const struct persist *persist)
 {
-    uint64_t asked = atomic_load(&persist->asked_reload);
-
-    return asked > atomic_load(&persist->reloaded) &&
-           asked > atomic_load(&persist->failed_reload);
+    return requests_are_due(&persist->reloads);
 }
 
 static bool
@@ -47,7 +43,7 @@ save(struct persist *persist)
     int error;
 
     persist->step_started_ns = clock_mono_ns();
-    persist->save_ticket = atomic_load(&persist->asked_save);
+    requests_take(&persist->saves);
     error = save_here(persist);
     save_ended(persist, error, 0);
     return error == 0;
@@ -97,11 +93,11 @@ load(struct persist *persist)
 void
 reload_run(struct persist *persist)
 {
-    uint64_t ticket = atomic_load(&persist->asked_reload);
     bool keeps = atomic_exchange(&persist->reload_keeps, false);
     uint64_t start_ns = clock_mono_ns();
     bool done;
 
+    requests_take(&persist->reloads);
     gate_raise(persist->gate, 0);
     /* The journal may have been switched on since it was asked for. */
     done = (keeps ? !persist->conf.appendonly : save(persist)) && load(persist);
@@ -117,6 +113,5 @@ reload_run(struct persist *persist)
             "persist.reload", "reloaded", "saved=%d ms=%llu", !keeps,
             (unsigned long long)((clock_mono_ns() - start_ns) / 1000000));
     }
-    atomic_store(done ? &persist->reloaded : &persist->failed_reload, ticket);
-    persist->options.hooks.moved(persist->options.hooks.ctx);
+    requests_settle(&persist->reloads, done);
 }

@@ -22,10 +22,10 @@ save_ended(struct persist *persist, int error, int signal)
     persist->step = STEP_NONE;
     persist->info.last_save_seconds = (int64_t)(took_ns / SECOND_NS);
     persist->info.last_save_ok = error == 0;
+    requests_settle(&persist->saves, error == 0);
     if (error != 0) {
         persist_failed(&persist->save_retry, RETRY_FIRST_S * SECOND_NS,
                        RETRY_MAX_S * SECOND_NS);
-        atomic_store(&persist->failed_save, persist->save_ticket);
         log_error("persist.save", "failed to save",
                   "error=\"%s\" signal=%d failures=%llu", strerror(error),
                   signal, (unsigned long long)persist->save_retry.failures);
@@ -35,7 +35,6 @@ save_ended(struct persist *persist, int error, int signal)
     persist->changes_saved = persist->changes_forked;
     persist->last_save_ms = clock_wall_ms();
     persist->info.saves++;
-    atomic_store(&persist->saved, persist->save_ticket);
     collapse_want(persist);
     log_notice("persist.save", "saved", "file=\"%s/%s\" ms=%llu cow_bytes=%llu",
                persist->dir, persist->snapshot_name,
@@ -108,7 +107,7 @@ save_begin(struct persist *persist)
 
     persist->step = STEP_SAVE;
     persist->step_started_ns = clock_mono_ns();
-    persist->save_ticket = atomic_load(&persist->asked_save);
+    requests_take(&persist->saves);
     gate_raise(persist->gate, 0);
     error = fork_save(persist, &us);
     gate_lower(persist->gate, 0);
@@ -122,13 +121,11 @@ save_begin(struct persist *persist)
 bool
 save_is_due(struct persist *persist, const struct persist_conf *conf)
 {
-    uint64_t asked = atomic_load(&persist->asked_save);
     uint64_t since_ms = clock_wall_ms() - persist->last_save_ms;
     uint64_t changes =
         (uint64_t)(metric_sum(METRIC_CHANGES) - persist->changes_saved);
 
-    if (asked > atomic_load(&persist->saved) &&
-        asked > atomic_load(&persist->failed_save)) {
+    if (requests_are_due(&persist->saves)) {
         return true;
     }
     if (adopt_is_pending(persist)) {

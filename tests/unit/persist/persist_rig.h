@@ -38,6 +38,8 @@ struct prig {
     struct journal *journal; /* as the hook said */
     struct stage stage;
     enum err writes, ping; /* as the hook said */
+    uint64_t watched;      /* a save's ticket, and its outcome at that time */
+    enum persist_outcome outcome;
     atomic_int pokes, moves, taps;
     unsigned written; /* keys w0 .. w<written - 1> */
     unsigned reloads;
@@ -76,6 +78,7 @@ prig_refusal(void *ctx, enum err writes, enum err ping)
 
     rig->writes = writes;
     rig->ping = ping;
+    rig->outcome = persist_save_outcome(rig->persist, rig->watched);
 }
 
 static inline void

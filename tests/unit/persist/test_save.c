@@ -80,11 +80,12 @@ TEST(save_that_failed_stops_writes_until_one_succeeds)
         prig_set(rig, "save", "3600 1");
         (void)prig_write(rig);
         file_fail_at(calls[i], 1, ENOSPC, true); /* the child inherits it */
-        ticket = persist_ask_save(rig->persist);
+        ticket = rig->watched = persist_ask_save(rig->persist);
         PRIG_WAIT(rig,
                   persist_save_outcome(rig->persist, ticket) == PERSIST_FAILED);
         (void)file_fail_clear();
         assert_int_equal(rig->writes, ERR_MISCONF_SAVE);
+        assert_int_equal(rig->outcome, PERSIST_PENDING); /* refused first */
         assert_false(info_of(rig).last_save_ok);
         assert_int_equal(info_of(rig).save_failures, 1);
         assert_int_equal(info_of(rig).changes, 1);

@@ -179,12 +179,29 @@ lose_track(struct life *life)
     (void)look(life);
 }
 
+/* Whoever has the log of this history beyond this place has it from here. */
+static bool
+is_in_a_log(const struct life *life, const struct place_known *place)
+{
+    bool last = true;
+
+    for (unsigned i = 0; i < life->count; i++) {
+        last = last && (life->places[i].position <= place->position ||
+                        strcmp(life->places[i].id, place->id) != 0);
+    }
+    return place->goes_on || last;
+}
+
 static void
 hear(struct life *life)
 {
     struct prig *rig = life->rig;
     struct place_known *before = look(life);
 
+    if (!is_in_a_log(life, before)) { /* it went on here without a log */
+        arrive(life);
+        return;
+    }
     if (!before->goes_on) {
         before->goes_on = true;
         before->said = below(life, 10) == 0;
@@ -258,7 +275,11 @@ static void
 tick_a_while(struct life *life)
 {
     for (uint64_t i = below(life, 8); i > 0; i--) {
+        if (reload_is_due(life->rig->persist)) {
+            (void)file_fail_clear(); /* it would end the process, see there */
+        }
         persist_tick(life->rig->persist);
+        (void)look(life); /* after a fault it may be in a place of its own */
         (void)poll(NULL, 0, (int)below(life, 3));
     }
 }
@@ -319,6 +340,7 @@ live(uint64_t seed)
                            policies[below(life, 3)]);
     for (int i = 0; i < STEPS; i++) {
         do_something(life);
+        (void)look(life);
     }
     kill_and_start(life);
     prig_free(life->rig);

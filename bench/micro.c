@@ -31,6 +31,7 @@
 #define HUGE_BYTES (2 * MIB)
 
 enum { ROUNDS_MAX = 31, OPS_MAX = 1 << 20, CLASSIC_PROBES = 7 };
+enum { FEW = 16 }; /* hashed before their lines are fetched */
 
 static const double error_rate = 0.01; /* CLASSIC_PROBES is optimal for it */
 
@@ -167,11 +168,13 @@ run_batch(struct bench *bench, enum op op, struct key key)
     size_t count = BLOOM_BATCH_MAX;
 
     for (uint64_t done = 0; done < bench->ops; done += count) {
-        for (unsigned i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i++) {
             hashes[i] = bloom_hash(bench->bloom, &key, sizeof(key));
             key.number++;
+            if ((i + 1) % FEW == 0) {
+                bloom_prefetch_batch(bench->bloom, &hashes[i + 1 - FEW], FEW);
+            }
         }
-        bloom_prefetch_batch(bench->bloom, hashes, count);
         if (op != OP_ADD) {
             bloom_contains_batch(bench->bloom, hashes, count, found);
         } else if (bloom_add_batch(bench->bloom, &bench->env, hashes, count,

@@ -41,7 +41,7 @@ extern "C" {
 #define BLOOM_LINE_BYTES   64
 #define BLOOM_LAYERS_MAX   1024
 #define BLOOM_CAPACITY_MAX INT64_MAX
-#define BLOOM_BATCH_MAX    64
+#define BLOOM_BATCH_MAX    128
 
 enum bloom_status {
     BLOOM_OK = 0,
@@ -143,7 +143,8 @@ enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
 
 /* The same for up to BLOOM_BATCH_MAX items of one filter, in order and with
  * the same answers; several times faster when the filter is larger than the
- * caches. Hash the whole batch first, start the fetches, then ask or add.
+ * caches. Hash the batch, starting the fetches of some dozen hashes whenever
+ * there are so many; then ask or add.
  * bloom_add_batch() stops at the first item that fails and returns its status;
  * *ret_done is the number of items before it (COUNT when BLOOM_OK), which are
  * answered in ret_added and stay added. */

@@ -68,15 +68,21 @@ MUST_CHECK enum err bloom_make_create(struct request *req,
 uint64_t bloom_make_incarnation(void);
 
 /* Hashes COUNT items, each so many words behind the one before, and starts to
- * fetch what they need. */
+ * fetch what they need: of a few while the next few are hashed. */
 static inline void
 bloom_make_hash(const struct bloom *bloom, const struct slice *items,
                 size_t step, size_t count, struct bloom_hash *ret_hashes)
 {
-    for (size_t i = 0; i < count; i++, items += step) {
-        ret_hashes[i] = bloom_hash(bloom, items->data, items->len);
+    enum { FEW = 16 };
+
+    for (size_t begin = 0; begin < count; begin += FEW) {
+        size_t end = count - begin > FEW ? begin + FEW : count;
+
+        for (size_t i = begin; i < end; i++, items += step) {
+            ret_hashes[i] = bloom_hash(bloom, items->data, items->len);
+        }
+        bloom_prefetch_batch(bloom, &ret_hashes[begin], end - begin);
     }
-    bloom_prefetch_batch(bloom, ret_hashes, count);
 }
 
 /* What bloom_make_add_items is to do. */

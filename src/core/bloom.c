@@ -22,7 +22,7 @@ enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
 
 /* For bloom_together(). */
 enum {
-    MANY_LAYERS = 16,
+    MANY_LAYERS = 8,
     PAGE_BYTES = 2 * 1024 * 1024, /* that the system clears at once */
     NEARLY_ALL = 8
 };

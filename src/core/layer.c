@@ -123,7 +123,8 @@ prefetch_one(const struct layer *layer, struct bloom_hash hash,
     uint64_t line_count = layer->line_count;
 
     for (;;) {
-        __builtin_prefetch(&stripe[mulhi64(hash.high, line_count)]);
+        /* Into the second-level cache: more of these can be under way. */
+        __builtin_prefetch(&stripe[mulhi64(hash.high, line_count)], 0, 2);
         if (--stripes == 0) {
             return;
         }

@@ -13,6 +13,7 @@
 #include "net/conn_internal.h"
 #include "net/hold.h"
 #include "net/outbox.h"
+#include "net/pending.h"
 #include "net/registry.h"
 
 #include <fcntl.h>
@@ -129,6 +130,7 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
     loop->executing = conn;
     loop->behind_batch = behind;
     conn->wait = CONN_RUNS;
+    pending_flush_old(loop);
     while (done < loop->batch.count && !must_wait(conn)) {
         done = loop->env->handler->execute(conn, &loop->batch, done);
         if (loop->reply.len >= LOOP_FLUSH_BYTES) {
@@ -216,12 +218,14 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
     *ret_buf = uv_buf_init(conn->loop->read_buffer, LOOP_READ_BYTES);
 }
 
-/* Reads exactly while nothing has to wait; closes what is finished. */
-static void
-settle(struct conn *conn)
+void
+conn_settle(struct conn *conn)
 {
     bool wait = must_wait(conn);
 
+    if (conn->close_after) {
+        pending_flush_for(conn);
+    }
     count_input(conn);
     if (conn->closing) {
         return;
@@ -247,9 +251,12 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     size_t used;
 
     CHECK(conn->magic == CONN_MAGIC);
+    if (nread < 0) {
+        pending_flush_for(conn);
+    }
     if (nread == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
         conn->close_after = true; /* it may still read what it is owed */
-        settle(conn);
+        conn_settle(conn);
         return;
     }
     if (nread < 0) {
@@ -273,7 +280,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
             conn_close(conn);
         }
     }
-    settle(conn);
+    conn_settle(conn);
 }
 
 /* Goes on with what was kept when the connection had to wait. */
@@ -287,7 +294,7 @@ run_kept(struct conn *conn)
     } else if (used > 0 && !conn->closing) {
         buf_consume(&conn->kept, used);
     }
-    settle(conn);
+    conn_settle(conn);
 }
 
 void
@@ -297,7 +304,7 @@ conn_sent(struct conn *conn)
     if (!conn->closing && !must_wait(conn) && !conn->reading) {
         run_kept(conn);
     } else {
-        settle(conn);
+        conn_settle(conn);
     }
 }
 
@@ -329,7 +336,7 @@ conn_resume_all(struct loop *loop)
         if (!must_wait(conn)) {
             run_kept(conn);
         } else {
-            settle(conn);
+            conn_settle(conn);
         }
         conn = next;
     }
@@ -493,7 +500,8 @@ on_closed(uv_handle_t *handle)
     struct conn *conn = handle->data;
     struct loop *loop = conn->loop;
 
-    CHECK(conn->magic == CONN_MAGIC && conn->pushed.len == 0);
+    CHECK(conn->magic == CONN_MAGIC && conn->pushed.len == 0 &&
+          conn->pending_bytes == 0);
     conn->magic = 0;
     outbox_free(conn);
     hold_free(conn);
@@ -506,6 +514,7 @@ on_closed(uv_handle_t *handle)
 void
 conn_close(struct conn *conn)
 {
+    pending_flush_for(conn); /* if the socket is no more, it closes there */
     if (conn->closing) {
         return;
     }
@@ -547,6 +556,7 @@ conn_detach(struct conn *conn)
     if (conn->loop->executing == conn) {
         send_replies(conn); /* of what came before it in the batch */
     }
+    pending_flush_for(conn);
     if (conn->closing || conn->outbox != NULL || conn->held_bytes > 0 ||
         conn->pushed.len > 0) {
         return -1;
@@ -609,7 +619,7 @@ conn_open(struct loop *loop, int fd, bool is_unix)
         conn_close(conn);
         return;
     }
-    settle(conn);
+    conn_settle(conn);
 }
 
 struct conn *

@@ -4,7 +4,8 @@
  * out to the handler, replies back. Embedded in its owner (command/client.h),
  * who frees it in the closed callback, the last thing that happens to it.
  *
- *   read -> stream_parse -> handler->execute -> loop->reply -> one try_write
+ *   read -> stream_parse -> handler->execute -> loop->reply -> one try_write,
+ *   for what is short at the end of the loop's turn
  *
  * What the socket does not take goes to the outbox, and what must not be seen
  * before the disk has it is held (hold.h); while the two are above the soft
@@ -87,8 +88,11 @@ struct conn {
     } uv;
     struct loop *loop;
     struct stream input;
-    struct buf kept;       /* unparsed bytes while execution waits */
-    size_t parked_bytes;   /* of kept, the command that parked; 0: not known */
+    struct buf kept;      /* unparsed bytes while execution waits */
+    size_t parked_bytes;  /* of kept, the command that parked; 0: not known */
+    size_t pending_bytes; /* of loop->pending, 0: none */
+    size_t pending_at;    /* where they are */
+    struct conn *next_pending;
     struct outbox *outbox; /* NULL when all is sent */
     struct hold *hold;     /* may be there when nothing is held */
     size_t held_bytes;     /* 0: nothing is held */
@@ -112,7 +116,7 @@ struct conn {
  * through closed. On the loop's thread. */
 void conn_open(struct loop *loop, int fd, bool is_unix);
 
-/* Closes now; unsent replies are lost. Idempotent. */
+/* Closes now; replies that the socket does not take are lost. Idempotent. */
 void conn_close(struct conn *conn);
 
 /* From execute: call execute again for the rest, from the loop, soon. */

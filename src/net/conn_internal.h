@@ -10,6 +10,9 @@
  * replies unread, for too long. Once a second. */
 void conn_check_timeouts(struct conn *conn);
 
+/* Reads exactly while nothing has to wait; closes what is finished. */
+void conn_settle(struct conn *conn);
+
 /* The outbox shrank or is gone: goes on with what had to wait. */
 void conn_sent(struct conn *conn);
 

@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "net/conn_internal.h"
 #include "net/outbox.h"
+#include "net/pending.h"
 
 enum {
     KEEP_BYTES = 1024, /* of memory, for the next time */
@@ -74,6 +75,7 @@ send_instead(struct conn *conn, struct slice held)
     if (replies.failed) {
         conn_cut_no_memory(conn);
     } else {
+        pending_flush_for(conn);
         outbox_send_held(conn, &replies);
     }
     buf_free(&replies);
@@ -148,6 +150,7 @@ hold_look(struct loop *loop)
     bool gives_up = atomic_load(loop->gives_up);
     struct conn *next;
 
+    pending_flush(loop); /* which may close any */
     for (struct conn *conn = loop->held; conn != NULL; conn = next) {
         next = conn->hold->next; /* sending closes nobody but conn */
         look_at(conn, released, gives_up);
@@ -202,7 +205,7 @@ hold_first(struct conn *conn, struct buf *out)
 
     loop_expect_wake(loop);
     if (conn->hold_until <= atomic_load(loop->released)) {
-        outbox_send(conn, out);
+        pending_send(conn, out);
     } else if (atomic_load(loop->gives_up)) {
         send_instead(conn, buf_slice(out));
     } else {
@@ -218,7 +221,7 @@ hold_send(struct conn *conn, struct buf *out)
         atomic_load_explicit(conn->loop->released, memory_order_acquire);
 
     if (__builtin_expect(released & (conn->held_bytes == 0), 1)) {
-        outbox_send(conn, out);
+        pending_send(conn, out);
     } else if (conn->closing || out->len == 0) {
         ; /* nobody is there, or nothing */
     } else if (conn->held_bytes == 0) {

@@ -15,6 +15,7 @@
 #include "net/conn_internal.h"
 #include "net/hold.h"
 #include "net/link.h"
+#include "net/pending.h"
 
 static const _Atomic uint64_t everything = UINT64_MAX;
 static const atomic_bool never = false;
@@ -61,6 +62,7 @@ end_turn(struct loop *loop)
             loop->env->handler->turn_end(loop);
         }
     }
+    pending_flush(loop);
 }
 
 static void
@@ -245,5 +247,6 @@ loop_fini(struct loop *loop)
     stream_pool_free(loop->pool);
     batch_fini(&loop->batch);
     buf_free(&loop->reply);
+    buf_free(&loop->pending.replies);
     mem_free(loop->read_buffer);
 }

@@ -65,6 +65,13 @@ struct conn_list {
     struct conn *first, *last;
 };
 
+/* What is sent at the end of the turn (pending.h). */
+struct pending {
+    struct buf replies;
+    struct conn *first, *last; /* last: of no meaning without a first */
+    uint64_t since_ns;         /* loop->now_ns, when the first came */
+};
+
 struct loop {
     uv_loop_t uv;
     unsigned index;
@@ -95,10 +102,11 @@ struct loop {
     uv_check_t check;
     uv_prepare_t prepare;
 
-    char *read_buffer;     /* LOOP_READ_BYTES, shared by all reads */
-    struct buf reply;      /* replies of the batch being executed */
-    uint64_t now_ns;       /* mono clock, as read last while executing */
-    uint64_t turn_ends_ns; /* of the connection being served; likewise */
+    char *read_buffer;      /* LOOP_READ_BYTES, shared by all reads */
+    struct buf reply;       /* replies of the batch being executed */
+    struct pending pending; /* replies of this turn */
+    uint64_t now_ns;        /* mono clock, as read last while executing */
+    uint64_t turn_ends_ns;  /* of the connection being served; likewise */
     struct batch batch;
     struct conn *executing; /* execute was called for it and has not returned */
     size_t behind_batch;    /* bytes of it that came behind the batch */

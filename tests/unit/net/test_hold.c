@@ -7,6 +7,7 @@
 #include "net/hold.h"
 
 #include "net/outbox.h"
+#include "net/pending.h"
 #include "rig.h"
 
 /* Moves the position as the journal does. */
@@ -325,6 +326,7 @@ TEST(what_is_released_in_the_moment_in_which_it_is_held_is_sent)
         }
         hold_send(rig->last, &out);
         rig_until(rig, rig->last->held_bytes == 0);
+        pending_flush(&rig->loop);
         assert_true(peer_has(&peer, 1));
         peer.got.len = 0;
     }

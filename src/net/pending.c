@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A list of connections, each with a piece of the buffer. Who has a second
+ * piece flushes all: that is rare, and so a piece is all that it has.
+ */
+#include "net/pending.h"
+
+#include "net/conn_internal.h"
+#include "net/outbox.h"
+
+enum {
+    ONE_BYTES = 8 * 1024,  /* of one; longer ones are not worth the copy */
+    ALL_BYTES = 64 * 1024, /* of all */
+    OLD_US = 200
+};
+
+/* False without memory. */
+static bool
+add(struct conn *conn, struct slice bytes)
+{
+    struct pending *pending = &conn->loop->pending;
+    size_t at = pending->replies.len;
+
+    buf_append_slice(&pending->replies, bytes);
+    if (pending->replies.failed) {
+        pending->replies.failed = false;
+        return false;
+    }
+    if (pending->first == NULL) {
+        pending->first = conn;
+        pending->since_ns = conn->loop->now_ns;
+    } else {
+        pending->last->next_pending = conn;
+    }
+    pending->last = conn;
+    conn->next_pending = NULL;
+    conn->pending_at = at;
+    conn->pending_bytes = bytes.len;
+    return true;
+}
+
+void
+pending_send(struct conn *conn, struct buf *out)
+{
+    struct loop *loop = conn->loop;
+
+    pending_flush_for(conn);
+    if (loop->pending.replies.len + out->len > ALL_BYTES) {
+        pending_flush(loop);
+    }
+    if (conn->closing || conn->outbox != NULL || out->len == 0 ||
+        out->len > ONE_BYTES || !add(conn, buf_slice(out))) {
+        outbox_send(conn, out);
+    }
+    out->len = 0;
+}
+
+/* Who could not send all may have to wait now. */
+static void
+send_one(struct conn *conn)
+{
+    struct buf *replies = &conn->loop->pending.replies;
+    struct buf piece = { .data = replies->data + conn->pending_at,
+                         .len = conn->pending_bytes };
+
+    conn->pending_bytes = 0;
+    outbox_send(conn, &piece); /* so short that it is not taken over */
+    if (conn->outbox != NULL) {
+        conn_settle(conn);
+    }
+}
+
+void
+pending_flush(struct loop *loop)
+{
+    struct pending *pending = &loop->pending;
+
+    while (pending->first != NULL) {
+        struct conn *conn = pending->first;
+
+        pending->first = conn->next_pending;
+        send_one(conn);
+    }
+    pending->replies.len = 0;
+}
+
+void
+pending_flush_for(struct conn *conn)
+{
+    if (conn->pending_bytes > 0) {
+        pending_flush(conn->loop);
+    }
+}
+
+void
+pending_flush_old(struct loop *loop)
+{
+    const struct pending *pending = &loop->pending;
+
+    if (pending->first != NULL &&
+        loop->now_ns - pending->since_ns > OLD_US * (uint64_t)1000) {
+        pending_flush(loop);
+    }
+}

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two ways through: runs of one-item commands, which share one lookup and one
- * lock and overlap their cache misses, and one command at a time for all the
- * rest. The clock is read once a batch and at the end of each run; the time of
- * a run is split evenly among its commands.
+ * Two ways through: runs of one-item commands (run.c), and one command at a
+ * time for all the rest. The clock is read once a batch and at the end of each
+ * run or command.
  */
 #include "command/dispatch.h"
 
@@ -16,30 +15,20 @@
 #include "command/effect.h"
 #include "command/lock_set.h"
 #include "command/observe.h"
+#include "command/run.h"
 #include "command/slow.h"
 #include "command/txn.h"
 #include "net/loop.h"
-#include "persist/journal.h"
 
 #include <stdio.h>
 
 enum {
-    RUN_MAX = 64,      /* commands that may share one lock */
-    ONE_ITEM_ARGC = 3, /* name, key, item */
     ERROR_TEXT_MAX = 1024,
     ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
 };
 
 /* While one of these is on, nothing is a run. */
 static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
-
-/* Commands of one row that name one key: their words follow each other. */
-struct run {
-    const struct slice *argv;
-    uint32_t count;
-    unsigned stripe;
-    bool exclusive;
-};
 
 /* ---- small things -------------------------------------------------------- */
 
@@ -233,194 +222,6 @@ dispatch_run_locked(struct request *req)
     return err;
 }
 
-/* ---- runs of one-item commands ------------------------------------------- */
-
-static const struct slice *
-words_of(const struct run *run, uint32_t index)
-{
-    return run->argv + (size_t)index * ONE_ITEM_ARGC;
-}
-
-/* The request becomes this one of the run, for who looks at single ones. */
-static void
-look_at(struct request *req, const struct run *run, uint32_t index)
-{
-    dispatch_prepare(req, req->command, 1, words_of(run, index), ONE_ITEM_ARGC);
-}
-
-/* Finds the commands from `first` on that can run together, and readies the
- * request for the first. 0 if that is no one-item command. */
-static uint32_t
-gather(struct request *req, const struct batch *batch, uint32_t first,
-       struct run *ret_run)
-{
-    const struct batch_command *bytes = &batch->command[first];
-    const struct slice *argv = &batch->argv[bytes->first];
-    const struct command *command;
-    uint32_t end = first + 1;
-
-    ret_run->count = 0;
-    if (bytes->argc != ONE_ITEM_ARGC) {
-        return 0;
-    }
-    command = command_find(argv[0]);
-    if (command == NULL || command->many == NULL) {
-        return 0;
-    }
-    while (end < batch->count && batch->command[end].repeats &&
-           end - first < RUN_MAX) {
-        end++;
-    }
-    dispatch_prepare(req, command, 1, argv, ONE_ITEM_ARGC);
-    req->key = request_key(req, 1);
-    ret_run->argv = argv;
-    ret_run->count = end - first;
-    ret_run->stripe = keyspace_stripe_of(req->key.hash);
-    ret_run->exclusive = (command->flags & CMD_WRITE) != 0;
-    return ret_run->count;
-}
-
-/* Counts and times the commands of the run, each by its share. */
-static void
-count_run(struct request *req, const struct run *run)
-{
-    struct worker *worker = req->worker;
-    unsigned id = command_id(req->command);
-    uint64_t now_ns;
-    uint64_t each_ns;
-
-    if (worker->alone || worker->silent) {
-        return;
-    }
-    now_ns = clock_mono_ns();
-    each_ns = (now_ns - worker->now_ns) / run->count;
-    stats_took(worker->stats, id, run->count, run->count * each_ns);
-    stats_lasted(worker->stats, id, run->count, each_ns);
-    if (__builtin_expect(slow_is(worker->service, each_ns), 0)) {
-        for (uint32_t i = 0; i < run->count; i++) {
-            look_at(req, run, i);
-            slow_took_told(req, each_ns);
-        }
-    }
-    slow_note_longest_run(req, now_ns);
-    worker->now_ns = now_ns;
-    metric_add(METRIC_COMMANDS, run->count);
-}
-
-/* Room for the effects of a run. Its key can be over and created but once. */
-static enum err
-open_run(struct request *req, const struct run *run)
-{
-    size_t bytes = EFFECT_EXTRA_BYTES + effect_delete_bytes(req->key.name);
-
-    for (uint32_t i = 0; i < run->count; i++) {
-        bytes += stage_effect_bytes(words_of(run, i), ONE_ITEM_ARGC);
-    }
-    return effect_open(req->worker, bytes);
-}
-
-/* Whether a run that writes may do so now. */
-static bool
-may_write(struct request *req, const struct run *run)
-{
-    struct worker *worker = req->worker;
-    const struct service *service = worker->service;
-
-    if (!worker->session->obey &&
-        (admit_growth(worker) != OK || admit_writes(service) != OK)) {
-        return false;
-    }
-    return service->journal == NULL || open_run(req, run) == OK;
-}
-
-static bool
-may_read(const struct request *req)
-{
-    const struct worker *worker = req->worker;
-
-    return worker->session->obey ||
-           admit_data(worker->service, req->command->flags) == OK;
-}
-
-/* What does not fit the run makes one of its own, with the lock given back in
- * between. */
-static void
-run_locked(struct request *req, struct run *run)
-{
-    struct worker *worker = req->worker;
-    uint32_t many = req->command->many(req, run->argv, run->count);
-
-    if (many == 0) {
-        (void)call_handler(req);
-        many = 1;
-    }
-    run->count = many;
-    observe_read(req);
-    if (worker->service->journal != NULL) {
-        effect_close_stripe(worker, run->stripe);
-    }
-    observe_close(worker);
-}
-
-static void
-enter_gate(struct worker *worker)
-{
-    if (!worker->holds_gate) {
-        gate_enter(keyspace_gate(worker->service->keyspace), worker->index);
-    }
-}
-
-static void
-leave_gate(struct worker *worker)
-{
-    if (!worker->holds_gate) {
-        gate_leave(keyspace_gate(worker->service->keyspace), worker->index);
-    }
-}
-
-/* Executes a run of one-item commands, and says in *ret_run what it is. False
- * if the first is none (count is 0), if the journal has no room (the session is
- * parked then), or if the run is not allowed, and its commands are to be
- * refused one by one. */
-static bool
-execute_run(struct worker *worker, const struct batch *batch, uint32_t first,
-            struct run *ret_run)
-{
-    struct keyspace *ks = worker->service->keyspace;
-    struct request *req = worker->request;
-    bool may = false;
-
-    if (gather(req, batch, first, ret_run) == 0) {
-        return false;
-    }
-    if (worker->alone) {
-        may = may_write(req, ret_run);
-        if (may) {
-            run_locked(req, ret_run);
-        }
-    } else {
-        enter_gate(worker);
-        /* A pause that began meanwhile was answered before this section. */
-        may = (observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
-              (ret_run->exclusive ? may_write(req, ret_run) : may_read(req));
-        if (may) {
-            keyspace_lock(ks, worker->index, ret_run->stripe,
-                          ret_run->exclusive);
-            run_locked(req, ret_run);
-            keyspace_unlock(ks, worker->index, ret_run->stripe);
-        }
-        leave_gate(worker);
-    }
-    observe_wake(worker);
-    if (may) {
-        count_run(req, ret_run);
-        atomic_store_explicit(&worker->session->last_command,
-                              command_id(req->command) + 1,
-                              memory_order_relaxed);
-    }
-    return may;
-}
-
 /* ---- one command --------------------------------------------------------- */
 
 /* Drops the reply of a command as CLIENT REPLY asked for. */
@@ -600,16 +401,16 @@ dispatch_batch(struct worker *worker, struct session *session,
         const struct batch_command *bytes = &batch->command[done];
         struct request *req = worker->request;
         const struct command *command;
-        struct run run;
+        uint32_t count; /* of a run */
         unsigned words;
         size_t mark = out->len;
 
         if (done >= one_by_one && may_run_fast(session, worker->service)) {
-            if (execute_run(worker, batch, done, &run)) {
-                done += run.count;
+            if (run_execute(worker, batch, done, &count)) {
+                done += count;
                 continue;
             }
-            one_by_one = done + run.count;
+            one_by_one = done + count;
         }
         if (session->parked) {
             break;

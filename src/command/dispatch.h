@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Executes batches: resolves rows, checks arity, authentication and limits,
- * groups runs of one-item commands on one stripe, takes the locks that the
+ * has runs of one-item commands done together (run.h), takes the locks that the
  * rows name, calls handlers, turns errors into replies, counts, and passes
  * effects on while the stripe is still held. Needs no socket: a session and a
  * buffer will do (tests, benchmarks, replay).
- *
- * A run: up to 64 pipelined one-item commands (rows with .many) that are equal
- * but for the item. Their filter is looked up once, all items are hashed and
- * their lines fetched, and then they are added or asked for, in order.
  */
 #pragma once
 
@@ -30,7 +26,7 @@ uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,
                         uint64_t until_ns, struct buf *out);
 
-/* ---- for txn.c ----------------------------------------------------------- */
+/* ---- for txn.c and run.c ------------------------------------------------- */
 
 /* Fills a request for a command that was resolved (words of the name). */
 void dispatch_prepare(struct request *req, const struct command *command,

@@ -135,7 +135,7 @@ struct command_arg {
 struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
-    command_many_fn many; /* one-item commands: see dispatch.h */
+    command_many_fn many; /* one-item commands: see run.h */
     command_room_fn room; /* NULL: what its words take (effect_bytes) */
     int arity;            /* name included; negative: at least */
     uint32_t flags;

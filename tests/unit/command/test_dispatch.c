@@ -260,41 +260,6 @@ TEST(batches_reply_and_store_as_commands_one_by_one_do)
     }
 }
 
-/* What is created in a run is there for the rest of it. */
-TEST(a_run_sees_what_it_did_itself)
-{
-    struct rig *rig = rig_new();
-    char text[400];
-
-    choose_names();
-    (void)snprintf(text, sizeof(text),
-                   "BF.ADD %s a; BF.ADD %s a; BF.ADD %s a; BF.ADD %s a; "
-                   "BF.ADD %s b; BF.EXISTS %s a; BF.EXISTS %s b; "
-                   "BF.EXISTS %s c",
-                   names[0], names[1], names[0], names[1], names[0], names[0],
-                   names[0], names[1]);
-    run_text(rig, text, true);
-    expect(rig, ":1\r\n:1\r\n:0\r\n:0\r\n:1\r\n:1\r\n:1\r\n:0\r\n");
-    rig_free(rig);
-}
-
-TEST(a_long_pipeline_of_one_kind_is_done_in_order)
-{
-    struct rig *rig = rig_new();
-
-    batch_begin(rig);
-    for (int i = 0; i < BATCH_COMMANDS_MAX; i++) {
-        batch_text(rig, i % 2 == 0 ? "BF.ADD k x" : "BF.ADD k y");
-    }
-    batch_run(rig);
-    assert_int_equal(BATCH_COMMANDS_MAX * 4, rig->out.len);
-    assert_memory_equal(":1\r\n:1\r\n:0\r\n", rig->out.data, 12);
-    for (size_t at = 8; at < rig->out.len; at += 4) {
-        assert_memory_equal(":0\r\n", rig->out.data + at, 4);
-    }
-    rig_free(rig);
-}
-
 /* ---- errors and refusals ------------------------------------------------- */
 
 TEST(errors_have_the_texts_of_redis)

@@ -185,7 +185,34 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
     } else {
         metric_add(METRIC_CHANGES, (int64_t)(after.items - before.items));
     }
+    req->dirty = after.items - before.items;
     return (uint32_t)done;
+}
+
+/* Who watches the key, or wants to hear of it, shall see that it was opened for
+ * writing, though nothing came of it. */
+uint32_t
+cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
+{
+    static const bool none[BLOOM_BATCH_MAX];
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool found[BLOOM_BATCH_MAX];
+
+    if (entry == NULL || keyspace_is_watched(entry) || observe_is_on(req) ||
+        !has_room(req, count)) {
+        return 0;
+    }
+    count = together(&entry->bloom, count);
+    bloom_make_hash(&entry->bloom, argv + ITEM_AT, WORDS, count, hashes);
+    bloom_contains_batch(&entry->bloom, hashes, count, found);
+    if (memchr(found, false, count) != NULL) {
+        return 0;
+    }
+    request_use(req, entry);
+    use_again(req, count);
+    bloom_make_reply_many(req, none, count);
+    return count;
 }
 
 uint32_t

@@ -1,6 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The time of a run is split evenly among its commands.
+ *
+ * Who adds what may be there already (to find duplicates is to do just that)
+ * changes nothing most of the time, and the filter is not written to then. So a
+ * run of such adds is answered under the shared lock, where several loops can
+ * be at once. That it is such a run is known only when all items were looked
+ * for, almost the whole work; so that new items do not pay for this, it is
+ * tried where the last runs changed nothing. Each worker remembers for itself
+ * what the last ones did, by key.
  */
 #include "command/run.h"
 
@@ -13,8 +21,9 @@
 #include "command/slow.h"
 
 enum {
-    RUN_MAX = 64,      /* commands that may share one lock */
-    ONE_ITEM_ARGC = 3, /* name, key, item */
+    RUN_MAX = 64,       /* commands that may share one lock */
+    ONE_ITEM_ARGC = 3,  /* name, key, item */
+    UNCHANGED_RUNS = 8, /* so many in a row, and the next is expected to */
 };
 
 /* Commands of one row that name one key: their words follow each other. */
@@ -109,27 +118,58 @@ open_run(struct request *req, const struct run *run)
     return effect_open(req->worker, bytes);
 }
 
-/* Whether a run that writes may do so now. */
+/* Whether what the run does may be done now. */
 static bool
-may_write(struct request *req, const struct run *run)
+may_run(struct request *req, const struct run *run)
 {
     struct worker *worker = req->worker;
     const struct service *service = worker->service;
 
-    if (!worker->session->obey &&
-        (admit_growth(worker) != OK || admit_writes(service) != OK)) {
-        return false;
+    if (worker->session->obey) {
+        return true;
     }
-    return service->journal == NULL || open_run(req, run) == OK;
+    if (!run->exclusive) {
+        return admit_data(service, req->command->flags) == OK;
+    }
+    return admit_growth(worker) == OK && admit_writes(service) == OK;
 }
 
 static bool
-may_read(const struct request *req)
+has_room(struct request *req, const struct run *run)
 {
-    const struct worker *worker = req->worker;
+    return !run->exclusive || req->worker->service->journal == NULL ||
+           open_run(req, run) == OK;
+}
 
-    return worker->session->obey ||
-           admit_data(worker->service, req->command->flags) == OK;
+/* So many of the run are done, and the lock is still held. */
+static void
+close_run(struct worker *worker, struct run *run, uint32_t done)
+{
+    run->count = done;
+    if (worker->service->journal != NULL) {
+        effect_close_stripe(worker, run->stripe);
+    }
+    observe_close(worker);
+}
+
+/* How many runs in a row changed nothing: of this key, or of others that have
+ * the same place. */
+static uint8_t *
+unchanged_of(const struct request *req)
+{
+    return &req->worker->unchanged[req->key.hash % WORKER_PLACES];
+}
+
+static void
+note_change(const struct request *req)
+{
+    uint8_t *unchanged = unchanged_of(req);
+
+    if (req->dirty > 0) {
+        *unchanged = 0;
+    } else if (*unchanged < UNCHANGED_RUNS) {
+        (*unchanged)++;
+    }
 }
 
 /* What does not fit the run makes one of its own, with the lock given back in
@@ -137,7 +177,6 @@ may_read(const struct request *req)
 static void
 run_locked(struct request *req, struct run *run)
 {
-    struct worker *worker = req->worker;
     uint32_t many = req->command->many(req, run->argv, run->count);
 
     if (many == 0) {
@@ -146,11 +185,59 @@ run_locked(struct request *req, struct run *run)
     } else {
         observe_read(req);
     }
-    run->count = many;
-    if (worker->service->journal != NULL) {
-        effect_close_stripe(worker, run->stripe);
+    if (run->exclusive && run->count > 1) {
+        note_change(req);
     }
-    observe_close(worker);
+    close_run(req->worker, run, many);
+}
+
+/* Does the run under the shared lock, if it is expected to change nothing and
+ * so it is. False: nothing was done. */
+static bool
+run_unchanged(struct request *req, struct run *run)
+{
+    struct worker *worker = req->worker;
+    struct keyspace *ks = worker->service->keyspace;
+    uint32_t known;
+
+    if (req->command->known == NULL || run->count == 1 ||
+        *unchanged_of(req) < UNCHANGED_RUNS) {
+        return false;
+    }
+    keyspace_lock(ks, worker->index, run->stripe, false);
+    known = req->command->known(req, run->argv, run->count);
+    if (known > 0) {
+        observe_read(req);
+        close_run(worker, run, known);
+    }
+    keyspace_unlock(ks, worker->index, run->stripe);
+    if (known == 0) {
+        *unchanged_of(req) = 0;
+    }
+    return known > 0;
+}
+
+/* Inside of a gate section. False if the run may not be, or has no room. What
+ * changes nothing needs none, but is refused where other writes are. */
+static bool
+run_in_section(struct request *req, struct run *run)
+{
+    struct worker *worker = req->worker;
+    struct keyspace *ks = worker->service->keyspace;
+
+    if (!may_run(req, run)) {
+        return false;
+    }
+    if (run_unchanged(req, run)) {
+        return true;
+    }
+    if (!has_room(req, run)) {
+        return false;
+    }
+    keyspace_lock(ks, worker->index, run->stripe, run->exclusive);
+    run_locked(req, run);
+    keyspace_unlock(ks, worker->index, run->stripe);
+    return true;
 }
 
 static void
@@ -173,7 +260,6 @@ bool
 run_execute(struct worker *worker, const struct batch *batch, uint32_t first,
             uint32_t *ret_count)
 {
-    struct keyspace *ks = worker->service->keyspace;
     struct request *req = worker->request;
     struct run run;
     bool may = false;
@@ -183,7 +269,7 @@ run_execute(struct worker *worker, const struct batch *batch, uint32_t first,
         return false;
     }
     if (worker->alone) {
-        may = may_write(req, &run);
+        may = may_run(req, &run) && has_room(req, &run);
         if (may) {
             run_locked(req, &run);
         }
@@ -191,12 +277,7 @@ run_execute(struct worker *worker, const struct batch *batch, uint32_t first,
         enter_gate(worker);
         /* A pause that began meanwhile was answered before this section. */
         may = (observed_by(worker->service) & OBSERVED_PAUSE) == 0 &&
-              (run.exclusive ? may_write(req, &run) : may_read(req));
-        if (may) {
-            keyspace_lock(ks, worker->index, run.stripe, run.exclusive);
-            run_locked(req, &run);
-            keyspace_unlock(ks, worker->index, run.stripe);
-        }
+              run_in_section(req, &run);
         leave_gate(worker);
     }
     observe_wake(worker);

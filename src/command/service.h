@@ -195,6 +195,8 @@ struct service {
  * under the world gate. */
 void service_follow_conf(struct service *service);
 
+enum { WORKER_PLACES = 64 };
+
 /* One loop's place to execute; owned by it. */
 struct worker {
     struct service *service;
@@ -227,5 +229,8 @@ struct worker {
     const struct command *failed; /* the last that was answered with an error,
                                      and which; for who replays */
     enum err failure;
+    /* By the hash of a key, which may share its place: how many runs in a row
+     * changed nothing (run.c). */
+    uint8_t unchanged[WORKER_PLACES];
     char detail[768]; /* fills the %s of a returned error */
 };

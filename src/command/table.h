@@ -136,6 +136,9 @@ struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
     command_many_fn many; /* one-item commands: see run.h */
+    /* The same for a row that writes, under the shared lock: of requests that
+     * change nothing. 0: there is another among them, and nothing was done. */
+    command_many_fn known;
     command_room_fn room; /* NULL: what its words take (effect_bytes) */
     int arity;            /* name included; negative: at least */
     uint32_t flags;
@@ -166,9 +169,11 @@ enum command_id {
 #include "tbl/commands.def"
 #undef CMD
 
-/* The .many of one-item BF commands. */
+/* The .many and .known of one-item BF commands. */
 uint32_t cmd_bf_add_many(struct request *req, const struct slice *argv,
                          uint32_t count);
+uint32_t cmd_bf_add_known(struct request *req, const struct slice *argv,
+                          uint32_t count);
 uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
                             uint32_t count);
 

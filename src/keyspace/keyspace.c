@@ -172,6 +172,21 @@ drop_expiry(struct keyspace *ks, unsigned stripe, struct entry *entry)
     }
 }
 
+/* A version that nobody has seen yet. */
+static void
+renew(struct stripe *stripe, struct entry *entry)
+{
+    atomic_store_explicit(&entry->version, ++stripe->version,
+                          memory_order_relaxed);
+}
+
+static uint64_t
+version_of(const struct entry *entry)
+{
+    return atomic_load_explicit(&entry->version, memory_order_relaxed) &
+           ~KEYSPACE_WATCHED;
+}
+
 /* The end of an entry that is in no table. */
 static void
 free_or_give(struct keyspace *ks, struct entry *entry)
@@ -193,7 +208,7 @@ note_removal(struct stripe *stripe, const struct entry *entry)
     }
     *oldest = (struct removal){
         .hash = hash_name((struct slice){ entry->name, entry->name_len }),
-        .version = entry->version,
+        .version = version_of(entry),
     };
     stripe->next_removal = (stripe->next_removal + 1) % REMOVALS;
 }
@@ -285,7 +300,7 @@ keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms,
     struct entry *entry = find_or_expire(ks, key, now_ms, ret_expired);
 
     if (entry != NULL) {
-        entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
+        renew(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
     }
     return entry;
 }
@@ -318,7 +333,7 @@ put_in(struct keyspace *ks, const struct key *key, const struct bloom *bloom,
     access_begin(ks, entry);
     entry->bloom = *bloom;
     entry->incarnation = incarnation;
-    entry->version = ++stripe->version;
+    renew(stripe, entry);
     if (stripe->table.count == 1) {
         set_occupied(ks, index, true);
     }
@@ -400,7 +415,7 @@ keyspace_replace(struct keyspace *ks, const struct key *key,
     access_begin(ks, entry);
     entry->bloom = *bloom;
     entry->incarnation = incarnation;
-    entry->version = ++ks->stripes[keyspace_stripe_of(key->hash)].version;
+    renew(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
     keyspace_account_new(&entry->bloom);
     mem_free(bloom);
     free_or_give(ks, old);
@@ -433,7 +448,7 @@ keyspace_set_expiry(struct keyspace *ks, const struct key *key,
         count_add(&count_at(ks, index, entry->db_id)->expires, 1);
     }
     publish_expiry(ks, index);
-    entry->version = ++stripe->version;
+    renew(stripe, entry);
     return OK;
 }
 
@@ -447,7 +462,7 @@ keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
         return false;
     }
     drop_expiry(ks, index, entry);
-    entry->version = ++ks->stripes[index].version;
+    renew(&ks->stripes[index], entry);
     return true;
 }
 
@@ -460,19 +475,30 @@ keyspace_expiry(const struct keyspace *ks, const struct key *key,
 
 /* An expired entry that is still there counts as removed already, so that its
  * removal between WATCH and EXEC changes nothing: its version is an old one. */
+static struct key_version
+version_now(const struct keyspace *ks, const struct key *key,
+            const struct entry *entry)
+{
+    const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
+
+    return (struct key_version){
+        .version = entry != NULL ? version_of(entry) : stripe->version,
+        .swaps = ks->swaps[key->db],
+        .exists = entry != NULL,
+    };
+}
+
 struct key_version
 keyspace_version(const struct keyspace *ks, const struct key *key,
                  uint64_t now_ms)
 {
-    const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
-    const struct entry *entry = find_any(ks, key);
-    struct key_version version = { stripe->version, ks->swaps[key->db], false };
+    struct entry *entry = keyspace_find(ks, key, now_ms);
 
-    if (entry != NULL && !entry_is_expired(stripe, entry, now_ms)) {
-        version.version = entry->version;
-        version.exists = true;
+    if (entry != NULL) {
+        (void)atomic_fetch_or_explicit(&entry->version, KEYSPACE_WATCHED,
+                                       memory_order_relaxed);
     }
-    return version;
+    return version_now(ks, key, entry);
 }
 
 bool
@@ -480,10 +506,11 @@ keyspace_changed(const struct keyspace *ks, const struct key *key,
                  struct key_version seen, uint64_t now_ms)
 {
     const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(key->hash)];
-    struct key_version now = keyspace_version(ks, key, now_ms);
+    struct key_version now =
+        version_now(ks, key, keyspace_find(ks, key, now_ms));
     const struct entry *expired = find_any(ks, key);
     bool changed = stripe->older_removals > seen.version ||
-                   (expired != NULL && expired->version > seen.version);
+                   (expired != NULL && version_of(expired) > seen.version);
 
     if (seen.exists || now.exists) {
         return seen.exists != now.exists || seen.version != now.version ||

@@ -38,8 +38,9 @@ struct key {
  * no time to live. With a name of up to 16 bytes it is 128 bytes, two lines. */
 struct entry {
     struct entry *next;
-    uint64_t incarnation; /* tells two lives of one name apart */
-    uint64_t version; /* from its stripe's counter, at the last write open */
+    uint64_t incarnation;     /* tells two lives of one name apart */
+    _Atomic uint64_t version; /* from its stripe's counter, at the last write
+                                 open; and whether somebody watches that */
     uint32_t db_id;
     uint32_t heap_index;
     uint32_t name_len;
@@ -152,8 +153,19 @@ bool keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
 uint64_t keyspace_expiry(const struct keyspace *ks, const struct key *key,
                          const struct entry *entry);
 
-/* What WATCH remembers of a key; exists is false for a missing or expired one,
- * then version is its stripe's. */
+/* Whether WATCH remembers the version that the key has. If nobody does, nobody
+ * can see that a write which changes nothing left it: such a write may look the
+ * key up with keyspace_find, under the shared lock. */
+#define KEYSPACE_WATCHED ((uint64_t)1 << 63) /* in a version */
+static inline bool
+keyspace_is_watched(const struct entry *entry)
+{
+    return (atomic_load_explicit(&entry->version, memory_order_relaxed) &
+            KEYSPACE_WATCHED) != 0;
+}
+
+/* What WATCH remembers of a key, whose version is watched from then on; exists
+ * is false for a missing or expired one, then version is its stripe's. */
 struct key_version {
     uint64_t version;
     uint64_t swaps; /* of its database */

@@ -13,7 +13,13 @@
 
 #include <pthread.h>
 
-enum { THREADS = 3, THREAD_BATCHES = 600, THREAD_COMMANDS = 40 };
+enum {
+    THREADS = 3,
+    THREAD_BATCHES = 600,
+    THREAD_COMMANDS = 40,
+    STRETCH = 10,
+    ITEMS = 2000
+};
 
 struct adder {
     struct rig *rig;
@@ -44,6 +50,7 @@ adder_command(struct adder *adder, const char *line)
         line += len;
         line += *line == ' ';
     }
+    batch_note_repeat(batch);
 }
 
 static void
@@ -64,7 +71,8 @@ adder_run(struct adder *adder)
     adder->words.len = 0;
 }
 
-/* Adds in pipelines, and counts what was new by the replies. */
+/* Adds in pipelines, several items to one key at a time, and counts what was
+ * new by the replies: less and less. */
 static void
 add_some(struct adder *adder)
 {
@@ -74,9 +82,9 @@ add_some(struct adder *adder)
     for (int i = 0; i < THREAD_COMMANDS; i++) {
         char line[LINE_MAX_BYTES];
 
-        key[i] = below(&adder->random, KEYS);
+        key[i] = i % STRETCH == 0 ? below(&adder->random, KEYS) : key[i - 1];
         (void)snprintf(line, sizeof(line), "BF.ADD %s i%u", names[key[i]],
-                       below(&adder->random, 20000));
+                       below(&adder->random, ITEMS));
         adder_command(adder, line);
     }
     adder_run(adder);

@@ -108,6 +108,10 @@ TEST(rows_that_run_many_at_once_are_one_item_commands)
                 assert_int_equal(LOCK_KEYS, row->lock);
                 assert_int_equal(0, row->flags & (CMD_NO_MULTI | CMD_NO_AUTH));
             }
+            if (row->known != NULL) { /* under the shared lock */
+                assert_non_null(row->many);
+                assert_true((row->flags & CMD_WRITE) != 0);
+            }
         }
     assert_int_equal(2, count);
 }

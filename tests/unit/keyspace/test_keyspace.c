@@ -233,6 +233,27 @@ TEST(a_watched_key_changes_at_every_write_and_at_no_read)
     keyspace_free(ks);
 }
 
+/* From the look on until the next version, however often that is compared. */
+TEST(an_entry_says_whether_its_version_is_watched)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    struct entry *entry = test_put(ks, k);
+    struct key_version seen;
+
+    assert_false(keyspace_is_watched(entry));
+    seen = keyspace_version(ks, k, 0);
+    assert_true(keyspace_is_watched(entry));
+    assert_false(keyspace_changed(ks, k, seen, 0));
+    assert_true(keyspace_version(ks, k, 0).version == seen.version);
+    assert_ptr_equal(keyspace_open(ks, k, 0, NULL), entry);
+    assert_false(keyspace_is_watched(entry));
+    assert_true(keyspace_changed(ks, k, seen, 0));
+    assert_false(keyspace_is_watched(entry));
+    keyspace_free(ks);
+}
+
 TEST(a_watched_missing_key_that_came_and_went_has_changed)
 {
     struct keyspace *ks = test_keyspace(1);

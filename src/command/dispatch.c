@@ -19,10 +19,12 @@
 #include "command/slow.h"
 #include "command/txn.h"
 #include "net/loop.h"
+#include "net/pending.h"
 
 #include <stdio.h>
 
 enum {
+    MANY_WORDS = 1024,
     ERROR_TEXT_MAX = 1024,
     ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
 };
@@ -304,6 +306,19 @@ enter(struct request *req, bool queues)
     return outcome;
 }
 
+/* Whoever was served before in this turn shall not wait for what may last. */
+static void
+let_others_go(const struct request *req)
+{
+    struct loop *loop = req->worker->loop;
+    bool lasts =
+        (req->command->flags & CMD_FAST) == 0 || req->argc > MANY_WORDS;
+
+    if (lasts && loop != NULL) {
+        pending_flush(loop);
+    }
+}
+
 /* Checks, then queues or runs. False if the handler paused, or waits. */
 static bool
 execute_one(struct request *req, unsigned words)
@@ -325,6 +340,9 @@ execute_one(struct request *req, unsigned words)
 
         CHECK(req->command != NULL);
         queues = txn_takes(session, req->command);
+        if (!queues) {
+            let_others_go(req);
+        }
         outcome = enter(req, queues);
         if (outcome == ADMITTED && queues) {
             err = txn_queue(req);

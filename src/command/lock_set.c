@@ -5,6 +5,7 @@
 #include "command/lock_set.h"
 
 #include "base/hash.h"
+#include "net/pending.h"
 
 void
 lock_set_add_key(struct lock_set *set, struct slice name)
@@ -82,6 +83,25 @@ unlock_one(void *ctx, unsigned stripe)
     keyspace_unlock(locking->ks, locking->thread, stripe);
 }
 
+static void
+flush_replies(const struct worker *worker)
+{
+    if (worker->loop != NULL) {
+        pending_flush(worker->loop);
+    }
+}
+
+void
+lock_set_enter_gate(struct worker *worker)
+{
+    struct gate *gate = keyspace_gate(worker->service->keyspace);
+
+    if (!gate_try_enter(gate, worker->index)) {
+        flush_replies(worker);
+        gate_enter(gate, worker->index);
+    }
+}
+
 void
 lock_set_enter(const struct lock_set *set, struct worker *worker)
 {
@@ -93,9 +113,10 @@ lock_set_enter(const struct lock_set *set, struct worker *worker)
         return;
     }
     if (set->world) {
+        flush_replies(worker);
         gate_raise(gate, worker->index);
     } else {
-        gate_enter(gate, worker->index);
+        lock_set_enter_gate(worker);
     }
 }
 

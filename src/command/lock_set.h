@@ -29,6 +29,10 @@ void lock_set_lock(const struct lock_set *set, struct worker *worker);
 void lock_set_unlock(const struct lock_set *set, struct worker *worker);
 void lock_set_leave(const struct lock_set *set, struct worker *worker);
 
+/* Enters a section of the gate, as lock_set_enter does. If it has to wait for
+ * that, the loop's clients get first what is pending for them. */
+void lock_set_enter_gate(struct worker *worker);
+
 /* Under the locks: the highest position of the set's stripes, and all of them
  * set to a new one. */
 uint64_t lock_set_position(const struct lock_set *set,

@@ -17,6 +17,7 @@
 #include "command/admit.h"
 #include "command/dispatch.h"
 #include "command/effect.h"
+#include "command/lock_set.h"
 #include "command/observe.h"
 #include "command/slow.h"
 
@@ -244,7 +245,7 @@ static void
 enter_gate(struct worker *worker)
 {
     if (!worker->holds_gate) {
-        gate_enter(keyspace_gate(worker->service->keyspace), worker->index);
+        lock_set_enter_gate(worker);
     }
 }
 

@@ -7,7 +7,6 @@
  */
 #include "keyspace/gate.h"
 
-#include "base/err.h"
 #include "base/longest.h"
 #include "base/mem.h"
 
@@ -73,22 +72,28 @@ tell_raiser(struct gate *gate)
     pthread_mutex_unlock(&gate->mutex);
 }
 
-void
-gate_enter(struct gate *gate, unsigned thread)
+bool
+gate_try_enter(struct gate *gate, unsigned thread)
 {
     atomic_bool *inside = &gate->slots[thread].inside;
 
     if (gate->threads == 1) {
-        return;
+        return true;
     }
-    for (;;) {
-        atomic_store(inside, true);
-        if (__builtin_expect(!atomic_load(&gate->raised), 1)) {
-            return;
-        }
-        atomic_store(inside, false);
+    atomic_store(inside, true);
+    if (__builtin_expect(!atomic_load(&gate->raised), 1)) {
+        return true;
+    }
+    atomic_store(inside, false);
+    tell_raiser(gate);
+    return false;
+}
+
+void
+gate_enter(struct gate *gate, unsigned thread)
+{
+    while (!gate_try_enter(gate, thread)) {
         pthread_mutex_lock(&gate->mutex);
-        pthread_cond_signal(&gate->left);
         while (atomic_load(&gate->raised)) {
             pthread_cond_wait(&gate->opened, &gate->mutex);
         }

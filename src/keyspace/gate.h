@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include "base/err.h"
+
 #include <stdbool.h>
 
 struct gate;
@@ -22,6 +24,9 @@ void gate_free(struct gate *gate);
  * the gate is raised by another. Not recursive. */
 void gate_enter(struct gate *gate, unsigned thread);
 void gate_leave(struct gate *gate, unsigned thread);
+
+/* Enters, or is false where gate_enter would wait. */
+MUST_CHECK bool gate_try_enter(struct gate *gate, unsigned thread);
 
 /* From outside any section of this thread. Returns when all other threads are
  * outside theirs; raisers queue up. A thread that never enters may raise too,

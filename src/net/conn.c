@@ -130,6 +130,7 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
     loop->executing = conn;
     loop->behind_batch = behind;
     conn->wait = CONN_RUNS;
+    pending_flush_for(conn); /* so that no flush ends it while it executes */
     pending_flush_old(loop);
     while (done < loop->batch.count && !must_wait(conn)) {
         done = loop->env->handler->execute(conn, &loop->batch, done);

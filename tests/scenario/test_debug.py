@@ -42,6 +42,25 @@ def test_sleep_stops_everybody(server):
             each.close()
 
 
+def test_who_was_served_before_does_not_wait_for_the_sleep():
+    server = servers.Server(*ALLOW, "--threads", 1)
+    try:
+        with server.conn() as first, server.conn() as second, \
+                server.conn() as third:
+            first.send(resp.command("DEBUG", "SLEEP", "0.3"))
+            time.sleep(0.1)  # both of these are there when it ends
+            second.send(resp.command("PING"))
+            time.sleep(0.1)
+            third.send(resp.command("DEBUG", "SLEEP", "1"))
+            assert first.read() == b"OK"
+            assert second.read() == b"PONG"
+            answered = time.monotonic()
+            assert third.read() == b"OK"
+            assert time.monotonic() - answered > 0.5
+    finally:
+        server.stop()
+
+
 def fill(server, order):
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "bf.bloom-use-random-seed", "no")

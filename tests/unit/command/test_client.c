@@ -56,6 +56,7 @@ site_new(void)
                                    .gives_up = &site->gives_up };
     atomic_store(&site->released, UINT64_MAX);
     loop_init(&site->loop, 0, &site->env, site->rig->worker);
+    site->rig->worker->loop = &site->loop;
     return site;
 }
 
@@ -721,4 +722,60 @@ TEST(a_replica_hears_who_is_above)
          "," RUN_ID "\r\n");
     peer_free(&peer);
     site_free(site);
+}
+
+/* ---- whom a long command makes wait ---------------------------------------
+ */
+
+static struct {
+    struct peer *first;
+    size_t got; /* by the first before the turn ended */
+} seen;
+
+static void
+see_end_of_turn(struct loop *loop)
+{
+    peer_take(seen.first);
+    seen.got = seen.first->got.len;
+    client_handler.turn_end(loop);
+}
+
+/* Two clients in one turn: what the first has got when the second command has
+ * been executed and the turn has not ended. */
+static size_t
+got_before_the_end(const char *second)
+{
+    struct conn_handler handler = client_handler;
+    struct site *site = site_new();
+    struct peer peers[2] = { peer_new(site), peer_new(site) };
+
+    handler.turn_end = see_end_of_turn;
+    site->env.handler = &handler;
+    site->rig->service.limits.args_max = 10000;
+    for (int i = 0; i < 10; i++) {
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+    seen.first = &peers[0];
+    send_text(&peers[0], "PING\r\n");
+    send_text(&peers[1], second);
+    (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    expect(site, &peers[0], "+PONG\r\n");
+    wait_bytes(site, &peers[1], 1);
+    peer_free(&peers[0]);
+    peer_free(&peers[1]);
+    site_free(site);
+    return seen.got;
+}
+
+TEST(nobody_waits_for_the_command_of_another_that_may_last)
+{
+    char many[8192] = "EXISTS";
+
+    assert_int_equal(0, got_before_the_end("EXISTS x\r\n"));
+    assert_int_equal(7, got_before_the_end("INFO server\r\n"));
+    for (size_t len = strlen(many); len < 2 * 1100; len += 2) {
+        memcpy(many + len, " x", 3);
+    }
+    (void)strcat(many, "\r\n");
+    assert_int_equal(7, got_before_the_end(many));
 }

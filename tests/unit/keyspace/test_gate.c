@@ -154,6 +154,22 @@ TEST(with_one_thread_the_gate_still_knows_its_owner)
     gate_free(gate);
 }
 
+TEST(who_would_have_to_wait_can_hear_it)
+{
+    struct gate *gate = gate_new(2);
+
+    assert_true(gate_try_enter(gate, 0));
+    gate_leave(gate, 0);
+    gate_raise(gate, 1);
+    assert_false(gate_try_enter(gate, 0));
+    gate_lower(gate, 1);
+    gate_raise(gate, 1); /* it is outside */
+    gate_lower(gate, 1);
+    assert_true(gate_try_enter(gate, 0));
+    gate_leave(gate, 0);
+    gate_free(gate);
+}
+
 TEST(a_thread_that_has_no_section_can_raise_the_gate)
 {
     struct gate *gate = gate_new(2);

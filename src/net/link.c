@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "net/link_internal.h"
 #include "net/lookup.h"
+#include "net/pending.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -189,6 +190,7 @@ give(struct link *link, struct slice bytes)
     if (link->hooks->bytes == NULL) {
         return bytes.len;
     }
+    pending_flush(link->loop); /* what is done with them may last */
     link->hooks->bytes(link->ctx, link, bytes, &used);
     CHECK(used <= bytes.len);
     return link->closing || link->state == LINK_LEAVING ? bytes.len : used;

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/loop.h"
+#include "net/pending.h"
 
 static void
 on_async(uv_async_t *async)
@@ -27,6 +28,9 @@ on_async(uv_async_t *async)
     uv_mutex_unlock(&box->mutex);
     box->drain = mail;
     box->drain_capacity = capacity;
+    if (count > 0) {
+        pending_flush(box->loop); /* a call may last */
+    }
     for (uint32_t i = 0; i < count; i++) {
         mail[i].fn(box->loop, mail[i].ptr, mail[i].number);
     }

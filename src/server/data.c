@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "command/observe.h"
 #include "command/replay.h"
+#include "net/pending.h"
 #include "server/replication.h"
 #include "server/watch.h"
 
@@ -98,6 +99,7 @@ on_reloaded(void *ctx)
 static void
 tick_persist(struct server *server)
 {
+    pending_flush(&server->loops[0]); /* a step may last */
     persist_tick(server->persist);
     observe_wake(server->workers[0]);
 }

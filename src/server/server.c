@@ -27,6 +27,7 @@
 #include "command/observe.h"
 #include "command/pause.h"
 #include "command/slow.h"
+#include "net/pending.h"
 #include "net/registry.h"
 #include "repl/status.h"
 #include "server/data.h"
@@ -187,6 +188,7 @@ reload(struct server *server)
     struct conf_args args;
     struct conf fresh;
 
+    pending_flush(&server->loops[0]);
     (void)systemd_reloading();
     conf_init(&fresh);
     if (conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
@@ -293,6 +295,7 @@ server_stop(struct server *server)
     if (server->stopping) {
         return;
     }
+    pending_flush(&server->loops[0]); /* before the last snapshot, or the end */
     if (atomic_load(&server->service.loading)) {
         /* Nothing has changed yet, and the loader knows no way out. */
         listeners_close(&server->listeners);

@@ -171,6 +171,46 @@ TEST(who_does_not_take_its_replies_is_not_read)
     rig_free(rig);
 }
 
+static bool
+note_call(struct fake *fake, const struct slice *argv, size_t argc)
+{
+    bool *called = fake->rig->takes_ctx;
+
+    (void)argv;
+    (void)argc;
+    *called = true;
+    return false;
+}
+
+static void
+push_to_last(void *ctx)
+{
+    struct rig *rig = ctx;
+
+    rig->loop.now_ns = clock_mono_ns(); /* another was served just now */
+    push_add(rig->last, slice_lit("pushed\r\n"), 0);
+    push_flush(&rig->loop);
+}
+
+/* It has a push pending when its command comes, and is gone. */
+TEST(who_is_found_gone_executes_nothing)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    bool called = false;
+
+    rig_settle(rig);
+    mailbox_on_poke(&rig->loop.mailbox, push_to_last, rig);
+    rig->takes = note_call;
+    rig->takes_ctx = &called;
+    peer_send_text(rig, &peer, "X\r\n");
+    peer_free(&peer);
+    atomic_store(&rig->loop.mailbox.poke, true); /* it is run's to answer */
+    rig_until(rig, rig->closed == 1);
+    assert_false(called);
+    rig_free(rig);
+}
+
 /* More than the buffer of a turn is meant for: nothing is lost or mixed up. */
 TEST(many_replies_of_many_clients_arrive_whole)
 {

@@ -259,7 +259,7 @@ TEST(what_is_over_or_missing_is_made_anew)
 TEST(known_items_are_refused_as_all_writes_are)
 {
     static const enum err refusals[] = { ERR_ENDING, ERR_MISCONF_SAVE,
-                                    ERR_MISCONF_JOURNAL };
+                                         ERR_MISCONF_JOURNAL };
     struct rig *rig = warm_rig();
     char expected[1024];
 

@@ -259,6 +259,21 @@ def summary(points):
     return marks
 
 
+def git(*words):
+    """Return what git says of this tree; nothing where there is none."""
+    return subprocess.run(["git", "-C", str(servers.ROOT), *words],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, check=False).stdout.strip()
+
+
+def commit():
+    """Return the commit that is measured; the report itself is no change."""
+    name = git("describe", "--always")
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", ".",
+                  ":!bench/RESULTS.md", ":!bench/plots")
+    return name + ("-dirty" if changed else "") if name else "unknown"
+
+
 def machine():
     """Return what figures belong to: machine, commit, date."""
     model = platform.machine()
@@ -267,12 +282,8 @@ def machine():
             if line.startswith("model name"):
                 model = line.split(":", 1)[1].strip()
                 break
-    commit = subprocess.run(
-        ["git", "-C", str(servers.ROOT), "describe", "--always", "--dirty"],
-        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        check=False).stdout.strip()
     return (f"machine: {model}, {os.cpu_count()} CPUs, Linux "
-            f"{platform.release()}; commit {commit or 'unknown'}; "
+            f"{platform.release()}; commit {commit()}; "
             f"{time.strftime('%Y-%m-%d')}")
 
 

@@ -473,8 +473,7 @@ keyspace_expiry(const struct keyspace *ks, const struct key *key,
     return entry_expiry(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
 }
 
-/* An expired entry that is still there counts as removed already, so that its
- * removal between WATCH and EXEC changes nothing: its version is an old one. */
+/* ENTRY: NULL if the key is missing or expired. */
 static struct key_version
 version_now(const struct keyspace *ks, const struct key *key,
             const struct entry *entry)
@@ -488,6 +487,8 @@ version_now(const struct keyspace *ks, const struct key *key,
     };
 }
 
+/* An expired entry that is still there counts as removed already, so that its
+ * removal between WATCH and EXEC changes nothing: its version is an old one. */
 struct key_version
 keyspace_version(const struct keyspace *ks, const struct key *key,
                  uint64_t now_ms)

@@ -26,13 +26,15 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 HARDEN := -fstack-protector-strong -fPIE $(if $(SAN_$(MODE)),,-D_FORTIFY_SOURCE=2)
 CFLAGS ?= -O2 -g
 # The server that is shipped is optimised as a whole (a request passes through
-# many small functions); tests link the same objects without that.
-LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null | \
+# many small functions). Its objects also hold ordinary code, which the tests link:
+# -fno-lto keeps each of their 170 links from optimising the whole server again.
+LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null 2> /dev/null | \
 	grep -q __clang__ || echo -flto=auto))
 PKGS   := libuv hiredis libxxhash libcrypto
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc \
 	-Iinclude $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
 	$(shell pkg-config --cflags libuv libxxhash libcrypto) $(CFLAGS)
+TEST_LDFLAGS = $(ALL_LDFLAGS) $(if $(LTO),-fno-lto)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
 LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
 MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
@@ -42,7 +44,6 @@ MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,-
 LAYERS  := $(filter-out tools,$(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS))
 SRCS    := $(wildcard src/*/*.c)
 OBJS    := $(SRCS:%.c=$(B)/%.o)
-DEFS    := $(wildcard src/tbl/*.def)
 # Highest layer first: a static library only resolves what stands before it.
 REVERSED := $(shell printf '%s\n' $(LAYERS) | tac)
 ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
@@ -57,7 +58,7 @@ SHIM     := $(B)/tests/shim.so
 all: $(SERVER) $(CHECK) $(CORELIB) ## Build the server, bloomery-check and the library
 	@:
 
-$(B)/%.o: %.c Makefile $(DEFS)
+$(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
 	$(Q)$(CC) $(ALL_CFLAGS) $(if $(filter src/%,$<),$(if $(LTO),$(LTO) \
@@ -88,16 +89,16 @@ $(CHECK): $(patsubst %.c,$(B)/%.o,$(wildcard src/tools/*.c)) \
 
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 # The server's own main stays behind in its library: the tests' comes first.
 $(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(ARCHIVES)
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
+	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS)
 
 # Preloaded by tests; never with a sanitizer, whose runtime must come first.
 $(SHIM): $(wildcard tests/shim/*.[ch]) Makefile

@@ -23,7 +23,12 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wold-style-definition -Wwrite-strings -Wcast-qual \
 	-Wcast-align -Wpointer-arith -Wvla -Wformat=2 -Wundef -Wconversion \
 	-Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion -fno-common
-HARDEN := -fstack-protector-strong -fPIE $(if $(SAN_$(MODE)),,-D_FORTIFY_SOURCE=2)
+# Hardening that not every compiler, C library or processor has.
+has     = $(shell $(CC) -Werror $1 -O2 -c -x c -o /dev/null - < /dev/null 2> /dev/null && echo $1)
+FORTIFY := $(if $(shell $(CC) -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -dM -E -include string.h - \
+	< /dev/null 2> /dev/null | grep '__USE_FORTIFY_LEVEL 3$$'),3,2)
+HARDEN := -fstack-protector-strong -fPIE $(call has,-fcf-protection) $(call has,-fstack-clash-protection) \
+	$(if $(SAN_$(MODE)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY))
 CFLAGS ?= -O2 -g
 # The server that is shipped is optimised as a whole (a request passes through
 # many small functions). Its objects also hold ordinary code, which the tests link:

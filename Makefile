@@ -12,6 +12,9 @@ PYTHON     ?= /usr/bin/python3
 PORT       ?= 7379
 VERSION    := 0.1.0
 
+# Warnings end a build in CI and in `make check`; elsewhere a newer compiler's may pass.
+WERROR     ?= $(CI)
+
 # ---- modes: make MODE=asan|tsan; release is what is shipped ----------------
 MODE     ?= release
 SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
@@ -164,9 +167,9 @@ test: $(TESTED) $(PEERS) ## Build and run all quick tests
 	$(PYTHON) tests/run --mode $(MODE) $(TESTFLAGS)
 
 # The recursive calls build another mode; each sanitizer runs what it is for.
-# MODE=gcc and MODE=clang are release builds that no warning survives.
+# MODE=clang is a release build by the other compiler; CI's own release build and
+# the sanitizers' are gcc's, and no warning survives any of them.
 check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sanitizers: all that CI runs
-	$(MAKE) MODE=gcc CC=gcc WERROR=1 all
 	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test

@@ -10,6 +10,9 @@ DESTDIR    ?=
 CC         ?= cc
 PYTHON     ?= /usr/bin/python3
 PORT       ?= 7379
+# The data of `make run`, a directory a port; outside of build/, so that make
+# clean keeps it.
+DATA       ?= data/$(PORT)
 VERSION    := 0.1.0
 
 # Warnings end a build in CI and in `make check`; elsewhere a newer compiler's may pass.
@@ -122,10 +125,10 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 -include $(OBJS:.o=.d) $(UNIT:=.d) $(FUZZ:=.d) $(BENCH:=.d)
 
 # ---- run and install ---------------------------------------------------------
-run: $(SERVER) ## Run the server in the foreground on 127.0.0.1:$(PORT)
-	@mkdir -p build/data
-	@echo "bloomery-server on 127.0.0.1:$(PORT), data in build/data, ctrl-c ends it"
-	@exec $(SERVER) --port $(PORT) --dir build/data
+run: $(SERVER) ## Run the server on 127.0.0.1, data in data/: make run [PORT=7380]
+	@mkdir -p $(DATA)
+	@echo "bloomery-server on 127.0.0.1:$(PORT), data in $(DATA), ctrl-c ends it"
+	@exec $(SERVER) --port $(PORT) --dir $(DATA)
 
 demo: deps-demo $(SERVER) ## Load real data through a stock client and measure it
 	$(PYTHON) bench/demo.py --server $(SERVER)
@@ -288,7 +291,7 @@ deps-bench: # without the second list, the report lacks what needs them
 deps-clients: # without them, the clients are skipped by name
 	@tests/deps $(DEPS_CLIENTS) || :
 
-clean: ## Remove everything built
+clean: ## Remove everything built; the data of make run stays
 	rm -rf build
 
 help: ## This list

@@ -133,30 +133,36 @@ run: $(SERVER) ## Run the server on 127.0.0.1, data in data/: make run [PORT=738
 demo: deps-demo $(SERVER) ## Load real data through a stock client and measure it
 	$(PYTHON) bench/demo.py --server $(SERVER)
 
+# What is installed, file:place below PREFIX. Texts name the places that they have
+# after the installation.
+BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check
+FILES    := $(CORELIB):lib/libbloomery.a include/bloomery/bloom.h:include/bloomery/bloom.h
+TEXTS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
+	packaging/systemd/bloomery.sysusers:lib/sysusers.d/bloomery.conf \
+	packaging/systemd/bloomery.tmpfiles:lib/tmpfiles.d/bloomery.conf \
+	packaging/man/bloomery-server.8:share/man/man8/bloomery-server.8 \
+	packaging/man/bloomery-check.1:share/man/man1/bloomery-check.1 \
+	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5
+PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
+PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
+	-e 's,/usr/bin/bloomery-,$(PREFIX)/bin/bloomery-,g' \
+	-e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
+	$(firstword $1) > $(DESTDIR)$(PREFIX)/$(lastword $1)
+define NEWLINE
+
+
+endef
+
 install: $(SERVER) $(CHECK) $(CORELIB) ## Install under DESTDIR and PREFIX
-	install -D -m 755 $(SERVER) $(DESTDIR)$(PREFIX)/bin/bloomery-server
-	install -D -m 755 $(CHECK) $(DESTDIR)$(PREFIX)/bin/bloomery-check
-	install -D -m 644 $(CORELIB) $(DESTDIR)$(PREFIX)/lib/libbloomery.a
-	install -D -m 644 include/bloomery/bloom.h $(DESTDIR)$(PREFIX)/include/bloomery/bloom.h
+	$(foreach f,$(BINARIES),$(call PUT,755,$(subst :, ,$f))$(NEWLINE)	)
+	$(foreach f,$(FILES),$(call PUT,644,$(subst :, ,$f))$(NEWLINE)	)
+	$(foreach f,$(TEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
 	  conf/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
-	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
-	sed -e 's,/usr/bin/bloomery-server,$(PREFIX)/bin/bloomery-server,g' \
-	  -e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
-	  packaging/systemd/bloomery.service \
-	  > $(DESTDIR)$(PREFIX)/lib/systemd/system/bloomery.service
-	install -D -m 644 packaging/systemd/bloomery.sysusers \
-	  $(DESTDIR)$(PREFIX)/lib/sysusers.d/bloomery.conf
-	install -d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d
-	sed -e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
-	  packaging/systemd/bloomery.tmpfiles \
-	  > $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/bloomery.conf
-	install -D -m 644 packaging/man/bloomery-server.8 \
-	  $(DESTDIR)$(PREFIX)/share/man/man8/bloomery-server.8
-	install -D -m 644 packaging/man/bloomery-check.1 \
-	  $(DESTDIR)$(PREFIX)/share/man/man1/bloomery-check.1
-	install -D -m 644 packaging/man/bloomery.conf.5 \
-	  $(DESTDIR)$(PREFIX)/share/man/man5/bloomery.conf.5
+
+uninstall: ## Remove what install put there; configuration and data stay
+	rm -f $(foreach f,$(BINARIES) $(FILES) $(TEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f)))
+	-rmdir $(DESTDIR)$(PREFIX)/include/bloomery
 
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: what tests/run finds under build/<mode> it runs.
@@ -299,7 +305,7 @@ help: ## This list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all run demo install test check crash replicas power-loss failovers pins clients fuzz bench bench-all lint format \
+.PHONY: all run demo install uninstall test check model crash replicas power-loss failovers pins clients fuzz bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-demo \
 	deps-bench deps-clients clean help
 # The packages come before anything that needs them.

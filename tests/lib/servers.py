@@ -39,15 +39,16 @@ def server_binary():
 
 
 def free_port():
-    """Of two processes that run tests, each gets ports of its own: the server
+    """Of the processes that run tests, each gets ports of its own: the server
     binds its port later, and nobody else should get it meanwhile. (The system
     hands out ports of one parity.)"""
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
         with socket.socket() as sock:
             sock.bind(("127.0.0.1", 0))
             port = sock.getsockname()[1]
-        if not worker or port // 2 % 2 == int(worker[2:]) % 2:
+        if port // 2 % workers == worker:
             return port
 
 

@@ -30,7 +30,8 @@ class Session:
         self.options = ("--auto-aof-rewrite-percentage", "0") + options
         self.rng = random.Random(seed)
         self.store = crash.Store(*self.options)
-        self.shim = self.store.add_shim(record=True, log_bytes=128 << 20,
+        # A sparse file: a slow machine writes more while it waits for a rewrite.
+        self.shim = self.store.add_shim(record=True, log_bytes=1 << 30,
                                         skip_syncs=True)
         self.loads = []
         self.used_ports = []

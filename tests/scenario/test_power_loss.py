@@ -37,7 +37,7 @@ class Session:
         self.used_ports = []
         self.windows = []   # no journal: (off, on asked for, on seen)
         self.saves = []     # (asked for, done)
-        self.on_snapshots = "--appendonly" not in options
+        self.on_snapshots = "yes" not in options
         self.everysec = "always" not in options
 
     def __enter__(self):
@@ -201,8 +201,7 @@ class Session:
 
 # ---- recordings ------------------------------------------------------------
 
-def saves_and_rewrites(seed):
-    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+def saves_and_rewrites(session):
     session.start()
     session.work(300)
     session.save("BGSAVE")
@@ -214,30 +213,24 @@ def saves_and_rewrites(seed):
     session.work(200)
     session.save("SAVE")
     session.work(200)
-    return session.end()
 
 
-def many_rewrites(seed):
-    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+def many_rewrites(session):
     session.start()
     for _ in range(20):
         session.rewrite()
-    return session.end()
 
 
-def switched_off_and_on(seed):
-    session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
+def switched_off_and_on(session):
     session.start()
     session.work(300)
     session.switch_off_and_on(save=False)
     session.switch_off_and_on(save=True)
     session.start()
     session.work(200)
-    return session.end()
 
 
-def snapshots_only(seed):
-    session = Session(seed)
+def snapshots_only(session):
     session.start()
     for how in ("BGSAVE", "SAVE", "BGSAVE"):
         session.work(200)
@@ -245,12 +238,10 @@ def snapshots_only(seed):
     session.work(100)
     session.start()
     session.save("SAVE")
-    return session.end()
 
 
-def several_seconds(seed):
+def several_seconds(session):
     """Long enough that everysec has promised something."""
-    session = Session(seed, "--appendonly", "yes", "--appendfsync", "everysec")
     session.start()
     session.loads[-1].window = 6
     until = time.monotonic() + 4
@@ -259,26 +250,30 @@ def several_seconds(seed):
         if session.rng.random() < 0.02:
             session.rewrite()
         session.loads[-1].pump(0.04, fill=False)
-    session.end()
-    print("unsynced for %.3f s at most" % session.oldest_unsynced())
-    return session
 
 
-# name: (recording, its share of the images, images of one recording)
-RECORDINGS = {"saves": (saves_and_rewrites, 0.25, 150),
-              "rewrites": (many_rewrites, 0.2, 40),
-              "switches": (switched_off_and_on, 0.2, 150),
-              "snapshots": (snapshots_only, 0.1, 100),
-              "everysec": (several_seconds, 0.25, 250)}
+NO_JOURNAL = ("--appendonly", "no")
+ALWAYS = ("--appendonly", "yes", "--appendfsync", "always")
+EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec")
+
+# name: (recording, options, its share of the images, images of one recording)
+RECORDINGS = {"saves": (saves_and_rewrites, ALWAYS, 0.25, 150),
+              "rewrites": (many_rewrites, ALWAYS, 0.2, 40),
+              "switches": (switched_off_and_on, ALWAYS, 0.2, 150),
+              "snapshots": (snapshots_only, NO_JOURNAL, 0.1, 100),
+              "everysec": (several_seconds, EVERYSEC, 0.25, 250)}
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_image_starts_and_has_what_was_promised(name):
-    record, share, each = RECORDINGS[name]
+    record, options, share, each = RECORDINGS[name]
     kinds = []
     total = round(ROUNDS * share)
     for seed in crash.seeds(-(-total // each)):
-        with record(seed) as session:
+        with Session(seed, *options) as session:
+            record(session)
+            session.end()
+            print("unsynced for %.3f s at most" % session.oldest_unsynced())
             kinds += session.try_images(min(each, total - len(kinds)))
     print(name, "images", {kind: kinds.count(kind) for kind in set(kinds)})
 

@@ -3,15 +3,18 @@
  * Workers on threads of their own, adding to the same few keys in pipelines
  * while walks, transactions and commands that take the world come between:
  * every item was new to exactly one of them, and the journal has the order in
- * which it happened.
+ * which it happened. And each way in which a filter is written or read waits
+ * for the lock of its stripe, in any build: a race would need luck to be seen.
  */
 #include "base/metrics.h"
 #include "command/dispatch.h"
 #include "dispatch_help.h"
 #include "dump_help.h"
+#include "keyspace/keyspace_internal.h"
 #include "rig.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 enum {
     THREADS = 3,
@@ -69,6 +72,27 @@ adder_run(struct adder *adder)
     adder->batch.count = 0;
     adder->batch.argv_count = 0;
     adder->words.len = 0;
+}
+
+static void
+open_adder(struct rig *rig, unsigned index, struct adder *adder)
+{
+    *adder = (struct adder){ .rig = rig, .index = index };
+    adder->worker = dispatch_new_worker(&rig->service, index);
+    session_init(&adder->session, true);
+    assert_true(batch_reserve(&adder->batch, 1000));
+    assert_non_null(buf_reserve(&adder->words, 65536));
+}
+
+static void
+close_adder(struct adder *adder)
+{
+    txn_end(&adder->session);
+    session_fini(&adder->session);
+    dispatch_free_worker(adder->worker);
+    batch_fini(&adder->batch);
+    buf_free(&adder->words);
+    buf_free(&adder->out);
 }
 
 /* Adds in pipelines, several items to one key at a time, and counts what was
@@ -181,13 +205,8 @@ TEST(threads_on_few_keys_agree_on_what_was_new)
     rig->service.ctx = rig;
     rig->service.registry = NULL;
     for (unsigned i = 0; i < THREADS; i++) {
-        adder[i].rig = rig;
-        adder[i].index = i;
-        adder[i].worker = dispatch_new_worker(&rig->service, i);
+        open_adder(rig, i, &adder[i]);
         adder[i].random = test_seed() + i;
-        session_init(&adder[i].session, true);
-        assert_true(batch_reserve(&adder[i].batch, 1000));
-        assert_non_null(buf_reserve(&adder[i].words, 65536));
         assert_int_equal(
             0, pthread_create(&thread[i], NULL, add_and_others, &adder[i]));
     }
@@ -208,13 +227,108 @@ TEST(threads_on_few_keys_agree_on_what_was_new)
     }
     expect_same_dumps(rig);
     for (unsigned i = 0; i < THREADS; i++) {
-        txn_end(&adder[i].session);
-        session_fini(&adder[i].session);
-        dispatch_free_worker(adder[i].worker);
-        batch_fini(&adder[i].batch);
-        buf_free(&adder[i].words);
-        buf_free(&adder[i].out);
+        close_adder(&adder[i]);
     }
     mem_free(adder);
+    rig_free(rig);
+}
+
+/* ---- who waits for the lock of a stripe ---------------------------------- */
+
+struct waiter {
+    struct adder adder;
+    atomic_bool done;
+};
+
+static void *
+run_waiter(void *arg)
+{
+    struct waiter *waiter = arg;
+
+    adder_run(&waiter->adder);
+    atomic_store(&waiter->done, true);
+    metric_thread_exit();
+    return NULL;
+}
+
+/* With the lock of k's stripe in our hands (shared if the commands write, since
+ * then they have to want all of it), another thread runs COMMAND so many times
+ * in one pipeline. It says in the lock's word that it waits, or it ends without
+ * having asked. */
+static void
+expect_wait_of(struct waiter *waiter, const char *command, int times,
+               bool writes)
+{
+    unsigned at = keyspace_stripe_of(hash_name(slice_lit("k")));
+    struct keyspace *ks = waiter->adder.rig->service.keyspace;
+    struct stripe_lock *lock = &ks->stripes[at].lock;
+    uint32_t before;
+    pthread_t thread;
+
+    for (int i = 0; i < times; i++) {
+        adder_command(&waiter->adder, command);
+    }
+    keyspace_lock(ks, 0, at, !writes);
+    before = atomic_load(&lock->state);
+    assert_int_equal(0, pthread_create(&thread, NULL, run_waiter, waiter));
+    while (atomic_load(&lock->state) == before && !atomic_load(&waiter->done)) {
+        (void)sched_yield();
+    }
+    if (atomic_load(&waiter->done)) {
+        fail_msg("%s, %d in a pipeline, does not take its lock", command,
+                 times);
+    }
+    keyspace_unlock(ks, 0, at);
+    assert_int_equal(0, pthread_join(thread, NULL));
+    assert_true(atomic_load(&waiter->done));
+}
+
+static void
+expect_wait(struct rig *rig, const char *command, int times, bool writes)
+{
+    struct waiter waiter = { .done = false };
+
+    open_adder(rig, 1, &waiter.adder);
+    expect_wait_of(&waiter, command, times, writes);
+    close_adder(&waiter.adder);
+}
+
+TEST(whoever_writes_or_reads_a_filter_waits_for_its_stripe)
+{
+    static const struct {
+        const char *command;
+        bool writes;
+    } rows[] = {
+        { "BF.ADD k new", true },        { "BF.MADD k a b c", true },
+        { "BF.INSERT k ITEMS d", true }, { "BF.RESET k", true },
+        { "BF.EXISTS k new", false },    { "BF.MEXISTS k a b", false },
+        { "BF.CARD k", false },          { "BF.INFO k", false },
+    };
+    struct rig *rig = rig_new_threads(2);
+
+    run_text(rig, "BF.ADD k x", true);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        expect_wait(rig, rows[i].command, 1, rows[i].writes);
+        expect_wait(rig, rows[i].command, 40, rows[i].writes);
+    }
+    rig_free(rig);
+}
+
+/* Runs that changed nothing for long look first, under the shared lock. */
+TEST(adds_of_what_is_known_wait_for_who_writes)
+{
+    struct rig *rig = rig_new_threads(2);
+    struct waiter waiter = { .done = false };
+
+    run_text(rig, "BF.ADD k x", true);
+    open_adder(rig, 1, &waiter.adder);
+    for (int i = 0; i < 20; i++) {
+        for (int j = 0; j < 10; j++) {
+            adder_command(&waiter.adder, "BF.ADD k x");
+        }
+        adder_run(&waiter.adder);
+    }
+    expect_wait_of(&waiter, "BF.ADD k x", 40, false);
+    close_adder(&waiter.adder);
     rig_free(rig);
 }

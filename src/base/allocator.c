@@ -17,11 +17,13 @@ extern void malloc_stats_print(void (*write)(void *ctx, const char *text),
 /* jemalloc gives unused pages back while it is called, so after the last DEL
  * it would keep all there were; a thread of its own does it in any case, and
  * spares the loops that work. Within 5 seconds, not 10: FLUSHALL of a million
- * keys is itself busy for some. One such thread is enough, and MALLOC_CONF in
- * the environment goes before this. */
+ * keys is itself busy for some. One such thread is enough. A new thread has no
+ * cache before it asks for one (base/thread.h). MALLOC_CONF in the
+ * environment goes before this. */
 extern const char *malloc_conf;
 const char *malloc_conf =
-    "background_thread:true,max_background_threads:1,dirty_decay_ms:5000";
+    "background_thread:true,max_background_threads:1,dirty_decay_ms:5000,"
+    "tcache:false";
 
 enum { ALL_ARENAS = 4096 }; /* MALLCTL_ARENAS_ALL */
 

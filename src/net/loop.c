@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "net/conn_internal.h"
 #include "net/hold.h"
 #include "net/link.h"
@@ -176,17 +177,18 @@ loop_run(struct loop *loop)
     CHECK(loop->stopping);
 }
 
-static void
+static void *
 thread_main(void *arg)
 {
     loop_run(arg);
     metric_thread_exit();
+    return NULL;
 }
 
 void
 loop_start(struct loop *loop)
 {
-    CHECK(uv_thread_create(&loop->thread, thread_main, loop) == 0);
+    thread_must_start(&loop->thread, "loop", thread_main, loop);
     loop->has_thread = true;
 }
 
@@ -234,7 +236,7 @@ void
 loop_join(struct loop *loop)
 {
     if (loop->has_thread) {
-        CHECK(uv_thread_join(&loop->thread) == 0);
+        CHECK(pthread_join(loop->thread, NULL) == 0);
         loop->has_thread = false;
     }
 }

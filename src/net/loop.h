@@ -75,7 +75,7 @@ struct pending {
 struct loop {
     uv_loop_t uv;
     unsigned index;
-    uv_thread_t thread;
+    pthread_t thread;
     bool has_thread, stopping;
     struct mailbox mailbox;
     const struct loop_env *env;

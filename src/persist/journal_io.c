@@ -15,9 +15,9 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <time.h>
 
 enum {
@@ -200,10 +200,9 @@ write_run(struct journal *journal, struct work *work)
     return goes_on;
 }
 
-/* All that is queued for the file. Enters and leaves with the mutex. *run is
- * made when it is needed first: most journals that are off stay so. */
+/* All that is queued for the file. Enters and leaves with the mutex. */
 static void
-write_queue(struct journal *journal, struct run **run)
+write_queue(struct journal *journal, struct run *run)
 {
     struct journal_list list = journal_state_take(journal);
     struct work work = {
@@ -221,10 +220,7 @@ write_queue(struct journal *journal, struct run **run)
     uint64_t cost;
 
     pthread_mutex_unlock(&journal->mutex);
-    if (*run == NULL) {
-        *run = mem_alloc(sizeof(**run));
-    }
-    work.run = *run;
+    work.run = run;
     while (work.next != NULL && goes_on) {
         work.sealer.seal.unix_ms = clock_wall_ms();
         goes_on = write_run(journal, &work);
@@ -347,16 +343,15 @@ static void *
 run_writer(void *arg)
 {
     struct journal *journal = arg;
-    struct run *run = NULL;
+    struct run *run = mem_alloc(sizeof(*run));
 
-    (void)pthread_setname_np(pthread_self(), "journal-writer");
     pthread_mutex_lock(&journal->mutex);
     while (!journal->stop) {
         if (clean(journal)) {
             continue;
         }
         if (may_write(journal)) {
-            write_queue(journal, &run);
+            write_queue(journal, run);
         } else if (!turn(journal) && !end(journal)) {
             journal->idle = true;
             pthread_cond_wait(&journal->work, &journal->mutex);
@@ -449,7 +444,6 @@ run_syncer(void *arg)
 {
     struct journal *journal = arg;
 
-    (void)pthread_setname_np(pthread_self(), "journal-syncer");
     pthread_mutex_lock(&journal->mutex);
     while (!journal->stop) {
         uint64_t due_ns = sync_due(journal);
@@ -478,15 +472,9 @@ run_syncer(void *arg)
 void
 journal_io_start(struct journal *journal)
 {
-    sigset_t all, before;
-
     journal->threads = true; /* nobody else has it yet */
-    /* Signals are for the loops. */
-    (void)sigfillset(&all);
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    CHECK(pthread_create(&journal->writer, NULL, run_writer, journal) == 0);
-    CHECK(pthread_create(&journal->syncer, NULL, run_syncer, journal) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    thread_must_start(&journal->writer, "journal-writer", run_writer, journal);
+    thread_must_start(&journal->syncer, "journal-syncer", run_syncer, journal);
 }
 
 void

@@ -70,7 +70,7 @@ persist_new(const struct persist_options *options)
     persist->journal = journal_new(&hooks);
     persist->child = child_new();
     CHECK(persist->child != NULL);
-    persist->task = task_new(on_task_done, persist);
+    persist->task = task_new("files", on_task_done, persist);
     return persist;
 }
 

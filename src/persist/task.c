@@ -7,9 +7,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stddef.h>
 
 struct task {
@@ -51,21 +51,16 @@ run(void *arg)
 }
 
 struct task *
-task_new(void (*done)(void *ctx), void *ctx)
+task_new(const char *name, void (*done)(void *ctx), void *ctx)
 {
     struct task *task = mem_zalloc(sizeof(*task));
-    sigset_t all;
-    sigset_t before;
 
     task->done = done;
     task->ctx = ctx;
     CHECK(pthread_mutex_init(&task->mutex, NULL) == 0);
     CHECK(pthread_cond_init(&task->work, NULL) == 0);
     CHECK(pthread_cond_init(&task->idle, NULL) == 0);
-    (void)sigfillset(&all); /* signals are for the loops */
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    CHECK(pthread_create(&task->thread, NULL, run, task) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    thread_must_start(&task->thread, name, run, task);
     return task;
 }
 

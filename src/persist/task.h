@@ -10,8 +10,9 @@
 
 struct task;
 
-/* done is called by the thread after each task. */
-struct task *task_new(void (*done)(void *ctx), void *ctx);
+/* Starts the thread under this name. done is called by it after each task. For
+ * the start of the server: it ends if there can be no thread. */
+struct task *task_new(const char *name, void (*done)(void *ctx), void *ctx);
 
 /* Waits for the task that runs. NULL is fine. */
 void task_free(struct task *task);

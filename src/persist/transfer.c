@@ -10,12 +10,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "persist/insert.h"
 #include "persist/snapshot_read.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 
 enum { BLOCK_BYTES = 256 << 10, WHY_BYTES = 128, REASON_BYTES = 512 };
@@ -347,20 +347,6 @@ run(void *arg)
 
 /* ---- life ---------------------------------------------------------------- */
 
-static bool
-start_thread(struct transfer *transfer)
-{
-    sigset_t all;
-    sigset_t before;
-    int error;
-
-    (void)sigfillset(&all); /* signals are for the loops */
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    error = pthread_create(&transfer->thread, NULL, run, transfer);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
-    return error == 0;
-}
-
 static void
 destroy(struct transfer *transfer)
 {
@@ -389,7 +375,8 @@ transfer_new(const struct transfer_options *options)
     transfer->options = *options;
     CHECK(pthread_mutex_init(&transfer->mutex, NULL) == 0);
     CHECK(pthread_cond_init(&transfer->news, NULL) == 0);
-    if (!start_thread(transfer)) {
+    if (!thread_start(&transfer->thread, "transfer", run, transfer,
+                      THREAD_PASSES)) {
         destroy(transfer);
         return NULL;
     }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 #include "command/observe.h"
 #include "command/replay.h"
 #include "net/pending.h"
@@ -170,7 +171,7 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
     struct server *server = ptr;
 
     (void)loop;
-    CHECK(uv_thread_join(&server->loader) == 0);
+    CHECK(pthread_join(server->loader, NULL) == 0);
     ask_for_time(server);
     if (good == 0 || !persist_begin(server->persist)) {
         server->load_failed = true;
@@ -185,7 +186,7 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
                what_is_saved(&server->conf));
 }
 
-static void
+static void *
 load(void *arg)
 {
     struct server *server = arg;
@@ -198,12 +199,13 @@ load(void *arg)
     while (!mailbox_post(&server->loops[0].mailbox, on_loaded, server, good)) {
         uv_sleep(1); /* full: the loop is draining it */
     }
+    return NULL;
 }
 
 void
 data_start_load(struct server *server)
 {
-    CHECK(uv_thread_create(&server->loader, load, server) == 0);
+    thread_must_start(&server->loader, "loader", load, server);
 }
 
 /* ---- ticks --------------------------------------------------------------- */

@@ -5,6 +5,7 @@
  */
 #include "admin/systemd.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "conf/conf_print.h"
 #include "server/print.h"
 #include "server/server.h"
@@ -65,6 +66,7 @@ serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
     static struct server server;
     bool served;
 
+    thread_settle_main();
     if (!systemd_init()) {
         log_warn("server", "cannot reach the service manager", "%s", "");
     }

@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
@@ -30,6 +29,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
 enum {
     FILE_BYTES_MAX = 512, /* any of it; ours have some 120 and the host */
@@ -424,8 +424,6 @@ role_file_new(const char *dir, void (*written)(void *ctx), void *ctx)
 {
     struct role_file *file = mem_zalloc(sizeof(*file));
     pthread_condattr_t monotonic;
-    sigset_t all;
-    sigset_t before;
 
     file->dir = mem_copy_text(slice_of(dir));
     file->written = written;
@@ -435,10 +433,7 @@ role_file_new(const char *dir, void (*written)(void *ctx), void *ctx)
     CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
     CHECK(pthread_cond_init(&file->work, &monotonic) == 0);
     pthread_condattr_destroy(&monotonic);
-    (void)sigfillset(&all); /* signals are for the loops */
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    CHECK(pthread_create(&file->thread, NULL, run, file) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    thread_must_start(&file->thread, "role", run, file);
     return file;
 }
 

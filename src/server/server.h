@@ -39,7 +39,7 @@ struct server {
     bool stopping;
 
     /* The load, on a thread of its own while the loops answer -LOADING. */
-    uv_thread_t loader;
+    pthread_t loader;
     bool load_failed;
     uint64_t loading_shown_ns; /* when its progress was shown last */
 

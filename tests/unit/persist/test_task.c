@@ -32,7 +32,7 @@ tell(void *ctx)
 TEST(task_runs_what_it_is_given_on_another_thread)
 {
     struct trace trace = { 0 };
-    struct task *task = task_new(tell, &trace);
+    struct task *task = task_new("task", tell, &trace);
 
     for (int i = 1; i <= 100; i++) {
         task_start(task, work, &trace);
@@ -58,7 +58,7 @@ wait_for_byte(void *arg)
 TEST(task_is_running_until_its_work_has_ended)
 {
     struct trace trace = { 0 };
-    struct task *task = task_new(tell, &trace);
+    struct task *task = task_new("task", tell, &trace);
 
     assert_int_equal(pipe(trace.pipe), 0);
     task_start(task, wait_for_byte, &trace);
@@ -75,7 +75,7 @@ TEST(task_is_running_until_its_work_has_ended)
 TEST(task_free_waits_for_the_task_that_runs)
 {
     struct trace trace = { 0 };
-    struct task *task = task_new(tell, &trace);
+    struct task *task = task_new("task", tell, &trace);
 
     task_start(task, work, &trace);
     task_free(task);

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/huge.h"
 #include "base/metrics.h"
+#include "base/reserve.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -16,8 +17,13 @@
 
 enum { LINE_ALIGN = 64 };
 
+/* Larger blocks are no emergency: whoever is not the server itself gets none
+ * from the reserve, so that a long reply does not use it up. */
+enum { LARGEST_SERVED = 256 * 1024 };
+
+static _Thread_local enum mem_claim own_claim;
 static _Thread_local unsigned fail_countdown;
-static _Thread_local bool fail_fired;
+static _Thread_local bool fail_fired, fail_goes_on;
 
 static bool
 fault(void)
@@ -25,39 +31,109 @@ fault(void)
     if (__builtin_expect(fail_countdown == 0, 1)) {
         return false;
     }
-    fail_countdown--;
-    if (fail_countdown == 0) {
-        fail_fired = true;
-        return true;
+    if (fail_countdown > 1) {
+        fail_countdown--;
+        return false;
     }
-    return false;
+    fail_countdown = fail_goes_on ? 1 : 0;
+    fail_fired = true;
+    return true;
+}
+
+enum mem_claim
+mem_set_claim(enum mem_claim claim)
+{
+    enum mem_claim before = own_claim;
+
+    own_claim = claim;
+    return before;
+}
+
+bool
+mem_set_aside(void)
+{
+    return reserve_open();
+}
+
+/* A block that NEEDED says cannot be done without. */
+static void *
+from_reserve(size_t bytes, bool needed)
+{
+    static const size_t leave[] = {
+        [MEM_OWN] = RESERVE_BYTES / 8,
+        [MEM_SERVE] = RESERVE_BYTES / 2,
+        [MEM_OPEN] = RESERVE_BYTES - RESERVE_BYTES / 4,
+        [MEM_FILL] = RESERVE_BYTES,
+    };
+
+    if (needed) {
+        return reserve_take(bytes, 0);
+    }
+    if (own_claim != MEM_OWN && bytes > LARGEST_SERVED) {
+        return NULL;
+    }
+    return reserve_take(bytes, leave[own_claim]);
+}
+
+static size_t
+size_of(void *ptr)
+{
+    return __builtin_expect(reserve_owns(ptr), 0) ? reserve_block_bytes(ptr)
+                                                  : malloc_usable_size(ptr);
 }
 
 static void *
 counted(void *ptr)
 {
     if (ptr != NULL) {
-        metric_add(METRIC_MEM_USED, (int64_t)malloc_usable_size(ptr));
+        metric_add(METRIC_MEM_USED, (int64_t)size_of(ptr));
     }
     return ptr;
+}
+
+/* PTR if there is one, else a block of the reserve. */
+static void *
+or_reserved(void *ptr, size_t bytes, bool needed)
+{
+    if (__builtin_expect(ptr == NULL, 0)) {
+        ptr = from_reserve(bytes, needed);
+    }
+    return counted(ptr);
+}
+
+static void *
+or_reserved_zeros(void *ptr, size_t bytes, bool needed)
+{
+    if (__builtin_expect(ptr == NULL, 0)) {
+        ptr = from_reserve(bytes, needed);
+        if (ptr != NULL) {
+            memset(ptr, 0, bytes);
+        }
+    }
+    return counted(ptr);
 }
 
 void *
 mem_try_alloc(size_t bytes)
 {
-    return fault() ? NULL : counted(malloc(bytes > 0 ? bytes : 1));
+    size_t size = bytes > 0 ? bytes : 1;
+
+    return or_reserved(fault() ? NULL : malloc(size), size, false);
 }
 
 void *
 mem_try_zalloc(size_t bytes)
 {
-    return fault() ? NULL : counted(calloc(1, bytes > 0 ? bytes : 1));
+    size_t size = bytes > 0 ? bytes : 1;
+
+    return or_reserved_zeros(fault() ? NULL : calloc(1, size), size, false);
 }
 
 void *
 mem_alloc(size_t bytes)
 {
-    void *ptr = counted(malloc(bytes > 0 ? bytes : 1));
+    size_t size = bytes > 0 ? bytes : 1;
+    void *ptr = or_reserved(malloc(size), size, true);
 
     CHECK(ptr != NULL);
     return ptr;
@@ -66,69 +142,115 @@ mem_alloc(size_t bytes)
 void *
 mem_zalloc(size_t bytes)
 {
-    void *ptr = counted(calloc(1, bytes > 0 ? bytes : 1));
+    size_t size = bytes > 0 ? bytes : 1;
+    void *ptr = or_reserved_zeros(calloc(1, size), size, true);
 
     CHECK(ptr != NULL);
     return ptr;
 }
 
+/* From the reserve or into it: a block of another origin. */
+static void *
+move(void *ptr, size_t bytes, bool failed)
+{
+    bool reserved = reserve_owns(ptr);
+    size_t before = ptr != NULL ? size_of(ptr) : 0;
+    void *moved = reserved && !failed ? malloc(bytes) : NULL;
+
+    if (moved == NULL && reserved && bytes <= before) {
+        return ptr;
+    }
+    moved = or_reserved(moved, bytes, false);
+    if (moved != NULL && ptr != NULL) {
+        memcpy(moved, ptr, before < bytes ? before : bytes);
+        mem_free(ptr);
+    }
+    return moved;
+}
+
 void *
 mem_try_realloc(void *ptr, size_t bytes)
 {
-    size_t before = ptr != NULL ? malloc_usable_size(ptr) : 0;
-    void *grown = fault() ? NULL : realloc(ptr, bytes > 0 ? bytes : 1);
+    size_t size = bytes > 0 ? bytes : 1;
+    bool failed = fault();
+    size_t before;
+    void *grown;
 
-    if (grown != NULL) {
-        metric_add(METRIC_MEM_USED,
-                   (int64_t)malloc_usable_size(grown) - (int64_t)before);
+    if (__builtin_expect(reserve_owns(ptr), 0)) {
+        return move(ptr, size, failed);
     }
+    before = ptr != NULL ? malloc_usable_size(ptr) : 0;
+    grown = failed ? NULL : realloc(ptr, size);
+    if (__builtin_expect(grown == NULL, 0)) {
+        return move(ptr, size, true);
+    }
+    metric_add(METRIC_MEM_USED,
+               (int64_t)malloc_usable_size(grown) - (int64_t)before);
     return grown;
 }
 
 void
 mem_free(void *ptr)
 {
-    if (ptr != NULL) {
-        metric_add(METRIC_MEM_USED, -(int64_t)malloc_usable_size(ptr));
+    if (ptr == NULL) {
+        return;
+    }
+    metric_add(METRIC_MEM_USED, -(int64_t)size_of(ptr));
+    if (__builtin_expect(reserve_owns(ptr), 0)) {
+        reserve_give(ptr);
+    } else {
         free(ptr);
     }
+}
+
+static char *
+fill_text(char *copy, struct slice text)
+{
+    if (copy != NULL) {
+        if (text.len > 0) {
+            memcpy(copy, text.data, text.len);
+        }
+        copy[text.len] = '\0';
+    }
+    return copy;
 }
 
 char *
 mem_copy_text(struct slice text)
 {
-    char *copy = mem_alloc(text.len + 1);
+    return fill_text(mem_alloc(text.len + 1), text);
+}
 
-    if (text.len > 0) {
-        memcpy(copy, text.data, text.len);
-    }
-    copy[text.len] = '\0';
-    return copy;
+char *
+mem_try_copy_text(struct slice text)
+{
+    return fill_text(mem_try_alloc(text.len + 1), text);
 }
 
 static void *
-new_lines(size_t bytes)
+new_lines(size_t bytes, bool failed, bool needed)
 {
-    void *ptr;
+    void *ptr = NULL;
 
     if (bytes >= HUGE_PAGE_BYTES) {
-        ptr = huge_map(bytes);
+        ptr = failed ? NULL : huge_map(bytes);
         if (ptr != NULL) {
             metric_add(METRIC_MEM_USED, (int64_t)huge_round(bytes));
         }
         return ptr;
     }
-    if (posix_memalign(&ptr, LINE_ALIGN, bytes) != 0) {
-        return NULL;
+    if (failed || posix_memalign(&ptr, LINE_ALIGN, bytes) != 0) {
+        ptr = NULL; /* the call may have left anything there */
+    } else {
+        memset(ptr, 0, bytes);
     }
-    memset(ptr, 0, bytes);
-    return counted(ptr);
+    return or_reserved_zeros(ptr, bytes, needed);
 }
 
 void *
 mem_lines(size_t bytes)
 {
-    void *ptr = new_lines(bytes);
+    void *ptr = new_lines(bytes, false, true);
 
     CHECK(ptr != NULL);
     return ptr;
@@ -137,7 +259,7 @@ mem_lines(size_t bytes)
 void *
 mem_try_lines(size_t bytes)
 {
-    return fault() ? NULL : new_lines(bytes);
+    return new_lines(bytes, fault(), false);
 }
 
 void
@@ -247,7 +369,14 @@ void
 mem_fail_at(unsigned nth)
 {
     fail_countdown = nth;
-    fail_fired = false;
+    fail_fired = fail_goes_on = false;
+}
+
+void
+mem_fail_from(unsigned nth)
+{
+    mem_fail_at(nth);
+    fail_goes_on = true;
 }
 
 bool

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All memory. Two verbs, two policies: mem_alloc aborts (small, our size),
- * mem_try_* return NULL (a size that a client or a file asked for). Nothing
- * else calls malloc. Every byte is counted, as the allocator rounds it, in the
- * metric slot of the thread (base/metrics.h); mem_used() sums the slots.
- * Any thread.
+ * All memory. Two verbs, two policies: mem_alloc aborts (small, our size, while
+ * the server starts), mem_try_* return NULL. Nothing else calls malloc. Every
+ * byte is counted, as the allocator rounds it, in the metric slot of the thread
+ * (base/metrics.h); mem_used() sums the slots. Any thread.
+ *
+ * When the allocator has nothing left, a reserve that was set aside at the
+ * start (base/reserve.h) serves those who may use it. Each thread has a claim
+ * that says how much of the reserve its allocations may take: nothing while it
+ * does what clients ask for and what lasts, so that clients can never use up
+ * what the server needs to go on.
  */
 #pragma once
 
@@ -25,6 +30,23 @@ void mem_free(void *ptr);
 
 /* A copy with a NUL behind it, to be freed with mem_free. */
 char *mem_copy_text(struct slice text);
+char *mem_try_copy_text(struct slice text);
+
+/* What the reserve gives to the mem_try_* of a thread: MEM_OWN if it never set
+ * a claim. mem_alloc may use all of it. */
+enum mem_claim {
+    MEM_OWN,   /* the server's own work: nearly all of it */
+    MEM_SERVE, /* commands that look, free or save: the first half of it */
+    MEM_OPEN,  /* new connections: the first quarter of it */
+    MEM_FILL   /* what clients fill memory with: nothing of it */
+};
+
+/* Sets the claim of the calling thread and returns the one before. */
+enum mem_claim mem_set_claim(enum mem_claim claim);
+
+/* Sets the reserve aside; false if there is no memory for it. Call it before
+ * other threads start. */
+bool mem_set_aside(void);
 
 /* count x size; false if that overflows size_t. */
 static inline bool
@@ -54,7 +76,9 @@ uint64_t mem_machine_bytes(void);
 uint64_t mem_resident_bytes(void);
 
 /* Fault injection for tests: the nth mem_try_* of this thread from here on
- * returns NULL (1 is the next; 0 switches off). mem_fail_clear switches off
- * and tells whether it fired. */
+ * gets nothing from the allocator (1 is the next; 0 switches off); with the
+ * second, neither does any later one. mem_fail_clear switches off and tells
+ * whether it fired. */
 void mem_fail_at(unsigned nth);
+void mem_fail_from(unsigned nth);
 bool mem_fail_clear(void);

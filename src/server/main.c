@@ -5,6 +5,8 @@
  */
 #include "admin/systemd.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "base/reserve.h"
 #include "base/thread.h"
 #include "conf/conf_print.h"
 #include "server/print.h"
@@ -67,6 +69,13 @@ serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
     bool served;
 
     thread_settle_main();
+    if (!mem_set_aside()) {
+        (void)fprintf(stderr,
+                      "bloomery-server: no memory to start with: %u "
+                      "bytes are set aside for when it ends\n",
+                      RESERVE_BYTES);
+        return EXIT_FAILURE;
+    }
     if (!systemd_init()) {
         log_warn("server", "cannot reach the service manager", "%s", "");
     }

@@ -8,8 +8,10 @@
 #include "../test.h"
 #include "base/huge.h"
 #include "base/metrics.h"
+#include "base/reserve.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 enum { MIB = 1024 * 1024 };
 
@@ -252,9 +254,122 @@ TEST(a_block_may_be_freed_by_another_thread)
     assert_int_equal(before, mem_used());
 }
 
-TEST(the_machine_has_more_than_we_use)
+TEST(a_fault_may_last)
 {
-    assert_true(mem_machine_bytes() >= 64 * MIB);
-    assert_int_equal(mem_machine_bytes(), mem_machine_bytes());
-    assert_true(mem_machine_bytes() > mem_resident_bytes());
+    mem_fail_from(2);
+    mem_free(mem_try_alloc(1));
+    assert_null(mem_try_alloc(1));
+    assert_null(mem_try_zalloc(1));
+    assert_null(mem_try_realloc(NULL, 1));
+    assert_true(mem_fail_clear());
+    mem_fail_from(2);
+    mem_free(mem_try_alloc(1));
+    assert_false(mem_fail_clear());
+    mem_free(mem_try_alloc(1));
+}
+
+/* ---- the reserve --------------------------------------------------------- */
+
+static void *
+alloc_in_need(enum mem_claim claim, size_t bytes)
+{
+    enum mem_claim before = mem_set_claim(claim);
+    void *block;
+
+    mem_fail_at(1);
+    block = mem_try_alloc(bytes);
+    assert_true(mem_fail_clear());
+    (void)mem_set_claim(before);
+    return block;
+}
+
+static size_t
+take_all(enum mem_claim claim, void **ret_blocks, size_t max)
+{
+    size_t count = 0;
+
+    while (count < max) {
+        ret_blocks[count] = alloc_in_need(claim, 64 * 1024);
+        if (ret_blocks[count] == NULL) {
+            break;
+        }
+        count++;
+    }
+    return count;
+}
+
+TEST(a_claim_says_how_much_of_the_reserve_there_is)
+{
+    enum { MAX = RESERVE_BYTES / (64 * 1024) };
+    uint64_t before = mem_used();
+    void *blocks[4 * MAX];
+    size_t count = 0;
+
+    assert_true(mem_set_aside());
+    assert_null(alloc_in_need(MEM_FILL, 1));
+    count += take_all(MEM_OPEN, blocks + count, MAX);
+    assert_int_equal(MAX / 4, count);
+    count += take_all(MEM_SERVE, blocks + count, MAX);
+    assert_int_equal(MAX / 2, count);
+    assert_null(alloc_in_need(MEM_SERVE, 1));
+    count += take_all(MEM_OWN, blocks + count, MAX);
+    assert_int_equal(MAX - MAX / 8, count);
+    assert_int_equal(before + RESERVE_BYTES - RESERVE_BYTES / 8, mem_used());
+    while (count > 0) {
+        mem_free(blocks[--count]);
+    }
+    assert_int_equal(before, mem_used());
+    reserve_close();
+}
+
+TEST(a_long_block_is_the_servers_alone)
+{
+    void *block;
+
+    assert_true(mem_set_aside());
+    assert_null(alloc_in_need(MEM_SERVE, 300 * 1024));
+    block = alloc_in_need(MEM_OWN, 300 * 1024);
+    assert_non_null(block);
+    mem_free(block);
+    reserve_close();
+}
+
+TEST(a_block_moves_into_the_reserve_and_out_of_it)
+{
+    uint64_t before = mem_used();
+    char *block;
+    char *zeros;
+    void *lines;
+
+    assert_true(mem_set_aside());
+    block = mem_try_realloc(NULL, 100);
+    (void)snprintf(block, 100, "text");
+    mem_fail_at(1);
+    block = mem_try_realloc(block, 100000);
+    assert_true(mem_fail_clear());
+    assert_true(reserve_owns(block));
+    assert_string_equal("text", block);
+    memset(block, 'x', 100000);
+    mem_fail_at(1); /* memory is still out: it stays where it is */
+    assert_ptr_equal(block, mem_try_realloc(block, 99999));
+    assert_true(mem_fail_clear());
+    block = mem_try_realloc(block, 200000);
+    assert_false(reserve_owns(block));
+    assert_int_equal('x', block[99998]);
+    mem_free(block);
+    mem_fail_at(1);
+    zeros = mem_try_zalloc(100000);
+    assert_true(reserve_owns(zeros));
+    for (size_t i = 0; i < 100000; i++) {
+        assert_int_equal(0, zeros[i]);
+    }
+    mem_free(zeros);
+    mem_fail_at(1);
+    lines = mem_try_lines(1000);
+    assert_true(reserve_owns(lines));
+    assert_int_equal(0, (uintptr_t)lines % 64);
+    mem_free_lines(lines, 1000);
+    assert_int_equal(before, mem_used());
+    assert_int_equal(0, reserve_used());
+    reserve_close();
 }

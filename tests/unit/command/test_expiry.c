@@ -158,7 +158,7 @@ TEST(without_memory_they_stay)
     rig->service.journal = NULL;
     stage_fini(&rig->worker->stage);
     rig->service.journal = rig->journal;
-    mem_fail_at(1);
+    mem_fail_from(1);
     assert_false(reclaim(rig));
     assert_true(mem_fail_clear());
     assert_int_equal(KEYS, count_keys(rig));

@@ -329,7 +329,7 @@ TEST(without_memory_for_less_the_room_for_more_has_to_do)
     uint64_t before = mem_used();
 
     open_piece(&stage, 1 << 20);
-    mem_fail_at(1);
+    mem_fail_from(1);
     open_piece(&stage, 200);
     assert_true(mem_fail_clear());
     add(&stage, 0, "DEL a");
@@ -342,13 +342,13 @@ TEST(without_memory_nothing_changes)
     struct stage stage = { 0 };
     struct piece *piece;
 
-    mem_fail_at(1);
+    mem_fail_from(1);
     assert_false(stage_open(&stage, 100));
     assert_true(mem_fail_clear());
     assert_null(stage.chunk);
     assert_false(stage_open(&stage, SIZE_MAX - 10));
     piece = make_piece(&stage);
-    mem_fail_at(1);
+    mem_fail_from(1);
     assert_false(stage_open(&stage, 1000000));
     assert_true(mem_fail_clear());
     assert_false(stage_open(&stage, SIZE_MAX - 10));

@@ -68,13 +68,6 @@ void mem_free_lines(void *ptr, size_t bytes);
 /* Bytes in use by everything above, all threads. */
 uint64_t mem_used(void);
 
-/* Physical memory this process may hope for: the machine's, or the cgroup's
- * limit where that is lower. Read once. */
-uint64_t mem_machine_bytes(void);
-
-/* Resident bytes of this process, 0 if /proc does not say. */
-uint64_t mem_resident_bytes(void);
-
 /* Fault injection for tests: the nth mem_try_* of this thread from here on
  * gets nothing from the allocator (1 is the next; 0 switches off); with the
  * second, neither does any later one. mem_fail_clear switches off and tells

@@ -3,6 +3,7 @@
  * MEMORY. The figures are those of INFO (info_memory.h), under the names and in
  * the order that Redis has for STATS; what cannot be told truly is left out.
  */
+#include "base/machine.h"
 #include "base/mem.h"
 #include "command/info_memory.h"
 #include "command/request.h"
@@ -181,7 +182,7 @@ append_concerns(const struct service *service, const struct info_memory *memory,
 {
     const uint64_t small = (uint64_t)64 << 20;
     uint64_t limit = service->conf->maxmemory;
-    uint64_t machine = mem_machine_bytes();
+    uint64_t machine = machine_memory_bytes();
     unsigned count = 0;
 
     if (limit > 0 && memory->used > limit / 10 * 9) {

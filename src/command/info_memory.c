@@ -7,6 +7,7 @@
 #include "command/info_memory.h"
 
 #include "admin/sampler.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "command/info_put.h"
 #include "command/info_replication.h"
@@ -51,7 +52,7 @@ info_memory_get(const struct service *service, struct info_memory *ret_memory)
         .used = used,
         .peak = sampler_peak_bytes(service->sampler, used),
         .started = service->started_bytes,
-        .resident = mem_resident_bytes(),
+        .resident = machine_resident_bytes(),
         .dataset = info_put_metric_value(METRIC_BF_MEMORY),
         .clients = info_put_metric_value(METRIC_CLIENT_INPUT_BYTES) +
                    info_put_metric_value(METRIC_CLIENT_OUTPUT_BYTES),
@@ -162,7 +163,7 @@ info_memory_write(const struct service *service, struct buf *text)
     put_used(text, &memory);
     put_fragmentation(text, &memory);
     info_put_bytes(text, "total_system_memory", total);
-    info_put_bytes(text, "memory_of_machine_or_cgroup", mem_machine_bytes());
+    info_put_bytes(text, "memory_of_machine_or_cgroup", machine_memory_bytes());
     info_put_bytes(text, "maxmemory", conf->maxmemory);
     info_put_option(text, conf, &conf_table[CONF_OPTION_maxmemory_policy]);
     info_put_option(text, conf, &conf_table[CONF_OPTION_bf_memory_usage_limit]);

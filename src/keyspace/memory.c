@@ -4,8 +4,10 @@
  * they hold. A gauge goes down only when the filter is really freed, which may
  * be a while after its name is gone. Any thread.
  */
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/reserve.h"
 #include "keyspace/keyspace_internal.h"
 
 enum { SLACK_MIN = 64 * 1024 };
@@ -61,6 +63,7 @@ static bool
 fits(const struct keyspace_memory *memory, size_t bytes)
 {
     uint64_t max = memory->maxmemory_bytes;
+    uint64_t machine = machine_memory_bytes();
 
     if (max > 0 && memory->evicts) {
         if (bytes > max || keyspace_is_over(max + slack_of(max))) {
@@ -69,7 +72,7 @@ fits(const struct keyspace_memory *memory, size_t bytes)
     } else if (max > 0 && !fits_in(max, used_by_now(), bytes)) {
         return false;
     }
-    return fits_in(mem_machine_bytes(), mem_used(), bytes);
+    return fits_in(machine, mem_used() + reserve_free(), bytes);
 }
 
 static void *

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/registry.h"
@@ -296,7 +297,7 @@ make_room(struct replication *r, uint64_t bytes,
           const struct keyspace_options *options)
 {
     uint64_t max = r->server->service.memory.maxmemory_bytes;
-    uint64_t machine = mem_machine_bytes();
+    uint64_t machine = machine_memory_bytes();
     uint64_t limit = max > 0 && max < machine ? max : machine;
     uint64_t used = mem_used();
 

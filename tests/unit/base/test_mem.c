@@ -7,6 +7,7 @@
 
 #include "../test.h"
 #include "base/huge.h"
+#include "base/machine.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
 
@@ -157,14 +158,14 @@ TEST(freed_small_lines_come_back_zeroed)
 TEST(large_lines_cost_nothing_until_touched)
 {
     size_t bytes = (size_t)512 * MIB;
-    uint64_t resident = mem_resident_bytes();
+    uint64_t resident = machine_resident_bytes();
     char *lines = mem_try_lines(bytes);
 
     assert_non_null(lines);
     assert_true(resident > 0);
-    assert_true(mem_resident_bytes() < resident + 64 * MIB);
+    assert_true(machine_resident_bytes() < resident + 64 * MIB);
     lines[bytes - 1] = 1;
-    assert_true(mem_resident_bytes() < resident + 64 * MIB);
+    assert_true(machine_resident_bytes() < resident + 64 * MIB);
     mem_free_lines(lines, bytes);
 }
 

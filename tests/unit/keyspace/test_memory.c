@@ -2,6 +2,7 @@
  *
  * What filters may take, and what the gauges say of it.
  */
+#include "base/machine.h"
 #include "support.h"
 
 static const struct bloom_params params = {
@@ -120,7 +121,8 @@ TEST(a_filter_beyond_the_machine_is_refused_without_maxmemory)
     struct bloom_params huge = params;
     struct bloom *bloom = NULL;
 
-    huge.capacity = mem_machine_bytes(); /* about 10 bits an item: too much */
+    huge.capacity =
+        machine_memory_bytes(); /* about 10 bits an item: too much */
     assert_int_equal(bloom_new(&huge, &env, &bloom), BLOOM_NOMEM);
     assert_null(bloom);
     assert_null(env.alloc_lines(env.ctx, SIZE_MAX / 2));

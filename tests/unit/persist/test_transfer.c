@@ -5,6 +5,7 @@
  */
 #include "snapshot_help.h"
 
+#include "base/machine.h"
 #include "persist/snapshot_internal.h"
 #include "persist/transfer.h"
 
@@ -627,14 +628,14 @@ TEST(a_filter_that_only_promises_is_refused_or_costs_nothing)
     init_receiver(&receiver);
     for (uint64_t capacity = 1000000; capacity <= 1000000000; capacity *= 10) {
         struct bytes promise = promise_of(content, capacity);
-        uint64_t resident = mem_resident_bytes();
+        uint64_t resident = machine_resident_bytes();
         bool fits = capacity * 5 / 4 < MOST_BYTES;
 
         begin(&receiver);
         put_whole(&receiver, promise);
         assert_fails(&receiver, fits ? "The stream ends before"
                                      : "There is no memory for");
-        assert_true(mem_resident_bytes() < resident + (8U << 20));
+        assert_true(machine_resident_bytes() < resident + (8U << 20));
         mem_free(promise.data);
     }
     mem_free(content.data);

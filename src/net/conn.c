@@ -86,6 +86,7 @@ static void
 send_replies(struct conn *conn)
 {
     struct buf *reply = &conn->loop->reply;
+    enum mem_claim before = mem_set_claim(MEM_SERVE);
 
     if (reply->failed) { /* no memory for the reply: nothing true to say */
         conn_cut_no_memory(conn);
@@ -94,6 +95,7 @@ send_replies(struct conn *conn)
         hold_send(conn, reply);
     }
     buf_reset(reply, REPLY_KEEP_BYTES);
+    (void)mem_set_claim(before);
 }
 
 /* More is to be done, and others wait: they come first. */
@@ -165,6 +167,7 @@ run(struct conn *conn, const char *data, size_t len)
     struct loop *loop = conn->loop;
     struct stream_error error;
     struct stream_limits limits;
+    enum mem_claim before = mem_set_claim(MEM_FILL);
     size_t first = conn->parked_bytes;
     size_t at = 0;
 
@@ -205,6 +208,7 @@ run(struct conn *conn, const char *data, size_t len)
         end_turn_in_time(conn, true);
     }
     send_replies(conn);
+    (void)mem_set_claim(before);
     return at;
 }
 
@@ -595,10 +599,12 @@ init_handle(struct conn *conn, int fd)
 void
 conn_open(struct loop *loop, int fd, bool is_unix)
 {
+    enum mem_claim before = mem_set_claim(MEM_OPEN);
     struct conn *conn =
         loop->stopping ? NULL : loop->env->handler->accept(loop);
     int rc;
 
+    (void)mem_set_claim(before);
     if (conn == NULL) {
         registry_release(loop->env->registry);
         (void)close(fd);

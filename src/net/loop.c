@@ -130,6 +130,51 @@ loop_tick_soon(struct loop *loop)
     }
 }
 
+/* ---- libuv's memory ------------------------------------------------------ */
+
+/* It aborts where it has no room for one more descriptor. */
+static void *
+uv_alloc(size_t bytes)
+{
+    enum mem_claim before = mem_set_claim(MEM_OWN);
+    void *ptr = mem_try_alloc(bytes);
+
+    (void)mem_set_claim(before);
+    return ptr;
+}
+
+static void *
+uv_zalloc(size_t count, size_t size)
+{
+    enum mem_claim before;
+    size_t bytes;
+    void *ptr;
+
+    if (!mem_multiply(count, size, &bytes)) {
+        return NULL;
+    }
+    before = mem_set_claim(MEM_OWN);
+    ptr = mem_try_zalloc(bytes);
+    (void)mem_set_claim(before);
+    return ptr;
+}
+
+static void *
+uv_resize(void *ptr, size_t bytes)
+{
+    enum mem_claim before = mem_set_claim(MEM_OWN);
+    void *moved = mem_try_realloc(ptr, bytes);
+
+    (void)mem_set_claim(before);
+    return moved;
+}
+
+void
+loop_use_mem(void)
+{
+    CHECK(uv_replace_allocator(uv_alloc, uv_resize, uv_zalloc, mem_free) == 0);
+}
+
 /* ---- from start to end --------------------------------------------------- */
 
 static void
@@ -173,7 +218,9 @@ loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
 void
 loop_run(struct loop *loop)
 {
+    (void)mem_set_claim(MEM_SERVE);
     (void)uv_run(&loop->uv, UV_RUN_DEFAULT);
+    (void)mem_set_claim(MEM_OWN); /* ending is the server's work */
     CHECK(loop->stopping);
 }
 

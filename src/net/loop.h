@@ -113,6 +113,10 @@ struct loop {
     struct stream_pool *pool;
 };
 
+/* Has libuv take its memory from base/mem.h, all of the reserve included. Call
+ * it before anything else of libuv. */
+void loop_use_mem(void);
+
 /* Prepares a loop; threads start with loop_start (never for loop 0, whose
  * owner calls loop_run). Aborts if the kernel refuses descriptors at start. */
 void loop_init(struct loop *loop, unsigned index, const struct loop_env *env,

@@ -9,6 +9,7 @@
 #include "base/reserve.h"
 #include "base/thread.h"
 #include "conf/conf_print.h"
+#include "net/loop.h"
 #include "server/print.h"
 #include "server/server.h"
 
@@ -76,6 +77,7 @@ serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
                       RESERVE_BYTES);
         return EXIT_FAILURE;
     }
+    loop_use_mem();
     if (!systemd_init()) {
         log_warn("server", "cannot reach the service manager", "%s", "");
     }

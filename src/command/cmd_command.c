@@ -38,9 +38,10 @@ static const char *const flag_names[] = {
     "allow_busy",
 };
 
-/* Redis has them and keeps them to itself. */
-static const uint32_t FLAGS_NOT_SHOWN =
-    CMD_MAY_REPLICATE | CMD_PROTECTED | CMD_SENTINEL | CMD_ONLY_SENTINEL;
+/* Redis has the first four and keeps them to itself; the last one is ours. */
+static const uint32_t FLAGS_NOT_SHOWN = CMD_MAY_REPLICATE | CMD_PROTECTED |
+                                        CMD_SENTINEL | CMD_ONLY_SENTINEL |
+                                        CMD_KEEPS;
 
 static const char *const category_names[] = {
     "keyspace",  "read",     "write",     "set",        "sortedset",

@@ -144,6 +144,7 @@ reply_with_error(struct request *req, enum err err)
     char text[ERROR_TEXT_MAX];
     struct buf *out = req->reply->buf;
     size_t limit = out->limit;
+    enum mem_claim before = mem_set_claim(MEM_SERVE);
 
     error_text(req, err, text, sizeof(text));
     if (limit > 0 && out->len + ERROR_REPLY_MAX > limit) {
@@ -151,6 +152,7 @@ reply_with_error(struct request *req, enum err err)
     }
     reply_error(req->reply, err_prefix(err), slice_of(text));
     out->limit = limit;
+    (void)mem_set_claim(before);
     dispatch_note_error(req, err);
 }
 
@@ -184,14 +186,24 @@ dispatch_refuse(struct request *req, enum err err)
 
 /* ---- running, locks held ------------------------------------------------- */
 
+/* What clients and keys keep takes nothing of the reserve. */
+static enum mem_claim
+claim_of(const struct command *command)
+{
+    return (command->flags & (CMD_DENYOOM | CMD_KEEPS)) != 0 ? MEM_FILL
+                                                             : MEM_SERVE;
+}
+
 /* Runs the handler, and puts its error in the place of its reply. */
 static enum err
 call_handler(struct request *req)
 {
     struct buf *out = req->reply->buf;
     size_t mark = out->len;
+    enum mem_claim before = mem_set_claim(claim_of(req->command));
     enum err err = req->command->handler(req);
 
+    (void)mem_set_claim(before);
     if (__builtin_expect(out->failed, 0)) { /* no room for the reply */
         err = out->over ? ERR_REPLY_LIMIT : ERR_NOMEM;
         out->failed = false;
@@ -390,6 +402,7 @@ dispatch_batch(struct worker *worker, struct session *session,
     struct reply reply = { out, session->resp };
     uint32_t done = first;
     uint32_t one_by_one = first; /* up to here no run is tried again */
+    enum mem_claim before = mem_set_claim(MEM_FILL);
 
     worker->reply = &reply;
     worker->session = session;
@@ -449,5 +462,6 @@ dispatch_batch(struct worker *worker, struct session *session,
     }
     worker->reply = NULL;
     worker->session = NULL; /* it may be gone when a timer uses the worker */
+    (void)mem_set_claim(before);
     return done;
 }

@@ -4,6 +4,7 @@
  */
 #include "command/effect.h"
 
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "persist/journal.h"
 #include "proto/batch.h"
@@ -56,6 +57,8 @@ enum err
 effect_open(struct worker *worker, size_t bytes)
 {
     struct session *session = worker->session;
+    enum mem_claim before;
+    bool opened;
 
     if (!passes_on(worker)) {
         return OK;
@@ -67,7 +70,10 @@ effect_open(struct worker *worker, size_t bytes)
         }
         return ERR_AGAIN;
     }
-    return stage_open(&worker->stage, bytes) ? OK : ERR_NOMEM;
+    before = mem_set_claim(MEM_SERVE); /* it is free once it is written */
+    opened = stage_open(&worker->stage, bytes);
+    (void)mem_set_claim(before);
+    return opened ? OK : ERR_NOMEM;
 }
 
 enum err

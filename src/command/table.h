@@ -52,6 +52,8 @@ enum command_flag {
     CMD_NO_MULTI = 1 << 21,
     CMD_MOVABLE_KEYS = 1 << 22,
     CMD_ALLOW_BUSY = 1 << 23,
+    /* Not shown: it keeps memory for its client or for a key. */
+    CMD_KEEPS = 1 << 24,
 };
 
 /* In the order of Redis's ACL CAT, and bloom behind them. Some are of types

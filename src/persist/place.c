@@ -9,6 +9,7 @@
  * knows. Nobody else may append to another server's log: a replica's history
  * was said in it, or came with its data, so that its tap begins in silence.
  */
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "persist/persist_internal.h"
@@ -78,19 +79,21 @@ persist_history(const struct persist *persist)
     return &persist->history;
 }
 
-/* As a group of its own. Memory for it is ours, and small: there is no way on
- * without it, since a log whose history is not known to be new would name two
- * states alike. */
+/* As a group of its own. Memory for it is of the reserve, and small: there is
+ * no way on without it, since a log whose history is not known to be new would
+ * name two states alike. */
 static void
 say(struct persist *persist)
 {
     const struct slice argv[] = { slice_lit("REPLCONF"), slice_lit("HISTORY"),
                                   slice_of(persist->history.id) };
+    enum mem_claim before = mem_set_claim(MEM_OWN);
     uint64_t position;
     uint64_t sequence;
 
     journal_mark(persist->journal, &position, &sequence);
     CHECK(stage_open(&persist->stage, stage_effect_bytes(argv, 3)));
+    (void)mem_set_claim(before);
     stage_add(&persist->stage, 0, argv, 3);
     (void)journal_append(persist->journal, stage_close(&persist->stage, false));
     stage_fini(&persist->stage);

@@ -329,8 +329,11 @@ run(void *arg)
                                               .ctx = transfer };
     struct snapshot_error error = { 0 };
     char reason[REASON_BYTES] = "";
-    enum snapshot_status status = snapshot_read_source(
-        &source, transfer->options.env, &visitor, &transfer->progress, &error);
+    enum snapshot_status status;
+
+    (void)mem_set_claim(MEM_FILL); /* it is another server's data */
+    status = snapshot_read_source(&source, transfer->options.env, &visitor,
+                                  &transfer->progress, &error);
 
     if (status != SNAPSHOT_OK) {
         describe(transfer, &error, reason, sizeof(reason));

@@ -187,6 +187,7 @@ reload(struct server *server)
     struct conf_error error;
     struct conf_args args;
     struct conf fresh;
+    enum mem_claim before = mem_set_claim(MEM_OWN);
 
     pending_flush(&server->loops[0]);
     (void)systemd_reloading();
@@ -204,6 +205,7 @@ reload(struct server *server)
                   error.text);
     }
     conf_fini(&fresh);
+    (void)mem_set_claim(before);
     (void)systemd_notify("READY=1");
 }
 

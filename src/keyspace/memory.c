@@ -75,16 +75,27 @@ fits(const struct keyspace_memory *memory, size_t bytes)
     return fits_in(machine, mem_used() + reserve_free(), bytes);
 }
 
+/* No filter takes of the reserve, whoever makes it. */
+static void *
+filled(void *(*alloc)(size_t bytes), size_t bytes)
+{
+    enum mem_claim before = mem_set_claim(MEM_FILL);
+    void *ptr = alloc(bytes);
+
+    (void)mem_set_claim(before);
+    return ptr;
+}
+
 static void *
 env_alloc(void *ctx, size_t bytes)
 {
-    return fits(ctx, bytes) ? mem_try_alloc(bytes) : NULL;
+    return fits(ctx, bytes) ? filled(mem_try_alloc, bytes) : NULL;
 }
 
 static void *
 env_alloc_lines(void *ctx, size_t bytes)
 {
-    return fits(ctx, bytes) ? mem_try_lines(bytes) : NULL;
+    return fits(ctx, bytes) ? filled(mem_try_lines, bytes) : NULL;
 }
 
 static void

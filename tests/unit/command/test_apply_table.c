@@ -299,8 +299,8 @@ expect_equal(struct pair *pair, struct probing *probing)
         struct digest one;
         struct digest two;
 
-        assert_true(digest_all(primary->service.keyspace, now_ms, &one));
-        assert_true(digest_all(replica->service.keyspace, now_ms, &two));
+        digest_all(primary->service.keyspace, now_ms, &one);
+        digest_all(replica->service.keyspace, now_ms, &two);
         assert_memory_equal(one.bytes, two.bytes, sizeof(one.bytes));
     }
     probing->rig = primary;

@@ -139,8 +139,8 @@ open_file(struct work *work)
                                       W_OK, AT_EACCESS) != 0) {
         work->error = errno;
     }
-    conf_init(&trial);
-    good = conf_load_text(&trial, work->path, buf_slice(&work->text),
+    good = conf_try_init(&trial, &work->job->error) &&
+           conf_load_text(&trial, work->path, buf_slice(&work->text),
                           &work->job->error);
     conf_fini(&trial);
     return good;
@@ -156,8 +156,8 @@ write_beside(struct work *work)
     bool done;
     int error = 0;
 
-    conf_init(&base);
-    done = conf_load_text(&base, work->path, buf_slice(&work->text),
+    done = conf_try_init(&base, &work->job->error) &&
+           conf_load_text(&base, work->path, buf_slice(&work->text),
                           &work->job->error) &&
            conf_rewrite_beside(&work->job->conf, work->unknown ? NULL : &base,
                                &text, &work->job->error);
@@ -336,7 +336,7 @@ start(struct conf_file *file, const struct conf *conf)
 
     job->file = file;
     atomic_store(&job->owners, 2);
-    conf_copy(conf, &job->conf);
+    CHECK(conf_copy(conf, &job->conf, &job->error));
     (void)sigfillset(&all); /* signals are for the loops */
     CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
     if (pthread_create(&thread, NULL, run, job) == 0) {

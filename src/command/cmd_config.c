@@ -90,7 +90,9 @@ cmd_config_set(struct request *req)
     }
     if (!conf_set_many(service->conf, req->argv + 2, (req->argc - 2) / 2,
                        &changes, &error)) {
-        return request_fail(req, ERR_CUSTOM, "%s", error.text);
+        return error.no_memory
+                   ? ERR_NOMEM
+                   : request_fail(req, ERR_CUSTOM, "%s", error.text);
     }
     service->conf_changed(service->ctx, &changes);
     reply_ok(req->reply);

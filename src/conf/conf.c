@@ -100,24 +100,35 @@ replace_value(struct conf *conf, const struct conf_row *row,
     conf_value_free(row, &old);
 }
 
-void
-conf_init(struct conf *conf)
+bool
+conf_try_init(struct conf *conf, struct conf_error *ret_error)
 {
     memset(conf, 0, sizeof(*conf));
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         const struct conf_row *row = &conf_table[i];
-        struct conf_error error;
         union conf_value value;
-        bool parsed =
-            conf_value_parse(row, slice_of(row->preset), &value, &error);
 
-        CHECK(parsed); /* a default outside its own range is our bug */
+        if (!conf_value_parse(row, slice_of(row->preset), &value, ret_error)) {
+            /* A default outside its own range is our bug. */
+            CHECK(ret_error->no_memory);
+            conf_fini(conf);
+            return false;
+        }
         if (row->alias) {
             conf_value_free(row, &value); /* the other row has its own */
         } else {
             put_value(conf, row, &value);
         }
     }
+    return true;
+}
+
+void
+conf_init(struct conf *conf)
+{
+    struct conf_error error;
+
+    CHECK(conf_try_init(conf, &error));
 }
 
 void
@@ -201,33 +212,43 @@ conf_same(const struct conf *a, const struct conf *b,
     return conf_value_equal(row, &value_a, &value_b);
 }
 
-void
-conf_copy(const struct conf *conf, struct conf *ret_copy)
+bool
+conf_copy(const struct conf *conf, struct conf *ret_copy,
+          struct conf_error *ret_error)
 {
     struct conf copy;
+    bool copied = true;
 
     memset(&copy, 0, sizeof(copy));
-    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+    for (size_t i = 0; i < CONF_OPTION_COUNT && copied; i++) {
         const struct conf_row *row = &conf_table[i];
         struct buf text = { 0 };
-        struct conf_error error;
         union conf_value value;
-        bool parsed;
 
         if (row->alias) {
             continue;
         }
         conf_show(conf, row, &text);
-        CHECK(!text.failed);
-        parsed = conf_value_parse(row, buf_slice(&text), &value, &error);
-        CHECK(parsed); /* a value in force is one that can be set */
-        put_value(&copy, row, &value);
+        copied = !text.failed;
+        if (!copied) {
+            conf_value_no_memory(ret_error);
+        } else if (conf_value_parse(row, buf_slice(&text), &value, ret_error)) {
+            put_value(&copy, row, &value);
+        } else {
+            CHECK(ret_error->no_memory); /* what is in force can be set */
+            copied = false;
+        }
         if (text.data != NULL) {
             explicit_bzero(text.data, text.len);
         }
         buf_free(&text);
     }
-    *ret_copy = copy;
+    if (copied) {
+        *ret_copy = copy;
+    } else {
+        conf_fini(&copy);
+    }
+    return copied;
 }
 
 static void
@@ -296,6 +317,7 @@ parse_pairs(const struct slice *pairs, size_t count, union conf_value values[],
             continue;
         }
         set_failed(ret_error, slice_of(row->name), why.text);
+        ret_error->no_memory = why.no_memory;
         while (i-- > 0) {
             row = conf_find(pairs[2 * i]);
             conf_value_free(row, &values[row - conf_table]);

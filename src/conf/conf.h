@@ -18,6 +18,7 @@
 enum { CONF_ERROR_MAX = 640 };
 struct conf_error {
     char text[CONF_ERROR_MAX];
+    bool no_memory; /* it is what went wrong */
 };
 
 /* Longer values are refused, whatever their type. */
@@ -197,8 +198,11 @@ struct conf_row {
 
 extern const struct conf_row conf_table[CONF_OPTION_COUNT];
 
-/* All defaults. */
+/* All defaults. The first aborts without memory: it is for the start. After a
+ * failure of the other there is nothing to be freed, though conf_fini does no
+ * harm. */
 void conf_init(struct conf *conf);
+MUST_CHECK bool conf_try_init(struct conf *conf, struct conf_error *ret_error);
 void conf_fini(struct conf *conf);
 
 /* The row with this full name in any case; NULL if there is none. */
@@ -224,8 +228,10 @@ void conf_show(const struct conf *conf, const struct conf_row *row,
 bool conf_same(const struct conf *a, const struct conf *b,
                const struct conf_row *row);
 
-/* A copy of its own, for who needs the values outside of any section. */
-void conf_copy(const struct conf *conf, struct conf *ret_copy);
+/* A copy of its own, for who needs the values outside of any section. False
+ * without memory. */
+MUST_CHECK bool conf_copy(const struct conf *conf, struct conf *ret_copy,
+                          struct conf_error *ret_error);
 
 /* Options by what a change did to them. */
 struct conf_changes {

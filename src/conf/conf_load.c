@@ -32,8 +32,12 @@ set_option(struct conf *conf, const struct conf_row *row, struct slice value,
         buf_append(&all, " ", 1);
     }
     buf_append_slice(&all, value);
-    CHECK(!all.failed);
-    set = conf_set(conf, row, buf_slice(&all), ret_error);
+    if (all.failed) {
+        conf_value_no_memory(ret_error);
+        set = false;
+    } else {
+        set = conf_set(conf, row, buf_slice(&all), ret_error);
+    }
     *save_seen = true;
     buf_free(&all);
     return set;
@@ -412,8 +416,12 @@ load_rewritten(struct conf *conf, struct conf_args *args,
         conf_value_error(ret_error, "%s: %s", path, strerror(errno));
         return false;
     }
-    dir = mem_copy_text(slice_of(conf->dir));
+    dir = mem_try_copy_text(slice_of(conf->dir));
     read = read_all(&reading);
+    if (dir == NULL) {
+        conf_value_no_memory(ret_error);
+        read = false;
+    }
     if (read && strcmp(dir, conf->dir) != 0) {
         conf_value_error(ret_error, "%s: dir cannot be set here", path);
         read = false;

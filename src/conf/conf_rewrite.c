@@ -361,7 +361,9 @@ check(const struct rewriting *all, const char *name,
     struct conf fresh;
     bool good;
 
-    conf_init(&fresh);
+    if (!conf_try_init(&fresh, ret_error)) {
+        return false;
+    }
     good = conf_load_text(&fresh, name, buf_slice(all->out), ret_error);
     for (int i = 0; i < CONF_OPTION_COUNT && good; i++) {
         bool kept =
@@ -386,13 +388,13 @@ conf_rewrite(const struct conf *conf, const char *name, struct slice text,
     struct conf old;
     bool done = false;
 
-    conf_init(&old);
-    if (!conf_load_text(&old, name, text, ret_error)) {
+    if (!conf_try_init(&old, ret_error) ||
+        !conf_load_text(&old, name, text, ret_error)) {
         goto fini_old;
     }
     all.lines = mem_try_alloc(count_lines(text) * sizeof(*all.lines));
     if (all.lines == NULL) {
-        conf_value_error(ret_error, "not enough memory");
+        conf_value_no_memory(ret_error);
         goto fini_old;
     }
     for (int i = 0; i < CONF_OPTION_COUNT; i++) {
@@ -402,7 +404,7 @@ conf_rewrite(const struct conf *conf, const char *name, struct slice text,
     decide(&all, &old, after);
     done = put_lines(&all, after, ret_error);
     if (done && ret_text->failed) {
-        conf_value_error(ret_error, "not enough memory");
+        conf_value_no_memory(ret_error);
         done = false;
     }
     done = done && check(&all, name, ret_error);
@@ -438,9 +440,8 @@ conf_rewrite_beside(const struct conf *conf, const struct conf *base,
         "# it to go back to that file.\n";
     const char *section = "";
     struct conf presets;
-    bool put = true;
+    bool put = conf_try_init(&presets, ret_error);
 
-    conf_init(&presets);
     buf_append_slice(ret_text, slice_of(head));
     for (int i = 0; i < CONF_OPTION_COUNT && put; i++) {
         const struct conf_row *row = &conf_table[i];
@@ -456,7 +457,7 @@ conf_rewrite_beside(const struct conf *conf, const struct conf *base,
     }
     conf_fini(&presets);
     if (put && ret_text->failed) {
-        conf_value_error(ret_error, "not enough memory");
+        conf_value_no_memory(ret_error);
         put = false;
     }
     return put;

@@ -20,6 +20,27 @@ conf_value_error(struct conf_error *error, const char *format, ...)
     va_start(ap, format);
     (void)vsnprintf(error->text, sizeof(error->text), format, ap);
     va_end(ap);
+    error->no_memory = false;
+}
+
+void
+conf_value_no_memory(struct conf_error *error)
+{
+    conf_value_error(error, "%s", err_text(ERR_NOMEM));
+    error->no_memory = true;
+}
+
+static bool
+keep_text(struct slice text, char **ret_text, struct conf_error *ret_error)
+{
+    char *copy = mem_try_copy_text(text);
+
+    if (copy == NULL) {
+        conf_value_no_memory(ret_error);
+        return false;
+    }
+    *ret_text = copy;
+    return true;
 }
 
 /* RedisBloom's names have its texts, too. */
@@ -195,8 +216,7 @@ parse_string(const struct conf_row *row, struct slice text, char **ret_text,
         conf_value_error(ret_error, "%s can't be empty", row->name);
         return false;
     }
-    *ret_text = mem_copy_text(text);
-    return true;
+    return keep_text(text, ret_text, ret_error);
 }
 
 static bool
@@ -239,8 +259,7 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
         memcpy(joined + len, word.data, word.len);
         len += word.len;
     }
-    *ret_text = mem_copy_text((struct slice){ joined, len });
-    return true;
+    return keep_text((struct slice){ joined, len }, ret_text, ret_error);
 }
 
 /* RedisBloom stores what is larger as 0.25. The text is kept if the other row
@@ -267,9 +286,8 @@ parse_alias_rate(const struct conf_row *row, struct slice text,
     if (!num_parse_double(text, &other) || other != value) {
         text = (struct slice){ decimal, num_format_double(value, decimal) };
     }
-    ret_rate->text = mem_copy_text(text);
     ret_rate->value = value;
-    return true;
+    return keep_text(text, &ret_rate->text, ret_error);
 }
 
 static bool
@@ -289,9 +307,8 @@ parse_rate(const struct conf_row *row, struct slice text,
         conf_value_error(ret_error, "%s", row->bad_range);
         return false;
     }
-    ret_rate->text = mem_copy_text(text);
     ret_rate->value = value;
-    return true;
+    return keep_text(text, &ret_rate->text, ret_error);
 }
 
 static bool

@@ -191,8 +191,8 @@ reload(struct server *server)
 
     pending_flush(&server->loops[0]);
     (void)systemd_reloading();
-    conf_init(&fresh);
-    if (conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
+    if (conf_try_init(&fresh, &error) &&
+        conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
         gate_raise(gate, 0);
         conf_take(&server->conf, &fresh, &changes);
         fit_descriptors(&server->conf);

@@ -18,13 +18,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void
 check_values(struct conf *conf)
 {
+    struct conf_error error;
     struct conf again;
     struct conf_changes changes;
 
     conf_init(&again);
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         struct buf text = { 0 };
-        struct conf_error error;
 
         if (conf_table[i].type == CONF_SECRET || conf_table[i].alias) {
             continue; /* an alias may take less than the row it stands for */
@@ -39,7 +39,8 @@ check_values(struct conf *conf)
               (!changes.changed[i] && !changes.needs_restart[i]));
     }
     conf_fini(&again);
-    conf_copy(conf, &again); /* checks that every value can be set */
+    CHECK(conf_copy(conf, &again,
+                    &error)); /* checks that every value can be set */
     conf_fini(&again);
 }
 

@@ -33,7 +33,7 @@ expect_shown(const struct conf *conf, const char *name, const char *text)
 static void
 expect_set(struct conf *conf, const char *name, const char *value)
 {
-    struct conf_error error = { "" };
+    struct conf_error error = { .text = "" };
     bool set = conf_set(conf, row_of(name), slice_of(value), &error);
 
     assert_string_equal(error.text, "");
@@ -44,7 +44,7 @@ static void
 expect_refused(struct conf *conf, const char *name, const char *value,
                const char *why)
 {
-    struct conf_error error = { "" };
+    struct conf_error error = { .text = "" };
     struct buf before = { 0 };
     struct buf after = { 0 };
 
@@ -115,7 +115,7 @@ TEST(what_a_default_shows_sets_the_same_value)
     conf_init(&other);
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         struct buf text = { 0 };
-        struct conf_error error = { "" };
+        struct conf_error error = { .text = "" };
 
         conf_get(&conf, &conf_table[i], &text);
         assert_true(conf_set(&conf, &conf_table[i], buf_slice(&text), &error));
@@ -216,13 +216,14 @@ TEST(an_alias_is_another_name_of_the_same_value)
 {
     struct conf conf, fresh;
     struct conf_changes changes;
+    struct conf_error error;
 
     conf_init(&conf);
     expect_shown(&conf, "bf-error-rate", "0.01");
     expect_set(&conf, "bf-error-rate", "0x0.1p0");
     expect_shown(&conf, "bf.bloom-fp-rate", "0.0625"); /* no hex there */
     assert_true(conf.bf_fp_rate.value == 0.0625);
-    conf_copy(&conf, &fresh);
+    assert_true(conf_copy(&conf, &fresh, &error));
     assert_string_equal("0.0625", fresh.bf_fp_rate.text);
     conf_fini(&fresh);
     expect_set(&conf, "bf-error-rate", "5e-2");
@@ -263,7 +264,7 @@ set_pairs(struct conf *conf, const char *const *texts, size_t count,
           struct conf_changes *ret_changes, char *ret_why)
 {
     struct slice pairs[16];
-    struct conf_error error = { "" };
+    struct conf_error error = { .text = "" };
     bool set;
 
     assert_true(count <= 8);

@@ -98,7 +98,7 @@ TEST(the_printed_lines_load_and_change_nothing)
     struct conf conf;
     struct conf fresh;
     struct conf_changes changes;
-    struct conf_error error = { "" };
+    struct conf_error error = { .text = "" };
 
     uncomment(text);
     assert_non_null(strstr(text, "\nport = 7379\n"));

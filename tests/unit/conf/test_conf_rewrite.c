@@ -263,11 +263,12 @@ TEST(every_option_is_kept)
 
 TEST(a_copy_has_all_values_and_is_its_own)
 {
+    struct conf_error error;
     struct conf conf;
     struct conf copy;
 
     set_all(&conf);
-    conf_copy(&conf, &copy);
+    assert_true(conf_copy(&conf, &copy, &error));
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
         assert_true(conf_same(&conf, &copy, &conf_table[i]));
     }

@@ -212,7 +212,7 @@ TEST(what_is_accepted_is_shown_and_reads_back)
         const struct conf_row *row = conf_find(slice_of(accepted[i].name));
         union conf_value value;
         union conf_value again;
-        struct conf_error error = { "" };
+        struct conf_error error = { .text = "" };
 
         assert_non_null(row);
         assert_true(
@@ -232,7 +232,7 @@ TEST(what_is_refused_says_why)
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         const struct conf_row *row = conf_find(slice_of(refused[i].name));
         union conf_value value;
-        struct conf_error error = { "" };
+        struct conf_error error = { .text = "" };
 
         assert_non_null(row);
         if (conf_value_parse(row, slice_of(refused[i].text), &value, &error)) {

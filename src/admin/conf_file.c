@@ -8,16 +8,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "conf/conf_load.h"
 #include "conf/conf_rewrite.h"
 #include "conf/conf_value.h"
+#include "persist/task.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -36,11 +35,8 @@ struct conf_file_job {
 
 struct conf_file {
     const char *path;
-    void (*done)(void *ctx);
-    void *ctx;
-    pthread_mutex_t mutex;
-    pthread_cond_t idle;
-    bool running;
+    struct task *task;
+    pthread_mutex_t mutex; /* of who begins a job */
 };
 
 /* ---- one file ------------------------------------------------------------ */
@@ -236,8 +232,13 @@ write_all(struct work *work)
 static void
 do_job(struct conf_file_job *job)
 {
-    struct work *work = mem_zalloc(sizeof(*work));
+    struct work *work = mem_try_zalloc(sizeof(*work));
 
+    if (work == NULL) {
+        conf_value_no_memory(&job->error);
+        job->failed = true;
+        return;
+    }
     work->job = job;
     work->path = job->file->path;
     work->place.dir_fd = work->beside.dir_fd = -1;
@@ -277,25 +278,14 @@ conf_file_forget(struct conf_file_job *job)
     }
 }
 
-/* Nobody joins it: what it does last is to say that it is done. */
-static void *
+static void
 run(void *arg)
 {
     struct conf_file_job *job = arg;
-    struct conf_file *file = job->file;
 
     do_job(job);
     atomic_store(&job->done, true);
     conf_file_forget(job);
-    if (file->done != NULL) {
-        file->done(file->ctx);
-    }
-    metric_thread_exit();
-    pthread_mutex_lock(&file->mutex);
-    file->running = false;
-    pthread_cond_broadcast(&file->idle);
-    pthread_mutex_unlock(&file->mutex);
-    return NULL;
 }
 
 struct conf_file *
@@ -304,10 +294,8 @@ conf_file_new(const char *path, void (*done)(void *ctx), void *ctx)
     struct conf_file *file = mem_zalloc(sizeof(*file));
 
     file->path = path != NULL ? path : "";
-    file->done = done;
-    file->ctx = ctx;
     CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
-    CHECK(pthread_cond_init(&file->idle, NULL) == 0);
+    file->task = task_new("config", done, ctx);
     return file;
 }
 
@@ -315,57 +303,58 @@ void
 conf_file_free(struct conf_file *file)
 {
     if (file != NULL) {
-        pthread_mutex_lock(&file->mutex);
-        while (file->running) {
-            pthread_cond_wait(&file->idle, &file->mutex);
-        }
-        pthread_mutex_unlock(&file->mutex);
-        pthread_cond_destroy(&file->idle);
+        task_free(file->task);
         pthread_mutex_destroy(&file->mutex);
         mem_free(file);
     }
 }
 
+/* NULL without memory. */
 static struct conf_file_job *
 start(struct conf_file *file, const struct conf *conf)
 {
-    struct conf_file_job *job = mem_zalloc(sizeof(*job));
-    pthread_t thread;
-    sigset_t all;
-    sigset_t before;
+    struct conf_file_job *job = mem_try_zalloc(sizeof(*job));
 
+    if (job == NULL || !conf_copy(conf, &job->conf, &job->error)) {
+        mem_free(job);
+        return NULL;
+    }
     job->file = file;
     atomic_store(&job->owners, 2);
-    CHECK(conf_copy(conf, &job->conf, &job->error));
-    (void)sigfillset(&all); /* signals are for the loops */
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    if (pthread_create(&thread, NULL, run, job) == 0) {
-        CHECK(pthread_detach(thread) == 0);
-        file->running = true;
-    } else {
-        conf_value_error(&job->error, "no thread can be had");
-        job->failed = true;
-        atomic_store(&job->done, true);
-        atomic_store(&job->owners, 1);
-    }
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    task_start(file->task, run, job);
     return job;
 }
 
-struct conf_file_job *
-conf_file_begin(struct conf_file *file, const struct conf *conf, bool wait)
+static enum err
+try_begin(struct conf_file *file, const struct conf *conf,
+          struct conf_file_job **ret_job)
 {
     struct conf_file_job *job = NULL;
+    enum err err = ERR_AGAIN;
 
     pthread_mutex_lock(&file->mutex);
-    while (wait && file->running) {
-        pthread_cond_wait(&file->idle, &file->mutex);
-    }
-    if (!file->running) {
+    if (!task_is_running(file->task)) {
         job = start(file, conf);
+        err = job != NULL ? OK : ERR_NOMEM;
     }
     pthread_mutex_unlock(&file->mutex);
-    return job;
+    if (err == OK) {
+        *ret_job = job;
+    }
+    return err;
+}
+
+enum err
+conf_file_begin(struct conf_file *file, const struct conf *conf, bool wait,
+                struct conf_file_job **ret_job)
+{
+    enum err err = try_begin(file, conf, ret_job);
+
+    while (err == ERR_AGAIN && wait) {
+        task_wait(file->task);
+        err = try_begin(file, conf, ret_job);
+    }
+    return err;
 }
 
 bool
@@ -374,14 +363,13 @@ conf_file_is_done(const struct conf_file_job *job)
     return atomic_load(&job->done);
 }
 
+/* The job may be over, and another one be running by now. */
 void
 conf_file_wait(struct conf_file *file, const struct conf_file_job *job)
 {
-    pthread_mutex_lock(&file->mutex);
-    while (!conf_file_is_done(job)) {
-        pthread_cond_wait(&file->idle, &file->mutex);
+    if (!conf_file_is_done(job)) {
+        task_wait(file->task);
     }
-    pthread_mutex_unlock(&file->mutex);
 }
 
 const char *

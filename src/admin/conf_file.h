@@ -9,7 +9,7 @@
  *   2. the file, replaced in one step
  *   3. dir/rewritten.conf goes: it says nothing that the file does not
  *
- * A disk's work, so each job has a thread, one at a time; the caller asks for
+ * A disk's work, so a thread does it, one job at a time; the caller asks for
  * its end. Any thread.
  */
 #pragma once
@@ -25,10 +25,12 @@ struct conf_file *conf_file_new(const char *path, void (*done)(void *ctx),
                                 void *ctx);
 void conf_file_free(struct conf_file *file); /* waits for a job that runs */
 
-/* Begins to write the values that conf has now. NULL: another job is not done
- * yet (the caller tries again), unless `wait`, which waits for its end. */
-struct conf_file_job *conf_file_begin(struct conf_file *file,
-                                      const struct conf *conf, bool wait);
+/* Begins to write the values that conf has now. ERR_AGAIN: another job is not
+ * done yet (the caller tries again), unless `wait`, which waits for its end.
+ * ERR_NOMEM. */
+MUST_CHECK enum err conf_file_begin(struct conf_file *file,
+                                    const struct conf *conf, bool wait,
+                                    struct conf_file_job **ret_job);
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);
 

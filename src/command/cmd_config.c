@@ -125,9 +125,12 @@ static enum err
 rewrite_in_exec(struct request *req)
 {
     struct conf_file *file = req->service->conf_file;
-    struct conf_file_job *job = conf_file_begin(file, req->service->conf, true);
-    enum err err;
+    struct conf_file_job *job = NULL;
+    enum err err = conf_file_begin(file, req->service->conf, true, &job);
 
+    if (err != OK) {
+        return err;
+    }
     conf_file_wait(file, job);
     err = rewrite_ended(req, job);
     conf_file_forget(job);
@@ -139,6 +142,7 @@ cmd_config_rewrite(struct request *req)
 {
     struct conf_file *file = req->service->conf_file;
     struct conf_file_job *job = request_resumed(req);
+    enum err err = OK;
 
     if (file == NULL) {
         return request_fail(req, ERR_CUSTOM,
@@ -148,13 +152,14 @@ cmd_config_rewrite(struct request *req)
         return rewrite_in_exec(req);
     }
     if (job == NULL) {
-        job = conf_file_begin(file, req->service->conf, false);
+        err = conf_file_begin(file, req->service->conf, false, &job);
     } else if (conf_file_is_done(job)) {
         return rewrite_ended(req, job);
     }
-    if (job == NULL) { /* another one is written just now */
-        req->session->parked = true;
-        return ERR_AGAIN;
+    if (err != OK) {
+        /* Parked: another one is written just now. */
+        req->session->parked = err == ERR_AGAIN;
+        return err;
     }
     request_wait(req, job, forget);
     return ERR_AGAIN;

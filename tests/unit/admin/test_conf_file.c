@@ -85,10 +85,10 @@ static void
 rewrite(struct home *home, const char *path, char ret_error[CONF_ERROR_MAX])
 {
     struct conf_file *file = conf_file_new(path, on_done, home);
-    struct conf_file_job *job = conf_file_begin(file, &home->conf, true);
+    struct conf_file_job *job = NULL;
     const char *error;
 
-    assert_non_null(job);
+    assert_int_equal(OK, conf_file_begin(file, &home->conf, true, &job));
     conf_file_wait(file, job);
     assert_true(conf_file_is_done(job));
     error = conf_file_error(job);
@@ -227,10 +227,13 @@ TEST(a_job_may_be_forgotten_before_it_is_done)
     home_open(&home);
     file = conf_file_new(home.path, on_done, &home);
     for (int i = 0; i < 20; i++) {
-        struct conf_file_job *job = conf_file_begin(file, &home.conf, i % 2);
+        struct conf_file_job *job;
+        enum err err = conf_file_begin(file, &home.conf, i % 2, &job);
 
-        if (job != NULL) {
+        if (err == OK) {
             conf_file_forget(job);
+        } else {
+            assert_int_equal(ERR_AGAIN, err);
         }
     }
     conf_file_free(file);

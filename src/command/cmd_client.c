@@ -267,8 +267,10 @@ set_text(struct request *req, const char *what, char **field, struct slice text)
 
     if (err == OK) {
         cmd_client_lock(req);
-        session_set_text(field, text);
+        err = session_set_text(field, text) ? OK : ERR_NOMEM;
         cmd_client_unlock(req);
+    }
+    if (err == OK) {
         reply_ok(req->reply);
     }
     return err;

@@ -241,11 +241,15 @@ cmd_hello(struct request *req)
         return ERR_NOAUTH_HELLO;
     }
     cmd_client_lock(req);
-    req->session->resp = hello.resp;
-    if (hello.has_name) {
-        session_set_text(&req->session->name, hello.name);
+    if (hello.has_name && !session_set_text(&req->session->name, hello.name)) {
+        err = ERR_NOMEM;
+    } else {
+        req->session->resp = hello.resp;
     }
     cmd_client_unlock(req);
+    if (err != OK) {
+        return err;
+    }
     session_hears(req->session);
     req->reply->resp = hello.resp;
     reply_hello(req);

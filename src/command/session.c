@@ -10,6 +10,13 @@
 #include "net/conn.h"
 
 static void
+clear_text(char **field)
+{
+    mem_free(*field);
+    *field = NULL;
+}
+
+static void
 forget_introduction(struct session *session)
 {
     mem_free(session->introduction);
@@ -44,7 +51,7 @@ void
 session_reset(struct session *session, bool authenticated)
 {
     set_defaults(session, authenticated);
-    session_set_text(&session->name, (struct slice){ NULL, 0 });
+    clear_text(&session->name);
     forget_introduction(session);
 }
 
@@ -72,18 +79,22 @@ session_fini(struct session *session)
     forget_introduction(session);
     mem_free(session->handover);
     session->handover = NULL;
-    session_set_text(&session->name, (struct slice){ NULL, 0 });
-    session_set_text(&session->lib_name, (struct slice){ NULL, 0 });
-    session_set_text(&session->lib_ver, (struct slice){ NULL, 0 });
+    clear_text(&session->name);
+    clear_text(&session->lib_name);
+    clear_text(&session->lib_ver);
 }
 
-void
+bool
 session_set_text(char **field, struct slice text)
 {
-    char *copy = text.len > 0 ? mem_copy_text(text) : NULL;
+    char *copy = text.len > 0 ? mem_try_copy_text(text) : NULL;
 
+    if (text.len > 0 && copy == NULL) {
+        return false;
+    }
     mem_free(*field);
     *field = copy;
+    return true;
 }
 
 bool

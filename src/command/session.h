@@ -88,9 +88,9 @@ void session_reset(struct session *session, bool authenticated);
 void session_hears(struct session *session);
 
 /* Takes a copy of `text` for one of the session's texts and frees the old one;
- * an empty text leaves it unset. Under the registry's lock if there is a
- * conn. */
-void session_set_text(char **field, struct slice text);
+ * an empty text leaves it unset. False without memory: the old one stays. Under
+ * the registry's lock if there is a conn. */
+MUST_CHECK bool session_set_text(char **field, struct slice text);
 
 /* Names are printable ASCII without blanks, since CLIENT LIST puts them
  * between blanks, and no longer than SESSION_TEXT_MAX. */

@@ -44,9 +44,9 @@ TEST(session_reset_keeps_id_and_library_only)
     session.auth_failures = 2;
     session.no_evict = true;
     session.no_touch = true;
-    session_set_text(&session.name, slice_lit("me"));
-    session_set_text(&session.lib_name, slice_lit("lib"));
-    session_set_text(&session.lib_ver, slice_lit("1.0"));
+    assert_true(session_set_text(&session.name, slice_lit("me")));
+    assert_true(session_set_text(&session.lib_name, slice_lit("lib")));
+    assert_true(session_set_text(&session.lib_ver, slice_lit("1.0")));
     session.introduction = mem_zalloc(sizeof(*session.introduction));
     session_reset(&session, false);
     assert_null(session.introduction);
@@ -70,14 +70,14 @@ TEST(session_texts_are_copied_and_given_back)
     char text[] = "first";
 
     session_init(&session, true);
-    session_set_text(&session.name, slice_of(text));
+    assert_true(session_set_text(&session.name, slice_of(text)));
     text[0] = 'x';
     assert_string_equal(session.name, "first");
-    session_set_text(&session.name, slice_lit("second"));
+    assert_true(session_set_text(&session.name, slice_lit("second")));
     assert_string_equal(session.name, "second");
-    session_set_text(&session.name, slice_lit(""));
+    assert_true(session_set_text(&session.name, slice_lit("")));
     assert_null(session.name);
-    session_set_text(&session.name, slice_lit("third"));
+    assert_true(session_set_text(&session.name, slice_lit("third")));
     session_fini(&session);
     assert_int_equal(mem_used(), before);
 }

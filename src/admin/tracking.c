@@ -41,6 +41,7 @@ struct tracking {
     unsigned loops;
     struct readership *readership;
     struct slot *slots;
+    struct prefixes **all; /* of the slots */
 };
 
 struct tracking *
@@ -52,8 +53,10 @@ tracking_new(unsigned loops, const struct tracking_limits *limits)
     tracking->loops = loops;
     tracking->readership = readership_new(&both);
     tracking->slots = mem_lines(loops * sizeof(struct slot));
+    tracking->all = mem_alloc(loops * sizeof(struct prefixes *));
     for (unsigned i = 0; i < loops; i++) {
-        prefixes_init(&tracking->slots[i].prefixes);
+        tracking->all[i] = &tracking->slots[i].prefixes;
+        prefixes_init(tracking->all[i]);
         targets_init(&tracking->slots[i].targets);
     }
     return tracking;
@@ -74,6 +77,7 @@ tracking_free(struct tracking *tracking)
     if (tracking != NULL) {
         readership_free(tracking->readership);
         mem_free_lines(tracking->slots, tracking->loops * sizeof(struct slot));
+        mem_free((void *)tracking->all);
         mem_free(tracking);
     }
 }
@@ -622,14 +626,10 @@ tracking_sum(struct tracking *tracking)
 {
     struct readership_sums read = readership_sum(tracking->readership);
     struct tracking_sums sums = { .keys = read.keys, .items = read.items };
-    struct prefixes **seen =
-        mem_alloc(tracking->loops * sizeof(struct prefixes *));
 
     for (unsigned i = 0; i < tracking->loops; i++) {
-        seen[i] = &tracking->slots[i].prefixes;
-        sums.prefixes += prefixes_count_new(seen[i], seen, i);
+        sums.prefixes += prefixes_count_new(tracking->all[i], tracking->all, i);
     }
-    mem_free((void *)seen);
     return sums;
 }
 

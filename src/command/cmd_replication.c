@@ -238,7 +238,10 @@ begin_failover(struct request *req, const struct failover_plan *plan)
         return no_replication(req);
     }
     if (plan->host.data != NULL) {
-        host = mem_copy_text(plan->host);
+        host = mem_try_copy_text(plan->host);
+        if (host == NULL) {
+            return ERR_NOMEM;
+        }
     }
     order.host = host;
     begun = service->replication.failover(service->ctx, &order, reason,

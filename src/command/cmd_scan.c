@@ -153,7 +153,10 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
         return ERR_PATTERN_LONG;
     }
     if (walk == NULL) {
-        walk = mem_zalloc(sizeof(*walk));
+        walk = mem_try_zalloc(sizeof(*walk));
+        if (walk == NULL) {
+            return ERR_NOMEM;
+        }
         walk->cursor = plan->cursor;
         walk->want = plan->want;
         walk->buckets_left = plan->buckets;

@@ -69,13 +69,17 @@ show_piece(struct slowlog *log, struct listing *listing)
            !listing->text.failed;
 }
 
+/* NULL without memory. */
 static struct listing *
 listing_new(const struct request *req, uint64_t count)
 {
     static const char gap[HEADER_GAP];
-    struct listing *listing = mem_zalloc(sizeof(*listing));
+    struct listing *listing = mem_try_zalloc(sizeof(*listing));
     struct slowlog *log = req->service->slowlog;
 
+    if (listing == NULL) {
+        return NULL;
+    }
     listing->left = count;
     listing->text.limit = req->reply->buf->limit;
     /* As RESP entries take about what they take in memory: so the text need not
@@ -105,6 +109,9 @@ show_all(struct request *req, uint64_t count)
 
     if (!resumed) {
         listing = listing_new(req, count);
+        if (listing == NULL) {
+            return ERR_NOMEM;
+        }
     }
     while (show_piece(req->service->slowlog, listing)) {
         if (worked_enough(req)) {

@@ -18,6 +18,8 @@
 #include "net/link.h"
 #include "net/pending.h"
 
+enum { REPLY_BYTES = 16 * 1024 }; /* there is always room for an error */
+
 static const _Atomic uint64_t everything = UINT64_MAX;
 static const atomic_bool never = false;
 
@@ -212,6 +214,7 @@ loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
     CHECK(uv_timer_start(&loop->second, on_second, 1000, 1000) == 0);
     init_waiting(loop);
     loop->read_buffer = mem_alloc(LOOP_READ_BYTES);
+    CHECK(buf_reserve(&loop->reply, REPLY_BYTES) != NULL);
     loop->pool = stream_pool_new();
 }
 

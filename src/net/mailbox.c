@@ -10,6 +10,8 @@
 #include "net/loop.h"
 #include "net/pending.h"
 
+enum { FIRST = 64 }; /* posting so few never fails for want of memory */
+
 static void
 on_async(uv_async_t *async)
 {
@@ -40,7 +42,11 @@ on_async(uv_async_t *async)
 void
 mailbox_init(struct mailbox *box, struct loop *loop)
 {
-    *box = (struct mailbox){ .loop = loop };
+    *box = (struct mailbox){ .loop = loop,
+                             .queue = mem_alloc(FIRST * sizeof(*box->queue)),
+                             .drain = mem_alloc(FIRST * sizeof(*box->drain)),
+                             .capacity = FIRST,
+                             .drain_capacity = FIRST };
     CHECK(uv_mutex_init(&box->mutex) == 0);
     CHECK(uv_async_init(&loop->uv, &box->async, on_async) == 0);
     box->async.data = box;
@@ -49,7 +55,7 @@ mailbox_init(struct mailbox *box, struct loop *loop)
 static bool
 make_room(struct mailbox *box)
 {
-    uint32_t capacity = box->capacity > 0 ? box->capacity * 2 : 64;
+    uint32_t capacity = box->capacity * 2;
     struct mail *queue;
 
     if (box->count < box->capacity) {

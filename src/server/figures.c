@@ -51,7 +51,10 @@ publish(struct replication *r)
     size_t count;
 
     memset(&figures, 0, sizeof(figures));
-    replicas = mem_alloc((max + 1) * sizeof(*replicas));
+    replicas = mem_try_alloc((max + 1) * sizeof(*replicas));
+    if (replicas == NULL) {
+        return; /* the figures stay those of the last tick */
+    }
     count = primary_describe(r->primary, &figures, replicas, max);
     figures.backlog_active = persist_is_tapped(r->server->persist);
     figures.failover = r->failover.state;

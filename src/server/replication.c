@@ -645,13 +645,17 @@ replication_is_even(struct server *server)
 {
     struct replication *r = server->replication;
     size_t max = primary_replicas(r->primary);
-    struct status_replica *replicas = mem_alloc((max + 1) * sizeof(*replicas));
+    struct status_replica *replicas =
+        mem_try_alloc((max + 1) * sizeof(*replicas));
     struct status_figures figures;
     uint64_t position;
     uint64_t sequence;
     bool even = true;
     size_t count;
 
+    if (replicas == NULL) {
+        return false;
+    }
     gate_raise(replication_gate(r), 0);
     persist_place(server->persist, &position, &sequence);
     gate_lower(replication_gate(r), 0);

@@ -35,12 +35,15 @@ struct gate {
 static const unsigned NOBODY = UINT_MAX;
 
 struct gate *
-gate_new(unsigned threads)
+gate_try_new(unsigned threads)
 {
     size_t bytes = sizeof(struct gate) + threads * sizeof(struct gate_slot);
-    struct gate *gate = mem_lines(bytes);
+    struct gate *gate = mem_try_lines(bytes);
 
     CHECK(threads > 0);
+    if (gate == NULL) {
+        return NULL;
+    }
     gate->threads = threads;
     gate->bytes = bytes;
     atomic_store(&gate->owner, NOBODY);

@@ -17,7 +17,8 @@
 
 struct gate;
 
-struct gate *gate_new(unsigned threads);
+/* NULL without memory. */
+struct gate *gate_try_new(unsigned threads);
 void gate_free(struct gate *gate);
 
 /* Around the execution of commands, by the loop with this index. Waits while

@@ -6,7 +6,6 @@
  */
 #include "keyspace/keyspace.h"
 
-#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/mem.h"
@@ -15,74 +14,9 @@
 #include <string.h>
 
 enum {
-    COUNT_SHARDS = 16,        /* with threads; counts of 64 stripes each */
     LARGE_FILTER = 64 * 1024, /* bytes; from here the reaper frees it */
     GENERATIONS = 1 << DB_SLOT_BITS
 };
-
-/* ---- life ---------------------------------------------------------------- */
-
-static void
-init_databases(struct keyspace *ks, const struct keyspace_options *options)
-{
-    ks->databases = options->databases;
-    ks->db_ids = mem_zalloc(ks->databases * sizeof(*ks->db_ids));
-    ks->swaps = mem_zalloc(ks->databases * sizeof(*ks->swaps));
-    ks->slot_ids = mem_zalloc(ks->databases * sizeof(*ks->slot_ids));
-    ks->slot_dbs = mem_zalloc(ks->databases * sizeof(*ks->slot_dbs));
-    for (uint32_t db = 0; db < ks->databases; db++) {
-        atomic_store(&ks->db_ids[db], db); /* generation 0 */
-        atomic_store(&ks->slot_ids[db], db);
-        ks->slot_dbs[db] = db;
-    }
-    ks->shards = ks->threads > 1 ? COUNT_SHARDS : 1;
-    ks->counts_bytes = (size_t)ks->shards * ks->databases * sizeof(*ks->counts);
-    ks->counts = mem_lines(ks->counts_bytes);
-}
-
-struct keyspace *
-keyspace_new(const struct keyspace_options *options)
-{
-    struct keyspace *ks = mem_lines(sizeof(*ks));
-
-    CHECK(options->threads > 0 && options->databases > 0 &&
-          options->databases < GENERATIONS);
-    ks->threads = options->threads;
-    ks->expiry = options->expiry;
-    init_databases(ks, options);
-    access_init(ks, clock_wall_ms());
-    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        atomic_store(&ks->next_expiry_ms[i], UINT64_MAX);
-    }
-    ks->lock_slots.threads = ks->threads;
-    ks->lock_slots.slot = mem_lines(ks->threads * sizeof(*ks->lock_slots.slot));
-    ks->gate = gate_new(options->threads);
-    ks->reaper = reaper_new();
-    return ks;
-}
-
-void
-keyspace_free(struct keyspace *ks)
-{
-    if (ks == NULL) {
-        return;
-    }
-    keyspace_flush_all(ks);
-    reaper_free(ks->reaper);
-    gate_free(ks->gate);
-    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        table_fini(&ks->stripes[i].table);
-        expire_fini(&ks->stripes[i].expire);
-    }
-    mem_free_lines(ks->lock_slots.slot,
-                   ks->threads * sizeof(*ks->lock_slots.slot));
-    mem_free_lines(ks->counts, ks->counts_bytes);
-    mem_free(ks->slot_dbs);
-    mem_free(ks->slot_ids);
-    mem_free(ks->db_ids);
-    mem_free(ks->swaps);
-    mem_free_lines(ks, sizeof(*ks));
-}
 
 struct gate *
 keyspace_gate(struct keyspace *ks)

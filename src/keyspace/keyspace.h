@@ -70,8 +70,10 @@ struct keyspace_options {
     struct keyspace_expiry expiry;
 };
 
-/* Starts the thread that frees large filters. */
+/* Starts the thread that frees large filters. The first aborts without memory:
+ * it is for the start. The other returns NULL. */
 struct keyspace *keyspace_new(const struct keyspace_options *options);
+struct keyspace *keyspace_try_new(const struct keyspace_options *options);
 
 /* When no other thread uses it. Waits until all filters are freed, which takes
  * a second for some million of them: on a loop, only at the end. */

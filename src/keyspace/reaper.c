@@ -12,7 +12,6 @@
 #include "keyspace/keyspace_internal.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 struct reaper {
     pthread_t thread;
@@ -148,21 +147,33 @@ run(void *arg)
     return NULL;
 }
 
-struct reaper *
-reaper_new(void)
+static void
+destroy(struct reaper *reaper)
 {
-    struct reaper *reaper = mem_zalloc(sizeof(*reaper));
-    sigset_t all, before;
+    pthread_cond_destroy(&reaper->work);
+    pthread_cond_destroy(&reaper->done);
+    pthread_mutex_destroy(&reaper->mutex);
+    mem_free(reaper->spare);
+    mem_free(reaper);
+}
 
-    reaper->spare = mem_alloc(sizeof(*reaper->spare));
+struct reaper *
+reaper_try_new(enum thread_life life)
+{
+    struct reaper *reaper = mem_try_zalloc(sizeof(*reaper));
+
+    if (reaper == NULL) {
+        return NULL;
+    }
     CHECK(pthread_mutex_init(&reaper->mutex, NULL) == 0);
     CHECK(pthread_cond_init(&reaper->work, NULL) == 0);
     CHECK(pthread_cond_init(&reaper->done, NULL) == 0);
-    /* Signals are for the loops. */
-    (void)sigfillset(&all);
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    CHECK(pthread_create(&reaper->thread, NULL, run, reaper) == 0);
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+    reaper->spare = mem_try_alloc(sizeof(*reaper->spare));
+    if (reaper->spare == NULL ||
+        !thread_start(&reaper->thread, "reaper", run, reaper, life)) {
+        destroy(reaper);
+        return NULL;
+    }
     return reaper;
 }
 
@@ -177,11 +188,7 @@ reaper_free(struct reaper *reaper)
     pthread_cond_signal(&reaper->work);
     pthread_mutex_unlock(&reaper->mutex);
     CHECK(pthread_join(reaper->thread, NULL) == 0);
-    pthread_cond_destroy(&reaper->work);
-    pthread_cond_destroy(&reaper->done);
-    pthread_mutex_destroy(&reaper->mutex);
-    mem_free(reaper->spare);
-    mem_free(reaper);
+    destroy(reaper);
 }
 
 void

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "base/thread.h"
 #include "keyspace/expire.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/table.h"
@@ -25,7 +26,8 @@ struct reaper_set {
     struct expire expires[KEYSPACE_STRIPES];
 };
 
-struct reaper *reaper_new(void);
+/* Starts the thread; NULL without memory. */
+struct reaper *reaper_try_new(enum thread_life life);
 
 /* Frees all that was given, then ends the thread. */
 void reaper_free(struct reaper *reaper);

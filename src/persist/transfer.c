@@ -248,7 +248,12 @@ on_header(void *ctx, const struct snapshot_stamp *stamp, uint32_t databases)
         return false;
     }
     transfer->stamp = *stamp;
-    transfer->keyspace = keyspace_new(&transfer->options.keyspace);
+    transfer->keyspace = keyspace_try_new(&transfer->options.keyspace);
+    if (transfer->keyspace == NULL) {
+        (void)snprintf(transfer->why, sizeof(transfer->why),
+                       "there is no memory for it");
+        return false;
+    }
     return true;
 }
 

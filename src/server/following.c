@@ -274,13 +274,17 @@ chained(void *ctx)
 /* ---- snapshots ----------------------------------------------------------- */
 
 /* What was there is freed in the background. Until the new data has come
- * nothing can be said about keys, and nothing is saved. */
-static void
+ * nothing can be said about keys, and nothing is saved. False if there is not
+ * even memory for this. */
+static bool
 drop_data(struct replication *r, const struct keyspace_options *options)
 {
     struct service *service = &r->server->service;
-    struct keyspace *empty = keyspace_new(options);
+    struct keyspace *empty = keyspace_try_new(options);
 
+    if (empty == NULL) {
+        return false;
+    }
     gate_raise(replication_gate(r), 0);
     atomic_store(&service->absent, true);
     r->synced_once = false;
@@ -289,10 +293,11 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     gate_lower(replication_gate(r), 0);
     keyspace_discard(service->keyspace, empty);
     replica_distrust(r->replica);
+    return true;
 }
 
 /* Old data and new do not fit beside each other: the old goes. */
-static void
+static bool
 make_room(struct replication *r, uint64_t bytes,
           const struct keyspace_options *options)
 {
@@ -302,13 +307,13 @@ make_room(struct replication *r, uint64_t bytes,
     uint64_t used = mem_used();
 
     if (used <= limit && bytes <= limit - used) {
-        return;
+        return true;
     }
     log_warn("server.replication", "dropped the data before the new one comes",
              "reason=\"no memory for both\" used=%llu coming=%llu limit=%llu",
              (unsigned long long)used, (unsigned long long)bytes,
              (unsigned long long)limit);
-    drop_data(r, options);
+    return drop_data(r, options);
 }
 
 static void
@@ -335,9 +340,10 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
         .ctx = r
     };
 
-    make_room(r, answer->bytes, &options.keyspace);
     transfer_free(r->transfer);
-    r->transfer = transfer_new(&options);
+    r->transfer = make_room(r, answer->bytes, &options.keyspace)
+                      ? transfer_new(&options)
+                      : NULL;
     if (r->transfer == NULL) {
         (void)snprintf(ret_reason, reason_size,
                        "there is no memory or no thread to load it");

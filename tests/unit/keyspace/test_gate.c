@@ -109,7 +109,7 @@ act(void *arg)
 static void
 run_actors(bool slow)
 {
-    struct world world = { .gate = gate_new(THREADS) };
+    struct world world = { .gate = gate_try_new(THREADS) };
     struct actor actors[THREADS];
     uint64_t raised = 0;
     uint64_t entered = 0;
@@ -142,7 +142,7 @@ TEST(the_owner_of_the_gate_is_alone_when_sections_are_long)
 
 TEST(with_one_thread_the_gate_still_knows_its_owner)
 {
-    struct gate *gate = gate_new(1);
+    struct gate *gate = gate_try_new(1);
 
     gate_enter(gate, 0);
     gate_leave(gate, 0);
@@ -156,7 +156,7 @@ TEST(with_one_thread_the_gate_still_knows_its_owner)
 
 TEST(who_would_have_to_wait_can_hear_it)
 {
-    struct gate *gate = gate_new(2);
+    struct gate *gate = gate_try_new(2);
 
     assert_true(gate_try_enter(gate, 0));
     gate_leave(gate, 0);
@@ -172,7 +172,7 @@ TEST(who_would_have_to_wait_can_hear_it)
 
 TEST(a_thread_that_has_no_section_can_raise_the_gate)
 {
-    struct gate *gate = gate_new(2);
+    struct gate *gate = gate_try_new(2);
 
     gate_raise(gate, 7);
     assert_true(gate_is_mine(gate, 7));

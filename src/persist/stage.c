@@ -123,6 +123,10 @@ renew(struct stage *stage, size_t need)
         atomic_store_explicit(&chunk->refs, ALL_REFS, memory_order_relaxed);
     } else {
         chunk = mem_try_alloc(sizeof(*chunk) + bytes);
+        if (chunk == NULL) { /* memory is short: no more than it takes */
+            bytes = round_up(need);
+            chunk = mem_try_alloc(sizeof(*chunk) + bytes);
+        }
         if (chunk == NULL) {
             return false;
         }

@@ -357,6 +357,24 @@ TEST(without_memory_nothing_changes)
     stage_fini(&stage);
 }
 
+TEST(with_little_memory_a_chunk_is_no_larger_than_it_must_be)
+{
+    struct stage stage = { 0 };
+    uint64_t before = mem_used();
+
+    mem_fail_at(1);
+    assert_true(stage_open(&stage, 200));
+    assert_true(mem_fail_clear());
+    assert_in_range(mem_used() - before, 100, 1000);
+    add(&stage, 0, "DEL a");
+    piece_free(stage_close(&stage, false));
+    open_piece(&stage, 200); /* there is memory again */
+    add(&stage, 0, "DEL a");
+    piece_free(stage_close(&stage, false));
+    stage_fini(&stage);
+    assert_int_equal(before, mem_used());
+}
+
 struct pipe {
     _Atomic(struct piece *) slot[64];
 };

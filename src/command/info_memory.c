@@ -9,6 +9,7 @@
 #include "admin/sampler.h"
 #include "base/machine.h"
 #include "base/mem.h"
+#include "base/reserve.h"
 #include "command/info_put.h"
 #include "command/info_replication.h"
 #include "persist/persist.h"
@@ -172,6 +173,8 @@ info_memory_write(const struct service *service, struct buf *text)
     info_put_number(text, "mem_clients_slaves", memory.replicas);
     info_put_number(text, "mem_clients_normal", memory.clients);
     info_put_number(text, "mem_aof_buffer", memory.journal);
+    info_put_number(text, "mem_reserve_used", reserve_used());
+    info_put_number(text, "mem_reserve_peak", reserve_peak());
     put_absent(text);
     buf_append_slice(text, slice_lit("mem_allocator:"));
     allocator_append_name(text);

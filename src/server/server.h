@@ -44,6 +44,7 @@ struct server {
     uint64_t loading_shown_ns; /* when its progress was shown last */
 
     uint64_t forks_seen; /* by watch.h */
+    uint64_t reserve_seen;
 
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN that asked */
     uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */

@@ -7,10 +7,28 @@
 
 #include "admin/sampler.h"
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
 #include "base/metrics.h"
+#include "base/reserve.h"
 #include "command/slow.h"
 
 enum { US = 1000 }; /* in ns */
+
+static void
+tell_memory(struct server *server)
+{
+    uint64_t asked = reserve_asked();
+
+    if (asked != server->reserve_seen) {
+        server->reserve_seen = asked;
+        log_repeated(LOG_WARN, "server.memory",
+                     "memory has ended, clients that ask for more get errors",
+                     "used_memory=%llu reserve_used=%zu reserve=%u",
+                     (unsigned long long)mem_used(), reserve_used(),
+                     (unsigned)RESERVE_BYTES);
+    }
+}
 
 void
 watch_tick(struct server *server)
@@ -19,6 +37,7 @@ watch_tick(struct server *server)
     struct persist_info info;
     uint64_t sync_ns;
 
+    tell_memory(server);
     sampler_look(service->sampler, clock_mono_ns());
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));
     if (sync_ns > 0) {

@@ -116,7 +116,7 @@ $(SHIM): $(wildcard tests/shim/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g \
-	  -fPIC -shared -o $@ $(filter %.c,$^)
+	  -fPIC -shared -o $@ $(filter-out $(if $(SAN_$(MODE)),%/memory.c),$(filter %.c,$^))
 
 $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
@@ -207,6 +207,10 @@ replicas: $(SERVER) $(SHIM) ## Cuts and kills of replicas: make replicas ROUNDS=
 power-loss: $(SERVER) $(SHIM) ## Images of lost power: make power-loss ROUNDS=10000
 	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_power_loss.py -k image
+
+out-of-memory: $(SERVER) $(SHIM) ## Memory ends in random ways: make out-of-memory ROUNDS=300
+	ROUNDS=$(or $(ROUNDS),300) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_out_of_memory.py -k random
 
 simulate: $(B)/tests/unit/repl/test_simulator ## Thousands of worlds of replicas: make simulate ROUNDS=100
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<

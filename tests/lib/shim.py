@@ -15,7 +15,7 @@ from lib import servers
 
 MAGIC, RULES, RULES_AT, COUNTS_AT, LOG_AT = 0x6d696873, 16, 256, 2048, 8192
 CALLS = ["open", "create", "read", "write", "sync", "rename", "link", "unlink",
-         "mkdir", "truncate", "fork", "send", "other"]
+         "mkdir", "truncate", "fork", "send", "other", "alloc", "map", "thread"]
 KINDS = ["none", "lock", "snapshot", "snapshot.tmp", "base", "base.tmp", "incr",
          "incr.tmp", "manifest", "manifest.tmp", "dir", "journal", "other",
          "socket"]
@@ -24,8 +24,9 @@ WHO = {"server": 1, "child": 2, "both": 3}
 TYPES = [None, "create", "write", "sync-begin", "sync-end", "sync-failed",
          "rename", "link", "unlink", "mkdir", "truncate", "send-begin",
          "send-end", "opened", "other"]
-FOR_GOOD, SHORT, KILL_ALL = 1, 2, 4
-FILE_CALLS = [c for c in CALLS if c not in ("send", "fork")]
+FOR_GOOD, SHORT, KILL_ALL, EVERY = 1, 2, 4, 8
+MEMORY_CALLS = ["alloc", "map", "thread"]
+FILE_CALLS = [c for c in CALLS if c not in ["send", "fork"] + MEMORY_CALLS]
 # What changes something, and whose crash or failure therefore matters.
 CHANGES = ["create", "write", "sync", "rename", "link", "unlink", "mkdir",
            "truncate", "fork"]

@@ -148,7 +148,8 @@ apply_rule(struct rule *rule, struct step *step, bool *ret_kill,
     }
     rule->seen++;
     if (rule->seen != rule->nth &&
-        !(rule->seen > rule->nth && (rule->flags & RULE_FOR_GOOD) != 0)) {
+        !(rule->seen > rule->nth && (rule->flags & RULE_FOR_GOOD) != 0) &&
+        !((rule->flags & RULE_EVERY) != 0 && rule->seen % rule->nth == 0)) {
         return;
     }
     rule->fired++;

@@ -42,6 +42,9 @@ enum call {
     CALL_FORK,
     CALL_SEND,
     CALL_OTHER, /* something that no crash image can model yet */
+    CALL_ALLOC, /* of memory: these three of any thread, kind NONE */
+    CALL_MAP,
+    CALL_THREAD, /* a new one */
     CALLS = 16
 };
 
@@ -75,7 +78,8 @@ enum action {
 enum rule_flag {
     RULE_FOR_GOOD = 1, /* every call from the nth on */
     RULE_SHORT = 2,    /* a write that fails writes half of its bytes first */
-    RULE_KILL_ALL = 4  /* the whole process group, else only the caller */
+    RULE_KILL_ALL = 4, /* the whole process group, else only the caller */
+    RULE_EVERY = 8     /* the nth call, and then every nth */
 };
 
 struct rule {

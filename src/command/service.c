@@ -22,6 +22,7 @@ service_follow_conf(struct service *service)
                           memory_order_relaxed);
     access_set_policy(service->keyspace, &access);
     service->memory.maxmemory_bytes = conf->maxmemory;
+    service->memory.shares = true;
     service->memory.evicts = conf->maxmemory_policy != CONF_POLICY_NOEVICTION;
     service->bloom_env =
         keyspace_env(&service->memory, (uint64_t)conf->bf_memory_usage_limit);

@@ -208,6 +208,9 @@ struct keyspace_memory {
      * larger than all of maxmemory; and memory that is on its way back counts
      * as free. */
     bool evicts;
+    /* Without maxmemory, leaves a part of the machine to others: clients may
+     * not promise themselves all of it. What they were given loads again. */
+    bool shares;
 };
 
 /* Whether more than this is in use, without what is on its way back or waits to

@@ -58,13 +58,18 @@ slack_of(uint64_t max)
     return max / 32 > SLACK_MIN ? max / 32 : SLACK_MIN;
 }
 
-/* Before memory is asked for: the kernel grants more than it has. */
+/* Before memory is asked for: the kernel grants more than it has, and a large
+ * filter takes its memory only as it fills. So what counts is all that was
+ * promised, resident or not, and what is set aside. */
 static bool
 fits(const struct keyspace_memory *memory, size_t bytes)
 {
     uint64_t max = memory->maxmemory_bytes;
     uint64_t machine = machine_memory_bytes();
 
+    if (max == 0 && memory->shares) {
+        machine = machine_share_bytes(machine);
+    }
     if (max > 0 && memory->evicts) {
         if (bytes > max || keyspace_is_over(max + slack_of(max))) {
             return false;

@@ -191,6 +191,29 @@ def test_a_large_filter_goes_and_its_memory_with_it(server):
                                "the memory is returned")
 
 
+@pytest.mark.skipif(servers.sanitized(), reason="memory of a sanitizer build")
+def test_filters_get_no_more_than_the_machine_has(server):
+    """Reserved filters are not resident, but they count."""
+    with server.conn() as conn:
+        conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1tb")
+        machine = int(figures(conn)["memory_of_machine_or_cgroup"])
+        items = machine // 30  # of 1.2 bytes each: a 25th part
+        count = 0
+        while True:
+            reply = conn.call("BF.RESERVE", "k%d" % count, "0.01", items)
+            if reply != b"OK":
+                break
+            count += 1
+            assert count < 100
+        assert reply.args[0].startswith("OOM "), reply
+        size = conn.call("BF.INFO", "k0", "SIZE")
+        assert (count + 1) * size > 0.88 * machine, (count, size, machine)
+        assert count * size < 0.9 * machine, (count, size, machine)
+        assert conn.call("BF.ADD", "small", "x") == 1
+        conn.call("FLUSHALL")
+        assert conn.call("BF.RESERVE", "k", "0.01", items) == b"OK"
+
+
 @pytest.mark.skipif(servers.sanitized(), reason="another allocator")
 @pytest.mark.parametrize("way", ["DEL", "FLUSHALL", "PEXPIRE"])
 def test_memory_of_small_filters_goes_back_while_nobody_asks(server, way):

@@ -2,6 +2,7 @@
  *
  * What filters may take, and what the gauges say of it.
  */
+#include "base/huge.h"
 #include "base/machine.h"
 #include "support.h"
 
@@ -127,6 +128,36 @@ TEST(a_filter_beyond_the_machine_is_refused_without_maxmemory)
     assert_null(bloom);
     assert_null(env.alloc_lines(env.ctx, SIZE_MAX / 2));
     assert_null(env.alloc(env.ctx, SIZE_MAX / 2));
+}
+
+/* A mapping costs nothing before it is touched, so any test can have one of
+ * nine tenths of the machine. */
+TEST(what_is_promised_counts_against_the_machine_before_it_is_touched)
+{
+    struct keyspace_memory memory = { .shares = true };
+    struct bloom_env env = keyspace_env(&memory, UINT64_MAX);
+    size_t most = (size_t)(machine_share_bytes(machine_memory_bytes()) -
+                           mem_used() - 2 * HUGE_PAGE_BYTES);
+    size_t more = 4 * (size_t)HUGE_PAGE_BYTES;
+    void *promised = env.alloc_lines(env.ctx, most);
+    void *other;
+
+    assert_non_null(promised);
+    assert_null(env.alloc_lines(env.ctx, more));
+    memory.maxmemory_bytes = machine_memory_bytes(); /* he who sets it knows */
+    other = env.alloc_lines(env.ctx, more);
+    assert_non_null(other);
+    env.free_lines(env.ctx, other, more);
+    memory.maxmemory_bytes = 0;
+    memory.shares = false; /* as where a log is obeyed */
+    other = env.alloc_lines(env.ctx, more);
+    assert_non_null(other);
+    env.free_lines(env.ctx, other, more);
+    memory.shares = true;
+    env.free_lines(env.ctx, promised, most);
+    other = env.alloc_lines(env.ctx, more);
+    assert_non_null(other);
+    env.free_lines(env.ctx, other, more);
 }
 
 TEST(the_object_limit_is_the_filters_own)

@@ -60,7 +60,8 @@ enum {
     LAYER_AT_PAD = 20,
     LAYER_AT_LINES = 24,
     KIND_STRIPED = 1, /* as stored; enum layer_kind is not */
-    FLAGS_NONE = 0
+    FLAGS_NONE = 0,
+    ZERO_PIECE_BYTES = 4 << 10
 };
 
 static const uint8_t magic[4] = { 'B', 'L', 'M', 'Y' };
@@ -149,6 +150,30 @@ copy_words(void *to, const void *from, size_t bytes)
         put_u64((uint8_t *)to + at, get_u64((const uint8_t *)from + at));
     }
 #endif
+}
+
+/* Copies lines, stored or the machine's, into lines that are zero, as new ones
+ * are: a zero piece is not written, so that memory which was reserved and not
+ * used stays so. */
+static void
+fill_bytes(void *to, const void *from, size_t bytes, bool stored)
+{
+    static const uint8_t zeros[ZERO_PIECE_BYTES];
+
+    for (size_t at = 0; at < bytes; at += ZERO_PIECE_BYTES) {
+        size_t left = bytes - at;
+        size_t step = left < ZERO_PIECE_BYTES ? left : ZERO_PIECE_BYTES;
+        const uint8_t *piece = (const uint8_t *)from + at;
+
+        if (memcmp(piece, zeros, step) == 0) {
+            continue;
+        }
+        if (stored) {
+            copy_words((uint8_t *)to + at, piece, step);
+        } else {
+            memcpy((uint8_t *)to + at, piece, step);
+        }
+    }
 }
 
 void
@@ -571,7 +596,7 @@ codec_fill(struct bloom *bloom, const void *stored_lines)
     for (uint32_t i = 0; i < bloom->count; i++) {
         size_t bytes = (size_t)layer_bytes(&layers[i]);
 
-        copy_words(layers[i].lines, from, bytes);
+        fill_bytes(layers[i].lines, from, bytes, true);
         from += bytes;
     }
 }
@@ -624,7 +649,8 @@ bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
         return BLOOM_NOMEM;
     }
     for (uint32_t i = 0; i < copy->count; i++) {
-        memcpy(layers[i].lines, from[i].lines, (size_t)layer_bytes(&from[i]));
+        fill_bytes(layers[i].lines, from[i].lines,
+                   (size_t)layer_bytes(&from[i]), false);
     }
     *ret_bloom = copy;
     return BLOOM_OK;

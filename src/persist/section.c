@@ -180,7 +180,7 @@ check_header(struct section_file *file, const uint8_t *header)
                             "version %d.",
                             version, SNAPSHOT_VERSION);
     }
-    if (version == SNAPSHOT_VERSION && flags != 0) {
+    if (version > 0 && flags != 0) {
         return section_fail(
             file, SNAPSHOT_NEWER, HEADER_AT_FLAGS,
             "The snapshot has flags %#x, which this program does not "
@@ -195,9 +195,8 @@ check_header(struct section_file *file, const uint8_t *header)
         return section_damaged(file, HEADER_AT_SEQUENCE,
                                "The sequence is beyond that of any log");
     }
-    if (version != SNAPSHOT_VERSION ||
-        !is_history(header + HEADER_AT_HISTORY) || file->databases < 1 ||
-        file->databases > DATABASES_MAX) {
+    if (version == 0 || !is_history(header + HEADER_AT_HISTORY) ||
+        file->databases < 1 || file->databases > DATABASES_MAX) {
         return section_damaged(file, 0, "The header's fields make no sense");
     }
     return SNAPSHOT_OK;
@@ -229,6 +228,7 @@ section_open(struct section_file *file, uint8_t *ret_header)
     enum snapshot_status status = get_size(file);
 
     memset(ret_header, 0, HEADER_BYTES);
+    file->version = SNAPSHOT_VERSION;
     if (status != SNAPSHOT_OK) {
         return status;
     }
@@ -243,7 +243,11 @@ section_open(struct section_file *file, uint8_t *ret_header)
     file->databases = get_u32(ret_header + HEADER_AT_DATABASES);
     file->keys_announced = get_u64(ret_header + HEADER_AT_KEYS);
     file->key = get_u64(ret_header + HEADER_AT_FILE_KEY);
-    return check_header(file, ret_header);
+    status = check_header(file, ret_header);
+    if (status == SNAPSHOT_OK) {
+        file->version = get_u16(ret_header + HEADER_AT_VERSION);
+    }
+    return status;
 }
 
 /* ---- sections ------------------------------------------------------------ */
@@ -256,10 +260,9 @@ payload_fits(uint16_t type, uint64_t bytes)
         return bytes >= RECORD_BYTES_MIN && bytes <= RECORDS_BYTES_MAX;
     case SECTION_LARGE:
         return bytes >= RECORD_BYTES_MIN && bytes <= LARGE_BYTES_MAX;
-    case SECTION_LINES:
-        return bytes > CHUNK_HEAD_BYTES &&
-               bytes <= CHUNK_HEAD_BYTES + SNAPSHOT_CHUNK_BYTES &&
-               (bytes - CHUNK_HEAD_BYTES) % BLOOM_LINE_BYTES == 0;
+    case SECTION_LINES: /* and what its head says */
+        return bytes >= CHUNK_HEAD_BYTES &&
+               bytes <= CHUNK_HEAD_BYTES + SNAPSHOT_CHUNK_BYTES;
     case SECTION_END:
         return bytes == END_BYTES;
     default:

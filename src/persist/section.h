@@ -34,6 +34,7 @@ struct section_file {
     /* of the header */
     uint64_t key, keys_announced;
     uint32_t databases;
+    uint16_t version; /* the newest if it is damaged: it reads the others too */
     /* records read so far: what errors tell; the owner counts */
     uint64_t records;
     /* of the last section_read_payload or section_reserve */

@@ -7,7 +7,7 @@
  *   header, 104 bytes; in every later version magic, version and hash keep
  *   their places, so that a newer file can be told from a damaged one
  *      0   8  magic "BLMYSNAP"
- *      8   2  version of this format: 1
+ *      8   2  version of this format: 2
  *     10   2  flags: 0
  *     12   4  databases, 1..65535
  *     16  40  id of the history that the position is of, zeros behind it
@@ -41,11 +41,17 @@
  *   type 2: a large filter. One record of the same form, that ends with the
  *   head of the stored form; "bytes of the stored form" counts the lines too.
  *   They follow at once in sections of
- *   type 3: lines of the layers, in order and without gaps
+ *   type 3: a chunk of the lines of the layers, in order. Lines between two
+ *   chunks of a layer, and before its first, are zero; the last chunk reaches
+ *   the layer's end
  *      0   4  layer
- *      4   4  0
- *      8   8  where in the layer's bytes these begin
- *     16   .  whole lines, of this layer only, 16 MiB at most
+ *      4   4  n: number of runs, 0 if none is drawn
+ *      8   8  where in the layer's bytes these lines begin
+ *     16  8n  runs, in a chunk that spans 256 KiB at most:
+ *               0  4  lines that are here, at least one
+ *               4  4  zero lines behind them that are not; 0 of the last run
+ *      .   .  whole lines, of this layer only, 16 MiB at most; with no run
+ *             there may be none, at the end of what is zero
  *
  *   type 4: the end, and the last bytes of the file
  *      0   8  keys
@@ -53,7 +59,10 @@
  *     16   8  bytes before this one
  *     24   8  file key, once more: without it nothing could be salvaged
  *
- * Whether a filter is small or large is the writer's choice.
+ * Whether a filter is small or large is the writer's choice, and so is which
+ * zero lines it leaves out.
+ *
+ * Version 1 is the same without runs and without anything left out.
  */
 #include "persist/snapshot.h"
 
@@ -73,9 +82,25 @@ enum { WRITING_BYTES = 16 << 20 };
  * then its lines, are fetched: PENDING is two batches. */
 enum { PENDING = 32, FETCHED_LINES = 4 };
 
+/* From this size on, a filter that is mostly zero goes the way of large ones.
+ */
+enum { SPARSE_FORM_BYTES = 4 << 10 };
+
+/* What is written in few bytes is gathered, so that it costs no system call
+ * of its own. */
+enum { TAIL_BYTES = 4 << 10 };
+
 struct pending {
     struct snapshot_record record;
     const struct bloom *bloom;
+};
+
+/* The lines of a piece that are not all zero, as runs. */
+struct runs {
+    uint32_t count, lines; /* lines: of all runs */
+    struct {
+        uint32_t from, to;
+    } run[PIECE_LINES / 2];
 };
 
 struct snapshot_writer {
@@ -83,18 +108,22 @@ struct snapshot_writer {
     int fd;
     int error; /* errno of what failed first */
     uint64_t file_key;
-    uint64_t sections, bytes, keys; /* written so far; keys: visited */
+    uint64_t sections, bytes, keys; /* put so far; keys: visited */
     uint64_t keys_announced;        /* by the header */
     uint64_t writing;               /* bytes already pushed on */
     uint64_t told_bytes, told_keys; /* to progress */
     size_t used;                    /* of payload, by records */
+    size_t tail_bytes;              /* put, and still in tail */
     uint64_t seen;                  /* entries; the last PENDING wait */
     struct pending pending[PENDING];
     uint8_t head[SECTION_HEAD_BYTES];
+    uint8_t tail[TAIL_BYTES];
+    struct runs runs; /* of the piece at hand */
     uint8_t payload[RECORDS_BYTES_MAX + SECTION_HASH_BYTES];
 };
 
 _Static_assert(PIECE_BYTES <= RECORDS_BYTES_MAX, "scratch for codec_stored()");
+_Static_assert((int)SPARSE_BYTES_MAX <= (int)RECORDS_BYTES_MAX, "put_sparse()");
 
 struct snapshot_writer *
 snapshot_writer_new(void)
@@ -108,6 +137,27 @@ snapshot_writer_free(struct snapshot_writer *writer)
     mem_free(writer);
 }
 
+/* Writes the tail, and these bytes behind it. */
+static void
+write_out(struct snapshot_writer *writer, const void *data, size_t len)
+{
+    const union {
+        const void *in;
+        void *out;
+    } from = { data }; /* writev does not write there */
+    struct iovec parts[] = { { writer->tail, writer->tail_bytes },
+                             { from.out, len } };
+    uint64_t written = writer->bytes + len;
+
+    writer->error = file_writev(writer->fd, parts, 2);
+    writer->tail_bytes = 0;
+    if (written - writer->writing >= WRITING_BYTES) {
+        file_start_writing(writer->fd, writer->writing,
+                           written - writer->writing);
+        writer->writing = written;
+    }
+}
+
 /* After a failure nothing is written any more. */
 static void
 put(struct snapshot_writer *writer, const void *data, size_t len)
@@ -115,13 +165,13 @@ put(struct snapshot_writer *writer, const void *data, size_t len)
     if (writer->error != 0) {
         return;
     }
-    writer->error = file_write(writer->fd, data, len);
-    writer->bytes += len;
-    if (writer->bytes - writer->writing >= WRITING_BYTES) {
-        file_start_writing(writer->fd, writer->writing,
-                           writer->bytes - writer->writing);
-        writer->writing = writer->bytes;
+    if (len <= TAIL_BYTES - writer->tail_bytes) {
+        memcpy(writer->tail + writer->tail_bytes, data, len);
+        writer->tail_bytes += len;
+    } else {
+        write_out(writer, data, len);
     }
+    writer->bytes += len;
     snapshot_advance(writer->progress, writer->bytes - writer->told_bytes,
                      writer->keys - writer->told_keys);
     writer->told_bytes = writer->bytes;
@@ -222,7 +272,15 @@ add_small(struct snapshot_writer *writer, const struct snapshot_record *record,
     }
 }
 
-/* One chunk, straight from the filter's memory. */
+static void
+make_chunk_head(uint8_t *to, uint32_t layer, uint32_t runs, uint64_t offset)
+{
+    put_u32(to + CHUNK_AT_LAYER, layer);
+    put_u32(to + CHUNK_AT_RUNS, runs);
+    put_u64(to + CHUNK_AT_OFFSET, offset);
+}
+
+/* One chunk without runs, straight from the filter's memory. */
 static void
 put_chunk(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
           const uint8_t *lines, size_t len)
@@ -234,19 +292,124 @@ put_chunk(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
 
     XXH3_INITSTATE(&hash);
     (void)XXH3_64bits_reset_withSeed(&hash, seed);
-    put_u32(head + CHUNK_AT_LAYER, layer);
-    put_u32(head + CHUNK_AT_ZERO, 0);
-    put_u64(head + CHUNK_AT_OFFSET, offset);
+    make_chunk_head(head, layer, 0, offset);
     put_hashed(writer, &hash, head, sizeof(head));
-    while (len > 0 && writer->error == 0) {
-        size_t step = len < PIECE_BYTES ? len : PIECE_BYTES;
-
-        put_hashed(writer, &hash, codec_stored(lines, step, writer->payload),
-                   step);
-        lines += step;
-        len -= step;
-    }
+    put_hashed(writer, &hash, codec_stored(lines, len, writer->payload), len);
     end_section(writer, &hash);
+}
+
+static bool
+is_zero_line(const uint8_t *line)
+{
+    uint64_t words[BLOOM_LINE_BYTES / sizeof(uint64_t)];
+
+    memcpy(words, line, sizeof(words));
+    return words[0] == 0 && (words[1] | words[2] | words[3] | words[4] |
+                             words[5] | words[6] | words[7]) == 0;
+}
+
+/* The number of the first line from `at` on that is zero, or is not. */
+static uint32_t
+skip(const uint8_t *lines, uint32_t at, uint32_t count, bool zero)
+{
+    while (at < count &&
+           is_zero_line(lines + (size_t)at * BLOOM_LINE_BYTES) == zero) {
+        at++;
+    }
+    return at;
+}
+
+static void
+find_runs(const uint8_t *lines, uint32_t count, struct runs *ret_runs)
+{
+    uint32_t at = skip(lines, 0, count, true);
+
+    ret_runs->count = ret_runs->lines = 0;
+    while (at < count) {
+        uint32_t end = skip(lines, at, count, false);
+
+        ret_runs->run[ret_runs->count].from = at;
+        ret_runs->run[ret_runs->count].to = end;
+        ret_runs->count++;
+        ret_runs->lines += end - at;
+        at = skip(lines, end, count, true);
+    }
+}
+
+/* A chunk of several runs, put together in the payload. */
+static void
+put_sparse(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
+           const uint8_t *lines, const struct runs *runs)
+{
+    const uint32_t first = runs->run[0].from;
+    uint8_t *table = writer->payload + CHUNK_HEAD_BYTES;
+    uint8_t *to = table + (size_t)runs->count * RUN_BYTES;
+
+    make_chunk_head(writer->payload, layer, runs->count,
+                    offset + (uint64_t)first * BLOOM_LINE_BYTES);
+    for (uint32_t i = 0; i < runs->count; i++) {
+        uint32_t from = runs->run[i].from;
+        uint32_t end = runs->run[i].to;
+        uint32_t next = i + 1 < runs->count ? runs->run[i + 1].from : end;
+        size_t bytes = (size_t)(end - from) * BLOOM_LINE_BYTES;
+        const void *stored =
+            codec_stored(lines + (size_t)from * BLOOM_LINE_BYTES, bytes, to);
+
+        put_u32(table + RUN_AT_LINES, end - from);
+        put_u32(table + RUN_AT_ZERO_LINES, next - end);
+        table += RUN_BYTES;
+        if (stored != to) {
+            memcpy(to, stored, bytes);
+        }
+        to += bytes;
+    }
+    put_section(writer, SECTION_LINES, (size_t)(to - writer->payload));
+}
+
+/* What of a piece is not zero. A copy of sparse lines has to be worth it, by
+ * an eighth of them. Returns where in the layer the lines end
+ * that are written, *reached if there are none. */
+static uint64_t
+put_piece(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
+          const uint8_t *lines, size_t len, uint64_t reached)
+{
+    struct runs *runs = &writer->runs;
+    uint32_t count = (uint32_t)(len / BLOOM_LINE_BYTES);
+    uint32_t from;
+    uint32_t to;
+
+    find_runs(lines, count, runs);
+    if (runs->count == 0) {
+        return reached;
+    }
+    from = runs->run[0].from;
+    to = runs->run[runs->count - 1].to;
+    if (to - from - runs->lines > runs->lines / 8) {
+        put_sparse(writer, layer, offset, lines, runs);
+    } else {
+        put_chunk(writer, layer, offset + (uint64_t)from * BLOOM_LINE_BYTES,
+                  lines + (size_t)from * BLOOM_LINE_BYTES,
+                  (size_t)(to - from) * BLOOM_LINE_BYTES);
+    }
+    return offset + (uint64_t)to * BLOOM_LINE_BYTES;
+}
+
+static void
+put_layer(struct snapshot_writer *writer, uint32_t layer, const uint8_t *lines,
+          size_t bytes)
+{
+    uint64_t reached = 0;
+
+    for (size_t at = 0; at < bytes && writer->error == 0;) {
+        size_t left = bytes - at;
+        size_t step = left < PIECE_BYTES ? left : PIECE_BYTES;
+
+        reached = put_piece(writer, layer, at, lines + at, step, reached);
+        at += step;
+    }
+    if (reached < bytes) {
+        put_chunk(writer, layer, bytes, lines + bytes, 0);
+    }
 }
 
 static void
@@ -270,15 +433,27 @@ put_large(struct snapshot_writer *writer, const uint8_t *record_head,
     end_section(writer, &hash);
     for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
          i++) {
-        for (size_t at = 0; at < bytes && writer->error == 0;) {
-            size_t left = bytes - at;
-            size_t step =
-                left < SNAPSHOT_CHUNK_BYTES ? left : SNAPSHOT_CHUNK_BYTES;
-
-            put_chunk(writer, i, at, lines + at, step);
-            at += step;
-        }
+        put_layer(writer, i, lines, bytes);
     }
+}
+
+/* Whether fewer than half of the lines have a bit. */
+static bool
+is_sparse(const struct bloom *bloom)
+{
+    const uint8_t *lines;
+    uint64_t all = 0;
+    uint64_t zero = 0;
+    size_t bytes;
+
+    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        for (size_t at = 0; at < bytes; at += BLOOM_LINE_BYTES) {
+            zero += is_zero_line(lines + at);
+        }
+        all += bytes / BLOOM_LINE_BYTES;
+    }
+    return zero > all / 2;
 }
 
 /* Long names go the way of large filters, since they need no room. */
@@ -292,7 +467,8 @@ snapshot_add(struct snapshot_writer *writer,
     writer->keys++;
     make_record_head(head, record, form_bytes);
     if (RECORD_HEAD_BYTES + record->name.len + form_bytes <
-        SNAPSHOT_DIRECT_BYTES) {
+            SNAPSHOT_DIRECT_BYTES &&
+        (form_bytes < SPARSE_FORM_BYTES || !is_sparse(bloom))) {
         memcpy(writer->payload + writer->used, head, sizeof(head));
         add_small(writer, record, bloom);
     } else {
@@ -417,6 +593,9 @@ snapshot_end(struct snapshot_writer *writer)
         writer->error = EBADMSG; /* our bug; such a file would never load */
     }
     put_end(writer);
+    if (writer->error == 0) {
+        write_out(writer, NULL, 0);
+    }
     return writer->error;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The full state in one file, version 1; snapshot.c draws it. SAVE, BGSAVE,
+ * The full state in one file, version 2; snapshot.c draws it. SAVE, BGSAVE,
  * the journal's base and (later) a full resync are all this. The writer runs
  * under the raised gate or in a forked child: it only reads the keyspace, and
  * neither allocates nor locks nor logs.
@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 enum {
-    SNAPSHOT_VERSION = 1,
+    SNAPSHOT_VERSION = 2,
     SNAPSHOT_HISTORY_BYTES = 40,
     SNAPSHOT_SECTION_BYTES = 1 << 20, /* of small filters, about */
     SNAPSHOT_CHUNK_BYTES = 16 << 20,  /* of a large one, at most */
@@ -25,6 +25,7 @@ enum {
 struct snapshot_stamp {
     char history[SNAPSHOT_HISTORY_BYTES + 1]; /* whose (persist/history.h);
                                                  all zeros: nobody's */
+    uint32_t version;  /* of the file that was read; the newest is written */
     uint64_t position; /* of the log, in bytes since its beginning */
     uint64_t sequence; /* of the last journal group that is in it */
     uint64_t created_ms;

@@ -45,9 +45,13 @@ enum {
     RECORD_HEAD_BYTES = 24,
 
     CHUNK_AT_LAYER = 0,
-    CHUNK_AT_ZERO = 4,
+    CHUNK_AT_RUNS = 4, /* version 1: zero */
     CHUNK_AT_OFFSET = 8,
     CHUNK_HEAD_BYTES = 16,
+
+    RUN_AT_LINES = 0,
+    RUN_AT_ZERO_LINES = 4,
+    RUN_BYTES = 8,
 
     END_AT_KEYS = 0,
     END_AT_SECTIONS = 8,
@@ -62,7 +66,11 @@ enum {
     LARGE_BYTES_MAX = RECORD_HEAD_BYTES + NAME_BYTES_MAX + CODEC_HEAD_BYTES_MAX,
     /* What is hashed and written, or read and hashed, before the next: it
      * stays in a core's own cache meanwhile. */
-    PIECE_BYTES = 256 << 10
+    PIECE_BYTES = 256 << 10,
+    PIECE_LINES = PIECE_BYTES / BLOOM_LINE_BYTES,
+    /* Of a chunk with runs, which spans a piece at most: runs take less than
+     * the zero lines between them would. */
+    SPARSE_BYTES_MAX = CHUNK_HEAD_BYTES + PIECE_BYTES + RUN_BYTES
 };
 
 enum section_type {

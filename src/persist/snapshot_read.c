@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+#include "base/mem.h"
 #include "persist/section.h"
 
 struct reader {
@@ -19,6 +20,7 @@ struct reader {
     bool ended;
     bool passed_over; /* something was */
     struct codec_memo memo;
+    uint8_t *piece; /* SPARSE_BYTES_MAX + SECTION_HASH_BYTES, once needed */
 };
 
 /* A record's front: all but the lines. */
@@ -41,6 +43,7 @@ fill_stamp(struct snapshot_stamp *stamp, const uint8_t *header)
     stamp->sequence = get_u64(header + HEADER_AT_SEQUENCE);
     stamp->created_ms = get_u64(header + HEADER_AT_CREATED);
     stamp->keys = get_u64(header + HEADER_AT_KEYS);
+    stamp->version = get_u16(header + HEADER_AT_VERSION);
 }
 
 enum snapshot_status
@@ -201,25 +204,76 @@ read_records(struct reader *reader, const struct section *section)
 
 /* ---- large filters ------------------------------------------------------- */
 
-/* Reads a chunk's lines to where they stay, hashing on the way. */
-static enum snapshot_status
-read_lines(struct reader *reader, const struct section *section,
-           XXH3_state_t *hash, uint8_t *to)
+/* Where a chunk belongs, by its head. */
+struct chunk {
+    struct section *section;
+    uint32_t runs;
+    uint64_t offset; /* in the layer */
+    size_t body_bytes;
+    uint8_t *layer; /* its lines */
+    size_t layer_bytes;
+    XXH3_state_t hash; /* so far */
+};
+
+static bool
+has_piece(struct reader *reader)
 {
-    uint64_t offset = section->offset + SECTION_HEAD_BYTES + CHUNK_HEAD_BYTES;
-    size_t left = (size_t)section->bytes - CHUNK_HEAD_BYTES;
+    if (reader->piece == NULL) {
+        reader->piece = mem_try_alloc(SPARSE_BYTES_MAX + SECTION_HASH_BYTES);
+    }
+    return reader->piece != NULL;
+}
+
+static bool
+is_zero(const uint8_t *bytes, size_t len)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
+}
+
+/* A step of a chunk without runs. Version 1 does not leave zeros out: they
+ * must not take memory here, so they go through the piece. */
+static enum snapshot_status
+read_step(struct reader *reader, struct chunk *chunk, uint8_t *to, size_t len,
+          uint64_t offset)
+{
+    bool direct = reader->file.version > 1;
+    uint8_t *in = direct ? to : reader->piece;
+    enum snapshot_status status =
+        section_read_bytes(&reader->file, in, len, offset);
+
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    (void)XXH3_64bits_update(&chunk->hash, in, len);
+    if (!direct && !is_zero(in, len)) {
+        memcpy(to, in, len);
+    }
+    if (direct || !is_zero(in, len)) {
+        codec_to_host(to, len);
+    }
+    snapshot_advance(reader->progress, len, 0);
+    return SNAPSHOT_OK;
+}
+
+/* Reads lines without runs to where they stay, hashing on the way. */
+static enum snapshot_status
+read_lines(struct reader *reader, struct chunk *chunk)
+{
+    uint64_t offset =
+        chunk->section->offset + SECTION_HEAD_BYTES + CHUNK_HEAD_BYTES;
+    uint8_t *to = chunk->layer + chunk->offset;
+    size_t left = chunk->body_bytes;
     uint8_t stored[SECTION_HASH_BYTES];
     enum snapshot_status status = SNAPSHOT_OK;
 
+    if (reader->file.version == 1 && !has_piece(reader)) {
+        return section_no_memory(&reader->file, chunk->section->offset,
+                                 SPARSE_BYTES_MAX);
+    }
     while (left > 0 && status == SNAPSHOT_OK) {
         size_t step = left < PIECE_BYTES ? left : PIECE_BYTES;
 
-        status = section_read_bytes(&reader->file, to, step, offset);
-        if (status == SNAPSHOT_OK) {
-            (void)XXH3_64bits_update(hash, to, step);
-            codec_to_host(to, step);
-            snapshot_advance(reader->progress, step, 0);
-        }
+        status = read_step(reader, chunk, to, step, offset);
         to += step;
         offset += step;
         left -= step;
@@ -228,23 +282,106 @@ read_lines(struct reader *reader, const struct section *section,
         status =
             section_read_bytes(&reader->file, stored, sizeof(stored), offset);
     }
-    if (status == SNAPSHOT_OK && get_u64(stored) != XXH3_64bits_digest(hash)) {
-        status = section_bad_hash(&reader->file, section->offset);
+    if (status == SNAPSHOT_OK &&
+        get_u64(stored) != XXH3_64bits_digest(&chunk->hash)) {
+        status = section_bad_hash(&reader->file, chunk->section->offset);
     }
     return status;
 }
 
-/* The chunk has to be the lines of this layer from `at` on. */
+/* Puts the lines of all runs where they belong. False if they do not fit each
+ * other, the chunk or the layer. */
+static bool
+spread_runs(const struct chunk *chunk, const uint8_t *body, uint64_t *ret_end)
+{
+    const uint8_t *from = body + (size_t)chunk->runs * RUN_BYTES;
+    size_t left = chunk->body_bytes - (size_t)chunk->runs * RUN_BYTES;
+    uint64_t at = chunk->offset;
+
+    for (uint32_t i = 0; i < chunk->runs; i++) {
+        const uint8_t *run = body + (size_t)i * RUN_BYTES;
+        uint64_t bytes =
+            (uint64_t)get_u32(run + RUN_AT_LINES) * BLOOM_LINE_BYTES;
+        uint64_t zero =
+            (uint64_t)get_u32(run + RUN_AT_ZERO_LINES) * BLOOM_LINE_BYTES;
+
+        if (bytes == 0 || bytes > left || bytes > chunk->layer_bytes - at ||
+            (zero == 0) != (i + 1 == chunk->runs)) {
+            return false;
+        }
+        memcpy(chunk->layer + at, from, (size_t)bytes);
+        codec_to_host(chunk->layer + at, (size_t)bytes);
+        from += bytes;
+        left -= (size_t)bytes;
+        at += bytes;
+        if (zero > chunk->layer_bytes - at) {
+            return false;
+        }
+        at += zero;
+    }
+    *ret_end = at;
+    return left == 0 && at - chunk->offset <= PIECE_BYTES;
+}
+
 static enum snapshot_status
-read_chunk(struct reader *reader, const struct section *section, uint32_t layer,
-           uint64_t at, struct slice room)
+read_runs(struct reader *reader, struct chunk *chunk, uint64_t *ret_end)
+{
+    const struct section *section = chunk->section;
+    enum snapshot_status status;
+
+    if (!has_piece(reader)) {
+        return section_no_memory(&reader->file, section->offset,
+                                 SPARSE_BYTES_MAX);
+    }
+    status = section_read_bytes(
+        &reader->file, reader->piece, chunk->body_bytes + SECTION_HASH_BYTES,
+        section->offset + SECTION_HEAD_BYTES + CHUNK_HEAD_BYTES);
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    (void)XXH3_64bits_update(&chunk->hash, reader->piece, chunk->body_bytes);
+    if (get_u64(reader->piece + chunk->body_bytes) !=
+        XXH3_64bits_digest(&chunk->hash)) {
+        return section_bad_hash(&reader->file, section->offset);
+    }
+    if (!spread_runs(chunk, reader->piece, ret_end)) {
+        return section_damaged(&reader->file, section->offset,
+                               "The runs of these lines make no sense");
+    }
+    snapshot_advance(reader->progress, chunk->body_bytes, 0);
+    return SNAPSHOT_OK;
+}
+
+/* Whether the chunk may be the next of its layer, of which everything before
+ * `at` is known. */
+static bool
+chunk_fits(const struct reader *reader, const struct chunk *chunk, uint64_t at)
+{
+    if (chunk->offset < at || chunk->offset > chunk->layer_bytes ||
+        chunk->offset % BLOOM_LINE_BYTES != 0 ||
+        (reader->file.version == 1 &&
+         (chunk->runs != 0 || chunk->offset != at || chunk->body_bytes == 0))) {
+        return false;
+    }
+    if (chunk->runs > 0) {
+        return chunk->runs <= PIECE_LINES / 2 &&
+               chunk->body_bytes > (size_t)chunk->runs * RUN_BYTES &&
+               CHUNK_HEAD_BYTES + chunk->body_bytes <= SPARSE_BYTES_MAX;
+    }
+    if (chunk->body_bytes == 0) {
+        return chunk->offset == chunk->layer_bytes;
+    }
+    return chunk->body_bytes % BLOOM_LINE_BYTES == 0 &&
+           chunk->body_bytes <= chunk->layer_bytes - chunk->offset;
+}
+
+/* The chunk has to be of this layer, from *ret_at on, and what it leaves out
+ * stays zero. */
+static enum snapshot_status
+read_chunk(struct reader *reader, struct section *section, uint32_t layer,
+           struct chunk *chunk, uint64_t *ret_at)
 {
     uint8_t head[CHUNK_HEAD_BYTES];
-    XXH3_state_t hash;
-    const union {
-        const char *in;
-        uint8_t *out;
-    } to = { room.data };
     enum snapshot_status status =
         section_read_bytes(&reader->file, head, sizeof(head),
                            section->offset + SECTION_HEAD_BYTES);
@@ -252,18 +389,25 @@ read_chunk(struct reader *reader, const struct section *section, uint32_t layer,
     if (status != SNAPSHOT_OK) {
         return status;
     }
-    if (section->type != SECTION_LINES ||
-        get_u32(head + CHUNK_AT_LAYER) != layer ||
-        get_u32(head + CHUNK_AT_ZERO) != 0 ||
-        get_u64(head + CHUNK_AT_OFFSET) != at ||
-        section->bytes - CHUNK_HEAD_BYTES > room.len) {
+    chunk->section = section;
+    chunk->runs = get_u32(head + CHUNK_AT_RUNS);
+    chunk->offset = get_u64(head + CHUNK_AT_OFFSET);
+    chunk->body_bytes = (size_t)section->bytes - CHUNK_HEAD_BYTES;
+    if (get_u32(head + CHUNK_AT_LAYER) != layer ||
+        !chunk_fits(reader, chunk, *ret_at)) {
         return section_damaged(&reader->file, section->offset,
                                "Here the next lines of a filter should be");
     }
-    XXH3_INITSTATE(&hash);
-    (void)XXH3_64bits_reset_withSeed(&hash, section->seed);
-    (void)XXH3_64bits_update(&hash, head, sizeof(head));
-    return read_lines(reader, section, &hash, to.out);
+    XXH3_INITSTATE(&chunk->hash);
+    (void)XXH3_64bits_reset_withSeed(&chunk->hash, section->seed);
+    (void)XXH3_64bits_update(&chunk->hash, head, sizeof(head));
+    snapshot_advance(reader->progress, SECTION_FRAME_BYTES + CHUNK_HEAD_BYTES,
+                     0);
+    if (chunk->runs > 0) {
+        return read_runs(reader, chunk, ret_at);
+    }
+    *ret_at = chunk->offset + chunk->body_bytes;
+    return read_lines(reader, chunk);
 }
 
 /* All lines. *section is the filter's own at first, its last one after. */
@@ -271,25 +415,29 @@ static enum snapshot_status
 read_layers(struct reader *reader, struct bloom *bloom, struct section *section)
 {
     enum snapshot_status status = SNAPSHOT_OK;
-    size_t bytes = 0;
-    uint8_t *lines;
+    struct chunk chunk = { .runs = 0 };
 
-    for (uint32_t i = 0; (lines = codec_layer_lines(bloom, i, &bytes)) != NULL;
+    for (uint32_t i = 0;
+         (chunk.layer = codec_layer_lines(bloom, i, &chunk.layer_bytes)) !=
+         NULL;
          i++) {
-        size_t at = 0;
+        uint64_t at = 0;
 
-        while (at < bytes && status == SNAPSHOT_OK) {
-            const struct slice room = { (const char *)lines + at, bytes - at };
-
+        while (at < chunk.layer_bytes) {
             status = section_read_head(&reader->file, section->next,
                                        section->ordinal + 1, section);
-            if (status == SNAPSHOT_OK) {
-                status = read_chunk(reader, section, i, at, room);
-                at += (size_t)section->bytes - CHUNK_HEAD_BYTES;
+            if (status == SNAPSHOT_OK && section->type != SECTION_LINES) {
+                status =
+                    section_damaged(&reader->file, section->offset,
+                                    "Here the next lines of a filter should "
+                                    "be");
             }
-        }
-        if (status != SNAPSHOT_OK) {
-            return status;
+            if (status == SNAPSHOT_OK) {
+                status = read_chunk(reader, section, i, &chunk, &at);
+            }
+            if (status != SNAPSHOT_OK) {
+                return status;
+            }
         }
     }
     return SNAPSHOT_OK;
@@ -315,7 +463,10 @@ read_large(struct reader *reader, struct section *section)
         return section_damaged(&reader->file, offset,
                                "The section is longer than its record");
     }
-    if (record.head.line_bytes > reader->file.bytes - section->next) {
+    /* In later versions lines may be zero and not there: what limits their
+     * memory is env. */
+    if (reader->file.version == 1 &&
+        record.head.line_bytes > reader->file.bytes - section->next) {
         return section_damaged(&reader->file, section->next,
                                "The file ends within the lines of a filter");
     }
@@ -323,15 +474,13 @@ read_large(struct reader *reader, struct section *section)
     if (status != SNAPSHOT_OK) {
         return status;
     }
+    snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
     status = read_layers(reader, bloom, section);
     if (status != SNAPSHOT_OK) {
         bloom_free(bloom, reader->env);
         return status;
     }
-    snapshot_advance(reader->progress,
-                     section->next - offset - record.head.line_bytes +
-                         SECTION_HEAD_BYTES,
-                     1);
+    snapshot_advance(reader->progress, 0, 1);
     return show(reader, &record, offset, bloom);
 }
 
@@ -505,6 +654,7 @@ read_all(struct reader *reader)
         }
     }
     section_close(&reader->file);
+    mem_free(reader->piece);
     return status;
 }
 

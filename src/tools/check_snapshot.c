@@ -148,7 +148,7 @@ check_snapshot_show(struct check *check, const char *path,
     check_card_begin(check, path, "snapshot", snapshot->state);
     check_card_number(check, "bytes", snapshot->file_bytes);
     if (snapshot->has_stamp) {
-        check_card_number(check, "version", SNAPSHOT_VERSION);
+        check_card_number(check, "version", stamp->version);
         check_card_text(check, "history", stamp->history);
         check_card_number(check, "position", stamp->position);
         check_card_number(check, "sequence", stamp->sequence);

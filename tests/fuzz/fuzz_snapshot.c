@@ -17,23 +17,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { FILTERS_MAX = 8, ITEMS = 50 };
+enum { FILTERS_MAX = 8, ITEMS = 50, LEFT_OUT_BYTES = 1 << 20 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
 struct heap {
-    size_t out, most_out;
+    size_t out;
     size_t limit;
     bool refused;
 };
 
-/* What a file of this size may ask for: the layers' structs are larger than
- * their stored form. */
+/* What a file of this size gets: the layers' structs are larger than their
+ * stored form, and zero lines may be left out. */
 static size_t
 justified(size_t size)
 {
-    return 4 * size + 4096;
+    return 4 * size + LEFT_OUT_BYTES;
 }
 
 static void *
@@ -46,7 +46,6 @@ heap_alloc(void *ctx, size_t bytes)
         return NULL;
     }
     heap->out += bytes;
-    heap->most_out = heap->out > heap->most_out ? heap->out : heap->most_out;
     return malloc(bytes);
 }
 
@@ -133,7 +132,7 @@ begin_visit(struct visit *visit, struct heap *heap)
 static enum snapshot_status
 play_once(int fd, size_t size, bool salvage, struct visit *visit)
 {
-    struct heap heap = { .limit = SIZE_MAX };
+    struct heap heap = { .limit = justified(size) };
     struct snapshot_error error;
     const struct snapshot_visitor visitor = {
         .filter = on_filter,
@@ -144,7 +143,7 @@ play_once(int fd, size_t size, bool salvage, struct visit *visit)
 
     begin_visit(visit, &heap);
     status = snapshot_read(fd, &visit->env, &visitor, NULL, &error);
-    CHECK(heap.out == 0 && heap.most_out <= justified(size));
+    CHECK(heap.out == 0 && (heap.refused || status != SNAPSHOT_NOMEM));
     CHECK(status == SNAPSHOT_OK || error.offset <= size);
     return status;
 }
@@ -206,7 +205,7 @@ play(const uint8_t *data, size_t size)
     CHECK(fd >= 0 && file_write(fd, data, size) == 0);
     status = play_once(fd, size, false, &strict);
     CHECK(status == SNAPSHOT_OK || status == SNAPSHOT_DAMAGED ||
-          status == SNAPSHOT_NEWER);
+          status == SNAPSHOT_NEWER || status == SNAPSHOT_NOMEM);
     CHECK(status != SNAPSHOT_OK ||
           snapshot_read_stamp(fd, &stamp, &error) == SNAPSHOT_OK);
     CHECK(status != SNAPSHOT_OK || stamp.keys == strict.keys);
@@ -281,6 +280,7 @@ struct maker {
     size_t at; /* the next byte */
     size_t section;
     uint64_t sections;
+    uint16_t version;
 };
 
 static void
@@ -349,6 +349,64 @@ add_front(struct maker *maker, const struct bloom *bloom)
 }
 
 static void
+open_chunk(struct maker *maker, uint32_t layer, uint32_t runs, uint64_t offset)
+{
+    uint8_t head[CHUNK_HEAD_BYTES] = { 0 };
+
+    open_section(maker, SECTION_LINES);
+    put_u32(head + CHUNK_AT_LAYER, layer);
+    put_u32(head + CHUNK_AT_RUNS, runs);
+    put_u64(head + CHUNK_AT_OFFSET, offset);
+    add_bytes(maker, head, sizeof(head));
+}
+
+/* Two lines and none in between. */
+static void
+add_runs(struct maker *maker, uint32_t layer, const uint8_t *lines,
+         uint64_t offset)
+{
+    uint8_t runs[2 * RUN_BYTES] = { 0 };
+
+    put_u32(runs + RUN_AT_LINES, 1);
+    put_u32(runs + RUN_AT_ZERO_LINES, 1);
+    put_u32(runs + RUN_BYTES + RUN_AT_LINES, 1);
+    open_chunk(maker, layer, 2, offset);
+    add_bytes(maker, runs, sizeof(runs));
+    add_bytes(maker, lines, BLOOM_LINE_BYTES);
+    add_bytes(maker, lines + 2 * BLOOM_LINE_BYTES, BLOOM_LINE_BYTES);
+    close_section(maker);
+}
+
+/* The lines of a layer, without some in versions that allow it. */
+static void
+add_layer(struct maker *maker, uint32_t layer, const uint8_t *lines,
+          size_t bytes)
+{
+    size_t reached = 0;
+
+    for (size_t at = 0; at < bytes; at += BLOOM_LINE_BYTES) {
+        uint64_t way = maker->version == 1 ? 3 : next(&maker->random) % 4;
+
+        if (way == 0) {
+            continue;
+        }
+        if (way == 1 && bytes - at >= 3 * (size_t)BLOOM_LINE_BYTES) {
+            add_runs(maker, layer, lines + at, at);
+            at += 2 * (size_t)BLOOM_LINE_BYTES;
+        } else {
+            open_chunk(maker, layer, 0, at);
+            add_bytes(maker, lines + at, BLOOM_LINE_BYTES);
+            close_section(maker);
+        }
+        reached = at + BLOOM_LINE_BYTES;
+    }
+    if (reached < bytes) {
+        open_chunk(maker, layer, 0, bytes);
+        close_section(maker);
+    }
+}
+
+static void
 add_large(struct maker *maker, const struct bloom *bloom)
 {
     const uint8_t *lines;
@@ -359,16 +417,7 @@ add_large(struct maker *maker, const struct bloom *bloom)
     close_section(maker);
     for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
          i++) {
-        for (size_t at = 0; at < bytes; at += BLOOM_LINE_BYTES) {
-            uint8_t head[CHUNK_HEAD_BYTES] = { 0 };
-
-            open_section(maker, SECTION_LINES);
-            put_u32(head + CHUNK_AT_LAYER, i);
-            put_u64(head + CHUNK_AT_OFFSET, at);
-            add_bytes(maker, head, sizeof(head));
-            add_bytes(maker, lines + at, BLOOM_LINE_BYTES);
-            close_section(maker);
-        }
+        add_layer(maker, i, lines, bytes);
     }
 }
 
@@ -397,7 +446,8 @@ make_snapshot(struct maker *maker)
 
     memset(header, 0, HEADER_BYTES);
     memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
-    put_u16(header + HEADER_AT_VERSION, SNAPSHOT_VERSION);
+    maker->version = (uint16_t)(1 + next(&maker->random) % SNAPSHOT_VERSION);
+    put_u16(header + HEADER_AT_VERSION, maker->version);
     put_u32(header + HEADER_AT_DATABASES, 16);
     put_u64(header + HEADER_AT_KEYS, keys);
     put_u64(header + HEADER_AT_FILE_KEY, next(&maker->random));

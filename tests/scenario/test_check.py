@@ -669,7 +669,7 @@ def test_truncate_to_nonsense_is_a_mistake(data, tmp_path, target):
 
 def test_a_newer_version_is_named(data, tmp_path, start_server):
     head = bytearray(data.snapshot.read_bytes())
-    head[8] = 2
+    head[8] += 1
     head[96:104] = xxh3(bytes(head[:96])).to_bytes(8, "little")
     (tmp_path / "newer").write_bytes(head)
     increment = bytearray(data.with_groups()[-1].read_bytes())

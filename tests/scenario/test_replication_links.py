@@ -129,6 +129,7 @@ def test_a_full_synchronization_interrupted_anywhere(group):
     with primary.conn() as conn:
         for key in range(10):
             conn.call("BF.RESERVE", "big:%d" % key, "0.001", 300000)
+            conn.call("BF.MADD", "big:%d" % key, *range(30000))
     filled(primary)
     proxy = group.proxy(primary)
     with replica.conn() as conn:
@@ -184,6 +185,7 @@ def test_a_flipped_bit_of_a_snapshot_is_found(group):
     with primary.conn() as conn:
         for key in range(10):
             conn.call("BF.RESERVE", "big:%d" % key, "0.001", 100000)
+            conn.call("BF.MADD", "big:%d" % key, *range(10000))
     filled(primary)
     for number in range(6):
         replica, proxy = group.node(), group.proxy(primary)

@@ -53,6 +53,7 @@ test_stamp(void)
 {
     return (struct snapshot_stamp){
         .history = "0123456789abcdef0123456789abcdef01234567",
+        .version = SNAPSHOT_VERSION,
         .position = 0x1122334455667788,
         .sequence = 4711,
         .created_ms = 1700000000123,

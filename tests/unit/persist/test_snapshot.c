@@ -5,6 +5,7 @@
  */
 #include "snapshot_help.h"
 
+#include "base/machine.h"
 #include "persist/snapshot_internal.h"
 
 #include <errno.h>
@@ -127,6 +128,136 @@ TEST(a_layer_of_several_chunks_comes_back)
     keyspace_free(ks);
 }
 
+/* ---- what is zero -------------------------------------------------------- */
+
+/* Sets the lines of the filter's first layer that pick() names, and no other.
+ */
+static void
+set_lines(struct bloom *bloom, bool (*pick)(size_t line, size_t count))
+{
+    size_t bytes;
+    uint8_t *lines = codec_layer_lines(bloom, 0, &bytes);
+    size_t count = bytes / BLOOM_LINE_BYTES;
+
+    for (size_t i = 0; i < count; i++) {
+        if (pick(i, count)) {
+            lines[i * BLOOM_LINE_BYTES + i % BLOOM_LINE_BYTES] = 1;
+        }
+    }
+}
+
+static bool
+pick_none(size_t line, size_t count)
+{
+    return line == count;
+}
+
+static bool
+pick_first(size_t line, size_t count)
+{
+    return line == 0 && count > 0;
+}
+
+static bool
+pick_last(size_t line, size_t count)
+{
+    return line + 1 == count;
+}
+
+static bool
+pick_around_pieces(size_t line, size_t count)
+{
+    return count > 0 &&
+           (line % PIECE_LINES == 0 || line % PIECE_LINES == PIECE_LINES - 1);
+}
+
+static bool
+pick_every_other(size_t line, size_t count)
+{
+    return count > 0 && line % 2 == 1;
+}
+
+static bool
+pick_every_tenth(size_t line, size_t count)
+{
+    return count > 0 && line % 10 == 3;
+}
+
+static bool
+pick_all_but_some(size_t line, size_t count)
+{
+    return count > 0 && line % 1000 != 999;
+}
+
+static bool
+pick_all(size_t line, size_t count)
+{
+    return line < count;
+}
+
+/* Small ones, and of several pieces; the sizes are those of what is not zero,
+ * with a run of 8 bytes a line at most, and half a kilobyte a piece. */
+TEST(zero_lines_are_left_out_wherever_they_are)
+{
+    static const struct {
+        bool (*pick)(size_t line, size_t count);
+        unsigned percent; /* of the lines' bytes, at most */
+    } cases[] = {
+        { pick_none, 0 },           { pick_first, 1 },
+        { pick_last, 1 },           { pick_around_pieces, 1 },
+        { pick_every_other, 57 },   { pick_every_tenth, 12 },
+        { pick_all_but_some, 100 }, { pick_all, 100 },
+    };
+    static const uint64_t capacities[] = { 4000, 60000, 130000, 1000000 };
+
+    for (size_t i = 0; i < 4 * sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct bloom_params params = {
+            capacities[i % 4], 0.01, 0.5, 2, 0, 0, { 0 }
+        };
+        struct keyspace *ks = test_keyspace(1);
+        struct bloom *bloom = make_filter(&params, 0);
+        uint64_t form = bloom_dump_bytes(bloom);
+        struct bytes content;
+        struct test_key key;
+        /* Half of a small one is not worth a section. */
+        unsigned percent = form < SNAPSHOT_DIRECT_BYTES && i / 4 == 4
+                               ? 100
+                               : cases[i / 4].percent;
+
+        set_lines(bloom, cases[i / 4].pick);
+        put_filter(ks, test_key_set(&key, 0, i), bloom, i, 0);
+        content = snapshot_of_keyspace(ks);
+        assert_in_range(content.len, HEADER_BYTES,
+                        form * percent / 100 + 1000 + form / PIECE_BYTES * 512);
+        mem_free(content.data);
+        check_round_trip(ks);
+        keyspace_free(ks);
+    }
+}
+
+/* The machine's memory bounds what a file may declare, not the file's size; so
+ * a load must not touch what it leaves out. */
+TEST(reserved_filters_take_no_memory_when_they_are_saved_and_loaded)
+{
+    struct keyspace *ks = test_keyspace(1);
+    struct loading loading = { .ks = test_keyspace(1) };
+    const struct filter_spec spec = {
+        "big", 0, 0, 1, { 200000000, 0.01, 0.5, 2, 0, 0, { 0 } }, 0
+    };
+    uint64_t before = machine_resident_bytes();
+    struct bytes content;
+
+    put_spec(ks, &spec);
+    content = snapshot_of_keyspace(ks);
+    assert_in_range(content.len, HEADER_BYTES, 1000);
+    assert_int_equal(SNAPSHOT_OK, load_bytes(&loading, content, false));
+    assert_int_equal(1, loading.shown);
+    assert_in_range(machine_resident_bytes(), 0, before + (32 << 20));
+    mem_free(content.data);
+    keyspace_free(loading.ks);
+    keyspace_free(ks);
+}
+
 TEST(names_of_any_length_come_back)
 {
     static const size_t lengths[] = { SNAPSHOT_DIRECT_BYTES - 400,
@@ -158,7 +289,8 @@ TEST(sections_are_of_about_the_size_that_is_promised)
     for (uint64_t i = 0; i < 40; i++) {
         struct test_key key;
 
-        put_filter(ks, test_key_set(&key, 0, i), make_filter(&params, 1), i, 0);
+        put_filter(ks, test_key_set(&key, 0, i), make_filter(&params, 5000), i,
+                   0);
     }
     content = snapshot_of_keyspace(ks);
     while (at < content.len) {

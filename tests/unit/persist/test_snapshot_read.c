@@ -3,10 +3,10 @@
  * Snapshots as hostile bytes: damage is found whatever it is and named where
  * it is, sizes are believed only when the file has the bytes, nothing leaks.
  *
- * tests/data/golden-v1/snapshot.bin has to load for ever. It holds what
- * snapshot_help.h lists, and was written by this program:
- *     BLOOMERY_WRITE_GOLDEN=1
- * build/release/tests/unit/persist/test_snapshot_read
+ * tests/data/golden-v1/snapshot.bin and its like have to load for ever. They
+ * hold what snapshot_help.h lists; that of the present version was written by
+ *     BLOOMERY_WRITE_GOLDEN=1 \
+ *         build/release/tests/unit/persist/test_snapshot_read
  */
 #include "snapshot_help.h"
 
@@ -16,9 +16,13 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#define GOLDEN_NAME "tests/data/golden-v1/snapshot.bin"
+#define GOLDEN_NAME "tests/data/golden-v%u/snapshot.bin"
 
-enum { SMALL_BYTES_MIN = 16 << 10 };
+enum {
+    SMALL_BYTES_MIN = 16 << 10,
+    AT_FIRST_RUN = CHUNK_HEAD_BYTES,
+    LEFT_OUT_BYTES = 256 << 10
+};
 
 static struct bytes
 mixed_snapshot(void)
@@ -155,12 +159,12 @@ read_as_stream(int fd, size_t limit, const struct look *seen,
 }
 
 /* Reads content and throws the filters away. No filter may ask for more than
- * the file has. */
+ * the file has, but for the zero lines that it leaves out. */
 static enum snapshot_status
 read_bounded(int fd, size_t file_bytes, struct snapshot_error *error)
 {
     /* The layers' structs are larger than their stored form. */
-    const size_t limit = 4 * file_bytes + 4096;
+    const size_t limit = 4 * file_bytes + LEFT_OUT_BYTES;
     struct look look;
     const struct snapshot_visitor visitor = visitor_of(&look, limit);
     enum snapshot_status status =
@@ -184,20 +188,24 @@ read_content(struct bytes content, struct snapshot_error *error)
 
 /* ---- golden -------------------------------------------------------------- */
 
-TEST(the_golden_snapshot_of_version_1_loads)
+static void
+check_golden(unsigned version)
 {
     struct loading loading = { .ks = test_keyspace(1) };
     struct keyspace *expected = mixed_keyspace();
     struct snapshot_stamp stamp, golden = test_stamp();
+    char name[64];
     int fd = -1;
 
-    if (file_open(AT_FDCWD, GOLDEN_NAME, &fd) != 0) {
-        print_error("%s: not found; run from the top folder\n", GOLDEN_NAME);
+    (void)snprintf(name, sizeof(name), GOLDEN_NAME, version);
+    if (file_open(AT_FDCWD, name, &fd) != 0) {
+        print_error("%s: not found; run from the top folder\n", name);
         fail();
     }
     assert_int_equal(SNAPSHOT_OK,
                      snapshot_read_stamp(fd, &stamp, &loading.error));
     golden.keys = MIXED;
+    assert_int_equal(version, stamp.version);
     assert_string_equal(golden.history, stamp.history);
     assert_int_equal(golden.position, stamp.position);
     assert_int_equal(golden.sequence, stamp.sequence);
@@ -210,16 +218,26 @@ TEST(the_golden_snapshot_of_version_1_loads)
     keyspace_free(loading.ks);
 }
 
+TEST(the_golden_snapshots_of_all_versions_load)
+{
+    for (unsigned version = 1; version <= SNAPSHOT_VERSION; version++) {
+        check_golden(version);
+    }
+}
+
 /* Runs before main when asked for, so that the case above finds the file. */
 __attribute__((constructor)) static void
 write_golden(void)
 {
     struct bytes content;
+    char name[64];
     int fd = -1;
 
     if (getenv("BLOOMERY_WRITE_GOLDEN") != NULL) {
+        (void)snprintf(name, sizeof(name), GOLDEN_NAME,
+                       (unsigned)SNAPSHOT_VERSION);
         content = mixed_snapshot();
-        CHECK(file_create(AT_FDCWD, GOLDEN_NAME, &fd) == 0);
+        CHECK(file_create(AT_FDCWD, name, &fd) == 0);
         CHECK(file_write(fd, content.data, content.len) == 0);
         file_close(fd);
         mem_free(content.data);
@@ -368,7 +386,8 @@ put_width(uint8_t *at, uint64_t value, unsigned width)
 TEST(fields_that_lie_are_found)
 {
     static const struct lie lies[] = {
-        { 0, HEADER_AT_VERSION, 2, SNAPSHOT_NEWER, 2 },
+        { 0, HEADER_AT_VERSION, 2, SNAPSHOT_NEWER, SNAPSHOT_VERSION + 1 },
+        { 0, HEADER_AT_VERSION, 2, SNAPSHOT_DAMAGED, 1 }, /* has no runs */
         { 0, HEADER_AT_VERSION, 2, SNAPSHOT_NEWER, 65535 },
         { 0, HEADER_AT_VERSION, 2, SNAPSHOT_DAMAGED, 0 },
         { 0, HEADER_AT_FLAGS, 2, SNAPSHOT_NEWER, 1 },
@@ -410,8 +429,21 @@ TEST(fields_that_lie_are_found)
           UINT64_C(1) << 56 },
         { SECTION_LARGE, 24 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
         { SECTION_LINES, CHUNK_AT_LAYER, 4, SNAPSHOT_DAMAGED, 1 },
-        { SECTION_LINES, CHUNK_AT_ZERO, 4, SNAPSHOT_DAMAGED, 1 },
-        { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED, 64 },
+        { SECTION_LINES, CHUNK_AT_RUNS, 4, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_LINES, CHUNK_AT_RUNS, 4, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_LINES, CHUNK_AT_RUNS, 4, SNAPSHOT_DAMAGED, PIECE_LINES },
+        { SECTION_LINES, CHUNK_AT_RUNS, 4, SNAPSHOT_DAMAGED, UINT32_MAX },
+        { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_LINES, AT_FIRST_RUN + RUN_AT_LINES, 4, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_LINES, AT_FIRST_RUN + RUN_AT_LINES, 4, SNAPSHOT_DAMAGED,
+          UINT32_MAX },
+        { SECTION_LINES, AT_FIRST_RUN + RUN_AT_ZERO_LINES, 4, SNAPSHOT_DAMAGED,
+          0 },
+        { SECTION_LINES, AT_FIRST_RUN + RUN_AT_ZERO_LINES, 4, SNAPSHOT_DAMAGED,
+          UINT32_MAX },
+        { SECTION_LINES, AT_FIRST_RUN + RUN_AT_ZERO_LINES, 4, SNAPSHOT_DAMAGED,
+          2000 },
+        { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED, 64 * 2000 },
         { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED,
           UINT64_MAX - 63 },
         { SECTION_END, END_AT_KEYS, 8, SNAPSHOT_DAMAGED, MIXED + 1 },

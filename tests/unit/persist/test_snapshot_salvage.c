@@ -19,7 +19,7 @@ long_keyspace(void)
         struct test_key key;
 
         put_filter(ks, test_key_set(&key, 0, i),
-                   make_filter(i % 20 == 0 ? &large : &small, 5), i, 0);
+                   make_filter(i % 20 == 0 ? &large : &small, 8000), i, 0);
     }
     return ks;
 }

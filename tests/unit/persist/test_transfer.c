@@ -279,13 +279,27 @@ TEST(an_empty_snapshot_loads)
     fini_receiver(&receiver);
 }
 
+static struct bytes
+content_of(struct keyspace *ks, const struct filter_spec *spec)
+{
+    struct bytes content;
+
+    put_spec(ks, spec);
+    content = snapshot_of_keyspace(ks);
+    keyspace_free(ks);
+    return content;
+}
+
 /* ---- the queue ----------------------------------------------------------- */
 
 /* The thread waits for the memory of its first filter; so what it has not
  * taken stays in the queue. */
 TEST(the_queue_says_when_it_has_enough_and_when_there_is_room)
 {
-    struct bytes content = mixed_snapshot();
+    const struct filter_spec spec = {
+        "full", 0, 0, 1, { 150000, 0.01, 0.5, 2, 0, 0, { 0 } }, 150000
+    };
+    struct bytes content = content_of(test_keyspace(1), &spec);
     struct slice left = { (char *)content.data, content.len };
     size_t used;
     struct receiver receiver;

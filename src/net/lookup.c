@@ -1,29 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two owners, who asked and the thread; the last one frees. The mutex is held
- * while `done` is called, so that lookup_free can promise that it is over.
+ * Names wait in one queue for at most four threads, which end when it is empty.
+ * The newest name goes first, and one that nobody waits for any more leaves the
+ * queue. A resolver that is busy cannot be stopped: its thread looks up the
+ * next name when it comes back, and who asks for the same name meanwhile gets
+ * what it finds.
+ *
+ * The mutex is held while `done` is called, so that lookup_free can promise
+ * that it is over.
  */
 #include "net/lookup.h"
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
+enum { THREADS_MAX = 4 };
+
+enum state { QUEUED, RUNS, DONE };
+
 struct lookup {
+    struct lookup *next; /* in the list of its state */
     char *host;
     char port[16];
     struct addrinfo *found;
     int error;
-    pthread_mutex_t mutex; /* guards what follows, and found until is_done */
     void (*done)(void *ctx);
     void *ctx;
-    bool is_done, abandoned;
+    enum state state;
+    bool abandoned; /* while it runs: its thread frees it */
 };
+
+static struct {
+    pthread_mutex_t mutex; /* guards what follows, and lookups but for what one
+                              that runs or is done has found */
+    struct lookup *queue, *running;
+    unsigned threads;
+} pool = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
 static void
 resolve(struct lookup *lookup, int flags)
@@ -44,53 +62,81 @@ destroy(struct lookup *lookup)
     if (lookup->found != NULL) {
         freeaddrinfo(lookup->found);
     }
-    pthread_mutex_destroy(&lookup->mutex);
     mem_free(lookup->host);
     mem_free(lookup);
+}
+
+static void
+put(struct lookup **list, struct lookup *lookup, enum state state)
+{
+    lookup->state = state;
+    lookup->next = *list;
+    *list = lookup;
+}
+
+static void
+take(struct lookup **list, struct lookup *lookup)
+{
+    while (*list != lookup) {
+        list = &(*list)->next;
+    }
+    *list = lookup->next;
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+/* The newest one. Under the mutex, which is open meanwhile. */
+static void
+run_one(void)
+{
+    struct lookup *lookup = pool.queue;
+
+    take(&pool.queue, lookup);
+    put(&pool.running, lookup, RUNS);
+    pthread_mutex_unlock(&pool.mutex);
+    resolve(lookup, 0);
+    pthread_mutex_lock(&pool.mutex);
+    take(&pool.running, lookup);
+    lookup->state = DONE;
+    if (lookup->abandoned) {
+        destroy(lookup);
+    } else {
+        lookup->done(lookup->ctx);
+    }
 }
 
 /* Nobody joins it. */
 static void *
 run(void *arg)
 {
-    struct lookup *lookup = arg;
-    bool abandoned;
-
-    resolve(lookup, 0);
-    pthread_mutex_lock(&lookup->mutex);
-    abandoned = lookup->abandoned;
-    lookup->is_done = true;
-    if (!abandoned) {
-        lookup->done(lookup->ctx);
+    (void)arg;
+    pthread_mutex_lock(&pool.mutex);
+    while (pool.queue != NULL) {
+        run_one();
     }
-    pthread_mutex_unlock(&lookup->mutex);
-    if (abandoned) {
-        destroy(lookup);
-    }
+    pool.threads--;
+    pthread_mutex_unlock(&pool.mutex);
     metric_thread_exit();
     return NULL;
 }
 
 static bool
-start_thread(struct lookup *lookup)
+start_thread(void)
 {
     pthread_t thread;
-    sigset_t all;
-    sigset_t before;
-    bool started;
+    bool started = thread_start(&thread, "lookup", run, NULL, THREAD_PASSES);
 
-    (void)sigfillset(&all); /* signals are for the loops */
-    CHECK(pthread_sigmask(SIG_BLOCK, &all, &before) == 0);
-    started = pthread_create(&thread, NULL, run, lookup) == 0;
-    CHECK(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
     if (started) {
         CHECK(pthread_detach(thread) == 0);
+        pool.threads++;
     }
     return started;
 }
 
-struct lookup *
-lookup_new(const char *host, unsigned port, void (*done)(void *ctx), void *ctx)
+/* ---- who asks ------------------------------------------------------------ */
+
+static struct lookup *
+make(const char *host, const char *port)
 {
     size_t size = strlen(host) + 1;
     struct lookup *lookup = mem_try_zalloc(sizeof(*lookup));
@@ -98,22 +144,72 @@ lookup_new(const char *host, unsigned port, void (*done)(void *ctx), void *ctx)
     if (lookup == NULL) {
         return NULL;
     }
-    CHECK(pthread_mutex_init(&lookup->mutex, NULL) == 0);
-    lookup->done = done;
-    lookup->ctx = ctx;
-    (void)snprintf(lookup->port, sizeof(lookup->port), "%u", port);
+    lookup->state = DONE;
     lookup->host = mem_try_alloc(size);
     if (lookup->host == NULL) {
-        destroy(lookup);
+        mem_free(lookup);
         return NULL;
     }
     memcpy(lookup->host, host, size);
+    memcpy(lookup->port, port, sizeof(lookup->port));
+    return lookup;
+}
+
+/* One of this name that runs, and that nobody waits for any more. */
+static struct lookup *
+find_abandoned(const char *host, const char *port)
+{
+    struct lookup *lookup = pool.running;
+
+    while (lookup != NULL &&
+           (!lookup->abandoned || strcmp(lookup->host, host) != 0 ||
+            strcmp(lookup->port, port) != 0)) {
+        lookup = lookup->next;
+    }
+    return lookup;
+}
+
+/* False: there is no thread for it. */
+static bool
+start(struct lookup *lookup)
+{
+    put(&pool.queue, lookup, QUEUED);
+    if (pool.threads == THREADS_MAX || start_thread()) {
+        return true;
+    }
+    take(&pool.queue, lookup);
+    return false;
+}
+
+struct lookup *
+lookup_new(const char *host, unsigned port, void (*done)(void *ctx), void *ctx)
+{
+    struct lookup *fresh;
+    struct lookup *lookup;
+    char port_text[16];
+
+    (void)snprintf(port_text, sizeof(port_text), "%u", port);
+    fresh = lookup = make(host, port_text);
+    if (lookup == NULL) {
+        return NULL;
+    }
     resolve(lookup, AI_NUMERICHOST);
     if (lookup->error == 0) {
-        lookup->is_done = true;
-    } else if (!start_thread(lookup)) {
-        destroy(lookup);
-        return NULL;
+        return lookup;
+    }
+    pthread_mutex_lock(&pool.mutex);
+    lookup = find_abandoned(host, port_text);
+    if (lookup == NULL && start(fresh)) {
+        lookup = fresh;
+    }
+    if (lookup != NULL) {
+        lookup->done = done;
+        lookup->ctx = ctx;
+        lookup->abandoned = false;
+    }
+    pthread_mutex_unlock(&pool.mutex);
+    if (lookup != fresh) {
+        destroy(fresh);
     }
     return lookup;
 }
@@ -121,18 +217,18 @@ lookup_new(const char *host, unsigned port, void (*done)(void *ctx), void *ctx)
 void
 lookup_free(struct lookup *lookup)
 {
-    bool is_done;
-
     if (lookup == NULL) {
         return;
     }
-    pthread_mutex_lock(&lookup->mutex);
-    is_done = lookup->is_done;
-    lookup->abandoned = true;
-    pthread_mutex_unlock(&lookup->mutex);
-    if (is_done) {
+    pthread_mutex_lock(&pool.mutex);
+    if (lookup->state == QUEUED) {
+        take(&pool.queue, lookup);
+    }
+    lookup->abandoned = lookup->state == RUNS;
+    if (!lookup->abandoned) {
         destroy(lookup);
     }
+    pthread_mutex_unlock(&pool.mutex);
 }
 
 bool
@@ -140,9 +236,9 @@ lookup_is_done(struct lookup *lookup)
 {
     bool is_done;
 
-    pthread_mutex_lock(&lookup->mutex);
-    is_done = lookup->is_done;
-    pthread_mutex_unlock(&lookup->mutex);
+    pthread_mutex_lock(&pool.mutex);
+    is_done = lookup->state == DONE;
+    pthread_mutex_unlock(&pool.mutex);
     return is_done;
 }
 

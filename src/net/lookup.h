@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The addresses of a host. The system's resolver may take half a minute, and
- * nothing stops it: so it has a thread of its own for each lookup, and whoever
+ * nothing stops it: so threads of its own call it, at most four, and whoever
  * loses patience leaves it to itself. Neither a loop's end nor the process's
  * waits for it, as both would for libuv's pool of threads.
  */

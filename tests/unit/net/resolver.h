@@ -18,9 +18,10 @@ static struct {
     pthread_mutex_t mutex;
     pthread_cond_t moves;
     bool stuck;
-    unsigned waiting;
-    int error;          /* what names are answered with, or */
-    const char *answer; /* addresses between blanks */
+    unsigned waiting, passes; /* let through while it is stuck */
+    char asked[64];           /* the last name that it was asked for */
+    int error;                /* what names are answered with, or */
+    const char *answer;       /* addresses between blanks */
 } resolver = { .mutex = PTHREAD_MUTEX_INITIALIZER,
                .moves = PTHREAD_COND_INITIALIZER,
                .answer = "" };
@@ -55,6 +56,26 @@ resolver_waiting(void)
     return waiting;
 }
 
+static inline void
+resolver_let_one_go(void)
+{
+    pthread_mutex_lock(&resolver.mutex);
+    resolver.passes++;
+    pthread_cond_broadcast(&resolver.moves);
+    pthread_mutex_unlock(&resolver.mutex);
+}
+
+static inline const char *
+resolver_asked(void)
+{
+    static char asked[sizeof(resolver.asked)];
+
+    pthread_mutex_lock(&resolver.mutex);
+    memcpy(asked, resolver.asked, sizeof(asked));
+    pthread_mutex_unlock(&resolver.mutex);
+    return asked;
+}
+
 /* False if the text is no address. */
 static inline bool
 resolver_add(const char *text, const char *port, struct addrinfo ***at)
@@ -81,7 +102,7 @@ resolver_add(const char *text, const char *port, struct addrinfo ***at)
 }
 
 static inline int
-resolver_answer(const char *port, struct addrinfo **ret_found)
+resolver_answer(const char *name, const char *port, struct addrinfo **ret_found)
 {
     struct addrinfo **at = ret_found;
     char words[256];
@@ -91,9 +112,11 @@ resolver_answer(const char *port, struct addrinfo **ret_found)
 
     pthread_mutex_lock(&resolver.mutex);
     resolver.waiting++;
-    while (resolver.stuck) {
+    (void)strncpy(resolver.asked, name, sizeof(resolver.asked) - 1);
+    while (resolver.stuck && resolver.passes == 0) {
         pthread_cond_wait(&resolver.moves, &resolver.mutex);
     }
+    resolver.passes -= resolver.passes > 0;
     resolver.waiting--;
     error = resolver.error;
     (void)strncpy(words, resolver.answer, sizeof(words) - 1);
@@ -116,7 +139,7 @@ getaddrinfo(const char *restrict node, const char *restrict service,
     if ((hints->ai_flags & AI_NUMERICHOST) != 0) {
         return resolver_add(node, service, &at) ? 0 : EAI_NONAME;
     }
-    return resolver_answer(service, ret_found);
+    return resolver_answer(node, service, ret_found);
 }
 
 void

@@ -7,7 +7,29 @@
 #include "resolver.h"
 #include "rig.h"
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+
 static atomic_uint done;
+static atomic_uint threads_started;
+static bool no_threads;
+
+typedef int (*create_fn)(pthread_t *thread, const pthread_attr_t *attr,
+                         void *(*run)(void *), void *arg);
+
+/* In the place of the system's. */
+int
+pthread_create(pthread_t *restrict thread, const pthread_attr_t *restrict attr,
+               void *(*run)(void *), void *restrict arg)
+{
+    void *found = dlsym(RTLD_NEXT, "pthread_create");
+    create_fn create;
+
+    memcpy(&create, &found, sizeof(create));
+    atomic_fetch_add(&threads_started, !no_threads);
+    return no_threads ? EAGAIN : create(thread, attr, run, arg);
+}
 
 static void
 on_done(void *ctx)
@@ -116,6 +138,100 @@ TEST(who_gives_up_at_any_moment_leaves_nothing_behind)
         lookup_free(lookup);
     }
     wait_until(mem_used() == used);
+}
+
+/* Each is given up when the next one comes, as REPLICAOF does it. */
+TEST(many_names_at_a_silent_resolver_take_four_threads)
+{
+    uint64_t used = mem_used();
+    struct lookup *lookup = NULL;
+
+    resolver_say(0, "127.0.0.4");
+    resolver_stick(true);
+    threads_started = 0; /* one of a test before may not have ended yet */
+    for (unsigned i = 0; i < 2000; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "name%u", i);
+        lookup_free(lookup);
+        lookup = look_up(name);
+        assert_non_null(lookup);
+        wait_until(i >= 4 || resolver_waiting() == i + 1);
+    }
+    assert_true(threads_started <= 4);
+    assert_int_equal(4, resolver_waiting());
+    lookup_free(look_up("127.0.0.3"));
+    assert_true(threads_started <= 4);
+    assert_false(lookup_is_done(lookup));
+    resolver_stick(false);
+    wait_until(lookup_is_done(lookup));
+    assert_found(lookup, "127.0.0.4");
+    lookup_free(lookup);
+    wait_until(mem_used() == used);
+}
+
+TEST(the_newest_name_goes_first_and_an_abandoned_one_does_not_go_at_all)
+{
+    struct lookup *stuck[4];
+    struct lookup *first;
+    struct lookup *last;
+
+    resolver_say(0, "127.0.0.4");
+    resolver_stick(true);
+    for (unsigned i = 0; i < 4; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "name%u", i);
+        stuck[i] = look_up(name);
+    }
+    wait_until(resolver_waiting() == 4);
+    first = look_up("first");
+    lookup_free(look_up("given.up"));
+    last = look_up("last");
+    resolver_let_one_go();
+    wait_until(strcmp(resolver_asked(), "last") == 0);
+    assert_false(lookup_is_done(first));
+    resolver_let_one_go();
+    wait_until(strcmp(resolver_asked(), "first") == 0);
+    resolver_stick(false);
+    wait_until(lookup_is_done(first) && lookup_is_done(last));
+    for (unsigned i = 0; i < 4; i++) {
+        wait_until(lookup_is_done(stuck[i]));
+        lookup_free(stuck[i]);
+    }
+    lookup_free(first);
+    lookup_free(last);
+}
+
+TEST(who_asks_again_gets_what_the_first_question_finds)
+{
+    struct lookup *lookup;
+
+    resolver_say(0, "127.0.0.4");
+    resolver_stick(true);
+    lookup_free(look_up("some.name"));
+    lookup_free(look_up("some.name"));
+    lookup = look_up("some.name");
+    wait_until(resolver_waiting() == 1);
+    resolver_stick(false);
+    wait_until(done == 1);
+    assert_found(lookup, "127.0.0.4");
+    lookup_free(lookup);
+}
+
+TEST(a_lookup_without_a_thread_is_none)
+{
+    uint64_t used = mem_used();
+    struct lookup *lookup;
+
+    resolver_say(0, "127.0.0.4");
+    no_threads = true;
+    assert_null(look_up("some.name"));
+    no_threads = false;
+    assert_int_equal(used, mem_used());
+    lookup = look_up("some.name");
+    wait_until(done == 1);
+    lookup_free(lookup);
 }
 
 TEST(a_lookup_without_memory_is_none)

@@ -166,7 +166,7 @@ adopt_replaced(struct persist *persist)
     if (persist->adopted.error == 0) {
         note_stored(persist);
     }
-    save_ended(persist, persist->adopted.error, 0);
+    save_ended(persist, persist->adopted.error);
 }
 
 int

@@ -160,6 +160,9 @@ settle_in(pid_t parent, int kept)
     }
     action.sa_handler = SIG_IGN; /* a pipe without reader is an error to tell */
     (void)sigaction(SIGPIPE, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL); /* it is the parent's to judge */
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
     close_all_but(kept);
     (void)prctl(PR_SET_NAME, "bloomery-save");
     fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -282,7 +285,7 @@ child_write_here(struct child *child, const struct child_job *job)
 }
 
 bool
-child_reap(struct child *child, int *ret_error, int *ret_signal)
+child_reap(struct child *child, int *ret_error)
 {
     int status = 0;
     pid_t pid;
@@ -297,13 +300,11 @@ child_reap(struct child *child, int *ret_error, int *ret_signal)
         return false;
     }
     child->pid = 0;
-    *ret_signal = 0;
     *ret_error = 0;
     if (pid < 0) { /* somebody else took it: nothing is known */
         *ret_error = ECHILD;
     } else if (WIFSIGNALED(status)) {
-        *ret_signal = WTERMSIG(status);
-        *ret_error = EINTR;
+        *ret_error = -WTERMSIG(status);
     } else if (WEXITSTATUS(status) != EXIT_SUCCESS) {
         *ret_error = atomic_load(&child->shared->error);
         if (*ret_error == 0) {
@@ -311,6 +312,21 @@ child_reap(struct child *child, int *ret_error, int *ret_signal)
         }
     }
     return true;
+}
+
+const char *
+child_explain(int error, char *ret_text)
+{
+    const char *name = error < 0 ? sigdescr_np(-error) : strerror(error);
+
+    if (error < 0) {
+        (void)snprintf(ret_text, CHILD_TEXT_MAX,
+                       "signal %d ended the child process (%s)", -error,
+                       name != NULL ? name : "unknown");
+    } else {
+        (void)snprintf(ret_text, CHILD_TEXT_MAX, "%s", name);
+    }
+    return ret_text;
 }
 
 void

@@ -3,7 +3,9 @@
  * A save child: forked from loop 0 under the raised gate, it closes all
  * sockets and locks that it inherited, writes one snapshot to a temporary
  * name, syncs, renames, syncs the directory and exits. Or it writes into a
- * pipe, and who reads that takes as long as it likes. It dies with its parent.
+ * pipe, and who reads that takes as long as it likes. It dies with its parent,
+ * and of no signal that asks the parent to stop or to reload: a terminal or a
+ * service manager sends those to the whole process group.
  * Progress lies in memory that both share.
  */
 #pragma once
@@ -46,9 +48,13 @@ int child_write_here(struct child *child, const struct child_job *job);
 
 bool child_is_running(const struct child *child);
 
-/* Looks whether it has ended, without waiting: true once, with the result:
- * 0, an errno value, or EINTR if a signal killed it (*ret_signal). */
-bool child_reap(struct child *child, int *ret_error, int *ret_signal);
+/* Looks whether it has ended, without waiting: true once, with the result: 0,
+ * an errno value, or minus the number of the signal that ended it. */
+bool child_reap(struct child *child, int *ret_error);
+
+/* What such a result means, in words: for the log. */
+enum { CHILD_TEXT_MAX = 96 };
+const char *child_explain(int error, char *ret_text);
 
 /* Asks the kernel to end it; it runs until it is reaped, which may take as
  * long as the disk lets it. */

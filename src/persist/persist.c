@@ -340,11 +340,10 @@ reap(struct persist *persist)
     struct child_figures figures;
     enum persist_step step = persist->step;
     int error;
-    int signal;
 
-    if (!child_reap(persist->child, &error, &signal)) {
+    if (!child_reap(persist->child, &error)) {
         if (!child_is_running(persist->child)) {
-            sync_ended(persist, EINTR); /* of one that an end broke off */
+            sync_ended(persist, ECANCELED); /* of one that an end broke off */
         }
         return;
     }
@@ -352,7 +351,7 @@ reap(struct persist *persist)
     child_get_figures(persist->child, &figures);
     if (step == STEP_SAVE) {
         persist->info.save_cow_bytes = figures.cow_peak_bytes;
-        save_written(persist, error, signal);
+        save_written(persist, error);
     } else if (step == STEP_BASE) {
         persist->info.rewrite_cow_bytes = figures.cow_peak_bytes;
         rewrite_base_written(persist, error);
@@ -362,7 +361,7 @@ reap(struct persist *persist)
                                            : persist->info.save_cow_bytes;
         persist->step = STEP_NONE;
     }
-    if (signal != 0 && persist->step == STEP_NONE) {
+    if (error < 0 && persist->step == STEP_NONE) {
         persist->wants_clean = true;
     }
     sync_ended(persist, error);
@@ -556,6 +555,7 @@ persist_stop(struct persist *persist, const struct persist_end *end)
 {
     bool journals = read_conf(persist).appendonly;
     struct journal_status status;
+    char why[CHILD_TEXT_MAX];
     int error;
 
     journal_get_status(persist->journal, &status);
@@ -591,7 +591,8 @@ persist_stop(struct persist *persist, const struct persist_end *end)
         error = save_at_end(persist, end);
         if (error != 0) {
             log_error("persist.save", "failed to save at the end",
-                      "error=\"%s\" forced=%d", strerror(error), end->force);
+                      "error=\"%s\" forced=%d", child_explain(error, why),
+                      end->force);
             return end->force;
         }
         log_notice("persist.save", "saved", "file=\"%s/%s\"", persist->dir,

@@ -42,8 +42,8 @@ struct persist_hooks {
      * could not be forked (error). Loop 0, outside the gate. */
     void (*sync_began)(void *ctx, int fd, int error, uint64_t position,
                        uint64_t sequence);
-    /* That child has ended: 0, or an errno value; its end of the pipe is
-     * closed. Loop 0. */
+    /* That child has ended: 0, or an error of persist/child.h; its end of the
+     * pipe is closed. Loop 0. */
     void (*sync_ended)(void *ctx, int error);
     /* The tap got something: journal_hooks. Any loop. */
     void (*tapped)(void *ctx);

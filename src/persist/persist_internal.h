@@ -180,10 +180,11 @@ void place_restart(struct persist *persist);
 /* directory.c: false only if there is certainly no such file. */
 bool directory_has(int dir_fd, const char *name);
 
-/* save.c. Each moves the step on; the last two block, under the raised gate. */
+/* save.c. Each moves the step on; the last two block, under the raised gate.
+ * Errors are those of persist/child.h. */
 void save_begin(struct persist *persist);
-void save_written(struct persist *persist, int error, int signal);
-void save_ended(struct persist *persist, int error, int signal);
+void save_written(struct persist *persist, int error);
+void save_ended(struct persist *persist, int error);
 bool save_is_due(struct persist *persist, const struct persist_conf *conf);
 int save_at_end(struct persist *persist, const struct persist_end *end);
 int save_here(struct persist *persist);

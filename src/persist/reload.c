@@ -45,7 +45,7 @@ save(struct persist *persist)
     persist->step_started_ns = clock_mono_ns();
     requests_take(&persist->saves);
     error = save_here(persist);
-    save_ended(persist, error, 0);
+    save_ended(persist, error);
     return error == 0;
 }
 

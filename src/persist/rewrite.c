@@ -71,13 +71,15 @@ static void
 fail(struct persist *persist, const char *what, int error)
 {
     struct journal_status status;
+    char why[CHILD_TEXT_MAX];
 
     journal_get_status(persist->journal, &status);
     persist_failed(&persist->rewrite_retry, RETRY_FIRST_S * SECOND_NS,
                    (status.faulted ? RETRY_FAULT_MAX_S : RETRY_MAX_S) *
                        SECOND_NS);
     log_error("persist.rewrite", "failed to rewrite the journal",
-              "step=\"%s\" error=\"%s\" failures=%llu", what, strerror(error),
+              "step=\"%s\" error=\"%s\" failures=%llu", what,
+              child_explain(error, why),
               (unsigned long long)persist->rewrite_retry.failures);
     persist->step = STEP_NONE;
 }

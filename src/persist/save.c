@@ -15,9 +15,10 @@ enum { RETRY_FIRST_S = 5, RETRY_MAX_S = 60 };
 static const uint64_t SECOND_NS = 1000000000;
 
 void
-save_ended(struct persist *persist, int error, int signal)
+save_ended(struct persist *persist, int error)
 {
     uint64_t took_ns = clock_mono_ns() - persist->step_started_ns;
+    char why[CHILD_TEXT_MAX];
 
     persist->step = STEP_NONE;
     persist->info.last_save_seconds = (int64_t)(took_ns / SECOND_NS);
@@ -27,8 +28,8 @@ save_ended(struct persist *persist, int error, int signal)
         persist_failed(&persist->save_retry, RETRY_FIRST_S * SECOND_NS,
                        RETRY_MAX_S * SECOND_NS);
         log_error("persist.save", "failed to save",
-                  "error=\"%s\" signal=%d failures=%llu", strerror(error),
-                  signal, (unsigned long long)persist->save_retry.failures);
+                  "error=\"%s\" failures=%llu", child_explain(error, why),
+                  (unsigned long long)persist->save_retry.failures);
         return;
     }
     persist->save_retry = (struct persist_retry){ 0 };
@@ -44,12 +45,12 @@ save_ended(struct persist *persist, int error, int signal)
 
 /* The child's end. */
 void
-save_written(struct persist *persist, int error, int signal)
+save_written(struct persist *persist, int error)
 {
     if (error == 0 && adopt_is_pending(persist)) {
         adopt_begin(persist);
     } else {
-        save_ended(persist, error, signal);
+        save_ended(persist, error);
     }
 }
 
@@ -114,7 +115,7 @@ save_begin(struct persist *persist)
     persist->info.fork_us = us;
     persist->info.forks++;
     if (error != 0) {
-        save_ended(persist, error, 0);
+        save_ended(persist, error);
     }
 }
 
@@ -147,13 +148,12 @@ save_at_end(struct persist *persist, const struct persist_end *end)
 {
     static const struct timespec pause = { .tv_nsec = 5000000 };
     uint64_t us = 0;
-    int signal = 0;
     int error = fork_save(persist, &us);
 
     if (error != 0) {
         return save_here(persist);
     }
-    while (!child_reap(persist->child, &error, &signal)) {
+    while (!child_reap(persist->child, &error)) {
         end->idle(end->ctx);
         (void)nanosleep(&pause, NULL);
     }

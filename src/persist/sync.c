@@ -106,6 +106,7 @@ void
 sync_ended(struct persist *persist, int error)
 {
     const struct persist_hooks *hooks = &persist->options.hooks;
+    char why[CHILD_TEXT_MAX];
 
     if (!persist->sync.open) {
         return;
@@ -113,6 +114,6 @@ sync_ended(struct persist *persist, int error)
     persist->sync.open = false;
     collapse_want(persist);
     log_info("persist.sync", "ended a snapshot for replicas", "error=\"%s\"",
-             error != 0 ? strerror(error) : "");
+             error != 0 ? child_explain(error, why) : "");
     hooks->sync_ended(hooks->ctx, error);
 }

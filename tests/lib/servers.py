@@ -68,7 +68,7 @@ def wait_until(condition, seconds=10, what="condition", pause=0.01):
 class Process:
     """A child with a port, a folder and a log file."""
 
-    def __init__(self, argv, port, folder, env=None):
+    def __init__(self, argv, port, folder, env=None, group=False):
         self.port = port
         self.folder = folder
         self.address = ("127.0.0.1", port)
@@ -78,7 +78,7 @@ class Process:
         with open(self.log_path, "wb") as log:
             self.child = subprocess.Popen(
                 self.argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=folder, env=env)
+                cwd=folder, env=env, start_new_session=group)
         self.pid = self.child.pid
         self.stopped = False
         self.last_log = None
@@ -131,6 +131,11 @@ class Process:
     def threads(self):
         return len(os.listdir("/proc/%d/task" % self.pid))
 
+    def children(self):
+        """Process ids of what its main thread has forked."""
+        with open("/proc/%d/task/%d/children" % (self.pid, self.pid)) as file:
+            return [int(pid) for pid in file.read().split()]
+
     def fds(self):
         return len(os.listdir("/proc/%d/fd" % self.pid))
 
@@ -157,10 +162,11 @@ class Process:
 
 class Server(Process):
     """bloomery-server. `options` are pairs: "--maxclients", 10, ...
-    Without save rules, unless they are given, so that it stops at once."""
+    Unless they say otherwise, its data is in its folder, and it has no save
+    rules, so that it stops at once. group: in a process group of its own."""
 
     def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
-                 listen=True):
+                 listen=True, group=False):
         folder = tempfile.mkdtemp(prefix="bloomery-test-")
         port = free_port()
         argv = [server_binary()]
@@ -181,7 +187,7 @@ class Server(Process):
         full.pop("NOTIFY_SOCKET", None)
         full.pop("WATCHDOG_USEC", None)
         full.update(env or {})
-        super().__init__(argv, port, folder, full)
+        super().__init__(argv, port, folder, full, group)
         if ready:
             try:
                 self.wait_ready()

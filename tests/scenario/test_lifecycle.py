@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from lib import resp, servers
+from lib import resp, servers, shim
 
 
 def refused(*options, conf=None):
@@ -153,6 +153,90 @@ def test_shutdown_closes_and_ends(start_server, command):
         assert other.read_to_close() == b""
     assert server.wait_exit() == 0
     server.stop()
+
+
+def fill(conn, filters):
+    conn.send(b"".join(resp.command("BF.ADD", "k%d" % i, "a")
+                       for i in range(filters)))
+    for _ in range(filters):
+        assert conn.read() == 1
+
+
+@pytest.fixture
+def slow_saver(tmp_path, start_server):
+    """A server whose saving child takes its time over the first write, so that
+    a test on a slow machine meets it. Sanitizers slow it down enough."""
+    data = tmp_path / "data"
+    data.mkdir()
+    options = ("--dir", data, "--appendonly", "no", "--save", "900 1")
+    if servers.sanitized():
+        yield start_server(*options, group=True)
+        return
+    control = shim.Shim(str(tmp_path), data)
+    control.arm(0, "delay", ["write"], who="child", delay_ms=3000)
+    yield start_server(*options, group=True, env=control.env())
+    control.close()
+
+
+def ended(pid):
+    """Gone, or waiting for an init that takes its time."""
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def stop_child(server):
+    """Stops the save's child where it is; its process id."""
+    pid = servers.wait_until(server.children, 10, "a child", 0.0005)[0]
+    os.kill(pid, signal.SIGSTOP)
+    return pid
+
+
+# A terminal and a service manager signal all processes of a group. The child
+# that writes the last snapshot is one of them.
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT], ids=str)
+def test_a_signal_to_the_group_does_not_end_the_last_save(
+        tmp_path, start_server, slow_saver, first):
+    server = slow_saver
+    with server.conn() as conn:
+        fill(conn, 20000)
+        os.killpg(server.pid, first)
+        child = stop_child(server)
+        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            os.killpg(server.pid, each)
+        os.kill(child, signal.SIGCONT)
+        assert conn.read_to_close() == b""
+    assert server.wait_exit(60) == 0
+    assert b"failed to save" not in server.log()
+    assert b"did not stop" not in server.log()
+    again = start_server("--dir", tmp_path / "data", "--appendonly", "no")
+    with again.conn() as conn:
+        assert conn.call("DBSIZE") == 20000
+    again.stop()
+    server.stop()
+
+
+def test_a_child_ends_with_its_server(slow_saver):
+    server = slow_saver
+    with server.conn() as conn:
+        fill(conn, 20000)
+        conn.send(resp.command("BGSAVE"))
+        child = stop_child(server)
+        server.kill()
+        servers.wait_until(lambda: ended(child), 10, "the end of the child")
+
+
+def test_the_log_names_the_signal_that_ended_a_save(slow_saver):
+    server = slow_saver
+    with server.conn() as conn:
+        fill(conn, 20000)
+        conn.send(resp.command("SAVE"))
+        os.kill(stop_child(server), signal.SIGKILL)
+        assert "could not be written" in conn.read().args[0]
+    assert b"signal 9 ended the child process (Killed)" in server.log()
+    assert b"Interrupted" not in server.log()
 
 
 def test_sighup_reloads_what_can_be(start_server):

@@ -96,12 +96,12 @@ place_free(struct place *place)
 
 /* With a deadline: poll() with no descriptor is a pause. */
 static int
-wait_for_end(struct child *child, int *ret_signal)
+wait_for_end(struct child *child)
 {
     int error = -1;
 
     for (int i = 0; i < 20000; i++) {
-        if (child_reap(child, &error, ret_signal)) {
+        if (child_reap(child, &error)) {
             return error;
         }
         (void)poll(NULL, 0, 1);
@@ -153,14 +153,12 @@ TEST(child_writes_the_whole_state_and_ends)
     struct place *place = place_new(500);
     struct child_figures figures;
     uint64_t us = 0;
-    int signal = -1;
     int error;
 
     assert_int_equal(child_start(place->child, &place->job, &us), 0);
     assert_true(child_is_running(place->child));
-    error = wait_for_end(place->child, &signal);
+    error = wait_for_end(place->child);
     assert_int_equal(error, 0);
-    assert_int_equal(signal, 0);
     assert_false(child_is_running(place->child));
     child_get_figures(place->child, &figures);
     assert_int_equal(figures.keys, 500);
@@ -168,7 +166,7 @@ TEST(child_writes_the_whole_state_and_ends)
     assert_true(figures.bytes > 500UL * 1000);
     assert_true(figures.cow_peak_bytes > 0);
     check_state(place, 500);
-    assert_false(child_reap(place->child, &error, &signal));
+    assert_false(child_reap(place->child, &error));
     place_free(place);
 }
 
@@ -185,7 +183,6 @@ TEST(child_that_is_killed_leaves_the_old_file)
 {
     struct place *place = place_new(10);
     uint64_t us;
-    int signal = 0;
 
     assert_int_equal(child_write_here(place->child, &place->job), 0);
     add_filters(place, 0);
@@ -197,7 +194,7 @@ TEST(child_that_is_killed_leaves_the_old_file)
     assert_false(exists(place, "state.tmp"));
     check_state(place, 10);
     assert_int_equal(child_start(place->child, &place->job, &us), 0);
-    assert_int_equal(wait_for_end(place->child, &signal), 0);
+    assert_int_equal(wait_for_end(place->child), 0);
     check_state(place, 10);
     place_free(place);
 }
@@ -210,15 +207,13 @@ TEST(child_reports_what_the_disk_said)
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         struct place *place = place_new(10);
         uint64_t us;
-        int signal = 0;
         int error;
 
         file_fail_at(calls[i], 1, ENOSPC, false); /* the child inherits it */
         assert_int_equal(child_start(place->child, &place->job, &us), 0);
-        error = wait_for_end(place->child, &signal);
+        error = wait_for_end(place->child);
         (void)file_fail_clear();
         assert_int_equal(error, ENOSPC);
-        assert_int_equal(signal, 0);
         assert_false(exists(place, "state"));
         assert_false(exists(place, "state.tmp"));
         place_free(place);
@@ -230,7 +225,6 @@ TEST(child_does_not_hold_the_lock_of_its_parent)
 {
     struct place *place = place_new(20000);
     uint64_t us;
-    int signal;
     int second;
     int lock = -1;
 
@@ -249,7 +243,7 @@ TEST(child_does_not_hold_the_lock_of_its_parent)
         (void)poll(NULL, 0, 1);
     }
     (void)close(second);
-    (void)wait_for_end(place->child, &signal);
+    (void)wait_for_end(place->child);
     place_free(place);
 }
 
@@ -303,10 +297,8 @@ TEST(child_writes_the_whole_state_into_a_pipe)
         int fd = start_into_pipe(place, i == 0 ? 0 : O_NONBLOCK);
         uint64_t bytes = read_to_end(place, fd);
         struct child_figures figures;
-        int signal = -1;
 
-        assert_int_equal(wait_for_end(place->child, &signal), 0);
-        assert_int_equal(signal, 0);
+        assert_int_equal(wait_for_end(place->child), 0);
         assert_true(bytes > 3000UL * 1000);
         child_get_figures(place->child, &figures);
         assert_int_equal(figures.bytes, bytes);
@@ -323,12 +315,10 @@ TEST(child_says_that_nobody_reads_its_pipe_any_more)
     struct place *place = place_new(3000);
     int fd = start_into_pipe(place, 0);
     char byte;
-    int signal = -1;
 
     assert_int_equal(read(fd, &byte, 1), 1); /* it waits for a reader now */
     file_close(fd);
-    assert_int_equal(wait_for_end(place->child, &signal), EPIPE);
-    assert_int_equal(signal, 0);
+    assert_int_equal(wait_for_end(place->child), EPIPE);
     place_free(place);
 }
 
@@ -336,13 +326,11 @@ TEST(child_that_waits_for_a_reader_can_be_killed)
 {
     struct place *place = place_new(3000);
     int fd = start_into_pipe(place, 0);
-    int signal = 0;
     char byte;
 
     assert_int_equal(read(fd, &byte, 1), 1);
     child_kill(place->child);
-    assert_int_equal(wait_for_end(place->child, &signal), EINTR);
-    assert_int_equal(signal, SIGKILL);
+    assert_int_equal(wait_for_end(place->child), -SIGKILL);
     assert_true(read_to_end(place, fd) > 0); /* an end, and not of its own */
     child_remove_rest(place->child);
     place_free(place);
@@ -365,6 +353,35 @@ pid_of_child(void)
     return pid;
 }
 
+/* Whoever stops a server by its process group means the server: it decides what
+ * becomes of the child. */
+TEST(child_outlives_what_stops_its_parent)
+{
+    static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
+    struct place *place = place_new(3000);
+    int fd = start_into_pipe(place, 0);
+    char byte;
+
+    assert_int_equal(read(fd, &byte, 1), 1); /* it waits for a reader now */
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        assert_int_equal(kill(pid_of_child(), signals[i]), 0);
+    }
+    assert_true(read_to_end(place, fd) > 3000UL * 1000);
+    assert_int_equal(wait_for_end(place->child), 0);
+    place_free(place);
+}
+
+TEST(child_explains_its_end)
+{
+    char text[CHILD_TEXT_MAX];
+
+    assert_string_equal(child_explain(ENOSPC, text), "No space left on device");
+    assert_string_equal(child_explain(-SIGKILL, text),
+                        "signal 9 ended the child process (Killed)");
+    assert_string_equal(child_explain(-1000, text),
+                        "signal 1000 ended the child process (unknown)");
+}
+
 /* With the end to read from open in the child, nobody would notice that the
  * parent has closed its own. */
 TEST(child_keeps_only_its_end_of_the_pipe)
@@ -374,7 +391,6 @@ TEST(child_keeps_only_its_end_of_the_pipe)
     unsigned others = 0;
     char path[64];
     char byte;
-    int signal;
     DIR *dir;
 
     assert_int_equal(read(fd, &byte, 1), 1); /* it has settled in */
@@ -387,6 +403,6 @@ TEST(child_keeps_only_its_end_of_the_pipe)
     (void)closedir(dir);
     assert_int_equal(others, 1);
     (void)read_to_end(place, fd);
-    assert_int_equal(wait_for_end(place->child, &signal), 0);
+    assert_int_equal(wait_for_end(place->child), 0);
     place_free(place);
 }

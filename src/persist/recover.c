@@ -275,6 +275,11 @@ refuse_damage(struct run *run)
 {
     const struct verify_result *verified = &run->verified;
     const char *dir = run->options->journal_dir;
+    const char *why = run->files[verified->file].closed
+                          ? "and the manifest says that it was synced"
+                      : verified->durable_sequence >= verified->expected
+                          ? "and a later seal says that it was synced"
+                          : "which no crash leaves behind";
     char path[PATH_BYTES];
     char what[VERIFY_TEXT_MAX];
 
@@ -288,15 +293,12 @@ refuse_damage(struct run *run)
                       dir);
     }
     return refuse(run,
-                  "%s: %s, and %s that it was synced. %" PRIu64
-                  " groups (%" PRIu64
+                  "%s: %s, %s. %" PRIu64 " groups (%" PRIu64
                   " bytes) behind it are intact, nothing was changed. Run "
                   "bloomery-check verify %s, and bloomery-check salvage to "
                   "copy what is intact.",
-                  path, what,
-                  run->files[verified->file].closed ? "the manifest says"
-                                                    : "a later seal says",
-                  verified->intact_groups, verified->intact_bytes, dir);
+                  path, what, why, verified->intact_groups,
+                  verified->intact_bytes, dir);
 }
 
 /* Where the journal ends, and whether it may end there. */

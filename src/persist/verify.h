@@ -3,8 +3,9 @@
  * The rule about damage, applied to the increments of a journal in memory:
  * refused at or before the highest durable_sequence that any later seal names,
  * for then it was synced and perhaps acknowledged; cut after it, even if
- * intact groups follow, since pages reach a disk in any order. Pure functions;
- * the bytes are hostile.
+ * intact groups follow, since pages reach a disk in any order. An intact group
+ * of a wrong sequence is refused where the next one is due: no crash puts it
+ * there. Pure functions; the bytes are hostile.
  */
 #pragma once
 

@@ -274,13 +274,14 @@ survey(struct check_journal *journal, size_t index, uint64_t offset)
     }
 }
 
-/* For one increment, whose expected sequence may be unknown (0). */
+/* For one increment, whose expected sequence may be unknown (0). gap: a group
+ * stands there, and is not the one that is due. */
 static bool
-is_refused_single(const struct check_journal *journal, uint64_t due)
+is_refused_single(const struct check_journal *journal, uint64_t due, bool gap)
 {
     const struct group_survey *after = &journal->after;
 
-    if (journal->increments[0].line_status != GROUP_OK) {
+    if (journal->increments[0].line_status != GROUP_OK || gap) {
         return true; /* it was synced before a manifest named the file */
     }
     return due == 0 ? after->groups > 0 : after->durable_sequence >= due;
@@ -308,14 +309,14 @@ is_refused(const struct check_journal *journal)
 
 static void
 break_here(struct check_journal *journal, size_t index, uint64_t offset,
-           uint64_t due)
+           uint64_t due, bool gap)
 {
     struct check_increment *increment = &journal->increments[index];
 
     journal->broken = index;
     journal->broken_offset = offset;
     survey(journal, index, offset);
-    journal->state = (journal->single ? is_refused_single(journal, due)
+    journal->state = (journal->single ? is_refused_single(journal, due, gap)
                                       : is_refused(journal))
                          ? CHECK_STATE_DAMAGED
                          : CHECK_STATE_TORN;
@@ -361,7 +362,7 @@ check_line(struct check_journal *journal, size_t index, uint64_t due)
         return true;
     }
     (void)snprintf(journal->why, sizeof(journal->why), "%s", why);
-    break_here(journal, index, 0, due);
+    break_here(journal, index, 0, due, false);
     return false;
 }
 
@@ -379,7 +380,7 @@ check_end(struct check_journal *journal, size_t index, uint64_t due)
         journal->why, sizeof(journal->why),
         "the file ends here, and the manifest says that it has %llu bytes",
         (unsigned long long)increment->closed_bytes);
-    break_here(journal, index, increment->end, due);
+    break_here(journal, index, increment->end, due, false);
     return false;
 }
 
@@ -426,7 +427,7 @@ scan_increment(struct check *check, struct check_journal *journal, size_t index,
         (void)snprintf(journal->why, sizeof(journal->why),
                        "no intact group begins here");
     }
-    break_here(journal, index, increment->end, due);
+    break_here(journal, index, increment->end, due, status == GROUP_OK);
     return false;
 }
 

@@ -365,11 +365,12 @@ TEST(a_gap_is_damage_where_the_wrong_group_begins)
         text, "group 109 at offset 128, where group 108 should begin");
     chain_free(&chain);
 
-    /* The last one has a group twice, and nothing says that it was synced. */
+    /* The last one has a group twice: nothing says that it was synced, but no
+     * crash writes it there. */
     chain_make(&chain);
     chain.logs[2].len = chain.begins[11];
     log_group(&chain.logs[2], LOG_KEY + 2, 111, 109, 1);
-    assert_int_equal(chain_verify(&chain), VERIFY_CUT);
+    assert_int_equal(chain_verify(&chain), VERIFY_REFUSED);
     assert_int_equal(chain.result.cause, VERIFY_GAP);
     assert_int_equal(chain.result.offset, chain.begins[11]);
     assert_int_equal(chain.result.sequence, 111);
@@ -383,6 +384,41 @@ TEST(a_gap_is_damage_where_the_wrong_group_begins)
         VERIFY_REFUSED);
     assert_int_equal(chain.result.expected, 100);
     chain_free(&chain);
+}
+
+/* An older file in the place of the newest one. */
+TEST(a_newest_file_of_wrong_sequences_is_damage)
+{
+    static const struct {
+        uint64_t sequence;
+        bool closed; /* the file before */
+        enum verify_status status;
+    } cases[] = {
+        { 1, true, VERIFY_REFUSED },    { 1, false, VERIFY_REFUSED },
+        { 108, false, VERIFY_REFUSED }, { 110, true, VERIFY_REFUSED },
+        { 110, false, VERIFY_CUT }, /* a rotation that a fault overtook */
+    };
+    struct chain chain;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        uint64_t sequence = cases[i].sequence;
+
+        chain_make(&chain);
+        for (unsigned f = 0; f < 2; f++) {
+            chain.files[f].closed = cases[i].closed;
+            chain.files[f].bytes = chain.logs[f].len;
+        }
+        buf_reset(&chain.logs[2], SIZE_MAX);
+        log_first_line(&chain.logs[2], LOG_KEY + 2);
+        log_group(&chain.logs[2], LOG_KEY + 2, sequence, 0, 1);
+        log_group(&chain.logs[2], LOG_KEY + 2, sequence + 1, 0, 1);
+        assert_int_equal(chain_verify(&chain), cases[i].status);
+        assert_int_equal(chain.result.file, 2);
+        assert_int_equal(chain.result.cause, VERIFY_GAP);
+        assert_int_equal(chain.result.offset, GROUP_FIRST_LINE_BYTES);
+        assert_int_equal(chain.result.sequence, 108);
+        chain_free(&chain);
+    }
 }
 
 TEST(a_closed_file_has_to_be_intact_whatever_follows)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/random.h"
 #include "persist/group.h"
 
@@ -39,13 +40,15 @@ is_ours(const char *name)
 {
     size_t len = strlen(name);
     bool temporary = len > 4 && strcmp(name + len - 4, ".tmp") == 0;
-    size_t digits =
-        strncmp(name, "base-", 5) == 0 || strncmp(name, "incr-", 5) == 0
-            ? strspn(name + 5, "0123456789")
-            : 0;
+    char stem[64];
 
     len -= temporary ? 4 : 0;
-    return (digits > 0 && digits + 5 == len) ||
+    if (len >= sizeof(stem)) {
+        return false;
+    }
+    memcpy(stem, name, len);
+    stem[len] = '\0';
+    return manifest_is_file_name(stem) ||
            strcmp(name, MANIFEST_NAME ".tmp") == 0;
 }
 
@@ -85,19 +88,25 @@ journal_dir_clean(const struct persist *persist,
     (void)closedir(dir);
 }
 
-/* Without a manifest the rest is rubbish, so that some of it may stay. */
+/* Some of the rest may stay: the mark says that it is rubbish, and stays too.
+ */
 int
 journal_dir_clear(struct persist *persist)
 {
     struct dirent *entry;
     DIR *dir;
-    int error;
+    int error = 0;
 
     if (persist->journal_fd < 0) {
         return 0;
     }
-    error = file_unlink(persist->journal_fd, MANIFEST_NAME);
-    if (error == 0 || error == ENOENT) {
+    if (directory_has(persist->journal_fd, MANIFEST_NAME)) {
+        error = manifest_mark(persist->journal_fd);
+        if (error == 0) {
+            error = file_unlink(persist->journal_fd, MANIFEST_NAME);
+        }
+    }
+    if (error == 0) {
         error = file_sync_dir(persist->journal_fd);
     }
     if (error != 0) {
@@ -115,13 +124,42 @@ journal_dir_clear(struct persist *persist)
     return 0;
 }
 
+/* What cannot be taken for the present is kept, under another name, for who
+ * wants to look. */
+int
+journal_dir_set_aside(struct persist *persist, const char *why)
+{
+    char to[512];
+    const char *name = persist->journal_name;
+    int error;
+
+    (void)snprintf(to, sizeof(to), "%s.stale-%llu", name,
+                   (unsigned long long)clock_wall_ms());
+    error = file_rename(persist->dir_fd, name, to);
+    if (error == 0) {
+        error = file_sync_dir(persist->dir_fd);
+    }
+    if (error == 0) {
+        file_close(persist->journal_fd);
+        persist->journal_fd = -1;
+        log_warn("persist.rewrite", "set a journal aside",
+                 "reason=\"%s\" directory=\"%s/%s\"", why, persist->dir, to);
+    }
+    return error;
+}
+
 int
 journal_dir_open(struct persist *persist)
 {
-    if (persist->journal_fd >= 0) {
-        return 0;
+    int error = 0;
+
+    if (persist->journal_fd < 0) {
+        error = file_open_dir(persist->journal_dir, true, &persist->journal_fd);
     }
-    return file_open_dir(persist->journal_dir, true, &persist->journal_fd);
+    if (error == 0 && !directory_has(persist->journal_fd, MANIFEST_NAME)) {
+        error = manifest_mark(persist->journal_fd);
+    }
+    return error;
 }
 
 int

@@ -17,10 +17,13 @@
  */
 #include "persist/manifest.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -51,6 +54,18 @@ void
 manifest_increment_name(uint64_t number, char *ret_name)
 {
     (void)snprintf(ret_name, MANIFEST_FILE_NAME_MAX, "incr-%" PRIu64, number);
+}
+
+bool
+manifest_is_file_name(const char *name)
+{
+    size_t digits;
+
+    if (strncmp(name, "base-", 5) != 0 && strncmp(name, "incr-", 5) != 0) {
+        return false;
+    }
+    digits = strspn(name + 5, "0123456789");
+    return digits > 0 && name[5 + digits] == '\0';
 }
 
 size_t
@@ -201,6 +216,37 @@ checksum_holds(struct slice text)
     return memcmp(text.data + covered, want, CHECKSUM_BYTES) == 0;
 }
 
+/* What is wrong with a text whose last line does not hold: the first line that
+ * no manifest has, or else that last one. */
+static void
+explain_checksum(struct slice text, char *ret_reason, size_t reason_size)
+{
+    struct reader reader = { .rest = text, .line = 1 };
+    struct manifest *manifest = mem_try_zalloc(sizeof(*manifest));
+    size_t covered =
+        text.len < CHECKSUM_BYTES ? text.len : text.len - CHECKSUM_BYTES;
+    bool formed = false;
+
+    reader.rest.len = covered;
+    if (manifest != NULL) {
+        formed = take(&reader, "bloomery-journal 1\n") &&
+                 take_body(&reader, manifest);
+        mem_free(manifest);
+    }
+    if (formed || manifest == NULL) {
+        (void)snprintf(ret_reason, reason_size,
+                       "the line at offset %zu is not the checksum of the %zu "
+                       "bytes before it",
+                       covered, covered);
+        return;
+    }
+    (void)snprintf(ret_reason, reason_size,
+                   "line %u, offset %zu, is wrong, and so is the checksum of "
+                   "its %zu bytes",
+                   reader.line, (size_t)(reader.rest.data - text.data),
+                   text.len);
+}
+
 enum manifest_status
 manifest_parse(struct slice text, struct manifest *ret_manifest,
                char *ret_reason, size_t reason_size)
@@ -216,9 +262,7 @@ manifest_parse(struct slice text, struct manifest *ret_manifest,
         return MANIFEST_DAMAGED;
     }
     if (!checksum_holds(text)) {
-        (void)snprintf(ret_reason, reason_size,
-                       "its last line is not the checksum of its %zu bytes",
-                       text.len);
+        explain_checksum(text, ret_reason, reason_size);
         return MANIFEST_DAMAGED;
     }
     reader.rest.len -= CHECKSUM_BYTES;
@@ -269,22 +313,75 @@ read_file(int dir_fd, char *text, size_t *ret_len)
     return error;
 }
 
+static bool
+has_mark(int dir_fd)
+{
+    return faccessat(dir_fd, MANIFEST_MARK_NAME, F_OK, AT_SYMLINK_NOFOLLOW) ==
+           0;
+}
+
+/* The name of a base or an increment; false if there is none. */
+static bool
+find_file(int dir_fd, char *ret_name, size_t size)
+{
+    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    bool found = false;
+
+    if (dir == NULL) {
+        file_close(fd);
+        return false;
+    }
+    while (!found && (entry = readdir(dir)) != NULL) {
+        found = manifest_is_file_name(entry->d_name);
+        (void)snprintf(ret_name, size, "%s", entry->d_name);
+    }
+    (void)closedir(dir);
+    return found;
+}
+
+/* The manifest is not there. A server that runs may make one meanwhile, so
+ * whoever finds files looks once more. */
+static enum manifest_status
+explain_missing(int dir_fd, char *text, size_t *ret_len, char *ret_reason,
+                size_t reason_size)
+{
+    char name[256];
+
+    if (has_mark(dir_fd)) {
+        return MANIFEST_UNFINISHED;
+    }
+    if (!find_file(dir_fd, name, sizeof(name))) {
+        return MANIFEST_MISSING;
+    }
+    if (read_file(dir_fd, text, ret_len) == 0) {
+        return MANIFEST_OK;
+    }
+    (void)snprintf(ret_reason, reason_size, "it is missing, and %.40s is there",
+                   name);
+    return MANIFEST_DAMAGED;
+}
+
 enum manifest_status
 manifest_load(int dir_fd, struct manifest *ret_manifest, char *ret_reason,
               size_t reason_size)
 {
-    enum manifest_status status;
+    enum manifest_status status = MANIFEST_OK;
     size_t len = 0;
     char *text = mem_try_alloc(MANIFEST_BYTES_MAX + 1);
     int error = text != NULL ? read_file(dir_fd, text, &len) : ENOMEM;
 
-    if (error == 0) {
-        status = manifest_parse((struct slice){ text, len }, ret_manifest,
-                                ret_reason, reason_size);
-    } else {
-        status = error == ENOENT ? MANIFEST_MISSING : MANIFEST_IO;
+    if (error == ENOENT) {
+        status = explain_missing(dir_fd, text, &len, ret_reason, reason_size);
+    } else if (error != 0) {
+        status = MANIFEST_IO;
         (void)snprintf(ret_reason, reason_size, "it cannot be read: %s",
                        strerror(error));
+    }
+    if (status == MANIFEST_OK) {
+        status = manifest_parse((struct slice){ text, len }, ret_manifest,
+                                ret_reason, reason_size);
     }
     mem_free(text);
     return status;
@@ -355,6 +452,28 @@ manifest_store(int dir_fd, const struct manifest *manifest)
 
     if (error == 0) {
         error = file_rename(dir_fd, TEMPORARY_NAME, MANIFEST_NAME);
+    }
+    if (error == 0) {
+        error = file_sync_dir(dir_fd);
+    }
+    if (error == 0 && has_mark(dir_fd)) {
+        (void)!file_unlink(dir_fd, MANIFEST_MARK_NAME);
+    }
+    return error;
+}
+
+int
+manifest_mark(int dir_fd)
+{
+    int fd = -1;
+    int error = file_open(dir_fd, MANIFEST_MARK_NAME, &fd);
+
+    if (error == ENOENT) {
+        error = file_create(dir_fd, MANIFEST_MARK_NAME, &fd);
+    }
+    if (error == 0) {
+        error = file_sync(fd);
+        file_close(fd);
     }
     return error == 0 ? file_sync_dir(dir_fd) : error;
 }

@@ -3,7 +3,12 @@
  * The journal directory's table of contents: a short text with a checksum,
  * replaced as a whole by rename. What it names is the journal, all else in the
  * directory is rubbish. manifest.c draws it. The functions are pure, but for
- * the two that say so.
+ * those that say so.
+ *
+ * A journal that is being built, or removed, has files and no manifest. It says
+ * so itself, by the mark: an empty file that is on the disk before the first
+ * other file is, and before the manifest goes. Files without a manifest and
+ * without the mark are a journal that has lost its manifest.
  */
 #pragma once
 
@@ -13,7 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MANIFEST_NAME "manifest"
+#define MANIFEST_NAME      "manifest"
+#define MANIFEST_MARK_NAME "unfinished"
 
 enum {
     MANIFEST_VERSION = 1,
@@ -45,8 +51,10 @@ void manifest_increment_name(uint64_t number, char *ret_name);
 
 enum manifest_status {
     MANIFEST_OK,
-    MANIFEST_MISSING,
-    MANIFEST_DAMAGED,
+    MANIFEST_MISSING,    /* and there are no files */
+    MANIFEST_UNFINISHED, /* but there is the mark: nobody was promised a thing
+                          */
+    MANIFEST_DAMAGED,    /* or lost */
     MANIFEST_NEWER,
     MANIFEST_IO
 };
@@ -66,7 +74,14 @@ enum manifest_status manifest_parse(struct slice text,
 enum manifest_status manifest_load(int dir_fd, struct manifest *ret_manifest,
                                    char *ret_reason, size_t reason_size);
 
-/* Temporary name, sync, rename, sync of the directory. On failure it is
- * unknown which of the two is there; both are intact. Returns 0 or errno:
- * EINVAL, with nothing touched, if manifest_parse would not accept it. I/O. */
+/* Temporary name, sync, rename, sync of the directory; then the mark goes. On
+ * failure it is unknown which of the two is there; both are intact. Returns 0
+ * or errno: EINVAL, with nothing touched, if manifest_parse would not accept
+ * it. I/O. */
 MUST_CHECK int manifest_store(int dir_fd, const struct manifest *manifest);
+
+/* Makes the mark, on the disk when this returns 0; else errno. I/O. */
+MUST_CHECK int manifest_mark(int dir_fd);
+
+/* Whether the name is that of a base or an increment. */
+bool manifest_is_file_name(const char *name);

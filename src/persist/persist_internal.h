@@ -226,15 +226,19 @@ void persist_publish(struct persist *persist, const struct persist_conf *conf,
                      const struct journal_status *status);
 
 /* journal_dir.c: disk work, and no policy. list: NULL if it cannot be read;
- * else to be closed with closedir. clean removes what neither this manifest
- * names nor one that may be stored; clear removes everything, the manifest
- * first: if it fails (an errno value), that may still be there. make_increment:
- * with its first line, on the disk. bytes: 0 if nobody can say. */
+ * else to be closed with closedir. open makes it, or opens what its path leads
+ * to by now, and marks a journal without manifest as one that is being built.
+ * set_aside gives it another name, and closes it. clean removes what neither
+ * this manifest names nor one that may be stored; clear removes everything, the
+ * manifest first: if it fails (an errno value), that may still be there.
+ * make_increment: with its first line, on the disk. bytes: 0 if nobody can say.
+ */
 DIR *journal_dir_list(int dir_fd);
 int journal_dir_open(struct persist *persist);
 void journal_dir_clean(const struct persist *persist,
                        const struct manifest *manifest);
 int journal_dir_clear(struct persist *persist);
+int journal_dir_set_aside(struct persist *persist, const char *why);
 int journal_dir_make_increment(struct persist *persist, uint64_t number,
                                struct journal_file *ret_file);
 uint64_t journal_dir_bytes(int dir_fd, const char *name);
@@ -260,10 +264,8 @@ uint64_t rewrite_journal_bytes(const struct persist *persist,
  * logged. */
 bool rewrite_resume(struct persist *persist);
 
-/* At start: a journal that the snapshot has overtaken, and increments that no
- * manifest names, are not removed, but set aside; promised to nobody, unless a
- * manifest got lost. False if the journal is on and that failed: the reason was
- * logged. */
+/* At start: a journal that the snapshot has overtaken is not removed, but set
+ * aside. False if the journal is on and that failed: the reason was logged. */
 bool rewrite_set_aside(struct persist *persist, bool journals);
 
 /* Above every number that the manifest names. */

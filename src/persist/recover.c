@@ -138,7 +138,9 @@ load_manifest(struct run *run)
         run->has_journal = true;
         return true;
     case MANIFEST_MISSING:
-        /* It was about to be made: nobody was promised anything. */
+        return true;
+    case MANIFEST_UNFINISHED:
+        run->result.journal_unfinished = true;
         return true;
     case MANIFEST_NEWER:
         return refuse(run,

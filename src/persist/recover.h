@@ -44,8 +44,10 @@ struct recover_options {
 
 struct recover_result {
     bool from_journal, from_snapshot; /* neither: there was nothing */
-    bool journal_stale; /* there is one, but the snapshot is newer */
-    bool nameless;      /* what was loaded was begun without an id */
+    bool journal_stale;      /* there is one, but the snapshot is newer */
+    bool journal_unfinished; /* it was being built or removed: nothing of it
+                                counts */
+    bool nameless;           /* what was loaded was begun without an id */
     uint64_t position, sequence;
     uint64_t snapshot_position; /* 0: no snapshot */
     uint64_t snapshot_created_ms;

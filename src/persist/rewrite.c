@@ -378,52 +378,6 @@ rewrite_next_number(const struct manifest *manifest)
     return highest + 1;
 }
 
-/* What cannot be taken for the present is kept, under another name, for who
- * wants to look. */
-static int
-set_aside(struct persist *persist, const char *why)
-{
-    char to[512];
-    const char *name = persist->journal_name;
-    int error;
-
-    (void)snprintf(to, sizeof(to), "%s.stale-%llu", name,
-                   (unsigned long long)clock_wall_ms());
-    error = file_rename(persist->dir_fd, name, to);
-    if (error == 0) {
-        error = file_sync_dir(persist->dir_fd);
-    }
-    if (error == 0) {
-        file_close(persist->journal_fd);
-        persist->journal_fd = -1;
-        persist->manifest = (struct manifest){ 0 };
-        log_warn("persist.rewrite", "set a journal aside",
-                 "reason=\"%s\" directory=\"%s/%s\"", why, persist->dir, to);
-    }
-    return error;
-}
-
-/* Increments with more than their first line; also if nobody can say. */
-static bool
-may_have_groups(int journal_fd)
-{
-    DIR *dir = journal_dir_list(journal_fd);
-    struct dirent *entry;
-    bool found = false;
-
-    if (dir == NULL) {
-        return true;
-    }
-    while (!found && (entry = readdir(dir)) != NULL) {
-        uint64_t bytes = journal_dir_bytes(journal_fd, entry->d_name);
-
-        found = strncmp(entry->d_name, "incr-", 5) == 0 &&
-                (bytes == 0 || bytes > GROUP_FIRST_LINE_BYTES);
-    }
-    (void)closedir(dir);
-    return found;
-}
-
 bool
 rewrite_set_aside(struct persist *persist, bool journals)
 {
@@ -431,10 +385,9 @@ rewrite_set_aside(struct persist *persist, bool journals)
     int error = 0;
 
     if (found->journal_stale) {
-        error = set_aside(persist, "the snapshot is newer");
-    } else if (persist->journal_fd >= 0 && !found->has_manifest &&
-               may_have_groups(persist->journal_fd)) {
-        error = set_aside(persist, "it has no manifest");
+        error = journal_dir_set_aside(persist, "the snapshot is newer");
+        persist->manifest =
+            error == 0 ? (struct manifest){ 0 } : persist->manifest;
     }
     if (error != 0 && journals) {
         return refuse_start("set the old journal aside", error);

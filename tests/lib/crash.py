@@ -129,6 +129,15 @@ class Store:
         assert not found, "a sanitizer report or failed check:\n" + self.log()
 
 
+def check(store):
+    """What bloomery-check says of the data directory: its exit status."""
+    program = os.path.join(os.path.dirname(servers.server_binary()),
+                           "bloomery-check")
+    return subprocess.run([program, "verify", store.data],
+                          stdout=subprocess.DEVNULL,
+                          timeout=60 * servers.time_factor()).returncode
+
+
 def info(conn, section="persistence"):
     """A section of INFO as a dict."""
     text = conn.call("INFO", section).decode()

@@ -18,7 +18,7 @@ CALLS = ["open", "create", "read", "write", "sync", "rename", "link", "unlink",
          "mkdir", "truncate", "fork", "send", "other", "alloc", "map", "thread"]
 KINDS = ["none", "lock", "snapshot", "snapshot.tmp", "base", "base.tmp", "incr",
          "incr.tmp", "manifest", "manifest.tmp", "dir", "journal", "other",
-         "socket"]
+         "socket", "mark"]
 ACTIONS = {"kill-before": 1, "kill-after": 2, "fail": 3, "delay": 4, "lie": 5}
 WHO = {"server": 1, "child": 2, "both": 3}
 TYPES = [None, "create", "write", "sync-begin", "sync-end", "sync-failed",

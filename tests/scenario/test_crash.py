@@ -100,6 +100,8 @@ def file_made(who, kind, directory):
 MANIFEST = file_made("server", "manifest", "journal")
 INCREMENT = {("server", "unlink", "incr"), ("server", "create", "incr"),
              ("server", "sync", "journal")}
+MARK = {("server", "unlink", "mark"), ("server", "create", "mark"),
+        ("server", "sync", "mark"), ("server", "sync", "journal")}
 REWRITE = MANIFEST | INCREMENT | file_made("child", "base", "journal") | \
     {FORK, ("server", "unlink", "base")}
 LOCK = {("server", "create", "lock"), ("server", "truncate", "lock"),
@@ -285,14 +287,12 @@ def test_a_kill_at_every_call_of_a_start_loses_nothing():
 def test_a_kill_at_every_call_of_a_first_journal_loses_nothing():
     """It was off, and is on at this start: the snapshot is its base."""
     def saved(store, conn):
-        conn.call("CONFIG", "SET", "appendonly", "no")
         conn.call("SAVE")
         store.options += JOURNALED
 
-    killed_start([], START | {("server", "mkdir", "journal"),
-                              ("server", "sync", "dir"),
-                              ("server", "unlink", "base"),
-                              ("server", "link", "base")}, saved)
+    killed_start(["--appendonly", "no"], START | MARK | {
+        ("server", "mkdir", "journal"), ("server", "sync", "dir"),
+        ("server", "unlink", "base"), ("server", "link", "base")}, saved)
 
 
 def test_a_kill_at_every_call_that_sets_a_stale_journal_aside_loses_nothing():
@@ -301,11 +301,43 @@ def test_a_kill_at_every_call_that_sets_a_stale_journal_aside_loses_nothing():
         conn.call("BF.ADD", "later", "x")
         conn.call("SAVE")
 
-    killed_start(JOURNALED, START | {("server", "rename", "journal"),
-                                     ("server", "mkdir", "journal"),
-                                     ("server", "sync", "dir"),
-                                     ("server", "unlink", "base"),
-                                     ("server", "link", "base")}, stale)
+    killed_start(JOURNALED, START | MARK | {("server", "rename", "journal"),
+                                            ("server", "mkdir", "journal"),
+                                            ("server", "sync", "dir"),
+                                            ("server", "unlink", "base"),
+                                            ("server", "link", "base")}, stale)
+
+
+def test_a_kill_at_every_call_of_a_first_journal_at_run_time_is_no_damage():
+    """Until it has its manifest it promises nothing, and the next start asks
+    nobody; bloomery-check agrees with it."""
+    def run(action=None, call=None, nth=0):
+        with crash.Store("--appendonly", "no") as store:
+            store.add_shim()
+            store.start()
+            load = Workload(nth)
+            with store.conn() as conn:
+                load.connect(store.address(), crash.payload(conn))
+                load.pump(commands=100)
+                load.settle()
+                conn.call("SAVE")
+                promised = load.all_required()
+                calls = store.shim.counts()
+                arm(store, action, call, nth)
+                under_load(load, lambda: switch_on(store, conn))
+            calls = set(store.shim.counts() - calls)
+            hit = store.shim.rule(0)
+            store.kill()
+            load.lost()
+            assert crash.check(store) == 0
+            store.options += JOURNALED
+            store.start(shim=False)
+            crash.verify(store, load, promised, "%s %s %d" % (
+                action, call, nth))
+        return changes(calls) if call is None else hit.fired > 0
+
+    kill_everywhere(run, REWRITE - {("server", "unlink", "base")} | MARK | {
+        ("server", "mkdir", "journal"), ("server", "sync", "dir")}, TRAFFIC)
 
 
 # ---- one process alone -------------------------------------------------------

@@ -64,6 +64,7 @@ enum kind {
     KIND_JOURNAL_DIR,
     KIND_OTHER,
     KIND_SOCKET,
+    KIND_MARK,
     KINDS = 16
 };
 

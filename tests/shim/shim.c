@@ -108,6 +108,9 @@ kind_of(const char *name, bool directory)
     if (begins_with(name, "manifest")) {
         return tmp ? KIND_MANIFEST_TMP : KIND_MANIFEST;
     }
+    if (strcmp(name, "unfinished") == 0) {
+        return KIND_MARK;
+    }
     return KIND_OTHER;
 }
 

@@ -100,16 +100,22 @@ TEST(journal_dir_clears_all_that_is_ours)
 {
     struct prig *rig = start();
 
+    (void)unlinkat(rig->persist->journal_fd, MANIFEST_MARK_NAME, 0);
     touch(rig, MANIFEST_NAME);
+    file_fail_at(FILE_CALL_SYNC, 2, EIO, false); /* the mark's name */
+    assert_int_equal(journal_dir_clear(rig->persist), EIO);
+    assert_true(file_fail_clear());
+    assert_true(is_there(rig, MANIFEST_NAME));
     file_fail_at(FILE_CALL_UNLINK, 1, EIO, false);
     assert_int_equal(journal_dir_clear(rig->persist), EIO);
     assert_true(file_fail_clear());
     assert_true(is_there(rig, MANIFEST_NAME));
-    assert_true(is_there(rig, "base-7")); /* which it may name */
-    file_fail_at(FILE_CALL_SYNC, 1, EIO, false);
+    assert_true(is_there(rig, "base-7"));        /* which it may name */
+    file_fail_at(FILE_CALL_SYNC, 3, EIO, false); /* that the manifest went */
     assert_int_equal(journal_dir_clear(rig->persist), EIO);
     assert_true(file_fail_clear());
     assert_true(is_there(rig, "base-7"));
+    assert_true(is_there(rig, MANIFEST_MARK_NAME));
     assert_int_equal(journal_dir_clear(rig->persist), 0);
     assert_false(is_there(rig, MANIFEST_NAME));
     for (size_t i = 0; i < OURS; i++) {

@@ -229,6 +229,41 @@ TEST(the_reason_names_line_and_offset)
     assert_string_equal(reason, "line 4, offset 57, is wrong");
 }
 
+TEST(the_reason_names_the_offset_of_what_a_checksum_found)
+{
+    static const struct {
+        size_t at;
+        char byte;
+        const char *reason;
+    } cases[] = {
+        { 0, 'B',
+          "line 1, offset 0, is wrong, and so is the checksum of its " },
+        { 30, 'x', "line 2, offset 30, is wrong, and so is the checksum of " },
+        /* A digit for another one, and a digit of the checksum. */
+        { 30, '9', "the line at offset 108 is not the checksum of the 108 " },
+        { 120, '?', "the line at offset 108 is not the checksum of the 108 " },
+    };
+    static char text[MANIFEST_BYTES_MAX];
+    struct manifest manifest;
+    size_t len;
+
+    make_example(&manifest);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        len = manifest_format(&manifest, text);
+        text[cases[i].at] = cases[i].byte;
+        assert_int_equal(manifest_parse((struct slice){ text, len }, &manifest,
+                                        reason, sizeof(reason)),
+                         MANIFEST_DAMAGED);
+        if (strncmp(reason, cases[i].reason, strlen(cases[i].reason)) != 0) {
+            fail_msg("%zu: %s", i, reason);
+        }
+    }
+    assert_int_equal(manifest_parse((struct slice){ text, 5 }, &manifest,
+                                    reason, sizeof(reason)),
+                     MANIFEST_DAMAGED);
+    assert_non_null(strstr(reason, "offset 0"));
+}
+
 /* Each of them would end the process later, by a CHECK or a failed rewrite. */
 TEST(numbers_beyond_those_of_any_journal_are_damage_by_name)
 {
@@ -302,6 +337,7 @@ place_close(struct place *place)
 {
     (void)unlinkat(place->fd, MANIFEST_NAME, 0);
     (void)unlinkat(place->fd, MANIFEST_NAME ".tmp", 0);
+    (void)unlinkat(place->fd, MANIFEST_MARK_NAME, 0);
     file_close(place->fd);
     assert_int_equal(rmdir(place->path), 0);
 }
@@ -339,6 +375,51 @@ TEST(a_stored_manifest_loads_and_a_missing_one_is_missing)
     assert_int_equal(manifest_load(place.fd, &got, reason, sizeof(reason)),
                      MANIFEST_DAMAGED);
     close(fd);
+    place_close(&place);
+}
+
+static bool
+is_there(const struct place *place, const char *name)
+{
+    return faccessat(place->fd, name, F_OK, 0) == 0;
+}
+
+TEST(files_without_a_manifest_are_damage_unless_marked)
+{
+    struct place place;
+    struct manifest want;
+    struct manifest got;
+    int fd;
+
+    place_open(&place);
+    assert_int_equal(file_create(place.fd, "base-12", &fd), 0);
+    file_close(fd);
+    assert_int_equal(manifest_load(place.fd, &got, reason, sizeof(reason)),
+                     MANIFEST_DAMAGED);
+    assert_string_equal(reason, "it is missing, and base-12 is there");
+    for (int i = 0; i < 2; i++) { /* the second time it is there */
+        file_fail_at(FILE_CALL_SYNC, 1, EIO, false);
+        assert_int_equal(manifest_mark(place.fd), EIO);
+        file_fail_at(FILE_CALL_SYNC, 2, EIO, false); /* its name */
+        assert_int_equal(manifest_mark(place.fd), EIO);
+        assert_true(file_fail_clear());
+        assert_int_equal(manifest_mark(place.fd), 0);
+        assert_true(is_there(&place, MANIFEST_MARK_NAME));
+    }
+    assert_int_equal(manifest_load(place.fd, &got, reason, sizeof(reason)),
+                     MANIFEST_UNFINISHED);
+    make_example(&want);
+    file_fail_at(FILE_CALL_RENAME, 1, EIO, false);
+    assert_int_equal(manifest_store(place.fd, &want), EIO);
+    file_fail_at(FILE_CALL_SYNC, 2, EIO, false); /* of the name */
+    assert_int_equal(manifest_store(place.fd, &want), EIO);
+    assert_true(file_fail_clear());
+    assert_true(is_there(&place, MANIFEST_MARK_NAME));
+    assert_int_equal(manifest_store(place.fd, &want), 0);
+    assert_false(is_there(&place, MANIFEST_MARK_NAME));
+    assert_int_equal(manifest_load(place.fd, &got, reason, sizeof(reason)),
+                     MANIFEST_OK);
+    assert_int_equal(unlinkat(place.fd, "base-12", 0), 0);
     place_close(&place);
 }
 

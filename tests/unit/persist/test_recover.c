@@ -28,9 +28,12 @@ TEST(nothing_is_loaded_where_nothing_is)
     assert_int_equal(place.result.position, 0);
     assert_int_equal(place.result.keys, 0);
     assert_int_equal(place.total_bytes, 0);
-    put_image(place.journal_fd, "base-1", NULL, 5, 5); /* no manifest yet */
+    assert_false(place.result.journal_unfinished);
+    assert_int_equal(manifest_mark(place.journal_fd), 0); /* no manifest yet */
+    put_image(place.journal_fd, "base-1", NULL, 5, 5);
     assert_true(recover(&place));
     assert_false(place.result.from_journal || place.result.from_snapshot);
+    assert_true(place.result.journal_unfinished);
 
     file_close(place.journal_fd); /* and none at all */
     place.journal_fd = -1;
@@ -39,6 +42,30 @@ TEST(nothing_is_loaded_where_nothing_is)
     assert_int_equal(file_open_dir(place.journal_dir, false, &place.journal_fd),
                      0);
     place_close(&place);
+}
+
+TEST(a_journal_that_lost_its_manifest_is_refused)
+{
+    static const char *const names[] = { "base-1", "incr-12" };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct keyspace *ks = mixed_keyspace();
+        struct place place;
+
+        place_open(&place);
+        put_image(place.dir_fd, SNAPSHOT_NAME, ks, 12345, 67);
+        put_image(place.journal_fd, names[i], NULL, 5, 5);
+        assert_false(recover(&place));
+        assert_non_null(
+            strstr(place.reason, "/manifest: damaged: it is missing, and"));
+        assert_non_null(strstr(place.reason, names[i]));
+        (void)unlinkat(place.journal_fd, names[i], 0);
+        put_image(place.journal_fd, "base-1.old", NULL, 5, 5); /* not ours */
+        assert_true(recover(&place));
+        assert_true(place.result.from_snapshot);
+        keyspace_free(ks);
+        place_close(&place);
+    }
 }
 
 TEST(a_snapshot_alone_is_loaded)
@@ -303,7 +330,7 @@ TEST(a_damaged_manifest_is_refused_although_there_is_a_snapshot)
     put_journal(&place);
     put_image(place.dir_fd, SNAPSHOT_NAME, NULL, 1000000, 0);
     damage(place.journal_fd, MANIFEST_NAME, 30);
-    assert_refused(&place, "/journal/manifest: damaged: its last line",
+    assert_refused(&place, "/journal/manifest: damaged: the line at offset",
                    "or move that directory away");
     place_close(&place);
 }

@@ -81,7 +81,8 @@ write_journal(struct backup *backup, const struct check_journal *journal,
 }
 
 static bool
-backup_journal(struct backup *backup, const char *path, const char *out)
+backup_journal(struct backup *backup, const char *path, const char *out,
+               bool in_data)
 {
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
     struct manifest *manifest = mem_alloc(sizeof(*manifest));
@@ -98,6 +99,10 @@ backup_journal(struct backup *backup, const char *path, const char *out)
             ok = write_journal(backup, journal, out, manifest);
         }
         check_journal_close(journal);
+    } else if (found == JOURNAL_UNFINISHED) {
+        ok = in_data; /* the snapshot beside it is all that there is */
+        check_complain(backup->check, ok ? CHECK_INTACT : CHECK_USAGE,
+                       "%s: the manifest: %s", path, why);
     } else if (found == JOURNAL_BROKEN) {
         check_complain(backup->check, CHECK_DAMAGED, "%s: the manifest: %s",
                        path, why);
@@ -126,7 +131,7 @@ backup_data(struct backup *backup, const char *path, const char *out)
     if (ok && data->journal[0] != '\0') {
         ok = check_file_join(backup->check, path, data->journal, from) &&
              check_file_join(backup->check, out, data->journal, to) &&
-             backup_journal(backup, from, to);
+             backup_journal(backup, from, to, true);
     }
     ok = ok && check_make_sync_dir(&backup->made, out);
     mem_free(data);
@@ -145,7 +150,7 @@ backup_kind(struct backup *backup, const char *path, const char *out)
     case CHECK_KIND_SNAPSHOT:
         return backup_snapshot(backup, path, out);
     case CHECK_KIND_JOURNAL:
-        return backup_journal(backup, path, out);
+        return backup_journal(backup, path, out, false);
     case CHECK_KIND_DATA:
         return backup_data(backup, path, out);
     default:

@@ -316,7 +316,7 @@ cat_journal(struct cat *cat, const char *path)
             cat_groups(cat, journal);
         }
         check_journal_close(journal);
-    } else if (found == JOURNAL_BROKEN) {
+    } else if (found != JOURNAL_UNREADABLE) {
         check_complain(cat->check, CHECK_DAMAGED, "%s: the manifest: %s", path,
                        why);
     }

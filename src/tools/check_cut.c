@@ -314,7 +314,7 @@ cut_journal(struct cut *cut, const char *path, const char *out)
 
     found = check_journal_open(cut->check, path, journal, why, sizeof(why));
     if (found != JOURNAL_FOUND) {
-        if (found == JOURNAL_BROKEN) {
+        if (found != JOURNAL_UNREADABLE) {
             check_complain(cut->check, CHECK_DAMAGED, "%s: the manifest: %s",
                            path, why);
         }

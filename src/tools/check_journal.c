@@ -130,6 +130,12 @@ load_manifest(struct check *check, struct check_journal *journal, char *ret_why,
     switch (status) {
     case MANIFEST_OK:
         return JOURNAL_FOUND;
+    case MANIFEST_UNFINISHED:
+        (void)snprintf(ret_why, why_size,
+                       "there is none: the journal was being built or removed "
+                       "when its server ended, and a start takes nothing of "
+                       "it");
+        return JOURNAL_UNFINISHED;
     case MANIFEST_MISSING:
     case MANIFEST_DAMAGED:
         return JOURNAL_BROKEN;

@@ -58,11 +58,18 @@ struct check_journal {
     struct group_survey after; /* what is intact behind the break */
 };
 
-enum check_found_journal { JOURNAL_FOUND, JOURNAL_BROKEN, JOURNAL_UNREADABLE };
+enum check_found_journal {
+    JOURNAL_FOUND,
+    JOURNAL_UNFINISHED,
+    JOURNAL_BROKEN,
+    JOURNAL_UNREADABLE
+};
 
-/* Opens what the manifest names. BROKEN: the manifest is missing or damaged,
- * or names what is not there; ret_why says it, nothing is open, and the exit
- * status stays. UNREADABLE (or of a newer version): it was said. */
+/* Opens what the manifest names. UNFINISHED: the server was building or
+ * removing it, and a start takes nothing of it. BROKEN: the manifest is missing
+ * or damaged, or names what is not there. For both ret_why says it, nothing is
+ * open, and the exit status stays. UNREADABLE (or of a newer version): it was
+ * said. */
 enum check_found_journal check_journal_open(struct check *check,
                                             const char *path,
                                             struct check_journal *ret_journal,

@@ -366,6 +366,7 @@ open_journal(struct salvage *salvage, const char *path)
         check_journal_open(salvage->check, path, journal, why, sizeof(why))) {
     case JOURNAL_FOUND:
         return true;
+    case JOURNAL_UNFINISHED:
     case JOURNAL_BROKEN:
         check_complain(salvage->check, CHECK_DAMAGED,
                        "%s: the manifest: %s; what the names of the files say "

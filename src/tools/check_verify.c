@@ -15,6 +15,7 @@
 /* What is known of a whole state. */
 struct state {
     bool known;
+    bool unfinished; /* a journal that a start takes nothing of */
     uint64_t position;
     enum check_state state;
 };
@@ -36,8 +37,9 @@ verify_snapshot(struct check *check, const char *path, bool whole)
     check_bar_end(check);
     file_close(fd);
     check_snapshot_show(check, path, &snapshot);
-    state = (struct state){ snapshot.has_stamp, snapshot.stamp.position,
-                            snapshot.state };
+    state = (struct state){ .known = snapshot.has_stamp,
+                            .position = snapshot.stamp.position,
+                            .state = snapshot.state };
     return state;
 }
 
@@ -162,7 +164,9 @@ show_journal(struct check *check, const struct check_journal *journal,
             (unsigned long long)journal->manifest.sequence);
     }
     check_card_end(check);
-    return (struct state){ base->has_stamp, journal->position, state };
+    return (struct state){ .known = base->has_stamp,
+                           .position = journal->position,
+                           .state = state };
 }
 
 static struct state
@@ -188,6 +192,12 @@ verify_journal(struct check *check, const char *path, bool whole)
         state = show_journal(check, journal, &base);
         check_journal_close(journal);
         break;
+    case JOURNAL_UNFINISHED:
+        check_card_begin(check, path, "journal", CHECK_STATE_INTACT);
+        check_card_format(check, "note", "the manifest: %s", why);
+        check_card_end(check);
+        state = (struct state){ .unfinished = true };
+        break;
     case JOURNAL_BROKEN:
         check_card_begin(check, path, "journal", CHECK_STATE_DAMAGED);
         check_card_format(check, "problem", "the manifest: %s", why);
@@ -208,7 +218,7 @@ static void
 show_data(struct check *check, const struct check_data *data,
           const struct state *snapshot, const struct state *journal)
 {
-    bool has_journal = data->journal[0] != '\0';
+    bool has_journal = data->journal[0] != '\0' && !journal->unfinished;
     bool has_snapshot = data->count > 0;
     enum check_state state = CHECK_STATE_INTACT;
     bool takes_journal =
@@ -222,8 +232,10 @@ show_data(struct check *check, const struct check_data *data,
         state = snapshot->state;
     }
     check_card_begin(check, data->path, "data directory", state);
-    if ((!has_journal || journal->known) &&
-        (!has_snapshot || snapshot->known)) {
+    if (!has_journal && !has_snapshot) {
+        check_card_text(check, "note", "a start finds nothing to load");
+    } else if ((!has_journal || journal->known) &&
+               (!has_snapshot || snapshot->known)) {
         check_card_text(check, "newest",
                         takes_journal ? data->journal : data->snapshots[0]);
         check_card_number(check, "position",

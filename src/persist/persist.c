@@ -544,7 +544,7 @@ persist_tick(struct persist *persist)
     choose(persist, &conf, &status);
     journal_get_status(persist->journal, &status);
     tell_refusal(persist, &conf, &status);
-    persist_publish(persist, &conf, &status);
+    persist_publish(persist, &status);
     tell_outcomes(persist);
 }
 
@@ -623,28 +623,4 @@ const atomic_bool *
 persist_gives_up(const struct persist *persist)
 {
     return &persist->gives_up;
-}
-
-uint64_t
-persist_ask_save(struct persist *persist)
-{
-    uint64_t ticket = requests_ask(&persist->saves);
-
-    persist->options.hooks.poke(persist->options.hooks.ctx);
-    return ticket;
-}
-
-uint64_t
-persist_ask_rewrite(struct persist *persist)
-{
-    uint64_t ticket = atomic_fetch_add(&persist->asked_rewrite, 1) + 1;
-
-    persist->options.hooks.poke(persist->options.hooks.ctx);
-    return ticket;
-}
-
-enum persist_outcome
-persist_save_outcome(const struct persist *persist, uint64_t ticket)
-{
-    return requests_outcome(&persist->saves, ticket);
 }

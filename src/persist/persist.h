@@ -208,6 +208,7 @@ struct persist_info {
     bool appendonly, rewriting, rewrite_scheduled, last_rewrite_ok;
     int64_t last_rewrite_seconds, current_rewrite_seconds;
     uint64_t rewrites, rewrite_failures; /* in a row */
+    uint64_t rewrites_begun;             /* up to this ticket */
     uint64_t rewrite_cow_bytes;
     uint64_t journal_bytes, base_bytes; /* all files; at the last rewrite */
     uint64_t manifest_generation;

@@ -19,8 +19,7 @@ seconds_of(const struct persist *persist, bool running)
 
 /* What other threads may read until the next tick. */
 void
-persist_publish(struct persist *persist, const struct persist_conf *conf,
-                const struct journal_status *status)
+persist_publish(struct persist *persist, const struct journal_status *status)
 {
     struct persist_info *info = &persist->info;
     struct child_figures figures = { 0 };
@@ -49,10 +48,8 @@ persist_publish(struct persist *persist, const struct persist_conf *conf,
         figures.keys_total > 0
             ? 100.0 * (double)figures.keys / (double)figures.keys_total
             : 0;
-    info->appendonly = conf->appendonly;
     info->rewriting = rewriting;
-    info->rewrite_scheduled = atomic_load(&persist->asked_rewrite) >
-                              atomic_load(&persist->begun_rewrite);
+    info->rewrites_begun = atomic_load(&persist->begun_rewrite);
     info->last_rewrite_ok = persist->rewrite_retry.failures == 0;
     info->current_rewrite_seconds = seconds_of(persist, rewriting);
     info->rewrite_failures = persist->rewrite_retry.failures;
@@ -87,18 +84,41 @@ add_loading(struct persist *persist, struct persist_info *info)
     }
 }
 
+/* Loop 0 follows `appendonly` and a wish for a rewrite with its next tick. A
+ * client that has its reply must not see "nothing is on, nothing is under way"
+ * until then: it would take that for the end of what it asked for. */
+static void
+foretell(struct persist_info *info, uint64_t asked)
+{
+    struct journal_status *journal = &info->journal;
+    bool follows = info->appendonly && !info->loading;
+    bool has_no_base = !journal->on || journal->building;
+
+    info->rewrite_scheduled = asked > info->rewrites_begun ||
+                              (follows && has_no_base && !info->rewriting);
+    if (follows && !journal->on && !journal->closing) {
+        journal->building = true;
+    } else if (!info->appendonly && journal->on) {
+        journal->closing = true;
+    }
+}
+
+/* What may change only one way meanwhile is read in the order in which nothing
+ * is missed: the wish before the beginning, that before the journal's end of
+ * building. */
 void
 persist_get_info(struct persist *persist, struct persist_info *ret_info)
 {
-    struct journal_status status;
+    uint64_t asked = atomic_load(&persist->asked_rewrite);
 
     pthread_mutex_lock(&persist->mutex);
     *ret_info = persist->published;
+    ret_info->appendonly = persist->conf.appendonly;
     pthread_mutex_unlock(&persist->mutex);
-    journal_get_status(persist->journal, &status);
-    ret_info->journal = status;
+    journal_get_status(persist->journal, &ret_info->journal);
     ret_info->changes = (uint64_t)(metric_sum(METRIC_CHANGES) -
                                    atomic_load(&persist->changes_saved));
     ret_info->collapsed_pages = atomic_load(&persist->collapse.pages);
     add_loading(persist, ret_info);
+    foretell(ret_info, asked);
 }

@@ -222,7 +222,7 @@ bool reload_is_due(const struct persist *persist);
 void reload_run(struct persist *persist);
 
 /* persist_info.c: what other threads may read until the next tick. */
-void persist_publish(struct persist *persist, const struct persist_conf *conf,
+void persist_publish(struct persist *persist,
                      const struct journal_status *status);
 
 /* journal_dir.c: disk work, and no policy. list: NULL if it cannot be read;

@@ -50,3 +50,29 @@ requests_tell(struct persist_requests *requests)
 
     return done != requests->settled_done || failed != requests->settled_failed;
 }
+
+/* ---- what persist offers ------------------------------------------------- */
+
+uint64_t
+persist_ask_save(struct persist *persist)
+{
+    uint64_t ticket = requests_ask(&persist->saves);
+
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+    return ticket;
+}
+
+uint64_t
+persist_ask_rewrite(struct persist *persist)
+{
+    uint64_t ticket = atomic_fetch_add(&persist->asked_rewrite, 1) + 1;
+
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+    return ticket;
+}
+
+enum persist_outcome
+persist_save_outcome(const struct persist *persist, uint64_t ticket)
+{
+    return requests_outcome(&persist->saves, ticket);
+}

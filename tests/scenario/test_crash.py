@@ -14,7 +14,7 @@ import time
 
 import pytest
 
-from lib import crash, servers, shim
+from lib import crash, resp, servers, shim
 from lib.workload import Workload
 
 pytestmark = pytest.mark.slow
@@ -128,6 +128,39 @@ def switch_on(store, conn):
     conn.call("CONFIG", "SET", "appendonly", "yes")
     servers.wait_until(lambda: crash.info(conn)["aof_rewrites"] != before, 10,
                        "the journal has its base", 0.002)
+
+
+def persistence(text):
+    return dict(line.split(":", 1) for line in text.decode().splitlines()
+                if ":" in line)
+
+
+# Who waits for the base by what INFO says must not be told that nothing is
+# under way before it has begun.
+def test_info_follows_the_reply_to_config_set():
+    with crash.Store("--appendonly", "no", "--threads", "2") as store:
+        store.start()
+        with store.conn() as conn:
+            for _ in range(50):
+                conn.send(resp.command("CONFIG", "SET", "appendonly", "yes") +
+                          resp.command("INFO", "persistence"))
+                assert conn.read() == b"OK"
+                said = persistence(conn.read())
+                assert said["aof_enabled"] == "1"
+                assert said["journal_state"] == "building"
+                assert "1" in (said["aof_rewrite_scheduled"],
+                               said["aof_rewrite_in_progress"])
+                crash.wait_idle(conn)
+                assert crash.info(conn)["journal_state"] == "on"
+                conn.send(resp.command("CONFIG", "SET", "appendonly", "no") +
+                          resp.command("INFO", "persistence"))
+                assert conn.read() == b"OK"
+                said = persistence(conn.read())
+                assert said["aof_enabled"] == "0"
+                assert said["journal_state"] in ("closing", "off")
+                servers.wait_until(
+                    lambda: crash.info(conn)["journal_state"] == "off", 10,
+                    "the journal is off", 0.002)
 
 
 def stop(store, conn):

@@ -45,3 +45,33 @@ TEST(persist_info_tells_of_the_journal)
     assert_true(info.manifest_generation >= 2);
     prig_free(rig);
 }
+
+/* No tick of loop 0 lies between the reply to CONFIG SET and INFO. */
+TEST(persist_info_follows_what_was_asked_for_before_loop_0_does)
+{
+    struct prig *rig = prig_start("no", "always");
+    struct persist_info info;
+
+    persist_get_info(rig->persist, &info);
+    assert_false(info.appendonly || info.rewrite_scheduled || info.rewriting);
+    prig_set(rig, "appendonly", "yes");
+    persist_get_info(rig->persist, &info);
+    assert_true(info.appendonly && info.rewrite_scheduled);
+    assert_true(info.journal.building && !info.journal.on);
+    PRIG_WAIT(rig, (persist_get_info(rig->persist, &info),
+                    !info.rewrite_scheduled && !info.rewriting));
+    assert_true(info.journal.on && !info.journal.building);
+    assert_int_equal(info.rewrites, 1);
+    (void)persist_ask_rewrite(rig->persist);
+    persist_get_info(rig->persist, &info);
+    assert_true(info.rewrite_scheduled);
+    PRIG_WAIT(rig, (persist_get_info(rig->persist, &info),
+                    !info.rewrite_scheduled && !info.rewriting));
+    assert_int_equal(info.rewrites, 2);
+    prig_set(rig, "appendonly", "no");
+    persist_get_info(rig->persist, &info);
+    assert_true(!info.appendonly && info.journal.closing);
+    PRIG_WAIT(rig, (persist_get_info(rig->persist, &info),
+                    !info.journal.on && !info.journal.closing));
+    prig_free(rig);
+}

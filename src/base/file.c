@@ -127,6 +127,42 @@ sync_parent(const char *path)
 }
 
 int
+file_identify(int fd, struct file_identity *ret_identity)
+{
+    struct stat status;
+
+    if (fstat(fd, &status) != 0) {
+        return errno;
+    }
+    ret_identity->device = status.st_dev;
+    ret_identity->number = status.st_ino;
+    return 0;
+}
+
+int
+file_find(const char *path, const struct file_identity *identity)
+{
+    struct stat status;
+
+    if (stat(path, &status) != 0) {
+        return errno;
+    }
+    return identity->device == status.st_dev &&
+                   identity->number == status.st_ino
+               ? 0
+               : ESTALE;
+}
+
+int
+file_is_dir_at(int fd, const char *path)
+{
+    struct file_identity identity = { 0 };
+    int error = file_identify(fd, &identity);
+
+    return error == 0 ? file_find(path, &identity) : error;
+}
+
+int
 file_open_dir(const char *path, bool make, int *ret_fd)
 {
     int error = open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, ret_fd);

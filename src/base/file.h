@@ -23,6 +23,18 @@
  * missing and `make` says so (mode 0750, and its parent is synced). */
 MUST_CHECK int file_open_dir(const char *path, bool make, int *ret_fd);
 
+/* Which file or directory it is: of an open one; and whether that is what a
+ * path leads to: 0, ESTALE if it leads to another one, or an errno value
+ * (ENOENT: to none). As long as it is open, nothing else gets this identity.
+ * is_dir_at is both at once. May be called in a forked child. */
+struct file_identity {
+    uint64_t device, number;
+};
+MUST_CHECK int file_identify(int fd, struct file_identity *ret_identity);
+MUST_CHECK int file_find(const char *path,
+                         const struct file_identity *identity);
+MUST_CHECK int file_is_dir_at(int fd, const char *path);
+
 /* To read: a regular file, or a link to one. A directory is EISDIR, and what is
  * neither (a FIFO, a socket, a device) EMEDIUMTYPE, "Wrong medium type"; none
  * of them is waited for. */

@@ -211,7 +211,10 @@ write_file(struct child *child, const struct child_job *job)
         error = file_rename(job->dir_fd, child->temporary, job->name);
     }
     if (error == 0) {
-        return file_sync_dir(job->dir_fd);
+        error = file_sync_dir(job->dir_fd);
+        return error == 0 && job->dir != NULL
+                   ? file_is_dir_at(job->dir_fd, job->dir)
+                   : error;
     }
     (void)!file_unlink(job->dir_fd, child->temporary);
     return error;

@@ -23,6 +23,8 @@ struct child_job {
     struct snapshot_stamp stamp;
     /* To a file: */
     int dir_fd;
+    const char *dir;  /* its path: a directory that is no longer there is an
+                         error, ESTALE or ENOENT. NULL: nobody asks */
     const char *name; /* the final one; <name>.tmp meanwhile */
     /* or, if to_pipe, into this end of one. The caller closes its own as soon
      * as the child runs: the child's is then the last, and who reads finds the

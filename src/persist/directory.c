@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
@@ -37,27 +38,16 @@ lock_soon(int fd)
 
 /* flock() goes with the descriptor, which a child closes at once, so that the
  * directory is free when this process is gone. */
-static bool
-lock_dir(struct persist *persist)
+int
+directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
 {
-    const struct conf *conf = persist->options.conf;
-    bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
     char text[32];
     int len = snprintf(text, sizeof(text), "%d\n", (int)getpid());
-    int fd = openat(persist->dir_fd, LOCK_NAME,
+    int fd = openat(dir_fd, LOCK_NAME,
                     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
 
-    if (fd < 0 && (errno == EACCES || errno == EROFS) && nothing_is_written) {
-        log_warn("persist", "did not lock the directory",
-                 "dir=\"%s\" error=\"%s\" reason=\"nothing is saved there\"",
-                 persist->dir, strerror(errno));
-        return true;
-    }
     if (fd < 0) {
-        log_error("persist", "cannot open the lock",
-                  "file=\"%s/" LOCK_NAME "\" error=\"%s\"", persist->dir,
-                  strerror(errno));
-        return false;
+        return errno;
     }
     if (!lock_soon(fd)) {
         char owner[32] = "";
@@ -67,12 +57,33 @@ lock_dir(struct persist *persist)
         log_error("persist", "another server uses the directory",
                   "dir=\"%s\" pid=%s", persist->dir, owner);
         (void)close(fd);
-        return false;
+        return EWOULDBLOCK;
     }
     (void)!ftruncate(fd, 0);
     (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above only */
-    persist->lock_fd = fd;
-    return true;
+    *ret_fd = fd;
+    return 0;
+}
+
+static bool
+lock_dir(struct persist *persist)
+{
+    const struct conf *conf = persist->options.conf;
+    bool nothing_is_written = conf->save.count == 0 && !conf->appendonly;
+    int error = directory_lock(persist, persist->dir_fd, &persist->lock_fd);
+
+    if ((error == EACCES || error == EROFS) && nothing_is_written) {
+        log_warn("persist", "did not lock the directory",
+                 "dir=\"%s\" error=\"%s\" reason=\"nothing is saved there\"",
+                 persist->dir, strerror(error));
+        return true;
+    }
+    if (error != 0 && error != EWOULDBLOCK) {
+        log_error("persist", "cannot open the lock",
+                  "file=\"%s/" LOCK_NAME "\" error=\"%s\"", persist->dir,
+                  strerror(error));
+    }
+    return error == 0;
 }
 
 /* Whether `name` is what a snapshot of this name needs beside it. */
@@ -111,16 +122,25 @@ names_clash(const struct conf *conf)
     return clash;
 }
 
+/* Absolute, since the working directory may be moved as well. */
 static void
 copy_names(struct persist *persist)
 {
     const struct conf *conf = persist->options.conf;
-    char text[1536];
+    char text[PATH_MAX + 2048];
+    char here[PATH_MAX];
 
-    persist->dir = mem_copy_text(slice_of(conf->dir));
+    if (conf->dir[0] == '/' || getcwd(here, sizeof(here)) == NULL) {
+        persist->dir = mem_copy_text(slice_of(conf->dir));
+    } else {
+        (void)snprintf(text, sizeof(text), "%s/%s", here, conf->dir);
+        persist->dir =
+            mem_copy_text(slice_of(strcmp(conf->dir, ".") == 0 ? here : text));
+    }
     persist->journal_name = mem_copy_text(slice_of(conf->appenddirname));
     persist->snapshot_name = mem_copy_text(slice_of(conf->dbfilename));
-    (void)snprintf(text, sizeof(text), "%s/%s", conf->dir, conf->appenddirname);
+    (void)snprintf(text, sizeof(text), "%s/%s", persist->dir,
+                   conf->appenddirname);
     persist->journal_dir = mem_copy_text(slice_of(text));
     (void)snprintf(text, sizeof(text), "%s" ARRIVAL_SUFFIX, conf->dbfilename);
     persist->arrival_name = mem_copy_text(slice_of(text));
@@ -148,6 +168,12 @@ remove_rest(const struct persist *persist)
     if (directory_has(persist->dir_fd, name)) {
         (void)!file_unlink(persist->dir_fd, name);
     }
+}
+
+const char *
+persist_dir(const struct persist *persist)
+{
+    return persist->dir;
 }
 
 bool

@@ -335,6 +335,19 @@ journal_base_done(struct journal *journal, uint64_t position, uint64_t sequence)
     journal_state_unlock(journal);
 }
 
+/* A pending rotation becomes a rebase first, and then that is given up too: its
+ * file went with the others. */
+void
+journal_lose(struct journal *journal, int error)
+{
+    pthread_mutex_lock(&journal->mutex);
+    journal_state_close_group(journal); /* its pieces are dropped */
+    while (journal_state_takes(journal)) {
+        journal_state_give_up(journal, error);
+    }
+    journal_state_unlock(journal);
+}
+
 void
 journal_turn_off(struct journal *journal, bool now)
 {

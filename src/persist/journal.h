@@ -206,6 +206,10 @@ void journal_mark(struct journal *journal, uint64_t *ret_position,
 void journal_base_done(struct journal *journal, uint64_t position,
                        uint64_t sequence);
 
+/* All of its files are gone, by somebody's hand: a fault that a rebase ends.
+ * Nothing if it is off. */
+void journal_lose(struct journal *journal, int error);
+
 /* Under the raised gate: off. What was appended is still written and synced,
  * then the files are closed (event). Everything is released when that is done;
  * at once with `now`, which drops the rest, and so does a fault, before or

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/random.h"
 #include "persist/group.h"
 
@@ -148,12 +149,42 @@ journal_dir_set_aside(struct persist *persist, const char *why)
     return error;
 }
 
+/* The directory was moved or removed: somebody may have put the journal of
+ * another server, or a backup, in its place. */
+static int
+clear_place(struct persist *persist)
+{
+    struct manifest *manifest = mem_try_alloc(sizeof(*manifest));
+    enum manifest_status found = MANIFEST_MISSING;
+    char why[256];
+    int fd = -1;
+    int error = manifest == NULL
+                    ? ENOMEM
+                    : file_open_dir(persist->journal_dir, false, &fd);
+
+    if (error == 0) {
+        found = manifest_load(fd, manifest, why, sizeof(why));
+        file_close(fd);
+    }
+    mem_free(manifest);
+    if (error == 0 && found != MANIFEST_MISSING) {
+        return journal_dir_set_aside(persist, "it was put there meanwhile");
+    }
+    return error == ENOENT ? 0 : error;
+}
+
 int
 journal_dir_open(struct persist *persist)
 {
     int error = 0;
 
-    if (persist->journal_fd < 0) {
+    if (persist->journal_fd >= 0 &&
+        file_is_dir_at(persist->journal_fd, persist->journal_dir) != 0) {
+        file_close(persist->journal_fd);
+        persist->journal_fd = -1;
+        error = clear_place(persist);
+    }
+    if (error == 0 && persist->journal_fd < 0) {
         error = file_open_dir(persist->journal_dir, true, &persist->journal_fd);
     }
     if (error == 0 && !directory_has(persist->journal_fd, MANIFEST_NAME)) {

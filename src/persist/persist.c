@@ -71,6 +71,7 @@ persist_new(const struct persist_options *options)
     persist->child = child_new();
     CHECK(persist->child != NULL);
     persist->task = task_new("files", on_task_done, persist);
+    persist->presence.task = task_new("presence", on_task_done, persist);
     return persist;
 }
 
@@ -81,6 +82,7 @@ persist_free(struct persist *persist)
         return;
     }
     task_free(persist->task);
+    task_free(persist->presence.task);
     child_free(persist->child);
     journal_free(persist->journal);
     file_close(persist->journal_fd);
@@ -225,6 +227,7 @@ persist_job(const struct persist *persist, int dir_fd, const char *name,
                    .sequence = sequence,
                    .created_ms = clock_wall_ms() },
         .dir_fd = dir_fd,
+        .dir = dir_fd == persist->dir_fd ? persist->dir : persist->journal_dir,
         .name = name,
     };
 
@@ -374,7 +377,8 @@ finish_task(struct persist *persist)
         return;
     }
     if ((persist->step == STEP_PREPARE || persist->step == STEP_COMMIT) &&
-        persist->rewrite.arrived != persist->adopted.arrived) {
+        (persist->rewrite.arrived != persist->adopted.arrived ||
+         persist->rewrite.losses != persist->presence.losses)) {
         rewrite_forget(persist);
     } else if (persist->step == STEP_PREPARE) {
         rewrite_prepared(persist);
@@ -382,6 +386,8 @@ finish_task(struct persist *persist)
         rewrite_committed(persist);
     } else if (persist->step == STEP_REPLACE) {
         adopt_replaced(persist);
+    } else if (persist->step == STEP_REOPEN) {
+        presence_reopened(persist);
     } else if (persist->step == STEP_CLEAN) {
         persist->step = STEP_NONE;
     }
@@ -504,6 +510,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
         persist->wants_clean = false;
         persist->step = STEP_CLEAN;
         task_start(persist->task, clean, persist);
+    } else if (presence_is_lost(persist)) {
+        presence_reopen(persist);
     } else if (reload_is_due(persist)) {
         reload_run(persist);
     } else {
@@ -538,6 +546,8 @@ persist_tick(struct persist *persist)
     }
     reap(persist);
     finish_task(persist);
+    persist->presence.saves = conf.save.count > 0;
+    presence_tick(persist);
     journal_get_status(persist->journal, &status);
     log_fault(persist, &status);
     break_off(persist, &conf, &status);
@@ -607,7 +617,8 @@ persist_halt(struct persist *persist)
     child_kill(persist->child);
     child_wait(persist->child);
     task_free(persist->task);
-    persist->task = NULL;
+    task_free(persist->presence.task);
+    persist->task = persist->presence.task = NULL;
     journal_halt(persist->journal);
 }
 

@@ -45,6 +45,9 @@ struct persist_hooks {
     /* That child has ended: 0, or an error of persist/child.h; its end of the
      * pipe is closed. Loop 0. */
     void (*sync_ended)(void *ctx, int error);
+    /* The data directory was gone, and is another one now, at the same path:
+     * whoever keeps files there writes them again. Loop 0. NULL: nobody. */
+    void (*moved_in)(void *ctx);
     /* The tap got something: journal_hooks. Any loop. */
     void (*tapped)(void *ctx);
     void *ctx;
@@ -64,6 +67,9 @@ void persist_free(struct persist *persist);
 
 /* Opens dir and locks it. False: the reason was logged. */
 bool persist_open(struct persist *persist);
+
+/* Its path, absolute. After persist_open. */
+const char *persist_dir(const struct persist *persist);
 
 /* Loads what is there, on the calling thread, which alone touches the keyspace
  * meanwhile. False: the reason was logged, and the server must not serve.

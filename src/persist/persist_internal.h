@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/file.h"
 #include "persist/persist.h"
 #include "persist/task.h"
 
@@ -25,6 +26,7 @@ enum persist_step {
     STEP_COMMIT,  /* a task makes the base the journal's */
     STEP_ENDING,  /* a child was killed, and has to go */
     STEP_CLEAN,   /* a task removes what it left */
+    STEP_REOPEN,  /* a task opens the data directory again */
 };
 
 /* Trying again after failures: twice as late each time. */
@@ -45,6 +47,7 @@ struct persist_requests {
 struct persist_rewrite {
     enum journal_target how;
     uint64_t arrived;            /* of persist_adopted, when it began */
+    uint64_t losses;             /* of persist_presence, when it began */
     uint64_t number;             /* of the new base and increment */
     uint64_t position, sequence; /* where the base stands */
     struct journal_file file;
@@ -67,6 +70,24 @@ struct persist_sync {
 struct persist_adopted {
     uint64_t arrived, forked, stored;
     int error; /* of putting it in place; the task's */
+};
+
+/* presence.c: whether the files are where they should be. */
+struct persist_presence {
+    struct task *task; /* looks; it has what stands up to `files` meanwhile */
+    struct file_identity dir, journal;
+    struct manifest manifest;
+    bool asks_journal, asks_files;
+    int dir_error, journal_error; /* what it found: 0, ENOENT, ... */
+    bool looking;
+    uint64_t number; /* next_number, when it began */
+    uint64_t next_ns;
+    uint64_t losses; /* of journals */
+    /* A data directory that is gone: */
+    int lost_error;
+    struct persist_retry retry;
+    int new_fd, new_lock_fd, reopen_error; /* the task's */
+    bool saves; /* there are rules: it is to get a snapshot at once */
 };
 
 /* A copy of the options in force. */
@@ -127,6 +148,7 @@ struct persist {
 
     struct persist_sync sync;
     struct persist_adopted adopted;
+    struct persist_presence presence;
 
     _Atomic int64_t changes_saved; /* any thread reads it */
     int64_t changes_forked;
@@ -179,6 +201,17 @@ void place_restart(struct persist *persist);
 
 /* directory.c: false only if there is certainly no such file. */
 bool directory_has(int dir_fd, const char *name);
+
+/* directory.c: locks one. Returns 0 or an errno value: EWOULDBLOCK if another
+ * server uses it (logged). Blocks. */
+int directory_lock(struct persist *persist, int dir_fd, int *ret_fd);
+
+/* presence.c. tick: with each of persist's. While the directory is lost,
+ * nothing else may begin but reopen, which moves the step on. */
+void presence_tick(struct persist *persist);
+bool presence_is_lost(const struct persist *persist);
+void presence_reopen(struct persist *persist);
+void presence_reopened(struct persist *persist);
 
 /* save.c. Each moves the step on; the last two block, under the raised gate.
  * Errors are those of persist/child.h. */

@@ -151,7 +151,11 @@ prepare(void *arg)
 
     rewrite->file.fd = -1;
     rewrite->doubtful = false;
-    rewrite->error = journal_dir_open(persist);
+    /* A rotation goes on from the files that are there. */
+    rewrite->error =
+        rewrite->how == JOURNAL_ROTATE && persist->journal_fd >= 0
+            ? file_is_dir_at(persist->journal_fd, persist->journal_dir)
+            : journal_dir_open(persist);
     if (rewrite->error == 0) {
         journal_dir_clean(persist,
                           &persist->manifest); /* of earlier attempts */
@@ -176,6 +180,7 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     journal_get_status(persist->journal, &status);
     rewrite->how = how;
     rewrite->arrived = persist->adopted.arrived;
+    rewrite->losses = persist->presence.losses;
     rewrite->number = persist->next_number++;
     rewrite->manifest = persist->manifest;
     close_increment(&rewrite->manifest, status.closed_number,
@@ -269,6 +274,10 @@ commit(void *arg)
     };
     add_increment(&rewrite->manifest, rewrite->number);
     rewrite->error = manifest_store(persist->journal_fd, &rewrite->manifest);
+    if (rewrite->error == 0) {
+        rewrite->error =
+            file_is_dir_at(persist->journal_fd, persist->journal_dir);
+    }
     rewrite->doubtful = rewrite->error != 0 && !is_undone(persist);
     if (rewrite->error == 0) {
         manifest_base_name(rewrite->number, name);

@@ -87,6 +87,12 @@ on_sync_ended(void *ctx, int error)
     replication_sync_ended(ctx, error);
 }
 
+static void
+on_moved_in(void *ctx)
+{
+    replication_keep_role_again(ctx);
+}
+
 /* Whoever runs persist_tick wakes the inboxes when the gate is down again. */
 static void
 on_reloaded(void *ctx)
@@ -119,6 +125,7 @@ data_new(struct server *server)
                                               .reloaded = on_reloaded,
                                               .sync_began = on_sync_began,
                                               .sync_ended = on_sync_ended,
+                                              .moved_in = on_moved_in,
                                               .tapped = on_tapped,
                                               .ctx = server } });
 }

@@ -180,6 +180,16 @@ replication_keep_role(struct replication *r)
     atomic_store(&r->kept_epoch, role.epoch);
 }
 
+void
+replication_keep_role_again(struct server *server)
+{
+    struct replication *r = server->replication;
+
+    if (r->kept.known) {
+        atomic_store(&r->kept_ticket, role_file_write(r->role_file, &r->kept));
+    }
+}
+
 /* Any loop. It is kept, or was at least tried to be. */
 static bool
 role_is_kept(void *ctx, uint64_t epoch)
@@ -544,7 +554,8 @@ replication_open(struct server *server)
                  "reason=\"%s\"", reason);
     }
     r->kept = state;
-    r->role_file = role_file_new(conf->dir, on_role_written, server);
+    r->role_file =
+        role_file_new(persist_dir(server->persist), on_role_written, server);
     r->key = state.key;
     while (r->key == 0) {
         random_bytes(&r->key, sizeof(r->key));

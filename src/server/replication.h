@@ -43,6 +43,9 @@ void replication_stop(struct server *server);
  * gate. */
 void replication_reloaded(struct server *server);
 
+/* The data directory is another one: the role is written there again. */
+void replication_keep_role_again(struct server *server);
+
 /* persist's hooks: something was released or tapped (any thread), and the life
  * of a snapshot's child. */
 void replication_moved(struct server *server);

@@ -446,3 +446,26 @@ TEST(errors_of_the_kernel_come_back_as_they_are)
     assert_int_equal(EBADF, file_size(-1, &size));
     assert_int_equal(EBADF, file_map(-1, 1, &mapped));
 }
+
+TEST(a_directory_is_told_from_what_takes_its_place)
+{
+    char path[64] = "/tmp/bloomery-file-XXXXXX";
+    char moved[80];
+    int fd = -1;
+
+    assert_non_null(mkdtemp(path));
+    (void)snprintf(moved, sizeof(moved), "%s.moved", path);
+    assert_int_equal(file_open_dir(path, false, &fd), 0);
+    assert_int_equal(file_is_dir_at(fd, path), 0);
+    assert_int_equal(rename(path, moved), 0);
+    assert_int_equal(file_is_dir_at(fd, path), ENOENT);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(file_is_dir_at(fd, path), ESTALE);
+    assert_int_equal(rmdir(moved), 0); /* its number stays its own */
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(file_is_dir_at(fd, path), ESTALE);
+    assert_int_equal(file_is_dir_at(-1, path), EBADF);
+    file_close(fd);
+    assert_int_equal(rmdir(path), 0);
+}

@@ -232,6 +232,31 @@ TEST(its_threads_are_there_from_the_start_and_have_names)
     rig_free(rig);
 }
 
+/* The group that is open has its place in the log, though no file takes it. */
+TEST(what_is_lost_with_the_files_may_be_an_open_group)
+{
+    struct rig *rig = rig_without_file(100, 6);
+    struct source source = source_of(rig, 1);
+    uint64_t position = append(&source);
+    uint64_t again, sequence;
+
+    journal_lose(rig->journal, ENOENT);
+    assert_true(status_of(rig).faulted && status_of(rig).suspect);
+    assert_int_equal(ENOENT, status_of(rig).error);
+    assert_int_equal(0, status_of(rig).queue_bytes);
+    journal_mark(rig->journal, &again, &sequence);
+    assert_int_equal(position + GROUP_SEAL_BYTES, again);
+    assert_int_equal(7, sequence);
+    assert_true(released(rig) < position);
+    journal_lose(rig->journal, ENOENT); /* once is enough */
+    assert_int_equal(1, status_of(rig).suspect_files);
+    (void)append(&source);
+    journal_mark(rig->journal, &again, &sequence);
+    assert_int_equal(8, sequence);
+    source_fini(&source);
+    rig_free(rig);
+}
+
 TEST(without_a_file_the_threads_leave_the_queue_alone)
 {
     struct rig *rig = rig_without_file(0, 0);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Whether the data directory and the journal are still where they should be.
+ * Somebody may move or remove them under a running server; the open files then
+ * take what is written, and no start finds it. A task looks a few times a
+ * second, since a loop waits for no disk. A journal that is gone is a fault
+ * like a failed write: replies are held until a new base stands on new files,
+ * at the old path. A data directory that is gone is opened, or made, anew.
+ */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "persist/persist_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 2048 };
+
+static const uint64_t LOOK_NS = 300000000;
+static const uint64_t SECOND_NS = 1000000000;
+
+/* ---- looking ------------------------------------------------------------- */
+
+/* 0, or the errno value that says that something is not there. Who cannot tell
+ * has found nothing. */
+static int
+only_absence(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ESTALE ? error : 0;
+}
+
+static int
+look_for_file(const struct persist *persist, const char *name)
+{
+    char path[PATH_BYTES];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", persist->journal_dir, name);
+    return faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? 0 : only_absence(errno);
+}
+
+/* All that the manifest names, and itself. */
+static int
+look_for_files(const struct persist *persist, const struct manifest *manifest)
+{
+    char name[MANIFEST_FILE_NAME_MAX];
+    int error = look_for_file(persist, MANIFEST_NAME);
+
+    manifest_base_name(manifest->base_number, name);
+    if (error == 0) {
+        error = look_for_file(persist, name);
+    }
+    for (uint32_t i = 0; i < manifest->count && error == 0; i++) {
+        manifest_increment_name(manifest->increments[i].number, name);
+        error = look_for_file(persist, name);
+    }
+    return error;
+}
+
+/* The task. It has what was copied when it started, and no descriptor, since
+ * another task may close that. */
+static void
+look(void *arg)
+{
+    struct persist *persist = arg;
+    struct persist_presence *presence = &persist->presence;
+
+    presence->dir_error = only_absence(file_find(persist->dir, &presence->dir));
+    presence->journal_error = 0;
+    if (presence->asks_journal) {
+        presence->journal_error =
+            only_absence(file_find(persist->journal_dir, &presence->journal));
+    }
+    if (presence->journal_error == 0 && presence->asks_files) {
+        presence->journal_error = look_for_files(persist, &presence->manifest);
+    }
+}
+
+/* ---- what was found ------------------------------------------------------ */
+
+static void
+lose_journal(struct persist *persist, int error)
+{
+    log_error("persist.presence", "the journal is gone",
+              "dir=\"%s\" error=\"%s\" next=\"a new base on new files\"",
+              persist->journal_dir, strerror(error));
+    persist->presence.losses++;
+    persist->manifest.generation++; /* one that comes back is outnumbered */
+    rewrite_start_over(persist);
+    persist->keeps_all = true; /* what is left of it, until there is a base */
+    journal_lose(persist->journal, error);
+}
+
+static void
+lose_dir(struct persist *persist, int error)
+{
+    log_error("persist.presence", "the data directory is gone",
+              "dir=\"%s\" error=\"%s\" next=\"open it again, or make it\"",
+              persist->dir, strerror(error));
+    persist->presence.lost_error = error;
+    persist->presence.retry = (struct persist_retry){ 0 };
+    if (persist->step == STEP_SAVE) {
+        persist_end_child(persist); /* it is asked for again */
+    }
+}
+
+/* What was begun meanwhile makes the answer one about the past. */
+static bool
+is_answer_to_now(const struct persist *persist)
+{
+    const struct persist_presence *presence = &persist->presence;
+
+    return !task_is_running(persist->task) &&
+           presence->number == persist->next_number &&
+           presence->manifest.generation == persist->manifest.generation;
+}
+
+static void
+judge(struct persist *persist)
+{
+    struct persist_presence *presence = &persist->presence;
+    struct journal_status status;
+
+    presence->looking = false;
+    if (!is_answer_to_now(persist)) {
+        presence->next_ns = 0;
+        return;
+    }
+    journal_get_status(persist->journal, &status);
+    if (presence->dir_error != 0 && presence->lost_error == 0) {
+        lose_dir(persist, presence->dir_error);
+    }
+    if (presence->journal_error != 0 && status.on) {
+        lose_journal(persist, presence->journal_error);
+    }
+}
+
+/* While a task makes or removes files, there is nothing to compare with. */
+static bool
+may_look(const struct persist *persist)
+{
+    return persist->lock_fd >= 0 && !task_is_running(persist->task) &&
+           clock_mono_ns() >= persist->presence.next_ns &&
+           persist->step != STEP_PREPARE && persist->step != STEP_COMMIT &&
+           persist->step != STEP_REPLACE && persist->step != STEP_REOPEN;
+}
+
+static void
+begin_look(struct persist *persist, const struct journal_status *status)
+{
+    struct persist_presence *presence = &persist->presence;
+    bool faulted = status->faulted && !status->building;
+
+    presence->number = persist->next_number;
+    presence->manifest = persist->manifest;
+    presence->asks_journal = status->on && persist->journal_fd >= 0 && !faulted;
+    presence->asks_files = presence->asks_journal && persist->has_manifest &&
+                           !persist->has_doubtful;
+    if (file_identify(persist->dir_fd, &presence->dir) != 0 ||
+        (presence->asks_journal &&
+         file_identify(persist->journal_fd, &presence->journal) != 0)) {
+        return;
+    }
+    presence->looking = true;
+    presence->next_ns = clock_mono_ns() + LOOK_NS;
+    task_start(presence->task, look, persist);
+}
+
+void
+presence_tick(struct persist *persist)
+{
+    struct journal_status status;
+
+    if (persist->presence.looking) {
+        if (task_is_running(persist->presence.task)) {
+            return;
+        }
+        judge(persist);
+    }
+    if (may_look(persist)) {
+        journal_get_status(persist->journal, &status);
+        begin_look(persist, &status);
+    }
+}
+
+/* ---- a data directory that is gone --------------------------------------- */
+
+static void
+reopen(void *arg)
+{
+    struct persist *persist = arg;
+    struct persist_presence *presence = &persist->presence;
+
+    presence->new_fd = presence->new_lock_fd = -1;
+    presence->reopen_error = file_is_dir_at(persist->dir_fd, persist->dir);
+    if (only_absence(presence->reopen_error) == 0) {
+        return; /* it is back */
+    }
+    presence->reopen_error =
+        file_open_dir(persist->dir, true, &presence->new_fd);
+    if (presence->reopen_error == 0) {
+        presence->reopen_error =
+            directory_lock(persist, presence->new_fd, &presence->new_lock_fd);
+    }
+}
+
+bool
+presence_is_lost(const struct persist *persist)
+{
+    return persist->presence.lost_error != 0;
+}
+
+void
+presence_reopen(struct persist *persist)
+{
+    if (persist_may_try(&persist->presence.retry)) {
+        persist->step = STEP_REOPEN;
+        task_start(persist->task, reopen, persist);
+    } else if (requests_are_due(&persist->saves)) {
+        persist->step_started_ns = clock_mono_ns();
+        requests_take(&persist->saves);
+        save_ended(persist, persist->presence.lost_error);
+    }
+}
+
+void
+presence_reopened(struct persist *persist)
+{
+    struct persist_presence *presence = &persist->presence;
+    const struct persist_hooks *hooks = &persist->options.hooks;
+    int error = presence->reopen_error;
+
+    persist->step = STEP_NONE;
+    if (error != 0) {
+        file_close(presence->new_fd);
+        persist_failed(&presence->retry, SECOND_NS, SECOND_NS);
+        log_error("persist.presence", "cannot use the data directory",
+                  "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
+        return;
+    }
+    presence->lost_error = 0;
+    if (presence->new_fd >= 0) {
+        file_close(persist->dir_fd);
+        file_close(persist->lock_fd);
+        persist->dir_fd = presence->new_fd;
+        persist->lock_fd = presence->new_lock_fd;
+    }
+    log_notice("persist.presence", "uses the data directory again",
+               "dir=\"%s\" new=%d", persist->dir, presence->new_fd >= 0);
+    if (presence->new_fd >= 0 && hooks->moved_in != NULL) {
+        hooks->moved_in(hooks->ctx);
+    }
+    if (presence->saves) {
+        (void)persist_ask_save(persist);
+    }
+}

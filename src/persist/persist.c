@@ -134,6 +134,45 @@ read_conf(struct persist *persist)
 
 /* ---- loading ------------------------------------------------------------- */
 
+/* Names the state that the start did not take. After a kill the last snapshot
+ * is behind the journal, which is as it should be. But an operator who has put
+ * a snapshot beside a journal wanted it, and a snapshot that the journal does
+ * not continue came from elsewhere. */
+static void
+log_not_taken(const struct persist *persist)
+{
+    const struct recover_result *found = &persist->recovered;
+    bool continued = history_covers(&persist->load_history,
+                                    slice_of(found->snapshot.history),
+                                    found->snapshot.position);
+
+    if (found->journal_stale) {
+        log_warn("persist.recover", "did not load the journal",
+                 "dir=\"%s\" reason=\"the snapshot is newer\" position=%llu "
+                 "snapshot_position=%llu",
+                 persist->journal_dir,
+                 (unsigned long long)found->journal_position,
+                 (unsigned long long)found->snapshot.position);
+    } else if (found->from_journal && found->has_snapshot &&
+               (!continued ||
+                found->snapshot.position != found->journal_position)) {
+        log_write(continued ? LOG_NOTICE : LOG_WARN, "persist.recover",
+                  "did not load the snapshot",
+                  "path=\"%s/%s\" reason=\"%s\" position=%llu "
+                  "journal_position=%llu created_ms=%llu next=\"to have the "
+                  "snapshot instead, stop the server, move %s away and "
+                  "start\"",
+                  persist->dir, persist->snapshot_name,
+                  continued ? "the journal is newer"
+                            : "the journal is further on, and does not "
+                              "continue this snapshot",
+                  (unsigned long long)found->snapshot.position,
+                  (unsigned long long)found->journal_position,
+                  (unsigned long long)found->snapshot.created_ms,
+                  persist->journal_dir);
+    }
+}
+
 static void
 log_loaded(struct persist *persist, uint64_t ms)
 {
@@ -143,10 +182,12 @@ log_loaded(struct persist *persist, uint64_t ms)
         log_warn("persist.recover", "cut the journal's torn end", "what=\"%s\"",
                  found->cut);
     }
-    if (found->journal_stale) {
-        log_warn("persist.recover", "did not load a stale journal",
-                 "dir=\"%s\" reason=\"the snapshot is newer\"",
-                 persist->journal_dir);
+    log_not_taken(persist);
+    if (found->journal_unfinished) {
+        log_notice("persist.recover", "did not load an unfinished journal",
+                   "dir=\"%s\" reason=\"it was being built or removed, and "
+                   "nothing was promised of it\"",
+                   persist->journal_dir);
     }
     log_notice("persist.recover", "loaded",
                "from=%s keys=%llu groups=%llu position=%llu ms=%llu",

@@ -544,10 +544,9 @@ load(struct run *run)
     struct recover_result *result = &run->result;
     bool has_snapshot = run->snapshot.fd >= 0;
 
-    if (has_snapshot) {
-        result->snapshot_position = run->snapshot.stamp.position;
-        result->snapshot_created_ms = run->snapshot.stamp.created_ms;
-    }
+    result->has_snapshot = has_snapshot;
+    result->snapshot = run->snapshot.stamp;
+    result->journal_position = run->verified.position;
     /* Equally far, they are the same state; the journal then goes on. */
     if (run->has_journal &&
         (!has_snapshot ||

@@ -49,8 +49,9 @@ struct recover_result {
                                 counts */
     bool nameless;           /* what was loaded was begun without an id */
     uint64_t position, sequence;
-    uint64_t snapshot_position; /* 0: no snapshot */
-    uint64_t snapshot_created_ms;
+    bool has_snapshot; /* loaded or not */
+    struct snapshot_stamp snapshot;
+    uint64_t journal_position; /* where a journal ends, loaded or not */
     uint64_t keys, groups;
     /* Of the journal, if it was loaded: all increments closed at what is valid,
      * those too of which nothing is but the first line, so that their numbers

@@ -80,8 +80,8 @@ TEST(a_snapshot_alone_is_loaded)
     assert_false(place.result.from_journal || place.result.has_manifest);
     assert_int_equal(place.result.position, 12345);
     assert_int_equal(place.result.sequence, 67);
-    assert_int_equal(place.result.snapshot_position, 12345);
-    assert_int_equal(place.result.snapshot_created_ms, test_stamp().created_ms);
+    assert_int_equal(place.result.snapshot.position, 12345);
+    assert_int_equal(place.result.snapshot.created_ms, test_stamp().created_ms);
     assert_int_equal(place.result.keys, MIXED);
     assert_int_equal(place.progress.keys, MIXED);
     assert_int_equal(place.progress.bytes, place.total_bytes);
@@ -245,7 +245,7 @@ TEST(the_state_that_stands_further_in_the_log_is_loaded)
     put_image(place.dir_fd, SNAPSHOT_NAME, ks, end - 1, 111);
     assert_from_journal(&place, 12);
     assert_int_equal(place.result.keys, 0);
-    assert_int_equal(place.result.snapshot_position, end - 1);
+    assert_int_equal(place.result.snapshot.position, end - 1);
     put_image(place.dir_fd, SNAPSHOT_NAME, ks, end, 112);
     assert_from_journal(&place, 12);
 

@@ -460,6 +460,25 @@ check_journal_scan(struct check *check, struct check_journal *journal,
     }
 }
 
+void
+check_journal_refuse(struct check_journal *journal,
+                     const struct check_increment *increment,
+                     const struct group *group, const char *why)
+{
+    size_t index = (size_t)(increment - journal->increments);
+
+    (void)snprintf(journal->why, sizeof(journal->why),
+                   "group %llu cannot be executed: %s",
+                   (unsigned long long)group->seal.sequence, why);
+    journal->broken = index;
+    journal->broken_offset = group->begin;
+    journal->state = CHECK_STATE_DAMAGED;
+    journal->increments[index].state = CHECK_STATE_DAMAGED;
+    journal->sequence = group->seal.sequence - 1;
+    journal->position -= group->end - group->begin;
+    survey(journal, index, group->end);
+}
+
 bool
 check_journal_next_intact(const struct check_increment *increment, uint64_t *at,
                           struct group *ret_group)

@@ -96,6 +96,12 @@ typedef bool check_group_fn(void *ctx, const struct check_increment *increment,
 void check_journal_scan(struct check *check, struct check_journal *journal,
                         check_group_fn *visit, void *ctx);
 
+/* After a visit that stopped the scan at this group: no start gets beyond it.
+ */
+void check_journal_refuse(struct check_journal *journal,
+                          const struct check_increment *increment,
+                          const struct group *group, const char *why);
+
 /* One intact group at or behind *at, wherever it begins, for rescuing what is
  * left; *at moves behind it. False: there is none. */
 bool check_journal_next_intact(const struct check_increment *increment,

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Of a journal, every intact group is taken whose sequence is higher than that
- * of the one before it, and sealed anew, so that sequences have no gaps. What
- * was lost makes the log shorter: then the base moves up in it, so that the
- * log ends where it ended, and no older snapshot looks newer than it.
+ * Of a journal, every intact group is executed whose sequence is higher than
+ * that of the one before it, over what is intact of the base; the result is one
+ * new base, at the place where the log ended, so that no older snapshot looks
+ * newer than it. Of an increment alone the intact groups are sealed anew, so
+ * that sequences have no gaps.
  */
 #include "tools/check_salvage.h"
 
@@ -12,6 +13,7 @@
 #include "base/random.h"
 #include "tools/check_journal.h"
 #include "tools/check_rescue.h"
+#include "tools/check_world.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -24,7 +26,9 @@ struct salvage {
     struct check_journal *journal;
     /* Of the groups that are taken, found before anything is written. */
     uint64_t groups, bytes, end_position, end_sequence;
-    bool lost; /* anything */
+    uint64_t keys, failed;  /* of a journal: what it holds; commands left out */
+    bool lost;              /* anything */
+    bool nothing_to_add_to; /* a journal without a base */
 };
 
 /* ---- snapshots ----------------------------------------------------------- */
@@ -204,6 +208,10 @@ show_groups(struct salvage *salvage, const char *out, const char *kind)
     check_card_begin(check, out, kind, CHECK_STATE_INTACT);
     check_card_number(check, "groups", salvage->groups);
     check_card_number(check, "bytes", salvage->bytes);
+    if (!salvage->journal->single) {
+        check_card_number(check, "keys", salvage->keys);
+        check_card_number(check, "failed_commands", salvage->failed);
+    }
     if (salvage->journal->state != CHECK_STATE_INTACT) {
         check_card_number(check, "groups_after_damage", after->groups);
     }
@@ -342,6 +350,7 @@ guess_manifest(struct salvage *salvage)
         return false;
     }
     if (!has_base) {
+        salvage->nothing_to_add_to = true;
         check_complain(salvage->check, CHECK_DAMAGED,
                        "%s: no base can be read, so there is nothing that the "
                        "increments could be added to",
@@ -379,72 +388,105 @@ open_journal(struct salvage *salvage, const char *path)
     }
 }
 
-/* The base as it is, or rebuilt. */
+/* All that can be had, executed: the base, and the groups behind it. A command
+ * that fails is left out: it needs what was lost. */
 static bool
-write_base(struct salvage *salvage, const char *out,
-           const struct check_snapshot *base, struct manifest *manifest)
-{
-    const struct check_journal *journal = salvage->journal;
-    struct snapshot_stamp stamp = base->stamp;
-    char name[MANIFEST_FILE_NAME_MAX];
-    char path[CHECK_PATH_MAX];
-
-    manifest_base_name(manifest->base_number, name);
-    if (!check_file_join(salvage->check, out, name, path)) {
-        return false;
-    }
-    manifest->position = salvage->end_position - salvage->bytes;
-    manifest->sequence = salvage->end_sequence - salvage->groups;
-    if (base->state == CHECK_STATE_INTACT &&
-        manifest->position == stamp.position &&
-        manifest->sequence == stamp.sequence) {
-        return check_make_copy(&salvage->made, journal->base_fd,
-                               base->file_bytes, journal->base_path, path);
-    }
-    stamp.position = manifest->position;
-    stamp.sequence = manifest->sequence;
-    return check_rescue(&salvage->made, journal->base_fd, base, &stamp, path);
-}
-
-static bool
-write_increments(struct salvage *salvage, const char *out,
-                 struct manifest *manifest)
+execute(struct salvage *salvage, struct check_world *world)
 {
     const struct check_journal *journal = salvage->journal;
     uint64_t after = journal->manifest.sequence;
-    uint64_t sequence = manifest->sequence;
+    char why[256] = "";
 
-    for (size_t i = 0; i < journal->count; i++) {
-        const struct check_increment *increment = &journal->increments[i];
-        char name[MANIFEST_FILE_NAME_MAX];
-        char path[CHECK_PATH_MAX];
-        struct sealer sealer = { .path = path, .sequence = sequence };
-
-        manifest_increment_name(increment->number, name);
-        if (!check_file_join(salvage->check, out, name, path) ||
-            !write_increment(salvage, increment, &after, &sealer)) {
-            return false;
-        }
-        sequence = sealer.sequence;
-        manifest->increments[i].closed = true;
-        manifest->increments[i].bytes = sealer.bytes;
+    if (!check_world_load(world, journal->base_fd, true, why, sizeof(why))) {
+        check_complain(salvage->check, CHECK_DAMAGED, "%s: %s",
+                       journal->base_path, why);
+        return false;
     }
+    for (size_t i = 0; i < journal->count; i++) {
+        struct group group;
+        uint64_t at = 0;
+
+        while (
+            check_journal_next_intact(&journal->increments[i], &at, &group)) {
+            if (group.seal.sequence > after) {
+                after = group.seal.sequence;
+                salvage->failed += check_world_rescue(world, group.commands);
+                check_bar_add(salvage->check, group.end - group.begin);
+            }
+        }
+    }
+    salvage->lost |= salvage->failed > 0;
     return true;
 }
 
+static uint64_t
+count_keys(const struct keyspace *ks)
+{
+    uint64_t keys = 0;
+
+    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
+        uint64_t in_db;
+        uint64_t expires;
+
+        keyspace_count(ks, db, &in_db, &expires);
+        keys += in_db;
+    }
+    return keys;
+}
+
+/* Of nobody's history: it may not be what that has at this place, and nobody
+ * may go on from there with it. */
+static bool
+write_state(struct salvage *salvage, const struct keyspace *ks,
+            const struct check_snapshot *base, const char *path)
+{
+    struct snapshot_writer *writer = snapshot_writer_new();
+    struct snapshot_stamp stamp = base->stamp;
+    struct snapshot_progress progress = { 0 };
+    int error;
+    int fd;
+
+    CHECK(writer != NULL);
+    if (!check_make_file(&salvage->made, path, &fd)) {
+        snapshot_writer_free(writer);
+        return false;
+    }
+    memset(stamp.history, '0', SNAPSHOT_HISTORY_BYTES);
+    stamp.position = salvage->end_position;
+    stamp.sequence = salvage->end_sequence;
+    stamp.keys = salvage->keys = count_keys(ks);
+    error = snapshot_write(writer, ks, &stamp, fd, &progress);
+    snapshot_writer_free(writer);
+    if (error != 0) {
+        check_complain(salvage->check, CHECK_UNREADABLE,
+                       "%s: cannot be written: %s", path, strerror(error));
+    }
+    return check_make_done(&salvage->made, fd, path) && error == 0;
+}
+
+/* One base that has all of it, and no increment: what a snapshot holds can be
+ * loaded, whatever groups would need. */
 static bool
 write_journal(struct salvage *salvage, const char *out,
               const struct check_snapshot *base)
 {
-    struct manifest *manifest = mem_alloc(sizeof(*manifest));
+    const struct manifest *found = &salvage->journal->manifest;
+    struct manifest *manifest = mem_zalloc(sizeof(*manifest));
+    struct check_world *world = check_world_new();
+    char name[MANIFEST_FILE_NAME_MAX];
+    char path[CHECK_PATH_MAX];
     bool ok;
 
-    *manifest = salvage->journal->manifest;
-    manifest->generation++;
-    ok = check_make_dir(&salvage->made, out) &&
-         write_base(salvage, out, base, manifest) &&
-         write_increments(salvage, out, manifest) &&
+    manifest->generation = found->generation + 1;
+    manifest->base_number = found->base_number;
+    manifest->position = salvage->end_position;
+    manifest->sequence = salvage->end_sequence;
+    manifest_base_name(manifest->base_number, name);
+    ok = check_file_join(salvage->check, out, name, path) &&
+         execute(salvage, world) && check_make_dir(&salvage->made, out) &&
+         write_state(salvage, check_world_keyspace(world), base, path) &&
          check_make_manifest(&salvage->made, out, manifest);
+    check_world_free(world);
     mem_free(manifest);
     return ok;
 }
@@ -478,12 +520,6 @@ salvage_journal(struct salvage *salvage, const char *path, const char *out)
     ok = ok && write_journal(salvage, out, &base);
     check_bar_end(salvage->check);
     if (ok) {
-        char name[CHECK_PATH_MAX];
-
-        if (check_file_join(salvage->check, out,
-                            check_file_name(journal->base_path), name)) {
-            show_snapshot(salvage->check, name, &base);
-        }
         show_groups(salvage, out, "journal");
     }
     return ok;
@@ -508,7 +544,9 @@ salvage_data(struct salvage *salvage, const char *path, const char *out)
     if (ok && data->journal[0] != '\0') {
         ok = check_file_join(salvage->check, path, data->journal, from) &&
              check_file_join(salvage->check, out, data->journal, to) &&
-             salvage_journal(salvage, from, to);
+             (salvage_journal(salvage, from, to) ||
+              (salvage->nothing_to_add_to && data->count > 0));
+        /* A snapshot beside it is worth having, and a start takes it. */
     }
     ok = ok && check_make_sync_dir(&salvage->made, out);
     mem_free(data);

@@ -9,6 +9,7 @@
 #include "tools/check_file.h"
 #include "tools/check_journal.h"
 #include "tools/check_snapshot.h"
+#include "tools/check_world.h"
 
 #include <stdio.h>
 
@@ -169,6 +170,46 @@ show_journal(struct check *check, const struct check_journal *journal,
                            .state = state };
 }
 
+/* The chain is intact; whether its groups can be executed, a start finds out by
+ * executing them. */
+struct execution {
+    struct check_world *world;
+    struct check_journal *journal;
+};
+
+static bool
+execute_group(void *ctx, const struct check_increment *increment,
+              const struct group *group, uint64_t end_position)
+{
+    struct execution *execution = ctx;
+    char why[256] = "";
+
+    (void)end_position;
+    if (check_world_execute(execution->world, group->commands, why,
+                            sizeof(why))) {
+        return true;
+    }
+    check_journal_refuse(execution->journal, increment, group, why);
+    return false;
+}
+
+static void
+execute_journal(struct check *check, struct check_journal *journal,
+                struct check_snapshot *base)
+{
+    struct execution execution = { check_world_new(), journal };
+    char why[256] = "";
+
+    if (!check_world_load(execution.world, journal->base_fd, false, why,
+                          sizeof(why))) {
+        base->state = CHECK_STATE_DAMAGED;
+        (void)snprintf(base->error.text, sizeof(base->error.text), "%s", why);
+    } else {
+        check_journal_scan(check, journal, execute_group, &execution);
+    }
+    check_world_free(execution.world);
+}
+
 static struct state
 verify_journal(struct check *check, const char *path, bool whole)
 {
@@ -186,6 +227,10 @@ verify_journal(struct check *check, const char *path, bool whole)
         check_bar_begin(check, check_journal_bytes(journal));
         check_snapshot_look(check, journal->base_fd, whole, &base);
         check_journal_scan(check, journal, NULL, NULL);
+        if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
+            journal->state <= CHECK_STATE_TORN) {
+            execute_journal(check, journal, &base);
+        }
         check_bar_end(check);
         check_snapshot_show(check, journal->base_path, &base);
         check_journal_show(check, journal);

@@ -3,6 +3,7 @@
 # bloomery-check on files of a real server: intact, damaged in every way that
 # has a rule, of a newer version; and a server that starts on what it makes.
 
+import collections
 import ctypes
 import hashlib
 import json
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import resp, servers
+from lib import crash, resp, servers
 
 INTACT, DAMAGED, USAGE, UNREADABLE, NEWER = range(5)
 SEAL = re.compile(rb"#XX:(\d{16}):(\d{14}):(\d{16}):(\d{16}):[0-9a-f]{32}\r\n")
@@ -84,10 +85,11 @@ def flip(path, offset, mask=0x40):
         file.write(bytes([byte[0] ^ mask]))
 
 
-def xxh3(data):
-    library = ctypes.CDLL("libxxhash.so.0")
-    library.XXH3_64bits.restype = ctypes.c_uint64
-    return library.XXH3_64bits(ctypes.c_char_p(data), ctypes.c_size_t(len(data)))
+def xxh3(data, seed=0):
+    function = ctypes.CDLL("libxxhash.so.0").XXH3_64bits_withSeed
+    function.restype = ctypes.c_uint64
+    return function(ctypes.c_char_p(data), ctypes.c_size_t(len(data)),
+                    ctypes.c_uint64(seed))
 
 
 def rewrite(conn, journal):
@@ -276,7 +278,10 @@ def test_the_progress_is_shown_if_asked_for(data):
 def test_files_of_version_1_are_read_for_ever():
     golden = servers.TOP / "tests/data/golden-v1"
     assert cards(golden / "snapshot.bin")[0]["status"] == "intact"
-    assert card(cards(golden / "journal"), "journal")["status"] == "torn"
+    # Its groups hold no commands of a server: verify would execute them.
+    lines = check("info", "--json", golden / "journal").stdout.splitlines()
+    assert card([json.loads(line) for line in lines],
+                "journal")["status"] == "torn"
 
 
 # ---- cat ---------------------------------------------------------------------
@@ -488,6 +493,185 @@ def test_a_closed_increment_has_to_be_whole(data):
            if c["path"] == str(closed)][0]
     assert got["closed"] == "yes" and got["status"] == "damaged"
     assert refusal("--dir", data.path, "--appendonly", "yes")
+
+
+def test_a_journal_without_its_manifest_is_damage(data, tmp_path,
+                                                  start_server):
+    """A start from the snapshot, or from nothing, would be one without the
+    last adds."""
+    (data.journal / "manifest").unlink()
+    for keeps_snapshot in (True, False):
+        if not keeps_snapshot:
+            data.snapshot.unlink()
+        check("verify", data.path, status=DAMAGED)
+        for mode in ("yes", "no"):
+            log = refusal("--dir", data.path, "--appendonly", mode)
+            assert "manifest: damaged: it is missing, and" in log
+    check("salvage", data.path, tmp_path / "out", status=DAMAGED)
+    assert keys_of(start_server, "--dir", tmp_path / "out", "--appendonly",
+                   "yes") == ALL
+
+
+def test_a_journal_that_was_not_finished_is_none(data, tmp_path, start_server):
+    """As a kill leaves it while it is built or removed."""
+    (data.journal / "manifest").unlink()
+    (data.journal / "unfinished").touch()
+    found = cards(data.path)
+    assert {c["status"] for c in found} == {"intact"}
+    assert "built or removed" in card(found, "journal")["note"]
+    assert found[-1]["newest"] == SNAPSHOT
+    check("backup", data.path, tmp_path / "out")
+    assert not (tmp_path / "out" / "journal").exists()
+    for mode in ("no", "yes"):
+        keys = keys_of(start_server, "--dir", data.path, "--appendonly", mode)
+        assert keys == set(Data.base + Data.closed)
+    assert not (data.journal / "unfinished").exists()
+    assert card(cards(data.path), "manifest")["status"] == "intact"
+
+
+def test_an_older_increment_in_place_of_the_newest_is_damage(data):
+    """Its groups are intact, and their sequences are of the past: cut as a torn
+    end, all that was synced since would be gone."""
+    newest = data.increments()[-1]
+    shutil.copy(data.with_groups()[0], newest)
+    got = [c for c in cards(data.path, status=DAMAGED)
+           if c["path"] == str(newest)][0]
+    assert got["status"] == "damaged" and got["offset"] == FIRST_LINE
+    assert check("verify", newest).returncode == INTACT  # by itself it is
+    log = refusal("--dir", data.path, "--appendonly", "yes")
+    assert "%s: group" % newest in log and "no crash leaves behind" in log
+
+
+def test_damage_of_the_manifest_has_an_offset(data):
+    flip(data.journal / "manifest", 31)
+    said = card(cards(data.path, status=DAMAGED), "journal")["problem"]
+    log = refusal("--dir", data.path, "--appendonly", "yes")
+    for text in (said, log):
+        assert re.search("offset [0-9]+", text), text
+
+
+def start_ends(path):
+    """Whether a server starts on it; its log, if not."""
+    server = servers.Server("--dir", path, "--appendonly", "yes", ready=False)
+    try:
+        server.wait_ready()
+        return True, ""
+    except RuntimeError:
+        return False, server.log().decode("utf-8", "replace")
+    finally:
+        server.kill()
+        server.assert_healthy()
+        server.remove()
+
+
+def flip_one_bit(rng, path):
+    """Somewhere; in each file as often as in any other."""
+    files = sorted(p for p in Path(path).rglob("*") if p.is_file() and
+                   p.name != "lock" and p.stat().st_size > 0)
+    file = rng.choice(files)
+    size = file.stat().st_size
+    offset = rng.randrange(size if rng.random() < 0.5 else min(size, 3000))
+    flip(file, offset, 1 << rng.randrange(8))
+    return "%s at %d" % (file.relative_to(path), offset)
+
+
+# ROUNDS=1000 SEED=n: more of them, or the same again.
+def test_what_salvage_writes_starts(template, tmp_path):
+    """And what verify finds intact does."""
+    seeds = crash.seeds(crash.amount("ROUNDS", 30))
+    seen = collections.Counter()
+
+    def run(seed):
+        path = tmp_path / str(seed)
+        shutil.copytree(template, path / "data")
+        where = flip_one_bit(random.Random(seed), path / "data")
+        verdict = check("verify", path / "data", status=None).returncode
+        starts, log = start_ends(copy(path / "data", path / "copy"))
+        assert verdict != INTACT or starts, (where, log)
+        got = check("salvage", path / "data", path / "out", status=None)
+        assert (path / "out").exists(), (where, got.stderr)
+        assert check("verify", path / "out", status=None).returncode == \
+            INTACT, where
+        again, log = start_ends(path / "out")
+        assert again, (where, log)
+        seen["verify %d, start %s" % (verdict, starts)] += 1
+        shutil.rmtree(path)
+
+    crash.each(seeds, run, workers=2)
+    print("%d bits: all of salvage's start; %s" % (len(seeds), dict(seen)))
+
+
+def copy(path, to):
+    shutil.copytree(path, to)
+    return to
+
+
+def test_a_group_that_cannot_be_executed_is_damage(data, tmp_path,
+                                                   start_server):
+    """The one that made a filter is lost, another one adds to it: each group is
+    intact, and a start fails all the same."""
+    server = start_server("--dir", data.path, "--appendonly", "yes",
+                          "--appendfsync", "no")
+    with server.conn() as conn:
+        for item in range(3):
+            assert conn.call("BF.ADD", "made late", "item %d" % item) == 1
+        conn.call("BF.ADD", "n", "item n")
+    server.stop()
+    increment = data.with_groups()[-1]
+    made = next(i for i, g in enumerate(groups(increment.read_bytes()))
+                if b"BF.INSERT" in increment.read_bytes()[g[0]:g[1]])
+    damage_group(increment, made)
+    check("salvage", data.path, tmp_path / "out", status=DAMAGED)
+    assert {c["status"] for c in cards(tmp_path / "out")} == {"intact"}
+    assert card(cards(tmp_path / "out"), "journal")["groups"] == 0
+    assert keys_of(start_server, "--dir", tmp_path / "out", "--appendonly",
+                   "yes") == ALL | {"n"}
+
+
+def append_group(increment, *commands):
+    """A group with an intact seal behind the others."""
+    data = increment.read_bytes()
+    key = int(data[61:77], 16)
+    body = resp.command("SELECT", "0") + b"".join(resp.command(*c)
+                                                  for c in commands)
+    _, _, sequence, ms = all_groups(data)[-1]
+    head = b"#XX:%016d:%014d:%016d:%016d:" % (sequence + 1, ms, len(body),
+                                              sequence)
+    increment.write_bytes(data + body + head + b"%016x%016x\r\n" % (
+        xxh3(head, key), xxh3(body + head, key)))
+
+
+def test_verify_executes_groups_as_a_start_does(data, tmp_path, start_server):
+    increment = data.with_groups()[-1]
+    append_group(increment, ("BF.ADD", "never made", "x"),
+                 ("BF.ADD", "o1", "more"))
+    end = len(increment.read_bytes())
+    bad = [c for c in cards(data.path, status=DAMAGED)
+           if c["kind"] == "increment" and c["status"] == "damaged"][0]
+    assert "cannot be executed: bf.add failed" in bad["problem"].lower()
+    assert FIRST_LINE < bad["offset"] < end
+    log = refusal("--dir", data.path, "--appendonly", "yes")
+    assert "offset %d cannot be executed" % bad["offset"] in log
+    check("salvage", data.path, tmp_path / "out", status=DAMAGED)
+    got = json.loads(check("salvage", "--json", data.journal, tmp_path / "out2",
+                           status=DAMAGED).stdout.splitlines()[-1])
+    assert got["failed_commands"] == 1 and got["lost"] == "something"
+    server = start_server("--dir", tmp_path / "out", "--appendonly", "yes")
+    with server.conn() as conn:
+        assert conn.call("BF.EXISTS", "o1", "more") == 1
+        assert conn.call("EXISTS", "never made") == 0
+
+
+def test_without_its_base_a_journal_leaves_the_snapshot(data, tmp_path,
+                                                        start_server):
+    next(data.journal.glob("base-*")).unlink()
+    got = check("salvage", data.path, tmp_path / "out", status=DAMAGED)
+    assert b"no base can be read" in got.stderr
+    assert (tmp_path / "out" / SNAPSHOT).read_bytes()
+    assert not (tmp_path / "out" / "journal").exists()
+    assert keys_of(start_server, "--dir", tmp_path / "out", "--appendonly",
+                   "yes") == set(Data.base + Data.closed)
+    assert "base" in refusal("--dir", data.path, "--appendonly", "yes")
 
 
 def test_a_lost_first_line_is_damage(data, tmp_path, start_server):

@@ -38,6 +38,12 @@ struct group_file {
 #define GROUP_NUMBER_LIMIT   UINT64_C(1000000000000000) /* 10^15 */
 #define GROUP_POSITION_LIMIT (UINT64_C(1) << 62)
 
+/* A server that takes over the place of another goes on from there. So it
+ * accepts no place above these two: whatever it writes later then stays far
+ * below the limits above, and its files load again. */
+#define GROUP_NUMBER_TAKEN_MAX   UINT64_C(100000000000000) /* 10^14 */
+#define GROUP_POSITION_TAKEN_MAX (UINT64_C(1) << 61)
+
 void group_write_first_line(const struct group_file *file, char *ret_line);
 
 enum group_status { GROUP_OK, GROUP_END, GROUP_DAMAGED, GROUP_NEWER };

@@ -298,12 +298,13 @@ read_full_resync(const struct slice *fields, size_t count,
                       "FULLRESYNC names a history that is not of 40 hex "
                       "digits");
     }
-    if (!read_position(fields[2], &answer->position)) {
+    if (!read_position(fields[2], &answer->position) ||
+        answer->position > GROUP_POSITION_TAKEN_MAX) {
         return refuse(ret_reason, reason_size,
                       "FULLRESYNC names no possible position");
     }
     if (!slice_to_u64(fields[3], &answer->sequence) ||
-        answer->sequence >= GROUP_NUMBER_LIMIT) {
+        answer->sequence > GROUP_NUMBER_TAKEN_MAX) {
         return refuse(ret_reason, reason_size,
                       "FULLRESYNC names no possible sequence");
     }

@@ -163,6 +163,25 @@ TEST(adopt_makes_a_snapshot_of_the_new_data)
     prig_free(rig);
 }
 
+/* What is written from the highest place on that may be taken over is no
+ * damage to the next start. */
+TEST(adopt_of_the_highest_place_leaves_room_for_what_follows)
+{
+    struct prig *rig = start_old("yes");
+    uint64_t position;
+
+    prig_adopt(rig, OLD, NEW, OTHER, GROUP_POSITION_TAKEN_MAX);
+    settle(rig);
+    position = prig_relay(rig);
+    assert_true(position > GROUP_POSITION_TAKEN_MAX);
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    save(rig);
+    prig_restart(rig);
+    check_new(rig);
+    assert_int_equal(prig_position(rig), position);
+    prig_free(rig);
+}
+
 /* What was executed in part is no state of the log: it stays, and nobody can
  * take it for what others have at that place. */
 TEST(adopt_of_nothing_gives_the_data_a_history_of_its_own)

@@ -314,10 +314,16 @@ TEST(answers_read_back)
           .sequence = 99,
           .bytes = 1 << 30 },
         { .kind = WIRE_ERROR, .error = "NOMASTERLINK no data yet" },
+        /* The highest place that may be taken over. */
+        { .kind = WIRE_FULLRESYNC,
+          .history = ID_B,
+          .key = 1,
+          .position = UINT64_C(2305843009213693952),
+          .sequence = UINT64_C(100000000000000) },
     };
     char reason[REASON];
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         struct wire_answer back = { .key = 5 };
         struct buf out = { 0 };
 
@@ -377,7 +383,11 @@ TEST(an_odd_answer_is_refused_with_what_is_odd)
           "FULLRESYNC names no possible position" },
         { "+FULLRESYNC " ID_A " 4611686018427387904 2 0123456789abcdef 3",
           "FULLRESYNC names no possible position" },
+        { "+FULLRESYNC " ID_A " 2305843009213693953 2 0123456789abcdef 3",
+          "FULLRESYNC names no possible position" },
         { "+FULLRESYNC " ID_A " 1 1000000000000000 0123456789abcdef 3",
+          "FULLRESYNC names no possible sequence" },
+        { "+FULLRESYNC " ID_A " 1 100000000000001 0123456789abcdef 3",
           "FULLRESYNC names no possible sequence" },
         { "+FULLRESYNC " ID_A " 1 2 x 3",
           "FULLRESYNC names a key that is not of 16 hex digits" },

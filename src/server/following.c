@@ -296,6 +296,18 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     return true;
 }
 
+/* Whether the machine could hold the new data if nothing else were here than
+ * what the server had before it loaded anything. A loading replica obeys its
+ * primary, so maxmemory is not asked. */
+static bool
+could_fit(const struct replication *r, uint64_t bytes)
+{
+    uint64_t machine = machine_memory_bytes();
+    uint64_t started = r->server->service.started_bytes;
+
+    return started <= machine && bytes <= machine - started;
+}
+
 /* Old data and new do not fit beside each other: the old goes. */
 static bool
 make_room(struct replication *r, uint64_t bytes,
@@ -340,6 +352,13 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
         .ctx = r
     };
 
+    if (!could_fit(r, answer->bytes)) {
+        (void)snprintf(ret_reason, reason_size,
+                       "it has %llu bytes, more than this machine or cgroup "
+                       "can hold; the data here stays",
+                       (unsigned long long)answer->bytes);
+        return false;
+    }
     transfer_free(r->transfer);
     r->transfer = make_room(r, answer->bytes, &options.keyspace)
                       ? transfer_new(&options)

@@ -127,8 +127,8 @@ begin(const struct request *req, int64_t timeout_ms)
     return waiting;
 }
 
-/* Replicas say how far they are once a second, and when they are asked; one may
- * have been asked a moment before it had everything. */
+/* Replicas say how far they are once a second, and when they are asked. Those
+ * that connect while this client waits are asked a little later. */
 static void
 ask_for_acks(const struct request *req, struct waiting *waiting)
 {
@@ -138,7 +138,8 @@ ask_for_acks(const struct request *req, struct waiting *waiting)
     if (service->replication.want_acks != NULL &&
         now_ns - waiting->asked_ns >= ASK_EVERY_NS) {
         waiting->asked_ns = now_ns;
-        service->replication.want_acks(service->ctx);
+        service->replication.want_acks(service->ctx,
+                                       atomic_load(&req->session->written));
     }
 }
 

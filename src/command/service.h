@@ -77,7 +77,8 @@ struct replication_calls {
     /* Whether the role of this epoch would survive a crash, or cannot be
      * written at present. */
     bool (*role_is_kept)(void *ctx, uint64_t epoch);
-    void (*want_acks)(void *ctx); /* somebody waits for them */
+    /* A client waits for replicas to acknowledge this position. */
+    void (*want_acks)(void *ctx, uint64_t position);
     /* Takes the handover over. False: try again later. */
     bool (*hand_over)(void *ctx, struct handover *handover);
     /* FAILOVER: begins, or aborts. False: it does not; why. */

@@ -136,11 +136,16 @@ target_of(const struct primary *primary)
 bool
 peer_get_ack(struct primary *primary, struct peer *peer)
 {
-    if (!peer->want_ack || !peer->between ||
-        peer->cursor < target_of(primary)) {
+    struct primary_ask *ask = &peer->ask;
+
+    if (ask->last == 0 || !peer->between || peer->cursor < ask->first) {
         return true;
     }
-    peer->want_ack = false;
+    peer->asked = peer->cursor;
+    ask->first = peer->cursor + 1; /* somebody may wait for what follows */
+    if (ask->first > ask->last) {
+        *ask = (struct primary_ask){ 0 };
+    }
     return peer_send(primary, peer, slice_lit("+GETACK\r\n"));
 }
 

@@ -299,16 +299,47 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
 }
 
 void
-primary_ask_acks(struct primary *primary)
+primary_ask_add(struct primary_ask *ask, struct primary_ask more)
+{
+    if (more.last == 0) {
+        return;
+    }
+    if (ask->last == 0 || more.first < ask->first) {
+        ask->first = more.first;
+    }
+    if (more.last > ask->last) {
+        ask->last = more.last;
+    }
+}
+
+/* A replica answers each GETACK, and again when its disk has got there: what it
+ * was asked once at or behind a position it need not be asked again. */
+void
+primary_ask_acks(struct primary *primary, struct primary_ask ask)
 {
     for (size_t i = primary->count; i-- > 0;) {
         struct peer *peer = primary->peers[i];
+        struct primary_ask fresh = ask;
 
-        if (peer_follows(peer)) {
-            peer->want_ack = true;
+        if (fresh.first <= peer->asked) {
+            fresh.first = peer->asked + 1;
+        }
+        if (peer_follows(peer) && fresh.first <= fresh.last) {
+            primary_ask_add(&peer->ask, fresh);
             (void)peer_get_ack(primary, peer);
         }
     }
+}
+
+bool
+primary_owes_ask(const struct primary *primary)
+{
+    for (size_t i = 0; i < primary->count; i++) {
+        if (primary->peers[i]->ask.last > 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void

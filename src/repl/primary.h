@@ -91,9 +91,20 @@ void primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms);
 bool primary_stream(struct primary *primary, uint64_t released,
                     uint64_t now_ms);
 
-/* Somebody waits for acknowledgements: asks for them, now or when it can be
- * put between two groups. To be called behind primary_stream. */
-void primary_ask_acks(struct primary *primary);
+/* Positions that clients wait for replicas to acknowledge: the first and the
+ * last of them. last 0: nobody waits. */
+struct primary_ask {
+    uint64_t first, last;
+};
+void primary_ask_add(struct primary_ask *ask, struct primary_ask more);
+
+/* Asks the replicas that follow for an acknowledgement. Each ask stays due
+ * until the replica was sent the log up to the asked position: an earlier
+ * acknowledgement would not help the client. */
+void primary_ask_acks(struct primary *primary, struct primary_ask ask);
+
+/* Whether an ask is still due: primary_stream is urgent then. */
+bool primary_owes_ask(const struct primary *primary);
 
 /* Each 100 ms or so: snapshots, pings, time-outs, limits, trims. */
 void primary_tick(struct primary *primary, uint64_t now_ms);

@@ -29,8 +29,9 @@ struct peer {
      * released at that moment. */
     uint64_t cursor;
     bool between;
-    bool want_ack; /* GETACK is to be sent */
-    bool over;     /* the soft limit, since over_ms */
+    bool over;              /* the soft limit, since over_ms */
+    struct primary_ask ask; /* due: GETACK is to be sent */
+    uint64_t asked;         /* the last GETACK was sent here */
     uint64_t acked, synced;
     uint64_t acked_ms, since_ms, heard_ms, sent_ms, taken_ms, over_ms;
     uint64_t sent, taken; /* bytes in all: into the link, by its socket */
@@ -80,7 +81,9 @@ bool peer_answer(struct primary *primary, struct peer *peer,
  * could take more than it is given at a time. */
 bool peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
                bool *more);
-bool peer_get_ack(struct primary *primary, struct peer *peer); /* if wanted */
+/* Sends GETACK if one is due and the replica was sent the position asked for.
+ */
+bool peer_get_ack(struct primary *primary, struct peer *peer);
 bool peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms);
 
 /* One of the output limits as it holds; 0: none. Never below the backlog: to

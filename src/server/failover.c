@@ -190,8 +190,6 @@ take_wish(struct replication *r)
         r->failover = wish;
         pause_writes(r, true);
         show(r);
-        atomic_store(&r->acks_asked, true);
-        replication_stir(r);
         log_notice("server.failover", "waits for a replica",
                    "host=\"%s\" port=%u", wish.host, wish.port);
     }
@@ -233,6 +231,9 @@ wait_for_target(struct replication *r)
     gate_lower(replication_gate(r), 0);
     if (ready) {
         note_target(r, &target);
+    } else if (leads && !late) {
+        primary_ask_acks(r->primary,
+                         (struct primary_ask){ position, position });
     } else if (!leads) {
         end(r, "the role was changed meanwhile");
     } else if (late) {
@@ -265,6 +266,14 @@ failover_tick(struct replication *r)
     take_wish(r);
     if (r->failover.state == STATUS_FAILOVER_WAITS) {
         wait_for_target(r);
+    }
+}
+
+void
+failover_stir(struct replication *r)
+{
+    if (r->failover.state != STATUS_NO_FAILOVER) {
+        (void)uv_async_send(&r->poke);
     }
 }
 

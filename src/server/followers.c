@@ -400,9 +400,9 @@ take(struct follower *follower, const struct handover *handover)
                                   "connected with my master\r\n"));
         return false;
     }
-    replication_open_stream(r);
+    outgoing_open(r);
     replication_note_history(r);
-    (void)replication_seal(r);
+    (void)outgoing_seal(r);
     if (!attach(follower, handover)) {
         r->followers = follower->next;
         return false;

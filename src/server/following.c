@@ -70,6 +70,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
                   replication_now_ms());
     set_link_up(r);
     replication_settle(r);
+    failover_stir(r);
 }
 
 static void
@@ -83,6 +84,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     replica_closed(r->replica, r->link_number, reason, replication_now_ms());
     set_link_up(r);
     replication_settle(r);
+    failover_stir(r);
 }
 
 static const struct link_hooks link_to_primary = { .opened = on_opened,
@@ -230,7 +232,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     apply_tell(r->apply);
     if (applied == REPLICA_APPLIED) {
         journal_kick(persist_journal(r->server->persist));
-        replication_stir(r);
+        outgoing_stir(r);
     } else if (applied == REPLICA_REFUSED) {
         disown(r);
     }
@@ -536,7 +538,7 @@ following_begin(struct replication *r, const struct role *role, bool failover)
     r->epoch = role->epoch;
     r->even = false;
     r->waits = false;
-    replication_open_stream(r);
+    outgoing_open(r);
     log_notice("server.replication", "follows a primary", "host=%s port=%u",
                target.host, target.port);
     replica_follow(r->replica, &target, replication_now_ms());

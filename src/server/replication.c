@@ -15,39 +15,12 @@
 
 #include <stdio.h>
 
-enum { FLUSH_MS = 1, GROUP_EXTRA_BYTES = 64 << 20 };
+enum { GROUP_EXTRA_BYTES = 64 << 20 };
 
 uint64_t
 replication_now_ms(void)
 {
     return clock_mono_ns() / 1000000;
-}
-
-/* ---- the stream ---------------------------------------------------------- */
-
-void
-replication_open_stream(struct replication *r)
-{
-    struct journal_tap tap = backlog_tap(r->backlog);
-    struct persist *persist = r->server->persist;
-
-    if (!persist_is_tapped(persist)) {
-        persist_set_tap(persist, &tap);
-        gate_enter(replication_gate(r), 0);
-        primary_set_history(r->primary, persist_history(persist), r->key);
-        gate_leave(replication_gate(r), 0);
-        atomic_store(&r->streams, true);
-    }
-}
-
-static void
-close_stream(struct replication *r)
-{
-    atomic_store(&r->streams, false);
-    persist_set_tap(r->server->persist, NULL);
-    backlog_begin(r->backlog, 0);
-    r->has_replicas = false;
-    replication_keep_role(r);
 }
 
 struct role
@@ -61,64 +34,8 @@ replication_role(const struct replication *r)
     return role;
 }
 
-/* Closes the group, and says how far replicas may be given the log: what our
- * primary sent us it has released; what was written here since we lead is to be
- * released first. */
-static uint64_t
-close_group(const struct replication *r)
-{
-    struct journal *journal = persist_journal(r->server->persist);
-    uint64_t position;
-    bool even;
-
-    gate_enter(replication_gate(r), 0);
-    even = r->even && r->server->service.role.epoch == r->epoch;
-    position = journal_close_group(journal);
-    gate_leave(replication_gate(r), 0);
-    return even ? position : atomic_load(journal_released(journal));
-}
-
-uint64_t
-replication_seal(struct replication *r)
-{
-    uint64_t released = close_group(r);
-
-    (void)backlog_seal(r->backlog, r->key, clock_wall_ms());
-    return released;
-}
-
-static void
-send_stream(struct replication *r)
-{
-    uint64_t released;
-
-    atomic_store(&r->stirred, false);
-    if (!r->begun || r->stopped || !persist_is_tapped(r->server->persist)) {
-        return;
-    }
-    released = replication_seal(r);
-    if (primary_stream(r->primary, released, replication_now_ms())) {
-        replication_stir(r);
-    }
-    if (atomic_exchange(&r->acks_asked, false)) {
-        primary_ask_acks(r->primary);
-    }
-    replication_settle(r);
-}
-
-static void
-on_flush(uv_timer_t *timer)
-{
-    send_stream(timer->data);
-}
-
-void
-replication_stir(struct replication *r)
-{
-    if (!atomic_exchange(&r->stirred, true)) {
-        (void)uv_async_send(&r->poke);
-    }
-}
+/* ---- the log's history ----------------------------------------------------
+ */
 
 /* It changes with the role, and in the middle of the log of our primary. */
 void
@@ -141,6 +58,7 @@ replication_settle(struct replication *r)
         r->acks_moved = false;
         figures_show(r);
         data_wake_loops(r->server);
+        failover_stir(r);
     }
 }
 
@@ -305,11 +223,7 @@ on_poke(uv_async_t *async)
     replication_look_at_role(r);
     following_look(r);
     failover_tick(r);
-    if (atomic_load(&r->acks_asked)) {
-        send_stream(r);
-    } else if (!uv_is_active((uv_handle_t *)&r->flush)) {
-        (void)uv_timer_start(&r->flush, on_flush, FLUSH_MS, 0);
-    }
+    outgoing_look(r);
 }
 
 /* A primary that nobody follows any more gives the backlog back. */
@@ -324,7 +238,7 @@ count_alone(struct replication *r, uint64_t now_ms)
     } else if (r->alone_since_ms == 0) {
         r->alone_since_ms = now_ms;
     } else if (now_ms - r->alone_since_ms >= ttl_ms) {
-        close_stream(r);
+        outgoing_close(r);
     }
 }
 
@@ -370,7 +284,7 @@ on_tick(uv_timer_t *timer)
     if (backlog_is_broken(r->backlog)) {
         begin_backlog_anew(r);
     }
-    send_stream(r);
+    outgoing_send(r);
     primary_tick(r->primary, now_ms);
     count_alone(r, now_ms);
     failover_tick(r);
@@ -401,7 +315,7 @@ replication_moved(struct server *server)
     struct replication *r = server->replication;
 
     if (r != NULL && atomic_load(&r->streams)) {
-        replication_stir(r);
+        outgoing_stir(r);
     }
 }
 
@@ -430,12 +344,11 @@ replication_sync_ended(struct server *server, int error)
 /* ---- what commands ask for ----------------------------------------------- */
 
 static void
-on_want_acks(void *ctx)
+on_want_acks(void *ctx, uint64_t position)
 {
     struct server *server = ctx;
 
-    atomic_store(&server->replication->acks_asked, true);
-    (void)uv_async_send(&server->replication->poke);
+    outgoing_ask(server->replication, position);
 }
 
 /* On loop 0. */
@@ -632,7 +545,7 @@ replication_begin(struct server *server)
         following_begin(r, &role, false);
     } else {
         if (r->has_replicas) { /* they go on from what we have */
-            replication_open_stream(r);
+            outgoing_open(r);
         }
         gate_raise(replication_gate(r), 0);
         persist_renew_history(server->persist);
@@ -677,7 +590,7 @@ replication_is_even(struct server *server)
     }
     mem_free(replicas);
     if (!even) {
-        on_want_acks(server);
+        outgoing_ask(r, position);
     }
     return even;
 }

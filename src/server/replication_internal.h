@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What replication.c (roles, timers, options), figures.c (what others are
- * told), followers.c (those who follow us), following.c (whom we follow) and
- * failover.c share. All of it belongs to loop 0, unless a line says otherwise.
+ * What replication.c (roles, timers, options), outgoing.c (the log's way to
+ * replicas), figures.c (what others are told), followers.c (those who follow
+ * us), following.c (whom we follow) and failover.c share. All of it belongs to
+ * loop 0, unless a line says otherwise.
  */
 #pragma once
 
@@ -81,13 +82,13 @@ struct replication {
     uv_timer_t tick, flush;
     uv_async_t poke;
     atomic_bool stirred;    /* there is something to send: any thread */
-    atomic_bool acks_asked; /* likewise: somebody waits for them */
     atomic_bool conf_moved; /* likewise: options have changed */
     atomic_bool streams;    /* there is a tap; any thread reads it */
 
-    pthread_mutex_t mutex; /* guards what other loops read or ask for: */
-    struct failover wish;  /* WAITS: to begin; NO_FAILOVER with `any`: to be
-                              called off */
+    pthread_mutex_t mutex;  /* guards what other loops read or ask for: */
+    struct primary_ask ask; /* on its way to the primary's side */
+    struct failover wish;   /* WAITS: to begin; NO_FAILOVER with `any`: to be
+                               called off */
     bool wished;
     size_t chain_count;
     char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];
@@ -110,23 +111,34 @@ struct role replication_role(const struct replication *r);
  */
 void replication_note_history(struct replication *r);
 
-/* The effects' way to the replicas is open; opens it. */
-void replication_open_stream(struct replication *r);
-
-/* Seals what was written so far; returns up to where replicas may have it. */
-uint64_t replication_seal(struct replication *r);
-
 /* Does what the calls into the state machines have left to be done. */
 void replication_settle(struct replication *r);
 
 /* The links go where the role points. */
 void replication_look_at_role(struct replication *r);
 
-/* Soon; any thread. */
-void replication_stir(struct replication *r);
-
 /* Has the role file written anew if something is new. Outside the gate. */
 void replication_keep_role(struct replication *r);
+
+/* ---- outgoing.c ---------------------------------------------------------- */
+
+/* The effects' way to the replicas is open; opens it. Or ends it, and gives the
+ * backlog back: nobody follows. */
+void outgoing_open(struct replication *r);
+void outgoing_close(struct replication *r);
+
+/* Seals what was written so far; returns up to where replicas may have it. */
+uint64_t outgoing_seal(struct replication *r);
+
+/* Gives replicas what is released: now; now if somebody waits for it, else
+ * soon; and, from any thread, has loop 0 look. */
+void outgoing_send(struct replication *r);
+void outgoing_look(struct replication *r);
+void outgoing_stir(struct replication *r);
+
+/* Replicas are to acknowledge this position as soon as they have it; any
+ * thread. */
+void outgoing_ask(struct replication *r, uint64_t position);
 
 /* ---- figures.c ----------------------------------------------------------- */
 
@@ -170,6 +182,9 @@ bool failover_ask(void *ctx, const struct failover_order *order,
                   char *ret_reason, size_t size);
 bool failover_abort(void *ctx);
 void failover_tick(struct replication *r);
+
+/* Has failover_tick called soon, if there is something that it waits for. */
+void failover_stir(struct replication *r);
 
 /* A replica that we are asked to take over from: false with a reason. */
 bool failover_take_over(struct replication *r, const struct handover *from,

@@ -27,6 +27,7 @@ struct scene {
     struct status_replica replicas[3];
     uint64_t killed[4];
     size_t kills, acks_wanted;
+    uint64_t position_wanted;
 };
 
 static void
@@ -38,10 +39,11 @@ note_kill(void *ctx, uint64_t id)
 }
 
 static void
-note_want(void *ctx)
+note_want(void *ctx, uint64_t position)
 {
     struct scene *scene = ctx;
 
+    scene->position_wanted = position;
     scene->acks_wanted++;
 }
 
@@ -523,6 +525,7 @@ TEST(wait_asks_replicas_and_ends_when_they_have_it)
     atomic_store(&rig->session.written, 800);
     begin_waiting(rig, "WAIT 2 0");
     assert_int_equal(1, scene->acks_wanted);
+    assert_int_equal(800, scene->position_wanted);
     assert_int_equal(0, run_again(rig));
     assert_int_equal(1, scene->acks_wanted); /* not each time it looks */
     scene->replicas[0].acked = 800;

@@ -169,6 +169,13 @@ rig_stream(struct rig *rig)
     return primary_stream(rig->primary, rig->released, rig->now);
 }
 
+/* Somebody waits for acknowledgements of this position. */
+static inline void
+rig_ask(struct rig *rig, uint64_t position)
+{
+    primary_ask_acks(rig->primary, (struct primary_ask){ position, position });
+}
+
 /* Time passes in ticks. Those whose bits are set acknowledge each second what
  * is there. */
 static inline void

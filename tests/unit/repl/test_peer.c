@@ -245,7 +245,7 @@ TEST(no_line_stands_inside_a_group_that_cannot_go_on)
     rig.links[1].stuck = false;
     rig.links[1].unsent = 0;
     primary_drained(rig.primary, 1, rig.now);
-    primary_ask_acks(rig.primary);
+    rig_ask(&rig, rig.position);
     rig_pass(&rig, 20000, 0);
     assert_string_equal(rig_told(&rig, 1), "+CONTINUE...");
     rig.released = UINT64_MAX;

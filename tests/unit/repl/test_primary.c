@@ -264,7 +264,7 @@ TEST(acknowledgements_are_asked_for_between_groups)
     rig_follow(&rig, 1);
     assert_true(rig_attach(&rig, 2, 2, NULL, 0));
     (void)rig_told(&rig, 1);
-    primary_ask_acks(rig.primary);
+    rig_ask(&rig, rig.position);
     assert_string_equal(rig_told(&rig, 1), "+GETACK");
     assert_string_equal(rig_told(&rig, 2), "+PING");
 
@@ -272,14 +272,98 @@ TEST(acknowledgements_are_asked_for_between_groups)
     rig_write(&rig, 3 << 20);
     (void)rig_stream(&rig);
     assert_string_equal(rig_told(&rig, 1), "...");
-    primary_ask_acks(rig.primary);
-    primary_ask_acks(rig.primary);
+    rig_ask(&rig, rig.position);
+    rig_ask(&rig, rig.position);
     assert_string_equal(rig_told(&rig, 1), "...");
     for (int i = 0; i < 3; i++) {
         rig.links[1].unsent = 0;
         primary_drained(rig.primary, 1, rig.now);
     }
     assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    rig_end(&rig);
+}
+
+/* An acknowledgement of what was released before would not help the client. */
+TEST(an_ask_stays_due_until_its_position_was_sent)
+{
+    struct rig rig;
+    uint64_t first;
+
+    rig_begin(&rig);
+    rig_follow(&rig, 1);
+    (void)rig_told(&rig, 1);
+    rig.released = RIG_START;
+    rig_write(&rig, 10);
+    first = rig.position;
+    rig_write(&rig, 10);
+    (void)rig_stream(&rig);
+    rig_ask(&rig, rig.position);
+    assert_string_equal(rig_told(&rig, 1), "");
+    rig_pass(&rig, 5000, 0);
+    assert_string_equal(rig_told(&rig, 1), "");
+    assert_true(primary_owes_ask(rig.primary));
+    rig.released = first;
+    (void)rig_stream(&rig);
+    assert_string_equal(rig_told(&rig, 1), "1");
+    rig.released = UINT64_MAX;
+    (void)rig_stream(&rig);
+    assert_string_equal(rig_told(&rig, 1), "2 +GETACK");
+    assert_false(primary_owes_ask(rig.primary));
+    rig_write(&rig, 10);
+    (void)rig_stream(&rig);
+    assert_string_equal(rig_told(&rig, 1), "3");
+    rig_end(&rig);
+}
+
+TEST(a_later_ask_does_not_put_off_an_earlier_one)
+{
+    struct primary_ask asks = { 0 };
+    struct rig rig;
+    uint64_t first;
+
+    rig_begin(&rig);
+    rig_follow(&rig, 1);
+    (void)rig_told(&rig, 1);
+    rig.released = RIG_START;
+    rig_write(&rig, 10);
+    first = rig.position;
+    rig_write(&rig, 10);
+    primary_ask_add(&asks, (struct primary_ask){ rig.position, rig.position });
+    primary_ask_add(&asks, (struct primary_ask){ first, first });
+    primary_ask_add(&asks, (struct primary_ask){ 0, 0 });
+    assert_int_equal(asks.first, first);
+    assert_int_equal(asks.last, rig.position);
+    primary_ask_acks(rig.primary, asks);
+    rig.released = first;
+    (void)rig_stream(&rig);
+    assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    assert_true(primary_owes_ask(rig.primary));
+    rig.released = UINT64_MAX;
+    (void)rig_stream(&rig);
+    assert_string_equal(rig_told(&rig, 1), "2 +GETACK");
+    assert_false(primary_owes_ask(rig.primary));
+    rig_end(&rig);
+}
+
+TEST(nobody_is_asked_twice_for_the_same_position)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    rig_follow(&rig, 1);
+    (void)rig_told(&rig, 1);
+    rig_write(&rig, 10);
+    (void)rig_stream(&rig);
+    for (int i = 0; i < 3; i++) {
+        rig_ask(&rig, rig.position);
+    }
+    assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    rig_follow(&rig, 2); /* but this one was not */
+    rig_ask(&rig, rig.position);
+    assert_string_equal(rig_told(&rig, 1), "");
+    assert_string_equal(rig_told(&rig, 2), "+CONTINUE +GETACK");
+    rig_ask(&rig, 0); /* nobody waits for anything */
+    assert_false(primary_owes_ask(rig.primary));
     rig_end(&rig);
 }
 

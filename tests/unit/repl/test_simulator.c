@@ -61,7 +61,8 @@ wait_for_acks(struct sim *sim, struct node *node)
     (void)journal_close_group(node->journal);
     waits[at] = (struct wait){ node->boot, node->epoch, node->position };
     stream(node);
-    primary_ask_acks(node->primary);
+    primary_ask_acks(node->primary,
+                     (struct primary_ask){ node->position, node->position });
     sim_at(sim, sim_below(sim, 100), on_waited, node->index, at);
 }
 

@@ -170,6 +170,20 @@ replica_go_on(struct replica *replica, uint64_t now_ms)
     }
 }
 
+void
+replica_disk_moved(struct replica *replica, uint64_t now_ms)
+{
+    struct replica_place place = { 0 };
+
+    if (replica->disk_due == 0) {
+        return;
+    }
+    replica->hooks.where(replica->hooks.ctx, &place);
+    if (place.synced > replica->told_synced) {
+        replica_talk_acknowledge(replica, now_ms);
+    }
+}
+
 /* The link is gone: what is in place now is asked for what followed. */
 static void
 loaded_alone(struct replica *replica, uint64_t now_ms)

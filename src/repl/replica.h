@@ -110,6 +110,10 @@ void replica_bytes(struct replica *replica, uint64_t number, struct slice bytes,
                    size_t *ret_used, uint64_t now_ms);
 void replica_closed(struct replica *replica, uint64_t number,
                     const char *reason, uint64_t now_ms);
+/* `where` may say more of our disk now. If the primary has asked how far we are
+ * (GETACK) before our disk was there, it is told each time, so that a client in
+ * WAITAOF need not wait for the next acknowledgement. */
+void replica_disk_moved(struct replica *replica, uint64_t now_ms);
 /* What was LATER, or paused, may go on. */
 void replica_go_on(struct replica *replica, uint64_t now_ms);
 /* The snapshot is in place and `where` says what was announced with it; or it

@@ -74,6 +74,9 @@ struct replica {
     struct buf out;
     uint64_t position, sequence; /* behind the last good group */
     uint64_t bad_position;       /* where the stream was bad the last time */
+    uint64_t told_synced; /* of our disk, with the last acknowledgement */
+    uint64_t disk_due;    /* GETACK was heard here: we acknowledge what our disk
+                             has until it has got there; 0: not due */
 
     uint64_t logged_ms;
     uint64_t down_ms, synced_ms, read_bytes, read_ms;

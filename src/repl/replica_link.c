@@ -86,6 +86,7 @@ replica_link_drop(struct replica *replica)
     replica->number = 0;
     replica->paused = false;
     replica->ack_due = false;
+    replica->disk_due = 0;
     buf_reset(&replica->gathered, REPLICA_KEPT_BYTES);
     if (number != 0) {
         replica->hooks.close(replica->hooks.ctx, number);

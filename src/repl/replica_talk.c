@@ -102,11 +102,17 @@ replica_talk_acknowledge(struct replica *replica, uint64_t now_ms)
 {
     struct replica_place place = { 0 };
 
-    replica->ack_due = false;
-    replica->acked_ms = now_ms;
     if (replica->stage == FOLLOWS) {
         replica->hooks.where(replica->hooks.ctx, &place);
     }
+    if (replica->ack_due && place.synced < place.position) {
+        replica->disk_due = place.position;
+    } else if (place.synced >= replica->disk_due) {
+        replica->disk_due = 0;
+    }
+    replica->ack_due = false;
+    replica->acked_ms = now_ms;
+    replica->told_synced = place.synced;
     wire_ack(&replica->out, place.position, place.synced);
     (void)replica_link_flush(replica, now_ms);
 }

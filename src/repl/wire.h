@@ -14,7 +14,8 @@
  *   needed, and "$0\r\n"; then, of both, the log from the position on: groups
  *   with their seals. Between groups (chunks) lines that do not count:
  *     "+PING\r\n"                            I am there
- *     "+GETACK\r\n"                          say at once how far you are
+ *     "+GETACK\r\n"                          say at once how far you are, and
+ *                                            again when your disk is there
  *   +PING and empty lines ("\n") before the answer to PSYNC, too: that may take
  *   a while.
  *   REPLCONF ACK <position> [FACK <position>], each second and when asked;

@@ -111,6 +111,7 @@ outgoing_send(struct replication *r)
         outgoing_stir(r);
     }
     primary_ask_acks(r->primary, take_ask(r));
+    replica_disk_moved(r->replica, replication_now_ms());
     replication_settle(r);
 }
 

@@ -360,6 +360,7 @@ stream(struct node *node)
     sim_may_fail(node->sim);
     (void)backlog_seal(node->backlog, node->key, node->sim->now_ms);
     more = primary_stream(node->primary, released, node->sim->now_ms);
+    replica_disk_moved(node->replica, node->sim->now_ms);
     (void)sim_failed(node->sim);
     if (more) {
         node_flush_soon(node);

@@ -41,6 +41,60 @@ TEST(it_goes_on_from_where_it_is_and_says_how_far_it_gets)
     rig_free(rig);
 }
 
+/* Nobody else would say before the next second what our disk has. */
+TEST(who_was_asked_says_so_again_when_its_disk_is_there)
+{
+    struct rig *rig = rig_new();
+    uint64_t first;
+
+    connect_partial(rig);
+    rig->place.synced = rig->place.position;
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_string_equal("", said(rig)); /* nobody asked */
+    hear_group(rig, 42, 30);
+    first = rig->place.position;
+    hear(rig, "+GETACK\r\n");
+    assert_non_null(strstr(said(rig), " FACK 5000"));
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_string_equal("", said(rig)); /* nothing is new */
+    hear_group(rig, 43, 30);
+    hear(rig, "+GETACK\r\n");
+    (void)said(rig);
+    rig->place.synced = first; /* a part of what was asked for */
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_non_null(strstr(said(rig), " FACK "));
+    rig->place.synced = rig->place.position;
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_non_null(strstr(said(rig), " FACK "));
+    hear_group(rig, 44, 30); /* this one nobody asks for */
+    rig->place.synced = rig->place.position;
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_string_equal("", said(rig));
+    rig_free(rig);
+}
+
+TEST(what_is_asked_for_on_one_link_is_not_said_on_the_next)
+{
+    struct rig *rig = rig_new();
+
+    connect_partial(rig);
+    rig->place.synced = rig->place.position - 1;
+    hear(rig, "+GETACK\r\n");
+    (void)said(rig);
+    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
+    rig->linked = false;
+    rig->place.synced = rig->place.position;
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_string_equal("", said(rig));
+    tick(rig, 1000);
+    rig->place.synced = 0;
+    connect_partial(rig);
+    rig->place.synced = rig->place.position;
+    replica_disk_moved(rig->replica, rig->now_ms);
+    assert_string_equal("", said(rig));
+    rig_free(rig);
+}
+
 TEST(what_an_older_link_brings_is_ignored)
 {
     struct rig *rig = rig_new();

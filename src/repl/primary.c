@@ -132,6 +132,52 @@ can_continue(const struct primary *primary, const struct primary_hello *hello)
                           hello->position);
 }
 
+static bool
+is_ahead(const struct primary *primary, const struct primary_hello *hello)
+{
+    for (size_t i = 0; i < primary->ended_count; i++) {
+        if (strcmp(primary->ended[i].id, hello->history) == 0 &&
+            hello->position > primary->ended[i].until) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether our data is older than that of a replica, of this one or another. */
+static bool
+judge(struct primary *primary, const struct primary_hello *hello)
+{
+    if (primary->behind || !is_ahead(primary, hello)) {
+        return primary->behind;
+    }
+    primary->behind = true;
+    log_error("repl.primary", "a replica has what is lost here",
+              "id=%" PRIu64 " address=%s history=%s position=%" PRIu64,
+              hello->id, hello->address, hello->history, hello->position);
+    peer_drop_phase(primary, PHASE_WAITS, "a replica has newer data");
+    peer_drop_phase(primary, PHASE_SNAPSHOT, "a replica has newer data");
+    return true;
+}
+
+void
+primary_set_ended(struct primary *primary, const struct history_past *ended,
+                  size_t count)
+{
+    CHECK(count <= PRIMARY_ENDED_MAX);
+    if (count > 0) {
+        memcpy(primary->ended, ended, count * sizeof(*ended));
+    }
+    primary->ended_count = count;
+    primary->behind = false;
+}
+
+bool
+primary_is_behind(const struct primary *primary)
+{
+    return primary->behind;
+}
+
 static void
 refuse(struct primary *primary, uint64_t id, struct slice answer)
 {
@@ -227,6 +273,14 @@ primary_attach(struct primary *primary, const struct primary_hello *hello,
         refuse(primary, hello->id,
                slice_lit("-ERR there are as many replicas here as max-replicas "
                          "allows\r\n"));
+        return false;
+    }
+    if (!can_continue(primary, hello) && judge(primary, hello)) {
+        refuse(primary, hello->id,
+               slice_lit("-ERR the primary has come back with older data than "
+                         "a replica has, and gives no full synchronization: "
+                         "promote that replica, or say REPLICAOF NO ONE to "
+                         "the primary\r\n"));
         return false;
     }
     peer = add(primary, hello, now_ms);

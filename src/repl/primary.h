@@ -69,6 +69,19 @@ void primary_set_limits(struct primary *primary,
 void primary_set_history(struct primary *primary, const struct history *history,
                          uint64_t key);
 
+/* Histories of which this server was the primary, and where they ended here
+ * when it started. A replica that is further in one of them has changes which
+ * are lost here, and which WAIT may have promised to clients. From then on
+ * nobody gets a full synchronization, since that would throw them away. Called
+ * anew (with count 0: our data counts, whatever replicas have) it forgets that.
+ */
+enum { PRIMARY_ENDED_MAX = 4 };
+void primary_set_ended(struct primary *primary,
+                       const struct history_past *ended, size_t count);
+
+/* Such a replica has come. */
+bool primary_is_behind(const struct primary *primary);
+
 /* A replica asks to follow; answers +CONTINUE, +FULLRESYNC later, or an error
  * (then it was not taken; false: the link is to be closed when that is sent).
  * An older link of the same run id is dropped. */

@@ -44,6 +44,9 @@ struct primary {
     struct primary_hooks hooks;
     struct primary_limits limits;
     struct history history;
+    struct history_past ended[PRIMARY_ENDED_MAX];
+    size_t ended_count;
+    bool behind; /* a replica is further in one of them */
     uint64_t key;
     struct peer **peers; /* in the order in which they came */
     size_t count, capacity;

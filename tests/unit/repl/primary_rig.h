@@ -16,6 +16,8 @@
 
 #define RIG_HISTORY "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define RIG_OTHER   "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
+#define RIG_THIRD   "cccccccccccccccccccccccccccccccccccccccc"
+#define RIG_FOURTH  "dddddddddddddddddddddddddddddddddddddddd"
 
 enum { RIG_LINKS = 6, RIG_START = 5000, RIG_WORDS = 2048 };
 

@@ -78,7 +78,8 @@ struct conn {
     char run_id[HISTORY_ID_CHARS + 1]; /* of the dialer, as it said */
     uint64_t continued, full;          /* answers to PSYNC */
     uint64_t log_at;                   /* of what is sent, the log begins */
-    uint64_t from;                     /* the position asked for */
+    char named[HISTORY_ID_CHARS + 1];  /* the place asked for, as it arrived */
+    uint64_t from;
     uint64_t chain; /* of the acceptor, when it told it: node->chain */
     /* What the dialer acknowledged, and the data that it had then. */
     struct {
@@ -100,7 +101,7 @@ struct node;
 
 struct sim_counts {
     uint64_t events, cuts, flips, boots, promotions, fulls, partials, acks;
-    uint64_t doubts, groups, loads, waits, out_of_memory;
+    uint64_t doubts, groups, loads, waits, out_of_memory, refused;
 };
 
 struct sim {

@@ -62,6 +62,10 @@ struct node {
     uint64_t open_bytes;         /* of the open one */
     uint64_t registers[REGISTERS];
     bool absent; /* dropped to make room for what is being loaded */
+    /* A primary since its start, with what a disk had: nobody has said since
+     * then who leads. `ended`: the history of that data. */
+    bool in_doubt;
+    struct history_past ended;
 
     struct journal *journal;
     struct backlog *backlog;
@@ -788,6 +792,18 @@ client_of(struct node *node, uint64_t id)
     return conn;
 }
 
+/* Nobody who has what this primary has lost, and says so, is told to throw it
+ * away. */
+static inline void
+check_full_sync(const struct node *node, const struct conn *conn)
+{
+    SIM_CHECK(node->sim,
+              !node->in_doubt || strcmp(conn->named, node->ended.id) != 0 ||
+                  conn->from <= node->ended.until,
+              "node %u is to throw away what node %u has lost behind %" PRIu64,
+              conn->side[DIALER].node, node->index, node->ended.until);
+}
+
 static inline bool
 primary_send(void *ctx, uint64_t id, struct slice bytes)
 {
@@ -801,6 +817,7 @@ primary_send(void *ctx, uint64_t id, struct slice bytes)
     } else if (bytes.len > 11 && memcmp(bytes.data, "+FULLRESYNC", 11) == 0) {
         conn->full++;
         node->sim->counts.fulls++;
+        check_full_sync(node, conn);
     }
     return conn_send(node->sim, conn, DIALER, bytes);
 }
@@ -1012,6 +1029,7 @@ obey_psync(struct node *node, struct conn *conn, const struct slice *argv,
     sim_trace(sim, "node %u asks node %u for %.8s:%" PRIu64 ": %s",
               conn->side[DIALER].node, node->index, hello.history,
               hello.position, could ? "continues" : "no");
+    memcpy(conn->named, hello.history, sizeof(conn->named));
     conn->from = hello.position;
     sim_may_fail(sim);
     if (!primary_attach(node->primary, &hello, sim->now_ms)) {
@@ -1279,6 +1297,14 @@ on_tick(struct sim *sim, uint64_t index, uint64_t boot)
     sim_at(sim, 100, on_tick, index, boot);
 }
 
+/* It was said who leads. */
+static inline void
+node_end_doubt(struct node *node)
+{
+    node->in_doubt = false;
+    primary_set_ended(node->primary, NULL, 0);
+}
+
 static inline void
 node_follow(struct node *node, int leader, bool failover)
 {
@@ -1288,6 +1314,7 @@ node_follow(struct node *node, int leader, bool failover)
                                      .failover = failover };
 
     sim_trace(node->sim, "node %u follows node %d", node->index, leader);
+    node_end_doubt(node);
     (void)journal_close_group(node->journal);
     node->leader = leader;
     change_chain(node, "it follows another one now");
@@ -1330,6 +1357,7 @@ node_promote(struct node *node)
               node->position);
     node->sim->counts.promotions++;
     replica_stop(node->replica);
+    node_end_doubt(node);
     change_chain(node, "it is a primary now");
     node->leader = NOBODY;
     hold_back(node);
@@ -1378,7 +1406,7 @@ node_boot(struct node *node, const struct disk *disk)
 
     node->up = true;
     node->boot++;
-    node->flush_due = node->absent = false;
+    node->flush_due = node->absent = node->in_doubt = false;
     node->load.on = node->child.runs = false;
     node->child.generation++;
     node_make_parts(node);
@@ -1405,6 +1433,10 @@ node_boot(struct node *node, const struct disk *disk)
               node->history.id, node->position);
     if (node->leader == NOBODY) {
         if (disk != NULL) {
+            node->in_doubt = true;
+            memcpy(node->ended.id, node->history.id, sizeof(node->ended.id));
+            node->ended.until = node->position;
+            primary_set_ended(node->primary, &node->ended, 1);
             new_history(node);
         }
     } else {

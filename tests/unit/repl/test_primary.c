@@ -367,6 +367,62 @@ TEST(nobody_is_asked_twice_for_the_same_position)
     rig_end(&rig);
 }
 
+/* ---- older data than a replica's -------------------------------------------
+ */
+
+static const struct history_past ended = { RIG_OTHER, 4000 };
+
+/* The others' data is older than the one's that is ahead, and newer than ours,
+ * for all we know. */
+TEST(who_came_back_with_older_data_gives_no_full_synchronization)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    primary_set_ended(rig.primary, &ended, 1);
+    rig_follow(&rig, 1);
+    rig.limits.sync_delay_ms = 0;
+    primary_set_limits(rig.primary, &rig.limits);
+    assert_true(rig_attach(&rig, 2, 2, NULL, 0));
+    rig_sync_begins(&rig);
+    assert_true(rig_attach(&rig, 3, 3, RIG_OTHER, 4000)); /* waits */
+    assert_false(primary_is_behind(rig.primary));
+    assert_false(rig_attach(&rig, 4, 4, RIG_OTHER, 4001));
+    assert_true(primary_is_behind(rig.primary));
+    assert_string_equal(rig_told(&rig, 4), "-ERR");
+    assert_int_equal(rig.links[1].drops, 0);
+    assert_int_equal(rig.links[2].drops, 1);
+    assert_int_equal(rig.links[3].drops, 1);
+    assert_int_equal(primary_replicas(rig.primary), 1);
+    for (uint64_t id = 2; id < 4; id++) {
+        rig.links[id].drops = 0;
+        assert_false(rig_attach(&rig, id, (unsigned)id, NULL, 0));
+    }
+    rig_pass(&rig, 1000, 2);
+    assert_int_equal(primary_replicas(rig.primary), 1);
+
+    primary_set_ended(rig.primary, NULL, 0); /* our data counts all the same */
+    assert_false(primary_is_behind(rig.primary));
+    assert_true(rig_attach(&rig, 4, 4, RIG_OTHER, 4001));
+    rig_end(&rig);
+}
+
+TEST(who_is_ahead_in_a_history_that_did_not_end_at_our_start_is_nobody)
+{
+    struct history_past both[] = { ended, { RIG_THIRD, 100 } };
+    struct rig rig;
+
+    rig_begin(&rig);
+    primary_set_ended(rig.primary, both, 2);
+    assert_true(rig_attach(&rig, 1, 1, RIG_FOURTH, 9999)); /* a stranger's */
+    assert_true(rig_attach(&rig, 2, 2, NULL, 0));
+    assert_true(rig_attach(&rig, 3, 3, RIG_THIRD, 100));
+    assert_false(primary_is_behind(rig.primary));
+    assert_false(rig_attach(&rig, 4, 4, RIG_THIRD, 101));
+    assert_true(primary_is_behind(rig.primary));
+    rig_end(&rig);
+}
+
 /* ---- the stream ---------------------------------------------------------- */
 
 TEST(what_is_not_released_is_not_sent)

@@ -167,6 +167,16 @@ is_too_loud(const struct request *req, uint32_t flags)
            (shown || (flags & loud) != 0);
 }
 
+/* A Sentinel takes a server that answers so for dead. */
+static enum err
+admit_ping(const struct service *service)
+{
+    bool behind = atomic_load_explicit(&service->grace_until_ms,
+                                       memory_order_relaxed) == GRACE_BEHIND;
+
+    return behind ? ERR_BEHIND : admit_refusal(&service->ping_refusal);
+}
+
 /* Too few replicas count for a primary, which is also in doubt for a while;
  * what is not here cannot be written to by anybody. */
 enum err
@@ -178,7 +188,7 @@ admit_writes_for_role(const struct service *service)
         return ERR_READONLY;
     }
     if (clock_mono_ns() / 1000000 < grace_until_ms) {
-        return ERR_START_GRACE;
+        return grace_until_ms == GRACE_BEHIND ? ERR_BEHIND : ERR_START_GRACE;
     }
     if (atomic_load(&service->few_replicas)) {
         return ERR_NOREPLICAS;
@@ -250,7 +260,7 @@ admit_now(const struct request *req)
     if ((flags & CMD_WRITE) != 0) {
         err = admit_writes(service);
     } else if (command->handler == cmd_ping) {
-        err = admit_refusal(&service->ping_refusal);
+        err = admit_ping(service);
     }
     if (err == OK) {
         err = admit_data(service, flags_for_data(req));

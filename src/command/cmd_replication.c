@@ -31,11 +31,13 @@ parse_port(struct request *req, struct slice text, uint32_t *ret_port)
 
 /* ---- REPLICAOF ----------------------------------------------------------- */
 
-/* Who is told to lead is no longer in doubt about it. */
+/* Who is told to lead is no longer in doubt about it, nor about its data. */
 static enum err
 lead(struct request *req)
 {
-    if (atomic_load(&req->service->absent)) {
+    struct service *service = req->service;
+
+    if (atomic_load(&service->absent)) {
         return request_fail(req, ERR_CUSTOM,
                             "the data was dropped to make room for the "
                             "primary's, which has not come: to lead with "
@@ -43,8 +45,12 @@ lead(struct request *req)
                             "replication.state, and start it without "
                             "replicaof");
     }
-    role_lead(req->service);
-    atomic_store(&req->service->grace_until_ms, 0);
+    role_lead(service);
+    atomic_store(&service->grace_until_ms, 0);
+    atomic_store(&service->leads_by_word, true);
+    if (service->replication.role_changed != NULL) {
+        service->replication.role_changed(service->ctx);
+    }
     return OK;
 }
 

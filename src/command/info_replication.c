@@ -207,6 +207,7 @@ put_more(const struct service *service, struct buf *text,
          const struct status_figures *figures)
 {
     uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
+    bool behind = grace_until_ms == GRACE_BEHIND;
     uint64_t now = now_ms();
 
     if (service->role.replica && figures->link != STATUS_CONNECTED) {
@@ -214,7 +215,8 @@ put_more(const struct service *service, struct buf *text,
     }
     put_reason(text, "master_failover_error", figures->failover_error);
     info_put_number(text, "start_grace_left_ms",
-                    grace_until_ms > now ? grace_until_ms - now : 0);
+                    grace_until_ms > now && !behind ? grace_until_ms - now : 0);
+    info_put_number(text, "behind_replicas", behind);
     info_put_number(text, "data_absent", atomic_load(&service->absent));
 }
 

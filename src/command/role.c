@@ -81,6 +81,7 @@ role_follow(struct service *service, struct slice host, uint32_t port)
         forget_all_written(service);
     }
     atomic_store(&service->link_up, false);
+    atomic_store(&service->grace_until_ms, 0);
     set(role, host, port);
     tell(service);
 }

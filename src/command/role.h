@@ -31,8 +31,8 @@ bool role_host_is_valid(struct slice host);
 
 /* Under the raised gate; each does nothing if it is so already. What clients
  * wrote before the server follows counts as unknown to replicas from then on
- * (session->written). role_lead begins a new history (persist_renew_history),
- * and ends the time of grace. host: valid. */
+ * (session->written). role_lead begins a new history (persist_renew_history).
+ * Both end the grace of a start. host: valid. */
 void role_follow(struct service *service, struct slice host, uint32_t port);
 void role_lead(struct service *service);
 

@@ -105,6 +105,10 @@ struct pause {
     bool all;          /* not only what may change data */
 };
 
+/* The end of the grace of a start when there is none: a replica has newer data
+ * than this server came back with. */
+#define GRACE_BEHIND UINT64_MAX
+
 /* What SHUTDOWN was called with. */
 enum shutdown_flag {
     SHUTDOWN_SAVE = 1,
@@ -164,9 +168,12 @@ struct service {
     atomic_bool link_up;            /* to the primary; loop 0 stores it */
     atomic_bool absent; /* our own data was dropped, the primary's is on its
                            way: nothing can be said about keys */
-    _Atomic uint64_t grace_until_ms; /* monotonic: no writes before (0: none) */
-    atomic_bool few_replicas; /* fewer than min-replicas-to-write keep up; loop
-                                 0 stores it */
+    /* Monotonic: no writes before. 0: none; GRACE_BEHIND: until it is said who
+     * leads. */
+    _Atomic uint64_t grace_until_ms;
+    atomic_bool leads_by_word; /* REPLICAOF NO ONE was said; loop 0 takes it */
+    atomic_bool few_replicas;  /* fewer than min-replicas-to-write keep up; loop
+                                  0 stores it */
 
     /* What writes, and PING, are refused with (enum err); OK: they are not. */
     _Atomic int write_refusal, ping_refusal;

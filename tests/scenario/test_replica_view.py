@@ -14,6 +14,7 @@ from lib.servers import wait_until
 
 # Behind the fields of Redis.
 OURS = ["master_link_refusal", "master_failover_error", "start_grace_left_ms",
+        "behind_replicas",
         "data_absent"]
 
 

@@ -10,9 +10,13 @@
 
 #include "rig.h"
 
-#define OOM      "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
-#define ENDING   "-ERR the server is shutting down\r\n"
-#define LOADING  "-LOADING Bloomery is loading the dataset in memory\r\n"
+#define OOM     "-OOM command not allowed when used memory > 'maxmemory'.\r\n"
+#define ENDING  "-ERR the server is shutting down\r\n"
+#define LOADING "-LOADING Bloomery is loading the dataset in memory\r\n"
+#define BEHIND                                                                 \
+    "-READONLY This server has come back with older data than one of its "     \
+    "replicas has. It takes no writes until it is told to follow another "     \
+    "primary, or until REPLICAOF NO ONE says that its own data counts.\r\n"
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
 #define FEW      "-NOREPLICAS Not enough good replicas to write.\r\n"
 #define DOWN                                                                   \
@@ -272,6 +276,33 @@ TEST(too_few_replicas_refuse_the_writes_of_a_primary_alone)
     atomic_store(&rig->service.write_refusal, OK);
     follow(rig);
     check(rig, "BF.ADD k b", READONLY);
+    rig_free(rig);
+}
+
+TEST(a_primary_that_came_back_with_older_data_is_as_good_as_dead)
+{
+    struct rig *rig = rig_new();
+
+    atomic_store(&rig->service.grace_until_ms, GRACE_BEHIND);
+    check(rig, "BF.EXISTS k a", ":0\r\n");
+    check(rig, "PING", BEHIND);
+    check(rig, "BF.ADD k a", BEHIND);
+    follow(rig);
+    check(rig, "PING", "+PONG\r\n");
+    check(rig, "BF.ADD k a", READONLY);
+    atomic_store(&rig->service.grace_until_ms, GRACE_BEHIND);
+    check(rig, "REPLICAOF NO ONE; PING; BF.ADD k a", "+OK\r\n+PONG\r\n:1\r\n");
+    rig_free(rig);
+}
+
+/* Which loop 0 has to hear of, though the role is the same. */
+TEST(a_primary_that_is_told_to_lead_takes_it_as_a_word)
+{
+    struct rig *rig = rig_new();
+
+    assert_false(rig->service.leads_by_word);
+    check(rig, "REPLICAOF NO ONE", "+OK\r\n");
+    assert_true(rig->service.leads_by_word);
     rig_free(rig);
 }
 

@@ -40,9 +40,11 @@ TEST(a_server_leads_until_it_is_told_to_follow)
 
     role_follow(&service, slice_lit("primary.EXAMPLE"), 7000);
     assert_int_equal(1, service.role.epoch);
+    atomic_store(&service.grace_until_ms, GRACE_BEHIND);
     role_follow(&service, slice_lit("primary.exampl"), 7000);
     assert_int_equal(2, service.role.epoch);
     assert_string_equal("primary.exampl", service.role.host);
+    assert_int_equal(0, service.grace_until_ms);
     role_follow(&service, slice_lit("primary.exampl"), 7001);
     assert_int_equal(3, service.role.epoch);
     assert_int_equal(3, changes);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file, version 1: lines that end in LF, words parted by one blank.
+ * The file, version 2: lines that end in LF, words parted by one blank.
  *
- *   bloomery-role 1
+ *   bloomery-role 2
  *   role primary | role replica <host> <port>
  *   key <16 hex digits>      of the stream's seals, as long as the data lives;
  *                            only zeros: none
  *   replicas yes | no        somebody followed: keep a backlog from the start
+ *   history <id> | -         of the data
+ *   before <id> ... | -      histories that replicas may still be in
+ *   followers <16 hex digits> ... | - | many
  *   checksum <16 hex digits> XXH3-64 of all lines before it
  *
+ * Version 1 is without the last two, and is still written if they say nothing.
  * A later version keeps the first line's form and the last line, so that it can
  * be told from a damaged file.
  */
@@ -32,7 +36,8 @@
 #include "base/thread.h"
 
 enum {
-    FILE_BYTES_MAX = 512, /* any of it; ours have some 120 and the host */
+    FILE_BYTES_MAX = 1024, /* any of it; ours have some 450 and the host */
+    VERSION = 2,
     CHECKSUM_BYTES = 9 + 16 + 1,
     RETRY_MS_MIN = 100,
     RETRY_MS_MAX = 5000,
@@ -44,20 +49,51 @@ static const char first_word[] = "bloomery-role ";
 /* ---- the text ------------------------------------------------------------ */
 
 static size_t
+add_words(char *to, size_t room, const struct role_state *state)
+{
+    size_t len = (size_t)snprintf(to, room, "before");
+
+    for (size_t i = 0; i < ROLE_BEFORE_MAX && state->before[i][0] != '\0';
+         i++) {
+        len += (size_t)snprintf(to + len, room - len, " %s", state->before[i]);
+    }
+    len += (size_t)snprintf(to + len, room - len, "%s\nfollowers",
+                            state->before[0][0] == '\0' ? " -" : "");
+    for (size_t i = 0; i < ROLE_FOLLOWERS_MAX && state->followers[i] != 0 &&
+                       !state->more_followers;
+         i++) {
+        len += (size_t)snprintf(to + len, room - len, " %016" PRIx64,
+                                state->followers[i]);
+    }
+    if (state->more_followers) {
+        len += (size_t)snprintf(to + len, room - len, " many");
+    } else if (state->followers[0] == 0) {
+        len += (size_t)snprintf(to + len, room - len, " -");
+    }
+    return len + (size_t)snprintf(to + len, room - len, "\n");
+}
+
+static size_t
 format(const struct role_state *state, char ret_text[FILE_BYTES_MAX])
 {
     char role[ROLE_HOST_MAX + 32] = "primary";
+    bool says_more = state->before[0][0] != '\0' || state->followers[0] != 0 ||
+                     state->more_followers;
     size_t len;
 
     if (state->replica) {
         (void)snprintf(role, sizeof(role), "replica %s %" PRIu32, state->host,
                        state->port);
     }
-    len = (size_t)snprintf(
-        ret_text, FILE_BYTES_MAX,
-        "%s1\nrole %s\nkey %016" PRIx64 "\nreplicas %s\nhistory %s\n",
-        first_word, role, state->key, state->replicas ? "yes" : "no",
-        state->history[0] != '\0' ? state->history : "-");
+    len = (size_t)snprintf(ret_text, FILE_BYTES_MAX,
+                           "%s%d\nrole %s\nkey %016" PRIx64
+                           "\nreplicas %s\nhistory %s\n",
+                           first_word, says_more ? VERSION : 1, role,
+                           state->key, state->replicas ? "yes" : "no",
+                           state->history[0] != '\0' ? state->history : "-");
+    if (says_more) {
+        len += add_words(ret_text + len, FILE_BYTES_MAX - len, state);
+    }
     CHECK(len + CHECKSUM_BYTES < FILE_BYTES_MAX);
     len += (size_t)snprintf(ret_text + len, FILE_BYTES_MAX - len,
                             "%s%016" PRIx64 "\n", checksum_word,
@@ -116,13 +152,11 @@ take_role(struct slice *text, struct role_state *state)
 }
 
 static bool
-take_key(struct slice *text, uint64_t *ret_key)
+read_hex(struct slice digits, uint64_t *ret_key)
 {
-    struct slice digits;
     uint64_t key = 0;
 
-    if (!take(text, "key ") || !take_until(text, '\n', &digits) ||
-        digits.len != 16) {
+    if (digits.len != 16) {
         return false;
     }
     for (size_t i = 0; i < digits.len; i++) {
@@ -138,6 +172,15 @@ take_key(struct slice *text, uint64_t *ret_key)
     }
     *ret_key = key;
     return true;
+}
+
+static bool
+take_key(struct slice *text, uint64_t *ret_key)
+{
+    struct slice digits;
+
+    return take(text, "key ") && take_until(text, '\n', &digits) &&
+           read_hex(digits, ret_key);
 }
 
 static bool
@@ -163,6 +206,71 @@ take_history(struct slice *text, char *ret_id)
     }
     memcpy(ret_id, id.data, id.len);
     return true;
+}
+
+/* Takes a line that begins so, and has words behind that. */
+static bool
+take_words(struct slice *text, const char *begin, struct slice *ret_line)
+{
+    return take(text, begin) && take_until(text, '\n', ret_line) &&
+           ret_line->len > 0 && ret_line->data[ret_line->len - 1] != ' ';
+}
+
+/* The next word of such a line; false: there is none, or none before a blank.
+ */
+static bool
+next_word(struct slice *line, struct slice *ret_word)
+{
+    if (!take_until(line, ' ', ret_word)) {
+        *ret_word = *line;
+        line->data += line->len;
+        line->len = 0;
+    }
+    return ret_word->len > 0;
+}
+
+static bool
+take_before(struct slice *text, struct role_state *state)
+{
+    struct slice line;
+    struct slice id;
+
+    if (!take_words(text, "before ", &line)) {
+        return false;
+    }
+    if (slice_equal(line, slice_lit("-"))) {
+        return true;
+    }
+    for (size_t i = 0; next_word(&line, &id); i++) {
+        if (i == ROLE_BEFORE_MAX || !history_is_id(id)) {
+            return false;
+        }
+        memcpy(state->before[i], id.data, id.len);
+    }
+    return line.len == 0;
+}
+
+static bool
+take_followers(struct slice *text, struct role_state *state)
+{
+    struct slice line;
+    struct slice digits;
+
+    if (!take_words(text, "followers ", &line)) {
+        return false;
+    }
+    state->more_followers = slice_equal(line, slice_lit("many"));
+    if (state->more_followers || slice_equal(line, slice_lit("-"))) {
+        return true;
+    }
+    for (size_t i = 0; next_word(&line, &digits); i++) {
+        if (i == ROLE_FOLLOWERS_MAX ||
+            !read_hex(digits, &state->followers[i]) ||
+            state->followers[i] == 0) {
+            return false;
+        }
+    }
+    return line.len == 0;
 }
 
 static bool
@@ -202,7 +310,7 @@ parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
         return DAMAGED;
     }
     *ret_reason = "it was written by a newer version of this program";
-    if (number > 1) {
+    if (number > VERSION) {
         return NEWER;
     }
     *ret_reason = "the line of the role is wrong";
@@ -218,12 +326,29 @@ parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
         return DAMAGED;
     }
     *ret_reason = "the line of the history is wrong";
-    if (!take_history(&rest, state.history) || rest.len > 0) {
+    if (!take_history(&rest, state.history)) {
+        return DAMAGED;
+    }
+    *ret_reason = "the lines of what came before are wrong";
+    if ((number > 1 &&
+         (!take_before(&rest, &state) || !take_followers(&rest, &state))) ||
+        rest.len > 0) {
         return DAMAGED;
     }
     *ret_reason = "";
     *ret_state = state;
     return GOOD;
+}
+
+bool
+role_state_same(const struct role_state *one, const struct role_state *other)
+{
+    char text[FILE_BYTES_MAX];
+    char other_text[FILE_BYTES_MAX];
+    size_t len = format(one, text);
+
+    return len == format(other, other_text) &&
+           memcmp(text, other_text, len) == 0;
 }
 
 /* ---- reading ------------------------------------------------------------- */

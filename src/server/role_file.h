@@ -17,6 +17,8 @@
 #define ROLE_FILE_NAME    "replication.state"
 #define ROLE_FILE_DAMAGED ROLE_FILE_NAME ".damaged"
 
+enum { ROLE_BEFORE_MAX = 3, ROLE_FOLLOWERS_MAX = 8 };
+
 struct role_state {
     bool known; /* there was a file */
     bool replica;
@@ -24,8 +26,19 @@ struct role_state {
     uint32_t port;            /* 1..65535 */
     uint64_t key;             /* 0: none */
     bool replicas;
-    char history[HISTORY_ID_CHARS + 1]; /* "": none */
+    char history[HISTORY_ID_CHARS + 1]; /* of the data; "": none */
+    /* Of a primary: the histories before it, newest first, that a replica which
+     * has not come back since may still be in; "": no more. */
+    char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
+    /* Of a primary: who followed it last (grace.c says what the numbers are);
+     * 0: no more. And whether there were more than that. */
+    uint64_t followers[ROLE_FOLLOWERS_MAX];
+    bool more_followers;
 };
+
+/* Whether both would be written alike. */
+bool role_state_same(const struct role_state *one,
+                     const struct role_state *other);
 
 /* Before the loops. dir_fd: of dir. False: it is there and cannot be read, or
  * is of a newer version (reason); *ret_state is then as of no file. True with a

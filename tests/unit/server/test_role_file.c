@@ -159,6 +159,12 @@ assert_read(struct home *home, const struct role_state *want)
     assert_int_equal(want->key, got.key);
     assert_int_equal(want->replicas, got.replicas);
     assert_string_equal(want->history, got.history);
+    for (size_t i = 0; i < ROLE_BEFORE_MAX; i++) {
+        assert_string_equal(want->before[i], got.before[i]);
+    }
+    assert_memory_equal(want->followers, got.followers,
+                        sizeof(want->followers));
+    assert_int_equal(want->more_followers, got.more_followers);
 }
 
 static void
@@ -407,11 +413,90 @@ assert_unreadable(struct home *home, const char *reason)
     assert_int_equal(0, access(home->path, F_OK));
 }
 
+TEST(a_primary_keeps_who_followed_and_what_they_may_be_in)
+{
+    struct role_state role = a_primary();
+    struct role_state other = role;
+    struct home home;
+
+    home_open(&home);
+    home_start(&home);
+    for (size_t i = 0; i < ROLE_FOLLOWERS_MAX; i++) {
+        other = role;
+        role.followers[i] = 0x8000000000000001 + i;
+        assert_false(role_state_same(&role, &other));
+        keep(&home, &role);
+        assert_read(&home, &role);
+    }
+    for (size_t i = 0; i < ROLE_BEFORE_MAX; i++) {
+        other = role;
+        memset(role.before[i], 'a' + (int)i, HISTORY_ID_CHARS);
+        assert_false(role_state_same(&role, &other));
+        keep(&home, &role);
+        assert_read(&home, &role);
+    }
+    memset(role.followers, 0, sizeof(role.followers));
+    role.more_followers = true;
+    keep(&home, &role);
+    assert_read(&home, &role);
+    assert_true(role_state_same(&role, &role));
+    home_close(&home);
+}
+
+#define OLD   "bloomery-role 2\nrole primary\n" LAST
+#define ID    "0123456789abcdef0123456789abcdef01234567"
+#define NAMED "0123456789abcdef"
+
+TEST(lines_of_what_came_before_are_read_strictly)
+{
+    static const char *const bodies[] = {
+        OLD,
+        OLD "before -\n",
+        OLD "followers -\n",
+        OLD "followers -\nbefore -\n",
+        OLD "before \nfollowers -\n",
+        OLD "before ab\nfollowers -\n",
+        OLD "before " ID " " ID " " ID " " ID "\nfollowers -\n",
+        OLD "before " ID " \nfollowers -\n",
+        OLD "before " ID "  " ID "\nfollowers -\n",
+        OLD "before  " ID "\nfollowers -\n",
+        OLD "before -\nfollowers \n",
+        OLD "before -\nfollowers 12\n",
+        OLD "before -\nfollowers 0000000000000000\n",
+        OLD "before -\nfollowers " NAMED " many\n",
+        OLD "before -\nfollowers -\nmore\n",
+        "bloomery-role 1\nrole primary\n" LAST "before -\nfollowers -\n",
+    };
+    struct role_state want = { .known = true, .key = 0xaa };
+    struct home home;
+    char text[TEXT_MAX];
+
+    home_open(&home);
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct role_state role;
+        char reason[REASON_MAX];
+
+        put(home.path, text, seal(bodies[i], text));
+        assert_true(role_file_read(home.fd, &role, reason, sizeof(reason)));
+        assert_false(role.known);
+        assert_non_null(strstr(reason, "what came before"));
+        assert_int_equal(0, unlink(home.damaged));
+    }
+    put(home.path, text, seal(OLD "before -\nfollowers -\n", text));
+    assert_read(&home, &want);
+    want.followers[0] = 0x0123456789abcdef;
+    memcpy(want.before[0], ID, sizeof(ID));
+    put(home.path, text,
+        seal(OLD "before " ID "\nfollowers " NAMED "\n", text));
+    assert_read(&home, &want);
+    home_close(&home);
+}
+
 TEST(a_file_of_a_newer_version_is_left_where_it_is)
 {
     static const char *const bodies[] = {
-        ("bloomery-role 2\nrole primary\n" LAST),
-        "bloomery-role 2\n",
+        ("bloomery-role 3\nrole primary\n" LAST),
+        "bloomery-role 3\n",
         "bloomery-role 18446744073709551615\nsomething else\n",
     };
     struct home home;

@@ -332,17 +332,18 @@ attach(struct follower *follower, const struct handover *handover)
     r->followers = follower;
     describe(follower, handover, &hello);
     if (!primary_attach(r->primary, &hello, replication_now_ms())) {
+        grace_look(r);
         return false;
     }
+    grace_meet(r, &hello);
+    grace_look(r);
     log_notice("server.replication", "a replica follows",
                "id=%llu address=%s port=%u history=%s position=%llu",
                (unsigned long long)hello.id, hello.address, hello.port,
                hello.history[0] != '\0' ? hello.history : "none",
                (unsigned long long)hello.position);
-    if (!r->has_replicas) {
-        r->has_replicas = true;
-        replication_keep_role(r);
-    }
+    r->has_replicas = true;
+    replication_keep_role(r);
     return true;
 }
 
@@ -371,6 +372,7 @@ take(struct follower *follower, const struct handover *handover)
     bool replica;
 
     replication_look_at_role(r);
+    grace_look(r); /* it may have been said just now who leads */
     figures_keep_chain(r);
     if (!handover->failover && /* then nobody is above us */
         handover->chain_changes !=

@@ -31,6 +31,8 @@ outgoing_close(struct replication *r)
     persist_set_tap(r->server->persist, NULL);
     backlog_begin(r->backlog, 0);
     r->has_replicas = false;
+    memset(r->grace.met, 0, sizeof(r->grace.met));
+    r->grace.met_more = false;
     replication_keep_role(r);
 }
 

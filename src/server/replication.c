@@ -64,17 +64,6 @@ replication_settle(struct replication *r)
 
 /* ---- the role ------------------------------------------------------------ */
 
-static bool
-is_kept(const struct replication *r, const struct role_state *state)
-{
-    const struct role_state *kept = &r->kept;
-
-    return kept->known && kept->replica == state->replica &&
-           strcmp(kept->host, state->host) == 0 && kept->port == state->port &&
-           kept->key == state->key && kept->replicas == state->replicas &&
-           strcmp(kept->history, state->history) == 0;
-}
-
 /* A server that replication never meant anything to leaves no file. */
 void
 replication_keep_role(struct replication *r)
@@ -88,10 +77,13 @@ replication_keep_role(struct replication *r)
     bool wanted = r->kept.known || state.replica || state.replicas;
 
     memcpy(state.host, role.host, sizeof(state.host));
-    if (role.replica && r->synced_once) {
+    if (!role.replica || r->synced_once) {
         memcpy(state.history, r->history, sizeof(state.history));
     }
-    if (wanted && !is_kept(r, &state)) {
+    if (!role.replica) {
+        grace_fill(r, &state);
+    }
+    if (wanted && (!r->kept.known || !role_state_same(&r->kept, &state))) {
         r->kept = state;
         atomic_store(&r->kept_ticket, role_file_write(r->role_file, &state));
     }
@@ -136,6 +128,7 @@ replication_look_at_role(struct replication *r)
     if (!r->begun || role.epoch == r->epoch) {
         return;
     }
+    grace_end(r);
     /* Who follows us is to hear whom that means now (chained, following.c). */
     primary_drop_all(r->primary, "the role has changed");
     if (role.replica) {
@@ -221,6 +214,7 @@ on_poke(uv_async_t *async)
     }
     follow_conf(r);
     replication_look_at_role(r);
+    grace_look(r);
     following_look(r);
     failover_tick(r);
     outgoing_look(r);
@@ -258,17 +252,6 @@ begin_backlog_anew(struct replication *r)
 }
 
 static void
-end_grace(struct replication *r, uint64_t now_ms)
-{
-    _Atomic uint64_t *until_ms = &r->server->service.grace_until_ms;
-    uint64_t over = atomic_load(until_ms);
-
-    if (over > 0 && now_ms >= over) {
-        (void)atomic_compare_exchange_strong(until_ms, &over, 0);
-    }
-}
-
-static void
 on_tick(uv_timer_t *timer)
 {
     struct replication *r = timer->data;
@@ -288,7 +271,7 @@ on_tick(uv_timer_t *timer)
     primary_tick(r->primary, now_ms);
     count_alone(r, now_ms);
     failover_tick(r);
-    end_grace(r, now_ms);
+    grace_look(r);
     replication_note_history(r);
     replication_keep_role(r);
     figures_show(r);
@@ -524,6 +507,24 @@ replication_close_handles(struct server *server)
     uv_close((uv_handle_t *)&r->poke, NULL);
 }
 
+/* A new history goes on from where the one that was loaded has ended. */
+static void
+begin_to_lead(struct replication *r)
+{
+    struct persist *persist = r->server->persist;
+    struct history loaded;
+    uint64_t position;
+    uint64_t sequence;
+
+    gate_raise(replication_gate(r), 0);
+    loaded = *persist_history(persist);
+    persist_place(persist, &position, &sequence);
+    persist_renew_history(persist);
+    gate_lower(replication_gate(r), 0);
+    replication_note_history(r);
+    grace_begin(r, &loaded, position);
+}
+
 void
 replication_begin(struct server *server)
 {
@@ -533,10 +534,6 @@ replication_begin(struct server *server)
     r->apply = apply_new(server->workers[0]);
     r->begun = true;
     follow_conf(r);
-    if (r->grace_ms > 0) { /* nobody could say who leads before */
-        atomic_store(&server->service.grace_until_ms,
-                     replication_now_ms() + r->grace_ms);
-    }
     if (role.replica) {
         replication_note_history(r);
         /* What the disk has is of our primary's log. */
@@ -547,10 +544,7 @@ replication_begin(struct server *server)
         if (r->has_replicas) { /* they go on from what we have */
             outgoing_open(r);
         }
-        gate_raise(replication_gate(r), 0);
-        persist_renew_history(server->persist);
-        gate_lower(replication_gate(r), 0);
-        replication_note_history(r);
+        begin_to_lead(r);
         r->epoch = role.epoch;
     }
     replication_keep_role(r);

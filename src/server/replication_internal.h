@@ -37,6 +37,18 @@ struct failover {
     char error[STATUS_TEXT_MAX];
 };
 
+/* The doubts of a primary that has started (grace.c). */
+struct grace {
+    bool awaits; /* those who followed before, until then */
+    uint64_t awaits_until_ms;
+    uint64_t
+        awaited[ROLE_FOLLOWERS_MAX];  /* who has not come back; 0: no more */
+    bool awaits_more;                 /* and others, who are not known */
+    uint64_t met[ROLE_FOLLOWERS_MAX]; /* who has followed since; 0: no more */
+    bool met_more;
+    char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
+};
+
 /* In the order of its uses, and there is one. NOLINTNEXTLINE(*Padding) */
 struct replication {
     struct server *server;
@@ -76,6 +88,7 @@ struct replication {
     uint64_t backlog_ttl_ms;            /* options in force: */
     unsigned keepalive_s;
     uint64_t grace_ms; /* of this start; 0: none */
+    struct grace grace;
 
     struct failover failover;
 
@@ -139,6 +152,24 @@ void outgoing_stir(struct replication *r);
 /* Replicas are to acknowledge this position as soon as they have it; any
  * thread. */
 void outgoing_ask(struct replication *r, uint64_t position);
+
+/* ---- grace.c ------------------------------------------------------------- */
+
+/* A primary has started, with data of this history and position. */
+void grace_begin(struct replication *r, const struct history *loaded,
+                 uint64_t position);
+
+/* A replica was taken; grace_look follows. */
+void grace_meet(struct replication *r, const struct primary_hello *hello);
+
+/* What the role file keeps of it. */
+void grace_fill(const struct replication *r, struct role_state *state);
+
+/* A replica came, time went by, or a command said who leads. */
+void grace_look(struct replication *r);
+
+/* It was said who leads. */
+void grace_end(struct replication *r);
 
 /* ---- figures.c ----------------------------------------------------------- */
 

@@ -207,6 +207,7 @@ def test_filters_of_a_replica_whose_link_is_down(start):
         assert conn.call("BF.EXISTS", "k", "x") == 1
         conn.call("CONFIG", "SET", "replica-serve-stale-data", "no")
     primary.restart()
+    lead(primary)       # with nothing, which is older than what its replica has
     wait_until(lambda: replicas.link_is_up(replica), 30)
     with replica.conn() as conn:
         assert conn.call("BF.EXISTS", "k", "x") == 0
@@ -589,6 +590,7 @@ def test_a_returning_primary_waits_before_it_writes(start):
         assert conn.call("BF.ADD", "k", "y") == 1  # it does not come back
     follow(replica, primary)
     wait_even(primary, replica)
+    replica.freeze()
     links.restart(primary)
     with primary.conn() as conn:
         refused = conn.call("BF.ADD", "k", "x")
@@ -600,6 +602,109 @@ def test_a_returning_primary_waits_before_it_writes(start):
     lead(primary)
     with primary.conn() as conn:
         assert conn.call("BF.ADD", "k", "z") == 1
+    replica.thaw()
+
+
+def test_a_returning_primary_waits_for_those_who_followed(start):
+    primary = start("--start-grace", 600, "--appendonly", "yes")
+    one, two = start(), start()
+    with primary.conn() as conn:
+        assert conn.call("BF.ADD", "k", "a") == 1
+    for replica in (one, two):
+        follow(replica, primary)
+    wait_even(primary, one, two)
+    two.freeze()
+    links.restart(primary)
+    wait_until(lambda: replicas.link_is_up(one), 30, "one is back")
+    with primary.conn() as conn:
+        assert "start-grace" in str(conn.call("BF.ADD", "k", "b"))
+        two.thaw()
+        wait_until(lambda: conn.call("BF.ADD", "k", "b") in (0, 1), 30, "all are")
+    assert info(primary)["start_grace_left_ms"] == "0"
+    links.restart(primary)          # a pair, and more of them, pay nothing
+    with primary.conn() as conn:
+        wait_until(lambda: conn.call("BF.ADD", "k", "c") in (0, 1), 30, "all are")
+    wait_even(primary, one, two)
+
+
+def test_a_primary_that_comes_back_empty_keeps_what_its_replica_has(start):
+    """Its data knows nothing of what was; its role file does."""
+    primary, replica = start("--appendonly", "no"), start()
+    follow(replica, primary)
+    with primary.conn() as conn:
+        assert conn.call("BF.ADD", "k", "x") == 1
+        assert conn.call("WAIT", 1, 0) == 1
+    for _ in range(2):              # also if it comes back several times
+        primary.crash()
+        primary.restart()
+        wait_until(lambda: info(primary)["behind_replicas"] == "1", 30, "it knows")
+    with replica.conn() as conn:
+        assert conn.call("BF.EXISTS", "k", "x") == 1
+    lead(replica)
+    follow(primary, replica)
+    wait_even(replica, primary)
+
+
+@pytest.fixture
+def outdated(start):
+    """A primary that comes back without what its replica acknowledged, the
+    replica, and who follows for the first time."""
+    primary, replica = start("--appendonly", "no"), start()
+    with primary.conn() as conn:
+        assert conn.call("BF.ADD", "k", "old") == 1
+        follow(replica, primary)
+        assert conn.call("SAVE") == b"OK"
+        assert conn.call("BF.ADD", "k", "new") == 1
+        assert conn.call("WAIT", 1, 0) == 1
+    primary.crash()
+    primary.restart()
+    wait_until(lambda: info(primary)["behind_replicas"] == "1", 30, "it knows")
+    return primary, replica, start()
+
+
+def refuses_to_lead(primary):
+    with primary.conn() as conn:
+        for words in (("PING",), ("BF.ADD", "k", "x")):
+            got = conn.call(*words)
+            assert "older data" in str(got) and "READONLY" in str(got), got
+        assert conn.call("BF.EXISTS", "k", "old") == 1
+        assert conn.call("BF.EXISTS", "k", "new") == 0
+
+
+def test_a_primary_with_older_data_keeps_what_its_replica_has(outdated):
+    primary, replica, fresh = outdated
+    refuses_to_lead(primary)
+    follow(fresh, primary, wait=False)
+    for one in (replica, fresh):
+        links.wait_refusal(one, "older data than a replica has")
+    assert links.counts(primary)[0] == 0
+    assert b"came back with older data" in primary.log()
+    with replica.conn() as conn:
+        assert conn.call("BF.MEXISTS", "k", "old", "new") == [1, 1]
+    refuses_to_lead(primary)
+    lead(replica)
+    follow(primary, replica)
+    follow(fresh, replica)
+    wait_even(replica, primary, fresh)
+    assert info(primary)["behind_replicas"] == "0"
+    for one in (primary, fresh):
+        with one.conn() as conn:
+            assert conn.call("PING") == b"PONG"
+            assert conn.call("BF.MEXISTS", "k", "old", "new") == [1, 1]
+
+
+def test_older_data_counts_if_somebody_says_so(outdated):
+    primary, replica, fresh = outdated
+    lead(primary)
+    with primary.conn() as conn:
+        assert conn.call("PING") == b"PONG"
+        assert conn.call("BF.ADD", "k", "x") == 1
+    follow(fresh, primary)
+    wait_until(lambda: replicas.link_is_up(replica), 30, "it follows again")
+    wait_even(primary, replica, fresh)
+    assert info(primary)["behind_replicas"] == "0"
+    with replica.conn() as conn:
+        assert conn.call("BF.MEXISTS", "k", "old", "new", "x") == [1, 0, 1]
 
 
 def test_debug_reload_of_either_side(start):

@@ -263,6 +263,7 @@ def returned(nodes):
         wait_even(one, other)
         wait_until(lambda: os.path.exists(
             os.path.join(one.folder, "replication.state")), 10, "its role is kept")
+        other.freeze()          # else all who followed are back at once
         one.crash()
         one.restart()
         return one, other
@@ -282,6 +283,7 @@ def test_a_primary_that_returns_takes_no_writes_until_it_is_told(returned):
         conn.call("REPLICAOF", "NO", "ONE")
         assert conn.call("BF.ADD", "k", "b") == 1
         assert info(one)["start_grace_left_ms"] == "0"
+    other.thaw()
     wait_even(one, other)
 
 
@@ -291,6 +293,30 @@ def test_a_primary_that_returns_takes_writes_when_the_time_is_over(returned):
     with one.conn() as conn:
         wait_until(lambda: conn.call("BF.ADD", "k", "b") in (0, 1), 10, "writes")
     assert time.monotonic() - begun >= 1
+
+
+def test_a_primary_that_returns_with_older_data_is_replaced(nodes, watch):
+    """It is back before a Sentinel misses it."""
+    primary, one, two = nodes("--appendonly", "no"), nodes(), nodes()
+    add(primary, "k", "old")
+    for other in (one, two):
+        follow(other, primary)
+    with primary.conn() as conn:
+        assert conn.call("SAVE") == b"OK"
+        assert conn.call("BF.ADD", "k", "new") == 1
+        assert conn.call("WAIT", 2, 0) == 2
+    seen = watch(primary, [one, two])
+    primary.crash()
+    primary.restart()
+    new = next(n for n in (one, two)
+               if n.address == seen.wait_other(primary.address, 60))
+    for other in (primary, one, two):
+        wait_until(lambda o=other: o is new or failover.follows(o, new), 60,
+                   "all follow the new one")
+    wait_even(new, *(n for n in (primary, one, two) if n is not new))
+    for other in (primary, one, two):
+        assert has(other, "k", "old") and has(other, "k", "new")
+        assert info(other)["behind_replicas"] == "0"
 
 
 # ---- FAILOVER, without Sentinels ---------------------------------------------

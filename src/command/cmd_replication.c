@@ -68,6 +68,12 @@ follow(struct request *req)
     if (!role_host_is_valid(host)) {
         return request_fail(req, ERR_CUSTOM, "Invalid master host");
     }
+    if (!role_host_is_allowed(service->conf, host)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "replicaof-allowed does not let this server follow "
+                            "'%.*s'",
+                            slice_shown(host), host.data);
+    }
     role_follow(service, host, port);
     return OK;
 }
@@ -186,6 +192,12 @@ check_target(struct request *req, const struct failover_plan *plan,
     if (replica == NULL) {
         return request_fail(req, ERR_CUSTOM,
                             "FAILOVER target HOST and PORT is not a replica.");
+    }
+    if (!role_host_is_allowed(req->service->conf, plan->host)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "replicaof-allowed does not let this server follow "
+                            "'%.*s'",
+                            slice_shown(plan->host), plan->host.data);
     }
     if (replica->state != STATUS_ONLINE) {
         return request_fail(req, ERR_CUSTOM,

@@ -29,6 +29,11 @@ struct role {
  * enough. */
 bool role_host_is_valid(struct slice host);
 
+/* Whether the option replicaof-allowed lets the server follow this host. A name
+ * is compared as a name: nothing is looked up. */
+struct conf;
+bool role_host_is_allowed(const struct conf *conf, struct slice host);
+
 /* Under the raised gate; each does nothing if it is so already. What clients
  * wrote before the server follows counts as unknown to replicas from then on
  * (session->written). role_lead begins a new history (persist_renew_history).

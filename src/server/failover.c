@@ -216,7 +216,8 @@ wait_for_target(struct replication *r)
     uint64_t position;
     uint64_t sequence;
     bool late = replication_now_ms() >= r->failover.until_ms;
-    bool found = choose(r, &r->failover, &target);
+    bool found = choose(r, &r->failover, &target) &&
+                 role_host_is_allowed(&r->server->conf, slice_of(target.ip));
     bool leads;
     bool ready;
 

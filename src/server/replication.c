@@ -477,6 +477,15 @@ replication_open(struct server *server)
         }
         role_set(&server->service, host, (uint32_t)port);
     }
+    if (server->service.role.replica &&
+        !role_host_is_allowed(conf, slice_of(server->service.role.host))) {
+        log_error("server.replication", "cannot follow",
+                  "host=%s reason=\"replicaof-allowed does not name it\" "
+                  "next=\"allow it, or remove %s\"",
+                  server->service.role.host,
+                  state.known ? ROLE_FILE_NAME " from dir" : "replicaof");
+        return false;
+    }
     if (state.known && !state.replica) {
         r->grace_ms = (uint64_t)conf->start_grace * 1000;
     }

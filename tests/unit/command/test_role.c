@@ -121,3 +121,59 @@ TEST(what_connections_wrote_before_the_server_followed_is_unknown_to_replicas)
     registry_free(service.registry);
     mem_free(clients);
 }
+
+static void
+expect_allowed(const char *list, const char *host, bool wanted)
+{
+    struct conf_error error;
+    struct conf conf;
+
+    conf_init(&conf);
+    assert_true(conf_set(&conf, &conf_table[CONF_OPTION_replicaof_allowed],
+                         slice_of(list), &error));
+    if (role_host_is_allowed(&conf, slice_of(host)) != wanted) {
+        fail_msg("'%s' for '%s'", host, list);
+    }
+    conf_fini(&conf);
+}
+
+TEST(where_it_may_point_is_a_list)
+{
+    static const char *const allowed[][2] = {
+        { "*", "anybody.example" },
+        { "10.0.0.5", "10.0.0.5" },
+        { "a.example B.example", "b.EXAMPLE" },
+        { "10.1.0.0/16", "10.1.255.9" },
+        { "10.1.2.3/31", "10.1.2.2" },
+        { "0.0.0.0/0", "8.8.8.8" },
+        { "fd00::/8", "fdff::1" },
+        { "fd00::/9", "fd7f::1" },
+        { "::/0", "1.2.3.4" },
+        { "::1", "0:0:0:0:0:0:0:1" },
+        { "1.2.3.4", "::ffff:1.2.3.4" },
+        { "x 10.0.0.0/8 y", "10.9.9.9" },
+    };
+    static const char *const refused[][2] = {
+        { "", "10.0.0.5" },
+        { "10.0.0.5", "10.0.0.50" },
+        { "10.1.0.0/16", "10.2.0.1" },
+        { "10.1.2.3/31", "10.1.2.4" },
+        { "fd00::/9", "fd80::1" },
+        { "a.example", "b.a.example" },
+        { "10.0.0.0/8", "10.example" },
+        { "127.0.0.1", "127.1" },
+        { "127.0.0.1", "2130706433" },
+        { "10.0.0.0/99", "10.0.0.1" },
+        { "10.0.0.0/", "10.0.0.1" },
+        { "0.0.0.0/0", "::1" },
+        { "10.0.0.0/-1", "10.0.0.1" },
+        { "fe80::1", "fe80::1%lo" },
+    };
+
+    for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++) {
+        expect_allowed(allowed[i][0], allowed[i][1], true);
+    }
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        expect_allowed(refused[i][0], refused[i][1], false);
+    }
+}

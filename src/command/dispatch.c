@@ -25,7 +25,6 @@
 
 enum {
     MANY_WORDS = 1024,
-    ERROR_TEXT_MAX = 1024,
     ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
 };
 
@@ -120,10 +119,11 @@ dispatch_count(struct request *req, uint64_t calls)
 
 /* ---- errors -------------------------------------------------------------- */
 
-/* The text of a row with its %s filled in. Only the first %s is: the row of
- * an unknown command has two, and its detail brings the whole text. */
-static void
-error_text(const struct request *req, enum err err, char *ret_text, size_t size)
+/* Only the first %s is filled in: the row of an unknown command has two, and
+ * its detail brings the whole text. */
+void
+dispatch_error_text(const struct worker *worker, enum err err, char *ret_text,
+                    size_t size)
 {
     const char *text = err_text(err);
     const char *hole = strstr(text, "%s");
@@ -131,10 +131,10 @@ error_text(const struct request *req, enum err err, char *ret_text, size_t size)
     if (hole == NULL) {
         (void)snprintf(ret_text, size, "%s", text);
     } else if (strstr(hole + 2, "%s") != NULL) {
-        (void)snprintf(ret_text, size, "%s", req->worker->detail);
+        (void)snprintf(ret_text, size, "%s", worker->detail);
     } else {
         (void)snprintf(ret_text, size, "%.*s%s%s", (int)(hole - text), text,
-                       req->worker->detail, hole + 2);
+                       worker->detail, hole + 2);
     }
 }
 
@@ -146,7 +146,7 @@ reply_with_error(struct request *req, enum err err)
     size_t limit = out->limit;
     enum mem_claim before = mem_set_claim(MEM_SERVE);
 
-    error_text(req, err, text, sizeof(text));
+    dispatch_error_text(req->worker, err, text, sizeof(text));
     if (limit > 0 && out->len + ERROR_REPLY_MAX > limit) {
         out->limit = out->len + ERROR_REPLY_MAX; /* it may be exceeded */
     }
@@ -177,7 +177,7 @@ dispatch_refuse(struct request *req, enum err err)
     }
     txn_refused(req->session);
     if (req->command != NULL && req->command->handler == cmd_exec) {
-        error_text(req, err, text, sizeof(text));
+        dispatch_error_text(req->worker, err, text, sizeof(text));
         txn_abort(req, err, text);
     } else {
         reply_with_error(req, err);

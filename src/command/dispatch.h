@@ -45,5 +45,12 @@ void dispatch_count(struct request *req, uint64_t calls);
  * its transaction. */
 void dispatch_refuse(struct request *req, enum err err);
 
+enum { ERROR_TEXT_MAX = 1024 };
+
+/* The text of an error with its %s filled in: as of the request that failed
+ * last on this worker. Its detail may quote what a client sent. */
+void dispatch_error_text(const struct worker *worker, enum err err,
+                         char *ret_text, size_t size);
+
 /* Counts an error reply and remembers it in the worker. */
 void dispatch_note_error(struct request *req, enum err err);

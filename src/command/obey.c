@@ -8,6 +8,7 @@
 #include "command/obey.h"
 
 #include "base/mem.h"
+#include "command/dispatch.h"
 #include "command/txn.h"
 #include "proto/scan.h"
 
@@ -156,16 +157,22 @@ obey_needs_world(struct obey *obey, struct slice commands)
 
 /* ---- executing ----------------------------------------------------------- */
 
-/* The row's own text, without what a client's words would put into it. */
+/* What the refusal of a link and the end of a start say: one printable line. */
 static bool
 say_failure(const struct worker *worker, char *ret_reason, size_t reason_size)
 {
     const char *prefix = err_prefix(worker->failure);
+    char text[ERROR_TEXT_MAX];
 
+    dispatch_error_text(worker, worker->failure, text, sizeof(text));
+    for (char *c = text; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~' || *c == '"') {
+            *c = '?';
+        }
+    }
     (void)snprintf(ret_reason, reason_size, "%s failed: %s%s%s",
                    worker->failed != NULL ? worker->failed->name : "a command",
-                   prefix, prefix[0] != '\0' ? " " : "",
-                   err_text(worker->failure));
+                   prefix, prefix[0] != '\0' ? " " : "", text);
     return false;
 }
 

@@ -490,7 +490,10 @@ cmd_exec(struct request *req)
         return err;
     }
     if (err != OK) {
-        txn_abort(req, err, err_text(err));
+        char text[ERROR_TEXT_MAX];
+
+        dispatch_error_text(worker, err, text, sizeof(text));
+        txn_abort(req, err, text);
     } else {
         txn_end(req->session);
     }

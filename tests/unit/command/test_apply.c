@@ -377,9 +377,10 @@ TEST(what_no_log_consists_of_is_refused)
         { "REPLICAOF NO ONE", "the command at byte 0 of the group is neither a "
                               "write nor SELECT" },
         { "BF.ADD k a", "BF.ADD failed: ERR not found" },
-        { "DEL a; EXEC", "exec failed: ERR %s" },
-        { "MULTI; MULTI; EXEC", "multi failed: ERR %s" },
-        { "MULTI; DEL", "del failed: ERR wrong number of arguments for '%s' "
+        { "DEL a; EXEC", "exec failed: ERR EXEC without MULTI" },
+        { "MULTI; MULTI; EXEC",
+          "multi failed: ERR MULTI calls can not be nested" },
+        { "MULTI; DEL", "del failed: ERR wrong number of arguments for 'del' "
                         "command" },
         { "MULTI; BF.ADD k a; EXEC", "BF.ADD failed: ERR not found" },
         { "MULTI; DEL k", "the group ends between MULTI and EXEC" },

@@ -195,7 +195,7 @@ TEST(what_no_effect_consists_of_is_refused)
         { "BF.MADD k a b", "BF.MADD failed: ERR not found" },
         { "BF.INSERT k", "BF.INSERT failed: ERR not found" },
         { "BF.RESERVE k 0.1 10", "BF.RESERVE failed: ERR not found" },
-        { "DEL", "del failed: ERR wrong number of arguments for '%s' "
+        { "DEL", "del failed: ERR wrong number of arguments for 'del' "
                  "command" },
         { MAKE("k", "0"), "BF.INSERT failed: ERR unknown argument received" },
         { "BF.INSERT k CAPACITY 1 NONSCALING INCARNATION 1 ITEMS a b",

@@ -104,9 +104,9 @@ dispatch_count(struct request *req, uint64_t calls)
     uint64_t took_ns;
     uint64_t now_ns;
 
-    if (worker->alone || worker->silent) {
+    if (worker->alone) {
         worker->held.since_ns = 0;
-        return; /* what is repeated was counted where it happened */
+        return; /* a replay repeats what was counted when it happened */
     }
     now_ns = clock_mono_ns();
     slow_note_longest(req, now_ns);

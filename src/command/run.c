@@ -89,7 +89,7 @@ count_run(struct request *req, const struct run *run)
     uint64_t now_ns;
     uint64_t each_ns;
 
-    if (worker->alone || worker->silent) {
+    if (worker->alone) {
         return;
     }
     now_ns = clock_mono_ns();

@@ -62,6 +62,35 @@ def test_info_has_the_fields_of_redis_in_its_order(pair, oracles, which):
     assert of_redis(names(pair.of(which))) == names(oracles.of(which))
 
 
+def calls(server):
+    with server.conn() as conn:
+        text = conn.call("INFO", "commandstats").decode()
+    return {line.split(":")[0][8:].lower(): int(line.split("calls=")[1].split(",")[0])
+            for line in text.splitlines() if line.startswith("cmdstat_")}
+
+
+def test_a_replica_counts_what_it_executes(pair, oracles):
+    counted = []
+    for one in (pair, oracles):
+        with one.primary.conn() as conn:
+            for words in (["FLUSHALL"] * 3 + ["FLUSHDB", "SWAPDB 0 1"]):
+                assert conn.call(*words.split()) == b"OK"
+            assert conn.call("WAIT", 1, 0) == 1
+        counted.append({name: count for name, count in calls(one.replica).items()
+                        if name in ("flushall", "flushdb", "swapdb")})
+    assert counted[0] == counted[1] == {"flushall": 3, "flushdb": 1, "swapdb": 1}
+    with pair.primary.conn() as conn:
+        assert conn.call("BF.ADD", "k", "a") == 1
+        # One of them may be a false positive, which changes nothing.
+        added = sum(conn.call("BF.ADD", "k", i) for i in range(100))
+        assert conn.call("WAIT", 1, 0) == 1
+    got = calls(pair.replica)
+    assert (got["bf.insert"], got["bf.add"]) == (1, added)
+    with pair.replica.conn() as conn:
+        assert conn.call("CONFIG", "RESETSTAT") == b"OK"
+    assert "bf.add" not in calls(pair.replica)
+
+
 def test_info_of_a_replica_whose_primary_is_gone(pair, oracles):
     for one in (pair, oracles):
         one.primary.kill()

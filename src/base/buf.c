@@ -114,3 +114,26 @@ buf_reset(struct buf *buf, size_t keep_bytes)
         buf_free(buf);
     }
 }
+
+void
+buf_append_item(struct buf *buf, struct slice item)
+{
+    if (buf_reserve(buf, sizeof(item.len) + item.len) != NULL) {
+        buf_append(buf, (const char *)&item.len, sizeof(item.len));
+        buf_append_slice(buf, item);
+    }
+}
+
+bool
+buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item)
+{
+    if (*at == buf->len) {
+        return false;
+    }
+    memcpy(&ret_item->len, buf->data + *at, sizeof(ret_item->len));
+    *at += sizeof(ret_item->len);
+    ret_item->data = buf->data + *at;
+    *at += ret_item->len;
+    CHECK(*at <= buf->len);
+    return true;
+}

@@ -60,6 +60,11 @@ void buf_consume(struct buf *buf, size_t n);
 /* Each gets what the other holds; limits stay. */
 void buf_exchange(struct buf *a, struct buf *b);
 
+/* A list of byte strings, each behind its length. Nothing is appended without
+ * memory (failed). ret_item is borrowed; false behind the last one. */
+void buf_append_item(struct buf *buf, struct slice item);
+bool buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item);
+
 /* Empties it; gives memory above keep_bytes back. */
 void buf_reset(struct buf *buf, size_t keep_bytes);
 

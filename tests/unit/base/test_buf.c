@@ -199,3 +199,28 @@ TEST(exchanged_buffers_keep_their_limits)
     buf_free(&a);
     buf_free(&b);
 }
+
+TEST(items_come_back_as_they_went_in)
+{
+    struct buf buf = { 0 };
+    struct slice item;
+    size_t at = 0;
+
+    assert_false(buf_next_item(&buf, &at, &item));
+    buf_append_item(&buf, slice_lit("abc"));
+    buf_append_item(&buf, slice_lit(""));
+    buf_append_item(&buf, slice_lit("\0x"));
+    assert_true(buf_next_item(&buf, &at, &item));
+    assert_true(slice_equal(item, slice_lit("abc")));
+    assert_true(buf_next_item(&buf, &at, &item));
+    assert_int_equal(0, item.len);
+    assert_true(buf_next_item(&buf, &at, &item));
+    assert_true(slice_equal(item, slice_lit("\0x")));
+    assert_false(buf_next_item(&buf, &at, &item));
+    buf_free(&buf);
+    buf = (struct buf){ .limit = 10 };
+    buf_append_item(&buf, slice_lit("0123456789"));
+    assert_true(buf.failed);
+    assert_int_equal(0, buf.len);
+    buf_free(&buf);
+}

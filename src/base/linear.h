@@ -27,6 +27,26 @@ linear_bucket(uint64_t used, uint64_t hash)
     return hash & linear_mask(used, hash);
 }
 
+static inline uint64_t
+linear_reverse(uint64_t v)
+{
+    v = ((v >> 1) & 0x5555555555555555U) | ((v & 0x5555555555555555U) << 1);
+    v = ((v >> 2) & 0x3333333333333333U) | ((v & 0x3333333333333333U) << 2);
+    v = ((v >> 4) & 0x0F0F0F0F0F0F0F0FU) | ((v & 0x0F0F0F0F0F0F0F0FU) << 4);
+    return __builtin_bswap64(v);
+}
+
+/* The cursor behind the bucket of this one, 0 after the last: buckets are
+ * walked in the order of their bits read backwards, in which a bucket and those
+ * split off it are neighbours. */
+static inline uint64_t
+linear_next(uint64_t used, uint64_t cursor)
+{
+    uint64_t mask = linear_mask(used, cursor);
+
+    return linear_reverse(linear_reverse(cursor | ~mask) + 1);
+}
+
 /* The bit by which a bucket, not 0, differs from its parent. */
 static inline uint64_t
 linear_bit(uint64_t bucket)

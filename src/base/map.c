@@ -203,6 +203,26 @@ map_each(const struct map *map, map_visit_fn visit, void *ctx)
     return true;
 }
 
+/* A bucket may have names of those that went back to it, which were visited. */
+uint64_t
+map_scan(const struct map *map, uint64_t cursor, map_visit_fn visit, void *ctx)
+{
+    uint64_t from = linear_reverse(cursor);
+    const struct map_node *node;
+
+    if (map->count == 0) {
+        return 0;
+    }
+    node = map->buckets[linear_bucket(map->used, cursor)];
+    for (; node != NULL; node = node->next) {
+        if (linear_reverse(node->hash) >= from &&
+            !visit(ctx, (struct slice){ node->name, node->len }, node->value)) {
+            return 0;
+        }
+    }
+    return linear_next(map->used, cursor);
+}
+
 void *
 map_random(const struct map *map, uint64_t random, struct slice *ret_name)
 {

@@ -37,6 +37,12 @@ void *map_remove(struct map *map, struct slice name);
 typedef bool (*map_visit_fn)(void *ctx, struct slice name, void *value);
 bool map_each(const struct map *map, map_visit_fn visit, void *ctx);
 
+/* Visits some of them, and returns the cursor to go on with: 0 begins, and is
+ * the end. Names may come and go between two calls: one that is there from the
+ * first to the last is visited once, another at most once while it stays. */
+uint64_t map_scan(const struct map *map, uint64_t cursor, map_visit_fn visit,
+                  void *ctx);
+
 /* A random one: its value, and its name, borrowed until it is removed; NULL if
  * the map is empty. */
 void *map_random(const struct map *map, uint64_t random,

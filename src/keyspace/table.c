@@ -224,23 +224,12 @@ table_fit(struct table *table)
     return is_mostly_empty(table);
 }
 
-static uint64_t
-reverse_bits(uint64_t v)
-{
-    v = ((v >> 1) & 0x5555555555555555U) | ((v & 0x5555555555555555U) << 1);
-    v = ((v >> 2) & 0x3333333333333333U) | ((v & 0x3333333333333333U) << 2);
-    v = ((v >> 4) & 0x0F0F0F0F0F0F0F0FU) | ((v & 0x0F0F0F0F0F0F0F0FU) << 4);
-    return __builtin_bswap64(v);
-}
-
 /* Adds one to the bucket number read from its highest bit down, which is the
  * point where this bucket ends. */
 uint64_t
 table_next(const struct table *table, uint64_t cursor)
 {
-    uint64_t mask = linear_mask(table->used, cursor);
-
-    return reverse_bits(reverse_bits(cursor | ~mask) + 1);
+    return linear_next(table->used, cursor);
 }
 
 void

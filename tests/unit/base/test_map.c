@@ -184,3 +184,63 @@ TEST(a_node_costs_its_name_and_a_little)
     assert_in_range(empty, 16, 64);
     assert_int_equal(empty + 3, map_node_bytes(slice_lit("abc")));
 }
+
+/* ---- scanning ------------------------------------------------------------ */
+
+struct scanned {
+    unsigned times[NAMES];
+};
+
+static bool
+scan_one(void *ctx, struct slice name, void *value)
+{
+    struct scanned *scanned = ctx;
+
+    (void)name;
+    scanned->times[(int *)value - values]++;
+    return true;
+}
+
+/* While others come and go between the calls: who stays is met once, and nobody
+ * twice. */
+TEST(a_scan_meets_each_name_that_stays_once)
+{
+    srand((unsigned)test_seed());
+    for (unsigned round = 0; round < 20; round++) {
+        struct scanned scanned = { { 0 } };
+        bool grows = round % 2 == 0;
+        struct map map = { 0 };
+        uint64_t cursor = 0;
+        unsigned next = NAMES / 10;
+        char text[64];
+
+        for (unsigned i = 0; i < (grows ? NAMES / 10 : NAMES); i++) {
+            assert_true(map_put(&map, name_of(i, text), &values[i]));
+        }
+        do {
+            cursor = map_scan(&map, cursor, scan_one, &scanned);
+            for (int i = rand() % 40; i > 0 && next < NAMES; i--) {
+                if (grows) {
+                    assert_true(
+                        map_put(&map, name_of(next, text), &values[next]));
+                } else {
+                    assert_non_null(map_remove(&map, name_of(next, text)));
+                }
+                next++;
+            }
+        } while (cursor != 0);
+        for (unsigned i = 0; i < NAMES; i++) {
+            assert_in_range(scanned.times[i], i < NAMES / 10, 1);
+        }
+        map_free(&map);
+    }
+}
+
+TEST(a_scan_of_an_empty_map_ends_at_once)
+{
+    struct scanned scanned = { { 0 } };
+    struct map map = { 0 };
+
+    assert_int_equal(0, map_scan(&map, 0, scan_one, &scanned));
+    assert_int_equal(0, map_scan(&map, 12345, scan_one, &scanned));
+}

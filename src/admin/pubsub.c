@@ -1,71 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A slot maps names to topics, and a topic has the list of its subscriptions,
- * in the order in which they came; a receiver maps the same names to its own
- * subscriptions. So that PUBSUB need not look through all slots, the names that
- * any loop has are counted once more, in a map for all.
- *
- *   slot[loop].topics[kind]: name -> topic -> subscription -> subscription
- *   receiver->subscriptions->own[kind]: name -----^
- *
- * The loop reads its own slot without the lock, since only it writes there.
- * Neither lock is taken while the other is held.
+ * Subscribing, unsubscribing, and what PUBSUB asks; see pubsub_slot.h.
  */
-#include "admin/pubsub.h"
+#include "admin/pubsub_slot.h"
 
 #include "base/glob.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "proto/reply.h"
 
-#include <uv.h>
-
 _Static_assert((int)RECEIVER_KINDS == (int)PUBSUB_KINDS, "one count a kind");
-
-struct topic;
-
-struct subscription {
-    struct topic *topic;
-    struct receiver *receiver;
-    uint64_t since; /* the slot's stamp at that time */
-    struct subscription *next, **at;
-};
-
-struct topic {
-    struct subscription *first, **end;
-    uint64_t count;
-    struct topic *next, **at; /* of the slot's patterns */
-    size_t len;
-    char name[]; /* of a pattern */
-};
-
-struct slot {
-    _Alignas(64) uv_mutex_t mutex;
-    struct map topics[PUBSUB_KINDS]; /* written under mutex by the loop */
-    struct topic *patterns, **patterns_end;
-    uint64_t stamp;        /* guarded by mutex */
-    _Atomic uint64_t size; /* of all topics, so that who publishes need not
-                              lock where nobody listens */
-};
-
-/* How many loops have a name. */
-struct known {
-    uint64_t loops;
-};
-
-struct pubsub {
-    uv_mutex_t mutex;
-    struct map known[PUBSUB_KINDS]; /* guarded by mutex */
-    unsigned loops;
-    struct slot *slots;
-};
-
-struct subscriptions {
-    struct map own[PUBSUB_KINDS];
-    size_t bytes;
-};
 
 struct pubsub *
 pubsub_new(unsigned loops)
@@ -411,160 +356,6 @@ pubsub_leave(struct pubsub *pubsub, struct receiver *receiver)
             (void)pubsub_unsubscribe(pubsub, receiver, kind, name);
         }
     }
-}
-
-/* ---- delivering ---------------------------------------------------------- */
-
-/* A message as it is sent to all who hear it by one name; written when the
- * first of a protocol is met. */
-struct message {
-    const struct notice *notice;
-    const char *word;
-    const struct slice *pattern; /* NULL: not by a pattern */
-    struct buf bytes[2];         /* RESP2 and RESP3 */
-};
-
-static void
-encode(const struct message *message, unsigned resp, struct buf *ret_bytes)
-{
-    struct reply reply = { ret_bytes, resp };
-
-    reply_header(&reply, resp == 2 ? '*' : '>',
-                 message->pattern != NULL ? 4 : 3);
-    reply_bulk_text(&reply, message->word);
-    if (message->pattern != NULL) {
-        reply_bulk(&reply, *message->pattern);
-    }
-    reply_bulk(&reply, message->notice->channel);
-    reply_bulk(&reply, message->notice->payload);
-}
-
-static void
-send_to(const struct topic *topic, struct message *message, uint64_t stamp)
-{
-    for (const struct subscription *sub = topic->first; sub != NULL;
-         sub = sub->next) {
-        unsigned resp = *sub->receiver->resp;
-        struct buf *bytes = &message->bytes[resp - 2];
-
-        if (sub->since >= stamp) {
-            continue; /* published before it came */
-        }
-        if (bytes->len == 0 && !bytes->failed) {
-            encode(message, resp, bytes);
-        }
-        receiver_push(sub->receiver, bytes, message->notice->hold_until);
-    }
-    buf_free(&message->bytes[0]);
-    buf_free(&message->bytes[1]);
-}
-
-void
-pubsub_deliver(struct pubsub *pubsub, unsigned loop,
-               const struct notice *notice, uint64_t stamp)
-{
-    bool shard = notice->kind == NOTICE_SHARD_MESSAGE;
-    const struct slot *slot = &pubsub->slots[loop];
-    const struct topic *topic = map_find(
-        &slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL], notice->channel);
-    struct message message = { .notice = notice };
-
-    if (topic != NULL) {
-        message.word = shard ? "smessage" : "message";
-        send_to(topic, &message, stamp);
-    }
-    message.word = "pmessage";
-    topic = shard ? NULL : slot->patterns;
-    for (; topic != NULL; topic = topic->next) {
-        struct slice pattern = { topic->name, topic->len };
-
-        if (glob_match(pattern, notice->channel, false)) {
-            message.pattern = &pattern;
-            send_to(topic, &message, stamp);
-        }
-    }
-}
-
-static bool
-cut_topic(void *ctx, struct slice name, void *value)
-{
-    const struct topic *topic = value;
-
-    (void)ctx;
-    (void)name;
-    for (const struct subscription *sub = topic->first; sub != NULL;
-         sub = sub->next) {
-        receiver_cut(sub->receiver);
-    }
-    return true;
-}
-
-void
-pubsub_cut(struct pubsub *pubsub, unsigned loop)
-{
-    for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {
-        (void)map_each(&pubsub->slots[loop].topics[kind], cut_topic, NULL);
-    }
-}
-
-/* ---- publishing ---------------------------------------------------------- */
-
-/* How many of a loop hear it, and what stamp it gets there. */
-static uint64_t
-count_hearers(struct slot *slot, bool shard, struct slice channel,
-              uint64_t *ret_stamp)
-{
-    const struct topic *topic;
-    uint64_t count = 0;
-
-    uv_mutex_lock(&slot->mutex);
-    topic =
-        map_find(&slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL], channel);
-    if (topic != NULL) {
-        count = topic->count;
-    }
-    topic = shard ? NULL : slot->patterns;
-    for (; topic != NULL; topic = topic->next) {
-        if (glob_match((struct slice){ topic->name, topic->len }, channel,
-                       false)) {
-            count += topic->count;
-        }
-    }
-    if (count > 0) {
-        slot->stamp++;
-        *ret_stamp = slot->stamp;
-    }
-    uv_mutex_unlock(&slot->mutex);
-    return count;
-}
-
-uint64_t
-pubsub_publish(struct pubsub *pubsub, enum notice_kind kind, uint64_t from,
-               struct slice channel, struct slice payload,
-               struct notice_list *list)
-{
-    bool shard = kind == NOTICE_SHARD_MESSAGE;
-    struct notice *notice = NULL;
-    uint64_t all = 0;
-
-    for (unsigned i = 0; i < pubsub->loops; i++) {
-        struct slot *slot = &pubsub->slots[i];
-        uint64_t stamp = 0;
-        uint64_t count = atomic_load(&slot->size) > 0
-                             ? count_hearers(slot, shard, channel, &stamp)
-                             : 0;
-
-        if (count == 0) {
-            continue;
-        }
-        all += count;
-        if (notice == NULL) {
-            notice = notice_new(kind, from, channel, payload);
-        }
-        notice_list_add(list, notice, i, stamp);
-    }
-    notice_unref(notice);
-    return all;
 }
 
 /* ---- questions ----------------------------------------------------------- */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Subscriptions of several loops, one of which has connections.
+ */
+#pragma once
+
+#include "../net/rig.h"
+#include "admin/pubsub.h"
+#include "net/push.h"
+
+enum { LOOPS = 3 };
+
+static const unsigned resp2 = 2, resp3 = 3;
+
+static inline struct receiver
+receiver_on(unsigned loop)
+{
+    return (struct receiver){ .loop = loop, .resp = &resp2 };
+}
+
+static inline uint64_t
+publish(struct pubsub *pubsub, const char *channel, struct notice_list *list)
+{
+    return pubsub_publish(pubsub, NOTICE_MESSAGE, 0, slice_of(channel),
+                          slice_lit("m"), list);
+}
+
+static inline enum pubsub_result
+subscribe(struct pubsub *pubsub, struct receiver *receiver,
+          enum pubsub_kind kind, const char *name)
+{
+    return pubsub_subscribe(pubsub, receiver, kind, slice_of(name));
+}
+
+struct hearer {
+    struct peer peer;
+    struct receiver receiver;
+};
+
+static inline struct hearer
+hearer_new(struct rig *rig, const unsigned *resp)
+{
+    struct hearer hearer = { .peer = peer_new(rig, false) };
+
+    hearer.receiver = (struct receiver){ .conn = rig->last, .resp = resp };
+    return hearer;
+}
+
+/* Delivers what loop 0 has in the list. */
+static inline void
+deliver(struct rig *rig, struct pubsub *pubsub, struct notice_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (list->posts[i].loop == 0) {
+            pubsub_deliver(pubsub, 0, list->posts[i].notice, list->posts[i].to);
+        }
+    }
+    push_flush(&rig->loop);
+    notice_list_fini(list);
+}

@@ -402,7 +402,8 @@ list_name(void *ctx, struct slice name, void *value)
     struct listing *listing = ctx;
 
     (void)value;
-    if (listing->any || glob_match(listing->pattern, name, false)) {
+    if (listing->any || glob_match(listing->pattern, name, false,
+                                   &(size_t){ GLOB_WORK }) == GLOB_YES) {
         reply_bulk(&listing->reply, name);
         listing->count++;
     }

@@ -72,7 +72,8 @@ pubsub_deliver(struct pubsub *pubsub, unsigned loop,
     for (; topic != NULL; topic = topic->next) {
         struct slice pattern = { topic->name, topic->len };
 
-        if (glob_match(pattern, notice->channel, false)) {
+        if (glob_match(pattern, notice->channel, false,
+                       &(size_t){ GLOB_WORK }) == GLOB_YES) {
             message.pattern = &pattern;
             send_to(topic, &message, stamp);
         }

@@ -23,7 +23,7 @@ count_hearers(struct slot *slot, bool shard, struct slice channel,
     topic = shard ? NULL : slot->patterns;
     for (; topic != NULL; topic = topic->next) {
         if (glob_match((struct slice){ topic->name, topic->len }, channel,
-                       false)) {
+                       false, &(size_t){ GLOB_WORK }) == GLOB_YES) {
             count += topic->count;
         }
     }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two cursors and one place to return to: the last star. An earlier star never
- * has to be tried again, since the later one can take what it left.
+ * An earlier star never has to be tried again, since a later one can take what
+ * it left; so each segment is looked for once, behind the one before.
  */
 #include "base/glob.h"
+
+#include <string.h>
+
+enum { SEARCHED_AT_ONCE = 2 }; /* bytes of text a unit of work */
 
 static char
 fold(char c, bool ignore_case)
@@ -72,35 +76,233 @@ match_one(struct slice pattern, size_t *ret_at, char c, bool ignore_case)
     return fold(p, ignore_case) == fold(c, ignore_case);
 }
 
-bool
-glob_match(struct slice pattern, struct slice text, bool ignore_case)
-{
-    size_t p = 0;
-    size_t t = 0;
-    size_t star = SIZE_MAX; /* pattern position behind the last star */
-    size_t star_text = 0;
+/* ---- segments: what is between two stars, or behind the last one ----------
+ */
 
-    while (t < text.len) {
-        if (p < pattern.len && pattern.data[p] == '*') {
-            star = ++p;
-            star_text = t;
-            continue;
+struct segment {
+    size_t begin, end; /* in the pattern */
+    size_t len;        /* bytes of text that it takes */
+    bool literal;      /* neither ? nor a class, though there may be \ */
+};
+
+/* Moves behind a class, whose '[' has been taken. */
+static size_t
+skip_class(struct slice pattern, size_t at)
+{
+    at += at < pattern.len && pattern.data[at] == '^' ? 1 : 0;
+    while (at < pattern.len && pattern.data[at] != ']') {
+        if (pattern.data[at] == '\\' && at + 1 < pattern.len) {
+            at += 2;
+        } else {
+            at += at + 2 < pattern.len && pattern.data[at + 1] == '-' ? 3 : 1;
         }
-        if (p < pattern.len &&
-            match_one(pattern, &p, text.data[t], ignore_case)) {
-            t++;
-            continue;
-        }
-        if (star == SIZE_MAX) {
-            return false;
-        }
-        p = star;
-        t = ++star_text;
     }
-    while (p < pattern.len && pattern.data[p] == '*') {
-        p++;
+    return at < pattern.len ? at + 1 : at;
+}
+
+/* The one that begins at `at`, where there is no star. */
+static struct segment
+segment_at(struct slice pattern, size_t at)
+{
+    struct segment segment = { at, at, 0, true };
+
+    while (at < pattern.len && pattern.data[at] != '*') {
+        char c = pattern.data[at++];
+
+        segment.literal = segment.literal && c != '?' && c != '[';
+        if (c == '[') {
+            at = skip_class(pattern, at);
+        } else if (c == '\\' && at < pattern.len) {
+            at++;
+        }
+        segment.len++;
     }
-    return p == pattern.len;
+    segment.end = at;
+    return segment;
+}
+
+struct matching {
+    struct slice pattern, text;
+    bool ignore_case;
+    size_t work;
+};
+
+static bool
+spend(struct matching *matching, size_t work)
+{
+    bool enough = work <= matching->work;
+
+    matching->work -= enough ? work : matching->work;
+    return enough;
+}
+
+/* Compares the pattern from *ret_at up to a star, or its end, with the text
+ * from `from` on, which may be too short. Moves *ret_at there. */
+static enum glob_verdict
+compare(struct matching *matching, size_t *ret_at, size_t from, size_t *ret_t)
+{
+    struct slice pattern = matching->pattern;
+    size_t begin = *ret_at;
+    size_t most = matching->work;
+    size_t at = begin;
+    size_t t = from;
+    bool equal = true;
+
+    while (equal && at < pattern.len && pattern.data[at] != '*' &&
+           at - begin <= most) {
+        equal = t < matching->text.len &&
+                match_one(pattern, &at, matching->text.data[t],
+                          matching->ignore_case);
+        t++;
+    }
+    *ret_at = at;
+    *ret_t = t;
+    if (!spend(matching, at - begin)) {
+        return GLOB_OVER;
+    }
+    return equal ? GLOB_YES : GLOB_NO;
+}
+
+/* Finds the leftmost place of the segment in the text from *ret_t on, and moves
+ * *ret_t behind it. */
+static enum glob_verdict
+find_slowly(struct matching *matching, const struct segment *segment,
+            size_t *ret_t)
+{
+    size_t t = *ret_t;
+    enum glob_verdict verdict = GLOB_NO;
+
+    while (verdict == GLOB_NO && matching->text.len - t >= segment->len) {
+        size_t at = segment->begin;
+
+        verdict = compare(matching, &at, t++, ret_t);
+    }
+    return verdict;
+}
+
+/* The same for a literal one: without its backslashes it is a string. */
+static enum glob_verdict
+find_literal(struct matching *matching, const struct segment *segment,
+             size_t *ret_t)
+{
+    const char *from = matching->text.data + *ret_t;
+    size_t left = matching->text.len - *ret_t;
+    char string[GLOB_PATTERN_MAX];
+    const char *found;
+    size_t reach;
+    size_t len = 0;
+
+    for (size_t at = segment->begin; at < segment->end; at++) {
+        const char *c = &matching->pattern.data[at];
+
+        if (*c == '\\' && at + 1 < segment->end) {
+            at++;
+            c++;
+        }
+        string[len++] = *c;
+    }
+    if (!spend(matching, segment->end - segment->begin)) {
+        return GLOB_OVER;
+    }
+    reach = left / SEARCHED_AT_ONCE <= matching->work
+                ? left
+                : matching->work * SEARCHED_AT_ONCE;
+    found = memmem(from, reach, string, len);
+    if (found == NULL) {
+        (void)spend(matching, reach / SEARCHED_AT_ONCE);
+        return reach < left ? GLOB_OVER : GLOB_NO;
+    }
+    reach = (size_t)(found - from) + len;
+    (void)spend(matching, reach / SEARCHED_AT_ONCE);
+    *ret_t += reach;
+    return GLOB_YES;
+}
+
+static enum glob_verdict
+find(struct matching *matching, const struct segment *segment, size_t *ret_t)
+{
+    if (matching->text.len - *ret_t < segment->len) {
+        return GLOB_NO;
+    }
+    return segment->literal && !matching->ignore_case &&
+                   segment->end - segment->begin <= GLOB_PATTERN_MAX
+               ? find_literal(matching, segment, ret_t)
+               : find_slowly(matching, segment, ret_t);
+}
+
+/* Behind the first star. */
+static enum glob_verdict
+match_segments(struct matching *matching, size_t p, size_t t)
+{
+    struct slice pattern = matching->pattern;
+    struct slice text = matching->text;
+
+    for (;;) {
+        struct segment segment;
+        enum glob_verdict verdict;
+
+        while (p < pattern.len && pattern.data[p] == '*') {
+            p++;
+        }
+        if (p == pattern.len) {
+            return GLOB_YES;
+        }
+        segment = segment_at(pattern, p);
+        if (segment.end == pattern.len) { /* has one place only: the end */
+            return segment.len > text.len - t
+                       ? GLOB_NO
+                       : compare(matching, &p, text.len - segment.len, &t);
+        }
+        p = segment.end;
+        verdict = find(matching, &segment, &t);
+        if (verdict != GLOB_YES) {
+            return verdict;
+        }
+    }
+}
+
+enum glob_verdict
+glob_match(struct slice pattern, struct slice text, bool ignore_case,
+           size_t *work)
+{
+    struct matching matching = { pattern, text, ignore_case, *work };
+    enum glob_verdict verdict;
+    size_t p = 0;
+    size_t t;
+
+    if (slice_equal(pattern, text) && glob_is_plain(pattern)) {
+        return GLOB_YES;
+    }
+    verdict = compare(&matching, &p, 0, &t);
+    if (verdict == GLOB_YES) {
+        if (p < pattern.len) {
+            verdict = match_segments(&matching, p, t);
+        } else {
+            verdict = t == text.len ? GLOB_YES : GLOB_NO;
+        }
+    }
+    *work = matching.work;
+    return verdict;
+}
+
+/* Segments are looked for one behind the other, so each byte of the text is
+ * where at most one of them is tried. */
+size_t
+glob_work_max(struct slice pattern, size_t text_len)
+{
+    struct segment segment = segment_at(pattern, 0);
+    size_t slowest = 0;
+
+    for (size_t p = segment.end; p < pattern.len; p = segment.end) {
+        size_t bytes;
+
+        segment = segment_at(pattern, p + 1);
+        bytes = segment.end - segment.begin;
+        if (!segment.literal && segment.end < pattern.len && bytes > slowest) {
+            slowest = bytes;
+        }
+    }
+    return pattern.len + text_len / SEARCHED_AT_ONCE + text_len * slowest;
 }
 
 bool

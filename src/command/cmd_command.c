@@ -331,8 +331,10 @@ has_category(const struct command *command, struct slice name)
     return false;
 }
 
+/* work: that is left for matching names of all rows; 0: there is none. */
 static bool
-filter_takes(const struct filter *filter, const struct command *command)
+filter_takes(const struct filter *filter, const struct command *command,
+             size_t *work)
 {
     switch (filter->by) {
     case FILTER_MODULE:
@@ -341,7 +343,8 @@ filter_takes(const struct filter *filter, const struct command *command)
     case FILTER_CATEGORY:
         return has_category(command, filter->value);
     case FILTER_PATTERN:
-        return glob_match(filter->value, slice_of(command->name), true);
+        return glob_match(filter->value, slice_of(command->name), true, work) ==
+               GLOB_YES;
     default:
         return true;
     }
@@ -352,6 +355,7 @@ cmd_command_list(struct request *req)
 {
     struct filter filter = { FILTER_NONE, { NULL, 0 } };
     enum err err = parse_filter(&req->args, &filter);
+    size_t work = GLOB_WORK;
     size_t place, count = 0;
 
     if (err == OK && filter.by == FILTER_PATTERN &&
@@ -363,14 +367,14 @@ cmd_command_list(struct request *req)
     }
     place = reply_array_begin(req->reply);
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        if (filter_takes(&filter, &command_table[id])) {
+        if (filter_takes(&filter, &command_table[id], &work)) {
             reply_bulk_text(req->reply, dialect_command_name(
                                             req->service, &command_table[id]));
             count++;
         }
     }
     reply_array_end(req->reply, place, count);
-    return OK;
+    return work > 0 ? OK : ERR_PATTERN_WORK;
 }
 
 struct keys_reply {

@@ -13,22 +13,30 @@
 
 /* Under which name GET shows a row: as a pattern without special bytes spells
  * it, since clients look for what they wrote; else as the table does. An empty
- * slice if no pattern takes it. */
-static struct slice
-name_for(const struct conf_row *row, const struct slice *patterns, size_t count)
+ * slice if no pattern takes it. All rows share the work. */
+static enum err
+name_for(const struct conf_row *row, const struct slice *patterns, size_t count,
+         size_t *work, struct slice *ret_name)
 {
     struct slice name = slice_of(row->name);
 
+    *ret_name = (struct slice){ NULL, 0 };
     for (size_t i = 0; i < count; i++) {
-        if (glob_is_plain(patterns[i])) {
-            if (slice_is_word(patterns[i], row->name)) {
-                return patterns[i];
-            }
-        } else if (glob_match(patterns[i], name, true)) {
-            return name;
+        if (slice_is_word(patterns[i], row->name)) {
+            *ret_name = patterns[i];
+            return OK;
+        }
+        switch (glob_match(patterns[i], name, true, work)) {
+        case GLOB_YES:
+            *ret_name = name;
+            return OK;
+        case GLOB_OVER:
+            return ERR_PATTERN_WORK;
+        case GLOB_NO:
+            break;
         }
     }
-    return (struct slice){ NULL, 0 };
+    return OK;
 }
 
 /* Whom the server follows is not in the options: it has been told since. */
@@ -52,16 +60,25 @@ cmd_config_get(struct request *req)
 {
     struct slice names[CONF_OPTION_COUNT];
     struct buf value = { 0 };
+    size_t work = GLOB_WORK;
     size_t count = 0;
+    enum err err = OK;
 
+    if (req->argc - 2 > 2 * (size_t)CONF_OPTION_COUNT) {
+        return ERR_PATTERN_COUNT;
+    }
     for (size_t i = 2; i < req->argc; i++) {
         if (!glob_is_fair(req->argv[i])) {
             return ERR_PATTERN_LONG;
         }
     }
-    for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
-        names[i] = name_for(&conf_table[i], req->argv + 2, req->argc - 2);
+    for (unsigned i = 0; i < CONF_OPTION_COUNT && err == OK; i++) {
+        err = name_for(&conf_table[i], req->argv + 2, req->argc - 2, &work,
+                       &names[i]);
         count += names[i].len > 0;
+    }
+    if (err != OK) {
+        return err;
     }
     reply_map(req->reply, count);
     for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {

@@ -56,7 +56,8 @@ visit(void *ctx, const struct entry *entry,
     struct slice name = { entry->name, entry->name_len };
 
     walk->seen++;
-    if (!walk->none && (walk->any || glob_match(walk->pattern, name, false))) {
+    if (!walk->none && (walk->any || glob_match(walk->pattern, name, false,
+                                                &(size_t){ GLOB_WORK }) == GLOB_YES)) {
         reply_bulk(&walk->reply, name);
         walk->count++;
     }

@@ -5,7 +5,9 @@
  * steps aside (ERR_AGAIN) with what it found so far and its cursor in a struct
  * walk, which its connection keeps until it goes on; in a transaction it runs
  * to its end. What is found is bounded by the hard output limit, so that a
- * reply that could not be sent is not put together first.
+ * reply that could not be sent is not put together first. Under a lock only
+ * little work goes into matching; a name that takes more is copied, and matched
+ * when the lock is given back.
  */
 #include "base/clock.h"
 #include "base/glob.h"
@@ -22,7 +24,10 @@ enum {
     /* SCAN looks at ten times COUNT buckets, as Redis does, and at these: a
      * small keyspace is spread over all stripes and should not need one call
      * for every few of them. */
-    SCAN_BUCKETS_MIN = 4096
+    SCAN_BUCKETS_MIN = 4096,
+    LOCKED_WORK = 64 * 1024,  /* of matching, in one step */
+    LATER_BYTES = 256 * 1024, /* of names to match, and of names found, */
+    FOUND_BYTES = 256 * 1024  /* after which a step ends */
 };
 
 struct walk {
@@ -33,10 +38,14 @@ struct walk {
     bool ended;
     uint64_t seen, want; /* keys, matching or not */
     uint64_t buckets_left;
+    struct buf later; /* names to be matched */
+    size_t later_at;  /* the next one */
     /* Of the running call. */
     struct reply reply; /* into found */
     struct slice pattern;
-    bool any, none; /* every name matches; none does */
+    bool any, none;     /* every name matches; none does */
+    size_t locked_work; /* that is left in this step */
+    size_t found_end;   /* where it ends */
 };
 
 static void
@@ -45,6 +54,7 @@ walk_free(void *state)
     struct walk *walk = state;
 
     buf_free(&walk->found);
+    buf_free(&walk->later);
     mem_free(walk);
 }
 
@@ -54,25 +64,69 @@ visit(void *ctx, const struct entry *entry,
 {
     struct walk *walk = ctx;
     struct slice name = { entry->name, entry->name_len };
+    enum glob_verdict verdict = GLOB_YES;
 
     walk->seen++;
-    if (!walk->none && (walk->any || glob_match(walk->pattern, name, false,
-                                                &(size_t){ GLOB_WORK }) == GLOB_YES)) {
+    if (walk->none) {
+        return true;
+    }
+    if (!walk->any) {
+        verdict = glob_match(walk->pattern, name, false, &walk->locked_work);
+    }
+    if (verdict == GLOB_YES) {
         reply_bulk(&walk->reply, name);
         walk->count++;
+    } else if (verdict == GLOB_OVER) {
+        buf_append_item(&walk->later, name);
     }
-    return true;
+    return walk->later.len < LATER_BYTES && walk->found.len < walk->found_end;
+}
+
+static bool
+is_late(const struct request *req, uint64_t until_ns)
+{
+    return clock_mono_ns() >= until_ns && request_may_pause(req);
 }
 
 static enum err
 check_size(struct request *req, const struct walk *walk)
 {
     if (!walk->found.failed) {
-        return OK;
+        return walk->later.failed ? ERR_NOMEM : OK;
     }
     return walk->found.over ? request_fail(req, ERR_CUSTOM, "%s; use SCAN",
                                            err_text(ERR_REPLY_LIMIT))
                             : ERR_NOMEM;
+}
+
+/* Matches the names that were copied; no lock is held. */
+static enum err
+match_later(struct request *req, struct walk *walk, uint64_t until_ns)
+{
+    enum err err = check_size(req, walk);
+    struct slice name;
+
+    while (err == OK && buf_next_item(&walk->later, &walk->later_at, &name)) {
+        size_t work = GLOB_WORK;
+
+        switch (glob_match(walk->pattern, name, false, &work)) {
+        case GLOB_YES:
+            reply_bulk(&walk->reply, name);
+            walk->count++;
+            break;
+        case GLOB_OVER:
+            return ERR_PATTERN_WORK;
+        case GLOB_NO:
+            break;
+        }
+        err = check_size(req, walk);
+        if (err == OK && is_late(req, until_ns)) {
+            return ERR_AGAIN;
+        }
+    }
+    buf_reset(&walk->later, LATER_BYTES);
+    walk->later_at = 0;
+    return err;
 }
 
 static size_t
@@ -81,29 +135,39 @@ step_of(uint64_t left, size_t step)
     return left < step ? (size_t)left : step;
 }
 
+/* A reply that is large already grows before the locks are taken. */
+static void
+begin_step(struct walk *walk)
+{
+    walk->locked_work = LOCKED_WORK;
+    walk->found_end = walk->found.len + FOUND_BYTES;
+    if (walk->found.len > FOUND_BYTES) {
+        (void)buf_reserve(&walk->found, FOUND_BYTES);
+        walk->found.failed = walk->found.over = false; /* less may do */
+    }
+}
+
 /* Walks on until it has what it wants or may not go on for now. */
 static enum err
 walk_on(struct request *req, struct walk *walk)
 {
     uint64_t until_ns = clock_mono_ns() + WALK_SLICE_NS;
-    enum err err = OK;
+    enum err err = match_later(req, walk, until_ns);
 
-    while (!walk->ended && walk->seen < walk->want && walk->buckets_left > 0) {
+    while (err == OK && !walk->ended && walk->seen < walk->want &&
+           walk->buckets_left > 0) {
         size_t keys = step_of(walk->want - walk->seen, WALK_STEP_KEYS);
         size_t buckets = step_of(walk->buckets_left, WALK_STEP_BUCKETS);
 
+        begin_step(walk);
         walk->cursor = keyspace_scan(
             req->keyspace, req->worker->index, atomic_load(&req->session->db),
             walk->cursor, keys, buckets, req->now_ms, visit, walk);
         walk->ended = walk->cursor == 0;
         walk->buckets_left -= buckets;
-        err = check_size(req, walk);
-        if (err != OK) {
-            break;
-        }
-        if (!walk->ended && clock_mono_ns() >= until_ns &&
-            request_may_pause(req)) {
-            return ERR_AGAIN;
+        err = match_later(req, walk, until_ns);
+        if (err == OK && !walk->ended && is_late(req, until_ns)) {
+            err = ERR_AGAIN;
         }
     }
     return err;

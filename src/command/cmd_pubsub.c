@@ -71,6 +71,30 @@ subscriptions_changed(struct request *req)
 
 /* ---- subscribing --------------------------------------------------------- */
 
+static enum err
+check_channel(const struct request *req, struct slice name)
+{
+    return name.len > req->service->conf->pubsub_max_channel_bytes
+               ? ERR_CHANNEL_LONG
+               : OK;
+}
+
+/* A pattern that could take too much work is refused here, not when a message
+ * comes. */
+static enum err
+check_name(const struct request *req, enum pubsub_kind kind, struct slice name)
+{
+    size_t longest = req->service->conf->pubsub_max_channel_bytes;
+
+    if (kind != PUBSUB_PATTERN || glob_is_plain(name)) {
+        return check_channel(req, name);
+    }
+    if (!glob_is_fair(name)) {
+        return ERR_PATTERN_LONG;
+    }
+    return glob_work_max(name, longest) > GLOB_WORK ? ERR_PATTERN_WORK : OK;
+}
+
 /* Whether this client may have all that it asks for. */
 static enum err
 check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
@@ -78,6 +102,7 @@ check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
     const struct receiver *receiver = &req->session->receiver;
     const struct conf *conf = req->service->conf;
     size_t count = 0, bytes = pubsub_bytes(receiver);
+    enum err err;
 
     for (unsigned i = 0; i < PUBSUB_KINDS; i++) {
         count += pubsub_count(receiver, i);
@@ -85,8 +110,9 @@ check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
     *ret_bytes = 0;
     for (size_t i = 1; i < req->argc; i++) {
         *ret_bytes += req->argv[i].len;
-        if (kind == PUBSUB_PATTERN && !glob_is_fair(req->argv[i])) {
-            return ERR_PATTERN_LONG;
+        err = check_name(req, kind, req->argv[i]);
+        if (err != OK) {
+            return err;
         }
         if (!pubsub_has(receiver, kind, req->argv[i])) {
             count++;

@@ -226,10 +226,14 @@ deliver(struct inbox *inbox)
     bool more;
 
     while (inbox->drain_at < inbox->drain_count) {
-        const struct notice_post *post = &inbox->drain[inbox->drain_at++];
+        const struct notice_post *post = &inbox->drain[inbox->drain_at];
 
+        if (!inbox->reader.deliver(inbox->reader.ctx, post->notice, post->to,
+                                   ends_ns)) {
+            break;
+        }
+        inbox->drain_at++;
         bytes += post_bytes(post);
-        inbox->reader.deliver(inbox->reader.ctx, post->notice, post->to);
         notice_unref(post->notice);
         if (++done % LOOK_AT_CLOCK_EVERY == 0 && clock_mono_ns() >= ends_ns) {
             break;

@@ -60,8 +60,10 @@ void notice_unref(struct notice *notice); /* or NULL */
 /* What a loop does with its notices, on its thread. What it pushes to its
  * connections (net/push.h) is flushed behind each turn of deliveries. */
 struct inbox_reader {
-    /* `to` is as it was given to notice_list_add. */
-    void (*deliver)(void *ctx, const struct notice *notice, uint64_t to);
+    /* `to` is as it was given to notice_list_add. False: that would take beyond
+     * until_ns, and is to be called again with the same. */
+    bool (*deliver)(void *ctx, const struct notice *notice, uint64_t to,
+                    uint64_t until_ns);
     /* Some notices did not arrive. */
     void (*lost)(void *ctx);
     void *ctx;

@@ -315,8 +315,8 @@ deliver_invalidation(struct worker *worker, const struct notice *notice,
     }
 }
 
-static void
-deliver(void *ctx, const struct notice *notice, uint64_t to)
+static bool
+deliver(void *ctx, const struct notice *notice, uint64_t to, uint64_t until_ns)
 {
     struct worker *worker = ctx;
     const struct service *service = worker->service;
@@ -324,6 +324,7 @@ deliver(void *ctx, const struct notice *notice, uint64_t to)
     switch (notice->kind) {
     case NOTICE_MESSAGE:
     case NOTICE_SHARD_MESSAGE:
+        (void)until_ns;
         pubsub_deliver(service->pubsub, worker->index, notice, to);
         break;
     case NOTICE_INVALIDATE:
@@ -336,6 +337,7 @@ deliver(void *ctx, const struct notice *notice, uint64_t to)
         monitor_deliver(service->monitor, worker->index, notice);
         break;
     }
+    return true;
 }
 
 static void

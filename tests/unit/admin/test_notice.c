@@ -15,19 +15,26 @@ struct ear {
     size_t count;
     uint64_t last_to, last_hold;
     unsigned work_us; /* per notice */
+    unsigned pieces;  /* that come before the next one is delivered */
 };
 
-static void
-hear(void *ctx, const struct notice *notice, uint64_t to)
+static bool
+hear(void *ctx, const struct notice *notice, uint64_t to, uint64_t turn_ends_ns)
 {
     struct ear *ear = ctx;
     uint64_t until_ns = clock_mono_ns() + ear->work_us * 1000ULL;
 
+    assert_true(turn_ends_ns > 0);
+    if (ear->pieces > 0) {
+        ear->pieces--;
+        return false;
+    }
     ear->heard[ear->count++] = notice->payload.data[0];
     ear->last_to = to;
     ear->last_hold = notice->hold_until;
     while (clock_mono_ns() < until_ns) {
     }
+    return true;
 }
 
 static void
@@ -147,6 +154,20 @@ TEST(notices_arrive_in_order_and_only_where_they_are_sent)
     send_all(post, 79);
     expect_heard(post, "abcd");
     post_free(post); /* and what loop 0 never took is freed */
+}
+
+TEST(a_notice_that_takes_pieces_comes_before_the_next)
+{
+    struct post *post = post_new();
+
+    post->ear.pieces = 5;
+    add(post, "a", 1, 0);
+    add(post, "b", 1, 0);
+    send_all(post, 0);
+    rig_until(post->rig, post->ear.count == 2);
+    expect_heard(post, "ab");
+    assert_int_equal(0, post->ear.pieces);
+    post_free(post);
 }
 
 TEST(nothing_arrives_before_the_list_is_closed)

@@ -22,9 +22,10 @@ struct scene {
     struct buf seen;
 };
 
-static inline void
+static inline bool
 arrive(void *ctx, const struct notice *notice,
-       uint64_t to __attribute__((unused)))
+       uint64_t to __attribute__((unused)),
+       uint64_t until_ns __attribute__((unused)))
 {
     struct scene *scene = ctx;
 
@@ -32,6 +33,7 @@ arrive(void *ctx, const struct notice *notice,
                (unsigned long long)notice->hold_until, (int)notice->channel.len,
                notice->channel.data, (int)notice->payload.len,
                notice->payload.data);
+    return true;
 }
 
 static inline void

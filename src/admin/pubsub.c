@@ -4,11 +4,9 @@
  */
 #include "admin/pubsub_slot.h"
 
-#include "base/glob.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "proto/reply.h"
 
 _Static_assert((int)RECEIVER_KINDS == (int)PUBSUB_KINDS, "one count a kind");
 
@@ -125,6 +123,13 @@ static void
 topic_leave(struct slot *slot, enum pubsub_kind kind, struct slice name,
             struct topic *topic)
 {
+    struct delivery *delivery = &slot->delivery;
+
+    if (delivery->topic == topic) {
+        delivery->topic = topic->next;
+        delivery->next = NULL;
+        delivery->matched = false;
+    }
     (void)map_remove(&slot->topics[kind], name);
     (void)atomic_fetch_sub(&slot->size, 1);
     if (kind == PUBSUB_PATTERN) {
@@ -235,6 +240,9 @@ unlink_from(struct slot *slot, struct subscription *sub)
 {
     struct topic *topic = sub->topic;
 
+    if (slot->delivery.next == sub) {
+        slot->delivery.next = sub->next;
+    }
     uv_mutex_lock(&slot->mutex);
     *sub->at = sub->next;
     if (sub->next != NULL) {
@@ -389,35 +397,28 @@ pubsub_names(struct pubsub *pubsub, enum pubsub_kind kind)
     return count;
 }
 
-struct listing {
-    struct slice pattern;
-    bool any;
-    struct reply reply;
-    uint64_t count;
-};
+enum { LISTED_BYTES = 64 * 1024 };
 
 static bool
 list_name(void *ctx, struct slice name, void *value)
 {
-    struct listing *listing = ctx;
-
     (void)value;
-    if (listing->any || glob_match(listing->pattern, name, false,
-                                   &(size_t){ GLOB_WORK }) == GLOB_YES) {
-        reply_bulk(&listing->reply, name);
-        listing->count++;
-    }
-    return !listing->reply.buf->failed;
+    buf_append_item(ctx, name);
+    return true;
 }
 
 uint64_t
-pubsub_list(struct pubsub *pubsub, enum pubsub_kind kind, struct slice pattern,
-            bool any, struct buf *ret_bulks)
+pubsub_names_from(struct pubsub *pubsub, enum pubsub_kind kind, uint64_t cursor,
+                  struct buf *ret_names)
 {
-    struct listing listing = { pattern, any, { ret_bulks, 2 }, 0 };
+    unsigned buckets = 0;
 
     uv_mutex_lock(&pubsub->mutex);
-    (void)map_each(&pubsub->known[kind], list_name, &listing);
+    do {
+        cursor = map_scan(&pubsub->known[kind], cursor, list_name, ret_names);
+        buckets++;
+    } while (cursor != 0 && buckets < LOCKED_BUCKETS &&
+             ret_names->len < LISTED_BYTES);
     uv_mutex_unlock(&pubsub->mutex);
-    return listing.count;
+    return cursor;
 }

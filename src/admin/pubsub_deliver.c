@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Messages arrive on a loop, which alone walks its own slot, and so needs no
- * lock.
+ * lock. A message that many hear is delivered in pieces: what is unsubscribed
+ * between two of them moves the place in the slot (pubsub.c), and what is new
+ * has a later stamp.
  */
 #include "admin/pubsub_slot.h"
 
-#include "base/buf.h"
+#include "base/clock.h"
 #include "base/glob.h"
 #include "proto/reply.h"
 
@@ -33,70 +35,155 @@ encode(const struct message *message, unsigned resp, struct buf *ret_bytes)
     reply_bulk(&reply, message->notice->payload);
 }
 
-static void
-send_to(const struct topic *topic, struct message *message, uint64_t stamp)
+/* What was done since the clock was looked at; about a microsecond each. */
+enum { STEPS_AT_ONCE = 32, WORK_A_STEP = 1024 };
+
+static bool
+is_late(size_t *steps, size_t more, uint64_t until_ns)
 {
-    for (const struct subscription *sub = topic->first; sub != NULL;
-         sub = sub->next) {
+    *steps += more;
+    if (*steps < STEPS_AT_ONCE) {
+        return false;
+    }
+    *steps = 0;
+    return clock_mono_ns() >= until_ns;
+}
+
+/* Sends to the rest of the topic at hand; false if there is no time. */
+static bool
+send_on(struct delivery *delivery, struct message *message, uint64_t stamp,
+        size_t *steps, uint64_t until_ns)
+{
+    bool late = false;
+
+    while (delivery->next != NULL && !late) {
+        const struct subscription *sub = delivery->next;
         unsigned resp = *sub->receiver->resp;
         struct buf *bytes = &message->bytes[resp - 2];
 
-        if (sub->since >= stamp) {
-            continue; /* published before it came */
+        delivery->next = sub->next;
+        if (sub->since < stamp) { /* it came before the message */
+            if (bytes->len == 0 && !bytes->failed) {
+                encode(message, resp, bytes);
+            }
+            receiver_push(sub->receiver, bytes, message->notice->hold_until);
         }
-        if (bytes->len == 0 && !bytes->failed) {
-            encode(message, resp, bytes);
-        }
-        receiver_push(sub->receiver, bytes, message->notice->hold_until);
+        late = is_late(steps, 1, until_ns);
     }
     buf_free(&message->bytes[0]);
     buf_free(&message->bytes[1]);
+    return !late || delivery->next == NULL;
 }
 
-void
-pubsub_deliver(struct pubsub *pubsub, unsigned loop,
-               const struct notice *notice, uint64_t stamp)
+static void
+cut_subscriptions(const struct topic *topic)
 {
-    bool shard = notice->kind == NOTICE_SHARD_MESSAGE;
-    const struct slot *slot = &pubsub->slots[loop];
-    const struct topic *topic = map_find(
-        &slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL], notice->channel);
-    struct message message = { .notice = notice };
-
-    if (topic != NULL) {
-        message.word = shard ? "smessage" : "message";
-        send_to(topic, &message, stamp);
+    for (const struct subscription *sub = topic->first; sub != NULL;
+         sub = sub->next) {
+        receiver_cut(sub->receiver);
     }
-    message.word = "pmessage";
-    topic = shard ? NULL : slot->patterns;
-    for (; topic != NULL; topic = topic->next) {
-        struct slice pattern = { topic->name, topic->len };
+}
 
-        if (glob_match(pattern, notice->channel, false,
-                       &(size_t){ GLOB_WORK }) == GLOB_YES) {
-            message.pattern = &pattern;
-            send_to(topic, &message, stamp);
+/* Finds the subscriptions of the pattern at hand that are to hear it. */
+static void
+match_topic(struct delivery *delivery, struct slice channel, size_t *steps)
+{
+    const struct topic *topic = delivery->topic;
+    size_t work = GLOB_WORK;
+
+    delivery->matched = true;
+    switch (glob_match((struct slice){ topic->name, topic->len }, channel,
+                       false, &work)) {
+    case GLOB_YES:
+        delivery->next = topic->first;
+        break;
+    case GLOB_OVER:
+        cut_subscriptions(topic);
+        break;
+    case GLOB_NO:
+        break;
+    }
+    *steps += (GLOB_WORK - work) / WORK_A_STEP;
+}
+
+static bool
+deliver_to_patterns(struct delivery *delivery, struct message *message,
+                    uint64_t stamp, size_t *steps, uint64_t until_ns)
+{
+    message->word = "pmessage";
+    while (delivery->topic != NULL) {
+        struct slice pattern = { delivery->topic->name, delivery->topic->len };
+
+        if (!delivery->matched) {
+            match_topic(delivery, message->notice->channel, steps);
+        }
+        message->pattern = &pattern;
+        if (!send_on(delivery, message, stamp, steps, until_ns)) {
+            return false;
+        }
+        delivery->topic = delivery->topic->next;
+        delivery->matched = false;
+        if (is_late(steps, 1, until_ns) && delivery->topic != NULL) {
+            return false;
         }
     }
+    return true;
+}
+
+static void
+begin_delivery(const struct slot *slot, enum pubsub_kind kind,
+               struct slice channel, struct delivery *ret_delivery)
+{
+    struct topic *topic = map_find(&slot->topics[kind], channel);
+
+    *ret_delivery =
+        (struct delivery){ .begun = true,
+                           .topic = topic,
+                           .next = topic != NULL ? topic->first : NULL };
+}
+
+bool
+pubsub_deliver(struct pubsub *pubsub, unsigned loop,
+               const struct notice *notice, uint64_t stamp, uint64_t until_ns)
+{
+    bool shard = notice->kind == NOTICE_SHARD_MESSAGE;
+    struct slot *slot = &pubsub->slots[loop];
+    struct delivery *delivery = &slot->delivery;
+    struct message message = { .notice = notice };
+    size_t steps = 0;
+
+    if (!delivery->begun) {
+        begin_delivery(slot, shard ? PUBSUB_SHARD : PUBSUB_CHANNEL,
+                       notice->channel, delivery);
+    }
+    if (!delivery->patterns) {
+        message.word = shard ? "smessage" : "message";
+        if (!send_on(delivery, &message, stamp, &steps, until_ns)) {
+            return false;
+        }
+        delivery->patterns = true;
+        delivery->topic = shard ? NULL : slot->patterns;
+    }
+    if (!deliver_to_patterns(delivery, &message, stamp, &steps, until_ns)) {
+        return false;
+    }
+    *delivery = (struct delivery){ 0 };
+    return true;
 }
 
 static bool
 cut_topic(void *ctx, struct slice name, void *value)
 {
-    const struct topic *topic = value;
-
     (void)ctx;
     (void)name;
-    for (const struct subscription *sub = topic->first; sub != NULL;
-         sub = sub->next) {
-        receiver_cut(sub->receiver);
-    }
+    cut_subscriptions(value);
     return true;
 }
 
 void
 pubsub_cut(struct pubsub *pubsub, unsigned loop)
 {
+    pubsub->slots[loop].delivery = (struct delivery){ 0 };
     for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {
         (void)map_each(&pubsub->slots[loop].topics[kind], cut_topic, NULL);
     }

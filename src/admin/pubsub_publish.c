@@ -1,65 +1,204 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A publisher looks at the slots of all loops under their locks.
+ * A publisher looks at the slots of all loops under their locks. Each hold
+ * covers a bounded number of patterns and at most LOCKED_WORK of matching. A
+ * pattern that needs more is copied, and matched after the lock is released.
  */
 #include "admin/pubsub_slot.h"
 
+#include "base/clock.h"
 #include "base/glob.h"
 
-/* How many of a loop hear it, and what stamp it gets there. */
-static uint64_t
-count_hearers(struct slot *slot, bool shard, struct slice channel,
-              uint64_t *ret_stamp)
-{
-    const struct topic *topic;
-    uint64_t count = 0;
+enum { TOPIC_WORK = 8 }; /* to look at one of the list */
 
-    uv_mutex_lock(&slot->mutex);
-    topic =
-        map_find(&slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL], channel);
-    if (topic != NULL) {
-        count = topic->count;
+struct counting {
+    struct publishing *publishing;
+    size_t work;
+};
+
+static bool
+count_pattern(void *ctx, struct slice pattern, void *value)
+{
+    struct counting *counting = ctx;
+    struct publishing *publishing = counting->publishing;
+    const struct topic *topic = value;
+
+    switch (glob_match(pattern, publishing->channel, false, &counting->work)) {
+    case GLOB_YES:
+        publishing->count += topic->count;
+        publishing->heard = true;
+        break;
+    case GLOB_OVER:
+        buf_append_item(&publishing->later,
+                        (struct slice){ (const char *)&topic->count,
+                                        sizeof(topic->count) });
+        buf_append_item(&publishing->later, pattern);
+        break;
+    case GLOB_NO:
+        break;
     }
-    topic = shard ? NULL : slot->patterns;
-    for (; topic != NULL; topic = topic->next) {
-        if (glob_match((struct slice){ topic->name, topic->len }, channel,
-                       false, &(size_t){ GLOB_WORK }) == GLOB_YES) {
-            count += topic->count;
-        }
-    }
-    if (count > 0) {
-        slot->stamp++;
-        *ret_stamp = slot->stamp;
-    }
-    uv_mutex_unlock(&slot->mutex);
-    return count;
+    return true;
 }
 
-uint64_t
-pubsub_publish(struct pubsub *pubsub, enum notice_kind kind, uint64_t from,
-               struct slice channel, struct slice payload,
-               struct notice_list *list)
+/* One hold of the lock: counts the channel, or some patterns. */
+static void
+count_locked(struct slot *slot, struct publishing *publishing)
 {
-    bool shard = kind == NOTICE_SHARD_MESSAGE;
+    bool shard = publishing->kind == NOTICE_SHARD_MESSAGE;
+    struct counting counting = { publishing, LOCKED_WORK };
+    unsigned buckets = 0;
+
+    if (!publishing->begun) {
+        const struct topic *topic =
+            map_find(&slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL],
+                     publishing->channel);
+
+        publishing->begun = true;
+        publishing->counted = shard || slot->topics[PUBSUB_PATTERN].count == 0;
+        publishing->heard = topic != NULL;
+        publishing->count += topic != NULL ? topic->count : 0;
+    }
+    while (!publishing->counted && counting.work > LOCKED_WORK / 2 &&
+           buckets++ < LOCKED_BUCKETS) {
+        publishing->cursor =
+            map_scan(&slot->topics[PUBSUB_PATTERN], publishing->cursor,
+                     count_pattern, &counting);
+        publishing->counted = publishing->cursor == 0;
+    }
+}
+
+static bool
+is_put_off(const struct publishing *publishing)
+{
+    return publishing->later.len > 0 || publishing->later.failed;
+}
+
+/* Where it is not known whether a pattern matches, the loop gets the message,
+ * and cuts those who have that pattern. */
+static void
+count_later(struct publishing *publishing)
+{
+    struct slice pattern;
+    struct slice count;
+    size_t at = 0;
+
+    publishing->heard = publishing->heard || publishing->later.failed;
+    while (buf_next_item(&publishing->later, &at, &count) &&
+           buf_next_item(&publishing->later, &at, &pattern)) {
+        size_t work = GLOB_WORK;
+        uint64_t number;
+        enum glob_verdict verdict =
+            glob_match(pattern, publishing->channel, false, &work);
+
+        memcpy(&number, count.data, sizeof(number));
+        publishing->count += verdict == GLOB_YES ? number : 0;
+        publishing->heard = publishing->heard || verdict != GLOB_NO;
+    }
+    buf_free(&publishing->later);
+    publishing->later = (struct buf){ 0 };
+}
+
+/* Returns whether all of the loop's are counted; then its stamp is drawn. */
+static bool
+count_piece(struct slot *slot, struct publishing *publishing)
+{
+    bool done;
+
+    uv_mutex_lock(&slot->mutex);
+    count_locked(slot, publishing);
+    done = publishing->counted && !is_put_off(publishing);
+    if (done && publishing->heard) {
+        publishing->stamp[publishing->loop] = ++slot->stamp;
+    }
+    uv_mutex_unlock(&slot->mutex);
+    if (is_put_off(publishing)) {
+        count_later(publishing);
+    }
+    return done;
+}
+
+bool
+pubsub_count_on(struct pubsub *pubsub, struct publishing *publishing,
+                uint64_t until_ns)
+{
+    CHECK(pubsub->loops <= PUBSUB_LOOPS_MAX);
+    while (publishing->loop < pubsub->loops) {
+        struct slot *slot = &pubsub->slots[publishing->loop];
+
+        if ((!publishing->begun && atomic_load(&slot->size) == 0) ||
+            count_piece(slot, publishing)) {
+            publishing->loop++;
+            publishing->begun = publishing->counted = publishing->heard = false;
+            publishing->cursor = 0;
+        } else if (clock_mono_ns() >= until_ns) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+pubsub_publish(struct pubsub *pubsub, const struct publishing *publishing,
+               uint64_t from, struct slice payload, struct notice_list *list)
+{
     struct notice *notice = NULL;
-    uint64_t all = 0;
+
+    for (unsigned i = 0; i < pubsub->loops; i++) {
+        if (publishing->stamp[i] == 0) {
+            continue;
+        }
+        if (notice == NULL) {
+            notice = notice_new(publishing->kind, from, publishing->channel,
+                                payload);
+        }
+        notice_list_add(list, notice, i, publishing->stamp[i]);
+    }
+    notice_unref(notice);
+}
+
+void
+publishing_fini(struct publishing *publishing)
+{
+    buf_free(&publishing->later);
+}
+
+/* Whether somebody of a loop hears it, or may. */
+static bool
+may_hear(const struct slot *slot, struct slice channel)
+{
+    const struct topic *topic = slot->patterns;
+    size_t work = LOCKED_WORK;
+
+    if (map_find(&slot->topics[PUBSUB_CHANNEL], channel) != NULL) {
+        return true;
+    }
+    for (; topic != NULL; topic = topic->next) {
+        if (work <= TOPIC_WORK ||
+            glob_match((struct slice){ topic->name, topic->len }, channel,
+                       false, &work) != GLOB_NO) {
+            return true;
+        }
+        work -= work > TOPIC_WORK ? TOPIC_WORK : work;
+    }
+    return false;
+}
+
+void
+pubsub_tell(struct pubsub *pubsub, uint64_t from, struct slice channel,
+            struct slice payload, struct notice_list *list)
+{
+    struct publishing telling = { .kind = NOTICE_MESSAGE, .channel = channel };
 
     for (unsigned i = 0; i < pubsub->loops; i++) {
         struct slot *slot = &pubsub->slots[i];
-        uint64_t stamp = 0;
-        uint64_t count = atomic_load(&slot->size) > 0
-                             ? count_hearers(slot, shard, channel, &stamp)
-                             : 0;
 
-        if (count == 0) {
-            continue;
+        if (atomic_load(&slot->size) > 0) {
+            uv_mutex_lock(&slot->mutex);
+            if (may_hear(slot, channel)) {
+                telling.stamp[i] = ++slot->stamp;
+            }
+            uv_mutex_unlock(&slot->mutex);
         }
-        all += count;
-        if (notice == NULL) {
-            notice = notice_new(kind, from, channel, payload);
-        }
-        notice_list_add(list, notice, i, stamp);
     }
-    notice_unref(notice);
-    return all;
+    pubsub_publish(pubsub, &telling, from, payload, list);
 }

@@ -6,6 +6,7 @@
  * for the disk as the reply of its PUBLISH does.
  */
 #include "admin/pubsub.h"
+#include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "command/help.h"
@@ -15,7 +16,9 @@
 /* ---- confirmations ------------------------------------------------------- */
 
 enum {
-    CONFIRMATION_BYTES = 64 /* of one beside its name, at most */
+    CONFIRMATION_BYTES = 64, /* of one beside its name, at most */
+    PIECE_NS = 500 * 1000,   /* after which others have their turn */
+    MUCH_WORK = 16 * 1024    /* of matching, after which the clock is asked */
 };
 
 static const char *const subscribe_words[PUBSUB_KINDS] = { "subscribe",
@@ -260,19 +263,53 @@ cmd_sunsubscribe(struct request *req)
 
 /* ---- publishing ---------------------------------------------------------- */
 
+static void
+free_publishing(void *state)
+{
+    publishing_fini(state);
+    mem_free(state);
+}
+
+/* There is more to count: keeps how far it came. */
+static enum err
+publish_later(struct request *req, const struct publishing *publishing)
+{
+    struct publishing *kept = mem_try_alloc(sizeof(*kept));
+
+    if (kept == NULL) {
+        return ERR_NOMEM;
+    }
+    *kept = *publishing;
+    request_pause(req, kept, free_publishing);
+    return ERR_AGAIN;
+}
+
 static enum err
 publish(struct request *req, enum notice_kind kind)
 {
     const struct conn *conn = req->session->conn;
-    uint64_t count =
-        pubsub_publish(req->service->pubsub, kind, req->session->id,
-                       req->argv[1], req->argv[2], &req->worker->notices);
+    struct pubsub *pubsub = req->service->pubsub;
+    struct publishing fresh = { .kind = kind };
+    struct publishing *kept = request_resumed(req);
+    struct publishing *publishing = kept != NULL ? kept : &fresh;
+    uint64_t until_ns =
+        request_may_pause(req) ? req->worker->now_ns + PIECE_NS : UINT64_MAX;
+    enum err err = check_channel(req, req->argv[1]);
 
+    if (err != OK) {
+        return err;
+    }
+    publishing->channel = req->argv[1]; /* may have moved */
+    if (!pubsub_count_on(pubsub, publishing, until_ns)) {
+        return kept != NULL ? ERR_AGAIN : publish_later(req, publishing);
+    }
+    pubsub_publish(pubsub, publishing, req->session->id, req->argv[2],
+                   &req->worker->notices);
     /* Whoever hears it may rely on what its sender did before. */
     if (conn != NULL && req->worker->hold < conn->hold_until) {
         req->worker->hold = conn->hold_until;
     }
-    reply_int(req->reply, (int64_t)count);
+    reply_int(req->reply, (int64_t)publishing->count);
     return OK;
 }
 
@@ -290,30 +327,107 @@ cmd_spublish(struct request *req)
 
 /* ---- PUBSUB -------------------------------------------------------------- */
 
+struct listing {
+    struct buf bulks; /* the names that match, encoded */
+    uint64_t count;   /* of them */
+    struct buf names; /* that are to be matched, from names_at on */
+    size_t names_at;
+    uint64_t cursor; /* of the others */
+    bool begun;
+};
+
+static void
+free_listing(void *state)
+{
+    struct listing *listing = state;
+
+    buf_free(&listing->bulks);
+    buf_free(&listing->names);
+    mem_free(listing);
+}
+
+/* Matches names that were copied; ERR_AGAIN: there is no more time. */
+static enum err
+match_names(struct request *req, struct listing *listing)
+{
+    bool any = req->argc == 2;
+    struct reply reply = { &listing->bulks, req->reply->resp };
+    struct slice name;
+
+    while (buf_next_item(&listing->names, &listing->names_at, &name)) {
+        size_t work = GLOB_WORK;
+        enum glob_verdict verdict =
+            any ? GLOB_YES : glob_match(req->argv[2], name, false, &work);
+
+        if (verdict == GLOB_OVER) {
+            return ERR_PATTERN_WORK;
+        }
+        if (verdict == GLOB_YES) {
+            reply_bulk(&reply, name);
+            listing->count++;
+        }
+        if (request_may_pause(req) && work < GLOB_WORK - MUCH_WORK &&
+            clock_mono_ns() - req->worker->now_ns > PIECE_NS) {
+            return ERR_AGAIN;
+        }
+    }
+    buf_reset(&listing->names, SIZE_MAX);
+    listing->names_at = 0;
+    if (listing->bulks.failed) {
+        return listing->bulks.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
+    }
+    return OK;
+}
+
+/* All names, a piece at a time. */
+static enum err
+list_on(struct request *req, struct listing *listing, enum pubsub_kind kind)
+{
+    enum err err = match_names(req, listing);
+
+    while (err == OK && (!listing->begun || listing->cursor != 0)) {
+        if (listing->begun && request_may_pause(req) &&
+            clock_mono_ns() - req->worker->now_ns > PIECE_NS) {
+            return ERR_AGAIN;
+        }
+        listing->begun = true;
+        listing->cursor = pubsub_names_from(req->service->pubsub, kind,
+                                            listing->cursor, &listing->names);
+        err = listing->names.failed ? ERR_NOMEM : match_names(req, listing);
+    }
+    return err;
+}
+
 static enum err
 list_names(struct request *req, enum pubsub_kind kind)
 {
-    bool any = req->argc == 2;
-    struct slice pattern = any ? slice_lit("*") : req->argv[2];
-    struct buf *out = req->reply->buf;
-    struct buf bulks = { .limit = out->limit };
-    enum err err = OK;
-    uint64_t count;
+    struct listing *listing = request_resumed(req);
+    bool resumed = listing != NULL;
+    enum err err;
 
     if (req->argc > 3) {
         return help_wrong_subcommand(req);
     }
-    if (!any && !glob_is_fair(pattern)) {
+    if (req->argc == 3 && !glob_is_fair(req->argv[2])) {
         return ERR_PATTERN_LONG;
     }
-    count = pubsub_list(req->service->pubsub, kind, pattern, any, &bulks);
-    if (bulks.failed) {
-        err = bulks.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
-    } else {
-        reply_array(req->reply, count);
-        buf_append_slice(out, buf_slice(&bulks));
+    if (!resumed) {
+        listing = mem_try_zalloc(sizeof(*listing));
+        if (listing == NULL) {
+            return ERR_NOMEM;
+        }
+        listing->bulks.limit = req->reply->buf->limit;
     }
-    buf_free(&bulks);
+    err = list_on(req, listing, kind);
+    if (err == OK) {
+        reply_array(req->reply, listing->count);
+        buf_append_slice(req->reply->buf, buf_slice(&listing->bulks));
+    }
+    if (!resumed && err == ERR_AGAIN) {
+        request_pause(req, listing, free_listing);
+    } else if (!resumed) {
+        free_listing(listing);
+    }
     return err;
 }
 

@@ -57,9 +57,8 @@ publish_event(struct worker *worker, const char *prefix, uint32_t db,
             notice_list_add(&worker->notices, NULL, i, 0);
         }
     } else {
-        (void)pubsub_publish(worker->service->pubsub, NOTICE_MESSAGE,
-                             client_id(worker), buf_slice(&channel), payload,
-                             &worker->notices);
+        pubsub_tell(worker->service->pubsub, client_id(worker),
+                    buf_slice(&channel), payload, &worker->notices);
     }
     buf_free(&channel);
 }
@@ -324,9 +323,8 @@ deliver(void *ctx, const struct notice *notice, uint64_t to, uint64_t until_ns)
     switch (notice->kind) {
     case NOTICE_MESSAGE:
     case NOTICE_SHARD_MESSAGE:
-        (void)until_ns;
-        pubsub_deliver(service->pubsub, worker->index, notice, to);
-        break;
+        return pubsub_deliver(service->pubsub, worker->index, notice, to,
+                              until_ns);
     case NOTICE_INVALIDATE:
     case NOTICE_INVALIDATE_ALL:
     case NOTICE_REDIRECTED:

@@ -18,11 +18,24 @@ receiver_on(unsigned loop)
     return (struct receiver){ .loop = loop, .resp = &resp2 };
 }
 
+/* Counts in one go, or in as many pieces as there can be. */
+static inline uint64_t
+publish_as(struct pubsub *pubsub, enum notice_kind kind, struct slice channel,
+           struct slice payload, struct notice_list *list)
+{
+    struct publishing publishing = { .kind = kind, .channel = channel };
+
+    assert_true(pubsub_count_on(pubsub, &publishing, UINT64_MAX));
+    pubsub_publish(pubsub, &publishing, 0, payload, list);
+    publishing_fini(&publishing);
+    return publishing.count;
+}
+
 static inline uint64_t
 publish(struct pubsub *pubsub, const char *channel, struct notice_list *list)
 {
-    return pubsub_publish(pubsub, NOTICE_MESSAGE, 0, slice_of(channel),
-                          slice_lit("m"), list);
+    return publish_as(pubsub, NOTICE_MESSAGE, slice_of(channel), slice_lit("m"),
+                      list);
 }
 
 static inline enum pubsub_result
@@ -52,7 +65,8 @@ deliver(struct rig *rig, struct pubsub *pubsub, struct notice_list *list)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->posts[i].loop == 0) {
-            pubsub_deliver(pubsub, 0, list->posts[i].notice, list->posts[i].to);
+            assert_true(pubsub_deliver(pubsub, 0, list->posts[i].notice,
+                                       list->posts[i].to, UINT64_MAX));
         }
     }
     push_flush(&rig->loop);

@@ -62,9 +62,8 @@ TEST(publishing_counts_every_way_in_which_it_is_heard)
     assert_int_equal(0, list.posts[0].loop);
     assert_int_equal(2, list.posts[1].loop);
     assert_int_equal(0, publish(pubsub, "old", &list));
-    assert_int_equal(1,
-                     pubsub_publish(pubsub, NOTICE_SHARD_MESSAGE, 0,
-                                    slice_lit("news"), slice_lit("m"), &list));
+    assert_int_equal(1, publish_as(pubsub, NOTICE_SHARD_MESSAGE,
+                                   slice_lit("news"), slice_lit("m"), &list));
     assert_int_equal(3, list.count);
     assert_int_equal(
         2, pubsub_subscribers(pubsub, PUBSUB_CHANNEL, slice_lit("news")));
@@ -82,32 +81,70 @@ TEST(publishing_counts_every_way_in_which_it_is_heard)
     pubsub_free(pubsub);
 }
 
+/* All names, as items in no order. */
+static size_t
+list_all(struct pubsub *pubsub, struct buf *ret_names, unsigned *ret_calls)
+{
+    uint64_t cursor = 0;
+    struct slice name;
+    size_t count = 0;
+    size_t at = 0;
+
+    ret_names->len = 0;
+    *ret_calls = 0;
+    do {
+        cursor = pubsub_names_from(pubsub, PUBSUB_CHANNEL, cursor, ret_names);
+        (*ret_calls)++;
+    } while (cursor != 0);
+    while (buf_next_item(ret_names, &at, &name)) {
+        count++;
+    }
+    return count;
+}
+
 TEST(names_are_listed_once_however_many_loops_have_them)
 {
     struct pubsub *pubsub = pubsub_new(LOOPS);
     struct receiver r[LOOPS];
-    struct buf bulks = { 0 };
+    struct buf names = { 0 };
+    unsigned calls;
 
+    assert_int_equal(0, list_all(pubsub, &names, &calls));
     for (unsigned i = 0; i < LOOPS; i++) {
         r[i] = receiver_on(i);
         (void)subscribe(pubsub, &r[i], PUBSUB_CHANNEL, "all");
     }
+    assert_int_equal(1, list_all(pubsub, &names, &calls));
     (void)subscribe(pubsub, &r[0], PUBSUB_CHANNEL, "one");
-    assert_int_equal(
-        1, pubsub_list(pubsub, PUBSUB_CHANNEL, slice_lit("a*"), false, &bulks));
-    assert_int_equal(9, bulks.len);
-    assert_memory_equal("$3\r\nall\r\n", bulks.data, 9);
-    bulks.len = 0;
-    assert_int_equal(
-        2, pubsub_list(pubsub, PUBSUB_CHANNEL, slice_lit(""), true, &bulks));
-    assert_int_equal(18, bulks.len);
+    assert_int_equal(2, list_all(pubsub, &names, &calls));
+    assert_int_equal(1, calls);
     for (unsigned i = 0; i < LOOPS; i++) {
         assert_int_equal(i < LOOPS ? 2 : 1,
                          pubsub_names(pubsub, PUBSUB_CHANNEL));
         pubsub_leave(pubsub, &r[LOOPS - 1 - i]);
     }
     assert_int_equal(0, pubsub_names(pubsub, PUBSUB_CHANNEL));
-    buf_free(&bulks);
+    buf_free(&names);
+    pubsub_free(pubsub);
+}
+
+TEST(many_names_are_listed_a_piece_at_a_time)
+{
+    enum { NAMES = 5000 };
+    struct pubsub *pubsub = pubsub_new(LOOPS);
+    struct receiver receiver = receiver_on(1);
+    struct buf names = { 0 };
+    unsigned calls;
+    char name[16];
+
+    for (unsigned i = 0; i < NAMES; i++) {
+        (void)snprintf(name, sizeof(name), "name-%u", i);
+        (void)subscribe(pubsub, &receiver, PUBSUB_CHANNEL, name);
+    }
+    assert_int_equal(NAMES, list_all(pubsub, &names, &calls));
+    assert_true(calls >= 10 && calls < NAMES);
+    pubsub_leave(pubsub, &receiver);
+    buf_free(&names);
     pubsub_free(pubsub);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What arrives on a loop.
+ * What arrives on a loop, in one go and in pieces.
  */
 #include "pubsub_help.h"
 
@@ -19,8 +19,8 @@ TEST(messages_are_written_in_the_receivers_protocol)
         (void)subscribe(pubsub, both[i], PUBSUB_SHARD, "c");
     }
     assert_int_equal(4, publish(pubsub, "c", &list));
-    (void)pubsub_publish(pubsub, NOTICE_SHARD_MESSAGE, 0, slice_lit("c"),
-                         slice_lit("s"), &list);
+    (void)publish_as(pubsub, NOTICE_SHARD_MESSAGE, slice_lit("c"),
+                     slice_lit("s"), &list);
     deliver(rig, pubsub, &list);
     peer_expect(rig, &two.peer,
                 "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n"
@@ -87,6 +87,182 @@ TEST(who_has_left_hears_nothing_and_a_cut_takes_all_who_subscribe)
     pubsub_leave(pubsub, &stays.receiver);
     peer_free(&gone.peer);
     peer_free(&stays.peer);
+    pubsub_free(pubsub);
+    rig_free(rig);
+}
+
+/* ---- in pieces ------------------------------------------------------------
+ */
+
+enum { MANY = 300 };
+
+/* Patterns that all match, and one receiver for each. */
+struct crowd {
+    struct rig *rig;
+    struct pubsub *pubsub;
+    struct hearer hearer; /* of the last pattern and the channel */
+    struct receiver receivers[MANY];
+    struct notice_list list;
+};
+
+static void
+pattern_of(unsigned i, char ret_pattern[16])
+{
+    (void)snprintf(ret_pattern, 16, "c[^%u]*", i);
+}
+
+static struct crowd *
+crowd_new(void)
+{
+    struct crowd *crowd = mem_zalloc(sizeof(*crowd));
+    char pattern[16];
+
+    crowd->rig = rig_new();
+    crowd->pubsub = pubsub_new(1);
+    crowd->hearer = hearer_new(crowd->rig, &resp3);
+    for (unsigned i = 0; i < MANY; i++) {
+        crowd->receivers[i] = crowd->hearer.receiver;
+        crowd->receivers[i].subscriptions = NULL;
+        pattern_of(i, pattern);
+        assert_int_equal(PUBSUB_OK,
+                         subscribe(crowd->pubsub, &crowd->receivers[i],
+                                   PUBSUB_PATTERN, pattern));
+        (void)subscribe(crowd->pubsub, &crowd->receivers[i], PUBSUB_CHANNEL,
+                        "cx");
+    }
+    assert_int_equal(2 * MANY, publish(crowd->pubsub, "cx", &crowd->list));
+    return crowd;
+}
+
+static void
+crowd_free(struct crowd *crowd)
+{
+    push_flush(&crowd->rig->loop);
+    rig_settle(crowd->rig);
+    for (unsigned i = 0; i < MANY; i++) {
+        pubsub_leave(crowd->pubsub, &crowd->receivers[i]);
+    }
+    notice_list_fini(&crowd->list);
+    peer_free(&crowd->hearer.peer);
+    pubsub_free(crowd->pubsub);
+    rig_free(crowd->rig);
+    mem_free(crowd);
+}
+
+/* A piece when there is no time; true if it was the last. */
+static bool
+deliver_piece(struct crowd *crowd)
+{
+    return pubsub_deliver(crowd->pubsub, 0, crowd->list.posts[0].notice,
+                          crowd->list.posts[0].to, 0);
+}
+
+/* How many messages the one connection behind all of them got. */
+static unsigned
+messages(struct crowd *crowd)
+{
+    const struct buf *got = &crowd->hearer.peer.got;
+    unsigned count = 0;
+
+    push_flush(&crowd->rig->loop);
+    rig_settle(crowd->rig);
+    (void)peer_has(&crowd->hearer.peer, 0);
+    for (size_t i = 0; i < got->len; i++) {
+        count += got->data[i] == '>';
+    }
+    return count;
+}
+
+TEST(a_message_for_many_is_delivered_in_pieces)
+{
+    struct crowd *crowd = crowd_new();
+    unsigned pieces = 1;
+
+    while (!deliver_piece(crowd)) {
+        pieces++;
+    }
+    assert_true(pieces >= 2 * MANY / 40 && pieces <= 2 * MANY);
+    assert_int_equal(2 * MANY, messages(crowd));
+    /* The next one begins anew. */
+    assert_false(deliver_piece(crowd));
+    crowd_free(crowd);
+}
+
+/* Whoever leaves between two pieces hears no more, and nobody else is missed
+ * or served twice; who comes is too late. */
+TEST(subscriptions_may_come_and_go_between_two_pieces)
+{
+    struct crowd *crowd = crowd_new();
+    struct receiver late = crowd->hearer.receiver;
+    unsigned gone = 0;
+
+    for (unsigned at = 0; !deliver_piece(crowd); at += 2) {
+        /* From the end, where nothing was delivered yet, and from the front,
+         * where the piece is. */
+        pubsub_leave(crowd->pubsub, &crowd->receivers[MANY - 1 - at]);
+        pubsub_leave(crowd->pubsub, &crowd->receivers[at]);
+        gone += 2;
+        (void)subscribe(crowd->pubsub, &late, PUBSUB_PATTERN, "*");
+        (void)subscribe(crowd->pubsub, &late, PUBSUB_CHANNEL, "cx");
+    }
+    assert_true(gone >= 10);
+    assert_in_range(messages(crowd), 2 * (MANY - gone), 2 * MANY);
+    pubsub_leave(crowd->pubsub, &late);
+    crowd_free(crowd);
+}
+
+TEST(all_may_leave_between_two_pieces)
+{
+    struct crowd *crowd = crowd_new();
+
+    assert_false(deliver_piece(crowd));
+    for (unsigned i = 0; i < MANY; i++) {
+        pubsub_leave(crowd->pubsub, &crowd->receivers[i]);
+    }
+    assert_true(deliver_piece(crowd));
+    assert_in_range(messages(crowd), 1, 40);
+    crowd_free(crowd);
+}
+
+TEST(what_is_lost_in_the_middle_ends_the_message)
+{
+    struct crowd *crowd = crowd_new();
+
+    assert_false(deliver_piece(crowd));
+    pubsub_cut(crowd->pubsub, 0);
+    assert_true(crowd->hearer.receiver.conn->closing);
+    while (!deliver_piece(crowd)) { /* anew, and nobody is there to hear it */
+    }
+    crowd_free(crowd);
+}
+
+/* The limit of channels was raised after the subscription: it is not known
+ * whether the pattern matches, and so its client is cut. */
+TEST(a_pattern_that_is_too_much_work_cuts_who_has_it)
+{
+    enum { LONG = 1 << 20 };
+    struct rig *rig = rig_new();
+    struct pubsub *pubsub = pubsub_new(1);
+    struct notice_list list = { 0 };
+    struct hearer slow = hearer_new(rig, &resp3);
+    struct hearer other = hearer_new(rig, &resp3);
+    char *channel = mem_alloc(LONG);
+
+    memset(channel, 'a', LONG);
+    (void)subscribe(pubsub, &slow.receiver, PUBSUB_PATTERN, "*aaaaaa?b*");
+    (void)subscribe(pubsub, &other.receiver, PUBSUB_PATTERN, "b*");
+    assert_int_equal(0, publish_as(pubsub, NOTICE_MESSAGE,
+                                   (struct slice){ channel, LONG },
+                                   slice_lit("m"), &list));
+    assert_int_equal(1, list.count);
+    deliver(rig, pubsub, &list);
+    assert_true(slow.receiver.conn->closing);
+    assert_false(other.receiver.conn->closing);
+    pubsub_leave(pubsub, &slow.receiver);
+    pubsub_leave(pubsub, &other.receiver);
+    peer_free(&slow.peer);
+    peer_free(&other.peer);
+    mem_free(channel);
     pubsub_free(pubsub);
     rig_free(rig);
 }

@@ -133,6 +133,15 @@ sizing_geometry(uint64_t capacity, double rate)
     return memo->geometry;
 }
 
+uint64_t
+sizing_classic_bytes(uint64_t capacity, double rate)
+{
+    static const double ln2 = 0.69314718055994530942;
+    double bytes = ceil((double)capacity * log(rate) / (-8 * ln2 * ln2));
+
+    return bytes < 0x1p63 ? (uint64_t)bytes : INT64_MAX;
+}
+
 bool
 sizing_bytes(struct geometry geometry, uint64_t *ret_bytes)
 {

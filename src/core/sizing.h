@@ -38,6 +38,11 @@ long double sizing_load(double stripe_rate);
  * server are alike. */
 struct geometry sizing_geometry(uint64_t capacity, double rate);
 
+/* What CAPACITY items at RATE take in a classic Bloom filter of whole bytes, as
+ * valkey-bloom makes it: n ln(p) / (-8 ln(2)^2), rounded up. At most
+ * INT64_MAX. */
+uint64_t sizing_classic_bytes(uint64_t capacity, double rate);
+
 /* Bytes of the lines. False if they exceed INT64_MAX. */
 bool sizing_bytes(struct geometry geometry, uint64_t *ret_bytes);
 

@@ -62,6 +62,27 @@ assert_near(double expected, double actual, double relative)
     }
 }
 
+/* As the crate that valkey-bloom is made of says. */
+TEST(a_classic_filter_has_so_many_bytes)
+{
+    static const struct {
+        uint64_t capacity;
+        double rate;
+        uint64_t bytes;
+    } rows[] = {
+        { 100, 0.01, 120 },    { 200, 0.005, 276 },
+        { 400, 0.0025, 624 },  { 1000, 0.01, 1199 },
+        { 1000, 0.001, 1798 }, { 10000, 0.001, 17972 },
+        { 1000, 0.5, 181 },    { 1, 0.01, 2 },
+        { 1, 0.999, 1 },       { INT64_MAX, 1e-300, INT64_MAX },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(rows[i].bytes,
+                         sizing_classic_bytes(rows[i].capacity, rows[i].rate));
+    }
+}
+
 TEST(a_hundred_items_at_one_percent_are_two_lines)
 {
     struct geometry geometry = sizing_geometry(100, 0.01);

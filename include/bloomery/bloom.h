@@ -46,7 +46,7 @@ extern "C" {
 enum bloom_status {
     BLOOM_OK = 0,
     BLOOM_FULL,       /* a nonscaling filter holds `capacity` items */
-    BLOOM_LIMIT,      /* Size would exceed bloom_env.size_limit_bytes */
+    BLOOM_LIMIT,      /* it would exceed bloom_env.size_limit_bytes */
     BLOOM_NOMEM,      /* the allocator returned NULL */
     BLOOM_RATE_ZERO,  /* the next layer's rate would be <= DBL_MIN */
     BLOOM_OVERFLOW,   /* capacity x expansion exceeds BLOOM_CAPACITY_MAX */
@@ -69,8 +69,12 @@ struct bloom_env {
     void *(*alloc_lines)(void *ctx, size_t bytes);
     void (*free_lines)(void *ctx, void *ptr, size_t bytes);
     void *ctx;
-    uint64_t size_limit_bytes; /* on bloom_size(); 0 refuses every filter;
-                                  above INT64_MAX it means INT64_MAX */
+    uint64_t size_limit_bytes; /* 0 refuses every filter; from INT64_MAX on
+                                  there is none. It is compared with what
+                                  valkey-bloom would take for such a filter,
+                                  so that what fits there fits here, as long as
+                                  bloom_size() is at most 1.25 times that;
+                                  beyond it with bloom_size() */
 };
 
 struct bloom_params {
@@ -174,15 +178,17 @@ uint64_t bloom_size(const struct bloom *bloom);
 void bloom_get_params(const struct bloom *bloom,
                       struct bloom_params *ret_params);
 
-/* Walks the capacities a filter with these parameters reaches under
- * size_limit_bytes, by the checks that bloom_new() and bloom_add() make.
- * Without a target (0) returns BLOOM_OK and the total
- * capacity when the walk ends, whatever ends it; an overflow of capacity x
- * expansion is BLOOM_OVERFLOW. With a target: BLOOM_OK as soon as the total
- * reaches it, else what stopped it (BLOOM_LIMIT, BLOOM_RATE_ZERO,
- * BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, BLOOM_FULL when nonscaling), or
- * BLOOM_INVALID. *ret_total is set with BLOOM_OK only; it may be NULL. A few
- * microseconds a layer. */
+/* Walks the capacities that a filter with these parameters reaches under
+ * size_limit_bytes, as valkey-bloom foretells them: by the checks that
+ * bloom_new() and bloom_add() make, but for two. It counts the slots for one
+ * layer more (src/core/plan.h), so that a filter may get a layer further. And
+ * an overflow of the newest capacity x expansion, which only the next layer
+ * would meet, ends it with BLOOM_OVERFLOW. Without a target (0) returns
+ * BLOOM_OK and the total capacity when the walk ends, whatever else ends it.
+ * With a target: BLOOM_OK as soon as the total reaches it, else what stopped it
+ * (BLOOM_LIMIT, BLOOM_RATE_ZERO, BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, BLOOM_FULL
+ * when nonscaling), or BLOOM_INVALID. *ret_total is set with BLOOM_OK only; it
+ * may be NULL. A few microseconds a layer. */
 enum bloom_status bloom_project(const struct bloom_params *params,
                                 uint64_t size_limit_bytes, uint64_t target,
                                 uint64_t *ret_total);

@@ -241,6 +241,11 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     grown.capacity = newest_of(bloom)->capacity;
     grown.line_bytes =
         bloom_size(bloom) - plan_struct_bytes(grown.odd, bloom->count);
+    grown.module_bytes = 0;
+    if (params.expansion > 0 && env->size_limit_bytes < INT64_MAX) {
+        grown.module_bytes = plan_module_layers(&params, bloom->count);
+    }
+    grown.foretold = false;
     status = plan_next(&params, &grown, env->size_limit_bytes, &next);
     if (status != BLOOM_OK) {
         return status;

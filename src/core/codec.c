@@ -558,8 +558,9 @@ codec_new(const struct codec_head *head, const struct bloom_env *env,
     uint64_t size_bytes;
 
     env = env_or_default(env);
-    if (!plan_size(odd, head->layers, head->line_bytes, env->size_limit_bytes,
-                   &size_bytes)) {
+    if (!plan_size(odd, head->layers, head->line_bytes, &size_bytes) ||
+        !plan_stored_fits(&head->params, head->layers, size_bytes,
+                          env->size_limit_bytes)) {
         return BLOOM_LIMIT;
     }
     bloom = alloc_structs(&head->params, odd, head->layers, env);
@@ -631,10 +632,11 @@ bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
     struct bloom *copy;
 
     env = env_or_default(env);
-    if (bloom_size(bloom) > env->size_limit_bytes) {
+    bloom_get_params(bloom, &params);
+    if (!plan_stored_fits(&params, bloom->count, bloom_size(bloom),
+                          env->size_limit_bytes)) {
         return BLOOM_LIMIT;
     }
-    bloom_get_params(bloom, &params);
     copy = alloc_structs(&params, plan_is_odd(&params), bloom->count, env);
     if (copy == NULL) {
         return BLOOM_NOMEM;

@@ -280,8 +280,11 @@ lengthen(struct bloom *bloom, const struct bloom *longest,
     uint32_t count = bloom->count;
     bool room = plan_slots(longest->count) == plan_slots(count);
     struct bloom_chain *chain = bloom->chain;
+    struct bloom_params params;
 
-    if (bloom_size(longest) > env->size_limit_bytes) {
+    bloom_get_params(longest, &params);
+    if (!plan_stored_fits(&params, longest->count, bloom_size(longest),
+                          env->size_limit_bytes)) {
         return BLOOM_LIMIT;
     }
     if (!room) {

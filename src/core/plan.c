@@ -39,18 +39,88 @@ plan_struct_bytes(bool odd, uint32_t count)
 }
 
 bool
-plan_size(bool odd, uint32_t count, uint64_t line_bytes, uint64_t limit_bytes,
-          uint64_t *ret_bytes)
+plan_size(bool odd, uint32_t count, uint64_t line_bytes, uint64_t *ret_bytes)
 {
     uint64_t structs = plan_struct_bytes(odd, count);
-    uint64_t most = limit_bytes < INT64_MAX ? limit_bytes : INT64_MAX;
 
-    if (structs > most || line_bytes > most - structs) {
+    if (line_bytes > INT64_MAX - structs) {
         return false;
     }
     *ret_bytes = structs + line_bytes;
     return true;
 }
+
+/* ---- the limit ----------------------------------------------------------- */
+
+enum {
+    MODULE_BYTES = 48,
+    MODULE_SLOT_BYTES = 8,
+    MODULE_SLOTS_FEW = 4, /* of two layers */
+    MODULE_LAYER_BYTES = 208
+};
+
+/* Both at most INT64_MAX. */
+static uint64_t
+add_capped(uint64_t a, uint64_t b)
+{
+    return a < INT64_MAX - b ? a + b : INT64_MAX;
+}
+
+static uint64_t
+module_vector_bytes(uint32_t count)
+{
+    uint64_t slots = count > 1 ? MODULE_SLOTS_FEW : 1;
+
+    while (slots < count) {
+        slots *= 2;
+    }
+    return MODULE_BYTES + slots * MODULE_SLOT_BYTES;
+}
+
+static uint64_t
+module_layer_bytes(uint64_t capacity, double rate)
+{
+    return add_capped(MODULE_LAYER_BYTES, sizing_classic_bytes(capacity, rate));
+}
+
+uint64_t
+plan_module_layers(const struct bloom_params *params, uint32_t count)
+{
+    uint64_t capacity = params->capacity;
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        double rate =
+            sizing_layer_rate(params->error_rate, params->tightening, i);
+
+        bytes = add_capped(bytes, module_layer_bytes(capacity, rate));
+        capacity *= params->expansion;
+    }
+    return bytes;
+}
+
+bool
+plan_fits(uint64_t size_bytes, uint64_t module_bytes, uint64_t limit_bytes)
+{
+    bool similar =
+        (double)size_bytes <= (double)module_bytes * (1 + PLAN_SURPLUS);
+
+    return (similar ? module_bytes : size_bytes) <= limit_bytes;
+}
+
+/* The layers of which one is the newest were there when it came. */
+bool
+plan_stored_fits(const struct bloom_params *params, uint32_t count,
+                 uint64_t size_bytes, uint64_t limit_bytes)
+{
+    return limit_bytes >= INT64_MAX ||
+           plan_fits(size_bytes,
+                     add_capped(module_vector_bytes(count - 1),
+                                plan_module_layers(params, count)),
+                     limit_bytes);
+}
+
+/* ---- what comes next ----------------------------------------------------- */
 
 static bool
 in_open_unit(double value)
@@ -96,7 +166,8 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
           uint64_t limit_bytes, struct plan_layer *ret_next)
 {
     struct plan_layer next = { .capacity = params->capacity };
-    double rate;
+    double rate = params->error_rate;
+    uint64_t vector;
 
     if (plan->count == 0) {
         if (!first_geometry(params, &next.geometry)) {
@@ -120,10 +191,15 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
         next.capacity = plan->capacity * params->expansion;
         next.geometry = sizing_geometry(next.capacity, rate);
     }
+    next.module_bytes =
+        add_capped(plan->module_bytes, module_layer_bytes(next.capacity, rate));
+    vector = module_vector_bytes(plan->count + plan->foretold);
     if (!sizing_bytes(next.geometry, &next.line_bytes) ||
         !plan_size(plan->odd, plan->count + 1,
-                   plan->line_bytes + next.line_bytes, limit_bytes,
-                   &next.size_bytes)) {
+                   plan->line_bytes + next.line_bytes, &next.size_bytes) ||
+        (limit_bytes < INT64_MAX &&
+         !plan_fits(next.size_bytes, add_capped(vector, next.module_bytes),
+                    limit_bytes))) {
         return BLOOM_LIMIT;
     }
     *ret_next = next;
@@ -135,7 +211,7 @@ bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
               uint64_t target, uint64_t *ret_total)
 {
     enum bloom_status status = BLOOM_OK;
-    struct plan plan = { .odd = plan_is_odd(params) };
+    struct plan plan = { .odd = plan_is_odd(params), .foretold = true };
     struct plan_layer next;
     uint64_t total = 0;
 
@@ -153,6 +229,12 @@ bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
         plan.count++;
         plan.capacity = next.capacity;
         plan.line_bytes += next.line_bytes;
+        plan.module_bytes = next.module_bytes;
+        if (params->expansion > 0 &&
+            plan.capacity > BLOOM_CAPACITY_MAX / params->expansion) {
+            status = BLOOM_OVERFLOW;
+            break;
+        }
     }
     if (target == 0 && status != BLOOM_OVERFLOW && status != BLOOM_INVALID) {
         status = BLOOM_OK;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/plan.h"
+
 /* splitmix64: every state gives a good stream. */
 static inline uint64_t
 random_next(uint64_t *state)
@@ -162,6 +164,29 @@ snapshot_of(const struct bloom *bloom)
         shot.hash ^= layer.items + (layer.capacity << 20);
     }
     return shot;
+}
+
+/* The least limit under which it may be stored and copied. */
+static inline uint64_t
+least_limit(const struct bloom *bloom)
+{
+    uint64_t low = 0;
+    uint64_t high = 2 * bloom_size(bloom) + 4096;
+    struct bloom_params params;
+    struct bloom_info info;
+
+    bloom_get_params(bloom, &params);
+    bloom_get_info(bloom, &info);
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (plan_stored_fits(&params, info.layers, info.size, middle)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
 }
 
 static inline void

@@ -379,7 +379,7 @@ TEST(a_union_that_grows_keeps_the_limit)
     uint64_t calls = heap.calls;
 
     fill(longer, NULL, 0, 500);
-    env.size_limit_bytes = bloom_size(longer) - 1;
+    env.size_limit_bytes = least_limit(longer) - 1;
     assert_int_equal(BLOOM_LIMIT, bloom_merge(bloom, &env, &other, 1));
     assert_int_equal(calls, heap.calls);
     env.size_limit_bytes++;

@@ -52,23 +52,6 @@ parse_capacity(struct slice text, const struct number_errors *errors,
     return OK;
 }
 
-/* 0 is a filter that does not scale. */
-static enum err
-parse_expansion(struct slice text, const struct number_errors *errors,
-                uint32_t *ret_expansion)
-{
-    int64_t expansion = 0;
-
-    if (!slice_to_i64(text, &expansion)) {
-        return errors->none;
-    }
-    if (expansion < 0 || expansion > EXPANSION_MAX) {
-        return errors->range;
-    }
-    *ret_expansion = (uint32_t)expansion;
-    return OK;
-}
-
 /* ---- BF.RESERVE ---------------------------------------------------------- */
 
 /* The place of a word among the options; 0 if it is not there. */
@@ -83,28 +66,35 @@ find_option(const struct request *req, const char *word)
     return 0;
 }
 
+/* A filter that does not scale, by its words or by bf-expansion-factor 0, takes
+ * no number but 0, whatever the range. */
 static enum err
 parse_scaling(struct request *req, struct bloom_params *params)
 {
-    static const struct number_errors errors = { ERR_BF_EXPANSION,
-                                                 ERR_BFR_EXPANSION_RANGE };
     size_t expansion_at = find_option(req, "expansion");
-    enum err err = OK;
+    bool nonscaling =
+        params->expansion == 0 || find_option(req, "nonscaling") > 0;
+    int64_t expansion = 0;
 
     if (expansion_at > 0) {
         if (expansion_at + 1 == req->argc) {
             return ERR_BFR_NO_EXPANSION;
         }
-        err = parse_expansion(req->argv[expansion_at + 1], &errors,
-                              &params->expansion);
-    }
-    if (err == OK && find_option(req, "nonscaling") > 0) {
-        if (expansion_at > 0 && params->expansion > 0) {
+        if (!slice_to_i64(req->argv[expansion_at + 1], &expansion)) {
+            return ERR_BF_EXPANSION;
+        }
+        if (expansion != 0 && nonscaling) {
             return ERR_BFR_NONSCALING;
         }
+        if (expansion < 0 || expansion > EXPANSION_MAX) {
+            return ERR_BFR_EXPANSION_RANGE;
+        }
+        params->expansion = (uint32_t)expansion;
+    }
+    if (nonscaling) {
         params->expansion = 0;
     }
-    return err;
+    return OK;
 }
 
 enum err
@@ -172,8 +162,7 @@ parse_value(enum word word, struct slice value, struct bloom_params *params)
                                                    ERR_BFR_INSERT_CAPACITY };
     static const struct number_errors rate = { ERR_BFR_INSERT_RATE,
                                                ERR_BFR_INSERT_RATE };
-    static const struct number_errors expansion = { ERR_BFR_INSERT_EXPANSION,
-                                                    ERR_BFR_INSERT_EXPANSION };
+    int64_t expansion = 0;
 
     if (word == WORD_CAPACITY) {
         return parse_capacity(value, &capacity, &params->capacity);
@@ -181,14 +170,20 @@ parse_value(enum word word, struct slice value, struct bloom_params *params)
     if (word == WORD_ERROR) {
         return parse_rate(value, &rate, &params->error_rate);
     }
-    return parse_expansion(value, &expansion, &params->expansion);
+    if (!slice_to_i64(value, &expansion) || expansion < 0 ||
+        expansion > EXPANSION_MAX) {
+        return ERR_BFR_INSERT_EXPANSION;
+    }
+    params->expansion = (uint32_t)expansion;
+    return OK;
 }
 
-/* NONSCALING wins over EXPANSION, wherever they stand. */
+/* NONSCALING, or bf-expansion-factor 0, wins over EXPANSION, wherever it
+ * stands. */
 enum err
 bloom_redis_insert(struct request *req, struct bloom_insert *insert)
 {
-    bool nonscaling = false;
+    bool nonscaling = insert->params.expansion == 0;
     enum err err = OK;
 
     for (size_t at = 2; at < req->argc && err == OK; at++) {

@@ -75,6 +75,10 @@
 < -ERR expansion must be in the range [0, 32768]
 > BF.RESERVE c 0.01 100 EXPANSION 32769
 < -ERR expansion must be in the range [0, 32768]
+> BF.RESERVE c 0.01 100 EXPANSION 32769 NONSCALING
+< -Nonscaling filters cannot expand
+> BF.RESERVE c 0.01 100 NONSCALING EXPANSION -1
+< -Nonscaling filters cannot expand
 > BF.RESERVE c 0.01 100 EXPANSION NONSCALING
 < -ERR bad expansion
 > BF.RESERVE c 0.01 100 EXPANSION 32768

@@ -114,6 +114,24 @@
 2< | +Number of items inserted | :1 | +Expansion rate | null
 3< %5 | +Capacity | :7 | +Size | :136 | +Number of filters | :1
 3< | +Number of items inserted | :1 | +Expansion rate | null
+
+# bf-expansion-factor 0: filters do not scale, whatever EXPANSION says, and
+# BF.RESERVE refuses to be told otherwise.
+> BF.RESERVE never 0.01 10 EXPANSION 2
+< -Nonscaling filters cannot expand
+> BF.RESERVE never 0.01 10 EXPANSION 32769
+< -Nonscaling filters cannot expand
+> BF.RESERVE never 0.01 10 EXPANSION 0
+< +OK
+> BF.INSERT made2 EXPANSION 4 ITEMS a
+2< *1 | :1
+3< *1 | #t
+> BF.INFO made2 EXPANSION
+2< *1 | null
+3< %1 | +Expansion rate | null
+> CONFIG SET bf-expansion-factor 2
+< +OK
+
 > CONFIG SET bf.bloom-fp-rate 0.9
 < +OK
 > BF.ADD rate a

@@ -40,6 +40,9 @@ TEST(reserve_reads_numbers_and_options)
         { "R k 0.1 1 EXPANSION EXPANSION 3", ERR_BF_EXPANSION, 0, 0, 0 },
         { "R k 0.1 1 EXPANSION 32769", ERR_BFR_EXPANSION_RANGE, 0, 0, 0 },
         { "R k 0.1 1 EXPANSION 1 NONSCALING", ERR_BFR_NONSCALING, 0, 0, 0 },
+        { "R k 0.1 1 EXPANSION 32769 NONSCALING", ERR_BFR_NONSCALING, 0, 0, 0 },
+        { "R k 0.1 1 NONSCALING EXPANSION -1", ERR_BFR_NONSCALING, 0, 0, 0 },
+        { "R k 0.1 1 NONSCALING EXPANSION x", ERR_BF_EXPANSION, 0, 0, 0 },
     };
     struct rig *rig = rig_new();
 

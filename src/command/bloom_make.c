@@ -200,12 +200,24 @@ settle(struct request *req, struct bloom *bloom, uint64_t incarnation,
     return err;
 }
 
+/* RedisBloom gives the first layer of a filter that scales half the rate that
+ * was asked for, so that all layers together stay below it. The effect has the
+ * rate of the filter as it is, so who repeats it does not halve it again. */
+static void
+tighten_first(const struct request *req, struct bloom_params *params)
+{
+    if (!req->obey && dialect_is_redis(req->service) && params->expansion > 0) {
+        params->error_rate *= REDIS_FIRST_TIGHTENING;
+    }
+}
+
 enum err
-bloom_make_create(struct request *req, const struct bloom_params *params,
+bloom_make_create(struct request *req, const struct bloom_params *asked,
                   uint64_t incarnation, size_t items_max,
                   struct bloom **ret_bloom)
 {
     const struct bloom_env *env = bloom_make_env(req);
+    struct bloom_params params = *asked;
     struct bloom *bloom = NULL;
     enum bloom_status status;
     enum err err;
@@ -220,7 +232,8 @@ bloom_make_create(struct request *req, const struct bloom_params *params,
     if (incarnation == 0) {
         incarnation = bloom_make_incarnation();
     }
-    status = bloom_new(params, env, &bloom);
+    tighten_first(req, &params);
+    status = bloom_new(&params, env, &bloom);
     if (status != BLOOM_OK) {
         return creation_error(req, status);
     }

@@ -4,16 +4,15 @@
  * numbers, ranges, order of checks and texts. What it does beyond its
  * documentation is done here too, since programs may live by it: BF.RESERVE
  * passes over words that it does not know, BF.INSERT looks at letters of a word
- * and not at all of it, and rates above REDIS_RATE_MAX are cut to that. Two
- * things are not: BF.RESERVE does not take the key for an option, and the rate
- * of the first layer of a scaling filter is the one that was asked for, not
- * half of it.
+ * and not at all of it, and rates above REDIS_RATE_MAX are cut to that. Only
+ * BF.RESERVE does not take the key for an option.
  */
 #pragma once
 
 #include "command/bloom_valkey.h"
 
-#define REDIS_RATE_MAX 0.25
+#define REDIS_RATE_MAX         0.25
+#define REDIS_FIRST_TIGHTENING 0.5
 
 /* Both start from the defaults that are in *params, and overwrite what the
  * command says. */

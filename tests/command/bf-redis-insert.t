@@ -55,9 +55,9 @@
 2< *1 | :0
 3< *1 | #f
 > BF.INFO k
-2< *10 | +Capacity | :100 | +Size | :200 | +Number of filters | :1
+2< *10 | +Capacity | :100 | +Size | :264 | +Number of filters | :1
 2< | +Number of items inserted | :4 | +Expansion rate | :2
-3< %5 | +Capacity | :100 | +Size | :200 | +Number of filters | :1
+3< %5 | +Capacity | :100 | +Size | :264 | +Number of filters | :1
 3< | +Number of items inserted | :4 | +Expansion rate | :2
 
 # i, er, e, c, n with a c in the third place, n.
@@ -65,7 +65,7 @@
 2< *1 | :1
 3< *1 | #t
 > BF.DEBUG w
-< *2 | "size:1" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.25"
+< *2 | "size:1" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.125"
 > BF.INFO w EXPANSION
 2< *1 | :3
 3< %1 | +Expansion rate | :3

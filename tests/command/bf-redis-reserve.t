@@ -50,9 +50,28 @@
 > BF.RESERVE b 0x1p-2 1000
 < +OK
 > BF.DEBUG a
-< *2 | "size:0" | "bytes:576 bits:4608 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.25"
+< *2 | "size:0" | "bytes:704 bits:5632 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.125"
 > BF.DEBUG b
-< *2 | "size:0" | "bytes:576 bits:4608 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.25"
+< *2 | "size:0" | "bytes:704 bits:5632 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.125"
+
+# The first layer of a filter that scales has half the rate, the only one of a
+# filter that does not has all of it. Half of the least number is none.
+> BF.RESERVE half 0.01 1000
+< +OK
+> BF.DEBUG half
+~ .* ratio:0\.005"
+> BF.RESERVE whole 0.01 1000 NONSCALING
+< +OK
+> BF.DEBUG whole
+~ .* ratio:0\.01"
+> BF.RESERVE least 5e-324 1
+< -ERR could not create filter
+> BF.INSERT least ERROR 5e-324 CAPACITY 1 ITEMS a
+< -ERR could not create filter
+> EXISTS least
+< :0
+> BF.RESERVE least 5e-324 1 NONSCALING
+< +OK
 
 # Whole numbers in Redis's way.
 > BF.RESERVE c 0.01 0

@@ -138,7 +138,7 @@
 2< :1
 3< #t
 > BF.DEBUG rate
-< *2 | "size:1" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.25"
+< *2 | "size:1" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.125"
 
 # COMMAND shows RedisBloom's rows.
 > COMMAND INFO BF.insert
@@ -161,7 +161,7 @@
 
 # A filter that cannot grow, since no smaller rate exists: the array ends there,
 # as it does for a full one.
-> BF.RESERVE tiny 5e-324 1 EXPANSION 2
+> BF.RESERVE tiny 1e-323 1 EXPANSION 2
 < +OK
 > BF.MADD tiny a b c a
 2< *2 | :1 | -ERR problem inserting into filter

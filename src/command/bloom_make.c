@@ -257,6 +257,14 @@ struct adding {
     size_t applied, added;     /* of this part */
 };
 
+enum err
+bloom_make_check_items(struct request *req, size_t count)
+{
+    return !req->obey && count > (size_t)req->service->conf->bf_max_items
+               ? ERR_BF_ITEMS
+               : OK;
+}
+
 /* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
 static enum bloom_status
 add_batch(struct request *req, struct adding *adding, const struct slice *items,

@@ -104,6 +104,9 @@ MUST_CHECK enum err bloom_make_add_items(struct request *req,
                                          struct bloom *bloom,
                                          const struct bloom_adds *adds);
 
+/* Whether a client may name so many items in one command: an add is one step
+ * for everybody else, so this bounds how long they wait. */
+MUST_CHECK enum err bloom_make_check_items(struct request *req, size_t count);
 /* The key that items were to go to can neither be found nor made. At the first
  * part that is the error of the command; later it ends the array. */
 MUST_CHECK enum err bloom_make_end_items(struct request *req, enum err err);

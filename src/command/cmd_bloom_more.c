@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What no module has: BF.COUNTNEW, BF.RESET, BF.MERGE.
+ * What no module has: BF.RESET and BF.MERGE.
  */
-#include "base/hash.h"
 #include "base/mem.h"
 #include "command/bloom_make.h"
 
@@ -10,95 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FIRST_ITEM = 2, FIRST_SOURCE = 2 };
-
-/* ---- BF.COUNTNEW --------------------------------------------------------- */
-
-/* Items seen so far, by their place among the arguments: an open hash that is
- * at most half full. 0 is an empty slot, since no item stands there. */
-struct seen {
-    const struct slice *argv;
-    uint32_t *slots;
-    size_t mask;
-};
-
-static bool
-open_seen(const struct request *req, struct seen *ret_seen)
-{
-    size_t slots = 16;
-    size_t bytes = 0;
-
-    while (slots < 2 * req->argc) {
-        slots *= 2;
-    }
-    if (req->argc > UINT32_MAX ||
-        !mem_multiply(slots, sizeof(*ret_seen->slots), &bytes)) {
-        return false;
-    }
-    ret_seen->slots = mem_try_zalloc(bytes);
-    ret_seen->argv = req->argv;
-    ret_seen->mask = slots - 1;
-    return ret_seen->slots != NULL;
-}
-
-/* False if an equal item was there. */
-static bool
-see(struct seen *seen, size_t at)
-{
-    size_t slot = (size_t)hash_name(seen->argv[at]) & seen->mask;
-
-    while (seen->slots[slot] != 0) {
-        if (slice_equal(seen->argv[seen->slots[slot]], seen->argv[at])) {
-            return false;
-        }
-        slot = (slot + 1) & seen->mask;
-    }
-    seen->slots[slot] = (uint32_t)at;
-    return true;
-}
-
-/* Counts those of a batch that are neither in the filter nor seen. */
-static int64_t
-count_batch(const struct bloom *bloom, struct seen *seen, size_t from,
-            size_t count)
-{
-    struct bloom_hash hashes[BLOOM_BATCH_MAX];
-    bool found[BLOOM_BATCH_MAX] = { false };
-    int64_t fresh = 0;
-
-    if (bloom != NULL) {
-        bloom_make_hash(bloom, seen->argv + from, 1, count, hashes);
-        bloom_contains_batch(bloom, hashes, count, found);
-    }
-    for (size_t i = 0; i < count; i++) {
-        fresh += !found[i] && see(seen, from + i);
-    }
-    return fresh;
-}
-
-/* A missing filter has no item, so all that differ are new. Items are told
- * apart by their bytes: what an add might take for there already, since it met
- * a false positive among the others of the same command, is counted. */
-enum err
-cmd_bf_countnew(struct request *req)
-{
-    const struct bloom *bloom = bloom_make_find(req);
-    struct seen seen;
-    int64_t fresh = 0;
-
-    if (!open_seen(req, &seen)) {
-        return ERR_NOMEM;
-    }
-    for (size_t at = FIRST_ITEM; at < req->argc; at += BLOOM_BATCH_MAX) {
-        size_t left = req->argc - at;
-
-        fresh += count_batch(bloom, &seen, at,
-                             left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX);
-    }
-    mem_free(seen.slots);
-    reply_int(req->reply, fresh);
-    return OK;
-}
+enum { FIRST_SOURCE = 2 };
 
 /* ---- BF.RESET ------------------------------------------------------------ */
 

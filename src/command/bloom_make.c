@@ -6,7 +6,6 @@
 
 #include "base/num.h"
 #include "base/random.h"
-#include "command/bloom_parts.h"
 #include "command/bloom_redis.h"
 #include "command/dispatch.h"
 
@@ -250,11 +249,9 @@ bloom_make_create(struct request *req, const struct bloom_params *asked,
 
 /* ---- adding many --------------------------------------------------------- */
 
-struct adding {
-    struct bloom *bloom;
-    const struct bloom_env *env;
-    struct bloom_parts *parts; /* NULL: none were before, and none follow */
-    size_t applied, added;     /* of this part */
+enum {
+    ANSWER_BYTES = 4, /* ":0\r\n" */
+    END_BYTES = 320   /* an error, and the header */
 };
 
 enum err
@@ -267,28 +264,61 @@ bloom_make_check_items(struct request *req, size_t count)
 
 /* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
 static enum bloom_status
-add_batch(struct request *req, struct adding *adding, const struct slice *items,
-          size_t count)
+add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
+          size_t count, size_t *ret_done)
 {
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool added[BLOOM_BATCH_MAX];
     enum bloom_status status;
-    size_t done = 0;
 
-    bloom_make_hash(adding->bloom, items, 1, count, hashes);
-    status = bloom_add_batch(adding->bloom, adding->env, hashes, count, added,
-                             &done);
-    bloom_make_reply_many(req, added, done);
-    adding->applied += done;
+    *ret_done = 0;
+    bloom_make_hash(bloom, items, 1, count, hashes);
+    status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
+                             ret_done);
+    bloom_make_reply_many(req, added, *ret_done);
     return status;
 }
 
-/* The array is shorter than announced, and the error is its last element. */
-static void
-end_early(struct request *req, struct bloom_parts *parts, size_t header,
-          size_t body, size_t answers, enum err err)
+/* Returns how many items were applied: all of them, unless one failed. */
+static size_t
+add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
+        enum bloom_status *ret_status)
 {
-    bloom_parts_finish(req, parts, header, body, answers + 1);
+    enum bloom_status status = BLOOM_OK;
+    struct bloom_info before;
+    struct bloom_info after;
+    size_t applied = 0;
+
+    bloom_get_info(bloom, &before);
+    while (status == BLOOM_OK && applied < adds->count) {
+        size_t left = adds->count - applied;
+        size_t done;
+
+        status =
+            add_batch(req, bloom, adds->items + applied,
+                      left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX, &done);
+        applied += done;
+    }
+    bloom_get_info(bloom, &after);
+    keyspace_account(&before, &after);
+    req->dirty += after.items - before.items;
+    *ret_status = status;
+    return applied;
+}
+
+/* The array is shorter than announced: writes its header again, which is not
+ * longer, moves the answers behind it, and appends the error as the last. */
+static void
+end_early(struct request *req, size_t header, size_t body, size_t answers,
+          enum err err)
+{
+    struct buf *out = req->reply->buf;
+    size_t len = out->len - body;
+
+    out->len = header;
+    reply_array(req->reply, answers + 1);
+    memmove(out->data + out->len, out->data + body, len);
+    out->len += len;
     reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
     dispatch_note_error(req, err);
 }
@@ -314,123 +344,33 @@ complete_effect(struct request *req, const struct bloom_adds *adds,
     }
 }
 
-/* At most `count` items; fewer if the part is over before, and there is memory
- * to go on later. */
-static enum bloom_status
-add_part(struct request *req, struct adding *adding,
-         const struct bloom_adds *adds, size_t count)
-{
-    enum bloom_status status = BLOOM_OK;
-    struct bloom_info before;
-    struct bloom_info after;
-
-    bloom_get_info(adding->bloom, &before);
-    while (status == BLOOM_OK && adding->applied < count) {
-        size_t left = count - adding->applied;
-        size_t together = bloom_together(adding->bloom);
-
-        status = add_batch(req, adding, adds->items + adding->applied,
-                           left < together ? left : together);
-        if (status == BLOOM_OK && adding->applied < count &&
-            bloom_parts_is_over(req) &&
-            (adding->parts != NULL ||
-             (adding->parts = bloom_parts_begin(req, adds->count)) != NULL)) {
-            break;
-        }
-    }
-    bloom_get_info(adding->bloom, &after);
-    keyspace_account(&before, &after);
-    adding->added = after.items - before.items;
-    req->dirty += adding->added;
-    return status;
-}
-
-/* All that can fail comes before the first add of a part: room for the reply
- * so far, for an effect that lists items, and for what is kept if it is certain
- * that there is another part. */
-static enum err
-open_part(struct request *req, struct adding *adding,
-          const struct bloom_adds *adds, size_t count)
-{
-    enum err err = bloom_parts_reserve(req, adding->parts, count, adds->count);
-
-    if (err == OK && !adds->created) {
-        err = request_effect_begin(req, count + 2);
-    }
-    if (err == OK && adding->parts == NULL && count < adds->count) {
-        adding->parts = bloom_parts_begin(req, adds->count);
-        err = adding->parts != NULL ? OK : ERR_NOMEM;
-    }
-    return err;
-}
-
-/* The part is done: what repeats it, and what others hear of it. Who wants
- * events hears of all parts as one. */
-static void
-close_part(struct request *req, const struct adding *adding,
-           const struct bloom_adds *adds)
-{
-    bool told = adding->parts != NULL && adding->parts->told;
-
-    complete_effect(req, adds, adding->applied);
-    bloom_make_tell(req, adding->added > 0 && !told, adds->created);
-    if (adding->parts != NULL && adding->added > 0) {
-        adding->parts->told = true;
-    }
-}
-
+/* All that can fail comes before the first add: room for the reply, and for an
+ * effect that lists items. */
 enum err
 bloom_make_add_items(struct request *req, struct bloom *bloom,
                      const struct bloom_adds *adds)
 {
-    struct adding adding = { .bloom = bloom,
-                             .env = bloom_make_env(req),
-                             .parts = bloom_parts_resumed(req) };
-    bool first = adding.parts == NULL;
-    size_t done = bloom_parts_done(adding.parts);
-    size_t header = req->reply->buf->len;
-    size_t limit = bloom_parts_limit(req, adds->items, adds->count);
+    struct buf *out = req->reply->buf;
+    uint64_t dirty = req->dirty;
     enum bloom_status status;
+    size_t header = out->len;
+    size_t applied;
     size_t body;
-    enum err err;
 
-    err = open_part(req, &adding, adds, limit);
-    if (err != OK) {
-        return err;
+    if (buf_reserve(out, adds->count * ANSWER_BYTES + END_BYTES) == NULL ||
+        (!adds->created && request_effect_begin(req, adds->count + 2) != OK)) {
+        return ERR_NOMEM;
     }
-    if (first) {
-        reply_array(req->reply, adds->count);
-    }
-    body = req->reply->buf->len;
-    status = add_part(req, &adding, adds, limit);
+    reply_array(req->reply, adds->count);
+    body = out->len;
+    applied = add_all(req, bloom, adds, &status);
     if (status != BLOOM_OK) {
-        end_early(req, adding.parts, header, body, done + adding.applied,
+        end_early(req, header, body, applied,
                   bloom_make_add_error(req, status));
-    } else if (adding.applied < adds->count) {
-        err = ERR_AGAIN;
-        bloom_parts_keep(req, adding.parts, body, adds->items + adding.applied);
-    } else if (!first) {
-        bloom_parts_finish(req, adding.parts, header, body,
-                           done + adding.applied);
     } else if (!adds->created && !adds->plain) {
         req->effect.kind = EFFECT_VERBATIM;
     }
-    close_part(req, &adding, adds);
-    return err;
-}
-
-enum err
-bloom_make_end_items(struct request *req, enum err err)
-{
-    struct bloom_parts *parts = bloom_parts_resumed(req);
-    size_t header = req->reply->buf->len;
-
-    if (parts == NULL) {
-        return err;
-    }
-    if (bloom_parts_reserve(req, parts, 0, 0) != OK) {
-        return ERR_NOMEM;
-    }
-    end_early(req, parts, header, header, bloom_parts_done(parts), err);
+    complete_effect(req, adds, applied);
+    bloom_make_tell(req, req->dirty > dirty, adds->created);
     return OK;
 }

@@ -98,8 +98,7 @@ struct bloom_adds {
  * and, where an item fails, its error as the last, early element. Leaves
  * dirty and the effect (created: a started creating effect is completed with
  * the applied items), and tells of the change. Fails before anything is
- * added, or returns ERR_AGAIN after a part of them (bloom_parts.h): next time
- * the items are those behind what bloom_parts_resumed says. */
+ * added. */
 MUST_CHECK enum err bloom_make_add_items(struct request *req,
                                          struct bloom *bloom,
                                          const struct bloom_adds *adds);
@@ -107,9 +106,6 @@ MUST_CHECK enum err bloom_make_add_items(struct request *req,
 /* Whether a client may name so many items in one command: an add is one step
  * for everybody else, so this bounds how long they wait. */
 MUST_CHECK enum err bloom_make_check_items(struct request *req, size_t count);
-/* The key that items were to go to can neither be found nor made. At the first
- * part that is the error of the command; later it ends the array. */
-MUST_CHECK enum err bloom_make_end_items(struct request *req, enum err err);
 
 /* Tells of a key that was opened for writing: bloom.add and bloom.reserve, in
  * this order, as they apply; without either the key still counts as changed for

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.ADD, BF.EXISTS, BF.MADD, BF.MEXISTS, BF.CARD: the hot ones. Replies are
+ * BF.ADD, BF.EXISTS, BF.MADD, BF.CARD: the hot ones. Replies are
  * those of valkey-bloom 1.0.1, integers in RESP2 and RESP3, or of RedisBloom,
  * which has booleans in RESP3.
  */
 #include "base/metrics.h"
 #include "command/bloom_make.h"
-#include "command/bloom_parts.h"
 #include "command/effect.h"
 
-enum { ITEM_AT = 2, WORDS = 3 };
+enum { ITEM_AT = 2, WORDS = 3, ANSWER_BYTES = 4 };
 
 static struct bloom_hash
 hash_item(const struct bloom *bloom, struct slice item)
@@ -108,7 +107,7 @@ has_room(struct request *req, uint32_t count)
 {
     struct buf *out = req->reply->buf;
 
-    if (buf_reserve(out, (size_t)count * BLOOM_PARTS_ANSWER) == NULL) {
+    if (buf_reserve(out, (size_t)count * ANSWER_BYTES) == NULL) {
         out->failed = false;
         out->over = false;
         return false;
@@ -248,23 +247,22 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
 enum err
 cmd_bf_madd(struct request *req)
 {
-    const struct bloom_parts *parts = bloom_parts_resumed(req);
-    size_t at = parts != NULL ? parts->at : ITEM_AT;
-    struct bloom *bloom = bloom_make_open(req);
-    struct bloom_adds adds = { .items = req->argv + at,
-                               .count = req->argc - at,
-                               .created = bloom == NULL };
+    struct bloom_adds adds = { .items = req->argv + ITEM_AT,
+                               .count = req->argc - ITEM_AT };
+    enum err err = bloom_make_check_items(req, adds.count);
     struct bloom_params params;
-    enum err err = OK;
+    struct bloom *bloom;
 
+    if (err != OK) {
+        return err;
+    }
+    bloom = bloom_make_open(req);
+    adds.created = bloom == NULL;
     if (adds.created) {
         bloom_make_defaults(req, &params);
-        err = bloom_make_create(req, &params, 0,
-                                bloom_parts_limit(req, adds.items, adds.count),
-                                &bloom);
+        err = bloom_make_create(req, &params, 0, adds.count, &bloom);
     }
-    return err == OK ? bloom_make_add_items(req, bloom, &adds)
-                     : bloom_make_end_items(req, err);
+    return err == OK ? bloom_make_add_items(req, bloom, &adds) : err;
 }
 
 enum err

@@ -4,7 +4,6 @@
  * the dialect; what they do is the same. Who obeys reads valkey-bloom's.
  */
 #include "command/bloom_make.h"
-#include "command/bloom_parts.h"
 #include "command/bloom_redis.h"
 #include "command/bloom_valkey.h"
 
@@ -71,11 +70,9 @@ static enum err
 insert_items(struct request *req, const struct bloom_insert *insert,
              struct bloom *bloom)
 {
-    const struct bloom_parts *parts = bloom_parts_resumed(req);
-    size_t done = bloom_parts_done(parts);
     struct bloom_adds adds = {
-        .items = insert->items + done,
-        .count = insert->count - done,
+        .items = insert->items,
+        .count = insert->count,
         .created = bloom == NULL || insert->incarnation != 0,
         .plain = reads_redis(req),
     };
@@ -85,12 +82,11 @@ insert_items(struct request *req, const struct bloom_insert *insert,
         err = ERR_BF_NOT_FOUND;
     } else if (adds.created) {
         err = bloom_make_create(req, &insert->params, insert->incarnation,
-                                bloom_parts_limit(req, adds.items, adds.count),
-                                &bloom);
+                                adds.count, &bloom);
     }
     if (err != OK) {
         bloom_make_tell(req, false, false);
-        return bloom_make_end_items(req, err);
+        return err;
     }
     return bloom_make_add_items(req, bloom, &adds);
 }
@@ -104,6 +100,9 @@ cmd_bf_insert(struct request *req)
     bloom_make_defaults(req, &insert.params);
     err = reads_redis(req) ? bloom_redis_insert(req, &insert)
                            : bloom_valkey_insert(req, &insert);
+    if (err == OK) {
+        err = bloom_make_check_items(req, insert.count);
+    }
     if (err == OK) {
         err = validate_target(req, &insert);
     }

@@ -79,15 +79,11 @@ effect_open(struct worker *worker, size_t bytes)
 enum err
 effect_open_for(const struct request *req)
 {
-    const struct command *command = req->command;
-
     if (!passes_on(req->worker)) {
         return OK;
     }
     return effect_open(req->worker,
-                       command->room != NULL
-                           ? command->room(req)
-                           : effect_bytes(command, req->argv, req->argc));
+                       effect_bytes(req->command, req->argv, req->argc));
 }
 
 /* ---- what happened ------------------------------------------------------- */

@@ -23,9 +23,6 @@ typedef enum err (*command_fn)(struct request *req);
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
 
-/* Bytes of effects of one call at most. */
-typedef size_t (*command_room_fn)(const struct request *req);
-
 /* In the order in which COMMAND INFO lists them. */
 enum command_flag {
     CMD_WRITE = 1 << 0,
@@ -141,8 +138,7 @@ struct command {
     /* The same for a row that writes, under the shared lock: of requests that
      * change nothing. 0: there is another among them, and nothing was done. */
     command_many_fn known;
-    command_room_fn room; /* NULL: what its words take (effect_bytes) */
-    int arity;            /* name included; negative: at least */
+    int arity; /* name included; negative: at least */
     uint32_t flags;
     uint32_t acl;
     enum command_lock lock;
@@ -179,8 +175,6 @@ uint32_t cmd_bf_add_known(struct request *req, const struct slice *argv,
 uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
                             uint32_t count);
 
-/* The .room of those of many items. */
-size_t bloom_parts_room(const struct request *req);
 
 extern const struct command command_table[CMD_ID_COUNT];
 

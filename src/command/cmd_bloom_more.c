@@ -168,6 +168,21 @@ find_sources(struct request *req, struct merge *merge)
 }
 
 static enum err
+check_bytes(const struct request *req, const struct entry *into,
+            const struct merge *merge)
+{
+    uint64_t bytes = into != NULL ? bloom_size(&into->bloom) : 0;
+
+    for (size_t i = 0; i < merge->count; i++) {
+        bytes += bloom_size(merge->sources[i]);
+    }
+    return !req->obey &&
+                   bytes > (uint64_t)req->service->conf->bf_max_merge_bytes
+               ? ERR_BF_MERGE_LARGE
+               : OK;
+}
+
+static enum err
 begin_effect(struct request *req, const struct merge *merge)
 {
     enum err err = request_effect_begin(req, merge->end + 2);
@@ -283,7 +298,10 @@ merge_all(struct request *req, struct merge *merge)
     if (err != OK) {
         return err;
     }
-    err = begin_effect(req, merge);
+    err = check_bytes(req, entry, merge);
+    if (err == OK) {
+        err = begin_effect(req, merge);
+    }
     if (err == OK) {
         err = merge->begins || entry == NULL ? merge_new(req, merge)
                                              : merge_into(req, entry, merge);

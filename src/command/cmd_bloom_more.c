@@ -4,6 +4,7 @@
  */
 #include "base/mem.h"
 #include "command/bloom_make.h"
+#include "command/prepare.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -244,14 +245,18 @@ static enum err
 merge_new(struct request *req, struct merge *merge)
 {
     const struct bloom_env *env = bloom_make_env(req);
-    struct bloom *fresh = NULL;
+    struct prepared made = { .status = BLOOM_OK };
+    struct bloom *fresh;
     struct entry *entry;
-    enum bloom_status status = bloom_copy(merge->first, env, &fresh);
     enum err err;
 
-    if (status != BLOOM_OK) {
-        return bloom_make_error(req, status);
+    if (!prepare_take(req, merge->first, &made)) {
+        made.status = bloom_copy(merge->first, env, &made.bloom);
     }
+    if (made.status != BLOOM_OK) {
+        return bloom_make_error(req, made.status);
+    }
+    fresh = made.bloom;
     err = unite(req, fresh, merge->first, merge);
     if (err == OK && req->obey) { /* the time of what is there was over */
         (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);

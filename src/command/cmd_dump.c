@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "command/bloom_make.h"
 #include "command/observe.h"
+#include "command/prepare.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -245,18 +246,27 @@ static enum err
 load_payload(struct request *req, const struct restore *how,
              uint64_t *ret_incarnation, struct bloom **ret_bloom)
 {
-    enum bloom_status status =
-        bloom_load(how->payload.data, how->payload.len, bloom_make_env(req),
-                   ret_incarnation, ret_bloom);
+    struct prepared made = { .status = BLOOM_OK };
+    bool prepared = prepare_take(req, NULL, &made);
 
-    switch (status) {
+    if (!prepared) {
+        made.status =
+            bloom_load(how->payload.data, how->payload.len, bloom_make_env(req),
+                       &made.incarnation, &made.bloom);
+    }
+    switch (made.status) {
     case BLOOM_VERSION:
         return ERR_PAYLOAD_NEWER;
     case BLOOM_CORRUPT:
-        return checksum_holds(how->payload) ? ERR_BAD_PAYLOAD
-                                            : ERR_PAYLOAD_VERSION;
+        return (prepared ? made.sum_holds : checksum_holds(how->payload))
+                   ? ERR_BAD_PAYLOAD
+                   : ERR_PAYLOAD_VERSION;
+    case BLOOM_OK:
+        *ret_incarnation = made.incarnation;
+        *ret_bloom = made.bloom;
+        return OK;
     default:
-        return bloom_make_error(req, status);
+        return bloom_make_error(req, made.status);
     }
 }
 
@@ -413,16 +423,21 @@ copy_filter(struct request *req, const struct entry *source,
         .incarnation = choose_incarnation(incarnation),
         .expires_at_ms = keyspace_expiry(req->keyspace, &req->key, source),
     };
-    enum bloom_status status;
+    struct bloom_env env = *bloom_make_env(req);
+    struct prepared made = { .status = BLOOM_OK };
     enum err err = begin_copy_effect(req, to, arrival.incarnation);
 
     if (err != OK) {
         return err;
     }
-    status = bloom_copy(&source->bloom, bloom_make_env(req), &arrival.bloom);
-    if (status != BLOOM_OK) {
-        return bloom_make_error(req, status);
+    env.size_limit_bytes = UINT64_MAX; /* it has that size already */
+    if (!prepare_take(req, &source->bloom, &made)) {
+        made.status = bloom_copy(&source->bloom, &env, &made.bloom);
     }
+    if (made.status != BLOOM_OK) {
+        return bloom_make_error(req, made.status);
+    }
+    arrival.bloom = made.bloom;
     return settle(req, to, &arrival);
 }
 

@@ -286,6 +286,15 @@ run_with_locks(struct request *req, const struct lock_set *locks)
     return err;
 }
 
+static bool
+prepare(struct request *req)
+{
+    command_prepare_fn prepare_fn = req->command->prepare;
+
+    return prepare_fn == NULL || req->obey || !request_may_pause(req) ||
+           prepare_fn(req);
+}
+
 enum outcome { ADMITTED, REFUSED, RAN, PAUSED };
 
 /* Refuses, or runs what names its locks; ADMITTED is for the caller to queue
@@ -303,6 +312,9 @@ enter(struct request *req, bool queues)
     }
     lock_set_enter(&locks, req->worker);
     err = admit_now(req);
+    if (err == OK && runs && !prepare(req)) {
+        err = ERR_AGAIN;
+    }
     if (err == OK && runs && (req->command->flags & CMD_WRITE) != 0) {
         err = effect_open_for(req);
     }

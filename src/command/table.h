@@ -131,6 +131,10 @@ struct command_arg {
     const struct command_arg *nested;     /* of ONEOF and BLOCK */
 };
 
+/* Does what takes long before the locks are taken. False: it has paused, and
+ * is to be called again. Not for who may not pause, or obeys. */
+typedef bool (*command_prepare_fn)(struct request *req);
+
 struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
@@ -138,7 +142,8 @@ struct command {
     /* The same for a row that writes, under the shared lock: of requests that
      * change nothing. 0: there is another among them, and nothing was done. */
     command_many_fn known;
-    int arity; /* name included; negative: at least */
+    command_prepare_fn prepare; /* NULL: there is nothing */
+    int arity;                  /* name included; negative: at least */
     uint32_t flags;
     uint32_t acl;
     enum command_lock lock;
@@ -175,6 +180,10 @@ uint32_t cmd_bf_add_known(struct request *req, const struct slice *argv,
 uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
                             uint32_t count);
 
+/* The .prepare of RESTORE, COPY and BF.MERGE: prepare.h. */
+bool prepare_restore(struct request *req);
+bool prepare_copy(struct request *req);
+bool prepare_merge(struct request *req);
 
 extern const struct command command_table[CMD_ID_COUNT];
 

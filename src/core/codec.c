@@ -622,6 +622,22 @@ bloom_load(const void *data, size_t len, const struct bloom_env *env,
     return BLOOM_OK;
 }
 
+bool
+bloom_copy_into(const struct bloom *bloom, struct bloom *copy)
+{
+    const struct layer *from = bloom_layers_const(bloom);
+    struct layer *layers = bloom_layers(copy);
+
+    if (bloom->count != copy->count || bloom_difference(bloom, copy) != NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < copy->count; i++) {
+        layers[i].items = from[i].items;
+        memcpy(layers[i].lines, from[i].lines, (size_t)layer_bytes(&from[i]));
+    }
+    return true;
+}
+
 enum bloom_status
 bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
            struct bloom **ret_bloom)

@@ -81,6 +81,10 @@ enum bloom_status codec_new(const struct codec_head *head,
  * stored bytes there calls codec_to_host() on them, once. */
 void *codec_layer_lines(struct bloom *bloom, uint32_t index, size_t *ret_bytes);
 
+/* Makes a filter that codec_new() made of the same shape equal to another one,
+ * whatever was filled in. False: it is of another shape, and untouched. */
+bool bloom_copy_into(const struct bloom *bloom, struct bloom *copy);
+
 /* Lines between the stored byte order and the machine's. codec_stored() gives
  * them as stored: the lines themselves where both are the same, else a copy in
  * SCRATCH, which has room for BYTES. BYTES is a multiple of 8. */

@@ -569,3 +569,35 @@ write_golden(void)
         free(dump.data);
     }
 }
+
+TEST(a_copy_takes_what_the_other_has_got_since)
+{
+    struct bloom *source = make_golden(&golden[0]);
+    struct bloom *other = make_golden(&golden[1]);
+    struct bytes after;
+    struct bytes copied;
+    struct bloom *copy;
+    bool added;
+
+    assert_int_equal(BLOOM_OK, bloom_copy(source, NULL, &copy));
+    for (int i = 0; i < 20; i++) {
+        struct bloom_hash hash = bloom_hash(source, &i, sizeof(i));
+
+        assert_int_equal(BLOOM_OK, bloom_add(source, NULL, hash, &added));
+        if (bloom_get_layer(source, 1, &(struct bloom_layer_info){ 0 }) !=
+            bloom_get_layer(copy, 1, &(struct bloom_layer_info){ 0 })) {
+            break;
+        }
+        assert_true(bloom_copy_into(source, copy));
+        after = dump_of(source, 1);
+        copied = dump_of(copy, 1);
+        assert_int_equal(after.len, copied.len);
+        assert_memory_equal(after.data, copied.data, after.len);
+        free(after.data);
+        free(copied.data);
+    }
+    assert_false(bloom_copy_into(other, copy));
+    bloom_free(copy, NULL);
+    bloom_free(source, NULL);
+    bloom_free(other, NULL);
+}

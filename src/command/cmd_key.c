@@ -2,7 +2,8 @@
  *
  * Commands on the names of filters: DEL UNLINK EXISTS TYPE TOUCH GET. Dispatch
  * holds the stripes of all named keys, so each command is one step for
- * everybody else. Runs on the loop of the connection.
+ * everybody else, but for many names: those are counted a piece at a time. Runs
+ * on the loop of the connection.
  */
 #include "command/dialect.h"
 #include "command/observe.h"
@@ -22,7 +23,8 @@ delete_keys(struct request *req)
             req->dirty++;
         }
     }
-    reply_int(req->reply, (int64_t)req->dirty);
+    req->counted += (int64_t)req->dirty;
+    reply_int(req->reply, req->counted);
     return OK;
 }
 
@@ -42,14 +44,12 @@ cmd_unlink(struct request *req)
 enum err
 cmd_exists(struct request *req)
 {
-    int64_t found = 0;
-
     for (size_t i = 1; i < req->argc; i++) {
         struct key key = request_key(req, i);
 
-        found += request_peek(req, &key) != NULL;
+        req->counted += request_peek(req, &key) != NULL;
     }
-    reply_int(req->reply, found);
+    reply_int(req->reply, req->counted);
     return OK;
 }
 
@@ -57,18 +57,16 @@ cmd_exists(struct request *req)
 enum err
 cmd_touch(struct request *req)
 {
-    int64_t found = 0;
-
     for (size_t i = 1; i < req->argc; i++) {
         struct key key = request_key(req, i);
         struct entry *entry = request_peek(req, &key);
 
         if (entry != NULL) {
             access_note(req->keyspace, entry);
-            found++;
+            req->counted++;
         }
     }
-    reply_int(req->reply, found);
+    reply_int(req->reply, req->counted);
     return OK;
 }
 

@@ -75,6 +75,7 @@ dispatch_prepare(struct request *req, const struct command *command,
     req->reply = worker->reply;
     req->now_ms = worker->now_ms;
     req->dirty = 0;
+    req->counted = 0;
     req->effect.kind = EFFECT_VERBATIM;
     req->effect.argc = 0;
 }
@@ -330,6 +331,84 @@ enter(struct request *req, bool queues)
     return outcome;
 }
 
+/* ---- many names ---------------------------------------------------------- */
+
+/* A command that counts names one by one, and has more of them than their locks
+ * shall be held for, is executed as some commands of fewer names, each an
+ * effect of its own. What is left of it when others have their turn is in here.
+ */
+struct splitting {
+    size_t at; /* argv position of the next name */
+    int64_t counted;
+};
+
+enum { NAMES_AT_ONCE = 1000 };
+
+static bool
+is_split(const struct request *req, bool queues)
+{
+    return req->command->splits && req->argc > NAMES_AT_ONCE + 1 && !queues &&
+           !req->obey;
+}
+
+/* The names from splitting->at on; without memory for them, it is refused. */
+static enum outcome
+run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
+{
+    size_t left = req->argc - splitting->at;
+    size_t count = left < NAMES_AT_ONCE ? left : NAMES_AT_ONCE;
+    const struct slice *all = req->argv;
+    size_t argc = req->argc;
+    bool in_place = req->worker->in_place;
+    enum outcome outcome;
+
+    argv[0] = all[0];
+    memcpy(argv + 1, all + splitting->at, count * sizeof(*argv));
+    dispatch_prepare(req, req->command, 1, argv, count + 1);
+    req->counted = splitting->counted;
+    req->worker->in_place = false; /* these words are no bytes of the batch */
+    outcome = enter(req, false);
+    req->worker->in_place = in_place;
+    req->argv = all;
+    req->argc = argc;
+    if (outcome == RAN) {
+        splitting->at += count;
+        splitting->counted = req->counted;
+    }
+    return outcome;
+}
+
+/* One piece; then others have their turn. */
+static enum outcome
+run_split(struct request *req)
+{
+    struct splitting *splitting = request_resumed(req);
+    struct buf *out = req->reply->buf;
+    size_t mark = out->len;
+    enum outcome outcome;
+    struct slice *argv = mem_try_alloc((NAMES_AT_ONCE + 1) * sizeof(*argv));
+
+    if (argv != NULL && splitting == NULL) {
+        splitting = mem_try_zalloc(sizeof(*splitting));
+        if (splitting != NULL) {
+            splitting->at = 1;
+            request_pause(req, splitting, mem_free);
+        }
+    }
+    if (argv == NULL || splitting == NULL) {
+        mem_free(argv);
+        dispatch_refuse(req, ERR_NOMEM);
+        return REFUSED;
+    }
+    outcome = run_piece(req, splitting, argv);
+    mem_free(argv);
+    if (outcome == RAN && splitting->at < req->argc) {
+        out->len = mark; /* only the last count is the reply */
+        return PAUSED;
+    }
+    return outcome;
+}
+
 /* Whoever was served before in this turn shall not wait for what may last. */
 static void
 let_others_go(const struct request *req)
@@ -367,7 +446,7 @@ execute_one(struct request *req, unsigned words)
         if (!queues) {
             let_others_go(req);
         }
-        outcome = enter(req, queues);
+        outcome = is_split(req, queues) ? run_split(req) : enter(req, queues);
         if (outcome == ADMITTED && queues) {
             err = txn_queue(req);
             if (err != OK) {

@@ -37,7 +37,8 @@ struct request {
     struct reply *reply;
     struct key key; /* the first key of a row that has keys */
     uint64_t now_ms;
-    uint64_t dirty; /* changes made; 0 leaves no effect */
+    uint64_t dirty;  /* changes made; 0 leaves no effect */
+    int64_t counted; /* names, by all pieces so far of a row with .splits */
     struct effect effect;
     bool obey; /* repeats a log: limits, defaults and dialect do not apply */
 };

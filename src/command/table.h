@@ -150,6 +150,8 @@ struct command {
     struct command_keys keys;
     uint32_t key_use;
     uint32_t last_key_use; /* of the last key, if it is used in another way */
+    bool splits;           /* counts its keys one by one (req->counted), so that
+                              many of them may be done in pieces */
     bool container;        /* has subcommands; handler runs without one */
     bool is_syscmd;        /* not for applications */
     const char *group, *since, *complexity, *summary;

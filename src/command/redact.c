@@ -2,18 +2,19 @@
  *
  * The words after AUTH, the two after HELLO's AUTH, and the values of secret
  * options, whatever they are: a mistyped password is one too, and so is one
- * behind a mistyped option, or behind a word that is missing.
+ * behind a mistyped option, or behind a word that is missing. Where one command
+ * carries another as its arguments, the other one's rules hold for them.
  */
 #include "command/redact.h"
 
 #include "conf/conf.h"
 
-enum { HELLO_WORDS_MAX = 32 };
+enum { HELLO_WORDS_MAX = 32, CARRIED_MAX = 4 };
 
 bool
 redact_wants(const struct command *command)
 {
-    return command == &command_table[CMD_ID_AUTH] ||
+    return command->carries > 0 || command == &command_table[CMD_ID_AUTH] ||
            command == &command_table[CMD_ID_HELLO] ||
            command == &command_table[CMD_ID_CONFIG_SET];
 }
@@ -60,18 +61,54 @@ is_secret_of_config(const struct slice *argv, size_t argc, size_t index)
     return argc % 2 != 0 || row == NULL || row->type == CONF_SECRET;
 }
 
+/* Steps to the innermost command that carries word *index. False: nobody knows
+ * what it is, as behind a mistyped name, or too far inside. */
+static bool
+find_carried(const struct command **command, const struct slice **argv,
+             size_t *argc, size_t *index)
+{
+    unsigned words = 1;
+
+    for (unsigned depth = 0; (*command)->carries > 0; depth++) {
+        size_t from = (*command)->carries;
+
+        if (*index < from) {
+            return true;
+        }
+        if (depth == CARRIED_MAX) {
+            return false;
+        }
+        *argv += from;
+        *argc -= from;
+        *index -= from;
+        *command = command_resolve(*argv, *argc, &words);
+        if (*index < words) {
+            return *command != NULL || *index == 0;
+        }
+        if (*command == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
 struct slice
 redact_word(const struct command *command, const struct slice *argv,
             size_t argc, size_t index)
 {
+    struct slice word = argv[index];
     bool secret = false;
 
-    if (command == &command_table[CMD_ID_AUTH]) {
+    if (command->carries > 0 && !find_carried(&command, &argv, &argc, &index)) {
+        secret = true;
+    } else if (command == NULL) {
+        secret = false; /* an unknown command's name */
+    } else if (command == &command_table[CMD_ID_AUTH]) {
         secret = index > 0;
     } else if (command == &command_table[CMD_ID_HELLO]) {
         secret = is_secret_of_hello(argv, index);
     } else if (command == &command_table[CMD_ID_CONFIG_SET]) {
         secret = is_secret_of_config(argv, argc, index);
     }
-    return secret ? slice_lit("(redacted)") : argv[index];
+    return secret ? slice_lit("(redacted)") : word;
 }

@@ -152,6 +152,8 @@ struct command {
     uint32_t last_key_use; /* of the last key, if it is used in another way */
     bool splits;           /* counts its keys one by one (req->counted), so that
                               many of them may be done in pieces */
+    unsigned carries;      /* the word from which on the arguments are another
+                              command; 0: there is none */
     bool container;        /* has subcommands; handler runs without one */
     bool is_syscmd;        /* not for applications */
     const char *group, *since, *complexity, *summary;

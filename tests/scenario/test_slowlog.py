@@ -104,6 +104,38 @@ def test_passwords_never_reach_it(start_server):
         assert words.count(b"(redacted)") == 1 + 2 + 2 + 2 + 1 + 1
 
 
+def test_passwords_inside_of_another_command_are_never_shown(start_server):
+    server = start_server("--slowlog-log-slower-than", 0,
+                          "--slowlog-max-len", 1000)
+    carried = [("AUTH", "sesame"), ("AUTH", "me", "sesame"),
+               ("HELLO", "3", "AUTH", "me", "sesame"), ("AUHT", "sesame"),
+               ("CONFIG", "SET", "requirepass", "sesame"),
+               ("CONFIG", "SETT", "requirepass", "sesame"),
+               ("COMMAND", "GETKEYS") * 6 + ("AUTH", "sesame"),
+               ("COMMAND", "GETKEYS", "AUTH", "sesame")]
+    carriers = [("COMMAND", "GETKEYS"), ("COMMAND", "GETKEYSANDFLAGS"),
+                ("ACL", "DRYRUN", "default")]
+    with server.conn() as conn, server.conn() as watch:
+        assert watch.call("MONITOR") == b"OK"
+        for one in carriers:
+            for other in carried:
+                conn.call(*one, *other)
+        shown = [entry[3] for entry in entries(conn)]
+        assert not any(b"sesame" in w for words in shown for w in words)
+        for one in carriers:
+            mine = [words for words in shown
+                    if words[:len(one)] == [w.encode() for w in one]]
+            assert len(mine) == len(carried), (one, mine)
+            assert all(b"(redacted)" in words for words in mine), mine
+        conn.call("ECHO", "the end")
+        lines = []
+        while not lines or b"the end" not in lines[-1]:
+            lines.append(watch.read())
+        # It does not show what only administrators may run.
+        assert sum(b"(redacted)" in line for line in lines) >= 2 * len(carried)
+        assert not any(b"sesame" in line for line in lines)
+
+
 def test_passwords_in_transactions_and_mistyped_ones_never_reach_it(
         start_server):
     server = start_server("--slowlog-log-slower-than", 0,

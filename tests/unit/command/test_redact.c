@@ -83,3 +83,26 @@ TEST(passwords_are_redacted_and_nothing_else)
     expect("CONFIG GET requirepass secret", "CONFIG GET requirepass secret");
     expect("BF.ADD AUTH secret", "BF.ADD AUTH secret");
 }
+
+TEST(passwords_are_redacted_behind_a_command_that_carries_another)
+{
+    expect("COMMAND GETKEYS AUTH secret", "COMMAND GETKEYS AUTH *");
+    expect("command getkeysandflags auth me secret",
+           "command getkeysandflags auth * *");
+    expect("COMMAND GETKEYS CONFIG SET requirepass secret maxmemory 1",
+           "COMMAND GETKEYS CONFIG SET requirepass * maxmemory 1");
+    expect("ACL DRYRUN default HELLO 3 AUTH me secret SETNAME x",
+           "ACL DRYRUN default HELLO 3 AUTH * * SETNAME x");
+    expect("ACL DRYRUN default AUTH secret", "ACL DRYRUN default AUTH *");
+    expect("ACL DRYRUN default BF.ADD AUTH x",
+           "ACL DRYRUN default BF.ADD AUTH x");
+    expect("COMMAND GETKEYS ACL DRYRUN default AUTH secret",
+           "COMMAND GETKEYS ACL DRYRUN default AUTH *");
+    expect("ACL DRYRUN u ACL DRYRUN u ACL DRYRUN u ACL DRYRUN u AUTH x",
+           "ACL DRYRUN u ACL DRYRUN u ACL DRYRUN u ACL DRYRUN u AUTH *");
+    expect("COMMAND GETKEYS AUHT secret", "COMMAND GETKEYS AUHT *");
+    expect("COMMAND GETKEYS CONFIG STE requirepass secret",
+           "COMMAND GETKEYS CONFIG * * *");
+    expect("COMMAND GETKEYS CONFIG", "COMMAND GETKEYS CONFIG");
+    expect("COMMAND GETKEYS BF.ADD k x", "COMMAND GETKEYS BF.ADD k x");
+}

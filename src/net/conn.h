@@ -8,10 +8,12 @@
  *   for what is short at the end of the loop's turn
  *
  * What the socket does not take goes to the outbox, and what must not be seen
- * before the disk has it is held (hold.h); while the two are above the soft
- * limit nothing more is read or executed (back-pressure). A client that leaves
- * more than the hard limit unread, or the soft one for too long, is cut; what
- * is held is not its fault and does not count for that.
+ * before the disk has it is held (hold.h). While too much is held nothing more
+ * is read or executed. But what the client leaves unread does not stop it: many
+ * clients write all of a pipeline before they read the first reply, and would
+ * wait for ever. Whoever leaves more than the hard limit unread, or the soft
+ * one for too long, is cut; what is held is not its fault and does not count
+ * for that.
  *
  * Who is not read from is asked for once a second, so that a client that has
  * gone does not keep its place while it waits for something that may never
@@ -75,7 +77,7 @@ struct conn {
     bool reading;
     bool resume_queued;
     bool parked; /* called again when the loop is woken, or at a tick */
-    bool full;   /* above the soft limit: has to wait */
+    bool full;   /* too much is held: has to wait */
     bool is_unix;
     enum conn_wait wait;            /* since execute was called last */
     enum output_class output_class; /* OUTPUT_PUBSUB is never idle, either */

@@ -11,8 +11,8 @@
 
 enum {
     /* A client that has not authenticated may leave this much unread. */
-    UNTRUSTED_BYTES = 64 * 1024,
-    /* What is held has a bound even where the options set none. */
+    UNTRUSTED_BYTES = 1024,
+    /* What is held has a bound whatever the options say. */
     HELD_BYTES = 16 * 1024 * 1024,
     /* No socket takes so much at once. */
     LONG_BYTES = 1024 * 1024,
@@ -31,13 +31,14 @@ limits_of(const struct conn *conn)
     return &conn->loop->env->limits->output[conn->output_class];
 }
 
+/* 0: none. */
 static uint64_t
-soft_limit(const struct conn *conn)
+hard_limit(const struct conn *conn)
 {
-    uint64_t soft = limits_of(conn)->soft_bytes;
+    uint64_t hard = limits_of(conn)->hard_bytes;
 
-    return conn->trusted || (soft > 0 && soft < UNTRUSTED_BYTES)
-               ? soft
+    return conn->trusted || (hard > 0 && hard < UNTRUSTED_BYTES)
+               ? hard
                : UNTRUSTED_BYTES;
 }
 
@@ -47,13 +48,14 @@ soft_limit(const struct conn *conn)
 static uint64_t
 held_limit(const struct conn *conn)
 {
-    uint64_t hard = limits_of(conn)->hard_bytes;
-    uint64_t limit = soft_limit(conn);
+    uint64_t hard = hard_limit(conn);
+    uint64_t soft = limits_of(conn)->soft_bytes;
+    uint64_t limit = HELD_BYTES;
 
-    if (hard > 0 && (limit == 0 || limit > hard / 2)) {
+    if (hard > 0 && limit > hard / 2) {
         limit = hard / 2;
     }
-    return limit > 0 ? limit : HELD_BYTES;
+    return soft > 0 && soft < limit ? soft : limit;
 }
 
 /* The count that others read stops at 4 GiB. */
@@ -69,21 +71,21 @@ outbox_count(struct conn *conn)
     uint32_t bytes = all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
     uint32_t before =
         atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
-    uint64_t soft = soft_limit(conn);
+    uint64_t soft = limits_of(conn)->soft_bytes;
+    uint64_t hard = hard_limit(conn);
 
     if (bytes != before) {
         metric_add(METRIC_CLIENT_OUTPUT_BYTES, (int64_t)bytes - before);
         atomic_store_explicit(&conn->output_bytes, bytes, memory_order_relaxed);
     }
-    conn->full = soft > 0 && unsent > soft;
-    if (box != NULL && !conn->full) {
+    if (box != NULL && (soft == 0 || unsent <= soft)) {
         box->over_since_ms = 0;
     } else if (box != NULL && box->over_since_ms == 0) {
         box->over_since_ms = uv_now(&conn->loop->uv);
     }
-    if (conn->held_bytes > 0 && all > held_limit(conn)) {
-        conn->full = true;
-    }
+    /* Only what was held and came together can be above the hard limit. */
+    conn->full =
+        conn->held_bytes > held_limit(conn) || (hard > 0 && unsent > hard);
     return unsent;
 }
 
@@ -273,7 +275,7 @@ send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
 void
 outbox_send(struct conn *conn, struct buf *out)
 {
-    send_or_keep(conn, out, limits_of(conn)->hard_bytes);
+    send_or_keep(conn, out, hard_limit(conn));
 }
 
 void

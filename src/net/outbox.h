@@ -16,9 +16,9 @@ void outbox_send(struct conn *conn, struct buf *out);
  * together for want of our disk, and the client had no chance to take it. */
 void outbox_send_held(struct conn *conn, struct buf *out);
 
-/* Counts what is unsent and held anew, and sees whether it is above the soft
- * limit (conn->full), above which nothing more is read or executed. Returns
- * the bytes that are unsent. */
+/* Counts what is unsent and held anew, sees since when it is above the soft
+ * limit, and whether so much is held (conn->full) that nothing more is to be
+ * read or executed. Returns the bytes that are unsent. */
 size_t outbox_count(struct conn *conn);
 
 /* Unsent bytes are above the soft limit for longer than allowed; or the

@@ -110,8 +110,8 @@ def big_filters(conn, count=100):
                    for i in range(count)])
 
 
-def test_a_client_that_never_reads_is_paused_then_cut(start_server):
-    server = start_server("--client-output-buffer-limit", "normal 8mb 1mb 1")
+def test_a_client_that_never_reads_is_cut_at_the_hard_limit(start_server):
+    server = start_server("--client-output-buffer-limit", "normal 8mb 0 0")
     with server.conn() as good, server.conn() as bad:
         big_filters(good)
         good.call("PING")
@@ -146,6 +146,16 @@ def test_a_slow_reader_below_the_limit_gets_everything(start_server):
         for _ in range(60):
             assert sorted(slow.read()) == sorted(want)
         slow.close()
+
+
+def test_all_of_a_large_pipeline_may_be_written_before_the_first_read(server):
+    """As redis-py does it: 40 MB of replies that nobody reads yet."""
+    count, text = 4000, "x" * 10000
+    with server.conn(timeout=60 * servers.time_factor()) as conn:
+        conn.send(resp.command("ECHO", text) * count)
+        for _ in range(count):
+            assert conn.read() == text.encode()
+        assert info(conn)["client_output_buffer_limit_disconnections"] == "0"
 
 
 def test_the_queue_of_a_transaction_is_finite(start_server):

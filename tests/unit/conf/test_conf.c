@@ -149,10 +149,10 @@ TEST(defaults_are_the_documented_ones)
     assert_int_equal(conf.proto_max_bulk_len, 64 << 20);
     assert_int_equal(conf.unauth_max_bulk_len, 16 << 10);
     assert_int_equal(conf.client_output_buffer_limit.of[0].hard_bytes,
-                     64 << 20);
+                     256 << 20);
     assert_int_equal(conf.client_output_buffer_limit.of[0].soft_bytes,
-                     16 << 20);
-    assert_int_equal(conf.client_output_buffer_limit.of[0].soft_seconds, 30);
+                     64 << 20);
+    assert_int_equal(conf.client_output_buffer_limit.of[0].soft_seconds, 60);
     assert_int_equal(conf.maxmemory, 0);
     assert_int_equal(conf.bf_capacity, 100);
     assert_int_equal(conf.bf_expansion, 2);
@@ -441,12 +441,11 @@ TEST(an_output_limit_changes_the_classes_that_are_named)
 
     conf_init(&conf);
     expect_limits(&conf,
-                  "normal 67108864 16777216 30 slave 268435456 67108864 60 "
+                  "normal 268435456 67108864 60 slave 268435456 67108864 60 "
                   "pubsub 33554432 8388608 60");
     assert_true(conf_set(&conf, row, slice_lit("pubsub 1 2 3"), &error));
-    expect_limits(
-        &conf,
-        "normal 67108864 16777216 30 slave 268435456 67108864 60 pubsub 1 2 3");
+    expect_limits(&conf, "normal 268435456 67108864 60 slave 268435456 "
+                         "67108864 60 pubsub 1 2 3");
     pair[1] = slice_lit("normal 4 5 6");
     assert_true(conf_set_many(&conf, pair, 1, &changes, &error));
     expect_limits(&conf,

@@ -339,23 +339,20 @@ expect_pattern(const struct buf *got, size_t bytes)
     }
 }
 
-TEST(a_peer_that_does_not_read_stops_execution_until_it_does)
+/* It writes all of its pipeline before it reads the first reply. */
+TEST(a_peer_that_does_not_read_yet_is_executed_up_to_the_hard_limit)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
     struct fake *fake = fake_of(rig->last);
-    uint64_t executed;
 
     rig->limits.output[OUTPUT_NORMAL].soft_bytes = 100000;
-    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 100000000;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = 60;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = (uint64_t)FILLS * FILL_BYTES;
     send_fills(rig, &peer);
-    rig_until(rig, rig->last->output_bytes > 100000);
-    rig_settle(rig);
-    executed = fake->executed;
-    assert_true(executed < FILLS);
-    assert_false(rig->last->reading);
-    rig_settle(rig);
-    assert_int_equal(executed, fake->executed);
+    rig_until(rig, fake->executed == FILLS);
+    assert_true(rig->last->output_bytes > 100000);
+    assert_true(rig->last->reading);
     rig_until(rig, peer_has(&peer, (size_t)FILLS * FILL_BYTES));
     rig_settle(rig);
     expect_pattern(&peer.got, (size_t)FILLS * FILL_BYTES);
@@ -368,48 +365,25 @@ TEST(a_peer_that_does_not_read_stops_execution_until_it_does)
     rig_free(rig);
 }
 
-/* While the peer leaves replies unread, it may go on sending: its requests
- * stay in the sockets, not in our memory. */
-TEST(requests_behind_unread_replies_are_not_kept)
-{
-    struct rig *rig = rig_new();
-    struct peer peer = peer_new(rig, true);
-    char junk[1000];
-    size_t sent = 0;
-
-    rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
-    peer_send_text(rig, &peer, "FILL 500000\r\n");
-    rig_until(rig, rig->last->output_bytes > 1000);
-    memset(junk, 'x', sizeof(junk));
-    for (int i = 0; i < 1000; i++) {
-        ssize_t n = send(peer.fd, junk, sizeof(junk), MSG_NOSIGNAL);
-
-        sent += n > 0 ? (size_t)n : 0;
-        rig_turn(rig);
-    }
-    assert_true(sent < 500000);
-    assert_true(rig->last->input_bytes < LOOP_READ_BYTES);
-    peer_free(&peer);
-    rig_free(rig);
-}
-
 /* Whatever the limits say: who has not authenticated may not make us keep
- * more than 64 KB and one reply. */
-TEST(an_untrusted_peer_that_does_not_read_is_stopped_early)
+ * more than 2 KB. */
+TEST(an_untrusted_peer_that_does_not_read_is_cut_early)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
+    int64_t cuts = metric_sum(METRIC_OUTPUT_LIMIT_CUTS);
 
     rig->last->trusted = false;
-    rig->limits.output[OUTPUT_NORMAL].soft_seconds = 60;
+    rig->limits.output[OUTPUT_NORMAL].hard_bytes = 1000000;
+    peer_send_text(rig, &peer, "FILL 2048\r\n");
+    rig_until(rig, peer_has(&peer, 2048));
+    assert_false(rig->last->closing);
     rig->one_by_one = true;
     send_fills(rig, &peer);
-    rig_until(rig, rig->last->output_bytes > 64 * 1024);
-    rig_settle(rig);
-    assert_false(rig->last->reading);
-    assert_true(rig->last->output_bytes < 64 * 1024 + LOOP_FLUSH_BYTES * 2);
-    rig_until(rig, peer_has(&peer, (size_t)FILLS * FILL_BYTES));
-    expect_pattern(&peer.got, (size_t)FILLS * FILL_BYTES);
+    rig_until(rig, rig->closed == 1);
+    assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
+    rig_until(rig, peer_is_cut(&peer));
+    assert_true(peer.got.len < 5 * FILL_BYTES);
     peer_free(&peer);
     rig_free(rig);
 }

@@ -17,13 +17,9 @@
 #include "net/registry.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
-enum {
-    REPLY_KEEP_BYTES = 1024 * 1024,
-    ENDED_MS_MAX = 60 * 1000 /* for what a client that has ended is owed */
-};
+enum { REPLY_KEEP_BYTES = 1024 * 1024 };
 
 static void
 list_add(struct conn_list *list, struct conn *conn)
@@ -144,7 +140,9 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
     }
     loop->executing = NULL;
     if (done > 0) { /* it gets on */
+        conn->active_ms = uv_now(&loop->uv);
         conn->ended_ms = 0;
+        conn->request_seconds = 0;
     }
     if (done == loop->batch.count) {
         stream_done(&conn->input, loop->pool);
@@ -240,6 +238,7 @@ conn_settle(struct conn *conn)
     } else if (wait && conn->reading) {
         (void)uv_read_stop(&conn->uv.stream);
         conn->reading = false;
+        conn->rested = true;
     } else if (!wait && !conn->reading) {
         conn->reading = uv_read_start(&conn->uv.stream, on_alloc, on_read) == 0;
         if (!conn->reading) {
@@ -273,7 +272,6 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
     metric_add(METRIC_NET_INPUT, (int64_t)len);
     metric_add(METRIC_READS, 1);
-    conn->active_ms = uv_now(&conn->loop->uv);
     used = run(conn, buf->base, len);
     if (len == LOOP_READ_BYTES && !must_wait(conn)) {
         /* A full buffer makes libuv read up to 32 times at once. */
@@ -442,60 +440,6 @@ forget_resumable(struct conn *conn)
         } else {
             at = &(*at)->next_resumable;
         }
-    }
-}
-
-/* Whether nobody is there any more who waits for what the connection waits for.
- * While it is read from, that is found out by reading. */
-static bool
-has_left(struct conn *conn, uint64_t now)
-{
-    struct pollfd end = { .fd = conn->fd, .events = POLLRDHUP };
-    bool waits = conn->wait != CONN_RUNS || conn->held_bytes > 0;
-    uint64_t patience_ms = conn->wait == CONN_FOR_EVENT ? 0 : ENDED_MS_MAX;
-
-    if (conn->reading || poll(&end, 1, 0) < 0) {
-        return false;
-    }
-    if ((end.revents & (POLLHUP | POLLERR)) != 0) {
-        return true;
-    }
-    if ((end.revents & POLLRDHUP) == 0 || !waits) {
-        conn->ended_ms = 0;
-        return false;
-    }
-    if (conn->ended_ms == 0) {
-        conn->ended_ms = now;
-    }
-    return now - conn->ended_ms > patience_ms;
-}
-
-void
-conn_check_timeouts(struct conn *conn)
-{
-    const struct net_limits *limits = conn->loop->env->limits;
-    uint64_t idle_ms = limits->idle_seconds * 1000;
-    uint64_t now = uv_now(&conn->loop->uv);
-
-    if (has_left(conn, now)) {
-        conn_close(conn);
-        return;
-    }
-    hold_trim(conn);
-    if (conn->resume_queued || conn->parked || conn->held_bytes > 0 ||
-        outbox_moved(conn)) {
-        conn->active_ms = now; /* we, or it, are busy with its replies */
-    }
-    if (outbox_is_overdue(conn, now)) {
-        metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
-        log_repeated(LOG_WARN, "net.conn",
-                     "cut, replies left unread for too long",
-                     "id=%llu bytes=%u", (unsigned long long)conn->id,
-                     (unsigned)conn->output_bytes);
-        conn_close(conn);
-    } else if (idle_ms > 0 && conn->output_class != OUTPUT_PUBSUB &&
-               now - conn->active_ms >= idle_ms) {
-        conn_close(conn);
     }
 }
 

@@ -81,7 +81,9 @@ struct conn {
     bool is_unix;
     enum conn_wait wait;            /* since execute was called last */
     enum output_class output_class; /* OUTPUT_PUBSUB is never idle, either */
-    bool trusted; /* may leave as many replies unread as the limits say */
+    bool trusted;       /* may leave as many replies unread as the limits say */
+    bool rested;        /* the server has not read all the time since the last
+                           look at timeouts */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -110,8 +112,12 @@ struct conn {
     struct conn *registry_same; /* the next one in its bucket of ids */
     int fd;                     /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
-    uint64_t active_ms; /* uv_now of the last bytes read */
-    uint64_t ended_ms;  /* its half was found ended while it waits; 0: not */
+    uint64_t active_ms; /* uv_now when it last had something executed or took
+                           replies: an empty line is no sign of life */
+    /* For how many seconds the request at hand, and the password, were waited
+     * for while nothing but the client was (timeouts.h). */
+    uint32_t request_seconds, auth_seconds;
+    uint64_t ended_ms; /* its half was found ended while it waits; 0: not */
 };
 
 /* Takes an accepted descriptor; on failure it is closed and the owner freed

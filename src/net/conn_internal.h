@@ -6,10 +6,6 @@
 
 #include "net/conn.h"
 
-/* Cuts the connection if its client has gone, or has been idle, or has left its
- * replies unread, for too long. Once a second. */
-void conn_check_timeouts(struct conn *conn);
-
 /* Reads exactly while nothing has to wait; closes what is finished. */
 void conn_settle(struct conn *conn);
 

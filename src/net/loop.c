@@ -17,6 +17,7 @@
 #include "net/hold.h"
 #include "net/link.h"
 #include "net/pending.h"
+#include "net/timeouts.h"
 
 enum { REPLY_BYTES = 16 * 1024 }; /* there is always room for an error */
 
@@ -31,7 +32,7 @@ on_second(uv_timer_t *timer)
 
     for (struct conn *conn = loop->conns.first; conn != NULL; conn = next) {
         next = conn->next;
-        conn_check_timeouts(conn);
+        timeouts_check(conn);
     }
     conn_unpark_for_room(loop);
 }

@@ -42,8 +42,10 @@ struct output_limits {
  * since CONFIG SET stores here while other loops read. */
 struct net_limits {
     struct output_limits output[OUTPUT_CLASSES];
-    _Atomic uint64_t idle_seconds;      /* 0: never */
-    _Atomic uint64_t keepalive_seconds; /* 0: never */
+    _Atomic uint64_t idle_seconds;                      /* 0: never */
+    _Atomic uint64_t auth_seconds;                      /* 0: no limit */
+    _Atomic uint64_t request_seconds, request_min_rate; /* likewise */
+    _Atomic uint64_t keepalive_seconds;                 /* 0: never */
     _Atomic uint64_t maxclients;
     _Atomic bool local_only; /* protected mode, and no password is set */
 };

@@ -86,6 +86,9 @@ apply_conf(struct server *server)
     log_set_level((enum log_level)conf->loglevel);
     apply_output_limits(conf, net);
     net->idle_seconds = (uint64_t)conf->timeout;
+    net->auth_seconds = (uint64_t)conf->auth_timeout;
+    net->request_seconds = (uint64_t)conf->request_timeout;
+    net->request_min_rate = conf->request_min_rate;
     net->keepalive_seconds = (uint64_t)conf->tcp_keepalive;
     net->maxclients = (uint64_t)conf->maxclients;
     net->local_only = conf->protected_mode && !auth_required(conf);

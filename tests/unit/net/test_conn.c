@@ -6,6 +6,7 @@
  */
 #include "net/conn.h"
 
+#include "net/timeouts.h"
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -427,7 +428,7 @@ TEST(a_peer_above_the_soft_limit_for_too_long_is_cut)
     peer_send_text(rig, &peer, "FILL 200000\r\n");
     rig_until(rig, rig->last->output_bytes > 50000);
     start_ms = uv_now(&rig->loop.uv);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     rig_until(rig, rig->closed == 1); /* by the timer of each second */
     assert_true(uv_now(&rig->loop.uv) - start_ms >= 1000);
@@ -451,7 +452,7 @@ TEST(a_peer_that_comes_below_the_soft_limit_in_time_is_not_cut)
                                           rig->last->outbox == NULL ||
                                           peer.got.len > 170000));
     rig_until(rig, uv_now(&rig->loop.uv) > over_ms + 5);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     rig_until(rig, peer_has(&peer, 200000));
     expect_pattern(&peer.got, 200000);
@@ -629,10 +630,10 @@ TEST(idle_connections_are_closed_when_the_option_says_so)
     struct peer peer = peer_new(rig, false);
     uint64_t start_ms = uv_now(&rig->loop.uv);
 
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing); /* 0 means never */
     rig->limits.idle_seconds = 1;
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     rig_until(rig, rig->closed == 1);
     assert_true(uv_now(&rig->loop.uv) - start_ms >= 1000);

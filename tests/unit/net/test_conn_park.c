@@ -6,6 +6,7 @@
  */
 #include "net/conn.h"
 
+#include "net/timeouts.h"
 #include "rig.h"
 
 #include <sys/socket.h>
@@ -120,7 +121,7 @@ TEST(a_parked_connection_is_not_idle)
 
     rig->limits.idle_seconds = 1;
     rig->last->active_ms = 0;
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     peer_free(&peer);
     rig_free(rig);
@@ -372,7 +373,7 @@ look_again(struct rig *rig, uint64_t ms_later)
     if (conn->ended_ms != 0) {
         conn->ended_ms -= ms_later;
     }
-    conn_check_timeouts(conn);
+    timeouts_check(conn);
 }
 
 TEST(a_peer_that_is_gone_does_not_keep_its_place_while_it_waits)

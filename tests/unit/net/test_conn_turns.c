@@ -6,6 +6,7 @@
  */
 #include "net/conn.h"
 
+#include "net/timeouts.h"
 #include "rig.h"
 
 /* ---- turns --------------------------------------------------------------- */
@@ -232,24 +233,24 @@ TEST(a_client_that_goes_on_reading_its_reply_is_not_idle)
 
     peer_send_text(rig, &peer, "FILL 2000000\r\n");
     rig_until(rig, rig->last->output_bytes > 1000000);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     for (int i = 0; i < 5; i++) {
         size_t before = unsent(rig);
 
         set_silence(rig, 1000 * IDLE_S);
         rig_until(rig, (peer_take(&peer), unsent(rig) < before));
-        conn_check_timeouts(rig->last);
+        timeouts_check(rig->last);
         assert_false(rig->last->closing);
     }
     assert_true(unsent(rig) > 0);
     /* And then it stops to. */
     rig_settle(rig);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     set_silence(rig, 1000 * IDLE_S - 500);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     set_silence(rig, 1000 * IDLE_S);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_true(rig->last->closing);
     rig_until(rig, rig->closed == 1);
     peer_free(&peer);
@@ -264,7 +265,7 @@ TEST(a_client_whose_command_is_paused_is_not_idle)
     peer_send_text(rig, &peer, "PAUSE 1000000\r\n");
     rig_until(rig, fake_of(rig->last)->calls > 2);
     set_silence(rig, 1000 * IDLE_S);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     peer_free(&peer);
     rig_free(rig);
@@ -283,18 +284,18 @@ TEST(a_peer_that_leaves_its_last_reply_is_closed_in_the_end)
     rig_until(rig, rig->last->close_after);
     rig_settle(rig);
     set_silence(rig, 1000 * PATIENCE_S);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing); /* not for longer than that */
     /* Reading counts, as it does for others. */
     before = unsent(rig);
     set_silence(rig, 1000 * PATIENCE_S + 1);
     rig_until(rig, (peer_take(&peer), unsent(rig) < before));
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     rig_settle(rig);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     set_silence(rig, 1000 * PATIENCE_S + 1);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_true(rig->last->closing);
     assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
     rig_until(rig, rig->closed == 1);
@@ -312,7 +313,7 @@ TEST(patience_with_last_replies_is_not_for_open_connections)
     peer_send_text(rig, &peer, "FILL 2000000\r\n");
     rig_until(rig, rig->last->output_bytes > 1000000);
     set_silence(rig, 1000 * 1000 * PATIENCE_S);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     peer_free(&peer);
     rig_free(rig);

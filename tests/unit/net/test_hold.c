@@ -8,6 +8,7 @@
 
 #include "net/outbox.h"
 #include "net/pending.h"
+#include "net/timeouts.h"
 #include "rig.h"
 
 /* Moves the position as the journal does. */
@@ -382,7 +383,7 @@ TEST(above_the_soft_limit_a_client_with_held_output_waits_and_is_not_cut)
     assert_false(rig->last->reading);
     assert_false(outbox_is_overdue(rig->last, UINT64_MAX));
     rig->last->active_ms = 0;
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     expect_nothing(rig, &peer);
     assert_int_equal(executed, fake_of(rig->last)->executed);
     release(rig, 1);
@@ -453,7 +454,7 @@ TEST(a_connection_that_says_bye_stays_until_the_disk_has_it)
 
     rig->limits.idle_seconds = 1;
     rig->last->active_ms = 0;
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     assert_false(outbox_is_overdue(rig->last, UINT64_MAX));
     expect_nothing(rig, &peer);
@@ -476,15 +477,15 @@ TEST(memory_for_held_output_is_given_back_when_it_is_not_used)
     peer_expect(rig, &peer, "+HOLD|1\r\n");
     assert_non_null(conn->hold); /* for the next time */
     used = mem_used();
-    conn_check_timeouts(conn);
+    timeouts_check(conn);
     assert_non_null(conn->hold); /* used since the last look */
-    conn_check_timeouts(conn);
+    timeouts_check(conn);
     assert_null(conn->hold);
     assert_true(mem_used() < used);
     peer_send_text(rig, &peer, "HOLD 2\r\n");
     rig_until(rig, conn->held_bytes > 0);
-    conn_check_timeouts(conn);
-    conn_check_timeouts(conn);
+    timeouts_check(conn);
+    timeouts_check(conn);
     release(rig, 2);
     peer_expect(rig, &peer, "+HOLD|2\r\n");
     peer_free(&peer);
@@ -715,7 +716,7 @@ TEST(who_ended_its_half_gets_what_is_held)
     rig_until(rig, rig->last->held_bytes > 0);
     assert_int_equal(0, shutdown(peer.fd, SHUT_WR));
     rig_settle(rig);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_int_equal(0, rig->closed);
     atomic_store(&rig->released, 10);
     loop_wake(&rig->loop);
@@ -737,12 +738,12 @@ TEST(who_ended_its_half_is_not_held_for_longer_than_a_minute)
     rig_until(rig, rig->last->held_bytes > 0);
     assert_int_equal(0, shutdown(peer.fd, SHUT_WR));
     rig_until(rig, !rig->last->reading);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     rig->last->ended_ms -= 59 * 1000;
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     assert_false(rig->last->closing);
     rig->last->ended_ms -= 2 * 1000;
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     rig_until(rig, rig->closed == 1);
     peer_free(&peer);
     rig_free(rig);
@@ -759,7 +760,7 @@ TEST(who_is_gone_is_not_held)
     rig_until(rig, rig->last->held_bytes > 0);
     peer_free(&peer);
     rig_until(rig, !rig->last->reading);
-    conn_check_timeouts(rig->last);
+    timeouts_check(rig->last);
     rig_until(rig, rig->closed == 1);
     rig_free(rig);
 }

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The seconds are counted, not measured: a stalled loop must not cut clients
+ * whose bytes lie in the socket.
+ */
+#include "net/timeouts.h"
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "net/conn_internal.h"
+#include "net/hold.h"
+#include "net/outbox.h"
+
+#include <poll.h>
+
+/* For what a client that has ended is owed. */
+enum { ENDED_MS_MAX = 60 * 1000 };
+
+/* Whether nobody is there any more who waits for what the connection waits for.
+ * While it is read from, that is found out by reading. */
+static bool
+has_left(struct conn *conn, uint64_t now)
+{
+    struct pollfd end = { .fd = conn->fd, .events = POLLRDHUP };
+    bool waits = conn->wait != CONN_RUNS || conn->held_bytes > 0;
+    uint64_t patience_ms = conn->wait == CONN_FOR_EVENT ? 0 : ENDED_MS_MAX;
+
+    if (conn->reading || poll(&end, 1, 0) < 0) {
+        return false;
+    }
+    if ((end.revents & (POLLHUP | POLLERR)) != 0) {
+        return true;
+    }
+    if ((end.revents & POLLRDHUP) == 0 || !waits) {
+        conn->ended_ms = 0;
+        return false;
+    }
+    if (conn->ended_ms == 0) {
+        conn->ended_ms = now;
+    }
+    return now - conn->ended_ms > patience_ms;
+}
+
+/* Counts this second for what is waited for. */
+static void
+count_second(struct conn *conn, uint64_t now)
+{
+    bool waits = conn->reading && !conn->rested;
+
+    conn->rested = !conn->reading;
+    if (conn->trusted) {
+        conn->auth_seconds = 0;
+    }
+    if (!waits) {
+        return;
+    }
+    if (!conn->trusted) {
+        conn->auth_seconds++;
+    }
+    if (conn->input.partial != NULL) {
+        conn->request_seconds++;
+        conn->active_ms = now; /* the request's own time is the limit */
+    }
+}
+
+static bool
+takes_too_long(const struct conn *conn)
+{
+    const struct net_limits *limits = conn->loop->env->limits;
+    uint64_t auth_seconds = limits->auth_seconds;
+    uint64_t request_seconds = limits->request_seconds;
+    uint64_t rate = limits->request_min_rate;
+
+    if (!conn->trusted && auth_seconds > 0) {
+        return conn->auth_seconds >= auth_seconds;
+    }
+    if (request_seconds == 0 || conn->request_seconds < request_seconds) {
+        return false;
+    }
+    return rate == 0 || conn->request_seconds - request_seconds >=
+                            stream_kept_bytes(&conn->input) / rate;
+}
+
+void
+timeouts_check(struct conn *conn)
+{
+    const struct net_limits *limits = conn->loop->env->limits;
+    uint64_t idle_ms = limits->idle_seconds * 1000;
+    uint64_t now = uv_now(&conn->loop->uv);
+
+    if (has_left(conn, now)) {
+        conn_close(conn);
+        return;
+    }
+    hold_trim(conn);
+    if (conn->resume_queued || conn->parked || conn->held_bytes > 0 ||
+        outbox_moved(conn)) {
+        conn->active_ms = now; /* we, or it, are busy with its replies */
+    }
+    count_second(conn, now);
+    if (outbox_is_overdue(conn, now)) {
+        metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
+        log_repeated(LOG_WARN, "net.timeouts",
+                     "cut, replies left unread for too long",
+                     "id=%llu bytes=%u", (unsigned long long)conn->id,
+                     (unsigned)conn->output_bytes);
+        conn_close(conn);
+    } else if (takes_too_long(conn)) {
+        metric_add(METRIC_REQUEST_TIMEOUTS, 1);
+        log_repeated(LOG_NOTICE, "net.timeouts",
+                     conn->trusted ? "cut, a request took too long"
+                                   : "cut, the password took too long",
+                     "id=%llu", (unsigned long long)conn->id);
+        conn_close(conn);
+    } else if (idle_ms > 0 && conn->output_class != OUTPUT_PUBSUB &&
+               now - conn->active_ms >= idle_ms) {
+        conn_close(conn);
+    }
+}

@@ -456,7 +456,8 @@ on_closed(uv_handle_t *handle)
     hold_free(conn);
     buf_free(&conn->kept);
     loop->open_conns--;
-    registry_release(loop->env->registry);
+    registry_release(loop->env->registry,
+                     conn->is_reserved ? PLACE_RESERVED : PLACE_COMMON);
     loop->env->handler->closed(conn);
 }
 
@@ -541,22 +542,25 @@ init_handle(struct conn *conn, int fd)
 }
 
 void
-conn_open(struct loop *loop, int fd, bool is_unix)
+conn_open(struct loop *loop, int fd, unsigned how)
 {
-    enum mem_claim before = mem_set_claim(MEM_OPEN);
+    bool is_reserved = (how & CONN_RESERVED) != 0;
+    enum mem_claim before = mem_set_claim(is_reserved ? MEM_SERVE : MEM_OPEN);
     struct conn *conn =
         loop->stopping ? NULL : loop->env->handler->accept(loop);
     int rc;
 
     (void)mem_set_claim(before);
     if (conn == NULL) {
-        registry_release(loop->env->registry);
+        registry_release(loop->env->registry,
+                         is_reserved ? PLACE_RESERVED : PLACE_COMMON);
         (void)close(fd);
         return;
     }
     conn->magic = CONN_MAGIC;
     conn->loop = loop;
-    conn->is_unix = is_unix;
+    conn->is_unix = (how & CONN_UNIX) != 0;
+    conn->is_reserved = is_reserved;
     conn->fd = fd;
     conn->active_ms = uv_now(&loop->uv);
     rc = init_handle(conn, fd);

@@ -79,7 +79,8 @@ struct conn {
     bool parked; /* called again when the loop is woken, or at a tick */
     bool full;   /* too much is held: has to wait */
     bool is_unix;
-    enum conn_wait wait;            /* since execute was called last */
+    bool is_reserved;    /* has a place that is kept for the operator */
+    enum conn_wait wait; /* since execute was called last */
     enum output_class output_class; /* OUTPUT_PUBSUB is never idle, either */
     bool trusted;       /* may leave as many replies unread as the limits say */
     bool rested;        /* the server has not read all the time since the last
@@ -120,9 +121,13 @@ struct conn {
     uint64_t ended_ms; /* its half was found ended while it waits; 0: not */
 };
 
-/* Takes an accepted descriptor; on failure it is closed and the owner freed
- * through closed. On the loop's thread. */
-void conn_open(struct loop *loop, int fd, bool is_unix);
+/* How a client came in. */
+enum { CONN_UNIX = 1, CONN_RESERVED = 2 };
+
+/* Takes an accepted descriptor, for which registry_reserve has found a place
+ * (PLACE_RESERVED with CONN_RESERVED); on failure it is closed and the owner
+ * freed through closed. On the loop's thread. */
+void conn_open(struct loop *loop, int fd, unsigned how);
 
 /* Closes now; replies that the socket does not take are lost. Idempotent. */
 void conn_close(struct conn *conn);

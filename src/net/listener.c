@@ -67,7 +67,7 @@ open_tcp(const struct addrinfo *info, int backlog)
 
 static bool
 listen_on_address(struct listeners *all, const char *address,
-                  const struct listen_options *options, char *ret_reason)
+                  unsigned port_number, int backlog, char *ret_reason)
 {
     bool optional = address[0] == '-';
     const char *host = address + (optional ? 1 : 0);
@@ -84,7 +84,7 @@ listen_on_address(struct listeners *all, const char *address,
     } else if (strcmp(host, "::*") == 0) {
         host = "::";
     }
-    (void)snprintf(port, sizeof(port), "%u", options->port);
+    (void)snprintf(port, sizeof(port), "%u", port_number);
     (void)snprintf(where, sizeof(where), "%.40s port %s", host, port);
     rc = getaddrinfo(host, port, &hints, &found);
     if (rc != 0) {
@@ -92,7 +92,7 @@ listen_on_address(struct listeners *all, const char *address,
                        "cannot listen on %s: %s", where, gai_strerror(rc));
         return optional;
     }
-    fd = open_tcp(found, options->backlog);
+    fd = open_tcp(found, backlog);
     freeaddrinfo(found);
     if (fd < 0) {
         bool absent = errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT;
@@ -171,25 +171,47 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
     return true;
 }
 
+/* All addresses of one list, which is no longer than the options say. */
 static bool
-open_all(struct listeners *all, const struct listen_options *options,
-         char *ret_reason)
+listen_on_addresses(struct listeners *all, const char *at, unsigned port,
+                    int backlog, char *ret_reason)
 {
-    const char *at = options->bind;
-
-    while (options->port > 0 && *at != '\0') {
+    while (port > 0 && *at != '\0') {
         char word[128];
         size_t len = strcspn(at, " ");
 
         if (len > 0 && len < sizeof(word) && all->count < LISTENERS_MAX - 1) {
             memcpy(word, at, len);
             word[len] = '\0';
-            if (!listen_on_address(all, word, options, ret_reason)) {
+            if (!listen_on_address(all, word, port, backlog, ret_reason)) {
                 return false;
             }
         }
         at += len;
         at += strspn(at, " ");
+    }
+    return true;
+}
+
+static bool
+open_all(struct listeners *all, const struct listen_options *options,
+         char *ret_reason)
+{
+    unsigned common;
+
+    if (!listen_on_addresses(all, options->bind, options->port,
+                             options->backlog, ret_reason)) {
+        return false;
+    }
+    common = all->count;
+    if (options->admin_port > 0 &&
+        !listen_on_addresses(all, options->admin_bind, options->admin_port,
+                             options->backlog, ret_reason)) {
+        return false;
+    }
+    for (unsigned i = common; i < all->count; i++) {
+        all->listener[i].is_admin = true;
+        all->has_admin = true;
     }
     if (options->unix_path[0] != '\0' &&
         !listen_on_path(all, options, ret_reason)) {
@@ -245,42 +267,70 @@ is_local(const struct sockaddr_storage *peer)
 }
 
 static void
-open_there(struct loop *loop, void *is_unix, uint64_t fd)
+open_there(struct loop *loop, void *ptr, uint64_t fd_and_how)
 {
-    conn_open(loop, (int)fd, is_unix != NULL);
+    (void)ptr;
+    conn_open(loop, (int)(fd_and_how & UINT32_MAX),
+              (unsigned)(fd_and_how >> 32));
 }
 
 static void
-hand_over(struct listener *listener, int fd)
+hand_over(struct listener *listener, int fd, enum registry_place place)
 {
     struct listeners *all = listener->all;
     struct loop *loop = &all->loops[all->next_loop];
-    bool posted;
+    unsigned how = (listener->is_unix ? CONN_UNIX : 0) |
+                   (place == PLACE_RESERVED ? CONN_RESERVED : 0);
 
     all->next_loop = (all->next_loop + 1) % all->loop_count;
     if (loop == &all->loops[0]) {
-        conn_open(loop, fd, listener->is_unix);
+        conn_open(loop, fd, how);
         return;
     }
-    posted = mailbox_post(&loop->mailbox, open_there,
-                          listener->is_unix ? listener : NULL, (uint64_t)fd);
-    if (!posted) {
-        registry_release(loop->env->registry);
+    if (!mailbox_post(&loop->mailbox, open_there, NULL,
+                      (uint64_t)how << 32 | (uint32_t)fd)) {
+        registry_release(loop->env->registry, place);
         refuse(fd, ERR_MAXCLIENTS);
     }
+}
+
+/* The operator's door has the places behind it first; the unix socket, where it
+ * is that door, is one for others too, and has them last. */
+static bool
+find_place(const struct listener *listener, enum registry_place *ret_place)
+{
+    const struct listeners *all = listener->all;
+    const struct loop_env *env = all->loops[0].env;
+    const struct net_limits *limits = env->limits;
+    bool may_reserve =
+        listener->is_admin || (listener->is_unix && !all->has_admin);
+
+    for (int i = 0; i < REGISTRY_PLACES; i++) {
+        bool reserved = (i == 0) == listener->is_admin;
+
+        *ret_place = reserved ? PLACE_RESERVED : PLACE_COMMON;
+        if ((!reserved || may_reserve) &&
+            registry_reserve(env->registry, *ret_place,
+                             reserved ? limits->reserved_clients
+                                      : limits->maxclients)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void
 welcome(struct listener *listener, int fd, const struct sockaddr_storage *peer)
 {
     const struct loop_env *env = listener->all->loops[0].env;
+    enum registry_place place;
 
     if (env->limits->local_only && !is_local(peer)) {
         refuse(fd, ERR_DENIED);
-    } else if (!registry_reserve(env->registry, env->limits->maxclients)) {
+    } else if (!find_place(listener, &place)) {
         refuse(fd, ERR_MAXCLIENTS);
     } else {
-        hand_over(listener, fd);
+        hand_over(listener, fd, place);
     }
 }
 

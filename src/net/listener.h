@@ -3,17 +3,22 @@
  * Listening sockets: raw descriptors watched by loop 0, which accepts and
  * hands each new descriptor round robin to a loop's mailbox. Spreads evenly
  * and works for unix sockets too, unlike SO_REUSEPORT. Loop 0 only.
+ *
+ * Some places beyond maxclients are kept for the operator, so that a crowd
+ * cannot lock him out: for the admin port, or where there is none for the unix
+ * socket. Where a client comes from does not matter: behind a proxy all come
+ * from this machine.
  */
 #pragma once
 
 #include "net/loop.h"
 
-enum { LISTENERS_MAX = 17, LISTENER_REASON_MAX = 256 };
+enum { LISTENERS_MAX = 25, LISTENER_REASON_MAX = 256 };
 
 struct listener {
     uv_poll_t poll;
     int fd;
-    bool is_unix;
+    bool is_unix, is_admin;
     struct listeners *all;
 };
 
@@ -22,6 +27,7 @@ struct listeners {
     unsigned loop_count, next_loop;
     int reserve_fd; /* given up for a moment when descriptors run out */
     unsigned count;
+    bool has_admin;
     char unix_path[108];
     struct listener listener[LISTENERS_MAX];
 };
@@ -29,7 +35,9 @@ struct listeners {
 struct listen_options {
     const char *bind; /* addresses between blanks; '-' in front: optional */
     unsigned port;    /* 0: no TCP */
-    const char *unix_path; /* "": none */
+    const char *admin_bind; /* likewise, for the operator */
+    unsigned admin_port;    /* 0: none */
+    const char *unix_path;  /* "": none */
     unsigned unix_mode;
     int backlog;
 };

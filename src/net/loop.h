@@ -46,7 +46,7 @@ struct net_limits {
     _Atomic uint64_t auth_seconds;                      /* 0: no limit */
     _Atomic uint64_t request_seconds, request_min_rate; /* likewise */
     _Atomic uint64_t keepalive_seconds;                 /* 0: never */
-    _Atomic uint64_t maxclients;
+    _Atomic uint64_t maxclients, reserved_clients;
     _Atomic bool local_only; /* protected mode, and no password is set */
 };
 

@@ -20,7 +20,7 @@ struct registry {
     struct conn *first, *last;  /* guarded by mutex */
     uint64_t last_id;           /* guarded by mutex */
     struct conn *chain[CHAINS]; /* by id; guarded by mutex */
-    _Atomic uint64_t reserved;
+    _Atomic uint64_t taken[REGISTRY_PLACES];
 };
 
 struct registry *
@@ -43,19 +43,20 @@ registry_free(struct registry *registry)
 }
 
 bool
-registry_reserve(struct registry *registry, uint64_t max)
+registry_reserve(struct registry *registry, enum registry_place place,
+                 uint64_t max)
 {
-    if (atomic_fetch_add(&registry->reserved, 1) < max) {
+    if (atomic_fetch_add(&registry->taken[place], 1) < max) {
         return true;
     }
-    registry_release(registry);
+    registry_release(registry, place);
     return false;
 }
 
 void
-registry_release(struct registry *registry)
+registry_release(struct registry *registry, enum registry_place place)
 {
-    CHECK(atomic_fetch_sub(&registry->reserved, 1) > 0);
+    CHECK(atomic_fetch_sub(&registry->taken[place], 1) > 0);
 }
 
 static struct conn **

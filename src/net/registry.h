@@ -15,10 +15,16 @@ struct registry;
 struct registry *registry_new(void);
 void registry_free(struct registry *registry);
 
-/* Counts a connection that is about to be opened, unless `max` are counted
- * already; registry_release takes it back. */
-bool registry_reserve(struct registry *registry, uint64_t max);
-void registry_release(struct registry *registry);
+/* Connections are counted in two groups: those of maxclients, and those on the
+ * places beyond it that the operator keeps for himself (listener.h). */
+enum registry_place { PLACE_COMMON, PLACE_RESERVED };
+enum { REGISTRY_PLACES = PLACE_RESERVED + 1 };
+
+/* Counts a connection that is about to be opened, unless `max` of this group
+ * are counted already; registry_release takes it back. */
+bool registry_reserve(struct registry *registry, enum registry_place place,
+                      uint64_t max);
+void registry_release(struct registry *registry, enum registry_place place);
 
 /* Draws the next id (from 1) and adds the connection. */
 void registry_add(struct registry *registry, struct conn *conn);

@@ -91,6 +91,7 @@ apply_conf(struct server *server)
     net->request_min_rate = conf->request_min_rate;
     net->keepalive_seconds = (uint64_t)conf->tcp_keepalive;
     net->maxclients = (uint64_t)conf->maxclients;
+    net->reserved_clients = (uint64_t)conf->reserved_clients;
     net->local_only = conf->protected_mode && !auth_required(conf);
     client->args_max = (uint64_t)conf->proto_max_args;
     client->bulk_max = conf->proto_max_bulk_len;
@@ -435,6 +436,8 @@ open_sockets(struct server *server)
     struct listen_options options = {
         .bind = conf->bind,
         .port = (unsigned)conf->port,
+        .admin_bind = conf->admin_bind,
+        .admin_port = (unsigned)conf->admin_port,
         .unix_path = conf->unixsocket,
         .unix_mode = conf->unixsocketperm,
         .backlog = (int)conf->tcp_backlog,

@@ -81,7 +81,7 @@ peer_new(struct site *site)
     for (int i = 0; i < 2; i++) {
         assert_int_equal(0, fcntl(ends[i], F_SETFL, O_NONBLOCK));
     }
-    assert_true(registry_reserve(site->env.registry, 100));
+    assert_true(registry_reserve(site->env.registry, PLACE_COMMON, 100));
     conn_open(&site->loop, ends[0], true);
     return (struct peer){ .fd = ends[1] };
 }

@@ -393,7 +393,8 @@ peer_new(struct rig *rig, bool small)
 
         (void)setsockopt(ends[i], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
     }
-    assert_true(registry_reserve(rig->registry, rig->limits.maxclients));
+    assert_true(
+        registry_reserve(rig->registry, PLACE_COMMON, rig->limits.maxclients));
     assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
     conn_open(&rig->loop, ends[0], true);
     return peer_of(ends[1]);

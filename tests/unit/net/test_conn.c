@@ -615,12 +615,12 @@ TEST(a_descriptor_that_cannot_be_used_frees_its_owner_and_its_place)
     struct rig *rig = rig_new();
 
     for (int is_unix = 0; is_unix < 2; is_unix++) {
-        assert_true(registry_reserve(rig->registry, 1));
+        assert_true(registry_reserve(rig->registry, PLACE_COMMON, 1));
         conn_open(&rig->loop, -1, is_unix == 1);
         rig_until(rig, rig->closed == (unsigned)is_unix + 1);
     }
-    assert_true(registry_reserve(rig->registry, 1));
-    registry_release(rig->registry);
+    assert_true(registry_reserve(rig->registry, PLACE_COMMON, 1));
+    registry_release(rig->registry, PLACE_COMMON);
     rig_free(rig);
 }
 
@@ -754,7 +754,7 @@ TEST(addresses_are_shown_as_clients_know_them)
         0, connect(far, (struct sockaddr *)&address, sizeof(address)));
     near = accept(listener, NULL, NULL);
     assert_true(near >= 0);
-    assert_true(registry_reserve(rig->registry, 2));
+    assert_true(registry_reserve(rig->registry, PLACE_COMMON, 2));
     conn_open(&rig->loop, near, false);
     conn_local_address(rig->last, text);
     (void)snprintf(expected, sizeof(expected), "127.0.0.1:%u",

@@ -122,7 +122,8 @@ peer_by(struct rig *rig, enum kind kind)
 
     ends_of(kind, ends);
     assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
-    assert_true(registry_reserve(rig->registry, rig->limits.maxclients));
+    assert_true(
+        registry_reserve(rig->registry, PLACE_COMMON, rig->limits.maxclients));
     conn_open(&rig->loop, ends[0], kind == BY_UNIX);
     return peer_of(ends[1]);
 }
@@ -146,9 +147,9 @@ assert_gone(struct rig *rig, unsigned conns)
     assert_int_equal(conns, rig->loop.open_conns);
     assert_int_equal(conns,
                      metric_sum(METRIC_CONNECTED_CLIENTS) - rig->gauges[0]);
-    assert_true(registry_reserve(rig->registry, conns + 1));
-    assert_false(registry_reserve(rig->registry, conns + 1));
-    registry_release(rig->registry);
+    assert_true(registry_reserve(rig->registry, PLACE_COMMON, conns + 1));
+    assert_false(registry_reserve(rig->registry, PLACE_COMMON, conns + 1));
+    registry_release(rig->registry, PLACE_COMMON);
 }
 
 static void

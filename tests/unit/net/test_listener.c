@@ -367,6 +367,118 @@ TEST(clients_beyond_maxclients_are_told_and_sent_away)
     rig_free(rig);
 }
 
+/* Fills the common places and the reserved ones through one door. */
+static void
+expect_reserved_behind(struct rig *rig, struct peer (*enter)(const void *),
+                       const void *door, struct peer *common)
+{
+    struct peer in[2];
+    struct peer out;
+
+    for (int i = 0; i < 2; i++) {
+        in[i] = enter(door);
+        expect_served(rig, &in[i]);
+        assert_true(rig->last->is_reserved);
+    }
+    out = enter(door);
+    expect_refused(rig, &out);
+    peer_free(&out);
+    /* The common place is no door's: it goes to whoever comes. */
+    peer_free(common);
+    rig_until(rig, rig->closed == 1);
+    out = enter(door);
+    expect_served(rig, &out);
+    assert_false(rig->last->is_reserved);
+    peer_free(&in[0]);
+    rig_until(rig, rig->closed == 2);
+    in[0] = enter(door);
+    expect_served(rig, &in[0]);
+    assert_true(rig->last->is_reserved);
+    peer_free(&in[0]);
+    peer_free(&in[1]);
+    peer_free(&out);
+}
+
+static struct peer
+enter_by_path(const void *path)
+{
+    return peer_of(connect_path(path));
+}
+
+static struct peer
+enter_by_port(const void *port)
+{
+    return connect_to(*(const unsigned *)port);
+}
+
+TEST(the_unix_socket_has_places_beyond_maxclients)
+{
+    struct rig *rig = rig_new();
+    struct folder folder = folder_new();
+    struct listeners all;
+    unsigned port = open_somewhere(&all, "127.0.0.1", folder.socket);
+    struct peer in;
+    struct peer out;
+
+    listeners_start(&all, &rig->loop, 1);
+    rig->limits.maxclients = 1;
+    rig->limits.reserved_clients = 2;
+    in = connect_to(port);
+    expect_served(rig, &in);
+    assert_false(rig->last->is_reserved);
+    out = connect_to(port);
+    expect_refused(rig, &out);
+    peer_free(&out);
+    expect_reserved_behind(rig, enter_by_path, folder.socket, &in);
+    close_all(rig, &all);
+    folder_free(&folder);
+    rig_free(rig);
+}
+
+static unsigned
+open_with_admin(struct listeners *all, const char *path, unsigned *ret_admin)
+{
+    char reason[LISTENER_REASON_MAX] = "";
+
+    for (int attempt = 0; attempt < 20; attempt++) {
+        struct listen_options options =
+            options_of("127.0.0.1", free_port(), path);
+
+        options.admin_bind = "127.0.0.1";
+        options.admin_port = free_port();
+        if (listeners_open(all, &options, reason)) {
+            *ret_admin = options.admin_port;
+            return options.port;
+        }
+    }
+    fail_msg("%s", reason);
+    return 0;
+}
+
+TEST(an_admin_port_has_the_reserved_places_and_the_unix_socket_none)
+{
+    struct rig *rig = rig_new();
+    struct folder folder = folder_new();
+    struct listeners all;
+    unsigned admin = 0;
+    unsigned port = open_with_admin(&all, folder.socket, &admin);
+    struct peer in;
+    struct peer out;
+
+    listeners_start(&all, &rig->loop, 1);
+    rig->limits.maxclients = 1;
+    rig->limits.reserved_clients = 2;
+    in = connect_to(port);
+    expect_served(rig, &in);
+    out = enter_by_path(folder.socket);
+    expect_refused(rig, &out);
+    peer_free(&out);
+    expect_reserved_behind(rig, enter_by_port, &admin, &in);
+    close_all(rig, &all);
+    folder_free(&folder);
+    rig_free(rig);
+}
+
 TEST(local_only_lets_clients_of_this_machine_in)
 {
     struct rig *rig = rig_new();

@@ -66,7 +66,7 @@ peer_on(struct threads *threads, struct loop *loop)
 
     assert_int_equal(0,
                      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
-    assert_true(registry_reserve(threads->rig->registry, 1000));
+    assert_true(registry_reserve(threads->rig->registry, PLACE_COMMON, 1000));
     assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
     assert_true(
         mailbox_post(&loop->mailbox, open_there, NULL, (uint64_t)ends[0]));
@@ -140,14 +140,15 @@ TEST(a_descriptor_that_comes_behind_the_stop_is_refused)
     assert_int_equal(0,
                      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
     peer = peer_of(ends[1]);
-    assert_true(registry_reserve(rig->registry, 1));
+    assert_true(registry_reserve(rig->registry, PLACE_COMMON, 1));
     assert_true(mailbox_post(&rig->loop.mailbox, stop_and_open, NULL,
                              (uint64_t)ends[0]));
     loop_run(&rig->loop);
     assert_true(peer_is_cut(&peer));
     assert_int_equal(0, rig->accepted);
-    assert_true(registry_reserve(rig->registry, 1)); /* its place is free */
-    registry_release(rig->registry);
+    assert_true(registry_reserve(rig->registry, PLACE_COMMON,
+                                 1)); /* its place is free */
+    registry_release(rig->registry, PLACE_COMMON);
     peer_free(&peer);
     loop_fini(&rig->loop);
     loop_init(&rig->loop, 0, &rig->env, rig); /* and loops start anew */

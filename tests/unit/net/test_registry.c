@@ -30,19 +30,24 @@ TEST(places_are_given_up_to_the_limit_and_given_back)
 {
     struct registry *registry = registry_new();
 
-    assert_false(registry_reserve(registry, 0));
+    assert_false(registry_reserve(registry, PLACE_COMMON, 0));
     for (int i = 0; i < 3; i++) {
-        assert_true(registry_reserve(registry, 3));
+        assert_true(registry_reserve(registry, PLACE_COMMON, 3));
     }
-    assert_false(registry_reserve(registry, 3));
-    assert_false(registry_reserve(registry, 3)); /* refusing takes no place */
-    assert_true(registry_reserve(registry, 4));
-    registry_release(registry);
-    registry_release(registry);
-    assert_true(registry_reserve(registry, 3));
-    assert_false(registry_reserve(registry, 2)); /* the limit was lowered */
+    assert_false(registry_reserve(registry, PLACE_COMMON, 3));
+    /* Refusing takes no place, and the other group has its own. */
+    assert_false(registry_reserve(registry, PLACE_COMMON, 3));
+    assert_true(registry_reserve(registry, PLACE_RESERVED, 1));
+    assert_false(registry_reserve(registry, PLACE_RESERVED, 1));
+    registry_release(registry, PLACE_RESERVED);
+    assert_true(registry_reserve(registry, PLACE_COMMON, 4));
+    registry_release(registry, PLACE_COMMON);
+    registry_release(registry, PLACE_COMMON);
+    assert_true(registry_reserve(registry, PLACE_COMMON, 3));
+    /* The limit was lowered. */
+    assert_false(registry_reserve(registry, PLACE_COMMON, 2));
     for (int i = 0; i < 3; i++) {
-        registry_release(registry);
+        registry_release(registry, PLACE_COMMON);
     }
     registry_free(registry);
     registry_free(NULL);

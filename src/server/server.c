@@ -31,17 +31,16 @@
 #include "net/registry.h"
 #include "repl/status.h"
 #include "server/data.h"
+#include "server/descriptors.h"
 #include "server/replication.h"
 #include "server/watch.h"
 
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
     THREADS_DEFAULT_MAX = 8,
-    RESERVED_FDS = 64, /* beside the clients: loops, listeners, files */
     RECLAIM_EVERY_MS = 100,
     RECLAIM_SOON_MS = 2,
     RECLAIM_BUDGET_US = 1000,
@@ -113,36 +112,6 @@ apply_conf(struct server *server)
     replication_apply_conf(server);
 }
 
-/* Every client needs a descriptor; fewer clients are better than a server that
- * does not start, but the operator hears of it. */
-static void
-fit_descriptors(struct conf *conf)
-{
-    struct rlimit limit;
-    rlim_t need = (rlim_t)conf->maxclients + RESERVED_FDS;
-
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= need) {
-        return;
-    }
-    if (limit.rlim_max != RLIM_INFINITY && limit.rlim_max < need) {
-        limit.rlim_cur = limit.rlim_max;
-    } else {
-        limit.rlim_cur = need;
-    }
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        (void)getrlimit(RLIMIT_NOFILE, &limit);
-    }
-    if (limit.rlim_cur < need) {
-        conf->maxclients = limit.rlim_cur > 2 * (rlim_t)RESERVED_FDS
-                               ? (int64_t)limit.rlim_cur - RESERVED_FDS
-                               : RESERVED_FDS;
-        log_warn("server", "lowered maxclients to the descriptor limit",
-                 "maxclients=%lld descriptors=%llu",
-                 (long long)conf->maxclients,
-                 (unsigned long long)limit.rlim_cur);
-    }
-}
-
 static unsigned
 thread_count(const struct conf *conf)
 {
@@ -177,7 +146,7 @@ on_conf_set(void *ctx, const struct conf_changes *changes)
 {
     struct server *server = ctx;
 
-    fit_descriptors(&server->conf);
+    (void)!descriptors_fit(&server->conf, server->own_descriptors);
     apply_conf(server);
     log_changes(changes);
     data_poke(server);
@@ -199,7 +168,7 @@ reload(struct server *server)
         conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
         gate_raise(gate, 0);
         conf_take(&server->conf, &fresh, &changes);
-        fit_descriptors(&server->conf);
+        (void)!descriptors_fit(&server->conf, server->own_descriptors);
         apply_conf(server);
         gate_lower(gate, 0);
         log_changes(&changes);
@@ -589,7 +558,10 @@ server_init(struct server *server, struct conf *conf,
     server->argv = argv;
     server->threads = thread_count(conf);
     server->service.conf = &server->conf;
-    fit_descriptors(&server->conf);
+    server->own_descriptors = descriptors_own(&server->conf, server->threads);
+    if (!descriptors_fit(&server->conf, server->own_descriptors)) {
+        return false;
+    }
     log_set_level((enum log_level)server->conf.loglevel);
     hash_seed_process();
     command_table_init();

@@ -28,6 +28,7 @@ struct server {
     struct net_limits net_limits;
     struct loop_env loop_env;
     struct listeners listeners;
+    uint64_t own_descriptors; /* descriptors.h */
     unsigned threads;
     struct loop *loops;      /* [threads] */
     struct worker **workers; /* [threads] */

@@ -370,10 +370,13 @@ def test_maxclients_is_lowered_to_the_descriptors_of_the_process(server):
         event = "lowered maxclients to the descriptor limit"
         assert log_lines(server, event) == []
         assert conn.call("CONFIG", "SET", "maxclients", "5000") == b"OK"
-        assert conn.call("CONFIG", "GET", "maxclients")[1] == b"236"
-        assert info(conn)["maxclients"] == "236"
+        left = int(conn.call("CONFIG", "GET", "maxclients")[1])
+        assert 200 <= left < 230, left
+        assert info(conn)["maxclients"] == str(left)
         lines = log_lines(server, event)
-        assert len(lines) == 1 and "maxclients=236 descriptors=300" in lines[0]
+        assert len(lines) == 1, lines
+        assert "maxclients=%d " % left in lines[0], lines
+        assert "descriptors=300" in lines[0], lines
         # And that is in force: no connection finds the descriptors used up.
         conns = [conn] + [server.conn() for _ in range(240)]
         answers = []
@@ -382,7 +385,7 @@ def test_maxclients_is_lowered_to_the_descriptors_of_the_process(server):
                 answers.append(late.raw("PING"))
             except (resp.Closed, OSError) as closed:
                 answers.append(getattr(closed, "got", b""))
-        assert answers.count(b"+PONG\r\n") in (234, 235)
+        assert answers.count(b"+PONG\r\n") in (left - 2, left - 1)
         for late in conns[1:]:
             late.close()
         assert conn.call("PING") == b"PONG"

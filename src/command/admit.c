@@ -150,6 +150,30 @@ hold(struct session *session)
     return ERR_AGAIN;
 }
 
+/* What somebody needs who comes to end a pause, on a new connection and with a
+ * client library that says who it is. None of it changes data. */
+static bool
+ends_pauses(const struct command *command)
+{
+    return (command->flags & CMD_NO_AUTH) != 0 ||
+           command->handler == cmd_client_pause ||
+           command->handler == cmd_client_unpause ||
+           command->handler == cmd_client_setinfo ||
+           command->handler == cmd_client_setname;
+}
+
+static bool
+is_paused(const struct request *req, uint32_t flags)
+{
+    const struct conn *conn = req->session->conn;
+
+    if (!pause_holds(req->service, flags) || ends_pauses(req->command)) {
+        return false;
+    }
+    return conn == NULL || !conn->is_reserved ||
+           pause_holds_operator(req->service, flags);
+}
+
 /* Whether somebody is to hear of what such a command does, while there is
  * hardly room for more of it. */
 static bool
@@ -251,7 +275,8 @@ admit_now(const struct request *req)
         flags |= CMD_DENYOOM; /* Redis queues nothing then */
     }
     /* During a pause nothing is evicted either. */
-    if ((flags & CMD_DENYOOM) != 0 && !pause_is_on(service)) {
+    if ((flags & CMD_DENYOOM) != 0 &&
+        (!pause_is_on(service) || !is_paused(req, flags))) {
         err = admit_growth(req->worker);
     }
     if (err != OK) {
@@ -270,7 +295,7 @@ admit_now(const struct request *req)
         ((flags & CMD_LOADING) == 0 || command->lock == LOCK_KEYS)) {
         err = ERR_LOADING;
     }
-    if (err == OK && (pause_holds(service, flags) || is_too_loud(req, flags))) {
+    if (err == OK && (is_paused(req, flags) || is_too_loud(req, flags))) {
         err = hold(req->session);
     }
     return err;

@@ -71,6 +71,23 @@ pause_holds_all_now(const struct service *service)
     return now_ms() < atomic_load(&service->pause_all_until_ms);
 }
 
+bool
+pause_holds_operator(const struct service *service, uint32_t flags)
+{
+    uint64_t now = now_ms();
+    bool changes = (flags & (CMD_WRITE | CMD_MAY_REPLICATE)) != 0;
+
+    for (size_t i = 0; i < PAUSE_CAUSES; i++) {
+        const struct pause *pause = &service->pauses[i];
+
+        if (i != PAUSE_BY_CLIENT && now < pause->until_ms &&
+            (changes || pause->all)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 pause_forget(struct service *service)
 {

@@ -38,6 +38,10 @@ pause_holds(const struct service *service, uint32_t flags)
             pause_holds_all_now(service));
 }
 
+/* The same for the operator's own connections, which CLIENT PAUSE does not
+ * hold: only what the server pauses for itself, so that no write is lost. */
+bool pause_holds_operator(const struct service *service, uint32_t flags);
+
 /* Now and then, from loop 0 inside its gate section: forgets one that is
  * over. */
 void pause_forget(struct service *service);

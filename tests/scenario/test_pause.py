@@ -209,3 +209,58 @@ def test_unblock_does_not_end_a_pause(server):
         assert conn.call("CLIENT", "UNBLOCK", number) == 0
         assert conn.call("CLIENT", "UNPAUSE") == b"OK"
         assert waits.read() == 1
+
+
+def test_a_pause_without_end_can_be_ended(start_server):
+    """By the client that began it, by another one, and by one that comes
+    later and has to give the password first, as its library does."""
+    server = start_server("--requirepass", "secret")
+    with server.conn() as conn, server.conn() as other:
+        for each in (conn, other):
+            assert each.call("AUTH", "secret") == b"OK"
+        assert conn.call("CLIENT", "PAUSE", 2 ** 53) == b"OK"
+        other.send(resp.command("PING"))
+        assert conn.call("CLIENT", "UNPAUSE") == b"OK"
+        assert other.read() == b"PONG"
+        assert conn.call("CLIENT", "PAUSE", 2 ** 53) == b"OK"
+        assert other.call("CLIENT", "PAUSE", 2 ** 53, "WRITE") == b"OK"
+        assert other.call("CLIENT", "UNPAUSE") == b"OK"
+        assert conn.call("PING") == b"PONG"
+        assert conn.call("CLIENT", "PAUSE", 2 ** 53) == b"OK"
+        with server.conn() as late:
+            hello = late.call("HELLO", "3", "AUTH", "default", "secret")
+            assert hello[b"proto"] == 3
+            assert late.call("CLIENT", "SETINFO", "LIB-NAME", "x") == b"OK"
+            assert late.call("CLIENT", "UNPAUSE") == b"OK"
+        assert other.call("BF.ADD", "k", "a") == 1
+
+
+@pytest.mark.parametrize("door", ["unix", "admin"])
+def test_the_operator_gets_in_and_is_not_held(start_server, door):
+    """All places are taken by clients who say nothing, and everything is
+    paused: the operator still has a place, and all commands."""
+    admin = servers.free_port()
+    options = ["--maxclients", 50, "--unixsocket", "{folder}/sock"]
+    if door == "admin":
+        options += ["--admin-port", admin]
+    server = start_server(*options)
+    address = ("127.0.0.1", admin) if door == "admin" else \
+        server.folder + "/sock"
+    with server.conn() as last:
+        def connected(count):
+            return b"connected_clients:%d\r\n" % count in \
+                last.call("INFO", "clients")
+        servers.wait_until(lambda: connected(1), 10, "nobody else is here")
+        silent = [server.conn() for _ in range(49)]
+        servers.wait_until(lambda: connected(50), 10, "all have come")
+        assert last.call("CLIENT", "PAUSE", 2 ** 53) == b"OK"
+        with server.conn() as late:
+            assert late.read_to_close().startswith(b"-ERR max number")
+        with resp.Conn(address) as operator:
+            assert operator.call("PING") == b"PONG"
+            assert operator.call("BF.ADD", "k", "a") == 1
+            assert operator.call("CONFIG", "SET", "maxclients", 60) == b"OK"
+            assert operator.call("CLIENT", "UNPAUSE") == b"OK"
+        assert last.call("BF.CARD", "k") == 1
+    for conn in silent:
+        conn.close()

@@ -95,3 +95,33 @@ TEST(a_pause_ends_by_the_clock_and_is_forgotten)
     assert_true(pause_is_on(&rig->service));
     rig_free(rig);
 }
+
+/* FAILOVER and the end of a server must not lose a write of the operator's. */
+TEST(the_operator_is_held_by_the_server_alone)
+{
+    struct rig *rig = rig_new();
+    struct service *service = &rig->service;
+
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    assert_false(pause_holds_operator(service, CMD_WRITE));
+    pause_begin(service, PAUSE_FOR_HANDOVER, 1000000, false);
+    assert_true(pause_holds_operator(service, CMD_WRITE));
+    assert_true(pause_holds_operator(service, CMD_MAY_REPLICATE));
+    assert_false(pause_holds_operator(service, CMD_READONLY));
+    pause_end(service, PAUSE_FOR_HANDOVER);
+    assert_false(pause_holds_operator(service, CMD_WRITE));
+    rig_free(rig);
+}
+
+TEST(what_ends_a_pause_is_not_held_by_it)
+{
+    struct rig *rig = rig_new();
+
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, UINT64_MAX, true);
+    check(rig,
+          "HELLO 2 junk; CLIENT SETNAME me; CLIENT SETINFO LIB-NAME x; "
+          "CLIENT PAUSE 1 ALL; CLIENT UNPAUSE; PING",
+          "-ERR Syntax error in HELLO option 'junk'\r\n+OK\r\n+OK\r\n+OK\r\n"
+          "+OK\r\n+PONG\r\n");
+    rig_free(rig);
+}

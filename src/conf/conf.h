@@ -28,6 +28,7 @@ enum conf_type {
     CONF_BOOL,         /* yes or no */
     CONF_INT,          /* decimal */
     CONF_BYTES,        /* with an optional unit; shown as plain bytes */
+    CONF_SHARE,        /* bytes, or a part in percent: a negative number */
     CONF_OCTAL,        /* a file mode */
     CONF_ENUM,         /* one of .choices */
     CONF_STRING,       /* .min to .max bytes */
@@ -135,6 +136,7 @@ enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
 #define CONF_FIELD_BOOL         bool
 #define CONF_FIELD_INT          int64_t
 #define CONF_FIELD_BYTES        uint64_t
+#define CONF_FIELD_SHARE        int64_t
 #define CONF_FIELD_OCTAL        unsigned
 #define CONF_FIELD_ENUM         int
 #define CONF_FIELD_STRING       char *

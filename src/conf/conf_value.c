@@ -128,6 +128,29 @@ parse_bytes(const struct conf_row *row, struct slice text, uint64_t *ret_bytes,
 }
 
 static bool
+parse_share(const struct conf_row *row, struct slice text, int64_t *ret_number,
+            struct conf_error *ret_error)
+{
+    struct slice digits = { text.data, text.len > 0 ? text.len - 1 : 0 };
+    uint64_t number = 0;
+
+    if (digits.len == 0 || text.data[digits.len] != '%') {
+        if (!parse_bytes(row, text, &number, ret_error)) {
+            return false;
+        }
+        *ret_number = (int64_t)number;
+        return true;
+    }
+    if (!slice_to_u64(digits, &number) || number > 100) {
+        conf_value_error(ret_error,
+                         "argument must be a memory or percent value");
+        return false;
+    }
+    *ret_number = -(int64_t)number;
+    return true;
+}
+
+static bool
 parse_octal(const struct conf_row *row, struct slice text, unsigned *ret_mode,
             struct conf_error *ret_error)
 {
@@ -322,6 +345,8 @@ parse_by_type(const struct conf_row *row, struct slice text,
         return parse_int(row, text, &ret_value->number, ret_error);
     case CONF_BYTES:
         return parse_bytes(row, text, &ret_value->bytes, ret_error);
+    case CONF_SHARE:
+        return parse_share(row, text, &ret_value->number, ret_error);
     case CONF_OCTAL:
         return parse_octal(row, text, &ret_value->mode, ret_error);
     case CONF_ENUM:
@@ -399,6 +424,7 @@ owned_text(const struct conf_row *row, const union conf_value *value)
     case CONF_BOOL:
     case CONF_INT:
     case CONF_BYTES:
+    case CONF_SHARE:
     case CONF_OCTAL:
     case CONF_ENUM:
     case CONF_OUTPUT_LIMIT:
@@ -447,6 +473,13 @@ conf_value_format(const struct conf_row *row, const union conf_value *value,
         break;
     case CONF_BYTES:
         buf_printf(ret_text, "%" PRIu64, value->bytes);
+        break;
+    case CONF_SHARE:
+        if (value->number < 0) {
+            buf_printf(ret_text, "%" PRId64 "%%", -value->number);
+        } else {
+            buf_printf(ret_text, "%" PRId64, value->number);
+        }
         break;
     case CONF_OCTAL:
         buf_printf(ret_text, "%o", value->mode);
@@ -534,6 +567,13 @@ conf_value_describe(const struct conf_row *row, struct buf *ret_text)
         buf_append_slice(ret_text, slice_lit(" to "));
         append_size(ret_text, row->max);
         buf_append_slice(ret_text, slice_lit(", bytes or with a unit"));
+        break;
+    case CONF_SHARE:
+        append_size(ret_text, row->min);
+        buf_append_slice(ret_text, slice_lit(" to "));
+        append_size(ret_text, row->max);
+        buf_append_slice(ret_text,
+                         slice_lit(", bytes or with a unit, or 0% to 100%"));
         break;
     case CONF_OCTAL:
         buf_printf(ret_text, "octal, %" PRIo64 " to %" PRIo64, row->min,

@@ -162,6 +162,7 @@ static const char *
 other_value(const struct conf_row *row, char ret_text[64])
 {
     static const char *const texts[] = {
+        [CONF_SHARE] = "7%",
         [CONF_OCTAL] = "640",
         [CONF_STRING] = "elsewhere",
         [CONF_STRINGS] = "::1",

@@ -345,6 +345,25 @@ pubsub_bytes(const struct receiver *receiver)
     return receiver->subscriptions != NULL ? receiver->subscriptions->bytes : 0;
 }
 
+size_t
+pubsub_memory(const struct receiver *receiver)
+{
+    /* Each has a topic, and entries with its name in three maps. */
+    static const size_t maps = 3, map_entry_bytes = 64;
+    const size_t one = sizeof(struct subscription) + sizeof(struct topic) +
+                       maps * map_entry_bytes;
+    size_t count = 0;
+
+    if (receiver->subscriptions == NULL) {
+        return 0;
+    }
+    for (int kind = 0; kind < PUBSUB_KINDS; kind++) {
+        count += pubsub_count(receiver, (enum pubsub_kind)kind);
+    }
+    return sizeof(struct subscriptions) + count * one +
+           maps * receiver->subscriptions->bytes;
+}
+
 bool
 pubsub_any(const struct receiver *receiver, enum pubsub_kind kind,
            struct slice *ret_name)

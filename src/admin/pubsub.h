@@ -41,6 +41,9 @@ bool pubsub_has(const struct receiver *receiver, enum pubsub_kind kind,
 size_t pubsub_count(const struct receiver *receiver, enum pubsub_kind kind);
 size_t pubsub_bytes(const struct receiver *receiver);
 
+/* The memory that its subscriptions take, as if nobody shared a channel. */
+size_t pubsub_memory(const struct receiver *receiver);
+
 /* Any one of them, to unsubscribe one by one; false if there is none. */
 bool pubsub_any(const struct receiver *receiver, enum pubsub_kind kind,
                 struct slice *ret_name);

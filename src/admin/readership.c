@@ -83,6 +83,15 @@ is_here(const struct reader *reader)
     return atomic_load_explicit(&reader->here, memory_order_relaxed);
 }
 
+uint64_t
+readership_keys(const struct reader *reader)
+{
+    uint32_t references =
+        atomic_load_explicit(&reader->references, memory_order_relaxed);
+
+    return references - 1; /* one is the client's own */
+}
+
 static void
 unref(struct reader *reader)
 {

@@ -33,6 +33,10 @@ void readership_free(struct readership *readership);
 struct reader *readership_join(uint64_t id, unsigned loop);
 void readership_leave(struct readership *readership, struct reader *reader);
 
+/* How many keys it has read that are remembered, or that nobody has looked at
+ * since. */
+uint64_t readership_keys(const struct reader *reader);
+
 /* That a key changed, on its way to those who are to know. */
 struct tidings {
     uint64_t from; /* the client that did it; 0: nobody */

@@ -113,6 +113,21 @@ tracking_prefix_bytes(const struct tracking_options *options)
     return bytes;
 }
 
+size_t
+tracking_memory(const struct receiver *receiver)
+{
+    enum { KEY_BYTES = 128 }; /* with a name of usual length */
+    const struct tracker *tracker = receiver->tracker;
+    size_t bytes = 0;
+
+    if (tracker != NULL) {
+        bytes = sizeof(*tracker) + tracking_prefix_bytes(&tracker->options);
+    }
+    return receiver->reader == NULL
+               ? bytes
+               : bytes + readership_keys(receiver->reader) * KEY_BYTES;
+}
+
 /* Where it is, or belongs; *ret_there says which. */
 static size_t
 prefix_place(const struct tracker *tracker, struct slice prefix,

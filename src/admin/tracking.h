@@ -58,6 +58,10 @@ const struct tracking_options *tracking_get(const struct receiver *receiver);
 /* The bytes of all prefixes, and of the client's lists of them, for limits. */
 size_t tracking_prefix_bytes(const struct tracking_options *options);
 
+/* The memory that this client's tracking takes: its prefixes, and the keys that
+ * it has read, as if nobody else had and their names were of usual length. */
+size_t tracking_memory(const struct receiver *receiver);
+
 /* Somebody's invalidations may be sent to this client, which ends, or is as
  * new. */
 void tracking_forget_target(struct tracking *tracking,

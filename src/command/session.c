@@ -97,6 +97,20 @@ session_set_text(char **field, struct slice text)
     return true;
 }
 
+size_t
+session_text_bytes(const struct session *session)
+{
+    const char *const texts[] = { session->name, session->lib_name,
+                                  session->lib_ver };
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        bytes += texts[i] != NULL ? strlen(texts[i]) + 1 : 0;
+    }
+    return bytes +
+           (session->introduction != NULL ? sizeof(struct introduction) : 0);
+}
+
 bool
 session_text_is_valid(struct slice text)
 {

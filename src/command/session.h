@@ -92,6 +92,9 @@ void session_hears(struct session *session);
  * the registry's lock if there is a conn. */
 MUST_CHECK bool session_set_text(char **field, struct slice text);
 
+/* The memory of its texts. */
+size_t session_text_bytes(const struct session *session);
+
 /* Names are printable ASCII without blanks, since CLIENT LIST puts them
  * between blanks, and no longer than SESSION_TEXT_MAX. */
 enum { SESSION_TEXT_MAX = 1024 };

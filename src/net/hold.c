@@ -255,6 +255,16 @@ hold_free(struct conn *conn)
     }
 }
 
+size_t
+hold_memory_bytes(const struct conn *conn)
+{
+    const struct hold *hold = conn->hold;
+
+    return hold != NULL ? sizeof(*hold) + hold->first.bytes.capacity +
+                              hold->rest.bytes.capacity
+                        : 0;
+}
+
 void
 hold_trim(struct conn *conn)
 {

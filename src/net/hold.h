@@ -24,5 +24,8 @@ void hold_look(struct loop *loop);
 void hold_drop(struct conn *conn);
 void hold_free(struct conn *conn);
 
+/* The memory of what is held, or was. */
+size_t hold_memory_bytes(const struct conn *conn);
+
 /* Once a second: gives the memory of who has not needed it since back. */
 void hold_trim(struct conn *conn);

@@ -89,6 +89,16 @@ outbox_count(struct conn *conn)
     return unsent;
 }
 
+size_t
+outbox_memory_bytes(const struct conn *conn)
+{
+    const struct outbox *box = conn->outbox;
+
+    return box != NULL
+               ? sizeof(*box) + box->sending.capacity + box->waiting.capacity
+               : 0;
+}
+
 bool
 outbox_is_overdue(struct conn *conn, uint64_t now_ms)
 {

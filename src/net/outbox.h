@@ -21,6 +21,9 @@ void outbox_send_held(struct conn *conn, struct buf *out);
  * read or executed. Returns the bytes that are unsent. */
 size_t outbox_count(struct conn *conn);
 
+/* The memory of what is unsent. */
+size_t outbox_memory_bytes(const struct conn *conn);
+
 /* Unsent bytes are above the soft limit for longer than allowed; or the
  * connection only waits for its last replies to be taken, and nothing has been
  * for as long. Held bytes are not unsent. now_ms is uv_now. */

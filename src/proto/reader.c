@@ -338,6 +338,12 @@ reader_kept_bytes(const struct reader *reader)
     return reader->hiredis->len - reader->hiredis->pos;
 }
 
+size_t
+reader_memory_bytes(const struct reader *reader)
+{
+    return sizeof(*reader) + sizeof(*reader->hiredis) + reader->peak;
+}
+
 bool
 reader_is_reusable(const struct reader *reader)
 {

@@ -37,6 +37,9 @@ MUST_CHECK enum parse_result reader_feed(struct reader *reader,
 /* Bytes of an unfinished argument or line. */
 size_t reader_kept_bytes(const struct reader *reader);
 
+/* The memory of the reader, as far as it is known. */
+size_t reader_memory_bytes(const struct reader *reader);
+
 /* False after an error, and when one large argument left a large buffer
  * behind: then it is better freed than kept. */
 bool reader_is_reusable(const struct reader *reader);

@@ -262,3 +262,23 @@ stream_kept_bytes(const struct stream *stream)
     return partial->line.len + arena_kept_bytes(&partial->arena) +
            (partial->reader != NULL ? reader_kept_bytes(partial->reader) : 0);
 }
+
+size_t
+stream_memory_bytes(const struct stream *stream)
+{
+    const struct partial *partial = stream->partial;
+    size_t bytes;
+
+    if (partial == NULL) {
+        return 0;
+    }
+    bytes = sizeof(*partial) + partial->line.capacity +
+            partial->arena.bytes.capacity +
+            partial->arena.capacity * sizeof(*partial->arena.lens);
+    if (partial->reader != NULL) {
+        bytes += reader_memory_bytes(partial->reader);
+    }
+    return partial->argv == NULL
+               ? bytes
+               : bytes + partial->arena.count * sizeof(*partial->argv);
+}

@@ -71,5 +71,7 @@ void stream_done(struct stream *stream, struct stream_pool *pool);
 /* The connection ends. */
 void stream_fini(struct stream *stream, struct stream_pool *pool);
 
-/* Bytes kept for an unfinished command, for CLIENT LIST and limits. */
+/* Bytes kept for an unfinished command, for CLIENT LIST and limits; and the
+ * memory that this takes. */
 size_t stream_kept_bytes(const struct stream *stream);
+size_t stream_memory_bytes(const struct stream *stream);

@@ -5,6 +5,8 @@
  */
 #include "command/client.h"
 
+#include "admin/pubsub.h"
+#include "admin/tracking.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -14,6 +16,7 @@
 #include "command/pause.h"
 #include "command/txn.h"
 #include "net/registry.h"
+#include "net/usage.h"
 #include "persist/journal.h"
 
 #include <stdio.h>
@@ -41,6 +44,7 @@ client_accept(struct loop *loop)
     open = worker->service->conf->requirepass[0] == '\0';
     gate_leave(keyspace_gate(ks), worker->index);
     session_init(&client->session, open);
+    client->conn.owned_bytes = sizeof(*client);
     client->conn.trusted = open;
     client->session.conn = &client->conn;
     client->session.receiver.conn = &client->conn;
@@ -104,6 +108,29 @@ become_link(struct conn *conn, bool alone)
     }
 }
 
+/* What the client has of the server's memory beside its connection. */
+static uint64_t
+owned_bytes(const struct session *session)
+{
+    return sizeof(struct client) + session->multi_bytes +
+           session_text_bytes(session) + session->again_bytes +
+           pubsub_memory(&session->receiver) +
+           tracking_memory(&session->receiver);
+}
+
+/* Runs of adds and lookups leave nothing behind but what is tracked. */
+static void
+count_owned(struct conn *conn, struct worker *worker)
+{
+    const struct session *session = &client_of(conn)->session;
+
+    if (worker->ran_one || session->receiver.tracker != NULL) {
+        worker->ran_one = false;
+        usage_set_owned(conn, owned_bytes(session));
+        usage_set_exempt(conn, session->no_evict);
+    }
+}
+
 static uint32_t
 client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 {
@@ -122,6 +149,7 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     done = dispatch_batch(worker, session, batch, first,
                           conn->loop->turn_ends_ns, &conn->loop->reply);
     conn->trusted = session->authenticated;
+    count_owned(conn, worker);
     if (conn->hold_until < worker->hold) {
         conn->hold_until = worker->hold;
     }

@@ -137,6 +137,10 @@ put_down(struct request *req, struct asking *asking, enum err err)
 
     if (err == ERR_AGAIN && !kept) {
         request_pause(req, asking, asking_free);
+        req->session->again_bytes =
+            sizeof(*asking) + (asking->slots != NULL
+                                   ? (asking->mask + 1) * sizeof(uint32_t)
+                                   : req->argc * sizeof(bool));
     } else if (err != ERR_AGAIN && !kept) {
         asking_free(asking);
     }

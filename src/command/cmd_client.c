@@ -172,7 +172,7 @@ static void
 append_memory(struct buf *text, const struct session *session)
 {
     const struct conn *conn = session->conn;
-    size_t input = 0, output = 0;
+    size_t input = 0, output = 0, total = sizeof(struct client);
     size_t multi =
         atomic_load_explicit(&session->multi_bytes, memory_order_relaxed);
 
@@ -180,13 +180,13 @@ append_memory(struct buf *text, const struct session *session)
         input = atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
         output =
             atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
+        total = atomic_load_explicit(&conn->usage_bytes, memory_order_relaxed);
     }
     buf_printf(text,
                " qbuf=%zu qbuf-free=0 argv-mem=0 multi-mem=%zu rbs=0 rbp=0 "
                "obl=0 oll=%d"
                " omem=%zu tot-mem=%zu events=%s",
-               input, multi, output > 0, output,
-               sizeof(struct client) + input + output + multi,
+               input, multi, output > 0, output, total,
                output > 0 ? "rw" : "r");
 }
 

@@ -239,6 +239,7 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
         if (!resumed) {
             request_pause(req, walk, walk_free);
         }
+        req->session->again_bytes = sizeof(*walk) + walk->found.capacity;
         return err;
     }
     if (err == OK) {

@@ -266,6 +266,7 @@ end_again(struct session *session)
     if (session->again != NULL) {
         session->again_free(session->again);
         session->again = NULL;
+        session->again_bytes = 0;
         atomic_store(&session->blocked, SESSION_RUNS);
     }
 }
@@ -431,6 +432,7 @@ execute_one(struct request *req, unsigned words)
     enum outcome outcome = REFUSED;
     enum err err = admit_request(req, words);
 
+    worker->ran_one = true;
     if (req->command != NULL) {
         atomic_store_explicit(&session->last_command,
                               command_id(req->command) + 1,

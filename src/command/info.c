@@ -173,15 +173,10 @@ static void
 put_undone(struct buf *text)
 {
     static const char *const names[] = {
-        "evicted_clients",
-        "migrate_cached_sockets",
-        "slave_expires_tracked_keys",
-        "active_defrag_hits",
-        "active_defrag_misses",
-        "active_defrag_key_hits",
-        "active_defrag_key_misses",
-        "total_active_defrag_time",
-        "current_active_defrag_time",
+        "migrate_cached_sockets",   "slave_expires_tracked_keys",
+        "active_defrag_hits",       "active_defrag_misses",
+        "active_defrag_key_hits",   "active_defrag_key_misses",
+        "total_active_defrag_time", "current_active_defrag_time",
         "unexpected_error_replies",
     };
 

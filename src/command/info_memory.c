@@ -12,6 +12,7 @@
 #include "base/reserve.h"
 #include "command/info_put.h"
 #include "command/info_replication.h"
+#include "net/usage.h"
 #include "persist/persist.h"
 
 #include <unistd.h>
@@ -55,8 +56,8 @@ info_memory_get(const struct service *service, struct info_memory *ret_memory)
         .started = service->started_bytes,
         .resident = machine_resident_bytes(),
         .dataset = info_put_metric_value(METRIC_BF_MEMORY),
-        .clients = info_put_metric_value(METRIC_CLIENT_INPUT_BYTES) +
-                   info_put_metric_value(METRIC_CLIENT_OUTPUT_BYTES),
+        .clients =
+            service->usage != NULL ? atomic_load(&service->usage->total) : 0,
         .journal = queued_bytes(service),
         .backlog = replication.backlog,
         .replicas = replication.replicas,

@@ -36,6 +36,7 @@ struct status;
 struct sampler;
 struct slowlog;
 struct tracking;
+struct usage;
 struct worker;
 
 /* What a client may send, for parsing outside the gate's sections: atomic
@@ -125,6 +126,7 @@ struct service {
     struct bloom_env obey_env;     /* for replayed effects: no limits */
     struct stats *stats;
     struct registry *registry;
+    struct usage *usage;         /* of clients; NULL in tests */
     struct acl_log *acl_log;     /* NULL in tests */
     struct conf_file *conf_file; /* likewise */
 
@@ -212,6 +214,7 @@ struct worker {
     struct loop *loop; /* NULL where there is none */
     unsigned index;
     bool in_exec;             /* EXEC runs: nothing may pause */
+    bool ran_one;             /* something but a run was executed */
     bool reply_stays;         /* the running command's, whatever CLIENT REPLY
                                  says */
     bool in_place;            /* the batch is: see proto/batch.h */

@@ -62,6 +62,7 @@ struct session {
     _Atomic uint32_t watch_count;
     void *again; /* a paused handler's state */
     void (*again_free)(void *state);
+    size_t again_bytes; /* of that state, where it is large */
     uint64_t worked_ns; /* by the command that paused, so far */
     bool parked; /* what stopped here waits for something: go on when the loop
                     is woken or has ticked, not at once */

@@ -15,6 +15,7 @@
 #include "net/outbox.h"
 #include "net/pending.h"
 #include "net/registry.h"
+#include "net/usage.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -67,6 +68,7 @@ count_input(struct conn *conn)
     if (bytes != before) {
         metric_add(METRIC_CLIENT_INPUT_BYTES, (int64_t)bytes - before);
         atomic_store_explicit(&conn->input_bytes, bytes, memory_order_relaxed);
+        usage_count(conn);
     }
 }
 
@@ -476,6 +478,7 @@ conn_close(struct conn *conn)
     conn->closing = true;
     list_remove(&conn->loop->conns, conn);
     registry_remove(conn->loop->env->registry, conn);
+    usage_leave(conn);
     stream_fini(&conn->input, conn->loop->pool);
     conn->kept.len = 0;
     count_input(conn);
@@ -566,6 +569,7 @@ conn_open(struct loop *loop, int fd, unsigned how)
     rc = init_handle(conn, fd);
     list_add(&loop->conns, conn);
     registry_add(loop->env->registry, conn);
+    usage_count(conn);
     loop->open_conns++;
     metric_add(METRIC_CONNECTED_CLIENTS, 1);
     metric_add(METRIC_CONNECTIONS, 1);

@@ -85,6 +85,7 @@ struct conn {
     bool trusted;       /* may leave as many replies unread as the limits say */
     bool rested;        /* the server has not read all the time since the last
                            look at timeouts */
+    atomic_bool exempt; /* asked not to be cut for what it takes */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -113,6 +114,11 @@ struct conn {
     struct conn *registry_same; /* the next one in its bucket of ids */
     int fd;                     /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
+    /* What it takes (usage.h): the owner's part, of which accept sets the
+     * first, and all of it; and how much that was when it was chosen to be cut,
+     * which changes under the registry's lock. */
+    uint64_t owned_bytes;
+    _Atomic uint64_t usage_bytes, condemned_bytes;
     uint64_t active_ms; /* uv_now when it last had something executed or took
                            replies: an empty line is no sign of life */
     /* For how many seconds the request at hand, and the password, were waited

@@ -18,6 +18,7 @@
 #include "net/link.h"
 #include "net/pending.h"
 #include "net/timeouts.h"
+#include "net/usage.h"
 
 enum { REPLY_BYTES = 16 * 1024 }; /* there is always room for an error */
 
@@ -28,8 +29,12 @@ static void
 on_second(uv_timer_t *timer)
 {
     struct loop *loop = timer->data;
+    struct usage *usage = loop->env->usage;
     struct conn *next;
 
+    if (usage != NULL && usage_is_above(usage)) { /* it may have been lowered */
+        loop->above = true;
+    }
     for (struct conn *conn = loop->conns.first; conn != NULL; conn = next) {
         next = conn->next;
         timeouts_check(conn);
@@ -67,6 +72,9 @@ end_turn(struct loop *loop)
         }
     }
     pending_flush(loop);
+    if (loop->above) {
+        usage_shed(loop);
+    }
 }
 
 static void

@@ -20,6 +20,7 @@ struct conn;
 struct conn_handler;
 struct link;
 struct registry;
+struct usage;
 
 enum {
     LOOP_READ_BYTES = 256 * 1024,
@@ -55,6 +56,7 @@ struct loop_env {
     const struct net_limits *limits;
     const struct conn_handler *handler;
     struct registry *registry;
+    struct usage *usage; /* NULL: what connections take is not counted */
     /* Output waits until this reaches conn->hold_until. Whoever moves it stores
      * with seq_cst, and calls loop_wake for every loop. NULL: nothing waits. */
     const _Atomic uint64_t *released;
@@ -99,6 +101,7 @@ struct loop {
     struct conn *parked, *parked_for_room;
     atomic_bool waiting; /* somebody is held or parked: loop_wake does it */
     bool turn_open;      /* something was executed since turn_end */
+    bool above;          /* clients went above maxmemory-clients */
     uv_async_t wake;
     uv_timer_t tick; /* runs while connections are parked */
     uv_check_t check;

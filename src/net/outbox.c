@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/conn_internal.h"
+#include "net/usage.h"
 
 enum {
     /* A client that has not authenticated may leave this much unread. */
@@ -77,6 +78,7 @@ outbox_count(struct conn *conn)
     if (bytes != before) {
         metric_add(METRIC_CLIENT_OUTPUT_BYTES, (int64_t)bytes - before);
         atomic_store_explicit(&conn->output_bytes, bytes, memory_order_relaxed);
+        usage_count(conn);
     }
     if (box != NULL && (soft == 0 || unsent <= soft)) {
         box->over_since_ms = 0;

@@ -88,7 +88,7 @@ timeouts_check(struct conn *conn)
     uint64_t idle_ms = limits->idle_seconds * 1000;
     uint64_t now = uv_now(&conn->loop->uv);
 
-    if (has_left(conn, now)) {
+    if (has_left(conn, now) || conn->condemned_bytes > 0) {
         conn_close(conn);
         return;
     }

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/mem.h"
 #include "base/random.h"
 #include "command/client.h"
@@ -73,6 +74,25 @@ apply_output_limits(const struct conf *conf, struct net_limits *net)
     }
 }
 
+/* maxmemory-clients in bytes; 0: no limit. A share of a small maxmemory still
+ * lets one client send or fetch a filter. */
+static uint64_t
+clients_limit(const struct conf *conf)
+{
+    enum { LEAST_SHARE = 64 * 1024 * 1024 };
+    uint64_t machine = machine_memory_bytes();
+    uint64_t whole = conf->maxmemory > 0 && conf->maxmemory < machine
+                         ? conf->maxmemory
+                         : machine;
+    uint64_t share;
+
+    if (conf->maxmemory_clients >= 0) {
+        return (uint64_t)conf->maxmemory_clients;
+    }
+    share = whole / 100 * (uint64_t)-conf->maxmemory_clients;
+    return share > LEAST_SHARE ? share : LEAST_SHARE;
+}
+
 /* Copies what is read outside the gate's sections. Under the raised gate, or
  * before there are threads. */
 static void
@@ -85,6 +105,7 @@ apply_conf(struct server *server)
     log_set_level((enum log_level)conf->loglevel);
     apply_output_limits(conf, net);
     net->idle_seconds = (uint64_t)conf->timeout;
+    server->usage.limit = clients_limit(conf);
     net->auth_seconds = (uint64_t)conf->auth_timeout;
     net->request_seconds = (uint64_t)conf->request_timeout;
     net->request_min_rate = conf->request_min_rate;
@@ -477,6 +498,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->latency = latency_new();
     slow_apply_conf(service);
     service->registry = registry_new();
+    service->usage = &server->usage;
     service->acl_log = acl_log_new();
     service->conf_file =
         conf_file_new(server->config_file, data_wake_loops, server);
@@ -529,7 +551,8 @@ init_loops(struct server *server)
         .handler = &client_handler,
         .released = journal_released(persist_journal(server->persist)),
         .gives_up = persist_gives_up(server->persist),
-        .registry = server->service.registry
+        .registry = server->service.registry,
+        .usage = &server->usage,
     };
     server->loops = mem_zalloc(server->threads * sizeof(*server->loops));
     server->workers =

@@ -10,6 +10,7 @@
 #include "conf/conf_load.h"
 #include "net/listener.h"
 #include "net/loop.h"
+#include "net/usage.h"
 #include "persist/persist.h"
 
 #include <limits.h>
@@ -26,6 +27,7 @@ struct server {
     struct persist *persist;
     struct replication *replication;
     struct net_limits net_limits;
+    struct usage usage; /* of clients */
     struct loop_env loop_env;
     struct listeners listeners;
     uint64_t own_descriptors; /* descriptors.h */

@@ -343,6 +343,118 @@ def test_a_request_that_trickles_is_cut_and_a_large_one_is_not(start_server):
         assert info(large)["request_timeouts"] == "1"
 
 
+def rows(conn):
+    """CLIENT LIST by id."""
+    found = [dict(f.split("=", 1) for f in row.split(" "))
+             for row in conn.call("CLIENT", "LIST").decode().splitlines()]
+    return {int(row["id"]): row for row in found}
+
+
+def test_those_who_do_not_read_are_bounded_together(start_server):
+    """Each is below its own limit; all of them would take 300 MB."""
+    server = start_server("--maxmemory-clients", "40mb")
+    with server.conn() as good:
+        big_filters(good)
+        used = int(info(good)["used_memory"])
+        bad = [server.conn() for _ in range(20)]
+        for conn in bad:
+            conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            conn.send(resp.command("KEYS", "*") * 15)
+
+        def quiet():
+            assert good.call("PING") == b"PONG"
+            figures = info(good)
+            return int(figures["evicted_clients"]) >= 10 and \
+                int(figures["mem_clients_normal"]) <= 40 << 20
+        servers.wait_until(quiet, 20, "the largest were cut")
+        grew = int(info(good)["used_memory"]) - used
+        print("grew by", grew)
+        assert grew < 60 << 20
+        for conn in bad:
+            conn.close()
+        servers.wait_until(
+            lambda: int(info(good)["mem_clients_normal"]) < 1 << 20, 10)
+        assert good.call("BF.ADD", "k", "a") == 1
+
+
+GREEDY = {
+    "transaction": lambda conn: [conn.call("MULTI")] + [
+        conn.call("ECHO", "x" * 100000) for _ in range(20)],
+    "watches": lambda conn: conn.call(
+        "WATCH", *["%d:%s" % (i, "x" * 1000) for i in range(2000)]),
+    "subscriptions": lambda conn: conn.send(resp.command(
+        "SUBSCRIBE", *["%d:%s" % (i, "x" * 400) for i in range(2000)])),
+    "prefixes": lambda conn: conn.call(
+        "CLIENT", "TRACKING", "ON", "BCAST",
+        *[word for i in range(1500) for word in
+          ("PREFIX", "%d:%s" % (i, "x" * 600))]),
+    "keys read": lambda conn: conn.pipeline(
+        [("CLIENT", "TRACKING", "ON")] +
+        [("BF.EXISTS", "k%d" % i, "a") for i in range(10000)]),
+    "request": lambda conn: conn.send(
+        b"*2\r\n$4\r\nECHO\r\n$3000000\r\n" + b"x" * 1500000),
+    "unread": lambda conn: (
+        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096),
+        conn.send(resp.command("ECHO", "x" * 100000) * 80)),
+}
+
+
+@pytest.mark.parametrize("greed", GREEDY)
+def test_everything_that_a_client_has_kept_counts(start_server, greed):
+    """Of two that ask for the same, the one that said NO-EVICT stays."""
+    server = start_server("--maxmemory-clients", "100mb",
+                          "--tracking-prefixes-max-bytes", "1mb",
+                          "--threads", 1)
+    with server.conn() as good, server.conn(proto=3) as bad, \
+            server.conn(proto=3) as spared:
+        ids = [conn.call("CLIENT", "ID") for conn in (bad, spared)]
+        assert spared.call("CLIENT", "NO-EVICT", "ON") == b"OK"
+        before = int(info(good)["mem_clients_normal"])
+        for conn in (bad, spared):
+            GREEDY[greed](conn)
+
+        def taken():
+            found = rows(good)
+            sizes = [int(found[i]["tot-mem"]) for i in ids]
+            return min(sizes) > 900000 and sizes
+        sizes = servers.wait_until(taken, 10, "both have what they want")
+        print(sizes)
+        sums = int(info(good)["mem_clients_normal"]) - before
+        assert sums >= sum(sizes) * 0.9
+        # Room for one of them.
+        assert good.call("CONFIG", "SET", "maxmemory-clients",
+                         before + max(sizes) + 300000) == b"OK"
+        servers.wait_until(lambda: ids[0] not in rows(good), 10, "it is cut")
+        assert ids[1] in rows(good)
+        assert info(good)["evicted_clients"] == "1"
+
+
+def test_maxmemory_clients_is_bytes_or_a_share(start_server):
+    server = start_server()
+    with server.conn() as conn:
+        assert conn.call("CONFIG", "GET", "maxmemory-clients")[1] == b"10%"
+        for value, shown in (("5%", b"5%"), ("0", b"0"), ("1mb", b"1048576"),
+                             ("0%", b"0"), ("100%", b"100%")):
+            assert conn.call("CONFIG", "SET", "maxmemory-clients",
+                             value) == b"OK"
+            assert conn.call("CONFIG", "GET", "maxmemory-clients")[1] == shown
+        for value in ("101%", "-1", "x%", "%", "1.5%", "1 %", "junk"):
+            assert isinstance(conn.call("CONFIG", "SET", "maxmemory-clients",
+                                        value), resp.Error), value
+        # Of maxmemory, where there is one.
+        assert conn.call("CONFIG", "SET", "maxmemory", "700mb",
+                         "maxmemory-clients", "10%") == b"OK"
+        with server.conn() as one, server.conn() as other:
+            for each in (one, other):
+                each.send(b"*2\r\n$4\r\nECHO\r\n$60000000\r\n")
+                try:
+                    each.send(b"x" * 40000000)
+                except (BrokenPipeError, ConnectionResetError):
+                    pass
+            servers.wait_until(lambda: info(conn)["evicted_clients"] == "1", 30,
+                               "one of the two is cut")
+
+
 def test_limits_stand_in_config_and_info(server):
     with server.conn() as conn:
         for name in ("maxclients", "proto-max-bulk-len", "proto-max-args",

@@ -146,7 +146,8 @@ def test_every_option_survives_set_rewrite_and_restart(named):
         server = home.start()
         changed = set()
         for name, value in sorted(values(server).items()):
-            if name in (b"requirepass", b"protected-mode"):
+            # These would end or delay the connection that sets the others.
+            if name in (b"requirepass", b"maxmemory-clients"):
                 continue
             for new in other(name, value):
                 got = call(server, "CONFIG", "SET", name, new)

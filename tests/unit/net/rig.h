@@ -26,6 +26,7 @@
 #include "net/conn.h"
 #include "net/conn_internal.h"
 #include "net/registry.h"
+#include "net/usage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +50,7 @@ struct rig {
     struct loop_env env;
     struct loop loop;
     struct registry *registry;
+    struct usage usage;
     _Atomic uint64_t released;
     atomic_bool gives_up;
     _Atomic unsigned turn_ends;
@@ -309,6 +311,7 @@ rig_new(void)
     rig->env = (struct loop_env){ .limits = &rig->limits,
                                   .handler = &fake_handler,
                                   .registry = rig->registry,
+                                  .usage = &rig->usage,
                                   .released = &rig->released,
                                   .gives_up = &rig->gives_up };
     loop_init(&rig->loop, 0, &rig->env, rig);
@@ -327,6 +330,8 @@ rig_free(struct rig *rig)
     loop_run(&rig->loop);
     assert_int_equal(0, rig->loop.open_conns);
     assert_int_equal(rig->accepted, rig->closed);
+    assert_int_equal(0, rig->usage.total);
+    assert_int_equal(0, rig->usage.condemned);
     loop_fini(&rig->loop);
     registry_free(rig->registry);
     mem_free(rig);

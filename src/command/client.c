@@ -23,6 +23,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Before the password, of all arguments beside the longest. */
+enum { UNAUTH_EXTRA_BYTES = 1024 };
+
 static struct worker *
 worker_of(const struct conn *conn)
 {
@@ -201,7 +204,8 @@ client_limits(struct conn *conn, struct stream_limits *ret_limits)
     ret_limits->unauthenticated = !in;
     ret_limits->args_max = in ? limits->args_max : limits->unauth_args_max;
     ret_limits->bulk_max = in ? limits->bulk_max : limits->unauth_bulk_max;
-    ret_limits->query_max = limits->query_max;
+    ret_limits->query_max =
+        in ? limits->query_max : ret_limits->bulk_max + UNAUTH_EXTRA_BYTES;
 }
 
 static void

@@ -109,6 +109,7 @@ authenticate(struct request *req, struct slice user, struct slice password)
     if (auth_check(req->service->conf, user, password)) {
         session->authenticated = true;
         session->auth_failures = 0;
+        session->refusals = 0;
         return OK;
     }
     note_failure(req, user);

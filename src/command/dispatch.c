@@ -26,6 +26,7 @@
 enum {
     MANY_WORDS = 1024,
     ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
+    REFUSALS_MAX = 100, /* before the password, then the connection closes */
 };
 
 /* While one of these is on, nothing is a run. */
@@ -177,6 +178,10 @@ dispatch_refuse(struct request *req, enum err err)
         stats_bump(&stats[command_id(req->command)].rejected, 1);
     }
     txn_refused(req->session);
+    if (!req->session->authenticated &&
+        ++req->session->refusals >= REFUSALS_MAX) {
+        req->session->closing = true;
+    }
     if (req->command != NULL && req->command->handler == cmd_exec) {
         dispatch_error_text(req->worker, err, text, sizeof(text));
         txn_abort(req, err, text);

@@ -47,6 +47,7 @@ struct session {
     bool obey;             /* replays effects: see struct request */
     bool closing;          /* close when the replies so far are sent */
     uint8_t auth_failures; /* in a row */
+    uint8_t refusals;      /* of commands before the password */
     enum session_reply reply_mode;
     _Atomic uint32_t db;
     struct receiver receiver; /* what it hears beside its replies */

@@ -20,7 +20,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { REPLY_KEEP_BYTES = 1024 * 1024 };
+enum { REPLY_KEEP_BYTES = 1024 * 1024, UNTRUSTED_READ_BYTES = 1024 };
 
 static void
 list_add(struct conn_list *list, struct conn *conn)
@@ -220,7 +220,11 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
     struct conn *conn = handle->data;
 
     (void)suggested;
-    *ret_buf = uv_buf_init(conn->loop->read_buffer, LOOP_READ_BYTES);
+    /* What has to wait is kept, and that shall be little before the password.
+     */
+    *ret_buf =
+        uv_buf_init(conn->loop->read_buffer,
+                    conn->trusted ? LOOP_READ_BYTES : UNTRUSTED_READ_BYTES);
 }
 
 void

@@ -147,7 +147,7 @@ TEST(defaults_are_the_documented_ones)
     assert_int_equal(conf.loglevel, LOG_NOTICE);
     assert_string_equal(conf.requirepass, "");
     assert_int_equal(conf.proto_max_bulk_len, 64 << 20);
-    assert_int_equal(conf.unauth_max_bulk_len, 16 << 10);
+    assert_int_equal(conf.unauth_max_bulk_len, 2 << 10);
     assert_int_equal(conf.client_output_buffer_limit.of[0].hard_bytes,
                      256 << 20);
     assert_int_equal(conf.client_output_buffer_limit.of[0].soft_bytes,

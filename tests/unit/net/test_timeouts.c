@@ -210,6 +210,26 @@ TEST(a_password_that_the_server_keeps_waiting_is_not_late)
     rig_free(rig);
 }
 
+TEST(little_is_kept_of_what_comes_behind_a_password_that_waits)
+{
+    struct rig *rig = rig_without_timer();
+    struct peer peer = peer_new(rig, false);
+    struct buf text = { 0 };
+
+    rig->last->trusted = false;
+    buf_append_slice(&text, slice_lit("PARK\r\n"));
+    for (int i = 0; i < 10000; i++) {
+        buf_append_slice(&text, slice_lit("PING\r\n"));
+    }
+    assert_true(send(peer.fd, text.data, text.len, MSG_NOSIGNAL) > 50000);
+    rig_until(rig, rig->last->parked);
+    rig_settle(rig);
+    assert_in_range(rig->last->kept.capacity, 1, 1024);
+    buf_free(&text);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
 /* ---- idle ---------------------------------------------------------------- */
 
 /* As if it had been silent for that long. */

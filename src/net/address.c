@@ -102,3 +102,26 @@ address_peer_host(int fd, bool is_unix, char *ret_text)
     format_host(&address, host);
     (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", host);
 }
+
+/* Who has an IPv6 address mostly has all that begin like it. */
+void
+address_source(int fd, bool is_unix, uint8_t ret_source[ADDRESS_SOURCE_BYTES])
+{
+    union address address;
+    const struct in6_addr *in6 = &address.in6.sin6_addr;
+
+    memset(ret_source, 0, ADDRESS_SOURCE_BYTES);
+    if (is_unix) {
+        return;
+    }
+    find(fd, false, true, &address);
+    if (address.any.sa_family == AF_INET) {
+        ret_source[10] = 0xff; /* as it is mapped into IPv6 */
+        ret_source[11] = 0xff;
+        memcpy(ret_source + 12, &address.in.sin_addr, 4);
+    } else if (address.any.sa_family == AF_INET6) {
+        memcpy(ret_source, in6->s6_addr,
+               IN6_IS_ADDR_V4MAPPED(in6) ? ADDRESS_SOURCE_BYTES
+                                         : ADDRESS_SOURCE_BYTES / 2);
+    }
+}

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum { ADDRESS_TEXT_MAX = 128 };
 
@@ -15,3 +16,9 @@ void address_local(int fd, bool is_unix, char *ret_text);
 
 /* The far end without its port; of a unix socket, the path. */
 void address_peer_host(int fd, bool is_unix, char *ret_text);
+
+/* Who is behind the far end, as far as the network says: an IPv4 address, the
+ * first 64 bits of an IPv6 one, or the unix socket (all of them zeros). */
+enum { ADDRESS_SOURCE_BYTES = 16 };
+void address_source(int fd, bool is_unix,
+                    uint8_t ret_source[ADDRESS_SOURCE_BYTES]);

@@ -72,3 +72,43 @@ TEST(who_has_gone_has_no_address)
     address_peer(-1, true, text);
     assert_string_equal(":0", text);
 }
+
+static void
+expect_source(int fd, bool is_unix, const uint8_t *expected)
+{
+    uint8_t source[ADDRESS_SOURCE_BYTES];
+
+    memset(source, 7, sizeof(source));
+    address_source(fd, is_unix, source);
+    assert_memory_equal(expected, source, sizeof(source));
+}
+
+TEST(a_source_is_an_ip4_address_half_of_an_ip6_one_or_the_unix_socket)
+{
+    static const uint8_t none[ADDRESS_SOURCE_BYTES] = { 0 };
+    static const uint8_t ip4[ADDRESS_SOURCE_BYTES] = {
+        [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1
+    };
+    struct sockaddr_in6 in = { .sin6_family = AF_INET6,
+                               .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+    socklen_t len = sizeof(in);
+    int ends[2];
+    int fd = socket(AF_INET6, SOCK_STREAM, 0);
+    int near = socket(AF_INET6, SOCK_STREAM, 0);
+
+    ends_of(BY_TCP, ends);
+    expect_source(ends[0], false, ip4);
+    expect_source(ends[0], true, none);
+    expect_source(-1, false, none);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    if (fd >= 0 && near >= 0 &&
+        bind(fd, (struct sockaddr *)&in, sizeof(in)) == 0 &&
+        listen(fd, 1) == 0 &&
+        getsockname(fd, (struct sockaddr *)&in, &len) == 0 &&
+        connect(near, (struct sockaddr *)&in, sizeof(in)) == 0) {
+        expect_source(near, false, none); /* ::1 ends with its only bit */
+    }
+    (void)close(fd);
+    (void)close(near);
+}

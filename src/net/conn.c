@@ -389,6 +389,16 @@ conn_park(struct conn *conn)
 }
 
 void
+conn_park_for(struct conn *conn, uint32_t ms)
+{
+    conn_park(conn);
+    conn->parked_until = (uint32_t)uv_now(&conn->loop->uv) + ms;
+    if (conn->parked_until == 0) {
+        conn->parked_until = 1;
+    }
+}
+
+void
 conn_park_for_room(struct conn *conn)
 {
     park(conn, &conn->loop->parked_for_room, CONN_FOR_ROOM);
@@ -402,7 +412,17 @@ unpark(struct conn *conn)
         conn->next_parked->parked_at = conn->parked_at;
     }
     conn->parked = false;
+    conn->parked_until = 0;
     metric_add(METRIC_BLOCKED_CLIENTS, -1);
+}
+
+/* The bits that are compared wrap in 49 days; no wait is as long. */
+static bool
+waits_for_time(const struct conn *conn)
+{
+    uint32_t now = (uint32_t)uv_now(&conn->loop->uv);
+
+    return conn->parked_until != 0 && (int32_t)(conn->parked_until - now) > 0;
 }
 
 static void
@@ -411,6 +431,10 @@ unpark_list(struct conn **list)
     while (*list != NULL) {
         struct conn *conn = *list;
 
+        if (waits_for_time(conn)) {
+            list = &conn->next_parked;
+            continue;
+        }
         unpark(conn);
         conn_resume_later(conn);
     }

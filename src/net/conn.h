@@ -114,6 +114,7 @@ struct conn {
     struct conn *registry_same; /* the next one in its bucket of ids */
     int fd;                     /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
+    uint32_t parked_until; /* the end of uv_now's bits; 0: at any time */
     /* What it takes (usage.h): the owner's part, of which accept sets the
      * first, and all of it; and how much that was when it was chosen to be cut,
      * which changes under the registry's lock. */
@@ -144,6 +145,9 @@ void conn_resume_later(struct conn *conn);
 /* From execute: the same, but not before loop_wake was called or LOOP_TICK_MS
  * have passed, which also makes up for a loop_wake that came too early. */
 void conn_park(struct conn *conn);
+
+/* The same, but not for that long, whatever happens. */
+void conn_park_for(struct conn *conn, uint32_t ms);
 
 /* The same, but only once handler->has_room says so, or a second has passed:
  * for what many wait for at once. */

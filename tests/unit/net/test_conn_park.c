@@ -463,3 +463,27 @@ TEST(a_peer_that_left_while_parked_is_found_out)
     rig_until(rig, rig->closed == 1);
     rig_free(rig);
 }
+
+TEST(who_is_parked_for_a_time_is_not_called_before)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, false);
+    uint64_t calls;
+    uint64_t began;
+
+    peer_send_text(rig, &peer, "PARK\r\n");
+    rig_until(rig, rig->last->parked);
+    calls = fake_of(rig->last)->calls;
+    began = uv_now(&rig->loop.uv);
+    rig->last->parked_until = (uint32_t)began + 200;
+    rig->opens = true;
+    loop_wake(&rig->loop);
+    rig_settle(rig);
+    assert_int_equal(calls, fake_of(rig->last)->calls);
+    peer_expect(rig, &peer, "+PARK\r\n");
+    assert_true(uv_now(&rig->loop.uv) - began >= 200);
+    assert_int_equal(calls + 1, fake_of(rig->last)->calls);
+    assert_int_equal(0, rig->last->parked_until);
+    peer_free(&peer);
+    rig_free(rig);
+}

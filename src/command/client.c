@@ -165,6 +165,8 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
         conn->close_after = true;
     } else if (session->parked_for_room) {
         conn_park_for_room(conn);
+    } else if (session->parked_ms > 0) {
+        conn_park_for(conn, session->parked_ms);
     } else if (session->parked) {
         conn_park(conn);
     } else if (session->again != NULL) {

@@ -6,12 +6,17 @@
  */
 #include "admin/acl_log.h"
 #include "admin/auth.h"
+#include "admin/auth_delay.h"
+#include "base/clock.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
 #include "command/info.h"
 #include "command/observe.h"
 #include "command/request.h"
 #include "command/txn.h"
+#include "net/address.h"
+#include "net/conn.h"
 
 enum err
 cmd_ping(struct request *req)
@@ -99,13 +104,67 @@ note_failure(struct request *req, struct slice user)
     buf_free(&line);
 }
 
+/* Where the client comes from: somebody who guesses and reconnects stays the
+ * same one. */
+static bool
+find_source(const struct request *req, uint8_t ret_source[AUTH_DELAY_SOURCE])
+{
+    const struct conn *conn = req->session->conn;
+
+    _Static_assert(AUTH_DELAY_SOURCE == (int)ADDRESS_SOURCE_BYTES, "the same");
+    if (conn == NULL || req->service->auth_delay == NULL) {
+        return false;
+    }
+    address_source(conn->fd, conn->is_unix, ret_source);
+    return true;
+}
+
+/* ERR_AGAIN while the password has to wait. */
+static enum err
+wait_for_turn(struct request *req)
+{
+    uint64_t max_ms = (uint64_t)req->service->conf->auth_failure_delay;
+    uint64_t now_ms = clock_mono_ns() / 1000000;
+    uint64_t *until_ms = request_resumed(req);
+    uint8_t source[AUTH_DELAY_SOURCE];
+    uint64_t wait_ms;
+
+    if (until_ms == NULL) {
+        if (max_ms == 0 || !request_may_pause(req) ||
+            !find_source(req, source)) {
+            return OK;
+        }
+        wait_ms =
+            auth_delay_ms(req->service->auth_delay, source, now_ms, max_ms);
+        if (wait_ms == 0) {
+            return OK;
+        }
+        until_ms = mem_try_alloc(sizeof(*until_ms));
+        if (until_ms == NULL) {
+            return ERR_NOMEM;
+        }
+        *until_ms = now_ms + wait_ms;
+    }
+    if (now_ms >= *until_ms) {
+        return OK;
+    }
+    req->session->parked_ms = (uint32_t)(*until_ms - now_ms);
+    request_wait(req, until_ms, mem_free);
+    return ERR_AGAIN;
+}
+
 /* After AUTH_ATTEMPTS_MAX failures in a row the connection is closed behind
  * the error, so that guessing costs a new connection every few attempts. */
 static enum err
 authenticate(struct request *req, struct slice user, struct slice password)
 {
     struct session *session = req->session;
+    uint8_t source[AUTH_DELAY_SOURCE];
+    enum err err = wait_for_turn(req);
 
+    if (err != OK) {
+        return err;
+    }
     if (auth_check(req->service->conf, user, password)) {
         session->authenticated = true;
         session->auth_failures = 0;
@@ -113,6 +172,10 @@ authenticate(struct request *req, struct slice user, struct slice password)
         return OK;
     }
     note_failure(req, user);
+    if (find_source(req, source)) {
+        auth_delay_failed(req->service->auth_delay, source,
+                          clock_mono_ns() / 1000000);
+    }
     session->auth_failures++;
     if (session->auth_failures >= AUTH_ATTEMPTS_MAX) {
         session->closing = true;

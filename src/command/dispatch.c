@@ -510,6 +510,7 @@ dispatch_batch(struct worker *worker, struct session *session,
                                                              : clock_mono_ns();
     session->parked = false;
     session->parked_for_room = false;
+    session->parked_ms = 0;
     if (__builtin_expect(
             atomic_load_explicit(&session->blocked, memory_order_relaxed) ==
                 SESSION_HELD,

@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 struct acl_log;
+struct auth_delay;
 struct command;
 struct conf_file;
 struct journal;
@@ -126,9 +127,10 @@ struct service {
     struct bloom_env obey_env;     /* for replayed effects: no limits */
     struct stats *stats;
     struct registry *registry;
-    struct usage *usage;         /* of clients; NULL in tests */
-    struct acl_log *acl_log;     /* NULL in tests */
-    struct conf_file *conf_file; /* likewise */
+    struct usage *usage;           /* of clients; NULL in tests */
+    struct acl_log *acl_log;       /* NULL in tests */
+    struct auth_delay *auth_delay; /* likewise */
+    struct conf_file *conf_file;   /* likewise */
 
     /* Who hears of what, and how many there are (observe.h). All NULL, and
      * 0, where there are no loops. */

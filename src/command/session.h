@@ -58,6 +58,7 @@ struct session {
     bool no_evict, no_touch;         /* like the texts: under the lock */
     _Atomic uint32_t last_command;   /* index in the table, +1; 0: none */
     _Atomic uint64_t created_ms, active_ms;
+    uint32_t parked_ms;           /* parked: for so long at least */
     _Atomic int32_t multi_count;  /* queued commands; -1: not in MULTI */
     _Atomic uint64_t multi_bytes; /* of what is queued */
     _Atomic uint32_t watch_count;

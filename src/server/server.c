@@ -8,6 +8,7 @@
 
 #include "admin/acl_log.h"
 #include "admin/auth.h"
+#include "admin/auth_delay.h"
 #include "admin/conf_file.h"
 #include "admin/latency.h"
 #include "admin/monitor.h"
@@ -500,6 +501,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->registry = registry_new();
     service->usage = &server->usage;
     service->acl_log = acl_log_new();
+    service->auth_delay = auth_delay_new();
     service->conf_file =
         conf_file_new(server->config_file, data_wake_loops, server);
     random_hex(service->run_id, sizeof(service->run_id) - 1);
@@ -528,6 +530,7 @@ free_service(struct server *server)
     status_free(service->status);
     conf_file_free(service->conf_file);
     acl_log_free(service->acl_log);
+    auth_delay_free(service->auth_delay);
     registry_free(service->registry);
     inboxes_free(service->inboxes);
     monitor_free(service->monitor);

@@ -28,7 +28,8 @@ STEPS = [
 
 @pytest.fixture(scope="module")
 def both():
-    server = servers.Server("--requirepass", "secret")
+    server = servers.Server("--requirepass", "secret",
+                            "--auth-failure-delay", 0)
     oracle = None
     if servers.oracle_missing() is None:
         oracle = servers.Oracle("--requirepass", "secret")
@@ -290,3 +291,58 @@ def test_config_set_requirepass_asks_new_connections(start_server):
         assert old.call("CONFIG", "SET", "requirepass", "") == b"OK"
         with server.conn() as new:
             assert new.call("PING") == b"PONG"
+
+
+# ---- guessing ---------------------------------------------------------------
+
+def test_guesses_are_few_and_lock_nobody_out(start_server):
+    """Ten that guess as fast as they can, with a new connection each time and
+    without waiting for the answer for long, and one that knows, all of them
+    from one address, as behind a proxy."""
+    server = start_server("--requirepass", "secret",
+                          "--auth-failure-delay", 500)
+    stop = threading.Event()
+
+    def guess():
+        while not stop.is_set():
+            try:
+                with server.conn(timeout=0.2) as conn:
+                    conn.send(resp.command("AUTH", "wrong"))
+                    conn.sock.recv(100)
+            except OSError:
+                pass
+
+    def failures():
+        return int(info(good, "stats")["acl_access_denied_auth"])
+
+    with server.conn(password="secret") as good:
+        for _ in range(5):
+            with server.conn() as conn:
+                for _ in range(4):
+                    conn.raw("AUTH", "wrong")
+        threads = [threading.Thread(target=guess) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        before, began = failures(), time.monotonic()
+        for words in [("AUTH", "secret"),
+                      ("HELLO", "3", "AUTH", "default", "secret")] * 3:
+            start = time.monotonic()
+            with server.conn() as conn:
+                answer = conn.call(*words)
+                assert answer == b"OK" or answer[b"proto"] == 3
+                waited = time.monotonic() - start
+                assert 0.4 < waited < 3 * servers.time_factor()
+                assert conn.call("PING") == b"PONG"
+        rate = (failures() - before) / (time.monotonic() - began)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        print("%.0f guesses a second" % rate)
+        # Ten that are answered twice a second; with reconnecting every 0.2 s
+        # some more are under way.
+        assert rate < 60
+        assert good.call("CONFIG", "SET", "auth-failure-delay", 0) == b"OK"
+        start = time.monotonic()
+        with server.conn() as conn:
+            assert conn.call("AUTH", "secret") == b"OK"
+        assert time.monotonic() - start < 0.4 * servers.time_factor()

@@ -40,7 +40,7 @@ struct txn {
     bool refused; /* a command could not be queued */
     struct queued *queue;
     size_t count, capacity;
-    size_t bytes;     /* of all arguments and watches */
+    size_t bytes;     /* of the queue, all arguments and watches */
     uint32_t flags;   /* of any command in the queue */
     uint32_t lacking; /* by any */
     struct watch *watches;
@@ -193,8 +193,8 @@ cmd_discard(struct request *req)
 
 /* ---- queueing ------------------------------------------------------------ */
 
-/* argc slices and the bytes they point to. None of it can overflow: it lies
- * in memory already. */
+/* argc slices and the bytes they point to, as the allocator rounds them. None
+ * of it can overflow: it lies in memory already. */
 static size_t
 argv_bytes(const struct slice *argv, size_t argc)
 {
@@ -203,7 +203,7 @@ argv_bytes(const struct slice *argv, size_t argc)
     for (size_t i = 0; i < argc; i++) {
         bytes += argv[i].len;
     }
-    return bytes;
+    return (bytes + 15) / 16 * 16;
 }
 
 /* One allocation: argc slices, then the bytes they point to. */
@@ -227,24 +227,6 @@ copy_argv(const struct slice *argv, size_t argc, size_t bytes)
     return copy;
 }
 
-static enum err
-make_room(struct txn *txn)
-{
-    size_t capacity = txn->capacity > 0 ? txn->capacity * 2 : 8;
-    struct queued *queue;
-
-    if (txn->count < txn->capacity) {
-        return OK;
-    }
-    queue = mem_try_realloc(txn->queue, capacity * sizeof(*queue));
-    if (queue == NULL) {
-        return ERR_NOMEM;
-    }
-    txn->queue = queue;
-    txn->capacity = capacity;
-    return OK;
-}
-
 static bool
 fits_limits(const struct request *req, size_t more_bytes)
 {
@@ -255,13 +237,40 @@ fits_limits(const struct request *req, size_t more_bytes)
                          txn->bytes + more_bytes <= limits->multi_bytes_max);
 }
 
+/* A place in the queue for one more command, whose arguments have so many
+ * bytes. */
+static enum err
+make_room(const struct request *req, size_t bytes)
+{
+    struct txn *txn = req->session->txn;
+    bool full = txn->count == txn->capacity;
+    size_t grows = full && txn->capacity > 0 ? txn->capacity : 8;
+    struct queued *queue;
+
+    if (!fits_limits(req, bytes + (full ? grows * sizeof(*queue) : 0))) {
+        return ERR_MULTI_QUEUE;
+    }
+    if (!full) {
+        return OK;
+    }
+    queue =
+        mem_try_realloc(txn->queue, (txn->capacity + grows) * sizeof(*queue));
+    if (queue == NULL) {
+        return ERR_NOMEM;
+    }
+    txn->queue = queue;
+    txn->capacity += grows;
+    txn->bytes += grows * sizeof(*queue);
+    return OK;
+}
+
 enum err
 txn_queue(struct request *req)
 {
     struct txn *txn = req->session->txn;
     size_t bytes = argv_bytes(req->argv, req->argc);
     struct slice *argv;
-    enum err err = fits_limits(req, bytes) ? make_room(txn) : ERR_MULTI_QUEUE;
+    enum err err = make_room(req, bytes);
 
     if (err != OK) {
         return err;

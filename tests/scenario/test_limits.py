@@ -158,6 +158,25 @@ def test_all_of_a_large_pipeline_may_be_written_before_the_first_read(server):
         assert info(conn)["client_output_buffer_limit_disconnections"] == "0"
 
 
+@pytest.mark.parametrize("journal", ["no", "yes"])
+def test_a_large_transaction_is_taken(start_server, journal):
+    """More commands than 65536, written in one piece: some make filters, most
+    do not."""
+    count = 100000
+    server = start_server("--appendonly", journal)
+    with server.conn(timeout=60 * servers.time_factor()) as conn:
+        conn.send(resp.command("MULTI") +
+                  b"".join(resp.command("BF.ADD", "k%d" % (i // 10000), str(i))
+                           for i in range(count)) + resp.command("EXEC"))
+        assert conn.read() == b"OK"
+        for _ in range(count):
+            assert conn.read() == b"QUEUED"
+        got = conn.read()
+        assert len(got) == count and sum(got) > count * 0.98
+        assert int(info(conn, "memory")["used_memory_peak"]) < \
+            150 << 20 or servers.sanitized()
+
+
 def test_the_queue_of_a_transaction_is_finite(start_server):
     server = start_server("--multi-max-commands", 3)
     with server.conn() as conn:
@@ -250,7 +269,7 @@ def test_long_patterns_may_only_be_plain(server, command):
         assert conn.call("PING") == b"PONG"
 
 
-def test_the_keys_of_watch_are_finite_and_many(server):
+def test_the_keys_of_watch_are_finite_and_many(start_server):
     """60000 keys in one command: whatever looks for each of them among the
     others is not done before the deadline of the reply."""
     def memory(conn, ident):
@@ -259,6 +278,7 @@ def test_the_keys_of_watch_are_finite_and_many(server):
 
     limit = resp.Error("ERR transaction limit reached (multi-max-commands, "
                        "multi-max-bytes)")
+    server = start_server("--multi-max-commands", 65536)
     with server.conn() as conn, server.conn() as other:
         ident = conn.call("CLIENT", "ID")
         names = ["watched:%d" % i for i in range(60000)]

@@ -323,7 +323,7 @@ TEST(the_queue_is_bounded)
           "multi-max-bytes)\r\n+OK\r\n"
           "+OK\r\n");
     rig->service.limits.multi_commands_max = 1000;
-    rig->service.limits.multi_bytes_max = 1000;
+    rig->service.limits.multi_bytes_max = 1300;
     batch_begin(rig);
     batch_text(rig, "MULTI");
     batch_command(rig);
@@ -341,6 +341,32 @@ TEST(the_queue_is_bounded)
 
 #define LIMIT_REACHED                                                          \
     "-ERR transaction limit reached (multi-max-commands, multi-max-bytes)\r\n"
+
+TEST(the_memory_of_the_queue_counts)
+{
+    enum { MANY = 1000 };
+    struct rig *rig = rig_new();
+    uint64_t before;
+    uint64_t counted;
+    uint64_t taken;
+
+    run_text(rig, "MULTI", true);
+    before = mem_used();
+    for (int i = 0; i < MANY; i++) {
+        run_text(rig, "PING", true);
+    }
+    counted = rig->session.multi_bytes;
+    taken = mem_used() - before;
+    assert_in_range(counted, taken / 2, taken * 5 / 4);
+    assert_true(counted > MANY * 32); /* 4 letters in a slice, and its place */
+    rig->service.limits.multi_bytes_max = counted + 31;
+    run_text(rig, "PING", true); /* 4 + 16 are rounded up to 32 */
+    expect(rig, LIMIT_REACHED);
+    rig->service.limits.multi_bytes_max = counted + 32;
+    run_text(rig, "DISCARD", true);
+    assert_int_equal(0, rig->session.multi_bytes);
+    rig_free(rig);
+}
 
 /* A key that is named twice is watched twice: to look for it would cost as
  * much as all keys so far. */

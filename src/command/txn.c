@@ -430,24 +430,44 @@ run_queue(struct request *exec, const struct txn *txn)
     }
 }
 
+/* One-item commands on one key: at most one of them makes the filter. */
+static bool
+continues_run(const struct queued *before, const struct queued *queued)
+{
+    return before->command == queued->command &&
+           queued->command->many != NULL &&
+           slice_equal(before->argv[1], queued->argv[1]);
+}
+
+static size_t
+queue_effect_bytes(const struct txn *txn)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        if ((queued->command->flags & CMD_WRITE) == 0) {
+            continue;
+        }
+        bytes +=
+            i > 0 && continues_run(queued - 1, queued)
+                ? stage_effect_bytes(queued->argv, queued->argc)
+                : effect_bytes(queued->command, queued->argv, queued->argc);
+    }
+    return bytes;
+}
+
 /* Whether what is queued may write now, and room for all of its effects. */
 static enum err
 prepare_writes(struct request *req, const struct txn *txn)
 {
     enum err err = req->obey ? OK : admit_writes(req->service);
-    size_t bytes = 0;
 
     if (err != OK || req->service->journal == NULL) {
         return err;
     }
-    for (size_t i = 0; i < txn->count; i++) {
-        const struct queued *queued = &txn->queue[i];
-
-        if ((queued->command->flags & CMD_WRITE) != 0) {
-            bytes += effect_bytes(queued->command, queued->argv, queued->argc);
-        }
-    }
-    return effect_open(req->worker, bytes);
+    return effect_open(req->worker, queue_effect_bytes(txn));
 }
 
 /* Under the locks. */

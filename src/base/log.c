@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 static _Atomic int lowest = LOG_INFO;
+static _Atomic int output = STDERR_FILENO;
 
 static const char *const level_names[] = { "debug", "info", "notice", "warn",
                                            "error" };
@@ -22,6 +25,28 @@ void
 log_set_level(enum log_level level)
 {
     atomic_store(&lowest, (int)level);
+}
+
+int
+log_open(const char *path)
+{
+    int fd =
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0640);
+    int error = 0;
+
+    if (fd < 0) {
+        return errno;
+    }
+    if (atomic_load(&output) == STDERR_FILENO) {
+        atomic_store(&output, fd);
+        return 0;
+    }
+    /* The number stays, so that no other thread writes to a closed one. */
+    if (dup3(fd, atomic_load(&output), O_CLOEXEC) < 0) {
+        error = errno;
+    }
+    (void)close(fd);
+    return error;
 }
 
 bool
@@ -66,7 +91,7 @@ log_write(enum log_level level, const char *source, const char *event,
         len--;
     }
     line[len++] = '\n';
-    if (write(STDERR_FILENO, line, (size_t)len) < 0) {
+    if (write(atomic_load(&output), line, (size_t)len) < 0) {
         return; /* nobody is left to tell */
     }
 }

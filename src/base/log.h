@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * logfmt lines on stderr: one line an event, past tense, one write(2) each, so
- * that threads do not mix. error: the operator must act; warn: degraded, goes
- * on; notice: the state changed; info: normal; debug: for us. Layers below net
- * never log. Any thread.
+ * logfmt lines on stderr, or in a file: one line an event, past tense, one
+ * write(2) each, so that threads do not mix. error: the operator must act;
+ * warn: degraded, goes on; notice: the state changed; info: normal; debug: for
+ * us. Layers below net never log. Any thread.
  *
  *   log_info("net.listener", "listening", "port=%u", port);
  */
@@ -20,6 +20,11 @@ __attribute__((format(printf, 4, 5))) void log_write(enum log_level level,
                                                      const char *source,
                                                      const char *event,
                                                      const char *format, ...);
+
+/* Appends to the file from now on, and makes it if it is missing; called again
+ * for the same one, as logrotate needs it. 0 or an errno, and then lines go
+ * where they went before. One thread; others may write meanwhile. */
+int log_open(const char *path);
 
 /* True for the first of the calls with this mark in any second, so that a
  * repeating event does not fill the disk. mark is a static variable. */

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { EXIT_USAGE = 2 };
 
@@ -107,6 +108,16 @@ main(int argc, char **argv)
 
         conf_fini(&conf);
         return code;
+    }
+    if (conf.logfile[0] != '\0') {
+        int error_code = log_open(conf.logfile);
+
+        if (error_code != 0) {
+            (void)fprintf(stderr, "bloomery-server: logfile: %s: %s\n",
+                          conf.logfile, strerror(error_code));
+            conf_fini(&conf);
+            return EXIT_FAILURE;
+        }
     }
     return serve(&conf, &args, argc, argv);
 }

@@ -34,6 +34,7 @@
 #include "repl/status.h"
 #include "server/data.h"
 #include "server/descriptors.h"
+#include "server/own_files.h"
 #include "server/replication.h"
 #include "server/watch.h"
 
@@ -186,6 +187,7 @@ reload(struct server *server)
 
     pending_flush(&server->loops[0]);
     (void)systemd_reloading();
+    own_files_reopen_log(server->conf.logfile);
     if (conf_try_init(&fresh, &error) &&
         conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
         gate_raise(gate, 0);
@@ -296,6 +298,7 @@ server_stop(struct server *server)
     if (atomic_load(&server->service.loading)) {
         /* Nothing has changed yet, and the loader knows no way out. */
         listeners_close(&server->listeners);
+        own_files_remove_pid(server->conf.pidfile);
         log_notice("server", "stopped while loading", "%s", "");
         _exit(EXIT_SUCCESS);
     }
@@ -600,6 +603,7 @@ server_init(struct server *server, struct conf *conf,
         free_service(server);
         return false;
     }
+    own_files_write_pid(server->conf.pidfile);
     init_loops(server);
     persist_apply_conf(server->persist);
     server->service.started_bytes = mem_used();
@@ -631,6 +635,7 @@ server_run(struct server *server)
     for (unsigned i = 1; i < server->threads; i++) {
         loop_join(&server->loops[i]);
     }
+    own_files_remove_pid(server->conf.pidfile);
     log_notice("server", "stopped", "%s", "");
     return !server->load_failed;
 }

@@ -8,7 +8,10 @@
 #include "base/clock.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -138,4 +141,41 @@ TEST(once_a_second_is_true_again_in_the_next)
         assert_true(clock_mono_ns() - start_ns < 2000000000U);
         (void)usleep(1000);
     }
+}
+
+static bool
+has_line(const char *path, const char *event)
+{
+    char text[512] = "";
+    FILE *file = fopen(path, "re");
+
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
+    (void)fclose(file);
+    return strstr(text, event) != NULL;
+}
+
+/* Last, since lines never go back to stderr. */
+TEST(the_log_goes_to_a_file_and_to_a_new_one_when_it_was_moved)
+{
+    char dir[] = "/tmp/bloomery-XXXXXX";
+    char path[64], moved[64];
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/log", dir);
+    (void)snprintf(moved, sizeof(moved), "%s/log.1", dir);
+    assert_int_equal(ENOENT, log_open("/nonexistent/bloomery.log"));
+    assert_int_equal(0, log_open(path));
+    log_notice("test", "first", "%s", "");
+    assert_int_equal(0, rename(path, moved));
+    log_notice("test", "second", "%s", "");
+    assert_int_equal(ENOENT, log_open("/nonexistent/bloomery.log"));
+    assert_int_equal(0, log_open(path));
+    log_notice("test", "third", "%s", "");
+    assert_true(has_line(moved, "first") && has_line(moved, "second"));
+    assert_false(has_line(moved, "third"));
+    assert_true(has_line(path, "third") && !has_line(path, "second"));
+    (void)unlink(path);
+    (void)unlink(moved);
+    assert_int_equal(0, rmdir(dir));
 }

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A line with a number, in place of whatever a crash has left there.
+ */
+#include "server/own_files.h"
+
+#include "base/file.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void
+own_files_write_pid(const char *path)
+{
+    char temporary[1100];
+    char line[32];
+    int len = snprintf(line, sizeof(line), "%d\n", (int)getpid());
+    int error = 0;
+    int fd;
+
+    if (path[0] == '\0') {
+        return;
+    }
+    (void)snprintf(temporary, sizeof(temporary), "%s.tmp", path);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    error = fd < 0 ? errno : file_write(fd, line, (size_t)len);
+    if (fd >= 0 && close(fd) != 0 && error == 0) {
+        error = errno;
+    }
+    if (error == 0 && rename(temporary, path) != 0) {
+        error = errno;
+        (void)unlink(temporary);
+    }
+    if (error != 0) {
+        log_warn("server", "could not write the pidfile",
+                 "path=\"%s\" error=\"%s\"", path, strerror(error));
+    }
+}
+
+void
+own_files_remove_pid(const char *path)
+{
+    char line[32] = "";
+    int fd = path[0] != '\0' ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+
+    if (fd < 0) {
+        return;
+    }
+    if (read(fd, line, sizeof(line) - 1) > 0 &&
+        strtol(line, NULL, 10) == (long)getpid()) {
+        (void)unlink(path);
+    }
+    (void)close(fd);
+}
+
+void
+own_files_reopen_log(const char *path)
+{
+    int error = path[0] != '\0' ? log_open(path) : 0;
+
+    if (error != 0) {
+        log_error("server", "kept the old log file",
+                  "logfile=\"%s\" error=\"%s\"", path, strerror(error));
+    }
+}

@@ -191,6 +191,7 @@ struct service {
     _Atomic uint64_t full_syncs_before, partial_syncs_before;
     _Atomic uint64_t refused_partial_syncs_before;
     const char *executable, *config_file;
+    bool config_is_input; /* it came from standard input */
 
     /* Provided by the server layer. */
     void (*shutdown)(void *ctx, unsigned flags); /* of enum shutdown_flag */

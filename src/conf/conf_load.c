@@ -7,6 +7,7 @@
 #include "conf/conf_load.h"
 
 #include "base/mem.h"
+#include "conf/conf_foreign.h"
 #include "conf/conf_value.h"
 
 #include <errno.h>
@@ -49,11 +50,45 @@ struct reading {
     FILE *file;
     const char *path;
     struct conf_error *error;
-    struct buf *names; /* of the options that were set, or NULL */
+    struct buf *names;            /* of the options that were set, or NULL */
+    struct conf_notes *notes;     /* or NULL */
+    char text[CONF_LINE_MAX + 1]; /* of the line */
     int line;
     bool save_seen;
     bool failed; /* *error says why; the rest of the file is passed over */
 };
+
+void
+conf_note(struct conf_notes *notes, const char *text)
+{
+    size_t used = notes != NULL ? strlen(notes->text) : 0;
+
+    if (notes != NULL && used + strlen(text) + 2 <= sizeof(notes->text)) {
+        (void)snprintf(notes->text + used, sizeof(notes->text) - used, "%s\n",
+                       text);
+    }
+}
+
+bool
+conf_next_note(struct slice *notes, struct slice *ret_line)
+{
+    const char *end =
+        notes->len > 0 ? memchr(notes->data, '\n', notes->len) : NULL;
+
+    if (end == NULL) {
+        return false;
+    }
+    *ret_line = (struct slice){ notes->data, (size_t)(end - notes->data) };
+    notes->len -= ret_line->len + 1;
+    notes->data = end + 1;
+    return true;
+}
+
+static void
+where(const struct reading *reading, struct conf_error *ret_where)
+{
+    conf_value_error(ret_where, "%s:%d", reading->path, reading->line);
+}
 
 static void
 fail_at_line(struct reading *reading, const char *why)
@@ -95,6 +130,8 @@ read_line(char *ret_line, int size, void *stream)
     if (c == EOF && len == 0) {
         return NULL;
     }
+    memcpy(reading->text, ret_line, (size_t)len);
+    reading->text[len] = '\0';
     ret_line[len++] = '\n';
     ret_line[len] = '\0';
     return ret_line;
@@ -125,6 +162,22 @@ is_section(const char *section)
     return false;
 }
 
+/* True if the line is one of redis.conf, which is what went wrong then. */
+static bool
+fail_foreign(struct reading *reading)
+{
+    struct conf_error place;
+
+    where(reading, &place);
+    if (reading->failed ||
+        !conf_foreign_explains(place.text, slice_of(reading->text),
+                               reading->error)) {
+        return false;
+    }
+    reading->failed = true;
+    return true;
+}
+
 /* Says what is wrong with a line that no row fits. */
 static void
 fail_unknown(struct reading *reading, const char *section, const char *key)
@@ -132,6 +185,9 @@ fail_unknown(struct reading *reading, const char *section, const char *key)
     const struct conf_row *row = conf_find(slice_of(key));
     struct conf_error why;
 
+    if (fail_foreign(reading)) {
+        return;
+    }
     if (row != NULL) {
         conf_value_error(&why, "%s belongs into section [%s] as %s", row->name,
                          row->section, conf_key(row));
@@ -178,6 +234,10 @@ set_from_line(void *user, const char *section, const char *key,
         return 0;
     }
     if (row == NULL) {
+        where(reading, &whole);
+        if (conf_foreign_accept(slice_of(key), whole.text, reading->notes)) {
+            return 1;
+        }
         fail_unknown(reading, section, key);
         return 0;
     }
@@ -216,17 +276,23 @@ read_all(struct reading *reading)
     pthread_mutex_unlock(&mutex);
     if (first_bad_line != 0 && !reading->failed) {
         reading->line = first_bad_line;
-        fail_at_line(reading, "neither [section] nor name = value");
+        if (!fail_foreign(reading)) {
+            fail_at_line(reading, "neither [section] nor name = value");
+        }
     }
-    (void)fclose(reading->file);
+    if (reading->file != stdin) {
+        (void)fclose(reading->file);
+    }
     return !reading->failed;
 }
 
-bool
-conf_load_file(struct conf *conf, const char *path,
-               struct conf_error *ret_error)
+static bool
+load_file(struct conf *conf, const char *path, struct conf_notes *notes,
+          struct conf_error *ret_error)
 {
-    struct reading reading = { .conf = conf, .path = path, .error = ret_error };
+    struct reading reading = {
+        .conf = conf, .path = path, .error = ret_error, .notes = notes
+    };
 
     reading.file = fopen(path, "re");
     if (reading.file == NULL) {
@@ -237,10 +303,19 @@ conf_load_file(struct conf *conf, const char *path,
 }
 
 bool
-conf_load_text(struct conf *conf, const char *path, struct slice text,
+conf_load_file(struct conf *conf, const char *path,
                struct conf_error *ret_error)
 {
-    struct reading reading = { .conf = conf, .path = path, .error = ret_error };
+    return load_file(conf, path, NULL, ret_error);
+}
+
+static bool
+load_text(struct conf *conf, const char *path, struct slice text,
+          struct conf_notes *notes, struct conf_error *ret_error)
+{
+    struct reading reading = {
+        .conf = conf, .path = path, .error = ret_error, .notes = notes
+    };
 
     if (text.len == 0) {
         return true;
@@ -255,6 +330,42 @@ conf_load_text(struct conf *conf, const char *path, struct slice text,
 }
 
 bool
+conf_load_text(struct conf *conf, const char *path, struct slice text,
+               struct conf_error *ret_error)
+{
+    return load_text(conf, path, text, NULL, ret_error);
+}
+
+/* Standard input can be read once, and a reload wants it again. */
+static bool
+load_standard_input(struct conf *conf, struct conf_notes *notes,
+                    struct conf_error *ret_error)
+{
+    static char *text;
+    static size_t len;
+    char line[CONF_LINE_MAX];
+    struct buf all = { 0 };
+    size_t got;
+
+    if (text == NULL) {
+        while ((got = fread(line, 1, sizeof(line), stdin)) > 0) {
+            buf_append(&all, line, got);
+        }
+        if (ferror(stdin) != 0 || all.failed) {
+            conf_value_error(ret_error, "standard input: %s",
+                             all.failed ? "too much" : strerror(errno));
+            buf_free(&all);
+            return false;
+        }
+        len = all.len;
+        text = mem_copy_text(len > 0 ? buf_slice(&all) : slice_lit(""));
+        buf_free(&all);
+    }
+    return load_text(conf, "standard input", (struct slice){ text, len }, notes,
+                     ret_error);
+}
+
+bool
 conf_rewritten_path(const struct conf *conf, char *ret_path, size_t size)
 {
     int len = snprintf(ret_path, size, "%s/" CONF_REWRITTEN_NAME, conf->dir);
@@ -265,6 +376,7 @@ conf_rewritten_path(const struct conf *conf, char *ret_path, size_t size)
 /* A command line while it is read. */
 struct words {
     struct conf *conf;
+    struct conf_notes *notes;
     char **argv;
     int argc;
     int at; /* the last argument that was used */
@@ -295,6 +407,16 @@ take_value(struct words *words, const struct conf_row *row, struct buf *all,
     return true;
 }
 
+/* Those of an option that does nothing. */
+static void
+skip_values(struct words *words)
+{
+    while (words->at + 1 < words->argc &&
+           strncmp(words->argv[words->at + 1], "--", 2) != 0) {
+        words->at++;
+    }
+}
+
 /* --name=value or --name value. */
 static bool
 set_from_args(struct words *words, struct conf_error *ret_error)
@@ -312,6 +434,11 @@ set_from_args(struct words *words, struct conf_error *ret_error)
         name_text.len = (size_t)(equals - name);
     }
     row = conf_find(name_text);
+    if (row == NULL &&
+        conf_foreign_accept(name_text, "the command line", words->notes)) {
+        skip_values(words);
+        return true;
+    }
     if (row == NULL) {
         conf_value_error(ret_error, "unknown option --%.*s",
                          name_text.len < 64 ? (int)name_text.len : 64, name);
@@ -363,9 +490,11 @@ find_action(int argc, char **argv, const char **ret_print)
 /* What is behind the file. */
 static bool
 load_words(struct conf *conf, int argc, char **argv, int from,
-           struct conf_error *ret_error)
+           struct conf_notes *notes, struct conf_error *ret_error)
 {
-    struct words words = { .conf = conf, .argv = argv, .argc = argc };
+    struct words words = {
+        .conf = conf, .notes = notes, .argv = argv, .argc = argc
+    };
 
     for (words.at = from; words.at < argc; words.at++) {
         if (strncmp(argv[words.at], "--", 2) != 0) {
@@ -452,18 +581,22 @@ conf_load_args(struct conf *conf, int argc, char **argv,
         *ret_args = args;
         return true;
     }
-    if (argc > 1 && argv[1][0] != '-') {
+    if (argc > 1 && (argv[1][0] != '-' || argv[1][1] == '\0')) {
+        bool input = argv[1][0] == '-';
+
         args.file = argv[1];
         from = 2;
-        if (!conf_load_file(conf, args.file, ret_error)) {
+        if (input ? !load_standard_input(conf, &args.notes, ret_error)
+                  : !load_file(conf, args.file, &args.notes, ret_error)) {
             return false;
         }
     }
-    if (!load_words(conf, argc, argv, from, ret_error) ||
+    if (!load_words(conf, argc, argv, from, &args.notes, ret_error) ||
         !load_rewritten(conf, &args, ret_error)) {
         return false;
     }
-    if (args.has_rewritten && !load_words(conf, argc, argv, from, ret_error)) {
+    if (args.has_rewritten &&
+        !load_words(conf, argc, argv, from, NULL, ret_error)) {
         return false;
     }
     *ret_args = args;

@@ -26,15 +26,29 @@ enum conf_action {
 #define CONF_REWRITTEN_NAME "rewritten.conf"
 enum { CONF_REWRITTEN_MAX = 512 };
 
+/* Warnings: lines of text, those that fit. */
+enum { CONF_NOTES_MAX = 4096 };
+struct conf_notes {
+    char text[CONF_NOTES_MAX];
+};
+
+/* Adds a line; notes may be NULL. */
+void conf_note(struct conf_notes *notes, const char *text);
+
+/* Cuts the next line off; false at the end. */
+bool conf_next_note(struct slice *notes, struct slice *ret_line);
+
 /* What a command line asks for; the texts are those of argv. */
 struct conf_args {
     enum conf_action action;
     const char *print;                  /* with CONF_ACTION_PRINT: what */
-    const char *file;                   /* NULL: none was named */
+    const char *file;                   /* NULL: none was named; "-": standard
+                                           input, which is read once and kept */
     char rewritten[CONF_REWRITTEN_MAX]; /* the names of the options that the
                                            file of CONFIG REWRITE in dir gave,
                                            cut to their room */
     bool has_rewritten;                 /* there is one */
+    struct conf_notes notes;            /* of what was read and does nothing */
 };
 
 /* The longest line of a file, without its end. */

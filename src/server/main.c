@@ -23,7 +23,8 @@ static void
 print_usage(void)
 {
     (void)printf("Usage: bloomery-server [FILE] [--OPTION VALUE]...\n"
-                 "A Bloom filter server that speaks RESP.\n\n"
+                 "A Bloom filter server that speaks RESP. FILE - is standard "
+                 "input.\n\n"
                  "  --help              this text\n"
                  "  --version           the version\n"
                  "  --print=WHAT        commands, options (a configuration "

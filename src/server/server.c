@@ -176,6 +176,17 @@ on_conf_set(void *ctx, const struct conf_changes *changes)
 }
 
 static void
+log_notes(const struct conf_args *args)
+{
+    struct slice notes = slice_of(args->notes.text), line;
+
+    while (conf_next_note(&notes, &line)) {
+        log_warn("server", "read the configuration", "note=\"%.*s\"",
+                 (int)line.len, line.data);
+    }
+}
+
+static void
 reload(struct server *server)
 {
     struct gate *gate = keyspace_gate(server->service.keyspace);
@@ -195,7 +206,12 @@ reload(struct server *server)
         (void)!descriptors_fit(&server->conf, server->own_descriptors);
         apply_conf(server);
         gate_lower(gate, 0);
+        log_notes(&args);
         log_changes(&changes);
+        if (server->service.config_is_input) {
+            log_warn("server", "did not read standard input again",
+                     "reason=\"it can be read once, at the start\"");
+        }
         log_notice("server", "reloaded the configuration", "%s", "");
     } else {
         log_error("server", "kept the old configuration", "reason=\"%s\"",
@@ -479,7 +495,9 @@ init_service(struct server *server, const struct conf_args *args)
                            sizeof(server->executable) - 1);
 
     server->executable[len > 0 ? len : 0] = '\0';
-    if (args->file == NULL ||
+    service->config_is_input =
+        args->file != NULL && strcmp(args->file, "-") == 0;
+    if (args->file == NULL || service->config_is_input ||
         realpath(args->file, server->config_file) == NULL) {
         server->config_file[0] = '\0';
     }
@@ -613,6 +631,7 @@ server_init(struct server *server, struct conf *conf,
                BLOOMERY_VERSION, (int)getpid(), server->threads,
                (long long)server->conf.port, server->conf.unixsocket, cpu,
                server->config_file);
+    log_notes(args);
     if (args->has_rewritten) {
         log_notice("server", "read what CONFIG REWRITE kept in dir",
                    "file=\"%s/" CONF_REWRITTEN_NAME "\" options=\"%s\"",

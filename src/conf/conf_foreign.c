@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Names of Redis's options, looked at only where the server reads its
+ * configuration and found no option of its own.
+ */
+#include "conf/conf_foreign.h"
+
+#include "conf/conf_value.h"
+
+#include <strings.h>
+
+static const struct {
+    const char *name, *advice;
+} options[] = {
+#define REDIS_OPTION(nam, adv) { nam, adv },
+#include "tbl/redis_options.def"
+#undef REDIS_OPTION
+};
+
+/* These do something in Redis that nothing does here, so they are refused; but
+ * they tell a file of Redis. */
+static const char *const refused[] = { "include",  "loadmodule",
+                                       "user",     "rename-command",
+                                       "aclfile",  "cluster-enabled",
+                                       "tls-port", "tls-cert-file" };
+
+static bool
+fits(struct slice name, const char *pattern)
+{
+    size_t len = strlen(pattern);
+
+    if (pattern[len - 1] != '*') {
+        return slice_is_word(name, pattern);
+    }
+    return name.len >= len - 1 && strncasecmp(name.data, pattern, len - 1) == 0;
+}
+
+const char *
+conf_foreign_advice(struct slice name)
+{
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        if (fits(name, options[i].name)) {
+            return options[i].advice;
+        }
+    }
+    return NULL;
+}
+
+bool
+conf_foreign_accept(struct slice name, const char *where,
+                    struct conf_notes *notes)
+{
+    const char *advice = conf_foreign_advice(name);
+    struct conf_error text;
+
+    if (advice == NULL) {
+        return false;
+    }
+    conf_value_error(&text, "%s: %.*s does nothing here: %s", where,
+                     slice_shown(name), name.data, advice);
+    conf_note(notes, text.text);
+    return true;
+}
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+static bool
+is_known(struct slice name)
+{
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (slice_is_word(name, refused[i])) {
+            return true;
+        }
+    }
+    return conf_find(name) != NULL || conf_foreign_advice(name) != NULL;
+}
+
+bool
+conf_foreign_explains(const char *where, struct slice line,
+                      struct conf_error *ret_error)
+{
+    const struct conf_row *row;
+    struct slice value = line;
+    struct slice name;
+
+    if (!conf_next_word(&value, &name) || !is_known(name) || value.len == 0 ||
+        !is_blank(value.data[0])) {
+        return false;
+    }
+    while (value.len > 0 && (unsigned char)value.data[0] <= ' ') {
+        value.data++;
+        value.len--;
+    }
+    while (value.len > 0 && (unsigned char)value.data[value.len - 1] <= ' ') {
+        value.len--;
+    }
+    if (value.len == 0 || value.data[0] == '=' || value.data[0] == ':') {
+        return false;
+    }
+    row = conf_find(name);
+    if (row == NULL) {
+        conf_value_error(ret_error,
+                         "%s: this file is in the syntax of redis.conf. A file "
+                         "for this server has [sections] and name = value "
+                         "lines: bloomery-server --print=options prints one",
+                         where);
+        return true;
+    }
+    if (row->type == CONF_SECRET) {
+        value = slice_lit("...");
+    }
+    conf_value_error(
+        ret_error,
+        "%s: this file is in the syntax of redis.conf. A file for this server "
+        "has [sections] and name = value lines: here %s = %.*s below [%s], or "
+        "--%s on the command line. bloomery-server --print=options prints one",
+        where, conf_key(row), value.len < 64 ? (int)value.len : 64, value.data,
+        row->section, row->name);
+    return true;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Options of Redis that are accepted, and lines of redis.conf.
+ */
+#include "conf/conf_foreign.h"
+
+#include "../test.h"
+
+static const struct conf_notes no_notes;
+
+TEST(options_that_do_no_harm_have_an_advice)
+{
+    static const char *const names[] = {
+        "daemonize",          "SUPERVISED",
+        "io-threads",         "hz",
+        "syslog-enabled",     "lazyfree-lazy-expire",
+        "oom-score-adj",      "oom-score-adj-values",
+        "repl-diskless-sync", "zset-max-listpack-entries",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        assert_non_null(conf_foreign_advice(slice_of(names[i])));
+    }
+    assert_null(conf_foreign_advice(slice_lit("")));
+    assert_null(conf_foreign_advice(slice_lit("daemonizer")));
+    assert_null(conf_foreign_advice(slice_lit("rename-command")));
+}
+
+/* Else the accepted one would hide ours. */
+TEST(no_option_of_ours_is_among_them)
+{
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const char *advice = conf_foreign_advice(slice_of(conf_table[i].name));
+
+        assert_true(advice == NULL || strcmp(conf_table[i].name,
+                                             "repl-diskless-sync-delay") == 0);
+    }
+}
+
+TEST(an_accepted_option_leaves_a_note)
+{
+    struct conf_notes notes = no_notes;
+    struct slice rest, line;
+
+    assert_false(conf_foreign_accept(slice_lit("nope"), "f:1", &notes));
+    assert_string_equal(notes.text, "");
+    assert_true(conf_foreign_accept(slice_lit("hz"), "f:2", &notes));
+    assert_true(conf_foreign_accept(slice_lit("daemonize"), "f:3", NULL));
+    assert_true(conf_foreign_accept(slice_lit("daemonize"), "f:4", &notes));
+    rest = slice_of(notes.text);
+    assert_true(conf_next_note(&rest, &line));
+    assert_true(slice_equal(
+        line, slice_lit("f:2: hz does nothing here: timers adapt by "
+                        "themselves")));
+    assert_true(conf_next_note(&rest, &line));
+    assert_memory_equal(line.data, "f:4: daemonize does nothing here: ", 34);
+    assert_false(conf_next_note(&rest, &line));
+    for (int i = 0; i < 1000; i++) { /* those that fit */
+        assert_true(conf_foreign_accept(slice_lit("hz"), "f:5", &notes));
+    }
+    rest = slice_of(notes.text);
+    while (conf_next_note(&rest, &line)) {
+    }
+    assert_int_equal(0, rest.len);
+}
+
+TEST(a_line_of_redis_conf_is_known_by_its_blank)
+{
+    static const char *const lines[] = {
+        "port 6379",          "  bind 127.0.0.1 -::1", "SAVE 3600 1",
+        "save \"\"",          "daemonize\tyes",        "include /etc/x.conf",
+        "rename-command A B", "requirepass foobared",
+    };
+    static const char *const others[] = {
+        "",       "port",   "port =",    "port = 1", "port : 1",
+        "port=1", "nope 1", "[network]", "# port 1", "maxclients   ",
+    };
+    struct conf_error error;
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        assert_true(conf_foreign_explains("f:1", slice_of(lines[i]), &error));
+        assert_non_null(strstr(error.text, "f:1: this file is in the syntax "
+                                           "of redis.conf"));
+        assert_null(strstr(error.text, "foobared"));
+    }
+    assert_true(conf_foreign_explains("f:1", slice_lit("port 6379"), &error));
+    assert_non_null(strstr(error.text, "port = 6379 below [network]"));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_false(conf_foreign_explains("f:1", slice_of(others[i]), &error));
+    }
+}

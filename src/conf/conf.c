@@ -155,6 +155,21 @@ conf_find(struct slice name)
     return NULL;
 }
 
+const struct conf_row *
+conf_file_row(const struct conf_row *row)
+{
+    return &conf_table[row->file];
+}
+
+const char *
+conf_file_of(const struct conf *conf, const struct conf_row *row)
+{
+    const char *path =
+        row->file > 0 ? peek_value(conf, conf_file_row(row)).text : "";
+
+    return path[0] != '\0' ? path : NULL;
+}
+
 const char *
 conf_key(const struct conf_row *row)
 {
@@ -210,6 +225,12 @@ conf_same(const struct conf *a, const struct conf *b,
     union conf_value value_b = peek_value(b, row);
 
     return conf_value_equal(row, &value_a, &value_b);
+}
+
+bool
+conf_has_text(const struct conf *conf, const struct conf_row *row)
+{
+    return peek_value(conf, row).text[0] != '\0';
 }
 
 bool
@@ -276,8 +297,8 @@ is_seen(const struct conf_row *row, const bool seen[])
 /* Looks at the names alone, so that no value is read if one of them is wrong;
  * that is the order in which Redis complains. */
 static bool
-check_names(const struct slice *pairs, size_t count, bool seen[],
-            struct conf_error *ret_error)
+check_names(const struct conf *conf, const struct slice *pairs, size_t count,
+            bool seen[], struct conf_error *ret_error)
 {
     for (size_t i = 0; i < count; i++) {
         struct slice name = pairs[2 * i];
@@ -290,8 +311,14 @@ check_names(const struct slice *pairs, size_t count, bool seen[],
                              slice_shown(name), name.data);
             return false;
         }
-        if (row->when == CONF_START) {
+        if (row->when != CONF_RUNTIME) {
             set_failed(ret_error, name, "can't set immutable config");
+            return false;
+        }
+        if (conf_file_of(conf, row) != NULL) {
+            set_failed(ret_error, name,
+                       "its value is that of a file: change the file and send "
+                       "SIGHUP");
             return false;
         }
         if (is_seen(row, seen)) {
@@ -334,7 +361,7 @@ conf_set_many(struct conf *conf, const struct slice *pairs, size_t count,
     bool seen[CONF_OPTION_COUNT] = { false };
     union conf_value values[CONF_OPTION_COUNT];
 
-    if (!check_names(pairs, count, seen, ret_error) ||
+    if (!check_names(conf, pairs, count, seen, ret_error) ||
         !parse_pairs(pairs, count, values, ret_error)) {
         return false;
     }

@@ -85,6 +85,7 @@ struct conf_percentiles {
 
 enum conf_when {
     CONF_START,   /* fixed once the server runs */
+    CONF_RELOAD,  /* a reload changes it, no client does: it names a file */
     CONF_RUNTIME, /* CONFIG SET and a reload change it */
 };
 
@@ -190,6 +191,8 @@ struct conf_row {
                               it is the name of, for the error text */
     int64_t min, max;
     size_t offset, size; /* of the field */
+    int file; /* CONF_SECRET: the option, a CONF_STRING, that may name a file
+                 which has the value; 0: none */
     enum conf_type type;
     enum conf_when when;
     bool units;     /* CONF_INT that also takes 64mb and the like */
@@ -210,6 +213,12 @@ void conf_fini(struct conf *conf);
 /* The row with this full name in any case; NULL if there is none. */
 const struct conf_row *conf_find(struct slice name);
 
+/* Of a secret that a file may give: the option that names the file. */
+const struct conf_row *conf_file_row(const struct conf_row *row);
+
+/* The path of the file that gives the value, or NULL if none does. */
+const char *conf_file_of(const struct conf *conf, const struct conf_row *row);
+
 /* The option's name inside its section of the file: the full name, without
  * "bf." in [bf]. */
 const char *conf_key(const struct conf_row *row);
@@ -229,6 +238,9 @@ void conf_show(const struct conf *conf, const struct conf_row *row,
 
 bool conf_same(const struct conf *a, const struct conf *b,
                const struct conf_row *row);
+
+/* Of a CONF_STRING or CONF_SECRET: whether it is not empty. */
+bool conf_has_text(const struct conf *conf, const struct conf_row *row);
 
 /* A copy of its own, for who needs the values outside of any section. False
  * without memory. */

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "conf/conf_foreign.h"
+#include "conf/conf_secret.h"
 #include "conf/conf_value.h"
 
 #include <errno.h>
@@ -597,6 +598,9 @@ conf_load_args(struct conf *conf, int argc, char **argv,
     }
     if (args.has_rewritten &&
         !load_words(conf, argc, argv, from, NULL, ret_error)) {
+        return false;
+    }
+    if (!conf_secrets_load(conf, &args.notes, ret_error)) {
         return false;
     }
     *ret_args = args;

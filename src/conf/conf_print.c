@@ -67,8 +67,9 @@ describe(const struct conf_row *row, struct buf *ret_text)
     buf_append_slice(ret_text, slice_lit("Values: "));
     conf_value_describe(row, ret_text);
     buf_printf(ret_text, ". %s.",
-               row->when == CONF_RUNTIME ? "Can change at run time"
-                                         : "Needs a restart to change");
+               row->when == CONF_RUNTIME  ? "Can change at run time"
+               : row->when == CONF_RELOAD ? "SIGHUP reads it and the file again"
+                                          : "Needs a restart to change");
     buf_append(ret_text, "", 1);
     CHECK(!ret_text->failed);
 }

@@ -331,7 +331,8 @@ decide(struct rewriting *all, const struct conf *old, long ret_after[])
     find_ends(all, ends);
     for (int i = 0; i < CONF_OPTION_COUNT; i++) {
         struct place *place = &all->places[i];
-        bool differs = !conf_same(all->conf, old, &conf_table[i]);
+        bool differs = !conf_same(all->conf, old, &conf_table[i]) &&
+                       conf_file_of(all->conf, &conf_table[i]) == NULL;
 
         place->changes =
             differs && (conf_table[i].when == CONF_RUNTIME || place->line < 0);
@@ -367,7 +368,8 @@ check(const struct rewriting *all, const char *name,
     good = conf_load_text(&fresh, name, buf_slice(all->out), ret_error);
     for (int i = 0; i < CONF_OPTION_COUNT && good; i++) {
         bool kept =
-            conf_table[i].when == CONF_START && all->places[i].line >= 0;
+            (conf_table[i].when != CONF_RUNTIME && all->places[i].line >= 0) ||
+            conf_file_of(all->conf, &conf_table[i]) != NULL;
 
         if (!kept && !conf_same(all->conf, &fresh, &conf_table[i])) {
             conf_value_error(ret_error, "no line can hold the value of %s",
@@ -420,7 +422,8 @@ goes_beside(const struct conf *conf, const struct conf *base,
 {
     const struct conf_row *row = &conf_table[option];
 
-    if (option == CONF_OPTION_dir || row->alias) {
+    if (option == CONF_OPTION_dir || row->alias ||
+        conf_file_of(conf, row) != NULL) {
         return false;
     }
     if (base == NULL) {

@@ -177,6 +177,9 @@ other_value(const struct conf_row *row, char ret_text[64])
     if (row->host_port) {
         return "::1 7379";
     }
+    if (row->when == CONF_RELOAD) { /* it would give the value of another */
+        return NULL;
+    }
     switch (row->type) {
     case CONF_BOOL:
         return strcmp(row->preset, "yes") == 0 ? "no" : "yes";
@@ -217,6 +220,35 @@ set_all(struct conf *conf)
             conf_fini(&presets);
         }
     }
+}
+
+TEST(a_password_from_a_file_is_not_written)
+{
+    struct conf_error error;
+    struct buf out = { 0 };
+    struct conf conf;
+    struct conf base;
+
+    conf_init(&conf);
+    conf_init(&base);
+    set(&conf, "requirepass-file", "/run/secret");
+    set(&base, "requirepass-file", "/run/secret");
+    set(&conf, "requirepass", "sesame");
+    set(&conf, "maxclients", "77");
+    assert_true(conf_rewrite(
+        &conf, "x", slice_lit("[security]\nrequirepass-file = /run/secret\n"),
+        &out, &error));
+    buf_append(&out, "", 1);
+    assert_null(strstr(out.data, "sesame"));
+    assert_non_null(strstr(out.data, "maxclients = 77"));
+    buf_free(&out);
+    assert_true(conf_rewrite_beside(&conf, &base, &out, &error));
+    buf_append(&out, "", 1);
+    assert_null(strstr(out.data, "sesame"));
+    assert_non_null(strstr(out.data, "maxclients = 77"));
+    buf_free(&out);
+    conf_fini(&conf);
+    conf_fini(&base);
 }
 
 static void

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What an operator brings along from Redis, and where a configuration may come
+# from: log and pid files, options that do nothing, redis.conf, standard input,
+# passwords in files, and what a running server does not let change.
+
+import os
+import re
+import signal
+import subprocess
+import tempfile
+
+import pytest
+
+from lib import replicas, servers
+from lib.servers import wait_until
+
+
+def hang_up(server):
+    server.child.send_signal(signal.SIGHUP)
+
+
+def refused(*options, conf=None, code=2):
+    """A start that must fail; what it says."""
+    server = servers.Server(*options, conf=conf, ready=False)
+    try:
+        assert server.wait_exit(20) == code, server.log().decode()
+        return server.log().decode()
+    finally:
+        server.kill()
+        server.remove()
+
+
+def config(server, name, password=None):
+    with server.conn(password=password) as conn:
+        return conn.call("CONFIG", "GET", name)[1].decode()
+
+
+# ---- logfile, pidfile --------------------------------------------------------
+
+def test_the_log_goes_to_its_file_and_follows_logrotate(start_server, tmp_path):
+    log, moved = tmp_path / "log", tmp_path / "log.1"
+    server = start_server("--logfile", log, "--loglevel", "notice")
+    wait_until(lambda: "Ready to accept connections" in log.read_text(), 10)
+    assert server.log() == b""
+    log.rename(moved)
+    hang_up(server)
+    wait_until(lambda: log.exists() and "reloaded" in log.read_text(), 10,
+               "a new file")
+    assert "reloaded" not in moved.read_text()
+    with server.conn() as conn:
+        got = conn.call("CONFIG", "SET", "logfile", str(tmp_path / "other"))
+        assert "immutable" in got.args[0]
+    # A place that is gone: the lines go where they went.
+    log.unlink()
+    log.mkdir()
+    hang_up(server)
+    with server.conn() as conn:
+        assert conn.call("PING") == b"PONG"
+    server.stop()
+
+
+def test_a_log_that_cannot_be_opened_ends_the_start(tmp_path):
+    said = refused("--logfile", "/nonexistent/bloomery.log", code=1)
+    assert "logfile: /nonexistent/bloomery.log: No such file" in said
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, "SHUTDOWN"])
+def test_the_pidfile_is_there_while_the_server_is(start_server, tmp_path, how):
+    path = tmp_path / "pid"
+    path.write_text("1 from a crash\n")
+    server = start_server("--pidfile", path)
+    assert path.read_text() == "%d\n" % server.pid
+    hang_up(server)
+    if how == "SHUTDOWN":
+        with server.conn() as conn:
+            conn.send(b"SHUTDOWN\r\n")
+            server.wait_exit()
+        server.stop()
+    else:
+        server.stop(how)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_place_for_it_the_server_serves(start_server):
+    server = start_server("--pidfile", "/nonexistent/pid")
+    assert b"could not write the pidfile" in server.log()
+
+
+# ---- options that do nothing -------------------------------------------------
+
+def test_harmless_options_of_redis_are_accepted_with_an_advice(start_server):
+    server = start_server(
+        "--daemonize", "yes", "--hz=20", "--oom-score-adj-values", "0", "200",
+        "800", "--maxclients", "50",
+        conf="[server]\nio-threads = 4\nsupervised = systemd\n"
+             "[persistence]\nrdbcompression = yes\n")
+    log = server.log().decode()
+    for name, advice in (("test.conf:2: io-threads", "use threads"),
+                         ("test.conf:3: supervised", "systemd is told"),
+                         ("test.conf:5: rdbcompression", "do not compress"),
+                         ("command line: daemonize", "under systemd"),
+                         ("command line: hz", "by themselves"),
+                         ("oom-score-adj-values", "OOMScoreAdjust")):
+        assert re.search("level=warn .*%s does nothing here: .*%s" % (
+            name, advice), log), (name, log)
+    assert config(server, "maxclients") == "50"
+    # A reload says it again, and changes what it should.
+    with open(os.path.join(server.folder, "test.conf"), "a") as file:
+        file.write("[network]\ntimeout = 7\n")
+    hang_up(server)
+    wait_until(lambda: config(server, "timeout") == "7", 10)
+    assert server.log().decode().count("io-threads does nothing") == 2
+
+
+REDIS_CONF = """# Redis configuration file example.
+
+bind 127.0.0.1 -::1
+port 6379
+save 3600 1
+requirepass sesame
+"""
+
+
+@pytest.mark.parametrize("text, line", [
+    (REDIS_CONF, 3), ("port 6379\n", 1), ("\n\ndaemonize no\n", 3),
+    ("include /etc/other.conf\n", 1), ("requirepass sesame\n", 1)])
+def test_a_file_of_redis_is_recognised(text, line):
+    said = refused(conf=text)
+    assert "test.conf:%d: this file is in the syntax of redis.conf" % line in said
+    assert "--print=options" in said and "sesame" not in said
+
+
+# ---- standard input ----------------------------------------------------------
+
+class Piped(servers.Process):
+    """A server that gets its configuration through a pipe."""
+
+    def __init__(self, text, *options):
+        folder = tempfile.mkdtemp(prefix="bloomery-test-")
+        port = servers.free_port()
+        read, write = os.pipe()
+        os.write(write, text.encode())
+        os.close(write)
+        self.log_path = os.path.join(folder, "log")
+        self.folder, self.port, self.env = folder, port, None
+        self.address = ("127.0.0.1", port)
+        self.argv = [servers.server_binary(), "-", "--port", str(port),
+                     "--dir", folder, "--threads", "2", *map(str, options)]
+        with open(self.log_path, "wb") as log:
+            self.child = subprocess.Popen(self.argv, stdin=read, stdout=log,
+                                          stderr=log, cwd=folder)
+        os.close(read)
+        self.pid, self.stopped, self.last_log = self.child.pid, False, None
+
+    def end(self):
+        self.child.terminate()
+        try:
+            return self.wait_exit()
+        finally:
+            self.kill()
+            self.remove()
+
+
+def test_the_configuration_may_come_from_standard_input(tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("one\n")
+    secret.chmod(0o600)
+    server = Piped("[bf]\nbloom-capacity = 777\n[security]\n"
+                   "requirepass-file = %s\n" % secret, "--maxclients", 50)
+    try:
+        server.wait_ready()
+        assert config(server, "bf.bloom-capacity", "one") == "777"
+        assert config(server, "maxclients", "one") == "50"
+        with server.conn(password="one") as conn:
+            assert conn.call("CONFIG", "SET", "maxclients", "60") == b"OK"
+            said = conn.call("CONFIG", "REWRITE").args[0]
+            assert "came from standard input" in said, said
+            conn.call("MULTI")
+            conn.call("CONFIG", "REWRITE")
+            assert "standard input" in conn.call("EXEC")[0].args[0]
+        assert not os.path.exists(os.path.join(server.folder, "rewritten.conf"))
+        # What can be read again is: the file of the password.
+        secret.write_text("two\n")
+        hang_up(server)
+        wait_until(lambda: b"did not read standard input again" in server.log(),
+                   10, "it says so")
+        assert config(server, "bf.bloom-capacity", "two") == "777"
+        assert config(server, "maxclients", "two") == "50"
+        assert server.end() == 0
+    finally:
+        server.kill()
+        server.remove()
+
+
+def test_a_mistake_in_standard_input_has_its_line():
+    server = Piped("[network]\nnope = 1\n")
+    try:
+        assert server.wait_exit() == 2
+        assert b"standard input:2: unknown option 'nope'" in server.log()
+    finally:
+        server.kill()
+        server.remove()
+
+
+def test_nothing_in_standard_input_is_the_default():
+    server = Piped("")
+    try:
+        server.wait_ready()
+        assert config(server, "appendonly") == "yes"
+        assert server.end() == 0
+    finally:
+        server.kill()
+        server.remove()
+
+
+# ---- passwords in files ------------------------------------------------------
+
+def secret_file(folder, text, mode=0o600):
+    path = folder / "secret"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def may_enter(server, password):
+    with server.conn() as conn:
+        return conn.call("AUTH", password) == b"OK"
+
+
+def test_a_password_from_a_file_is_read_again_on_sighup(start_server, tmp_path):
+    path = secret_file(tmp_path, "one\n")
+    server = start_server("--requirepass-file", path)
+    assert may_enter(server, "one") and not may_enter(server, "one\n")
+    path.write_text("zwei")
+    assert not may_enter(server, "zwei")
+    hang_up(server)
+    wait_until(lambda: may_enter(server, "zwei"), 10, "the new password")
+    assert not may_enter(server, "one")
+    # A file that cannot be used changes nothing and is named.
+    path.write_text("")
+    hang_up(server)
+    wait_until(lambda: ("requirepass-file: %s: it is empty" % path).encode() in
+               server.log(), 10, "the reason")
+    path.unlink()
+    hang_up(server)
+    wait_until(lambda: ("%s: No such file" % path).encode() in server.log(), 10,
+               "the reason")
+    assert may_enter(server, "zwei")
+    with server.conn(password="zwei") as conn:
+        got = conn.call("CONFIG", "SET", "requirepass", "three")
+        assert "send SIGHUP" in got.args[0]
+        assert conn.call("CONFIG", "GET", "requirepass")[1] == b"********"
+        assert "immutable" in conn.call(
+            "CONFIG", "SET", "requirepass-file", "/etc/passwd").args[0]
+        conn.call("CONFIG", "SET", "timeout", "9")
+        assert conn.call("CONFIG", "REWRITE") == b"OK"
+    with open(os.path.join(server.folder, "rewritten.conf")) as file:
+        text = file.read()
+    assert "zwei" not in text and "timeout = 9" in text
+
+
+@pytest.mark.parametrize("text, mode, why", [
+    ("", 0o600, "it is empty"), ("a\nb\n", 0o600, "it has more than one line"),
+    ("x", 0o666, "others can write to it"), ("x" * 600, 0o600, "512"),
+    (None, 0, "No such file or directory")])
+@pytest.mark.parametrize("name", ["requirepass-file", "masterauth-file"])
+def test_a_bad_file_ends_the_start_with_its_reason(tmp_path, name, text, mode,
+                                                   why):
+    path = tmp_path / "secret"
+    if text is not None:
+        secret_file(tmp_path, text, mode)
+    said = refused("--" + name, path)
+    assert "%s: %s: " % (name, path) in said and why in said
+
+
+def test_two_sources_of_one_password_are_refused(tmp_path):
+    said = refused("--requirepass-file", secret_file(tmp_path, "x"),
+                   "--requirepass", "y")
+    assert "requirepass and requirepass-file are both set" in said
+
+
+def test_a_file_that_others_can_read_is_warned_of(start_server, tmp_path):
+    server = start_server("--requirepass-file",
+                          secret_file(tmp_path, "x\r\n", 0o444))
+    assert b"others can read it" in server.log() and may_enter(server, "x")
+
+
+def test_a_replica_logs_in_with_the_password_of_a_file(start_server, tmp_path):
+    path = secret_file(tmp_path, "sesame\n")
+    primary = start_server("--requirepass-file", path)
+    replica = start_server("--masterauth-file", path, "--replicaof",
+                           "127.0.0.1 %d" % primary.port)
+    wait_until(lambda: replicas.link_is_up(replica), 20, "the link")
+
+
+# ---- what does not change at run time ----------------------------------------
+
+def test_protected_mode_does_not_change_at_run_time(start_server):
+    server = start_server("--protected-mode", "yes")
+    with server.conn() as conn:
+        got = conn.call("CONFIG", "SET", "protected-mode", "no")
+        assert "immutable" in got.args[0]
+        assert conn.call("CONFIG", "GET", "protected-mode")[1] == b"yes"
+
+
+def test_replicaof_points_only_where_it_may(start_server):
+    server = start_server("--replicaof-allowed", "127.0.0.0/8 db.example",
+                          "--shutdown-timeout", 0)
+    with server.conn() as conn:
+        for host in ("10.0.0.1", "other.example", "::1", "localhost"):
+            for words in (("REPLICAOF", host, 7379), ("SLAVEOF", host, 7379)):
+                got = conn.call(*words)
+                assert "replicaof-allowed does not let" in got.args[0], got
+        conn.call("MULTI")
+        conn.call("REPLICAOF", "10.0.0.1", 7379)
+        assert "replicaof-allowed" in conn.call("EXEC")[0].args[0]
+        assert conn.call("ROLE")[0] == b"master"
+        assert conn.call("REPLICAOF", "127.0.0.1", 1) == b"OK"
+        assert conn.call("REPLICAOF", "db.example", 1) == b"OK"
+        assert conn.call("REPLICAOF", "NO", "ONE") == b"OK"
+        got = conn.call("CONFIG", "SET", "replicaof-allowed", "*")
+        assert "immutable" in got.args[0]
+
+
+def test_a_start_does_not_follow_where_it_may_not(tmp_path):
+    said = refused("--replicaof-allowed", "10.0.0.0/8", "--replicaof",
+                   "127.0.0.1 7379", code=1)
+    assert "replicaof-allowed does not name it" in said
+
+
+def test_a_kept_role_is_bound_too():
+    server = replicas.Node()
+    try:
+        with server.conn() as conn:
+            assert conn.call("REPLICAOF", "127.0.0.1", 1) == b"OK"
+        server.crash()
+        server.restart("--replicaof-allowed", "10.0.0.0/8", wait=False)
+        assert server.wait_exit() == 1
+        assert b"remove replication.state from dir" in server.log()
+    finally:
+        server.kill()
+        server.remove()

@@ -189,7 +189,8 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
     atomic_store(&server->service.loading, false);
     (void)systemd_notify("READY=1");
     (void)systemd_status("Serving, %s", what_is_saved(&server->conf));
-    log_notice("server", "ready", "persistence=\"%s\"",
+    /* People, and the tools that start containers, look for these words. */
+    log_notice("server", "Ready to accept connections", "persistence=\"%s\"",
                what_is_saved(&server->conf));
 }
 

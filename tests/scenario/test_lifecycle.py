@@ -280,7 +280,7 @@ def test_sighup_without_a_file_and_twice_is_harmless(server):
 def test_the_start_says_what_is_saved(start_server, options, says):
     server = start_server("--loglevel", "notice", *options)
     log = server.log().decode()
-    assert re.search("event=.ready. .*%s" % says, log), log
+    assert re.search("event=.Ready to accept connections. .*%s" % says, log), log
 
 
 def test_a_unix_socket_serves_and_goes(start_server):

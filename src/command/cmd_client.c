@@ -52,11 +52,9 @@ cmd_client_parse_type(struct request *req, struct slice type,
     static const struct {
         const char *name;
         enum client_type type;
-    } types[] = { { "normal", CLIENT_NORMAL },
-                  { "pubsub", CLIENT_PUBSUB },
-                  { "master", CLIENT_MASTER },
-                  { "replica", CLIENT_REPLICA },
-                  { "slave", CLIENT_REPLICA } };
+    } types[] = { { "normal", CLIENT_NORMAL },   { "pubsub", CLIENT_PUBSUB },
+                  { "master", CLIENT_MASTER },   { "primary", CLIENT_MASTER },
+                  { "replica", CLIENT_REPLICA }, { "slave", CLIENT_REPLICA } };
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (slice_is_word(type, types[i].name)) {
@@ -77,22 +75,6 @@ cmd_client_type(const struct session *session)
 
 /* ---- the line ------------------------------------------------------------ */
 
-static void
-append_tracking(struct buf *text, const struct receiver *receiver)
-{
-    uint32_t tracks = atomic_load(&receiver->tracks);
-
-    if ((tracks & TRACKS) != 0) {
-        buf_append(text, "t", 1);
-    }
-    if ((tracks & TRACKS_BROKEN) != 0) {
-        buf_append(text, "R", 1);
-    }
-    if ((tracks & TRACKS_BCAST) != 0) {
-        buf_append(text, "B", 1);
-    }
-}
-
 /* -1: it does not track. */
 static int64_t
 redirect_of(const struct receiver *receiver)
@@ -102,45 +84,64 @@ redirect_of(const struct receiver *receiver)
                : -1;
 }
 
-static void
-append_flags(struct buf *text, const struct session *session,
-             const struct conn *conn)
+void
+cmd_client_flags(const struct session *session, char *ret_flags)
 {
-    size_t before = text->len;
+    const struct receiver *receiver = &session->receiver;
+    const struct conn *conn = session->conn;
+    uint32_t tracks = atomic_load(&receiver->tracks);
+    bool in_multi =
+        atomic_load_explicit(&session->multi_count, memory_order_relaxed) >= 0;
+    bool waits = atomic_load_explicit(&session->blocked,
+                                      memory_order_relaxed) != SESSION_RUNS;
+    const struct {
+        char letter;
+        bool has;
+    } flags[CMD_CLIENT_FLAGS_MAX] = {
+        { 'O', receiver->monitors },
+        { 'P', receiver_subscribes(receiver) },
+        { 'x', in_multi },
+        { 'b', waits },
+        { 't', (tracks & TRACKS) != 0 },
+        { 'R', (tracks & TRACKS_BROKEN) != 0 },
+        { 'B', (tracks & TRACKS_BCAST) != 0 },
+        { 'U', conn != NULL && conn->is_unix },
+        { 'e', session->no_evict },
+        { 'T', session->no_touch },
+    };
+    char *to = ret_flags;
 
-    if (session->receiver.monitors) {
-        buf_append(text, "O", 1);
+    for (size_t i = 0; i < CMD_CLIENT_FLAGS_MAX; i++) {
+        if (flags[i].has) {
+            *to++ = flags[i].letter;
+        }
     }
-    if (receiver_subscribes(&session->receiver)) {
-        buf_append(text, "P", 1);
+    if (to == ret_flags) {
+        *to++ = 'N';
     }
-    if (atomic_load_explicit(&session->multi_count, memory_order_relaxed) >=
-        0) {
-        buf_append(text, "x", 1);
-    }
-    if (atomic_load_explicit(&session->blocked, memory_order_relaxed) !=
-        SESSION_RUNS) {
-        buf_append(text, "b", 1);
-    }
-    append_tracking(text, &session->receiver);
-    if (conn != NULL && conn->is_unix) {
-        buf_append(text, "U", 1);
-    }
-    if (session->no_evict) {
-        buf_append(text, "e", 1);
-    }
-    if (session->no_touch) {
-        buf_append(text, "T", 1);
-    }
-    if (text->len == before) {
-        buf_append(text, "N", 1);
-    }
+    *to = '\0';
 }
 
 static uint64_t
 seconds_since(uint64_t then_ms, uint64_t now_ms)
 {
     return now_ms > then_ms ? (now_ms - then_ms) / 1000 : 0;
+}
+
+uint64_t
+cmd_client_age_s(const struct session *session, uint64_t now_ms)
+{
+    return seconds_since(
+        atomic_load_explicit(&session->created_ms, memory_order_relaxed),
+        now_ms);
+}
+
+uint64_t
+cmd_client_idle_s(const struct session *session, uint64_t now_ms)
+{
+    return seconds_since(
+        atomic_load_explicit(&session->active_ms, memory_order_relaxed),
+        now_ms);
 }
 
 static const char *
@@ -196,10 +197,7 @@ cmd_client_line(struct buf *text, const struct session *session,
 {
     const struct conn *conn = session->conn;
     char peer[CONN_ADDRESS_MAX] = "", local[CONN_ADDRESS_MAX] = "";
-    uint64_t created_ms =
-        atomic_load_explicit(&session->created_ms, memory_order_relaxed);
-    uint64_t active_ms =
-        atomic_load_explicit(&session->active_ms, memory_order_relaxed);
+    char flags[CMD_CLIENT_FLAGS_MAX + 1];
 
     if (conn != NULL) {
         conn_peer_address(conn, peer);
@@ -209,10 +207,10 @@ cmd_client_line(struct buf *text, const struct session *session,
                conn != NULL ? conn->id : session->id, peer, local,
                conn != NULL ? conn->fd : -1);
     append_field(text, " name=", session->name);
-    buf_printf(text, " age=%" PRIu64 " idle=%" PRIu64 " flags=",
-               seconds_since(created_ms, now_ms),
-               seconds_since(active_ms, now_ms));
-    append_flags(text, session, conn);
+    cmd_client_flags(session, flags);
+    buf_printf(text, " age=%" PRIu64 " idle=%" PRIu64 " flags=%s",
+               cmd_client_age_s(session, now_ms),
+               cmd_client_idle_s(session, now_ms), flags);
     buf_printf(
         text, " db=%" PRIu32 " sub=%zu psub=%zu ssub=%zu multi=%" PRId32,
         atomic_load_explicit(&session->db, memory_order_relaxed),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the commands on connections share: the lock under which CLIENT LIST
- * reads a session from other loops, the check of texts, the filters, and the
- * line that describes one client. Any loop.
+ * reads a session from other loops, the check of texts, and what describes one
+ * client. Any loop.
  */
 #pragma once
 
@@ -32,6 +32,14 @@ enum client_type {
 enum err cmd_client_parse_type(struct request *req, struct slice type,
                                enum client_type *ret_type);
 enum client_type cmd_client_type(const struct session *session);
+
+/* The flags of a client's line, "N" if it has none, with a NUL behind. */
+enum { CMD_CLIENT_FLAGS_MAX = 10 };
+void cmd_client_flags(const struct session *session, char *ret_flags);
+
+/* For how long it is there, and has sent nothing. */
+uint64_t cmd_client_age_s(const struct session *session, uint64_t now_ms);
+uint64_t cmd_client_idle_s(const struct session *session, uint64_t now_ms);
 
 /* Appends the line of one client, its line feed included, as of now_ms. For a
  * session of another loop: under the registry's lock. running: for the calling

@@ -116,7 +116,7 @@ links_has_primary(const struct links *links)
            links->figures.link_address[0] != '\0';
 }
 
-/* ---- lines --------------------------------------------------------------- */
+/* ---- as clients ---------------------------------------------------------- */
 
 static uint64_t
 seconds_since(uint64_t then_ms)
@@ -126,14 +126,8 @@ seconds_since(uint64_t then_ms)
     return then_ms > 0 && then_ms < now_ms ? (now_ms - then_ms) / 1000 : 0;
 }
 
-struct client_line {
-    uint64_t id, age_s, idle_s, unsent;
-    const char *address, *local_address, *user, *command;
-    char flag;
-};
-
-static void
-put_line(struct buf *text, const struct client_line *line)
+void
+links_client_line(struct buf *text, const struct links_client *line)
 {
     buf_printf(text, "id=%" PRIu64 " addr=", line->id);
     buf_append_slice(text, slice_of(line->address));
@@ -152,10 +146,10 @@ put_line(struct buf *text, const struct client_line *line)
                line->command, line->user);
 }
 
-void
-links_replica_line(struct buf *text, const struct status_replica *replica)
+static struct links_client
+replica_client(const struct status_replica *replica)
 {
-    const struct client_line line = {
+    return (struct links_client){
         .id = replica->id,
         .age_s = seconds_since(replica->since_mono_ms),
         .idle_s =
@@ -168,15 +162,13 @@ links_replica_line(struct buf *text, const struct status_replica *replica)
         .command = replica->acked_mono_ms > 0 ? "replconf" : "psync",
         .flag = 'S',
     };
-
-    put_line(text, &line);
 }
 
 /* Nobody logged in here: what it sends is obeyed. */
-void
-links_primary_line(struct buf *text, const struct status_figures *figures)
+static struct links_client
+primary_client(const struct status_figures *figures)
 {
-    const struct client_line line = {
+    return (struct links_client){
         .id = figures->link_id,
         .age_s = seconds_since(figures->synced_mono_ms),
         .idle_s = seconds_since(figures->heard_mono_ms),
@@ -186,6 +178,23 @@ links_primary_line(struct buf *text, const struct status_figures *figures)
         .command = "NULL",
         .flag = 'M',
     };
+}
 
-    put_line(text, &line);
+void
+links_visit(const struct links *links, uint64_t id, links_visit_fn visit,
+            void *ctx)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        if (id == 0 || links->replicas[i].id == id) {
+            const struct links_client client =
+                replica_client(&links->replicas[i]);
+
+            visit(ctx, &client);
+        }
+    }
+    if (links_has_primary(links) && (id == 0 || links->figures.link_id == id)) {
+        const struct links_client client = primary_client(&links->figures);
+
+        visit(ctx, &client);
+    }
 }

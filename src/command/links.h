@@ -40,6 +40,17 @@ uint64_t links_unsent(const struct links *links);
 /* Whether there is a link to the primary that clients can see. */
 bool links_has_primary(const struct links *links);
 
-/* Lines as those of other clients, with a line feed. */
-void links_replica_line(struct buf *text, const struct status_replica *replica);
-void links_primary_line(struct buf *text, const struct status_figures *figures);
+/* A link as a client: its texts are borrowed from what it was made of. */
+struct links_client {
+    uint64_t id, age_s, idle_s, unsent;
+    const char *address, *local_address, *user, *command;
+    char flag; /* 'S': to a replica, 'M': to the primary */
+};
+
+/* Calls visit for each link, or for the one with this id (0: all). */
+typedef void (*links_visit_fn)(void *ctx, const struct links_client *client);
+void links_visit(const struct links *links, uint64_t id, links_visit_fn visit,
+                 void *ctx);
+
+/* Its line as those of other clients, with a line feed. */
+void links_client_line(struct buf *text, const struct links_client *line);

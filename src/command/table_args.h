@@ -65,3 +65,35 @@
 #define OPTIONAL          .flags = ARG_OPTIONAL
 #define MULTIPLE          .flags = ARG_MULTIPLE
 #define OPTIONAL_MULTIPLE .flags = (ARG_OPTIONAL | ARG_MULTIPLE)
+
+/* What CLIENT LIST and CLIENT KILL may be asked for beyond Redis 7.0. */
+#define CLIENT_FILTER_STR(nm, tok)                                             \
+    STR(nm, .token = (tok), OPTIONAL, .since = "9.0.0")
+#define CLIENT_FILTERS_OF_VALKEY                                               \
+    CLIENT_FILTER_STR("name", "NAME"),                                         \
+        INT("idle", .token = "IDLE", OPTIONAL, .since = "9.0.0"),              \
+        CLIENT_FILTER_STR("flags", "FLAGS"),                                   \
+        CLIENT_FILTER_STR("lib-name", "LIB-NAME"),                             \
+        CLIENT_FILTER_STR("lib-ver", "LIB-VER"),                               \
+        INT("db", .token = "DB", OPTIONAL, .since = "9.0.0"),                  \
+        CLIENT_FILTER_STR("capa", "CAPA"), CLIENT_FILTER_STR("ip", "IP"),      \
+        ONEOF("not-client-type", ARGS(CLIENT_TYPES), .token = "NOT-TYPE",      \
+              OPTIONAL, .since = "9.0.0"),                                     \
+        INT("not-client-id", .token = "NOT-ID", OPTIONAL_MULTIPLE,             \
+            .since = "9.0.0"),                                                 \
+        CLIENT_FILTER_STR("not-username", "NOT-USER"),                         \
+        CLIENT_FILTER_STR("not-addr", "NOT-ADDR"),                             \
+        CLIENT_FILTER_STR("not-laddr", "NOT-LADDR"),                           \
+        CLIENT_FILTER_STR("not-name", "NOT-NAME"),                             \
+        CLIENT_FILTER_STR("not-flags", "NOT-FLAGS"),                           \
+        CLIENT_FILTER_STR("not-lib-name", "NOT-LIB-NAME"),                     \
+        CLIENT_FILTER_STR("not-lib-ver", "NOT-LIB-VER"),                       \
+        INT("not-db", .token = "NOT-DB", OPTIONAL, .since = "9.0.0"),          \
+        CLIENT_FILTER_STR("not-capa", "NOT-CAPA"),                             \
+        CLIENT_FILTER_STR("not-ip", "NOT-IP")
+#define CLIENT_TYPES                                                           \
+    TOKEN("normal", "NORMAL"), TOKEN("master", "MASTER", .since = "3.2.0"),    \
+        TOKEN("primary", "PRIMARY", .since = "8.0.0"),                         \
+        TOKEN("slave", "SLAVE"),                                               \
+        TOKEN("replica", "REPLICA", .since = "5.0.0"),                         \
+        TOKEN("pubsub", "PUBSUB")

@@ -95,6 +95,14 @@
 < -ERR Invalid client ID
 > CLIENT LIST ID 9999999
 < ="txt:"
+> CLIENT LIST ID 0 -1 9999999
+< ="txt:"
+> CLIENT LIST ID 9999999 x
+< -ERR Invalid client ID
+> CLIENT KILL TYPE normal ID
+< -ERR syntax error
+> CLIENT KILL ID 9999999 ID 9999998
+< :0
 > CLIENT INFO x
 < -ERR wrong number of arguments for 'client|info' command
 > CLIENT SETNAME me
@@ -122,6 +130,75 @@
 < -ERR syntax error
 >! CLIENT INFO
 ~ .* lib-name=redis-py lib-ver=8\.1\.0\\n"
+# The filters of Redis 7.4 and of Valkey 8 and 9, for LIST and KILL alike.
+>! CLIENT KILL MAXAGE x
+< -ERR maxage is not an integer or out of range
+>! CLIENT KILL MAXAGE 0
+< -ERR maxage should be greater than 0
+>! CLIENT KILL MAXAGE 1000000 SKIPME no
+< :0
+>! CLIENT LIST MAXAGE -1
+< -ERR maxage should be greater than 0
+>! CLIENT LIST MAXAGE 1000000
+< ="txt:"
+>! CLIENT KILL NOT-MAXAGE 5
+< -ERR syntax error
+>! CLIENT KILL NOT-MAXAGE 5 ID 9999999
+< -ERR syntax error
+>! CLIENT LIST NOT-SKIPME yes
+< -ERR syntax error
+>! CLIENT LIST IDLE x
+< -ERR idle is not an integer or out of range
+>! CLIENT LIST IDLE 0
+< -ERR idle should be greater than 0
+>! CLIENT LIST IDLE 1000000
+< ="txt:"
+>! CLIENT LIST FLAGS N?
+< -ERR Unknown flags found in the provided filter: N?
+>! CLIENT LIST NOT-FLAGS N?
+< -ERR Unknown flags found in the NOT-FLAGS filter: N?
+>! CLIENT LIST CAPA x
+< -ERR Unknown capa found in the provided filter: x
+>! CLIENT LIST NOT-CAPA x
+< -ERR Unknown capa found in the NOT-CAPA filter: x
+>! CLIENT LIST CAPA r
+< ="txt:"
+>! CLIENT LIST DB x
+< -ERR DB is not an integer or out of range
+>! CLIENT LIST NOT-DB 16
+< -ERR DB number should be between 0 and 15
+>! CLIENT LIST NOT-DB 0
+< ="txt:"
+>! CLIENT LIST NOT-USER nobody
+< -ERR No such user 'nobody'
+>! CLIENT LIST NOT-USER default
+< ="txt:"
+>! CLIENT LIST USER default NAME me SKIPME yes
+< ="txt:"
+>! CLIENT LIST NOT-TYPE nope
+< -ERR Unknown client type 'nope'
+>! CLIENT LIST TYPE primary
+< ="txt:"
+>! CLIENT LIST NOT-TYPE normal NAME me
+< ="txt:"
+>! CLIENT LIST NOT-ID
+< -ERR syntax error
+>! CLIENT LIST NOT-ID x
+< -ERR Invalid client ID
+>! CLIENT KILL NOT-ID 0
+< -ERR client-id should be greater than 0
+>! CLIENT LIST NAME me NOT-ID 9999998 9999999 not-name other flags N
+~ =?"(txt:)?id=\d+ addr=.* name=me .*\\n"
+>! CLIENT LIST NAME me NOT-FLAGS N
+< ="txt:"
+>! CLIENT LIST NAME me IP 127.0.0.1 LIB-NAME redis-py LIB-VER 8.1.0 DB 0 CAPA "" TYPE normal
+~ =?"(txt:)?id=\d+ addr=.* name=me .*\\n"
+>! CLIENT LIST NAME me NOT-IP 127.0.0.1
+< ="txt:"
+>! CLIENT LIST NAME me NOT-LIB-NAME redis-py
+< ="txt:"
+>! CLIENT LIST NAME me NOT-LIB-VER 8.1.0
+< ="txt:"
 # What clients try and may be refused.
 > CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type x
 < -ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.

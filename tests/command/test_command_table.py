@@ -171,6 +171,8 @@ def judge(different, listed):
 DOCUMENTED = (b"group", b"since", b"arguments", b"doc_flags",
               b"deprecated_since", b"replaced_by")
 DOCUMENTED_DIFFERENTLY = {
+    ("client|kill", "arguments"): "Valkey 9's filters, and MAXAGE",
+    ("client|list", "arguments"): "Valkey 9's filters",
 }
 
 

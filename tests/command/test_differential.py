@@ -31,6 +31,8 @@ INTENDED = [
      "the keys of both databases are others now: Redis tells nobody"),
     ("hello", "Syntax error in HELLO", "WRONGPASS",
      "HELLO looks at all its words before it does anything"),
+    ("client (list|kill)", "", "syntax error",
+     "they take several filters, and those of Valkey 9"),
     ("x{200}|y{70}", "'?[xy]{50}", "'?[xy]{50}",
      "what an error repeats of the request is cut off"),
 ]

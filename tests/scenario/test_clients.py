@@ -106,6 +106,9 @@ def test_kill_many_but_not_me(server, trio):
 
 def test_kill_by_user_and_type_and_me_too(trio):
     a, b, c = trio
+    # The connection that found the server ready may still be on its way out.
+    servers.wait_until(lambda: a.call("CLIENT", "LIST").count(b"\n") == 3,
+                       what="only these three")
     assert a.call("CLIENT", "KILL", "USER", "default", "TYPE", "normal",
                   "SKIPME", "no") == 3
     for conn in (a, b, c):
@@ -118,6 +121,80 @@ def test_kill_with_filters_that_exclude_each_other(trio):
     assert a.call("CLIENT", "KILL", "ID", b.call("CLIENT", "ID"), "ADDR",
                   "%s:%d" % c.sock.getsockname()) == 0
     assert b.call("PING") == b"PONG" and c.call("PING") == b"PONG"
+
+
+def names(conn, *filters):
+    return sorted(r["name"] for r in listed(conn, *filters) if r["name"])
+
+
+def test_list_takes_any_filters_and_their_opposites(server, trio):
+    a, b, c = trio
+    ident = {x: str(x.call("CLIENT", "ID")) for x in trio}
+    address = "%s:%d" % b.sock.getsockname()
+    b.call("SELECT", "5")
+    b.call("CLIENT", "NO-EVICT", "on")
+    b.call("CLIENT", "SETINFO", "LIB-NAME", "lib")
+    b.call("CLIENT", "SETINFO", "LIB-VER", "1.2")
+    c.call("SUBSCRIBE", "news")
+    for only_b in (("ID", ident[b]), ("NAME", "b"), ("ADDR", address),
+                   ("DB", "5"), ("FLAGS", "e"), ("LIB-NAME", "lib"),
+                   ("LIB-VER", "1.2")):
+        assert names(a, *only_b) == ["b"]
+        assert names(a, "NOT-" + only_b[0], only_b[1]) == ["a", "c"]
+    assert names(a, "TYPE", "pubsub") == names(a, "FLAGS", "P") == ["c"]
+    assert names(a, "NOT-TYPE", "pubsub", "NOT-NAME", "a") == ["b"]
+    assert names(a, "NOT-ID", ident[a], ident[c], ident[a]) == ["b"]
+    ordered = listed(a, "ID", ident[c], ident[b], "ID", ident[a])
+    assert [r["name"] for r in ordered] == ["c", "b", "a"]
+    assert names(a, "ID", ident[c], ident[b], "NOT-ID", ident[c]) == ["b"]
+    assert names(a, "FLAGS", "eP") == []
+    assert names(a, "SKIPME", "yes") == ["b", "c"]
+    laddr = "127.0.0.1:%d" % server.port
+    assert names(a, "LADDR", laddr, "IP", "127.0.0.1") == ["a", "b", "c"]
+    assert names(a, "NOT-LADDR", laddr) == names(a, "NOT-IP", "127.0.0.1") == []
+    assert names(a, "NOT-IP", "127.0.0") == ["a", "b", "c"]
+
+
+def test_kill_by_several_ids_counts_each_client_once(trio):
+    a, b, c = trio
+    ids = [str(x.call("CLIENT", "ID")) for x in (c, b, c)]
+    assert a.call("CLIENT", "KILL", "ID", *ids, "ID", ids[0]) == 2
+    assert closed(b) and closed(c)
+    assert a.call("PING") == b"PONG"
+
+
+def test_kill_by_the_opposite_of_an_id_and_a_name(trio):
+    a, b, c = trio
+    ident = str(b.call("CLIENT", "ID"))
+    assert a.call("CLIENT", "KILL", "NOT-NAME", "b", "NOT-ID", ident,
+                  "NAME", "c") == 1
+    assert closed(c)
+    assert b.call("PING") == b"PONG"
+
+
+def test_kill_and_list_by_age_and_idle_time(trio):
+    a, b, c = trio
+    both = ("MAXAGE", "1", "IDLE", "1")
+    # a asks all the time, so it grows old without being idle.
+    servers.wait_until(lambda: names(a, *both) == ["b", "c"] and
+                       names(a, "MAXAGE", "1") == ["a", "b", "c"],
+                       what="b and c have been idle for a second")
+    assert b.call("PING") == b"PONG"
+    assert a.call("CLIENT", "KILL", "MAXAGE", "1000", "SKIPME", "no") == 0
+    assert a.call("CLIENT", "KILL", "NAME", "b", "MAXAGE", "1") == 1
+    assert closed(b)
+    assert c.call("PING") == b"PONG"
+
+
+def test_a_walk_that_pauses_keeps_its_filters(server, trio):
+    """Many ids, so that the command stops for others and goes on."""
+    a, b, c = trio
+    ids = [str(x.call("CLIENT", "ID")) for x in (b, c)]
+    many = [str(n) for n in range(10**9, 10**9 + 50000)]
+    assert names(a, "ID", ids[1], *many, ids[0], "NOT-NAME", "c") == ["b"]
+    assert a.call("CLIENT", "KILL", "ID", *many, *ids, "NAME", "c") == 1
+    assert closed(c)
+    assert b.call("PING") == b"PONG"
 
 
 def test_kill_of_a_client_with_a_pipeline_under_way(server, trio):

@@ -461,6 +461,11 @@ TEST(client_kill_takes_links_by_each_filter)
     assert_kills(scene, "CLIENT KILL 10.0.0.1:5000", "+OK\r\n", 101);
     assert_kills(scene, "CLIENT KILL LADDR 10.0.0.9:7379", ":2\r\n", 100);
     assert_kills(scene, "CLIENT KILL TYPE replica USER default", ":2\r\n", 100);
+    assert_kills(scene, "CLIENT KILL TYPE replica NOT-ID 100", ":1\r\n", 101);
+    assert_kills(scene, "CLIENT KILL FLAGS S IP 10.0.0.1", ":1\r\n", 101);
+    assert_kills(scene, "CLIENT KILL NOT-TYPE normal NOT-FLAGS M", ":2\r\n",
+                 100);
+    assert_kills(scene, "CLIENT KILL FLAGS S MAXAGE 1000000", ":0\r\n", 0);
     assert_kills(scene, "CLIENT KILL TYPE normal", ":0\r\n", 0);
     assert_kills(scene, "CLIENT KILL TYPE pubsub", ":0\r\n", 0);
     assert_kills(scene, "CLIENT KILL TYPE master", ":0\r\n", 0);

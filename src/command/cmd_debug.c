@@ -81,6 +81,15 @@ debug_digest_value(struct request *req)
     return OK;
 }
 
+/* For tests of clients. The command has done what it was asked for, so the
+ * error is not counted as one of its failures, as in Redis. */
+static enum err
+debug_error(struct request *req)
+{
+    reply_error(req->reply, "", req->argv[2]);
+    return OK;
+}
+
 static enum err
 debug_object(struct request *req)
 {
@@ -190,6 +199,8 @@ static const struct sub {
     { "digest-value", debug_digest_value, 2, SIZE_MAX, true,
       "DIGEST-VALUE <key> [<key> ...]",
       "Shows a digest of each filter and the time at which its key ends." },
+    { "error", debug_error, 3, 3, false, "ERROR <text>",
+      "Replies an error with this text." },
     { "help", debug_help, 2, 2, false, "HELP", "Shows the subcommands." },
     { "object", debug_object, 3, 3, true, "OBJECT <key>",
       "Shows where a filter lies, how long its stored form is, and when it was "

@@ -8,7 +8,7 @@
 > DEBUG NOPE
 < -ERR unknown subcommand or wrong number of arguments for 'NOPE'. Try DEBUG HELP.
 > DEBUG HELP
-~ \*15 \| \+DEBUG <subcommand> \[<arg> \.\.\.\]\. Subcommands are: \| \+DIGEST \| .* \| \+SLEEP <seconds> \| .*
+~ \*17 \| \+DEBUG <subcommand> \[<arg> \.\.\.\]\. Subcommands are: \| \+DIGEST \| .* \| \+ERROR <text> \| .* \| \+SLEEP <seconds> \| .*
 > DEBUG HELP x
 < -ERR unknown subcommand or wrong number of arguments for 'HELP'. Try DEBUG HELP.
 > DEBUG DIGEST
@@ -19,6 +19,16 @@
 < *0
 > DEBUG DIGEST-VALUE a b
 < *2 | "0000000000000000000000000000000000000000" | "0000000000000000000000000000000000000000"
+> DEBUG ERROR "MINE a text of my own"
+< -MINE a text of my own
+> debug error "ERR two\r\nlines"
+< -ERR two  lines
+> DEBUG ERROR
+< -ERR unknown subcommand or wrong number of arguments for 'ERROR'. Try DEBUG HELP.
+> DEBUG ERROR two words
+< -ERR unknown subcommand or wrong number of arguments for 'ERROR'. Try DEBUG HELP.
+> INFO errorstats
+~ (?!.*MINE).*# Errorstats.*errorstat_ERR:.*
 > DEBUG OBJECT nokey
 < -ERR no such key
 > DEBUG OBJECT

@@ -4,6 +4,7 @@
  * sets one bit in each of the eight columns of one line, as the real one does.
  */
 #include "base/random.h"
+#include "command/dialect.h"
 #include "command/info.h"
 #include "command/request.h"
 
@@ -62,8 +63,10 @@ cmd_lolwut(struct request *req)
         }
     }
     draw(seed, &text);
-    buf_printf(&text, "Bloomery ver. %s, as Redis ver. %s\n", BLOOMERY_VERSION,
-               INFO_REDIS_VERSION);
+    buf_printf(&text, "Bloomery ver. %s, as %s\n", BLOOMERY_VERSION,
+               dialect_is_redis(req->service)
+                   ? "Redis ver. " INFO_REDIS_VERSION
+                   : "Valkey ver. " INFO_VALKEY_VERSION);
     reply_text(req->reply, &text);
     return OK;
 }

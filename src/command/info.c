@@ -12,6 +12,7 @@
 #include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/longest.h"
+#include "command/dialect.h"
 #include "command/info_commands.h"
 #include "command/info_memory.h"
 #include "command/info_persist.h"
@@ -78,7 +79,14 @@ write_server(const struct service *service, struct buf *text)
     uint64_t up_s = (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
     struct utsname os;
 
-    info_put_text(text, "redis_version", INFO_REDIS_VERSION);
+    if (dialect_is_redis(service)) {
+        info_put_text(text, "redis_version", INFO_REDIS_VERSION);
+    } else { /* the Redis that Valkey says it is like */
+        info_put_text(text, "redis_version", "7.2.4");
+        info_put_text(text, "server_name", "valkey");
+        info_put_text(text, "valkey_version", INFO_VALKEY_VERSION);
+        info_put_text(text, "server_mode", "standalone");
+    }
     info_put_text(text, "bloomery_version", BLOOMERY_VERSION);
     info_put_text(text, "redis_mode", "standalone");
     if (uname(&os) == 0) {

@@ -10,9 +10,11 @@
 #include "command/service.h"
 #include "proto/reply.h"
 
-/* Clients branch on it: jedis 8 and redis-py 5 to 8 do client-side caching from
- * 7.4 on only. */
-#define INFO_REDIS_VERSION "7.4.0"
+/* Whose behaviour the dialects are. Clients branch on HELLO's server and
+ * version: redis-py and jedis do client-side caching with "redis" from 7.4 on
+ * only, so HELLO says that in both dialects. */
+#define INFO_REDIS_VERSION  "7.4.0"
+#define INFO_VALKEY_VERSION "9.0.0"
 
 /* As valkey-bloom presents itself. */
 #define INFO_MODULE_NAME    "bf"

@@ -17,3 +17,12 @@
 ~ %7 .*
 > CLIENT GETNAME
 < _
+# The same in both dialects: redis-py and jedis cache with "redis" 7.4 only.
+> CONFIG SET dialect redis
+< +OK
+> HELLO
+~ %7 \| "server" \| "redis" \| "version" \| "7\.4\.0" \| "proto" \| :3 .*
+> CONFIG SET dialect valkey
+< +OK
+> HELLO
+~ %7 \| "server" \| "redis" \| "version" \| "7\.4\.0" \| "proto" \| :3 .*

@@ -5,7 +5,13 @@
 > INFO nope
 < ="txt:"
 >! INFO server
-~ =?"(txt:)?# Server\\r\\n.*redis_version:7\.\d+\.\d+\\r\\n.*"
+~ =?"(txt:)?# Server\\r\\nredis_version:7\.2\.4\\r\\nserver_name:valkey\\r\\nvalkey_version:9\.0\.0\\r\\nserver_mode:standalone\\r\\nbloomery_version:.*"
+>! CONFIG SET dialect redis
+< +OK
+>! INFO server
+~ =?"(txt:)?# Server\\r\\nredis_version:7\.4\.0\\r\\n(?!.*(valkey|server_name|server_mode)).*"
+>! CONFIG SET dialect valkey
+< +OK
 >! INFO bf
 ~ =?"(txt:)?# bf_bloom_core_metrics\\r\\n.*"
 >! INFO bf_bloom_core_metrics

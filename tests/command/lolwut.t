@@ -2,7 +2,7 @@
 #
 # LOLWUT: a drawing, the same one for the same number, and the version.
 >! LOLWUT
-~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n\d+ items in a filter of 768 bits\. Bloomery ver\. \d+\.\d+\.\d+, as Redis ver\. 7\.\d+\.\d+\\n"
+~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n\d+ items in a filter of 768 bits\. Bloomery ver\. \d+\.\d+\.\d+, as Valkey ver\. 9\.0\.0\\n"
 >! LOLWUT VERSION 5
 ~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n22 items in .*\\n"
 >! LOLWUT VERSION x
@@ -13,3 +13,7 @@
 ~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n.*"
 >! LOLWUT 5 1
 ~ =?"(txt:)?([.o]{8}( |\\n)){96}\\n.*"
+>! CONFIG SET dialect redis
+< +OK
+>! LOLWUT
+~ .* Bloomery ver\. \d+\.\d+\.\d+, as Redis ver\. 7\.4\.0\\n"

@@ -4,6 +4,7 @@
 # defaults, then in the protocol that is not the default.
 
 import os
+import re
 import sys
 import threading
 
@@ -325,9 +326,11 @@ class Session:
 
 
 def old_server():
-    """redis-py caches nothing of a server that says it is older than 7.4."""
+    """redis-py caches nothing of a server whose HELLO says that it is older
+    than 7.4. (INFO may say so: Valkey's redis_version is 7.2.4.)"""
     with Client(port=PORT, decode_responses=True) as r:
-        version = r.info("server")["redis_version"]
+        version = re.search(r"'version',? ?:? ?'([0-9.]+)'",
+                            str(r.execute_command("HELLO"))).group(1)
         return version if [int(x) for x in version.split(".")] < [7, 4] else None
 
 

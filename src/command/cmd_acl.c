@@ -8,6 +8,7 @@
 #include "admin/auth.h"
 #include "base/random.h"
 #include "command/cmd_command.h"
+#include "command/dialect.h"
 #include "command/help.h"
 
 static const char user_name[] = "default";
@@ -110,8 +111,10 @@ reply_category(struct request *req, uint32_t category)
     size_t place = reply_array_begin(req->reply), count = 0;
 
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        if ((command_table[id].acl & category) != 0) {
-            reply_bulk_text(req->reply, command_table[id].name);
+        struct command row = dialect_row(req->service, &command_table[id]);
+
+        if ((row.acl & category) != 0) {
+            reply_bulk_text(req->reply, row.name);
             count++;
         }
     }
@@ -159,8 +162,9 @@ cmd_acl_dryrun(struct request *req)
         return request_fail(req, ERR_CUSTOM, "Command '%.*s' not found",
                             slice_shown(name), name.data);
     }
-    if (!command_arity_fits(command, req->argc - 3)) {
-        return request_fail(req, ERR_ARITY, "%s", command->name);
+    if (!dialect_arity_fits(req->service, command, req->argc - 3)) {
+        return request_fail(req, ERR_ARITY, "%s",
+                            dialect_command_name(req->service, command));
     }
     reply_ok(req->reply);
     return OK;

@@ -152,6 +152,12 @@
 3< | "find_keys" | %2 | "type" | "range" | "spec" | %3 | "lastkey" | :0 | "keystep" | :1 | "limit" | :0 | ~0
 > COMMAND LIST FILTERBY PATTERN bf.re*
 < *2 | "bf.reserve" | "bf.reset"
+> COMMAND LIST FILTERBY ACLCAT bloom
+~ .*"bf\.add".*
+> ACL CAT bloom
+~ \*\d+ \| "bf\.add" \| "bf\.card" \| .*"bf\.reset"
+> ACL DRYRUN default bf.insert k
+< -ERR wrong number of arguments for 'bf.insert' command
 > INFO commandstats
 ~ .*cmdstat_bf\.add:calls=.*cmdstat_bf\.mexists:calls=.*
 > INFO errorstats

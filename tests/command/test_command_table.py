@@ -3,6 +3,7 @@
 # The command table as clients see it: COMMAND, INFO, COUNT, LIST and DOCS
 # agree, rows that Redis has too equal Redis's, and every row has a transcript.
 
+import re
 from pathlib import Path
 
 import pytest
@@ -218,6 +219,28 @@ def test_every_row_is_documented_in_words(server):
         for field in (b"summary", b"since", b"group", b"complexity"):
             assert doc.get(field), (name, field)
         assert doc[b"summary"].endswith(b"."), (name, doc[b"summary"])
+
+
+# "Closes the connection." says no more than "Close the connection".
+SMALL = {"a", "an", "the", "of", "in", "from", "to", "all", "about", "for"}
+
+
+def gist(text):
+    """The words that matter, whatever their endings."""
+    plain = re.sub(r"[^a-z0-9 ]", " ", text.decode().lower()).split()
+    return [re.sub(r"(es|s)$", "", w) for w in plain if w not in SMALL]
+
+
+def test_summaries_are_our_own_words(server, oracle):
+    with server.conn(3) as ours, oracle.conn(3) as theirs:
+        mine, other = everything_documented(ours), everything_documented(theirs)
+    both = set(mine) & set(other)
+    assert len(both) > 150
+    same = {n.decode(): (mine[n][f], other[n][f]) for n in both
+            for f in (b"summary", b"complexity") if f in other[n]
+            and not re.fullmatch(rb"O\([^)]*\)", mine[n][f])
+            and gist(mine[n][f]) == gist(other[n][f])}
+    assert not same, same
 
 
 def test_names_and_case(server):

@@ -108,6 +108,10 @@ Written by `make bench`; what it measures and how to repeat a single figure is
 in [bench/README.md](README.md). Look at the ratios: what is compared ran in
 turn, in pairs, on the same machine in the same minute. Times alone are this
 machine's, and other load on it shows in them.
+
+Servers run without a journal (`--appendonly no`; the default is `yes`, with
+`appendfsync everysec`), unless a table names the policy of one: so the servers
+that they are compared with do the same work.
 """
 
 

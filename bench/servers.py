@@ -153,7 +153,8 @@ class Null(Server):
 
 
 class Bloomery(Server):
-    """bloomery-server, or anything that takes its options."""
+    """bloomery-server, or anything that takes its options. It has no journal,
+    as the peers and the null server have none, unless the options say so."""
 
     name = "bloomery"
 
@@ -164,7 +165,8 @@ class Bloomery(Server):
 
     def command_line(self):
         words = [self.binary, "--port", str(self.port), "--threads", "1",
-                 "--loglevel", "warning"]
+                 "--loglevel", "warning", "--dir", ".",
+                 "--appendonly", "no"]
         if self.unix:
             words += ["--unixsocket", self.path]
         return words + self.options

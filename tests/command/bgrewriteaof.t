@@ -2,6 +2,7 @@
 #
 # BGREWRITEAOF. Redis writes a file that nothing reads when appendonly is off.
 @oracle
+@server --appendonly no
 > BGREWRITEAOF x
 < -ERR wrong number of arguments for 'bgrewriteaof' command
 >! BGREWRITEAOF

@@ -16,8 +16,8 @@
 < %1 | "MAXMEMORY" | "0"
 > CONFIG GET save
 < %1 | "save" | ""
-> CONFIG GET appendonly
-< %1 | "appendonly" | "no"
+>! CONFIG GET appendonly
+< %1 | "appendonly" | "yes"
 > CONFIG GET databases
 < %1 | "databases" | "16"
 > CONFIG GET timeout

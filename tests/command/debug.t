@@ -2,7 +2,7 @@
 #
 # DEBUG where it is allowed; refused: debug-refused.t; what it does to the whole
 # server: tests/scenario/test_debug.py.
-@server --enable-debug-command yes
+@server --enable-debug-command yes --appendonly no
 > DEBUG
 < -ERR wrong number of arguments for 'debug' command
 > DEBUG NOPE

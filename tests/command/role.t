@@ -2,6 +2,7 @@
 #
 # ROLE: a master without replicas.
 @oracle
+@server --appendonly no
 > ROLE x
 < -ERR wrong number of arguments for 'role' command
 > ROLE

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # WAITAOF numlocal numreplicas timeout, as in Redis 7.2.
+@server --appendonly no
 >! WAITAOF 1 0
 < -ERR wrong number of arguments for 'waitaof' command
 >! WAITAOF x 0 0

@@ -409,7 +409,7 @@ def explain_fulls(log, primary, told):
 
 def keeps(server):
     """Its data survives kill -9."""
-    return any(a.startswith("--appendonly=yes") for a in server.argv)
+    return "--appendonly=no" not in server.argv
 
 
 # ---- faults ------------------------------------------------------------------

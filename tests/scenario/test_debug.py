@@ -180,7 +180,8 @@ def test_reload_keeps_everything_while_others_write(journal):
         server.remove()
 
 
-def test_a_damaged_snapshot_is_not_loaded_and_nothing_is_lost(server):
+def test_a_damaged_snapshot_is_not_loaded_and_nothing_is_lost(start_server):
+    server = start_server(*ALLOW, "--appendonly", "no")
     path = os.path.join(server.folder, "bloomery.snapshot")
     fill(server, range(20))
     with server.conn() as conn:
@@ -211,7 +212,8 @@ def test_a_watch_does_not_survive_a_reload(server):
 
 
 @pytest.mark.parametrize("words", [("RELOAD",), ("RELOAD", "NOSAVE")])
-def test_who_caches_hears_of_a_reload(server, words):
+def test_who_caches_hears_of_a_reload(start_server, words):
+    server = start_server(*ALLOW, "--appendonly", "no")
     with server.conn() as conn, server.conn() as cache:
         conn.call("BF.ADD", "k", "a")
         assert conn.call("SAVE") == b"OK"

@@ -17,6 +17,12 @@ LARGE = ("0.01", "3000000", "NONSCALING")  # some 4 MB
 MB = 1 << 20
 
 
+@pytest.fixture
+def server(start_server):
+    """Without a journal, whose buffers come and go in used_memory."""
+    return start_server("--appendonly", "no")
+
+
 def figures(conn, section="everything"):
     text = conn.call("INFO", section).decode()
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)

@@ -274,7 +274,7 @@ def test_a_disk_that_is_full_for_a_while(policy, misconf_after):
 
 
 def test_a_save_that_fails_stops_writes_where_rules_ask_for_saves():
-    with crash.Store("--save", "3600 1000000") as store:
+    with crash.Store("--appendonly", "no", "--save", "3600 1000000") as store:
         store.add_shim()
         store.start()
         with store.conn() as conn:

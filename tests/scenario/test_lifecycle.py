@@ -274,8 +274,9 @@ def test_sighup_without_a_file_and_twice_is_harmless(server):
 
 
 @pytest.mark.parametrize("options, says", [
-    (("--save", ""), "nothing is saved"), (("--save", "900 1"), "snapshots"),
-    (("--appendonly", "yes"), "journal"),
+    (("--appendonly", "no", "--save", ""), "nothing is saved"),
+    (("--appendonly", "no", "--save", "900 1"), "snapshots"),
+    ((), "every change is journaled"),
 ], ids=str)
 def test_the_start_says_what_is_saved(start_server, options, says):
     server = start_server("--loglevel", "notice", *options)

@@ -137,7 +137,8 @@ def test_half_a_command_is_in_used_memory(server):
                                "it is gone with the connection: " + how)
 
 
-def test_accounts_return_to_where_they_were(server):
+def test_accounts_return_to_where_they_were(start_server):
+    server = start_server("--appendonly", "no")  # nor its buffers
     with server.conn() as conn:
         names = ["k%d" % i for i in range(200)]
         conn.pipeline([("BF.RESERVE", n, "0.01", "100") for n in names])

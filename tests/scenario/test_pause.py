@@ -183,7 +183,7 @@ def test_a_paused_server_stops(server):
 # ---- CLIENT UNBLOCK ---------------------------------------------------------
 
 @pytest.mark.parametrize("words,reply", [
-    (("WAIT", 1, 0), 0), (("WAITAOF", 0, 1, 0), [0, 0])])
+    (("WAIT", 1, 0), 0), (("WAITAOF", 0, 1, 0), [1, 0])])
 def test_unblock_ends_a_wait(server, words, reply):
     with server.conn() as conn, server.conn() as waits:
         for how, want in (

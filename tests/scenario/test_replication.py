@@ -191,7 +191,7 @@ def test_stale_data_is_not_served_if_so_wished(start, start_oracle):
 
 
 def test_filters_of_a_replica_whose_link_is_down(start):
-    primary, replica = start(), start()
+    primary, replica = start("--appendonly", "no"), start()
     with primary.conn() as conn:
         conn.call("BF.ADD", "k", "x")
     follow(replica, primary)
@@ -497,7 +497,7 @@ def test_a_wait_is_released_when_its_server_is_demoted(pair, redis_pair):
 def test_waitaof_counts_the_disks_of_replicas(start):
     primary = start("--appendonly", "yes", "--appendfsync", "everysec")
     with_disk = start("--appendonly", "yes", "--appendfsync", "always")
-    without = start()
+    without = start("--appendonly", "no")
     for replica in (with_disk, without):
         follow(replica, primary)
     with primary.conn() as conn:
@@ -708,7 +708,7 @@ def test_older_data_counts_if_somebody_says_so(outdated):
 
 
 def test_debug_reload_of_either_side(start):
-    primary, replica = start(), start()
+    primary, replica = (start("--appendonly", "no") for _ in range(2))
     follow(replica, primary)
     with primary.conn() as conn, replica.conn() as other:
         conn.call("BF.MADD", "k", *range(5))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 
 ROUNDS = crash.amount("ROUNDS", 20)
 MIB = 1 << 20
-JOURNAL = ("--appendonly", "yes")
+JOURNAL, NO_JOURNAL = ("--appendonly", "yes"), ("--appendonly", "no")
 
 
 @pytest.fixture
@@ -86,8 +86,9 @@ def test_random_ends_of_a_replica(start):
     and without a journal; the primary stays within its limits."""
     rng = random.Random(crash.seeds(1)[0])
     primary = start("--repl-backlog-size", "1mb", "--repl-timeout", 5,
-                    "--client-output-buffer-limit", "replica 8mb 4mb 5")
-    nodes = [start(*JOURNAL), start()]
+                    "--client-output-buffer-limit", "replica 8mb 4mb 5",
+                    *NO_JOURNAL)
+    nodes = [start(*JOURNAL), start(*NO_JOURNAL)]
     for replica in nodes:
         follow(replica, primary)
     top, base = 0, links.used_memory(primary)

@@ -333,7 +333,8 @@ def test_a_killed_primary_that_loses_nothing_goes_on(chain):
 
 
 def test_siblings_follow_the_promoted_one_without_a_full_one(group):
-    primary, first, second = (group.node() for _ in range(3))
+    primary, first, second = (group.node("--appendonly", "no")
+                              for _ in range(3))
     follow(first, primary)
     follow(second, primary)
     add(primary, "one")

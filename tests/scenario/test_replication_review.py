@@ -130,8 +130,8 @@ def test_a_replica_of_a_replica_goes_on_after_a_history_has_begun(group):
 def test_data_that_was_dropped_for_a_primary_is_never_saved(group):
     """Else the disk would have nothing in the place of something, under the
     name of the latter."""
-    primary = group.node()
-    replica = group.node("--save", "3600 1")
+    primary = group.node("--appendonly", "no")
+    replica = group.node("--appendonly", "no", "--save", "3600 1")
     proxy = group.proxy(primary)
     with primary.conn() as conn:
         for i in range(20):

@@ -277,7 +277,7 @@ def crash_once(where, what, action, begins, nth):
                 file.write("[network]\ntimeout = 4\nmaxclients = 44\n")
         home.shim = shim.Shim(home.folder, home.etc if where == "file"
                               else home.data)
-        server = home.start("--save=")
+        server = home.start("--save=", "--appendonly=no")
         old = values(server)
         assert call(server, "CONFIG", "SET", "timeout", 8, "maxclients", 99,
                     "tcp-keepalive", 5) == b"OK"
@@ -295,7 +295,7 @@ def crash_once(where, what, action, begins, nth):
             assert done
             home.stop()
         home.shim = None
-        got = values(home.start("--save="))
+        got = values(home.start("--save=", "--appendonly=no"))
         for each in (old, new, got):
             each.pop(b"port", None)
         assert got in (old, new), (what, action, begins, nth)

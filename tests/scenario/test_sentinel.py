@@ -23,6 +23,7 @@ from lib.replicas import Proxy, Watch, follow, info, wait_even
 from lib.servers import wait_until
 
 JOURNAL = ("--appendonly=yes", "--appendfsync=everysec")
+NO_JOURNAL = ("--appendonly=no",)
 LONG = "ROUNDS" in os.environ
 # Two clusters at a time, since most of their time is waiting.
 PLANS = (("stop", "command", "both"), ("kill", "meanwhile", "early"))
@@ -55,7 +56,8 @@ def fail_over(job):
     back, and takes no writes where no replica takes them."""
     number, seed = job
     rng = random.Random(seed)
-    options = [list(JOURNAL if n % 2 == number % 2 else ()) for n in range(3)]
+    options = [list(JOURNAL if n % 2 == number % 2 else NO_JOURNAL)
+               for n in range(3)]
     rng.shuffle(options)
     if number == 1:
         options = [o + ["--start-grace", 3, "--min-replicas-to-write", 1,

@@ -366,7 +366,7 @@ def test_one_that_was_over_before_the_watch_does_not(pair):
 
 def test_eviction_breaks_a_watch(start_server):
     server = start_server("--maxmemory-policy", "allkeys-random",
-                          "--maxmemory", "4mb")
+                          "--maxmemory", "8mb")
     with server.conn() as a, server.conn() as b:
         b.call("BF.RESERVE", "k", "0.001", "20000")
         a.call("WATCH", "k")

@@ -31,6 +31,7 @@ TEST(waitaof_without_a_journal_waits_for_nothing)
 {
     struct rig *rig = rig_new();
 
+    set_option(rig, "appendonly", "no");
     expect(rig, "WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n");
     expect(rig, "WAITAOF 1 0 0",
            "-ERR WAITAOF cannot be used when numlocal is set but appendonly is "

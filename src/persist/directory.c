@@ -188,7 +188,9 @@ persist_open(struct persist *persist)
     error = file_open_dir(persist->dir, false, &persist->dir_fd);
     if (error != 0) {
         log_error("persist", "cannot use the directory",
-                  "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
+                  "dir=\"%s\" error=\"%s\" "
+                  "help=\"create it, or name another one with --dir\"",
+                  persist->dir, strerror(error));
         return false;
     }
     if (!lock_dir(persist)) {

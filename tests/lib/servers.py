@@ -179,9 +179,10 @@ class Server(Process):
             argv += ["--port", port, "--bind", "127.0.0.1"]
         argv += ["--threads", threads, "--loglevel", "warning"]
         options = [str(o).replace("{folder}", folder) for o in options]
-        if not re.search(r"^\s*save\b", conf or "", re.M) and \
-                not any(o.startswith("--save") for o in options):
-            argv.append("--save=")
+        for name, value in (("save", ""), ("dir", folder)):
+            if not re.search(r"^\s*%s\b" % name, conf or "", re.M) and \
+                    not any(re.match("--%s(=|$)" % name, o) for o in options):
+                argv.append("--%s=%s" % (name, value))
         argv += options
         full = dict(os.environ)
         full.pop("NOTIFY_SOCKET", None)

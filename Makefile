@@ -194,6 +194,10 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_cros
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
+model: $(SERVER) ## Random BF commands against a model: make model ROUNDS=500000 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),500000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/command/test_bf_model.py
+
 crash: $(SERVER) $(SHIM) ## kill -9 under load: make crash ROUNDS=2000 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_crash.py -k random

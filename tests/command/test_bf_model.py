@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Random BF commands, right and wrong, against a model of each dialect
+# (lib/bf_model.py): every reply has to be what the model says, byte for byte.
+# The model itself is held against the recording of RedisBloom and the figures
+# of valkey-bloom first.
+#
+#   make model ROUNDS=500000 [SEED=7]
+#
+# sends so many commands in each dialect.
+
+import os
+import random
+import re
+
+import pytest
+
+from lib import bf_filter, bf_model, bf_words, resp, servers
+
+from test_vectors import calls
+
+ROUNDS = int(os.environ.get("ROUNDS") or
+             ("2000" if servers.sanitized() else "20000"))
+BATCH = 40
+
+# Errors that any run of MANY commands meets.
+MANY = 100000
+TEXTS = {
+    "valkey": [
+        b"ERROR", b"(0 < error rate range", b"(0 < tightening ratio range",
+        b"(capacity should be", b"bad capacity", b"bad error rate",
+        b"bad expansion", b"bad tightening", b"false positive degrades to 0 on",
+        b"invalid information", b"invalid seed", b"item exists", b"not found",
+        b"non scaling filter is full", b"object memory limit",
+        b"causes bloom object to exceed", b"causes false positive",
+        b"unknown argument", b"cannot use NONSCALING", b"arguments for 'BF."],
+    "redis": [
+        b"Bad capacity", b"Bad error rate", b"Bad expansion",
+        b"ERR bad capacity", b"ERR bad error rate", b"ERR bad expansion",
+        b"capacity must be in", b"error rate must be in",
+        b"expansion must be in", b"item exists", b"no expansion", b"not found",
+        b"non scaling filter is full", b"object memory limit",
+        b"problem inserting", b"Invalid information", b"Nonscaling filters",
+        b"Unknown argument", b"arguments for 'bf.", b"could not create"],
+}
+
+
+# ---- the model against what was recorded ---------------------------------------
+
+def same_sizes(reply):
+    """Without what is our own layout's."""
+    return re.sub(rb"\$\d+\r\nbytes:\d+ bits:\d+ hashes:\d+|"
+                  rb"(?<=Size\r\n):\d+", b"?", reply)
+
+
+def test_the_model_answers_as_redisbloom_did():
+    """All calls to filters; what was no filter there is left out."""
+    model = bf_model.Model("redis")
+    count = 0
+    for argv, proto, theirs in calls():
+        words = [resp.as_bytes(word) for word in argv]
+        name = words[0].upper()
+        if name == b"FLUSHALL":
+            model = bf_model.Model("redis")
+        if name not in model.commands() or not name.startswith(b"BF.") or \
+                b"str" in words or b"SIZE" in [w.upper() for w in words]:
+            continue
+        ours = model.answer(theirs, proto, words)
+        assert same_sizes(ours) == same_sizes(theirs), words
+        count += 1
+    assert count > 150
+
+
+@pytest.mark.parametrize("capacity,rate,expansion,most,layers", [
+    (100, 0.01, 2, 26214300, 18), (10000, 0.001, 2, 20470000, 11),
+    (100, 1e-8, 2, 13107100, 17), (100, 0.01, 1, 101600, 1016),
+    (1000, 0.01, 2, 32767000, 15), (100000, 0.01, 2, 51100000, 9),
+    (1000, 0.01, 4, 21845000, 8)])
+def test_the_model_scales_as_valkey_bloom(capacity, rate, expansion, most,
+                                          layers):
+    probe = bf_filter.Filter(capacity, rate, 0.5, expansion, None)
+    assert probe.project(bf_filter.LIMIT) == most
+    assert sum(capacity * expansion ** i for i in range(layers)) == most
+
+
+# ---- the server against the model ------------------------------------------------
+
+class Talk:
+    """A server, its model, and a connection in each protocol."""
+
+    def __init__(self, server, dialect):
+        self.model = bf_model.Model(dialect)
+        self.conns = {2: server.conn(2), 3: server.conn(3)}
+        self.errors, self.seen, self.layers = 0, set(), 0
+
+    def close(self):
+        for conn in self.conns.values():
+            conn.close()
+
+    def send(self, proto, batch):
+        """Sends all and compares each reply."""
+        conn = self.conns[proto]
+        conn.send(b"".join(resp.command(*words) for words in batch))
+        for words in batch:
+            reply = conn.read_raw()
+            wanted = self.model.answer(reply, proto, words)
+            assert reply == wanted, "%r (RESP%d)\n  server %r\n  model  %r" % (
+                words, proto, reply[:2000], wanted[:2000])
+            self.errors += reply.startswith(b"-")
+            self.seen.update(re.findall(rb"(?m)^-([^\r]*)", reply))
+        self.layers = max([self.layers] + [
+            len(f.layers) for f in self.model.filters.values()])
+        if self.model.unsettled is not None:
+            self.settle(conn)
+
+    def settle(self, conn):
+        """How many items a union has only the server can estimate."""
+        key = self.model.unsettled
+        self.model.settle(key, [
+            int(re.search(rb" size:(\d+)", layer).group(1))
+            for layer in conn.call("BF.DEBUG", key)[1:]])
+
+
+def next_batch(words):
+    """Up to BATCH commands; a union is the last one."""
+    batch = []
+    while len(batch) < BATCH:
+        batch.append(words.command())
+        if batch[-1][0].upper() == b"BF.MERGE":
+            break
+    return batch
+
+
+@pytest.mark.parametrize("dialect", ["valkey", "redis"])
+def test_random_commands_are_answered_as_the_model_says(start_server, dialect):
+    seed = int(os.environ.get("SEED") or random.getrandbits(32))
+    print("SEED=%d ROUNDS=%d" % (seed, ROUNDS))
+    rng = random.Random("%d %s" % (seed, dialect))
+    words = bf_words.Words(rng, dialect)
+    talk = Talk(start_server("--dialect", dialect, "--appendonly", "no",
+                             "--bf.bloom-memory-usage-limit", 1 << 24),
+                dialect)
+    talk.model.limit = 1 << 24
+    done = 0
+    while done < ROUNDS:
+        batch = next_batch(words)
+        talk.send(rng.choice([2, 3]), batch)
+        done += len(batch)
+    talk.close()
+    model = talk.model
+    print("%d commands, %d errors, %d false positives, %.1f expected"
+          % (done, talk.errors, model.false_positives, model.expected))
+    assert done / 20 < talk.errors < done / 2, "the dice are loaded"
+    assert model.false_positives < 2 * model.expected + 30
+    assert model.false_positives > model.expected / 2 - 30
+    if done < MANY:
+        return
+    missing = [text for text in TEXTS[dialect] if not any(
+        text in seen for seen in talk.seen)]
+    assert not missing, "errors that no command met"
+    assert talk.layers > 8

@@ -28,7 +28,10 @@ FLAGS = {"once": shim.SHORT, "for good": shim.SHORT | shim.FOR_GOOD}
 
 
 def misconf(reply):
-    return isinstance(reply, resp.Error) and reply.args[0].startswith("MISCONF")
+    return isinstance(reply, resp.Error) and reply.args[0].startswith((
+        "MISCONF The journal cannot be written, so that changes would not be",
+        "MISCONF applied, durability unknown",
+        "MISCONF Bloomery is configured to save snapshots"))
 
 
 class Faulty:

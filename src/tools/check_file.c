@@ -236,7 +236,10 @@ check_file_list(struct check *check, const char *path,
     (void)closedir(dir);
     if (ok && ret_data->journal[0] == '\0' && ret_data->count == 0) {
         check_complain(check, CHECK_UNREADABLE,
-                       "%s: holds neither a snapshot nor a journal", path);
+                       "%s: holds neither a snapshot nor a journal; with "
+                       "appendonly no, a server writes its first snapshot when "
+                       "a rule of save or BGSAVE asks for it",
+                       path);
         return false;
     }
     return ok;

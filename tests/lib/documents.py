@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What the documents tell people to type: the command lines of the README and
+# the man pages, with what is printed below them, and a machine to type them
+# into (lib/typed.py).
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from lib import servers
+
+TYPED = servers.TOP / "tests/lib/typed.py"
+NAMESPACE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+
+
+def readme():
+    """The console blocks of the README."""
+    return re.findall(r"^```console\n(.*?)^```$",
+                      (servers.TOP / "README.md").read_text(), re.M | re.S)
+
+
+def page(name):
+    """The literal blocks of a man page that have command lines."""
+    text = (servers.TOP / "packaging/man" / name).read_text()
+    blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed$", text, re.M | re.S)
+    return [block.replace("\\-", "-").replace("\\e", "\\") for block in blocks
+            if block.startswith(("$ ", "# "))]
+
+
+def lines(block):
+    """[(command, [printed])]; a line that ends in a backslash goes on."""
+    out = []
+    for text in block.rstrip("\n").split("\n"):
+        text = text.strip()
+        if text.startswith(("$ ", "# ")):
+            out.append((text[2:], []))
+        elif out[-1][0].endswith("\\"):
+            out[-1] = (out[-1][0][:-1] + text, [])
+        else:
+            out[-1][1].append(text)
+    return out
+
+
+def missing():
+    """Why nothing can be typed here, or None."""
+    if not shutil.which("unshare") or not shutil.which("redis-cli"):
+        return "no unshare or no redis-cli"
+    got = subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "none", "/var/lib"],
+                         capture_output=True, check=False)
+    return None if got.returncode == 0 else "no namespaces of its own"
+
+
+def type_in(folder, commands):
+    """[[exit status, what it printed]] of each, in a folder that looks like the
+    checkout but where `data/` is its own."""
+    for name in os.listdir(servers.TOP):
+        if not name.startswith(".") and name != "data":
+            (folder / name).symlink_to(servers.TOP / name)
+    got = subprocess.run(
+        [*NAMESPACE, "/usr/bin/python3", str(TYPED),
+         str(Path(servers.server_binary()).parent)],
+        input=json.dumps(commands), cwd=folder, text=True,
+        stdout=subprocess.PIPE, check=True,
+        timeout=120 * servers.time_factor())
+    return json.loads(got.stdout)

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Every command line of the README and the man pages does what is printed
+# below it, on a machine of its own. What cannot run there stands in ELSEWHERE
+# with what runs it instead.
+
+import re
+import time
+
+import pytest
+
+from lib import documents, servers
+
+pytestmark = [
+    pytest.mark.skipif(servers.sanitized(), reason="the release build does it"),
+    pytest.mark.skipif(documents.missing() is not None,
+                       reason="%s" % documents.missing())]
+
+# A server as the text before the block left it.
+SERVER = ["systemctl start bloomery",
+          "redis-cli -p 7379 BF.ADD usernames alice"]
+SECOND = ["mkdir -p /var/lib/second",
+          "bloomery-server --dir /var/lib/second --port 7380"]
+BACKUP = ["redis-cli -p 7379 SAVE",
+          "bloomery-check backup /var/lib/bloomery /var/backups/bloomery"]
+
+# Words of a block -> what is there before it is typed.
+BEFORE = {
+    "make deps run": ["bloomery-server"],
+    "REPLICAOF": SERVER + SECOND,
+    "# systemctl stop bloomery": SERVER + BACKUP,
+    "truncate-to": SERVER + BACKUP,
+    "cat --resp": SERVER + BACKUP + SECOND,
+    "salvage": SERVER + ["systemctl stop bloomery"],
+    "--port 7379 &": [],
+    "conf/bloomery.conf": [],
+}
+
+# Pattern of a command line -> why not here, and what runs it.
+ELSEWHERE = {
+    r"make deps run.*": "installs packages; test_build.py runs make run",
+    r"make deps test.*": "is this very run",
+    r"systemd-sysusers.*": "changes the users of the machine",
+}
+
+BLOCKS = [("README.md", block) for block in documents.readme()] + \
+    [(name, block) for name in ("bloomery-check.1", "bloomery-server.8")
+     for block in documents.page(name)]
+
+
+def at_noon(lines):
+    """The moment of the examples is one that the journal reaches."""
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1))
+    return [line.replace("2026-11-20T12:00:00Z", now) for line in lines]
+
+
+def before(block):
+    return next((lines for words, lines in BEFORE.items() if words in block),
+                SERVER)
+
+
+def here(block):
+    """The lines of a block that can run here."""
+    return [(command, printed) for command, printed in documents.lines(block)
+            if not any(re.fullmatch(p, command) for p in ELSEWHERE)]
+
+
+def test_every_block_is_known():
+    assert len(documents.readme()) >= 8 and len(BLOCKS) >= 13
+    text = "".join(block for _, block in BLOCKS)
+    assert not [words for words in BEFORE if words not in text]
+    commands = [c for _, block in BLOCKS for c, _ in documents.lines(block)]
+    for pattern in ELSEWHERE:
+        assert any(re.fullmatch(pattern, c) for c in commands), pattern
+
+
+@pytest.mark.parametrize(
+    "name,block", BLOCKS,
+    ids=["%s-%d" % (name, at) for at, (name, _) in enumerate(BLOCKS)])
+def test_it_does_what_is_printed(tmp_path, name, block):
+    first, wanted = before(block), here(block)
+    got = documents.type_in(tmp_path, at_noon(
+        first + [command for command, _ in wanted]))
+    assert all(status == 0 for status, _ in got[:len(first)]), got
+    for (command, printed), (status, out) in zip(wanted, got[len(first):]):
+        assert status == 0, (command, out)
+        if printed:
+            assert out.split("\n")[:-1] == printed, command
+
+
+# ---- what is restored ----------------------------------------------------------
+
+ASK = "redis-cli -p %d BF.MEXISTS k old saved late later"
+
+
+def add(*items):
+    return ["redis-cli -p 7379 BF.MADD k %s" % " ".join(items)]
+
+
+def found(out):
+    return [int(n) for n in re.findall(r"\(integer\) (\d)", out)]
+
+
+def commands(block):
+    return [command for command, _ in documents.lines(block)]
+
+
+def test_the_recipes_restore_what_they_say(tmp_path):
+    blocks = {words: next(commands(b) for b in documents.readme() if words in b)
+              for words in ("bloomery-check backup", "mv /var/lib/bloomery ",
+                            "journal.before", "truncate-to")}
+    noon = int(time.time()) + 8
+    wait = ["while [ $(date +%%s) -lt %d ]; do sleep 0.05; done" % (noon + 1)]
+    lines = ["systemctl start bloomery"] + add("old") + wait + \
+        add("saved") + ["redis-cli -p 7379 SAVE"] + add("late") + \
+        blocks["bloomery-check backup"] + add("later") + \
+        blocks["mv /var/lib/bloomery "] + [ASK % 7379] + \
+        blocks["journal.before"] + [ASK % 7379] + \
+        blocks["truncate-to"] + [ASK % 7380]
+    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(noon))
+    got = documents.type_in(tmp_path, [
+        line.replace("2026-11-20T12:00:00Z", then) for line in lines])
+    assert all(status == 0 for status, _ in got), list(zip(lines, got))
+    answers = [found(out) for line, (_, out) in zip(lines, got)
+               if "MEXISTS" in line]
+    assert answers == [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]]
+
+
+def test_what_is_copied_and_salvaged_is_there(tmp_path):
+    blocks = documents.page("bloomery-check.1")
+    salvage = next(commands(b) for b in blocks if "salvage" in b)
+    copy = next(commands(b) for b in blocks if "cat --resp" in b)
+    lines = ["systemctl start bloomery"] + add("old") + \
+        ["redis-cli -p 7379 SAVE"] + add("saved") + SECOND + copy + \
+        [ASK % 7380, "systemctl stop bloomery"] + salvage + [ASK % 7379]
+    got = documents.type_in(tmp_path, lines)
+    assert all(status == 0 for status, _ in got), list(zip(lines, got))
+    assert [found(out) for line, (_, out) in zip(lines, got)
+            if "MEXISTS" in line] == [[1, 1, 0, 0]] * 2

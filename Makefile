@@ -62,6 +62,9 @@ SERVER   := $(B)/bloomery-server
 CHECK    := $(B)/bloomery-check
 CORELIB  := $(B)/libbloomery.a
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
+# What the tests of a layer share: each of them links all other .c files of its folder.
+HELPERS  := $(patsubst %.c,$(B)/%.o,$(filter-out $(wildcard tests/unit/*/test_*.c),$(wildcard tests/unit/*/*.c)))
+helpers   = $(filter $(B)/tests/unit/$1/%,$(HELPERS))
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
@@ -98,12 +101,14 @@ $(CHECK): $(patsubst %.c,$(B)/%.o,$(wildcard src/tools/*.c)) \
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(MALLOC) $(LIBS)
 
-$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
+.SECONDEXPANSION:
+$(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $$(call helpers,$$(*D)) \
+	  $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
 # The server's own main stays behind in its library: the tests' comes first.
-$(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(ARCHIVES)
+$(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(call helpers,server) $(ARCHIVES)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
@@ -122,7 +127,7 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
--include $(OBJS:.o=.d) $(UNIT:=.d) $(FUZZ:=.d) $(BENCH:=.d)
+-include $(OBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(BENCH:=.d)
 
 # ---- run and install ---------------------------------------------------------
 run: $(SERVER) ## Run the server on 127.0.0.1, data in data/: make run [PORT=7380]
@@ -320,5 +325,5 @@ SHELL := /bin/bash
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
 	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS))) \
 	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)
-$(OBJS) $(UNIT:=.o) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
+$(OBJS) $(UNIT:=.o) $(HELPERS) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
 	$(B)/tests/fuzz/replay.o $(PEERS) lint format-check docs-check: | $(FIRST)

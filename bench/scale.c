@@ -160,10 +160,10 @@ fill_requests(struct feeder *feeder, const struct workload *workload,
 static void
 execute(struct feeder *feeder, const struct place *place, size_t len)
 {
-    static const struct stream_limits limits = { .args_max = 1024,
-                                                 .bulk_max = 1024,
-                                                 .query_max = 65536 };
-    struct stream_error error;
+    static const struct parse_limits limits = { .args_max = 1024,
+                                                .bulk_max = 1024,
+                                                .query_max = 65536 };
+    struct parse_error error;
     size_t at = 0;
 
     feeder->out.len = 0;

@@ -176,7 +176,7 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 }
 
 static void
-client_protocol_error(struct conn *conn, const struct stream_error *error)
+client_protocol_error(struct conn *conn, const struct parse_error *error)
 {
     struct reply reply = { &conn->loop->reply, client_of(conn)->session.resp };
     const char *text = err_text(error->err);
@@ -198,7 +198,7 @@ client_protocol_error(struct conn *conn, const struct stream_error *error)
 }
 
 static void
-client_limits(struct conn *conn, struct stream_limits *ret_limits)
+client_limits(struct conn *conn, struct parse_limits *ret_limits)
 {
     const struct client_limits *limits = &worker_of(conn)->service->limits;
     bool in = client_of(conn)->session.authenticated;

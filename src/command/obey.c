@@ -42,9 +42,9 @@ obey_fini(struct obey *obey)
 static enum err
 read_batch(struct obey *obey, struct slice commands, size_t *at)
 {
-    static const struct stream_limits limits = { .args_max = SIZE_MAX,
-                                                 .bulk_max = SIZE_MAX,
-                                                 .query_max = SIZE_MAX };
+    static const struct parse_limits limits = { .args_max = SIZE_MAX,
+                                                .bulk_max = SIZE_MAX,
+                                                .query_max = SIZE_MAX };
 
     batch_clear(&obey->batch);
     return scan_commands(commands, &limits, &obey->batch, at);

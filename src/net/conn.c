@@ -165,8 +165,8 @@ static size_t
 run(struct conn *conn, const char *data, size_t len)
 {
     struct loop *loop = conn->loop;
-    struct stream_error error;
-    struct stream_limits limits;
+    struct parse_error error;
+    struct parse_limits limits;
     enum mem_claim before = mem_set_claim(MEM_FILL);
     size_t first = conn->parked_bytes;
     size_t at = 0;

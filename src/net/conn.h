@@ -44,9 +44,9 @@ struct conn_handler {
     uint32_t (*execute)(struct conn *conn, const struct batch *batch,
                         uint32_t first);
     /* Writes the reply to a protocol error; the connection closes after it. */
-    void (*protocol_error)(struct conn *conn, const struct stream_error *error);
+    void (*protocol_error)(struct conn *conn, const struct parse_error *error);
     /* What the client may send now. */
-    void (*limits)(struct conn *conn, struct stream_limits *ret_limits);
+    void (*limits)(struct conn *conn, struct parse_limits *ret_limits);
     void (*closed)(struct conn *conn);
     /* It is closed next because of conn_kill: what others see of it ends
      * before its client sees the end. NULL: nobody wants to know. */

@@ -157,16 +157,16 @@ strip_end(struct slice line)
 }
 
 static enum parse_result
-fail(struct stream_error *ret_error, enum err err)
+fail(struct parse_error *ret_error, enum err err)
 {
-    *ret_error = (struct stream_error){ .err = err };
+    *ret_error = (struct parse_error){ .err = err };
     return PARSE_ERROR;
 }
 
 enum parse_result
-inline_feed(struct buf *line, const struct stream_limits *limits,
+inline_feed(struct buf *line, const struct parse_limits *limits,
             struct slice data, struct arena *arena, size_t *ret_used,
-            struct stream_error *ret_error)
+            struct parse_error *ret_error)
 {
     bool query_first = limits->query_max <= INLINE_BYTES_MAX;
     size_t max = query_first ? limits->query_max : INLINE_BYTES_MAX + 1;

@@ -14,7 +14,6 @@
 
 #include "proto/arena.h"
 #include "proto/parse.h"
-#include "proto/stream.h"
 
 enum { INLINE_BYTES_MAX = 64 * 1024 }; /* of a line, its LF not counted */
 
@@ -22,10 +21,10 @@ enum { INLINE_BYTES_MAX = 64 * 1024 }; /* of a line, its LF not counted */
  * and is emptied with its end. Errors: ERR_PROTO_QUOTES, ERR_PROTO_BIG_INLINE,
  * ERR_QUERY_BUFFER, ERR_NOMEM. */
 MUST_CHECK enum parse_result inline_feed(struct buf *line,
-                                         const struct stream_limits *limits,
+                                         const struct parse_limits *limits,
                                          struct slice data, struct arena *arena,
                                          size_t *ret_used,
-                                         struct stream_error *ret_error);
+                                         struct parse_error *ret_error);
 
 /* Splits one line without its end into words. ERR_PROTO_QUOTES, ERR_NOMEM. */
 MUST_CHECK enum err inline_split(struct slice line, struct arena *arena);

@@ -48,11 +48,11 @@ struct reader {
     size_t line_len; /* of that line */
     char line_last;  /* its last byte */
     char head[LENGTH_BYTES_MAX];
-    size_t head_len;           /* may exceed what head holds */
-    struct stream_error error; /* set by whoever refuses */
-    size_t peak;               /* most bytes hiredis ever held */
-    struct arena *arena;       /* of the caller, during reader_feed */
-    const struct stream_limits *limits;
+    size_t head_len;          /* may exceed what head holds */
+    struct parse_error error; /* set by whoever refuses */
+    size_t peak;              /* most bytes hiredis ever held */
+    struct arena *arena;      /* of the caller, during reader_feed */
+    const struct parse_limits *limits;
 };
 
 static void
@@ -120,7 +120,7 @@ byte_of_type(int type)
 static enum err
 check_count(const struct reader *reader, uint64_t count)
 {
-    const struct stream_limits *limits = reader->limits;
+    const struct parse_limits *limits = reader->limits;
 
     if (count > INT_MAX) {
         return ERR_PROTO_MULTIBULK;
@@ -135,7 +135,7 @@ check_count(const struct reader *reader, uint64_t count)
 static enum err
 check_bulk(const struct reader *reader, uint64_t len)
 {
-    const struct stream_limits *limits = reader->limits;
+    const struct parse_limits *limits = reader->limits;
 
     if (len <= limits->bulk_max) {
         return OK;
@@ -561,9 +561,9 @@ feed_piece(struct reader *reader, struct slice piece, size_t *ret_unread)
 }
 
 enum parse_result
-reader_feed(struct reader *reader, const struct stream_limits *limits,
+reader_feed(struct reader *reader, const struct parse_limits *limits,
             struct slice data, struct arena *arena, size_t *ret_used,
-            struct stream_error *ret_error)
+            struct parse_error *ret_error)
 {
     enum parse_result result = PARSE_MORE;
     size_t used = 0;

@@ -11,7 +11,6 @@
 
 #include "proto/arena.h"
 #include "proto/parse.h"
-#include "proto/stream.h"
 
 struct reader;
 
@@ -29,10 +28,10 @@ void reader_free(struct reader *reader);
  * without waiting for the end of its line; and a line ends with CRLF alone,
  * where Redis takes any byte behind a CR for the LF. */
 MUST_CHECK enum parse_result reader_feed(struct reader *reader,
-                                         const struct stream_limits *limits,
+                                         const struct parse_limits *limits,
                                          struct slice data, struct arena *arena,
                                          size_t *ret_used,
-                                         struct stream_error *ret_error);
+                                         struct parse_error *ret_error);
 
 /* Bytes of an unfinished argument or line. */
 size_t reader_kept_bytes(const struct reader *reader);

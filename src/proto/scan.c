@@ -194,7 +194,7 @@ same_bytes(const char *a, const char *b, size_t n)
  * the batch's last one, which begins at `former`. Returns the place behind. */
 static const char *
 scan_repeats(const char *begin, const char *end, const char *former,
-             const struct stream_limits *limits, struct batch *batch)
+             const struct parse_limits *limits, struct batch *batch)
 {
     struct batch_command *command = batch->command + batch->count;
     uint32_t first = command[-1].first;
@@ -250,7 +250,7 @@ scan_repeats(const char *begin, const char *end, const char *former,
 }
 
 enum err
-scan_commands(struct slice data, const struct stream_limits *limits,
+scan_commands(struct slice data, const struct parse_limits *limits,
               struct batch *batch, size_t *at)
 {
     const char *end = data.data + data.len;

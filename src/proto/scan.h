@@ -7,11 +7,12 @@
  */
 #pragma once
 
-#include "proto/stream.h"
+#include "proto/batch.h"
+#include "proto/parse.h"
 
 /* Adds commands of data, from *at on, to the batch until it is full or the
  * next one is none of the scanner's. *at moves behind the last one taken.
  * ERR_NOMEM only if not even one could be stored. */
 MUST_CHECK enum err scan_commands(struct slice data,
-                                  const struct stream_limits *limits,
+                                  const struct parse_limits *limits,
                                   struct batch *batch, size_t *at);

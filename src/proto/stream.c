@@ -116,9 +116,9 @@ detach(struct stream *stream, struct stream_pool *pool)
 }
 
 static enum stream_result
-fail(struct stream_error *ret_error, enum err err)
+fail(struct parse_error *ret_error, enum err err)
 {
-    *ret_error = (struct stream_error){ .err = err };
+    *ret_error = (struct parse_error){ .err = err };
     return STREAM_ERROR;
 }
 
@@ -153,7 +153,7 @@ put_words(struct partial *partial, struct batch *batch, size_t argc)
 /* The partial's command becomes the batch. */
 static enum stream_result
 give_partial(struct partial *partial, struct batch *batch, size_t used,
-             size_t *ret_used, struct stream_error *ret_error)
+             size_t *ret_used, struct parse_error *ret_error)
 {
     size_t argc = partial->arena.count;
 
@@ -166,9 +166,8 @@ give_partial(struct partial *partial, struct batch *batch, size_t used,
 }
 
 static enum parse_result
-feed_partial(struct partial *partial, const struct stream_limits *limits,
-             struct slice data, size_t *ret_used,
-             struct stream_error *ret_error)
+feed_partial(struct partial *partial, const struct parse_limits *limits,
+             struct slice data, size_t *ret_used, struct parse_error *ret_error)
 {
     return partial->is_inline
                ? inline_feed(&partial->line, limits, data, &partial->arena,
@@ -180,9 +179,9 @@ feed_partial(struct partial *partial, const struct stream_limits *limits,
 enum stream_result
 /* NOLINTNEXTLINE(readability-function-size): 8 parameters, one hot call */
 stream_parse(struct stream *stream, struct stream_pool *pool,
-             const struct stream_limits *limits, const char *data, size_t len,
+             const struct parse_limits *limits, const char *data, size_t len,
              struct batch *batch, size_t *ret_used,
-             struct stream_error *ret_error)
+             struct parse_error *ret_error)
 {
     size_t at = 0;
 

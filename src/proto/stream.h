@@ -14,16 +14,8 @@
  */
 #pragma once
 
-#include "base/err.h"
 #include "proto/batch.h"
-
-/* What a connection may send; differs before and after AUTH. */
-struct stream_limits {
-    size_t args_max;      /* arguments of one command */
-    size_t bulk_max;      /* bytes of one argument */
-    size_t query_max;     /* bytes kept for one unfinished command */
-    bool unauthenticated; /* picks the error text */
-};
+#include "proto/parse.h"
 
 struct stream_pool; /* idle readers of one loop */
 struct partial;     /* one reader with its arena */
@@ -44,12 +36,6 @@ enum stream_result {
     STREAM_ERROR     /* reply with *ret_error and close */
 };
 
-struct stream_error {
-    enum err err;
-    char
-        detail[8]; /* text for the %s of PROTO_EXPECTED, never a control byte */
-};
-
 /* Parses what it can. On STREAM_COMMANDS, *ret_used is where the next call
  * starts: behind the last command of the batch. The batch's slices end with
  * `data`, with the next stream_parse, and with stream_done. A batch that came
@@ -60,10 +46,10 @@ struct stream_error {
  * like the others. On STREAM_MORE *ret_used is len. After STREAM_ERROR only
  * stream_fini may follow. */
 enum stream_result stream_parse(struct stream *stream, struct stream_pool *pool,
-                                const struct stream_limits *limits,
+                                const struct parse_limits *limits,
                                 const char *data, size_t len,
                                 struct batch *batch, size_t *ret_used,
-                                struct stream_error *ret_error);
+                                struct parse_error *ret_error);
 
 /* The batch was executed: gives a reader that holds no further bytes back. */
 void stream_done(struct stream *stream, struct stream_pool *pool);

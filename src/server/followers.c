@@ -48,9 +48,9 @@ forget(struct follower *follower)
 
 /* ---- what they say ------------------------------------------------------- */
 
-static const struct stream_limits ack_limits = { .args_max = 8,
-                                                 .bulk_max = 128,
-                                                 .query_max = UNPARSED_MAX };
+static const struct parse_limits ack_limits = { .args_max = 8,
+                                                .bulk_max = 128,
+                                                .query_max = UNPARSED_MAX };
 
 /* REPLCONF ACK is all that a replica says. */
 static bool

@@ -250,9 +250,9 @@ static bool
 on_group(void *ctx, const struct check_increment *increment,
          const struct group *group, uint64_t end_position)
 {
-    static const struct stream_limits limits = { .args_max = UINT32_MAX,
-                                                 .bulk_max = SIZE_MAX / 2,
-                                                 .query_max = SIZE_MAX / 2 };
+    static const struct parse_limits limits = { .args_max = UINT32_MAX,
+                                                .bulk_max = SIZE_MAX / 2,
+                                                .query_max = SIZE_MAX / 2 };
     struct cat *cat = ctx;
     size_t at = 0;
 

@@ -114,8 +114,8 @@ check_world_execute(struct check_world *world, struct slice commands,
 uint64_t
 check_world_rescue(struct check_world *world, struct slice commands)
 {
-    static const struct stream_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                 false };
+    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                false };
     struct batch *batch = &world->batch;
     char why[256];
     uint64_t failed = 0;

@@ -17,7 +17,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
-static const struct stream_limits limits_by_choice[4] = {
+static const struct parse_limits limits_by_choice[4] = {
     { 1024 * 1024, 512 * 1024 * 1024, 64 * 1024 * 1024, false },
     { 10, 16384, 1024 * 1024, true },
     { 4, 16, 1024 * 1024, false },
@@ -29,11 +29,11 @@ enum cut { CUT_NOWHERE, CUT_EVERYWHERE, CUT_RANDOMLY };
 struct outcome {
     struct buf log; /* of all commands: count, then length and bytes of each */
     enum stream_result last;
-    struct stream_error error;
+    struct parse_error error;
 };
 
 struct player {
-    const struct stream_limits *limits;
+    const struct parse_limits *limits;
     struct stream_pool *pool;
     struct stream stream;
     struct batch batch;
@@ -92,7 +92,7 @@ static void
 ask_again(struct player *player, const char *data, size_t len)
 {
     struct batch again = { 0 };
-    struct stream_error error = { .err = OK };
+    struct parse_error error = { .err = OK };
     size_t used = 1;
 
     if (player->stream.partial == NULL) {

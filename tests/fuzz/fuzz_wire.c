@@ -81,9 +81,9 @@ check_line(struct slice line)
 static void
 check_group(const struct wire_piece *piece, size_t group_max)
 {
-    static const struct stream_limits limits = { .args_max = 1 << 20,
-                                                 .bulk_max = 1 << 20,
-                                                 .query_max = 1 << 20 };
+    static const struct parse_limits limits = { .args_max = 1 << 20,
+                                                .bulk_max = 1 << 20,
+                                                .query_max = 1 << 20 };
     struct batch batch = { 0 };
     struct group_seal seal;
     size_t at = 0;

@@ -89,9 +89,9 @@ show_effect(struct effects *effects, uint64_t *db, const struct slice *argv,
 static inline void
 show_group(struct effects *effects, struct slice commands)
 {
-    static const struct stream_limits limits = { .args_max = SIZE_MAX,
-                                                 .bulk_max = SIZE_MAX,
-                                                 .query_max = SIZE_MAX };
+    static const struct parse_limits limits = { .args_max = SIZE_MAX,
+                                                .bulk_max = SIZE_MAX,
+                                                .query_max = SIZE_MAX };
     struct batch batch = { 0 };
     uint64_t db = UINT64_MAX;
     size_t at = 0;

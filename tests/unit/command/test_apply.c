@@ -312,9 +312,9 @@ read_both(void *arg)
     struct batch batch = { 0 };
     struct buf bytes = { 0 };
     struct buf out = { 0 };
-    static const struct stream_limits limits = { .args_max = 100,
-                                                 .bulk_max = 100,
-                                                 .query_max = 1000 };
+    static const struct parse_limits limits = { .args_max = 100,
+                                                .bulk_max = 100,
+                                                .query_max = 1000 };
     size_t at = 0;
 
     session_init(&session, true);

@@ -311,9 +311,9 @@ TEST(bytes_as_they_came_are_the_bytes_that_words_give)
         "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$1\r\nc\r\n"
         "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n"
         "*1\r\n$4\r\nEXEC\r\n";
-    static const struct stream_limits limits = { .args_max = 100,
-                                                 .bulk_max = 100,
-                                                 .query_max = 1000 };
+    static const struct parse_limits limits = { .args_max = 100,
+                                                .bulk_max = 100,
+                                                .query_max = 1000 };
     struct rig *rig = rig_new();
     size_t at = 0;
 

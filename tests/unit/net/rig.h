@@ -236,7 +236,7 @@ fake_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 }
 
 static inline void
-fake_protocol_error(struct conn *conn, const struct stream_error *error)
+fake_protocol_error(struct conn *conn, const struct parse_error *error)
 {
     struct buf *out = &conn->loop->reply;
 
@@ -244,12 +244,12 @@ fake_protocol_error(struct conn *conn, const struct stream_error *error)
 }
 
 static inline void
-fake_limits(struct conn *conn, struct stream_limits *ret_limits)
+fake_limits(struct conn *conn, struct parse_limits *ret_limits)
 {
     (void)conn;
-    *ret_limits = (struct stream_limits){ .args_max = 1000,
-                                          .bulk_max = 4 << 20,
-                                          .query_max = 8 << 20 };
+    *ret_limits = (struct parse_limits){ .args_max = 1000,
+                                         .bulk_max = 4 << 20,
+                                         .query_max = 8 << 20 };
 }
 
 static inline bool

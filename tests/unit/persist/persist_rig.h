@@ -236,8 +236,8 @@ prig_write(struct prig *rig)
 static inline bool
 prig_replay(void *ctx, struct slice commands, char *ret_reason, size_t size)
 {
-    static const struct stream_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
-                                                 false };
+    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                false };
     struct prig *rig = ctx;
     struct batch batch = { 0 };
     size_t at = 0;

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-static const struct stream_limits wide = { 1024, 1024, SIZE_MAX, false };
+static const struct parse_limits wide = { 1024, 1024, SIZE_MAX, false };
 
 /* Words as "[word][word]" in the arena's order. */
 static void
@@ -97,11 +97,11 @@ TEST(a_nul_is_a_byte_like_others)
 /* Feeds data in pieces of `step`; returns the last answer, *ret_taken is what
  * was taken in all. */
 static enum parse_result
-feed(const struct stream_limits *limits, struct slice data, size_t step,
+feed(const struct parse_limits *limits, struct slice data, size_t step,
      struct arena *arena, size_t *ret_taken, enum err *ret_err)
 {
     struct buf line = { 0 };
-    struct stream_error error = { .err = OK };
+    struct parse_error error = { .err = OK };
     enum parse_result result = PARSE_MORE;
     size_t taken = 0;
 
@@ -161,7 +161,7 @@ TEST(an_empty_line_is_empty)
 
 /* A word of `len` bytes and LF, in pieces of step. */
 static enum err
-feed_long(const struct stream_limits *limits, size_t len, size_t step)
+feed_long(const struct parse_limits *limits, size_t len, size_t step)
 {
     char *line = mem_alloc(len + 1);
     struct arena arena = { { 0 }, NULL, 0, 0 };
@@ -182,7 +182,7 @@ feed_long(const struct stream_limits *limits, size_t len, size_t step)
 TEST(a_line_has_a_longest_length_however_it_arrives)
 {
     static const size_t steps[] = { 1, 7, 4096, 1000000 };
-    struct stream_limits query = { 1024, 1024, 100, false };
+    struct parse_limits query = { 1024, 1024, 100, false };
 
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(OK, feed_long(&wide, INLINE_BYTES_MAX, steps[i]));

@@ -10,20 +10,20 @@
 
 #include <stdio.h>
 
-static const struct stream_limits wide = { 1024 * 1024, 512 * 1024 * 1024,
-                                           64 * 1024 * 1024, false };
-static const struct stream_limits unauthenticated = { 10, 16384, 1024 * 1024,
-                                                      true };
-static const struct stream_limits tiny = { 4, 16, 100, false };
+static const struct parse_limits wide = { 1024 * 1024, 512 * 1024 * 1024,
+                                          64 * 1024 * 1024, false };
+static const struct parse_limits unauthenticated = { 10, 16384, 1024 * 1024,
+                                                     true };
+static const struct parse_limits tiny = { 4, 16, 100, false };
 
 struct fed {
     enum parse_result result;
-    struct stream_error error;
+    struct parse_error error;
     size_t taken;
 };
 
 static struct fed
-feed(struct reader *reader, const struct stream_limits *limits,
+feed(struct reader *reader, const struct parse_limits *limits,
      struct slice data, size_t step, struct arena *arena)
 {
     struct fed fed = { PARSE_MORE, { .err = OK }, 0 };
@@ -43,7 +43,7 @@ feed(struct reader *reader, const struct stream_limits *limits,
 
 struct row {
     const char *data;
-    const struct stream_limits *limits;
+    const struct parse_limits *limits;
     enum err err;
     const char *detail;
 };
@@ -258,7 +258,7 @@ TEST(what_hiredis_holds_is_counted)
 TEST(a_command_may_fill_the_query_limit_and_not_exceed_it)
 {
     char data[128];
-    struct stream_limits limits = { 4, 1000, 100, false };
+    struct parse_limits limits = { 4, 1000, 100, false };
 
     for (size_t len = 88; len <= 91; len++) {
         for (size_t step = 1; step < 120; step++) {
@@ -285,7 +285,7 @@ TEST(a_lowered_limit_ends_the_command)
 {
     struct reader *reader = reader_new();
     struct arena arena = { { 0 }, NULL, 0, 0 };
-    struct stream_limits limits = { 4, 1000, 10, false };
+    struct parse_limits limits = { 4, 1000, 10, false };
     struct fed fed;
 
     fed =

@@ -13,13 +13,13 @@
 
 #include <stdio.h>
 
-static const struct stream_limits wide = { 1024 * 1024, 512 * 1024 * 1024,
-                                           SIZE_MAX, false };
+static const struct parse_limits wide = { 1024 * 1024, 512 * 1024 * 1024,
+                                          SIZE_MAX, false };
 
 /* Scans an exact copy; the batch's slices are gone afterwards, its commands
  * stay. Returns what was taken. */
 static size_t
-scan(const char *data, size_t len, const struct stream_limits *limits,
+scan(const char *data, size_t len, const struct parse_limits *limits,
      struct batch *batch)
 {
     char *copy = mem_alloc(len);
@@ -182,11 +182,11 @@ TEST(commands_against_a_limit_are_left)
                                "23456789\r\n";
     size_t len = sizeof(data) - 1;
     struct batch batch = { 0 };
-    struct stream_limits exact = { 2, 100, len, false };
-    struct stream_limits args = { 1, 100, len, false };
-    struct stream_limits bulk = { 2, 99, len, false };
-    struct stream_limits query = { 2, 100, len - 1, false };
-    struct stream_limits tiny = { 2, 4, len, false };
+    struct parse_limits exact = { 2, 100, len, false };
+    struct parse_limits args = { 1, 100, len, false };
+    struct parse_limits bulk = { 2, 99, len, false };
+    struct parse_limits query = { 2, 100, len - 1, false };
+    struct parse_limits tiny = { 2, 4, len, false };
 
     assert_int_equal(len, scan(data, len, &exact, &batch));
     assert_int_equal(0, scan(data, len, &args, &batch));
@@ -379,7 +379,7 @@ TEST(a_repeated_command_keeps_to_the_limits)
         "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$3\r\nabc\r\n"
         "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$3\r\nabd\r\n"
         "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$4\r\nabde\r\n";
-    struct stream_limits limits = wide;
+    struct parse_limits limits = wide;
     struct batch batch = { 0 };
 
     limits.query_max = 32;

@@ -12,23 +12,23 @@
 
 #include <stdio.h>
 
-static const struct stream_limits wide = { 1024 * 1024, 512 * 1024 * 1024,
-                                           64 * 1024 * 1024, false };
-static const struct stream_limits unauthenticated = { 10, 16384, 1024 * 1024,
-                                                      true };
+static const struct parse_limits wide = { 1024 * 1024, 512 * 1024 * 1024,
+                                          64 * 1024 * 1024, false };
+static const struct parse_limits unauthenticated = { 10, 16384, 1024 * 1024,
+                                                     true };
 
 struct session {
-    const struct stream_limits *limits;
+    const struct parse_limits *limits;
     struct stream_pool *pool;
     struct stream stream;
     struct batch batch;
     enum stream_result last;
-    struct stream_error error;
+    struct parse_error error;
     struct buf seen; /* "[a][b];" for a command a b */
 };
 
 static void
-session_init(struct session *session, const struct stream_limits *limits)
+session_init(struct session *session, const struct parse_limits *limits)
 {
     *session = (struct session){ .limits = limits, .last = STREAM_MORE };
     session->pool = stream_pool_new();
@@ -260,7 +260,7 @@ TEST(streams_share_a_pool)
 
     for (size_t at = 0; at < 3 * (sizeof(data) - 1); at++) {
         for (size_t i = 0; i < STREAMS; i++) {
-            struct stream_error error;
+            struct parse_error error;
             size_t used = 0;
             enum stream_result result = stream_parse(
                 &streams[i], pool, &wide, data + at % (sizeof(data) - 1), 1,

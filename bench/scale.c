@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "command/dispatch.h"
+#include "command/rows.h"
 #include "command/table.h"
 #include "digits.h"
 #include "proto/stream.h"
@@ -669,7 +670,7 @@ main(int argc, char **argv)
         die("--only: more than --threads");
     }
     (void)bloom_select_cpu(false);
-    command_table_init();
+    command_table_init(command_rows);
     for (int w = 0; w < WORLDS; w++) {
         worlds[w] = world_new(w == WITHOUT_LOCKS ? 1
                               : opt.threads > 1  ? opt.threads

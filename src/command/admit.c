@@ -113,7 +113,7 @@ admit_request(struct request *req, unsigned words)
         return request_fail(req, ERR_ARITY, "%s",
                             dialect_command_name(req->service, command));
     }
-    if (command->handler == cmd_debug && !may_debug(req)) {
+    if (command->id == CMD_ID_DEBUG && !may_debug(req)) {
         return request_fail(
             req, ERR_CUSTOM,
             "DEBUG command not allowed. If the enable-debug-command option is "
@@ -156,10 +156,10 @@ static bool
 ends_pauses(const struct command *command)
 {
     return (command->flags & CMD_NO_AUTH) != 0 ||
-           command->handler == cmd_client_pause ||
-           command->handler == cmd_client_unpause ||
-           command->handler == cmd_client_setinfo ||
-           command->handler == cmd_client_setname;
+           command->id == CMD_ID_CLIENT_PAUSE ||
+           command->id == CMD_ID_CLIENT_UNPAUSE ||
+           command->id == CMD_ID_CLIENT_SETINFO ||
+           command->id == CMD_ID_CLIENT_SETNAME;
 }
 
 static bool
@@ -253,8 +253,8 @@ flags_for_data(const struct request *req)
     if (command->lock == LOCK_KEYS) {
         flags &= ~(uint32_t)CMD_LOADING;
     }
-    return command->handler == cmd_exec ? flags & txn_common_flags(req->session)
-                                        : flags;
+    return command->id == CMD_ID_EXEC ? flags & txn_common_flags(req->session)
+                                      : flags;
 }
 
 enum err
@@ -268,10 +268,10 @@ admit_now(const struct request *req)
     if (req->obey) {
         return OK;
     }
-    if (command->handler == cmd_exec) {
+    if (command->id == CMD_ID_EXEC) {
         flags |= txn_flags(req->session);
-    } else if (txn_is_open(req->session) && command->handler != cmd_discard &&
-               command->handler != cmd_quit && command->handler != cmd_reset) {
+    } else if (txn_is_open(req->session) && command->id != CMD_ID_DISCARD &&
+               command->id != CMD_ID_QUIT && command->id != CMD_ID_RESET) {
         flags |= CMD_DENYOOM; /* Redis queues nothing then */
     }
     /* During a pause nothing is evicted either. */
@@ -284,7 +284,7 @@ admit_now(const struct request *req)
     }
     if ((flags & CMD_WRITE) != 0) {
         err = admit_writes(service);
-    } else if (command->handler == cmd_ping) {
+    } else if (command->id == CMD_ID_PING) {
         err = admit_ping(service);
     }
     if (err == OK) {

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "command/cmd_command.h"
 #include "command/dialect.h"
+#include "command/handlers.h"
 #include "command/help.h"
 
 static const char user_name[] = "default";
@@ -111,7 +112,7 @@ reply_category(struct request *req, uint32_t category)
     size_t place = reply_array_begin(req->reply), count = 0;
 
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        struct command row = dialect_row(req->service, &command_table[id]);
+        struct command row = dialect_row(req->service, command_at(id));
 
         if ((row.acl & category) != 0) {
             reply_bulk_text(req->reply, row.name);

@@ -7,6 +7,7 @@
 #include "base/metrics.h"
 #include "command/bloom_make.h"
 #include "command/effect.h"
+#include "command/handlers.h"
 
 enum { ITEM_AT = 2, WORDS = 3, ANSWER_BYTES = 4 };
 

@@ -10,6 +10,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "command/bloom_make.h"
+#include "command/handlers.h"
 
 enum {
     FIRST_ITEM = 2,

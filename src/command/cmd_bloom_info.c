@@ -4,6 +4,7 @@
  * does not have and which is the same in both.
  */
 #include "command/bloom_make.h"
+#include "command/handlers.h"
 #include "core/sizing.h"
 
 #include <inttypes.h>

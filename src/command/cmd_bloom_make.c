@@ -6,6 +6,7 @@
 #include "command/bloom_make.h"
 #include "command/bloom_redis.h"
 #include "command/bloom_valkey.h"
+#include "command/handlers.h"
 
 /* Whether the request's words are RedisBloom's. */
 static bool

@@ -4,6 +4,7 @@
  */
 #include "base/mem.h"
 #include "command/bloom_make.h"
+#include "command/handlers.h"
 #include "command/prepare.h"
 
 #include <inttypes.h>

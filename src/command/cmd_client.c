@@ -8,6 +8,8 @@
 
 #include "admin/pubsub.h"
 #include "admin/tracking.h"
+#include "command/handlers.h"
+
 #include "net/registry.h"
 
 #include <inttypes.h>
@@ -150,7 +152,7 @@ last_command_name(const struct session *session)
     uint32_t last =
         atomic_load_explicit(&session->last_command, memory_order_relaxed);
 
-    return last > 0 ? command_table[last - 1].name : "NULL";
+    return last > 0 ? command_at(last - 1)->name : "NULL";
 }
 
 static const char *

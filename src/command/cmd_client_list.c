@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "command/cmd_client.h"
 #include "command/cmd_client_filter.h"
+#include "command/handlers.h"
 #include "command/links.h"
 #include "net/registry.h"
 

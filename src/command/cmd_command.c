@@ -7,6 +7,7 @@
 
 #include "base/glob.h"
 #include "command/dialect.h"
+#include "command/handlers.h"
 #include "command/info.h"
 
 #include <stdio.h>
@@ -87,7 +88,7 @@ cmd_command_count_subs(const struct command *command)
         return 0;
     }
     for (unsigned id = command_id(command) + 1; id < CMD_ID_COUNT; id++) {
-        const char *name = command_table[id].name;
+        const char *name = command_at(id)->name;
 
         if (strncmp(name, command->name, prefix) != 0 || name[prefix] != '|') {
             break;
@@ -121,7 +122,7 @@ cmd_command_count_top(void)
     unsigned count = 0;
 
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        count += !cmd_command_is_sub(&command_table[id]);
+        count += !cmd_command_is_sub(command_at(id));
     }
     return count;
 }
@@ -247,8 +248,8 @@ reply_all_info(struct request *req)
 {
     reply_array(req->reply, cmd_command_count_top());
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        if (!cmd_command_is_sub(&command_table[id])) {
-            reply_info(req, &command_table[id]);
+        if (!cmd_command_is_sub(command_at(id))) {
+            reply_info(req, command_at(id));
         }
     }
 }
@@ -367,9 +368,9 @@ cmd_command_list(struct request *req)
     }
     place = reply_array_begin(req->reply);
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        if (filter_takes(&filter, &command_table[id], &work)) {
-            reply_bulk_text(req->reply, dialect_command_name(
-                                            req->service, &command_table[id]));
+        if (filter_takes(&filter, command_at(id), &work)) {
+            reply_bulk_text(req->reply,
+                            dialect_command_name(req->service, command_at(id)));
             count++;
         }
     }

@@ -5,6 +5,7 @@
  */
 #include "command/cmd_command.h"
 #include "command/dialect.h"
+#include "command/handlers.h"
 #include "command/info.h"
 
 static const char *
@@ -145,8 +146,8 @@ cmd_command_docs(struct request *req)
     if (req->argc == 2) {
         reply_map(req->reply, cmd_command_count_top());
         for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-            if (!cmd_command_is_sub(&command_table[id])) {
-                reply_named_doc(req, &command_table[id]);
+            if (!cmd_command_is_sub(command_at(id))) {
+                reply_named_doc(req, command_at(id));
             }
         }
         return OK;

@@ -7,6 +7,7 @@
 #include "base/glob.h"
 #include "base/longest.h"
 #include "base/metrics.h"
+#include "command/handlers.h"
 #include "command/info_persist.h"
 #include "command/info_replication.h"
 #include "command/request.h"

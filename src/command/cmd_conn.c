@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
+#include "command/handlers.h"
 #include "command/info.h"
 #include "command/observe.h"
 #include "command/request.h"

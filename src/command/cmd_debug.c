@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "command/admit.h"
 #include "command/digest.h"
+#include "command/handlers.h"
 #include "command/help.h"
 #include "keyspace/access.h"
 #include "persist/persist.h"

@@ -13,6 +13,7 @@
  */
 #include "base/random.h"
 #include "command/bloom_make.h"
+#include "command/handlers.h"
 #include "command/observe.h"
 #include "command/prepare.h"
 

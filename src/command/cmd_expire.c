@@ -6,6 +6,7 @@
  * (PEXPIREAT key ms, or DEL key when the time is over already), so that it
  * means the same whenever it is repeated.
  */
+#include "command/handlers.h"
 #include "command/observe.h"
 #include "command/request.h"
 

@@ -3,6 +3,7 @@
  * INFO [section ...]. Runs on the loop of its connection; the figures are
  * those of the whole server.
  */
+#include "command/handlers.h"
 #include "command/info.h"
 #include "command/request.h"
 

@@ -6,6 +6,7 @@
  * on the loop of the connection.
  */
 #include "command/dialect.h"
+#include "command/handlers.h"
 #include "command/observe.h"
 
 /* DEL and UNLINK differ in name only: a large filter is always given back by

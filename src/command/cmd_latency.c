@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "command/dialect.h"
+#include "command/handlers.h"
 #include "command/request.h"
 
 #include <inttypes.h>
@@ -297,7 +298,7 @@ show_histogram(struct request *req, unsigned id)
         steps += below[bits] > below[bits - 1];
     }
     reply_bulk_text(req->reply,
-                    dialect_command_name(req->service, &command_table[id]));
+                    dialect_command_name(req->service, command_at(id)));
     reply_map(req->reply, 2);
     reply_bulk_text(req->reply, "calls");
     reply_int(req->reply, (int64_t)histogram.count);
@@ -336,8 +337,8 @@ rows_of(struct slice name)
     rows.first = command_id(command);
     rows.end = rows.first + 1;
     while (command->container && rows.end < CMD_ID_COUNT &&
-           strncmp(command_table[rows.end].name, command->name, len) == 0 &&
-           command_table[rows.end].name[len] == '|') {
+           strncmp(command_at(rows.end)->name, command->name, len) == 0 &&
+           command_at(rows.end)->name[len] == '|') {
         rows.end++;
     }
     return rows;

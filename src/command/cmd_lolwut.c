@@ -5,6 +5,7 @@
  */
 #include "base/random.h"
 #include "command/dialect.h"
+#include "command/handlers.h"
 #include "command/info.h"
 #include "command/request.h"
 

@@ -5,6 +5,7 @@
  */
 #include "base/machine.h"
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/info_memory.h"
 #include "command/request.h"
 

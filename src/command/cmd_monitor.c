@@ -5,6 +5,7 @@
  * and to ask twice has no answer at all.
  */
 #include "admin/monitor.h"
+#include "command/handlers.h"
 #include "command/observe.h"
 
 enum err

@@ -6,6 +6,8 @@
  */
 #include "command/request.h"
 
+#include "command/handlers.h"
+
 #define TAKE_TIME                                                              \
     " Please note that when switching between policies at runtime LRU and "    \
     "LFU data will take some time to adjust."

@@ -4,6 +4,7 @@
  * last one asks no loop, but leaves word with the session and wakes its loop.
  */
 #include "command/client.h"
+#include "command/handlers.h"
 #include "command/help.h"
 #include "command/pause.h"
 #include "net/registry.h"

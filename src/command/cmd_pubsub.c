@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/help.h"
 #include "command/request.h"
 #include "net/conn.h"

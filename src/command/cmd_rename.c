@@ -6,6 +6,7 @@
  * saw none, or one whose time was over, which who replays does not look at. So
  * the effect of RENAMENX is a RENAME, and a replayed MOVE overwrites.
  */
+#include "command/handlers.h"
 #include "command/observe.h"
 #include "command/request.h"
 

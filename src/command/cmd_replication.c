@@ -5,6 +5,7 @@
  * (service->replication); these change the role, check, and ask.
  */
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/info_persist.h"
 #include "command/links.h"
 #include "command/request.h"

@@ -13,6 +13,7 @@
 #include "base/glob.h"
 #include "base/mem.h"
 #include "command/dialect.h"
+#include "command/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/info.h"
 #include "command/request.h"
 

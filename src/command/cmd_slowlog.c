@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/help.h"
 #include "command/request.h"
 

@@ -5,6 +5,7 @@
  */
 #include "admin/tracking.h"
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/observe.h"
 #include "net/conn.h"
 #include "net/registry.h"

@@ -7,6 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
+#include "command/handlers.h"
 #include "command/request.h"
 #include "persist/persist.h"
 #include "repl/status.h"

@@ -182,7 +182,7 @@ dispatch_refuse(struct request *req, enum err err)
         ++req->session->refusals >= REFUSALS_MAX) {
         req->session->closing = true;
     }
-    if (req->command != NULL && req->command->handler == cmd_exec) {
+    if (req->command != NULL && req->command->id == CMD_ID_EXEC) {
         dispatch_error_text(req->worker, err, text, sizeof(text));
         txn_abort(req, err, text);
     } else {

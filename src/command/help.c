@@ -5,6 +5,7 @@
  */
 #include "command/help.h"
 
+#include "command/handlers.h"
 #include "command/request.h"
 
 static void append_list(struct buf *text, const struct command_arg *args,
@@ -129,19 +130,22 @@ cmd_help(struct request *req)
 {
     const char *own = req->command->name;
     size_t prefix = (size_t)(strchr(own, '|') - own) + 1;
-    const struct command *sub = req->command;
+    unsigned id = command_id(req->command);
     struct buf text = { 0 };
     size_t place = reply_array_begin(req->reply), count = 1;
 
     append_upper(&text, own, prefix - 1);
     append_word(&text, " <subcommand> [<arg> ...]. Subcommands are:");
     reply_line(req->reply, &text);
-    while (sub > command_table && strncmp(sub[-1].name, own, prefix) == 0) {
-        sub--;
+    while (id > 0 && strncmp(command_at(id - 1)->name, own, prefix) == 0) {
+        id--;
     }
-    for (; sub < command_table + CMD_ID_COUNT &&
-           strncmp(sub->name, own, prefix) == 0;
-         sub++) {
+    for (; id < CMD_ID_COUNT; id++) {
+        const struct command *sub = command_at(id);
+
+        if (strncmp(sub->name, own, prefix) != 0) {
+            break;
+        }
         append_upper(&text, sub->name + prefix, strlen(sub->name) - prefix);
         append_word(&text, sub->args != NULL ? " " : "");
         help_append_syntax(&text, sub->args);

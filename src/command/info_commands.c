@@ -23,7 +23,7 @@ info_commands_write(const struct service *service, struct buf *text)
                    "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
                    ",usec_per_call=%.2f,rejected_calls=%" PRIu64
                    ",failed_calls=%" PRIu64 "\r\n",
-                   dialect_command_name(service, &command_table[id]), sum.calls,
+                   dialect_command_name(service, command_at(id)), sum.calls,
                    sum.ns / 1000, sum.calls > 0 ? usec / (double)sum.calls : 0,
                    sum.rejected, sum.failed);
     }
@@ -65,7 +65,7 @@ info_commands_write_latency(const struct service *service, struct buf *text)
             continue;
         }
         buf_printf(text, "latency_percentiles_usec_%s:",
-                   dialect_command_name(service, &command_table[id]));
+                   dialect_command_name(service, command_at(id)));
         for (size_t i = 0; i < wanted->count; i++) {
             char percent[NUM_DOUBLE_MAX];
             size_t len = num_format_double(wanted->value[i], percent);

@@ -71,7 +71,7 @@ kind_of(const struct slice *argv, size_t argc)
     if (command == NULL) {
         return KIND_REFUSE;
     }
-    if (command->handler == cmd_multi || command->handler == cmd_exec) {
+    if (command->id == CMD_ID_MULTI || command->id == CMD_ID_EXEC) {
         return KIND_MARK;
     }
     if (is_history(command, argv, argc)) {

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "command/bloom_make.h"
+#include "command/handlers.h"
 #include "core/codec.h"
 
 #define XXH_STATIC_LINKING_ONLY /* the state, whole */

@@ -14,9 +14,8 @@ enum { HELLO_WORDS_MAX = 32, CARRIED_MAX = 4 };
 bool
 redact_wants(const struct command *command)
 {
-    return command->carries > 0 || command == &command_table[CMD_ID_AUTH] ||
-           command == &command_table[CMD_ID_HELLO] ||
-           command == &command_table[CMD_ID_CONFIG_SET];
+    return command->carries > 0 || command->id == CMD_ID_AUTH ||
+           command->id == CMD_ID_HELLO || command->id == CMD_ID_CONFIG_SET;
 }
 
 /* HELLO version [AUTH user password] [SETNAME name]: from a word on that does
@@ -103,11 +102,11 @@ redact_word(const struct command *command, const struct slice *argv,
         secret = true;
     } else if (command == NULL) {
         secret = false; /* an unknown command's name */
-    } else if (command == &command_table[CMD_ID_AUTH]) {
+    } else if (command->id == CMD_ID_AUTH) {
         secret = index > 0;
-    } else if (command == &command_table[CMD_ID_HELLO]) {
+    } else if (command->id == CMD_ID_HELLO) {
         secret = is_secret_of_hello(argv, index);
-    } else if (command == &command_table[CMD_ID_CONFIG_SET]) {
+    } else if (command->id == CMD_ID_CONFIG_SET) {
         secret = is_secret_of_config(argv, argc, index);
     }
     return secret ? slice_lit("(redacted)") : word;

@@ -1,24 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The table, expanded from tbl/commands.def, and an index over it: an open
- * hash of the folded names, at most half full.
+ * An index over the rows: an open hash of the folded names, at most half full.
  */
 #include "command/table.h"
 
-#include "command/table_args.h"
-
 enum { INDEX_BITS = 10, INDEX_SLOTS = 1 << INDEX_BITS };
 
-const struct command command_table[CMD_ID_COUNT] = {
-#define CMD(id, nm, fn, ...)                                                   \
-    [CMD_ID_##id] = { .name = nm, .handler = fn, __VA_ARGS__ },
-#include "tbl/commands.def"
-#undef CMD
-};
-
 /* Constant after init. */
+static const struct command *rows;
 static struct {
-    uint16_t id; /* + 1; 0: nobody */
+    uint16_t id; /* + 1; 0: free */
     uint16_t len;
 } name_index[INDEX_SLOTS];
 
@@ -51,13 +42,14 @@ slot_of(struct slice name)
 }
 
 void
-command_table_init(void)
+command_table_init(const struct command all[CMD_ID_COUNT])
 {
     _Static_assert(CMD_ID_COUNT * 2 < INDEX_SLOTS, "raise INDEX_BITS");
 
+    rows = all;
     memset(name_index, 0, sizeof(name_index));
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        struct slice name = slice_of(command_table[id].name);
+        struct slice name = slice_of(rows[id].name);
         uint32_t slot = slot_of(name);
 
         while (name_index[slot].id != 0) {
@@ -68,6 +60,13 @@ command_table_init(void)
     }
 }
 
+const struct command *
+command_at(unsigned id)
+{
+    CHECK(rows != NULL && id < CMD_ID_COUNT);
+    return &rows[id];
+}
+
 /* Most clients spell names as the table does. */
 const struct command *
 command_find(struct slice name)
@@ -75,7 +74,7 @@ command_find(struct slice name)
     uint32_t slot = slot_of(name);
 
     for (; name_index[slot].id != 0; slot = (slot + 1) % INDEX_SLOTS) {
-        const struct command *command = &command_table[name_index[slot].id - 1];
+        const struct command *command = &rows[name_index[slot].id - 1];
         struct slice spelt = { command->name, name_index[slot].len };
 
         if (slice_equal(name, spelt) || slice_is_word(name, command->name)) {
@@ -91,14 +90,14 @@ command_find_sub(const struct command *container, struct slice sub)
     size_t prefix = strlen(container->name);
 
     for (unsigned id = command_id(container) + 1; id < CMD_ID_COUNT; id++) {
-        const char *name = command_table[id].name;
+        const char *name = rows[id].name;
 
         if (strncmp(name, container->name, prefix) != 0 ||
             name[prefix] != '|') {
             break;
         }
         if (slice_is_word(sub, name + prefix + 1)) {
-            return &command_table[id];
+            return &rows[id];
         }
     }
     return NULL;

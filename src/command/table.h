@@ -2,7 +2,9 @@
  *
  * One row of tbl/commands.def a command. Dispatch, arity and key checks,
  * locks, COMMAND INFO/DOCS/GETKEYS, ACL categories, help and man page all come
- * from it. A subcommand is a row named "CONTAINER|SUB". Constant after start.
+ * from it. A subcommand is a row named "CONTAINER|SUB". The rows name their
+ * handlers, so they are put together above the handlers (command/rows.h) and
+ * given to command_table_init at start. Constant after start.
  */
 #pragma once
 
@@ -136,6 +138,7 @@ struct command_arg {
 typedef bool (*command_prepare_fn)(struct request *req);
 
 struct command {
+    unsigned id;      /* enum command_id */
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
     command_many_fn many; /* one-item commands: see run.h */
@@ -172,27 +175,12 @@ enum command_id {
     CMD_ID_COUNT
 };
 
-#define CMD(id, nm, fn, ...) enum err fn(struct request *req);
-#include "tbl/commands.def"
-#undef CMD
+/* Takes the rows, which stay the caller's, and builds the index over their
+ * names. Once, before threads start. */
+void command_table_init(const struct command rows[CMD_ID_COUNT]);
 
-/* The .many and .known of one-item BF commands. */
-uint32_t cmd_bf_add_many(struct request *req, const struct slice *argv,
-                         uint32_t count);
-uint32_t cmd_bf_add_known(struct request *req, const struct slice *argv,
-                          uint32_t count);
-uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
-                            uint32_t count);
-
-/* The .prepare of RESTORE, COPY and BF.MERGE: prepare.h. */
-bool prepare_restore(struct request *req);
-bool prepare_copy(struct request *req);
-bool prepare_merge(struct request *req);
-
-extern const struct command command_table[CMD_ID_COUNT];
-
-/* Builds the lookup index; once, before threads start. */
-void command_table_init(void);
+/* The row with this id, an enum command_id. */
+const struct command *command_at(unsigned id);
 
 /* Any case; NULL if there is no such command. Subcommands are found as
  * command_find_sub(container, "id"). */
@@ -208,7 +196,7 @@ const struct command *command_resolve(const struct slice *argv, size_t argc,
 static inline unsigned
 command_id(const struct command *command)
 {
-    return (unsigned)(command - command_table);
+    return command->id;
 }
 
 static inline bool

@@ -11,6 +11,7 @@
 #include "command/admit.h"
 #include "command/dispatch.h"
 #include "command/effect.h"
+#include "command/handlers.h"
 #include "command/lock_set.h"
 #include "command/observe.h"
 
@@ -56,10 +57,10 @@ txn_is_open(const struct session *session)
 bool
 txn_takes(const struct session *session, const struct command *command)
 {
-    return txn_is_open(session) && command->handler != cmd_exec &&
-           command->handler != cmd_discard && command->handler != cmd_multi &&
-           command->handler != cmd_watch && command->handler != cmd_quit &&
-           command->handler != cmd_reset;
+    return txn_is_open(session) && command->id != CMD_ID_EXEC &&
+           command->id != CMD_ID_DISCARD && command->id != CMD_ID_MULTI &&
+           command->id != CMD_ID_WATCH && command->id != CMD_ID_QUIT &&
+           command->id != CMD_ID_RESET;
 }
 
 void

@@ -16,7 +16,7 @@ static void
 print_commands(void)
 {
     for (unsigned i = 0; i < CMD_ID_COUNT; i++) {
-        const struct command *command = &command_table[i];
+        const struct command *command = command_at(i);
 
         (void)printf("%-20s arity %-3d since %-7s %s\n", command->name,
                      command->arity, command->since, command->summary);

@@ -28,6 +28,7 @@
 #include "command/expiry.h"
 #include "command/observe.h"
 #include "command/pause.h"
+#include "command/rows.h"
 #include "command/slow.h"
 #include "net/pending.h"
 #include "net/registry.h"
@@ -611,7 +612,7 @@ server_init(struct server *server, struct conf *conf,
     }
     log_set_level((enum log_level)server->conf.loglevel);
     hash_seed_process();
-    command_table_init();
+    command_table_init(command_rows);
     cpu = bloom_select_cpu(false);
     init_service(server, args);
     apply_conf(server);

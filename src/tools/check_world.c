@@ -9,6 +9,7 @@
 #include "admin/stats.h"
 #include "base/mem.h"
 #include "command/replay.h"
+#include "command/rows.h"
 #include "command/table.h"
 #include "persist/insert.h"
 #include "proto/scan.h"
@@ -31,7 +32,7 @@ check_world_new(void)
     struct check_world *world = mem_zalloc(sizeof(*world));
     struct service *service = &world->service;
 
-    command_table_init();
+    command_table_init(command_rows);
     conf_init(&world->conf);
     service->conf = &world->conf;
     service->threads = 1;

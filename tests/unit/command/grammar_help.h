@@ -7,6 +7,7 @@
 
 #include "command/bloom_valkey.h"
 
+#include "command/rows.h"
 /* One request, never run. */
 struct asked {
     struct slice argv[32];
@@ -21,7 +22,7 @@ ask(struct rig *rig, enum command_id id, const char *text)
 {
     static struct asked asked;
 
-    asked = (struct asked){ .req = { .command = &command_table[id],
+    asked = (struct asked){ .req = { .command = &command_rows[id],
                                      .service = &rig->service,
                                      .worker = rig->worker,
                                      .session = &rig->session,

@@ -13,6 +13,7 @@
 #include "command/dispatch.h"
 #include "command/expiry.h"
 #include "command/replay.h"
+#include "command/rows.h"
 #include "command/txn.h"
 #include "persist/group.h"
 #include "persist/journal.h"
@@ -203,7 +204,7 @@ rig_new_threads(unsigned threads)
         .expiry = { rig_expiry_begin, rig_expiry_remove, rig_expiry_end, rig },
     };
 
-    command_table_init();
+    command_table_init(command_rows);
     conf_init(&rig->conf);
     rig->service.conf = &rig->conf;
     rig->service.keyspace = keyspace_new(&options);

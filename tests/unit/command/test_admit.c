@@ -92,7 +92,7 @@ TEST(while_loading_no_row_that_takes_stripes_runs)
 
     atomic_store(&rig->service.loading, true);
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        const struct command *command = &command_table[id];
+        const struct command *command = &command_rows[id];
         struct slice argv[] = { slice_of(command->name), slice_lit("k") };
         struct request req = { .worker = rig->worker,
                                .service = &rig->service,

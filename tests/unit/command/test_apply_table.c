@@ -11,6 +11,7 @@
 
 #include "base/metrics.h"
 #include "command/digest.h"
+#include "command/rows.h"
 #include "dispatch_help.h"
 #include "dump_help.h"
 
@@ -367,7 +368,7 @@ TEST(each_write_does_the_same_on_a_replica_item_by_item)
 TEST(each_write_has_a_row_that_changes_something)
 {
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        bool found = (command_table[id].flags & CMD_WRITE) == 0;
+        bool found = (command_rows[id].flags & CMD_WRITE) == 0;
 
         for (unsigned i = 0; i < ROWS; i++) {
             struct way way = way_of(0);
@@ -377,7 +378,7 @@ TEST(each_write_has_a_row_that_changes_something)
                     (rows[i].id == id && check_row(&rows[i], &way, &probing));
         }
         if (!found) {
-            fail_msg("%s writes and has no row here", command_table[id].name);
+            fail_msg("%s writes and has no row here", command_rows[id].name);
         }
     }
 }

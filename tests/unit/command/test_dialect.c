@@ -8,7 +8,7 @@
 
 TEST(a_row_is_shown_with_what_differs)
 {
-    const struct command *command = &command_table[CMD_ID_BF_INSERT];
+    const struct command *command = &command_rows[CMD_ID_BF_INSERT];
     struct rig *rig = rig_new();
     struct command row = dialect_row(&rig->service, command);
 
@@ -35,7 +35,7 @@ TEST(names_differ_in_case_alone_and_arities_are_no_smaller)
 
     set_option(rig, "dialect", "redis");
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        const struct command *command = &command_table[id];
+        const struct command *command = &command_rows[id];
         struct command row = dialect_row(&rig->service, command);
         const char *name = dialect_command_name(&rig->service, command);
 
@@ -58,7 +58,7 @@ TEST(who_obeys_needs_fewer_words)
 
     set_option(rig, "dialect", "redis");
     assert_false(
-        dialect_arity_fits(&rig->service, &command_table[CMD_ID_BF_INSERT], 3));
+        dialect_arity_fits(&rig->service, &command_rows[CMD_ID_BF_INSERT], 3));
     run_text(rig, "BF.INSERT k NONSCALING", true);
     assert_true(slice_equal(
         slice_lit("-ERR wrong number of arguments for 'bf.insert' command\r\n"),

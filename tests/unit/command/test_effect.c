@@ -8,6 +8,7 @@
 #include "command/effect.h"
 
 #include "base/metrics.h"
+#include "command/rows.h"
 #include "dispatch_help.h"
 
 #include <stdlib.h>
@@ -262,14 +263,14 @@ TEST(effects_have_one_grammar_in_both_dialects)
 TEST(each_write_row_has_a_case_with_an_effect)
 {
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        bool found = (command_table[id].flags & CMD_WRITE) == 0 ||
+        bool found = (command_rows[id].flags & CMD_WRITE) == 0 ||
                      id == CMD_ID_RESTORE; /* below */
 
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
             found = found || (cases[i].id == id && cases[i].effect[0] != '\0');
         }
         if (!found) {
-            fail_msg("%s writes and has no case here", command_table[id].name);
+            fail_msg("%s writes and has no case here", command_rows[id].name);
         }
     }
 }

@@ -14,10 +14,10 @@
 static void
 add(struct lock_set *set, enum command_id id, const char *a, const char *b)
 {
-    const struct slice argv[] = { slice_of(command_table[id].name), slice_of(a),
+    const struct slice argv[] = { slice_of(command_rows[id].name), slice_of(a),
                                   slice_of(b) };
 
-    lock_set_add(set, &command_table[id], argv, 3);
+    lock_set_add(set, &command_rows[id], argv, 3);
 }
 
 static unsigned

@@ -3,6 +3,7 @@
  * Which words of a command nobody else may see.
  */
 #include "command/redact.h"
+#include "command/rows.h"
 
 #include "../test.h"
 
@@ -25,7 +26,7 @@ expect(const char *line, const char *shown)
         argc++;
         assert_true(argc < WORDS_MAX);
     }
-    command_table_init();
+    command_table_init(command_rows);
     command = command_resolve(argv, argc, &words);
     assert_non_null(command);
     for (size_t i = 0; i < argc; i++) {

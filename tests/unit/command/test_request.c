@@ -19,7 +19,7 @@ request_of(struct rig *rig, const struct slice *argv, size_t argc)
                            .keyspace = rig->service.keyspace };
 
     rig->worker->session = &rig->session;
-    dispatch_prepare(&req, &command_table[CMD_ID_BF_MADD], 1, argv, argc);
+    dispatch_prepare(&req, &command_rows[CMD_ID_BF_MADD], 1, argv, argc);
     return req;
 }
 

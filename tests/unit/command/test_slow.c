@@ -95,7 +95,7 @@ static struct request
 request_of(struct fixture *f, enum command_id id, const struct slice *argv,
            size_t argc)
 {
-    return (struct request){ .command = &command_table[id],
+    return (struct request){ .command = &command_rows[id],
                              .session = &f->rig->session,
                              .worker = f->rig->worker,
                              .service = &f->rig->service,
@@ -160,7 +160,7 @@ TEST(fast_commands_are_an_event_of_their_own_and_exec_is_not_logged)
     assert_int_equal(events(&f, LATENCY_FAST_COMMAND), 1);
     assert_int_equal(events(&f, LATENCY_COMMAND), 0);
     slowlog_reset(f.rig->service.slowlog);
-    req.command = &command_table[CMD_ID_EXEC];
+    req.command = &command_rows[CMD_ID_EXEC];
     slow_took(&req, 1000000);
     assert_int_equal(events(&f, LATENCY_COMMAND), 1);
     assert_string_equal(logged(&f), "");

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The rows of the command table with their handlers. Constant.
+ */
+#pragma once
+
+#include "command/table.h"
+
+extern const struct command command_rows[CMD_ID_COUNT];

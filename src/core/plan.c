@@ -6,7 +6,7 @@
 
 #include <float.h>
 
-#include "core/bloom.h"
+#include "core/filter.h"
 #include "core/seed.h"
 
 uint32_t

@@ -19,7 +19,7 @@ struct plan {
     uint64_t module_bytes; /* all layers: plan_module_layers() */
     uint64_t capacity;     /* newest layer */
     uint32_t count;
-    bool odd;      /* core/bloom.h */
+    bool odd;      /* core/filter.h */
     bool foretold; /* nothing grows: see plan_fits() */
 };
 

@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "conf/conf_load.h"
 #include "conf/conf_rewrite.h"
-#include "conf/conf_value.h"
 #include "persist/task.h"
 
 #include <errno.h>
@@ -114,7 +113,7 @@ struct work {
 static bool
 fail(struct work *work, const char *path, int error)
 {
-    conf_value_error(&work->job->error, "%s: %s", path, strerror(error));
+    conf_error_set(&work->job->error, "%s: %s", path, strerror(error));
     return false;
 }
 
@@ -235,7 +234,7 @@ do_job(struct conf_file_job *job)
     struct work *work = mem_try_zalloc(sizeof(*work));
 
     if (work == NULL) {
-        conf_value_no_memory(&job->error);
+        conf_error_no_memory(&job->error);
         job->failed = true;
         return;
     }

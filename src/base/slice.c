@@ -55,3 +55,30 @@ slice_to_i64(struct slice s, int64_t *ret_value)
     *ret_value = negative ? (int64_t)(0 - magnitude) : (int64_t)magnitude;
     return true;
 }
+
+static bool
+is_blank(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+bool
+slice_next_word(struct slice *text, struct slice *ret_word)
+{
+    size_t from = 0;
+    size_t to;
+
+    while (from < text->len && is_blank(text->data[from])) {
+        from++;
+    }
+    to = from;
+    while (to < text->len && !is_blank(text->data[to])) {
+        to++;
+    }
+    if (to == from) {
+        return false;
+    }
+    *ret_word = (struct slice){ text->data + from, to - from };
+    *text = (struct slice){ text->data + to, text->len - to };
+    return true;
+}

@@ -93,3 +93,7 @@ bool slice_is_word(struct slice s, const char *text);
  * no blanks, within int64_t. False leaves *ret_value untouched. */
 bool slice_to_i64(struct slice s, int64_t *ret_value);
 bool slice_to_u64(struct slice s, uint64_t *ret_value);
+
+/* Cuts the next word, which blanks or tabs surround, off the front of *text.
+ * False at the end of the text. */
+bool slice_next_word(struct slice *text, struct slice *ret_word);

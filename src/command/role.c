@@ -187,7 +187,7 @@ role_host_is_allowed(const struct conf *conf, struct slice host)
     bool numeric = parse_address(host, address, &before);
     struct slice word;
 
-    while (conf_next_word(&rest, &word)) {
+    while (slice_next_word(&rest, &word)) {
         if (slice_is_word(word, "*") ||
             (word.len == host.len &&
              strncasecmp(word.data, host.data, host.len) == 0) ||

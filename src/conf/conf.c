@@ -252,7 +252,7 @@ conf_copy(const struct conf *conf, struct conf *ret_copy,
         conf_show(conf, row, &text);
         copied = !text.failed;
         if (!copied) {
-            conf_value_no_memory(ret_error);
+            conf_error_no_memory(ret_error);
         } else if (conf_value_parse(row, buf_slice(&text), &value, ret_error)) {
             put_value(&copy, row, &value);
         } else {
@@ -275,11 +275,10 @@ conf_copy(const struct conf *conf, struct conf *ret_copy,
 static void
 set_failed(struct conf_error *ret_error, struct slice name, const char *why)
 {
-    conf_value_error(
-        ret_error,
-        "CONFIG SET failed (possibly related to argument '%.*s') - "
-        "%s",
-        slice_shown(name), name.data, why);
+    conf_error_set(ret_error,
+                   "CONFIG SET failed (possibly related to argument '%.*s') - "
+                   "%s",
+                   slice_shown(name), name.data, why);
 }
 
 /* Whether the option was given already, under whatever name. */
@@ -305,10 +304,10 @@ check_names(const struct conf *conf, const struct slice *pairs, size_t count,
         const struct conf_row *row = conf_find(name);
 
         if (row == NULL) {
-            conf_value_error(ret_error,
-                             "Unknown option or number of arguments for CONFIG "
-                             "SET - '%.*s'",
-                             slice_shown(name), name.data);
+            conf_error_set(ret_error,
+                           "Unknown option or number of arguments for CONFIG "
+                           "SET - '%.*s'",
+                           slice_shown(name), name.data);
             return false;
         }
         if (row->when != CONF_RUNTIME) {
@@ -401,31 +400,4 @@ conf_take(struct conf *conf, struct conf *fresh,
         put_value(fresh, row, &old);
         ret_changes->changed[i] = true;
     }
-}
-
-static bool
-is_blank(char c)
-{
-    return c == ' ' || c == '\t';
-}
-
-bool
-conf_next_word(struct slice *text, struct slice *ret_word)
-{
-    size_t from = 0;
-    size_t to;
-
-    while (from < text->len && is_blank(text->data[from])) {
-        from++;
-    }
-    to = from;
-    while (to < text->len && !is_blank(text->data[to])) {
-        to++;
-    }
-    if (to == from) {
-        return false;
-    }
-    *ret_word = (struct slice){ text->data + from, to - from };
-    *text = (struct slice){ text->data + to, text->len - to };
-    return true;
 }

@@ -11,143 +11,8 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/err.h"
-#include "base/log.h"
-
-/* What went wrong, as text for a client or the operator; cut if too long. */
-enum { CONF_ERROR_MAX = 640 };
-struct conf_error {
-    char text[CONF_ERROR_MAX];
-    bool no_memory; /* it is what went wrong */
-};
-
-/* Longer values are refused, whatever their type. */
-enum { CONF_VALUE_MAX = 1024 };
-
-enum conf_type {
-    CONF_BOOL,         /* yes or no */
-    CONF_INT,          /* decimal */
-    CONF_BYTES,        /* with an optional unit; shown as plain bytes */
-    CONF_SHARE,        /* bytes, or a part in percent: a negative number */
-    CONF_OCTAL,        /* a file mode */
-    CONF_ENUM,         /* one of .choices */
-    CONF_STRING,       /* .min to .max bytes */
-    CONF_STRINGS,      /* words between blanks, at most .max of them */
-    CONF_RATE,         /* a number in (0, 1), shown as it was written */
-    CONF_SECRET,       /* a string that is never shown */
-    CONF_OUTPUT_LIMIT, /* class, hard, soft, seconds; for some classes */
-    CONF_SAVE,         /* pairs of seconds and changes */
-    CONF_EVENTS,       /* letters, each for an enum conf_event */
-    CONF_PERCENTILES,  /* numbers from 0 to 100 */
-};
-
-/* A rate and the text that it was set with. */
-struct conf_rate {
-    char *text;
-    double value;
-};
-
-/* Replies that wait: cut at once above hard, or after more than soft_seconds
- * above soft; 0 bytes is no limit. */
-struct conf_output_limit {
-    uint64_t hard_bytes, soft_bytes, soft_seconds;
-};
-
-/* Of each class of clients. A value as it is parsed may leave classes out: they
- * keep what they had. */
-enum conf_output_class {
-    CONF_OUTPUT_NORMAL,
-    CONF_OUTPUT_REPLICA, /* links to replicas */
-    CONF_OUTPUT_PUBSUB,  /* who subscribes or monitors */
-    CONF_OUTPUT_CLASSES
-};
-struct conf_output_limits {
-    struct conf_output_limit of[CONF_OUTPUT_CLASSES];
-    uint64_t given; /* a bit each; in struct conf, all */
-};
-
-/* When to save by itself: `changes` or more since the last save, which is
- * `seconds` or more ago, by any of the rules. Unused ones are zero. */
-enum { CONF_SAVE_RULES_MAX = 16 };
-struct conf_save {
-    size_t count;
-    struct conf_save_rule {
-        uint64_t seconds, changes;
-    } rules[CONF_SAVE_RULES_MAX];
-};
-
-/* In the order in which they were given. Unused ones are zero. */
-enum { CONF_PERCENTILES_MAX = 32 };
-struct conf_percentiles {
-    size_t count;
-    double value[CONF_PERCENTILES_MAX];
-};
-
-enum conf_when {
-    CONF_START,   /* fixed once the server runs */
-    CONF_RELOAD,  /* a reload changes it, no client does: it names a file */
-    CONF_RUNTIME, /* CONFIG SET and a reload change it */
-};
-
-enum conf_dialect { CONF_DIALECT_VALKEY, CONF_DIALECT_REDIS };
-
-enum conf_debug_command {
-    CONF_DEBUG_COMMAND_NO,
-    CONF_DEBUG_COMMAND_LOCAL,
-    CONF_DEBUG_COMMAND_YES,
-};
-/* Two bits say which keys may go, the others by what they are chosen. */
-enum conf_maxmemory_policy {
-    CONF_POLICY_NOEVICTION = 0,
-    CONF_POLICY_ALLKEYS = 1 << 0,
-    CONF_POLICY_VOLATILE = 1 << 1, /* those that have a time to live */
-    CONF_POLICY_LRU = 1 << 2,
-    CONF_POLICY_LFU = 1 << 3,
-    CONF_POLICY_RANDOM = 1 << 4,
-    CONF_POLICY_TTL = 1 << 5,
-};
-enum conf_appendfsync {
-    CONF_APPENDFSYNC_ALWAYS,
-    CONF_APPENDFSYNC_EVERYSEC,
-    CONF_APPENDFSYNC_NO,
-};
-
-/* The classes of notify-keyspace-events, in the order of their letters
- * KEg$lshzxetdmn. */
-enum conf_event {
-    CONF_EVENT_KEYSPACE = 1 << 0, /* K: told as __keyspace@<db>__:<key> */
-    CONF_EVENT_KEYEVENT = 1 << 1, /* E: told as __keyevent@<db>__:<event> */
-    CONF_EVENT_GENERIC = 1 << 2,  /* g: DEL, EXPIRE, RENAME, ... */
-    CONF_EVENT_STRING = 1 << 3,   /* $ l s h z t: no such types here */
-    CONF_EVENT_LIST = 1 << 4,
-    CONF_EVENT_SET = 1 << 5,
-    CONF_EVENT_HASH = 1 << 6,
-    CONF_EVENT_ZSET = 1 << 7,
-    CONF_EVENT_EXPIRED = 1 << 8,
-    CONF_EVENT_EVICTED = 1 << 9,
-    CONF_EVENT_STREAM = 1 << 10,
-    CONF_EVENT_MODULE = 1 << 11,   /* d */
-    CONF_EVENT_KEY_MISS = 1 << 12, /* m, not in A */
-    CONF_EVENT_NEW = 1 << 13,      /* n, not in A */
-};
-
-enum { CONF_LOG_NOTHING = LOG_ERROR + 1 }; /* above every log level */
-
-/* C types of the fields. Text is never NULL and owned by struct conf. */
-#define CONF_FIELD_BOOL         bool
-#define CONF_FIELD_INT          int64_t
-#define CONF_FIELD_BYTES        uint64_t
-#define CONF_FIELD_SHARE        int64_t
-#define CONF_FIELD_OCTAL        unsigned
-#define CONF_FIELD_ENUM         int
-#define CONF_FIELD_STRING       char *
-#define CONF_FIELD_STRINGS      char *
-#define CONF_FIELD_RATE         struct conf_rate
-#define CONF_FIELD_SECRET       char *
-#define CONF_FIELD_OUTPUT_LIMIT struct conf_output_limits
-#define CONF_FIELD_SAVE         struct conf_save
-#define CONF_FIELD_EVENTS       uint32_t
-#define CONF_FIELD_PERCENTILES  struct conf_percentiles
+#include "conf/conf_error.h"
+#include "conf/conf_types.h"
 
 /* In the order of the table, which is the reader's; one instance, so that
  * padding does not matter. NOLINTNEXTLINE(*Padding) */
@@ -172,33 +37,6 @@ enum conf_option {
 #undef ALIAS
 #undef OPT
     CONF_OPTION_COUNT
-};
-
-struct conf_choice {
-    const char *name; /* NULL ends the list */
-    int value;
-};
-
-struct conf_row {
-    const char *name;    /* as in CONFIG GET: "bf.bloom-capacity" */
-    const char *section; /* of the file */
-    const char *preset;  /* the default, as text */
-    const char *text;    /* one or two sentences for the documentation */
-    const struct conf_choice *choices; /* CONF_ENUM */
-    const char *only;      /* why no other value than the default is accepted */
-    const char *bad_range; /* replaces the usual text for CONF_RATE */
-    const char *base_name; /* CONF_STRING that is one name in a directory: what
-                              it is the name of, for the error text */
-    int64_t min, max;
-    size_t offset, size; /* of the field */
-    int file; /* CONF_SECRET: the option, a CONF_STRING, that may name a file
-                 which has the value; 0: none */
-    enum conf_type type;
-    enum conf_when when;
-    bool units;     /* CONF_INT that also takes 64mb and the like */
-    bool host_port; /* CONF_STRINGS that is a host and a port, or nothing */
-    bool alias;     /* another name for the field of another row; RedisBloom's
-                       names have its ranges and its texts */
 };
 
 extern const struct conf_row conf_table[CONF_OPTION_COUNT];
@@ -265,7 +103,3 @@ MUST_CHECK bool conf_set_many(struct conf *conf, const struct slice *pairs,
  * back to what file and command line say. Under the world gate. */
 void conf_take(struct conf *conf, struct conf *fresh,
                struct conf_changes *ret_changes);
-
-/* Cuts the next word off the front of *text (a CONF_STRINGS value); false at
- * its end. */
-bool conf_next_word(struct slice *text, struct slice *ret_word);

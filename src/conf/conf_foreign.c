@@ -5,7 +5,7 @@
  */
 #include "conf/conf_foreign.h"
 
-#include "conf/conf_value.h"
+#include "conf/conf.h"
 
 #include <strings.h>
 
@@ -56,8 +56,8 @@ conf_foreign_accept(struct slice name, const char *where,
     if (advice == NULL) {
         return false;
     }
-    conf_value_error(&text, "%s: %.*s does nothing here: %s", where,
-                     slice_shown(name), name.data, advice);
+    conf_error_set(&text, "%s: %.*s does nothing here: %s", where,
+                   slice_shown(name), name.data, advice);
     conf_note(notes, text.text);
     return true;
 }
@@ -87,7 +87,7 @@ conf_foreign_explains(const char *where, struct slice line,
     struct slice value = line;
     struct slice name;
 
-    if (!conf_next_word(&value, &name) || !is_known(name) || value.len == 0 ||
+    if (!slice_next_word(&value, &name) || !is_known(name) || value.len == 0 ||
         !is_blank(value.data[0])) {
         return false;
     }
@@ -103,17 +103,17 @@ conf_foreign_explains(const char *where, struct slice line,
     }
     row = conf_find(name);
     if (row == NULL) {
-        conf_value_error(ret_error,
-                         "%s: this file is in the syntax of redis.conf. A file "
-                         "for this server has [sections] and name = value "
-                         "lines: bloomery-server --print=options prints one",
-                         where);
+        conf_error_set(ret_error,
+                       "%s: this file is in the syntax of redis.conf. A file "
+                       "for this server has [sections] and name = value "
+                       "lines: bloomery-server --print=options prints one",
+                       where);
         return true;
     }
     if (row->type == CONF_SECRET) {
         value = slice_lit("...");
     }
-    conf_value_error(
+    conf_error_set(
         ret_error,
         "%s: this file is in the syntax of redis.conf. A file for this server "
         "has [sections] and name = value lines: here %s = %.*s below [%s], or "

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "conf/conf_load.h"
+#include "conf/conf_error.h"
 
 /* What to use instead of an option of Redis that is accepted and does nothing;
  * NULL: it is none of them. Ours come first, so ask conf_find before. */

@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "conf/conf_foreign.h"
 #include "conf/conf_secret.h"
-#include "conf/conf_value.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -35,7 +34,7 @@ set_option(struct conf *conf, const struct conf_row *row, struct slice value,
     }
     buf_append_slice(&all, value);
     if (all.failed) {
-        conf_value_no_memory(ret_error);
+        conf_error_no_memory(ret_error);
         set = false;
     } else {
         set = conf_set(conf, row, buf_slice(&all), ret_error);
@@ -59,44 +58,18 @@ struct reading {
     bool failed; /* *error says why; the rest of the file is passed over */
 };
 
-void
-conf_note(struct conf_notes *notes, const char *text)
-{
-    size_t used = notes != NULL ? strlen(notes->text) : 0;
-
-    if (notes != NULL && used + strlen(text) + 2 <= sizeof(notes->text)) {
-        (void)snprintf(notes->text + used, sizeof(notes->text) - used, "%s\n",
-                       text);
-    }
-}
-
-bool
-conf_next_note(struct slice *notes, struct slice *ret_line)
-{
-    const char *end =
-        notes->len > 0 ? memchr(notes->data, '\n', notes->len) : NULL;
-
-    if (end == NULL) {
-        return false;
-    }
-    *ret_line = (struct slice){ notes->data, (size_t)(end - notes->data) };
-    notes->len -= ret_line->len + 1;
-    notes->data = end + 1;
-    return true;
-}
-
 static void
 where(const struct reading *reading, struct conf_error *ret_where)
 {
-    conf_value_error(ret_where, "%s:%d", reading->path, reading->line);
+    conf_error_set(ret_where, "%s:%d", reading->path, reading->line);
 }
 
 static void
 fail_at_line(struct reading *reading, const char *why)
 {
     if (!reading->failed) {
-        conf_value_error(reading->error, "%s:%d: %s", reading->path,
-                         reading->line, why);
+        conf_error_set(reading->error, "%s:%d: %s", reading->path,
+                       reading->line, why);
         reading->failed = true;
     }
 }
@@ -190,16 +163,15 @@ fail_unknown(struct reading *reading, const char *section, const char *key)
         return;
     }
     if (row != NULL) {
-        conf_value_error(&why, "%s belongs into section [%s] as %s", row->name,
-                         row->section, conf_key(row));
+        conf_error_set(&why, "%s belongs into section [%s] as %s", row->name,
+                       row->section, conf_key(row));
     } else if (section[0] == '\0') {
-        conf_value_error(&why, "unknown option '%.64s' before any section",
-                         key);
+        conf_error_set(&why, "unknown option '%.64s' before any section", key);
     } else if (!is_section(section)) {
-        conf_value_error(&why, "unknown section [%.64s]", section);
+        conf_error_set(&why, "unknown section [%.64s]", section);
     } else {
-        conf_value_error(&why, "unknown option '%.64s' in section [%s]", key,
-                         section);
+        conf_error_set(&why, "unknown option '%.64s' in section [%s]", key,
+                       section);
     }
     fail_at_line(reading, why.text);
 }
@@ -243,7 +215,7 @@ set_from_line(void *user, const char *section, const char *key,
         return 0;
     }
     if (!unquote(&text)) {
-        conf_value_error(&whole, "%s: unbalanced double quotes", conf_key(row));
+        conf_error_set(&whole, "%s: unbalanced double quotes", conf_key(row));
         fail_at_line(reading, whole.text);
         return 0;
     }
@@ -252,7 +224,7 @@ set_from_line(void *user, const char *section, const char *key,
                    row->name);
     }
     if (!set_option(reading->conf, row, text, &reading->save_seen, &why)) {
-        conf_value_error(&whole, "%s: %.512s", conf_key(row), why.text);
+        conf_error_set(&whole, "%s: %.512s", conf_key(row), why.text);
         fail_at_line(reading, whole.text);
         return 0;
     }
@@ -297,7 +269,7 @@ load_file(struct conf *conf, const char *path, struct conf_notes *notes,
 
     reading.file = fopen(path, "re");
     if (reading.file == NULL) {
-        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
         return false;
     }
     return read_all(&reading);
@@ -324,7 +296,7 @@ load_text(struct conf *conf, const char *path, struct slice text,
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): it is only read */
     reading.file = fmemopen((void *)(uintptr_t)text.data, text.len, "r");
     if (reading.file == NULL) {
-        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
         return false;
     }
     return read_all(&reading);
@@ -353,8 +325,8 @@ load_standard_input(struct conf *conf, struct conf_notes *notes,
             buf_append(&all, line, got);
         }
         if (ferror(stdin) != 0 || all.failed) {
-            conf_value_error(ret_error, "standard input: %s",
-                             all.failed ? "too much" : strerror(errno));
+            conf_error_set(ret_error, "standard input: %s",
+                           all.failed ? "too much" : strerror(errno));
             buf_free(&all);
             return false;
         }
@@ -441,19 +413,19 @@ set_from_args(struct words *words, struct conf_error *ret_error)
         return true;
     }
     if (row == NULL) {
-        conf_value_error(ret_error, "unknown option --%.*s",
-                         name_text.len < 64 ? (int)name_text.len : 64, name);
+        conf_error_set(ret_error, "unknown option --%.*s",
+                       name_text.len < 64 ? (int)name_text.len : 64, name);
         return false;
     }
     if (equals != NULL) {
         value = slice_of(equals + 1);
     } else if (!take_value(words, row, &all, &value)) {
-        conf_value_error(ret_error, "--%s: a value is missing", row->name);
+        conf_error_set(ret_error, "--%s: a value is missing", row->name);
         return false;
     }
     set = set_option(words->conf, row, value, &words->save_seen, &why);
     if (!set) {
-        conf_value_error(ret_error, "--%s: %.512s", row->name, why.text);
+        conf_error_set(ret_error, "--%s: %.512s", row->name, why.text);
     }
     buf_free(&all);
     return set;
@@ -499,10 +471,10 @@ load_words(struct conf *conf, int argc, char **argv, int from,
 
     for (words.at = from; words.at < argc; words.at++) {
         if (strncmp(argv[words.at], "--", 2) != 0) {
-            conf_value_error(ret_error,
-                             "unexpected argument '%.64s': options are --name "
-                             "value",
-                             argv[words.at]);
+            conf_error_set(ret_error,
+                           "unexpected argument '%.64s': options are --name "
+                           "value",
+                           argv[words.at]);
             return false;
         }
         if (!set_from_args(&words, ret_error)) {
@@ -518,10 +490,10 @@ add_way_out(struct conf_error *error)
 {
     struct conf_error why = *error;
 
-    conf_value_error(error,
-                     "%.512s (CONFIG REWRITE wrote this file: correct it, or "
-                     "remove it to start without what it says)",
-                     why.text);
+    conf_error_set(error,
+                   "%.512s (CONFIG REWRITE wrote this file: correct it, or "
+                   "remove it to start without what it says)",
+                   why.text);
 }
 
 /* The file of CONFIG REWRITE, if there is one. */
@@ -543,17 +515,17 @@ load_rewritten(struct conf *conf, struct conf_args *args,
         if (errno == ENOENT || errno == ENOTDIR) {
             return true;
         }
-        conf_value_error(ret_error, "%s: %s", path, strerror(errno));
+        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
         return false;
     }
     dir = mem_try_copy_text(slice_of(conf->dir));
     read = read_all(&reading);
     if (dir == NULL) {
-        conf_value_no_memory(ret_error);
+        conf_error_no_memory(ret_error);
         read = false;
     }
     if (read && strcmp(dir, conf->dir) != 0) {
-        conf_value_error(ret_error, "%s: dir cannot be set here", path);
+        conf_error_set(ret_error, "%s: dir cannot be set here", path);
         read = false;
     }
     if (!read) {

@@ -26,18 +26,6 @@ enum conf_action {
 #define CONF_REWRITTEN_NAME "rewritten.conf"
 enum { CONF_REWRITTEN_MAX = 512 };
 
-/* Warnings: lines of text, those that fit. */
-enum { CONF_NOTES_MAX = 4096 };
-struct conf_notes {
-    char text[CONF_NOTES_MAX];
-};
-
-/* Adds a line; notes may be NULL. */
-void conf_note(struct conf_notes *notes, const char *text);
-
-/* Cuts the next line off; false at the end. */
-bool conf_next_note(struct slice *notes, struct slice *ret_line);
-
 /* What a command line asks for; the texts are those of argv. */
 struct conf_args {
     enum conf_action action;

@@ -5,7 +5,6 @@
 #include "conf/conf_parts.h"
 
 #include "base/num.h"
-#include "conf/conf_value.h"
 
 #include <inttypes.h>
 
@@ -30,7 +29,7 @@ parse_limit_class(struct slice name, unsigned *ret_class,
             return true;
         }
     }
-    conf_value_error(
+    conf_error_set(
         ret_error,
         "Invalid client class specified in buffer limit configuration.");
     return false;
@@ -44,8 +43,8 @@ parse_limit(const struct slice word[3], struct conf_output_limit *ret_limit,
         !num_parse_bytes(word[1], &ret_limit->soft_bytes) ||
         !slice_to_u64(word[2], &ret_limit->soft_seconds) ||
         ret_limit->soft_seconds > INT32_MAX) {
-        conf_value_error(ret_error, "Error in hard, soft or soft_seconds "
-                                    "setting in buffer limit configuration.");
+        conf_error_set(ret_error, "Error in hard, soft or soft_seconds "
+                                  "setting in buffer limit configuration.");
         return false;
     }
     return true;
@@ -61,7 +60,7 @@ conf_parts_parse_limits(struct slice text,
     size_t words = 0;
 
     memset(&limits, 0, sizeof(limits));
-    while (conf_next_word(&text, &word[words % 4])) {
+    while (slice_next_word(&text, &word[words % 4])) {
         unsigned class = 0;
 
         if (++words % 4 != 0) {
@@ -74,7 +73,7 @@ conf_parts_parse_limits(struct slice text,
         limits.given |= (uint64_t)1 << class;
     }
     if (words == 0 || words % 4 != 0) {
-        conf_value_error(
+        conf_error_set(
             ret_error,
             "Wrong number of arguments in buffer limit configuration.");
         return false;
@@ -92,19 +91,19 @@ conf_parts_parse_save(struct slice text, struct conf_save *ret_save,
     struct slice seconds, changes;
 
     memset(&save, 0, sizeof(save));
-    while (conf_next_word(&text, &seconds)) {
+    while (slice_next_word(&text, &seconds)) {
         struct conf_save_rule *rule = &save.rules[save.count];
 
         if (save.count == CONF_SAVE_RULES_MAX) {
-            conf_value_error(ret_error, "at most %d pairs of save parameters",
-                             CONF_SAVE_RULES_MAX);
+            conf_error_set(ret_error, "at most %d pairs of save parameters",
+                           CONF_SAVE_RULES_MAX);
             return false;
         }
-        if (!conf_next_word(&text, &changes) ||
+        if (!slice_next_word(&text, &changes) ||
             !slice_to_u64(seconds, &rule->seconds) || rule->seconds < 1 ||
             !slice_to_u64(changes, &rule->changes) ||
             rule->seconds > INT32_MAX || rule->changes > INT32_MAX) {
-            conf_value_error(ret_error, "Invalid save parameters");
+            conf_error_set(ret_error, "Invalid save parameters");
             return false;
         }
         save.count++;
@@ -150,8 +149,8 @@ conf_parts_parse_events(struct slice text, uint32_t *ret_events,
             }
         }
         if (event == 0) {
-            conf_value_error(ret_error, "Invalid event class character. "
-                                        "Use 'Ag$lshzxeKEtmdn'.");
+            conf_error_set(ret_error, "Invalid event class character. "
+                                      "Use 'Ag$lshzxeKEtmdn'.");
             return false;
         }
         events |= event;
@@ -185,22 +184,22 @@ conf_parts_parse_percentiles(const struct conf_row *row, struct slice text,
     struct slice word;
 
     memset(&found, 0, sizeof(found));
-    while (conf_next_word(&text, &word)) {
+    while (slice_next_word(&text, &word)) {
         double value = 0;
 
         if (found.count == CONF_PERCENTILES_MAX) {
-            conf_value_error(ret_error, "at most %d percentiles",
-                             CONF_PERCENTILES_MAX);
+            conf_error_set(ret_error, "at most %d percentiles",
+                           CONF_PERCENTILES_MAX);
             return false;
         }
         if (!num_parse_double(word, &value)) {
-            conf_value_error(ret_error, "Invalid %s parameters", row->name);
+            conf_error_set(ret_error, "Invalid %s parameters", row->name);
             return false;
         }
         if (!(value >= 0 && value <= 100)) { /* also refuses NaN */
-            conf_value_error(ret_error,
-                             "%s parameters should sit between [0.0,100.0]",
-                             row->name);
+            conf_error_set(ret_error,
+                           "%s parameters should sit between [0.0,100.0]",
+                           row->name);
             return false;
         }
         found.value[found.count++] = value;

@@ -6,7 +6,9 @@
  */
 #pragma once
 
-#include "conf/conf.h"
+#include "base/buf.h"
+#include "conf/conf_error.h"
+#include "conf/conf_types.h"
 
 MUST_CHECK bool conf_parts_parse_limits(struct slice text,
                                         struct conf_output_limits *ret_limits,

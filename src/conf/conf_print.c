@@ -21,7 +21,7 @@ print_hanging(FILE *to, const char *first, const char *prefix, const char *text)
     struct slice word;
     size_t column = 0;
 
-    while (conf_next_word(&rest, &word)) {
+    while (slice_next_word(&rest, &word)) {
         if (column > 0 && column + 1 + word.len > COLUMNS) {
             (void)fputc('\n', to);
             column = 0;
@@ -149,7 +149,7 @@ print_mdoc_text(FILE *to, const char *text)
     struct slice word;
     size_t column = 0;
 
-    while (conf_next_word(&rest, &word)) {
+    while (slice_next_word(&rest, &word)) {
         CHECK(word.data[0] != '.' && word.data[0] != '\'');
         if (column > 0) {
             bool breaks = column + word.len > MDOC_COLUMNS;

@@ -8,7 +8,6 @@
 
 #include "base/mem.h"
 #include "conf/conf_load.h"
-#include "conf/conf_value.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -185,10 +184,10 @@ put_value(struct buf *out, const struct conf *conf, const struct conf_row *row,
         buf_append_slice(out, value);
         buf_append(out, "\"", quotes);
     } else {
-        conf_value_error(ret_error,
-                         "the value of %s has a line break, which no line of a "
-                         "file can hold",
-                         row->name);
+        conf_error_set(ret_error,
+                       "the value of %s has a line break, which no line of a "
+                       "file can hold",
+                       row->name);
     }
     if (text.data != NULL) {
         explicit_bzero(text.data, text.len);
@@ -372,8 +371,8 @@ check(const struct rewriting *all, const char *name,
             conf_file_of(all->conf, &conf_table[i]) != NULL;
 
         if (!kept && !conf_same(all->conf, &fresh, &conf_table[i])) {
-            conf_value_error(ret_error, "no line can hold the value of %s",
-                             conf_table[i].name);
+            conf_error_set(ret_error, "no line can hold the value of %s",
+                           conf_table[i].name);
             good = false;
         }
     }
@@ -396,7 +395,7 @@ conf_rewrite(const struct conf *conf, const char *name, struct slice text,
     }
     all.lines = mem_try_alloc(count_lines(text) * sizeof(*all.lines));
     if (all.lines == NULL) {
-        conf_value_no_memory(ret_error);
+        conf_error_no_memory(ret_error);
         goto fini_old;
     }
     for (int i = 0; i < CONF_OPTION_COUNT; i++) {
@@ -406,7 +405,7 @@ conf_rewrite(const struct conf *conf, const char *name, struct slice text,
     decide(&all, &old, after);
     done = put_lines(&all, after, ret_error);
     if (done && ret_text->failed) {
-        conf_value_no_memory(ret_error);
+        conf_error_no_memory(ret_error);
         done = false;
     }
     done = done && check(&all, name, ret_error);
@@ -460,7 +459,7 @@ conf_rewrite_beside(const struct conf *conf, const struct conf *base,
     }
     conf_fini(&presets);
     if (put && ret_text->failed) {
-        conf_value_no_memory(ret_error);
+        conf_error_no_memory(ret_error);
         put = false;
     }
     return put;

@@ -5,8 +5,6 @@
  */
 #include "conf/conf_secret.h"
 
-#include "conf/conf_value.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -29,8 +27,8 @@ look_at(const struct stat *info, const char *path, const struct conf_row *file,
         return "others can write to it: chmod o-rw";
     }
     if ((info->st_mode & S_IROTH) != 0) {
-        conf_value_error(&text, "%s: %s: others can read it: chmod o-r",
-                         file->name, path);
+        conf_error_set(&text, "%s: %s: others can read it: chmod o-r",
+                       file->name, path);
         conf_note(notes, text.text);
     }
     return NULL;
@@ -106,7 +104,7 @@ load(struct conf *conf, const struct conf_row *row, const char *path,
     }
     explicit_bzero(bytes, sizeof(bytes));
     if (why != NULL) {
-        conf_value_error(ret_error, "%s: %s: %.400s", file->name, path, why);
+        conf_error_set(ret_error, "%s: %s: %.400s", file->name, path, why);
     }
     return why == NULL;
 }
@@ -123,10 +121,10 @@ conf_secrets_load(struct conf *conf, struct conf_notes *notes,
             continue;
         }
         if (conf_has_text(conf, row)) {
-            conf_value_error(ret_error,
-                             "%s and %s are both set: the password stands in "
-                             "one place",
-                             row->name, conf_file_row(row)->name);
+            conf_error_set(ret_error,
+                           "%s and %s are both set: the password stands in "
+                           "one place",
+                           row->name, conf_file_row(row)->name);
             return false;
         }
         if (!load(conf, row, path, notes, ret_error)) {

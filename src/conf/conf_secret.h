@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "conf/conf_load.h"
+#include "conf/conf.h"
 
 /* Sets each secret whose file is named. Notes files that others can read. On
  * failure *ret_error is "NAME: PATH: what is wrong". */

@@ -9,26 +9,6 @@
 #include "conf/conf_parts.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-void
-conf_value_error(struct conf_error *error, const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    (void)vsnprintf(error->text, sizeof(error->text), format, ap);
-    va_end(ap);
-    error->no_memory = false;
-}
-
-void
-conf_value_no_memory(struct conf_error *error)
-{
-    conf_value_error(error, "%s", err_text(ERR_NOMEM));
-    error->no_memory = true;
-}
 
 static bool
 keep_text(struct slice text, char **ret_text, struct conf_error *ret_error)
@@ -36,7 +16,7 @@ keep_text(struct slice text, char **ret_text, struct conf_error *ret_error)
     char *copy = mem_try_copy_text(text);
 
     if (copy == NULL) {
-        conf_value_no_memory(ret_error);
+        conf_error_no_memory(ret_error);
         return false;
     }
     *ret_text = copy;
@@ -53,7 +33,7 @@ is_of_redisbloom(const struct conf_row *row)
 static bool
 invalid_alias(const struct conf_row *row, struct conf_error *ret_error)
 {
-    conf_value_error(ret_error, "Invalid value for `%s`", row->name);
+    conf_error_set(ret_error, "Invalid value for `%s`", row->name);
     return false;
 }
 
@@ -65,18 +45,18 @@ in_range(const struct conf_row *row, int64_t number,
         return true;
     }
     if (is_of_redisbloom(row)) {
-        conf_value_error(ret_error,
-                         "Value for `%s` must be in the range [%" PRId64
-                         ", %" PRId64 "]",
-                         row->name, row->min, row->max);
+        conf_error_set(ret_error,
+                       "Value for `%s` must be in the range [%" PRId64
+                       ", %" PRId64 "]",
+                       row->name, row->min, row->max);
         return false;
     }
-    conf_value_error(
-        ret_error,
-        row->type == CONF_OCTAL
-            ? "argument must be between %" PRIo64 " and %" PRIo64 " inclusive"
-            : "argument must be between %" PRId64 " and %" PRId64 " inclusive",
-        row->min, row->max);
+    conf_error_set(ret_error,
+                   row->type == CONF_OCTAL ? "argument must be between %" PRIo64
+                                             " and %" PRIo64 " inclusive"
+                                           : "argument must be between %" PRId64
+                                             " and %" PRId64 " inclusive",
+                   row->min, row->max);
     return false;
 }
 
@@ -86,7 +66,7 @@ parse_bool(struct slice text, bool *ret_flag, struct conf_error *ret_error)
     bool yes = slice_is_word(text, "yes");
 
     if (!yes && !slice_is_word(text, "no")) {
-        conf_value_error(ret_error, "argument must be 'yes' or 'no'");
+        conf_error_set(ret_error, "argument must be 'yes' or 'no'");
         return false;
     }
     *ret_flag = yes;
@@ -109,7 +89,7 @@ parse_int(const struct conf_row *row, struct slice text, int64_t *ret_number,
     if (is_of_redisbloom(row)) {
         return invalid_alias(row, ret_error);
     }
-    conf_value_error(ret_error, "argument couldn't be parsed into an integer");
+    conf_error_set(ret_error, "argument couldn't be parsed into an integer");
     return false;
 }
 
@@ -118,7 +98,7 @@ parse_bytes(const struct conf_row *row, struct slice text, uint64_t *ret_bytes,
             struct conf_error *ret_error)
 {
     if (!num_parse_bytes(text, ret_bytes)) {
-        conf_value_error(ret_error, "argument must be a memory value");
+        conf_error_set(ret_error, "argument must be a memory value");
         return false;
     }
     /* No maximum is above INT64_MAX: what is larger is out of range, as -1 is
@@ -142,8 +122,7 @@ parse_share(const struct conf_row *row, struct slice text, int64_t *ret_number,
         return true;
     }
     if (!slice_to_u64(digits, &number) || number > 100) {
-        conf_value_error(ret_error,
-                         "argument must be a memory or percent value");
+        conf_error_set(ret_error, "argument must be a memory or percent value");
         return false;
     }
     *ret_number = -(int64_t)number;
@@ -164,8 +143,8 @@ parse_octal(const struct conf_row *row, struct slice text, unsigned *ret_mode,
         number = number * 8 + (text.data[i] - '0');
     }
     if (text.len == 0 || number < 0) {
-        conf_value_error(ret_error,
-                         "argument couldn't be parsed as an octal number");
+        conf_error_set(ret_error,
+                       "argument couldn't be parsed as an octal number");
         return false;
     }
     if (!in_range(row, number, ret_error)) {
@@ -196,9 +175,8 @@ parse_enum(const struct conf_row *row, struct slice text, int *ret_choice,
         }
     }
     append_choices(row, &names);
-    conf_value_error(ret_error,
-                     "argument(s) must be one of the following: %.*s",
-                     (int)names.len, names.data);
+    conf_error_set(ret_error, "argument(s) must be one of the following: %.*s",
+                   (int)names.len, names.data);
     buf_free(&names);
     return false;
 }
@@ -209,14 +187,14 @@ check_base_name(const struct conf_row *row, struct slice text,
                 struct conf_error *ret_error)
 {
     if (text.len == 0) {
-        conf_value_error(ret_error, "%s can't be empty", row->name);
+        conf_error_set(ret_error, "%s can't be empty", row->name);
         return false;
     }
     if (memchr(text.data, '/', text.len) != NULL ||
         slice_equal(text, slice_lit(".")) ||
         slice_equal(text, slice_lit(".."))) {
-        conf_value_error(ret_error, "%s can't be a path, just a %s", row->name,
-                         row->base_name);
+        conf_error_set(ret_error, "%s can't be a path, just a %s", row->name,
+                       row->base_name);
         return false;
     }
     return true;
@@ -227,16 +205,16 @@ parse_string(const struct conf_row *row, struct slice text, char **ret_text,
              struct conf_error *ret_error)
 {
     if (text.len > (size_t)row->max) {
-        conf_value_error(ret_error,
-                         "argument must be at most %" PRId64 " bytes long",
-                         row->max);
+        conf_error_set(ret_error,
+                       "argument must be at most %" PRId64 " bytes long",
+                       row->max);
         return false;
     }
     if (row->base_name != NULL && !check_base_name(row, text, ret_error)) {
         return false;
     }
     if (text.len < (size_t)row->min) {
-        conf_value_error(ret_error, "%s can't be empty", row->name);
+        conf_error_set(ret_error, "%s can't be empty", row->name);
         return false;
     }
     return keep_text(text, ret_text, ret_error);
@@ -249,12 +227,12 @@ check_host_port(const struct conf_row *row, struct slice text,
     struct slice host, port, more;
     uint64_t number;
 
-    if (!row->host_port || !conf_next_word(&text, &host) ||
-        (conf_next_word(&text, &port) && slice_to_u64(port, &number) &&
-         number >= 1 && number <= 65535 && !conf_next_word(&text, &more))) {
+    if (!row->host_port || !slice_next_word(&text, &host) ||
+        (slice_next_word(&text, &port) && slice_to_u64(port, &number) &&
+         number >= 1 && number <= 65535 && !slice_next_word(&text, &more))) {
         return true;
     }
-    conf_value_error(ret_error, "argument must be a host and a port");
+    conf_error_set(ret_error, "argument must be a host and a port");
     return false;
 }
 
@@ -271,9 +249,9 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     if (!check_host_port(row, text, ret_error)) {
         return false;
     }
-    while (conf_next_word(&text, &word)) {
+    while (slice_next_word(&text, &word)) {
         if (++words > row->max) {
-            conf_value_error(ret_error, "Too many bind addresses specified.");
+            conf_error_set(ret_error, "Too many bind addresses specified.");
             return false;
         }
         if (len > 0) {
@@ -300,7 +278,7 @@ parse_alias_rate(const struct conf_row *row, struct slice text,
         return invalid_alias(row, ret_error);
     }
     if (!(value > 0 && value < 1)) {
-        conf_value_error(ret_error, "%s", row->bad_range);
+        conf_error_set(ret_error, "%s", row->bad_range);
         return false;
     }
     if (value > 0.25) {
@@ -323,11 +301,11 @@ parse_rate(const struct conf_row *row, struct slice text,
         return parse_alias_rate(row, text, ret_rate, ret_error);
     }
     if (!num_parse_double(text, &value)) {
-        conf_value_error(ret_error, "Invalid floating-point value");
+        conf_error_set(ret_error, "Invalid floating-point value");
         return false;
     }
     if (!(value > 0 && value < 1)) { /* also refuses NaN */
-        conf_value_error(ret_error, "%s", row->bad_range);
+        conf_error_set(ret_error, "%s", row->bad_range);
         return false;
     }
     ret_rate->value = value;
@@ -383,12 +361,12 @@ conf_value_parse(const struct conf_row *row, struct slice text,
         text = slice_lit(""); /* an empty slice may point nowhere */
     }
     if (text.len >= CONF_VALUE_MAX) {
-        conf_value_error(ret_error, "argument must be shorter than %d bytes",
-                         CONF_VALUE_MAX);
+        conf_error_set(ret_error, "argument must be shorter than %d bytes",
+                       CONF_VALUE_MAX);
         return false;
     }
     if (memchr(text.data, '\0', text.len) != NULL) {
-        conf_value_error(ret_error, "argument must not contain a zero byte");
+        conf_error_set(ret_error, "argument must not contain a zero byte");
         return false;
     }
     if (!parse_by_type(row, text, &value, ret_error)) {
@@ -403,7 +381,7 @@ conf_value_parse(const struct conf_row *row, struct slice text,
         buf_free(&shown);
         if (!same) {
             conf_value_free(row, &value);
-            conf_value_error(ret_error, "%s", row->only);
+            conf_error_set(ret_error, "%s", row->only);
             return false;
         }
     }

@@ -6,7 +6,9 @@
  */
 #pragma once
 
-#include "conf/conf.h"
+#include "base/buf.h"
+#include "conf/conf_error.h"
+#include "conf/conf_types.h"
 
 /* The member that counts is the one of row->type; text is owned. */
 union conf_value {
@@ -42,10 +44,3 @@ bool conf_value_equal(const struct conf_row *row, const union conf_value *a,
 
 /* What values the option takes, for documentation: "0 to 65535". */
 void conf_value_describe(const struct conf_row *row, struct buf *ret_text);
-
-/* Writes the error of an allocation that failed. */
-void conf_value_no_memory(struct conf_error *error);
-
-/* Writes an error text, cut to its room. */
-__attribute__((format(printf, 2, 3))) void
-conf_value_error(struct conf_error *error, const char *format, ...);

@@ -465,8 +465,8 @@ replication_open(struct server *server)
     }
     if (state.known && state.replica) {
         role_set(&server->service, slice_of(state.host), state.port);
-    } else if (!state.known && conf_next_word(&words, &host)) {
-        if (!conf_next_word(&words, &port_text) ||
+    } else if (!state.known && slice_next_word(&words, &host)) {
+        if (!slice_next_word(&words, &port_text) ||
             !slice_to_u64(port_text, &port) || port == 0 || port > 65535 ||
             host.len >= ROLE_HOST_MAX) {
             log_error("server.replication", "cannot follow",

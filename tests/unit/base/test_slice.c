@@ -152,3 +152,16 @@ TEST(printed_numbers_read_back)
         assert_int_equal(number, value);
     }
 }
+
+TEST(words_are_cut_at_blanks)
+{
+    struct slice text = slice_lit("  a \t bc ");
+    struct slice word;
+
+    assert_true(slice_next_word(&text, &word));
+    assert_true(slice_equal(word, slice_lit("a")));
+    assert_true(slice_next_word(&text, &word));
+    assert_true(slice_equal(word, slice_lit("bc")));
+    assert_false(slice_next_word(&text, &word));
+    assert_false(slice_next_word(&text, &word));
+}

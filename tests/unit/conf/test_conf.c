@@ -406,19 +406,6 @@ TEST(a_reload_takes_run_time_values_and_names_those_that_need_a_restart)
     conf_fini(&conf);
 }
 
-TEST(words_are_cut_at_blanks)
-{
-    struct slice text = slice_lit("  a \t bc ");
-    struct slice word;
-
-    assert_true(conf_next_word(&text, &word));
-    assert_true(slice_equal(word, slice_lit("a")));
-    assert_true(conf_next_word(&text, &word));
-    assert_true(slice_equal(word, slice_lit("bc")));
-    assert_false(conf_next_word(&text, &word));
-    assert_false(conf_next_word(&text, &word));
-}
-
 static void
 expect_limits(const struct conf *conf, const char *expected)
 {

@@ -5,6 +5,7 @@
 #include "conf/conf_foreign.h"
 
 #include "../test.h"
+#include "conf/conf.h"
 
 static const struct conf_notes no_notes;
 
@@ -55,13 +56,6 @@ TEST(an_accepted_option_leaves_a_note)
     assert_true(conf_next_note(&rest, &line));
     assert_memory_equal(line.data, "f:4: daemonize does nothing here: ", 34);
     assert_false(conf_next_note(&rest, &line));
-    for (int i = 0; i < 1000; i++) { /* those that fit */
-        assert_true(conf_foreign_accept(slice_lit("hz"), "f:5", &notes));
-    }
-    rest = slice_of(notes.text);
-    while (conf_next_note(&rest, &line)) {
-    }
-    assert_int_equal(0, rest.len);
 }
 
 TEST(a_line_of_redis_conf_is_known_by_its_blank)

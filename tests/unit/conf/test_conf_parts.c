@@ -7,6 +7,7 @@
 #include "conf/conf_parts.h"
 
 #include "../test.h"
+#include "conf/conf.h"
 
 static void
 expect(struct buf *text, const char *shown)

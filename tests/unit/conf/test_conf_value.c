@@ -7,6 +7,7 @@
 #include "conf/conf_value.h"
 
 #include "../test.h"
+#include "conf/conf.h"
 
 struct accepted {
     const char *name, *text, *shown;

@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "persist/snapshot_internal.h"
-#include "persist/snapshot_read.h"
+#include "persist/snapshot_format.h"
+#include "persist/snapshot_source.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -71,7 +71,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "persist/snapshot_internal.h"
+#include "persist/snapshot_format.h"
 
 /* Pages that wait for the disk are pushed on so often, so that the final sync
  * has little left to do, and other writers' syncs do not wait behind it. */

@@ -8,27 +8,10 @@
 #pragma once
 
 #include "base/err.h"
-#include "persist/snapshot.h"
+#include "persist/snapshot_source.h"
+#include "persist/snapshot_stamp.h"
 
 #include <bloomery/bloom.h>
-
-enum snapshot_status {
-    SNAPSHOT_OK,
-    SNAPSHOT_DAMAGED,
-    SNAPSHOT_NEWER, /* an intact header of a version not known here */
-    SNAPSHOT_IO,    /* error.error is the errno */
-    SNAPSHOT_NOMEM,
-    SNAPSHOT_STOPPED, /* by the visitor */
-};
-
-/* What and where; text is one English sentence without the file's name. */
-struct snapshot_error {
-    enum snapshot_status status;
-    int error;
-    uint64_t offset; /* of the section or field that is wrong */
-    uint64_t record; /* records before it */
-    char text[256];
-};
 
 struct snapshot_visitor {
     /* The header, if it is intact, before any filter; false stops the reading.
@@ -43,14 +26,6 @@ struct snapshot_visitor {
      * stretch [from, to) that was passed over. */
     void (*passed_over)(void *ctx, const struct snapshot_error *error,
                         uint64_t from, uint64_t to);
-    void *ctx;
-};
-
-/* A snapshot that comes as a stream. Fills all of `to`, and waits for it if
- * need be; *ret_len is short at the end of the stream only. 0 or an errno
- * value. */
-struct snapshot_source {
-    int (*read)(void *ctx, void *to, size_t len, size_t *ret_len);
     void *ctx;
 };
 

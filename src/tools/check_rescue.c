@@ -5,6 +5,7 @@
 #include "tools/check_rescue.h"
 
 #include "base/mem.h"
+#include "persist/snapshot.h"
 
 #include <errno.h>
 

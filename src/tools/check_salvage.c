@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "persist/snapshot.h"
 #include "tools/check_journal.h"
 #include "tools/check_rescue.h"
 #include "tools/check_world.h"

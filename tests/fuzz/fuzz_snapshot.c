@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "persist/snapshot_internal.h"
+#include "persist/snapshot_format.h"
 #include "persist/snapshot_read.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "persist/snapshot.h"
-#include "persist/snapshot_internal.h"
+#include "persist/snapshot_format.h"
 #include "persist/snapshot_read.h"
 
 #include <endian.h>

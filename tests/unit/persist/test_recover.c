@@ -8,7 +8,7 @@
 
 #include "../test.h"
 #include "persist/group.h"
-#include "persist/snapshot_internal.h"
+#include "persist/snapshot_format.h"
 #include "recover_help.h"
 
 #include <sys/stat.h>

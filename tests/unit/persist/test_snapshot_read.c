@@ -11,7 +11,7 @@
 #include "snapshot_help.h"
 
 #include "persist/group.h"
-#include "persist/snapshot_internal.h"
+#include "persist/snapshot_format.h"
 
 #include <errno.h>
 #include <fcntl.h>

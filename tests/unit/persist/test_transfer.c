@@ -6,7 +6,7 @@
 #include "snapshot_help.h"
 
 #include "base/machine.h"
-#include "persist/snapshot_internal.h"
+#include "persist/snapshot_format.h"
 #include "persist/transfer.h"
 
 #include <pthread.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where the fields of a snapshot lie, for the two files that write and read
- * it; snapshot.c draws it. Nothing else includes this, except unit tests.
+ * Where the fields of a snapshot lie, for the files that write and read it;
+ * snapshot.c draws it. Nothing else includes this, except tests.
  */
 #pragma once
 
 #include "core/codec.h"
-#include "persist/snapshot.h"
+#include "persist/snapshot_stamp.h"
 
 #include <endian.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Snapshots, bases and closed increments are never written to again: they get
- * a second name. Of increments that are still written to, the intact groups
- * are copied. The new manifest calls all of them closed, so the backup stands
- * still whatever happens to the original.
+ * The server never writes to snapshots, bases and closed increments again, so
+ * they are linked. The open increments grow, so their intact groups are copied.
+ * The new manifest calls all of them closed: the backup never changes, whatever
+ * happens to the original.
  */
 #include "tools/check_backup.h"
 
@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "tools/check_journal.h"
 #include "tools/check_make.h"
-#include "tools/check_snapshot.h"
 #include "tools/check_verify.h"
 
 struct backup {
@@ -20,17 +19,18 @@ struct backup {
 };
 
 static bool
-backup_snapshot(struct backup *backup, const char *from, const char *to)
+backup_snapshot(void *ctx, const char *from, const char *to)
 {
+    struct backup *backup = ctx;
     int fd = -1;
-    bool ok = check_snapshot_open(backup->check, from, &fd) &&
+    bool ok = check_file_open(backup->check, from, &fd) &&
               check_make_link(&backup->made, fd, from, to);
 
     file_close(fd);
     return ok;
 }
 
-/* Closed ones keep their bytes; of open ones what the scan took. */
+/* Links a closed increment; copies the intact groups of an open one. */
 static bool
 backup_increment(struct backup *backup, const struct check_increment *increment,
                  const char *to, struct manifest_increment *ret_entry)
@@ -66,7 +66,7 @@ write_journal(struct backup *backup, const struct check_journal *journal,
     for (size_t i = 0; i < journal->count; i++) {
         const struct check_increment *increment = &journal->increments[i];
 
-        /* Behind a torn tail nothing counts. */
+        /* Increments behind a torn tail do not count. */
         if (increment->end < GROUP_FIRST_LINE_BYTES) {
             break;
         }
@@ -81,9 +81,10 @@ write_journal(struct backup *backup, const struct check_journal *journal,
 }
 
 static bool
-backup_journal(struct backup *backup, const char *path, const char *out,
-               bool in_data)
+backup_journal(void *ctx, const char *path, const char *out,
+               const struct check_data *data)
 {
+    struct backup *backup = ctx;
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
     struct manifest *manifest = mem_alloc(sizeof(*manifest));
     enum check_found_journal found;
@@ -100,7 +101,7 @@ backup_journal(struct backup *backup, const char *path, const char *out,
         }
         check_journal_close(journal);
     } else if (found == JOURNAL_UNFINISHED) {
-        ok = in_data; /* the snapshot beside it is all that there is */
+        ok = data != NULL; /* the snapshot beside it is the whole state */
         check_complain(backup->check, ok ? CHECK_INTACT : CHECK_USAGE,
                        "%s: the manifest: %s", path, why);
     } else if (found == JOURNAL_BROKEN) {
@@ -112,65 +113,18 @@ backup_journal(struct backup *backup, const char *path, const char *out,
     return ok;
 }
 
-/* Snapshots first: one that is younger than the copy of the journal would
- * make that look out of date. */
-static bool
-backup_data(struct backup *backup, const char *path, const char *out)
-{
-    struct check_data *data = mem_zalloc(sizeof(*data));
-    char from[CHECK_PATH_MAX];
-    char to[CHECK_PATH_MAX];
-    bool ok = check_file_list(backup->check, path, data) &&
-              check_make_dir(&backup->made, out);
-
-    for (size_t i = 0; ok && i < data->count; i++) {
-        ok = check_file_join(backup->check, path, data->snapshots[i], from) &&
-             check_file_join(backup->check, out, data->snapshots[i], to) &&
-             backup_snapshot(backup, from, to);
-    }
-    if (ok && data->journal[0] != '\0') {
-        ok = check_file_join(backup->check, path, data->journal, from) &&
-             check_file_join(backup->check, out, data->journal, to) &&
-             backup_journal(backup, from, to, true);
-    }
-    ok = ok && check_make_sync_dir(&backup->made, out);
-    mem_free(data);
-    return ok;
-}
-
-static bool
-backup_kind(struct backup *backup, const char *path, const char *out)
-{
-    enum check_kind kind;
-
-    if (!check_file_kind(backup->check, path, &kind)) {
-        return false;
-    }
-    switch (kind) {
-    case CHECK_KIND_SNAPSHOT:
-        return backup_snapshot(backup, path, out);
-    case CHECK_KIND_JOURNAL:
-        return backup_journal(backup, path, out, false);
-    case CHECK_KIND_DATA:
-        return backup_data(backup, path, out);
-    default:
-        check_complain(backup->check, CHECK_USAGE,
-                       "%s: is no snapshot, journal or data directory", path);
-        return false;
-    }
-}
-
 void
 check_backup(struct check *check, const char *path, const char *out)
 {
     struct backup backup = { .check = check, .made = { .check = check } };
+    struct check_maker maker = {
+        .snapshot = backup_snapshot,
+        .journal = backup_journal,
+        .refusal = "is no snapshot, journal or data directory",
+        .ctx = &backup,
+    };
 
-    if (check_make_vacant(&backup.made, out) &&
-        backup_kind(&backup, path, out) &&
-        check_make_sync_parent(&backup.made, out)) {
-        check_made_fini(&backup.made);
+    if (check_make_all(&backup.made, path, out, &maker)) {
         check_verify(check, out, true);
-    } else {
-        check_made_undo(&backup.made);
     }
 }

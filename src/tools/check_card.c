@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Both forms are written as the fields come, so nothing is kept. The bar is
- * erased before anything else goes to the terminal.
+ * Each field is printed at once, in both forms, so nothing is buffered.
  */
 #include "tools/check_card.h"
 
-#include "base/clock.h"
-
 #include <stdarg.h>
-#include <stdio.h>
 #include <time.h>
 
-enum { TEXT_MAX = 1024, BAR_CELLS = 40, BAR_PAUSE_NS = 100 * 1000 * 1000 };
+enum { TEXT_MAX = 1024 };
 
 static const struct {
     const char *name;
@@ -24,18 +20,8 @@ static const struct {
     [CHECK_STATE_UNREADABLE] = { "unreadable", CHECK_UNREADABLE },
 };
 
-static void
-hide_bar(struct check *check)
-{
-    if (check->bar_shown) {
-        (void)fputs("\r\033[K", stderr);
-        (void)fflush(stderr);
-        check->bar_shown = false;
-    }
-}
-
-/* A JSON string. File names and messages may hold any byte: what is not
- * ASCII stays as it is, so UTF-8 stays UTF-8. */
+/* Prints a JSON string. Bytes above ASCII stay as they are, so UTF-8 in file
+ * names and messages stays UTF-8. */
 static void
 print_json_text(const char *text)
 {
@@ -52,17 +38,6 @@ print_json_text(const char *text)
         }
     }
     (void)putchar('"');
-}
-
-/* Text for a terminal: no control bytes. */
-static void
-print_plain(FILE *to, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        (void)fputc(c < 0x20 || c == 0x7f ? '?' : c, to);
-    }
 }
 
 static void
@@ -84,12 +59,18 @@ end_field(const struct check *check)
     }
 }
 
+int
+check_card_status(enum check_state state)
+{
+    return states[state].status;
+}
+
 void
 check_card_begin(struct check *check, const char *path, const char *kind,
                  enum check_state state)
 {
-    hide_bar(check);
-    check_found(check, states[state].status);
+    check_bar_hide(check);
+    check_raise(check, states[state].status);
     if (check->json) {
         (void)putchar('{');
         check->card_empty = true;
@@ -98,7 +79,7 @@ check_card_begin(struct check *check, const char *path, const char *kind,
         check_card_text(check, "status", states[state].name);
         return;
     }
-    print_plain(stdout, path);
+    check_print(stdout, path);
     (void)printf(": %s, %s\n", kind, states[state].name);
 }
 
@@ -117,7 +98,7 @@ check_card_text(struct check *check, const char *field, const char *text)
     if (check->json) {
         print_json_text(text);
     } else {
-        print_plain(stdout, text);
+        check_print(stdout, text);
     }
     end_field(check);
 }
@@ -161,26 +142,9 @@ check_card_end(struct check *check)
 }
 
 void
-check_complain(struct check *check, int status, const char *format, ...)
-{
-    char text[TEXT_MAX];
-    va_list args;
-
-    hide_bar(check);
-    (void)fflush(stdout);
-    va_start(args, format);
-    (void)vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    (void)fputs("bloomery-check: ", stderr);
-    print_plain(stderr, text);
-    (void)fputc('\n', stderr);
-    check_found(check, status);
-}
-
-void
 check_format_time(uint64_t ms, char *ret_text)
 {
-    /* Beyond the year 9999 it is no time but damage; the number tells. */
+    /* A time beyond the year 9999 is damage: show the number. */
     const uint64_t end_ms = 253402300800000;
     time_t seconds = (time_t)(ms / 1000);
     struct tm utc;
@@ -196,53 +160,4 @@ check_format_time(uint64_t ms, char *ret_text)
         (unsigned)(utc.tm_mon + 1) % 100, (unsigned)utc.tm_mday % 100,
         (unsigned)utc.tm_hour % 100, (unsigned)utc.tm_min % 100,
         (unsigned)utc.tm_sec % 100, (unsigned)(ms % 1000));
-}
-
-void
-check_bar_begin(struct check *check, uint64_t total_bytes)
-{
-    check->bar_total = total_bytes;
-    check->bar_done = 0;
-    check->bar_drawn_ns = 0;
-    check_bar_add(check, 0);
-}
-
-void
-check_bar_add(struct check *check, uint64_t bytes)
-{
-    char cells[BAR_CELLS + 1];
-    uint64_t now_ns, full, percent;
-
-    check->bar_done += bytes;
-    if (!check->bar || check->bar_total == 0) {
-        return;
-    }
-    now_ns = clock_mono_ns();
-    if (check->bar_drawn_ns != 0 &&
-        now_ns - check->bar_drawn_ns < BAR_PAUSE_NS) {
-        return;
-    }
-    check->bar_drawn_ns = now_ns;
-    /* A file that grows while it is read may go past the end. */
-    percent = check->bar_done >= check->bar_total
-                  ? 100
-                  : (uint64_t)((double)check->bar_done * 100.0 /
-                               (double)check->bar_total);
-    full = percent * BAR_CELLS / 100;
-    memset(cells, '.', BAR_CELLS);
-    memset(cells, '#', full);
-    cells[BAR_CELLS] = '\0';
-    (void)fprintf(stderr, "\r[%s] %3u %%  %llu of %llu MiB", cells,
-                  (unsigned)percent,
-                  (unsigned long long)(check->bar_done >> 20),
-                  (unsigned long long)(check->bar_total >> 20));
-    (void)fflush(stderr);
-    check->bar_shown = true;
-}
-
-void
-check_bar_end(struct check *check)
-{
-    hide_bar(check);
-    check->bar_total = 0;
 }

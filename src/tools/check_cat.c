@@ -177,7 +177,7 @@ cat_snapshot(struct cat *cat, const char *path)
 {
     int fd = -1;
 
-    if (check_snapshot_open(cat->check, path, &fd)) {
+    if (check_file_open(cat->check, path, &fd)) {
         (void)cat_snapshot_fd(cat, fd, path);
         file_close(fd);
     }

@@ -224,8 +224,9 @@ show(struct cut *cut, const char *out, const char *kind)
 }
 
 static bool
-cut_increment(struct cut *cut, const char *path, const char *out)
+cut_increment(void *ctx, const char *path, const char *out)
 {
+    struct cut *cut = ctx;
     struct check_journal *journal = cut->journal;
 
     if (!check_journal_open_single(cut->check, path, journal)) {
@@ -305,13 +306,16 @@ write_journal(struct cut *cut, const char *out,
 }
 
 static bool
-cut_journal(struct cut *cut, const char *path, const char *out)
+cut_journal(void *ctx, const char *path, const char *out,
+            const struct check_data *data)
 {
+    struct cut *cut = ctx;
     struct check_journal *journal = cut->journal;
     enum check_found_journal found;
     struct check_snapshot base;
     char why[256] = "";
 
+    (void)data;
     found = check_journal_open(cut->check, path, journal, why, sizeof(why));
     if (found != JOURNAL_FOUND) {
         if (found != JOURNAL_UNREADABLE) {
@@ -342,51 +346,6 @@ cut_journal(struct cut *cut, const char *path, const char *out)
     return true;
 }
 
-/* Only the journal: a snapshot may be newer than the target, and a start
- * would take it. */
-static bool
-cut_data(struct cut *cut, const char *path, const char *out)
-{
-    struct check_data *data = mem_zalloc(sizeof(*data));
-    char from[CHECK_PATH_MAX];
-    char to[CHECK_PATH_MAX];
-    bool ok = check_file_list(cut->check, path, data);
-
-    if (ok && data->journal[0] == '\0') {
-        check_complain(cut->check, CHECK_USAGE, "%s: holds no journal", path);
-        ok = false;
-    }
-    ok = ok && check_file_join(cut->check, path, data->journal, from) &&
-         check_file_join(cut->check, out, data->journal, to) &&
-         check_make_dir(&cut->made, out) && cut_journal(cut, from, to) &&
-         check_make_sync_dir(&cut->made, out);
-    mem_free(data);
-    return ok;
-}
-
-static bool
-cut_kind(struct cut *cut, const char *path, const char *out)
-{
-    enum check_kind kind;
-
-    if (!check_file_kind(cut->check, path, &kind)) {
-        return false;
-    }
-    switch (kind) {
-    case CHECK_KIND_INCREMENT:
-        return cut_increment(cut, path, out);
-    case CHECK_KIND_JOURNAL:
-        return cut_journal(cut, path, out);
-    case CHECK_KIND_DATA:
-        return cut_data(cut, path, out);
-    default:
-        check_complain(cut->check, CHECK_USAGE,
-                       "%s: is no journal: only a journal knows what was when",
-                       path);
-        return false;
-    }
-}
-
 void
 check_cut(struct check *check, const struct check_target *target,
           const char *path, const char *out)
@@ -395,17 +354,18 @@ check_cut(struct check *check, const struct check_target *target,
                        .made = { .check = check },
                        .target = *target,
                        .journal = mem_zalloc(sizeof(struct check_journal)) };
-    bool ok;
+    /* Snapshots are left out: a start would load one that is newer than the
+     * target. */
+    struct check_maker maker = {
+        .increment = cut_increment,
+        .journal = cut_journal,
+        .refusal = "is no journal: only a journal knows what was when",
+        .ctx = &cut,
+    };
 
     cut.journal->base_fd = -1;
-    ok = check_make_vacant(&cut.made, out) && cut_kind(&cut, path, out) &&
-         check_make_sync_parent(&cut.made, out);
+    (void)check_make_all(&cut.made, path, out, &maker);
     check_bar_end(check);
     check_journal_close(cut.journal);
     mem_free(cut.journal);
-    if (ok) {
-        check_made_fini(&cut.made);
-    } else {
-        check_made_undo(&cut.made);
-    }
 }

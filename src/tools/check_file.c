@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Files are mapped: they are read in order, some parts twice, and a group or
- * a section is then one slice. The price is SIGBUS where the medium fails,
- * which is answered here.
+ * Files are mapped, so that a group or a section is one slice, and parts can be
+ * read twice. Where the disk cannot read a page, the kernel sends SIGBUS, which
+ * this file handles.
  */
 #include "tools/check_file.h"
 
 #include "base/file.h"
 #include "persist/manifest.h"
-#include "tools/check_card.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -21,26 +20,11 @@
 
 enum { MARK_BYTES_MAX = 18, MAPS_MAX = 1100, COMPLAINTS_MAX = 20 };
 
-/* For the signal handler: what is mapped at present. */
+/* All mapped files, for the signal handler. */
 static struct check_map maps[MAPS_MAX];
 static volatile sig_atomic_t unreadable; /* pages */
 
 /* ---- kinds --------------------------------------------------------------- */
-
-const char *
-check_kind_name(enum check_kind kind)
-{
-    static const char *const names[] = {
-        [CHECK_KIND_UNKNOWN] = "unknown",
-        [CHECK_KIND_SNAPSHOT] = "snapshot",
-        [CHECK_KIND_INCREMENT] = "increment",
-        [CHECK_KIND_MANIFEST] = "manifest",
-        [CHECK_KIND_JOURNAL] = "journal",
-        [CHECK_KIND_DATA] = "data directory",
-    };
-
-    return names[kind];
-}
 
 static bool
 has_prefix(const char *name, const char *prefix)
@@ -74,7 +58,7 @@ kind_by_name(const char *path)
     return CHECK_KIND_UNKNOWN;
 }
 
-/* How the formats begin, in every version of them. */
+/* The first bytes of each format are the same in all its versions. */
 static enum check_kind
 kind_by_bytes(struct slice start)
 {
@@ -117,19 +101,17 @@ kind_of_file(struct check *check, int fd, const char *path,
     return true;
 }
 
-static enum check_kind
-kind_of_dir(DIR *dir)
+/* Stops at the first name that only a journal's directory has. */
+static bool
+note_kind(void *ctx, const char *name)
 {
-    const struct dirent *entry;
+    enum check_kind *kind = ctx;
 
-    while ((entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, MANIFEST_NAME) == 0 ||
-            has_prefix(entry->d_name, "base-") ||
-            has_prefix(entry->d_name, "incr-")) {
-            return CHECK_KIND_JOURNAL;
-        }
+    if (strcmp(name, MANIFEST_NAME) == 0 || has_prefix(name, "base-") ||
+        has_prefix(name, "incr-")) {
+        *kind = CHECK_KIND_JOURNAL;
     }
-    return CHECK_KIND_DATA;
+    return *kind != CHECK_KIND_JOURNAL;
 }
 
 bool
@@ -139,43 +121,66 @@ check_file_kind(struct check *check, const char *path,
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     bool ok = true;
-    DIR *dir;
 
     if (fd < 0 || fstat(fd, &status) != 0) {
         check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
                        path, strerror(errno));
-        file_close(fd);
-        return false;
-    }
-    if (S_ISREG(status.st_mode)) {
+        ok = false;
+    } else if (S_ISREG(status.st_mode)) {
         ok = kind_of_file(check, fd, path, ret_kind);
-        file_close(fd);
-        return ok;
-    }
-    dir = S_ISDIR(status.st_mode) ? fdopendir(fd) : NULL;
-    if (dir == NULL) {
+    } else if (S_ISDIR(status.st_mode)) {
+        *ret_kind = CHECK_KIND_DATA;
+        ok = check_file_each(check, path, note_kind, ret_kind) ||
+             *ret_kind == CHECK_KIND_JOURNAL;
+    } else {
         check_complain(check, CHECK_UNREADABLE,
                        "%s: is neither a file nor a directory", path);
-        file_close(fd);
-        return false;
+        ok = false;
     }
-    *ret_kind = kind_of_dir(dir);
-    (void)closedir(dir);
-    return true;
+    file_close(fd);
+    return ok;
 }
 
-/* ---- data directories ---------------------------------------------------- */
+/* ---- directories --------------------------------------------------------- */
 
-/* A mount point has a lost+found, for instance. */
+bool
+check_file_each(struct check *check, const char *path, check_name_fn *visit,
+                void *ctx)
+{
+    DIR *dir = opendir(path);
+    const struct dirent *entry;
+    bool ok = true;
+
+    if (dir == NULL) {
+        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
+                       path, strerror(errno));
+        return false;
+    }
+    while (ok && (entry = readdir(dir)) != NULL) {
+        ok = visit(ctx, entry->d_name);
+    }
+    (void)closedir(dir);
+    return ok;
+}
+
+/* Returns whether it belongs to another program: a mount point has a
+ * lost+found, for instance. */
 static bool
 is_foreign(const char *path)
 {
     return access(path, R_OK) != 0 && errno == EACCES;
 }
 
+struct listing {
+    struct check *check;
+    struct check_data *data;
+};
+
 static bool
-note_entry(struct check *check, struct check_data *data, const char *name)
+note_entry(void *ctx, const char *name)
 {
+    struct check *check = ((struct listing *)ctx)->check;
+    struct check_data *data = ((struct listing *)ctx)->data;
     char path[CHECK_PATH_MAX];
     struct stat status;
     enum check_kind kind;
@@ -219,21 +224,12 @@ bool
 check_file_list(struct check *check, const char *path,
                 struct check_data *ret_data)
 {
-    DIR *dir = opendir(path);
-    const struct dirent *entry;
-    bool ok = true;
+    struct listing listing = { check, ret_data };
+    bool ok;
 
-    if (dir == NULL) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       path, strerror(errno));
-        return false;
-    }
     memset(ret_data, 0, sizeof(*ret_data));
     (void)snprintf(ret_data->path, sizeof(ret_data->path), "%s", path);
-    while (ok && (entry = readdir(dir)) != NULL) {
-        ok = note_entry(check, ret_data, entry->d_name);
-    }
-    (void)closedir(dir);
+    ok = check_file_each(check, path, note_entry, &listing);
     if (ok && ret_data->journal[0] == '\0' && ret_data->count == 0) {
         check_complain(check, CHECK_UNREADABLE,
                        "%s: holds neither a snapshot nor a journal; with "
@@ -273,7 +269,19 @@ check_file_name(const char *path)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Only what a signal handler may do. */
+bool
+check_file_open(struct check *check, const char *path, int *ret_fd)
+{
+    int error = file_open(AT_FDCWD, path, ret_fd);
+
+    if (error != 0) {
+        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
+                       path, strerror(error));
+    }
+    return error == 0;
+}
+
+/* Writes text from a signal handler. */
 static void
 say(const char *text)
 {
@@ -304,8 +312,8 @@ say_number(uint64_t value)
     say(at);
 }
 
-/* A page that cannot be read becomes one of zeros, which is damage like any
- * other; the rest can still be rescued. */
+/* Replaces a page that cannot be read by zeros. They count as damage like any
+ * other, and the rest of the file can still be salvaged. */
 static void
 on_bus_error(int number, siginfo_t *info, void *context)
 {

@@ -209,7 +209,6 @@ check_journal_open_single(struct check *check, const char *path,
                           struct check_journal *ret_journal)
 {
     struct check_increment *increment = mem_zalloc(sizeof(*increment));
-    int error;
 
     memset(ret_journal, 0, sizeof(*ret_journal));
     (void)snprintf(ret_journal->path, sizeof(ret_journal->path), "%s", path);
@@ -219,12 +218,8 @@ check_journal_open_single(struct check *check, const char *path,
     ret_journal->increments = increment;
     ret_journal->count = 1;
     increment->fd = -1;
-    error = file_open(AT_FDCWD, path, &increment->fd);
-    if (error != 0) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       path, strerror(error));
-    }
-    if (error != 0 || !map_files(check, ret_journal)) {
+    if (!check_file_open(check, path, &increment->fd) ||
+        !map_files(check, ret_journal)) {
         close_all(ret_journal);
         return false;
     }
@@ -627,10 +622,7 @@ check_journal_complain(struct check *check, const struct check_journal *journal)
     }
     increment = &journal->increments[journal->broken];
     describe_after(journal, text, sizeof(text));
-    check_complain(check,
-                   journal->state == CHECK_STATE_TORN    ? CHECK_INTACT
-                   : journal->state == CHECK_STATE_NEWER ? CHECK_NEWER
-                                                         : CHECK_DAMAGED,
+    check_complain(check, check_card_status(journal->state),
                    "%s: %s at offset %llu, where group %llu is due: %s; %s",
                    increment->path,
                    journal->state == CHECK_STATE_TORN ? "ends with a torn tail"

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A link is made of the open file, not of its name, so that what was looked
- * at is what is linked, even if its name has gone meanwhile.
+ * A link is made from the open descriptor, not from the name, so that it leads
+ * to the file that was checked even if the name has gone meanwhile.
  */
 #include "tools/check_make.h"
 
 #include "base/file.h"
 #include "base/mem.h"
 #include "persist/group.h"
-#include "tools/check_card.h"
-#include "tools/check_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,30 +31,8 @@ note(struct check_made *made, const char *path)
     made->paths[made->count++] = mem_copy_text(slice_of(path));
 }
 
-void
-check_made_undo(struct check_made *made)
-{
-    for (size_t i = made->count; i > 0; i--) {
-        if (unlink(made->paths[i - 1]) != 0 && errno == EISDIR) {
-            (void)rmdir(made->paths[i - 1]);
-        }
-    }
-    check_made_fini(made);
-}
-
-void
-check_made_fini(struct check_made *made)
-{
-    for (size_t i = 0; i < made->count; i++) {
-        mem_free(made->paths[i]);
-    }
-    mem_free(made->paths);
-    made->paths = NULL;
-    made->count = 0;
-    made->capacity = 0;
-}
-
-/* EEXIST is a mistake of the command line; anything else is the system's. */
+/* Prints why something failed. EEXIST is a mistake in the command line, any
+ * other error is the system's. */
 static bool
 cannot(struct check_made *made, const char *path, const char *what, int error)
 {
@@ -68,17 +44,6 @@ cannot(struct check_made *made, const char *path, const char *what, int error)
                        path, what, strerror(error));
     }
     return false;
-}
-
-bool
-check_make_vacant(struct check_made *made, const char *path)
-{
-    struct stat status;
-
-    if (lstat(path, &status) == 0) {
-        return cannot(made, path, "made", EEXIST);
-    }
-    return errno == ENOENT || cannot(made, path, "made", errno);
 }
 
 bool
@@ -122,8 +87,8 @@ check_make_done(struct check_made *made, int fd, const char *path)
     return error == 0 || cannot(made, path, "synced", error);
 }
 
-/* In pieces, so that the progress is seen. The kernel copies where it can,
- * and shares the blocks where the file system can. */
+/* Copies in pieces, to show the progress. copy_file_range lets the file system
+ * share the blocks; where it fails, the rest is read and written. */
 static int
 copy_bytes(struct check *check, int from_fd, int to_fd, uint64_t len)
 {
@@ -201,35 +166,6 @@ check_make_link(struct check_made *made, int from_fd, const char *from,
 }
 
 bool
-check_make_sync_dir(struct check_made *made, const char *path)
-{
-    int fd = -1;
-    int error = file_open_dir(path, false, &fd);
-
-    if (error == 0) {
-        error = file_sync_dir(fd);
-    }
-    file_close(fd);
-    return error == 0 || cannot(made, path, "synced", error);
-}
-
-bool
-check_make_sync_parent(struct check_made *made, const char *path)
-{
-    char parent[CHECK_PATH_MAX];
-    const char *name = check_file_name(path);
-    size_t len = (size_t)(name - path);
-
-    if (len == 0) {
-        return check_make_sync_dir(made, ".");
-    }
-    CHECK(len < sizeof(parent));
-    memcpy(parent, path, len);
-    parent[len] = '\0';
-    return check_make_sync_dir(made, parent);
-}
-
-bool
 check_make_manifest(struct check_made *made, const char *dir,
                     const struct manifest *manifest)
 {
@@ -237,7 +173,7 @@ check_make_manifest(struct check_made *made, const char *dir,
     int fd = -1;
     int error;
 
-    /* Whoever made the old files up may have put anything there. */
+    /* The old files may contain any numbers. */
     if (manifest->generation >= GROUP_NUMBER_LIMIT ||
         manifest->position >= GROUP_POSITION_LIMIT ||
         manifest->sequence >= GROUP_NUMBER_LIMIT) {
@@ -257,4 +193,142 @@ check_make_manifest(struct check_made *made, const char *dir,
     }
     file_close(fd);
     return error == 0 || cannot(made, path, "written", error);
+}
+
+/* ---- a whole command ----------------------------------------------------- */
+
+/* Refuses an `out` that exists, before hours of reading. */
+static bool
+is_vacant(struct check_made *made, const char *path)
+{
+    struct stat status;
+
+    if (lstat(path, &status) == 0) {
+        return cannot(made, path, "made", EEXIST);
+    }
+    return errno == ENOENT || cannot(made, path, "made", errno);
+}
+
+static bool
+sync_dir(struct check_made *made, const char *path)
+{
+    int fd = -1;
+    int error = file_open_dir(path, false, &fd);
+
+    if (error == 0) {
+        error = file_sync_dir(fd);
+    }
+    file_close(fd);
+    return error == 0 || cannot(made, path, "synced", error);
+}
+
+/* Makes the name `path` durable. */
+static bool
+sync_parent(struct check_made *made, const char *path)
+{
+    char parent[CHECK_PATH_MAX];
+    const char *name = check_file_name(path);
+    size_t len = (size_t)(name - path);
+
+    if (len == 0) {
+        return sync_dir(made, ".");
+    }
+    CHECK(len < sizeof(parent));
+    memcpy(parent, path, len);
+    parent[len] = '\0';
+    return sync_dir(made, parent);
+}
+
+/* Snapshots first: one that is younger than the copy of the journal would make
+ * the journal look out of date. */
+static bool
+make_contents(struct check_made *made, const struct check_data *data,
+              const char *out, const struct check_maker *maker)
+{
+    char from[CHECK_PATH_MAX];
+    char to[CHECK_PATH_MAX];
+    bool ok = true;
+
+    for (size_t i = 0; ok && maker->snapshot != NULL && i < data->count; i++) {
+        const char *name = data->snapshots[i];
+
+        ok = check_file_join(made->check, data->path, name, from) &&
+             check_file_join(made->check, out, name, to) &&
+             maker->snapshot(maker->ctx, from, to);
+    }
+    if (ok && data->journal[0] != '\0') {
+        ok = check_file_join(made->check, data->path, data->journal, from) &&
+             check_file_join(made->check, out, data->journal, to) &&
+             maker->journal(maker->ctx, from, to, data);
+    }
+    return ok;
+}
+
+static bool
+make_data(struct check_made *made, const char *path, const char *out,
+          const struct check_maker *maker)
+{
+    struct check_data *data = mem_zalloc(sizeof(*data));
+    bool ok = check_file_list(made->check, path, data);
+
+    if (ok && maker->snapshot == NULL && data->journal[0] == '\0') {
+        check_complain(made->check, CHECK_USAGE, "%s: holds no journal", path);
+        ok = false;
+    }
+    ok = ok && check_make_dir(made, out) &&
+         make_contents(made, data, out, maker) && sync_dir(made, out);
+    mem_free(data);
+    return ok;
+}
+
+static bool
+make_kind(struct check_made *made, const char *path, const char *out,
+          const struct check_maker *maker)
+{
+    enum check_kind kind;
+
+    if (!check_file_kind(made->check, path, &kind)) {
+        return false;
+    }
+    if (kind == CHECK_KIND_SNAPSHOT && maker->snapshot != NULL) {
+        return maker->snapshot(maker->ctx, path, out);
+    }
+    if (kind == CHECK_KIND_INCREMENT && maker->increment != NULL) {
+        return maker->increment(maker->ctx, path, out);
+    }
+    if (kind == CHECK_KIND_JOURNAL) {
+        return maker->journal(maker->ctx, path, out, NULL);
+    }
+    if (kind == CHECK_KIND_DATA) {
+        return make_data(made, path, out, maker);
+    }
+    check_complain(made->check, CHECK_USAGE, "%s: %s", path, maker->refusal);
+    return false;
+}
+
+static void
+remove_all(struct check_made *made)
+{
+    for (size_t i = made->count; i > 0; i--) {
+        if (unlink(made->paths[i - 1]) != 0 && errno == EISDIR) {
+            (void)rmdir(made->paths[i - 1]);
+        }
+    }
+}
+
+bool
+check_make_all(struct check_made *made, const char *path, const char *out,
+               const struct check_maker *maker)
+{
+    bool ok = is_vacant(made, out) && make_kind(made, path, out, maker) &&
+              sync_parent(made, out);
+
+    if (!ok) {
+        remove_all(made);
+    }
+    for (size_t i = 0; i < made->count; i++) {
+        mem_free(made->paths[i]);
+    }
+    mem_free(made->paths);
+    return ok;
 }

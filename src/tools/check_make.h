@@ -1,50 +1,57 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files and directories that are made. They are new: what exists is never
- * written to or replaced. All of them or none: a failure takes away what was
- * made before it. Each function that returns false has said why.
+ * The files and directories that salvage, truncate-to and backup write. They
+ * are new: what exists is never written to or replaced. A command writes all of
+ * them or none: a failure removes what it had written. A function that returns
+ * false has printed why.
  */
 #pragma once
 
 #include "persist/manifest.h"
-#include "tools/check.h"
+#include "tools/check_file.h"
 
 struct check_made {
     struct check *check;
-    char **paths; /* a directory stands before what is in it */
+    char **paths; /* a directory stands before its contents */
     size_t count, capacity;
 };
 
-void check_made_undo(struct check_made *made); /* removes all of it */
-void check_made_fini(struct check_made *made); /* it stays */
+/* How a command makes `out` from `path`, for each kind of path. NULL: it cannot
+ * make that kind. data: the directory that the journal is in, or NULL if the
+ * command line named the journal itself. */
+struct check_maker {
+    bool (*snapshot)(void *ctx, const char *path, const char *out);
+    bool (*increment)(void *ctx, const char *path, const char *out);
+    bool (*journal)(void *ctx, const char *path, const char *out,
+                    const struct check_data *data);
+    const char *refusal; /* printed for a path of another kind */
+    void *ctx;
+};
 
-/* Whether nothing has this name. Everything that is made refuses to replace;
- * this finds it out before hours of reading. */
-bool check_make_vacant(struct check_made *made, const char *path);
+/* Runs the maker for a path, or for each snapshot and the journal of a data
+ * directory. On failure removes everything that was made. */
+bool check_make_all(struct check_made *made, const char *path, const char *out,
+                    const struct check_maker *maker);
 
 bool check_make_dir(struct check_made *made, const char *path);
 bool check_make_file(struct check_made *made, const char *path, int *ret_fd);
 
-/* fd is one of check_make_file. */
+/* Writes to a descriptor of check_make_file. */
 bool check_make_write(struct check_made *made, int fd, const char *path,
                       struct slice bytes);
 
-/* Syncs and closes. */
+/* Syncs and closes it. */
 bool check_make_done(struct check_made *made, int fd, const char *path);
 
 /* Copies the first len bytes of an open file, and syncs them. */
 bool check_make_copy(struct check_made *made, int from_fd, uint64_t len,
                      const char *from, const char *to);
 
-/* Gives a file that nobody writes to any more a second name, or copies it
- * where that is impossible (another file system, a limit, no permission). */
+/* Hard-links a file that is never written to again, or copies it where a link
+ * is impossible (another file system, a limit, no permission). */
 bool check_make_link(struct check_made *made, int from_fd, const char *from,
                      const char *to);
 
-/* The manifest of a journal directory, after all its other files. */
+/* Writes the manifest of a journal directory, after all its other files. */
 bool check_make_manifest(struct check_made *made, const char *dir,
                          const struct manifest *manifest);
-
-/* Makes the names in a directory durable; or those beside a path. */
-bool check_make_sync_dir(struct check_made *made, const char *path);
-bool check_make_sync_parent(struct check_made *made, const char *path);

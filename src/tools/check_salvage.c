@@ -16,7 +16,6 @@
 #include "tools/check_rescue.h"
 #include "tools/check_world.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +28,8 @@ struct salvage {
     uint64_t groups, bytes, end_position, end_sequence;
     uint64_t keys, failed;  /* of a journal: what it holds; commands left out */
     bool lost;              /* anything */
-    bool nothing_to_add_to; /* a journal without a base */
+    bool has_base;          /* found while the manifest is guessed */
+    bool nothing_to_add_to; /* it found none */
 };
 
 /* ---- snapshots ----------------------------------------------------------- */
@@ -61,15 +61,16 @@ look_whole(struct check *check, int fd, const char *path,
 }
 
 static bool
-salvage_snapshot(struct salvage *salvage, const char *path, const char *out)
+salvage_snapshot(void *ctx, const char *path, const char *out)
 {
+    struct salvage *salvage = ctx;
     struct check *check = salvage->check;
     struct check_snapshot found;
     uint64_t bytes = 0;
     int fd = -1;
     bool ok;
 
-    if (!check_snapshot_open(check, path, &fd)) {
+    if (!check_file_open(check, path, &fd)) {
         return false;
     }
     (void)!file_size(fd, &bytes);
@@ -221,8 +222,9 @@ show_groups(struct salvage *salvage, const char *out, const char *kind)
 }
 
 static bool
-salvage_increment(struct salvage *salvage, const char *path, const char *out)
+salvage_increment(void *ctx, const char *path, const char *out)
 {
+    struct salvage *salvage = ctx;
     struct check *check = salvage->check;
     struct sealer sealer = { .path = out };
     const struct check_increment *increment;
@@ -279,7 +281,7 @@ number_of(const char *name, const char *prefix, uint64_t *ret_number)
 
 /* The base that stands furthest in the log is the newest. */
 static bool
-try_base(struct salvage *salvage, uint64_t number, bool *has_base)
+try_base(struct salvage *salvage, uint64_t number)
 {
     struct check_journal *journal = salvage->journal;
     struct manifest *manifest = &journal->manifest;
@@ -290,7 +292,7 @@ try_base(struct salvage *salvage, uint64_t number, bool *has_base)
 
     manifest_base_name(number, name);
     if (!check_file_join(salvage->check, journal->path, name, path) ||
-        !check_snapshot_open(salvage->check, path, &fd)) {
+        !check_file_open(salvage->check, path, &fd)) {
         return false;
     }
     check_snapshot_look(salvage->check, fd, false, &base);
@@ -300,8 +302,8 @@ try_base(struct salvage *salvage, uint64_t number, bool *has_base)
         return false;
     }
     if (base.has_stamp &&
-        (!*has_base || base.stamp.position >= manifest->position)) {
-        *has_base = true;
+        (!salvage->has_base || base.stamp.position >= manifest->position)) {
+        salvage->has_base = true;
         manifest->base_number = number;
         manifest->position = base.stamp.position;
         manifest->sequence = base.stamp.sequence;
@@ -310,13 +312,14 @@ try_base(struct salvage *salvage, uint64_t number, bool *has_base)
 }
 
 static bool
-note_name(struct salvage *salvage, const char *name, bool *has_base)
+note_name(void *ctx, const char *name)
 {
+    struct salvage *salvage = ctx;
     struct manifest *manifest = &salvage->journal->manifest;
     uint64_t number;
 
     if (number_of(name, "base-", &number)) {
-        return try_base(salvage, number, has_base);
+        return try_base(salvage, number);
     }
     if (number_of(name, "incr-", &number)) {
         if (manifest->count == MANIFEST_INCREMENTS_MAX) {
@@ -335,22 +338,13 @@ static bool
 guess_manifest(struct salvage *salvage)
 {
     struct manifest *manifest = &salvage->journal->manifest;
-    DIR *dir = opendir(salvage->journal->path);
-    const struct dirent *entry;
-    bool has_base = false;
-    bool ok = dir != NULL;
 
     memset(manifest, 0, sizeof(*manifest));
-    while (ok && (entry = readdir(dir)) != NULL) {
-        ok = note_name(salvage, entry->d_name, &has_base);
-    }
-    if (dir != NULL) {
-        (void)closedir(dir);
-    }
-    if (!ok) {
+    if (!check_file_each(salvage->check, salvage->journal->path, note_name,
+                         salvage)) {
         return false;
     }
-    if (!has_base) {
+    if (!salvage->has_base) {
         salvage->nothing_to_add_to = true;
         check_complain(salvage->check, CHECK_DAMAGED,
                        "%s: no base can be read, so there is nothing that the "
@@ -493,15 +487,18 @@ write_journal(struct salvage *salvage, const char *out,
 }
 
 static bool
-salvage_journal(struct salvage *salvage, const char *path, const char *out)
+salvage_journal(void *ctx, const char *path, const char *out,
+                const struct check_data *data)
 {
+    struct salvage *salvage = ctx;
     struct check_journal *journal = salvage->journal;
     struct check_snapshot base;
     uint64_t after;
     bool ok;
 
     if (!open_journal(salvage, path)) {
-        return false;
+        /* A start loads the snapshot beside it, so that is worth having. */
+        return salvage->nothing_to_add_to && data != NULL && data->count > 0;
     }
     check_bar_begin(salvage->check, 4 * check_journal_bytes(journal));
     ok =
@@ -526,60 +523,6 @@ salvage_journal(struct salvage *salvage, const char *path, const char *out)
     return ok;
 }
 
-/* ---- all of it ----------------------------------------------------------- */
-
-static bool
-salvage_data(struct salvage *salvage, const char *path, const char *out)
-{
-    struct check_data *data = mem_zalloc(sizeof(*data));
-    char from[CHECK_PATH_MAX];
-    char to[CHECK_PATH_MAX];
-    bool ok = check_file_list(salvage->check, path, data) &&
-              check_make_dir(&salvage->made, out);
-
-    for (size_t i = 0; ok && i < data->count; i++) {
-        ok = check_file_join(salvage->check, path, data->snapshots[i], from) &&
-             check_file_join(salvage->check, out, data->snapshots[i], to) &&
-             salvage_snapshot(salvage, from, to);
-    }
-    if (ok && data->journal[0] != '\0') {
-        ok = check_file_join(salvage->check, path, data->journal, from) &&
-             check_file_join(salvage->check, out, data->journal, to) &&
-             (salvage_journal(salvage, from, to) ||
-              (salvage->nothing_to_add_to && data->count > 0));
-        /* A snapshot beside it is worth having, and a start takes it. */
-    }
-    ok = ok && check_make_sync_dir(&salvage->made, out);
-    mem_free(data);
-    return ok;
-}
-
-static bool
-salvage_kind(struct salvage *salvage, const char *path, const char *out)
-{
-    enum check_kind kind;
-
-    if (!check_file_kind(salvage->check, path, &kind)) {
-        return false;
-    }
-    switch (kind) {
-    case CHECK_KIND_SNAPSHOT:
-        return salvage_snapshot(salvage, path, out);
-    case CHECK_KIND_INCREMENT:
-        return salvage_increment(salvage, path, out);
-    case CHECK_KIND_JOURNAL:
-        return salvage_journal(salvage, path, out);
-    case CHECK_KIND_DATA:
-        return salvage_data(salvage, path, out);
-    default:
-        check_complain(salvage->check, CHECK_USAGE,
-                       "%s: is no snapshot and no journal; its directory may "
-                       "be one",
-                       path);
-        return false;
-    }
-}
-
 void
 check_salvage(struct check *check, const char *path, const char *out)
 {
@@ -588,20 +531,20 @@ check_salvage(struct check *check, const char *path, const char *out)
         .made = { .check = check },
         .journal = mem_zalloc(sizeof(struct check_journal)),
     };
+    struct check_maker maker = {
+        .snapshot = salvage_snapshot,
+        .increment = salvage_increment,
+        .journal = salvage_journal,
+        .refusal = "is no snapshot and no journal; its directory may be one",
+        .ctx = &salvage,
+    };
     bool ok;
 
     salvage.journal->base_fd = -1;
-    ok = check_make_vacant(&salvage.made, out) &&
-         salvage_kind(&salvage, path, out) &&
-         check_make_sync_parent(&salvage.made, out);
+    ok = check_make_all(&salvage.made, path, out, &maker);
     check_journal_close(salvage.journal);
     mem_free(salvage.journal);
-    if (!ok) {
-        check_made_undo(&salvage.made);
-        return;
-    }
-    check_made_fini(&salvage.made);
-    if (salvage.lost) {
-        check_found(check, CHECK_DAMAGED);
+    if (ok && salvage.lost) {
+        check_raise(check, CHECK_DAMAGED);
     }
 }

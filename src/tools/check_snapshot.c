@@ -80,18 +80,6 @@ state_of(enum snapshot_status status)
     }
 }
 
-bool
-check_snapshot_open(struct check *check, const char *path, int *ret_fd)
-{
-    int error = file_open(AT_FDCWD, path, ret_fd);
-
-    if (error != 0) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       path, strerror(error));
-    }
-    return error == 0;
-}
-
 void
 check_snapshot_look(struct check *check, int fd, bool whole,
                     struct check_snapshot *ret_snapshot)
@@ -182,14 +170,12 @@ check_snapshot_complain(struct check *check, const char *path,
                         const struct check_snapshot *snapshot)
 {
     char text[512];
-    int status = snapshot->state == CHECK_STATE_NEWER        ? CHECK_NEWER
-                 : snapshot->state == CHECK_STATE_UNREADABLE ? CHECK_UNREADABLE
-                                                             : CHECK_DAMAGED;
 
     if (snapshot->state == CHECK_STATE_INTACT) {
         return;
     }
     describe(snapshot, text, sizeof(text));
-    check_complain(check, status, "%s: %s%s", path,
-                   status == CHECK_DAMAGED ? "damaged " : "", text);
+    check_complain(check, check_card_status(snapshot->state), "%s: %s%s", path,
+                   snapshot->state == CHECK_STATE_DAMAGED ? "damaged " : "",
+                   text);
 }

@@ -25,7 +25,6 @@ struct check_snapshot {
 
 /* False if it cannot be opened, which is then said. whole: reads everything,
  * past damage too; else the header alone. */
-bool check_snapshot_open(struct check *check, const char *path, int *ret_fd);
 void check_snapshot_look(struct check *check, int fd, bool whole,
                          struct check_snapshot *ret_snapshot);
 

@@ -29,7 +29,7 @@ verify_snapshot(struct check *check, const char *path, bool whole)
     uint64_t bytes = 0;
     int fd = -1;
 
-    if (!check_snapshot_open(check, path, &fd)) {
+    if (!check_file_open(check, path, &fd)) {
         return state;
     }
     (void)!file_size(fd, &bytes);
@@ -100,7 +100,7 @@ verify_manifest(struct check *check, const char *path)
     uint64_t bytes = 0;
     int fd = -1;
 
-    if (!check_snapshot_open(check, path, &fd)) {
+    if (!check_file_open(check, path, &fd)) {
         mem_free(manifest);
         return;
     }

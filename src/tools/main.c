@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bloomery-check: reads the command line.
+ */
+#include "tools/check.h"
+
+#include "tools/check_backup.h"
+#include "tools/check_card.h"
+#include "tools/check_cat.h"
+#include "tools/check_cut.h"
+#include "tools/check_file.h"
+#include "tools/check_salvage.h"
+#include "tools/check_verify.h"
+
+#include <bloomery/bloom.h>
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { ARGUMENTS_MAX = 1024 };
+
+static const char usage[] =
+    "Usage: bloomery-check verify [--json] PATH...\n"
+    "       bloomery-check info [--json] PATH...\n"
+    "       bloomery-check cat [--resp] PATH\n"
+    "       bloomery-check salvage PATH OUT\n"
+    "       bloomery-check truncate-to TIME|POSITION PATH OUT\n"
+    "       bloomery-check backup PATH OUT\n"
+    "\n"
+    "Looks at the snapshots and journals of bloomery-server, and makes new\n"
+    "ones of what is intact. Nothing that exists is ever changed.\n"
+    "\n"
+    "  verify       reads everything and says what is intact, and what is not\n"
+    "  info         what the files say about themselves\n"
+    "  cat          the contents as commands; with --resp for redis-cli "
+    "--pipe\n"
+    "  salvage      writes all that is intact to OUT, a new file or directory\n"
+    "  truncate-to  writes a journal that ends at a TIME (1790000000s,\n"
+    "               1790000000000ms, 2026-11-20T12:00:00Z) or POSITION\n"
+    "  backup       a copy of a directory that a server may be using, by\n"
+    "               hard links where possible\n"
+    "\n"
+    "PATH is a snapshot, a base, an increment, a manifest, a journal's\n"
+    "directory, or a data directory. --progress and --no-progress show and\n"
+    "hide the progress, which is shown on a terminal. --help, --version.\n"
+    "\n"
+    "Exit status, of several the highest: 0 intact; 1 damaged, or something\n"
+    "was lost; 2 a mistake in what was asked for, also an OUT that exists;\n"
+    "3 cannot be read or written; 4 written by a newer version.\n";
+
+struct arguments {
+    const char *words[ARGUMENTS_MAX];
+    int count;
+    bool answered; /* --help, --version */
+};
+
+static bool
+is(const char *word, const char *option)
+{
+    return strcmp(word, option) == 0;
+}
+
+/* True if it is one. */
+static bool
+take_option(struct check *check, struct arguments *arguments, const char *word)
+{
+    if (is(word, "--json")) {
+        check->json = true;
+    } else if (is(word, "--resp")) {
+        check->resp = true;
+    } else if (is(word, "--progress")) {
+        check->bar = true;
+    } else if (is(word, "--no-progress")) {
+        check->bar = false;
+    } else if (is(word, "--help") || is(word, "-h")) {
+        (void)fputs(usage, stdout);
+        arguments->answered = true;
+    } else if (is(word, "--version") || is(word, "-v")) {
+        (void)printf("bloomery-check %s\n", BLOOMERY_VERSION);
+        arguments->answered = true;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Options stand anywhere before "--". */
+static bool
+parse(struct check *check, int argc, char **argv, struct arguments *arguments)
+{
+    bool options = true;
+
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+
+        if (options && is(word, "--")) {
+            options = false;
+            continue;
+        }
+        if (options && word[0] == '-' && word[1] != '\0') {
+            if (!take_option(check, arguments, word)) {
+                check_complain(check, CHECK_USAGE, "%s: no such option", word);
+                return false;
+            }
+            continue;
+        }
+        if (arguments->count == ARGUMENTS_MAX) {
+            check_complain(check, CHECK_USAGE, "too many paths");
+            return false;
+        }
+        arguments->words[arguments->count++] = word;
+    }
+    return true;
+}
+
+static void
+complain_usage(struct check *check)
+{
+    check_complain(check, CHECK_USAGE, "see bloomery-check --help");
+}
+
+static void
+cut(struct check *check, const char *const *words)
+{
+    struct check_target target;
+
+    if (check_cut_parse(words[1], &target)) {
+        check_cut(check, &target, words[2], words[3]);
+        return;
+    }
+    check_complain(check, CHECK_USAGE,
+                   "%s: is neither a position (bytes of the log) nor a time "
+                   "like 1790000000s, 1790000000000ms or "
+                   "2026-11-20T12:00:00Z",
+                   words[1]);
+}
+
+static void
+run(struct check *check, const struct arguments *arguments)
+{
+    const char *const *words = arguments->words;
+    int count = arguments->count;
+    const char *what = count > 0 ? words[0] : "";
+    bool whole = is(what, "verify");
+
+    if ((whole || is(what, "info")) && count > 1 && !check->resp) {
+        for (int i = 1; i < count; i++) {
+            check_verify(check, words[i], whole);
+        }
+    } else if (is(what, "cat") && count == 2 && !check->json) {
+        check_cat(check, words[1]);
+    } else if (is(what, "salvage") && count == 3 && !check->resp) {
+        check_salvage(check, words[1], words[2]);
+    } else if (is(what, "truncate-to") && count == 4 && !check->resp) {
+        cut(check, words);
+    } else if (is(what, "backup") && count == 3 && !check->resp) {
+        check_backup(check, words[1], words[2]);
+    } else {
+        complain_usage(check);
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    struct check check = { .bar = isatty(STDERR_FILENO) == 1 };
+    static struct arguments arguments;
+
+    if (!parse(&check, argc, argv, &arguments)) {
+        complain_usage(&check);
+        return check.status;
+    }
+    (void)bloom_select_cpu(false);
+    if (!arguments.answered) {
+        run(&check, &arguments);
+    }
+    if (check_file_failed()) {
+        check_raise(&check, CHECK_UNREADABLE);
+    }
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        check_complain(&check, CHECK_UNREADABLE,
+                       "standard output: cannot be written: %s",
+                       strerror(errno));
+    }
+    return check.status;
+}

@@ -190,9 +190,8 @@ check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sani
 	$(MAKE) pins
 
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
-	$(patsubst %.c,build/tsan/%,$(wildcard tests/unit/base/test_*.c \
-	tests/unit/keyspace/test_*.c tests/unit/net/test_*.c tests/unit/admin/test_*.c \
-	tests/unit/command/test_*.c tests/unit/server/test_*.c \
+	$(patsubst %.c,build/tsan/%,$(wildcard \
+	$(foreach l,base keyspace net admin engine bloom info command server,tests/unit/$l/test_*.c) \
 	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
 	stage.c task.c child.c collapse.c transfer.c place.c)))

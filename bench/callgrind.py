@@ -89,14 +89,14 @@ VARIED = ["add-new", "exists", "madd-new"]
 ALWAYS_ON = "statistics"
 FEATURES = {
     ALWAYS_ON: r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
-                  r"command/run\.c:count_run|dispatch\.c:(count_|dispatch_count)|"
+                  r"engine/run\.c:count_run|dispatch\.c:(count_|dispatch_count)|"
                   r"libraries:.*gettime",
-    "slow log, latency monitor": r"command/slow\.|admin/(slowlog|latency)\.",
+    "slow log, latency monitor": r"engine/slow\.|admin/(slowlog|latency)\.",
     "notifications, tracking, MONITOR":
-        r"command/observe\.|admin/(notice|pubsub|monitor|tracking|readership|"
+        r"engine/observe\.|admin/(notice|pubsub|monitor|tracking|readership|"
         r"prefixes|targets|receiver)\.",
-    "journal, replication": r"command/effect\.|persist/|repl/|server/follow|"
-                            r"command/run\.c:open_run",
+    "journal, replication": r"engine/effect\.|persist/|repl/|server/follow|"
+                            r"engine/run\.c:open_run",
     "access": r"admin/(auth|acl_log)\.|command/(admit|pause)\.",
 }
 

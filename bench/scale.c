@@ -26,10 +26,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "command/dispatch.h"
 #include "command/rows.h"
-#include "command/table.h"
 #include "digits.h"
+#include "engine/dispatch.h"
+#include "engine/table.h"
 #include "proto/stream.h"
 #include "scale_options.h"
 #include "scale_world.h"

@@ -7,9 +7,9 @@
 #include "admin/latency.h"
 #include "admin/slowlog.h"
 #include "base/mem.h"
-#include "command/service.h"
-#include "command/slow.h"
-#include "command/table.h"
+#include "engine/service.h"
+#include "engine/slow.h"
+#include "engine/table.h"
 
 struct world {
     struct conf conf;

@@ -8,9 +8,9 @@
 #include "admin/auth.h"
 #include "base/random.h"
 #include "command/cmd_command.h"
-#include "command/dialect.h"
-#include "command/handlers.h"
 #include "command/help.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
 
 static const char user_name[] = "default";
 

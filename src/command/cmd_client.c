@@ -8,7 +8,7 @@
 
 #include "admin/pubsub.h"
 #include "admin/tracking.h"
-#include "command/handlers.h"
+#include "engine/handlers.h"
 
 #include "net/registry.h"
 

@@ -6,8 +6,8 @@
  */
 #pragma once
 
-#include "command/client.h"
-#include "command/request.h"
+#include "engine/client.h"
+#include "engine/request.h"
 
 /* The registry's lock, for changing what other loops read. Nothing when the
  * session has no connection. */

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "command/cmd_client.h"
-#include "command/handlers.h"
+#include "engine/handlers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "command/cmd_client.h"
-#include "command/links.h"
+#include "info/links.h"
 
 /* In the order of their names, which is that of the table. */
 enum cmd_client_filter_kind {

@@ -11,8 +11,8 @@
 #include "base/metrics.h"
 #include "command/cmd_client.h"
 #include "command/cmd_client_filter.h"
-#include "command/handlers.h"
-#include "command/links.h"
+#include "engine/handlers.h"
+#include "info/links.h"
 #include "net/registry.h"
 
 enum { HEADER_GAP = 32 };

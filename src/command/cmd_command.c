@@ -6,9 +6,9 @@
 #include "command/cmd_command.h"
 
 #include "base/glob.h"
-#include "command/dialect.h"
-#include "command/handlers.h"
-#include "command/info.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
+#include "info/info.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "command/request.h"
+#include "engine/request.h"
 
 /* Names that one request may ask for: a reply says several hundred bytes of
  * each. */

@@ -4,9 +4,9 @@
  * Reads constants only, any loop.
  */
 #include "command/cmd_command.h"
-#include "command/dialect.h"
-#include "command/handlers.h"
-#include "command/info.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
+#include "info/info.h"
 
 static const char *
 type_name(enum arg_type type)

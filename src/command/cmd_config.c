@@ -7,10 +7,10 @@
 #include "base/glob.h"
 #include "base/longest.h"
 #include "base/metrics.h"
-#include "command/handlers.h"
-#include "command/info_persist.h"
-#include "command/info_replication.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+#include "info/info_persist.h"
+#include "info/info_replication.h"
 
 /* Under which name GET shows a row: as a pattern without special bytes spells
  * it, since clients look for what they wrote; else as the table does. An empty

@@ -6,10 +6,10 @@
  */
 #include "base/mem.h"
 #include "base/num.h"
-#include "command/admit.h"
 #include "command/digest.h"
-#include "command/handlers.h"
 #include "command/help.h"
+#include "engine/admit.h"
+#include "engine/handlers.h"
 #include "keyspace/access.h"
 #include "persist/persist.h"
 

@@ -12,10 +12,10 @@
  * the name in every database. Runs on the loop of the connection.
  */
 #include "base/random.h"
-#include "command/bloom_make.h"
-#include "command/handlers.h"
-#include "command/observe.h"
-#include "command/prepare.h"
+#include "bloom/bloom_make.h"
+#include "bloom/prepare.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,9 +6,9 @@
  * (PEXPIREAT key ms, or DEL key when the time is over already), so that it
  * means the same whenever it is repeated.
  */
-#include "command/handlers.h"
-#include "command/observe.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
+#include "engine/request.h"
 
 #include <inttypes.h>
 #include <stdio.h>

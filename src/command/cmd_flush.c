@@ -6,9 +6,9 @@
  * it is back before the reply, and until then the server stands still, as
  * Redis's does: for who must have the memory before he loads anew.
  */
-#include "command/handlers.h"
-#include "command/observe.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
+#include "engine/request.h"
 
 enum { RECLAIM_US = 10 * 1000 };
 

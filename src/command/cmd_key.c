@@ -5,9 +5,9 @@
  * everybody else, but for many names: those are counted a piece at a time. Runs
  * on the loop of the connection.
  */
-#include "command/dialect.h"
-#include "command/handlers.h"
-#include "command/observe.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
 
 /* DEL and UNLINK differ in name only: a large filter is always given back by
  * the background thread. */

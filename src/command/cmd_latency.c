@@ -6,9 +6,9 @@
 #include "admin/latency.h"
 
 #include "base/clock.h"
-#include "command/dialect.h"
-#include "command/handlers.h"
-#include "command/request.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
  * sets one bit in each of the eight columns of one line, as the real one does.
  */
 #include "base/random.h"
-#include "command/dialect.h"
-#include "command/handlers.h"
-#include "command/info.h"
-#include "command/request.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+#include "info/info.h"
 
 enum { LINES = 12, BLOCKS = 8, BITS = 8, ITEMS_MIN = 4, ITEMS_RANGE = 40 };
 

@@ -5,9 +5,9 @@
  */
 #include "base/machine.h"
 #include "base/mem.h"
-#include "command/handlers.h"
-#include "command/info_memory.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+#include "info/info_memory.h"
 
 enum { REPORT_BYTES_MAX = 1 << 20 };
 

@@ -5,8 +5,8 @@
  * and to ask twice has no answer at all.
  */
 #include "admin/monitor.h"
-#include "command/handlers.h"
-#include "command/observe.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
 
 enum err
 cmd_monitor(struct request *req)

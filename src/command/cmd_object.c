@@ -4,9 +4,9 @@
  * filter. To ask is no use of the key, and no miss. Which of FREQ and IDLETIME
  * means something depends on maxmemory-policy, as in Redis.
  */
-#include "command/request.h"
+#include "engine/request.h"
 
-#include "command/handlers.h"
+#include "engine/handlers.h"
 
 #define TAKE_TIME                                                              \
     " Please note that when switching between policies at runtime LRU and "    \

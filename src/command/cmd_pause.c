@@ -3,10 +3,10 @@
  * CLIENT PAUSE UNPAUSE UNBLOCK. The first two run under the raised gate; the
  * last one asks no loop, but leaves word with the session and wakes its loop.
  */
-#include "command/client.h"
-#include "command/handlers.h"
 #include "command/help.h"
-#include "command/pause.h"
+#include "engine/client.h"
+#include "engine/handlers.h"
+#include "engine/pause.h"
 #include "net/registry.h"
 
 enum err

@@ -6,8 +6,8 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "command/handlers.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
 #include "persist/persist.h"
 
 static enum err

@@ -9,9 +9,9 @@
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
-#include "command/handlers.h"
 #include "command/help.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
 #include "net/conn.h"
 
 /* ---- confirmations ------------------------------------------------------- */

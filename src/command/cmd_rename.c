@@ -6,9 +6,9 @@
  * saw none, or one whose time was over, which who replays does not look at. So
  * the effect of RENAMENX is a RENAME, and a replayed MOVE overwrites.
  */
-#include "command/handlers.h"
-#include "command/observe.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
+#include "engine/request.h"
 
 /* Both names were judged; under both stripes. */
 static enum err

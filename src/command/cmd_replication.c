@@ -5,10 +5,10 @@
  * (service->replication); these change the role, check, and ask.
  */
 #include "base/mem.h"
-#include "command/handlers.h"
-#include "command/info_persist.h"
-#include "command/links.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+#include "info/info_persist.h"
+#include "info/links.h"
 #include "persist/persist.h"
 #include "repl/wire.h"
 

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
-#include "command/dialect.h"
-#include "command/handlers.h"
+#include "engine/dialect.h"
+#include "engine/handlers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "command/handlers.h"
-#include "command/info.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+#include "info/info.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -6,9 +6,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "command/handlers.h"
 #include "command/help.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
 
 enum {
     PIECE_ENTRIES = 32, /* in one hold of the log's lock */

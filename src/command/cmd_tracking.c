@@ -5,8 +5,8 @@
  */
 #include "admin/tracking.h"
 #include "base/mem.h"
-#include "command/handlers.h"
-#include "command/observe.h"
+#include "engine/handlers.h"
+#include "engine/observe.h"
 #include "net/conn.h"
 #include "net/registry.h"
 

@@ -5,8 +5,8 @@
  */
 #include "command/help.h"
 
-#include "command/handlers.h"
-#include "command/request.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
 
 static void append_list(struct buf *text, const struct command_arg *args,
                         const char *between);

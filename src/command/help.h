@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "command/request.h"
+#include "engine/request.h"
 
 /* Appends "<key> <seconds> [NX|XX|GT|LT]". Nothing for a command without
  * arguments. */

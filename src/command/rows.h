@@ -4,6 +4,6 @@
  */
 #pragma once
 
-#include "command/table.h"
+#include "engine/table.h"
 
 extern const struct command command_rows[CMD_ID_COUNT];

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "command/table.h"
+#include "engine/table.h"
 
 #define ONE_KEY                                                                \
     {                                                                          \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One connection: a socket of one loop for life, bytes in, batches of commands
- * out to the handler, replies back. Embedded in its owner (command/client.h),
+ * out to the handler, replies back. Embedded in its owner (engine/client.h),
  * who frees it in the closed callback, the last thing that happens to it.
  *
  *   read -> stream_parse -> handler->execute -> loop->reply -> one try_write,

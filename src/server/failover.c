@@ -6,7 +6,7 @@
  */
 #include "base/log.h"
 #include "base/mem.h"
-#include "command/pause.h"
+#include "engine/pause.h"
 #include "server/replication_internal.h"
 
 #include <stdio.h>

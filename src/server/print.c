@@ -6,8 +6,8 @@
 #include "server/print.h"
 
 #include "base/metrics.h"
-#include "command/table.h"
 #include "conf/conf_print.h"
+#include "engine/table.h"
 
 #include <stdio.h>
 #include <string.h>

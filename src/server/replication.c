@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "command/role.h"
+#include "engine/role.h"
 #include "server/data.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "command/apply.h"
+#include "engine/apply.h"
 #include "net/link.h"
 #include "persist/transfer.h"
 #include "repl/backlog.h"

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "command/role.h"
+#include "engine/role.h"
 #include "persist/history.h"
 
 #include <stdbool.h>

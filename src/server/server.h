@@ -6,8 +6,8 @@
 #pragma once
 
 #include "admin/stats.h"
-#include "command/service.h"
 #include "conf/conf_load.h"
+#include "engine/service.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/usage.h"

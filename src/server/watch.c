@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
-#include "command/slow.h"
+#include "engine/slow.h"
 
 enum { US = 1000 }; /* in ns */
 

@@ -8,9 +8,9 @@
 #include "admin/sampler.h"
 #include "admin/stats.h"
 #include "base/mem.h"
-#include "command/replay.h"
 #include "command/rows.h"
-#include "command/table.h"
+#include "engine/replay.h"
+#include "engine/table.h"
 #include "persist/insert.h"
 #include "proto/scan.h"
 

@@ -72,7 +72,7 @@ def test_inlined_lines_are_found_where_they_are_written(tmp_path):
     profile = tmp_path / "callgrind.out"
     profile.write_text(
         "events: Ir\n\n"
-        "fl=(1) /elsewhere/src/command/dispatch.c\nfn=(7) dispatch_batch\n"
+        "fl=(1) /elsewhere/src/engine/dispatch.c\nfn=(7) dispatch_batch\n"
         f"1 10\nfi=(2) /elsewhere/src/{path}\n{first + 1} 5\n"
         f"+{last - first - 2} 2\nfe=(1)\n"
         "cfi=(3) /lib/other.c\ncfn=(8) memcpy\ncalls=1 3\n* 900\n"

@@ -5,7 +5,7 @@
  * limits and no clock, give the same bytes. What clients see of them is in
  * tests/command and tests/scenario/test_dump.py.
  */
-#include "rig.h"
+#include "../engine/rig.h"
 
 /* The body of the bulk reply that the last command got. */
 static struct slice

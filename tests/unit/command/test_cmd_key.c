@@ -2,7 +2,7 @@
  *
  * DEL, UNLINK, EXISTS and TOUCH of many names: some names at a time.
  */
-#include "pieces_help.h"
+#include "../engine/pieces_help.h"
 
 enum { NAMES = 4500, PIECES = 5 };
 

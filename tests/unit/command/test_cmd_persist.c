@@ -3,7 +3,7 @@
  * What SAVE and its like answer where there is nothing that could save. The
  * rest needs a disk: tests/scenario/test_dump.py.
  */
-#include "rig.h"
+#include "../engine/rig.h"
 
 static void
 expect(struct rig *rig, const char *text, const char *reply)

@@ -5,7 +5,7 @@
  */
 #include "admin/pubsub.h"
 
-#include "rig.h"
+#include "../engine/rig.h"
 
 static struct rig *
 listener_new(void)

@@ -2,7 +2,7 @@
  *
  * SHUTDOWN as the server layer hears of it, and what its client is told.
  */
-#include "rig.h"
+#include "../engine/rig.h"
 
 struct asked {
     unsigned calls, flags;

@@ -4,8 +4,8 @@
  */
 #include "command/digest.h"
 
+#include "../engine/rig.h"
 #include "base/hash.h"
-#include "rig.h"
 
 static struct digest
 digest_of(struct rig *rig, uint64_t now_ms)

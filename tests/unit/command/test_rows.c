@@ -6,7 +6,7 @@
 #include "command/rows.h"
 
 #include "../test.h"
-#include "command/request.h"
+#include "engine/request.h"
 
 #include <ctype.h>
 

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Parsing only: nothing here looks at a key.
+ */
+#include "bloom/bloom_redis.h"
+
+#include "base/num.h"
+#include "bloom/bloom_make.h"
+
+enum {
+    RESERVE_WORDS_MAX = 7,
+    OPTIONS_AT = 4, /* of BF.RESERVE */
+    EXPANSION_MAX = 32768
+};
+
+static const int64_t capacity_max = 1 << 30;
+
+/* What is wrong with a number: it is none, or it is out of range. */
+struct number_errors {
+    enum err none, range;
+};
+
+static enum err
+parse_rate(struct slice text, const struct number_errors *errors,
+           double *ret_rate)
+{
+    double rate = 0;
+
+    if (!num_parse_strtod(text, &rate)) {
+        return errors->none;
+    }
+    if (!(rate > 0 && rate < 1)) {
+        return errors->range;
+    }
+    *ret_rate = rate > REDIS_RATE_MAX ? REDIS_RATE_MAX : rate;
+    return OK;
+}
+
+static enum err
+parse_capacity(struct slice text, const struct number_errors *errors,
+               uint64_t *ret_capacity)
+{
+    int64_t capacity = 0;
+
+    if (!slice_to_i64(text, &capacity)) {
+        return errors->none;
+    }
+    if (capacity < 1 || capacity > capacity_max) {
+        return errors->range;
+    }
+    *ret_capacity = (uint64_t)capacity;
+    return OK;
+}
+
+/* ---- BF.RESERVE ---------------------------------------------------------- */
+
+/* The place of a word among the options; 0 if it is not there. */
+static size_t
+find_option(const struct request *req, const char *word)
+{
+    for (size_t at = OPTIONS_AT; at < req->argc; at++) {
+        if (slice_is_word(req->argv[at], word)) {
+            return at;
+        }
+    }
+    return 0;
+}
+
+/* A filter that does not scale, by its words or by bf-expansion-factor 0, takes
+ * no number but 0, whatever the range. */
+static enum err
+parse_scaling(struct request *req, struct bloom_params *params)
+{
+    size_t expansion_at = find_option(req, "expansion");
+    bool nonscaling =
+        params->expansion == 0 || find_option(req, "nonscaling") > 0;
+    int64_t expansion = 0;
+
+    if (expansion_at > 0) {
+        if (expansion_at + 1 == req->argc) {
+            return ERR_BFR_NO_EXPANSION;
+        }
+        if (!slice_to_i64(req->argv[expansion_at + 1], &expansion)) {
+            return ERR_BF_EXPANSION;
+        }
+        if (expansion != 0 && nonscaling) {
+            return ERR_BFR_NONSCALING;
+        }
+        if (expansion < 0 || expansion > EXPANSION_MAX) {
+            return ERR_BFR_EXPANSION_RANGE;
+        }
+        params->expansion = (uint32_t)expansion;
+    }
+    if (nonscaling) {
+        params->expansion = 0;
+    }
+    return OK;
+}
+
+enum err
+bloom_redis_reserve(struct request *req, struct bloom_params *params)
+{
+    static const struct number_errors rate = { ERR_BF_RATE,
+                                               ERR_BFR_RATE_RANGE };
+    static const struct number_errors capacity = { ERR_BF_CAPACITY,
+                                                   ERR_BFR_CAPACITY_RANGE };
+    enum err err;
+
+    if (req->argc > RESERVE_WORDS_MAX) {
+        return bloom_make_arity_error(req);
+    }
+    err = parse_rate(req->argv[2], &rate, &params->error_rate);
+    if (err == OK) {
+        err = parse_capacity(req->argv[3], &capacity, &params->capacity);
+    }
+    return err == OK ? parse_scaling(req, params) : err;
+}
+
+/* ---- BF.INSERT ----------------------------------------------------------- */
+
+enum word {
+    WORD_UNKNOWN,
+    WORD_ITEMS,
+    WORD_NOCREATE,
+    WORD_NONSCALING,
+    WORD_CAPACITY, /* from here on with a value */
+    WORD_ERROR,
+    WORD_EXPANSION
+};
+
+/* Folded to lower case; 0 behind the end. */
+static unsigned
+letter(struct slice word, size_t at)
+{
+    return at < word.len ? (unsigned char)word.data[at] | 0x20U : 0;
+}
+
+/* The full words are what clients send: redis-py, Jedis, go-redis and the
+ * others all spell them out. That ITEM, NX or CAP do as well is RedisBloom's
+ * doing, which tells words apart by these letters alone. */
+static enum word
+which_word(struct slice word)
+{
+    switch (letter(word, 0)) {
+    case 'i':
+        return WORD_ITEMS;
+    case 'e':
+        return letter(word, 1) == 'r' ? WORD_ERROR : WORD_EXPANSION;
+    case 'c':
+        return WORD_CAPACITY;
+    case 'n':
+        return letter(word, 2) == 'c' ? WORD_NOCREATE : WORD_NONSCALING;
+    default:
+        return WORD_UNKNOWN;
+    }
+}
+
+static enum err
+parse_value(enum word word, struct slice value, struct bloom_params *params)
+{
+    static const struct number_errors capacity = { ERR_BFR_INSERT_CAPACITY,
+                                                   ERR_BFR_INSERT_CAPACITY };
+    static const struct number_errors rate = { ERR_BFR_INSERT_RATE,
+                                               ERR_BFR_INSERT_RATE };
+    int64_t expansion = 0;
+
+    if (word == WORD_CAPACITY) {
+        return parse_capacity(value, &capacity, &params->capacity);
+    }
+    if (word == WORD_ERROR) {
+        return parse_rate(value, &rate, &params->error_rate);
+    }
+    if (!slice_to_i64(value, &expansion) || expansion < 0 ||
+        expansion > EXPANSION_MAX) {
+        return ERR_BFR_INSERT_EXPANSION;
+    }
+    params->expansion = (uint32_t)expansion;
+    return OK;
+}
+
+/* NONSCALING, or bf-expansion-factor 0, wins over EXPANSION, wherever it
+ * stands. */
+enum err
+bloom_redis_insert(struct request *req, struct bloom_insert *insert)
+{
+    bool nonscaling = insert->params.expansion == 0;
+    enum err err = OK;
+
+    for (size_t at = 2; at < req->argc && err == OK; at++) {
+        enum word word = which_word(req->argv[at]);
+
+        if (word == WORD_UNKNOWN) {
+            return ERR_BFR_INSERT_WORD;
+        }
+        if (word == WORD_ITEMS) {
+            insert->items = req->argv + at + 1;
+            insert->count = req->argc - at - 1;
+            break;
+        }
+        if (word >= WORD_CAPACITY) {
+            if (++at == req->argc) {
+                break;
+            }
+            err = parse_value(word, req->argv[at], &insert->params);
+        }
+        insert->no_create = insert->no_create || word == WORD_NOCREATE;
+        nonscaling = nonscaling || word == WORD_NONSCALING;
+    }
+    if (err == OK && insert->count == 0) {
+        return bloom_make_arity_error(req);
+    }
+    if (nonscaling) {
+        insert->params.expansion = 0;
+    }
+    return err;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Parsing only: nothing here looks at a key.
+ */
+#include "bloom/bloom_valkey.h"
+
+#include "base/num.h"
+#include "bloom/bloom_make.h"
+
+enum { RESERVE_PLAIN = 4, RESERVE_NONSCALING = 5, RESERVE_EXPANSION = 6 };
+
+/* ---- numbers ------------------------------------------------------------- */
+
+/* NaN fails the comparison, as it must. */
+static bool
+is_open_unit(double value)
+{
+    return value > 0.0 && value < 1.0;
+}
+
+static enum err
+parse_rate(struct slice text, double *ret_rate)
+{
+    if (!num_parse_double(text, ret_rate)) {
+        return ERR_BF_RATE;
+    }
+    return is_open_unit(*ret_rate) ? OK : ERR_BF_RATE_RANGE;
+}
+
+static enum err
+parse_tightening(struct slice text, double *ret_tightening)
+{
+    if (!num_parse_double(text, ret_tightening)) {
+        return ERR_BF_TIGHTENING;
+    }
+    return is_open_unit(*ret_tightening) ? OK : ERR_BF_TIGHTENING_RANGE;
+}
+
+static enum err
+parse_capacity(struct slice text, uint64_t *ret_capacity)
+{
+    int64_t value = 0;
+
+    if (!num_parse_i64(text, &value) || value < 0) {
+        return ERR_BF_CAPACITY;
+    }
+    *ret_capacity = (uint64_t)value;
+    return value > 0 ? OK : ERR_BF_CAPACITY_RANGE;
+}
+
+static enum err
+parse_expansion(struct slice text, uint32_t *ret_expansion)
+{
+    return num_parse_u32(text, ret_expansion) && *ret_expansion > 0
+               ? OK
+               : ERR_BF_EXPANSION;
+}
+
+/* ---- BF.RESERVE ---------------------------------------------------------- */
+
+/* The tail behind rate and capacity: nothing, NONSCALING, or EXPANSION n, each
+ * valid at its own length only. */
+static enum err
+parse_scaling(struct request *req, struct bloom_params *params)
+{
+    if (req->argc == RESERVE_PLAIN) {
+        return OK;
+    }
+    if (req->argc == RESERVE_NONSCALING &&
+        slice_is_word(req->argv[4], "nonscaling")) {
+        params->expansion = 0;
+        return OK;
+    }
+    if (req->argc == RESERVE_EXPANSION &&
+        slice_is_word(req->argv[4], "expansion")) {
+        return parse_expansion(req->argv[5], &params->expansion);
+    }
+    return ERR_BF_FAILED;
+}
+
+enum err
+bloom_valkey_reserve(struct request *req, struct bloom_params *params)
+{
+    enum err err;
+
+    if (req->argc > RESERVE_EXPANSION) {
+        return bloom_make_arity_error(req);
+    }
+    err = parse_rate(req->argv[2], &params->error_rate);
+    if (err == OK) {
+        err = parse_capacity(req->argv[3], &params->capacity);
+    }
+    return err == OK ? parse_scaling(req, params) : err;
+}
+
+/* ---- BF.INSERT ----------------------------------------------------------- */
+
+static enum err
+parse_seed(struct slice seed, struct bloom_params *params)
+{
+    if (seed.len != BLOOM_SEED_BYTES) {
+        return ERR_BF_SEED;
+    }
+    memcpy(params->seed, seed.data, BLOOM_SEED_BYTES);
+    return OK;
+}
+
+static enum err
+parse_shape(struct slice text, uint64_t max, uint64_t *ret_value)
+{
+    return slice_to_u64(text, ret_value) && *ret_value > 0 && *ret_value <= max
+               ? OK
+               : ERR_BF_UNKNOWN_ARG;
+}
+
+/* STRIPES, LINES and INCARNATION of a replayed creation. */
+static enum err
+parse_obeyed(struct slice word, struct slice value, struct bloom_insert *insert)
+{
+    struct bloom_params *params = &insert->params;
+    uint64_t stripes = 0;
+    enum err err;
+
+    if (slice_is_word(word, "lines")) {
+        return parse_shape(value, UINT64_MAX, &params->lines);
+    }
+    if (slice_is_word(word, "incarnation")) {
+        return parse_shape(value, UINT64_MAX, &insert->incarnation);
+    }
+    if (!slice_is_word(word, "stripes")) {
+        return ERR_BF_UNKNOWN_ARG;
+    }
+    err = parse_shape(value, UINT32_MAX, &stripes);
+    params->stripes = (uint32_t)stripes;
+    return err;
+}
+
+static enum err
+parse_valued(const struct request *req, struct slice word, struct slice value,
+             struct bloom_insert *insert)
+{
+    if (slice_is_word(word, "error")) {
+        return parse_rate(value, &insert->params.error_rate);
+    }
+    if (slice_is_word(word, "capacity")) {
+        return parse_capacity(value, &insert->params.capacity);
+    }
+    if (slice_is_word(word, "expansion")) {
+        return parse_expansion(value, &insert->params.expansion);
+    }
+    if (slice_is_word(word, "tightening")) {
+        return parse_tightening(value, &insert->params.tightening);
+    }
+    if (slice_is_word(word, "seed")) {
+        return parse_seed(value, &insert->params);
+    }
+    if (slice_is_word(word, "validatescaleto")) {
+        insert->has_target = true;
+        return parse_capacity(value, &insert->target);
+    }
+    return req->obey ? parse_obeyed(word, value, insert) : ERR_BF_UNKNOWN_ARG;
+}
+
+/* True for words that take a value, so that one without it is an arity error
+ * and any other word an unknown argument, in argument order. */
+static bool
+takes_value(const struct request *req, struct slice word)
+{
+    enum { OBEYED = 3 }; /* the first ones are for who obeys */
+    static const char *const words[] = {
+        "stripes",   "lines",      "incarnation", "error",          "capacity",
+        "expansion", "tightening", "seed",        "validatescaleto"
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (slice_is_word(word, words[i])) {
+            return i >= OBEYED || req->obey;
+        }
+    }
+    return false;
+}
+
+enum err
+bloom_valkey_insert(struct request *req, struct bloom_insert *insert)
+{
+    size_t at = 2;
+
+    while (at < req->argc) {
+        struct slice word = req->argv[at++];
+        enum err err;
+
+        if (slice_is_word(word, "nonscaling")) {
+            insert->params.expansion = 0;
+        } else if (slice_is_word(word, "nocreate")) {
+            insert->no_create = true;
+        } else if (slice_is_word(word, "items")) {
+            insert->items = req->argv + at;
+            insert->count = req->argc - at;
+            return insert->count > 0 ? OK : bloom_make_arity_error(req);
+        } else if (!takes_value(req, word)) {
+            return ERR_BF_UNKNOWN_ARG;
+        } else if (at == req->argc) {
+            return bloom_make_arity_error(req);
+        } else {
+            err = parse_valued(req, word, req->argv[at++], insert);
+            if (err != OK) {
+                return err;
+            }
+        }
+    }
+    return OK;
+}

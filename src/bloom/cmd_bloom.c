@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * BF.ADD, BF.EXISTS, BF.MADD, BF.CARD: the hot ones. Replies are
+ * those of valkey-bloom 1.0.1, integers in RESP2 and RESP3, or of RedisBloom,
+ * which has booleans in RESP3.
+ */
+#include "base/metrics.h"
+#include "bloom/bloom_make.h"
+#include "engine/effect.h"
+#include "engine/handlers.h"
+
+enum { ITEM_AT = 2, WORDS = 3, ANSWER_BYTES = 4 };
+
+static struct bloom_hash
+hash_item(const struct bloom *bloom, struct slice item)
+{
+    return bloom_hash(bloom, item.data, item.len);
+}
+
+/* The filter grew by its newest layer: brings the gauges up to date. */
+__attribute__((noinline)) static void
+account_growth(const struct bloom *bloom)
+{
+    struct bloom_layer_info newest;
+    struct bloom_info after;
+    struct bloom_info before;
+
+    bloom_get_info(bloom, &after);
+    CHECK(bloom_get_layer(bloom, after.layers - 1, &newest));
+    before =
+        (struct bloom_info){ .capacity = after.capacity - newest.capacity,
+                             .items = after.items - 1,
+                             .size = after.size - bloom_growth_bytes(bloom),
+                             .layers = after.layers - 1 };
+    keyspace_account(&before, &after);
+}
+
+/* The filter is there and the item hashed. */
+static inline enum err
+add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
+        bool created)
+{
+    uint32_t layers_before = bloom->count;
+    bool added = false;
+    enum bloom_status status =
+        bloom_add(bloom, bloom_make_env(req), hash, &added);
+
+    bloom_make_tell(req, added, created);
+    if (status != BLOOM_OK) {
+        return bloom_make_add_error(req, status);
+    }
+    if (added && bloom->count == layers_before) {
+        metric_add(METRIC_BF_ITEMS, 1);
+    } else if (added) {
+        account_growth(bloom);
+    }
+    req->dirty += added ? 1 : 0;
+    bloom_make_reply(req, added);
+    return OK;
+}
+
+static enum err
+create_and_add(struct request *req)
+{
+    struct slice item = req->argv[ITEM_AT];
+    struct bloom_params params;
+    struct bloom *bloom = NULL;
+    enum err err;
+
+    bloom_make_defaults(req, &params);
+    err = bloom_make_create(req, &params, 0, 1, &bloom);
+    if (err != OK) {
+        return err;
+    }
+    request_effect_add(req, slice_lit("ITEMS"));
+    request_effect_add(req, item);
+    return add_one(req, bloom, hash_item(bloom, item), true);
+}
+
+enum err
+cmd_bf_add(struct request *req)
+{
+    struct bloom *bloom = bloom_make_open(req);
+
+    if (bloom == NULL) {
+        return create_and_add(req);
+    }
+    return add_one(req, bloom, hash_item(bloom, req->argv[ITEM_AT]), false);
+}
+
+enum err
+cmd_bf_exists(struct request *req)
+{
+    const struct bloom *bloom = bloom_make_find(req);
+
+    bloom_make_reply(
+        req, bloom != NULL &&
+                 bloom_contains(bloom, hash_item(bloom, req->argv[ITEM_AT])));
+    return OK;
+}
+
+/* ---- many requests for one filter ---------------------------------------- */
+
+/* Room for the replies. Where there is none, the handler finds out how far
+ * they go. */
+static bool
+has_room(struct request *req, uint32_t count)
+{
+    struct buf *out = req->reply->buf;
+
+    if (buf_reserve(out, (size_t)count * ANSWER_BYTES) == NULL) {
+        out->failed = false;
+        out->over = false;
+        return false;
+    }
+    return true;
+}
+
+/* How many of them may be answered at once. */
+static uint32_t
+together(const struct bloom *bloom, uint32_t count)
+{
+    size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
+
+    return count < most ? count : (uint32_t)most;
+}
+
+/* Under a policy that counts uses, each request is one; the first was counted
+ * when the name was looked up. */
+static void
+use_again(struct request *req, uint32_t count)
+{
+    struct entry *entry;
+
+    if (__builtin_expect(access_counts(req->keyspace), 0)) {
+        entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+        for (uint32_t i = 1; i < count && entry != NULL; i++) {
+            request_use(req, entry);
+        }
+    }
+}
+
+/* What each of the requests did, for those who want that one by one. */
+static void
+pass_on(struct request *req, const struct slice *argv, const bool *added,
+        uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        bloom_make_tell(req, added[i], false);
+        if (added[i]) {
+            req->argv = argv + (size_t)i * WORDS;
+            req->dirty = 1;
+            effect_add(req);
+        }
+    }
+}
+
+uint32_t
+cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
+{
+    struct bloom *bloom = bloom_make_open(req);
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool added[BLOOM_BATCH_MAX];
+    struct bloom_info before;
+    struct bloom_info after;
+    size_t done = 0;
+
+    if (bloom == NULL || !has_room(req, count)) {
+        return 0;
+    }
+    count = together(bloom, count);
+    bloom_get_info(bloom, &before);
+    bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
+    /* What stops it is met again by the handler, and told. */
+    (void)bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
+                          &done);
+    bloom_get_info(bloom, &after);
+    bloom_make_reply_many(req, added, done);
+    if (before.items != after.items) {
+        keyspace_account(&before, &after);
+    }
+    use_again(req, (uint32_t)done);
+    if (req->service->journal != NULL || observe_is_on(req)) {
+        pass_on(req, argv, added, (uint32_t)done);
+    } else {
+        metric_add(METRIC_CHANGES, (int64_t)(after.items - before.items));
+    }
+    req->dirty = after.items - before.items;
+    return (uint32_t)done;
+}
+
+/* Who watches the key, or wants to hear of it, shall see that it was opened for
+ * writing, though nothing came of it. */
+uint32_t
+cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
+{
+    static const bool none[BLOOM_BATCH_MAX];
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool found[BLOOM_BATCH_MAX];
+
+    if (entry == NULL || keyspace_is_watched(entry) || observe_is_on(req) ||
+        !has_room(req, count)) {
+        return 0;
+    }
+    count = together(&entry->bloom, count);
+    bloom_make_hash(&entry->bloom, argv + ITEM_AT, WORDS, count, hashes);
+    bloom_contains_batch(&entry->bloom, hashes, count, found);
+    if (memchr(found, false, count) != NULL) {
+        return 0;
+    }
+    request_use(req, entry);
+    use_again(req, count);
+    bloom_make_reply_many(req, none, count);
+    return count;
+}
+
+uint32_t
+cmd_bf_exists_many(struct request *req, const struct slice *argv,
+                   uint32_t count)
+{
+    const struct bloom *bloom;
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool found[BLOOM_BATCH_MAX] = { false };
+
+    if (!has_room(req, count)) {
+        return 0;
+    }
+    bloom = bloom_make_find(req);
+    count = together(bloom, count);
+    if (bloom != NULL) {
+        bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
+        bloom_contains_batch(bloom, hashes, count, found);
+        metric_add(METRIC_KEYSPACE_HITS, count - 1);
+        use_again(req, count);
+    } else {
+        metric_add(METRIC_KEYSPACE_MISSES, count - 1);
+        for (uint32_t i = 1; i < count; i++) {
+            observe_event(req, &req->key, CONF_EVENT_KEY_MISS, "keymiss");
+        }
+    }
+    bloom_make_reply_many(req, found, count);
+    return count;
+}
+
+/* ---- many items in one request ------------------------------------------- */
+
+enum err
+cmd_bf_madd(struct request *req)
+{
+    struct bloom_adds adds = { .items = req->argv + ITEM_AT,
+                               .count = req->argc - ITEM_AT };
+    enum err err = bloom_make_check_items(req, adds.count);
+    struct bloom_params params;
+    struct bloom *bloom;
+
+    if (err != OK) {
+        return err;
+    }
+    bloom = bloom_make_open(req);
+    adds.created = bloom == NULL;
+    if (adds.created) {
+        bloom_make_defaults(req, &params);
+        err = bloom_make_create(req, &params, 0, adds.count, &bloom);
+    }
+    return err == OK ? bloom_make_add_items(req, bloom, &adds) : err;
+}
+
+enum err
+cmd_bf_card(struct request *req)
+{
+    struct bloom *bloom = bloom_make_find(req);
+
+    reply_int(req->reply, bloom != NULL ? (int64_t)bloom_items(bloom) : 0);
+    return OK;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * BF.MEXISTS and BF.COUNTNEW, which ask for many items and change nothing. A
+ * command of more than a few items works in pieces: after PIECE_NS its lock is
+ * given back, others are served, and it goes on with the item behind the last
+ * one. So it is not atomic: each piece takes the key as it is then, and one
+ * that is missing has no items. In EXEC all is one piece.
+ */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/mem.h"
+#include "bloom/bloom_make.h"
+#include "engine/handlers.h"
+
+enum {
+    FIRST_ITEM = 2,
+    FEW = 4 * BLOOM_BATCH_MAX, /* that are asked for in one piece */
+    PIECE_NS = 500 * 1000,
+    HEADER_BYTES = 32
+};
+
+struct asking {
+    size_t at;    /* argv position of the next item */
+    bool answers; /* BF.MEXISTS: those so far are in `reply`, behind a gap */
+    struct buf reply;
+    size_t gap;
+    /* BF.COUNTNEW: how many are new, and which those are, by their place among
+     * the arguments. An open hash that is at most half full; 0 is an empty
+     * slot, since no item stands there. */
+    int64_t fresh;
+    uint32_t *slots;
+    size_t mask;
+};
+
+static void
+asking_free(void *state)
+{
+    struct asking *asking = state;
+
+    buf_free(&asking->reply);
+    mem_free(asking->slots);
+    mem_free(asking);
+}
+
+/* False if an equal item was there. */
+static bool
+see(struct asking *asking, const struct slice *argv, size_t at)
+{
+    size_t slot = (size_t)hash_name(argv[at]) & asking->mask;
+
+    while (asking->slots[slot] != 0) {
+        if (slice_equal(argv[asking->slots[slot]], argv[at])) {
+            return false;
+        }
+        slot = (slot + 1) & asking->mask;
+    }
+    asking->slots[slot] = (uint32_t)at;
+    return true;
+}
+
+static void
+ask_batch(struct request *req, struct asking *asking, const struct bloom *bloom,
+          size_t count)
+{
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool found[BLOOM_BATCH_MAX] = { false };
+
+    CHECK(count > 0 && count <= BLOOM_BATCH_MAX);
+    if (bloom != NULL) {
+        bloom_make_hash(bloom, req->argv + asking->at, 1, count, hashes);
+        bloom_contains_batch(bloom, hashes, count, found);
+    }
+    if (asking->answers) {
+        bloom_make_reply_many(req, found, count);
+    } else {
+        for (size_t i = 0; i < count; i++) {
+            asking->fresh +=
+                !found[i] && see(asking, req->argv, asking->at + i);
+        }
+    }
+    asking->at += count;
+}
+
+/* Only the first piece counts as a look at the key. */
+static const struct bloom *
+find_for_piece(struct request *req, const struct asking *asking)
+{
+    struct entry *entry;
+
+    if (asking->at == FIRST_ITEM) {
+        return bloom_make_find(req);
+    }
+    entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    return entry != NULL ? &entry->bloom : NULL;
+}
+
+static enum err
+ask(struct request *req, struct asking *asking)
+{
+    const struct bloom *bloom = find_for_piece(req, asking);
+    size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
+    bool pauses = req->argc > FEW && request_may_pause(req);
+
+    while (asking->at < req->argc) {
+        size_t left = req->argc - asking->at;
+
+        ask_batch(req, asking, bloom, left < most ? left : most);
+        if (pauses && asking->at < req->argc &&
+            clock_mono_ns() - req->worker->now_ns > PIECE_NS) {
+            return ERR_AGAIN;
+        }
+    }
+    return OK;
+}
+
+/* ---- BF.MEXISTS ---------------------------------------------------------- */
+
+/* Begins, or goes on with what paused. NULL: no memory. */
+static struct asking *
+take_up(const struct request *req)
+{
+    struct asking *asking = request_resumed(req);
+
+    if (asking == NULL) {
+        asking = mem_try_zalloc(sizeof(*asking));
+        if (asking != NULL) {
+            asking->at = FIRST_ITEM;
+        }
+    }
+    return asking;
+}
+
+/* Keeps what is to go on, and frees what is done. */
+static enum err
+put_down(struct request *req, struct asking *asking, enum err err)
+{
+    bool kept = request_resumed(req) != NULL;
+
+    if (err == ERR_AGAIN && !kept) {
+        request_pause(req, asking, asking_free);
+        req->session->again_bytes =
+            sizeof(*asking) + (asking->slots != NULL
+                                   ? (asking->mask + 1) * sizeof(uint32_t)
+                                   : req->argc * sizeof(bool));
+    } else if (err != ERR_AGAIN && !kept) {
+        asking_free(asking);
+    }
+    return err;
+}
+
+/* Room for the reply is made before anything is asked: one that could not be
+ * sent is not put together. */
+static enum err
+begin_answers(const struct request *req, struct buf *out)
+{
+    size_t count = req->argc - FIRST_ITEM;
+    struct reply reply = { out, req->reply->resp };
+
+    if (buf_reserve(out, HEADER_BYTES + 4 * count) == NULL) {
+        return out->over ? ERR_REPLY_LIMIT : ERR_NOMEM;
+    }
+    reply_array(&reply, count);
+    return OK;
+}
+
+/* The answers are written as they come, into a buffer that becomes the reply:
+ * its memory is touched a piece at a time, too. */
+static enum err
+answer_many(struct request *req, struct asking *asking)
+{
+    struct reply into = { &asking->reply, req->reply->resp };
+    struct reply *reply = req->reply;
+    enum err err = OK;
+
+    if (!asking->answers) {
+        asking->answers = true;
+        asking->reply.limit = reply->buf->limit;
+        err = begin_answers(req, &asking->reply);
+        asking->gap = asking->reply.len;
+    }
+    if (err == OK) {
+        req->reply = &into;
+        err = ask(req, asking);
+        req->reply = reply;
+    }
+    if (err == OK) {
+        reply_array(reply, req->argc - FIRST_ITEM);
+        reply_give(reply, &asking->reply, asking->gap);
+    }
+    return err;
+}
+
+enum err
+cmd_bf_mexists(struct request *req)
+{
+    struct asking few = { .at = FIRST_ITEM, .answers = true };
+    struct asking *asking;
+    enum err err = bloom_make_check_items(req, req->argc - FIRST_ITEM);
+
+    if (err == OK && req->argc <= FEW) {
+        err = begin_answers(req, req->reply->buf);
+        return err == OK ? ask(req, &few) : err;
+    }
+    asking = err == OK ? take_up(req) : NULL;
+    if (asking == NULL) {
+        return err == OK ? ERR_NOMEM : err;
+    }
+    return put_down(req, asking, answer_many(req, asking));
+}
+
+/* ---- BF.COUNTNEW --------------------------------------------------------- */
+
+static bool
+open_slots(const struct request *req, struct asking *asking)
+{
+    size_t slots = 16;
+    size_t bytes = 0;
+
+    while (slots < 2 * req->argc) {
+        slots *= 2;
+    }
+    if (req->argc > UINT32_MAX ||
+        !mem_multiply(slots, sizeof(*asking->slots), &bytes)) {
+        return false;
+    }
+    asking->slots = mem_try_zalloc(bytes);
+    asking->mask = slots - 1;
+    return asking->slots != NULL;
+}
+
+/* A missing filter has no item, so all that differ are new. Items are told
+ * apart by their bytes: what an add might take for there already, since it met
+ * a false positive among the others of the same command, is counted. */
+enum err
+cmd_bf_countnew(struct request *req)
+{
+    struct asking *asking;
+    enum err err = bloom_make_check_items(req, req->argc - FIRST_ITEM);
+
+    if (err != OK) {
+        return err;
+    }
+    asking = take_up(req);
+    if (asking == NULL) {
+        return ERR_NOMEM;
+    }
+    err = asking->slots != NULL || open_slots(req, asking) ? ask(req, asking)
+                                                           : ERR_NOMEM;
+    if (err == OK) {
+        reply_int(req->reply, asking->fresh);
+    }
+    return put_down(req, asking, err);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * BF.INFO, in the shapes of both dialects, and BF.DEBUG, which valkey-bloom
+ * does not have and which is the same in both.
+ */
+#include "bloom/bloom_make.h"
+#include "core/sizing.h"
+#include "engine/handlers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- BF.INFO ------------------------------------------------------------- */
+
+enum info_field {
+    INFO_CAPACITY,
+    INFO_SIZE,
+    INFO_FILTERS,
+    INFO_ITEMS,
+    INFO_ERROR,
+    INFO_EXPANSION,
+    INFO_TIGHTENING,
+    INFO_MAXSCALED,
+    INFO_FIELDS
+};
+
+/* The first INFO_TIGHTENING fields are shown for every filter, the rest for
+ * those that scale; RedisBloom has five of them, and go-redis gives up on a
+ * sixth. */
+static const struct {
+    const char *word, *label;
+    bool redis;
+} info_names[INFO_FIELDS] = {
+    [INFO_CAPACITY] = { "capacity", "Capacity", true },
+    [INFO_SIZE] = { "size", "Size", true },
+    [INFO_FILTERS] = { "filters", "Number of filters", true },
+    [INFO_ITEMS] = { "items", "Number of items inserted", true },
+    [INFO_ERROR] = { "error", "Error rate", false },
+    [INFO_EXPANSION] = { "expansion", "Expansion rate", true },
+    [INFO_TIGHTENING] = { "tightening", "Tightening ratio", false },
+    [INFO_MAXSCALED] = { "maxscaledcapacity", "Max scaled capacity", false },
+};
+
+struct shown {
+    struct bloom_info info;
+    struct bloom_params params;
+    uint64_t max_scaled;
+};
+
+static void
+show_value(struct request *req, const struct shown *shown,
+           enum info_field field)
+{
+    switch (field) {
+    case INFO_CAPACITY:
+        reply_int(req->reply, (int64_t)shown->info.capacity);
+        break;
+    case INFO_SIZE:
+        reply_int(req->reply, (int64_t)shown->info.size);
+        break;
+    case INFO_FILTERS:
+        reply_int(req->reply, shown->info.layers);
+        break;
+    case INFO_ITEMS:
+        reply_int(req->reply, (int64_t)shown->info.items);
+        break;
+    case INFO_ERROR:
+        reply_double(req->reply, shown->params.error_rate);
+        break;
+    case INFO_EXPANSION:
+        if (shown->params.expansion > 0) {
+            reply_int(req->reply, shown->params.expansion);
+        } else {
+            reply_null(req->reply);
+        }
+        break;
+    case INFO_TIGHTENING:
+        reply_double(req->reply, shown->params.tightening);
+        break;
+    default:
+        reply_int(req->reply, (int64_t)shown->max_scaled);
+        break;
+    }
+}
+
+static void
+show_named(struct request *req, const struct shown *shown,
+           enum info_field field)
+{
+    reply_simple(req->reply, info_names[field].label);
+    show_value(req, shown, field);
+}
+
+/* RedisBloom has a map in RESP3, valkey-bloom an array in both. */
+static void
+show_all(struct request *req, const struct shown *shown)
+{
+    size_t fields = shown->params.expansion > 0 ? INFO_FIELDS : INFO_TIGHTENING;
+    bool redis = dialect_is_redis(req->service);
+
+    if (redis) {
+        reply_map(req->reply, 5);
+    } else {
+        reply_array(req->reply, fields * 2);
+    }
+    for (size_t i = 0; i < fields; i++) {
+        if (!redis || info_names[i].redis) {
+            show_named(req, shown, (enum info_field)i);
+        }
+    }
+}
+
+/* valkey-bloom: the value. RedisBloom: an array of it, in RESP3 a map. */
+static void
+show_one(struct request *req, const struct shown *shown, enum info_field field)
+{
+    if (!dialect_is_redis(req->service)) {
+        show_value(req, shown, field);
+    } else if (req->reply->resp == 3) {
+        reply_map(req->reply, 1);
+        show_named(req, shown, field);
+    } else {
+        reply_array(req->reply, 1);
+        show_value(req, shown, field);
+    }
+}
+
+static enum info_field
+find_field(const struct request *req, uint32_t expansion)
+{
+    size_t fields = expansion > 0 ? INFO_FIELDS : INFO_TIGHTENING;
+    bool redis = dialect_is_redis(req->service);
+
+    for (size_t i = 0; i < fields; i++) {
+        if (slice_is_word(req->argv[2], info_names[i].word) &&
+            (!redis || info_names[i].redis)) {
+            return (enum info_field)i;
+        }
+    }
+    return INFO_FIELDS;
+}
+
+/* The capacity that the filter can grow to; 0 where nobody asks. */
+static enum err
+project(const struct request *req, struct shown *shown, enum info_field field)
+{
+    uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
+
+    if (shown->params.expansion == 0 || dialect_is_redis(req->service) ||
+        (field != INFO_FIELDS && field != INFO_MAXSCALED)) {
+        return OK;
+    }
+    return bloom_project(&shown->params, limit, 0, &shown->max_scaled) ==
+                   BLOOM_OVERFLOW
+               ? ERR_BF_CAPACITY
+               : OK;
+}
+
+enum err
+cmd_bf_info(struct request *req)
+{
+    enum info_field field = INFO_FIELDS;
+    struct shown shown = { .max_scaled = 0 };
+    const struct bloom *bloom;
+    enum err err;
+
+    if (req->argc > 3) {
+        return bloom_make_arity_error(req);
+    }
+    bloom = bloom_make_find(req);
+    if (bloom == NULL) {
+        return ERR_BF_NOT_FOUND;
+    }
+    bloom_get_info(bloom, &shown.info);
+    bloom_get_params(bloom, &shown.params);
+    if (req->argc == 3) {
+        field = find_field(req, shown.params.expansion);
+        if (field == INFO_FIELDS) {
+            return dialect_is_redis(req->service) ? ERR_BFR_INFO_VALUE
+                                                  : ERR_BF_INFO_VALUE;
+        }
+    }
+    err = project(req, &shown, field);
+    if (err != OK) {
+        return err;
+    }
+    if (field == INFO_FIELDS) {
+        show_all(req, &shown);
+    } else {
+        show_one(req, &shown, field);
+    }
+    return OK;
+}
+
+/* ---- BF.DEBUG ------------------------------------------------------------ */
+
+/* One layer in RedisBloom's words. bytes and bits are those of its lines;
+ * hashes is how many bits an item sets, 8 in each stripe; hashwidth is the
+ * width of the numbers that those are found with; capacity and size are items,
+ * and ratio is the error rate that the layer was made for. */
+static void
+show_layer(struct request *req, const struct bloom_layer_info *layer,
+           double rate)
+{
+    uint64_t bytes = layer->lines * layer->stripes * BLOOM_LINE_BYTES;
+    char text[192];
+    int len = snprintf(text, sizeof(text),
+                       "bytes:%" PRIu64 " bits:%" PRIu64
+                       " hashes:%u hashwidth:64 capacity:%" PRIu64
+                       " size:%" PRIu64 " ratio:%g",
+                       bytes, bytes * 8, layer->stripes * 8, layer->capacity,
+                       layer->items, rate);
+
+    reply_bulk(req->reply, (struct slice){ text, (size_t)len });
+}
+
+enum err
+cmd_bf_debug(struct request *req)
+{
+    const struct bloom *bloom = bloom_make_find(req);
+    struct bloom_layer_info layer;
+    struct bloom_params params;
+    struct bloom_info info;
+    char text[32];
+    int len;
+
+    if (bloom == NULL) {
+        return ERR_BF_NOT_FOUND;
+    }
+    bloom_get_info(bloom, &info);
+    bloom_get_params(bloom, &params);
+    len = snprintf(text, sizeof(text), "size:%" PRIu64, info.items);
+    reply_array(req->reply, 1 + (size_t)info.layers);
+    reply_bulk(req->reply, (struct slice){ text, (size_t)len });
+    for (uint32_t i = 0; bloom_get_layer(bloom, i, &layer); i++) {
+        show_layer(req, &layer,
+                   sizing_layer_rate(params.error_rate, params.tightening, i));
+    }
+    return OK;
+}

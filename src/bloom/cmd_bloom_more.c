@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What no module has: BF.RESET and BF.MERGE.
+ */
+#include "base/mem.h"
+#include "bloom/bloom_make.h"
+#include "bloom/prepare.h"
+#include "engine/handlers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FIRST_SOURCE = 2 };
+
+/* ---- BF.RESET ------------------------------------------------------------ */
+
+enum { REPLACE_BYTES = 1 << 20 }; /* from here on the lines are not cleared */
+
+/* The name's next life. Derived from the last one, so that who repeats the
+ * command gets the same (the finisher of Steele, Lea and Flood's SplitMix,
+ * OOPSLA 2014, is one to one and takes nothing but 0 to 0). */
+static uint64_t
+next_incarnation(uint64_t incarnation)
+{
+    incarnation = (incarnation ^ (incarnation >> 30)) * 0xBF58476D1CE4E5B9U;
+    incarnation = (incarnation ^ (incarnation >> 27)) * 0x94D049BB133111EBU;
+    return incarnation ^ (incarnation >> 31);
+}
+
+/* Puts an empty filter in the place of a large one, whose memory is given back
+ * in the background: new lines are zero by themselves. False if there is no
+ * memory for both. */
+static bool
+replace_empty(struct request *req, struct entry *entry)
+{
+    struct bloom_env env = *bloom_make_env(req);
+    uint64_t at_ms = keyspace_expiry(req->keyspace, &req->key, entry);
+    struct bloom_params params;
+    struct bloom *fresh;
+
+    env.size_limit_bytes = UINT64_MAX; /* it had this size before */
+    bloom_get_params(&entry->bloom, &params);
+    if (bloom_new(&params, &env, &fresh) != BLOOM_OK) {
+        return false;
+    }
+    if (keyspace_replace(req->keyspace, &req->key, entry, fresh,
+                         next_incarnation(entry->incarnation), at_ms) != OK) {
+        bloom_free(fresh, &env);
+        return false;
+    }
+    return true;
+}
+
+static void
+empty_in_place(struct request *req, struct entry *entry)
+{
+    struct bloom_info before;
+    struct bloom_info after;
+
+    bloom_get_info(&entry->bloom, &before);
+    bloom_reset(&entry->bloom, bloom_make_env(req));
+    bloom_get_info(&entry->bloom, &after);
+    keyspace_account(&before, &after);
+    entry->incarnation = next_incarnation(entry->incarnation);
+}
+
+/* Never refused for want of memory: it gives some back. */
+enum err
+cmd_bf_reset(struct request *req)
+{
+    struct entry *entry = request_open(req, &req->key);
+
+    if (entry == NULL) {
+        return ERR_BF_NOT_FOUND;
+    }
+    if (bloom_size(&entry->bloom) < REPLACE_BYTES ||
+        !replace_empty(req, entry)) {
+        empty_in_place(req, entry);
+    }
+    req->dirty = 1;
+    observe_change(req, &req->key, CONF_EVENT_GENERIC, "bloom.reset");
+    reply_ok(req->reply);
+    return OK;
+}
+
+/* ---- BF.MERGE ------------------------------------------------------------ */
+
+/* The effect is the command with INCARNATION n behind it: the number of the
+ * life that it began, or 0 if the destination was there. Who obeys has these
+ * two words always, so that no source can be taken for them. */
+struct merge {
+    size_t end; /* of the sources */
+    bool begins;
+    uint64_t incarnation;
+    const struct bloom **sources; /* each once, in no order */
+    size_t count;
+    const struct bloom *first; /* whose properties a new filter gets */
+};
+
+static enum err
+parse_obeyed(const struct request *req, struct merge *merge)
+{
+    enum { WORDS = 2 };
+
+    if (req->argc < FIRST_SOURCE + 1 + WORDS ||
+        !slice_is_word(req->argv[req->argc - WORDS], "incarnation") ||
+        !slice_to_u64(req->argv[req->argc - 1], &merge->incarnation)) {
+        return ERR_SYNTAX;
+    }
+    merge->end = req->argc - WORDS;
+    merge->begins = merge->incarnation != 0;
+    return OK;
+}
+
+static int
+compare_pointers(const void *a, const void *b)
+{
+    const struct bloom *const *left = a;
+    const struct bloom *const *right = b;
+
+    return (*left > *right) - (*left < *right);
+}
+
+/* One that is named twice is read but once. */
+static void
+sort_sources(struct merge *merge)
+{
+    size_t kept = 1;
+
+    qsort(merge->sources, merge->count, sizeof(struct bloom *), /* NOLINT */
+          compare_pointers);
+    for (size_t i = 1; i < merge->count; i++) {
+        if (merge->sources[i] != merge->sources[kept - 1]) {
+            merge->sources[kept++] = merge->sources[i];
+        }
+    }
+    merge->count = kept;
+}
+
+/* Finds all sources. On failure there is nothing to free. */
+static enum err
+find_sources(struct request *req, struct merge *merge)
+{
+    size_t count = merge->end - FIRST_SOURCE;
+    size_t bytes = 0;
+
+    if (!mem_multiply(count, sizeof(struct bloom *), &bytes)) { /* NOLINT */
+        return ERR_NOMEM;
+    }
+    merge->sources = mem_try_alloc(bytes);
+    if (merge->sources == NULL) {
+        return ERR_NOMEM;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct key key = request_key(req, FIRST_SOURCE + i);
+        struct entry *entry = keyspace_find(req->keyspace, &key, req->now_ms);
+
+        if (entry == NULL) {
+            mem_free(merge->sources);
+            return ERR_BF_NOT_FOUND;
+        }
+        request_use(req, entry);
+        merge->sources[i] = &entry->bloom;
+    }
+    merge->first = merge->sources[0];
+    merge->count = count;
+    sort_sources(merge);
+    return OK;
+}
+
+static enum err
+check_bytes(const struct request *req, const struct entry *into,
+            const struct merge *merge)
+{
+    uint64_t bytes = into != NULL ? bloom_size(&into->bloom) : 0;
+
+    for (size_t i = 0; i < merge->count; i++) {
+        bytes += bloom_size(merge->sources[i]);
+    }
+    return !req->obey &&
+                   bytes > (uint64_t)req->service->conf->bf_max_merge_bytes
+               ? ERR_BF_MERGE_LARGE
+               : OK;
+}
+
+static enum err
+begin_effect(struct request *req, const struct merge *merge)
+{
+    enum err err = request_effect_begin(req, merge->end + 2);
+    char number[24];
+    int len = snprintf(number, sizeof(number), "%" PRIu64, merge->incarnation);
+
+    if (err != OK) {
+        return err;
+    }
+    for (size_t i = 0; i < merge->end; i++) {
+        request_effect_add(req, req->argv[i]);
+    }
+    request_effect_add(req, slice_lit("INCARNATION"));
+    request_effect_add(
+        req, request_arena_copy(req, (struct slice){ number, (size_t)len }));
+    return OK;
+}
+
+/* Layer shapes can differ between two sources alone, if those have more layers
+ * than the destination. */
+static enum err
+merge_error(struct request *req, const struct bloom *into,
+            const struct merge *merge, enum bloom_status status)
+{
+    const char *what = NULL;
+
+    if (status != BLOOM_INVALID) {
+        return bloom_make_error(req, status);
+    }
+    for (size_t i = 0; i < merge->count && what == NULL; i++) {
+        what = bloom_difference(into, merge->sources[i]);
+    }
+    return request_fail(req, ERR_BF_MERGE_DIFFERS, "%s",
+                        what != NULL ? what : "layer shapes");
+}
+
+/* Into a filter that has no name yet, or is there and stays as it was if this
+ * fails. What it has already need not be read again. */
+static enum err
+unite(struct request *req, struct bloom *into, const struct bloom *has,
+      struct merge *merge)
+{
+    enum bloom_status status = BLOOM_OK;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < merge->count; i++) {
+        if (merge->sources[i] != has) {
+            merge->sources[kept++] = merge->sources[i];
+        }
+    }
+    merge->count = kept;
+    if (kept > 0) {
+        status = bloom_merge(into, bloom_make_env(req), merge->sources, kept);
+    }
+    return status == BLOOM_OK ? OK : merge_error(req, into, merge, status);
+}
+
+static enum err
+merge_new(struct request *req, struct merge *merge)
+{
+    const struct bloom_env *env = bloom_make_env(req);
+    struct prepared made = { .status = BLOOM_OK };
+    struct bloom *fresh;
+    struct entry *entry;
+    enum err err;
+
+    if (!prepare_take(req, merge->first, &made)) {
+        made.status = bloom_copy(merge->first, env, &made.bloom);
+    }
+    if (made.status != BLOOM_OK) {
+        return bloom_make_error(req, made.status);
+    }
+    fresh = made.bloom;
+    err = unite(req, fresh, merge->first, merge);
+    if (err == OK && req->obey) { /* the time of what is there was over */
+        (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
+    }
+    if (err == OK) {
+        err = keyspace_insert(req->keyspace, &req->key, fresh,
+                              merge->incarnation, &entry);
+    }
+    if (err != OK) {
+        bloom_free(fresh, env);
+        return err;
+    }
+    request_made(req, &req->key);
+    return OK;
+}
+
+static enum err
+merge_into(struct request *req, struct entry *entry, struct merge *merge)
+{
+    struct bloom_info before;
+    struct bloom_info after;
+    enum err err;
+
+    bloom_get_info(&entry->bloom, &before);
+    err = unite(req, &entry->bloom, &entry->bloom, merge);
+    bloom_get_info(&entry->bloom, &after);
+    keyspace_account(&before, &after);
+    return err;
+}
+
+static enum err
+merge_all(struct request *req, struct merge *merge)
+{
+    struct entry *entry = request_open(req, &req->key);
+    enum err err;
+
+    if (!req->obey) {
+        merge->begins = entry == NULL;
+        merge->incarnation = merge->begins ? bloom_make_incarnation() : 0;
+    } else if (!merge->begins && entry == NULL) {
+        return ERR_BF_NOT_FOUND;
+    }
+    err = find_sources(req, merge);
+    if (err != OK) {
+        return err;
+    }
+    err = check_bytes(req, entry, merge);
+    if (err == OK) {
+        err = begin_effect(req, merge);
+    }
+    if (err == OK) {
+        err = merge->begins || entry == NULL ? merge_new(req, merge)
+                                             : merge_into(req, entry, merge);
+    }
+    mem_free(merge->sources);
+    return err;
+}
+
+enum err
+cmd_bf_merge(struct request *req)
+{
+    struct merge merge = { .end = req->argc };
+    enum err err = req->obey ? parse_obeyed(req, &merge) : OK;
+
+    if (err == OK) {
+        err = merge_all(req, &merge);
+    }
+    if (err == OK) {
+        req->dirty = 1;
+        observe_change(req, &req->key, CONF_EVENT_GENERIC, "bloom.merge");
+        reply_ok(req->reply);
+    }
+    return err;
+}

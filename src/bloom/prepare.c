@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A payload does not change, so it is hashed and copied as time allows. A
+ * source may be written to between two pieces: then all of it is copied once
+ * more, under the locks, but into memory that the system has provided by then,
+ * which is what takes longest.
+ */
+#include "bloom/prepare.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "bloom/bloom_make.h"
+#include "core/codec.h"
+#include "engine/handlers.h"
+
+#define XXH_STATIC_LINKING_ONLY /* the state, whole */
+#include <xxhash.h>
+
+enum {
+    LARGE_BYTES = 256 * 1024, /* from here on a filter is prepared */
+    STEP_BYTES = 64 * 1024,   /* between two looks at the clock */
+    PIECE_NS = 500 * 1000,
+    ZERO_BYTES = 4096 /* that are looked at, to leave fresh memory alone */
+};
+
+enum preparing_stage { HASHING, FILLING, DONE, NOTHING };
+
+struct preparing {
+    XXH3_state_t hash; /* of a payload; aligned, so it comes first */
+    enum preparing_stage stage;
+    uint64_t at; /* byte to be hashed, or of all lines to be filled in */
+    struct prepared made;
+    struct bloom_env env;
+    struct key source;
+    struct key_version seen; /* of it */
+};
+
+static void
+drop(struct preparing *preparing)
+{
+    if (preparing->made.bloom != NULL) {
+        bloom_free(preparing->made.bloom, &preparing->env);
+    }
+    preparing->made = (struct prepared){ .status = BLOOM_OK };
+}
+
+static void
+preparing_free(void *state)
+{
+    drop(state);
+    mem_free_lines(state, sizeof(struct preparing));
+}
+
+/* Begins, or goes on. NULL: there is no memory, so the handler does it. */
+static struct preparing *
+take_up(struct request *req)
+{
+    struct preparing *preparing = request_resumed(req);
+
+    if (preparing == NULL) {
+        preparing = mem_try_lines(sizeof(*preparing));
+        if (preparing != NULL) {
+            preparing->env = *bloom_make_env(req);
+            request_pause(req, preparing, preparing_free);
+        }
+    }
+    return preparing;
+}
+
+static bool
+is_late(const struct request *req)
+{
+    return clock_mono_ns() - req->worker->now_ns > PIECE_NS;
+}
+
+bool
+prepare_take(struct request *req, const struct bloom *source,
+             struct prepared *ret_made)
+{
+    struct preparing *preparing = req->obey ? NULL : request_resumed(req);
+
+    if (preparing == NULL || preparing->stage != DONE) {
+        return false;
+    }
+    if (source != NULL && preparing->made.bloom != NULL &&
+        keyspace_changed(req->keyspace, &preparing->source, preparing->seen,
+                         req->now_ms) &&
+        !bloom_copy_into(source, preparing->made.bloom)) {
+        return false;
+    }
+    *ret_made = preparing->made;
+    preparing->made.bloom = NULL;
+    return true;
+}
+
+/* ---- lines --------------------------------------------------------------- */
+
+static bool
+is_zero(const char *bytes, size_t count)
+{
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, count - 1) == 0;
+}
+
+static void
+copy_unless_zero(char *to, const char *from, size_t count)
+{
+    while (count > 0) {
+        size_t step = count < ZERO_BYTES ? count : ZERO_BYTES;
+
+        if (!is_zero(from, step)) {
+            memcpy(to, from, step);
+        }
+        to += step;
+        from += step;
+        count -= step;
+    }
+}
+
+/* Where byte `at` of all lines lies in the layers of a filter. */
+static char *
+lines_at(struct bloom *bloom, uint64_t at, uint32_t *ret_layer,
+         size_t *ret_offset, size_t *ret_left)
+{
+    size_t bytes = 0;
+    uint32_t layer = 0;
+    char *lines = codec_layer_lines(bloom, 0, &bytes);
+
+    while (lines != NULL && at >= bytes) {
+        at -= bytes;
+        lines = codec_layer_lines(bloom, ++layer, &bytes);
+    }
+    *ret_layer = layer;
+    *ret_offset = (size_t)at;
+    *ret_left = bytes - (size_t)at;
+    return lines != NULL ? lines + at : NULL;
+}
+
+/* ---- RESTORE ------------------------------------------------------------- */
+
+/* One step. False: all is hashed. */
+static bool
+hash_step(struct preparing *preparing, struct slice payload)
+{
+    size_t covered = payload.len - CODEC_CHECKSUM_BYTES;
+    size_t left = covered - (size_t)preparing->at;
+    size_t step = left < STEP_BYTES ? left : STEP_BYTES;
+
+    if (preparing->at == 0) {
+        (void)XXH3_64bits_reset(&preparing->hash);
+    }
+    (void)XXH3_64bits_update(&preparing->hash, payload.data + preparing->at,
+                             step);
+    preparing->at += step;
+    return step < left;
+}
+
+static bool
+sum_holds(const struct preparing *preparing, struct slice payload)
+{
+    const uint8_t *end = (const uint8_t *)payload.data + payload.len;
+    uint64_t stored = 0;
+
+    for (int i = 1; i <= CODEC_CHECKSUM_BYTES; i++) {
+        stored = stored << 8 | end[-i];
+    }
+    return stored == XXH3_64bits_digest(&preparing->hash);
+}
+
+/* As bloom_load() does when the checksum is known. */
+static void
+make_shape(struct preparing *preparing, struct slice payload)
+{
+    struct prepared *made = &preparing->made;
+    struct codec_head head;
+
+    made->sum_holds = sum_holds(preparing, payload);
+    made->status = codec_read_head(payload.data, payload.len, &head);
+    if (!made->sum_holds ||
+        (made->status == BLOOM_OK && head.total_bytes != payload.len)) {
+        made->status = BLOOM_CORRUPT;
+    }
+    if (made->status == BLOOM_OK) {
+        made->status = codec_check_head(&head);
+    }
+    if (made->status == BLOOM_OK) {
+        made->incarnation = head.incarnation;
+        made->status = codec_new(&head, &preparing->env, &made->bloom);
+    }
+    preparing->at = 0;
+    preparing->stage = made->status == BLOOM_OK ? FILLING : DONE;
+}
+
+static void
+fill_step(struct preparing *preparing, struct slice payload)
+{
+    struct codec_head head;
+    uint32_t layer;
+    size_t offset;
+    size_t left;
+    char *to =
+        lines_at(preparing->made.bloom, preparing->at, &layer, &offset, &left);
+
+    if (to == NULL) {
+        preparing->stage = DONE;
+        return;
+    }
+    CHECK(codec_read_head(payload.data, payload.len, &head) == BLOOM_OK);
+    left = left < STEP_BYTES ? left : STEP_BYTES;
+    copy_unless_zero(to, payload.data + head.head_bytes + preparing->at, left);
+    codec_to_host(to, left);
+    preparing->at += left;
+}
+
+/* The payload is where it was, or its bytes are elsewhere the same. */
+bool
+prepare_restore(struct request *req)
+{
+    enum { PAYLOAD_AT = 3 };
+    struct slice payload = req->argv[PAYLOAD_AT];
+    struct preparing *preparing;
+
+    if (payload.len < LARGE_BYTES) {
+        return true;
+    }
+    preparing = take_up(req);
+    while (preparing != NULL && preparing->stage != DONE) {
+        if (preparing->stage == FILLING) {
+            fill_step(preparing, payload);
+        } else if (!hash_step(preparing, payload)) {
+            make_shape(preparing, payload);
+        }
+        if (preparing->stage != DONE && is_late(req)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- COPY ---------------------------------------------------------------- */
+
+static struct entry *
+find_locked(struct request *req, const struct key *key)
+{
+    keyspace_lock(req->keyspace, req->worker->index,
+                  keyspace_stripe_of(key->hash), false);
+    return keyspace_find(req->keyspace, key, req->now_ms);
+}
+
+static void
+unlock(struct request *req, const struct key *key)
+{
+    keyspace_unlock(req->keyspace, req->worker->index,
+                    keyspace_stripe_of(key->hash));
+}
+
+/* Takes the shape of the source, and what WATCH would remember of it. False:
+ * there is nothing to prepare. */
+static bool
+take_shape(struct request *req, const struct key *key,
+           struct preparing *preparing)
+{
+    char *form = mem_try_alloc(CODEC_HEAD_BYTES_MAX);
+    const struct entry *entry = find_locked(req, key);
+    struct codec_head head;
+    size_t bytes = 0;
+
+    if (form != NULL && entry != NULL) {
+        preparing->seen = keyspace_version(req->keyspace, key, req->now_ms);
+        bytes = codec_put_head(&entry->bloom, entry->incarnation, form);
+    }
+    unlock(req, key);
+    if (bytes > 0) {
+        CHECK(codec_read_head(form, bytes, &head) == BLOOM_OK);
+        preparing->made.status =
+            codec_new(&head, &preparing->env, &preparing->made.bloom);
+        preparing->stage = preparing->made.status == BLOOM_OK ? FILLING : DONE;
+    }
+    mem_free(form);
+    return bytes > 0;
+}
+
+/* One step under the shared lock. What is written to meanwhile is copied again
+ * by prepare_take(), into memory that is there by then. False: the source has
+ * gone, or has another shape. */
+static bool
+copy_step(struct request *req, const struct key *key,
+          struct preparing *preparing)
+{
+    struct bloom *copy = preparing->made.bloom;
+    const struct entry *entry;
+    const char *from;
+    uint32_t layer;
+    size_t offset;
+    size_t left;
+    size_t bytes;
+    char *to = lines_at(copy, preparing->at, &layer, &offset, &left);
+    bool same;
+
+    if (to == NULL) {
+        preparing->stage = DONE;
+        return true;
+    }
+    entry = find_locked(req, key);
+    same = entry != NULL && bloom_difference(&entry->bloom, copy) == NULL;
+    if (same) {
+        left = left < STEP_BYTES ? left : STEP_BYTES;
+        from = bloom_layer_lines(&entry->bloom, layer, &bytes);
+        same = from != NULL;
+        if (same) {
+            copy_unless_zero(to, from + offset, left);
+            preparing->at += left;
+        }
+    }
+    unlock(req, key);
+    return same;
+}
+
+static bool
+is_large(struct request *req, const struct key *key)
+{
+    const struct entry *entry = find_locked(req, key);
+    bool large = entry != NULL && bloom_size(&entry->bloom) >= LARGE_BYTES;
+
+    unlock(req, key);
+    return large;
+}
+
+static bool
+prepare_from(struct request *req, size_t source_at, uint64_t limit_bytes)
+{
+    struct key key = request_key(req, source_at);
+    struct preparing *preparing = request_resumed(req);
+
+    if (preparing == NULL && !is_large(req, &key)) {
+        return true;
+    }
+    preparing = take_up(req);
+    if (preparing == NULL) {
+        return true;
+    }
+    preparing->source = key; /* its name may have moved */
+    preparing->env.size_limit_bytes = limit_bytes;
+    if (preparing->stage == HASHING && !take_shape(req, &key, preparing)) {
+        return true;
+    }
+    while (preparing->stage == FILLING) {
+        if (!copy_step(req, &key, preparing)) {
+            drop(preparing);
+            preparing->stage = NOTHING;
+        } else if (preparing->stage == FILLING && is_late(req)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+prepare_copy(struct request *req)
+{
+    enum { SOURCE_AT = 1 };
+
+    return prepare_from(req, SOURCE_AT, UINT64_MAX); /* it has its size */
+}
+
+/* A filter that is to be made begins as a copy of the first source. */
+bool
+prepare_merge(struct request *req)
+{
+    enum { INTO_AT = 1, SOURCE_AT = 2 };
+    struct key into = request_key(req, INTO_AT);
+    bool exists = find_locked(req, &into) != NULL;
+
+    unlock(req, &into);
+    return exists ||
+           prepare_from(req, SOURCE_AT, bloom_make_env(req)->size_limit_bytes);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The checks before a command runs, in Redis's order, with its texts.
+ */
+#include "engine/admit.h"
+
+#include "base/clock.h"
+#include "engine/dialect.h"
+#include "engine/pause.h"
+#include "engine/txn.h"
+#include "net/conn.h"
+
+#include <stdio.h>
+
+/* ---- the request --------------------------------------------------------- */
+
+/* How many bytes of a client's word to show; printf stops at a NUL, too. */
+static int
+shown(struct slice word, size_t max)
+{
+    return (int)(word.len < max ? word.len : max);
+}
+
+static enum err
+unknown_command(struct request *req)
+{
+    char *to = req->worker->detail;
+    size_t size = sizeof(req->worker->detail);
+    size_t len = (size_t)snprintf(
+        to, size, "unknown command '%.*s', with args beginning with: ",
+        slice_shown(req->argv[0]), req->argv[0].data);
+    size_t before = len;
+
+    for (size_t i = 1; i < req->argc && len - before < SLICE_SHOWN_MAX; i++) {
+        size_t left = SLICE_SHOWN_MAX - (len - before);
+
+        len += (size_t)snprintf(to + len, size - len, "'%.*s' ",
+                                shown(req->argv[i], left), req->argv[i].data);
+    }
+    return ERR_UNKNOWN_COMMAND;
+}
+
+static enum err
+unknown_subcommand(struct request *req)
+{
+    const struct command *container = command_find(req->argv[0]);
+    struct slice sub = req->argv[1];
+    char name[32];
+    size_t i = 0;
+
+    for (; container->name[i] != '\0' && i < sizeof(name) - 1; i++) {
+        name[i] = (char)(container->name[i] & ~0x20); /* letters only */
+    }
+    name[i] = '\0';
+    return request_fail(req, ERR_UNKNOWN_SUB,
+                        "unknown subcommand '%.*s'. Try %s HELP.",
+                        slice_shown(sub), sub.data, name);
+}
+
+static bool
+is_for_subscribers(const struct command *command)
+{
+    switch (command_id(command)) {
+    case CMD_ID_SUBSCRIBE:
+    case CMD_ID_PSUBSCRIBE:
+    case CMD_ID_SSUBSCRIBE:
+    case CMD_ID_UNSUBSCRIBE:
+    case CMD_ID_PUNSUBSCRIBE:
+    case CMD_ID_SUNSUBSCRIBE:
+    case CMD_ID_PING:
+    case CMD_ID_QUIT:
+    case CMD_ID_RESET:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* The option never changes, so that no section is needed to look at it. */
+static bool
+may_debug(const struct request *req)
+{
+    const struct conn *conn = req->session->conn;
+    char peer[CONN_ADDRESS_MAX];
+
+    switch ((enum conf_debug_command)req->service->conf->enable_debug_command) {
+    case CONF_DEBUG_COMMAND_NO:
+        return false;
+    case CONF_DEBUG_COMMAND_LOCAL:
+        if (conn == NULL || conn->is_unix) {
+            return true;
+        }
+        conn_peer_address(conn, peer);
+        return strncmp(peer, "127.", 4) == 0 || strncmp(peer, "[::1]", 5) == 0;
+    case CONF_DEBUG_COMMAND_YES:
+        break;
+    }
+    return true;
+}
+
+/* What is checked of every command, run or queued, in Redis's order. */
+enum err
+admit_request(struct request *req, unsigned words)
+{
+    const struct command *command = req->command;
+    struct session *session = req->session;
+
+    if (command == NULL) {
+        return words == 2 ? unknown_subcommand(req) : unknown_command(req);
+    }
+    if (req->obey ? !command_arity_fits(command, req->argc)
+                  : !dialect_arity_fits(req->service, command, req->argc)) {
+        return request_fail(req, ERR_ARITY, "%s",
+                            dialect_command_name(req->service, command));
+    }
+    if (command->id == CMD_ID_DEBUG && !may_debug(req)) {
+        return request_fail(
+            req, ERR_CUSTOM,
+            "DEBUG command not allowed. If the enable-debug-command option is "
+            "set to \"local\", you can run it from a local connection, "
+            "otherwise you need to set this option in the configuration file, "
+            "and then restart the server.");
+    }
+    if (!session->authenticated && (command->flags & CMD_NO_AUTH) == 0) {
+        return ERR_NOAUTH;
+    }
+    if (txn_is_open(session) && (command->flags & CMD_NO_MULTI) != 0) {
+        return ERR_NOT_ALLOWED_IN_TXN;
+    }
+    if (session->subscribed && !is_for_subscribers(command)) {
+        return request_fail(req, ERR_SUBSCRIBED, "%s",
+                            dialect_command_name(req->service, command));
+    }
+    if (session->receiver.monitors &&
+        (command->flags & (CMD_WRITE | CMD_READONLY)) != 0) {
+        return ERR_MONITORS;
+    }
+    return OK;
+}
+
+/* ---- the moment ---------------------------------------------------------- */
+
+/* What waits for the end of a pause is looked at when there is one, not each
+ * time that something else happens (client_has_room). */
+static enum err
+hold(struct session *session)
+{
+    session->parked = true;
+    session->parked_for_room = true;
+    return ERR_AGAIN;
+}
+
+/* What somebody needs who comes to end a pause, on a new connection and with a
+ * client library that says who it is. None of it changes data. */
+static bool
+ends_pauses(const struct command *command)
+{
+    return (command->flags & CMD_NO_AUTH) != 0 ||
+           command->id == CMD_ID_CLIENT_PAUSE ||
+           command->id == CMD_ID_CLIENT_UNPAUSE ||
+           command->id == CMD_ID_CLIENT_SETINFO ||
+           command->id == CMD_ID_CLIENT_SETNAME;
+}
+
+static bool
+is_paused(const struct request *req, uint32_t flags)
+{
+    const struct conn *conn = req->session->conn;
+
+    if (!pause_holds(req->service, flags) || ends_pauses(req->command)) {
+        return false;
+    }
+    return conn == NULL || !conn->is_reserved ||
+           pause_holds_operator(req->service, flags);
+}
+
+/* Whether somebody is to hear of what such a command does, while there is
+ * hardly room for more of it. */
+static bool
+is_too_loud(const struct request *req, uint32_t flags)
+{
+    const struct service *service = req->service;
+    uint32_t loud = CMD_WRITE | CMD_MAY_REPLICATE;
+    bool shown = (observed_by(service) & OBSERVED_MONITOR) != 0 &&
+                 (flags & (CMD_SKIP_MONITOR | CMD_ADMIN)) == 0;
+
+    if (req->session->receiver.tracker != NULL) {
+        loud |= CMD_READONLY; /* what it remembers may displace something */
+    }
+    return inboxes_are_crowded(service->inboxes) &&
+           (shown || (flags & loud) != 0);
+}
+
+/* A Sentinel takes a server that answers so for dead. */
+static enum err
+admit_ping(const struct service *service)
+{
+    bool behind = atomic_load_explicit(&service->grace_until_ms,
+                                       memory_order_relaxed) == GRACE_BEHIND;
+
+    return behind ? ERR_BEHIND : admit_refusal(&service->ping_refusal);
+}
+
+/* Too few replicas count for a primary, which is also in doubt for a while;
+ * what is not here cannot be written to by anybody. */
+enum err
+admit_writes_for_role(const struct service *service)
+{
+    uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
+
+    if (service->role.replica) {
+        return ERR_READONLY;
+    }
+    if (clock_mono_ns() / 1000000 < grace_until_ms) {
+        return grace_until_ms == GRACE_BEHIND ? ERR_BEHIND : ERR_START_GRACE;
+    }
+    if (atomic_load(&service->few_replicas)) {
+        return ERR_NOREPLICAS;
+    }
+    return atomic_load(&service->absent) ? ERR_LOADING : OK;
+}
+
+/* Who is to say whom a server follows must be able to, above all while it waits
+ * for the data of a primary that has gone. */
+static bool
+needs_no_data(uint32_t flags)
+{
+    const uint32_t manages = CMD_ADMIN | CMD_STALE;
+
+    return (flags & CMD_LOADING) != 0 || (flags & manages) == manages;
+}
+
+enum err
+admit_data_for_role(const struct service *service, uint32_t flags)
+{
+    if (service->role.replica && (flags & CMD_STALE) == 0 &&
+        !atomic_load(&service->link_up) &&
+        !service->conf->replica_serve_stale_data) {
+        return ERR_MASTERDOWN;
+    }
+    return atomic_load(&service->absent) && !needs_no_data(flags) ? ERR_LOADING
+                                                                  : OK;
+}
+
+/* The flags that this command, and all that EXEC runs, has; WATCH looks at
+ * keys, which it must not while they are not here. */
+static uint32_t
+flags_for_data(const struct request *req)
+{
+    const struct command *command = req->command;
+    uint32_t flags = command->flags;
+
+    if (command->lock == LOCK_KEYS) {
+        flags &= ~(uint32_t)CMD_LOADING;
+    }
+    return command->id == CMD_ID_EXEC ? flags & txn_common_flags(req->session)
+                                      : flags;
+}
+
+enum err
+admit_now(const struct request *req)
+{
+    const struct command *command = req->command;
+    const struct service *service = req->service;
+    uint32_t flags = command->flags;
+    enum err err = OK;
+
+    if (req->obey) {
+        return OK;
+    }
+    if (command->id == CMD_ID_EXEC) {
+        flags |= txn_flags(req->session);
+    } else if (txn_is_open(req->session) && command->id != CMD_ID_DISCARD &&
+               command->id != CMD_ID_QUIT && command->id != CMD_ID_RESET) {
+        flags |= CMD_DENYOOM; /* Redis queues nothing then */
+    }
+    /* During a pause nothing is evicted either. */
+    if ((flags & CMD_DENYOOM) != 0 &&
+        (!pause_is_on(service) || !is_paused(req, flags))) {
+        err = admit_growth(req->worker);
+    }
+    if (err != OK) {
+        return err;
+    }
+    if ((flags & CMD_WRITE) != 0) {
+        err = admit_writes(service);
+    } else if (command->id == CMD_ID_PING) {
+        err = admit_ping(service);
+    }
+    if (err == OK) {
+        err = admit_data(service, flags_for_data(req));
+    }
+    /* WATCH looks at keys, which belong to the loader alone. */
+    if (err == OK && admit_is_loading(service) &&
+        ((flags & CMD_LOADING) == 0 || command->lock == LOCK_KEYS)) {
+        err = ERR_LOADING;
+    }
+    if (err == OK && (is_paused(req, flags) || is_too_loud(req, flags))) {
+        err = hold(req->session);
+    }
+    return err;
+}

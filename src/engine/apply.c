@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The worker is one of its own beside loop 0's, on the same thread: what
+ * belongs to the thread (its slot of the gate) is shared, and what a batch
+ * leaves in a worker (its failure, what it waits for, notices, an open stage)
+ * cannot be taken for that of a client's batch.
+ *
+ * CLIENT PAUSE on this server does not stop it: who pauses clients wants them
+ * to stand still for a moment, and a replica that stands still would only fall
+ * behind, and be given up by its primary.
+ */
+#include "engine/apply.h"
+
+#include "base/mem.h"
+#include "engine/obey.h"
+#include "engine/observe.h"
+#include "engine/txn.h"
+
+#include <stdio.h>
+
+struct apply {
+    struct obey obey;
+};
+
+struct apply *
+apply_new(struct worker *worker)
+{
+    struct apply *apply = mem_zalloc(sizeof(*apply));
+
+    obey_init(&apply->obey, worker->service, worker->index);
+    apply->obey.worker->loop = worker->loop;
+    apply->obey.worker->stats = worker->stats; /* what is applied counts */
+    apply->obey.worker->holds_gate = true;
+    apply->obey.worker->silent = true;
+    return apply;
+}
+
+void
+apply_free(struct apply *apply)
+{
+    if (apply != NULL) {
+        obey_fini(&apply->obey);
+        mem_free(apply);
+    }
+}
+
+bool
+apply_needs_world(struct apply *apply, struct slice commands)
+{
+    return obey_needs_world(&apply->obey, commands);
+}
+
+/* A piece of a log is never torn apart, and neither is a transaction. */
+bool
+apply_group(struct apply *apply, struct slice commands, char *ret_reason,
+            size_t reason_size)
+{
+    struct session *session = &apply->obey.session;
+    bool done = obey_group(&apply->obey, commands, ret_reason, reason_size);
+
+    if (done && session->txn != NULL) {
+        (void)snprintf(ret_reason, reason_size,
+                       "the group ends between MULTI and EXEC");
+        done = false;
+    }
+    txn_end(session);
+    return done;
+}
+
+void
+apply_tell(struct apply *apply)
+{
+    struct worker *worker = apply->obey.worker;
+
+    if (worker->notices.owed != 0) {
+        observe_wake_told(worker);
+    }
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The option dialect: whose words are used where valkey-bloom and RedisBloom
+ * differ. It changes under the raised gate, and a command may see the old one
+ * when it is admitted and the new one when it runs: so a handler relies on the
+ * smaller of the two arities. A command that is replayed (req->obey) has one
+ * meaning, whatever the dialect; see bloom_make.h.
+ */
+#pragma once
+
+#include "engine/request.h"
+
+static inline bool
+dialect_is_redis(const struct service *service)
+{
+    return __builtin_expect(
+        atomic_load_explicit(&service->dialect, memory_order_relaxed) ==
+            CONF_DIALECT_REDIS,
+        0);
+}
+
+/* What TYPE calls a filter; SCAN's TYPE takes both. */
+#define DIALECT_TYPE_VALKEY "bloomfltr"
+#define DIALECT_TYPE_REDIS  "MBbloom--"
+static inline const char *
+dialect_type_name(const struct service *service)
+{
+    return dialect_is_redis(service) ? DIALECT_TYPE_REDIS : DIALECT_TYPE_VALKEY;
+}
+
+/* The name that clients are shown: bf.add or BF.ADD. */
+static inline const char *
+dialect_command_name(const struct service *service,
+                     const struct command *command)
+{
+    return command->redis != NULL && dialect_is_redis(service)
+               ? command->redis->name
+               : command->name;
+}
+
+/* Whether so many words are enough, and not too many. */
+static inline bool
+dialect_arity_fits(const struct service *service, const struct command *command,
+                   size_t argc)
+{
+    if (command->redis != NULL && command->redis->arity != 0 &&
+        dialect_is_redis(service)) {
+        command = command->redis;
+    }
+    return command_arity_fits(command, argc);
+}
+
+/* A copy of the row as COMMAND shows it. */
+struct command dialect_row(const struct service *service,
+                           const struct command *command);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Stage, journal, positions.
+ */
+#include "engine/effect.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "persist/journal.h"
+#include "proto/batch.h"
+
+static bool
+passes_on(const struct worker *worker)
+{
+    return worker->service->journal != NULL && !worker->silent;
+}
+
+/* ---- room ---------------------------------------------------------------- */
+
+size_t
+effect_delete_bytes(struct slice name)
+{
+    const struct slice argv[] = { slice_lit("DEL"), name };
+
+    return stage_effect_bytes(argv, 2);
+}
+
+struct deletions {
+    const struct slice *argv;
+    size_t bytes;
+};
+
+static void
+count_deletion(void *ctx, size_t position)
+{
+    struct deletions *deletions = ctx;
+
+    deletions->bytes += effect_delete_bytes(deletions->argv[position]);
+}
+
+/* A key of a command in another database than its own (MOVE) is one that goes
+ * instead of that. */
+size_t
+effect_bytes(const struct command *command, const struct slice *argv,
+             size_t argc)
+{
+    struct deletions deletions = { argv, 0 };
+
+    if (command->keys.first > 0) {
+        command_each_key(command, argc, count_deletion, &deletions);
+    }
+    return stage_effect_bytes(argv, argc) + EFFECT_EXTRA_BYTES +
+           deletions.bytes;
+}
+
+enum err
+effect_open(struct worker *worker, size_t bytes)
+{
+    struct session *session = worker->session;
+    enum mem_claim before;
+    bool opened;
+
+    if (!passes_on(worker)) {
+        return OK;
+    }
+    if (!worker->alone && !journal_has_room(worker->service->journal)) {
+        if (session != NULL) {
+            session->parked = true;
+            session->parked_for_room = true;
+        }
+        return ERR_AGAIN;
+    }
+    before = mem_set_claim(MEM_SERVE); /* it is free once it is written */
+    opened = stage_open(&worker->stage, bytes);
+    (void)mem_set_claim(before);
+    return opened ? OK : ERR_NOMEM;
+}
+
+enum err
+effect_open_for(const struct request *req)
+{
+    if (!passes_on(req->worker)) {
+        return OK;
+    }
+    return effect_open(req->worker,
+                       effect_bytes(req->command, req->argv, req->argc));
+}
+
+/* ---- what happened ------------------------------------------------------- */
+
+void
+effect_add(struct request *req)
+{
+    struct stage *stage = &req->worker->stage;
+    const struct effect *effect = &req->effect;
+
+    if (effect->kind == EFFECT_NONE) {
+        return;
+    }
+    metric_add(METRIC_CHANGES, (int64_t)req->dirty);
+    if (!passes_on(req->worker)) {
+        return;
+    }
+    if (effect->kind == EFFECT_VERBATIM && req->worker->in_place &&
+        !req->worker->in_exec) { /* what EXEC runs was copied by MULTI */
+        stage_add_resp(stage, req->session->db,
+                       batch_resp(req->argv, req->argc));
+    } else if (effect->kind == EFFECT_VERBATIM) {
+        stage_add(stage, req->session->db, req->argv, req->argc);
+    } else {
+        stage_add(stage, req->session->db, effect->argv, effect->argc);
+    }
+}
+
+void
+effect_delete(struct worker *worker, const struct key *key)
+{
+    const struct slice argv[] = { slice_lit("DEL"), key->name };
+
+    if (passes_on(worker)) {
+        stage_add(&worker->stage, key->db, argv, 2);
+    }
+}
+
+/* Gives the open piece away; 0 if nothing was added to it. */
+static uint64_t
+hand_over(struct worker *worker, bool txn)
+{
+    struct piece *piece = stage_close(&worker->stage, txn);
+    uint64_t position;
+
+    if (piece == NULL) {
+        return 0;
+    }
+    position = journal_append(worker->service->journal, piece);
+    worker->unkicked = worker->service->journal;
+    if (worker->session != NULL) {
+        atomic_store_explicit(&worker->session->written, position,
+                              memory_order_relaxed);
+    }
+    return position;
+}
+
+/* What a client has seen counts for its WAIT like what it wrote, as in Redis:
+ * who tries an add again on another connection, and hears that the item is
+ * there, wrote nothing, but relies on it all the same. */
+static void
+note_seen(struct worker *worker, uint64_t position)
+{
+    _Atomic uint64_t *written;
+
+    if (worker->session != NULL) {
+        written = &worker->session->written;
+        if (atomic_load_explicit(written, memory_order_relaxed) < position) {
+            atomic_store_explicit(written, position, memory_order_relaxed);
+        }
+    }
+}
+
+static void
+hold_until(struct worker *worker, uint64_t position)
+{
+    note_seen(worker, position);
+    if (worker->hold < position) {
+        worker->hold = position;
+    }
+}
+
+/* What was appended stands behind all that anybody could have read. */
+void
+effect_close(struct worker *worker, const struct lock_set *set, bool txn)
+{
+    struct journal *journal = worker->service->journal;
+    struct keyspace *ks = worker->service->keyspace;
+    uint64_t position;
+
+    if (!passes_on(worker)) {
+        return;
+    }
+    position = hand_over(worker, txn);
+    if (position > 0) {
+        lock_set_write_position(set, ks, position);
+    } else if (set->beyond) {
+        position = journal_position(journal);
+    } else {
+        position = lock_set_position(set, ks);
+    }
+    hold_until(worker, position);
+}
+
+void
+effect_close_stripe(struct worker *worker, unsigned stripe)
+{
+    struct keyspace *ks = worker->service->keyspace;
+    uint64_t position;
+
+    if (!passes_on(worker)) {
+        return;
+    }
+    position = hand_over(worker, false);
+    if (position > 0) {
+        keyspace_set_position(ks, stripe, position);
+    } else {
+        position = keyspace_position(ks, stripe);
+    }
+    hold_until(worker, position);
+}
+
+void
+effect_kick(struct worker *worker)
+{
+    if (worker->unkicked != NULL) {
+        journal_kick(worker->unkicked);
+        worker->unkicked = NULL;
+    }
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Logs are written in the canonical form that the scanner takes where it lies;
+ * anything else in one was not written by us. Replies are thrown away: the
+ * worker says whether there was an error among them. No command that may stand
+ * in a log pauses or waits when it obeys, so that each batch ends.
+ */
+#include "engine/obey.h"
+
+#include "base/mem.h"
+#include "engine/dispatch.h"
+#include "engine/txn.h"
+#include "proto/scan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { REPLIES_KEPT = 1 << 20 /* bytes of buffer, from batch to batch */ };
+
+void
+obey_init(struct obey *obey, struct service *service, unsigned index)
+{
+    *obey = (struct obey){ .stats = stats_new(1, CMD_ID_COUNT),
+                           .worker = dispatch_new_worker(service, index) };
+    obey->worker->stats = stats_slot(obey->stats, 0);
+    session_init(&obey->session, true);
+    obey->session.obey = true;
+}
+
+void
+obey_fini(struct obey *obey)
+{
+    txn_end(&obey->session);
+    session_fini(&obey->session);
+    dispatch_free_worker(obey->worker);
+    stats_free(obey->stats);
+    batch_fini(&obey->batch);
+    buf_free(&obey->replies);
+}
+
+/* Fills the batch from *at on, which moves. */
+static enum err
+read_batch(struct obey *obey, struct slice commands, size_t *at)
+{
+    static const struct parse_limits limits = { .args_max = SIZE_MAX,
+                                                .bulk_max = SIZE_MAX,
+                                                .query_max = SIZE_MAX };
+
+    batch_clear(&obey->batch);
+    return scan_commands(commands, &limits, &obey->batch, at);
+}
+
+/* ---- which commands ------------------------------------------------------ */
+
+/* HISTORY, REPLCONF HISTORY, is the one thing in a log that is no change of
+ * data: it says whose log it is from here on (persist/history.h). */
+enum kind { KIND_WRITE, KIND_HISTORY, KIND_MARK, KIND_REFUSE };
+
+static bool
+is_history(const struct command *command, const struct slice *argv, size_t argc)
+{
+    return strcmp(command->name, "replconf") == 0 && argc > 1 &&
+           slice_is_word(argv[1], "history");
+}
+
+static enum kind
+kind_of(const struct slice *argv, size_t argc)
+{
+    const struct command *command = command_find(argv[0]);
+
+    if (command == NULL) {
+        return KIND_REFUSE;
+    }
+    if (command->id == CMD_ID_MULTI || command->id == CMD_ID_EXEC) {
+        return KIND_MARK;
+    }
+    if (is_history(command, argv, argc)) {
+        return KIND_HISTORY;
+    }
+    return (command->flags & CMD_WRITE) != 0 ||
+                   command_id(command) == CMD_ID_SELECT
+               ? KIND_WRITE
+               : KIND_REFUSE;
+}
+
+/* Takes the marks of transactions out of the batch, if so asked. False if there
+ * is a command that no log consists of, which begins at *ret_bad. Most writes
+ * follow others of their name, which says enough of them. */
+static bool
+sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
+{
+    struct slice last = { NULL, 0 };
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        struct batch_command *bytes = &batch->command[i];
+        const struct slice *argv = &batch->argv[bytes->first];
+        enum kind kind = KIND_WRITE;
+
+        if (last.data == NULL || !slice_equal(argv[0], last)) {
+            kind = kind_of(argv, bytes->argc);
+        }
+        if (kind == KIND_REFUSE) {
+            *ret_bad = bytes->begin;
+            return false;
+        }
+        if (kind == KIND_WRITE) {
+            last = argv[0];
+        }
+        if (kind != KIND_MARK || !drops_marks) {
+            batch->command[kept++] = *bytes;
+        }
+    }
+    batch->count = kept;
+    return true;
+}
+
+static bool
+batch_needs_world(const struct batch *batch)
+{
+    struct slice last = { NULL, 0 }; /* that needs no more than its keys */
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct slice *argv = &batch->argv[batch->command[i].first];
+
+        if (last.data == NULL || !slice_equal(argv[0], last)) {
+            const struct command *command = command_find(argv[0]);
+
+            if (command != NULL &&
+                (command->lock == LOCK_WORLD || command->lock == LOCK_WALK ||
+                 is_history(command, argv, batch->command[i].argc))) {
+                return true;
+            }
+            last = argv[0];
+        }
+    }
+    return false;
+}
+
+bool
+obey_needs_world(struct obey *obey, struct slice commands)
+{
+    size_t begin;
+    size_t at = 0;
+
+    do {
+        begin = at;
+        if (read_batch(obey, commands, &at) != OK) {
+            return false;
+        }
+        if (batch_needs_world(&obey->batch)) {
+            return true;
+        }
+    } while (at > begin);
+    return false;
+}
+
+/* ---- executing ----------------------------------------------------------- */
+
+/* What the refusal of a link and the end of a start say: one printable line. */
+static bool
+say_failure(const struct worker *worker, char *ret_reason, size_t reason_size)
+{
+    const char *prefix = err_prefix(worker->failure);
+    char text[ERROR_TEXT_MAX];
+
+    dispatch_error_text(worker, worker->failure, text, sizeof(text));
+    for (char *c = text; *c != '\0'; c++) {
+        if (*c < ' ' || *c > '~' || *c == '"') {
+            *c = '?';
+        }
+    }
+    (void)snprintf(ret_reason, reason_size, "%s failed: %s%s%s",
+                   worker->failed != NULL ? worker->failed->name : "a command",
+                   prefix, prefix[0] != '\0' ? " " : "", text);
+    return false;
+}
+
+static bool
+execute(struct obey *obey, char *ret_reason, size_t reason_size)
+{
+    struct worker *worker = obey->worker;
+    uint32_t done = 0;
+
+    while (done < obey->batch.count) {
+        uint32_t next;
+
+        buf_reset(&obey->replies, REPLIES_KEPT);
+        next = dispatch_batch(worker, &obey->session, &obey->batch, done,
+                              UINT64_MAX, &obey->replies);
+        if (worker->failure != OK) {
+            return say_failure(worker, ret_reason, reason_size);
+        }
+        CHECK(next > done);
+        done = next;
+    }
+    return true;
+}
+
+bool
+obey_group(struct obey *obey, struct slice commands, char *ret_reason,
+           size_t reason_size)
+{
+    size_t bad = 0;
+    size_t at = 0;
+
+    obey->worker->failure = OK;
+    while (at < commands.len) {
+        size_t begin = at;
+
+        if (read_batch(obey, commands, &at) != OK) {
+            (void)snprintf(ret_reason, reason_size, "not enough memory");
+            return false;
+        }
+        if (at == begin) {
+            (void)snprintf(ret_reason, reason_size,
+                           "no command at byte %zu of the group", at);
+            return false;
+        }
+        if (!sift(&obey->batch, obey->worker->alone, &bad)) {
+            (void)snprintf(ret_reason, reason_size,
+                           "the command at byte %zu of the group is neither a "
+                           "write nor SELECT",
+                           bad);
+            return false;
+        }
+        if (!execute(obey, ret_reason, reason_size)) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Commands on one side; pub/sub, tracking and MONITOR on the other.
+ */
+#include "engine/observe.h"
+
+#include "admin/monitor.h"
+#include "admin/pubsub.h"
+#include "admin/tracking.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/client.h"
+#include "engine/redact.h"
+#include "engine/txn.h"
+#include "net/conn.h"
+#include "persist/journal.h"
+
+#include <stdio.h>
+
+void
+observe_flag(struct service *service, uint64_t flag, bool on)
+{
+    if (on) {
+        (void)atomic_fetch_or(&service->observed, flag);
+    } else {
+        (void)atomic_fetch_and(&service->observed, ~flag);
+    }
+}
+
+void
+observe_count(struct service *service, uint64_t which, bool comes)
+{
+    uint64_t one = which & (~which + 1); /* the lowest bit of the number */
+
+    (void)atomic_fetch_add(&service->observed, comes ? one : 0 - one);
+}
+
+/* ---- what happened to keys ----------------------------------------------- */
+
+static uint64_t
+client_id(const struct worker *worker)
+{
+    return worker->session != NULL ? worker->session->id : 0;
+}
+
+/* One of the two messages of an event: to `prefix@db__:<tail>`. */
+static void
+publish_event(struct worker *worker, const char *prefix, uint32_t db,
+              struct slice tail, struct slice payload)
+{
+    struct buf channel = { 0 };
+
+    buf_printf(&channel, "__%s@%u__:", prefix, db);
+    buf_append_slice(&channel, tail);
+    if (channel.failed) {
+        for (unsigned i = 0; i < worker->service->threads; i++) {
+            notice_list_add(&worker->notices, NULL, i, 0);
+        }
+    } else {
+        pubsub_tell(worker->service->pubsub, client_id(worker),
+                    buf_slice(&channel), payload, &worker->notices);
+    }
+    buf_free(&channel);
+}
+
+static void
+tell_event(struct worker *worker, const struct key *key,
+           enum conf_event event_class, const char *event)
+{
+    uint32_t wanted = worker->service->conf->notify_keyspace_events;
+
+    if (event == NULL || (wanted & (uint32_t)event_class) == 0) {
+        return;
+    }
+    if ((wanted & CONF_EVENT_KEYSPACE) != 0) {
+        publish_event(worker, "keyspace", key->db, key->name, slice_of(event));
+    }
+    if ((wanted & CONF_EVENT_KEYEVENT) != 0) {
+        publish_event(worker, "keyevent", key->db, slice_of(event), key->name);
+    }
+}
+
+static void
+tell_change(struct worker *worker, uint64_t from, const struct key *key,
+            enum conf_event event_class, const char *event)
+{
+    uint64_t observed = observed_by(worker->service);
+
+    if ((observed & OBSERVED_TRACKING) != 0) {
+        tracking_invalidate(worker->service->tracking, from, key->name,
+                            key->hash, &worker->notices);
+    }
+    if ((observed & OBSERVED_EVENTS) != 0) {
+        tell_event(worker, key, event_class, event);
+    }
+}
+
+void
+observe_change_told(struct request *req, const struct key *key,
+                    enum conf_event event_class, const char *event)
+{
+    tell_change(req->worker, req->session->id, key, event_class, event);
+}
+
+void
+observe_event(struct request *req, const struct key *key,
+              enum conf_event event_class, const char *event)
+{
+    if ((observed_by(req->service) & OBSERVED_EVENTS) != 0 &&
+        !req->worker->alone) {
+        tell_event(req->worker, key, event_class, event);
+    }
+}
+
+void
+observe_expired(struct worker *worker, const struct key *key)
+{
+    if (observed_by(worker->service) != 0 && !worker->alone) {
+        tell_change(worker, 0, key, CONF_EVENT_EXPIRED, "expired");
+    }
+}
+
+/* Nothing was appended to the journal for it, so it waits for what the journal
+ * has by now: the change that it follows is part of that. */
+void
+observe_removed_alone(struct worker *worker, const struct key *key,
+                      enum conf_event event_class, const char *event)
+{
+    const struct journal *journal = worker->service->journal;
+
+    if (observed_by(worker->service) == 0) {
+        return;
+    }
+    tell_change(worker, 0, key, event_class, event);
+    notice_list_close(&worker->notices, worker->service->inboxes,
+                      journal != NULL ? journal_position(journal) : 0);
+}
+
+void
+observe_flush(struct request *req)
+{
+    if (observe_is_on(req) &&
+        (observed_by(req->service) & OBSERVED_TRACKING) != 0) {
+        tracking_invalidate_all(req->service->tracking, &req->worker->notices);
+    }
+}
+
+void
+observe_flush_alone(struct worker *worker)
+{
+    struct service *service = worker->service;
+    const struct journal *journal = service->journal;
+
+    if ((observed_by(service) & OBSERVED_TRACKING) != 0) {
+        tracking_invalidate_all(service->tracking, &worker->notices);
+        notice_list_close(&worker->notices, service->inboxes,
+                          journal != NULL ? journal_position(journal) : 0);
+    }
+}
+
+/* ---- what was read and run ----------------------------------------------- */
+
+static void
+remember_key(void *ctx, size_t position)
+{
+    const struct request *req = ctx;
+    struct slice name = req->argv[position];
+
+    tracking_remember(req->service->tracking, &req->session->receiver, name,
+                      request_key(req, position).hash, &req->worker->notices);
+}
+
+void
+observe_read_told(struct request *req)
+{
+    if ((req->command->flags & CMD_READONLY) != 0 &&
+        req->command->lock == LOCK_KEYS &&
+        tracking_wants(&req->session->receiver)) {
+        command_each_key(req->command, req->argc, remember_key, req);
+    }
+}
+
+/* CLIENT CACHING is for the next command that is no other CLIENT one, as in
+ * Redis; MULTI hands it on to EXEC. */
+void
+observe_command_ends(struct request *req)
+{
+    struct receiver *receiver = &req->session->receiver;
+
+    if (receiver->tracker != NULL && !txn_is_open(req->session) &&
+        (req->command == NULL ||
+         strncmp(req->command->name, "client|", strlen("client|")) != 0)) {
+        tracking_set_caching(receiver, CACHING_DEFAULT);
+    }
+}
+
+/* The words of a command without its passwords, in memory of their own; NULL
+ * without memory. */
+static struct slice *
+redacted(const struct request *req)
+{
+    struct slice *words = mem_try_alloc(req->argc * sizeof(*words));
+
+    for (size_t i = 0; words != NULL && i < req->argc; i++) {
+        words[i] = redact_word(req->command, req->argv, req->argc, i);
+    }
+    return words;
+}
+
+/* As MONITOR shows it: a socket file has no port. */
+static void
+describe_peer(const struct conn *conn, char *ret_text)
+{
+    static const char prefix[] = "unix:";
+    char *colon;
+
+    if (conn == NULL) {
+        ret_text[0] = '\0';
+    } else if (!conn->is_unix) {
+        conn_peer_address(conn, ret_text);
+    } else {
+        memcpy(ret_text, prefix, sizeof(prefix));
+        conn_peer_address(conn, ret_text + sizeof(prefix) - 1);
+        colon = strrchr(ret_text, ':');
+        *colon = '\0';
+    }
+}
+
+/* Where a command comes from: one of the log, from the primary. */
+static void
+describe_source(const struct request *req, char *ret_text, size_t size)
+{
+    const struct role *role = &req->service->role;
+
+    if (!req->obey) {
+        describe_peer(req->session->conn, ret_text);
+    } else if (strchr(role->host, ':') != NULL) {
+        (void)snprintf(ret_text, size, "[%s]:%u", role->host, role->port);
+    } else {
+        (void)snprintf(ret_text, size, "%s:%u", role->host, role->port);
+    }
+}
+
+void
+observe_ran_told(struct request *req)
+{
+    char address[CONN_ADDRESS_MAX + ROLE_HOST_MAX];
+    struct monitor_line line = { .wall_us = clock_wall_us(),
+                                 .db = req->session->db,
+                                 .address = address,
+                                 .argv = req->argv,
+                                 .argc = req->argc };
+    struct slice *words = NULL;
+
+    if (req->worker->alone ||
+        (req->command->flags & (CMD_SKIP_MONITOR | CMD_ADMIN)) != 0) {
+        return;
+    }
+    if (redact_wants(req->command)) {
+        words = redacted(req);
+        line.argv = words;
+        line.argc = words != NULL ? req->argc : 0;
+    }
+    describe_source(req, address, sizeof(address));
+    monitor_feed(req->service->monitor, &line, &req->worker->notices);
+    mem_free(words);
+}
+
+/* ---- handing over -------------------------------------------------------- */
+
+void
+observe_close_told(struct worker *worker)
+{
+    notice_list_close(&worker->notices, worker->service->inboxes, worker->hold);
+}
+
+void
+observe_wake_told(struct worker *worker)
+{
+    notice_list_wake(&worker->notices, worker->service->inboxes);
+}
+
+/* A client of this loop. */
+static struct receiver *
+find_receiver(void *ctx, uint64_t id)
+{
+    const struct worker *worker = ctx;
+    struct conn *conn = conn_find(worker->loop, id);
+
+    return conn != NULL ? &client_of(conn)->session.receiver : NULL;
+}
+
+static struct tracking_place
+tracking_place(struct worker *worker)
+{
+    return (struct tracking_place){ .loop = worker->index,
+                                    .list = &worker->notices,
+                                    .find = find_receiver,
+                                    .ctx = worker };
+}
+
+/* What is redirected goes on to other loops. */
+static void
+deliver_invalidation(struct worker *worker, const struct notice *notice,
+                     uint64_t to)
+{
+    struct tracking_place place = tracking_place(worker);
+
+    tracking_deliver(worker->service->tracking, &place, notice, to);
+    if (worker->notices.count > 0 || worker->notices.lost != 0) {
+        notice_list_close(&worker->notices, worker->service->inboxes,
+                          notice->hold_until);
+        observe_wake(worker);
+    }
+}
+
+static bool
+deliver(void *ctx, const struct notice *notice, uint64_t to, uint64_t until_ns)
+{
+    struct worker *worker = ctx;
+    const struct service *service = worker->service;
+
+    switch (notice->kind) {
+    case NOTICE_MESSAGE:
+    case NOTICE_SHARD_MESSAGE:
+        return pubsub_deliver(service->pubsub, worker->index, notice, to,
+                              until_ns);
+    case NOTICE_INVALIDATE:
+    case NOTICE_INVALIDATE_ALL:
+    case NOTICE_REDIRECTED:
+    case NOTICE_REDIRECT_BROKEN:
+        deliver_invalidation(worker, notice, to);
+        break;
+    case NOTICE_MONITOR:
+        monitor_deliver(service->monitor, worker->index, notice);
+        break;
+    }
+    return true;
+}
+
+static void
+lost(void *ctx)
+{
+    struct worker *worker = ctx;
+    const struct service *service = worker->service;
+    struct tracking_place place = tracking_place(worker);
+
+    pubsub_cut(service->pubsub, worker->index);
+    tracking_cut(service->tracking, &place);
+    monitor_cut(service->monitor, worker->index);
+}
+
+const struct inbox_reader observe_reader = { .deliver = deliver, .lost = lost };
+
+void
+observe_leave(struct worker *worker, struct session *session)
+{
+    struct service *service = worker->service;
+    struct receiver *receiver = &session->receiver;
+
+    if (receiver->subscriptions != NULL) {
+        pubsub_leave(service->pubsub, receiver);
+    }
+    if (receiver->tracker != NULL) {
+        observe_count(service, OBSERVED_TRACKING, false);
+    }
+    if (receiver->reader != NULL) {
+        tracking_leave(service->tracking, receiver);
+    }
+    if (receiver->is_target) {
+        tracking_forget_target(service->tracking, receiver);
+    }
+    if (receiver->monitors) {
+        monitor_leave(service->monitor, receiver);
+        observe_count(service, OBSERVED_MONITOR, false);
+    }
+    session_hears(session);
+}

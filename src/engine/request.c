@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What handlers call.
+ */
+#include "engine/request.h"
+
+#include "base/hash.h"
+#include "base/metrics.h"
+#include "engine/effect.h"
+#include "engine/observe.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum err
+request_fail(struct request *req, enum err err, const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
+    (void)vsnprintf(req->worker->detail, sizeof(req->worker->detail), format,
+                    ap);
+    va_end(ap);
+    return err;
+}
+
+struct key
+request_key(const struct request *req, size_t position)
+{
+    struct slice name = req->argv[position];
+
+    return (struct key){ name, hash_name(name), req->session->db };
+}
+
+struct entry *
+request_open(struct request *req, const struct key *key)
+{
+    bool expired = false;
+    struct entry *entry =
+        keyspace_open(req->keyspace, key, req->now_ms, &expired);
+
+    if (expired) {
+        effect_delete(req->worker, key);
+        observe_expired(req->worker, key);
+    }
+    if (entry != NULL) {
+        request_use(req, entry);
+    }
+    return entry;
+}
+
+struct entry *
+request_peek(struct request *req, const struct key *key)
+{
+    struct entry *entry = keyspace_find(req->keyspace, key, req->now_ms);
+
+    if (entry != NULL) {
+        metric_add(METRIC_KEYSPACE_HITS, 1);
+    } else {
+        metric_add(METRIC_KEYSPACE_MISSES, 1);
+        observe_event(req, key, CONF_EVENT_KEY_MISS, "keymiss");
+    }
+    return entry;
+}
+
+struct entry *
+request_find(struct request *req, const struct key *key)
+{
+    struct entry *entry = request_peek(req, key);
+
+    if (entry != NULL) {
+        request_use(req, entry);
+    }
+    return entry;
+}
+
+void
+request_made(struct request *req, const struct key *key)
+{
+    observe_event(req, key, CONF_EVENT_NEW, "new");
+}
+
+enum err
+request_parse_db(struct request *req, struct slice text, uint32_t *ret_db)
+{
+    int64_t db;
+
+    if (!slice_to_i64(text, &db)) {
+        return ERR_NOT_INTEGER;
+    }
+    if (db < INT32_MIN || db > INT32_MAX) {
+        return request_fail(req, ERR_CUSTOM,
+                            "value is out of range, value must between %d "
+                            "and %d",
+                            INT32_MIN, INT32_MAX);
+    }
+    if (db < 0 || db >= req->service->conf->databases) {
+        return ERR_DB_RANGE;
+    }
+    *ret_db = (uint32_t)db;
+    return OK;
+}
+
+bool
+request_may_pause(const struct request *req)
+{
+    return !req->worker->in_exec;
+}
+
+void
+request_pause(struct request *req, void *state, void (*free_fn)(void *))
+{
+    CHECK(!req->worker->in_exec);
+    req->session->again = state;
+    req->session->again_free = free_fn;
+}
+
+void
+request_wait(struct request *req, void *state, void (*free_fn)(void *))
+{
+    request_pause(req, state, free_fn);
+    req->session->parked = true;
+}
+
+void
+request_block(struct request *req, void *state, void (*free_fn)(void *))
+{
+    int runs = SESSION_RUNS;
+
+    request_wait(req, state, free_fn);
+    (void)atomic_compare_exchange_strong(&req->session->blocked, &runs,
+                                         SESSION_OPEN);
+}
+
+/* A client stays blocked while its handler looks whether it still waits: who
+ * wants to unblock it at this moment shall find it so, and be heeded when the
+ * loop is woken for it. It runs when its command ends (dispatch). */
+enum session_block
+request_unblocked(struct request *req)
+{
+    int how = atomic_load(&req->session->blocked);
+
+    return how == SESSION_UNBLOCK_TIMEOUT || how == SESSION_UNBLOCK_ERROR
+               ? (enum session_block)how
+               : SESSION_RUNS;
+}
+
+void *
+request_resumed(const struct request *req)
+{
+    return req->worker->in_exec ? NULL : req->session->again;
+}
+
+/* The words come first in the arena, then what they point to; both must not
+ * move, so all of the space is reserved at once. */
+enum err
+request_effect_begin(struct request *req, size_t argc_max)
+{
+    enum { COPIES_BYTES = 2048 };
+    struct buf *arena = &req->worker->arena;
+
+    if (req->service->journal == NULL || req->worker->silent) {
+        return OK;
+    }
+    buf_reset(arena, SIZE_MAX);
+    if (buf_reserve(arena, argc_max * sizeof(struct slice) + COPIES_BYTES) ==
+        NULL) {
+        return ERR_NOMEM;
+    }
+    req->effect = (struct effect){ .kind = EFFECT_REWRITTEN,
+                                   .argv = (struct slice *)(void *)arena->data,
+                                   .argc_max = argc_max };
+    arena->len = argc_max * sizeof(struct slice);
+    return OK;
+}
+
+void
+request_effect_add(struct request *req, struct slice word)
+{
+    if (req->effect.kind == EFFECT_REWRITTEN) {
+        CHECK(req->effect.argc < req->effect.argc_max);
+        req->effect.argv[req->effect.argc++] = word;
+    }
+}
+
+struct slice
+request_arena_copy(struct request *req, struct slice bytes)
+{
+    struct buf *arena = &req->worker->arena;
+    char *to = arena->data + arena->len;
+
+    if (req->effect.kind != EFFECT_REWRITTEN) {
+        return bytes;
+    }
+    CHECK(arena->capacity - arena->len >= bytes.len);
+    memcpy(to, bytes.data, bytes.len);
+    arena->len += bytes.len;
+    return (struct slice){ to, bytes.len };
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the service derives from conf.
+ */
+#include "engine/service.h"
+
+#include "keyspace/access.h"
+
+void
+service_follow_conf(struct service *service)
+{
+    static const struct keyspace_memory unlimited = { 0 };
+
+    const struct conf *conf = service->conf;
+    const struct access_policy access = {
+        .counts = conf_policy_is_lfu(conf),
+        .log_factor = (uint32_t)conf->lfu_log_factor,
+        .decay_minutes = (uint32_t)conf->lfu_decay_time,
+    };
+
+    atomic_store_explicit(&service->dialect, conf->dialect,
+                          memory_order_relaxed);
+    access_set_policy(service->keyspace, &access);
+    service->memory.maxmemory_bytes = conf->maxmemory;
+    service->memory.shares = true;
+    service->memory.evicts = conf->maxmemory_policy != CONF_POLICY_NOEVICTION;
+    service->bloom_env =
+        keyspace_env(&service->memory, (uint64_t)conf->bf_memory_usage_limit);
+    if (service->obey_env.alloc == NULL) { /* may be in use; never changes */
+        service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
+    }
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The text of INFO, section by section, and what else tells clients who
+ * answers. Figures come from the metrics, the command statistics, the options
+ * and the kernel at the moment of the call; a figure that is not known is left
+ * out. Any loop, inside a section of the world gate.
+ */
+#pragma once
+
+#include "engine/service.h"
+#include "proto/reply.h"
+
+/* Whose behaviour the dialects are. Clients branch on HELLO's server and
+ * version: redis-py and jedis do client-side caching with "redis" from 7.4 on
+ * only, so HELLO says that in both dialects. */
+#define INFO_REDIS_VERSION  "7.4.0"
+#define INFO_VALKEY_VERSION "9.0.0"
+
+/* As valkey-bloom presents itself. */
+#define INFO_MODULE_NAME    "bf"
+#define INFO_MODULE_VERSION 10001
+
+enum info_section {
+    INFO_SERVER,
+    INFO_CLIENTS,
+    INFO_MEMORY,
+    INFO_PERSISTENCE,
+    INFO_STATS,
+    INFO_REPLICATION,
+    INFO_CPU,
+    INFO_MODULES,
+    INFO_COMMANDSTATS,
+    INFO_ERRORSTATS,
+    INFO_LATENCYSTATS,
+    INFO_CLUSTER,
+    INFO_KEYSPACE,
+    INFO_BF_CORE,
+    INFO_BF_DEFRAG,
+    INFO_SECTION_COUNT
+};
+
+/* What INFO's arguments ask for, in any case: nothing or "default", "all",
+ * "everything" (all and the bf sections), "modules" (theirs and the bf
+ * sections), "bf" (both bf sections) or sections by name. Unknown names select
+ * nothing. A bit (1 << enum info_section) a section. */
+uint32_t info_select(const struct slice *names, size_t count);
+
+/* Appends these sections in their fixed order, a blank line between them. */
+void info_write(const struct service *service, uint32_t selected,
+                struct buf *text);
+
+/* The array of loaded modules, for HELLO and MODULE LIST. */
+void info_reply_modules(struct reply *reply);

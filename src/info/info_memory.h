@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the memory is used for, of this moment: for INFO, MEMORY STATS and
+ * MEMORY DOCTOR. Any loop, inside a section of the world gate.
+ */
+#pragma once
+
+#include "base/allocator.h"
+#include "engine/service.h"
+
+struct info_memory {
+    uint64_t used, peak, started; /* now, at most, when the server came up */
+    uint64_t resident;            /* 0: not known */
+    uint64_t dataset;             /* filters */
+    uint64_t clients;             /* requests and replies that they keep */
+    uint64_t journal;             /* changes on their way to the file */
+    uint64_t backlog;             /* the last ones, for replicas */
+    uint64_t replicas;            /* what they have yet to take */
+    uint64_t keys;
+    struct allocator_figures allocator;
+    bool has_allocator;
+};
+
+void info_memory_get(const struct service *service,
+                     struct info_memory *ret_memory);
+
+/* part of whole in percent; 0 of nothing. */
+double info_memory_percent(uint64_t part, uint64_t whole);
+double info_memory_ratio(uint64_t a, uint64_t b);
+
+/* The section of INFO, without the metrics that belong to it but that of the
+ * used memory: what it is compared with comes from the same moment. */
+void info_memory_write(const struct service *service, struct buf *text);

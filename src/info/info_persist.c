@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * First what Redis 7.0.15 has, under its names and in its order, so that
+ * monitors find it; then what it does not have. A server without persistence
+ * (in tests) shows the figures of one that has done nothing yet.
+ */
+#include "info/info_persist.h"
+
+#include "base/clock.h"
+#include "info/info_put.h"
+#include "persist/persist.h"
+
+static void
+put_status(struct buf *text, const char *name, bool ok)
+{
+    buf_printf(text, "%s:%s\r\n", name, ok ? "ok" : "err");
+}
+
+static void
+get_info(const struct service *service, struct persist_info *ret_info)
+{
+    if (service->persist != NULL) {
+        persist_get_info(service->persist, ret_info);
+        return;
+    }
+    memset(ret_info, 0, sizeof(*ret_info));
+    ret_info->last_save_ok = true;
+    ret_info->last_rewrite_ok = true;
+    ret_info->last_save_s = service->started_ms / 1000;
+    ret_info->last_save_seconds = ret_info->current_save_seconds = -1;
+    ret_info->last_rewrite_seconds = ret_info->current_rewrite_seconds = -1;
+}
+
+static void
+put_child(struct buf *text, const struct persist_info *info)
+{
+    info_put_number(text, "loading", info->loading);
+    info_put_number(text, "async_loading", 0);
+    info_put_number(text, "current_cow_peak", info->cow_peak_bytes);
+    info_put_number(text, "current_cow_size", info->cow_bytes);
+    info_put_number(text, "current_cow_size_age", info->cow_age_s);
+    buf_printf(text, "current_fork_perc:%.2f\r\n", info->child_percent);
+    info_put_number(text, "current_save_keys_processed", info->child_keys);
+    info_put_number(text, "current_save_keys_total", info->child_keys_total);
+}
+
+/* What was counted since the last CONFIG RESETSTAT. */
+static uint64_t
+since(uint64_t count, const _Atomic uint64_t *before)
+{
+    return count - atomic_load_explicit(before, memory_order_relaxed);
+}
+
+/* Seconds are -1 for "never" or "not now". */
+static void
+put_snapshot(const struct service *service, struct buf *text,
+             const struct persist_info *info)
+{
+    info_put_number(text, "rdb_changes_since_last_save", info->changes);
+    info_put_number(text, "rdb_bgsave_in_progress", info->saving);
+    info_put_number(text, "rdb_last_save_time", info->last_save_s);
+    put_status(text, "rdb_last_bgsave_status", info->last_save_ok);
+    info_put_signed(text, "rdb_last_bgsave_time_sec", info->last_save_seconds);
+    info_put_signed(text, "rdb_current_bgsave_time_sec",
+                    info->current_save_seconds);
+    info_put_number(text, "rdb_saves",
+                    since(info->saves, &service->saves_before));
+    info_put_number(text, "rdb_last_cow_size", info->save_cow_bytes);
+    info_put_number(text, "rdb_last_load_keys_expired",
+                    0); /* they are loaded too */
+    info_put_number(text, "rdb_last_load_keys_loaded", info->load_keys);
+}
+
+static void
+put_rewrite(const struct service *service, struct buf *text,
+            const struct persist_info *info)
+{
+    info_put_number(text, "aof_enabled", info->appendonly);
+    info_put_number(text, "aof_rewrite_in_progress", info->rewriting);
+    info_put_number(text, "aof_rewrite_scheduled", info->rewrite_scheduled);
+    info_put_signed(text, "aof_last_rewrite_time_sec",
+                    info->last_rewrite_seconds);
+    info_put_signed(text, "aof_current_rewrite_time_sec",
+                    info->current_rewrite_seconds);
+    put_status(text, "aof_last_bgrewrite_status", info->last_rewrite_ok);
+    info_put_number(text, "aof_rewrites",
+                    since(info->rewrites, &service->rewrites_before));
+    info_put_number(text, "aof_rewrites_consecutive_failures",
+                    info->rewrite_failures);
+    put_status(text, "aof_last_write_status", !info->journal.faulted);
+    info_put_number(text, "aof_last_cow_size", info->rewrite_cow_bytes);
+    info_put_number(text, "module_fork_in_progress", 0);
+    info_put_number(text, "module_fork_last_cow_size", 0);
+}
+
+/* A sync never delays a write here, so that none is counted as delayed. */
+static void
+put_files(struct buf *text, const struct persist_info *info)
+{
+    const struct journal_status *journal = &info->journal;
+
+    info_put_number(text, "aof_current_size", info->journal_bytes);
+    info_put_number(text, "aof_base_size", info->base_bytes);
+    info_put_number(text, "aof_pending_rewrite", info->rewrite_scheduled);
+    info_put_number(text, "aof_buffer_length", journal->queue_bytes);
+    info_put_number(text, "aof_pending_bio_fsync",
+                    journal->synced < journal->written);
+    info_put_number(text, "aof_delayed_fsync", 0);
+}
+
+static void
+put_loading(struct buf *text, const struct persist_info *info)
+{
+    info_put_number(text, "loading_start_time", info->loading_started_s);
+    info_put_number(text, "loading_total_bytes", info->loading_total_bytes);
+    info_put_number(text, "loading_loaded_bytes", info->loading_loaded_bytes);
+    buf_printf(text, "loading_loaded_perc:%.2f\r\n", info->loading_percent);
+    info_put_number(text, "loading_eta_seconds", info->loading_eta_s);
+}
+
+static const char *
+journal_state(const struct journal_status *journal)
+{
+    if (journal->faulted) {
+        return "faulted";
+    }
+    if (journal->closing) {
+        return "closing";
+    }
+    if (journal->building) {
+        return "building";
+    }
+    return journal->on ? "on" : "off";
+}
+
+/* released is UINT64_MAX while nothing has to wait. */
+static void
+put_journal(struct buf *text, const struct persist_info *info)
+{
+    const struct journal_status *journal = &info->journal;
+    uint64_t age_ns = journal->unsynced_mono_ns == 0
+                          ? 0
+                          : clock_mono_ns() - journal->unsynced_mono_ns;
+
+    buf_printf(text, "journal_state:%s\r\n", journal_state(journal));
+    info_put_number(text, "journal_misconf", info->misconf);
+    info_put_number(text, "journal_position", journal->appended);
+    info_put_number(text, "journal_written_position", journal->written);
+    info_put_number(text, "journal_released_position",
+                    journal->released == UINT64_MAX ? journal->appended
+                                                    : journal->released);
+    info_put_number(text, "journal_synced_position", journal->synced);
+    info_put_number(text, "journal_sequence", journal->sequence);
+    info_put_number(text, "journal_synced_sequence", journal->synced_sequence);
+    info_put_number(text, "journal_unsynced_age_ms", age_ns / 1000000);
+    info_put_number(text, "journal_file_number", journal->file_number);
+    info_put_number(text, "journal_manifest_generation",
+                    info->manifest_generation);
+    info_put_number(text, "journal_syncs", journal->syncs);
+    info_put_number(text, "journal_fsync_usec_last",
+                    journal->sync_ns_last / 1000);
+    info_put_number(text, "journal_fsync_usec_max",
+                    journal->sync_ns_max / 1000);
+    info_put_number(text, "aof_write_errors", journal->write_errors);
+    info_put_number(text, "aof_fsync_errors", journal->sync_errors);
+    info_put_number(text, "aof_suspect_files", journal->suspect_files);
+}
+
+static void
+put_rest(struct buf *text, const struct persist_info *info)
+{
+    info_put_number(text, "snapshot_failures", info->save_failures);
+    info_put_number(text, "current_save_bytes", info->child_bytes);
+    info_put_number(text, "last_load_time_ms", info->load_ms);
+    info_put_number(text, "huge_pages_restored", info->collapsed_pages);
+}
+
+void
+info_persist_write(const struct service *service, struct buf *text)
+{
+    struct persist_info info;
+
+    get_info(service, &info);
+    put_child(text, &info);
+    put_snapshot(service, text, &info);
+    put_rewrite(service, text, &info);
+    if (info.appendonly) {
+        put_files(text, &info);
+    }
+    if (info.loading) {
+        put_loading(text, &info);
+    }
+    put_journal(text, &info);
+    put_rest(text, &info);
+}
+
+void
+info_persist_write_forks(const struct service *service, struct buf *text)
+{
+    struct persist_info info;
+    uint64_t forks;
+
+    get_info(service, &info);
+    forks = since(info.forks, &service->forks_before);
+    info_put_number(text, "latest_fork_usec", forks > 0 ? info.fork_us : 0);
+    info_put_number(text, "total_forks", forks);
+}
+
+void
+info_persist_reset(struct service *service)
+{
+    struct persist_info info;
+
+    get_info(service, &info);
+    atomic_store(&service->saves_before, info.saves);
+    atomic_store(&service->rewrites_before, info.rewrites);
+    atomic_store(&service->forks_before, info.forks);
+}
+
+uint64_t
+info_persist_position(const struct service *service)
+{
+    struct persist_info info;
+
+    get_info(service, &info);
+    return info.journal.appended;
+}

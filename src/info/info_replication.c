@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Names, order and meaning are those of Redis 7.0.15, since a Sentinel parses
+ * what follows "role:slave" in that order; our own facts stand behind. A
+ * replica that has nothing of its primary yet shows an offset and a priority
+ * of 0: no Sentinel promotes it then, however many positions it has counted
+ * on its own. Where Redis counts from the first byte on, 1 is added to what
+ * are positions here.
+ */
+#include "info/info_replication.h"
+
+#include "base/clock.h"
+#include "info/info_persist.h"
+#include "info/info_put.h"
+#include "info/links.h"
+#include "persist/persist.h"
+
+#include <inttypes.h>
+
+static const char NO_ID[] = "0000000000000000000000000000000000000000";
+
+static uint64_t
+now_ms(void)
+{
+    return clock_mono_ns() / 1000000;
+}
+
+/* -1: never. */
+static int64_t
+seconds_since(uint64_t then_ms)
+{
+    uint64_t now = now_ms();
+
+    if (then_ms == 0) {
+        return -1;
+    }
+    return then_ms < now ? (int64_t)((now - then_ms) / 1000) : 0;
+}
+
+/* ---- as a replica -------------------------------------------------------- */
+
+static void
+put_sync(struct buf *text, const struct status_figures *figures)
+{
+    uint64_t total = figures->sync_total_bytes;
+    uint64_t read = figures->sync_read_bytes;
+    uint64_t left = read < total ? total - read : 0;
+    double percent = 0;
+
+    if (total > 0) {
+        percent = left > 0 ? 100 * (double)read / (double)total : 100;
+    }
+    info_put_number(text, "master_sync_total_bytes", total);
+    info_put_number(text, "master_sync_read_bytes", read);
+    info_put_number(text, "master_sync_left_bytes", left);
+    info_put_ratio(text, "master_sync_perc", percent);
+    info_put_signed(text, "master_sync_last_io_seconds_ago",
+                    seconds_since(figures->sync_heard_mono_ms));
+}
+
+static void
+put_link(const struct service *service, struct buf *text,
+         const struct status_figures *figures)
+{
+    bool up = figures->link == STATUS_CONNECTED;
+    uint64_t position =
+        figures->synced_once ? info_persist_position(service) : 0;
+
+    info_put_text(text, "master_host", service->role.host);
+    info_put_number(text, "master_port", service->role.port);
+    info_put_text(text, "master_link_status", up ? "up" : "down");
+    info_put_signed(text, "master_last_io_seconds_ago",
+                    up ? seconds_since(figures->heard_mono_ms) : -1);
+    info_put_number(text, "master_sync_in_progress",
+                    figures->link == STATUS_SYNC);
+    info_put_number(text, "slave_read_repl_offset", position);
+    info_put_number(text, "slave_repl_offset", position);
+    if (figures->link == STATUS_SYNC) {
+        put_sync(text, figures);
+    }
+    if (!up) {
+        info_put_signed(text, "master_link_down_since_seconds",
+                        seconds_since(figures->down_mono_ms));
+    }
+    info_put_signed(text, "slave_priority",
+                    figures->synced_once ? service->conf->replica_priority : 0);
+    info_put_number(text, "slave_read_only", 1);
+    info_put_number(text, "replica_announced",
+                    service->conf->replica_announced);
+}
+
+/* ---- as a primary -------------------------------------------------------- */
+
+static const char *
+state_word(enum status_replica_state state)
+{
+    switch (state) {
+    case STATUS_WAITS:
+        return "wait_bgsave";
+    case STATUS_SYNCS:
+        return "send_bulk";
+    case STATUS_ONLINE:
+        break;
+    }
+    return "online";
+}
+
+static void
+put_replica(struct buf *text, size_t number,
+            const struct status_replica *replica)
+{
+    bool online = replica->state == STATUS_ONLINE;
+    uint64_t heard_ms = replica->acked_mono_ms > 0 ? replica->acked_mono_ms
+                                                   : replica->since_mono_ms;
+
+    buf_printf(text, "slave%zu:ip=", number);
+    buf_append_slice(text, slice_of(replica->ip));
+    buf_printf(text, ",port=%u,state=%s,offset=%" PRIu64 ",lag=%" PRId64 "\r\n",
+               replica->port, state_word(replica->state), replica->acked,
+               online ? seconds_since(heard_ms) : 0);
+}
+
+static void
+put_replicas(const struct service *service, struct buf *text,
+             const struct links *links)
+{
+    const struct conf *conf = service->conf;
+
+    info_put_number(text, "connected_slaves", links->count);
+    if (conf->min_replicas_to_write > 0 && conf->min_replicas_max_lag > 0) {
+        uint64_t lag_s = (uint64_t)conf->min_replicas_max_lag;
+
+        info_put_number(
+            text, "min_slaves_good_slaves",
+            service->status != NULL
+                ? status_count_good(service->status, now_ms(), lag_s)
+                : 0);
+    }
+    for (size_t i = 0; i < links->count; i++) {
+        put_replica(text, i, &links->replicas[i]);
+    }
+}
+
+static const char *
+failover_word(enum status_failover failover)
+{
+    switch (failover) {
+    case STATUS_NO_FAILOVER:
+        break;
+    case STATUS_FAILOVER_WAITS:
+        return "waiting-for-sync";
+    case STATUS_FAILOVER_RUNS:
+        return "failover-in-progress";
+    }
+    return "no-failover";
+}
+
+/* ---- the log ------------------------------------------------------------- */
+
+static void
+put_history(const struct service *service, struct buf *text)
+{
+    const struct history *history =
+        service->persist != NULL ? persist_history(service->persist) : NULL;
+    const struct history_past *past =
+        history != NULL && history->past[0].id[0] != '\0' ? &history->past[0]
+                                                          : NULL;
+
+    info_put_text(text, "master_replid",
+                  history != NULL ? history->id : service->run_id);
+    info_put_text(text, "master_replid2", past != NULL ? past->id : NO_ID);
+    info_put_number(text, "master_repl_offset", info_persist_position(service));
+    info_put_signed(text, "second_repl_offset",
+                    past != NULL ? (int64_t)past->until + 1 : -1);
+}
+
+static void
+put_backlog(const struct service *service, struct buf *text,
+            const struct status_figures *figures)
+{
+    bool active = figures->backlog_active;
+
+    info_put_number(text, "repl_backlog_active", active);
+    info_put_number(text, "repl_backlog_size",
+                    service->conf->repl_backlog_size);
+    info_put_number(text, "repl_backlog_first_byte_offset",
+                    active ? figures->backlog_first + 1 : 0);
+    info_put_number(text, "repl_backlog_histlen",
+                    active ? figures->backlog_end - figures->backlog_first : 0);
+}
+
+/* ---- what no Redis has --------------------------------------------------- */
+
+static void
+put_reason(struct buf *text, const char *name, const char *reason)
+{
+    buf_append_slice(text, slice_of(name));
+    buf_append(text, ":", 1);
+    for (; *reason != '\0'; reason++) { /* a primary's words may be in it */
+        buf_append(text, *reason >= ' ' && *reason <= '~' ? reason : "?", 1);
+    }
+    buf_append(text, "\r\n", 2);
+}
+
+static void
+put_more(const struct service *service, struct buf *text,
+         const struct status_figures *figures)
+{
+    uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
+    bool behind = grace_until_ms == GRACE_BEHIND;
+    uint64_t now = now_ms();
+
+    if (service->role.replica && figures->link != STATUS_CONNECTED) {
+        put_reason(text, "master_link_refusal", figures->reason);
+    }
+    put_reason(text, "master_failover_error", figures->failover_error);
+    info_put_number(text, "start_grace_left_ms",
+                    grace_until_ms > now && !behind ? grace_until_ms - now : 0);
+    info_put_number(text, "behind_replicas", behind);
+    info_put_number(text, "data_absent", atomic_load(&service->absent));
+}
+
+void
+info_replication_write(const struct service *service, struct buf *text)
+{
+    struct links links;
+
+    if (links_get(service, &links) != OK) {
+        text->failed = true;
+        return;
+    }
+    info_put_text(text, "role", service->role.replica ? "slave" : "master");
+    if (service->role.replica) {
+        put_link(service, text, &links.figures);
+    }
+    put_replicas(service, text, &links);
+    info_put_text(text, "master_failover_state",
+                  failover_word(links.figures.failover));
+    put_history(service, text);
+    put_backlog(service, text, &links.figures);
+    put_more(service, text, &links.figures);
+    links_free(&links);
+}
+
+/* ---- other sections ------------------------------------------------------ */
+
+static uint64_t
+since(uint64_t count, const _Atomic uint64_t *before)
+{
+    return count - atomic_load_explicit(before, memory_order_relaxed);
+}
+
+void
+info_replication_write_syncs(const struct service *service, struct buf *text)
+{
+    struct status_figures figures;
+
+    links_get_figures(service, &figures);
+    info_put_number(text, "sync_full",
+                    since(figures.full_syncs, &service->full_syncs_before));
+    info_put_number(
+        text, "sync_partial_ok",
+        since(figures.partial_syncs, &service->partial_syncs_before));
+    info_put_number(text, "sync_partial_err",
+                    since(figures.refused_partial_syncs,
+                          &service->refused_partial_syncs_before));
+}
+
+void
+info_replication_reset(struct service *service)
+{
+    struct status_figures figures;
+
+    links_get_figures(service, &figures);
+    atomic_store(&service->full_syncs_before, figures.full_syncs);
+    atomic_store(&service->partial_syncs_before, figures.partial_syncs);
+    atomic_store(&service->refused_partial_syncs_before,
+                 figures.refused_partial_syncs);
+}
+
+void
+info_replication_memory(const struct service *service,
+                        struct info_replication_memory *ret_memory)
+{
+    struct links links;
+
+    *ret_memory = (struct info_replication_memory){
+        .backlog = info_put_metric_value(METRIC_REPL_BACKLOG)
+    };
+    if (links_get(service, &links) == OK) {
+        ret_memory->replicas = links_unsent(&links);
+        links_free(&links);
+    }
+}

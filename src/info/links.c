@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How many replicas there are may change between two looks; the second one
+ * copies no more than the first one found.
+ */
+#include "info/links.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "engine/table.h"
+
+#include <inttypes.h>
+#include <strings.h>
+
+/* The role changes at once, and loop 0 follows: until it has, the new link is
+ * one that will be tried. */
+static void
+judge(const struct service *service, struct status_figures *figures)
+{
+    if (atomic_load(&service->absent)) {
+        figures->synced_once = false;
+    }
+    if (figures->epoch == service->role.epoch && service->role.replica) {
+        if (figures->link == STATUS_NO_LINK) {
+            figures->link = STATUS_CONNECT;
+        }
+        return;
+    }
+    figures->link = service->role.replica ? STATUS_CONNECT : STATUS_NO_LINK;
+    figures->link_id = 0;
+    figures->reason[0] = '\0';
+    figures->heard_mono_ms = 0;
+    figures->down_mono_ms = 0;
+    figures->synced_mono_ms = 0;
+    figures->synced_once = false;
+}
+
+void
+links_get_figures(const struct service *service,
+                  struct status_figures *ret_figures)
+{
+    memset(ret_figures, 0, sizeof(*ret_figures));
+    if (service->status != NULL) {
+        (void)status_get(service->status, ret_figures, NULL, 0);
+    }
+    judge(service, ret_figures);
+}
+
+enum err
+links_get(const struct service *service, struct links *ret_links)
+{
+    struct links links;
+    size_t max;
+
+    memset(&links, 0, sizeof(links));
+    if (service->status != NULL) {
+        max = status_get(service->status, &links.figures, NULL, 0);
+        links.replicas = mem_try_alloc((max + 1) * sizeof(*links.replicas));
+        if (links.replicas == NULL) {
+            return ERR_NOMEM;
+        }
+        links.count =
+            status_get(service->status, &links.figures, links.replicas, max);
+        links.count = links.count < max ? links.count : max;
+    }
+    judge(service, &links.figures);
+    *ret_links = links;
+    return OK;
+}
+
+void
+links_free(struct links *links)
+{
+    mem_free(links->replicas);
+    memset(links, 0, sizeof(*links));
+}
+
+bool
+links_has_data(const struct service *service)
+{
+    struct status_figures figures;
+
+    links_get_figures(service, &figures);
+    return figures.link == STATUS_CONNECTED || figures.synced_once;
+}
+
+const struct status_replica *
+links_find(const struct links *links, struct slice host, uint64_t port)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        const struct status_replica *replica = &links->replicas[i];
+
+        if (replica->port == port && strlen(replica->ip) == host.len &&
+            strncasecmp(replica->ip, host.data, host.len) == 0) {
+            return replica;
+        }
+    }
+    return NULL;
+}
+
+uint64_t
+links_unsent(const struct links *links)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < links->count; i++) {
+        sum += links->replicas[i].unsent_bytes;
+    }
+    return sum;
+}
+
+bool
+links_has_primary(const struct links *links)
+{
+    return links->figures.link_id != 0 &&
+           links->figures.link_address[0] != '\0';
+}
+
+/* ---- as clients ---------------------------------------------------------- */
+
+static uint64_t
+seconds_since(uint64_t then_ms)
+{
+    uint64_t now_ms = clock_mono_ns() / 1000000;
+
+    return then_ms > 0 && then_ms < now_ms ? (now_ms - then_ms) / 1000 : 0;
+}
+
+void
+links_client_line(struct buf *text, const struct links_client *line)
+{
+    buf_printf(text, "id=%" PRIu64 " addr=", line->id);
+    buf_append_slice(text, slice_of(line->address));
+    buf_append_slice(text, slice_lit(" laddr="));
+    buf_append_slice(text, slice_of(line->local_address));
+    buf_printf(text,
+               " fd=-1 name= age=%" PRIu64 " idle=%" PRIu64
+               " flags=%c db=0 sub=0 psub=0 ssub=0 multi=-1",
+               line->age_s, line->idle_s, line->flag);
+    buf_printf(text,
+               " qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 "
+               "oll=%d omem=%" PRIu64 " tot-mem=%" PRIu64 " events=%s",
+               line->unsent > 0, line->unsent, line->unsent,
+               line->unsent > 0 ? "rw" : "r");
+    buf_printf(text, " cmd=%s user=%s redir=-1 resp=2 lib-name= lib-ver=\n",
+               line->command, line->user);
+}
+
+static struct links_client
+replica_client(const struct status_replica *replica)
+{
+    return (struct links_client){
+        .id = replica->id,
+        .age_s = seconds_since(replica->since_mono_ms),
+        .idle_s =
+            seconds_since(replica->acked_mono_ms > 0 ? replica->acked_mono_ms
+                                                     : replica->since_mono_ms),
+        .unsent = replica->unsent_bytes,
+        .address = replica->address,
+        .local_address = replica->local_address,
+        .user = "default",
+        .command = replica->acked_mono_ms > 0 ? "replconf" : "psync",
+        .flag = 'S',
+    };
+}
+
+/* Nobody logged in here: what it sends is obeyed. */
+static struct links_client
+primary_client(const struct status_figures *figures)
+{
+    return (struct links_client){
+        .id = figures->link_id,
+        .age_s = seconds_since(figures->synced_mono_ms),
+        .idle_s = seconds_since(figures->heard_mono_ms),
+        .address = figures->link_address,
+        .local_address = figures->link_local_address,
+        .user = "(superuser)",
+        .command = "NULL",
+        .flag = 'M',
+    };
+}
+
+void
+links_visit(const struct links *links, uint64_t id, links_visit_fn visit,
+            void *ctx)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        if (id == 0 || links->replicas[i].id == id) {
+            const struct links_client client =
+                replica_client(&links->replicas[i]);
+
+            visit(ctx, &client);
+        }
+    }
+    if (links_has_primary(links) && (id == 0 || links->figures.link_id == id)) {
+        const struct links_client client = primary_client(&links->figures);
+
+        visit(ctx, &client);
+    }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What CLIENT PAUSE holds, how pauses add up, and how they end. With sockets:
+ * tests/scenario/test_pause.py.
+ */
+#include "engine/pause.h"
+
+#include "rig.h"
+
+static void
+check(struct rig *rig, const char *text, const char *expected)
+{
+    run_text(rig, text, true);
+    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
+        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
+                 rig->out.data, expected);
+    }
+}
+
+TEST(a_pause_of_writes_lets_reads_through)
+{
+    struct rig *rig = rig_new();
+
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, false);
+    assert_true(pause_is_on(&rig->service));
+    assert_true(pause_holds(&rig->service, CMD_WRITE));
+    assert_true(pause_holds(&rig->service, CMD_MAY_REPLICATE));
+    assert_false(pause_holds(&rig->service, CMD_READONLY));
+    check(rig, "BF.EXISTS k a; BF.EXISTS k b; PING", ":0\r\n:0\r\n+PONG\r\n");
+    pause_end(&rig->service, PAUSE_BY_CLIENT);
+    assert_false(pause_is_on(&rig->service));
+    check(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
+    rig_free(rig);
+}
+
+TEST(pauses_add_up_to_the_longer_and_the_wider)
+{
+    struct rig *rig = rig_new();
+    uint64_t until;
+
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, false);
+    until = atomic_load(&rig->service.pause_until_ms);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1, true);
+    assert_int_equal(until, atomic_load(&rig->service.pause_until_ms));
+    assert_true(pause_holds(&rig->service, 0));
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 2000000, false);
+    assert_true(until < atomic_load(&rig->service.pause_until_ms));
+    assert_true(pause_holds(&rig->service, 0));
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, UINT64_MAX, false);
+    assert_true(atomic_load(&rig->service.pause_until_ms) == UINT64_MAX);
+    pause_end(&rig->service, PAUSE_BY_CLIENT);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, false);
+    assert_false(pause_holds(&rig->service, 0));
+    rig_free(rig);
+}
+
+/* A handover that ends lets nothing through that an operator holds, and the
+ * other way round. */
+TEST(pauses_of_different_causes_leave_each_other_alone)
+{
+    struct rig *rig = rig_new();
+    struct service *service = &rig->service;
+
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, false);
+    assert_true(pause_holds(service, 0));
+    pause_end(service, PAUSE_BY_CLIENT);
+    assert_true(pause_is_on(service));
+    assert_false(pause_holds(service, CMD_READONLY));
+    assert_true(pause_holds(service, CMD_WRITE));
+    pause_begin(service, PAUSE_FOR_END, UINT64_MAX, false);
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    pause_end(service, PAUSE_FOR_HANDOVER);
+    pause_end(service, PAUSE_FOR_END);
+    assert_true(pause_holds(service, 0));
+    assert_true(atomic_load(&service->pause_until_ms) < UINT64_MAX);
+    pause_end(service, PAUSE_BY_CLIENT);
+    assert_false(pause_is_on(service));
+    assert_true((observed_by(service) & OBSERVED_PAUSE) == 0);
+    rig_free(rig);
+}
+
+TEST(a_pause_ends_by_the_clock_and_is_forgotten)
+{
+    struct rig *rig = rig_new();
+
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 0, true);
+    assert_false(pause_is_on(&rig->service));
+    assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) != 0);
+    check(rig, "BF.ADD k a", ":1\r\n");
+    pause_forget(&rig->service);
+    assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) == 0);
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, true);
+    pause_forget(&rig->service);
+    assert_true(pause_is_on(&rig->service));
+    rig_free(rig);
+}
+
+/* FAILOVER and the end of a server must not lose a write of the operator's. */
+TEST(the_operator_is_held_by_the_server_alone)
+{
+    struct rig *rig = rig_new();
+    struct service *service = &rig->service;
+
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    assert_false(pause_holds_operator(service, CMD_WRITE));
+    pause_begin(service, PAUSE_FOR_HANDOVER, 1000000, false);
+    assert_true(pause_holds_operator(service, CMD_WRITE));
+    assert_true(pause_holds_operator(service, CMD_MAY_REPLICATE));
+    assert_false(pause_holds_operator(service, CMD_READONLY));
+    pause_end(service, PAUSE_FOR_HANDOVER);
+    assert_false(pause_holds_operator(service, CMD_WRITE));
+    rig_free(rig);
+}
+
+TEST(what_ends_a_pause_is_not_held_by_it)
+{
+    struct rig *rig = rig_new();
+
+    pause_begin(&rig->service, PAUSE_BY_CLIENT, UINT64_MAX, true);
+    check(rig,
+          "HELLO 2 junk; CLIENT SETNAME me; CLIENT SETINFO LIB-NAME x; "
+          "CLIENT PAUSE 1 ALL; CLIENT UNPAUSE; PING",
+          "-ERR Syntax error in HELLO option 'junk'\r\n+OK\r\n+OK\r\n+OK\r\n"
+          "+OK\r\n+PONG\r\n");
+    rig_free(rig);
+}

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a primary does with one replica: gives it the log, holds it against its
- * limits, lets it go. The log is not copied for each: a cursor says how far it
- * was given, and the backlog keeps what lies behind the last cursor. A link
- * gets about 1 MiB more than its socket took, so what a slow replica costs is
- * in the backlog, once for all of them.
+ * Sends one replica the log, enforces its limits, and removes it. The log is
+ * not copied for each replica: a cursor says how far it was sent, and the
+ * backlog keeps what lies behind the last cursor. A link is given about 1 MiB
+ * more than its socket took, so the memory that slow replicas cost is in the
+ * backlog, once for all of them.
  */
-#include "repl/primary_internal.h"
+#include "repl/peer.h"
+
+#include "base/mem.h"
+#include "repl/primary_pace.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/mem.h"
-
 enum {
-    UNSENT_MAX = 1 << 20, /* of the log; above it, wait for the socket */
+    UNSENT_MAX = 1 << 20, /* above it, wait for the socket */
     TURN_MAX = 1 << 20,   /* for one replica in one call */
     TEXT_KEPT = 4096,
     REASON_MAX = 160
@@ -31,39 +32,17 @@ peer_find(const struct primary *primary, uint64_t id)
     return NULL;
 }
 
-bool
-peer_is_any(const struct primary *primary, enum phase phase)
-{
-    for (size_t i = 0; i < primary->count; i++) {
-        if (primary->peers[i]->phase == phase) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool
-peer_follows(const struct peer *peer)
-{
-    return peer->phase == PHASE_TAIL || peer->phase == PHASE_ONLINE;
-}
-
-size_t
-peer_unsent(const struct primary *primary, const struct peer *peer)
-{
-    return primary->hooks.unsent(primary->hooks.ctx, peer->hello.id);
-}
-
-/* ---- leaving ------------------------------------------------------------- */
+/* ---- removal ------------------------------------------------------------- */
 
 void
 peer_forget(struct primary *primary, struct peer *peer)
 {
     size_t at = 0;
 
-    while (primary->peers[at] != peer) {
+    while (at < primary->count && primary->peers[at] != peer) {
         at++;
     }
+    CHECK(at < primary->count);
     primary->count--;
     memmove((void *)&primary->peers[at], (void *)&primary->peers[at + 1],
             (primary->count - at) * sizeof(struct peer *));
@@ -77,7 +56,7 @@ peer_drop(struct primary *primary, struct peer *peer, const char *reason)
 
     peer_forget(primary, peer);
     primary->hooks.drop(primary->hooks.ctx, id, reason);
-    primary_sync_review(primary);
+    primary_pace_review(primary);
 }
 
 void
@@ -88,6 +67,25 @@ peer_drop_phase(struct primary *primary, enum phase phase, const char *reason)
             peer_drop(primary, primary->peers[i], reason);
         }
     }
+}
+
+void
+peer_drop_all(struct primary *primary, const char *reason)
+{
+    while (primary->count > 0) {
+        peer_drop(primary, primary->peers[primary->count - 1], reason);
+    }
+}
+
+bool
+peer_drop_if_broken(struct primary *primary)
+{
+    if (!backlog_is_broken(primary->backlog)) {
+        return false;
+    }
+    peer_drop_all(primary, "there was no memory for the changes kept for "
+                           "replicas");
+    return true;
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -124,7 +122,7 @@ peer_answer(struct primary *primary, struct peer *peer,
     return peer_send_line(primary, peer, buf_slice(&primary->text), now_ms);
 }
 
-/* How far the log may be given; the end of a group. */
+/* Returns up to where the log may be sent: the end of a group. */
 static uint64_t
 target_of(const struct primary *primary)
 {
@@ -138,11 +136,11 @@ peer_get_ack(struct primary *primary, struct peer *peer)
 {
     struct primary_ask *ask = &peer->ask;
 
-    if (ask->last == 0 || !peer->between || peer->cursor < ask->first) {
+    if (ask->last == 0 || !peer->between_groups || peer->cursor < ask->first) {
         return true;
     }
     peer->asked = peer->cursor;
-    ask->first = peer->cursor + 1; /* somebody may wait for what follows */
+    ask->first = peer->cursor + 1; /* later positions are still asked for */
     if (ask->first > ask->last) {
         *ask = (struct primary_ask){ 0 };
     }
@@ -173,11 +171,12 @@ peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
         }
         bytes = backlog_read(primary->backlog, peer->cursor, target);
         peer->cursor += bytes.len;
-        peer->between = peer->cursor == target;
+        peer->between_groups = peer->cursor == target;
         if (!peer_send_line(primary, peer, bytes, now_ms)) {
             return false;
         }
     }
+    CHECK(peer->acked <= peer->cursor);
     return peer_get_ack(primary, peer);
 }
 
@@ -185,7 +184,7 @@ bool
 peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms)
 {
     if (now_ms - peer->sent_ms < primary->limits.ping_ms ||
-        (peer_follows(peer) && !peer->between) ||
+        (peer_follows(peer) && !peer->between_groups) ||
         peer_unsent(primary, peer) > 0) {
         return true;
     }
@@ -194,19 +193,11 @@ peer_ping(struct primary *primary, struct peer *peer, uint64_t now_ms)
 
 /* ---- limits and time-outs ------------------------------------------------ */
 
-uint64_t
-peer_limit(const struct primary *primary, uint64_t bytes)
-{
-    return bytes == 0 || bytes > primary->limits.backlog_bytes
-               ? bytes
-               : primary->limits.backlog_bytes;
-}
-
 bool
 peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
 {
-    uint64_t hard = peer_limit(primary, primary->limits.hard_bytes);
-    uint64_t soft = peer_limit(primary, primary->limits.soft_bytes);
+    uint64_t hard = primary_output_limit(primary, primary->limits.hard_bytes);
+    uint64_t soft = primary_output_limit(primary, primary->limits.soft_bytes);
     uint64_t target = target_of(primary);
     uint64_t owed = peer_unsent(primary, peer);
     char reason[REASON_MAX];
@@ -223,14 +214,13 @@ peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
         return false;
     }
     if (soft == 0 || owed <= soft) {
-        peer->over = false;
+        peer->over_since_ms = 0;
         return true;
     }
-    if (!peer->over) {
-        peer->over = true;
-        peer->over_ms = now_ms;
+    if (peer->over_since_ms == 0) {
+        peer->over_since_ms = now_ms;
     }
-    if (now_ms - peer->over_ms < primary->limits.soft_ms) {
+    if (now_ms - peer->over_since_ms < primary->limits.soft_ms) {
         return true;
     }
     (void)snprintf(reason, sizeof(reason),
@@ -247,7 +237,7 @@ later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* When it last showed that it lives. */
+/* Returns when it last showed that it is alive. */
 static uint64_t
 alive_ms(const struct peer *peer, size_t waiting)
 {
@@ -255,7 +245,7 @@ alive_ms(const struct peer *peer, size_t waiting)
     case PHASE_ONLINE:
         return peer->acked_ms;
     case PHASE_TAIL:
-        /* It has all of it, so a socket with nothing to take says nothing. */
+        /* An empty socket shows nothing. */
         return waiting == 0 ? peer->heard_ms
                             : later(peer->heard_ms, peer->taken_ms);
     default:

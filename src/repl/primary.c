@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who joins, what is heard of replicas, and when something is due. peer.c has
- * what concerns one replica, primary_sync.c the snapshots.
+ * How replicas join, what they acknowledge, and what is due at each tick.
  */
-#include "repl/primary_internal.h"
+#include "repl/primary.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "repl/peer.h"
+#include "repl/primary_pace.h"
+#include "repl/primary_sync.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-#include "base/err.h"
-#include "base/log.h"
-#include "base/mem.h"
 
 enum { REASON_MAX = 160 };
 
@@ -45,14 +46,12 @@ primary_set_limits(struct primary *primary, const struct primary_limits *limits)
     primary->limits = *limits;
 }
 
-/* ---- leaving ------------------------------------------------------------- */
+/* ---- removal ------------------------------------------------------------- */
 
 void
 primary_drop_all(struct primary *primary, const char *reason)
 {
-    while (primary->count > 0) {
-        peer_drop(primary, primary->peers[primary->count - 1], reason);
-    }
+    peer_drop_all(primary, reason);
 }
 
 bool
@@ -73,42 +72,32 @@ primary_detached(struct primary *primary, uint64_t id)
 
     if (peer != NULL) {
         peer_forget(primary, peer);
-        primary_sync_review(primary);
+        primary_pace_review(primary);
     }
 }
 
-bool
-primary_is_broken(struct primary *primary)
-{
-    if (!backlog_is_broken(primary->backlog)) {
-        return false;
-    }
-    primary_drop_all(primary, "there was no memory for the changes kept for "
-                              "replicas");
-    return true;
-}
-
-/* From where on a snapshot that is about to begin may need the log. It may have
- * to wait for another child for minutes: no more is kept for it than a replica
- * may be owed, since what begins late is of a late place. */
+/* Returns from where on a snapshot that is asked for may need the log;
+ * UINT64_MAX: none is. The snapshot may wait for another child for minutes. The
+ * backlog keeps no more for it than a replica may leave unsent, since a
+ * snapshot that begins late is of a late position. */
 static uint64_t
-held_for_sync(const struct primary *primary)
+needed_by_sync(const struct primary *primary)
 {
-    uint64_t most = peer_limit(primary, primary->limits.hard_bytes);
+    uint64_t most = primary_output_limit(primary, primary->limits.hard_bytes);
     uint64_t sealed = backlog_sealed(primary->backlog);
 
     if (primary->sync != SYNC_ASKED) {
         return UINT64_MAX;
     }
-    return most > 0 && sealed - primary->held > most ? sealed - most
-                                                     : primary->held;
+    return most > 0 && sealed - primary->sync_from > most ? sealed - most
+                                                          : primary->sync_from;
 }
 
-/* What no cursor needs any more. */
+/* Frees the part of the backlog that no replica needs. */
 static void
 trim(struct primary *primary)
 {
-    uint64_t needed = held_for_sync(primary);
+    uint64_t needed = needed_by_sync(primary);
 
     for (size_t i = 0; i < primary->count; i++) {
         const struct peer *peer = primary->peers[i];
@@ -144,7 +133,8 @@ is_ahead(const struct primary *primary, const struct primary_hello *hello)
     return false;
 }
 
-/* Whether our data is older than that of a replica, of this one or another. */
+/* Returns whether our data is older than that of this replica or an earlier
+ * one. */
 static bool
 judge(struct primary *primary, const struct primary_hello *hello)
 {
@@ -181,7 +171,7 @@ primary_is_behind(const struct primary *primary)
 static void
 refuse(struct primary *primary, uint64_t id, struct slice answer)
 {
-    /* Without memory for it, it gets none. */
+    /* Without memory the replica gets no answer. */
     (void)primary->hooks.send(primary->hooks.ctx, id, answer);
 }
 
@@ -218,9 +208,9 @@ begin_online(struct primary *primary, struct peer *peer, uint64_t now_ms)
     bool more = false;
 
     memcpy(answer.history, primary->history.id, sizeof(answer.history));
-    peer->phase = PHASE_ONLINE;
+    peer_enter(peer, PHASE_ONLINE);
     peer->cursor = peer->acked = peer->hello.position;
-    peer->between = true;
+    peer->between_groups = true;
     primary->partial_syncs++;
     log_notice("repl.primary", "replica resumed",
                "id=%" PRIu64 " address=%s position=%" PRIu64, peer->hello.id,
@@ -234,7 +224,7 @@ begin_online(struct primary *primary, struct peer *peer, uint64_t now_ms)
 static void
 begin_waiting(struct primary *primary, struct peer *peer, uint64_t now_ms)
 {
-    peer->phase = PHASE_WAITS;
+    peer_enter(peer, PHASE_WAITS);
     primary->full_syncs++;
     primary->refused_partial_syncs += peer->hello.history[0] != '\0';
     log_notice("repl.primary", "replica needs a full synchronization",
@@ -244,7 +234,7 @@ begin_waiting(struct primary *primary, struct peer *peer, uint64_t now_ms)
                peer->hello.history[0] != '\0' ? peer->hello.history : "none",
                peer->hello.position, backlog_first(primary->backlog),
                backlog_sealed(primary->backlog));
-    /* So that it knows that it was heard. */
+    /* The ping shows the replica that its request arrived. */
     if (peer_send_line(primary, peer, slice_lit("+PING\r\n"), now_ms)) {
         primary_sync_ask(primary, now_ms);
     }
@@ -263,7 +253,7 @@ primary_attach(struct primary *primary, const struct primary_hello *hello,
             peer_drop(primary, peer, "the same server has connected anew");
         }
     }
-    if (primary_is_broken(primary)) {
+    if (peer_drop_if_broken(primary)) {
         refuse(primary, hello->id,
                slice_lit("-ERR there is no memory for replication here at "
                          "present, try again later\r\n"));
@@ -313,7 +303,7 @@ primary_set_history(struct primary *primary, const struct history *history,
     primary->key = key;
 }
 
-/* ---- what is heard, and when --------------------------------------------- */
+/* ---- acknowledgements ---------------------------------------------------- */
 
 void
 primary_acked(struct primary *primary, uint64_t id, uint64_t position,
@@ -328,7 +318,7 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
     peer->heard_ms = now_ms;
     if (!peer_follows(peer) ||
         (peer->phase == PHASE_TAIL && position < peer->acked)) {
-        return; /* the snapshot is not in place */
+        return; /* it is still loading the snapshot */
     }
     if (position > peer->cursor || position < peer->acked) {
         (void)snprintf(reason, sizeof(reason),
@@ -346,7 +336,9 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
         synced == peer->synced) {
         return;
     }
-    peer->phase = PHASE_ONLINE;
+    if (peer->phase == PHASE_TAIL) {
+        peer_enter(peer, PHASE_ONLINE);
+    }
     peer->acked = position;
     peer->synced = synced;
     primary->hooks.acked(primary->hooks.ctx);
@@ -366,8 +358,8 @@ primary_ask_add(struct primary_ask *ask, struct primary_ask more)
     }
 }
 
-/* A replica answers each GETACK, and again when its disk has got there: what it
- * was asked once at or behind a position it need not be asked again. */
+/* A replica answers each GETACK, and again when its disk has reached the
+ * position. So one GETACK serves all positions up to its own. */
 void
 primary_ask_acks(struct primary *primary, struct primary_ask ask)
 {
@@ -396,19 +388,21 @@ primary_owes_ask(const struct primary *primary)
     return false;
 }
 
+/* ---- sending and ticks --------------------------------------------------- */
+
 void
 primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms)
 {
     struct peer *peer = peer_find(primary, id);
     bool more = false;
 
-    if (peer == NULL || primary_is_broken(primary)) {
+    if (peer == NULL || peer_drop_if_broken(primary)) {
         return;
     }
     if (peer_follows(peer)) {
         (void)peer_push(primary, peer, now_ms, &more);
     } else {
-        primary_sync_keep_pace(primary);
+        primary_pace_update(primary);
     }
 }
 
@@ -418,7 +412,7 @@ primary_stream(struct primary *primary, uint64_t released, uint64_t now_ms)
     bool more = false;
 
     primary->released = released;
-    if (primary_is_broken(primary)) {
+    if (peer_drop_if_broken(primary)) {
         return false;
     }
     for (size_t i = primary->count; i-- > 0;) {
@@ -435,13 +429,13 @@ primary_stream(struct primary *primary, uint64_t released, uint64_t now_ms)
 void
 primary_tick(struct primary *primary, uint64_t now_ms)
 {
-    /* After a stop (SIGSTOP, a suspended machine) what the replicas said
-     * meanwhile is still to be read. */
+    /* After a pause of this process (SIGSTOP, a suspended machine) there are
+     * acknowledgements in the sockets: read them before judging replicas. */
     bool late = now_ms - primary->ticked_ms > primary->limits.timeout_ms / 2;
     bool more = false;
 
     primary->ticked_ms = now_ms;
-    if (primary_is_broken(primary)) {
+    if (peer_drop_if_broken(primary)) {
         return;
     }
     for (size_t i = primary->count; i-- > 0;) {
@@ -455,11 +449,11 @@ primary_tick(struct primary *primary, uint64_t now_ms)
         }
     }
     primary_sync_ask(primary, now_ms);
-    primary_sync_keep_pace(primary);
+    primary_pace_update(primary);
     trim(primary);
 }
 
-/* ---- to be shown --------------------------------------------------------- */
+/* ---- figures ------------------------------------------------------------- */
 
 static enum status_replica_state
 state_of(const struct peer *peer)

@@ -12,6 +12,7 @@
 #include "persist/transfer.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
+#include "repl/primary_sync.h"
 #include "repl/replica.h"
 #include "server/replication.h"
 #include "server/role_file.h"

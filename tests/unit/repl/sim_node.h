@@ -13,6 +13,7 @@
 #include "persist/journal.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
+#include "repl/primary_sync.h"
 #include "repl/replica.h"
 #include "repl/wire.h"
 

@@ -3,7 +3,7 @@
  * One replica: what it costs while it is slow, when it is given up, and when it
  * is told that we are there.
  */
-#include "repl/primary_internal.h"
+#include "repl/peer.h"
 
 #include "../test.h"
 #include "primary_rig.h"

@@ -1,37 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One snapshot for all who wait: when it is asked for, who gets it, at whose
- * pace, and what happens when it fails or nobody is left.
+ * One snapshot for all replicas that wait: when it is asked for, which replicas
+ * get it, and what happens when it fails or no replica is left.
  */
-#include "repl/primary_internal.h"
+#include "repl/primary_sync.h"
 
 #include "../test.h"
 #include "primary_rig.h"
-
-static void
-send_snapshot(struct rig *rig, size_t bytes)
-{
-    char *text = mem_zalloc(bytes + 1);
-
-    primary_sync_bytes(rig->primary, (struct slice){ text, bytes }, rig->now);
-    mem_free(text);
-}
-
-/* Link 1 gets a snapshot, and so do links 2 to `last`. */
-static void
-begin_with(struct rig *rig, uint64_t last)
-{
-    for (uint64_t id = 1; id <= last; id++) {
-        assert_true(rig_attach(rig, id, (unsigned)id, NULL, 0));
-    }
-    rig_pass(rig, 1000, 0);
-    assert_int_equal(rig->asked, 1);
-    rig_sync_begins(rig);
-    for (uint64_t id = 1; id <= last; id++) {
-        assert_string_equal(rig_told(rig, id), "+PING +FULLRESYNC");
-        assert_int_equal(rig_shown(rig, id).state, STATUS_SYNCS);
-    }
-}
 
 TEST(a_full_synchronization_is_a_snapshot_and_the_log_behind_it)
 {
@@ -39,11 +14,11 @@ TEST(a_full_synchronization_is_a_snapshot_and_the_log_behind_it)
 
     rig_begin(&rig);
     rig_write(&rig, 10);
-    begin_with(&rig, 1);
+    rig_begin_snapshot(&rig, 1);
     rig_write(&rig, 10);
     (void)rig_stream(&rig);
-    send_snapshot(&rig, 100);
-    send_snapshot(&rig, (2 << 20) + 1);
+    rig_send_snapshot(&rig, 100);
+    rig_send_snapshot(&rig, (2 << 20) + 1);
     assert_string_equal(rig_told(&rig, 1), "(100) (1048576) (1048576) (1)");
     rig_write(&rig, 10);
     (void)rig_stream(&rig);
@@ -131,10 +106,10 @@ TEST(who_comes_while_a_snapshot_runs_waits_for_the_next_one)
     struct rig rig;
 
     rig_begin(&rig);
-    begin_with(&rig, 1);
+    rig_begin_snapshot(&rig, 1);
     assert_true(rig_attach(&rig, 2, 2, NULL, 0));
     rig_pass(&rig, 3000, 0);
-    send_snapshot(&rig, 10);
+    rig_send_snapshot(&rig, 10);
     assert_string_equal(rig_told(&rig, 2), "+PING");
     assert_int_equal(rig.asked, 1);
     primary_sync_ended(rig.primary, true, rig.now);
@@ -144,7 +119,7 @@ TEST(who_comes_while_a_snapshot_runs_waits_for_the_next_one)
     assert_int_equal(rig.asked, 2);
     rig_sync_begins(&rig);
     assert_string_equal(rig_told(&rig, 2), "+FULLRESYNC");
-    send_snapshot(&rig, 10);
+    rig_send_snapshot(&rig, 10);
     assert_string_equal(rig_told(&rig, 1), "");
     rig_end(&rig);
 }
@@ -217,127 +192,17 @@ TEST(a_snapshot_older_than_what_is_kept_serves_nobody)
     rig_end(&rig);
 }
 
-/* ---- pace ---------------------------------------------------------------- */
-
-TEST(a_snapshot_goes_at_the_pace_of_the_fastest)
-{
-    struct rig rig;
-
-    rig_begin(&rig);
-    rig.limits.hard_bytes = rig.limits.soft_bytes = 0;
-    primary_set_limits(rig.primary, &rig.limits);
-    begin_with(&rig, 2);
-    rig.links[1].stuck = rig.links[2].stuck = true;
-    send_snapshot(&rig, 4 << 20);
-    rig.links[1].unsent = 100;
-    send_snapshot(&rig, 4 << 20); /* 8 MiB wait for link 2 */
-    rig.links[1].unsent = 100;
-    primary_drained(rig.primary, 1, rig.now);
-    assert_false(rig.paused);
-    send_snapshot(&rig, 5 << 20);
-    assert_true(rig.paused);
-    rig.links[1].unsent = 2 << 20;
-    primary_drained(rig.primary, 1, rig.now);
-    assert_true(rig.paused);
-    rig.links[1].unsent = 1 << 20;
-    primary_drained(rig.primary, 1, rig.now);
-    assert_false(rig.paused);
-    send_snapshot(&rig, 5 << 20);
-    assert_true(rig.paused);
-    rig.links[2].unsent = 0; /* now the other one is faster */
-    rig_pass(&rig, 100, 0);
-    assert_false(rig.paused);
-    send_snapshot(&rig, 5 << 20);
-    assert_true(rig.paused);
-    rig.links[2].unsent = 5 << 20;
-    rig.links[1].unsent = 6 << 20;
-    primary_detached(rig.primary, 2);
-    assert_true(rig.paused); /* the slower one is alone now */
-    rig_end(&rig);
-}
-
-TEST(the_slow_are_cut_and_the_fast_go_on)
-{
-    struct rig rig;
-
-    rig_begin(&rig);
-    begin_with(&rig, 2);
-    rig.links[2].stuck = true;
-    for (int i = 0; i < 9; i++) {
-        send_snapshot(&rig, 1 << 20);
-    }
-    assert_int_equal(rig.links[2].drops, 1);
-    assert_non_null(strstr(rig.links[2].reason, "hard output limit"));
-    assert_false(rig.paused);
-    assert_int_equal(rig.cancelled, 0);
-    primary_sync_ended(rig.primary, true, rig.now);
-    (void)rig_told(&rig, 1);
-    assert_int_equal(rig.links[1].told, rig.links[1].sent.len);
-    assert_int_equal(primary_replicas(rig.primary), 1);
-    rig_end(&rig);
-}
-
-TEST(small_limits_make_it_pause_before_they_cut)
-{
-    struct rig rig;
-
-    rig_begin(&rig);
-    rig.limits.hard_bytes = 1 << 20;
-    primary_set_limits(rig.primary, &rig.limits);
-    begin_with(&rig, 1);
-    rig.links[1].stuck = true;
-    for (int i = 0; i < 100 && !rig.paused; i++) {
-        send_snapshot(&rig, 64 << 10);
-    }
-    assert_true(rig.paused);
-    assert_int_equal(rig.links[1].drops, 0);
-    rig_end(&rig);
-}
-
 /* ---- ends ---------------------------------------------------------------- */
-
-TEST(a_snapshot_that_nobody_wants_any_more_is_cancelled)
-{
-    struct rig rig;
-
-    rig_begin(&rig);
-    assert_true(rig_attach(&rig, 1, 1, NULL, 0));
-    primary_detached(rig.primary, 1);
-    assert_int_equal(rig.cancelled, 0); /* not asked for yet */
-    assert_true(rig_attach(&rig, 1, 1, NULL, 0));
-    rig_pass(&rig, 1000, 0);
-    primary_detached(rig.primary, 1);
-    assert_int_equal(rig.cancelled, 1);
-    assert_true(rig_attach(&rig, 4, 4, NULL, 0));
-    rig_sync_begins(&rig); /* too late: nothing happens */
-    send_snapshot(&rig, 10);
-    assert_string_equal(rig_told(&rig, 4), "+PING");
-    primary_sync_ended(rig.primary, true, rig.now);
-    assert_int_equal(rig.cancelled, 1);
-    primary_detached(rig.primary, 4);
-
-    rig.asked = 0;
-    rig.links[1].sent.len = rig.links[1].told = 0;
-    begin_with(&rig, 2);
-    assert_true(primary_drop(rig.primary, 1, "x"));
-    assert_int_equal(rig.cancelled, 1);
-    assert_true(primary_drop(rig.primary, 2, "x"));
-    assert_int_equal(rig.cancelled, 2);
-    assert_true(rig_attach(&rig, 3, 3, NULL, 0)); /* and anew */
-    rig_pass(&rig, 1000, 0);
-    assert_int_equal(rig.asked, 2);
-    rig_end(&rig);
-}
 
 TEST(one_that_fails_drops_those_who_got_it)
 {
     struct rig rig;
 
     rig_begin(&rig);
-    begin_with(&rig, 2);
+    rig_begin_snapshot(&rig, 2);
     assert_true(rig_attach(&rig, 3, 3, NULL, 0));
     rig_follow(&rig, 4);
-    send_snapshot(&rig, 10);
+    rig_send_snapshot(&rig, 10);
     primary_sync_ended(rig.primary, false, rig.now);
     assert_string_equal(rig.links[1].reason,
                         "the snapshot for it could not be made");
@@ -359,13 +224,13 @@ TEST(without_memory_for_a_chunk_they_are_dropped)
     struct rig rig;
 
     rig_begin(&rig);
-    begin_with(&rig, 2);
+    rig_begin_snapshot(&rig, 2);
     rig.links[1].fails = true;
-    send_snapshot(&rig, 3 << 20);
+    rig_send_snapshot(&rig, 3 << 20);
     assert_int_equal(rig.links[1].drops, 1);
     assert_int_equal(rig.links[2].drops, 0);
     rig.links[2].fails = true;
-    send_snapshot(&rig, 3 << 20);
+    rig_send_snapshot(&rig, 3 << 20);
     assert_int_equal(rig.links[2].drops, 1);
     assert_int_equal(rig.cancelled, 1);
     rig_end(&rig);
@@ -378,10 +243,10 @@ TEST(pings_stand_between_chunks_and_behind_the_end)
     struct rig rig;
 
     rig_begin(&rig);
-    begin_with(&rig, 1);
-    send_snapshot(&rig, 10);
+    rig_begin_snapshot(&rig, 1);
+    rig_send_snapshot(&rig, 10);
     rig_pass(&rig, 10000, 0);
-    send_snapshot(&rig, 10);
+    rig_send_snapshot(&rig, 10);
     primary_sync_ended(rig.primary, true, rig.now);
     rig_pass(&rig, 10000, 0);
     assert_string_equal(rig_told(&rig, 1), "(10) +PING (10) end +PING");
@@ -394,7 +259,7 @@ TEST(one_that_loads_lives_as_long_as_it_says_so)
 
     rig_begin(&rig);
     rig_write(&rig, 10);
-    begin_with(&rig, 2);
+    rig_begin_snapshot(&rig, 2);
     primary_sync_ended(rig.primary, true, rig.now);
     for (int i = 0; i < 59; i++) {
         primary_acked(rig.primary, 1, 0, 0, rig.now);
@@ -421,7 +286,7 @@ TEST(one_that_was_silent_during_a_long_snapshot_has_time_to_load_it)
     struct rig rig;
 
     rig_begin(&rig);
-    begin_with(&rig, 1);
+    rig_begin_snapshot(&rig, 1);
     rig_pass(&rig, 100000, 0); /* it takes all that there is */
     primary_sync_ended(rig.primary, true, rig.now);
     rig_pass(&rig, 50000, 0);
@@ -436,9 +301,9 @@ TEST(one_that_takes_its_snapshot_slowly_lives)
     struct rig rig;
 
     rig_begin(&rig);
-    begin_with(&rig, 2);
+    rig_begin_snapshot(&rig, 2);
     rig.links[1].stuck = rig.links[2].stuck = true;
-    send_snapshot(&rig, 1 << 20);
+    rig_send_snapshot(&rig, 1 << 20);
     for (int i = 0; i < 59; i++) {
         rig.links[1].unsent--;
         rig_pass(&rig, 1000, 0);
@@ -458,7 +323,7 @@ TEST(what_is_acknowledged_during_a_snapshot_is_a_sign_of_life_only)
 
     rig_begin(&rig);
     rig_write(&rig, 10);
-    begin_with(&rig, 1);
+    rig_begin_snapshot(&rig, 1);
     primary_acked(rig.primary, 1, UINT64_MAX, 0, rig.now);
     primary_sync_ended(rig.primary, true, rig.now);
     assert_int_equal(rig.links[1].drops, 0);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The types that the primary's side (primary.h) and its owner exchange. The
+ * owner is the server, or a simulator in a test.
+ */
+#pragma once
+
+#include "persist/history.h"
+#include "repl/status.h"
+
+/* How many ended histories primary_set_ended takes. */
+enum { PRIMARY_ENDED_MAX = 4 };
+
+/* A replica as it introduces itself with PSYNC. */
+struct primary_hello {
+    uint64_t id; /* the owner's name of the link; never 0 */
+    char run_id[HISTORY_ID_CHARS + 1];
+    char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
+    char ip[STATUS_TEXT_MAX];
+    unsigned port;
+    char history[HISTORY_ID_CHARS + 1]; /* "": asks for a snapshot */
+    uint64_t position;
+};
+
+/* What the owner does for the primary's side. A hook must not call back into
+ * it. */
+struct primary_hooks {
+    /* Sends bytes over a link. False: no memory. */
+    bool (*send)(void *ctx, uint64_t id, struct slice bytes);
+    size_t (*unsent)(void *ctx, uint64_t id);
+    /* Closes the link of a replica that was just removed. reason: for the
+     * log. */
+    void (*drop)(void *ctx, uint64_t id, const char *reason);
+    /* Starts a snapshot of the log's present end or a later position. The owner
+     * answers with primary_sync_began, or with primary_sync_ended if it cannot
+     * make one. */
+    void (*ask_sync)(void *ctx);
+    /* Cancels that snapshot. The owner reports nothing of it afterwards. */
+    void (*cancel_sync)(void *ctx);
+    void (*pause_sync)(void *ctx, bool paused);
+    /* Acknowledged positions have moved. */
+    void (*acked)(void *ctx);
+    void *ctx;
+};
+
+struct primary_limits { /* options in force */
+    uint64_t timeout_ms, ping_ms, sync_delay_ms;
+    uint64_t backlog_bytes;
+    size_t replicas_max;
+    /* Limits of the output that a replica has not taken, including the part of
+     * the log that it has yet to be sent; 0: no limit. A replica may always be
+     * as far behind as the backlog reaches. */
+    uint64_t hard_bytes, soft_bytes, soft_ms;
+};
+
+/* Positions that clients wait for replicas to acknowledge: the first and the
+ * last of them. last 0: no client waits. */
+struct primary_ask {
+    uint64_t first, last;
+};

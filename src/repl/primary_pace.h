@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The pace of the snapshot that is being sent: the fastest replica that gets it
+ * sets the pace, and the snapshot is cancelled when no replica wants it any
+ * more. Loop 0.
+ */
+#pragma once
+
+struct primary;
+
+/* Pauses or resumes the snapshot. Call it when output was added or taken. */
+void primary_pace_update(struct primary *primary);
+
+/* Cancels the snapshot if no replica is left that wants it; updates the pace.
+ * Call it when a replica was removed. */
+void primary_pace_review(struct primary *primary);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of the primary's side, which its files share: primary.c decides,
+ * primary_sync.c sends snapshots, peer.c handles one replica, primary_pace.c
+ * pauses and cancels snapshots. Each of them calls only those named after it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "repl/backlog.h"
+#include "repl/primary_hooks.h"
+
+/* A replica's way. A snapshot goes through all phases; a replica that resumes
+ * is ONLINE at once:
+ *
+ *   NEW -> WAITS -> SNAPSHOT -> TAIL -> ONLINE      NEW -> ONLINE
+ */
+enum phase {
+    PHASE_NEW,
+    PHASE_WAITS,    /* for a snapshot to begin */
+    PHASE_SNAPSHOT, /* receives it; the backlog keeps the log since then */
+    PHASE_TAIL,     /* has received it and gets the log, but is still loading:
+                       its acknowledgements only show that it is alive */
+    PHASE_ONLINE,   /* acknowledges what it has executed */
+};
+
+struct peer {
+    struct primary_hello hello;
+    enum phase phase;
+    /* The end of the snapshot, or of what was sent of the log. */
+    uint64_t cursor;
+    /* The cursor is at the end of a group, so a line may be sent. */
+    bool between_groups;
+    struct primary_ask ask; /* delayed: GETACK is still to be sent */
+    uint64_t asked;         /* the cursor when the last GETACK was sent */
+    uint64_t acked, synced;
+    uint64_t acked_ms, since_ms, heard_ms, sent_ms, taken_ms;
+    uint64_t over_since_ms; /* above the soft limit since then; 0: it is not */
+    uint64_t sent, taken;   /* bytes in all: into the link, by its socket */
+};
+
+/* The snapshot:
+ *
+ *   NONE -> ASKED -> RUNS <-> PAUSED      any -> NONE when it ends or is
+ *                                         cancelled
+ */
+enum sync { SYNC_NONE, SYNC_ASKED, SYNC_RUNS, SYNC_PAUSED };
+
+struct primary {
+    struct backlog *backlog;
+    struct primary_hooks hooks;
+    struct primary_limits limits;
+    struct history history;
+    struct history_past ended[PRIMARY_ENDED_MAX];
+    size_t ended_count;
+    bool behind; /* a replica is further in one of them */
+    uint64_t key;
+    struct peer **peers; /* in order of arrival */
+    size_t count, capacity;
+    uint64_t released, ticked_ms;
+    enum sync sync;
+    uint64_t sync_from; /* SYNC_ASKED: the snapshot is of no earlier position */
+    struct buf text;    /* scratch, empty between calls */
+    uint64_t full_syncs, partial_syncs, refused_partial_syncs;
+};
+
+static inline void
+peer_enter(struct peer *peer, enum phase phase)
+{
+    CHECK(phase == peer->phase + 1 ||
+          (peer->phase == PHASE_NEW && phase == PHASE_ONLINE));
+    peer->phase = phase;
+}
+
+/* Whether it is sent the log. */
+static inline bool
+peer_follows(const struct peer *peer)
+{
+    return peer->phase >= PHASE_TAIL;
+}
+
+static inline size_t
+peer_unsent(const struct primary *primary, const struct peer *peer)
+{
+    return primary->hooks.unsent(primary->hooks.ctx, peer->hello.id);
+}
+
+static inline void
+primary_enter_sync(struct primary *primary, enum sync sync)
+{
+    CHECK(sync == SYNC_NONE || sync == primary->sync + 1 ||
+          (primary->sync == SYNC_PAUSED && sync == SYNC_RUNS));
+    primary->sync = sync;
+}
+
+static inline bool
+primary_sync_runs(const struct primary *primary)
+{
+    return primary->sync >= SYNC_RUNS;
+}
+
+/* Returns the limit in force; 0: none. It is never below the backlog: a replica
+ * that is dropped within the backlog would only resume from it. */
+static inline uint64_t
+primary_output_limit(const struct primary *primary, uint64_t bytes)
+{
+    return bytes == 0 || bytes > primary->limits.backlog_bytes
+               ? bytes
+               : primary->limits.backlog_bytes;
+}

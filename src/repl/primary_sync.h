@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Full synchronizations: one snapshot for all replicas that wait for one. The
+ * owner reports its begin, its bytes and its end; primary.c decides when one is
+ * due. Loop 0.
+ */
+#pragma once
+
+#include "repl/primary_hooks.h"
+
+struct primary;
+
+/* Asks the owner for a snapshot when the first waiting replica has waited for
+ * sync_delay_ms. */
+void primary_sync_ask(struct primary *primary, uint64_t now_ms);
+
+/* The snapshot that the owner was asked for. */
+struct primary_sync {
+    uint64_t position, sequence;
+    uint64_t bytes; /* an estimate */
+    /* The history that its header names; "": the present one. */
+    char history[HISTORY_ID_CHARS + 1];
+};
+void primary_sync_began(struct primary *primary,
+                        const struct primary_sync *sync, uint64_t now_ms);
+void primary_sync_bytes(struct primary *primary, struct slice bytes,
+                        uint64_t now_ms);
+void primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms);

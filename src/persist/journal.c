@@ -11,11 +11,13 @@
  * further on, and released only ever stands at ends of groups, so that is
  * reached exactly when the group is released.
  */
-#include "persist/journal_internal.h"
+#include "persist/journal.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "persist/journal_io.h"
+#include "persist/journal_state.h"
 
 /* ---- life ---------------------------------------------------------------- */
 
@@ -48,15 +50,15 @@ journal_new(const struct journal_hooks *hooks)
     struct journal *journal = mem_lines(sizeof(*journal));
 
     init_mutex(&journal->mutex);
-    init_cond(&journal->work);
-    init_cond(&journal->sync_work);
+    init_cond(&journal->writer.work);
+    init_cond(&journal->syncer.work);
     init_cond(&journal->progress);
     journal->hooks = *hooks;
-    journal->hash = group_hash_new();
-    journal->file.fd = journal->next.fd = -1;
+    journal->writer.hash = group_hash_new();
+    journal->file.fd = journal->next_file.fd = -1;
     journal->released = UINT64_MAX;
     journal->limit = UINT64_MAX;
-    journal->sync = JOURNAL_EVERYSEC;
+    journal->syncer.policy = JOURNAL_EVERYSEC;
     journal_io_start(journal);
     return journal;
 }
@@ -77,19 +79,12 @@ journal_free(struct journal *journal)
     journal_state_count(journal, -(int64_t)atomic_load(&journal->queued));
     journal_state_free_pieces(journal->queue[0].head, NULL);
     journal_state_free_pieces(journal->queue[1].head, NULL);
-    journal_state_free_pieces(journal->void_pieces, NULL);
-    while (journal->doomed != NULL) {
-        struct journal_doomed *doomed = journal->doomed;
-
-        journal->doomed = doomed->next;
-        file_close(doomed->fd);
-        mem_free(doomed);
-    }
+    journal_io_free_void(journal->writer.void_pieces, journal->writer.unused);
     file_close(journal->file.fd);
-    file_close(journal->next.fd);
-    group_hash_free(journal->hash);
-    (void)pthread_cond_destroy(&journal->work);
-    (void)pthread_cond_destroy(&journal->sync_work);
+    file_close(journal->next_file.fd);
+    group_hash_free(journal->writer.hash);
+    (void)pthread_cond_destroy(&journal->writer.work);
+    (void)pthread_cond_destroy(&journal->syncer.work);
     (void)pthread_cond_destroy(&journal->progress);
     (void)pthread_mutex_destroy(&journal->mutex);
     mem_free_lines(journal, sizeof(*journal));
@@ -99,9 +94,9 @@ void
 journal_set_sync(struct journal *journal, enum journal_sync sync)
 {
     pthread_mutex_lock(&journal->mutex);
-    journal->sync = sync;
+    journal->syncer.policy = sync;
     journal_state_release(journal);
-    pthread_cond_signal(&journal->sync_work);
+    pthread_cond_signal(&journal->syncer.work);
     journal_state_unlock(journal);
 }
 
@@ -114,7 +109,7 @@ journal_set_limit(struct journal *journal, size_t queue_bytes)
     had_room = journal_has_room(journal);
     atomic_store_explicit(&journal->limit, queue_bytes, memory_order_relaxed);
     if (!had_room && journal_has_room(journal)) {
-        journal->tell_moved = true;
+        journal->due |= DUE_MOVED;
     }
     journal_state_unlock(journal);
 }
@@ -147,8 +142,8 @@ journal_append(struct journal *journal, struct piece *piece)
     bool on;
 
     pthread_mutex_lock(&journal->mutex);
-    on = journal->on;
-    CHECK(on || journal->tapped);
+    on = journal_state_is_on(journal);
+    CHECK(on || journal_state_is_tapped(journal));
     if (journal->group_bytes + bytes > GROUP_BYTES_MAX) {
         journal_state_close_group(journal);
     }
@@ -158,16 +153,16 @@ journal_append(struct journal *journal, struct piece *piece)
     }
     journal->group_db = piece->db_last;
     journal->group_bytes += bytes;
-    if (journal->tapped) {
+    if (journal_state_is_tapped(journal)) {
         journal->tap.text(journal->tap.ctx, piece_text(piece));
-        if (!journal->told) {
-            journal->told = true;
+        if (!journal->tap_kicked) {
+            journal->tap_kicked = true;
             want_kick(journal, KICK_TAP);
         }
     }
     if (on) {
         journal_state_push(journal, piece);
-        if (journal->idle) {
+        if (journal->writer.sleeps) {
             want_kick(journal, KICK_WRITER);
         }
     }
@@ -200,7 +195,7 @@ journal_kick(struct journal *journal)
     }
     bits = atomic_exchange_explicit(&journal->kick, 0, memory_order_acq_rel);
     if ((bits & KICK_WRITER) != 0) {
-        pthread_cond_signal(&journal->work);
+        pthread_cond_signal(&journal->writer.work);
     }
     if ((bits & KICK_TAP) != 0 && hooks->tapped != NULL) {
         hooks->tapped(hooks->ctx);
@@ -223,74 +218,72 @@ void
 journal_want_sync(struct journal *journal, uint64_t position)
 {
     pthread_mutex_lock(&journal->mutex);
-    if (journal->sync_wanted < position) {
-        journal->sync_wanted = position;
-        pthread_cond_signal(&journal->sync_work);
+    if (journal->syncer.wanted < position) {
+        journal->syncer.wanted = position;
+        pthread_cond_signal(&journal->syncer.work);
     }
     journal_state_unlock(journal);
 }
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* With a tap the log is there already, and is where it is. */
+/* The first file. With a tap the log is on already, and stays where it is. */
 static void
 set_first(struct journal *journal, enum journal_target how,
-          const struct journal_file *file, uint64_t position, uint64_t sequence)
+          const struct journal_file *file, struct journal_place place)
 {
-    CHECK(!journal->on && !journal->closing);
+    CHECK(journal->mode == JOURNAL_OFF && journal->next == NEXT_NONE);
     journal->epoch++;
-    journal->on = true;
-    journal->building = how == JOURNAL_BUILD;
-    journal->faulted = journal->suspect = journal->spoiled = false;
+    journal->mode = how == JOURNAL_BUILD ? JOURNAL_BUILDING : JOURNAL_ON;
+    journal->suspect = false;
     journal->fault_mono_ns = 0;
-    journal->need = position;
+    journal->need = place.position;
     journal->file = *file;
     journal->file_bytes = GROUP_FIRST_LINE_BYTES;
-    journal_state_move(journal, position, sequence);
-    journal->durable = position;
-    journal->durable_sequence = sequence;
-    journal->sync_wanted = 0;
-    journal_state_begin(journal, position, sequence);
+    journal_state_move(journal, place);
+    journal->durable = place;
+    journal->syncer.wanted = 0;
+    journal_state_begin(journal, place);
 }
 
-/* A rotation needs a sound file to leave. */
+/* A file that replaces the next one. */
 static void
-set_next(struct journal *journal, enum journal_target how,
-         const struct journal_file *file, struct journal_doomed **spare)
+replace_next(struct journal *journal, struct journal_unused *unused)
 {
-    CHECK(journal->on && file->fd >= 0);
-    if (journal->pending) {
-        (*spare)->fd = journal->next.fd;
-        (*spare)->next = journal->doomed;
-        journal->doomed = *spare;
-        *spare = NULL;
-        if (journal->how == JOURNAL_ROTATE) {
-            journal_state_join(&journal->queue[0], &journal->queue[1]);
-        } else {
-            how = JOURNAL_REBASE;
-        }
+    unused->fd = journal->next_file.fd;
+    unused->next = journal->writer.unused;
+    journal->writer.unused = unused;
+    if (journal->next == NEXT_ROTATES) {
+        journal_state_join(&journal->queue[0], &journal->queue[1]);
     }
-    if (journal->suspect) {
-        how = JOURNAL_REBASE;
+}
+
+/* Returns `spare` if it was not needed. */
+static struct journal_unused *
+set_next(struct journal *journal, enum journal_target how,
+         const struct journal_file *file, struct journal_unused *spare)
+{
+    /* A rotation needs a sound file to leave. */
+    bool rebases = how == JOURNAL_REBASE || journal_state_rebases(journal) ||
+                   journal->suspect;
+
+    CHECK(journal_state_is_on(journal) && file->fd >= 0);
+    if (journal->next != NEXT_NONE) {
+        replace_next(journal, spare);
+        spare = NULL;
     }
-    journal->pending = true;
-    journal->spoiled = false;
-    journal->how = how;
-    journal->next = *file;
-    journal->mark =
-        atomic_load_explicit(&journal->position, memory_order_relaxed);
-    journal->mark_sequence = journal->sequence;
-    if (how == JOURNAL_REBASE) {
+    journal->next = rebases ? NEXT_REBASES : NEXT_ROTATES;
+    journal->next_file = *file;
+    journal->mark = journal_state_place(journal);
+    if (rebases) {
         journal_state_leave(journal);
         journal->epoch++;
-        journal->need = journal->mark;
-        if (!journal->faulted) {
-            journal->faulted = true;
-            journal->fault_mono_ns = clock_mono_ns();
-        }
+        journal->need = journal->mark.position;
+        journal_state_begin_fault(journal);
         journal_state_void(journal, &journal->queue[0]);
-        journal_state_begin(journal, journal->mark, journal->mark_sequence);
+        journal_state_begin(journal, journal->mark);
     }
+    return spare;
 }
 
 void
@@ -298,22 +291,25 @@ journal_set_target(struct journal *journal, enum journal_target how,
                    const struct journal_file *file, uint64_t *position,
                    uint64_t *sequence)
 {
-    struct journal_doomed *spare = mem_alloc(sizeof(*spare));
+    struct journal_unused *spare = mem_alloc(sizeof(*spare));
+    struct journal_place place = { *position, *sequence };
 
     pthread_mutex_lock(&journal->mutex);
     journal_state_close_group(journal);
     if (journal_state_has_log(journal)) {
-        journal_state_tell(journal, position, sequence);
+        place = journal_state_place(journal);
     }
     if (how == JOURNAL_RESUME || how == JOURNAL_BUILD) {
-        set_first(journal, how, file, *position, *sequence);
+        set_first(journal, how, file, place);
     } else {
-        set_next(journal, how, file, &spare);
+        spare = set_next(journal, how, file, spare);
     }
     journal_state_release(journal);
-    pthread_cond_signal(&journal->work);
+    pthread_cond_signal(&journal->writer.work);
     journal_state_unlock(journal);
     mem_free(spare);
+    *position = place.position;
+    *sequence = place.sequence;
 }
 
 void
@@ -323,7 +319,8 @@ journal_mark(struct journal *journal, uint64_t *ret_position,
     pthread_mutex_lock(&journal->mutex);
     CHECK(journal_state_has_log(journal));
     journal_state_close_group(journal);
-    journal_state_tell(journal, ret_position, ret_sequence);
+    *ret_position = journal_state_place(journal).position;
+    *ret_sequence = journal->sequence;
     pthread_mutex_unlock(&journal->mutex);
 }
 
@@ -331,7 +328,7 @@ void
 journal_base_done(struct journal *journal, uint64_t position, uint64_t sequence)
 {
     pthread_mutex_lock(&journal->mutex);
-    journal_state_based(journal, position, sequence);
+    journal_state_based(journal, (struct journal_place){ position, sequence });
     journal_state_unlock(journal);
 }
 
@@ -352,19 +349,19 @@ void
 journal_turn_off(struct journal *journal, bool now)
 {
     pthread_mutex_lock(&journal->mutex);
-    CHECK(journal->on);
+    CHECK(journal_state_is_on(journal));
     journal_state_close_group(journal);
-    journal->on = false;
-    journal->closing = journal_state_is_served(journal);
-    if (now || journal->building || journal->faulted || journal->suspect ||
-        !journal->closing) {
+    if (now || journal->mode == JOURNAL_BUILDING ||
+        journal_state_is_faulted(journal) || journal->suspect ||
+        !journal_state_is_served(journal)) {
         journal_state_drop(journal);
+    } else {
+        journal->mode = JOURNAL_CLOSING;
     }
-    journal->sync_wanted =
-        atomic_load_explicit(&journal->position, memory_order_relaxed);
+    journal->syncer.wanted = journal_state_place(journal).position;
     journal_state_release(journal);
-    pthread_cond_signal(&journal->work);
-    pthread_cond_signal(&journal->sync_work);
+    pthread_cond_signal(&journal->writer.work);
+    pthread_cond_signal(&journal->syncer.work);
     pthread_cond_broadcast(&journal->progress);
     journal_state_unlock(journal);
 }
@@ -374,26 +371,29 @@ journal_flush(struct journal *journal)
 {
     uint64_t target = 0;
     uint64_t epoch;
-    bool flushed;
+    bool sound;
 
     pthread_mutex_lock(&journal->mutex);
     epoch = journal->epoch;
     if (journal_state_owes(journal)) {
         journal_state_close_group(journal);
-        target = atomic_load_explicit(&journal->position, memory_order_relaxed);
-        journal->sync_wanted = target;
-        pthread_cond_signal(&journal->work);
-        pthread_cond_signal(&journal->sync_work);
+        target = journal_state_place(journal).position;
+        journal->syncer.wanted = target;
+        pthread_cond_signal(&journal->writer.work);
+        pthread_cond_signal(&journal->syncer.work);
     }
-    while (journal_state_is_served(journal) && !journal->faulted &&
-           journal->epoch == epoch && journal->file_synced < target) {
+    for (;;) {
+        sound = !journal_state_is_faulted(journal) && journal->epoch == epoch;
+        if (!sound || !journal_state_is_served(journal) ||
+            journal->file_synced.position >= target) {
+            break;
+        }
         pthread_cond_wait(&journal->progress, &journal->mutex);
     }
-    flushed = !journal_state_owes(journal) ||
-              (!journal->faulted && journal->epoch == epoch &&
-               journal->file_synced >= target);
+    sound = sound && journal->file_synced.position >= target;
+    sound = sound || !journal_state_owes(journal);
     journal_state_unlock(journal);
-    return flushed;
+    return sound;
 }
 
 void
@@ -403,37 +403,41 @@ journal_get_status(const struct journal *journal,
     /* Only the mutex is touched, and that is no part of the state.
      * NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
     struct journal *j = (struct journal *)(uintptr_t)journal;
+    const struct journal_syncer *syncer = &j->syncer;
 
     pthread_mutex_lock(&j->mutex);
     *ret_status = (struct journal_status){
-        .on = j->on,
-        .tapped = j->tapped,
-        .building = j->building,
-        .faulted = j->faulted,
-        .closing = j->closing,
+        .on = journal_state_is_on(j),
+        .tapped = journal_state_is_tapped(j),
+        .building = j->mode == JOURNAL_BUILDING,
+        .faulted = journal_state_is_faulted(j),
+        .closing = journal_state_is_closing(j),
         .error = j->error,
         .fault_mono_ns = j->fault_mono_ns,
         .file_number = j->file.number,
         .file_bytes = j->file_bytes,
-        .rotating = j->pending,
-        .suspect = j->on && (j->pending ? j->spoiled : j->suspect),
+        .rotating = j->next != NEXT_NONE,
+        .suspect = journal_state_is_on(j) && !journal_state_takes(j),
         .closed_number = j->closed_number,
         .closed_bytes = j->closed_bytes,
         .appended = j->position,
-        .written = j->written > j->durable ? j->written : j->durable,
-        .synced = j->durable,
+        .written = j->written.position > j->durable.position
+                       ? j->written.position
+                       : j->durable.position,
+        .synced = j->durable.position,
         .released = j->released,
         .sequence = j->sequence,
-        .synced_sequence = j->durable_sequence,
+        .synced_sequence = j->durable.sequence,
         .queue_bytes = j->queued,
-        .unsynced_mono_ns = j->faulted ? j->fault_mono_ns : j->unsynced_ns,
-        .write_errors = j->write_errors,
-        .sync_errors = j->sync_errors,
+        .unsynced_mono_ns = journal_state_is_faulted(j) ? j->fault_mono_ns
+                                                        : syncer->unsynced_ns,
+        .write_errors = j->writer.errors,
+        .sync_errors = syncer->errors,
         .suspect_files = j->suspect_files,
-        .syncs = j->syncs,
-        .groups = j->groups,
-        .sync_ns_last = j->sync_ns_last,
-        .sync_ns_max = j->sync_ns_max,
+        .syncs = syncer->syncs,
+        .groups = j->writer.groups,
+        .sync_ns_last = syncer->ns_last,
+        .sync_ns_max = syncer->ns_max,
     };
     pthread_mutex_unlock(&j->mutex);
 }
@@ -444,8 +448,8 @@ journal_take_longest_sync_ns(struct journal *journal)
     uint64_t longest_ns;
 
     pthread_mutex_lock(&journal->mutex);
-    longest_ns = journal->sync_ns_recent;
-    journal->sync_ns_recent = 0;
+    longest_ns = journal->syncer.ns_recent;
+    journal->syncer.ns_recent = 0;
     pthread_mutex_unlock(&journal->mutex);
     return longest_ns;
 }
@@ -453,15 +457,15 @@ journal_take_longest_sync_ns(struct journal *journal)
 void
 journal_drain(struct journal *journal, uint64_t key, struct buf *ret_bytes)
 {
-    struct journal_sealer sealer = { .hash = journal->hash, .key = key };
+    struct journal_sealer sealer = { .hash = journal->writer.hash, .key = key };
     struct journal_list list;
     char seal[GROUP_SEAL_BYTES];
 
     pthread_mutex_lock(&journal->mutex);
     CHECK(!journal_state_is_served(journal));
     list = journal_state_take(journal);
-    sealer.seal.sequence = journal->written_sequence;
-    sealer.seal.durable_sequence = journal->durable_sequence;
+    sealer.seal.sequence = journal->written.sequence;
+    sealer.seal.durable_sequence = journal->durable.sequence;
     sealer.seal.unix_ms = clock_wall_ms();
     for (const struct piece *piece = list.head; piece != NULL;
          piece = piece->next) {
@@ -471,9 +475,9 @@ journal_drain(struct journal *journal, uint64_t key, struct buf *ret_bytes)
         }
     }
     journal_state_void(journal, &list);
-    journal_state_free_pieces(journal->void_pieces, NULL);
-    journal->void_pieces = NULL;
-    journal_state_written(journal, journal->position, journal->sequence);
-    journal_state_synced(journal, journal->position, journal->sequence);
+    journal_state_free_pieces(journal->writer.void_pieces, NULL);
+    journal->writer.void_pieces = NULL;
+    journal_state_written(journal, journal_state_place(journal));
+    journal_state_synced(journal, journal_state_place(journal));
     journal_state_unlock(journal);
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The two threads. The writer takes the whole queue at once, and writes it in
- * runs: one system call each, then what it covered is published and freed.
+ * The writer takes the whole queue at once and writes it in runs, one system
+ * call each; after each run it publishes the new position and frees the pieces.
  * Small pieces are copied one behind the other, which is cheaper than an iovec
- * each; large ones are written where they lie.
+ * each; large ones are written from where they are.
  *
- * The writer alone changes files; the syncer alone syncs. So before the writer
- * leaves a file it has that synced by asking, and it closes none while a sync
- * is under way, or a last one is still to come.
+ * Only the writer changes files, and only the syncer syncs. So the writer asks
+ * for a sync before it leaves a file, and closes no file during a sync or
+ * before a last one.
  */
-#include "persist/journal_internal.h"
+#include "persist/journal_io.h"
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -22,8 +22,8 @@
 
 enum {
     RUN_IOVECS = IOV_MAX,
-    RUN_COPY_BYTES = 256 * 1024, /* copied, and seals */
-    RUN_BYTES = 8 * 1024 * 1024, /* about; so that released moves along */
+    RUN_COPY_BYTES = 256 * 1024, /* copied pieces, and seals */
+    RUN_BYTES = 8 * 1024 * 1024, /* about, so that released moves often */
     COPY_MAX = 4096              /* larger pieces are not copied */
 };
 
@@ -69,7 +69,7 @@ struct run {
     char copy[RUN_COPY_BYTES];
 };
 
-/* What the writer has in hand. */
+/* What the writer is writing. */
 struct work {
     struct run *run;
     struct piece *next;           /* first piece that is in no run yet */
@@ -101,15 +101,15 @@ add_copy(struct run *run, const void *data, size_t len)
     }
 }
 
-/* Room for a piece of any size and its seal. */
+/* Whether a piece of any size and its seal fit. */
 static bool
-has_room(const struct run *run)
+fits_another(const struct run *run)
 {
     return run->bytes < RUN_BYTES && run->count + 2 <= RUN_IOVECS &&
            run->copied + COPY_MAX + GROUP_SEAL_BYTES <= sizeof(run->copy);
 }
 
-/* Puts pieces into the run. */
+/* Fills the run with pieces. */
 static void
 fill_run(struct work *work)
 {
@@ -117,7 +117,7 @@ fill_run(struct work *work)
     char seal[GROUP_SEAL_BYTES];
 
     run->count = run->bytes = run->copied = 0;
-    while (work->next != NULL && has_room(run)) {
+    while (work->next != NULL && fits_another(run)) {
         struct piece *piece = work->next;
         struct slice text = piece_text(piece);
 
@@ -139,7 +139,7 @@ fill_run(struct work *work)
     }
 }
 
-/* Gives the pieces of the run back; returns what they cost. */
+/* Frees the pieces of the run; returns what they cost. */
 static uint64_t
 free_run(struct piece *piece, const struct piece *end)
 {
@@ -165,11 +165,11 @@ uncount(struct journal *journal, uint64_t cost)
 
     journal_state_count(journal, -(int64_t)cost);
     if (before >= limit && before - cost < limit) {
-        journal->tell_moved = true;
+        journal->due |= DUE_MOVED;
     }
 }
 
-/* Writes some of what is in hand. False: what is left of it is void. */
+/* Writes one run. False: the rest is void. */
 static bool
 write_run(struct journal *journal, struct work *work)
 {
@@ -184,35 +184,36 @@ write_run(struct journal *journal, struct work *work)
     pthread_mutex_lock(&journal->mutex);
     uncount(journal, cost);
     if (error != 0) {
-        journal->write_errors++;
+        journal->writer.errors++;
     }
     if (journal->epoch == work->epoch && error != 0) {
         journal_state_leave(journal);
         journal_state_fault(journal, error);
     } else if (journal->epoch == work->epoch) {
         journal->file_bytes += work->run->bytes;
-        journal_state_written(journal, work->group_end,
-                              work->sealer.seal.sequence);
+        journal_state_written(
+            journal, (struct journal_place){ work->group_end,
+                                             work->sealer.seal.sequence });
     }
     goes_on = journal->epoch == work->epoch && !journal->stop;
-    work->sealer.seal.durable_sequence = journal->durable_sequence;
+    work->sealer.seal.durable_sequence = journal->durable.sequence;
     journal_state_unlock(journal);
     return goes_on;
 }
 
-/* All that is queued for the file. Enters and leaves with the mutex. */
+/* Writes everything queued for the file. Enters and leaves with the mutex. */
 static void
 write_queue(struct journal *journal, struct run *run)
 {
     struct journal_list list = journal_state_take(journal);
     struct work work = {
         .next = list.head,
-        .sealer = { .hash = journal->hash,
+        .sealer = { .hash = journal->writer.hash,
                     .key = journal->file.key,
-                    .seal = { .sequence = journal->written_sequence,
-                              .durable_sequence = journal->durable_sequence } },
-        .position = journal->written,
-        .group_end = journal->written,
+                    .seal = { .sequence = journal->written.sequence,
+                              .durable_sequence = journal->durable.sequence } },
+        .position = journal->written.position,
+        .group_end = journal->written.position,
         .epoch = journal->epoch,
         .fd = journal->file.fd,
     };
@@ -232,45 +233,59 @@ write_queue(struct journal *journal, struct run *run)
 
 /* ---- the writer ---------------------------------------------------------- */
 
-/* Gives back what became void, and tells what is to be told. True if there was
- * something. */
+void
+journal_io_free_void(struct piece *pieces, struct journal_unused *unused)
+{
+    journal_state_free_pieces(pieces, NULL);
+    while (unused != NULL) {
+        struct journal_unused *next = unused->next;
+
+        file_close(unused->fd);
+        mem_free(unused);
+        unused = next;
+    }
+}
+
+/* Frees what became void, and calls the hooks that are due. False if there was
+ * nothing to do. */
 static bool
 clean(struct journal *journal)
 {
-    struct piece *pieces = journal->void_pieces;
-    struct journal_doomed *doomed = journal->doomed;
+    struct piece *pieces = journal->writer.void_pieces;
+    struct journal_unused *unused = journal->writer.unused;
 
-    if (pieces == NULL && doomed == NULL && !journal->tell_moved &&
-        !journal->tell_event) {
+    if (pieces == NULL && unused == NULL && journal->due == 0) {
         return false;
     }
-    journal->void_pieces = NULL;
-    journal->doomed = NULL;
+    journal->writer.void_pieces = NULL;
+    journal->writer.unused = NULL;
     journal_state_unlock(journal);
-    journal_state_free_pieces(pieces, NULL);
-    while (doomed != NULL) {
-        struct journal_doomed *next = doomed->next;
-
-        file_close(doomed->fd);
-        mem_free(doomed);
-        doomed = next;
-    }
+    journal_io_free_void(pieces, unused);
     pthread_mutex_lock(&journal->mutex);
     return true;
 }
 
-/* True if all that was written to the file is synced; else asks for it. */
+/* True if everything written to the file is synced; else asks for a sync. */
 static bool
 is_synced(struct journal *journal)
 {
-    if (journal->file_synced < journal->written) {
-        if (journal->sync_wanted < journal->written) {
-            journal->sync_wanted = journal->written;
+    uint64_t written = journal->written.position;
+
+    if (journal->file_synced.position < written) {
+        if (journal->syncer.wanted < written) {
+            journal->syncer.wanted = written;
         }
-        pthread_cond_signal(&journal->sync_work);
+        pthread_cond_signal(&journal->syncer.work);
         return false;
     }
-    return !journal->syncing;
+    return !journal->syncer.syncing;
+}
+
+/* Whether the syncer still needs the file. */
+static bool
+is_syncing(const struct journal *journal)
+{
+    return journal->syncer.syncing || journal->syncer.last_sync;
 }
 
 /* Turns to the next file, if it is time. */
@@ -279,50 +294,53 @@ turn(struct journal *journal)
 {
     int fd = journal->file.fd;
 
-    if (!journal->pending || journal->syncing || journal->last_sync ||
-        (journal->closing && journal->suspect)) {
+    if (journal->next == NEXT_NONE || is_syncing(journal) ||
+        journal->mode == JOURNAL_DROPPING) {
         return false;
     }
-    if (journal->how == JOURNAL_ROTATE) {
+    if (journal->next == NEXT_ROTATES) {
         if (journal->queue[0].head != NULL || !is_synced(journal)) {
             return false;
         }
-        CHECK(journal->written == journal->mark);
+        CHECK(journal->written.position == journal->mark.position);
         journal->closed_number = journal->file.number;
         journal->closed_bytes = journal->file_bytes;
         journal_state_join(&journal->queue[0], &journal->queue[1]);
     }
-    journal->file = journal->next;
+    journal->file = journal->next_file;
     journal->file_bytes = GROUP_FIRST_LINE_BYTES;
-    journal->next.fd = -1;
-    journal->suspect = journal->spoiled;
-    journal->pending = journal->spoiled = false;
-    journal->tell_event = true;
+    journal->next_file.fd = -1;
+    journal->suspect = journal->next == NEXT_SPOILED;
+    journal->next = NEXT_NONE;
+    journal->due |= DUE_EVENT;
     journal_state_unlock(journal);
     file_close(fd);
     pthread_mutex_lock(&journal->mutex);
     return true;
 }
 
-/* The end of being turned off, if it is time. */
+/* Closes the files of a journal that was turned off, if it is time. */
 static bool
 end(struct journal *journal)
 {
     int fd = journal->file.fd;
-    int next_fd = journal->next.fd;
+    int next_fd = journal->next_file.fd;
 
-    if (!journal->closing || journal->syncing || journal->last_sync) {
+    if (!journal_state_is_closing(journal) || is_syncing(journal)) {
         return false;
     }
-    if (!journal->suspect && (journal->pending || !is_synced(journal))) {
+    if (journal->mode == JOURNAL_CLOSING &&
+        (journal->next != NEXT_NONE || !is_synced(journal))) {
         return false;
     }
-    journal->file.fd = journal->next.fd = -1;
-    journal->closing = journal->pending = false;
-    journal->suspect = journal->faulted = false;
-    journal->fault_mono_ns = journal->unsynced_ns = 0;
+    CHECK(journal->queue[0].head == NULL && journal->queue[1].head == NULL);
+    journal->file.fd = journal->next_file.fd = -1;
+    journal->mode = JOURNAL_OFF;
+    journal->next = NEXT_NONE;
+    journal->suspect = false;
+    journal->fault_mono_ns = journal->syncer.unsynced_ns = 0;
     journal_state_release(journal);
-    journal->tell_event = true;
+    journal->due |= DUE_EVENT;
     pthread_cond_broadcast(&journal->progress);
     journal_state_unlock(journal);
     file_close(fd);
@@ -335,8 +353,7 @@ static bool
 may_write(const struct journal *journal)
 {
     return journal->queue[0].head != NULL && !journal->suspect &&
-           journal->file.fd >= 0 &&
-           !(journal->pending && journal->how == JOURNAL_REBASE);
+           journal->file.fd >= 0 && !journal_state_rebases(journal);
 }
 
 static void *
@@ -353,9 +370,9 @@ run_writer(void *arg)
         if (may_write(journal)) {
             write_queue(journal, run);
         } else if (!turn(journal) && !end(journal)) {
-            journal->idle = true;
-            pthread_cond_wait(&journal->work, &journal->mutex);
-            journal->idle = false;
+            journal->writer.sleeps = true;
+            pthread_cond_wait(&journal->writer.work, &journal->mutex);
+            journal->writer.sleeps = false;
         }
     }
     pthread_mutex_unlock(&journal->mutex);
@@ -366,73 +383,79 @@ run_writer(void *arg)
 
 /* ---- the syncer ---------------------------------------------------------- */
 
-/* When a sync is due: UINT64_MAX without one. */
+/* Returns when a sync is due; UINT64_MAX if none is. */
 static uint64_t
 sync_due(const struct journal *journal)
 {
-    if (journal->last_sync) {
+    const struct journal_syncer *syncer = &journal->syncer;
+    uint64_t synced = journal->file_synced.position;
+
+    if (syncer->last_sync) {
         return 0;
     }
-    if (journal->written <= journal->file_synced || journal->suspect ||
-        journal->file.fd < 0 ||
-        (journal->pending && journal->how == JOURNAL_REBASE)) {
+    if (journal->written.position <= synced || journal->suspect ||
+        journal->file.fd < 0 || journal_state_rebases(journal)) {
         return UINT64_MAX;
     }
-    if (journal->sync_wanted > journal->file_synced ||
-        journal->sync == JOURNAL_ALWAYS) {
+    if (syncer->wanted > synced || syncer->policy == JOURNAL_ALWAYS) {
         return 0;
     }
-    if (journal->sync == JOURNAL_NO) {
+    if (syncer->policy == JOURNAL_NO) {
         return UINT64_MAX;
     }
-    return journal->unsynced_ns +
-           journal_state_sync_wait_ns(journal->sync_ns_last);
+    return syncer->unsynced_ns + journal_state_sync_wait_ns(syncer->ns_last);
 }
 
-/* Enters and leaves with the mutex. A last sync can only help what was released
- * already, so it moves nothing, and its failure is just counted. There is none
- * behind a sync that failed: it would tell nothing. */
+static void
+note_sync(struct journal_syncer *syncer, uint64_t took_ns, int error)
+{
+    syncer->syncing = false;
+    syncer->syncs++;
+    syncer->ns_last = took_ns;
+    if (took_ns > syncer->ns_max) {
+        syncer->ns_max = took_ns;
+    }
+    if (took_ns > syncer->ns_recent) {
+        syncer->ns_recent = took_ns;
+    }
+    if (error != 0) {
+        syncer->errors++;
+        syncer->last_sync = false;
+    }
+}
+
+/* Enters and leaves with the mutex. A last sync only helps what was released
+ * already, so it moves nothing, and its failure is only counted. After a sync
+ * that failed there is no last one: its result would mean nothing. */
 static void
 sync_file(struct journal *journal)
 {
-    uint64_t position = journal->written;
-    uint64_t sequence = journal->written_sequence;
+    struct journal_syncer *syncer = &journal->syncer;
+    struct journal_place place = journal->written;
     uint64_t epoch = journal->epoch;
-    bool last = journal->last_sync;
+    bool last = syncer->last_sync;
     int fd = journal->file.fd;
     uint64_t began_ns, took_ns;
     int error;
 
-    journal->syncing = true;
-    journal->last_sync = false;
-    journal->later_ns = 0;
+    syncer->syncing = true;
+    syncer->last_sync = false;
+    syncer->later_ns = 0;
     pthread_mutex_unlock(&journal->mutex);
     began_ns = clock_mono_ns();
     error = file_sync(fd);
     took_ns = clock_mono_ns() - began_ns;
     pthread_mutex_lock(&journal->mutex);
-    journal->syncing = false;
-    journal->syncs++;
-    journal->sync_ns_last = took_ns;
-    if (took_ns > journal->sync_ns_max) {
-        journal->sync_ns_max = took_ns;
-    }
-    if (took_ns > journal->sync_ns_recent) {
-        journal->sync_ns_recent = took_ns;
-    }
-    if (error != 0) {
-        journal->sync_errors++;
-        journal->last_sync = false;
-    }
+    note_sync(syncer, took_ns, error);
     if (journal->epoch == epoch && !last) {
         if (error != 0) {
             journal_state_fault(journal, error);
         } else {
-            journal_state_synced(journal, position, sequence);
+            journal_state_synced(journal, place);
         }
     }
-    if (journal->pending || journal->closing) {
-        pthread_cond_signal(&journal->work);
+    if (journal->next != NEXT_NONE || journal_state_is_closing(journal)) {
+        pthread_cond_signal(&journal->writer.work);
     }
     pthread_cond_broadcast(&journal->progress);
     journal_state_unlock(journal);
@@ -449,14 +472,14 @@ run_syncer(void *arg)
         uint64_t due_ns = sync_due(journal);
 
         if (due_ns == UINT64_MAX) {
-            pthread_cond_wait(&journal->sync_work, &journal->mutex);
+            pthread_cond_wait(&journal->syncer.work, &journal->mutex);
         } else if (due_ns > clock_mono_ns()) {
             struct timespec until = {
                 .tv_sec = (time_t)(due_ns / SECOND_NS),
                 .tv_nsec = (long)(due_ns % SECOND_NS),
             };
 
-            (void)pthread_cond_timedwait(&journal->sync_work, &journal->mutex,
+            (void)pthread_cond_timedwait(&journal->syncer.work, &journal->mutex,
                                          &until);
         } else {
             sync_file(journal);
@@ -472,9 +495,10 @@ run_syncer(void *arg)
 void
 journal_io_start(struct journal *journal)
 {
-    journal->threads = true; /* nobody else has it yet */
-    thread_must_start(&journal->writer, "journal-writer", run_writer, journal);
-    thread_must_start(&journal->syncer, "journal-syncer", run_syncer, journal);
+    thread_must_start(&journal->writer.thread, "journal-writer", run_writer,
+                      journal);
+    thread_must_start(&journal->syncer.thread, "journal-syncer", run_syncer,
+                      journal);
 }
 
 void
@@ -483,15 +507,14 @@ journal_io_stop(struct journal *journal)
     bool runs;
 
     pthread_mutex_lock(&journal->mutex);
-    runs = journal->threads;
-    journal->threads = false;
+    runs = !journal->stop;
     journal->stop = true;
-    pthread_cond_signal(&journal->work);
-    pthread_cond_signal(&journal->sync_work);
+    pthread_cond_signal(&journal->writer.work);
+    pthread_cond_signal(&journal->syncer.work);
     pthread_cond_broadcast(&journal->progress);
     pthread_mutex_unlock(&journal->mutex);
     if (runs) {
-        CHECK(pthread_join(journal->writer, NULL) == 0);
-        CHECK(pthread_join(journal->syncer, NULL) == 0);
+        CHECK(pthread_join(journal->writer.thread, NULL) == 0);
+        CHECK(pthread_join(journal->syncer.thread, NULL) == 0);
     }
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The rules: what is released when, what a fault does, what a base ends.
+ * The transitions themselves; the header has their tables.
  */
-#include "persist/journal_internal.h"
+#include "persist/journal_state.h"
 
 #include "base/clock.h"
 #include "base/metrics.h"
@@ -22,21 +22,16 @@ min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-bool
-journal_state_is_served(const struct journal *journal)
+static struct journal_place
+later_of(struct journal_place a, struct journal_place b)
 {
-    return journal->threads && journal->file.fd >= 0;
+    return (struct journal_place){ max_of(a.position, b.position),
+                                   max_of(a.sequence, b.sequence) };
 }
 
-bool
-journal_state_owes(const struct journal *journal)
-{
-    return journal->on || (journal->closing && !journal->suspect);
-}
-
-/* Twice: what is written just after a sync began waits for that one, and for
- * its own. So with syncs below half a second all of them end within the bound,
- * also when the wait is over before the sync under way is. */
+/* Twice, because bytes written just after a sync began wait for that sync and
+ * for their own. So with syncs below half a second all of them end within the
+ * bound, even if the wait ends before the sync under way does. */
 uint64_t
 journal_state_sync_wait_ns(uint64_t took_ns)
 {
@@ -65,15 +60,21 @@ journal_state_free_pieces(struct piece *head, const struct piece *end)
     }
 }
 
+static void
+append_piece(struct journal_list *list, struct piece *piece)
+{
+    if (list->head == NULL) {
+        list->head = piece;
+    } else {
+        list->tail->next = piece;
+    }
+}
+
 void
 journal_state_join(struct journal_list *list, struct journal_list *more)
 {
     if (more->head != NULL) {
-        if (list->head == NULL) {
-            list->head = more->head;
-        } else {
-            list->tail->next = more->head;
-        }
+        append_piece(list, more->head);
         list->tail = more->tail;
         list->bytes += more->bytes;
     }
@@ -86,28 +87,25 @@ journal_state_count(struct journal *journal, int64_t cost)
     uint64_t before =
         atomic_load_explicit(&journal->queued, memory_order_relaxed);
 
+    CHECK(cost >= 0 || before >= (uint64_t)-cost);
     atomic_store_explicit(&journal->queued, before + (uint64_t)cost,
                           memory_order_relaxed);
     metric_add(METRIC_JOURNAL_QUEUED, cost);
 }
 
-static bool
-is_rotating(const struct journal *journal)
+static struct journal_list *
+open_queue(struct journal *journal)
 {
-    return journal->pending && journal->how == JOURNAL_ROTATE;
+    return &journal->queue[journal->next == NEXT_ROTATES];
 }
 
 void
 journal_state_push(struct journal *journal, struct piece *piece)
 {
-    struct journal_list *list = &journal->queue[is_rotating(journal)];
+    struct journal_list *list = open_queue(journal);
     uint64_t cost = journal_state_cost(piece);
 
-    if (list->head == NULL) {
-        list->head = piece;
-    } else {
-        list->tail->next = piece;
-    }
+    append_piece(list, piece);
     list->tail = piece;
     list->bytes += cost;
     journal_state_count(journal, (int64_t)cost);
@@ -119,10 +117,10 @@ journal_state_void(struct journal *journal, struct journal_list *list)
     if (list->head == NULL) {
         return;
     }
-    list->tail->next = journal->void_pieces;
-    journal->void_pieces = list->head;
+    list->tail->next = journal->writer.void_pieces;
+    journal->writer.void_pieces = list->head;
     journal_state_count(journal, -(int64_t)list->bytes);
-    journal->tell_moved = true; /* there is room */
+    journal->due |= DUE_MOVED; /* the queue is shorter */
     *list = (struct journal_list){ 0 };
 }
 
@@ -132,12 +130,12 @@ journal_state_close_group(struct journal *journal)
     if (journal->group_bytes == 0) {
         return;
     }
-    if (journal->on) {
-        journal->queue[is_rotating(journal)].tail->last = true;
+    if (journal_state_is_on(journal)) {
+        open_queue(journal)->tail->last = true;
     }
     journal->group_bytes = 0;
     journal->sequence++;
-    if (journal->tapped) {
+    if (journal_state_is_tapped(journal)) {
         journal->tap.close(journal->tap.ctx, journal->sequence, NULL);
     }
     (void)journal_state_advance(journal, GROUP_SEAL_BYTES);
@@ -148,7 +146,7 @@ journal_state_take(struct journal *journal)
 {
     struct journal_list list = journal->queue[0];
 
-    if (!is_rotating(journal)) {
+    if (journal->next != NEXT_ROTATES) {
         journal_state_close_group(journal);
     }
     journal->queue[0] = (struct journal_list){ 0 };
@@ -158,32 +156,32 @@ journal_state_take(struct journal *journal)
 /* ---- progress ------------------------------------------------------------ */
 
 static void
-make_durable(struct journal *journal, uint64_t position, uint64_t sequence)
+make_durable(struct journal *journal, struct journal_place place)
 {
-    if (position > journal->durable) {
-        journal->durable = position;
-        journal->tell_moved = true; /* for who waits for synced */
+    if (place.position > journal->durable.position) {
+        journal->due |= DUE_MOVED; /* for WAITAOF, which waits for synced */
     }
-    journal->durable_sequence = max_of(journal->durable_sequence, sequence);
+    journal->durable = later_of(journal->durable, place);
 }
 
-/* Where released may stand. */
+/* Returns how far released may be. */
 static uint64_t
 released_now(const struct journal *journal)
 {
-    uint64_t to = journal->durable;
+    const struct journal_syncer *syncer = &journal->syncer;
+    uint64_t durable = journal->durable.position;
 
-    if (journal->building || !journal_state_owes(journal)) {
+    if (journal->mode != JOURNAL_ON && journal->mode != JOURNAL_CLOSING) {
         return UINT64_MAX;
     }
-    if (journal->faulted || journal->sync == JOURNAL_ALWAYS) {
-        return to;
+    if (journal_state_is_faulted(journal) || syncer->policy == JOURNAL_ALWAYS) {
+        return durable;
     }
-    if (journal->sync == JOURNAL_EVERYSEC && journal->unsynced_ns > 0 &&
-        clock_mono_ns() - journal->unsynced_ns > JOURNAL_BOUND_NS) {
-        return to;
+    if (syncer->policy == JOURNAL_EVERYSEC && syncer->unsynced_ns > 0 &&
+        clock_mono_ns() - syncer->unsynced_ns > JOURNAL_BOUND_NS) {
+        return durable;
     }
-    return max_of(to, journal->written);
+    return max_of(durable, journal->written.position);
 }
 
 void
@@ -192,9 +190,12 @@ journal_state_release(struct journal *journal)
     uint64_t before =
         atomic_load_explicit(&journal->released, memory_order_relaxed);
     uint64_t to = released_now(journal);
-    bool tells = (journal->on || journal->closing) && !journal->building;
+    bool has_base =
+        journal->mode != JOURNAL_OFF && journal->mode != JOURNAL_BUILDING;
 
-    atomic_store_explicit(&journal->synced, tells ? journal->durable : 0,
+    CHECK(to == UINT64_MAX || to <= journal_state_place(journal).position);
+    atomic_store_explicit(&journal->synced,
+                          has_base ? journal->durable.position : 0,
                           memory_order_release);
     if (before != UINT64_MAX) {
         to = max_of(to, before);
@@ -202,85 +203,107 @@ journal_state_release(struct journal *journal)
     if (to != before) {
         /* Pairs with loops that look once more after they began to wait. */
         atomic_store(&journal->released, to);
-        journal->tell_moved = journal->tell_moved || to > before;
+        journal->due |= to > before ? DUE_MOVED : 0;
     }
 }
 
 void
-journal_state_begin(struct journal *journal, uint64_t position,
-                    uint64_t sequence)
+journal_state_begin(struct journal *journal, struct journal_place place)
 {
-    journal->written = journal->file_synced = position;
-    journal->written_sequence = journal->file_synced_sequence = sequence;
-    journal->unsynced_ns = journal->later_ns = 0;
+    journal->written = journal->file_synced = place;
+    journal->syncer.unsynced_ns = journal->syncer.later_ns = 0;
 }
 
 void
-journal_state_written(struct journal *journal, uint64_t position,
-                      uint64_t sequence)
+journal_state_written(struct journal *journal, struct journal_place place)
 {
-    bool first = journal->unsynced_ns == 0;
+    struct journal_syncer *syncer = &journal->syncer;
+    bool first = syncer->unsynced_ns == 0;
 
-    if (position == journal->written) {
+    CHECK(place.position >= journal->written.position &&
+          place.position <= journal_state_place(journal).position);
+    if (place.position == journal->written.position) {
         return;
     }
-    journal->groups += sequence - journal->written_sequence;
-    journal->written = position;
-    journal->written_sequence = sequence;
-    if (first || (journal->syncing && journal->later_ns == 0)) {
-        *(first ? &journal->unsynced_ns : &journal->later_ns) = clock_mono_ns();
+    journal->writer.groups += place.sequence - journal->written.sequence;
+    journal->written = place;
+    if (first || (syncer->syncing && syncer->later_ns == 0)) {
+        *(first ? &syncer->unsynced_ns : &syncer->later_ns) = clock_mono_ns();
     }
-    if (first || journal->sync == JOURNAL_ALWAYS) {
-        pthread_cond_signal(&journal->sync_work);
+    if (first || syncer->policy == JOURNAL_ALWAYS) {
+        pthread_cond_signal(&syncer->work);
     }
     journal_state_release(journal);
 }
 
 void
-journal_state_synced(struct journal *journal, uint64_t position,
-                     uint64_t sequence)
+journal_state_synced(struct journal *journal, struct journal_place place)
 {
-    journal->file_synced = position;
-    journal->file_synced_sequence = sequence;
-    journal->unsynced_ns = journal->later_ns;
-    journal->later_ns = 0;
-    if (!journal->faulted && !journal->building) {
-        make_durable(journal, position, sequence);
+    CHECK(place.position >= journal->file_synced.position &&
+          place.position <= journal->written.position);
+    journal->file_synced = place;
+    journal->syncer.unsynced_ns = journal->syncer.later_ns;
+    journal->syncer.later_ns = 0;
+    if (!journal_state_is_faulted(journal) &&
+        journal->mode != JOURNAL_BUILDING) {
+        make_durable(journal, place);
     }
     journal_state_release(journal);
 }
 
 void
-journal_state_based(struct journal *journal, uint64_t position,
-                    uint64_t sequence)
+journal_state_based(struct journal *journal, struct journal_place place)
 {
-    if (!journal->on && !journal->closing) {
+    bool builds = journal->mode == JOURNAL_BUILDING;
+
+    if (journal->mode == JOURNAL_OFF) {
         return;
     }
-    make_durable(journal, position, sequence);
-    if (position >= journal->need && (journal->faulted || journal->building)) {
-        journal->faulted = journal->building = false;
+    CHECK(place.position <= journal_state_place(journal).position);
+    make_durable(journal, place);
+    if (place.position >= journal->need &&
+        (builds || journal_state_is_faulted(journal))) {
+        journal->mode = builds ? JOURNAL_ON : journal->mode;
         journal->fault_mono_ns = 0;
-        make_durable(journal, journal->file_synced,
-                     journal->file_synced_sequence);
+        make_durable(journal, journal->file_synced);
     }
     journal_state_release(journal);
 }
 
-/* What a base has needs no sync. Under `always` nothing is released that does.
- * A suspect file had its last sync, or is not worth one. */
+/* ---- the end of a file --------------------------------------------------- */
+
+/* Bytes that a base has need no sync. Under `always` nothing unsynced is
+ * released. A suspect file had its last sync, or is not worth one. */
 void
 journal_state_leave(struct journal *journal)
 {
-    uint64_t to =
+    uint64_t released =
         atomic_load_explicit(&journal->released, memory_order_relaxed);
 
-    if (!journal->suspect && to != UINT64_MAX &&
-        min_of(to, journal->written) >
-            max_of(journal->file_synced, journal->durable)) {
-        journal->last_sync = true;
-        pthread_cond_signal(&journal->sync_work);
+    if (!journal->suspect && released != UINT64_MAX &&
+        min_of(released, journal->written.position) >
+            max_of(journal->file_synced.position, journal->durable.position)) {
+        journal->syncer.last_sync = true;
+        pthread_cond_signal(&journal->syncer.work);
     }
+}
+
+void
+journal_state_begin_fault(struct journal *journal)
+{
+    if (!journal_state_is_faulted(journal)) {
+        journal->fault_mono_ns = clock_mono_ns();
+    }
+}
+
+static void
+note_fault(struct journal *journal, int error)
+{
+    journal->suspect_files++;
+    journal->error = error;
+    journal->need = UINT64_MAX;
+    journal_state_begin_fault(journal);
+    journal->due |= DUE_EVENT;
 }
 
 /* Effects before the mark of a pending rotation are in the base that is being
@@ -290,65 +313,46 @@ journal_state_fault(struct journal *journal, int error)
 {
     journal->epoch++;
     journal->suspect = true;
-    journal->suspect_files++;
-    journal->error = error;
-    journal->need = UINT64_MAX;
-    if (!journal->faulted) {
-        journal->faulted = true;
-        journal->fault_mono_ns = clock_mono_ns();
-    }
-    if (journal->closing) {
+    note_fault(journal, error);
+    if (journal_state_is_closing(journal)) {
+        journal->mode = JOURNAL_DROPPING;
         journal_state_void(journal, &journal->queue[0]);
         journal_state_void(journal, &journal->queue[1]);
-    } else if (is_rotating(journal)) {
+    } else if (journal->next == NEXT_ROTATES) {
         journal_state_void(journal, &journal->queue[0]);
         journal_state_join(&journal->queue[0], &journal->queue[1]);
-        journal->how = JOURNAL_REBASE;
-        journal->need = journal->mark;
-        journal_state_begin(journal, journal->mark, journal->mark_sequence);
+        journal->next = NEXT_REBASES;
+        journal->need = journal->mark.position;
+        journal_state_begin(journal, journal->mark);
     }
     journal_state_release(journal);
-    journal->tell_event = true;
-    pthread_cond_signal(&journal->work);
+    pthread_cond_signal(&journal->writer.work);
     pthread_cond_broadcast(&journal->progress);
 }
 
 void
 journal_state_drop(struct journal *journal)
 {
+    CHECK(journal->mode != JOURNAL_OFF);
     journal->epoch++;
     journal->suspect = true;
     journal_state_void(journal, &journal->queue[0]);
     journal_state_void(journal, &journal->queue[1]);
-    if (journal->building) { /* there is no base before what was synced */
-        journal->durable = journal->durable_sequence = 0;
+    if (journal->mode == JOURNAL_BUILDING) { /* nothing synced has a base */
+        journal->durable = (struct journal_place){ 0 };
     }
-    journal->building = journal->faulted = false;
+    journal->mode =
+        journal_state_is_served(journal) ? JOURNAL_DROPPING : JOURNAL_OFF;
     journal->fault_mono_ns = 0;
 }
 
-bool
-journal_state_takes(const struct journal *journal)
-{
-    return journal->on && !journal->spoiled &&
-           (journal->pending || !journal->suspect);
-}
-
-/* The file of a pending rebase cannot be left before it is reached, for its
- * thread may be anywhere; so it is reached, and suspect from the first. */
 void
 journal_state_give_up(struct journal *journal, int error)
 {
-    if (journal->pending && !is_rotating(journal)) {
-        journal->spoiled = true;
-        journal->suspect_files++;
-        journal->error = error;
-        journal->need = UINT64_MAX;
-        if (!journal->faulted) {
-            journal->faulted = true;
-            journal->fault_mono_ns = clock_mono_ns();
-        }
-        journal->tell_event = true;
+    CHECK(journal_state_takes(journal));
+    if (journal->next == NEXT_REBASES) {
+        journal->next = NEXT_SPOILED;
+        note_fault(journal, error);
         journal_state_release(journal);
     } else {
         journal_state_leave(journal);
@@ -365,15 +369,14 @@ void
 journal_state_unlock(struct journal *journal)
 {
     const struct journal_hooks *hooks = &journal->hooks;
-    bool moved = journal->tell_moved;
-    bool event = journal->tell_event;
+    unsigned due = journal->due;
 
-    journal->tell_moved = journal->tell_event = false;
+    journal->due = 0;
     pthread_mutex_unlock(&journal->mutex);
-    if (moved && hooks->moved != NULL) {
+    if ((due & DUE_MOVED) != 0 && hooks->moved != NULL) {
         hooks->moved(hooks->ctx);
     }
-    if (event && hooks->event != NULL) {
+    if ((due & DUE_EVENT) != 0 && hooks->event != NULL) {
         hooks->event(hooks->ctx);
     }
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The log beyond the files: who follows it, and groups that come from another
- * server's. What a loop appends is in journal.c.
+ * The sides of the log that only replication needs.
  */
-#include "persist/journal_internal.h"
+#include "persist/journal_tap.h"
+
+#include "persist/journal.h"
+#include "persist/journal_state.h"
 
 #include <errno.h>
 
@@ -14,14 +16,15 @@ journal_set_tap(struct journal *journal, const struct journal_tap *tap,
     pthread_mutex_lock(&journal->mutex);
     if (journal_state_has_log(journal)) {
         journal_state_close_group(journal);
-        journal_state_tell(journal, position, sequence);
+        *position = journal_state_place(journal).position;
+        *sequence = journal->sequence;
     } else if (tap != NULL) {
-        journal_state_move(journal, *position, *sequence);
+        journal_state_move(journal,
+                           (struct journal_place){ *position, *sequence });
     }
-    journal->tapped = tap != NULL;
-    journal->told = false;
+    journal->tap = tap != NULL ? *tap : (struct journal_tap){ 0 };
+    journal->tap_kicked = false;
     if (tap != NULL) {
-        journal->tap = *tap;
         tap->begin(tap->ctx, *position, *sequence);
     }
     journal_state_unlock(journal);
@@ -34,16 +37,16 @@ journal_close_group(struct journal *journal)
 
     pthread_mutex_lock(&journal->mutex);
     journal_state_close_group(journal);
-    journal->told = false;
-    position = atomic_load_explicit(&journal->position, memory_order_relaxed);
+    journal->tap_kicked = false;
+    position = journal_state_place(journal).position;
     pthread_mutex_unlock(&journal->mutex);
     return position;
 }
 
-/* Whether the file gets this group. The queue is bounded here, since nobody
- * else waits for room. */
+/* Whether the file gets this group (NULL: there was no memory for it). The
+ * queue is bounded here, since a primary does not wait for it. */
 static bool
-take_relayed(struct journal *journal, const struct piece *piece)
+queue_takes(struct journal *journal, const struct piece *piece)
 {
     while (journal_state_takes(journal) &&
            (piece == NULL || !journal_has_room(journal))) {
@@ -57,27 +60,28 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
               const char *seal)
 {
     const struct journal_tap *tap = &journal->tap;
-    /* It is switched on and off by this thread alone. */
-    struct piece *piece = journal->on ? piece_try_copy(commands) : NULL;
+    /* Only this thread switches the journal on and off. */
+    struct piece *piece =
+        journal_state_is_on(journal) ? piece_try_copy(commands) : NULL;
     struct piece *freed;
     uint64_t position;
 
     pthread_mutex_lock(&journal->mutex);
-    CHECK(journal->tapped && journal->group_bytes == 0);
+    CHECK(journal_state_is_tapped(journal) && journal->group_bytes == 0);
     CHECK(sequence == journal->sequence + 1 && commands.len > 0);
-    if (take_relayed(journal, piece)) {
+    if (queue_takes(journal, piece)) {
         journal_state_push(journal, piece);
         piece = NULL;
-        if (journal->idle) {
-            pthread_cond_signal(&journal->work);
+        if (journal->writer.sleeps) {
+            pthread_cond_signal(&journal->writer.work);
         }
     }
     tap->text(tap->ctx, commands);
     journal->sequence = sequence;
     position = journal_state_advance(journal, commands.len + GROUP_SEAL_BYTES);
     tap->close(tap->ctx, sequence, seal);
-    freed = journal->void_pieces;
-    journal->void_pieces = NULL;
+    freed = journal->writer.void_pieces;
+    journal->writer.void_pieces = NULL;
     journal_state_unlock(journal);
     if (piece != NULL) {
         piece_free(piece);
@@ -86,24 +90,24 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
     return position;
 }
 
-/* A file that is still being closed is one of the old log: how far that got
- * says nothing here. */
+/* A file that is still being closed belongs to the old log: how far that got
+ * means nothing here. */
 void
 journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
 {
     const struct journal_tap *tap = &journal->tap;
 
     pthread_mutex_lock(&journal->mutex);
-    CHECK(journal->tapped && !journal->on);
+    CHECK(journal_state_is_tapped(journal) && !journal_state_is_on(journal));
     journal_state_close_group(journal);
-    if (journal->closing) {
+    if (journal_state_is_closing(journal)) {
         journal_state_drop(journal);
-        pthread_cond_signal(&journal->work);
+        pthread_cond_signal(&journal->writer.work);
         pthread_cond_broadcast(&journal->progress);
     }
-    journal_state_move(journal, position, sequence);
-    journal->durable = journal->durable_sequence = 0;
-    journal_state_begin(journal, 0, 0);
+    journal_state_move(journal, (struct journal_place){ position, sequence });
+    journal->durable = (struct journal_place){ 0 };
+    journal_state_begin(journal, journal->durable);
     journal_state_release(journal);
     tap->begin(tap->ctx, position, sequence);
     journal_state_unlock(journal);

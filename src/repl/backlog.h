@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "persist/journal.h"
+#include "persist/journal_hooks.h"
 
 struct backlog;
 

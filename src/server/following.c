@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/registry.h"
+#include "persist/journal_tap.h"
 #include "server/data.h"
 #include "server/replication_internal.h"
 

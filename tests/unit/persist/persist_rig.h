@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "persist/group.h"
+#include "persist/journal_tap.h"
 #include "persist/persist_internal.h"
 #include "proto/scan.h"
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "journal_help.h"
+#include "persist/journal_tap.h"
 
 enum { TAPE_KEY = 77 };
 

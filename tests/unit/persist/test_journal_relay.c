@@ -6,6 +6,7 @@
  */
 #include "persist/journal.h"
 
+#include "persist/journal_tap.h"
 #include "tape_help.h"
 
 static const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,

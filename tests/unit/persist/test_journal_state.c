@@ -6,7 +6,7 @@
 #include "persist/journal.h"
 
 #include "journal_help.h"
-#include "persist/journal_internal.h"
+#include "persist/journal_state.h"
 
 static const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,
                                               JOURNAL_NO };

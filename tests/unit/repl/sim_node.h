@@ -11,6 +11,7 @@
 
 #include "persist/group.h"
 #include "persist/journal.h"
+#include "persist/journal_tap.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
 #include "repl/primary_sync.h"

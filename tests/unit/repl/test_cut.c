@@ -5,6 +5,8 @@
  */
 #include "sim_node.h"
 
+#include "persist/journal_tap.h"
+
 enum {
     SHORT_BYTES = 64 << 10,
     LONG_BYTES = 4 << 20,

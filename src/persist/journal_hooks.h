@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the journal calls: hooks, when something moved, and a tap, which copies
+ * the log.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdint.h>
+
+/* Called without the journal's mutex, mostly by its two threads, but also by
+ * the caller of any function of the journal. A hook may only leave a message;
+ * it must not wait. NULL: not called. */
+struct journal_hooks {
+    /* released or synced moved, or the queue is below its limit again: loops
+     * with waiting connections should look. */
+    void (*moved)(void *ctx);
+    /* A fault, a target was reached, or the journal is off: loop 0 should call
+     * journal_get_status. */
+    void (*event)(void *ctx);
+    /* journal_append passed bytes to the tap, for the first time since
+     * journal_close_group. Called by journal_kick, so on any loop; perhaps once
+     * more after the tap was removed. */
+    void (*tapped)(void *ctx);
+    void *ctx;
+};
+
+/* Receives every byte of the log in order, for replication. Called under the
+ * journal's mutex, by the thread that appends or closes a group (the writer,
+ * too): a tap copies, and does nothing else. */
+struct journal_tap {
+    /* The log is at this place, the end of a group, and goes on from here: at
+     * journal_set_tap and journal_move. Earlier bytes are void. */
+    void (*begin)(void *ctx, uint64_t position, uint64_t sequence);
+    /* Bytes of the open group; the first ones open it. */
+    void (*text)(void *ctx, struct slice bytes);
+    /* The group is closed; its seal takes GROUP_SEAL_BYTES. seal: those bytes,
+     * if the group came sealed (journal_relay); NULL: the tap makes the seal.
+     */
+    void (*close)(void *ctx, uint64_t sequence, const char *seal);
+    void *ctx;
+};

@@ -68,6 +68,7 @@ helpers   = $(filter $(B)/tests/unit/$1/%,$(HELPERS))
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
+STILL    := $(B)/bench/still.so
 
 all: $(SERVER) $(CHECK) $(CORELIB) ## Build the server, bloomery-check and the library
 	@:
@@ -116,12 +117,19 @@ $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(filter-out $(B
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS)
 
+PRELOAD  = $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g -fPIC -shared
+
 # Preloaded by tests; never with a sanitizer, whose runtime must come first.
 $(SHIM): $(wildcard tests/shim/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
-	$(Q)$(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g \
-	  -fPIC -shared -o $@ $(filter-out $(if $(SAN_$(MODE)),%/memory.c),$(filter %.c,$^))
+	$(Q)$(PRELOAD) -o $@ $(filter-out $(if $(SAN_$(MODE)),%/memory.c),$(filter %.c,$^))
+
+# Preloaded where instructions are counted.
+$(STILL): bench/preload/still.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(PRELOAD) -o $@ $<
 
 $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
@@ -227,8 +235,8 @@ failovers: $(SERVER) $(PEERS) ## Sentinels and writers: make failovers ROUNDS=50
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
-pins: $(B)/bench/null $(B)/bench/load ## Check the null server's instruction counts beside their pins
-	$(PYTHON) bench/callgrind.py
+pins: $(SERVER) $(B)/bench/null $(B)/bench/load $(STILL) ## Compare instructions per command with their pins
+	$(PYTHON) bench/pins.py --build $(B)
 
 clients: deps-clients $(SERVER) ## Run real clients from their registries against the server
 	tests/clients/run
@@ -254,7 +262,8 @@ bench-all: bench ## And what takes longer: all of the journal, snapshots, replic
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
-	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch])
+	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch] \
+	bench/preload/*.[ch])
 
 lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint

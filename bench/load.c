@@ -76,6 +76,7 @@ static struct reply_totals totals;
 static bool rewrites; /* digits are overwritten before every send */
 static uint64_t random_state;
 static uint64_t next_item;
+static uint64_t next_key;
 static int poll_fd;
 
 /* The state of one window, warm-up or measured. */
@@ -224,19 +225,25 @@ random_below(uint64_t range)
     return random_number(&random_state, range);
 }
 
+/* Returns a number below RANGE: at random, or the one after the last one, which
+ * NEXT remembers. */
 static inline uint32_t
-pick_item(void)
+pick(uint64_t *next, uint64_t range)
 {
     uint64_t number;
 
     if (!opt.sequential) {
-        return (uint32_t)(opt.first + random_below(opt.range));
+        return (uint32_t)random_below(range);
     }
-    number = next_item++;
-    if (next_item == opt.range) {
-        next_item = 0;
-    }
-    return (uint32_t)(opt.first + number);
+    number = *next;
+    *next = number + 1 < range ? number + 1 : 0;
+    return (uint32_t)number;
+}
+
+static inline uint32_t
+pick_item(void)
+{
+    return (uint32_t)opt.first + pick(&next_item, opt.range);
 }
 
 /* The offsets of the bits of one item, each a hash of its number. */
@@ -268,8 +275,7 @@ fill_batch(char *at)
             continue;
         }
         if (command.key_digits > 0) {
-            put_digits(at + command.key_digits,
-                       (uint32_t)random_below(opt.keys));
+            put_digits(at + command.key_digits, pick(&next_key, opt.keys));
         }
         for (size_t k = 0; k < command.items; k++) {
             put_digits(item, pick_item());
@@ -625,6 +631,7 @@ main(int argc, char **argv)
     if (opt.warmup > 0) {
         run_window(UINT64_MAX, opt.warmup);
         next_item = 0;
+        next_key = 0;
         totals.ones = 0;
     }
     measure(batches);

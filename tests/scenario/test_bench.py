@@ -21,6 +21,7 @@ sys.path.append(str(BENCH))
 
 import callprofile  # noqa: E402  pylint: disable=wrong-import-position
 import compare  # noqa: E402  pylint: disable=wrong-import-position
+import pins  # noqa: E402  pylint: disable=wrong-import-position
 import plots  # noqa: E402  pylint: disable=wrong-import-position
 import report  # noqa: E402  pylint: disable=wrong-import-position
 import shapes  # noqa: E402  pylint: disable=wrong-import-position
@@ -81,6 +82,21 @@ def test_inlined_lines_are_found_where_they_are_written(tmp_path):
     assert costs[f"{path}:{name}"] == 7
     assert costs["libraries:memcpy"] == 900
     assert sum(costs.values()) == 917
+
+
+@pytest.mark.parametrize("server, count, says", [
+    ("bloomery", 101.9, None),
+    ("bloomery", 98.1, None),
+    ("bloomery", 103.4, "3.4 % more than the pin, 100. If that is meant, set "
+                        "the pin to 103 in"),
+    ("bloomery", 97, "3.0 % fewer than the pin, 100."),
+    ("null", 50, None),
+    ("null", 101, "allowed are 100."),
+])
+def test_a_pin_breaks_both_ways_and_a_limit_only_upwards(server, count, says):
+    result, broken = pins.compare([(server, "BF.ADD", 16, count, 100)])
+    assert result["rows"][0][:3] == ["BF.ADD", 16, count]
+    assert [says in text for text in broken] == ([True] if says else [])
 
 
 @pytest.mark.skipif(not plots.available(), reason="gnuplot is not installed")

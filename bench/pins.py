@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Counts the user-space instructions of a command as callgrind.py does, and
+# compares each count with a fixed figure, its pin. A count more than 2 % above
+# or below its pin fails: a loss must be explained or undone, and a gain lowers
+# the pin, so that a later loss is noticed.
+#
+# The counts repeat to within 0.5 % because nothing in them depends on time or chance. The
+# server runs with preload/still.c: slow clocks, so that hardly a timer fires
+# while commands are counted, and the same random bytes in every run. Names and
+# items come from a fixed seed. Unix sockets and one batch in flight make each
+# batch arrive in one read. What still varies is how the server was built, the
+# libraries and the processor: reasons_not_to_judge() lists what the pins need.
+"""Compare instructions per command with their pins."""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import pathlib
+import platform
+import shutil
+import sys
+import tempfile
+
+import callgrind
+import servers
+import tables
+
+MARGIN = 0.02
+ITEMS = 10000  # in the one filter `bench`
+NAMES = 10000  # filters of one item each
+
+FILL = ["--command", "add", "--pipeline", "100", "--sequential"]
+ALL_ITEMS = [*FILL, "--range", str(ITEMS), "--requests", str(ITEMS)]
+KNOWN = ["--range", str(ITEMS)]
+NEW = ["--sequential", "--first", str(ITEMS), "--range", "80000"]
+NAMED = ["--key", "name", "--keys", str(NAMES), "--range", "1"]
+ALL_NAMES = [*FILL, *NAMED, "--requests", str(NAMES)]
+
+# options: of load. fill: options of load for what is there before. pins: the
+# instructions of a command, by pipeline. counts: commands of the short and of
+# the long run; without it, those of COMMANDS.
+Workload = collections.namedtuple("Workload", "options fill pins counts",
+                                  defaults=(None,))
+COMMANDS = {1: (500, 3500), 16: (1600, 17600), 100: (5000, 25000)}
+
+SERVER_PINS = {
+    "BF.ADD, known item":
+        Workload(["--command", "add", *KNOWN], ALL_ITEMS, {100: 227}),
+    "BF.ADD, new item":
+        Workload(["--command", "add", *NEW], ALL_ITEMS, {100: 243}),
+    "BF.EXISTS":
+        Workload(["--command", "exists", *KNOWN], ALL_ITEMS, {100: 229}),
+    "BF.MADD of 100 known items":
+        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14460},
+                 (80, 720)),
+    "BF.MADD of 100 new items":
+        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 14988},
+                 (80, 720)),
+    "BF.MEXISTS of 100 items":
+        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13827},
+                 (80, 720)),
+    "BF.EXISTS, random names":
+        Workload(["--command", "exists", *NAMED], ALL_NAMES,
+                 {1: 3114, 16: 1520, 100: 1431}),
+    "BF.ADD, random names":
+        Workload(["--command", "add", *NAMED], ALL_NAMES,
+                 {1: 3259, 16: 1662, 100: 1575}),
+    "BF.ADD that creates":
+        Workload(["--command", "add", "--sequential", *NAMED], [],
+                 {1: 6598, 16: 5003, 100: 4915}, (100, NAMES)),
+}
+# At most as many: what keeps the null server an honest ceiling.
+NULL_LIMITS = {
+    "null server: BF.ADD":
+        Workload(["--command", "add", *KNOWN], [], {100: 300}),
+    "null server: BF.EXISTS":
+        Workload(["--command", "exists", *KNOWN], [], {100: 300}),
+    "null server: BF.MADD of 100":
+        Workload(["--command", "madd", *KNOWN], [], {16: 10000}, (80, 720)),
+    "null server: BF.MEXISTS of 100":
+        Workload(["--command", "mexists", *KNOWN], [], {16: 10000}, (80, 720)),
+}
+
+
+def parse_args():
+    """Return the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path,
+                        default=servers.DEFAULT_BUILD,
+                        help="folder of the server and of bench/")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(),
+                        help="runs at a time")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="leave the table here too")
+    return parser.parse_args()
+
+
+def reasons_not_to_judge(binary):
+    """Return how this build or machine differs from what the pins are for."""
+    reasons = []
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        system = {}
+    if (system.get("ID"), system.get("VERSION_ID")) != ("debian", "12"):
+        reasons.append("this is not Debian 12, so the libraries differ")
+    # valgrind shows every processor with AVX2 as the same one.
+    if platform.machine() != "x86_64" or " avx2 " not in pathlib.Path(
+            "/proc/cpuinfo").read_text(encoding="utf-8"):
+        reasons.append("the processor has no AVX2")
+    # gcc and clang write their version into .comment, and gcc its options into
+    # the debugging information; GIMPLE is its name while it links with LTO.
+    text = pathlib.Path(binary).read_bytes()
+    if b"GCC: (Debian 12." not in text or b"clang version" in text:
+        reasons.append("the server was not built by gcc of Debian 12")
+    elif b"GNU GIMPLE" not in text or b" -O2 " not in text:
+        reasons.append("the server was not built with LTO and -O2")
+    return reasons
+
+
+def count(args, server, workload, pipeline, commands, profile):
+    """Return the instructions of a whole run and its number of commands."""
+    wrapper = ["env", f"LD_PRELOAD={args.build.resolve()}/bench/still.so",
+               *callgrind.valgrind(profile)]
+    if server == "null":
+        process = servers.Null(args.build, wrapper=wrapper, unix=True)
+    else:
+        process = servers.Bloomery(args.build / "bloomery-server",
+                                   wrapper=wrapper, unix=True)
+    load = servers.Load(args.build)
+    common = ["--connections", "1", "--depth", "1", "--timeout", "60"]
+    with process:
+        process.call(*callgrind.FILTER)
+        if workload.fill:
+            load.run(process, workload.fill + common)
+        done = load.run(process, [
+            *workload.options, "--pipeline", str(pipeline),
+            "--requests", str(commands), *common])["commands"]
+    return callgrind.collected(profile, process.process.pid), int(done)
+
+
+def count_all(args, folder):
+    """Yield server, workload, pipeline, instructions of a command, pin."""
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        runs = []
+        for server, workloads in (("bloomery", SERVER_PINS),
+                                  ("null", NULL_LIMITS)):
+            for name, workload in workloads.items():
+                for pipeline, pin in workload.pins.items():
+                    pair = [pool.submit(count, args, server, workload, pipeline,
+                                        commands, folder / f"{len(runs)}.{end}")
+                            for end, commands in enumerate(
+                                workload.counts or COMMANDS[pipeline])]
+                    runs.append((server, name, pipeline, pair, pin))
+        try:
+            for server, name, pipeline, pair, pin in runs:
+                yield server, name, pipeline, callgrind.per_command(
+                    *(run.result() for run in pair)), pin
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def compare(counted):
+    """Return the table and a sentence for each pin that is broken."""
+    result = tables.table(
+        "pins", "User instructions per command, and their pins",
+        ["workload", "pipeline", "counted", "pin", "difference"])
+    broken = []
+    for server, name, pipeline, cost, pin in counted:
+        more = cost / pin - 1
+        limit = f"≤ {pin:,}" if server == "null" else pin
+        result["rows"].append([name, pipeline, round(cost, 1), limit,
+                               f"{100 * more:+.1f} %"])
+        if server == "null" and more > 0:
+            broken.append(f"{name}, pipeline {pipeline}: {cost:,.1f} "
+                          f"instructions, allowed are {pin:,}.")
+        elif server != "null" and abs(more) > MARGIN:
+            broken.append(
+                f"{name}, pipeline {pipeline}: {cost:,.1f} instructions, "
+                f"{100 * abs(more):.1f} % {'more' if more > 0 else 'fewer'} "
+                f"than the pin, {pin:,}. If that is meant, set the pin to "
+                f"{round(cost):,} in SERVER_PINS of bench/pins.py and give the "
+                "reason in the commit message.")
+    return result, broken
+
+
+def main():
+    args = parse_args()
+    servers.exit_on_sigterm()
+    if shutil.which("valgrind") is None:
+        sys.exit("pins.py: valgrind is missing (Debian package: valgrind)")
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        result, broken = compare(count_all(args, pathlib.Path(folder)))
+    reasons = reasons_not_to_judge(args.build / "bloomery-server")
+    if reasons:
+        result["notes"].append(f"Not judged: {'; '.join(reasons)}.")
+    else:
+        result["notes"] += broken or [
+            f"Every pin holds within {100 * MARGIN:.0f} %."]
+    print(tables.text(result))
+    tables.save(args.json, [result])
+    return 1 if broken and not reasons else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

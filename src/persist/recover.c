@@ -279,7 +279,7 @@ refuse_damage(struct run *run)
     const char *dir = run->options->journal_dir;
     const char *why = run->files[verified->file].closed
                           ? "and the manifest says that it was synced"
-                      : verified->durable_sequence >= verified->expected
+                      : verified->behind.durable_sequence >= verified->expected
                           ? "and a later seal says that it was synced"
                           : "which no crash leaves behind";
     char path[PATH_BYTES];
@@ -299,8 +299,8 @@ refuse_damage(struct run *run)
                   " bytes) behind it are intact, nothing was changed. Run "
                   "bloomery-check verify %s, and bloomery-check salvage to "
                   "copy what is intact.",
-                  path, what, why, verified->intact_groups,
-                  verified->intact_bytes, dir);
+                  path, what, why, verified->behind.groups,
+                  verified->behind.bytes, dir);
 }
 
 /* Where the journal ends, and whether it may end there. */
@@ -322,7 +322,7 @@ verify(struct run *run)
         (void)snprintf(
             run->result.cut, sizeof(run->result.cut),
             "%.100s: %s; %" PRIu64 " bytes, %" PRIu64 " groups of them intact",
-            path, what, verified->behind_bytes, verified->intact_groups);
+            path, what, verified->behind_bytes, verified->behind.groups);
         return true;
     default:
         return refuse_damage(run);

@@ -32,31 +32,37 @@ read_first_lines(struct verify_file *files, uint32_t count,
     return true;
 }
 
-/* All groups of one file. False: at result->offset is none, or the wrong one.
- */
-static bool
-read_groups(struct verify_file *file, struct verify_result *result)
+/* How reading the groups of a file ended. */
+enum reading { READ_ALL, READ_STOPPED, READ_WRONG };
+
+/* Reads all groups of files[result->file]. READ_STOPPED: visit said so.
+ * READ_WRONG: at result->offset is no group, or not the next one. */
+static enum reading
+read_groups(struct verify_file *file, const struct verify_walk *walk,
+            struct verify_result *result)
 {
-    uint64_t offset = GROUP_FIRST_LINE_BYTES;
     enum group_status status;
     struct group group;
 
     for (;;) {
-        status = group_read(file->data, file->first.key, offset, &group);
+        status = group_read(file->data, file->first.key, file->end, &group);
         if (status != GROUP_OK || group.seal.sequence != result->expected) {
             break;
         }
-        offset = group.end;
+        file->end = group.end;
         file->groups++;
         result->groups++;
         result->expected++;
         result->position += group.end - group.begin;
+        if (walk->visit != NULL &&
+            !walk->visit(walk->ctx, result->file, &group, result->position)) {
+            return READ_STOPPED;
+        }
     }
-    file->end = offset;
-    if (status == GROUP_END && (!file->closed || offset == file->bytes)) {
-        return true;
+    if (status == GROUP_END && (!file->closed || file->end == file->bytes)) {
+        return READ_ALL;
     }
-    result->offset = offset;
+    result->offset = file->end;
     result->cause = VERIFY_DAMAGED;
     if (status == GROUP_END) {
         result->cause = VERIFY_SHORT;
@@ -64,25 +70,55 @@ read_groups(struct verify_file *file, struct verify_result *result)
         result->cause = VERIFY_GAP;
         result->found = group.seal.sequence;
     }
-    return false;
+    return READ_WRONG;
+}
+
+static void
+add_survey(struct group_survey *sum, const struct group_survey *more)
+{
+    if (more->groups > 0 && sum->groups == 0) {
+        sum->first_offset = more->first_offset;
+        sum->first_sequence = more->first_sequence;
+    }
+    if (more->groups > 0) {
+        sum->last_sequence = more->last_sequence;
+    }
+    sum->groups += more->groups;
+    sum->bytes += more->bytes;
+    if (more->durable_sequence > sum->durable_sequence) {
+        sum->durable_sequence = more->durable_sequence;
+    }
+}
+
+void
+verify_survey(const struct verify_file *files, uint32_t count, uint32_t index,
+              uint64_t offset, struct group_survey *ret_survey)
+{
+    struct group_survey sum = { 0 };
+
+    if (offset < GROUP_FIRST_LINE_BYTES) {
+        offset = GROUP_FIRST_LINE_BYTES;
+    }
+    for (; index < count; index++, offset = GROUP_FIRST_LINE_BYTES) {
+        struct group_survey here;
+        struct group_file first;
+
+        if (group_read_first_line(files[index].data, &first) == GROUP_OK) {
+            group_survey(files[index].data, first.key, offset, &here);
+            add_survey(&sum, &here);
+        }
+    }
+    *ret_survey = sum;
 }
 
 static void
 survey_behind(const struct verify_file *files, uint32_t count,
               struct verify_result *result)
 {
-    for (uint32_t i = result->file; i < count; i++) {
-        uint64_t offset =
-            i == result->file ? result->offset : GROUP_FIRST_LINE_BYTES;
-        struct group_survey survey;
-
-        group_survey(files[i].data, files[i].first.key, offset, &survey);
-        result->behind_bytes += files[i].data.len - offset;
-        result->intact_groups += survey.groups;
-        result->intact_bytes += survey.bytes;
-        if (survey.durable_sequence > result->durable_sequence) {
-            result->durable_sequence = survey.durable_sequence;
-        }
+    verify_survey(files, count, result->file, result->offset, &result->behind);
+    result->behind_bytes = files[result->file].data.len - result->offset;
+    for (uint32_t i = result->file + 1; i < count; i++) {
+        result->behind_bytes += files[i].data.len - GROUP_FIRST_LINE_BYTES;
     }
 }
 
@@ -98,7 +134,7 @@ is_refused(const struct verify_file *files, const struct verify_result *result)
                     result->found > result->expected;
 
     return files[result->file].closed ||
-           result->durable_sequence >= result->expected ||
+           result->behind.durable_sequence >= result->expected ||
            (result->cause == VERIFY_GAP && !was_left);
 }
 
@@ -106,18 +142,27 @@ enum verify_status
 verify_increments(struct verify_file *files, uint32_t count, uint64_t position,
                   uint64_t sequence, struct verify_result *ret_result)
 {
-    struct verify_result result = { .position = position,
-                                    .expected = sequence + 1 };
-    bool intact = true;
+    struct verify_walk walk = { .position = position, .sequence = sequence };
+
+    return verify_each(files, count, &walk, ret_result);
+}
+
+enum verify_status
+verify_each(struct verify_file *files, uint32_t count,
+            const struct verify_walk *walk, struct verify_result *ret_result)
+{
+    struct verify_result result = { .position = walk->position,
+                                    .expected = walk->sequence + 1 };
+    enum reading reading = READ_ALL;
 
     if (!read_first_lines(files, count, &result)) {
         result.status = VERIFY_REFUSED;
     } else {
-        for (uint32_t i = 0; i < count && intact; i++) {
+        for (uint32_t i = 0; i < count && reading == READ_ALL; i++) {
             result.file = i;
-            intact = read_groups(&files[i], &result);
+            reading = read_groups(&files[i], walk, &result);
         }
-        if (!intact) {
+        if (reading == READ_WRONG) {
             survey_behind(files, count, &result);
             result.status =
                 is_refused(files, &result) ? VERIFY_REFUSED : VERIFY_CUT;

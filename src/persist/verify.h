@@ -48,8 +48,7 @@ struct verify_result {
     uint64_t found;    /* VERIFY_GAP: the one that is */
     /* and what stands there and behind, in all files. */
     uint64_t behind_bytes;
-    uint64_t intact_groups, intact_bytes;
-    uint64_t durable_sequence;
+    struct group_survey behind;
 };
 
 /* position and sequence are those of the base. With VERIFY_CUT, nothing but the
@@ -57,6 +56,26 @@ struct verify_result {
 enum verify_status verify_increments(struct verify_file *files, uint32_t count,
                                      uint64_t position, uint64_t sequence,
                                      struct verify_result *ret_result);
+
+/* The same, and calls visit for each valid group, in order; end_position is the
+ * log's behind the group. If visit returns false the walk ends, and the result
+ * is VERIFY_OK for the groups so far. */
+typedef bool verify_visit_fn(void *ctx, uint32_t file,
+                             const struct group *group, uint64_t end_position);
+struct verify_walk {
+    uint64_t position, sequence; /* of the base */
+    verify_visit_fn *visit;      /* NULL: none */
+    void *ctx;
+};
+enum verify_status verify_each(struct verify_file *files, uint32_t count,
+                               const struct verify_walk *walk,
+                               struct verify_result *ret_result);
+
+/* Surveys everything from an offset of files[index] to the end of the last
+ * file. Files without an intact first line are left out. */
+void verify_survey(const struct verify_file *files, uint32_t count,
+                   uint32_t index, uint64_t offset,
+                   struct group_survey *ret_survey);
 
 /* What is wrong and where, of a result that is not OK, without the file's name:
  * "damaged at offset 4711, where group 12 should begin". */

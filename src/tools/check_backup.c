@@ -37,13 +37,13 @@ backup_increment(struct backup *backup, const struct check_increment *increment,
 {
     ret_entry->number = increment->number;
     ret_entry->closed = true;
-    if (increment->closed) {
-        ret_entry->bytes = increment->closed_bytes;
+    if (increment->file->closed) {
+        ret_entry->bytes = increment->file->bytes;
         return check_make_link(&backup->made, increment->fd, increment->path,
                                to);
     }
-    ret_entry->bytes = increment->end;
-    return check_make_copy(&backup->made, increment->fd, increment->end,
+    ret_entry->bytes = increment->file->end;
+    return check_make_copy(&backup->made, increment->fd, increment->file->end,
                            increment->path, to);
 }
 
@@ -67,7 +67,7 @@ write_journal(struct backup *backup, const struct check_journal *journal,
         const struct check_increment *increment = &journal->increments[i];
 
         /* Increments behind a torn tail do not count. */
-        if (increment->end < GROUP_FIRST_LINE_BYTES) {
+        if (increment->file->end < GROUP_FIRST_LINE_BYTES) {
             break;
         }
         if (!check_file_join(backup->check, out,

@@ -274,7 +274,7 @@ write_files(struct cut *cut, const char *out, const struct check_snapshot *base,
          i < journal->count && i <= cut->index && cut->index < journal->count;
          i++) {
         const struct check_increment *increment = &journal->increments[i];
-        uint64_t bytes = i < cut->index ? increment->end : cut->offset;
+        uint64_t bytes = i < cut->index ? increment->file->end : cut->offset;
 
         if (!check_file_join(cut->check, out, check_file_name(increment->path),
                              to) ||

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The scan stops at the first thing that is wrong. What lies behind it is
- * surveyed, in that increment and in all later ones, and the highest durable
- * sequence found there is compared with the sequence that was due.
+ * The walk is the one of persist/verify.h. This file opens and maps the files
+ * for it and keeps what the cards show.
  */
 #include "tools/check_journal.h"
 
@@ -26,7 +25,9 @@ close_all(struct check_journal *journal)
         file_close(journal->increments[i].fd);
     }
     mem_free(journal->increments);
+    mem_free(journal->files);
     journal->increments = NULL;
+    journal->files = NULL;
     journal->count = 0;
     file_close(journal->base_fd);
     journal->base_fd = -1;
@@ -38,7 +39,19 @@ check_journal_close(struct check_journal *journal)
     close_all(journal);
 }
 
-/* The descriptors alone: 0 or errno. */
+static void
+make_increments(struct check_journal *journal, uint32_t count)
+{
+    journal->count = count;
+    journal->increments = mem_zalloc(count * sizeof(*journal->increments));
+    journal->files = mem_zalloc(count * sizeof(*journal->files));
+    for (uint32_t i = 0; i < count; i++) {
+        journal->increments[i].fd = -1;
+        journal->increments[i].file = &journal->files[i];
+    }
+}
+
+/* Opens the base and all increments. Returns 0 or errno. */
 static int
 open_files(struct check *check, struct check_journal *journal)
 {
@@ -46,8 +59,7 @@ open_files(struct check *check, struct check_journal *journal)
     char name[MANIFEST_FILE_NAME_MAX];
     int error;
 
-    journal->increments =
-        mem_zalloc((manifest->count + 1) * sizeof(*journal->increments));
+    make_increments(journal, manifest->count);
     manifest_base_name(manifest->base_number, name);
     if (!check_file_join(check, journal->path, name, journal->base_path)) {
         return ENAMETOOLONG;
@@ -57,11 +69,9 @@ open_files(struct check *check, struct check_journal *journal)
         struct check_increment *increment = &journal->increments[i];
 
         increment->number = manifest->increments[i].number;
-        increment->closed = manifest->increments[i].closed;
-        increment->closed_bytes = manifest->increments[i].bytes;
-        increment->fd = -1;
+        increment->file->closed = manifest->increments[i].closed;
+        increment->file->bytes = manifest->increments[i].bytes;
         manifest_increment_name(increment->number, name);
-        journal->count++;
         if (!check_file_join(check, journal->path, name, increment->path)) {
             return ENAMETOOLONG;
         }
@@ -70,30 +80,30 @@ open_files(struct check *check, struct check_journal *journal)
     return error;
 }
 
-/* Newest first, see the header. */
+/* Maps the newest increment first, see the header. */
 static bool
 map_files(struct check *check, struct check_journal *journal)
 {
     for (size_t i = journal->count; i > 0; i--) {
         struct check_increment *increment = &journal->increments[i - 1];
-        uint64_t counts;
-        int error = file_size(increment->fd, &increment->file_bytes);
+        uint64_t bytes;
+        int error = file_size(increment->fd, &bytes);
 
         if (error != 0) {
             check_complain(check, CHECK_UNREADABLE, "%s: cannot be read: %s",
                            increment->path, strerror(error));
             return false;
         }
-        counts = increment->file_bytes;
-        if (increment->closed && increment->closed_bytes < counts) {
-            counts = increment->closed_bytes;
+        if (increment->file->closed && increment->file->bytes < bytes) {
+            bytes = increment->file->bytes;
         }
-        if (!check_file_map(check, increment->fd, (size_t)counts,
+        if (!check_file_map(check, increment->fd, (size_t)bytes,
                             increment->path, &increment->map)) {
             return false;
         }
-        increment->line_status =
-            group_read_first_line(increment->map.bytes, &increment->line);
+        increment->file->data = increment->map.bytes;
+        increment->line_status = group_read_first_line(increment->map.bytes,
+                                                       &increment->file->first);
     }
     return true;
 }
@@ -147,8 +157,24 @@ load_manifest(struct check *check, struct check_journal *journal, char *ret_why,
     }
 }
 
-/* A name that is missing means that a live server has just replaced the
- * manifest, if there is a later one now; else it is damage. */
+/* Returns the path of the file at which open_files failed. */
+static const char *
+first_not_open(const struct check_journal *journal)
+{
+    const struct check_increment *increment = journal->increments;
+
+    if (journal->base_fd < 0) {
+        return journal->base_path;
+    }
+    while (increment->fd >= 0) {
+        increment++;
+    }
+    return increment->path;
+}
+
+/* Tries to open everything. If a file is missing, a live server may just have
+ * replaced the manifest: then the next try finds a later generation. Otherwise
+ * it is damage. */
 static enum check_found_journal
 open_once(struct check *check, struct check_journal *journal, uint64_t *tried,
           char *ret_why, size_t why_size)
@@ -165,8 +191,7 @@ open_once(struct check *check, struct check_journal *journal, uint64_t *tried,
     if (error == 0) {
         return map_files(check, journal) ? JOURNAL_FOUND : JOURNAL_UNREADABLE;
     }
-    name = journal->count == 0 ? journal->base_path
-                               : journal->increments[journal->count - 1].path;
+    name = first_not_open(journal);
     if (error != ENOENT) {
         check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
                        name, strerror(error));
@@ -208,16 +233,15 @@ bool
 check_journal_open_single(struct check *check, const char *path,
                           struct check_journal *ret_journal)
 {
-    struct check_increment *increment = mem_zalloc(sizeof(*increment));
+    struct check_increment *increment;
 
     memset(ret_journal, 0, sizeof(*ret_journal));
     (void)snprintf(ret_journal->path, sizeof(ret_journal->path), "%s", path);
-    (void)snprintf(increment->path, sizeof(increment->path), "%s", path);
     ret_journal->base_fd = -1;
     ret_journal->single = true;
-    ret_journal->increments = increment;
-    ret_journal->count = 1;
-    increment->fd = -1;
+    make_increments(ret_journal, 1);
+    increment = &ret_journal->increments[0];
+    (void)snprintf(increment->path, sizeof(increment->path), "%s", path);
     if (!check_file_open(check, path, &increment->fd) ||
         !map_files(check, ret_journal)) {
         close_all(ret_journal);
@@ -242,116 +266,42 @@ check_journal_bytes(const struct check_journal *journal)
 
 /* ---- the chain ----------------------------------------------------------- */
 
-/* Surveys everything from here on. */
-static void
-survey(struct check_journal *journal, size_t index, uint64_t offset)
-{
-    struct group_survey *after = &journal->after;
+struct scan {
+    struct check *check;
+    struct check_journal *journal;
+    check_group_fn *visit;
+    void *ctx;
+    bool stopped; /* by visit */
+};
 
-    memset(after, 0, sizeof(*after));
-    for (; index < journal->count; index++, offset = 0) {
-        const struct check_increment *increment = &journal->increments[index];
-        struct group_survey here = { 0 };
-
-        if (increment->line_status != GROUP_OK) {
-            continue;
-        }
-        if (offset < GROUP_FIRST_LINE_BYTES) {
-            offset = GROUP_FIRST_LINE_BYTES;
-        }
-        group_survey(increment->map.bytes, increment->line.key, offset, &here);
-        if (here.groups > 0 && after->groups == 0) {
-            after->first_offset = here.first_offset;
-            after->first_sequence = here.first_sequence;
-        }
-        after->groups += here.groups;
-        after->bytes += here.bytes;
-        if (here.groups > 0) {
-            after->last_sequence = here.last_sequence;
-        }
-        if (here.durable_sequence > after->durable_sequence) {
-            after->durable_sequence = here.durable_sequence;
-        }
-    }
-}
-
-/* For one increment, whose expected sequence may be unknown (0). gap: a group
- * stands there, and is not the one that is due. */
 static bool
-is_refused_single(const struct check_journal *journal, uint64_t due, bool gap)
+on_group(void *ctx, uint32_t index, const struct group *group,
+         uint64_t end_position)
 {
-    const struct group_survey *after = &journal->after;
-
-    if (journal->increments[0].line_status != GROUP_OK || gap) {
-        return true; /* it was synced before a manifest named the file */
-    }
-    return due == 0 ? after->groups > 0 : after->durable_sequence >= due;
-}
-
-/* What a start would do. */
-static bool
-is_refused(const struct check_journal *journal)
-{
-    struct verify_file *files = mem_zalloc(journal->count * sizeof(*files));
-    struct verify_result result;
-    enum verify_status status;
-
-    for (size_t i = 0; i < journal->count; i++) {
-        files[i].data = journal->increments[i].map.bytes;
-        files[i].closed = journal->increments[i].closed;
-        files[i].bytes = journal->increments[i].closed_bytes;
-    }
-    status = verify_increments(files, (uint32_t)journal->count,
-                               journal->manifest.position,
-                               journal->manifest.sequence, &result);
-    mem_free(files);
-    return status == VERIFY_REFUSED;
-}
-
-static void
-break_here(struct check_journal *journal, size_t index, uint64_t offset,
-           uint64_t due, bool gap)
-{
+    struct scan *scan = ctx;
+    struct check_journal *journal = scan->journal;
     struct check_increment *increment = &journal->increments[index];
 
-    journal->broken = index;
-    journal->broken_offset = offset;
-    survey(journal, index, offset);
-    journal->state = (journal->single ? is_refused_single(journal, due, gap)
-                                      : is_refused(journal))
-                         ? CHECK_STATE_DAMAGED
-                         : CHECK_STATE_TORN;
-    if (increment->line_status == GROUP_NEWER) {
-        journal->state = CHECK_STATE_NEWER;
-    }
-    increment->state = journal->state;
-}
-
-static void
-take_group(struct check *check, struct check_journal *journal,
-           struct check_increment *increment, const struct group *group)
-{
-    uint64_t bytes = group->end - group->begin;
-
-    if (increment->groups++ == 0) {
+    if (increment->file->groups == 1) {
         increment->first_sequence = group->seal.sequence;
         increment->first_ms = group->seal.unix_ms;
     }
     increment->last_sequence = group->seal.sequence;
     increment->last_ms = group->seal.unix_ms;
-    increment->end = group->end;
     journal->sequence = group->seal.sequence;
-    journal->position += bytes;
+    journal->position = end_position;
     journal->last_ms = group->seal.unix_ms;
     journal->groups++;
-    check_bar_add(check, bytes);
+    check_bar_add(scan->check, group->end - group->begin);
+    scan->stopped = scan->visit != NULL &&
+                    !scan->visit(scan->ctx, increment, group, end_position);
+    return !scan->stopped;
 }
 
-/* Whether the increment can be read at all. */
-static bool
-check_line(struct check_journal *journal, size_t index, uint64_t due)
+static void
+describe_line(const struct check_increment *increment, char *ret_why,
+              size_t size)
 {
-    const struct check_increment *increment = &journal->increments[index];
     const char *why = increment->line_status == GROUP_NEWER
                           ? "it was written by a newer version"
                       : increment->line_status == GROUP_END
@@ -359,99 +309,128 @@ check_line(struct check_journal *journal, size_t index, uint64_t due)
                           : "its first line is damaged, and with it the key "
                             "of its seals is lost";
 
-    if (increment->line_status == GROUP_OK) {
-        return true;
-    }
-    (void)snprintf(journal->why, sizeof(journal->why), "%s", why);
-    break_here(journal, index, 0, due, false);
-    return false;
+    (void)snprintf(ret_why, size, "%s", why);
 }
 
-/* The end of what counts, without an error so far. */
-static bool
-check_end(struct check_journal *journal, size_t index, uint64_t due)
+static void
+describe_break(const struct verify_result *result,
+               const struct check_increment *increment, char *ret_why,
+               size_t size)
 {
-    const struct check_increment *increment = &journal->increments[index];
-
-    if (!increment->closed ||
-        increment->map.bytes.len == increment->closed_bytes) {
-        return true;
+    if (result->cause == VERIFY_SHORT) {
+        (void)snprintf(
+            ret_why, size,
+            "the file ends here, and the manifest says that it has %llu bytes",
+            (unsigned long long)increment->file->bytes);
+    } else if (result->cause == VERIFY_GAP) {
+        (void)snprintf(ret_why, size,
+                       "group %llu stands where group %llu is due",
+                       (unsigned long long)result->found,
+                       (unsigned long long)result->expected);
+    } else {
+        (void)snprintf(ret_why, size, "no intact group begins here");
     }
-    (void)snprintf(
-        journal->why, sizeof(journal->why),
-        "the file ends here, and the manifest says that it has %llu bytes",
-        (unsigned long long)increment->closed_bytes);
-    break_here(journal, index, increment->end, due, false);
-    return false;
 }
 
-/* True: go on with the next one. */
-static bool
-scan_increment(struct check *check, struct check_journal *journal, size_t index,
-               check_group_fn *visit, void *ctx)
+static void
+break_at(struct check_journal *journal, uint32_t index, uint64_t offset,
+         enum check_state state)
 {
-    struct check_increment *increment = &journal->increments[index];
-    struct slice data = increment->map.bytes;
-    uint64_t due = journal->sequence + 1;
-    enum group_status status;
+    journal->broken = index;
+    journal->broken_offset = offset;
+    journal->state = state;
+    journal->increments[index].state = state;
+    verify_survey(journal->files, journal->count, index, offset,
+                  &journal->after);
+}
+
+/* Returns how many increments have an intact first line, up to the first that
+ * has none: the chain ends there. */
+static uint32_t
+count_readable(const struct check_journal *journal)
+{
+    uint32_t count = 0;
+
+    while (count < journal->count &&
+           journal->increments[count].line_status == GROUP_OK) {
+        count++;
+    }
+    return count;
+}
+
+/* Finds the sequence before the first group of a single increment, which only
+ * that group says. False: its place has no intact group. */
+static bool
+find_first(const struct check_journal *journal, uint64_t *ret_sequence)
+{
+    const struct verify_file *file = &journal->files[0];
     struct group group;
 
-    if (journal->single && journal->groups == 0) {
-        due = 0;
-    }
-    increment->position = journal->position;
-    if (!check_line(journal, index, due)) {
+    if (group_read(file->data, file->first.key, GROUP_FIRST_LINE_BYTES,
+                   &group) != GROUP_OK) {
         return false;
     }
-    increment->end = GROUP_FIRST_LINE_BYTES;
-    while ((status = group_read(data, increment->line.key, increment->end,
-                                &group)) == GROUP_OK) {
-        if (due != 0 && group.seal.sequence != due) {
-            break;
-        }
-        take_group(check, journal, increment, &group);
-        due = group.seal.sequence + 1;
-        if (visit != NULL &&
-            !visit(ctx, increment, &group, journal->position)) {
-            return false;
-        }
+    *ret_sequence = group.seal.sequence - 1;
+    return true;
+}
+
+/* Walks the increments before the first unreadable one. */
+static void
+scan_readable(struct scan *scan, uint32_t readable)
+{
+    struct check_journal *journal = scan->journal;
+    struct verify_walk walk = { .position = journal->manifest.position,
+                                .sequence = journal->manifest.sequence,
+                                .visit = on_group,
+                                .ctx = scan };
+    bool placed = !journal->single || readable == 0 ||
+                  find_first(journal, &walk.sequence);
+    struct verify_result result;
+    enum verify_status status =
+        verify_each(journal->files, readable, &walk, &result);
+    bool refused = status == VERIFY_REFUSED || readable < journal->count;
+
+    if (!placed) { /* no seal can say that the missing group was synced */
+        refused = result.behind.groups > 0;
     }
-    if (status == GROUP_END) {
-        return check_end(journal, index, due);
+    if (status != VERIFY_OK) {
+        describe_break(&result, &journal->increments[result.file], journal->why,
+                       sizeof(journal->why));
+        break_at(journal, result.file, result.offset,
+                 refused ? CHECK_STATE_DAMAGED : CHECK_STATE_TORN);
+    } else if (readable < journal->count && !scan->stopped) {
+        const struct check_increment *next = &journal->increments[readable];
+
+        describe_line(next, journal->why, sizeof(journal->why));
+        break_at(journal, readable, 0,
+                 next->line_status == GROUP_NEWER ? CHECK_STATE_NEWER
+                                                  : CHECK_STATE_DAMAGED);
     }
-    if (status == GROUP_OK) {
-        (void)snprintf(journal->why, sizeof(journal->why),
-                       "group %llu stands where group %llu is due",
-                       (unsigned long long)group.seal.sequence,
-                       (unsigned long long)due);
-    } else {
-        (void)snprintf(journal->why, sizeof(journal->why),
-                       "no intact group begins here");
-    }
-    break_here(journal, index, increment->end, due, status == GROUP_OK);
-    return false;
 }
 
 void
 check_journal_scan(struct check *check, struct check_journal *journal,
                    check_group_fn *visit, void *ctx)
 {
+    struct scan scan = { check, journal, visit, ctx, false };
+    uint64_t position = journal->manifest.position;
+
     journal->state = CHECK_STATE_INTACT;
-    journal->position = journal->manifest.position;
+    journal->position = position;
     journal->sequence = journal->manifest.sequence;
     journal->groups = 0;
     journal->last_ms = 0;
-    for (size_t i = 0; i < journal->count; i++) {
-        struct check_increment *increment = &journal->increments[i];
-
-        increment->state = CHECK_STATE_INTACT;
-        increment->groups = 0;
-        increment->end = 0;
+    for (uint32_t i = 0; i < journal->count; i++) {
+        journal->increments[i].state = CHECK_STATE_INTACT;
+        journal->files[i].groups = 0;
+        journal->files[i].end = 0;
     }
-    for (size_t i = 0; i < journal->count; i++) {
-        if (!scan_increment(check, journal, i, visit, ctx)) {
-            break;
-        }
+    scan_readable(&scan, count_readable(journal));
+    for (uint32_t i = 0; i < journal->count; i++) {
+        uint64_t end = journal->files[i].end;
+
+        journal->increments[i].position = position;
+        position += end > 0 ? end - GROUP_FIRST_LINE_BYTES : 0;
     }
 }
 
@@ -460,19 +439,18 @@ check_journal_refuse(struct check_journal *journal,
                      const struct check_increment *increment,
                      const struct group *group, const char *why)
 {
-    size_t index = (size_t)(increment - journal->increments);
+    uint32_t index = (uint32_t)(increment - journal->increments);
 
     (void)snprintf(journal->why, sizeof(journal->why),
                    "group %llu cannot be executed: %s",
                    (unsigned long long)group->seal.sequence, why);
-    journal->broken = index;
+    break_at(journal, index, group->end, CHECK_STATE_DAMAGED);
     journal->broken_offset = group->begin;
-    journal->state = CHECK_STATE_DAMAGED;
-    journal->increments[index].state = CHECK_STATE_DAMAGED;
     journal->sequence = group->seal.sequence - 1;
     journal->position -= group->end - group->begin;
-    survey(journal, index, group->end);
 }
+
+/* ---- groups past damage -------------------------------------------------- */
 
 bool
 check_journal_next_intact(const struct check_increment *increment, uint64_t *at,
@@ -491,22 +469,23 @@ check_journal_next_intact(const struct check_increment *increment, uint64_t *at,
     if (*at >= data.len) {
         return false;
     }
-    if (group_read(data, increment->line.key, *at, ret_group) == GROUP_OK) {
+    if (group_read(data, increment->file->first.key, *at, ret_group) ==
+        GROUP_OK) {
         *at = ret_group->end;
         return true;
     }
-    /* Not the whole rest at each damaged place, or many of them take for ever:
-     * usually a group begins within the next few MiB. */
+    /* Usually a group begins within the next few MiB. To survey the whole rest
+     * at each of many damaged places would take for ever. */
     while (survey.groups == 0 && window != UINT64_MAX) {
         uint64_t seen = data.len - *at < window ? data.len : *at + window;
 
         group_survey((struct slice){ data.data, (size_t)seen },
-                     increment->line.key, *at, &survey);
+                     increment->file->first.key, *at, &survey);
         window = seen == data.len ? UINT64_MAX : window * 2;
     }
     if (survey.groups == 0 ||
-        group_read(data, increment->line.key, survey.first_offset, ret_group) !=
-            GROUP_OK) {
+        group_read(data, increment->file->first.key, survey.first_offset,
+                   ret_group) != GROUP_OK) {
         return false;
     }
     *at = ret_group->end;
@@ -586,17 +565,19 @@ check_journal_show(struct check *check, const struct check_journal *journal)
         check_card_number(check, "bytes", increment->map.bytes.len);
         if (increment->line_status == GROUP_OK) {
             check_card_number(check, "version", GROUP_VERSION);
-            check_card_text(check, "run_id", increment->line.run_id);
-            check_card_time(check, "created", increment->line.created_ms);
+            check_card_text(check, "run_id", increment->file->first.run_id);
+            check_card_time(check, "created",
+                            increment->file->first.created_ms);
         }
-        check_card_text(check, "closed", increment->closed ? "yes" : "no");
+        check_card_text(check, "closed",
+                        increment->file->closed ? "yes" : "no");
         if (!reached) {
             check_card_text(check, "note", "not reached");
         } else if (!journal->single) {
             check_card_number(check, "position", increment->position);
         }
-        check_card_number(check, "groups", increment->groups);
-        if (increment->groups > 0) {
+        check_card_number(check, "groups", increment->file->groups);
+        if (increment->file->groups > 0) {
             check_card_number(check, "first_sequence",
                               increment->first_sequence);
             check_card_number(check, "last_sequence", increment->last_sequence);

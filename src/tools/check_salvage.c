@@ -160,8 +160,8 @@ count_increment(struct salvage *salvage,
         salvage->bytes += group.end - group.begin;
         check_bar_add(salvage->check, group.end - group.begin);
     }
-    if (increment->closed && increment->closed_bytes > end) {
-        end = increment->closed_bytes;
+    if (increment->file->closed && increment->file->bytes > end) {
+        end = increment->file->bytes;
     }
     salvage->lost |=
         (end != increment->map.bytes.len && !has_torn_end(salvage)) ||
@@ -176,7 +176,7 @@ write_increment(struct salvage *salvage,
                 const struct check_increment *increment, uint64_t *after,
                 struct sealer *sealer)
 {
-    struct group_file like = increment->line;
+    struct group_file like = increment->file->first;
     struct group group;
     uint64_t at = 0;
     bool ok;

@@ -127,7 +127,7 @@ check_rule(struct slice data, bool closed)
             verify_describe(&result, text, sizeof(text));
             CHECK(result.file < count);
             CHECK(result.status == VERIFY_REFUSED ||
-                  result.durable_sequence < result.expected);
+                  result.behind.durable_sequence < result.expected);
         }
         if (result.status == VERIFY_REFUSED) {
             continue;

@@ -149,7 +149,7 @@ check_torn(struct tail *tail, size_t at, size_t len, bool seals_left)
         }
     } else if (!as_expected(&result, group, begin,
                             durable ? VERIFY_REFUSED : VERIFY_CUT) ||
-               result.file != 0 || result.intact_groups < 3) {
+               result.file != 0 || result.behind.groups < 3) {
         fail_msg("offset %zu of %zu, with a later file", at, len);
     }
 }
@@ -311,6 +311,41 @@ TEST(intact_files_are_followed_to_their_end)
     chain_free(&chain);
 }
 
+static bool
+visit_five(void *ctx, uint32_t file, const struct group *group,
+           uint64_t end_position)
+{
+    uint64_t *visits = ctx;
+
+    assert_int_equal(group->seal.sequence, 101 + *visits);
+    assert_int_equal(file, *visits / PER_FILE);
+    assert_true(end_position > 1000);
+    return ++*visits < 5;
+}
+
+TEST(a_visitor_gets_the_groups_in_order_and_ends_the_walk)
+{
+    struct chain chain;
+    struct group_survey survey;
+    uint64_t visits = 0;
+    struct verify_walk walk = { 1000, 100, visit_five, &visits };
+
+    chain_make(&chain);
+    (void)chain_verify(&chain);
+    assert_int_equal(verify_each(chain.files, FILES, &walk, &chain.result),
+                     VERIFY_OK);
+    assert_int_equal(visits, 5);
+    assert_int_equal(chain.result.sequence, 105);
+    verify_survey(chain.files, FILES, 1, chain.begins[5], &survey);
+    assert_int_equal(survey.groups, 7);
+    assert_int_equal(survey.first_sequence, 106);
+    assert_int_equal(survey.last_sequence, 112);
+    chain.logs[2].data[3] ^= 1; /* its first line */
+    verify_survey(chain.files, FILES, 1, 0, &survey);
+    assert_int_equal(survey.groups, PER_FILE);
+    chain_free(&chain);
+}
+
 TEST(an_open_file_in_the_middle_is_cut_if_nothing_behind_says_it_was_synced)
 {
     struct chain chain;
@@ -327,8 +362,8 @@ TEST(an_open_file_in_the_middle_is_cut_if_nothing_behind_says_it_was_synced)
     assert_int_equal(chain.result.offset, chain.begins[7]);
     assert_int_equal(chain.result.expected, 108);
     assert_int_equal(chain.result.sequence, 107);
-    assert_int_equal(chain.result.intact_groups, 1);
-    assert_int_equal(chain.result.intact_bytes,
+    assert_int_equal(chain.result.behind.groups, 1);
+    assert_int_equal(chain.result.behind.bytes,
                      chain.logs[2].len - GROUP_FIRST_LINE_BYTES);
     assert_int_equal(chain.result.behind_bytes,
                      chain.logs[1].len - chain.begins[7] + chain.logs[2].len -
@@ -341,8 +376,8 @@ TEST(an_open_file_in_the_middle_is_cut_if_nothing_behind_says_it_was_synced)
 
     log_group(&chain.logs[2], LOG_KEY + 2, 110, 108, 1);
     assert_int_equal(chain_verify(&chain), VERIFY_REFUSED);
-    assert_int_equal(chain.result.durable_sequence, 108);
-    assert_int_equal(chain.result.intact_groups, 2);
+    assert_int_equal(chain.result.behind.durable_sequence, 108);
+    assert_int_equal(chain.result.behind.groups, 2);
     chain_free(&chain);
 }
 
@@ -479,7 +514,7 @@ TEST(seals_of_another_file_do_not_hold_here)
     chain.logs[2].len = chain.begins[10];
     log_group(&chain.logs[2], LOG_KEY + 1, 111, 111, 1); /* key of file 1 */
     assert_int_equal(chain_verify(&chain), VERIFY_CUT);
-    assert_int_equal(chain.result.durable_sequence, 0);
+    assert_int_equal(chain.result.behind.durable_sequence, 0);
     assert_int_equal(chain.result.sequence, 110);
     chain_free(&chain);
 }

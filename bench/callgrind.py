@@ -86,7 +86,7 @@ VARIED = ["add-new", "exists", "madd-new"]
 ALWAYS_ON = "statistics"
 FEATURES = {
     ALWAYS_ON: r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
-                  r"engine/run\.c:count_run|dispatch\.c:(count_|dispatch_count)|"
+                  r"engine/run\.c:count_run|dispatch\.c:(count_|execute_count)|"
                   r"libraries:.*gettime",
     "slow log, latency monitor": r"engine/slow\.|admin/(slowlog|latency)\.",
     "notifications, tracking, MONITOR":

@@ -7,7 +7,8 @@
 #include "base/num.h"
 #include "base/random.h"
 #include "bloom/bloom_redis.h"
-#include "engine/dispatch.h"
+#include "engine/execute.h"
+#include "engine/keys.h"
 
 enum { CREATE_WORDS = 18 }; /* of the creating effect, before ITEMS */
 
@@ -105,7 +106,7 @@ bloom_make_arity_error(struct request *req)
 struct bloom *
 bloom_make_open(struct request *req)
 {
-    struct entry *entry = request_open(req, &req->key);
+    struct entry *entry = keys_open(req, &req->key);
 
     return entry != NULL ? &entry->bloom : NULL;
 }
@@ -113,7 +114,7 @@ bloom_make_open(struct request *req)
 struct bloom *
 bloom_make_find(struct request *req)
 {
-    struct entry *entry = request_find(req, &req->key);
+    struct entry *entry = keys_find(req, &req->key);
 
     return entry != NULL ? &entry->bloom : NULL;
 }
@@ -243,7 +244,7 @@ bloom_make_create(struct request *req, const struct bloom_params *asked,
     }
     describe_creation(req, *ret_bloom, incarnation);
     req->dirty++;
-    request_made(req, &req->key);
+    keys_made(req, &req->key);
     return OK;
 }
 
@@ -320,7 +321,7 @@ end_early(struct request *req, size_t header, size_t body, size_t answers,
     memmove(out->data + out->len, out->data + body, len);
     out->len += len;
     reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
-    dispatch_note_error(req, err);
+    execute_note_error(req, err);
 }
 
 /* What repeats it: a creation lists the items applied; an add that stopped

@@ -8,6 +8,7 @@
 #include "bloom/bloom_make.h"
 #include "engine/effect.h"
 #include "engine/handlers.h"
+#include "engine/keys.h"
 
 enum { ITEM_AT = 2, WORDS = 3, ANSWER_BYTES = 4 };
 
@@ -135,7 +136,7 @@ use_again(struct request *req, uint32_t count)
     if (__builtin_expect(access_counts(req->keyspace), 0)) {
         entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
         for (uint32_t i = 1; i < count && entry != NULL; i++) {
-            request_use(req, entry);
+            keys_use(req, entry);
         }
     }
 }
@@ -209,7 +210,7 @@ cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
     if (memchr(found, false, count) != NULL) {
         return 0;
     }
-    request_use(req, entry);
+    keys_use(req, entry);
     use_again(req, count);
     bloom_make_reply_many(req, none, count);
     return count;

@@ -6,6 +6,7 @@
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "engine/handlers.h"
+#include "engine/keys.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ empty_in_place(struct request *req, struct entry *entry)
 enum err
 cmd_bf_reset(struct request *req)
 {
-    struct entry *entry = request_open(req, &req->key);
+    struct entry *entry = keys_open(req, &req->key);
 
     if (entry == NULL) {
         return ERR_BF_NOT_FOUND;
@@ -160,7 +161,7 @@ find_sources(struct request *req, struct merge *merge)
             mem_free(merge->sources);
             return ERR_BF_NOT_FOUND;
         }
-        request_use(req, entry);
+        keys_use(req, entry);
         merge->sources[i] = &entry->bloom;
     }
     merge->first = merge->sources[0];
@@ -270,7 +271,7 @@ merge_new(struct request *req, struct merge *merge)
         bloom_free(fresh, env);
         return err;
     }
-    request_made(req, &req->key);
+    keys_made(req, &req->key);
     return OK;
 }
 
@@ -291,7 +292,7 @@ merge_into(struct request *req, struct entry *entry, struct merge *merge)
 static enum err
 merge_all(struct request *req, struct merge *merge)
 {
-    struct entry *entry = request_open(req, &req->key);
+    struct entry *entry = keys_open(req, &req->key);
     enum err err;
 
     if (!req->obey) {

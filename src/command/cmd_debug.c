@@ -10,6 +10,7 @@
 #include "command/help.h"
 #include "engine/admit.h"
 #include "engine/handlers.h"
+#include "engine/refusal.h"
 #include "keyspace/access.h"
 #include "persist/persist.h"
 
@@ -241,7 +242,7 @@ cmd_debug(struct request *req)
         if (slice_is_word(req->argv[1], subs[i].name) &&
             req->argc >= subs[i].argc_min && req->argc <= subs[i].argc_max) {
             /* Until then it belongs to the loader alone. */
-            return subs[i].needs_data && admit_is_loading(req->service)
+            return subs[i].needs_data && refusal_is_loading(req->service)
                        ? ERR_LOADING
                        : subs[i].run(req);
         }

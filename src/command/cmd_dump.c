@@ -15,6 +15,7 @@
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "engine/handlers.h"
+#include "engine/keys.h"
 #include "engine/observe.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ enum err
 cmd_dump(struct request *req)
 {
     struct buf *out = req->reply->buf;
-    struct entry *entry = request_find(req, &req->key);
+    struct entry *entry = keys_find(req, &req->key);
     uint64_t bytes;
 
     if (entry == NULL) {
@@ -133,14 +134,14 @@ static enum err
 settle(struct request *req, const struct key *key,
        const struct arrival *arrival)
 {
-    struct entry *entry = request_open(req, key);
+    struct entry *entry = keys_open(req, key);
     enum err err = entry != NULL ? replace(req, key, entry, arrival)
                                  : insert(req, key, arrival);
 
     if (err != OK) {
         return bloom_make_error(req, BLOOM_NOMEM);
     }
-    request_made(req, key);
+    keys_made(req, key);
     req->dirty = 1;
     return OK;
 }
@@ -285,7 +286,7 @@ restore_nothing(struct request *req)
         }
         request_effect_add(req, slice_lit("DEL"));
         request_effect_add(req, req->key.name);
-        entry = request_open(req, &req->key);
+        entry = keys_open(req, &req->key);
         CHECK(entry != NULL);
         keyspace_remove(req->keyspace, &req->key, entry);
         observe_change(req, &req->key, CONF_EVENT_GENERIC, "del");
@@ -458,7 +459,7 @@ cmd_copy(struct request *req)
         return request_fail(req, ERR_CUSTOM,
                             "source and destination objects are the same");
     }
-    source = request_find(req, &req->key);
+    source = keys_find(req, &req->key);
     if (source == NULL && req->obey) { /* it was there when this was done */
         return ERR_BF_NOT_FOUND;
     }

@@ -7,6 +7,7 @@
  * means the same whenever it is repeated.
  */
 #include "engine/handlers.h"
+#include "engine/keys.h"
 #include "engine/observe.h"
 #include "engine/request.h"
 
@@ -131,7 +132,7 @@ set_end(struct request *req, int64_t at_ms)
     if (err != OK) {
         return err;
     }
-    entry = request_open(req, &req->key);
+    entry = keys_open(req, &req->key);
     CHECK(entry != NULL);
     if (over) {
         keyspace_remove(req->keyspace, &req->key, entry);
@@ -210,7 +211,7 @@ cmd_pexpireat(struct request *req)
 static enum err
 tell_end(struct request *req, uint64_t unit_ms, uint64_t base_ms)
 {
-    struct entry *entry = request_peek(req, &req->key);
+    struct entry *entry = keys_peek(req, &req->key);
     uint64_t end_ms;
 
     if (entry == NULL) {
@@ -260,7 +261,7 @@ cmd_persist(struct request *req)
      * does nothing must not fail somebody's WATCH. */
     if (entry != NULL &&
         keyspace_expiry(req->keyspace, &req->key, entry) != 0) {
-        entry = request_open(req, &req->key);
+        entry = keys_open(req, &req->key);
         CHECK(entry != NULL);
         req->dirty = keyspace_clear_expiry(req->keyspace, &req->key, entry);
         observe_change(req, &req->key, CONF_EVENT_GENERIC, "persist");

@@ -7,6 +7,7 @@
  */
 #include "engine/dialect.h"
 #include "engine/handlers.h"
+#include "engine/keys.h"
 #include "engine/observe.h"
 
 /* DEL and UNLINK differ in name only: a large filter is always given back by
@@ -16,7 +17,7 @@ delete_keys(struct request *req)
 {
     for (size_t i = 1; i < req->argc; i++) {
         struct key key = request_key(req, i);
-        struct entry *entry = request_open(req, &key);
+        struct entry *entry = keys_open(req, &key);
 
         if (entry != NULL) {
             keyspace_remove(req->keyspace, &key, entry);
@@ -48,7 +49,7 @@ cmd_exists(struct request *req)
     for (size_t i = 1; i < req->argc; i++) {
         struct key key = request_key(req, i);
 
-        req->counted += request_peek(req, &key) != NULL;
+        req->counted += keys_peek(req, &key) != NULL;
     }
     reply_int(req->reply, req->counted);
     return OK;
@@ -60,7 +61,7 @@ cmd_touch(struct request *req)
 {
     for (size_t i = 1; i < req->argc; i++) {
         struct key key = request_key(req, i);
-        struct entry *entry = request_peek(req, &key);
+        struct entry *entry = keys_peek(req, &key);
 
         if (entry != NULL) {
             access_note(req->keyspace, entry);
@@ -74,7 +75,7 @@ cmd_touch(struct request *req)
 enum err
 cmd_type(struct request *req)
 {
-    bool exists = request_peek(req, &req->key) != NULL;
+    bool exists = keys_peek(req, &req->key) != NULL;
 
     reply_simple(req->reply, exists ? dialect_type_name(req->service) : "none");
     return OK;
@@ -85,7 +86,7 @@ cmd_type(struct request *req)
 enum err
 cmd_get(struct request *req)
 {
-    if (request_find(req, &req->key) != NULL) {
+    if (keys_find(req, &req->key) != NULL) {
         return ERR_WRONGTYPE;
     }
     reply_null(req->reply);

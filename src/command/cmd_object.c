@@ -7,6 +7,7 @@
 #include "engine/request.h"
 
 #include "engine/handlers.h"
+#include "keyspace/access.h"
 
 #define TAKE_TIME                                                              \
     " Please note that when switching between policies at runtime LRU and "    \

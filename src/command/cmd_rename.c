@@ -7,6 +7,7 @@
  * the effect of RENAMENX is a RENAME, and a replayed MOVE overwrites.
  */
 #include "engine/handlers.h"
+#include "engine/keys.h"
 #include "engine/observe.h"
 #include "engine/request.h"
 
@@ -17,12 +18,12 @@ rename_key(struct request *req, const struct key *to)
     struct entry *entry;
     enum err err;
 
-    (void)request_open(req, to); /* if its time is over, that is told */
-    entry = request_open(req, &req->key);
+    (void)keys_open(req, to); /* if its time is over, that is told */
+    entry = keys_open(req, &req->key);
     CHECK(entry != NULL);
     err = keyspace_rename(req->keyspace, &req->key, entry, to);
     if (err == OK) {
-        request_made(req, to);
+        keys_made(req, to);
         req->dirty = 1;
     }
     return err;
@@ -35,7 +36,7 @@ source_exists(struct request *req)
     if (keyspace_find(req->keyspace, &req->key, req->now_ms) != NULL) {
         return true;
     }
-    (void)request_open(req, &req->key);
+    (void)keys_open(req, &req->key);
     return false;
 }
 

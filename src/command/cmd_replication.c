@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
+#include "engine/role.h"
 #include "info/info_persist.h"
 #include "info/links.h"
 #include "persist/persist.h"

@@ -4,9 +4,10 @@
  */
 #include "engine/admit.h"
 
-#include "base/clock.h"
 #include "engine/dialect.h"
 #include "engine/pause.h"
+#include "engine/refusal.h"
+#include "engine/room.h"
 #include "engine/txn.h"
 #include "net/conn.h"
 
@@ -198,48 +199,7 @@ admit_ping(const struct service *service)
     bool behind = atomic_load_explicit(&service->grace_until_ms,
                                        memory_order_relaxed) == GRACE_BEHIND;
 
-    return behind ? ERR_BEHIND : admit_refusal(&service->ping_refusal);
-}
-
-/* Too few replicas count for a primary, which is also in doubt for a while;
- * what is not here cannot be written to by anybody. */
-enum err
-admit_writes_for_role(const struct service *service)
-{
-    uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
-
-    if (service->role.replica) {
-        return ERR_READONLY;
-    }
-    if (clock_mono_ns() / 1000000 < grace_until_ms) {
-        return grace_until_ms == GRACE_BEHIND ? ERR_BEHIND : ERR_START_GRACE;
-    }
-    if (atomic_load(&service->few_replicas)) {
-        return ERR_NOREPLICAS;
-    }
-    return atomic_load(&service->absent) ? ERR_LOADING : OK;
-}
-
-/* Who is to say whom a server follows must be able to, above all while it waits
- * for the data of a primary that has gone. */
-static bool
-needs_no_data(uint32_t flags)
-{
-    const uint32_t manages = CMD_ADMIN | CMD_STALE;
-
-    return (flags & CMD_LOADING) != 0 || (flags & manages) == manages;
-}
-
-enum err
-admit_data_for_role(const struct service *service, uint32_t flags)
-{
-    if (service->role.replica && (flags & CMD_STALE) == 0 &&
-        !atomic_load(&service->link_up) &&
-        !service->conf->replica_serve_stale_data) {
-        return ERR_MASTERDOWN;
-    }
-    return atomic_load(&service->absent) && !needs_no_data(flags) ? ERR_LOADING
-                                                                  : OK;
+    return behind ? ERR_BEHIND : refusal_in(&service->ping_refusal);
 }
 
 /* The flags that this command, and all that EXEC runs, has; WATCH looks at
@@ -277,21 +237,21 @@ admit_now(const struct request *req)
     /* During a pause nothing is evicted either. */
     if ((flags & CMD_DENYOOM) != 0 &&
         (!pause_is_on(service) || !is_paused(req, flags))) {
-        err = admit_growth(req->worker);
+        err = room_admit(req->worker);
     }
     if (err != OK) {
         return err;
     }
     if ((flags & CMD_WRITE) != 0) {
-        err = admit_writes(service);
+        err = refusal_of_writes(service);
     } else if (command->id == CMD_ID_PING) {
         err = admit_ping(service);
     }
     if (err == OK) {
-        err = admit_data(service, flags_for_data(req));
+        err = refusal_of_data(service, flags_for_data(req));
     }
     /* WATCH looks at keys, which belong to the loader alone. */
-    if (err == OK && admit_is_loading(service) &&
+    if (err == OK && refusal_is_loading(service) &&
         ((flags & CMD_LOADING) == 0 || command->lock == LOCK_KEYS)) {
         err = ERR_LOADING;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A client: its connection and its session in one allocation, and the hooks
- * that join net to dispatch. Owned by its loop.
+ * A client: its connection and its session in one allocation. Owned by its
+ * loop; gateway.h makes and ends it.
  */
 #pragma once
 
@@ -18,6 +18,3 @@ client_of(struct conn *conn)
 {
     return (struct client *)conn;
 }
-
-/* What a loop calls; loop->owner is its struct worker. */
-extern const struct conn_handler client_handler;

@@ -13,8 +13,10 @@
 #include "base/metrics.h"
 #include "engine/admit.h"
 #include "engine/effect.h"
+#include "engine/execute.h"
 #include "engine/lock_set.h"
 #include "engine/observe.h"
+#include "engine/refusal.h"
 #include "engine/run.h"
 #include "engine/slow.h"
 #include "engine/txn.h"
@@ -25,8 +27,6 @@
 
 enum {
     MANY_WORDS = 1024,
-    ERROR_REPLY_MAX = ERROR_TEXT_MAX + 64, /* prefix and line end */
-    REFUSALS_MAX = 100, /* before the password, then the connection closes */
 };
 
 /* While one of these is on, nothing is a run. */
@@ -59,187 +59,6 @@ dispatch_free_worker(struct worker *worker)
         mem_free(worker->request);
         mem_free(worker);
     }
-}
-
-void
-dispatch_prepare(struct request *req, const struct command *command,
-                 unsigned words, const struct slice *argv, size_t argc)
-{
-    struct worker *worker = req->worker;
-
-    req->command = command;
-    req->session = worker->session;
-    req->obey = worker->session->obey;
-    req->argv = argv;
-    req->argc = argc;
-    req->args = args_of(argv + words, argc - words);
-    req->reply = worker->reply;
-    req->now_ms = worker->now_ms;
-    req->dirty = 0;
-    req->counted = 0;
-    req->effect.kind = EFFECT_VERBATIM;
-    req->effect.argc = 0;
-}
-
-/* What paused has worked in several parts, and lasted for their sum. */
-static void
-count_whole(struct request *req, uint64_t calls, uint64_t took_ns)
-{
-    struct session *session = req->session;
-
-    if (calls == 0) {
-        session->worked_ns += took_ns;
-        return;
-    }
-    if (!req->worker->in_exec) {
-        took_ns += session->worked_ns;
-        session->worked_ns = 0;
-    }
-    stats_lasted(req->worker->stats, command_id(req->command), calls, took_ns);
-    slow_took(req, took_ns);
-}
-
-void
-dispatch_count(struct request *req, uint64_t calls)
-{
-    struct worker *worker = req->worker;
-    uint64_t took_ns;
-    uint64_t now_ns;
-
-    if (worker->alone) {
-        worker->held.since_ns = 0;
-        return; /* a replay repeats what was counted when it happened */
-    }
-    now_ns = clock_mono_ns();
-    slow_note_longest(req, now_ns);
-    took_ns = now_ns - worker->now_ns;
-    worker->now_ns = now_ns;
-    stats_took(worker->stats, command_id(req->command), calls, took_ns);
-    count_whole(req, calls, took_ns);
-    metric_add(METRIC_COMMANDS, (int64_t)calls);
-}
-
-/* ---- errors -------------------------------------------------------------- */
-
-/* Only the first %s is filled in: the row of an unknown command has two, and
- * its detail brings the whole text. */
-void
-dispatch_error_text(const struct worker *worker, enum err err, char *ret_text,
-                    size_t size)
-{
-    const char *text = err_text(err);
-    const char *hole = strstr(text, "%s");
-
-    if (hole == NULL) {
-        (void)snprintf(ret_text, size, "%s", text);
-    } else if (strstr(hole + 2, "%s") != NULL) {
-        (void)snprintf(ret_text, size, "%s", worker->detail);
-    } else {
-        (void)snprintf(ret_text, size, "%.*s%s%s", (int)(hole - text), text,
-                       worker->detail, hole + 2);
-    }
-}
-
-static void
-reply_with_error(struct request *req, enum err err)
-{
-    char text[ERROR_TEXT_MAX];
-    struct buf *out = req->reply->buf;
-    size_t limit = out->limit;
-    enum mem_claim before = mem_set_claim(MEM_SERVE);
-
-    dispatch_error_text(req->worker, err, text, sizeof(text));
-    if (limit > 0 && out->len + ERROR_REPLY_MAX > limit) {
-        out->limit = out->len + ERROR_REPLY_MAX; /* it may be exceeded */
-    }
-    reply_error(req->reply, err_prefix(err), slice_of(text));
-    out->limit = limit;
-    (void)mem_set_claim(before);
-    dispatch_note_error(req, err);
-}
-
-void
-dispatch_note_error(struct request *req, enum err err)
-{
-    req->worker->failed = req->command;
-    req->worker->failure = err;
-    stats_bump(&req->worker->stats->error[err], 1);
-    metric_add(METRIC_ERROR_REPLIES, 1);
-}
-
-void
-dispatch_refuse(struct request *req, enum err err)
-{
-    char text[ERROR_TEXT_MAX];
-
-    if (req->command != NULL) {
-        struct stats_command *stats = req->worker->stats->command;
-
-        stats_bump(&stats[command_id(req->command)].rejected, 1);
-    }
-    txn_refused(req->session);
-    if (!req->session->authenticated &&
-        ++req->session->refusals >= REFUSALS_MAX) {
-        req->session->closing = true;
-    }
-    if (req->command != NULL && req->command->id == CMD_ID_EXEC) {
-        dispatch_error_text(req->worker, err, text, sizeof(text));
-        txn_abort(req, err, text);
-    } else {
-        reply_with_error(req, err);
-    }
-}
-
-/* ---- running, locks held ------------------------------------------------- */
-
-/* What clients and keys keep takes nothing of the reserve. */
-static enum mem_claim
-claim_of(const struct command *command)
-{
-    return (command->flags & (CMD_DENYOOM | CMD_KEEPS)) != 0 ? MEM_FILL
-                                                             : MEM_SERVE;
-}
-
-/* Runs the handler, and puts its error in the place of its reply. */
-static enum err
-call_handler(struct request *req)
-{
-    struct buf *out = req->reply->buf;
-    size_t mark = out->len;
-    enum mem_claim before = mem_set_claim(claim_of(req->command));
-    enum err err = req->command->handler(req);
-
-    (void)mem_set_claim(before);
-    if (__builtin_expect(out->failed, 0)) { /* no room for the reply */
-        err = out->over ? ERR_REPLY_LIMIT : ERR_NOMEM;
-        out->failed = false;
-        out->over = false;
-    }
-    if (__builtin_expect(err != OK, 0)) {
-        struct stats_command *stats = req->worker->stats->command;
-
-        out->len = mark;
-        if (err != ERR_AGAIN) {
-            reply_with_error(req, err);
-            stats_bump(&stats[command_id(req->command)].failed, 1);
-        }
-    }
-    if (req->dirty > 0) {
-        effect_add(req);
-    }
-    return err;
-}
-
-enum err
-dispatch_run_locked(struct request *req)
-{
-    enum err err = call_handler(req);
-
-    observe_read(req); /* what paused has read a part of its keys */
-    if (err != ERR_AGAIN) {
-        observe_ran(req);
-    }
-    return err;
 }
 
 /* ---- one command --------------------------------------------------------- */
@@ -286,7 +105,7 @@ run_with_locks(struct request *req, const struct lock_set *locks)
     if (req->command->keys.first > 0 && req->argc > 1) {
         req->key = request_key(req, (size_t)req->command->keys.first);
     }
-    err = dispatch_run_locked(req);
+    err = execute_locked(req);
     effect_close(req->worker, locks, false);
     observe_close(req->worker);
     lock_set_unlock(locks, req->worker);
@@ -332,7 +151,7 @@ enter(struct request *req, bool queues)
     }
     lock_set_leave(&locks, req->worker);
     if (outcome == REFUSED) {
-        dispatch_refuse(req, err);
+        execute_refuse(req, err);
     }
     return outcome;
 }
@@ -370,7 +189,7 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
 
     argv[0] = all[0];
     memcpy(argv + 1, all + splitting->at, count * sizeof(*argv));
-    dispatch_prepare(req, req->command, 1, argv, count + 1);
+    execute_prepare(req, req->command, 1, argv, count + 1);
     req->counted = splitting->counted;
     req->worker->in_place = false; /* these words are no bytes of the batch */
     outcome = enter(req, false);
@@ -403,7 +222,7 @@ run_split(struct request *req)
     }
     if (argv == NULL || splitting == NULL) {
         mem_free(argv);
-        dispatch_refuse(req, ERR_NOMEM);
+        execute_refuse(req, ERR_NOMEM);
         return REFUSED;
     }
     outcome = run_piece(req, splitting, argv);
@@ -444,7 +263,7 @@ execute_one(struct request *req, unsigned words)
                               memory_order_relaxed);
     }
     if (err != OK) {
-        dispatch_refuse(req, err);
+        execute_refuse(req, err);
     } else {
         bool queues;
 
@@ -457,18 +276,18 @@ execute_one(struct request *req, unsigned words)
         if (outcome == ADMITTED && queues) {
             err = txn_queue(req);
             if (err != OK) {
-                dispatch_refuse(req, err);
+                execute_refuse(req, err);
             }
             return true;
         }
         if (outcome == ADMITTED) {
-            outcome = dispatch_run_locked(req) == ERR_AGAIN ? PAUSED : RAN;
+            outcome = execute_locked(req) == ERR_AGAIN ? PAUSED : RAN;
         }
     }
     observe_close(worker); /* what held no lock, and EXEC itself */
     observe_wake(worker);
     if (outcome != REFUSED) {
-        dispatch_count(req, outcome == RAN);
+        execute_count(req, outcome == RAN);
     }
     if (outcome == PAUSED) {
         return false;
@@ -488,7 +307,7 @@ may_run_fast(const struct session *session, const struct service *service)
            (observed_by(service) == 0 ||
             ((observed_by(service) & ONE_BY_ONE) == 0 &&
              !inboxes_are_crowded(service->inboxes))) &&
-           (session->obey || !admit_is_loading(service));
+           (session->obey || !refusal_is_loading(service));
 }
 
 uint32_t
@@ -547,8 +366,8 @@ dispatch_batch(struct worker *worker, struct session *session,
         }
         command =
             command_resolve(&batch->argv[bytes->first], bytes->argc, &words);
-        dispatch_prepare(req, command, command != NULL ? words : 1,
-                         &batch->argv[bytes->first], bytes->argc);
+        execute_prepare(req, command, command != NULL ? words : 1,
+                        &batch->argv[bytes->first], bytes->argc);
         if (!execute_one(req, words)) {
             break;
         }

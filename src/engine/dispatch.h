@@ -25,32 +25,3 @@ void dispatch_free_worker(struct worker *worker);
 uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,
                         uint64_t until_ns, struct buf *out);
-
-/* ---- for txn.c and run.c ------------------------------------------------- */
-
-/* Fills a request for a command that was resolved (words of the name). */
-void dispatch_prepare(struct request *req, const struct command *command,
-                      unsigned words, const struct slice *argv, size_t argc);
-
-/* Runs a checked command whose locks are held, and appends its reply: what
- * the handler wrote, or its error. ERR_AGAIN is passed on; any other error was
- * replied to and is returned for the record. */
-enum err dispatch_run_locked(struct request *req);
-
-/* Counts a command (calls: 1, or 0 if it is not done yet), and the time since
- * the last count as its. */
-void dispatch_count(struct request *req, uint64_t calls);
-
-/* Appends the reply of a refused command and counts it; a refused EXEC ends
- * its transaction. */
-void dispatch_refuse(struct request *req, enum err err);
-
-enum { ERROR_TEXT_MAX = 1024 };
-
-/* The text of an error with its %s filled in: as of the request that failed
- * last on this worker. Its detail may quote what a client sent. */
-void dispatch_error_text(const struct worker *worker, enum err err,
-                         char *ret_text, size_t size);
-
-/* Counts an error reply and remembers it in the worker. */
-void dispatch_note_error(struct request *req, enum err err);

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "engine/dispatch.h"
+#include "engine/execute.h"
 #include "engine/txn.h"
 #include "proto/scan.h"
 
@@ -164,7 +165,7 @@ say_failure(const struct worker *worker, char *ret_reason, size_t reason_size)
     const char *prefix = err_prefix(worker->failure);
     char text[ERROR_TEXT_MAX];
 
-    dispatch_error_text(worker, worker->failure, text, sizeof(text));
+    execute_error_text(worker, worker->failure, text, sizeof(text));
     for (char *c = text; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~' || *c == '"') {
             *c = '?';

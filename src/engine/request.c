@@ -5,9 +5,6 @@
 #include "engine/request.h"
 
 #include "base/hash.h"
-#include "base/metrics.h"
-#include "engine/effect.h"
-#include "engine/observe.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -31,54 +28,6 @@ request_key(const struct request *req, size_t position)
     struct slice name = req->argv[position];
 
     return (struct key){ name, hash_name(name), req->session->db };
-}
-
-struct entry *
-request_open(struct request *req, const struct key *key)
-{
-    bool expired = false;
-    struct entry *entry =
-        keyspace_open(req->keyspace, key, req->now_ms, &expired);
-
-    if (expired) {
-        effect_delete(req->worker, key);
-        observe_expired(req->worker, key);
-    }
-    if (entry != NULL) {
-        request_use(req, entry);
-    }
-    return entry;
-}
-
-struct entry *
-request_peek(struct request *req, const struct key *key)
-{
-    struct entry *entry = keyspace_find(req->keyspace, key, req->now_ms);
-
-    if (entry != NULL) {
-        metric_add(METRIC_KEYSPACE_HITS, 1);
-    } else {
-        metric_add(METRIC_KEYSPACE_MISSES, 1);
-        observe_event(req, key, CONF_EVENT_KEY_MISS, "keymiss");
-    }
-    return entry;
-}
-
-struct entry *
-request_find(struct request *req, const struct key *key)
-{
-    struct entry *entry = request_peek(req, key);
-
-    if (entry != NULL) {
-        request_use(req, entry);
-    }
-    return entry;
-}
-
-void
-request_made(struct request *req, const struct key *key)
-{
-    observe_event(req, key, CONF_EVENT_NEW, "new");
 }
 
 enum err

@@ -10,7 +10,6 @@
 #include "engine/service.h"
 #include "engine/session.h"
 #include "engine/table.h"
-#include "keyspace/access.h"
 #include "keyspace/keyspace.h"
 #include "proto/args.h"
 #include "proto/reply.h"
@@ -50,29 +49,6 @@ request_fail(struct request *req, enum err err, const char *format, ...);
 
 /* The key at an argv position, with its hash. */
 struct key request_key(const struct request *req, size_t position);
-
-/* Opens a key for writing: as keyspace_open, and if its time was over, its
- * removal becomes an effect of its own, and who listens hears of it. */
-struct entry *request_open(struct request *req, const struct key *key);
-
-/* Looks a key up for reading, as keyspace_find; the lookup counts as a hit or
- * a miss, a miss may be told as an event, and request_find counts as a use of
- * the key. */
-struct entry *request_find(struct request *req, const struct key *key);
-struct entry *request_peek(struct request *req, const struct key *key);
-
-/* The key at hand was used, for eviction by age: if its client wants that to
- * count (CLIENT NO-TOUCH). */
-static inline void
-request_use(const struct request *req, struct entry *entry)
-{
-    if (!req->session->no_touch) {
-        access_note(req->keyspace, entry);
-    }
-}
-
-/* A key that was missing exists now: who wants events of that hears of it. */
-void request_made(struct request *req, const struct key *key);
 
 /* The number of a database, as SELECT, MOVE and COPY read it. */
 MUST_CHECK enum err request_parse_db(struct request *req, struct slice text,

@@ -7,23 +7,8 @@
  */
 #pragma once
 
-#include "base/err.h"
 #include "base/slice.h"
-
-#include <stdbool.h>
-#include <stdint.h>
-
-struct service;
-
-enum { ROLE_HOST_MAX = 256 };
-
-/* Read inside a section of the gate. */
-struct role {
-    bool replica;
-    char host[ROLE_HOST_MAX]; /* of the primary */
-    uint32_t port;
-    uint64_t epoch; /* rises with each change */
-};
+#include "engine/service.h"
 
 /* What a primary may be called: printable ASCII without blanks or quotes, short
  * enough. */
@@ -31,7 +16,6 @@ bool role_host_is_valid(struct slice host);
 
 /* Whether the option replicaof-allowed lets the server follow this host. A name
  * is compared as a name: nothing is looked up. */
-struct conf;
 bool role_host_is_allowed(const struct conf *conf, struct slice host);
 
 /* Under the raised gate; each does nothing if it is so already. What clients

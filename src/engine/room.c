@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "engine/admit.h"
 #include "engine/effect.h"
 #include "engine/expiry.h"
 #include "engine/observe.h"
+#include "engine/refusal.h"
 #include "keyspace/evict.h"
 
 enum { KEYS_MAX = 1024, BUDGET_NS = 500 * 1000 };
@@ -83,8 +83,8 @@ evict_one(struct worker *worker, const struct evict_plan *plan)
 static bool
 must_wait(const struct service *service)
 {
-    return !expiry_may_remove(service) || admit_is_loading(service) ||
-           (service->memory.evicts && admit_writes(service) != OK);
+    return !expiry_may_remove(service) || refusal_is_loading(service) ||
+           (service->memory.evicts && refusal_of_writes(service) != OK);
 }
 
 enum err

@@ -16,3 +16,17 @@
  * ERR_OOM: nothing may be evicted. ERR_AGAIN: the journal has no room, as from
  * effect_open. */
 MUST_CHECK enum err room_make(struct worker *worker);
+
+/* Whether what may need memory may run: if maxmemory is set and exceeded, keys
+ * are evicted as far as the policy lets it (also for what can go wrong). A
+ * replica has the keys that its primary has, whatever they take. Inside a gate
+ * section, no stripe held. */
+MUST_CHECK static inline enum err
+room_admit(struct worker *worker)
+{
+    uint64_t max = worker->service->memory.maxmemory_bytes;
+
+    return max > 0 && !worker->service->role.replica && keyspace_is_over(max)
+               ? room_make(worker)
+               : OK;
+}

@@ -15,10 +15,12 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "engine/admit.h"
-#include "engine/dispatch.h"
 #include "engine/effect.h"
+#include "engine/execute.h"
 #include "engine/lock_set.h"
 #include "engine/observe.h"
+#include "engine/refusal.h"
+#include "engine/room.h"
 #include "engine/slow.h"
 
 enum {
@@ -45,7 +47,7 @@ words_of(const struct run *run, uint32_t index)
 static void
 look_at(struct request *req, const struct run *run, uint32_t index)
 {
-    dispatch_prepare(req, req->command, 1, words_of(run, index), ONE_ITEM_ARGC);
+    execute_prepare(req, req->command, 1, words_of(run, index), ONE_ITEM_ARGC);
 }
 
 /* Finds the commands from `first` on that can run together, and readies the
@@ -71,7 +73,7 @@ gather(struct request *req, const struct batch *batch, uint32_t first,
            end - first < RUN_MAX) {
         end++;
     }
-    dispatch_prepare(req, command, 1, argv, ONE_ITEM_ARGC);
+    execute_prepare(req, command, 1, argv, ONE_ITEM_ARGC);
     req->key = request_key(req, 1);
     ret_run->argv = argv;
     ret_run->count = end - first;
@@ -130,9 +132,9 @@ may_run(struct request *req, const struct run *run)
         return true;
     }
     if (!run->exclusive) {
-        return admit_data(service, req->command->flags) == OK;
+        return refusal_of_data(service, req->command->flags) == OK;
     }
-    return admit_growth(worker) == OK && admit_writes(service) == OK;
+    return room_admit(worker) == OK && refusal_of_writes(service) == OK;
 }
 
 static bool
@@ -181,7 +183,7 @@ run_locked(struct request *req, struct run *run)
     uint32_t many = req->command->many(req, run->argv, run->count);
 
     if (many == 0) {
-        (void)dispatch_run_locked(req);
+        (void)execute_locked(req);
         many = 1;
     } else {
         observe_read(req);

@@ -12,7 +12,6 @@
 #include "base/err.h"
 #include "base/longest.h"
 #include "conf/conf.h"
-#include "engine/role.h"
 #include "keyspace/keyspace.h"
 #include "persist/stage.h"
 #include "proto/reply.h"
@@ -92,6 +91,17 @@ struct replication_calls {
     /* The run ids of those above us, our primary's first, at most
      * WIRE_CHAIN_MAX (repl/wire.h); returns how many. */
     size_t (*chain)(void *ctx, char (*ret_chain)[41]);
+};
+
+/* Whom the server follows; role.h changes it. */
+enum { ROLE_HOST_MAX = 256 };
+
+/* Read inside a section of the gate. */
+struct role {
+    bool replica;
+    char host[ROLE_HOST_MAX]; /* of the primary */
+    uint32_t port;
+    uint64_t epoch; /* rises with each change */
 };
 
 /* Who wants clients to wait (pause.h): each has a pause of its own. */

@@ -1,19 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * MULTI, EXEC and WATCH. A session has a txn while it is in MULTI or watches
- * keys. Queued commands own copies of their arguments. EXEC takes the stripes
- * of all its keys and of all watched ones in order, compares the watched
- * versions, and runs; nothing is registered across threads.
+ * The state of MULTI and WATCH; EXEC is in command/cmd_txn.c. A session has a
+ * txn while it is in MULTI or watches keys. Queued commands own copies of their
+ * arguments. Nothing is registered across threads: EXEC compares the versions
+ * of the watched keys. Belongs to the session's loop.
  */
 #pragma once
 
 #include "engine/request.h"
+
+struct queued {
+    const struct command *command;
+    unsigned words; /* of its name */
+    size_t argc;
+    struct slice *argv; /* the slices, then the bytes */
+};
+
+struct watch {
+    struct watch *next;
+    struct key_version seen;
+    uint32_t db;
+    uint32_t len;
+    char name[];
+};
+
+struct txn {
+    bool open;    /* MULTI was called */
+    bool refused; /* a command could not be queued */
+    struct queued *queue;
+    size_t count, capacity;
+    size_t bytes;     /* of the queue, all arguments and watches */
+    uint32_t flags;   /* of any command in the queue */
+    uint32_t lacking; /* by any */
+    struct watch *watches;
+    uint32_t watch_count;
+};
 
 /* Between MULTI and EXEC. */
 bool txn_is_open(const struct session *session);
 
 /* True if this command is queued now rather than run. */
 bool txn_takes(const struct session *session, const struct command *command);
+
+/* Opens the transaction of a session that has none open. Fails with ERR_NOMEM.
+ */
+MUST_CHECK enum err txn_begin(struct session *session);
 
 /* Queues and replies +QUEUED. Fails with ERR_MULTI_QUEUE, ERR_NOMEM. */
 MUST_CHECK enum err txn_queue(struct request *req);
@@ -29,6 +60,11 @@ uint32_t txn_common_flags(const struct session *session);
  * Transaction discarded because of: <text>", the prefix of err before it
  * unless that is ERR. */
 void txn_abort(struct request *req, enum err err, const char *text);
+
+/* Remembers the version that a key has now. Under its lock. Fails with
+ * ERR_MULTI_QUEUE, ERR_NOMEM. */
+MUST_CHECK enum err txn_watch(struct request *req, const struct key *key);
+void txn_unwatch(struct session *session);
 
 /* Forgets queue and watches: EXEC, DISCARD, RESET, the end of a session. */
 void txn_end(struct session *session);

@@ -27,6 +27,7 @@
 #include "engine/client.h"
 #include "engine/dispatch.h"
 #include "engine/expiry.h"
+#include "engine/gateway.h"
 #include "engine/observe.h"
 #include "engine/pause.h"
 #include "engine/slow.h"
@@ -573,7 +574,7 @@ init_loops(struct server *server)
 
     server->loop_env = (struct loop_env){
         .limits = &server->net_limits,
-        .handler = &client_handler,
+        .handler = &gateway_handler,
         .released = journal_released(persist_journal(server->persist)),
         .gives_up = persist_gives_up(server->persist),
         .registry = server->service.registry,

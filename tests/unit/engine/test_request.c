@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/metrics.h"
+#include "engine/execute.h"
 #include "rig.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ request_of(struct rig *rig, const struct slice *argv, size_t argc)
                            .keyspace = rig->service.keyspace };
 
     rig->worker->session = &rig->session;
-    dispatch_prepare(&req, &command_rows[CMD_ID_BF_MADD], 1, argv, argc);
+    execute_prepare(&req, &command_rows[CMD_ID_BF_MADD], 1, argv, argc);
     return req;
 }
 
@@ -53,47 +54,6 @@ TEST(a_key_has_its_hash_and_the_session_s_database)
     assert_int_equal(0, key.db);
     rig->session.db = 7;
     assert_int_equal(7, request_key(&req, 1).db);
-    rig_free(rig);
-}
-
-/* To find a key is to use it, to peek is not, and a client may want that its
- * uses do not count. All of it is a hit, or a miss. */
-TEST(lookups_count_as_hits_and_misses_and_some_as_uses)
-{
-    const struct slice argv[] = { slice_lit("x"), slice_lit("k"),
-                                  slice_lit("missing") };
-    struct rig *rig = rig_new();
-    struct keyspace *ks = rig->service.keyspace;
-    int64_t hits = metric_sum(METRIC_KEYSPACE_HITS);
-    int64_t misses = metric_sum(METRIC_KEYSPACE_MISSES);
-    struct request req;
-    struct key key;
-    struct key missing;
-    struct entry *entry;
-
-    run_text(rig, "BF.ADD k a", true);
-    req = request_of(rig, argv, 3);
-    key = request_key(&req, 1);
-    missing = request_key(&req, 2);
-    entry = keyspace_find(ks, &key, 0);
-    access_set_idle(ks, entry, 100);
-    assert_ptr_equal(entry, request_peek(&req, &key));
-    assert_int_equal(100, access_idle_s(ks, entry));
-    rig->session.no_touch = true;
-    assert_ptr_equal(entry, request_find(&req, &key));
-    assert_ptr_equal(entry, request_open(&req, &key));
-    assert_int_equal(100, access_idle_s(ks, entry));
-    rig->session.no_touch = false;
-    assert_ptr_equal(entry, request_find(&req, &key));
-    assert_int_equal(0, access_idle_s(ks, entry));
-    access_set_idle(ks, entry, 100);
-    assert_ptr_equal(entry, request_open(&req, &key));
-    assert_int_equal(0, access_idle_s(ks, entry));
-    assert_null(request_find(&req, &missing));
-    assert_null(request_peek(&req, &missing));
-    assert_null(request_open(&req, &missing));
-    assert_int_equal(hits + 3, metric_sum(METRIC_KEYSPACE_HITS));
-    assert_int_equal(misses + 2, metric_sum(METRIC_KEYSPACE_MISSES));
     rig_free(rig);
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/metrics.h"
 #include "dispatch_help.h"
+#include "keyspace/access.h"
 #include "rig.h"
 #include "scene.h"
 

@@ -7,6 +7,7 @@
 
 #include "admin/slowlog.h"
 #include "base/clock.h"
+#include "engine/execute.h"
 #include "rig.h"
 
 struct fixture {
@@ -195,13 +196,13 @@ TEST(what_paused_lasted_for_all_of_its_parts)
     /* Two parts of a millisecond or more each, and an end. */
     for (unsigned i = 0; i < 2; i++) {
         worker->now_ns = clock_mono_ns() - 1000000;
-        dispatch_count(&req, 0);
+        execute_count(&req, 0);
         assert_string_equal(logged(&f), "");
         assert_false(
             stats_sum_spread(f.rig->service.stats, CMD_ID_KEYS, &histogram));
     }
     worker->now_ns = clock_mono_ns();
-    dispatch_count(&req, 1);
+    execute_count(&req, 1);
     assert_string_equal(logged(&f), "KEYS *|");
     assert_true(f.took_us >= 2000);
     assert_true(
@@ -210,7 +211,7 @@ TEST(what_paused_lasted_for_all_of_its_parts)
     assert_true(stats_percentile_ns(&histogram, 50) >= 2000000);
     /* The next one begins at zero. */
     worker->now_ns = clock_mono_ns();
-    dispatch_count(&req, 1);
+    execute_count(&req, 1);
     assert_int_equal(f.rig->session.worked_ns, 0);
     fixture_free(&f);
 }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "engine/execute.h"
 #include "rig.h"
 
 #include <time.h>
@@ -453,8 +454,8 @@ exec_begun(struct rig *rig, uint64_t ago_ms)
     rig->worker->reply = &reply;
     rig->worker->session = &rig->session;
     rig->worker->now_ns = clock_mono_ns() - ago_ms * 1000000;
-    dispatch_prepare(&req, command_find(exec), 1, &exec, 1);
-    assert_int_equal(OK, dispatch_run_locked(&req));
+    execute_prepare(&req, command_find(exec), 1, &exec, 1);
+    assert_int_equal(OK, execute_locked(&req));
 }
 
 #define WALKED "-ERR this transaction has walked the keyspace for too long\r\n"

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "engine/client.h"
+#include "engine/role.h"
 #include "info/info.h"
 #include "net/registry.h"
 

@@ -3,10 +3,11 @@
  * A client at the end of a socket pair: how net and dispatch meet. One loop,
  * turned by hand.
  */
-#include "engine/client.h"
+#include "engine/gateway.h"
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "engine/client.h"
 #include "net/registry.h"
 #include "rig.h"
 
@@ -50,7 +51,7 @@ site_new(void)
     site->rig->service.registry = registry_new();
     site->limits.maxclients = 100;
     site->env = (struct loop_env){ .limits = &site->limits,
-                                   .handler = &client_handler,
+                                   .handler = &gateway_handler,
                                    .registry = site->rig->service.registry,
                                    .released = &site->released,
                                    .gives_up = &site->gives_up };
@@ -517,7 +518,7 @@ TEST(pushes_and_errors_are_passed_on_when_replies_are_given_up)
     while (site->loop.conns.first == NULL) {
         (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
     }
-    client_handler.give_up(
+    gateway_handler.give_up(
         site->loop.conns.first,
         slice_lit(">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n-ERR x\r\n:1\r\n"
                   ">1\r\n+x\r\n"),
@@ -545,11 +546,11 @@ TEST(lines_of_a_monitor_and_confirmations_are_passed_on_too)
     }
     client = client_of(site->loop.conns.first);
     client->session.was_subscribed = true;
-    client_handler.give_up(&client->conn, slice_of(told), &out);
+    gateway_handler.give_up(&client->conn, slice_of(told), &out);
     assert_int_equal(sizeof(told) - 1, out.len);
     assert_memory_equal(told, out.data, out.len);
     buf_reset(&out, SIZE_MAX);
-    client_handler.give_up(&client->conn, slice_lit("+OK\r\n"), &out);
+    gateway_handler.give_up(&client->conn, slice_lit("+OK\r\n"), &out);
     assert_memory_equal("-MISCONF", out.data, 8);
     buf_free(&out);
     peer_free(&peer);
@@ -570,7 +571,7 @@ TEST(messages_to_a_subscriber_in_resp2_are_passed_on_too)
         (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
     }
     client = client_of(site->loop.conns.first);
-    client_handler.give_up(&client->conn, slice_of(message), &out);
+    gateway_handler.give_up(&client->conn, slice_of(message), &out);
     assert_memory_equal("-MISCONF", out.data, 8); /* an answer like any */
     buf_reset(&out, SIZE_MAX);
     atomic_store(&client->session.receiver.subscribed[0], 1);
@@ -578,7 +579,7 @@ TEST(messages_to_a_subscriber_in_resp2_are_passed_on_too)
     atomic_store(&client->session.receiver.subscribed[0], 0);
     session_hears(&client->session);
     assert_false(client->session.subscribed);
-    client_handler.give_up(&client->conn, slice_of(message), &out);
+    gateway_handler.give_up(&client->conn, slice_of(message), &out);
     assert_int_equal(sizeof(message) - 1, out.len);
     assert_memory_equal(message, out.data, out.len);
     buf_free(&out);
@@ -737,7 +738,7 @@ see_end_of_turn(struct loop *loop)
 {
     peer_take(seen.first);
     seen.got = seen.first->got.len;
-    client_handler.turn_end(loop);
+    gateway_handler.turn_end(loop);
 }
 
 /* Two clients in one turn: what the first has got when the second command has
@@ -745,7 +746,7 @@ see_end_of_turn(struct loop *loop)
 static size_t
 got_before_the_end(const char *second)
 {
-    struct conn_handler handler = client_handler;
+    struct conn_handler handler = gateway_handler;
     struct site *site = site_new();
     struct peer peers[2] = { peer_new(site), peer_new(site) };
 

@@ -3,7 +3,7 @@
  * The hooks of net: a connection came, sent commands, broke the protocol, or
  * is gone.
  */
-#include "engine/client.h"
+#include "engine/gateway.h"
 
 #include "admin/pubsub.h"
 #include "admin/tracking.h"
@@ -11,9 +11,11 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/admit.h"
+#include "engine/client.h"
 #include "engine/dispatch.h"
 #include "engine/effect.h"
 #include "engine/pause.h"
+#include "engine/refusal.h"
 #include "engine/txn.h"
 #include "net/registry.h"
 #include "net/usage.h"
@@ -33,7 +35,7 @@ worker_of(const struct conn *conn)
 }
 
 static struct conn *
-client_accept(struct loop *loop)
+gateway_accept(struct loop *loop)
 {
     const struct worker *worker = loop->owner;
     struct client *client = mem_try_zalloc(sizeof(*client));
@@ -135,7 +137,7 @@ count_owned(struct conn *conn, struct worker *worker)
 }
 
 static uint32_t
-client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
+gateway_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 {
     struct session *session = &client_of(conn)->session;
     struct worker *worker = worker_of(conn);
@@ -176,7 +178,7 @@ client_execute(struct conn *conn, const struct batch *batch, uint32_t first)
 }
 
 static void
-client_protocol_error(struct conn *conn, const struct parse_error *error)
+gateway_protocol_error(struct conn *conn, const struct parse_error *error)
 {
     struct reply reply = { &conn->loop->reply, client_of(conn)->session.resp };
     const char *text = err_text(error->err);
@@ -198,7 +200,7 @@ client_protocol_error(struct conn *conn, const struct parse_error *error)
 }
 
 static void
-client_limits(struct conn *conn, struct parse_limits *ret_limits)
+gateway_limits(struct conn *conn, struct parse_limits *ret_limits)
 {
     const struct client_limits *limits = &worker_of(conn)->service->limits;
     bool in = client_of(conn)->session.authenticated;
@@ -211,13 +213,13 @@ client_limits(struct conn *conn, struct parse_limits *ret_limits)
 }
 
 static void
-client_killed(struct conn *conn)
+gateway_killed(struct conn *conn)
 {
     observe_leave(worker_of(conn), &client_of(conn)->session);
 }
 
 static void
-client_closed(struct conn *conn)
+gateway_closed(struct conn *conn)
 {
     struct client *client = client_of(conn);
 
@@ -231,7 +233,7 @@ client_closed(struct conn *conn)
  * pause, or for room in the inboxes, is parked with them: they have to wait for
  * that as well. */
 static bool
-client_has_room(struct loop *loop)
+gateway_has_room(struct loop *loop)
 {
     const struct worker *worker = loop->owner;
     const struct service *service = worker->service;
@@ -241,13 +243,13 @@ client_has_room(struct loop *loop)
     gate_enter(gate, worker->index);
     room = !pause_is_on(service) && !inboxes_are_crowded(service->inboxes) &&
            (service->journal == NULL || journal_has_room(service->journal) ||
-            admit_writes(service) != OK);
+            refusal_of_writes(service) != OK);
     gate_leave(gate, worker->index);
     return room;
 }
 
 static void
-client_turn_end(struct loop *loop)
+gateway_turn_end(struct loop *loop)
 {
     effect_kick(loop->owner);
 }
@@ -288,7 +290,7 @@ is_no_answer(const struct session *session, struct slice value)
 /* What was done stays done; only whether it would survive cannot be said. A
  * message answers nothing and tells what has happened all the same. */
 static void
-client_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
+gateway_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
 {
     const struct session *session = &client_of(conn)->session;
     struct reply reply = { ret_replies, session->resp };
@@ -313,14 +315,14 @@ client_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
     metric_add(METRIC_ERROR_REPLIES, (int64_t)replies);
 }
 
-const struct conn_handler client_handler = {
-    .accept = client_accept,
-    .execute = client_execute,
-    .protocol_error = client_protocol_error,
-    .limits = client_limits,
-    .closed = client_closed,
-    .killed = client_killed,
-    .has_room = client_has_room,
-    .turn_end = client_turn_end,
-    .give_up = client_give_up,
+const struct conn_handler gateway_handler = {
+    .accept = gateway_accept,
+    .execute = gateway_execute,
+    .protocol_error = gateway_protocol_error,
+    .limits = gateway_limits,
+    .closed = gateway_closed,
+    .killed = gateway_killed,
+    .has_room = gateway_has_room,
+    .turn_end = gateway_turn_end,
+    .give_up = gateway_give_up,
 };

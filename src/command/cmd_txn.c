@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * MULTI, DISCARD, WATCH, UNWATCH and EXEC. EXEC takes the stripes of all its
+ * keys and of all watched ones in order, compares the watched versions, and
+ * runs the queue.
+ */
+#include "base/hash.h"
+#include "engine/effect.h"
+#include "engine/execute.h"
+#include "engine/handlers.h"
+#include "engine/lock_set.h"
+#include "engine/observe.h"
+#include "engine/refusal.h"
+#include "engine/txn.h"
+
+/* A walk in EXEC cannot pause, and all clients wait for it: after this time no
+ * further one begins. */
+enum { WALKS_NS = 100 * 1000 * 1000 };
+
+/* ---- MULTI, DISCARD ------------------------------------------------------ */
+
+enum err
+cmd_multi(struct request *req)
+{
+    struct session *session = req->session;
+    enum err err;
+
+    if (txn_is_open(session)) {
+        return request_fail(req, ERR_CUSTOM, "MULTI calls can not be nested");
+    }
+    err = txn_begin(session);
+    if (err == OK) {
+        reply_ok(req->reply);
+    }
+    return err;
+}
+
+enum err
+cmd_discard(struct request *req)
+{
+    if (!txn_is_open(req->session)) {
+        return request_fail(req, ERR_CUSTOM, "DISCARD without MULTI");
+    }
+    txn_end(req->session);
+    reply_ok(req->reply);
+    return OK;
+}
+
+/* ---- WATCH --------------------------------------------------------------- */
+
+enum err
+cmd_watch(struct request *req)
+{
+    enum err err = OK;
+
+    if (txn_is_open(req->session)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "WATCH inside MULTI is not allowed");
+    }
+    for (size_t i = 1; i < req->argc && err == OK; i++) {
+        struct key key = request_key(req, i);
+
+        err = txn_watch(req, &key);
+    }
+    if (err == OK) {
+        reply_ok(req->reply);
+    }
+    return err;
+}
+
+enum err
+cmd_unwatch(struct request *req)
+{
+    txn_unwatch(req->session);
+    reply_ok(req->reply);
+    return OK;
+}
+
+/* ---- EXEC ---------------------------------------------------------------- */
+
+/* A walk locks stripes by itself, which would meet those that EXEC holds: such
+ * a transaction takes the world. */
+static struct lock_set
+locks_of(const struct txn *txn)
+{
+    struct lock_set locks = { 0 };
+
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        lock_set_add(&locks, queued->command, queued->argv, queued->argc);
+        locks.world = locks.world || queued->command->lock == LOCK_WALK;
+    }
+    for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
+        lock_set_add_key(&locks, (struct slice){ w->name, w->len });
+    }
+    return locks;
+}
+
+static bool
+watches_hold(const struct request *req, const struct txn *txn)
+{
+    for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
+        struct slice name = { w->name, w->len };
+        struct key key = { name, hash_name(name), w->db };
+
+        if (keyspace_changed(req->keyspace, &key, w->seen, req->now_ms)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* REPLICAOF may stand before it in the queue. */
+static bool
+is_no_longer_admitted(const struct request *req)
+{
+    return (req->command->flags & CMD_WRITE) != 0 && !req->obey &&
+           req->service->role.replica;
+}
+
+/* Commands in the queue may call into the session (RESET cannot: it is never
+ * queued), so the queue stays as it is until all have run. */
+static void
+run_queue(struct request *exec, const struct txn *txn)
+{
+    struct request req = { .worker = exec->worker,
+                           .service = exec->service,
+                           .keyspace = exec->keyspace };
+    uint64_t started_ns = exec->worker->now_ns;
+
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        execute_prepare(&req, queued->command, queued->words, queued->argv,
+                        queued->argc);
+        if (queued->command->keys.first > 0 && queued->argc > 1) {
+            req.key = request_key(&req, (size_t)queued->command->keys.first);
+        }
+        if (queued->command->lock == LOCK_WALK &&
+            exec->worker->now_ns - started_ns > WALKS_NS) {
+            execute_refuse(&req, ERR_EXEC_WALK);
+            continue;
+        }
+        if (is_no_longer_admitted(&req)) {
+            execute_refuse(&req, refusal_of_writes(req.service));
+            continue;
+        }
+        (void)execute_locked(&req);
+        execute_count(&req, 1);
+    }
+}
+
+/* One-item commands on one key: at most one of them makes the filter. */
+static bool
+continues_run(const struct queued *before, const struct queued *queued)
+{
+    return before->command == queued->command &&
+           queued->command->many != NULL &&
+           slice_equal(before->argv[1], queued->argv[1]);
+}
+
+static size_t
+queue_effect_bytes(const struct txn *txn)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < txn->count; i++) {
+        const struct queued *queued = &txn->queue[i];
+
+        if ((queued->command->flags & CMD_WRITE) == 0) {
+            continue;
+        }
+        bytes +=
+            i > 0 && continues_run(queued - 1, queued)
+                ? stage_effect_bytes(queued->argv, queued->argc)
+                : effect_bytes(queued->command, queued->argv, queued->argc);
+    }
+    return bytes;
+}
+
+/* Whether what is queued may write now, and room for all of its effects. */
+static enum err
+prepare_writes(struct request *req, const struct txn *txn)
+{
+    enum err err = req->obey ? OK : refusal_of_writes(req->service);
+
+    if (err != OK || req->service->journal == NULL) {
+        return err;
+    }
+    return effect_open(req->worker, queue_effect_bytes(txn));
+}
+
+/* Under the locks. */
+static void
+compare_and_run(struct request *req, const struct txn *txn)
+{
+    if (watches_hold(req, txn)) {
+        req->worker->in_exec = true;
+        reply_array(req->reply, txn->count);
+        run_queue(req, txn);
+        req->worker->in_exec = false;
+    } else {
+        reply_null_array(req->reply);
+    }
+}
+
+enum err
+cmd_exec(struct request *req)
+{
+    struct txn *txn = req->session->txn;
+    struct worker *worker = req->worker;
+    struct lock_set locks;
+    enum err err = OK;
+
+    if (!txn_is_open(req->session)) {
+        return request_fail(req, ERR_CUSTOM, "EXEC without MULTI");
+    }
+    if (txn->refused) {
+        txn_end(req->session);
+        return ERR_EXECABORT;
+    }
+    locks = locks_of(txn);
+    lock_set_enter(&locks, worker);
+    if (!req->obey) { /* the section is another one than that of admit_now */
+        err = refusal_of_data(req->service, ~txn->lacking);
+    }
+    if (err == OK && (txn->flags & CMD_WRITE) != 0) {
+        err = prepare_writes(req, txn);
+    }
+    if (err == OK) {
+        lock_set_lock(&locks, worker);
+        compare_and_run(req, txn);
+        effect_close(worker, &locks, true);
+        observe_close(worker);
+        lock_set_unlock(&locks, worker);
+    }
+    lock_set_leave(&locks, worker);
+    if (err == ERR_AGAIN) {
+        return err;
+    }
+    if (err != OK) {
+        char text[ERROR_TEXT_MAX];
+
+        execute_error_text(worker, err, text, sizeof(text));
+        txn_abort(req, err, text);
+    } else {
+        txn_end(req->session);
+    }
+    return OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The refusals that follow from the role.
+ */
+#include "engine/refusal.h"
+
+#include "base/clock.h"
+#include "engine/table.h"
+
+/* Too few replicas count for a primary, which is also in doubt for a while;
+ * what is not here cannot be written to by anybody. */
+enum err
+refusal_of_writes_by_role(const struct service *service)
+{
+    uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
+
+    if (service->role.replica) {
+        return ERR_READONLY;
+    }
+    if (clock_mono_ns() / 1000000 < grace_until_ms) {
+        return grace_until_ms == GRACE_BEHIND ? ERR_BEHIND : ERR_START_GRACE;
+    }
+    if (atomic_load(&service->few_replicas)) {
+        return ERR_NOREPLICAS;
+    }
+    return atomic_load(&service->absent) ? ERR_LOADING : OK;
+}
+
+/* Who is to say whom a server follows must be able to, above all while it waits
+ * for the data of a primary that has gone. */
+static bool
+needs_no_data(uint32_t flags)
+{
+    const uint32_t manages = CMD_ADMIN | CMD_STALE;
+
+    return (flags & CMD_LOADING) != 0 || (flags & manages) == manages;
+}
+
+enum err
+refusal_of_data_by_role(const struct service *service, uint32_t flags)
+{
+    if (service->role.replica && (flags & CMD_STALE) == 0 &&
+        !atomic_load(&service->link_up) &&
+        !service->conf->replica_serve_stale_data) {
+        return ERR_MASTERDOWN;
+    }
+    return atomic_load(&service->absent) && !needs_no_data(flags) ? ERR_LOADING
+                                                                  : OK;
+}

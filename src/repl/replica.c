@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The owner's side: what it tells, and what it is told.
+ * The events that the owner reports, and the queries that it may make.
  */
-#include "repl/replica_internal.h"
+#include "repl/replica.h"
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "repl/replica_link.h"
+#include "repl/replica_stream.h"
+#include "repl/replica_talk.h"
 
 #include <inttypes.h>
 
@@ -21,10 +24,20 @@ replica_new(const char *run_id, const struct replica_hooks *hooks)
     CHECK(strlen(run_id) == HISTORY_ID_CHARS);
     memcpy(replica->run_id, run_id, sizeof(replica->run_id));
     replica->hooks = *hooks;
-    /* Run ids are random: servers that lose one primary do not all come back
-     * at the same moment. */
-    replica->jitter = slice_load64(run_id) ^ slice_load64(run_id + 8) << 1;
+    replica->retry.bad_position = REPLICA_NO_POSITION;
+    /* Run ids are random, so the replicas of one primary do not all connect
+     * again at the same moment. */
+    replica->retry.jitter = slice_load64(run_id) ^ slice_load64(run_id + 8)
+                                                       << 1;
     return replica;
+}
+
+static void
+free_texts(struct replica *replica)
+{
+    for (int i = 0; i < REPLICA_TEXTS; i++) {
+        mem_free(replica->texts[i]);
+    }
 }
 
 void
@@ -34,50 +47,43 @@ replica_free(struct replica *replica)
         return;
     }
     replica_stop(replica);
-    mem_free(replica->user);
-    mem_free(replica->password);
-    mem_free(replica->announce_ip);
+    free_texts(replica);
     buf_free(&replica->gathered);
     buf_free(&replica->out);
     mem_free(replica);
-}
-
-static void
-set_text(char **text, const char *to)
-{
-    mem_free(*text);
-    *text = mem_copy_text(slice_of(to));
 }
 
 void
 replica_set_options(struct replica *replica,
                     const struct replica_options *options)
 {
-    replica->timeout_ms = options->timeout_ms;
-    replica->group_max = options->group_max;
-    replica->reader.group_max = options->group_max;
-    replica->port = options->port;
-    set_text(&replica->user, options->user);
-    set_text(&replica->password, options->password);
-    set_text(&replica->announce_ip, options->announce_ip);
+    free_texts(replica);
+    replica->texts[0] = mem_copy_text(slice_of(options->user));
+    replica->texts[1] = mem_copy_text(slice_of(options->password));
+    replica->texts[2] = mem_copy_text(slice_of(options->announce_ip));
+    replica->options = *options;
+    replica->options.user = replica->texts[0];
+    replica->options.password = replica->texts[1];
+    replica->options.announce_ip = replica->texts[2];
+    replica->link.reader.group_max = options->group_max;
 }
 
-/* ---- what happened ------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 static void
 leave(struct replica *replica)
 {
-    bool loads = replica->stage == LOADS || replica->stage == SWITCHES;
+    bool loads = replica_loads(replica);
 
     replica_link_drop(replica);
-    replica->stage = IDLE;
+    replica->stage = STAGE_IDLE;
     if (loads) {
         replica->hooks.load_cancel(replica->hooks.ctx);
     }
     replica->primary = (struct wire_hello){ 0 };
-    replica->failover = replica->failover_done = false;
-    replica->failover_refused = replica->bad_before = false;
-    replica->backoff_ms = replica->doubt_ms = 0;
+    replica->failover = REPLICA_FAILOVER_NONE;
+    replica->retry.bad_position = REPLICA_NO_POSITION;
+    replica->retry.backoff_ms = replica->retry.doubt_ms = 0;
     replica->reason[0] = replica->logged[0] = '\0';
     replica->down_ms = 0;
     mem_free(replica->host);
@@ -85,16 +91,16 @@ leave(struct replica *replica)
 }
 
 void
-replica_follow(struct replica *replica, const struct replica_target *whom,
+replica_follow(struct replica *replica, const struct replica_target *target,
                uint64_t now_ms)
 {
-    char *host = mem_copy_text(slice_of(whom->host));
+    char *host = mem_copy_text(slice_of(target->host));
 
     leave(replica);
     replica->host = host;
-    replica->primary_port = whom->port;
-    replica->epoch = whom->epoch;
-    replica->failover = whom->failover;
+    replica->port = target->port;
+    replica->failover =
+        target->failover ? REPLICA_FAILOVER_ASKED : REPLICA_FAILOVER_NONE;
     replica_link_dial(replica, now_ms);
 }
 
@@ -102,14 +108,13 @@ void
 replica_stop(struct replica *replica)
 {
     leave(replica);
-    replica->synced_once = false;
     replica->synced_ms = 0;
 }
 
 void
 replica_opened(struct replica *replica, uint64_t number, uint64_t now_ms)
 {
-    if (number != replica->number || replica->stage != DIALS) {
+    if (number != replica->link.number || replica->stage != STAGE_DIALS) {
         return;
     }
     replica->heard_ms = now_ms;
@@ -121,15 +126,15 @@ replica_bytes(struct replica *replica, uint64_t number, struct slice bytes,
               size_t *ret_used, uint64_t now_ms)
 {
     *ret_used = bytes.len;
-    if (number != replica->number || number == 0) {
+    if (number != replica->link.number || number == 0) {
         return;
     }
-    if (replica->paused) {
+    if (replica->link.paused) {
         *ret_used = 0;
         return;
     }
     replica->heard_ms = now_ms;
-    replica->heard_since = replica->stage >= ASKS;
+    replica->link.heard_answer = replica->stage >= STAGE_ASKS;
     replica_stream_read(replica, bytes, now_ms);
 }
 
@@ -137,14 +142,14 @@ void
 replica_closed(struct replica *replica, uint64_t number, const char *reason,
                uint64_t now_ms)
 {
-    if (number != replica->number || number == 0) {
+    if (number != replica->link.number || number == 0) {
         return;
     }
-    /* It is closed already: nobody needs to be told. */
-    replica->number = 0;
-    if (replica->stage == DIALS) {
+    /* The owner has closed it already: no hook. */
+    replica->link.number = 0;
+    if (replica->stage == STAGE_DIALS) {
         replica_link_explain(replica, "%s", reason);
-    } else if (replica->stage < ASKS) {
+    } else if (replica->stage < STAGE_ASKS) {
         replica_link_explain(replica,
                              "the link ended before %s was answered: %s",
                              replica_talk_step(replica), reason);
@@ -157,15 +162,15 @@ replica_closed(struct replica *replica, uint64_t number, const char *reason,
 void
 replica_go_on(struct replica *replica, uint64_t now_ms)
 {
-    uint64_t number = replica->number;
+    uint64_t number = replica->link.number;
 
-    if (!replica->paused || replica->stage == SWITCHES) {
+    if (!replica->link.paused || replica->stage == STAGE_SWITCHES) {
         return;
     }
-    replica->paused = false;
+    replica->link.paused = false;
     replica->heard_ms = now_ms;
     replica_stream_read(replica, (struct slice){ "", 0 }, now_ms);
-    if (replica->number == number && !replica->paused) {
+    if (replica->link.number == number && !replica->link.paused) {
         replica->hooks.pause(replica->hooks.ctx, number, false);
     }
 }
@@ -175,23 +180,23 @@ replica_disk_moved(struct replica *replica, uint64_t now_ms)
 {
     struct replica_place place = { 0 };
 
-    if (replica->disk_due == 0) {
+    if (replica->link.disk_due == 0) {
         return;
     }
     replica->hooks.where(replica->hooks.ctx, &place);
-    if (place.synced > replica->told_synced) {
+    if (place.synced > replica->link.synced_acked) {
         replica_talk_acknowledge(replica, now_ms);
     }
 }
 
-/* The link is gone: what is in place now is asked for what followed. */
+/* The link was lost while the snapshot was loaded: connects again, to resume
+ * from there. */
 static void
-loaded_alone(struct replica *replica, uint64_t now_ms)
+loaded_without_link(struct replica *replica, uint64_t now_ms)
 {
     replica->hooks.key(replica->hooks.ctx, replica->answer.key);
-    replica->synced_once = true;
     replica->down_ms = now_ms;
-    replica->backoff_ms = 0;
+    replica->retry.backoff_ms = 0;
     replica_link_dial(replica, now_ms);
 }
 
@@ -202,7 +207,8 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
     const struct wire_answer *answer = &replica->answer;
     struct replica_place place = { 0 };
 
-    if (replica->stage != SWITCHES && (good || replica->stage != LOADS)) {
+    if (replica->stage != STAGE_SWITCHES &&
+        (good || replica->stage != STAGE_LOADS)) {
         return;
     }
     replica->hooks.where(replica->hooks.ctx, &place);
@@ -212,28 +218,28 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
     } else if (strcmp(place.history, answer->history) != 0 ||
                place.position != answer->position ||
                place.sequence != answer->sequence) {
-        replica->distrusted = true;
+        replica->retry.distrusted = true;
         replica_link_explain(replica,
                              "the snapshot is of another state than was said");
         good = false;
     }
     if (!good) {
-        replica_link_enter(replica, WAITS, now_ms); /* and no longer SWITCHES */
+        replica_link_enter(replica, STAGE_WAITS, now_ms); /* the load is over */
         replica_link_lose(replica, now_ms);
         return;
     }
-    replica->distrusted = false;
-    replica->bad_before = false;
+    replica->retry.distrusted = false;
+    replica->retry.bad_position = REPLICA_NO_POSITION;
     log_notice("repl.replica", "loaded the snapshot",
                "primary=%s:%u history=%s position=%" PRIu64, replica->host,
-               replica->primary_port, answer->history, answer->position);
-    if (replica->number == 0) {
-        loaded_alone(replica, now_ms);
+               replica->port, answer->history, answer->position);
+    if (replica->link.number == 0) {
+        loaded_without_link(replica, now_ms);
         return;
     }
-    replica->reader.phase = WIRE_GROUPS;
+    replica->link.reader.phase = WIRE_GROUPS;
     replica_talk_follow(replica, &place, answer->key, now_ms);
-    if (replica->stage == FOLLOWS) {
+    if (replica->stage == STAGE_FOLLOWS) {
         replica_go_on(replica, now_ms);
     }
 }
@@ -241,19 +247,20 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
 static void
 check_silence(struct replica *replica, uint64_t now_ms)
 {
-    bool steps = replica->stage <= ANNOUNCES;
+    bool steps = replica->stage <= STAGE_ANNOUNCES;
     uint64_t since_ms = steps ? replica->stage_ms : replica->heard_ms;
 
-    /* While paused nobody listens. */
-    if (!replica->paused && now_ms - since_ms >= replica->timeout_ms) {
-        if (replica->stage < LOADS) {
+    /* While reading is paused, silence means nothing. */
+    if (!replica->link.paused &&
+        now_ms - since_ms >= replica->options.timeout_ms) {
+        if (replica->stage < STAGE_LOADS) {
             replica_link_explain(
                 replica, "no answer to %s within %" PRIu64 " ms",
-                replica_talk_step(replica), replica->timeout_ms);
+                replica_talk_step(replica), replica->options.timeout_ms);
         } else {
             replica_link_explain(replica,
                                  "nothing was heard for %" PRIu64 " ms",
-                                 replica->timeout_ms);
+                                 replica->options.timeout_ms);
         }
         replica_link_lose(replica, now_ms);
     }
@@ -262,21 +269,22 @@ check_silence(struct replica *replica, uint64_t now_ms)
 void
 replica_tick(struct replica *replica, uint64_t now_ms)
 {
-    if (replica->stage == WAITS && now_ms >= replica->retry_ms) {
+    if (replica->stage == STAGE_WAITS && now_ms >= replica->retry.at_ms) {
         replica_link_dial(replica, now_ms);
         return;
     }
-    if (replica->number == 0) {
+    if (replica->link.number == 0) {
         return;
     }
     check_silence(replica, now_ms);
-    if (replica->number == 0 || replica->stage < ASKS) {
+    if (replica->link.number == 0 || replica->stage < STAGE_ASKS) {
         return;
     }
-    if (replica->stage == FOLLOWS && now_ms - replica->stage_ms >= CALM_MS) {
-        replica->doubt_ms = 0;
+    if (replica->stage == STAGE_FOLLOWS &&
+        now_ms - replica->stage_ms >= CALM_MS) {
+        replica->retry.doubt_ms = 0;
     }
-    if (replica->heard_since && now_ms - replica->acked_ms >= ACK_MS) {
+    if (replica->link.heard_answer && now_ms - replica->acked_ms >= ACK_MS) {
         replica_talk_acknowledge(replica, now_ms);
     }
 }
@@ -284,15 +292,15 @@ replica_tick(struct replica *replica, uint64_t now_ms)
 void
 replica_distrust(struct replica *replica)
 {
-    replica->distrusted = true;
+    replica->retry.distrusted = true;
 }
 
-/* ---- what others ask ----------------------------------------------------- */
+/* ---- queries ------------------------------------------------------------- */
 
 bool
 replica_is_connected(const struct replica *replica)
 {
-    return replica->stage == FOLLOWS;
+    return replica->stage == STAGE_FOLLOWS;
 }
 
 size_t
@@ -313,37 +321,33 @@ replica_chain(const struct replica *replica,
     return count;
 }
 
-bool
-replica_failover_done(const struct replica *replica)
+enum replica_failover
+replica_failover(const struct replica *replica)
 {
-    return replica->failover_done;
-}
-
-bool
-replica_failover_refused(const struct replica *replica)
-{
-    return replica->failover_refused;
+    return replica->failover;
 }
 
 static enum status_link
 link_state(const struct replica *replica)
 {
     switch (replica->stage) {
-    case IDLE:
+    case STAGE_IDLE:
         return STATUS_NO_LINK;
-    case WAITS:
+    case STAGE_WAITS:
         return STATUS_CONNECT;
-    case DIALS:
+    case STAGE_DIALS:
         return STATUS_CONNECTING;
-    case LOADS:
-    case SWITCHES:
+    case STAGE_LOADS:
+    case STAGE_SWITCHES:
         return STATUS_SYNC;
-    case FOLLOWS:
+    case STAGE_FOLLOWS:
         return STATUS_CONNECTED;
-    case ASKS:
-        /* A continuation is answered at once; a snapshot takes its time. */
-        return replica->asked_all || replica->heard_since ? STATUS_SYNC
-                                                          : STATUS_HANDSHAKE;
+    case STAGE_ASKS:
+        /* +CONTINUE is answered at once, +FULLRESYNC may take long. */
+        return replica->link.asked.history[0] == '\0' ||
+                       replica->link.heard_answer
+                   ? STATUS_SYNC
+                   : STATUS_HANDSHAKE;
     default:
         return STATUS_HANDSHAKE;
     }
@@ -353,9 +357,8 @@ void
 replica_describe(const struct replica *replica,
                  struct status_figures *ret_figures)
 {
-    bool loads = replica->stage == LOADS || replica->stage == SWITCHES;
+    bool loads = replica_loads(replica);
 
-    ret_figures->epoch = replica->epoch;
     ret_figures->link = link_state(replica);
     memcpy(ret_figures->reason, replica->reason, sizeof(replica->reason));
     ret_figures->heard_mono_ms = replica->heard_ms;
@@ -364,5 +367,4 @@ replica_describe(const struct replica *replica,
     ret_figures->sync_total_bytes = loads ? replica->answer.bytes : 0;
     ret_figures->sync_read_bytes = loads ? replica->read_bytes : 0;
     ret_figures->sync_heard_mono_ms = loads ? replica->read_ms : 0;
-    ret_figures->synced_once = replica->synced_once;
 }

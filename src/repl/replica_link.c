@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How a link begins, and what becomes of one that ends.
+ * Which stage follows which, and when to connect again.
  */
-#include "repl/replica_internal.h"
+#include "repl/replica_link.h"
 
 #include "base/log.h"
 
@@ -12,15 +12,13 @@
 enum {
     BACKOFF_MIN_MS = 100,
     BACKOFF_MAX_MS = 5000,
-    GOOD_MS = 1000, /* so long a link lasts that is worth another at once */
+    GOOD_MS = 1000, /* after a link of this age, connect again at once */
     LOG_AGAIN_MS = 60 * 1000
 };
 
 /* ---- the end of a link --------------------------------------------------- */
 
-/* Why there is no link. It may hold a stranger's words, which end up in the log
- * and in INFO. */
-__attribute__((format(printf, 2, 3))) void
+void
 replica_link_explain(struct replica *replica, const char *format, ...)
 {
     va_list ap;
@@ -48,24 +46,47 @@ log_reason(struct replica *replica, uint64_t now_ms)
     memcpy(replica->logged, replica->reason, sizeof(replica->logged));
     replica->logged_ms = now_ms;
     log_warn("repl.replica", "does not follow the primary",
-             "primary=%s:%u reason=\"%s\"", replica->host,
-             replica->primary_port, replica->reason);
+             "primary=%s:%u reason=\"%s\"", replica->host, replica->port,
+             replica->reason);
+}
+
+/* The transitions of enum replica_stage, except to STAGE_IDLE and STAGE_WAITS,
+ * which follow any stage. */
+static bool
+may_follow(enum replica_stage from, enum replica_stage to)
+{
+    static const unsigned before[] = {
+        [STAGE_DIALS] =
+            1 << STAGE_IDLE | 1 << STAGE_WAITS | 1 << STAGE_SWITCHES,
+        [STAGE_AUTHENTICATES] = 1 << STAGE_DIALS,
+        [STAGE_GREETS] = 1 << STAGE_DIALS | 1 << STAGE_AUTHENTICATES,
+        [STAGE_ANNOUNCES] = 1 << STAGE_GREETS,
+        [STAGE_ASKS] = 1 << STAGE_ANNOUNCES,
+        [STAGE_LOADS] = 1 << STAGE_ASKS,
+        [STAGE_SWITCHES] = 1 << STAGE_LOADS,
+        [STAGE_FOLLOWS] = 1 << STAGE_ASKS | 1 << STAGE_SWITCHES,
+    };
+
+    return to <= STAGE_WAITS || (before[to] >> from & 1) != 0;
 }
 
 void
-replica_link_enter(struct replica *replica, enum stage stage, uint64_t now_ms)
+replica_link_enter(struct replica *replica, enum replica_stage stage,
+                   uint64_t now_ms)
 {
+    CHECK(may_follow(replica->stage, stage));
     replica->stage = stage;
     replica->stage_ms = now_ms;
 }
 
-/* Up to a quarter more than `ms`. */
+/* Returns `ms`, and at random up to a quarter more. */
 static uint64_t
 jittered(struct replica *replica, uint64_t ms)
 {
-    replica->jitter = replica->jitter * UINT64_C(6364136223846793005) +
-                      UINT64_C(1442695040888963407);
-    return ms + (replica->jitter >> 33) % (ms / 4 + 1);
+    replica->retry.jitter =
+        replica->retry.jitter * UINT64_C(6364136223846793005) +
+        UINT64_C(1442695040888963407);
+    return ms + (replica->retry.jitter >> 33) % (ms / 4 + 1);
 }
 
 static uint64_t
@@ -77,81 +98,78 @@ doubled(uint64_t ms)
     return ms < BACKOFF_MAX_MS / 2 ? 2 * ms : BACKOFF_MAX_MS;
 }
 
-/* Forgets the link and what came over it. */
 void
 replica_link_drop(struct replica *replica)
 {
-    uint64_t number = replica->number;
+    uint64_t number = replica->link.number;
 
-    replica->number = 0;
-    replica->paused = false;
-    replica->ack_due = false;
-    replica->disk_due = 0;
+    replica->link = (struct replica_link){ 0 };
     buf_reset(&replica->gathered, REPLICA_KEPT_BYTES);
     if (number != 0) {
         replica->hooks.close(replica->hooks.ctx, number);
     }
 }
 
-/* The link is of no use any more, for the reason that was explained. */
 void
 replica_link_lose(struct replica *replica, uint64_t now_ms)
 {
-    bool followed = replica->stage == FOLLOWS;
-    bool good = followed &&
-                (replica->progressed || now_ms - replica->stage_ms >= GOOD_MS);
+    bool followed = replica->stage == STAGE_FOLLOWS;
+    bool good = followed && (replica->link.progressed ||
+                             now_ms - replica->stage_ms >= GOOD_MS);
 
     replica_link_drop(replica);
     log_reason(replica, now_ms);
     if (followed) {
         replica->down_ms = now_ms;
     }
-    if (replica->stage == SWITCHES) {
-        return; /* all of the snapshot is here */
+    if (replica->stage == STAGE_SWITCHES) {
+        return; /* the snapshot is complete: the load goes on */
     }
-    if (replica->stage == LOADS) {
+    if (replica->stage == STAGE_LOADS) {
         replica->hooks.load_cancel(replica->hooks.ctx);
     }
-    replica_link_enter(replica, WAITS, now_ms);
-    if (good && !replica->distrusted) {
-        replica->backoff_ms = 0;
+    replica_link_enter(replica, STAGE_WAITS, now_ms);
+    if (good && !replica->retry.distrusted) {
+        replica->retry.backoff_ms = 0;
         replica_link_dial(replica, now_ms);
         return;
     }
-    replica->backoff_ms = doubled(good ? 0 : replica->backoff_ms);
-    if (replica->backoff_ms < replica->doubt_ms) {
-        replica->backoff_ms = replica->doubt_ms;
+    replica->retry.backoff_ms = doubled(good ? 0 : replica->retry.backoff_ms);
+    if (replica->retry.backoff_ms < replica->retry.doubt_ms) {
+        replica->retry.backoff_ms = replica->retry.doubt_ms;
     }
-    replica->retry_ms = now_ms + jittered(replica, replica->backoff_ms);
+    replica->retry.at_ms =
+        now_ms + jittered(replica, replica->retry.backoff_ms);
 }
 
-/* What the primary sends does not fit our data. A full synchronization costs
- * the primary something: if they follow each other, then slowly. */
+/* Full synchronizations are expensive for the primary: repeated ones are
+ * delayed more and more. */
 void
 replica_link_doubt(struct replica *replica, uint64_t now_ms)
 {
-    replica->distrusted = true;
-    replica->doubt_ms = doubled(replica->doubt_ms);
+    replica->retry.distrusted = true;
+    replica->retry.doubt_ms = doubled(replica->retry.doubt_ms);
     replica_link_lose(replica, now_ms);
 }
 
 void
 replica_link_dial(struct replica *replica, uint64_t now_ms)
 {
-    replica->number = ++replica->numbers;
-    replica->reader = (struct wire_reader){ .phase = WIRE_LINES,
-                                            .group_max = replica->group_max };
-    replica_link_enter(replica, DIALS, now_ms);
-    replica->hooks.dial(replica->hooks.ctx, replica->number, replica->host,
-                        replica->primary_port, replica->timeout_ms);
+    CHECK(replica->host != NULL && replica->link.number == 0);
+    replica->link.number = ++replica->links;
+    replica->link.reader =
+        (struct wire_reader){ .phase = WIRE_LINES,
+                              .group_max = replica->options.group_max };
+    replica_link_enter(replica, STAGE_DIALS, now_ms);
+    replica->hooks.dial(replica->hooks.ctx, replica->link.number, replica->host,
+                        replica->port, replica->options.timeout_ms);
 }
 
-/* Sends what `out` holds; false if the link was lost over it. */
 bool
 replica_link_flush(struct replica *replica, uint64_t now_ms)
 {
     bool sent = !replica->out.failed &&
-                replica->hooks.send(replica->hooks.ctx, replica->number,
+                replica->hooks.send(replica->hooks.ctx, replica->link.number,
                                     buf_slice(&replica->out));
 
     buf_reset(&replica->out, REPLICA_KEPT_BYTES);
@@ -167,26 +185,24 @@ replica_link_flush(struct replica *replica, uint64_t now_ms)
 void
 replica_link_pause(struct replica *replica)
 {
-    replica->paused = true;
-    replica->hooks.pause(replica->hooks.ctx, replica->number, true);
+    replica->link.paused = true;
+    replica->hooks.pause(replica->hooks.ctx, replica->link.number, true);
 }
 
-/* A fault of the link, as long as it does not happen again at the same
- * place. */
+/* The first bad seal is taken for a fault of the link. A second one at the same
+ * position means that the primary's stream is bad. */
 void
 replica_link_bad(struct replica *replica, const char *why, uint64_t now_ms)
 {
     replica_link_explain(replica, "what the primary sends cannot be read: %s",
                          why);
-    if (replica->stage != FOLLOWS) {
+    if (replica->stage != STAGE_FOLLOWS) {
         replica_link_lose(replica, now_ms);
-    } else if (replica->bad_before &&
-               replica->bad_position == replica->position) {
-        replica->bad_before = false;
+    } else if (replica->retry.bad_position == replica->position) {
+        replica->retry.bad_position = REPLICA_NO_POSITION;
         replica_link_doubt(replica, now_ms);
     } else {
-        replica->bad_before = true;
-        replica->bad_position = replica->position;
+        replica->retry.bad_position = replica->position;
         replica_link_lose(replica, now_ms);
     }
 }

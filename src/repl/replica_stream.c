@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What arrives, cut into pieces and handed on. What is not a whole piece yet is
- * gathered here: it grows with what arrives, never with what a primary says
- * will come.
+ * An unfinished piece is gathered in a buffer that grows with the bytes that
+ * arrive, never with a size that the primary announces.
  */
-#include "repl/replica_internal.h"
+#include "repl/replica_stream.h"
 
 #include "persist/group.h"
+#include "repl/replica_link.h"
+#include "repl/replica_talk.h"
 
 #include <inttypes.h>
 
 /* ---- pieces -------------------------------------------------------------- */
 
-/* False: it is to be given again. */
+/* Applies a group. False: read the same piece again later. */
 static bool
-take_group(struct replica *replica, const struct wire_piece *piece,
-           uint64_t now_ms)
+apply_group(struct replica *replica, const struct wire_piece *piece,
+            uint64_t now_ms)
 {
     char reason[STATUS_TEXT_MAX] = "no reason given";
 
@@ -41,13 +42,13 @@ take_group(struct replica *replica, const struct wire_piece *piece,
     default:
         replica->sequence = piece->sequence;
         replica->position += piece->value.len + GROUP_SEAL_BYTES;
-        replica->progressed = true;
+        replica->link.progressed = true;
         return true;
     }
 }
 
 static void
-take_chunk(struct replica *replica, struct slice bytes, uint64_t now_ms)
+load_chunk(struct replica *replica, struct slice bytes, uint64_t now_ms)
 {
     replica->read_bytes += bytes.len;
     replica->read_ms = now_ms;
@@ -57,48 +58,48 @@ take_chunk(struct replica *replica, struct slice bytes, uint64_t now_ms)
 }
 
 static bool
-take_piece(struct replica *replica, const struct wire_piece *piece,
-           uint64_t now_ms)
+handle_piece(struct replica *replica, const struct wire_piece *piece,
+             uint64_t now_ms)
 {
     switch (piece->kind) {
     case WIRE_LINE:
         replica_talk_line(replica, piece->value, now_ms);
         return true;
     case WIRE_CHUNK:
-        take_chunk(replica, piece->value, now_ms);
+        load_chunk(replica, piece->value, now_ms);
         return true;
     case WIRE_CHUNKS_END:
-        /* What follows the snapshot waits, unread, until that is in place. */
-        replica_link_enter(replica, SWITCHES, now_ms);
+        /* The log behind the snapshot stays unread until that is in place. */
+        replica_link_enter(replica, STAGE_SWITCHES, now_ms);
         replica_link_pause(replica);
         replica->hooks.load_end(replica->hooks.ctx);
         return true;
     case WIRE_GROUP:
-        return take_group(replica, piece, now_ms);
+        return apply_group(replica, piece, now_ms);
     default:
         replica_link_bad(replica, piece->reason, now_ms);
         return true;
     }
 }
 
-/* Returns how many of the bytes are done with. */
+/* Reads whole pieces. Returns how many bytes they had. */
 static size_t
-take_pieces(struct replica *replica, struct slice data, uint64_t now_ms)
+read_pieces(struct replica *replica, struct slice data, uint64_t now_ms)
 {
-    uint64_t number = replica->number;
+    uint64_t number = replica->link.number;
     size_t used = 0;
 
-    while (replica->number == number && !replica->paused) {
-        struct wire_reader before = replica->reader;
+    while (replica->link.number == number && !replica->link.paused) {
+        struct wire_reader before = replica->link.reader;
         struct wire_piece piece = { 0 };
 
-        wire_read(&replica->reader,
+        wire_read(&replica->link.reader,
                   (struct slice){ data.data + used, data.len - used }, &piece);
         if (piece.kind == WIRE_MORE) {
             break;
         }
-        if (!take_piece(replica, &piece, now_ms)) {
-            replica->reader = before;
+        if (!handle_piece(replica, &piece, now_ms)) {
+            replica->link.reader = before;
             break;
         }
         used += piece.used;
@@ -106,11 +107,11 @@ take_pieces(struct replica *replica, struct slice data, uint64_t now_ms)
     return used;
 }
 
-/* Keeps what is left of the bytes: less than a group, since wire_read refuses
- * one that would be too large as soon as it says so, and, while paused, what
- * one read brought. False: no memory. */
+/* Keeps the bytes that are left: less than a group, since wire_read refuses a
+ * group whose sizes are too large, or, while paused, the bytes of one read.
+ * False: no memory. */
 static bool
-keep(struct replica *replica, struct slice fresh, size_t used)
+keep_rest(struct replica *replica, struct slice fresh, size_t used)
 {
     struct buf *gathered = &replica->gathered;
 
@@ -124,12 +125,11 @@ keep(struct replica *replica, struct slice fresh, size_t used)
     return !gathered->failed;
 }
 
-/* Reads what was gathered with what is fresh. */
 void
 replica_stream_read(struct replica *replica, struct slice fresh,
                     uint64_t now_ms)
 {
-    uint64_t number = replica->number;
+    uint64_t number = replica->link.number;
     struct slice data = fresh;
     size_t used = 0;
 
@@ -138,15 +138,15 @@ replica_stream_read(struct replica *replica, struct slice fresh,
         data = buf_slice(&replica->gathered);
     }
     if (!replica->gathered.failed) {
-        used = take_pieces(replica, data, now_ms);
+        used = read_pieces(replica, data, now_ms);
     }
-    if (replica->number != number) {
+    if (replica->link.number != number) {
         return;
     }
-    if (!keep(replica, fresh, used)) {
+    if (!keep_rest(replica, fresh, used)) {
         replica_link_explain(replica, "there is no memory for a group");
         replica_link_lose(replica, now_ms);
-    } else if (replica->ack_due) {
+    } else if (replica->link.ack_due) {
         replica_talk_acknowledge(replica, now_ms);
     }
 }

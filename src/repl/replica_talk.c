@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The handshake, one step at a time, and the lines beside the stream.
+ * wire.h draws the conversation.
  */
-#include "repl/replica_internal.h"
+#include "repl/replica_talk.h"
 
 #include "base/log.h"
+#include "repl/replica_link.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- what is said -------------------------------------------------------- */
+/* ---- commands to the primary --------------------------------------------- */
 
 static void
-say(struct replica *replica, enum stage stage, const struct slice *argv,
+say(struct replica *replica, enum replica_stage stage, const struct slice *argv,
     size_t argc, uint64_t now_ms)
 {
     wire_command(&replica->out, argv, argc);
@@ -32,7 +33,7 @@ greet(struct replica *replica, uint64_t now_ms)
 
     (void)snprintf(version, sizeof(version), "%d", WIRE_VERSION);
     argv[2] = slice_of(version);
-    say(replica, GREETS, argv, 5, now_ms);
+    say(replica, STAGE_GREETS, argv, 5, now_ms);
 }
 
 static void
@@ -41,17 +42,17 @@ authenticate(struct replica *replica, uint64_t now_ms)
     struct slice argv[3] = { slice_lit("AUTH") };
     size_t argc = 1;
 
-    if (replica->user[0] != '\0') {
-        argv[argc++] = slice_of(replica->user);
+    if (replica->options.user[0] != '\0') {
+        argv[argc++] = slice_of(replica->options.user);
     }
-    argv[argc++] = slice_of(replica->password);
-    say(replica, AUTHENTICATES, argv, argc, now_ms);
+    argv[argc++] = slice_of(replica->options.password);
+    say(replica, STAGE_AUTHENTICATES, argv, argc, now_ms);
 }
 
 void
 replica_talk_begin(struct replica *replica, uint64_t now_ms)
 {
-    if (replica->password[0] != '\0') {
+    if (replica->options.password[0] != '\0') {
         authenticate(replica, now_ms);
     } else {
         greet(replica, now_ms);
@@ -66,13 +67,13 @@ announce(struct replica *replica, uint64_t now_ms)
                              slice_lit("listening-port") };
     size_t argc = 3;
 
-    (void)snprintf(port, sizeof(port), "%u", replica->port);
+    (void)snprintf(port, sizeof(port), "%u", replica->options.port);
     argv[2] = slice_of(port);
-    if (replica->announce_ip[0] != '\0') {
+    if (replica->options.announce_ip[0] != '\0') {
         argv[argc++] = slice_lit("ip-address");
-        argv[argc++] = slice_of(replica->announce_ip);
+        argv[argc++] = slice_of(replica->options.announce_ip);
     }
-    say(replica, ANNOUNCES, argv, argc, now_ms);
+    say(replica, STAGE_ANNOUNCES, argv, argc, now_ms);
 }
 
 static void
@@ -82,53 +83,54 @@ ask(struct replica *replica, uint64_t now_ms)
     struct slice argv[4] = { slice_lit("PSYNC"), slice_lit("?"),
                              slice_lit("-1"), slice_lit("FAILOVER") };
 
-    replica->asked = (struct replica_place){ 0 };
-    replica->hooks.where(replica->hooks.ctx, &replica->asked);
-    replica->asked_all =
-        replica->distrusted || replica->asked.history[0] == '\0';
-    if (!replica->asked_all) {
+    replica->link.asked = (struct replica_place){ 0 };
+    replica->hooks.where(replica->hooks.ctx, &replica->link.asked);
+    if (replica->retry.distrusted) {
+        replica->link.asked = (struct replica_place){ 0 };
+    }
+    if (replica->link.asked.history[0] != '\0') {
         (void)snprintf(position, sizeof(position), "%" PRIu64,
-                       replica->asked.position);
-        argv[1] = slice_of(replica->asked.history);
+                       replica->link.asked.position);
+        argv[1] = slice_of(replica->link.asked.history);
         argv[2] = slice_of(position);
     }
-    replica->heard_since = false;
-    say(replica, ASKS, argv, replica->failover ? 4 : 3, now_ms);
+    replica->link.heard_answer = false;
+    say(replica, STAGE_ASKS, argv, replica_asks_failover(replica) ? 4 : 3,
+        now_ms);
 }
 
-/* Says how far we are, or, before that means something, only that we are. */
 void
 replica_talk_acknowledge(struct replica *replica, uint64_t now_ms)
 {
     struct replica_place place = { 0 };
 
-    if (replica->stage == FOLLOWS) {
+    if (replica->stage == STAGE_FOLLOWS) {
         replica->hooks.where(replica->hooks.ctx, &place);
     }
-    if (replica->ack_due && place.synced < place.position) {
-        replica->disk_due = place.position;
-    } else if (place.synced >= replica->disk_due) {
-        replica->disk_due = 0;
+    if (replica->link.ack_due && place.synced < place.position) {
+        replica->link.disk_due = place.position;
+    } else if (place.synced >= replica->link.disk_due) {
+        replica->link.disk_due = 0;
     }
-    replica->ack_due = false;
+    replica->link.ack_due = false;
     replica->acked_ms = now_ms;
-    replica->told_synced = place.synced;
+    replica->link.synced_acked = place.synced;
     wire_ack(&replica->out, place.position, place.synced);
     (void)replica_link_flush(replica, now_ms);
 }
 
-/* ---- what is answered ---------------------------------------------------- */
+/* ---- its answers --------------------------------------------------------- */
 
 const char *
 replica_talk_step(const struct replica *replica)
 {
     switch (replica->stage) {
-    case DIALS:
+    case STAGE_DIALS:
         return "a connection";
-    case AUTHENTICATES:
+    case STAGE_AUTHENTICATES:
         return "AUTH";
-    case GREETS:
-    case ANNOUNCES:
+    case STAGE_GREETS:
+    case STAGE_ANNOUNCES:
         return "REPLCONF";
     default:
         return "PSYNC";
@@ -143,7 +145,7 @@ begins(struct slice line, const char *with)
     return line.len >= len && memcmp(line.data, with, len) == 0;
 }
 
-/* A line that begins with '-'. */
+/* Loses the link for the error reply in `line`, which begins with '-'. */
 static void
 refused(struct replica *replica, struct slice line, uint64_t now_ms)
 {
@@ -151,7 +153,7 @@ refused(struct replica *replica, struct slice line, uint64_t now_ms)
     const char *words = line.data + 1;
 
     if (begins(line, "-WRONGPASS") ||
-        (replica->stage == AUTHENTICATES && !begins(line, "-LOADING"))) {
+        (replica->stage == STAGE_AUTHENTICATES && !begins(line, "-LOADING"))) {
         replica_link_explain(replica,
                              "the primary does not take our password "
                              "(masteruser, masterauth): %.*s",
@@ -161,7 +163,7 @@ refused(struct replica *replica, struct slice line, uint64_t now_ms)
                              "the primary wants a password (masteruser, "
                              "masterauth): %.*s",
                              shown, words);
-    } else if (replica->stage >= LOADS) {
+    } else if (replica->stage >= STAGE_LOADS) {
         replica_link_explain(replica, "the primary ended it: %.*s", shown,
                              words);
     } else {
@@ -171,7 +173,8 @@ refused(struct replica *replica, struct slice line, uint64_t now_ms)
     replica_link_lose(replica, now_ms);
 }
 
-/* Errors of every server, which say nothing about what it is. */
+/* Whether any RESP server could have sent this error. The other errors show
+ * that the server is no Bloomery. */
 static bool
 is_common_error(struct slice line)
 {
@@ -198,7 +201,8 @@ same_chain(const struct wire_hello *one, const struct wire_hello *other)
     return same;
 }
 
-/* Whether the chain that the primary is the begin of can have us below it. */
+/* Whether we may follow the primary: its chain has no ring with us, and has
+ * room for us. */
 static bool
 fits_below(struct replica *replica)
 {
@@ -243,8 +247,8 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
         replica_link_lose(replica, now_ms);
         return;
     }
-    if (replica->failover) {
-        hello.chain_count = 0; /* it still follows us, and is about to lead */
+    if (replica_asks_failover(replica)) {
+        hello.chain_count = 0; /* it still follows us, but is about to lead */
     }
     same = same_chain(&hello, &replica->primary);
     replica->primary = hello;
@@ -258,16 +262,16 @@ greeted(struct replica *replica, struct slice line, uint64_t now_ms)
     }
 }
 
-/* From here on what was asked for a failover is the primary. */
+/* The primary has accepted us, and with that a failover. */
 static void
-taken(struct replica *replica, const char *how)
+accepted(struct replica *replica, const char *how)
 {
-    replica->failover_done = replica->failover_done || replica->failover;
-    replica->failover = false;
+    if (replica->failover != REPLICA_FAILOVER_NONE) {
+        replica->failover = REPLICA_FAILOVER_DONE;
+    }
     log_notice("repl.replica", how,
                "primary=%s:%u history=%s position=%" PRIu64, replica->host,
-               replica->primary_port, replica->answer.history,
-               replica->position);
+               replica->port, replica->answer.history, replica->position);
 }
 
 void
@@ -277,11 +281,10 @@ replica_talk_follow(struct replica *replica, const struct replica_place *from,
     replica->hooks.key(replica->hooks.ctx, key);
     replica->position = from->position;
     replica->sequence = from->sequence;
-    replica->progressed = false;
-    replica->synced_once = true;
+    replica->link.progressed = false;
     replica->synced_ms = now_ms;
     replica->reason[0] = '\0';
-    replica_link_enter(replica, FOLLOWS, now_ms);
+    replica_link_enter(replica, STAGE_FOLLOWS, now_ms);
     replica_talk_acknowledge(replica, now_ms);
 }
 
@@ -292,20 +295,20 @@ go_on_from(struct replica *replica, const struct wire_answer *answer,
     struct replica_place place = { 0 };
 
     replica->hooks.where(replica->hooks.ctx, &place);
-    if (replica->asked_all || replica->distrusted ||
-        strcmp(place.history, replica->asked.history) != 0 ||
-        place.position != replica->asked.position ||
-        place.sequence != replica->asked.sequence) {
+    if (replica->link.asked.history[0] == '\0' || replica->retry.distrusted ||
+        strcmp(place.history, replica->link.asked.history) != 0 ||
+        place.position != replica->link.asked.position ||
+        place.sequence != replica->link.asked.sequence) {
         replica_link_explain(
             replica, "the primary goes on from a place that is not ours");
         replica_link_lose(replica, now_ms);
         return;
     }
-    replica->reader.phase = WIRE_GROUPS;
-    replica->reader.key = answer->key;
+    replica->link.reader.phase = WIRE_GROUPS;
+    replica->link.reader.key = answer->key;
     replica->answer = *answer;
     replica->position = place.position;
-    taken(replica, "goes on where it was");
+    accepted(replica, "goes on where it was");
     replica_talk_follow(replica, &place, answer->key, now_ms);
 }
 
@@ -322,15 +325,15 @@ begin_load(struct replica *replica, const struct wire_answer *answer,
         replica_link_lose(replica, now_ms);
         return;
     }
-    replica->reader.phase = WIRE_SNAPSHOT;
-    replica->reader.key = answer->key;
-    replica->reader.chunk_left = 0;
+    replica->link.reader.phase = WIRE_SNAPSHOT;
+    replica->link.reader.key = answer->key;
+    replica->link.reader.chunk_left = 0;
     replica->answer = *answer;
     replica->read_bytes = 0;
     replica->read_ms = now_ms;
-    replica_link_enter(replica, LOADS, now_ms);
+    replica_link_enter(replica, STAGE_LOADS, now_ms);
     replica->position = answer->position;
-    taken(replica, "gets a snapshot");
+    accepted(replica, "gets a snapshot");
 }
 
 static void
@@ -340,7 +343,9 @@ answered(struct replica *replica, struct slice line, uint64_t now_ms)
     char reason[STATUS_TEXT_MAX];
 
     if (begins(line, "-")) {
-        replica->failover_refused = replica->failover;
+        if (replica_asks_failover(replica)) {
+            replica->failover = REPLICA_FAILOVER_REFUSED;
+        }
         refused(replica, line, now_ms);
     } else if (!wire_parse_answer(line, &answer, reason, sizeof(reason))) {
         replica_link_explain(replica, "%s", reason);
@@ -355,22 +360,22 @@ answered(struct replica *replica, struct slice line, uint64_t now_ms)
 void
 replica_talk_line(struct replica *replica, struct slice line, uint64_t now_ms)
 {
-    bool asked = replica->stage >= ASKS;
+    bool asked = replica->stage >= STAGE_ASKS;
 
     if (line.len == 0 || (asked && slice_equal(line, slice_lit("+PING")))) {
         return;
     }
     if (asked && slice_equal(line, slice_lit("+GETACK"))) {
-        replica->ack_due = true;
-    } else if (replica->stage == ASKS) {
+        replica->link.ack_due = true;
+    } else if (replica->stage == STAGE_ASKS) {
         answered(replica, line, now_ms);
-    } else if (replica->stage == GREETS) {
+    } else if (replica->stage == STAGE_GREETS) {
         greeted(replica, line, now_ms);
     } else if (begins(line, "-")) {
         refused(replica, line, now_ms);
     } else if (asked || !slice_equal(line, slice_lit("+OK"))) {
         replica_link_bad(replica, "an answer that means nothing here", now_ms);
-    } else if (replica->stage == AUTHENTICATES) {
+    } else if (replica->stage == STAGE_AUTHENTICATES) {
         greet(replica, now_ms);
     } else {
         ask(replica, now_ms);

@@ -249,11 +249,11 @@ wait_for_answer(struct replication *r)
 
     memset(&figures, 0, sizeof(figures));
     replica_describe(r->replica, &figures);
-    if (replica_failover_done(r->replica)) {
+    if (replica_failover(r->replica) == REPLICA_FAILOVER_DONE) {
         log_notice("server.failover", "handed over", "host=%s port=%u",
                    r->failover.host, r->failover.port);
         end(r, "");
-    } else if (replica_failover_refused(r->replica)) {
+    } else if (replica_failover(r->replica) == REPLICA_FAILOVER_REFUSED) {
         fall_back(r, figures.reason);
     }
 }

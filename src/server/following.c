@@ -533,7 +533,6 @@ following_begin(struct replication *r, const struct role *role, bool failover)
 {
     struct replica_target target = { .host = role->host,
                                      .port = role->port,
-                                     .epoch = role->epoch,
                                      .failover = failover };
 
     r->epoch = role->epoch;

@@ -171,7 +171,7 @@ rig_free(struct rig *rig)
 void
 follow(struct rig *rig)
 {
-    struct replica_target target = { .host = "h", .port = 7000, .epoch = 3 };
+    struct replica_target target = { .host = "h", .port = 7000 };
 
     replica_follow(rig->replica, &target, rig->now_ms);
 }

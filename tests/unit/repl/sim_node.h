@@ -1312,9 +1312,9 @@ node_follow(struct node *node, int leader, bool failover)
 {
     struct replica_target target = { .host = "node",
                                      .port = (unsigned)leader,
-                                     .epoch = ++node->epoch,
                                      .failover = failover };
 
+    node->epoch++;
     sim_trace(node->sim, "node %u follows node %d", node->index, leader);
     node_end_doubt(node);
     (void)journal_close_group(node->journal);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The types that the replica's side (replica.h) and its owner exchange. The
+ * owner is the server, or a simulator in a test.
+ */
+#pragma once
+
+#include "persist/history.h"
+#include "repl/wire.h"
+
+/* Where our log ends. */
+struct replica_place {
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position, sequence;
+    uint64_t synced; /* position on our disk; 0: none */
+};
+
+enum replica_applied {
+    REPLICA_APPLIED,
+    REPLICA_LATER,   /* not now: call replica_go_on when it is possible */
+    REPLICA_REFUSED, /* the group does not fit our data */
+};
+
+/* What the owner does for the replica's side. A hook must not call back into
+ * it. number: names the link. */
+struct replica_hooks {
+    /* Connects. There is one link at most: the one before was closed. The owner
+     * answers with replica_opened or replica_closed, later. */
+    void (*dial)(void *ctx, uint64_t number, const char *host, unsigned port,
+                 uint64_t timeout_ms);
+    /* False: no memory, or a few KiB are unsent already. Then the link is given
+     * up. */
+    bool (*send)(void *ctx, uint64_t number, struct slice bytes);
+    /* Closes the link; the owner must not report that with replica_closed. */
+    void (*close)(void *ctx, uint64_t number);
+    /* Pauses or resumes reading. May repeat the present state. */
+    void (*pause)(void *ctx, uint64_t number, bool paused);
+    /* Fills the end of our log, for PSYNC and each ACK. An empty history: there
+     * is no data to resume from. */
+    void (*where)(void *ctx, struct replica_place *ret_place);
+    /* Executes the group that follows the last one. Fills `reason` if it
+     * refuses it. After REPLICA_LATER the same group is passed again. */
+    enum replica_applied (*apply)(void *ctx, const struct wire_piece *group,
+                                  char *ret_reason, size_t reason_size);
+    /* Prepares for a snapshot of this state. False: it cannot be loaded. */
+    bool (*load_begin)(void *ctx, const struct wire_answer *answer,
+                       char *ret_reason, size_t reason_size);
+    /* Always accepts the bytes. False: send no more until replica_go_on. */
+    bool (*load_bytes)(void *ctx, struct slice bytes);
+    /* The snapshot is complete. The owner answers with replica_loaded, later,
+     * even if the link breaks meanwhile. */
+    void (*load_end)(void *ctx);
+    /* Discards what was loaded: the link broke before the end, or the owner
+     * follows another primary or none. replica_loaded must not follow. */
+    void (*load_cancel)(void *ctx);
+    /* Sets the key of the seals of all groups applied from here on: after
+     * +CONTINUE, and after replica_loaded. */
+    void (*key)(void *ctx, uint64_t key);
+    /* replica_chain has changed since the last hello. The owner must drop our
+     * own replicas, so that they connect again and learn the new chain;
+     * otherwise one of them might be refused because of a ring that is gone.
+     * (The same is necessary at each change of role.) */
+    void (*chained)(void *ctx);
+    void *ctx;
+};
+
+struct replica_options { /* in force; the texts are copied */
+    uint64_t timeout_ms;
+    size_t group_max;            /* bytes */
+    const char *user, *password; /* "": none. AUTH is sent with a password
+                                    only */
+    const char *announce_ip;
+    unsigned port; /* announced, or our own */
+};
+
+struct replica_target {
+    const char *host;
+    unsigned port;
+    bool failover; /* ask it to become the primary */
+};
+
+/* A failover to the primary that we follow:
+ *
+ *   NONE       ASKED -> REFUSED -> DONE; ASKED -> DONE
+ *
+ * Each attempt to connect asks again until DONE, since an answer may get
+ * lost. */
+enum replica_failover {
+    REPLICA_FAILOVER_NONE,
+    REPLICA_FAILOVER_ASKED,
+    REPLICA_FAILOVER_REFUSED,
+    REPLICA_FAILOVER_DONE, /* it leads now */
+};

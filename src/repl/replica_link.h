@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The begin and the end of the replica's link, and what follows from its end.
+ * Loop 0.
+ */
+#pragma once
+
+#include "repl/replica_state.h"
+
+/* Sets the reason why there is no link, for the log and INFO. The text may
+ * contain the primary's words: control characters are replaced. */
+__attribute__((format(printf, 2, 3))) void
+replica_link_explain(struct replica *replica, const char *format, ...);
+
+void replica_link_enter(struct replica *replica, enum replica_stage stage,
+                        uint64_t now_ms);
+void replica_link_dial(struct replica *replica, uint64_t now_ms);
+void replica_link_pause(struct replica *replica);
+
+/* Sends what `out` holds. False: that failed, and the link was closed. */
+bool replica_link_flush(struct replica *replica, uint64_t now_ms);
+
+/* Closes the link without connecting again. */
+void replica_link_drop(struct replica *replica);
+
+/* Closes the link for the reason that was explained; connects again, at once or
+ * later. */
+void replica_link_lose(struct replica *replica, uint64_t now_ms);
+
+/* Loses the link because the primary's stream does not fit our data: the next
+ * attempt asks for a snapshot. */
+void replica_link_doubt(struct replica *replica, uint64_t now_ms);
+
+/* Loses the link because the stream cannot be read. */
+void replica_link_bad(struct replica *replica, const char *why,
+                      uint64_t now_ms);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of the replica's side, which its files share: replica.c handles the
+ * owner's events, replica_stream.c cuts the arriving bytes into pieces,
+ * replica_talk.c does the handshake and the other lines, replica_link.c begins
+ * and ends links. Each of them calls only those named after it.
+ *
+ * Each call may lose the link: a caller that continues compares link.number or
+ * the stage first.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "repl/replica_hooks.h"
+#include "repl/status.h"
+
+/* Buffers keep this much memory while they are empty. */
+enum { REPLICA_KEPT_BYTES = 64 << 10, REPLICA_TEXTS = 3 };
+
+/* One step after the other, each within the time-out:
+ *
+ *   WAITS -> DIALS -> [AUTHENTICATES] -> GREETS -> ANNOUNCES -> ASKS
+ *   ASKS -> FOLLOWS                        +CONTINUE
+ *   ASKS -> LOADS -> SWITCHES -> FOLLOWS   +FULLRESYNC
+ *
+ * A lost link leads to WAITS, and from there to DIALS. In SWITCHES the snapshot
+ * is complete, so the stage lasts until it is in place, and leads to DIALS if
+ * the link is lost by then. From IDLE the owner's replica_follow leads to
+ * DIALS; replica_stop leads to IDLE. */
+enum replica_stage {
+    STAGE_IDLE, /* follows no primary */
+    STAGE_WAITS,
+    STAGE_DIALS,
+    STAGE_AUTHENTICATES,
+    STAGE_GREETS,
+    STAGE_ANNOUNCES,
+    STAGE_ASKS,
+    STAGE_LOADS,
+    STAGE_SWITCHES,
+    STAGE_FOLLOWS
+};
+
+#define REPLICA_NO_POSITION UINT64_MAX
+
+/* One link; all of it is forgotten when the link ends. */
+struct replica_link {
+    uint64_t number;   /* 0: there is no link */
+    bool paused;       /* reading */
+    bool heard_answer; /* any bytes since PSYNC was sent */
+    bool ack_due;      /* acknowledge when the present bytes are read */
+    bool progressed;   /* a group was applied */
+    struct replica_place asked; /* by PSYNC; history "": for a snapshot */
+    struct wire_reader reader;
+    uint64_t synced_acked; /* position on our disk, as acknowledged last */
+    /* GETACK arrived at this position before our disk was there: acknowledge
+     * the disk's progress until it is; 0: no. */
+    uint64_t disk_due;
+};
+
+/* When to connect again, and whether to ask for a snapshot then. It outlives
+ * links. */
+struct replica_retry {
+    uint64_t at_ms; /* STAGE_WAITS */
+    uint64_t backoff_ms;
+    uint64_t doubt_ms; /* least pause after groups that did not fit our data */
+    uint64_t jitter;   /* state of a generator */
+    uint64_t bad_position; /* of the last bad seal, or REPLICA_NO_POSITION */
+    bool distrusted;       /* ask for a snapshot */
+};
+
+struct replica {
+    struct replica_hooks hooks;
+    char run_id[HISTORY_ID_CHARS + 1];
+    struct replica_options options;
+    char *texts[REPLICA_TEXTS]; /* those that options points to */
+
+    char *host; /* of the primary; NULL: none */
+    unsigned port;
+    enum replica_failover failover;
+    struct wire_hello primary; /* run_id "": it has not answered yet */
+
+    enum replica_stage stage;
+    uint64_t stage_ms; /* when it began */
+    struct replica_link link;
+    struct replica_retry retry;
+    uint64_t links;              /* how many there have been */
+    struct buf gathered;         /* arrived behind the last whole piece */
+    struct buf out;              /* scratch, empty between calls */
+    uint64_t position, sequence; /* the end of the last good group */
+    struct wire_answer answer;   /* the last to PSYNC */
+
+    uint64_t heard_ms, acked_ms, down_ms, synced_ms;
+    uint64_t read_bytes, read_ms; /* STAGE_LOADS: of the snapshot */
+    char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
+    char logged[STATUS_TEXT_MAX]; /* the last one that was logged */
+    uint64_t logged_ms;
+};
+
+static inline bool
+replica_loads(const struct replica *replica)
+{
+    return replica->stage == STAGE_LOADS || replica->stage == STAGE_SWITCHES;
+}
+
+static inline bool
+replica_asks_failover(const struct replica *replica)
+{
+    return replica->failover == REPLICA_FAILOVER_ASKED ||
+           replica->failover == REPLICA_FAILOVER_REFUSED;
+}

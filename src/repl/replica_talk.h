@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The handshake, the lines beside the stream, and acknowledgements. Loop 0.
+ */
+#pragma once
+
+#include "repl/replica_state.h"
+
+/* Sends the first command over a new link. */
+void replica_talk_begin(struct replica *replica, uint64_t now_ms);
+
+/* Returns what the primary has to answer next, for messages. */
+const char *replica_talk_step(const struct replica *replica);
+void replica_talk_line(struct replica *replica, struct slice line,
+                       uint64_t now_ms);
+
+/* Sends our position, or 0 before a snapshot is in place. */
+void replica_talk_acknowledge(struct replica *replica, uint64_t now_ms);
+
+/* Begins to follow the primary's log from this place on. */
+void replica_talk_follow(struct replica *replica,
+                         const struct replica_place *from, uint64_t key,
+                         uint64_t now_ms);

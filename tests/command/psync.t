@@ -2,13 +2,13 @@
 #
 # PSYNC and SYNC: a Redis is told why not; a Bloomery introduces itself first.
 > SYNC
-< -ERR Bloomery streams its own journal, neither the commands nor the RDB files of Redis, so that only another Bloomery can follow it (REPLICAOF there). DUMP and RESTORE copy filters to other servers; SAVE or BGSAVE write a backup.
+< -ERR Only another Bloomery can follow this server (REPLICAOF there), because it streams its own journal, not the commands or RDB files of Redis. Use DUMP and RESTORE to copy filters to other servers, and SAVE or BGSAVE for a backup.
 > SYNC x
 < -ERR wrong number of arguments for 'sync' command
 > PSYNC ?
 < -ERR wrong number of arguments for 'psync' command
 > PSYNC ? -1
-< -ERR Bloomery streams its own journal, neither the commands nor the RDB files of Redis, so that only another Bloomery can follow it (REPLICAOF there). DUMP and RESTORE copy filters to other servers; SAVE or BGSAVE write a backup.
+< -ERR Only another Bloomery can follow this server (REPLICAOF there), because it streams its own journal, not the commands or RDB files of Redis. Use DUMP and RESTORE to copy filters to other servers, and SAVE or BGSAVE for a backup.
 > MULTI
 < +OK
 > PSYNC ? -1
@@ -40,4 +40,4 @@
 > RESET
 < +RESET
 > PSYNC ? -1
-~ -ERR Bloomery streams its own journal.*
+~ -ERR Only another Bloomery can follow this server.*

@@ -28,7 +28,7 @@
 > PING
 < +PONG
 >! REPLCONF rdb-only 1
-< -ERR Bloomery streams its own journal, neither the commands nor the RDB files of Redis, so that only another Bloomery can follow it (REPLICAOF there). DUMP and RESTORE copy filters to other servers; SAVE or BGSAVE write a backup.
+< -ERR Only another Bloomery can follow this server (REPLICAOF there), because it streams its own journal, not the commands or RDB files of Redis. Use DUMP and RESTORE to copy filters to other servers, and SAVE or BGSAVE for a backup.
 >! REPLCONF bloomery 1 run 0123456789abcdef0123456789abcdef01234567
 ~ \+BLOOMERY 1 [0-9a-f]{40} -
 >! REPLCONF BLOOMERY 2 run 0123456789abcdef0123456789abcdef01234567

@@ -57,8 +57,8 @@ def test_protected_mode_denies_who_comes_over_the_network(start_server):
     text, closed = first_line(address, server.port)
     assert closed and text == (
         b"-DENIED Bloomery runs in protected mode: without a password it "
-        b"serves only clients of its own machine. Set requirepass, or "
-        b"protected-mode no, to serve others.\r\n")
+        b"serves only clients on its own machine. Set requirepass, or "
+        b"protected-mode no, to serve other clients.\r\n")
     assert first_line("127.0.0.1", server.port)[0] == b"+PONG\r\n"
     with server.conn() as conn:
         assert b"rejected_connections:1" in conn.call("INFO", "stats")

@@ -242,7 +242,7 @@ def test_passwords_on_the_link(start_server):
     wait_until(lambda: replicas.link_is_up(replica))
 
 
-REFUSED = "Bloomery streams its own journal"
+REFUSED = "Only another Bloomery can follow this server"
 
 
 def test_a_redis_is_told_why_it_cannot_follow(start_server, start_oracle):

@@ -12,9 +12,9 @@
 #define ENDING  "-ERR the server is shutting down\r\n"
 #define LOADING "-LOADING Bloomery is loading the dataset in memory\r\n"
 #define BEHIND                                                                 \
-    "-READONLY This server has come back with older data than one of its "     \
-    "replicas has. It takes no writes until it is told to follow another "     \
-    "primary, or until REPLICAOF NO ONE says that its own data counts.\r\n"
+    "-READONLY This server has restarted with older data than one of its "     \
+    "replicas has. It takes no writes until REPLICAOF makes it a replica, or " \
+    "REPLICAOF NO ONE confirms its own data.\r\n"
 #define READONLY "-READONLY You can't write against a read only replica.\r\n"
 #define FEW      "-NOREPLICAS Not enough good replicas to write.\r\n"
 #define DOWN                                                                   \
@@ -184,8 +184,8 @@ TEST(a_primary_that_came_back_takes_no_writes_for_a_while)
     atomic_store(&rig->service.grace_until_ms, now_ms + 1000000);
     check(rig, "BF.EXISTS k a; PING", ":0\r\n+PONG\r\n");
     run_text(rig, "BF.ADD k a", true);
-    assert_memory_equal("-READONLY This server has just come back",
-                        rig->out.data, 40);
+    assert_memory_equal("-READONLY This server has just started", rig->out.data,
+                        38);
     check(rig, "REPLICAOF NO ONE; BF.ADD k a", "+OK\r\n:1\r\n");
     atomic_store(&rig->service.grace_until_ms, now_ms);
     check(rig, "BF.ADD k b", ":1\r\n");

@@ -458,7 +458,9 @@ exec_begun(struct rig *rig, uint64_t ago_ms)
     assert_int_equal(OK, execute_locked(&req));
 }
 
-#define WALKED "-ERR this transaction has walked the keyspace for too long\r\n"
+#define WALKED                                                                 \
+    "-ERR this transaction has searched the keyspace for too long: use KEYS "  \
+    "and SCAN outside of MULTI\r\n"
 
 TEST(no_walk_begins_when_those_before_took_too_long)
 {

@@ -573,9 +573,9 @@ TEST(wait_counts_nothing_that_was_written_before_the_server_followed)
     publish(scene, 3);
     atomic_store(&rig->session.written, UINT64_MAX);
     assert_true(says(scene, "WAIT 0 0",
-                     "-ERR this server was a replica since the last write"));
+                     "-ERR the last write of this connection may be lost"));
     assert_true(says(scene, "WAITAOF 0 0 0",
-                     "-ERR this server was a replica since the last write"));
+                     "-ERR the last write of this connection may be lost"));
     (void)said(scene, "BF.ADD k a");
     assert_string_equal(":2\r\n", said(scene, "WAIT 2 0"));
     scene_free(scene);

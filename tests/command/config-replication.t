@@ -30,7 +30,7 @@
 2< *2 | "slave-read-only" | "yes"
 3< %1 | "slave-read-only" | "yes"
 >! CONFIG SET replica-read-only no
-< -ERR CONFIG SET failed (possibly related to argument 'replica-read-only') - only 'yes' is accepted: a replica has its primary's data and no other
+< -ERR CONFIG SET failed (possibly related to argument 'replica-read-only') - only 'yes' is accepted: a replica has the data of its primary and no other
 > CONFIG SET masteruser me masterauth secret
 < +OK
 > CONFIG GET masteruser

@@ -97,7 +97,7 @@ def test_harmless_options_of_redis_are_accepted_with_an_advice(start_server):
              "[persistence]\nrdbcompression = yes\n")
     log = server.log().decode()
     for name, advice in (("test.conf:2: io-threads", "use threads"),
-                         ("test.conf:3: supervised", "systemd is told"),
+                         ("test.conf:3: supervised", "notifies systemd"),
                          ("test.conf:5: rdbcompression", "do not compress"),
                          ("command line: daemonize", "under systemd"),
                          ("command line: hz", "by themselves"),

@@ -192,7 +192,7 @@ static const struct refused refused[] = {
     { "bf-expansion-factor", "32769",
       "Value for `bf-expansion-factor` must be in the range [0, 32768]" },
     { "bf.bloom-defrag-enabled", "yes",
-      "only 'no' is accepted until there is defragmentation" },
+      "only 'no' is accepted: the server cannot defragment yet" },
 };
 
 static void

@@ -10,6 +10,7 @@
 #include "engine/service.h"
 #include "engine/slow.h"
 #include "engine/table.h"
+#include "keyspace/make.h"
 
 struct world {
     struct conf conf;

@@ -133,7 +133,7 @@ use_again(struct request *req, uint32_t count)
 {
     struct entry *entry;
 
-    if (__builtin_expect(access_counts(req->keyspace), 0)) {
+    if (__builtin_expect(access_counts(keyspace_access(req->keyspace)), 0)) {
         entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
         for (uint32_t i = 1; i < count && entry != NULL; i++) {
             keys_use(req, entry);

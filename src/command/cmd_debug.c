@@ -109,7 +109,7 @@ debug_object(struct request *req)
         (const void *)&entry->bloom,
         (unsigned long long)bloom_dump_bytes(&entry->bloom),
         (unsigned)atomic_load(&entry->access) >> ACCESS_FREQUENCY_BITS,
-        (unsigned)access_idle_s(req->keyspace, entry));
+        (unsigned)access_idle_s(keyspace_access(req->keyspace), entry));
     reply_simple(req->reply, text);
     return OK;
 }

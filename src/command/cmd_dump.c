@@ -304,7 +304,8 @@ note_access(struct request *req, const struct restore *how)
 
     CHECK(entry != NULL);
     if (how->idle) {
-        access_set_idle(req->keyspace, entry, (uint64_t)how->access);
+        access_set_idle(keyspace_access(req->keyspace), entry,
+                        (uint64_t)how->access);
     } else if (how->freq) {
         access_set_frequency(entry, (unsigned)how->access);
     }

@@ -9,6 +9,8 @@
 #include "engine/handlers.h"
 #include "engine/observe.h"
 #include "engine/request.h"
+#include "keyspace/databases.h"
+#include "keyspace/reclaim.h"
 
 enum { RECLAIM_US = 10 * 1000 };
 

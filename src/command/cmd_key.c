@@ -64,7 +64,7 @@ cmd_touch(struct request *req)
         struct entry *entry = keys_peek(req, &key);
 
         if (entry != NULL) {
-            access_note(req->keyspace, entry);
+            access_note(keyspace_access(req->keyspace), entry);
             req->counted++;
         }
     }

@@ -56,7 +56,8 @@ cmd_object_freq(struct request *req)
                             "An LFU maxmemory policy is not selected, access "
                             "frequency not tracked." TAKE_TIME);
     }
-    reply_int(req->reply, access_frequency(req->keyspace, entry));
+    reply_int(req->reply,
+              access_frequency(keyspace_access(req->keyspace), entry));
     return OK;
 }
 
@@ -73,6 +74,6 @@ cmd_object_idletime(struct request *req)
                             "An LFU maxmemory policy is selected, idle time "
                             "not tracked." TAKE_TIME);
     }
-    reply_int(req->reply, access_idle_s(req->keyspace, entry));
+    reply_int(req->reply, access_idle_s(keyspace_access(req->keyspace), entry));
     return OK;
 }

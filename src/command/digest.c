@@ -10,6 +10,7 @@
 #include "command/digest.h"
 
 #include "core/codec.h"
+#include "keyspace/scan.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>

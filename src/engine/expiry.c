@@ -10,6 +10,8 @@
 #include "engine/effect.h"
 #include "engine/observe.h"
 #include "engine/pause.h"
+#include "keyspace/gate.h"
+#include "keyspace/reclaim.h"
 
 enum { ROOM_BYTES = 16 * 1024 };
 

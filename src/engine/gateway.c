@@ -17,6 +17,7 @@
 #include "engine/pause.h"
 #include "engine/refusal.h"
 #include "engine/txn.h"
+#include "keyspace/gate.h"
 #include "net/registry.h"
 #include "net/usage.h"
 #include "persist/journal.h"

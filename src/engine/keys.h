@@ -25,7 +25,7 @@ static inline void
 keys_use(const struct request *req, struct entry *entry)
 {
     if (!req->session->no_touch) {
-        access_note(req->keyspace, entry);
+        access_note(keyspace_access(req->keyspace), entry);
     }
 }
 

@@ -5,6 +5,7 @@
 #include "engine/lock_set.h"
 
 #include "base/hash.h"
+#include "keyspace/gate.h"
 #include "net/pending.h"
 
 void

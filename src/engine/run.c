@@ -22,6 +22,7 @@
 #include "engine/refusal.h"
 #include "engine/room.h"
 #include "engine/slow.h"
+#include "keyspace/gate.h"
 
 enum {
     RUN_MAX = 64,       /* commands that may share one lock */

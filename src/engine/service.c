@@ -5,6 +5,7 @@
 #include "engine/service.h"
 
 #include "keyspace/access.h"
+#include "keyspace/memory.h"
 
 void
 service_follow_conf(struct service *service)
@@ -20,7 +21,7 @@ service_follow_conf(struct service *service)
 
     atomic_store_explicit(&service->dialect, conf->dialect,
                           memory_order_relaxed);
-    access_set_policy(service->keyspace, &access);
+    access_set_policy(keyspace_access(service->keyspace), &access);
     service->memory.maxmemory_bytes = conf->maxmemory;
     service->memory.shares = true;
     service->memory.evicts = conf->maxmemory_policy != CONF_POLICY_NOEVICTION;

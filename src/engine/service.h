@@ -13,6 +13,7 @@
 #include "base/longest.h"
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
+#include "keyspace/memory.h"
 #include "persist/stage.h"
 #include "proto/reply.h"
 

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Readers that share a lock may lose one another's counts; that is as good as
- * the chance by which uses are counted anyway.
+ * Readers that share a lock may overwrite one another's counts. That does no
+ * harm, since uses are counted by chance anyway.
  */
 #include "keyspace/access.h"
 
 #include "base/random.h"
-#include "keyspace/keyspace_internal.h"
 
 enum { MINUTE_S = 60, CHANCES = 1 << 30 };
 
 static const uint32_t SECONDS_MASK = ~(uint32_t)ACCESS_FREQUENCY_MAX;
 
-_Static_assert(offsetof(struct keyspace, clock) == 0, "access.h relies on it");
-
 static uint32_t
-now_of(const struct keyspace *ks)
+now_of(const struct access *access)
 {
-    return atomic_load_explicit(&ks->clock.now_s, memory_order_relaxed);
+    return atomic_load_explicit(&access->now_s, memory_order_relaxed);
 }
 
 static uint32_t
@@ -34,64 +31,64 @@ store(struct entry *entry, uint32_t now_s, unsigned frequency)
                           memory_order_relaxed);
 }
 
-/* What access_note compares. While it is paused no use is news, while uses are
- * counted every one is, else the first of a second. */
+/* Sets what access_note compares: while paused no use is recorded, while uses
+ * are counted every one, otherwise the first of a second. */
 static void
-publish(struct keyspace *ks)
+publish(struct access *access)
 {
     uint32_t mask = SECONDS_MASK;
-    uint32_t expected = now_of(ks) << ACCESS_FREQUENCY_BITS;
+    uint32_t expected = now_of(access) << ACCESS_FREQUENCY_BITS;
 
-    if (atomic_load_explicit(&ks->access_paused, memory_order_relaxed)) {
+    if (atomic_load_explicit(&access->paused, memory_order_relaxed)) {
         mask = 0;
         expected = 0;
-    } else if (atomic_load_explicit(&ks->access_counts, memory_order_relaxed)) {
+    } else if (atomic_load_explicit(&access->counts, memory_order_relaxed)) {
         mask = 0;
         expected = 1;
     }
-    atomic_store_explicit(&ks->clock.mask, mask, memory_order_relaxed);
-    atomic_store_explicit(&ks->clock.expected, expected, memory_order_relaxed);
+    atomic_store_explicit(&access->mask, mask, memory_order_relaxed);
+    atomic_store_explicit(&access->expected, expected, memory_order_relaxed);
 }
 
 void
-access_init(struct keyspace *ks, uint64_t now_ms)
+access_init(struct access *access, uint64_t now_ms)
 {
-    ks->access_policy =
+    access->policy =
         (struct access_policy){ .log_factor = 10, .decay_minutes = 1 };
-    ks->wall_ms = ks->access_ms = now_ms;
-    access_tick(ks, now_ms);
+    access->wall_ms = access->time_ms = now_ms;
+    access_tick(access, now_ms);
 }
 
 void
-access_tick(struct keyspace *ks, uint64_t now_ms)
+access_tick(struct access *access, uint64_t now_ms)
 {
-    ks->access_ms += now_ms > ks->wall_ms ? now_ms - ks->wall_ms : 0;
-    ks->wall_ms = now_ms;
-    atomic_store_explicit(&ks->clock.now_s, (uint32_t)(ks->access_ms / 1000),
+    access->time_ms += now_ms > access->wall_ms ? now_ms - access->wall_ms : 0;
+    access->wall_ms = now_ms;
+    atomic_store_explicit(&access->now_s, (uint32_t)(access->time_ms / 1000),
                           memory_order_relaxed);
-    publish(ks);
+    publish(access);
 }
 
 void
-access_set_policy(struct keyspace *ks, const struct access_policy *policy)
+access_set_policy(struct access *access, const struct access_policy *policy)
 {
-    ks->access_policy = *policy;
-    atomic_store_explicit(&ks->access_counts, policy->counts,
+    access->policy = *policy;
+    atomic_store_explicit(&access->counts, policy->counts,
                           memory_order_relaxed);
-    publish(ks);
+    publish(access);
 }
 
 void
-access_pause(struct keyspace *ks, bool on)
+access_pause(struct access *access, bool on)
 {
-    atomic_store_explicit(&ks->access_paused, on, memory_order_relaxed);
-    publish(ks);
+    atomic_store_explicit(&access->paused, on, memory_order_relaxed);
+    publish(access);
 }
 
 void
-access_begin(const struct keyspace *ks, struct entry *entry)
+access_begin(const struct access *access, struct entry *entry)
 {
-    store(entry, now_of(ks), ACCESS_FREQUENCY_NEW);
+    store(entry, now_of(access), ACCESS_FREQUENCY_NEW);
 }
 
 void
@@ -100,20 +97,19 @@ access_inherit(struct entry *entry, const struct entry *from)
     atomic_store_explicit(&entry->access, load(from), memory_order_relaxed);
 }
 
-/* The clocks that the entries' words go by; the settings stay. */
 void
-access_exchange(struct keyspace *a, struct keyspace *b)
+access_exchange(struct access *a, struct access *b)
 {
     uint64_t wall_ms = a->wall_ms;
-    uint64_t access_ms = a->access_ms;
+    uint64_t time_ms = a->time_ms;
     uint32_t now_s = now_of(a);
 
     a->wall_ms = b->wall_ms;
     b->wall_ms = wall_ms;
-    a->access_ms = b->access_ms;
-    b->access_ms = access_ms;
-    atomic_store_explicit(&a->clock.now_s, now_of(b), memory_order_relaxed);
-    atomic_store_explicit(&b->clock.now_s, now_s, memory_order_relaxed);
+    a->time_ms = b->time_ms;
+    b->time_ms = time_ms;
+    atomic_store_explicit(&a->now_s, now_of(b), memory_order_relaxed);
+    atomic_store_explicit(&b->now_s, now_s, memory_order_relaxed);
     publish(a);
     publish(b);
 }
@@ -121,63 +117,64 @@ access_exchange(struct keyspace *a, struct keyspace *b)
 /* ---- reading it ---------------------------------------------------------- */
 
 uint32_t
-access_idle_s(const struct keyspace *ks, const struct entry *entry)
+access_idle_s(const struct access *access, const struct entry *entry)
 {
     uint32_t used_s = load(entry) >> ACCESS_FREQUENCY_BITS;
 
-    return (now_of(ks) - used_s) & ACCESS_SECONDS_MAX;
+    return (now_of(access) - used_s) & ACCESS_SECONDS_MAX;
 }
 
-/* Minutes are counted by the turns of the clock, so that one who comes every
- * half a minute does not keep the number up for ever. */
+/* Counts the full minutes of the clock, not of the pause: otherwise a key used
+ * every half minute would keep its frequency for ever. */
 unsigned
-access_frequency(const struct keyspace *ks, const struct entry *entry)
+access_frequency(const struct access *access, const struct entry *entry)
 {
     unsigned frequency = load(entry) & ACCESS_FREQUENCY_MAX;
-    uint32_t now_s = now_of(ks);
-    uint32_t used_s = now_s - access_idle_s(ks, entry);
+    uint32_t now_s = now_of(access);
+    uint32_t used_s = now_s - access_idle_s(access, entry);
     uint32_t spans;
 
-    if (ks->access_policy.decay_minutes == 0) {
+    if (access->policy.decay_minutes == 0) {
         return frequency;
     }
-    spans = (now_s / MINUTE_S - used_s / MINUTE_S) /
-            ks->access_policy.decay_minutes;
+    spans =
+        (now_s / MINUTE_S - used_s / MINUTE_S) / access->policy.decay_minutes;
     return spans < frequency ? frequency - spans : 0;
 }
 
 /* ---- writing it ---------------------------------------------------------- */
 
 static bool
-chance(const struct keyspace *ks, unsigned frequency)
+chance(const struct access *access, unsigned frequency)
 {
     unsigned above =
         frequency > ACCESS_FREQUENCY_NEW ? frequency - ACCESS_FREQUENCY_NEW : 0;
-    uint64_t against = (uint64_t)above * ks->access_policy.log_factor + 1;
+    uint64_t against = (uint64_t)above * access->policy.log_factor + 1;
 
     return frequency < ACCESS_FREQUENCY_MAX &&
            random_below(CHANCES) < CHANCES / against;
 }
 
 void
-access_note_told(struct keyspace *ks, struct entry *entry)
+access_record(const struct access *access, struct entry *entry)
 {
     unsigned frequency = load(entry) & ACCESS_FREQUENCY_MAX;
 
-    if (ks->access_policy.counts) {
-        frequency = access_frequency(ks, entry);
-        frequency += chance(ks, frequency) ? 1 : 0;
+    if (access->policy.counts) {
+        frequency = access_frequency(access, entry);
+        frequency += chance(access, frequency) ? 1 : 0;
     }
-    store(entry, now_of(ks), frequency);
+    store(entry, now_of(access), frequency);
 }
 
 void
-access_set_idle(struct keyspace *ks, struct entry *entry, uint64_t idle_s)
+access_set_idle(const struct access *access, struct entry *entry,
+                uint64_t idle_s)
 {
     uint32_t idle =
         idle_s < ACCESS_SECONDS_MAX ? (uint32_t)idle_s : ACCESS_SECONDS_MAX;
 
-    store(entry, now_of(ks) - idle, load(entry) & ACCESS_FREQUENCY_MAX);
+    store(entry, now_of(access) - idle, load(entry) & ACCESS_FREQUENCY_MAX);
 }
 
 void

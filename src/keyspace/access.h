@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * When a key was last used, and how often: what eviction by age or by
- * frequency goes by, and OBJECT IDLETIME and FREQ show. It is in one word of
- * the entry, so that readers who share a lock may write it:
+ * When a key was last used, and how often: eviction by age or frequency and
+ * OBJECT IDLETIME and FREQ need it. One word of the entry has both, so that
+ * readers who share a lock may write it:
  *
  *   | 24 bits: second of the last use, modulo 194 days | 8 bits: frequency |
  *
  * The frequency is Redis's: a new key has 5, a use adds one with a probability
- * that sinks as the number rises, and it loses one for each span of time in
- * which it was not used. Uses are counted only while a policy looks at them
- * (access_policy.counts), and nothing is written more than once a second
- * otherwise. The clock is that of the last keyspace_reclaim, which stands while
- * the wall clock goes back: else what was used last would seem to be unused for
+ * that falls as the number rises, and each period without use subtracts one.
+ * Uses are counted only while an eviction policy needs it
+ * (access_policy.counts); otherwise a key's word is written at most once a
+ * second. The clock advances in access_tick and stands still while the wall
+ * clock goes back: otherwise the key used last would seem to be unused for
  * almost 194 days.
  */
 #pragma once
 
-#include "keyspace/keyspace.h"
+#include "keyspace/entry.h"
+
+#include <stdbool.h>
 
 enum {
     ACCESS_FREQUENCY_BITS = 8,
@@ -25,63 +27,74 @@ enum {
     ACCESS_SECONDS_MAX = (1 << 24) - 1
 };
 
-/* The first member of a keyspace, for what follows inline. A use is news if
- * the masked word of its entry is not `expected`. */
-struct keyspace_clock {
-    _Atomic uint32_t mask, expected;
-    _Atomic uint32_t now_s; /* modulo 2^32 */
-};
-
-/* Under the raised gate, or before there are loops. */
+/* Changed under the raised gate, or before there are loops. */
 struct access_policy {
     bool counts;            /* uses; else only the time of the last one */
     uint32_t log_factor;    /* the higher, the more uses for the same number */
-    uint32_t decay_minutes; /* the span without use that costs one; 0: none */
+    uint32_t decay_minutes; /* the period without use that costs one; 0: none */
 };
-void access_set_policy(struct keyspace *ks, const struct access_policy *policy);
 
-/* While it is on, uses are not written down: every page of memory that changes
+/* One for a keyspace. A use is recorded if the masked word of its entry differs
+ * from `expected`. */
+struct access {
+    _Atomic uint32_t mask, expected;
+    _Atomic uint32_t now_s; /* modulo 2^32 */
+    struct access_policy policy;
+    atomic_bool paused;
+    atomic_bool counts;        /* policy.counts, for access_tick, which reads it
+                                  outside any section of the gate */
+    uint64_t wall_ms, time_ms; /* at the last access_tick */
+};
+
+void access_init(struct access *access, uint64_t now_ms);
+
+/* Advances the clock. One thread at a time. */
+void access_tick(struct access *access, uint64_t now_ms);
+
+void access_set_policy(struct access *access,
+                       const struct access_policy *policy);
+
+/* While it is paused, uses are not recorded: every page of memory that changes
  * under a child process is copied. Any thread. */
-void access_pause(struct keyspace *ks, bool on);
+void access_pause(struct access *access, bool on);
 
-/* A use of a key, under its lock, shared or not. */
-void access_note_told(struct keyspace *ks, struct entry *entry);
+/* Records a use of a key, under its lock, shared or not. */
+void access_record(const struct access *access, struct entry *entry);
 static inline void
-access_note(struct keyspace *ks, struct entry *entry)
+access_note(const struct access *access, struct entry *entry)
 {
-    const struct keyspace_clock *clock = (const struct keyspace_clock *)ks;
     uint32_t word = atomic_load_explicit(&entry->access, memory_order_relaxed) &
-                    atomic_load_explicit(&clock->mask, memory_order_relaxed);
+                    atomic_load_explicit(&access->mask, memory_order_relaxed);
 
-    if (__builtin_expect(word != atomic_load_explicit(&clock->expected,
+    if (__builtin_expect(word != atomic_load_explicit(&access->expected,
                                                       memory_order_relaxed),
                          0)) {
-        access_note_told(ks, entry);
+        access_record(access, entry);
     }
 }
 
-/* Whether each use is news, and not only the first of a second. */
+/* Whether each use is recorded, and not only the first of a second. */
 static inline bool
-access_counts(const struct keyspace *ks)
+access_counts(const struct access *access)
 {
-    const struct keyspace_clock *clock = (const struct keyspace_clock *)ks;
-
-    return (atomic_load_explicit(&clock->expected, memory_order_relaxed) & 1) !=
-           0;
+    return (atomic_load_explicit(&access->expected, memory_order_relaxed) &
+            1) != 0;
 }
 
-/* Seconds since the last use, and the frequency as it is now. */
-uint32_t access_idle_s(const struct keyspace *ks, const struct entry *entry);
-unsigned access_frequency(const struct keyspace *ks, const struct entry *entry);
+/* Returns the seconds since the last use, and the frequency as it is now. */
+uint32_t access_idle_s(const struct access *access, const struct entry *entry);
+unsigned access_frequency(const struct access *access,
+                          const struct entry *entry);
 
-/* As if it had last been used so long ago, or so often. */
-void access_set_idle(struct keyspace *ks, struct entry *entry, uint64_t idle_s);
+/* Sets the entry to a last use so long ago, or to such a frequency. */
+void access_set_idle(const struct access *access, struct entry *entry,
+                     uint64_t idle_s);
 void access_set_frequency(struct entry *entry, unsigned frequency);
 
-/* ---- for the rest of this layer ------------------------------------------ */
-
-void access_init(struct keyspace *ks, uint64_t now_ms);
-void access_tick(struct keyspace *ks, uint64_t now_ms);
-void access_begin(const struct keyspace *ks, struct entry *entry);
-void access_exchange(struct keyspace *a, struct keyspace *b);
+/* A new entry, and one that takes another's place. */
+void access_begin(const struct access *access, struct entry *entry);
 void access_inherit(struct entry *entry, const struct entry *from);
+
+/* Exchanges the clocks of two keyspaces that exchange their entries; the
+ * policies stay. */
+void access_exchange(struct access *a, struct access *b);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A stripe is found by a random number and the next one that has what is
- * wanted. While most stripes have keys that is fair enough; with fewer keys
- * than stripes, those behind a gap are looked at more often.
+ * A search starts at a random stripe and takes the next one that has a
+ * candidate. While most stripes have keys that is fair enough; with fewer keys
+ * than stripes, those behind a gap are examined more often.
  */
 #include "keyspace/evict.h"
 
 #include "base/random.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/scan.h"
 
 enum {
-    MISSES_MAX = 16,   /* stripes that turned out to have nothing */
+    MISSES_MAX = 16,   /* stripes without a candidate */
     BUCKETS_MAX = 256, /* in search of one that is not empty */
     CHAIN_SAMPLES_MAX = 8
 };
@@ -21,7 +22,7 @@ static const uint32_t RANK_EXPIRED = UINT32_MAX - 1;
 struct search {
     struct keyspace *ks;
     const struct evict_plan *plan;
-    unsigned stripe; /* that is looked at */
+    unsigned stripe; /* being examined */
     unsigned samples_left;
     bool found;
     struct evict_candidate best;
@@ -41,9 +42,9 @@ rank_of(const struct search *search, const struct entry *entry)
     }
     switch (search->plan->by) {
     case EVICT_OLDEST:
-        return access_idle_s(ks, entry);
+        return access_idle_s(&ks->access, entry);
     case EVICT_RAREST:
-        return ACCESS_FREQUENCY_MAX - access_frequency(ks, entry);
+        return ACCESS_FREQUENCY_MAX - access_frequency(&ks->access, entry);
     case EVICT_ANY:
     case EVICT_SOONEST:
         break;
@@ -71,9 +72,10 @@ consider(struct search *search, const struct entry *entry)
 
 /* ---- one stripe, under its lock ------------------------------------------ */
 
-/* A random chain, or of a long one (a name in many databases) the first few. */
+/* Considers a random chain; of a long one (a name in many databases) only the
+ * first few entries. */
 static void
-look_at_table(struct search *search, const struct table *table)
+sample_table(struct search *search, const struct table *table)
 {
     uint64_t bucket = random_below(table->used);
     unsigned in_chain = 0;
@@ -91,7 +93,7 @@ look_at_table(struct search *search, const struct table *table)
 }
 
 static void
-look_at_heap(struct search *search, const struct expire *expire)
+sample_heap(struct search *search, const struct expire *expire)
 {
     uint64_t at =
         search->plan->by == EVICT_SOONEST ? 0 : random_below(expire->count);
@@ -99,23 +101,23 @@ look_at_heap(struct search *search, const struct expire *expire)
     consider(search, expire->items[at].entry);
 }
 
-/* False if it has nothing. */
+/* Returns false if the stripe has no candidate. */
 static bool
-look_at_stripe(struct search *search, unsigned thread)
+sample_stripe(struct search *search, unsigned thread)
 {
     const struct stripe *stripe = &search->ks->stripes[search->stripe];
     unsigned before = search->samples_left;
-    struct longest_span held;
+    struct longest_span locked;
 
-    held = walk_lock(search->ks, thread, search->stripe, false);
+    locked = scan_lock(search->ks, thread, search->stripe, false);
     if (search->plan->volatile_only) {
         if (stripe->expire.count > 0) {
-            look_at_heap(search, &stripe->expire);
+            sample_heap(search, &stripe->expire);
         }
     } else if (stripe->table.count > 0) {
-        look_at_table(search, &stripe->table);
+        sample_table(search, &stripe->table);
     }
-    walk_unlock(search->ks, thread, search->stripe, &held);
+    scan_unlock(search->ks, thread, search->stripe, &locked);
     return search->samples_left < before;
 }
 
@@ -128,7 +130,7 @@ next_expiry(const struct keyspace *ks, unsigned stripe)
                                 memory_order_relaxed);
 }
 
-/* The stripe whose first key ends first, or KEYSPACE_STRIPES. */
+/* Returns the stripe whose first key expires first, or KEYSPACE_STRIPES. */
 static unsigned
 soonest_stripe(const struct keyspace *ks)
 {
@@ -193,7 +195,7 @@ evict_choose(struct keyspace *ks, unsigned thread,
         if (search.stripe == KEYSPACE_STRIPES) {
             break;
         }
-        misses += look_at_stripe(&search, thread) ? 0 : 1;
+        misses += sample_stripe(&search, thread) ? 0 : 1;
     }
     if (search.found) {
         *ret_candidate = search.best;
@@ -201,7 +203,7 @@ evict_choose(struct keyspace *ks, unsigned thread,
     return search.found;
 }
 
-/* What is at the same address and of the same life is the same entry. */
+/* An entry at the same address with the same incarnation is the same entry. */
 struct entry *
 evict_find(struct keyspace *ks, const struct evict_plan *plan,
            const struct evict_candidate *candidate, struct key *ret_key,

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which key is to go when memory is short: a few are looked at, in random
- * stripes, and the best of them is chosen. In two steps, since between them
- * the caller makes room for what it will say of it:
+ * Chooses the key to evict when memory is short: examines a few keys in random
+ * stripes and picks the best. In two steps, since in between the caller
+ * reserves journal space for the eviction's effect:
  *
- *   evict_choose   locks stripes by itself, shared, one at a time
- *   evict_find     under the candidate's stripe, exclusive: it may be gone
+ *   evict_choose   locks stripes itself, shared, one at a time
+ *   evict_find     under the candidate's stripe lock, exclusive; the candidate
+ *                  may have been removed meanwhile
  *
- * Entries whose database was flushed, and keys whose time is over, are the best
- * candidates of all under every plan; evict_find removes the former by itself.
+ * Entries of a flushed database and expired keys are the best candidates under
+ * every plan; evict_find removes the former itself.
  */
 #pragma once
 
@@ -28,16 +29,17 @@ struct evict_candidate {
     uint64_t incarnation, hash;
     unsigned stripe;
     uint32_t name_len;
-    uint32_t rank; /* the higher, the sooner it goes */
+    uint32_t rank; /* the higher, the sooner evicted */
 };
 
-/* False if there is none. No stripe held, inside a gate section. */
+/* Returns false if there is none. Inside a gate section, with no stripe locked.
+ */
 bool evict_choose(struct keyspace *ks, unsigned thread,
                   const struct evict_plan *plan,
                   struct evict_candidate *ret_candidate);
 
-/* The entry and its key, borrowed until the lock is given back, and whether its
- * time is over; NULL if it is gone, or was removed just now. */
+/* Returns the entry and its key, borrowed until the lock is released, and
+ * whether it has expired; NULL if the entry no longer exists. */
 struct entry *evict_find(struct keyspace *ks, const struct evict_plan *plan,
                          const struct evict_candidate *candidate,
                          struct key *ret_key, bool *ret_expired);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The data of one keyspace for that of another, without looking at a single
- * key. What describes the data goes along with it: tables and heaps, what is
- * known of them outside their locks, counts, the databases' numbers, how far
- * the reclaimer is, and the clock that last uses were noted by. What describes
- * the keyspace stays: threads, hooks, settings, positions.
+ * No key is read. Everything that describes the data is exchanged: tables and
+ * heaps, the first expiries and the map of occupied stripes, counts, the
+ * databases' numbers, how far the reclaimer is, and the clock of last uses.
+ * Everything that describes the keyspace stays: threads, hooks, settings,
+ * positions.
  */
-#include "base/err.h"
+#include "keyspace/exchange.h"
+
+#include "keyspace/databases.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/make.h"
+#include "keyspace/reaper.h"
 
 static void
 exchange_u32(_Atomic uint32_t *a, _Atomic uint32_t *b)
@@ -39,8 +43,8 @@ exchange_count(_Atomic int64_t *a, _Atomic int64_t *b)
     atomic_store_explicit(b, value, memory_order_relaxed);
 }
 
-/* Versions go on above those of both, since the entries keep theirs. A missing
- * name that is watched counts as written to: it may have been there. */
+/* Continues versions above those of both, since the entries keep theirs. A
+ * watched missing name counts as changed: it may have existed in the other. */
 static void
 exchange_stripe(struct stripe *a, struct stripe *b)
 {
@@ -56,9 +60,9 @@ exchange_stripe(struct stripe *a, struct stripe *b)
     b->version = b->older_removals = version;
 }
 
-/* Values and not arrays change places: who counts keys without any lock must
- * not find an array gone. Every database counts as swapped, which is how every
- * watched key that exists has changed. */
+/* Exchanges values, not arrays: a thread may count keys without a lock. Every
+ * database counts as swapped, so that every watched key that exists counts as
+ * changed. */
 static void
 exchange_databases(struct keyspace *a, struct keyspace *b)
 {
@@ -110,11 +114,11 @@ keyspace_exchange(struct keyspace *ks, struct keyspace *other)
     exchange_databases(ks, other);
     exchange_count(&ks->dead, &other->dead);
     exchange_cursors(ks, other);
-    access_exchange(ks, other);
+    access_exchange(&ks->access, &other->access);
 }
 
-/* What the reaper of the other has in hand is waited for: it is the thread that
- * ends with it. */
+/* Waits only for what the reaper of OTHER is freeing already, since that thread
+ * ends with OTHER. */
 void
 keyspace_discard(struct keyspace *ks, struct keyspace *other)
 {

@@ -1,19 +1,33 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The entries of one stripe that have a time to live, in a binary heap with
- * the earliest on top. Each entry knows its place (heap_index), so that a
- * change or a removal needs no search. It owns its array, not the entries.
- * The caller has the stripe's lock.
+ * the earliest on top. An entry stores its index in the heap, so that a change
+ * or a removal needs no search. The heap owns its array, not the entries. The
+ * caller has the stripe's lock.
  */
 #pragma once
 
-#include "keyspace/keyspace.h"
+#include "keyspace/entry.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* heap_index of an entry that has no time to live. */
+/* The heap_index of an entry without a time to live. */
 #define EXPIRE_NONE UINT32_MAX
+
+/* Hooks that hear of the keys that keyspace_reclaim removes because they have
+ * expired, and may delay it. Called on the thread that reclaims; each may be
+ * NULL. */
+struct keyspace_expiry {
+    /* Before a stripe is locked for a slice of removals. False: not now. */
+    bool (*begin)(void *ctx, unsigned thread);
+    /* Before each removal, under the lock. False: this key and the rest of the
+     * slice stay for now. */
+    bool (*remove)(void *ctx, unsigned thread, const struct key *key);
+    /* After each begin that returned true, still under the lock. */
+    void (*end)(void *ctx, unsigned thread, unsigned stripe);
+    void *ctx;
+};
 
 struct expire_item {
     uint64_t at_ms;
@@ -25,19 +39,20 @@ struct expire {
     uint32_t count, capacity;
 };
 
-/* Puts ENTRY in at this time, or moves it there if it is in. False, and
- * nothing changed, without memory; an entry that is in always succeeds. */
+/* Adds ENTRY with this time, or moves it if the heap has it already. Returns
+ * false, with nothing changed, when an entry cannot be added for want of
+ * memory; a move never fails. */
 bool expire_set(struct expire *expire, struct entry *entry, uint64_t at_ms);
 
-/* ENTRY must be in. */
+/* The heap must have ENTRY. */
 void expire_remove(struct expire *expire, struct entry *entry);
 
-/* The earliest time, UINT64_MAX if empty. */
+/* Returns the earliest time, UINT64_MAX if the heap is empty. */
 static inline uint64_t
 expire_next(const struct expire *expire)
 {
     return expire->count > 0 ? expire->items[0].at_ms : UINT64_MAX;
 }
 
-/* Frees the array; entries keep a stale heap_index. */
+/* Frees the array. The entries' heap_index is stale afterwards. */
 void expire_fini(struct expire *expire);

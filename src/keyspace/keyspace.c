@@ -1,27 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Stripes, locks, single keys and whole databases. Every change of an entry's
- * existence goes through keyspace_insert and keyspace_remove_entry, so counts,
- * the bit map of occupied stripes, next expiries and versions stay in step.
+ * Entries are added by put_in and removed by take_out alone, so counts, the bit
+ * map of occupied stripes, next expiries and versions stay consistent.
  */
 #include "keyspace/keyspace.h"
 
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/memory.h"
+#include "keyspace/reaper.h"
 
 #include <string.h>
 
-enum {
-    LARGE_FILTER = 64 * 1024, /* bytes; from here the reaper frees it */
-    GENERATIONS = 1 << DB_SLOT_BITS
-};
+enum { LARGE_FILTER = 64 * 1024 }; /* bytes: the reaper frees those */
+
+_Static_assert(offsetof(struct keyspace, access) == 0, "keyspace_access");
 
 struct gate *
 keyspace_gate(struct keyspace *ks)
 {
     return ks->gate;
+}
+
+unsigned
+keyspace_databases(const struct keyspace *ks)
+{
+    return ks->databases;
 }
 
 void
@@ -84,7 +91,7 @@ set_occupied(struct keyspace *ks, unsigned stripe, bool occupied)
     }
 }
 
-/* Tells the reclaimer about the stripe's first expiry, if that changed. */
+/* Publishes the stripe's first expiry to the reclaimer, if it changed. */
 static void
 publish_expiry(struct keyspace *ks, unsigned stripe)
 {
@@ -106,7 +113,7 @@ drop_expiry(struct keyspace *ks, unsigned stripe, struct entry *entry)
     }
 }
 
-/* A version that nobody has seen yet. */
+/* Gives the entry a version that no client has seen. */
 static void
 renew(struct stripe *stripe, struct entry *entry)
 {
@@ -121,7 +128,7 @@ version_of(const struct entry *entry)
            ~KEYSPACE_WATCHED;
 }
 
-/* The end of an entry that is in no table. */
+/* Frees an entry that is in no table, or has the reaper free it. */
 static void
 free_or_give(struct keyspace *ks, struct entry *entry)
 {
@@ -147,7 +154,8 @@ note_removal(struct stripe *stripe, const struct entry *entry)
     stripe->next_removal = (stripe->next_removal + 1) % REMOVALS;
 }
 
-/* Takes the entry at this link out of everything and returns it. */
+/* Removes the entry at this link from the table, the heap and the counts, and
+ * returns it. */
 static struct entry *
 take_out(struct keyspace *ks, unsigned stripe_index, struct entry **link)
 {
@@ -207,7 +215,7 @@ keyspace_remove(struct keyspace *ks, const struct key *key, struct entry *entry)
     (void)table_fit(table);
 }
 
-/* As find, but what has expired is removed. */
+/* Finds a key, and removes it if it has expired. */
 static struct entry *
 find_or_expire(struct keyspace *ks, const struct key *key, uint64_t now_ms,
                bool *ret_expired)
@@ -239,8 +247,8 @@ keyspace_open(struct keyspace *ks, const struct key *key, uint64_t now_ms,
     return entry;
 }
 
-/* A new entry of a name that may be there already, in the table and counted,
- * with a filter that the caller has no longer; NULL without memory. */
+/* Adds an entry to the table and the counts; the name may be there already. On
+ * success the entry owns the filter. Returns NULL without memory. */
 static struct entry *
 put_in(struct keyspace *ks, const struct key *key, const struct bloom *bloom,
        uint64_t incarnation)
@@ -264,7 +272,7 @@ put_in(struct keyspace *ks, const struct key *key, const struct bloom *bloom,
         mem_free(entry);
         return NULL;
     }
-    access_begin(ks, entry);
+    access_begin(&ks->access, entry);
     entry->bloom = *bloom;
     entry->incarnation = incarnation;
     renew(stripe, entry);
@@ -285,12 +293,12 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
         return ERR_NOMEM;
     }
     keyspace_account_new(&entry->bloom);
-    mem_free(bloom); /* which keyspace_env took from there */
+    mem_free(bloom); /* keyspace_env allocated it so */
     *ret_entry = entry;
     return OK;
 }
 
-/* Takes an entry out whose filter another one has. */
+/* Removes an entry whose filter another entry has. */
 static void
 discard(struct keyspace *ks, const struct key *key, const struct entry *entry)
 {
@@ -301,8 +309,8 @@ discard(struct keyspace *ks, const struct key *key, const struct entry *entry)
     (void)table_fit(table);
 }
 
-/* All that can fail comes first: for a moment two entries have the filter, and
- * the name too, if it was there. */
+/* Does first what can fail. For a moment two entries have the filter, and two
+ * have the name TO if it existed. */
 enum err
 keyspace_rename(struct keyspace *ks, const struct key *from,
                 struct entry *entry, const struct key *to)
@@ -327,8 +335,8 @@ keyspace_rename(struct keyspace *ks, const struct key *from,
     return OK;
 }
 
-/* The old filter goes in an entry without a name, since entries are what is
- * freed. */
+/* Moves the old filter to an entry without a name, since free_or_give takes
+ * entries. */
 enum err
 keyspace_replace(struct keyspace *ks, const struct key *key,
                  struct entry *entry, struct bloom *bloom, uint64_t incarnation,
@@ -346,7 +354,7 @@ keyspace_replace(struct keyspace *ks, const struct key *key,
         return ERR_NOMEM;
     }
     *old = (struct entry){ .bloom = entry->bloom, .heap_index = EXPIRE_NONE };
-    access_begin(ks, entry);
+    access_begin(&ks->access, entry);
     entry->bloom = *bloom;
     entry->incarnation = incarnation;
     renew(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
@@ -407,7 +415,7 @@ keyspace_expiry(const struct keyspace *ks, const struct key *key,
     return entry_expiry(&ks->stripes[keyspace_stripe_of(key->hash)], entry);
 }
 
-/* ENTRY: NULL if the key is missing or expired. */
+/* ENTRY is NULL if the key is missing or expired. */
 static struct key_version
 version_now(const struct keyspace *ks, const struct key *key,
             const struct entry *entry)
@@ -421,8 +429,8 @@ version_now(const struct keyspace *ks, const struct key *key,
     };
 }
 
-/* An expired entry that is still there counts as removed already, so that its
- * removal between WATCH and EXEC changes nothing: its version is an old one. */
+/* An expired entry that is still in the table counts as removed, so that its
+ * removal between WATCH and EXEC is no change: its version is an old one. */
 struct key_version
 keyspace_version(const struct keyspace *ks, const struct key *key,
                  uint64_t now_ms)
@@ -497,127 +505,4 @@ keyspace_set_all_positions(struct keyspace *ks, uint64_t position)
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         ks->stripes[i].position = position;
     }
-}
-
-/* ---- the world, under the raised gate ------------------------------------ */
-
-/* Names went without being removed one by one: a watched missing name may be
- * among them. When they went to another database and may come back, the
- * version must be one that nobody has seen. */
-static void
-touch_removals(struct keyspace *ks, bool again)
-{
-    for (unsigned i = keyspace_next_occupied(ks, 0); i < KEYSPACE_STRIPES;
-         i = keyspace_next_occupied(ks, i + 1)) {
-        ks->stripes[i].version += again;
-        ks->stripes[i].older_removals = ks->stripes[i].version;
-    }
-}
-
-static void
-clear_count(struct keyspace *ks, uint32_t slot)
-{
-    for (unsigned i = 0; i < ks->shards; i++) {
-        atomic_store(&db_count_of(ks, i, slot)->keys, 0);
-        atomic_store(&db_count_of(ks, i, slot)->expires, 0);
-    }
-}
-
-uint64_t
-keyspace_entries(const struct keyspace *ks)
-{
-    uint64_t entries = 0;
-
-    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        entries += ks->stripes[i].table.count;
-    }
-    return entries;
-}
-
-void
-keyspace_move_out(struct keyspace *ks, struct reaper_set *set)
-{
-    set->entries = keyspace_entries(ks);
-    touch_removals(ks, false);
-    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        struct stripe *stripe = &ks->stripes[i];
-
-        set->tables[i] = stripe->table;
-        set->expires[i] = stripe->expire;
-        stripe->table = (struct table){ NULL, 0, 0 };
-        stripe->expire = (struct expire){ NULL, 0, 0 };
-        atomic_store_explicit(&ks->next_expiry_ms[i], UINT64_MAX,
-                              memory_order_relaxed);
-    }
-    for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
-        atomic_store_explicit(&ks->occupied[i], 0, memory_order_relaxed);
-    }
-    for (uint32_t slot = 0; slot < ks->databases; slot++) {
-        clear_count(ks, slot);
-    }
-    atomic_store(&ks->dead, 0);
-}
-
-void
-keyspace_flush_all(struct keyspace *ks)
-{
-    struct reaper_set *set;
-
-    if (keyspace_entries(ks) == 0) {
-        return;
-    }
-    set = reaper_take_set(ks->reaper);
-    keyspace_move_out(ks, set);
-    /* All filters there are, but for those that are pending already. */
-    set->bytes = metric_sum(METRIC_BF_MEMORY) -
-                 metric_sum(METRIC_LAZYFREE_PENDING_BYTES);
-    reaper_give_set(ks->reaper, set);
-}
-
-void
-keyspace_flush_db(struct keyspace *ks, uint32_t db)
-{
-    uint32_t db_id = db_id_of(ks, db);
-    uint32_t slot = db_slot_of(db_id);
-    uint32_t generation = ((db_id >> DB_SLOT_BITS) + 1) % GENERATIONS;
-    uint32_t next = generation << DB_SLOT_BITS | slot;
-    uint64_t keys;
-    uint64_t expires;
-
-    keyspace_count(ks, db, &keys, &expires);
-    if (keys == 0) {
-        return;
-    }
-    if (keys == keyspace_entries(ks)) {
-        keyspace_flush_all(ks); /* nothing to keep: leave it to the reaper */
-        return;
-    }
-    touch_removals(ks, false);
-    if (generation == 0) {
-        keyspace_purge_dead(ks); /* some bear the id that comes next */
-    }
-    clear_count(ks, slot);
-    count_add(&ks->dead, (int64_t)keys);
-    atomic_store(&ks->db_ids[db], next);
-    atomic_store(&ks->slot_ids[slot], next);
-    if (generation == 0) {
-        keyspace_purge_dead(ks); /* and these the one that will come last */
-    }
-}
-
-void
-keyspace_swap_db(struct keyspace *ks, uint32_t a, uint32_t b)
-{
-    uint32_t db_id = db_id_of(ks, a);
-
-    if (a == b) {
-        return;
-    }
-    touch_removals(ks, true);
-    ks->swaps[a]++;
-    ks->swaps[b]++;
-    atomic_store(&ks->db_ids[a], db_id_of(ks, b));
-    atomic_store(&ks->db_ids[b], db_id);
-    ks->slot_dbs[db_slot_of(db_id)] = b;
-    ks->slot_dbs[db_slot_of(db_id_of(ks, a))] = a;
 }

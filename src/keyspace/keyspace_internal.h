@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the files of this layer share: the shape of a stripe and of the whole
- * keyspace. A stripe's body needs its lock (or the raised gate); what is
- * atomic may be read without. Nothing outside this layer includes it, except
- * its unit tests.
+ * The structs that the files of this layer share: a stripe and the whole
+ * keyspace. A stripe's fields need its lock, or the raised gate; atomic fields
+ * may be read without. Only this layer and its unit tests include this file.
  */
 #pragma once
 
-#include "base/longest.h"
-#include "base/metrics.h"
 #include "keyspace/access.h"
+#include "keyspace/entry.h"
 #include "keyspace/expire.h"
-#include "keyspace/keyspace.h"
-#include "keyspace/reaper.h"
 #include "keyspace/stripe_lock.h"
 #include "keyspace/table.h"
 
@@ -22,42 +18,40 @@ enum {
     DB_SLOT_BITS = 16,
     OCCUPIED_WORDS = KEYSPACE_STRIPES / 64,
     CURSOR_BUCKET_BITS = 42, /* with 10 bits of stripe: below 2^53 */
-    REMOVALS = 8,            /* remembered by a stripe */
-    LOCK_SLICE = 64          /* buckets or removals in one hold of a lock */
+    REMOVALS = 8             /* remembered by a stripe */
 };
 
-/* An entry that was removed, for who watches a missing name: had it been
- * written since? In whatever database: they may have been swapped. */
+struct gate;
+struct reaper;
+
+/* A removed entry: tells WATCH of a missing name whether the name was written
+ * since. The database is not part of it, since databases may be swapped. */
 struct removal {
     uint64_t hash, version;
 };
 
-/* The lock is on a line of its own: who waits for it looks at it all the time,
- * and must not take the table's line away from the holder by doing so. */
+/* The lock has a cache line of its own: threads that wait for it read it all
+ * the time, and must not slow down the owner's use of the table. */
 struct stripe {
     _Alignas(64) struct stripe_lock lock;
     _Alignas(64) struct table table;
     struct expire expire;
     uint64_t version;                  /* the last one given to an entry */
-    struct removal removals[REMOVALS]; /* the last ones */
+    struct removal removals[REMOVALS]; /* the latest */
     uint32_t next_removal;
-    uint64_t older_removals; /* the highest version among those before */
-    uint64_t position;       /* of the log, at the last change */
+    uint64_t older_removals; /* the highest version among earlier ones */
+    uint64_t position;       /* of the journal, at the last change */
 };
 
 struct db_count {
     _Atomic int64_t keys, expires;
 };
 
-/* A database id is generation << 16 | slot. Clients' numbers map to ids;
- * SWAPDB swaps two of them, FLUSHDB gives the slot its next generation. An
- * entry is live if its id is the one its slot has now. */
+/* A database id is generation << 16 | slot. Clients' numbers map to ids; SWAPDB
+ * swaps two of them, FLUSHDB gives the slot its next generation. An entry is
+ * live if its id is the one that its slot has now, otherwise dead. */
 struct keyspace {
-    struct keyspace_clock clock; /* must be the first */
-    struct access_policy access_policy;
-    atomic_bool access_paused;
-    atomic_bool access_counts; /* of the policy: loop 0 looks outside of any
-                                  section */
+    struct access access; /* must be the first: keyspace_access */
     atomic_bool keeps_expired;
     unsigned shards; /* of counts */
     struct gate *gate;
@@ -67,22 +61,21 @@ struct keyspace {
     struct db_count *counts;    /* shards x databases, by slot */
     unsigned databases, threads;
     struct stripe_lock_slots lock_slots;
-    uint64_t *swaps; /* by the client's number, how often; under the gate */
+    uint64_t *swaps; /* how often, by the client's number; under the gate */
     struct stripe stripes[KEYSPACE_STRIPES];
-    /* Bit set: the stripe has entries. Changes only at none <-> some. */
+    /* A bit is set while the stripe has entries. */
     _Alignas(64) _Atomic uint64_t occupied[OCCUPIED_WORDS];
-    /* The first expiry of each stripe, packed so that the reclaimer looks for
-     * work in 128 lines instead of 1024. */
+    /* The first expiry of each stripe, packed so that the reclaimer reads 128
+     * cache lines instead of 1024. */
     _Alignas(64) _Atomic uint64_t next_expiry_ms[KEYSPACE_STRIPES];
     /* Entries of dead ids that are still in tables. */
     _Alignas(64) _Atomic int64_t dead;
-    /* Of the one thread that reclaims. */
+    /* How far the one thread that reclaims is. */
     unsigned expire_stripe, dead_stripe;
     uint64_t dead_cursor;
-    uint64_t wall_ms, access_ms; /* at the last access_tick */
-    /* What few ask for. */
+    /* Rarely used. */
     struct reaper *reaper;
-    uint32_t *slot_dbs; /* by slot, the client's number; as swaps */
+    uint32_t *slot_dbs; /* the client's number, by slot; under the gate */
     size_t counts_bytes;
 };
 
@@ -111,7 +104,7 @@ db_count_of(const struct keyspace *ks, unsigned shard, uint32_t slot)
     return &ks->counts[(size_t)shard * ks->databases + slot];
 }
 
-/* 0 if it has none. */
+/* Returns 0 if the entry has none. */
 static inline uint64_t
 entry_expiry(const struct stripe *stripe, const struct entry *entry)
 {
@@ -128,49 +121,29 @@ entry_is_expired(const struct stripe *stripe, const struct entry *entry,
            stripe->expire.items[entry->heap_index].at_ms <= now_ms;
 }
 
-/* The walks' locks: none when this thread owns the gate. For how long is
- * counted in any case. */
-static inline struct longest_span
-walk_lock(struct keyspace *ks, unsigned thread, unsigned stripe, bool exclusive)
+/* Returns the key of an entry of a live database. */
+static inline struct key
+keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
+                uint64_t hash)
 {
-    if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
-        keyspace_lock(ks, thread, stripe, exclusive);
-    }
-    return longest_begin();
+    return (struct key){ { entry->name, entry->name_len },
+                         hash,
+                         ks->slot_dbs[db_slot_of(entry->db_id)] };
 }
 
-static inline void
-walk_unlock(struct keyspace *ks, unsigned thread, unsigned stripe,
-            const struct longest_span *held)
+/* Returns the first stripe >= from that has entries, or KEYSPACE_STRIPES. */
+static inline unsigned
+keyspace_next_occupied(const struct keyspace *ks, unsigned from)
 {
-    longest_end(LONGEST_LOCK, held, "walk");
-    if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
-        keyspace_unlock(ks, thread, stripe);
+    while (from < KEYSPACE_STRIPES) {
+        uint64_t bits = atomic_load_explicit(&ks->occupied[from / 64],
+                                             memory_order_relaxed) >>
+                        (from % 64);
+
+        if (bits != 0) {
+            return from + (unsigned)__builtin_ctzll(bits);
+        }
+        from = (from / 64 + 1) * 64;
     }
+    return KEYSPACE_STRIPES;
 }
-
-/* keyspace.c: takes the entry at this link of the stripe's table out of
- * everything and frees it or has it freed; the link then holds the next one.
- * The caller calls table_fit when it is done with the stripe. */
-void keyspace_remove_entry(struct keyspace *ks, unsigned stripe,
-                           struct entry **link);
-
-/* keyspace.c: entries in all tables, dead ones too; and out of them, with
- * nothing but their memory left to be freed. */
-uint64_t keyspace_entries(const struct keyspace *ks);
-void keyspace_move_out(struct keyspace *ks, struct reaper_set *set);
-
-/* reclaim.c: the key that an entry of a live database is. */
-struct key keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
-                           uint64_t hash);
-
-/* scan.c: the first stripe >= from that has entries, or KEYSPACE_STRIPES. */
-unsigned keyspace_next_occupied(const struct keyspace *ks, unsigned from);
-
-/* reclaim.c: removes every dead entry, under the raised gate. */
-void keyspace_purge_dead(struct keyspace *ks);
-
-/* memory.c: the gauges of a filter that came, and the end of an entry with its
- * filter. Any thread. */
-void keyspace_account_new(const struct bloom *bloom);
-void keyspace_free_entry(struct entry *entry);

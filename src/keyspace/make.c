@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The begin and the end of a keyspace. One is made at the start of the server;
- * on a replica others come for a while, with the data of a primary, when there
- * may be no memory.
+ * All parts are allocated before any is initialised, so that one function frees
+ * them, whatever is missing.
  */
+#include "keyspace/make.h"
+
 #include "base/clock.h"
-#include "base/err.h"
 #include "base/mem.h"
+#include "keyspace/databases.h"
+#include "keyspace/gate.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/reaper.h"
 
 enum {
     COUNT_SHARDS = 16, /* with threads; counts of 64 stripes each */
     DATABASES_MAX = 1 << DB_SLOT_BITS
 };
 
-/* False without memory: what is there, free_parts gives back. */
+/* Returns false without memory; free_parts frees the parts that exist. */
 static bool
 make_parts(struct keyspace *ks, enum thread_life life)
 {
@@ -80,7 +83,7 @@ make(const struct keyspace_options *options, enum thread_life life)
         return NULL;
     }
     init_databases(ks);
-    access_init(ks, clock_wall_ms());
+    access_init(&ks->access, clock_wall_ms());
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         atomic_store(&ks->next_expiry_ms[i], UINT64_MAX);
     }

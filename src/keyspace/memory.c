@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where filters of a keyspace take memory from, and the gauges that say what
- * they hold. A gauge goes down only when the filter is really freed, which may
- * be a while after its name is gone. Any thread.
+ * An allocation is refused before it is made: the kernel grants more memory
+ * than it has, and a large filter touches its memory only as it fills. So all
+ * memory that was granted counts, resident or not.
  */
+#include "keyspace/memory.h"
+
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/reserve.h"
-#include "keyspace/keyspace_internal.h"
+#include "keyspace/expire.h"
 
 enum { SLACK_MIN = 64 * 1024 };
 
-/* Without the changes that wait for the disk or are kept for replicas: they go
- * by themselves, and to delete a key is one more. Read first: what is written
- * between the two counts as free twice, rather than not at all, which would
- * cost a key. */
+/* Returns the bytes in use without the changes that wait for the disk or are
+ * kept for replicas: they are freed soon, and evicting a key would add one. The
+ * queue is read first: bytes written between the two reads then count as free
+ * twice, rather than not at all, which would cost a key. */
 static uint64_t
-used_by_now(void)
+used_without_queues(void)
 {
     int64_t queued =
         metric_sum(METRIC_JOURNAL_QUEUED) + metric_sum(METRIC_REPL_BACKLOG);
@@ -38,8 +40,9 @@ keyspace_is_over(uint64_t maxmemory_bytes)
     if (mem_used() <= maxmemory_bytes) {
         return false;
     }
-    pending = metric_sum(METRIC_LAZYFREE_PENDING_BYTES); /* first, likewise */
-    used = used_by_now();
+    pending =
+        metric_sum(METRIC_LAZYFREE_PENDING_BYTES); /* before used, as above */
+    used = used_without_queues();
     return used > maxmemory_bytes &&
            (pending <= 0 || used - maxmemory_bytes > (uint64_t)pending);
 }
@@ -50,17 +53,15 @@ fits_in(uint64_t limit_bytes, uint64_t used, size_t bytes)
     return used <= limit_bytes && bytes <= limit_bytes - used;
 }
 
-/* A filter is made of several pieces, and other threads make theirs meanwhile:
- * so far above the limit a piece may still begin. */
+/* Returns how far above the limit an allocation may begin: a filter takes
+ * several of them, and other threads allocate at the same time. */
 static uint64_t
 slack_of(uint64_t max)
 {
     return max / 32 > SLACK_MIN ? max / 32 : SLACK_MIN;
 }
 
-/* Before memory is asked for: the kernel grants more than it has, and a large
- * filter takes its memory only as it fills. So what counts is all that was
- * promised, resident or not, and what is set aside. */
+/* Whether the limits allow so many bytes more; the reserve counts as used. */
 static bool
 fits(const struct keyspace_memory *memory, size_t bytes)
 {
@@ -74,13 +75,13 @@ fits(const struct keyspace_memory *memory, size_t bytes)
         if (bytes > max || keyspace_is_over(max + slack_of(max))) {
             return false;
         }
-    } else if (max > 0 && !fits_in(max, used_by_now(), bytes)) {
+    } else if (max > 0 && !fits_in(max, used_without_queues(), bytes)) {
         return false;
     }
     return fits_in(machine, mem_used() + reserve_free(), bytes);
 }
 
-/* No filter takes of the reserve, whoever makes it. */
+/* Allocates without touching the reserve: no filter may take from it. */
 static void *
 filled(void *(*alloc)(size_t bytes), size_t bytes)
 {
@@ -121,7 +122,7 @@ env_free_lines(void *ctx, void *ptr, size_t bytes)
 struct bloom_env
 keyspace_env(const struct keyspace_memory *ctx, uint64_t size_limit_bytes)
 {
-    /* Our functions only read it; struct bloom_env cannot say so. */
+    /* Our functions only read it; struct bloom_env has no const. */
     const union {
         const struct keyspace_memory *in;
         void *out;

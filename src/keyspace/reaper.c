@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "keyspace/keyspace_internal.h"
+#include "keyspace/memory.h"
 
 #include <pthread.h>
 
@@ -24,8 +24,9 @@ struct reaper {
     bool stop;
 };
 
-/* What is in use falls as soon as freeing begins: so must what is pending, or
- * the same bytes would count as free twice. */
+/* Frees one entry. Memory in use falls as soon as freeing begins, so the
+ * pending bytes must fall first, or the same bytes would count as free twice.
+ */
 static void
 free_entry(struct entry *entry, int64_t *ret_bytes)
 {

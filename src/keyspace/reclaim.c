@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Removes what nobody can see any more: keys whose time is over, and entries
- * of databases that were flushed. In slices: a stripe is locked for some tens
- * of microseconds. One thread at a time, inside a gate section.
+ * Dead entries are found by a walk over all stripes, expired ones through the
+ * first expiry of each stripe.
  */
+#include "keyspace/reclaim.h"
+
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/scan.h"
 
 #include <limits.h>
 
@@ -16,16 +19,7 @@ has_expired(const struct keyspace *ks, unsigned stripe, uint64_t now_ms)
                                 memory_order_relaxed) <= now_ms;
 }
 
-struct key
-keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
-                uint64_t hash)
-{
-    return (struct key){ { entry->name, entry->name_len },
-                         hash,
-                         ks->slot_dbs[db_slot_of(entry->db_id)] };
-}
-
-/* False if it is to stay. */
+/* Removes one expired entry; false if a hook wants it to stay. */
 static bool
 expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
              struct entry *entry)
@@ -47,20 +41,21 @@ expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
     return true;
 }
 
-/* One hold of the lock. False if nothing may go now. */
+/* Removes one slice of expired entries under the lock. False if a hook allows
+ * none now. */
 static bool
 expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
              uint64_t now_ms)
 {
     const struct keyspace_expiry *expiry = &ks->expiry;
     struct stripe *stripe = &ks->stripes[index];
-    struct longest_span held;
+    struct longest_span locked;
 
     if (expiry->begin != NULL && !expiry->begin(expiry->ctx, thread)) {
         return false;
     }
-    held = walk_lock(ks, thread, index, true);
-    for (int i = 0; i < LOCK_SLICE; i++) {
+    locked = scan_lock(ks, thread, index, true);
+    for (int i = 0; i < SCAN_SLICE; i++) {
         if (expire_next(&stripe->expire) > now_ms ||
             !expire_entry(ks, thread, index, stripe->expire.items[0].entry)) {
             break;
@@ -70,7 +65,7 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
     if (expiry->end != NULL) {
         expiry->end(expiry->ctx, thread, index);
     }
-    walk_unlock(ks, thread, index, &held);
+    scan_unlock(ks, thread, index, &locked);
     return true;
 }
 
@@ -91,19 +86,20 @@ remove_dead(struct keyspace *ks, unsigned stripe, struct entry **link, int max)
     return removed;
 }
 
-/* One hold of the lock. False at the end of the stripe. A name that comes back
- * after each FLUSHDB makes one chain of many dead entries, so the slice may end
- * inside a chain; then the next one begins with that chain again. */
+/* Removes one slice of dead entries under the lock. False at the end of the
+ * stripe. A name that is created again after each FLUSHDB makes one chain of
+ * many dead entries, so a slice may end inside a chain; the next slice begins
+ * with that chain again. */
 static bool
 dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
            uint64_t *cursor)
 {
     struct table *table = &ks->stripes[index].table;
     bool more;
-    int left = LOCK_SLICE;
-    struct longest_span held;
+    int left = SCAN_SLICE;
+    struct longest_span locked;
 
-    held = walk_lock(ks, thread, index, true);
+    locked = scan_lock(ks, thread, index, true);
     more = table->count > 0;
     while (more && left > 0) {
         left -= remove_dead(ks, index, table_bucket(table, *cursor), left);
@@ -114,7 +110,7 @@ dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
         }
     }
     (void)table_fit(table);
-    walk_unlock(ks, thread, index, &held);
+    scan_unlock(ks, thread, index, &locked);
     return more;
 }
 
@@ -124,8 +120,8 @@ has_dead(const struct keyspace *ks)
     return atomic_load_explicit(&ks->dead, memory_order_relaxed) > 0;
 }
 
-/* One step of a walk that begins again at the end as long as there is need:
- * entries may die behind it. */
+/* Makes one step of a walk that starts again at the end while dead entries
+ * remain: entries may die behind it. */
 static void
 dead_step(struct keyspace *ks, unsigned thread)
 {
@@ -140,7 +136,7 @@ dead_step(struct keyspace *ks, unsigned thread)
     }
 }
 
-/* True if the time was over before all were gone. */
+/* Returns true if the budget ended before all were removed. */
 static bool
 reclaim_dead(struct keyspace *ks, unsigned thread, uint64_t end_ns)
 {
@@ -159,15 +155,15 @@ keyspace_reclaim_dead(struct keyspace *ks, unsigned thread, uint64_t budget_us)
     return reclaim_dead(ks, thread, clock_mono_ns() + budget_us * 1000);
 }
 
-/* The dead first: while they are in long chains, removing one expired entry by
- * its name is slow. */
+/* Removes the dead first: while they are in long chains, it is slow to remove
+ * one expired entry by its name. */
 bool
 keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                  uint64_t budget_us)
 {
     uint64_t end_ns = clock_mono_ns() + budget_us * 1000;
 
-    access_tick(ks, now_ms);
+    access_tick(&ks->access, now_ms);
     if (reclaim_dead(ks, thread, end_ns)) {
         return true;
     }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Walks over all stripes: SCAN's steps and a random key. A lock is held for a
- * slice of buckets at a time; stripes that have nothing are skipped by a bit
- * map, without their locks.
+ * A walk locks a stripe for a slice of buckets at a time, and skips empty
+ * stripes by a bit map, without their locks.
  */
-#include "base/err.h"
+#include "keyspace/scan.h"
+
 #include "base/random.h"
+#include "keyspace/gate.h"
 #include "keyspace/keyspace_internal.h"
 
 enum {
@@ -25,20 +26,23 @@ struct walk {
     bool done;
 };
 
-unsigned
-keyspace_next_occupied(const struct keyspace *ks, unsigned from)
+struct longest_span
+scan_lock(struct keyspace *ks, unsigned thread, unsigned stripe, bool exclusive)
 {
-    while (from < KEYSPACE_STRIPES) {
-        uint64_t bits = atomic_load_explicit(&ks->occupied[from / 64],
-                                             memory_order_relaxed) >>
-                        (from % 64);
-
-        if (bits != 0) {
-            return from + (unsigned)__builtin_ctzll(bits);
-        }
-        from = (from / 64 + 1) * 64;
+    if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
+        keyspace_lock(ks, thread, stripe, exclusive);
     }
-    return KEYSPACE_STRIPES;
+    return longest_begin();
+}
+
+void
+scan_unlock(struct keyspace *ks, unsigned thread, unsigned stripe,
+            const struct longest_span *locked)
+{
+    longest_end(LONGEST_LOCK, locked, "walk");
+    if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
+        keyspace_unlock(ks, thread, stripe);
+    }
 }
 
 static void
@@ -65,15 +69,16 @@ visit_bucket(struct walk *walk, const struct stripe *stripe,
     }
 }
 
-/* One hold of the lock. Returns the cursor in the stripe, 0 at its end. */
+/* Walks one slice under the lock. Returns the cursor in the stripe, 0 at its
+ * end. */
 static uint64_t
 walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
 {
     const struct stripe *stripe = &walk->ks->stripes[index];
-    int slice = LOCK_SLICE;
-    struct longest_span held;
+    int slice = SCAN_SLICE;
+    struct longest_span locked;
 
-    held = walk_lock(walk->ks, walk->thread, index, false);
+    locked = scan_lock(walk->ks, walk->thread, index, false);
     if (stripe->table.count == 0) {
         cursor = 0;
     } else {
@@ -82,7 +87,7 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
             cursor = table_next(&stripe->table, cursor);
         } while (cursor != 0 && !walk->done && --slice > 0);
     }
-    walk_unlock(walk->ks, walk->thread, index, &held);
+    scan_unlock(walk->ks, walk->thread, index, &locked);
     return cursor;
 }
 
@@ -131,7 +136,7 @@ keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
 
 /* ---- a random key -------------------------------------------------------- */
 
-/* Calls visit with a random live entry of the bucket, if it has one. */
+/* Calls visit with a random live entry of the bucket; false if it has none. */
 static bool
 pick_from_bucket(const struct walk *walk, const struct stripe *stripe,
                  const struct entry *entry)
@@ -156,17 +161,17 @@ static bool
 pick_from_stripe(const struct walk *walk, unsigned index)
 {
     const struct stripe *stripe = &walk->ks->stripes[index];
-    struct longest_span held;
+    struct longest_span locked;
     bool found = false;
 
-    held = walk_lock(walk->ks, walk->thread, index, false);
+    locked = scan_lock(walk->ks, walk->thread, index, false);
     if (stripe->table.count > 0) {
         uint64_t bucket = random_below(stripe->table.used);
 
         found = pick_from_bucket(walk, stripe,
                                  *table_chain(&stripe->table, bucket));
     }
-    walk_unlock(walk->ks, walk->thread, index, &held);
+    scan_unlock(walk->ks, walk->thread, index, &locked);
     return found;
 }
 
@@ -188,9 +193,10 @@ visit_nth(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
     return !nth->found;
 }
 
-/* Where keys are few among many buckets or other databases: choose a number
- * and walk there. Expired keys are counted and not met, so the first number
- * may be too high; what the walk saw bounds the next one. */
+/* Draws a number and walks to the key with that number, for keys that are few
+ * among many buckets or other databases. keyspace_count includes expired keys,
+ * which the walk skips, so the first number may be too high; the number of keys
+ * that the walk saw limits the next one. */
 static bool
 pick_by_walking(const struct walk *walk, uint32_t db, uint64_t keys)
 {
@@ -237,15 +243,9 @@ keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
     return pick_by_walking(&walk, db, keys);
 }
 
-/* ---- all of it, while nothing changes ------------------------------------ */
+/* ---- every key, while nothing changes ------------------------------------ */
 
-unsigned
-keyspace_databases(const struct keyspace *ks)
-{
-    return ks->databases;
-}
-
-/* Clients' numbers by slot: what db_ids says, the other way round. */
+/* Inverts db_ids: returns the clients' numbers by slot. */
 static void
 number_slots(const struct keyspace *ks, uint16_t *ret_numbers)
 {
@@ -254,7 +254,6 @@ number_slots(const struct keyspace *ks, uint16_t *ret_numbers)
     }
 }
 
-/* What a walk over everything carries with it. */
 struct each {
     const struct keyspace *ks;
     keyspace_each_fn visit;

@@ -15,7 +15,7 @@
 
 #include "base/linear.h"
 #include "base/slice.h"
-#include "keyspace/keyspace.h"
+#include "keyspace/entry.h"
 
 #include <stdbool.h>
 #include <stdint.h>

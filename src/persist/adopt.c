@@ -24,6 +24,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "keyspace/exchange.h"
 #include "persist/journal_tap.h"
 #include "persist/persist_internal.h"
 #include "persist/snapshot_read.h"

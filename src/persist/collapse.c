@@ -12,6 +12,8 @@
  */
 #include "base/clock.h"
 #include "base/huge.h"
+#include "keyspace/gate.h"
+#include "keyspace/scan.h"
 #include "persist/persist_internal.h"
 
 #include <errno.h>

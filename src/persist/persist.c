@@ -10,6 +10,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "keyspace/access.h"
+#include "keyspace/gate.h"
+#include "keyspace/memory.h"
 #include "persist/persist_internal.h"
 
 #include <errno.h>
@@ -391,7 +393,7 @@ reap(struct persist *persist)
         }
         return;
     }
-    access_pause(persist->options.keyspace, false);
+    access_pause(keyspace_access(persist->options.keyspace), false);
     child_get_figures(persist->child, &figures);
     if (step == STEP_SAVE) {
         persist->info.save_cow_bytes = figures.cow_peak_bytes;
@@ -619,7 +621,7 @@ persist_stop(struct persist *persist, const struct persist_end *end)
     if (child_is_running(persist->child)) {
         persist_end_child(persist);
         child_wait(persist->child);
-        access_pause(persist->options.keyspace, false);
+        access_pause(keyspace_access(persist->options.keyspace), false);
         persist->step = STEP_NONE;
         persist->wants_clean = true;
     }

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "keyspace/gate.h"
 #include "persist/journal_tap.h"
 #include "persist/persist_internal.h"
 

@@ -5,6 +5,9 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "keyspace/databases.h"
+#include "keyspace/gate.h"
+#include "keyspace/reclaim.h"
 #include "persist/persist_internal.h"
 
 #include <stdlib.h>

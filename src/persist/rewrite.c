@@ -15,6 +15,7 @@
  * journal. After a fault the old increment cannot be trusted to get what P
  * stands behind, so that g+1 is left out, and nothing is released until g+2.
  */
+#include "keyspace/gate.h"
 #include "persist/persist_internal.h"
 
 #include "base/clock.h"

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "keyspace/access.h"
+#include "keyspace/gate.h"
 #include "persist/persist_internal.h"
 
 #include <time.h>
@@ -63,7 +64,7 @@ save_fork(struct persist *persist, const struct child_job *job,
     int error = child_start(persist->child, job, ret_us);
 
     if (error == 0) {
-        access_pause(persist->options.keyspace, true);
+        access_pause(keyspace_access(persist->options.keyspace), true);
     }
     return error;
 }

@@ -71,6 +71,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "keyspace/scan.h"
 #include "persist/snapshot_format.h"
 
 /* Pages that wait for the disk are pushed on so often, so that the final sync

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "keyspace/gate.h"
 #include "persist/persist_internal.h"
 
 #include <errno.h>

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/thread.h"
+#include "keyspace/exchange.h"
+#include "keyspace/make.h"
 #include "persist/insert.h"
 #include "persist/snapshot_read.h"
 

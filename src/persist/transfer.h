@@ -9,6 +9,7 @@
 #pragma once
 
 #include "keyspace/keyspace.h"
+#include "keyspace/make.h"
 #include "persist/snapshot.h"
 
 struct transfer;

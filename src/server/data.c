@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "engine/observe.h"
 #include "engine/replay.h"
+#include "keyspace/gate.h"
 #include "net/pending.h"
 #include "server/replication.h"
 #include "server/watch.h"

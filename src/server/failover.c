@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/pause.h"
+#include "keyspace/gate.h"
 #include "server/replication_internal.h"
 
 #include <stdio.h>

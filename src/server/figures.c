@@ -3,6 +3,7 @@
  * What loop 0 tells the other threads: of links and replicas, of those above
  * us, and whether enough replicas keep up.
  */
+#include "keyspace/gate.h"
 #include "server/replication_internal.h"
 
 #include "base/mem.h"

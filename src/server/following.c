@@ -8,6 +8,8 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "keyspace/exchange.h"
+#include "keyspace/gate.h"
 #include "net/registry.h"
 #include "persist/journal_tap.h"
 #include "server/data.h"

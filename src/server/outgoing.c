@@ -5,6 +5,7 @@
  * if somebody waits for an acknowledgement.
  */
 #include "base/clock.h"
+#include "keyspace/gate.h"
 #include "persist/journal_tap.h"
 #include "server/replication_internal.h"
 

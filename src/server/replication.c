@@ -2,6 +2,7 @@
  *
  * Roles, timers, options, and the life of it all.
  */
+#include "keyspace/gate.h"
 #include "server/replication_internal.h"
 
 #include "base/clock.h"

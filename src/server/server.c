@@ -31,6 +31,7 @@
 #include "engine/observe.h"
 #include "engine/pause.h"
 #include "engine/slow.h"
+#include "keyspace/gate.h"
 #include "net/pending.h"
 #include "net/registry.h"
 #include "repl/status.h"

@@ -11,6 +11,7 @@
 #include "command/rows.h"
 #include "engine/replay.h"
 #include "engine/table.h"
+#include "keyspace/make.h"
 #include "persist/insert.h"
 #include "proto/scan.h"
 

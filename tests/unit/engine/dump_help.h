@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/hash.h"
+#include "keyspace/scan.h"
 #include "rig.h"
 
 struct comparison {

@@ -15,6 +15,7 @@
 #include "engine/expiry.h"
 #include "engine/replay.h"
 #include "engine/txn.h"
+#include "keyspace/make.h"
 #include "persist/group.h"
 #include "persist/journal.h"
 #include "proto/scan.h"

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "engine/pause.h"
 #include "group_help.h"
+#include "keyspace/gate.h"
 #include "scene.h"
 
 #include <pthread.h>

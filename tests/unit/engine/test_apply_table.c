@@ -14,6 +14,7 @@
 #include "command/rows.h"
 #include "dispatch_help.h"
 #include "dump_help.h"
+#include "keyspace/gate.h"
 
 #include <stdlib.h>
 

@@ -7,6 +7,7 @@
 
 #include "base/metrics.h"
 #include "group_help.h"
+#include "keyspace/gate.h"
 
 static bool
 replay_text(struct rig *rig, const char *text, char *ret_reason, size_t size)

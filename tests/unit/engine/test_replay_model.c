@@ -11,6 +11,7 @@
 #include "dispatch_help.h"
 #include "dump_help.h"
 #include "engine/apply.h"
+#include "keyspace/gate.h"
 
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -190,18 +190,19 @@ TEST(each_known_item_is_a_use_of_its_key)
     struct rig *rig = warm_rig();
     struct keyspace *ks = rig->service.keyspace;
 
-    access_set_idle(ks, entry_k(rig), 1000);
-    assert_true(access_idle_s(ks, entry_k(rig)) >= 999);
+    access_set_idle(keyspace_access(ks), entry_k(rig), 1000);
+    assert_true(access_idle_s(keyspace_access(ks), entry_k(rig)) >= 999);
     rig->session.no_touch = true;
     assert_true(adds_unseen(rig));
-    assert_true(access_idle_s(ks, entry_k(rig)) >= 999);
+    assert_true(access_idle_s(keyspace_access(ks), entry_k(rig)) >= 999);
     rig->session.no_touch = false;
     assert_true(adds_unseen(rig));
-    assert_int_equal(0, access_idle_s(ks, entry_k(rig)));
-    access_set_policy(ks, &policy);
+    assert_int_equal(0, access_idle_s(keyspace_access(ks), entry_k(rig)));
+    access_set_policy(keyspace_access(ks), &policy);
     access_set_frequency(entry_k(rig), 7);
     assert_true(adds_unseen(rig));
-    assert_int_equal(7 + KNOWN, access_frequency(ks, entry_k(rig)));
+    assert_int_equal(7 + KNOWN,
+                     access_frequency(keyspace_access(ks), entry_k(rig)));
     rig_free(rig);
 }
 

@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "command/rows.h"
 #include "engine/table.h"
+#include "keyspace/make.h"
 
 #include <stdio.h>
 

@@ -14,6 +14,9 @@
 #include "base/metrics.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/keyspace_internal.h"
+#include "keyspace/make.h"
+#include "keyspace/memory.h"
+#include "keyspace/reclaim.h"
 
 #include <stdio.h>
 #include <string.h>

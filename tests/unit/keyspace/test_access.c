@@ -17,7 +17,7 @@ setup(void)
 {
     struct fixture f = { .ks = test_keyspace(1) };
 
-    access_tick(f.ks, (uint64_t)START_S * 1000);
+    access_tick(keyspace_access(f.ks), (uint64_t)START_S * 1000);
     f.entry = test_put(f.ks, test_key_set(&f.key, 0, 1));
     return f;
 }
@@ -25,7 +25,7 @@ setup(void)
 static void
 tick(const struct fixture *f, uint64_t after_s)
 {
-    access_tick(f->ks, (START_S + after_s) * 1000);
+    access_tick(keyspace_access(f->ks), (START_S + after_s) * 1000);
 }
 
 static void
@@ -35,22 +35,23 @@ count_uses(const struct fixture *f, uint32_t log_factor, uint32_t decay)
                                           .log_factor = log_factor,
                                           .decay_minutes = decay };
 
-    access_set_policy(f->ks, &policy);
+    access_set_policy(keyspace_access(f->ks), &policy);
 }
 
 TEST(a_key_is_idle_since_its_last_use)
 {
     struct fixture f = setup();
 
-    assert_int_equal(access_idle_s(f.ks, f.entry), 0);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 0);
     tick(&f, 7);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 7);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 7);
     (void)keyspace_find(f.ks, &f.key.key, 0); /* to look is no use */
-    assert_int_equal(access_idle_s(f.ks, f.entry), 7);
-    access_note(f.ks, f.entry);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 0);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 7);
+    access_note(keyspace_access(f.ks), f.entry);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 0);
     tick(&f, 7 + ACCESS_SECONDS_MAX);
-    assert_int_equal(access_idle_s(f.ks, f.entry), ACCESS_SECONDS_MAX);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry),
+                     ACCESS_SECONDS_MAX);
     keyspace_free(f.ks);
 }
 
@@ -59,13 +60,14 @@ TEST(a_clock_that_is_set_back_makes_no_key_old)
     struct fixture f = setup();
 
     tick(&f, 100);
-    access_note(f.ks, f.entry);
+    access_note(keyspace_access(f.ks), f.entry);
     tick(&f, 40);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 0);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 0);
     count_uses(&f, 10, 1);
-    assert_int_equal(access_frequency(f.ks, f.entry), ACCESS_FREQUENCY_NEW);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry),
+                     ACCESS_FREQUENCY_NEW);
     tick(&f, 47);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 7);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 7);
     keyspace_free(f.ks);
 }
 
@@ -75,14 +77,14 @@ TEST(nothing_is_written_twice_a_second)
     struct fixture f = setup();
 
     tick(&f, 1);
-    access_note(f.ks, f.entry);
+    access_note(keyspace_access(f.ks), f.entry);
     atomic_store(&f.entry->access, f.entry->access | 99); /* a mark */
-    access_note(f.ks, f.entry);
+    access_note(keyspace_access(f.ks), f.entry);
     assert_int_equal(f.entry->access & ACCESS_FREQUENCY_MAX, 99 | 5);
     tick(&f, 2);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 1);
-    access_note(f.ks, f.entry);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 0);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 1);
+    access_note(keyspace_access(f.ks), f.entry);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 0);
     keyspace_free(f.ks);
 }
 
@@ -91,7 +93,7 @@ TEST(reclaiming_moves_the_clock)
     struct fixture f = setup();
 
     (void)keyspace_reclaim(f.ks, 0, (START_S + 12) * (uint64_t)1000, 100);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 12);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 12);
     keyspace_free(f.ks);
 }
 
@@ -99,16 +101,18 @@ TEST(while_it_is_paused_no_use_is_written_down)
 {
     struct fixture f = setup();
 
-    access_pause(f.ks, true);
+    access_pause(keyspace_access(f.ks), true);
     tick(&f, 5);
-    access_note(f.ks, f.entry);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 5);
+    access_note(keyspace_access(f.ks), f.entry);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 5);
     count_uses(&f, 0, 0);
-    access_note(f.ks, f.entry);
-    assert_int_equal(access_frequency(f.ks, f.entry), ACCESS_FREQUENCY_NEW);
-    access_pause(f.ks, false);
-    access_note(f.ks, f.entry);
-    assert_int_equal(access_frequency(f.ks, f.entry), ACCESS_FREQUENCY_NEW + 1);
+    access_note(keyspace_access(f.ks), f.entry);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry),
+                     ACCESS_FREQUENCY_NEW);
+    access_pause(keyspace_access(f.ks), false);
+    access_note(keyspace_access(f.ks), f.entry);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry),
+                     ACCESS_FREQUENCY_NEW + 1);
     keyspace_free(f.ks);
 }
 
@@ -118,19 +122,21 @@ TEST(uses_count_only_while_a_policy_looks_at_them)
 
     for (unsigned i = 0; i < 100; i++) {
         tick(&f, i);
-        access_note(f.ks, f.entry);
+        access_note(keyspace_access(f.ks), f.entry);
     }
     count_uses(&f, 0, 0);
-    assert_int_equal(access_frequency(f.ks, f.entry), ACCESS_FREQUENCY_NEW);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry),
+                     ACCESS_FREQUENCY_NEW);
     for (unsigned i = 0; i < 100; i++) {
-        access_note(f.ks, f.entry);
+        access_note(keyspace_access(f.ks), f.entry);
     }
-    assert_int_equal(access_frequency(f.ks, f.entry),
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry),
                      ACCESS_FREQUENCY_NEW + 100);
     for (unsigned i = 0; i < 1000; i++) {
-        access_note(f.ks, f.entry);
+        access_note(keyspace_access(f.ks), f.entry);
     }
-    assert_int_equal(access_frequency(f.ks, f.entry), ACCESS_FREQUENCY_MAX);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry),
+                     ACCESS_FREQUENCY_MAX);
     keyspace_free(f.ks);
 }
 
@@ -154,9 +160,9 @@ TEST(the_number_of_uses_is_logarithmic)
 
         count_uses(&f, 10, 1);
         for (unsigned n = 0; n < cases[i].uses; n++) {
-            access_note(f.ks, f.entry);
+            access_note(keyspace_access(f.ks), f.entry);
         }
-        frequency = access_frequency(f.ks, f.entry);
+        frequency = access_frequency(keyspace_access(f.ks), f.entry);
         assert_in_range(frequency, cases[i].at_least, cases[i].at_most);
         keyspace_free(f.ks);
     }
@@ -169,16 +175,16 @@ TEST(the_number_sinks_with_the_minutes_without_use)
     count_uses(&f, 0, 1);
     access_set_frequency(f.entry, 100);
     tick(&f, 600);
-    assert_int_equal(access_frequency(f.ks, f.entry), 90);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry), 90);
     count_uses(&f, 0, 5);
-    assert_int_equal(access_frequency(f.ks, f.entry), 98);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry), 98);
     count_uses(&f, 0, 0);
-    assert_int_equal(access_frequency(f.ks, f.entry), 100);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry), 100);
     count_uses(&f, 0, 1);
-    access_note(f.ks, f.entry); /* 90, and one more */
-    assert_int_equal(access_frequency(f.ks, f.entry), 91);
+    access_note(keyspace_access(f.ks), f.entry); /* 90, and one more */
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry), 91);
     tick(&f, 100000);
-    assert_int_equal(access_frequency(f.ks, f.entry), 0);
+    assert_int_equal(access_frequency(keyspace_access(f.ks), f.entry), 0);
     keyspace_free(f.ks);
 }
 
@@ -191,9 +197,9 @@ TEST(a_key_that_is_used_each_half_minute_sinks_too)
     access_set_frequency(f.entry, 100);
     for (unsigned s = 0; s <= 600; s += 30) {
         tick(&f, s);
-        access_note(f.ks, f.entry);
+        access_note(keyspace_access(f.ks), f.entry);
     }
-    assert_in_range(access_frequency(f.ks, f.entry), 89, 91);
+    assert_in_range(access_frequency(keyspace_access(f.ks), f.entry), 89, 91);
     keyspace_free(f.ks);
 }
 
@@ -202,10 +208,11 @@ TEST(idle_time_and_frequency_can_be_given)
     struct fixture f = setup();
 
     access_set_frequency(f.entry, 77);
-    access_set_idle(f.ks, f.entry, 1000);
-    assert_int_equal(access_idle_s(f.ks, f.entry), 1000);
+    access_set_idle(keyspace_access(f.ks), f.entry, 1000);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry), 1000);
     assert_int_equal(f.entry->access & ACCESS_FREQUENCY_MAX, 77);
-    access_set_idle(f.ks, f.entry, UINT64_MAX);
-    assert_int_equal(access_idle_s(f.ks, f.entry), ACCESS_SECONDS_MAX);
+    access_set_idle(keyspace_access(f.ks), f.entry, UINT64_MAX);
+    assert_int_equal(access_idle_s(keyspace_access(f.ks), f.entry),
+                     ACCESS_SECONDS_MAX);
     keyspace_free(f.ks);
 }

@@ -3,6 +3,8 @@
  * Which key goes: what each plan looks at and chooses, that the choice is
  * looked at again under the lock, and that many threads may do it at a time.
  */
+#include "keyspace/databases.h"
+#include "keyspace/gate.h"
 #include "support.h"
 
 #include "keyspace/evict.h"
@@ -19,7 +21,7 @@ filled(unsigned threads, unsigned keys)
     struct keyspace *ks = test_keyspace(threads);
     struct test_key key;
 
-    access_tick(ks, NOW_MS);
+    access_tick(keyspace_access(ks), NOW_MS);
     for (unsigned i = 0; i < keys; i++) {
         (void)test_put(ks, test_key_set(&key, 0, i));
     }
@@ -92,13 +94,13 @@ hot_among_evicted(enum evict_by by)
     unsigned hot = 0;
 
     for (unsigned i = 0; i < KEYS / 2; i++) {
-        access_set_idle(ks, entry_of(ks, i), 1000);
+        access_set_idle(keyspace_access(ks), entry_of(ks, i), 1000);
         access_set_frequency(entry_of(ks, KEYS / 2 + i), 50);
     }
     if (by == EVICT_RAREST) {
         const struct access_policy policy = { .counts = true };
 
-        access_set_policy(ks, &policy);
+        access_set_policy(keyspace_access(ks), &policy);
     }
     for (unsigned i = 0; i < KEYS / 4; i++) {
         hot += evict_one(ks, 0, &plan) >= KEYS / 2;
@@ -165,13 +167,14 @@ TEST(what_is_over_goes_first)
     struct keyspace *ks = test_keyspace(1);
     struct test_key key;
 
-    access_tick(ks, NOW_MS);
+    access_tick(keyspace_access(ks), NOW_MS);
     for (uint32_t db = 0; db < 3; db++) {
         (void)test_put(ks, test_key_set(&key, db, 0));
     }
     set_end(ks, 0, NOW_MS);
     keyspace_flush_db(ks, 1);
-    access_set_idle(ks, keyspace_find(ks, &key.key, NOW_MS), 100000);
+    access_set_idle(keyspace_access(ks), keyspace_find(ks, &key.key, NOW_MS),
+                    100000);
     assert_int_equal(evict_one(ks, 0, &plan), UINT64_MAX);
     assert_int_equal(metric_sum(METRIC_BF_OBJECTS), 2);
     assert_int_equal(evict_one(ks, 0, &plan), UINT64_MAX);

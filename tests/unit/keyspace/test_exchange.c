@@ -4,6 +4,10 @@
  * were swapped and flushed, dead entries, growing tables), against a model of
  * each. Prints its seed.
  */
+#include "keyspace/databases.h"
+#include "keyspace/exchange.h"
+#include "keyspace/gate.h"
+#include "keyspace/scan.h"
 #include "support.h"
 
 #include "keyspace/access.h"
@@ -365,20 +369,26 @@ TEST(last_uses_go_by_the_clock_that_they_were_noted_by)
     const struct access_policy policy = { .counts = true };
 
     put(&b, k, 7, 1, 0);
-    access_set_idle(b.ks, keyspace_find(b.ks, k, 0), 500);
-    access_set_policy(a.ks, &policy);
-    access_tick(a.ks, now_ms + 90000000); /* a day, and back again */
-    access_tick(a.ks, now_ms);
-    access_tick(b.ks, now_ms);
+    access_set_idle(keyspace_access(b.ks), keyspace_find(b.ks, k, 0), 500);
+    access_set_policy(keyspace_access(a.ks), &policy);
+    access_tick(keyspace_access(a.ks),
+                now_ms + 90000000); /* a day, and back again */
+    access_tick(keyspace_access(a.ks), now_ms);
+    access_tick(keyspace_access(b.ks), now_ms);
     exchange(&a, &b);
-    access_tick(a.ks, now_ms);
-    assert_in_range(access_idle_s(a.ks, keyspace_find(a.ks, k, 0)), 500, 501);
-    access_tick(a.ks, now_ms + 20000);
-    assert_in_range(access_idle_s(a.ks, keyspace_find(a.ks, k, 0)), 520, 521);
-    assert_true(access_counts(a.ks)); /* settings stay */
-    assert_false(access_counts(b.ks));
-    access_note(a.ks, keyspace_find(a.ks, k, 0));
-    assert_int_equal(0, access_idle_s(a.ks, keyspace_find(a.ks, k, 0)));
+    access_tick(keyspace_access(a.ks), now_ms);
+    assert_in_range(
+        access_idle_s(keyspace_access(a.ks), keyspace_find(a.ks, k, 0)), 500,
+        501);
+    access_tick(keyspace_access(a.ks), now_ms + 20000);
+    assert_in_range(
+        access_idle_s(keyspace_access(a.ks), keyspace_find(a.ks, k, 0)), 520,
+        521);
+    assert_true(access_counts(keyspace_access(a.ks))); /* settings stay */
+    assert_false(access_counts(keyspace_access(b.ks)));
+    access_note(keyspace_access(a.ks), keyspace_find(a.ks, k, 0));
+    assert_int_equal(
+        0, access_idle_s(keyspace_access(a.ks), keyspace_find(a.ks, k, 0)));
     free_twin(&a);
     free_twin(&b);
 }

@@ -3,6 +3,7 @@
  * The gate among four threads. What it guards is plain memory, so that TSan
  * would see two threads meet.
  */
+#include "keyspace/gate.h"
 #include "support.h"
 
 #include <pthread.h>

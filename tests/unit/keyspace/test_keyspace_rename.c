@@ -27,7 +27,7 @@ prepare_renaming(struct keyspace *ks, const struct renaming *how,
 
     (void)test_key_set(to, how->to_db, how->to);
     entry->incarnation = 77;
-    access_set_idle(ks, entry, 1234);
+    access_set_idle(keyspace_access(ks), entry, 1234);
     if (how->at_ms > 0) {
         assert_int_equal(keyspace_set_expiry(ks, &from->key, entry, how->at_ms),
                          OK);
@@ -58,7 +58,7 @@ TEST(rename_takes_the_filter_its_life_its_time_and_its_use_along)
         assert_non_null(entry);
         assert_ptr_equal(test_lines(&entry->bloom), lines);
         assert_int_equal(entry->incarnation, 77);
-        assert_int_equal(access_idle_s(ks, entry), 1234);
+        assert_int_equal(access_idle_s(keyspace_access(ks), entry), 1234);
         assert_int_equal(keyspace_expiry(ks, &to.key, entry), how->at_ms);
         assert_true(keyspace_changed(ks, &from.key, seen_from, 0));
         assert_true(keyspace_changed(ks, &to.key, seen_to, 0));

@@ -7,6 +7,7 @@
 
 #include "../test.h"
 #include "base/mem.h"
+#include "keyspace/make.h"
 
 TEST(a_keyspace_survives_every_allocation_failure)
 {

@@ -4,6 +4,7 @@
  */
 #include "base/huge.h"
 #include "base/machine.h"
+#include "keyspace/databases.h"
 #include "support.h"
 
 static const struct bloom_params params = {

@@ -2,6 +2,7 @@
  *
  * What is freed in the background, and that it is freed.
  */
+#include "keyspace/databases.h"
 #include "support.h"
 
 enum { LARGE_CAPACITY = 100000 /* about 120 KB at 1 % */ };

@@ -2,6 +2,7 @@
  *
  * Expired keys and flushed databases go away in the background.
  */
+#include "keyspace/databases.h"
 #include "support.h"
 
 #include <limits.h>

@@ -2,6 +2,9 @@
  *
  * SCAN's guarantee, its bounds, and random keys.
  */
+#include "keyspace/databases.h"
+#include "keyspace/gate.h"
+#include "keyspace/scan.h"
 #include "support.h"
 
 #include <pthread.h>

@@ -17,6 +17,8 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "keyspace/gate.h"
+#include "keyspace/memory.h"
 #include "persist/group.h"
 #include "persist/journal_tap.h"
 #include "persist/persist_internal.h"

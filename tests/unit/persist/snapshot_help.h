@@ -8,6 +8,7 @@
 #include "../keyspace/support.h"
 
 #include "base/file.h"
+#include "keyspace/scan.h"
 #include "persist/snapshot.h"
 #include "persist/snapshot_format.h"
 #include "persist/snapshot_read.h"

@@ -4,6 +4,7 @@
  * w10 to w19 the new: at any time a start finds all of the one or all of the
  * other, under the id and at the position that belong to it.
  */
+#include "keyspace/databases.h"
 #include "persist_rig.h"
 
 #include "base/random.h"

@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "keyspace/make.h"
+#include "keyspace/memory.h"
 #include "persist/child.h"
 #include "persist/snapshot_read.h"
 

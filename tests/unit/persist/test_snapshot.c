@@ -3,6 +3,7 @@
  * What is written comes back: every filter to the byte, whatever its way into
  * the file; failing writes are told.
  */
+#include "keyspace/databases.h"
 #include "snapshot_help.h"
 
 #include "base/machine.h"

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Where the filters of a keyspace take their memory from, the limits on it, and
+ * the bf_* gauges. A gauge falls only when the filter is freed, which may be a
+ * while after its name was removed. Any thread.
+ */
+#pragma once
+
+#include "keyspace/entry.h"
+
+#include <stdbool.h>
+
+/* What filters may take; changed under the raised gate. */
+struct keyspace_memory {
+    uint64_t maxmemory_bytes; /* 0: no limit */
+    /* Keys are evicted to stay below maxmemory. Then an allocation may begin
+     * below the limit, or slightly above it, and end above, for the next
+     * eviction to correct; one larger than all of maxmemory is refused. Memory
+     * that the reaper is about to free counts as free. */
+    bool evicts;
+    /* Without maxmemory, leave a part of the machine to other processes. False
+     * while data is loaded: what clients were once given must load again. */
+    bool shares;
+};
+
+/* Whether more than this is in use, not counting memory that the reaper is
+ * about to free or changes that wait to be written to the journal. */
+bool keyspace_is_over(uint64_t maxmemory_bytes);
+
+/* Returns the environment of filters that live in a keyspace: counted memory,
+ * refused beyond maxmemory_bytes or the machine's memory. CTX must outlive the
+ * environment; it is read at each allocation. */
+struct bloom_env keyspace_env(const struct keyspace_memory *ctx,
+                              uint64_t size_limit_bytes);
+
+/* Moves the bf_* gauges from the filter's figures before a change to those
+ * after it. Call it after adds; insert and remove do it themselves. */
+void keyspace_account(const struct bloom_info *before,
+                      const struct bloom_info *after);
+
+/* Adds a new filter to the gauges. */
+void keyspace_account_new(const struct bloom *bloom);
+
+/* Frees an entry that is in no table, with its filter. */
+void keyspace_free_entry(struct entry *entry);
+
+/* Returns the bytes that one entry costs beside its filter, for MEMORY USAGE.
+ */
+size_t keyspace_entry_bytes(const struct entry *entry);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * backup: a second directory with one state of a data directory or journal,
- * which a live server may be writing to: everything that was acknowledged
- * before is in it.
+ * backup: copies one state of a data directory or journal, to which a live
+ * server may be writing. The copy has every change that was acknowledged
+ * before.
  */
 #pragma once
 

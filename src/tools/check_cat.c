@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Text is one command a line, words in quotes as redis-cli shows them: it can
- * be read, searched, and typed back. RESP is for redis-cli --pipe; there the
- * words of BF.INSERT that only a journal may use are left out.
+ * Text output is one command a line, with the words quoted like in redis-cli,
+ * so that it can be read, searched and typed back. RESP output is for redis-cli
+ * --pipe. It leaves out the arguments of BF.INSERT that only a journal may use.
  */
 #include "tools/check_cat.h"
 
@@ -25,7 +25,7 @@ struct cat {
     struct batch batch;
     uint32_t db;
     bool db_known;
-    bool failed; /* the output, or a group */
+    bool failed; /* an error was printed: stop */
 };
 
 /* ---- output -------------------------------------------------------------- */
@@ -165,9 +165,7 @@ cat_snapshot_fd(struct cat *cat, int fd, const char *path)
         return status == SNAPSHOT_OK;
     }
     (void)flush(cat);
-    found.state = status == SNAPSHOT_NEWER     ? CHECK_STATE_NEWER
-                  : status == SNAPSHOT_DAMAGED ? CHECK_STATE_DAMAGED
-                                               : CHECK_STATE_UNREADABLE;
+    found.state = check_snapshot_state(status);
     check_snapshot_complain(cat->check, path, &found);
     return false;
 }
@@ -199,7 +197,8 @@ is_for_journals_only(struct slice word)
            slice_is_word(word, "incarnation");
 }
 
-/* Returns the number of words that are left. */
+/* Removes the arguments that only a journal may use. Returns how many words
+ * are left. */
 static size_t
 leave_out(struct slice *argv, size_t argc)
 {
@@ -231,7 +230,7 @@ put_batch(struct cat *cat)
         size_t argc = command->argc;
 
         if (cat->check->resp && slice_is_word(argv[0], "replconf")) {
-            continue; /* whose log it is: nothing that a client may say */
+            continue; /* names the log; no client may send it */
         }
         if (cat->check->resp) {
             argc = leave_out(argv, argc);
@@ -307,23 +306,18 @@ static void
 cat_journal(struct cat *cat, const char *path)
 {
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
-    enum check_found_journal found;
-    char why[256] = "";
 
-    found = check_journal_open(cat->check, path, journal, why, sizeof(why));
-    if (found == JOURNAL_FOUND) {
+    if (check_journal_open_found(cat->check, path, journal)) {
         if (cat_snapshot_fd(cat, journal->base_fd, journal->base_path)) {
             cat_groups(cat, journal);
         }
         check_journal_close(journal);
-    } else if (found != JOURNAL_UNREADABLE) {
-        check_complain(cat->check, CHECK_DAMAGED, "%s: the manifest: %s", path,
-                       why);
     }
     mem_free(journal);
 }
 
-/* What a start would load is for the server to say; here one is asked for. */
+/* Only the options of a server decide which of several states a start loads, so
+ * the user has to name one. */
 static void
 cat_data(struct cat *cat, const char *path)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cat: what a snapshot or a journal holds, as commands on standard output: a
- * filter as RESTORE, an increment as its effects. Of a journal that is damaged
- * only what stands before the damage, which is what its end was built on.
+ * cat: prints a snapshot or a journal as commands on standard output: filters
+ * as RESTORE, increments as their effects. A damaged journal is printed up to
+ * the damage.
  */
 #pragma once
 

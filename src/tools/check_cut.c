@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The whole chain is looked at, since clocks are set back: the last group that
- * is not later than the time counts, also behind one that is. Damage is no
- * obstacle where the cut is known to lie before it.
+ * Clocks are set back, so the whole chain is read: the cut is behind the last
+ * group that is not later than the time, even if an earlier group is. Damage
+ * does not matter if the cut is known to be before it.
  */
 #include "tools/check_cut.h"
 
@@ -20,17 +20,17 @@ struct cut {
     struct check_made made;
     struct check_target target;
     struct check_journal *journal;
-    /* The last group that stays. */
+    /* The last group that stays in the journal. */
     size_t index; /* of its increment; count: there is none */
     uint64_t offset, position, sequence, ms, groups;
-    bool passed; /* a group was seen that goes */
+    bool passed; /* a group that does not stay was seen */
 };
 
 /* ---- the target ---------------------------------------------------------- */
 
-/* Digits at *at, at most so many. */
+/* Parses exactly `count` digits at *at. */
 static bool
-take_digits(const char **at, int count, unsigned *ret_value)
+parse_digits(const char **at, int count, unsigned *ret_value)
 {
     unsigned value = 0;
 
@@ -44,9 +44,9 @@ take_digits(const char **at, int count, unsigned *ret_value)
     return true;
 }
 
-/* Milliseconds; further digits are not looked at. */
+/* Parses an optional fraction as milliseconds. Ignores further digits. */
 static bool
-take_fraction(const char **at, unsigned *ret_ms)
+parse_fraction(const char **at, unsigned *ret_ms)
 {
     unsigned ms = 0;
     unsigned weight = 100;
@@ -65,8 +65,9 @@ take_fraction(const char **at, unsigned *ret_ms)
     return true;
 }
 
+/* Skips one character, if it is one of the choices. */
 static bool
-take(const char **at, const char *choices)
+skip_one_of(const char **at, const char *choices)
 {
     if (**at == '\0' || strchr(choices, **at) == NULL) {
         return false;
@@ -83,12 +84,12 @@ parse_date(const char *text, uint64_t *ret_ms)
     struct tm utc = { 0 };
     time_t seconds;
 
-    if (!take_digits(&text, 4, &year) || !take(&text, "-") ||
-        !take_digits(&text, 2, &month) || !take(&text, "-") ||
-        !take_digits(&text, 2, &day) || !take(&text, "Tt ") ||
-        !take_digits(&text, 2, &hour) || !take(&text, ":") ||
-        !take_digits(&text, 2, &minute) || !take(&text, ":") ||
-        !take_digits(&text, 2, &second) || !take_fraction(&text, &ms)) {
+    if (!parse_digits(&text, 4, &year) || !skip_one_of(&text, "-") ||
+        !parse_digits(&text, 2, &month) || !skip_one_of(&text, "-") ||
+        !parse_digits(&text, 2, &day) || !skip_one_of(&text, "Tt ") ||
+        !parse_digits(&text, 2, &hour) || !skip_one_of(&text, ":") ||
+        !parse_digits(&text, 2, &minute) || !skip_one_of(&text, ":") ||
+        !parse_digits(&text, 2, &second) || !parse_fraction(&text, &ms)) {
         return false;
     }
     if ((strcmp(text, "Z") != 0 && strcmp(text, "z") != 0 &&
@@ -159,7 +160,7 @@ on_group(void *ctx, const struct check_increment *increment,
     return true;
 }
 
-/* The base must not be newer than the target. */
+/* Returns whether the base is not newer than the target; prints it if not. */
 static bool
 base_is_old_enough(struct cut *cut, const struct check_snapshot *base)
 {
@@ -180,7 +181,7 @@ base_is_old_enough(struct cut *cut, const struct check_snapshot *base)
     return false;
 }
 
-/* A cut in what is known to be intact. */
+/* Returns whether the cut is before any damage; prints it if not. */
 static bool
 cut_is_certain(struct cut *cut)
 {
@@ -255,7 +256,7 @@ cut_increment(void *ctx, const char *path, const char *out)
     return true;
 }
 
-/* The base, and the increments up to the cut, all closed. */
+/* Copies the base and the increments up to the cut. All become closed. */
 static bool
 write_files(struct cut *cut, const char *out, const struct check_snapshot *base,
             struct manifest *manifest)
@@ -311,17 +312,10 @@ cut_journal(void *ctx, const char *path, const char *out,
 {
     struct cut *cut = ctx;
     struct check_journal *journal = cut->journal;
-    enum check_found_journal found;
     struct check_snapshot base;
-    char why[256] = "";
 
     (void)data;
-    found = check_journal_open(cut->check, path, journal, why, sizeof(why));
-    if (found != JOURNAL_FOUND) {
-        if (found != JOURNAL_UNREADABLE) {
-            check_complain(cut->check, CHECK_DAMAGED, "%s: the manifest: %s",
-                           path, why);
-        }
+    if (!check_journal_open_found(cut->check, path, journal)) {
         return false;
     }
     check_bar_begin(cut->check, 2 * check_journal_bytes(journal));

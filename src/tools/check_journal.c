@@ -230,6 +230,20 @@ check_journal_open(struct check *check, const char *path,
 }
 
 bool
+check_journal_open_found(struct check *check, const char *path,
+                         struct check_journal *ret_journal)
+{
+    char why[256] = "";
+    enum check_found_journal found =
+        check_journal_open(check, path, ret_journal, why, sizeof(why));
+
+    if (found == JOURNAL_UNFINISHED || found == JOURNAL_BROKEN) {
+        check_complain(check, CHECK_DAMAGED, "%s: the manifest: %s", path, why);
+    }
+    return found == JOURNAL_FOUND;
+}
+
+bool
 check_journal_open_single(struct check *check, const char *path,
                           struct check_journal *ret_journal)
 {
@@ -492,7 +506,7 @@ check_journal_next_intact(const struct check_increment *increment, uint64_t *at,
     return true;
 }
 
-/* ---- telling ------------------------------------------------------------- */
+/* ---- output -------------------------------------------------------------- */
 
 static void
 describe_after(const struct check_journal *journal, char *ret_text, size_t size)

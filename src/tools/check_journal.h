@@ -69,6 +69,10 @@ enum check_found_journal check_journal_open(struct check *check,
                                             struct check_journal *ret_journal,
                                             char *ret_why, size_t why_size);
 
+/* Opens a journal, or prints why it cannot. */
+bool check_journal_open_found(struct check *check, const char *path,
+                              struct check_journal *ret_journal);
+
 /* Opens the files that journal->manifest names. The caller filled it. */
 bool check_journal_open_named(struct check *check,
                               struct check_journal *journal);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Filter by filter, so the memory that it takes is that of the largest one.
+ * Copies filter by filter, so it needs the memory of the largest one.
  */
 #include "tools/check_rescue.h"
 
@@ -31,22 +31,12 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     return rescue->error == 0;
 }
 
-static void
-on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
-               uint64_t to)
-{
-    (void)ctx;
-    (void)error;
-    (void)from;
-    (void)to;
-}
-
-/* 0 or errno. */
+/* Returns 0 or errno. */
 static int
 copy_filters(struct rescue *rescue, int fd)
 {
     struct snapshot_visitor visitor = { .filter = on_filter,
-                                        .passed_over = on_passed_over,
+                                        .passed_over = check_snapshot_leave_out,
                                         .ctx = rescue };
     struct snapshot_error error = { 0 };
     enum snapshot_status status =
@@ -62,12 +52,11 @@ copy_filters(struct rescue *rescue, int fd)
 
 bool
 check_rescue(struct check_made *made, int fd,
-             const struct check_snapshot *found,
-             const struct snapshot_stamp *stamp, const char *to)
+             const struct check_snapshot *found, const char *to)
 {
     struct rescue rescue = { .check = made->check,
                              .writer = snapshot_writer_new() };
-    struct snapshot_stamp written = *stamp;
+    struct snapshot_stamp written = found->stamp;
     uint32_t databases = found->databases > 0 ? found->databases : 1;
     int out;
     int error;
@@ -78,12 +67,12 @@ check_rescue(struct check_made *made, int fd,
         return false;
     }
     written.keys = found->keys;
-    /* It may not be what that history has at that place: then nobody may go on
-     * from there with it. */
+    /* The copy may differ from what its history has at this position. Without
+     * an id, no replica continues from it. */
     memset(written.history, '0', SNAPSHOT_HISTORY_BYTES);
     error = snapshot_begin(rescue.writer, &written, databases, out,
                            &rescue.progress);
-    if (error == 0 && fd >= 0) {
+    if (error == 0) {
         error = copy_filters(&rescue, fd);
     }
     if (error == 0) {

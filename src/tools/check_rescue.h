@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The snapshots that salvage writes. A snapshot's header says how many keys
- * follow, so the old one is read twice: check_snapshot_look, then this.
+ * Writes the snapshots of salvage. The header of a snapshot says how many keys
+ * follow, so the old file is read twice: by check_snapshot_look, then here.
  */
 #pragma once
 
 #include "tools/check_make.h"
 #include "tools/check_snapshot.h"
 
-/* A new snapshot of all that was found to be intact in fd (-1: nothing, an
- * empty one), with this stamp. False, and said: it could not be written. */
+/* Makes a new snapshot, `to`, of everything in fd that check_snapshot_look
+ * found intact. */
 bool check_rescue(struct check_made *made, int fd,
-                  const struct check_snapshot *found,
-                  const struct snapshot_stamp *stamp, const char *to);
+                  const struct check_snapshot *found, const char *to);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Of a journal, every intact group is executed whose sequence is higher than
- * that of the one before it, over what is intact of the base; the result is one
- * new base, at the place where the log ended, so that no older snapshot looks
- * newer than it. Of an increment alone the intact groups are sealed anew, so
- * that sequences have no gaps.
+ * A journal: salvage loads the intact filters of the base and executes the
+ * intact groups whose sequences rise. The result is one new base at the
+ * position where the log ended, so that no older snapshot looks newer than it.
+ * A single increment: its intact groups get new seals without gaps between
+ * their sequences.
  */
 #include "tools/check_salvage.h"
 
@@ -24,9 +24,9 @@ struct salvage {
     struct check *check;
     struct check_made made;
     struct check_journal *journal;
-    /* Of the groups that are taken, found before anything is written. */
+    /* Of the groups to salvage, counted before anything is written. */
     uint64_t groups, bytes, end_position, end_sequence;
-    uint64_t keys, failed;  /* of a journal: what it holds; commands left out */
+    uint64_t keys, failed;  /* of a journal: keys; commands that failed */
     bool lost;              /* anything */
     bool has_base;          /* found while the manifest is guessed */
     bool nothing_to_add_to; /* it found none */
@@ -48,7 +48,7 @@ show_snapshot(struct check *check, const char *out,
     check_card_end(check);
 }
 
-/* Reads everything; false if nothing can be had of it, which was said. */
+/* Reads the whole snapshot. False if nothing of it can be salvaged. */
 static bool
 look_whole(struct check *check, int fd, const char *path,
            struct check_snapshot *ret_found)
@@ -76,7 +76,7 @@ salvage_snapshot(void *ctx, const char *path, const char *out)
     (void)!file_size(fd, &bytes);
     check_bar_begin(check, 2 * bytes);
     ok = look_whole(check, fd, path, &found) &&
-         check_rescue(&salvage->made, fd, &found, &found.stamp, out);
+         check_rescue(&salvage->made, fd, &found, out);
     check_bar_end(check);
     file_close(fd);
     if (ok) {
@@ -129,7 +129,7 @@ put_group(struct sealer *sealer, const struct group *group)
                             (struct slice){ text, sizeof(text) });
 }
 
-/* What a crash may leave behind, and no group after it: that is no loss. */
+/* Returns whether the end is what a crash leaves: nothing intact is lost. */
 static bool
 has_torn_end(const struct salvage *salvage)
 {
@@ -137,7 +137,8 @@ has_torn_end(const struct salvage *salvage)
            salvage->journal->after.groups == 0;
 }
 
-/* Counts what there is to take, behind *after. */
+/* Counts the groups to salvage: those with a higher sequence than *after, which
+ * becomes the last of them. */
 static void
 count_increment(struct salvage *salvage,
                 const struct check_increment *increment, uint64_t *after)
@@ -170,7 +171,7 @@ count_increment(struct salvage *salvage,
     salvage->end_sequence = *after;
 }
 
-/* Writes what was counted; *after as there. */
+/* Writes the groups that count_increment counted. */
 static bool
 write_increment(struct salvage *salvage,
                 const struct check_increment *increment, uint64_t *after,
@@ -279,7 +280,7 @@ number_of(const char *name, const char *prefix, uint64_t *ret_number)
            slice_to_u64(slice_of(name + len), ret_number);
 }
 
-/* The base that stands furthest in the log is the newest. */
+/* Chooses this base if it is the furthest in the log so far. */
 static bool
 try_base(struct salvage *salvage, uint64_t number)
 {
@@ -333,7 +334,7 @@ note_name(void *ctx, const char *name)
     return true;
 }
 
-/* A manifest of all files that have the names of a journal's. */
+/* Makes a manifest of all files that are named like those of a journal. */
 static bool
 guess_manifest(struct salvage *salvage)
 {
@@ -373,8 +374,8 @@ open_journal(struct salvage *salvage, const char *path)
     case JOURNAL_UNFINISHED:
     case JOURNAL_BROKEN:
         check_complain(salvage->check, CHECK_DAMAGED,
-                       "%s: the manifest: %s; what the names of the files say "
-                       "is taken instead",
+                       "%s: the manifest: %s; using all files that are named "
+                       "like those of a journal instead",
                        path, why);
         return guess_manifest(salvage) &&
                check_journal_open_named(salvage->check, journal);
@@ -383,8 +384,8 @@ open_journal(struct salvage *salvage, const char *path)
     }
 }
 
-/* All that can be had, executed: the base, and the groups behind it. A command
- * that fails is left out: it needs what was lost. */
+/* Loads the base and executes the groups. A command that fails depends on lost
+ * data and is left out. */
 static bool
 execute(struct salvage *salvage, struct check_world *world)
 {
@@ -429,8 +430,8 @@ count_keys(const struct keyspace *ks)
     return keys;
 }
 
-/* Of nobody's history: it may not be what that has at this place, and nobody
- * may go on from there with it. */
+/* Writes the state without a history id: it may differ from what the history
+ * has at this position, so no replica may continue from it. */
 static bool
 write_state(struct salvage *salvage, const struct keyspace *ks,
             const struct check_snapshot *base, const char *path)
@@ -459,8 +460,8 @@ write_state(struct salvage *salvage, const struct keyspace *ks,
     return check_make_done(&salvage->made, fd, path) && error == 0;
 }
 
-/* One base that has all of it, and no increment: what a snapshot holds can be
- * loaded, whatever groups would need. */
+/* Writes one base with all the data, and no increment: groups could depend on
+ * lost data, a snapshot loads in any case. */
 static bool
 write_journal(struct salvage *salvage, const char *out,
               const struct check_snapshot *base)

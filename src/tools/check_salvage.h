@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * salvage: a new snapshot, increment, journal or data directory of everything
- * in an old one that is intact. A server starts on it. The exit status is 0
- * if nothing was lost, 1 if something was.
+ * salvage: makes a new snapshot, increment, journal or data directory from the
+ * intact parts of an old one. A server can start on it. The exit status is 0 if
+ * nothing was lost, 1 if something was.
  */
 #pragma once
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Damage is passed over even where nothing is rescued: whoever stands before
- * it wants to know how much is left.
+ * The whole file is read, also behind damage, since the operator wants to know
+ * how much salvage would find.
  */
 #include "tools/check_snapshot.h"
 
 #include "base/file.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 
 struct look {
@@ -53,8 +52,8 @@ on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
 {
     struct look *look = ctx;
 
-    /* That it is newer, or the medium fails, is worth more than that it is
-     * damaged elsewhere. */
+    /* Keep the first error, but a newer version or a failing disk matters more
+     * than damage. */
     if (look->snapshot->lost_stretches++ == 0 ||
         (look->snapshot->error.status == SNAPSHOT_DAMAGED &&
          error->status != SNAPSHOT_DAMAGED)) {
@@ -64,8 +63,8 @@ on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
     move_bar(look);
 }
 
-static enum check_state
-state_of(enum snapshot_status status)
+enum check_state
+check_snapshot_state(enum snapshot_status status)
 {
     switch (status) {
     case SNAPSHOT_OK:
@@ -78,6 +77,16 @@ state_of(enum snapshot_status status)
     default:
         return CHECK_STATE_DAMAGED;
     }
+}
+
+void
+check_snapshot_leave_out(void *ctx, const struct snapshot_error *error,
+                         uint64_t from, uint64_t to)
+{
+    (void)ctx;
+    (void)error;
+    (void)from;
+    (void)to;
 }
 
 void
@@ -105,10 +114,10 @@ check_snapshot_look(struct check *check, int fd, bool whole,
             status = ret_snapshot->error.status;
         }
     }
-    ret_snapshot->state = state_of(status);
+    ret_snapshot->state = check_snapshot_state(status);
 }
 
-/* "at offset 4711: ..."; what and where. */
+/* Writes what is wrong and where: "at offset 4711, behind 3 keys: ...". */
 static void
 describe(const struct check_snapshot *snapshot, char *ret_text, size_t size)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One snapshot, or base, read for what it says about itself and about what it
- * holds.
+ * Reads one snapshot or base: its header, and optionally all its filters.
  */
 #pragma once
 
@@ -13,25 +12,32 @@ struct check_snapshot {
     struct snapshot_stamp stamp;
     bool has_stamp;
     uint64_t file_bytes;
-    struct snapshot_error error; /* the first thing that is wrong */
+    struct snapshot_error error; /* the first damage */
 
-    /* Of what is intact, if the whole file was read. */
+    /* Sums over the intact filters, if the whole file was read. */
     bool whole;
     uint64_t keys, expiring, items, capacity;
-    uint32_t databases;                  /* the highest with a key, and one */
-    uint64_t lost_stretches, lost_bytes; /* passed over */
-    uint64_t keys_behind; /* intact ones behind the first thing wrong */
+    uint32_t databases;                  /* highest with a key, plus one */
+    uint64_t lost_stretches, lost_bytes; /* damaged */
+    uint64_t keys_behind; /* intact ones behind the first damage */
 };
 
-/* False if it cannot be opened, which is then said. whole: reads everything,
- * past damage too; else the header alone. */
+/* Reads the header and, if whole, everything, also behind damage. */
 void check_snapshot_look(struct check *check, int fd, bool whole,
                          struct check_snapshot *ret_snapshot);
 
-/* Its card. */
+/* Prints its card. */
 void check_snapshot_show(struct check *check, const char *path,
                          const struct check_snapshot *snapshot);
 
-/* Says on standard error what is wrong; nothing if nothing is. */
+/* Prints on standard error what is wrong, if anything is. */
 void check_snapshot_complain(struct check *check, const char *path,
                              const struct check_snapshot *snapshot);
+
+/* Returns the state that a result of snapshot_read means. */
+enum check_state check_snapshot_state(enum snapshot_status status);
+
+/* Does nothing: the passed_over of a snapshot_visitor that reads on behind
+ * damage. */
+void check_snapshot_leave_out(void *ctx, const struct snapshot_error *error,
+                              uint64_t from, uint64_t to);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One card for each file, and one for each directory.
+ * Each file and each directory gets one card.
  */
 #include "tools/check_verify.h"
 
@@ -13,10 +13,10 @@
 
 #include <stdio.h>
 
-/* What is known of a whole state. */
+/* What the files say about a whole state: a snapshot or a journal. */
 struct state {
     bool known;
-    bool unfinished; /* a journal that a start takes nothing of */
+    bool unfinished; /* a journal that a start ignores */
     uint64_t position;
     enum check_state state;
 };
@@ -125,7 +125,7 @@ verify_manifest(struct check *check, const char *path)
 
 /* ---- journals ------------------------------------------------------------ */
 
-/* The base against the manifest. */
+/* Returns whether the base is the one of the manifest. */
 static bool
 base_fits(const struct check_journal *journal,
           const struct check_snapshot *base)
@@ -170,8 +170,7 @@ show_journal(struct check *check, const struct check_journal *journal,
                            .state = state };
 }
 
-/* The chain is intact; whether its groups can be executed, a start finds out by
- * executing them. */
+/* Executes an intact chain, since a start refuses groups that fail. */
 struct execution {
     struct check_world *world;
     struct check_journal *journal;
@@ -258,7 +257,7 @@ verify_journal(struct check *check, const char *path, bool whole)
     return state;
 }
 
-/* Which of the two a start takes, as persist/recover.c decides it. */
+/* Shows which of the two a start loads: persist/recover.c decides alike. */
 static void
 show_data(struct check *check, const struct check_data *data,
           const struct state *snapshot, const struct state *journal)
@@ -313,7 +312,8 @@ verify_data(struct check *check, const char *path, bool whole)
             check_file_join(check, path, data->journal, inner)) {
             journal = verify_journal(check, inner, whole);
         }
-        /* Of several snapshots, the server's own is not known here. */
+        /* With several snapshots, only the server's options say which is its.
+         */
         if (data->count <= 1) {
             show_data(check, data, &snapshot, &journal);
         }

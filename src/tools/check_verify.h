@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * verify and info: cards about what a path is and whether it is intact. info
- * reads of a snapshot the header alone.
+ * verify and info: print cards about what a path is and whether it is intact.
+ * info reads only the header of a snapshot.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A service without sockets, threads and files: what the executor of logs needs
- * and no more.
+ * A service without sockets, threads and files: only the parts that the
+ * executor of logs needs.
  */
 #include "tools/check_world.h"
 
@@ -14,6 +14,7 @@
 #include "keyspace/make.h"
 #include "persist/insert.h"
 #include "proto/scan.h"
+#include "tools/check_snapshot.h"
 
 #include <stdio.h>
 
@@ -76,26 +77,16 @@ insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
                          record, bloom, world->why, sizeof(world->why));
 }
 
-static void
-on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
-               uint64_t to)
-{
-    (void)ctx;
-    (void)error;
-    (void)from;
-    (void)to;
-}
-
 bool
-check_world_load(struct check_world *world, int fd, bool pass_over,
+check_world_load(struct check_world *world, int fd, bool leave_out,
                  char *ret_reason, size_t reason_size)
 {
     struct snapshot_visitor visitor = { .filter = insert, .ctx = world };
     struct snapshot_error error = { 0 };
     enum snapshot_status status;
 
-    if (pass_over) {
-        visitor.passed_over = on_passed_over;
+    if (leave_out) {
+        visitor.passed_over = check_snapshot_leave_out;
     }
     status =
         snapshot_read(fd, &world->service.obey_env, &visitor, NULL, &error);
@@ -128,7 +119,7 @@ check_world_rescue(struct check_world *world, struct slice commands)
 
         batch_clear(batch);
         if (scan_commands(commands, &limits, batch, &at) != OK || at == begin) {
-            return failed + 1; /* what no server writes */
+            return failed + 1; /* no server writes this */
         }
         for (uint32_t i = 0; i < batch->count; i++) {
             size_t from = batch->command[i].begin;

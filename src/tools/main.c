@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bloomery-check: reads the command line.
+ * Reads the command line of bloomery-check.
  */
 #include "tools/check.h"
 
@@ -60,9 +60,9 @@ is(const char *word, const char *option)
     return strcmp(word, option) == 0;
 }
 
-/* True if it is one. */
+/* Applies an option. False if there is no such option. */
 static bool
-take_option(struct check *check, struct arguments *arguments, const char *word)
+apply_option(struct check *check, struct arguments *arguments, const char *word)
 {
     if (is(word, "--json")) {
         check->json = true;
@@ -84,7 +84,7 @@ take_option(struct check *check, struct arguments *arguments, const char *word)
     return true;
 }
 
-/* Options stand anywhere before "--". */
+/* Parses the words. Options may stand anywhere before "--". */
 static bool
 parse(struct check *check, int argc, char **argv, struct arguments *arguments)
 {
@@ -98,7 +98,7 @@ parse(struct check *check, int argc, char **argv, struct arguments *arguments)
             continue;
         }
         if (options && word[0] == '-' && word[1] != '\0') {
-            if (!take_option(check, arguments, word)) {
+            if (!apply_option(check, arguments, word)) {
                 check_complain(check, CHECK_USAGE, "%s: no such option", word);
                 return false;
             }

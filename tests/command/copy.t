@@ -108,21 +108,11 @@
 > COPY k x REPLACE
 < :1
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed
 > WATCH k
 < +OK
 @on b
 > COPY k x REPLACE
 < :1
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged

@@ -99,12 +99,7 @@
 > MOVE k 2
 < :1
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed
 > WATCH k
 < +OK
 @on b
@@ -112,12 +107,7 @@
 > MOVE k 2
 < :0
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged
 @on b
 > WATCH k
 < +OK
@@ -127,9 +117,4 @@
 > MOVE k 4
 < :1
 @on b
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed

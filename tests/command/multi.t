@@ -119,28 +119,13 @@
 < +OK
 > DEL w
 < :1
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@changed
+@unchanged
 > WATCH w
 < +OK
 > EXISTS w
 < :0
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged
 > WATCH w
 < +OK
 > UNWATCH
@@ -149,12 +134,7 @@
 < +OK
 > DEL missing
 < :0
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged
 
 # DISCARD forgets the watched keys too.
 @key z
@@ -166,12 +146,7 @@
 < +OK
 > DEL z
 < :1
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged
 
 > MULTI
 < +OK

@@ -70,12 +70,7 @@
 > RENAME k l
 < +OK
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed
 > WATCH l
 < +OK
 @on b
@@ -83,24 +78,14 @@
 > RENAME k l
 < +OK
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed
 > WATCH k
 < +OK
 @on b
 > RENAME l k
 < +OK
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed
 > WATCH k
 < +OK
 @on b
@@ -109,12 +94,7 @@
 > RENAME missing k
 < -ERR no such key
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged
 
 # A key whose time is over is none.
 > PEXPIRE k 1

@@ -42,24 +42,14 @@
 > RENAMENX x x
 < :0
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< *1 | +PONG
+@unchanged
 > WATCH y
 < +OK
 @on b
 > RENAMENX x y
 < :1
 @on a
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed
 
 # A name whose time is over is free.
 > PEXPIRE there 1

@@ -45,9 +45,4 @@
 < +OK
 > SWAPDB 0 5
 < +OK
-> MULTI
-< +OK
-> PING
-< +QUEUED
-> EXEC
-< nullarray
+@changed

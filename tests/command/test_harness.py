@@ -57,9 +57,11 @@ def test_words():
     "> PING\n< +PANG\n", "> PING\n< \"PONG\"\n", "> PING\n~ -.*\n",
     "> DBSIZE\n< :1\n", "> PING\n< :?\n", "> PING x\n< *1 | \"x\"\n",
     "> NOPE\n< -ERR unknown command\n",
-    "> PING\n< +PONG\n@closed\n",
+    "> PING\n< +PONG\n@closed\n", "@changed\n",
+    "> WATCH k\n@key k\n@unchanged\n", "@include x.part COMMAND=ECHO\n",
 ], ids=repr)
 def test_a_wrong_expectation_fails(server, tmp_path, text):
+    (tmp_path / "x.part").write_text("> $COMMAND two\n< \"one\"\n")
     path = tmp_path / "x.t"
     path.write_text(text)
     with pytest.raises(transcript.Mismatch):

@@ -43,8 +43,8 @@ def words(text):
 
 
 class Step:
-    def __init__(self, number, kind, text, conn):
-        self.number = number
+    def __init__(self, where, kind, text, conn):
+        self.where = where  # path and line number
         self.kind = kind
         self.text = text
         self.conn = conn
@@ -87,6 +87,10 @@ class Step:
         return any(":?" in line for line in self.expected[2] + self.expected[3])
 
 
+# What a transaction of one PING answers after WATCH.
+WATCHED = {"@unchanged": "*1 | +PONG", "@changed": "nullarray"}
+
+
 class Transcript:
     def __init__(self, path):
         self.path = Path(path)
@@ -95,26 +99,35 @@ class Transcript:
         self.protos = (2, 3)
         self.steps = []
         self.conn = "a"
+        self._parse(self.path, {})
+
+    def _parse(self, path, values):
+        """Appends the steps of a file, with $NAME replaced by its value."""
         step = None
-        lines = self.path.read_text().splitlines()
-        for number, line in enumerate(lines, 1):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
             if not line.strip() or line.startswith("#"):
                 continue
+            line = re.sub(r"\$([A-Za-z]+)", lambda name: values[name.group(1)],
+                          line) if values else line
+            where = (path, number)
             expect = EXPECT.match(line)
             if expect:
-                self._expect(step, number, *expect.groups())
+                self._expect(step, where, *expect.groups())
                 continue
-            step = self._step(number, line)
+            step = self._step(where, line)
 
-    def _fail(self, number, why):
-        raise ValueError("%s:%d: %s" % (self.path, number, why))
+    def _fail(self, where, why):
+        raise ValueError("%s:%d: %s" % (*where, why))
 
-    def _step(self, number, line):
+    def _append(self, where, kind, text):
+        step = Step(where, kind, text, self.conn)
+        self.steps.append(step)
+        return step
+
+    def _step(self, where, line):
         match = STEP.match(line)
         if match:
-            step = Step(number, match.group(1), match.group(2) or "", self.conn)
-            self.steps.append(step)
-            return step
+            return self._append(where, match.group(1), match.group(2) or "")
         word, _, rest = line.partition(" ")
         if word == "@oracle":
             self.oracle = True
@@ -124,15 +137,23 @@ class Transcript:
             self.protos = tuple(int(p) for p in rest.split())
         elif word == "@on":
             self.conn = rest.strip()
+        elif word == "@include":
+            name, *pairs = rest.split()
+            self._parse(where[0].parent / name,
+                        dict(pair.split("=", 1) for pair in pairs))
+        elif word in WATCHED:
+            for text, reply in (("MULTI", "+OK"), ("PING", "+QUEUED"),
+                                ("EXEC", WATCHED[word])):
+                self._expect(self._append(where, ">", text), where, "<", reply)
         elif word in ("@key", "@closed", "@sleep_ms"):
-            self.steps.append(Step(number, word, rest, self.conn))
+            self._append(where, word, rest)
         else:
-            self._fail(number, "not understood: %r" % line)
+            self._fail(where, "not understood: %r" % line)
         return None
 
-    def _expect(self, step, number, kind, text):
+    def _expect(self, step, where, kind, text):
         if step is None:
-            self._fail(number, "an expectation without a step")
+            self._fail(where, "an expectation without a step")
         if kind == "~":
             step.regex = text
             return
@@ -181,10 +202,14 @@ def shown(raw):
         return repr(raw)
 
 
-def explain(path, step, proto, what, want, got):
+def place(step):
+    return "%s:%d" % (step.where[0].name, step.where[1])
+
+
+def explain(step, proto, what, want, got):
     raise Mismatch(
-        "%s:%d (RESP%d) %s\n  sent  %s\n  bytes %r\n  want  %s\n  got   %s\n"
-        "  got bytes %r" % (path, step.number, proto, what, step.text,
+        "%s (RESP%d) %s\n  sent  %s\n  bytes %r\n  want  %s\n  got   %s\n"
+        "  got bytes %r" % (place(step), proto, what, step.text,
                             step.request()[:300], want, shown(got), got[:2000]))
 
 
@@ -202,11 +227,10 @@ def run_directive(step, ours, oracle):
     elif step.kind == "@closed":
         for side in (ours, oracle):
             if side and not side.closed(step.conn):
-                raise Mismatch("line %d: more came before the close" %
-                               step.number)
+                raise Mismatch("%s: more came before the close" % place(step))
 
 
-def check_step(path, step, proto, ours, oracle):
+def check_step(step, proto, ours, oracle):
     got = ours.talk(step)
     other = None
     if oracle and not step.ours_only():
@@ -217,22 +241,22 @@ def check_step(path, step, proto, ours, oracle):
     if step.regex is not None:
         for side, raw in (("server", got), ("oracle", other)):
             if raw is not None and not re.fullmatch(step.regex, shown(raw)):
-                explain(path, step, proto, "%s does not match" % side,
+                explain(step, proto, "%s does not match" % side,
                         step.regex, raw)
         return
     if want is None and other is None:
         if oracle is None and not step.ours_only():
             return
-        raise ValueError("%s:%d: no expectation" % (path, step.number))
+        raise ValueError("%s: no expectation" % place(step))
     if want is not None and not want.fullmatch(got):
-        explain(path, step, proto, "differs from the transcript",
+        explain(step, proto, "differs from the transcript",
                 " | ".join(step.expected[proto]), got)
     if other is not None and step.volatile():
         if not want.fullmatch(other):
-            explain(path, step, proto, "redis-server 7.0.15 differs from it",
+            explain(step, proto, "redis-server 7.0.15 differs from it",
                     " | ".join(step.expected[proto]), other)
     elif other is not None and got != other:
-        explain(path, step, proto, "differs from redis-server 7.0.15",
+        explain(step, proto, "differs from redis-server 7.0.15",
                 shown(other), got)
 
 
@@ -247,13 +271,12 @@ def run(transcript, proto, server, oracle_process):
                 if step.kind in ("@key", "@closed", "@sleep_ms"):
                     run_directive(step, ours, oracle)
                 else:
-                    check_step(transcript.path.name, step, proto, ours, oracle)
+                    check_step(step, proto, ours, oracle)
             except (Mismatch, resp.Malformed) as mismatch:
                 failures.append(str(mismatch))
             except (TimeoutError, resp.Closed, OSError) as error:
-                failures.append("%s:%d (RESP%d) %s: %s\n  the rest was not run"
-                                % (transcript.path.name, step.number, proto,
-                                   step.text, error))
+                failures.append("%s (RESP%d) %s: %s\n  the rest was not run"
+                                % (place(step), proto, step.text, error))
                 break
     finally:
         ours.close()
@@ -294,7 +317,7 @@ def record_steps(transcript, side, answers):
         elif step.kind == "@sleep_ms":
             time.sleep(int(step.text) / 1000)
         elif step.kind != "@closed" and not step.ours_only():
-            answers[step.number, side.proto] = side.talk(step)
+            answers[step.where, side.proto] = side.talk(step)
     side.close()
 
 
@@ -308,17 +331,18 @@ def record(path):
             record_steps(transcript, Side(oracle, proto), answers)
         finally:
             oracle.stop()
-    steps = {step.number: step for step in transcript.steps}
+    steps = {step.where: step for step in transcript.steps}
     out = []
     for number, line in enumerate(Path(path).read_text().splitlines(), 1):
         out.append(line)
-        step = steps.get(number)
+        where = (transcript.path, number)
+        step = steps.get(where)
         if (step is None or step.regex is not None or
-                (number, protos[0]) not in answers):
+                (where, protos[0]) not in answers):
             continue
         if step.expected[2] or step.expected[3]:
             continue
-        raw2, raw3 = (answers[number, protos[0]], answers[number, protos[-1]])
+        raw2, raw3 = (answers[where, protos[0]], answers[where, protos[-1]])
         if raw2.startswith(b"(closed)"):
             out.append("# oracle closed: %r" % raw2)
             continue

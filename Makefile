@@ -113,7 +113,7 @@ $(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(ca
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
-$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS)
 
@@ -245,7 +245,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	@mkdir -p build/fuzz
 	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=c11 -D_GNU_SOURCE \
 	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
-	  tests/fuzz/fuzz_$(or $(TARGET),stream).c $(wildcard src/base/*.c \
+	  tests/fuzz/fuzz_$(or $(TARGET),stream).c tests/fuzz/target.c $(wildcard src/base/*.c \
 	  src/core/*.c src/proto/*.c src/conf/*.c $(addprefix src/persist/,section.c \
 	  snapshot_read.c group.c verify.c manifest.c history.c) src/repl/wire.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
 	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
@@ -334,4 +334,4 @@ FIRST := $(filter deps,$(MAKECMDGOALS)) \
 	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS))) \
 	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)
 $(OBJS) $(UNIT:=.o) $(HELPERS) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
-	$(B)/tests/fuzz/replay.o $(PEERS) lint format-check docs-check: | $(FIRST)
+	$(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(PEERS) lint format-check docs-check: | $(FIRST)

@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "core/codec.h"
+#include "target.h"
 
 #include <bloomery/bloom.h>
 #include <math.h>
@@ -16,9 +17,6 @@
 #include <xxhash.h>
 
 enum { LIMIT_BYTES = 256 * 1024, ITEMS = 200 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
 struct heap {
     size_t out;      /* bytes not yet freed */
@@ -192,20 +190,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* ---- inputs for replay.c: dumps of random filters, most of them damaged ---
  */
 
-static uint64_t
-next(uint64_t *random)
-{
-    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-}
-
 static double
 next_unit(uint64_t *random)
 {
-    return (double)((next(random) >> 12) + 1) * 0x1p-53;
+    return (double)((fuzz_next(random) >> 12) + 1) * 0x1p-53;
 }
 
 size_t
@@ -214,11 +202,12 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
     uint64_t random = seed;
     struct heap heap = { 0 };
     struct bloom_env env = env_of(&heap);
-    struct bloom_params params = { .capacity = 1 + next(&random) % 100,
+    struct bloom_params params = { .capacity = 1 + fuzz_next(&random) % 100,
                                    .error_rate =
                                        exp(700 * log(next_unit(&random)) / 37),
                                    .tightening = next_unit(&random),
-                                   .expansion = (uint32_t)(next(&random) % 4) };
+                                   .expansion =
+                                       (uint32_t)(fuzz_next(&random) % 4) };
     struct bloom *bloom = NULL;
     size_t size, head_bytes;
 
@@ -228,17 +217,18 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
     use(bloom, &env);
     size = (size_t)bloom_dump_bytes(bloom);
     CHECK(size <= max);
-    bloom_dump(bloom, next(&random), to);
+    bloom_dump(bloom, fuzz_next(&random), to);
     bloom_free(bloom, &env);
     head_bytes = size < 256 ? size : 256;
-    for (uint64_t left = next(&random) % 4; left > 0; left--) {
-        size_t at = next(&random) % 8 == 0 ? next(&random) % size
-                                           : next(&random) % head_bytes;
+    for (uint64_t left = fuzz_next(&random) % 4; left > 0; left--) {
+        size_t at = fuzz_next(&random) % 8 == 0
+                        ? fuzz_next(&random) % size
+                        : fuzz_next(&random) % head_bytes;
 
         /* One bit, or the whole byte. */
-        to[at] ^= (uint8_t)(next(&random) % 2 == 0
-                                ? next(&random)
-                                : (uint64_t)1 << (next(&random) % 8));
+        to[at] ^= (uint8_t)(fuzz_next(&random) % 2 == 0
+                                ? fuzz_next(&random)
+                                : (uint64_t)1 << (fuzz_next(&random) % 8));
     }
     return size;
 }

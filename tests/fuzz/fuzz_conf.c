@@ -7,13 +7,12 @@
 #include "conf/conf.h"
 #include "conf/conf_load.h"
 #include "conf/conf_rewrite.h"
+#include "target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
 check_values(struct conf *conf)

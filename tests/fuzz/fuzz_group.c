@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "persist/group.h"
 #include "persist/verify.h"
+#include "target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,17 +19,11 @@
 #include <xxhash.h>
 
 enum {
-    SEAL_HASHED = 70,
-    SEAL_TAG_END = 86,
     SLOW_MAX = 8192 /* the slow reader is quadratic */
 };
 
-#define KEY     0x1122334455667788U
 #define RUN_ID  "0123456789abcdef0123456789abcdef01234567"
 #define COMMAND "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
 static bool
 is_hex(const char *at, uint64_t value)
@@ -59,11 +54,12 @@ slow_read(struct slice data, size_t begin)
             strspn(seal + 4, "0123456789") == 16 && seal[20] == ':' &&
             strspn(seal + 21, "0123456789") == 14 && seal[35] == ':' &&
             strspn(seal + 53, "0123456789") == 16 && seal[69] == ':' &&
-            is_hex(seal + SEAL_HASHED,
-                   XXH3_64bits_withSeed(seal, SEAL_HASHED, KEY)) &&
-            is_hex(seal + SEAL_TAG_END,
+            is_hex(seal + FUZZ_SEAL_HASHED,
+                   XXH3_64bits_withSeed(seal, FUZZ_SEAL_HASHED, FUZZ_KEY)) &&
+            is_hex(seal + FUZZ_SEAL_TAG_END,
                    XXH3_64bits_withSeed(data.data + begin,
-                                        at - begin + SEAL_HASHED, KEY)) &&
+                                        at - begin + FUZZ_SEAL_HASHED,
+                                        FUZZ_KEY)) &&
             memcmp(seal + 102, "\r\n", 2) == 0) {
             return at + GROUP_SEAL_BYTES;
         }
@@ -79,11 +75,11 @@ check_groups(struct slice data, uint64_t offset)
     struct group_survey survey;
     enum group_status status;
 
-    group_survey(data, KEY, offset, &survey);
+    group_survey(data, FUZZ_KEY, offset, &survey);
     CHECK(survey.bytes <= data.len - offset);
     CHECK((survey.groups == 0) == (survey.bytes == 0));
     for (;;) {
-        status = group_read(data, KEY, offset, &group);
+        status = group_read(data, FUZZ_KEY, offset, &group);
         if (data.len <= SLOW_MAX) {
             CHECK(slow_read(data, (size_t)offset) ==
                   (status == GROUP_OK ? group.end : 0));
@@ -169,32 +165,10 @@ play(struct slice data)
     check_rule(data, true);
 }
 
-/* The seal at `at` gets the length back to `begin` (unless its time ends in
- * 7: then it keeps its own), and hashes that hold. */
-static void
-make_right(char *data, size_t begin, size_t at)
-{
-    char *seal = data + at;
-    char text[40];
-
-    if (seal[34] != '7') {
-        (void)snprintf(text, sizeof(text), "%016zu", at - begin);
-        memcpy(seal + 36, text, 16);
-    }
-    (void)snprintf(text, sizeof(text), "%016" PRIx64,
-                   (uint64_t)XXH3_64bits_withSeed(seal, SEAL_HASHED, KEY));
-    memcpy(seal + SEAL_HASHED, text, 16);
-    (void)snprintf(text, sizeof(text), "%016" PRIx64,
-                   (uint64_t)XXH3_64bits_withSeed(
-                       data + begin, at - begin + SEAL_HASHED, KEY));
-    memcpy(seal + SEAL_TAG_END, text, 16);
-    memcpy(seal + 102, "\r\n", 2);
-}
-
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct group_file file = { .key = KEY, .run_id = RUN_ID };
+    struct group_file file = { .key = FUZZ_KEY, .run_id = RUN_ID };
     char *copy = mem_alloc(size + GROUP_FIRST_LINE_BYTES);
     size_t begin = GROUP_FIRST_LINE_BYTES;
     size_t len = size + GROUP_FIRST_LINE_BYTES;
@@ -206,7 +180,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     for (size_t at = begin; at + GROUP_SEAL_BYTES <= len; at++) {
         if (memcmp(copy + at, "#XX:", 4) == 0 && copy[at - 1] == '\n') {
-            make_right(copy, begin, at);
+            fuzz_seal(copy, begin, at);
             begin = at + GROUP_SEAL_BYTES;
             at = begin - 1;
         }
@@ -218,16 +192,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- inputs for replay.c: groups in sequence, some damaged --------------- */
 
-static uint64_t
-next(uint64_t *random)
-{
-    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-}
-
 size_t
 fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
 {
@@ -235,27 +199,27 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
     uint64_t sequence = 1;
     size_t size = 0;
 
-    for (uint64_t left = 1 + next(&random) % 6; left > 0; left--) {
+    for (uint64_t left = 1 + fuzz_next(&random) % 6; left > 0; left--) {
         char text[512];
         int len = snprintf(text, sizeof(text), COMMAND);
 
-        for (uint64_t n = next(&random) % 4; n > 0; n--) {
+        for (uint64_t n = fuzz_next(&random) % 4; n > 0; n--) {
             len += snprintf(text + len, sizeof(text) - (size_t)len,
                             "$3\r\n#XX\r\n%s",
-                            next(&random) % 4 == 0 ? "#XX:\r\n" : "");
+                            fuzz_next(&random) % 4 == 0 ? "#XX:\r\n" : "");
         }
         len += snprintf(text + len, sizeof(text) - (size_t)len,
                         "#XX:%016" PRIu64 ":%014" PRIu64 ":%016d:%016" PRIu64
                         ":%032d\r\n",
-                        sequence, next(&random) % 100, len,
-                        next(&random) % (sequence + 1), 0);
-        sequence += next(&random) % 8 != 0;
+                        sequence, fuzz_next(&random) % 100, len,
+                        fuzz_next(&random) % (sequence + 1), 0);
+        sequence += fuzz_next(&random) % 8 != 0;
         CHECK(size + (size_t)len <= max);
         memcpy(to + size, text, (size_t)len);
         size += (size_t)len;
     }
-    for (uint64_t left = next(&random) % 3; left > 0; left--) {
-        to[next(&random) % size] ^= (uint8_t)(1 << next(&random) % 8);
+    for (uint64_t left = fuzz_next(&random) % 3; left > 0; left--) {
+        to[fuzz_next(&random) % size] ^= (uint8_t)(1 << fuzz_next(&random) % 8);
     }
-    return size - (next(&random) % 4 == 0 ? next(&random) % size : 0);
+    return size - (fuzz_next(&random) % 4 == 0 ? fuzz_next(&random) % size : 0);
 }

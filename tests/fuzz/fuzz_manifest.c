@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "persist/manifest.h"
+#include "target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,9 +14,6 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
 static void
 play(struct slice text)
@@ -51,40 +49,32 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- inputs for replay.c ------------------------------------------------- */
 
-static uint64_t
-next(uint64_t *random)
-{
-    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-}
-
 size_t
 fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
 {
     uint64_t random = seed;
-    uint64_t number = next(&random) % 100;
+    uint64_t number = fuzz_next(&random) % 100;
     char text[1024];
-    int len =
-        snprintf(text, sizeof(text),
-                 "bloomery-journal %d\ngeneration %" PRIu64 "\nbase %" PRIu64
-                 " %" PRIu64 " %" PRIu64 "\n",
-                 next(&random) % 16 == 0 ? 2 : 1, next(&random) % 1000, number,
-                 next(&random) >> (next(&random) % 60), next(&random) % 1000);
+    int len = snprintf(text, sizeof(text),
+                       "bloomery-journal %d\ngeneration %" PRIu64
+                       "\nbase %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                       fuzz_next(&random) % 16 == 0 ? 2 : 1,
+                       fuzz_next(&random) % 1000, number,
+                       fuzz_next(&random) >> (fuzz_next(&random) % 60),
+                       fuzz_next(&random) % 1000);
 
-    for (uint64_t left = next(&random) % 8; left > 0; left--) {
-        number += next(&random) % 16 == 0 ? 0 : 1 + next(&random) % 3;
-        len += next(&random) % (left + 1) == 0
+    for (uint64_t left = fuzz_next(&random) % 8; left > 0; left--) {
+        number += fuzz_next(&random) % 16 == 0 ? 0 : 1 + fuzz_next(&random) % 3;
+        len += fuzz_next(&random) % (left + 1) == 0
                    ? snprintf(text + len, sizeof(text) - (size_t)len,
                               "increment %" PRIu64 " -\n", number)
                    : snprintf(text + len, sizeof(text) - (size_t)len,
                               "increment %" PRIu64 " %" PRIu64 "\n", number,
-                              128 + next(&random) % 1000);
+                              128 + fuzz_next(&random) % 1000);
     }
-    if (next(&random) % 4 == 0) {
-        text[next(&random) % (uint64_t)len] = "0 -\n9"[next(&random) % 5];
+    if (fuzz_next(&random) % 4 == 0) {
+        text[fuzz_next(&random) % (uint64_t)len] =
+            "0 -\n9"[fuzz_next(&random) % 5];
     }
     CHECK((size_t)len <= max);
     memcpy(to, text, (size_t)len);

@@ -12,15 +12,13 @@
 #include "base/mem.h"
 #include "persist/snapshot_format.h"
 #include "persist/snapshot_read.h"
+#include "target.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { FILTERS_MAX = 8, ITEMS = 50, LEFT_OUT_BYTES = 1 << 20 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
 struct heap {
     size_t out;
@@ -264,16 +262,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 /* ---- inputs for replay.c: snapshots of random filters, most of them damaged.
  * Put together here, since a large filter need not be large. -------------- */
 
-static uint64_t
-next(uint64_t *random)
-{
-    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-}
-
 struct maker {
     uint64_t random;
     uint8_t *to;
@@ -315,15 +303,15 @@ static struct bloom *
 random_filter(struct maker *maker)
 {
     struct bloom_params params = {
-        .capacity = 1 + next(&maker->random) % 60,
-        .error_rate = next(&maker->random) % 2 == 0 ? 0.01 : 1e-7,
+        .capacity = 1 + fuzz_next(&maker->random) % 60,
+        .error_rate = fuzz_next(&maker->random) % 2 == 0 ? 0.01 : 1e-7,
         .tightening = 0.5,
-        .expansion = (uint32_t)(next(&maker->random) % 3),
+        .expansion = (uint32_t)(fuzz_next(&maker->random) % 3),
     };
     struct bloom *bloom = NULL;
 
     CHECK(bloom_new(&params, NULL, &bloom) == BLOOM_OK);
-    for (uint64_t n = next(&maker->random) % ITEMS; n > 0; n--) {
+    for (uint64_t n = fuzz_next(&maker->random) % ITEMS; n > 0; n--) {
         bool added;
 
         (void)bloom_add(bloom, NULL, bloom_hash(bloom, &n, sizeof(n)), &added);
@@ -335,17 +323,17 @@ static void
 add_front(struct maker *maker, const struct bloom *bloom)
 {
     uint8_t head[RECORD_HEAD_BYTES];
-    size_t name_bytes = (size_t)(next(&maker->random) % 20);
+    size_t name_bytes = (size_t)(fuzz_next(&maker->random) % 20);
 
-    put_u32(head + RECORD_AT_DB, (uint32_t)(next(&maker->random) % 16));
+    put_u32(head + RECORD_AT_DB, (uint32_t)(fuzz_next(&maker->random) % 16));
     put_u32(head + RECORD_AT_NAME_BYTES, (uint32_t)name_bytes);
-    put_u64(head + RECORD_AT_EXPIRES, next(&maker->random) % 3);
+    put_u64(head + RECORD_AT_EXPIRES, fuzz_next(&maker->random) % 3);
     put_u64(head + RECORD_AT_FORM_BYTES,
             bloom_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES);
     add_bytes(maker, head, sizeof(head));
     add_bytes(maker, "SECT a name and more", name_bytes);
     maker->at +=
-        codec_put_head(bloom, next(&maker->random), maker->to + maker->at);
+        codec_put_head(bloom, fuzz_next(&maker->random), maker->to + maker->at);
 }
 
 static void
@@ -385,7 +373,7 @@ add_layer(struct maker *maker, uint32_t layer, const uint8_t *lines,
     size_t reached = 0;
 
     for (size_t at = 0; at < bytes; at += BLOOM_LINE_BYTES) {
-        uint64_t way = maker->version == 1 ? 3 : next(&maker->random) % 4;
+        uint64_t way = maker->version == 1 ? 3 : fuzz_next(&maker->random) % 4;
 
         if (way == 0) {
             continue;
@@ -440,21 +428,22 @@ add_small(struct maker *maker, const struct bloom *bloom, bool first)
 static void
 make_snapshot(struct maker *maker)
 {
-    uint64_t keys = next(&maker->random) % FILTERS_MAX;
+    uint64_t keys = fuzz_next(&maker->random) % FILTERS_MAX;
     uint8_t *header = maker->to;
     bool open = false;
 
     memset(header, 0, HEADER_BYTES);
     memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
-    maker->version = (uint16_t)(1 + next(&maker->random) % SNAPSHOT_VERSION);
+    maker->version =
+        (uint16_t)(1 + fuzz_next(&maker->random) % SNAPSHOT_VERSION);
     put_u16(header + HEADER_AT_VERSION, maker->version);
     put_u32(header + HEADER_AT_DATABASES, 16);
     put_u64(header + HEADER_AT_KEYS, keys);
-    put_u64(header + HEADER_AT_FILE_KEY, next(&maker->random));
+    put_u64(header + HEADER_AT_FILE_KEY, fuzz_next(&maker->random));
     maker->at = HEADER_BYTES;
     for (uint64_t i = 0; i < keys; i++) {
         struct bloom *bloom = random_filter(maker);
-        bool large = next(&maker->random) % 3 == 0;
+        bool large = fuzz_next(&maker->random) % 3 == 0;
 
         if (large && open) {
             close_section(maker);
@@ -488,12 +477,12 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
     make_snapshot(&maker);
     CHECK(maker.at <= max);
     seal(to, maker.at);
-    for (uint64_t n = next(&maker.random) % 4; n > 0; n--) {
-        to[next(&maker.random) % maker.at] ^=
-            (uint8_t)(1U << (next(&maker.random) % 8));
+    for (uint64_t n = fuzz_next(&maker.random) % 4; n > 0; n--) {
+        to[fuzz_next(&maker.random) % maker.at] ^=
+            (uint8_t)(1U << (fuzz_next(&maker.random) % 8));
     }
-    if (next(&maker.random) % 8 == 0) {
-        maker.at -= next(&maker.random) % maker.at;
+    if (fuzz_next(&maker.random) % 8 == 0) {
+        maker.at -= fuzz_next(&maker.random) % maker.at;
     }
     return maker.at;
 }

@@ -10,12 +10,10 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "proto/stream.h"
+#include "target.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
 
 static const struct parse_limits limits_by_choice[4] = {
     { 1024 * 1024, 512 * 1024 * 1024, 64 * 1024 * 1024, false },

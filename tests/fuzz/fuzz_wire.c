@@ -11,6 +11,7 @@
 #include "persist/group.h"
 #include "proto/scan.h"
 #include "repl/wire.h"
+#include "target.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,30 +19,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum {
-    SEAL_HASHED = 70,
-    SEAL_TAG_END = 86,
-    BYTEWISE_MAX = 4096,
-    ITEM_MAX = 3000,
-    REASON_MAX = 200
-};
+enum { BYTEWISE_MAX = 4096, ITEM_MAX = 3000, REASON_MAX = 200 };
 
-#define KEY     UINT64_C(0x1122334455667788)
 #define COMMAND "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
-
-/* splitmix64 */
-static uint64_t
-next(uint64_t *random)
-{
-    uint64_t z = (*random += 0x9E3779B97F4A7C15U);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-}
 
 /* ---- what came ----------------------------------------------------------- */
 
@@ -89,7 +69,7 @@ check_group(const struct wire_piece *piece, size_t group_max)
     size_t at = 0;
 
     CHECK(piece->value.len <= group_max);
-    CHECK(group_check(piece->value, piece->seal, KEY, &seal) == NULL);
+    CHECK(group_check(piece->value, piece->seal, FUZZ_KEY, &seal) == NULL);
     CHECK(seal.sequence == piece->sequence && seal.bytes == piece->value.len);
     while (at < piece->value.len) {
         size_t before = at;
@@ -135,7 +115,7 @@ receive(struct wire_reader reader, struct slice stream, enum cut cut,
     for (;;) {
         size_t more = cut == CUT_NOWHERE      ? stream.len
                       : cut == CUT_EVERYWHERE ? 1
-                                              : 1 + next(&random) % 300;
+                                              : 1 + fuzz_next(&random) % 300;
         struct wire_piece piece;
 
         there = more < stream.len - there ? there + more : stream.len;
@@ -188,29 +168,9 @@ play(struct wire_reader reader, struct slice stream)
 
 /* ---- seals that hold ----------------------------------------------------- */
 
-static void
-make_right(char *data, size_t begin, size_t at)
-{
-    char *seal = data + at;
-    char text[40];
-
-    if (seal[34] != '7') {
-        (void)snprintf(text, sizeof(text), "%016zu", at - begin);
-        memcpy(seal + 36, text, 16);
-    }
-    (void)snprintf(text, sizeof(text), "%016" PRIx64,
-                   (uint64_t)XXH3_64bits_withSeed(seal, SEAL_HASHED, KEY));
-    memcpy(seal + SEAL_HASHED, text, 16);
-    (void)snprintf(text, sizeof(text), "%016" PRIx64,
-                   (uint64_t)XXH3_64bits_withSeed(
-                       data + begin, at - begin + SEAL_HASHED, KEY));
-    memcpy(seal + SEAL_TAG_END, text, 16);
-    memcpy(seal + 102, "\r\n", 2);
-}
-
 /* A group begins at each SELECT, so that seals hold behind lines, too. */
 static void
-make_all_right(char *data, size_t len)
+seal_all(char *data, size_t len)
 {
     size_t begin = 0;
 
@@ -219,7 +179,7 @@ make_all_right(char *data, size_t len)
             begin = at;
         } else if (at > begin && len - at >= GROUP_SEAL_BYTES &&
                    memcmp(data + at, "#XX:", 4) == 0 && data[at - 1] == '\n') {
-            make_right(data, begin, at);
+            fuzz_seal(data, begin, at);
             at += GROUP_SEAL_BYTES - 1;
         }
     }
@@ -228,7 +188,7 @@ make_all_right(char *data, size_t len)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct wire_reader reader = { .key = KEY };
+    struct wire_reader reader = { .key = FUZZ_KEY };
     struct slice stream;
     char *copy;
 
@@ -241,7 +201,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     stream = (struct slice){ copy + 1, size - 1 };
     play(reader, stream);
-    make_all_right(copy + 1, size - 1);
+    seal_all(copy + 1, size - 1);
     play(reader, stream);
     mem_free(copy);
     return 0;
@@ -257,7 +217,7 @@ struct writer {
 static size_t
 roll(struct writer *writer, size_t bound)
 {
-    return (size_t)(next(&writer->random) % bound);
+    return (size_t)(fuzz_next(&writer->random) % bound);
 }
 
 static void

@@ -8,6 +8,7 @@
  *   fuzz_stream [-g N] [-s SEED] [file or directory]...
  */
 #include "base/mem.h"
+#include "target.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -16,8 +17,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A target may have a grammar of its own. */
 __attribute__((weak)) size_t fuzz_generate(uint64_t seed, uint8_t *to,

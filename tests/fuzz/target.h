@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the fuzz targets share: their two entry points, the random numbers of
+ * their generators, and seals that hold, for the two that read groups.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Each target defines it; libFuzzer or replay.c calls it. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Writes an input made from SEED, of at most MAX bytes, and returns its length.
+ * A target need not have it. */
+size_t fuzz_generate(uint64_t seed, uint8_t *to, size_t max);
+
+/* Returns the next number of splitmix64 (Steele et al. 2014). */
+uint64_t fuzz_next(uint64_t *random);
+
+/* What the hashes of a seal cover: FUZZ_SEAL_HASHED bytes of its own, then,
+ * from the beginning of the group up to there, the tag. */
+enum { FUZZ_SEAL_HASHED = 70, FUZZ_SEAL_TAG_END = 86 };
+
+#define FUZZ_KEY UINT64_C(0x1122334455667788)
+
+/* Gives the seal at AT the length back to BEGIN, and hashes that hold. A seal
+ * whose time ends in 7 keeps its own length. */
+void fuzz_seal(char *data, size_t begin, size_t at);

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CONFIG REWRITE: puts the options in force into the file that the server was
- * started with; where that cannot be written, or there is none, into a file of
- * its own in `dir` (conf/conf_load.h), which the next start reads as well. A
- * crash leaves the old options or the new ones, never a part of them:
- *
- *   1. dir/rewritten.conf, if there is one: all that differs from the old file
- *   2. the file, replaced in one step
- *   3. dir/rewritten.conf goes: it says nothing that the file does not
- *
- * A disk's work, so a thread does it, one job at a time; the caller asks for
- * its end. Any thread.
+ * CONFIG REWRITE: writes rewritten.conf (conf/conf_rewrite.h) into the data
+ * directory, whose path is fixed at the start. A crash leaves the old file or
+ * the new one, never a part of it. A thread does the disk's work, one job at a
+ * time; the caller asks for its end. Any thread.
  */
 #pragma once
 
@@ -19,23 +12,22 @@
 struct conf_file;
 struct conf_file_job;
 
-/* path: of the file, NULL or "" if there is none; borrowed. done is called by
- * the thread at the end of each job. */
-struct conf_file *conf_file_new(const char *path, void (*done)(void *ctx),
-                                void *ctx);
+/* given: the values without rewritten.conf; borrowed, and read by
+ * conf_file_begin(). The thread calls done at the end of each job. */
+struct conf_file *conf_file_new(const struct conf *given,
+                                void (*done)(void *ctx), void *ctx);
 void conf_file_free(struct conf_file *file); /* waits for a job that runs */
 
-/* Begins to write the values that conf has now. ERR_AGAIN: another job is not
- * done yet (the caller tries again), unless `wait`, which waits for its end.
- * ERR_NOMEM. */
+/* Begins to write what conf has now. ERR_AGAIN: another job runs (the caller
+ * tries again); with `wait`, waits for its end instead. ERR_NOMEM. */
 MUST_CHECK enum err conf_file_begin(struct conf_file *file,
                                     const struct conf *conf, bool wait,
                                     struct conf_file_job **ret_job);
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);
 
-/* Of a job that is done: why nothing was written, or NULL. */
+/* Returns why a job that is done wrote nothing, or NULL. */
 const char *conf_file_error(const struct conf_file_job *job);
 
-/* The caller wants nothing more of it, done or not. */
+/* Releases the caller's part of the job, done or not. */
 void conf_file_forget(struct conf_file_job *job);

@@ -18,6 +18,15 @@ buf_free(struct buf *buf)
     *buf = (struct buf){ .limit = buf->limit };
 }
 
+void
+buf_wipe(struct buf *buf)
+{
+    if (buf->data != NULL) {
+        explicit_bzero(buf->data, buf->len);
+    }
+    buf_free(buf);
+}
+
 char *
 buf_reserve_slow(struct buf *buf, size_t more)
 {

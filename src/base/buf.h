@@ -20,6 +20,9 @@ struct buf {
 
 void buf_free(struct buf *buf);
 
+/* Overwrites the bytes before it frees them: for secrets. */
+void buf_wipe(struct buf *buf);
+
 /* Makes room for `more` bytes behind len; NULL (and failed) if it cannot. The
  * caller writes there and adds to len. */
 char *buf_reserve_slow(struct buf *buf, size_t more);

@@ -477,24 +477,8 @@ file_unlink(int dir_fd, const char *name)
 
 /* ---- whole files --------------------------------------------------------- */
 
-static int
-fill(int fd, struct slice text, const struct stat *like)
-{
-    mode_t mode = like != NULL ? like->st_mode & 07777 : OWN_MODE;
-    int error;
-
-    if (fchmod(fd, mode) != 0 ||
-        (like != NULL && fchown(fd, like->st_uid, like->st_gid) != 0) ||
-        fchmod(fd, mode) != 0) { /* a new owner takes some of it away */
-        return errno;
-    }
-    error = file_write(fd, text.data, text.len);
-    return error != 0 ? error : file_sync(fd);
-}
-
 int
-file_replace(int dir_fd, const char *name, struct slice text,
-             const struct stat *like)
+file_replace(int dir_fd, const char *name, struct slice text)
 {
     char temporary[NAME_MAX + 1];
     int fd = -1;
@@ -508,7 +492,9 @@ file_replace(int dir_fd, const char *name, struct slice text,
     if (error != 0) {
         return error;
     }
-    error = fill(fd, text, like);
+    error = fchmod(fd, OWN_MODE) != 0 ? errno : 0;
+    error = error != 0 ? error : file_write(fd, text.data, text.len);
+    error = error != 0 ? error : file_sync(fd);
     file_close(fd);
     error = error != 0 ? error : file_rename(dir_fd, temporary, name);
     if (error != 0) {

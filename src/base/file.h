@@ -68,13 +68,10 @@ MUST_CHECK int file_link(int from_dir_fd, const char *from, int to_dir_fd,
 MUST_CHECK int file_unlink(int dir_fd, const char *name);
 MUST_CHECK int file_size(int fd, uint64_t *ret_bytes);
 
-/* Puts a text in the place of a file, or makes one: `name`.tmp, synced, gets
- * the name, and the directory is synced. like: whose mode and owner it gets;
- * NULL: for us alone. On failure it is unknown which of the two is there; both
- * are intact. */
-struct stat;
-MUST_CHECK int file_replace(int dir_fd, const char *name, struct slice text,
-                            const struct stat *like);
+/* Creates a file with this text, or replaces one: writes and syncs `name`.tmp,
+ * renames it, and syncs the directory. Only our user may read it. After a
+ * failure the old file or the new one is there, intact. */
+MUST_CHECK int file_replace(int dir_fd, const char *name, struct slice text);
 
 /* The first `len` bytes of the file (SIZE_MAX: all), mapped read-only;
  * advised to be read in order. An empty file is an empty slice. */

@@ -162,15 +162,6 @@ cmd_config_rewrite(struct request *req)
     struct conf_file_job *job = request_resumed(req);
     enum err err = OK;
 
-    if (file == NULL) {
-        return request_fail(req, ERR_CUSTOM,
-                            "The server is running without a config file");
-    }
-    if (req->service->config_is_input) {
-        return request_fail(req, ERR_CUSTOM,
-                            "Rewriting config file: the configuration came "
-                            "from standard input, which cannot be rewritten");
-    }
     if (!request_may_pause(req)) {
         return rewrite_in_exec(req);
     }

@@ -259,10 +259,7 @@ conf_copy(const struct conf *conf, struct conf *ret_copy,
             CHECK(ret_error->no_memory); /* what is in force can be set */
             copied = false;
         }
-        if (text.data != NULL) {
-            explicit_bzero(text.data, text.len);
-        }
-        buf_free(&text);
+        buf_wipe(&text);
     }
     if (copied) {
         *ret_copy = copy;

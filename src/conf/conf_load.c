@@ -14,6 +14,7 @@
 #include <ini.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* Sets an option. Rules of `save` that stand in several lines of a file, or
  * several times on a command line, add up, as in Redis; an empty one forgets
@@ -50,7 +51,6 @@ struct reading {
     FILE *file;
     const char *path;
     struct conf_error *error;
-    struct buf *names;            /* of the options that were set, or NULL */
     struct conf_notes *notes;     /* or NULL */
     char text[CONF_LINE_MAX + 1]; /* of the line */
     int line;
@@ -219,10 +219,6 @@ set_from_line(void *user, const char *section, const char *key,
         fail_at_line(reading, whole.text);
         return 0;
     }
-    if (reading->names != NULL) {
-        buf_printf(reading->names, "%s%s", reading->names->len > 0 ? "," : "",
-                   row->name);
-    }
     if (!set_option(reading->conf, row, text, &reading->save_seen, &why)) {
         conf_error_set(&whole, "%s: %.512s", conf_key(row), why.text);
         fail_at_line(reading, whole.text);
@@ -259,9 +255,9 @@ read_all(struct reading *reading)
     return !reading->failed;
 }
 
-static bool
-load_file(struct conf *conf, const char *path, struct conf_notes *notes,
-          struct conf_error *ret_error)
+bool
+conf_load_file(struct conf *conf, const char *path, struct conf_notes *notes,
+               struct conf_error *ret_error)
 {
     struct reading reading = {
         .conf = conf, .path = path, .error = ret_error, .notes = notes
@@ -276,15 +272,8 @@ load_file(struct conf *conf, const char *path, struct conf_notes *notes,
 }
 
 bool
-conf_load_file(struct conf *conf, const char *path,
-               struct conf_error *ret_error)
-{
-    return load_file(conf, path, NULL, ret_error);
-}
-
-static bool
-load_text(struct conf *conf, const char *path, struct slice text,
-          struct conf_notes *notes, struct conf_error *ret_error)
+conf_load_text(struct conf *conf, const char *path, struct slice text,
+               struct conf_notes *notes, struct conf_error *ret_error)
 {
     struct reading reading = {
         .conf = conf, .path = path, .error = ret_error, .notes = notes
@@ -300,13 +289,6 @@ load_text(struct conf *conf, const char *path, struct slice text,
         return false;
     }
     return read_all(&reading);
-}
-
-bool
-conf_load_text(struct conf *conf, const char *path, struct slice text,
-               struct conf_error *ret_error)
-{
-    return load_text(conf, path, text, NULL, ret_error);
 }
 
 /* Standard input can be read once, and a reload wants it again. */
@@ -334,16 +316,18 @@ load_standard_input(struct conf *conf, struct conf_notes *notes,
         text = mem_copy_text(len > 0 ? buf_slice(&all) : slice_lit(""));
         buf_free(&all);
     }
-    return load_text(conf, "standard input", (struct slice){ text, len }, notes,
-                     ret_error);
+    return conf_load_text(conf, "standard input", (struct slice){ text, len },
+                          notes, ret_error);
 }
 
-bool
-conf_rewritten_path(const struct conf *conf, char *ret_path, size_t size)
+void
+conf_rewritten_path(const struct conf *conf,
+                    char ret_path[CONF_REWRITTEN_PATH_MAX])
 {
-    int len = snprintf(ret_path, size, "%s/" CONF_REWRITTEN_NAME, conf->dir);
+    int len = snprintf(ret_path, CONF_REWRITTEN_PATH_MAX,
+                       "%s/" CONF_REWRITTEN_NAME, conf->dir);
 
-    return len > 0 && (size_t)len < size;
+    CHECK(len > 0 && len < CONF_REWRITTEN_PATH_MAX);
 }
 
 /* A command line while it is read. */
@@ -484,69 +468,78 @@ load_words(struct conf *conf, int argc, char **argv, int from,
     return true;
 }
 
-/* Nobody has written that file by hand, or knows of it. */
-static void
-add_way_out(struct conf_error *error)
-{
-    struct conf_error why = *error;
-
-    conf_error_set(error,
-                   "%.512s (CONFIG REWRITE wrote this file: correct it, or "
-                   "remove it to start without what it says)",
-                   why.text);
-}
-
-/* The file of CONFIG REWRITE, if there is one. */
+/* Fails for options that rewritten.conf must not set: `dir`, where it lies
+ * itself, and a password that a file of its own gives by now. */
 static bool
-load_rewritten(struct conf *conf, struct conf_args *args,
-               struct conf_error *ret_error)
+check_rewritten(const struct conf *conf, const struct conf *given,
+                const char *path, struct conf_error *ret_error)
 {
-    char path[CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) + 1];
-    struct buf names = { 0 };
-    struct reading reading = {
-        .conf = conf, .path = path, .error = ret_error, .names = &names
-    };
-    char *dir;
-    bool read;
-
-    CHECK(conf_rewritten_path(conf, path, sizeof(path)));
-    reading.file = fopen(path, "re");
-    if (reading.file == NULL) {
-        if (errno == ENOENT || errno == ENOTDIR) {
-            return true;
-        }
-        conf_error_set(ret_error, "%s: %s", path, strerror(errno));
+    if (strcmp(given->dir, conf->dir) != 0) {
+        conf_error_set(ret_error, "%s: dir cannot be set here", path);
         return false;
     }
-    dir = mem_try_copy_text(slice_of(conf->dir));
-    read = read_all(&reading);
-    if (dir == NULL) {
-        conf_error_no_memory(ret_error);
-        read = false;
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+
+        if (conf_file_of(conf, row) != NULL && !conf_same(conf, given, row)) {
+            conf_error_set(ret_error, "%s: %s cannot be set here beside %s",
+                           path, row->name, conf_file_row(row)->name);
+            return false;
+        }
     }
-    if (read && strcmp(dir, conf->dir) != 0) {
-        conf_error_set(ret_error, "%s: dir cannot be set here", path);
-        read = false;
-    }
-    if (!read) {
-        add_way_out(ret_error);
-    } else {
-        args->has_rewritten = true;
-        (void)snprintf(args->rewritten, sizeof(args->rewritten), "%.*s",
-                       (int)names.len, names.data != NULL ? names.data : "");
-    }
-    mem_free(dir);
-    buf_free(&names);
-    return read;
+    return true;
 }
 
-/* Where the second file is, the command line may say; and it wins over that
- * file as well, so it is read again. */
+/* Reads rewritten.conf, if there is one. The operator did not write it and may
+ * not know it, so an error says what to do. */
+static bool
+load_rewritten(struct conf *conf, const struct conf *given,
+               struct conf_error *ret_error)
+{
+    char path[CONF_REWRITTEN_PATH_MAX];
+    struct conf_error why;
+
+    conf_rewritten_path(conf, path);
+    if (access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+        return true;
+    }
+    if (conf_load_file(conf, path, NULL, &why) &&
+        check_rewritten(conf, given, path, &why)) {
+        return true;
+    }
+    conf_error_set(ret_error,
+                   "%.512s (CONFIG REWRITE wrote this file: correct it, or "
+                   "remove it to start without the options that it sets)",
+                   why.text);
+    return false;
+}
+
+/* Sets what the file and the words after it give. */
+static bool
+load_given(struct conf *conf, int argc, char **argv, int from,
+           struct conf_args *args, struct conf_error *ret_error)
+{
+    bool input = args->file != NULL && strcmp(args->file, "-") == 0;
+
+    if (input) {
+        if (!load_standard_input(conf, &args->notes, ret_error)) {
+            return false;
+        }
+    } else if (args->file != NULL &&
+               !conf_load_file(conf, args->file, &args->notes, ret_error)) {
+        return false;
+    }
+    return load_words(conf, argc, argv, from, &args->notes, ret_error);
+}
+
+/* The command line is read twice: it may give the directory of rewritten.conf,
+ * and it wins over that file. */
 bool
-conf_load_args(struct conf *conf, int argc, char **argv,
+conf_load_args(struct conf *conf, struct conf *ret_given, int argc, char **argv,
                struct conf_args *ret_args, struct conf_error *ret_error)
 {
     struct conf_args args = { .action = CONF_ACTION_RUN };
+    struct conf given;
     int from = 1;
 
     args.action = find_action(argc, argv, &args.print);
@@ -555,26 +548,29 @@ conf_load_args(struct conf *conf, int argc, char **argv,
         return true;
     }
     if (argc > 1 && (argv[1][0] != '-' || argv[1][1] == '\0')) {
-        bool input = argv[1][0] == '-';
-
         args.file = argv[1];
         from = 2;
-        if (input ? !load_standard_input(conf, &args.notes, ret_error)
-                  : !load_file(conf, args.file, &args.notes, ret_error)) {
-            return false;
-        }
     }
-    if (!load_words(conf, argc, argv, from, &args.notes, ret_error) ||
-        !load_rewritten(conf, &args, ret_error)) {
+    if (!load_given(conf, argc, argv, from, &args, ret_error) ||
+        !conf_copy(conf, &given, ret_error)) {
         return false;
     }
-    if (args.has_rewritten &&
+    if (!load_rewritten(conf, &given, ret_error) ||
         !load_words(conf, argc, argv, from, NULL, ret_error)) {
-        return false;
+        goto fini_given;
+    }
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        args.overridden[i] =
+            !conf_table[i].alias && !conf_same(conf, &given, &conf_table[i]);
     }
     if (!conf_secrets_load(conf, &args.notes, ret_error)) {
-        return false;
+        goto fini_given;
     }
+    *ret_given = given;
     *ret_args = args;
     return true;
+
+fini_given:
+    conf_fini(&given);
+    return false;
 }

@@ -20,49 +20,52 @@ enum conf_action {
     CONF_ACTION_PRINT,   /* --print=<what> */
 };
 
-/* In the directory of option `dir`: what CONFIG REWRITE writes where it cannot
- * write the file. It is read after that, and the command line wins over both.
- */
+/* What CONFIG REWRITE writes, in the directory of option `dir`. It is read
+ * after the configuration file and wins over it; the command line wins over
+ * both. */
 #define CONF_REWRITTEN_NAME "rewritten.conf"
-enum { CONF_REWRITTEN_MAX = 512 };
+enum { CONF_REWRITTEN_PATH_MAX = CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) };
 
 /* What a command line asks for; the texts are those of argv. */
 struct conf_args {
     enum conf_action action;
-    const char *print;                  /* with CONF_ACTION_PRINT: what */
-    const char *file;                   /* NULL: none was named; "-": standard
-                                           input, which is read once and kept */
-    char rewritten[CONF_REWRITTEN_MAX]; /* the names of the options that the
-                                           file of CONFIG REWRITE in dir gave,
-                                           cut to their room */
-    bool has_rewritten;                 /* there is one */
-    struct conf_notes notes;            /* of what was read and does nothing */
+    const char *print;       /* with CONF_ACTION_PRINT: what */
+    const char *file;        /* NULL: none was named; "-": standard input, which
+                                is read once and kept */
+    struct conf_notes notes; /* of what was read and does nothing */
+    bool overridden[CONF_OPTION_COUNT]; /* has its value by rewritten.conf, and
+                                           another one without that file */
 };
 
 /* The longest line of a file, without its end. */
 enum { CONF_LINE_MAX = 2048 };
 
-/* Sets what the file says. On failure *ret_error is "path:line: what is
- * wrong" (the first thing that is), and conf holds a part of the file: the
- * caller gives it up. */
+/* Sets the options that the file gives; notes may be NULL. On failure
+ * *ret_error is "path:line: what is wrong", for the first mistake, and conf has
+ * the options up to it: the caller frees it. */
 MUST_CHECK bool conf_load_file(struct conf *conf, const char *path,
+                               struct conf_notes *notes,
                                struct conf_error *ret_error);
 
 /* The same for the text of a file; path is for messages. */
 MUST_CHECK bool conf_load_text(struct conf *conf, const char *path,
-                               struct slice text, struct conf_error *ret_error);
+                               struct slice text, struct conf_notes *notes,
+                               struct conf_error *ret_error);
 
-/* Where the file of CONFIG REWRITE is, for this value of dir. False if it is
- * too long a path. */
-bool conf_rewritten_path(const struct conf *conf, char *ret_path, size_t size);
+/* The path of rewritten.conf for this value of dir. */
+void conf_rewritten_path(const struct conf *conf,
+                         char ret_path[CONF_REWRITTEN_PATH_MAX]);
 
 /* Reads `[file] [--name value | --name=value]...` into conf, which has its
- * defaults: the file first, then that of CONFIG REWRITE. With another action
- * than CONF_ACTION_RUN nothing is read. Failure as in conf_load_file, without a
- * line for what is wrong on the command line itself.
+ * defaults: the file, then rewritten.conf, then the command line. *ret_given
+ * gets the values without those of rewritten.conf; the caller frees it. With
+ * another action than CONF_ACTION_RUN nothing is read, and on failure
+ * *ret_given is untouched. The error is as of conf_load_file, without a line
+ * for a mistake on the command line itself.
  *
  * A reload calls it again with the same argv and a fresh conf, and then,
  * under the world gate, conf_take(). */
-MUST_CHECK bool conf_load_args(struct conf *conf, int argc, char **argv,
+MUST_CHECK bool conf_load_args(struct conf *conf, struct conf *ret_given,
+                               int argc, char **argv,
                                struct conf_args *ret_args,
                                struct conf_error *ret_error);

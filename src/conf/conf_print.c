@@ -82,14 +82,17 @@ conf_print_file(FILE *to)
         "#\n"
         "# Every option stands here with its default, commented out. The same\n"
         "# options can be given on the command line (--port 7379), where they\n"
-        "# win over this file. SIGHUP reads it again, and CONFIG SET changes\n"
-        "# what can change at run time; CONFIG REWRITE keeps that, here or,\n"
-        "# where this file cannot be written, in " CONF_REWRITTEN_NAME
-        " in dir, which wins\n# over this file as well. Lines that begin with "
-        "# "
-        "or ; are comments; a\n# value with blanks at its ends stands in "
-        "double "
-        "quotes.\n"
+        "# win over this file. SIGHUP reads it again. CONFIG SET changes the\n"
+        "# options that can change at run time, and CONFIG REWRITE keeps "
+        "these\n"
+        "# changes: it writes them to " CONF_REWRITTEN_NAME
+        " in the directory dir, which is\n"
+        "# read after this file and wins over it; the log names each option\n"
+        "# where it does. The server never writes to this file.\n"
+        "#\n"
+        "# Lines that begin with # or ; are comments; a value with blanks at "
+        "its\n"
+        "# ends stands in double quotes.\n"
         "# Sizes take units: kb, mb, gb, tb are powers of 1024.\n";
 
     (void)fputs(head, to);

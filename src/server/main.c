@@ -66,7 +66,8 @@ answer(const struct conf_args *args)
 }
 
 static int
-serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
+serve(struct conf *conf, struct conf *given, const struct conf_args *args,
+      int argc, char **argv)
 {
     static struct server server;
     bool served;
@@ -83,7 +84,7 @@ serve(struct conf *conf, const struct conf_args *args, int argc, char **argv)
     if (!systemd_init()) {
         log_warn("server", "cannot reach the service manager", "%s", "");
     }
-    if (!server_init(&server, conf, args, argc, argv)) {
+    if (!server_init(&server, conf, given, args, argc, argv)) {
         return EXIT_FAILURE;
     }
     served = server_run(&server);
@@ -96,10 +97,10 @@ main(int argc, char **argv)
 {
     struct conf_error error;
     struct conf_args args;
-    struct conf conf;
+    struct conf conf, given;
 
     conf_init(&conf);
-    if (!conf_load_args(&conf, argc, argv, &args, &error)) {
+    if (!conf_load_args(&conf, &given, argc, argv, &args, &error)) {
         (void)fprintf(stderr, "bloomery-server: %s\n", error.text);
         conf_fini(&conf);
         return EXIT_USAGE;
@@ -117,8 +118,9 @@ main(int argc, char **argv)
             (void)fprintf(stderr, "bloomery-server: logfile: %s: %s\n",
                           conf.logfile, strerror(error_code));
             conf_fini(&conf);
+            conf_fini(&given);
             return EXIT_FAILURE;
         }
     }
-    return serve(&conf, &args, argc, argv);
+    return serve(&conf, &given, &args, argc, argv);
 }

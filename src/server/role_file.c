@@ -459,7 +459,7 @@ store(const char *dir, const struct role_state *state)
     }
     error = file_open_dir(dir, false, &fd);
     if (error == 0) {
-        error = file_replace(fd, ROLE_FILE_NAME, bytes, NULL);
+        error = file_replace(fd, ROLE_FILE_NAME, bytes);
         file_close(fd);
     }
     return error;

@@ -190,26 +190,50 @@ log_notes(const struct conf_args *args)
 }
 
 static void
+log_overridden(const struct server *server, const struct conf_args *args)
+{
+    struct buf text = { 0 };
+
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        if (args->overridden[i]) {
+            text.len = 0;
+            conf_get(&server->conf, &conf_table[i], &text);
+            buf_printf(&text, "\" instead_of=\"");
+            conf_get(&server->given, &conf_table[i], &text);
+            log_notice("server",
+                       CONF_REWRITTEN_NAME " overrides the configuration",
+                       "option=%s value=\"%.*s\"", conf_table[i].name,
+                       (int)text.len, text.data);
+        }
+    }
+    buf_free(&text);
+}
+
+static void
 reload(struct server *server)
 {
     struct gate *gate = keyspace_gate(server->service.keyspace);
     struct conf_changes changes;
     struct conf_error error;
     struct conf_args args;
-    struct conf fresh;
+    struct conf fresh, given;
     enum mem_claim before = mem_set_claim(MEM_OWN);
 
     pending_flush(&server->loops[0]);
     (void)systemd_reloading();
     own_files_reopen_log(server->conf.logfile);
     if (conf_try_init(&fresh, &error) &&
-        conf_load_args(&fresh, server->argc, server->argv, &args, &error)) {
+        conf_load_args(&fresh, &given, server->argc, server->argv, &args,
+                       &error)) {
         gate_raise(gate, 0);
         conf_take(&server->conf, &fresh, &changes);
+        conf_fini(&server->given);
+        server->given = given;
         (void)!descriptors_fit(&server->conf, server->own_descriptors);
         apply_conf(server);
         gate_lower(gate, 0);
         log_notes(&args);
+        log_overridden(server, &args);
         log_changes(&changes);
         if (server->service.config_is_input) {
             log_warn("server", "did not read standard input again",
@@ -526,8 +550,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->usage = &server->usage;
     service->acl_log = acl_log_new();
     service->auth_delay = auth_delay_new();
-    service->conf_file =
-        conf_file_new(server->config_file, data_wake_loops, server);
+    service->conf_file = conf_file_new(&server->given, data_wake_loops, server);
     random_hex(service->run_id, sizeof(service->run_id) - 1);
     service->started_ms = clock_wall_ms();
     service->started_mono_ns = clock_mono_ns();
@@ -566,6 +589,7 @@ free_service(struct server *server)
     stats_free(service->stats);
     keyspace_free(service->keyspace);
     conf_fini(&server->conf);
+    conf_fini(&server->given);
 }
 
 static void
@@ -595,7 +619,7 @@ init_loops(struct server *server)
 }
 
 bool
-server_init(struct server *server, struct conf *conf,
+server_init(struct server *server, struct conf *conf, struct conf *given,
             const struct conf_args *args, int argc, char **argv)
 {
     const char *cpu;
@@ -604,6 +628,7 @@ server_init(struct server *server, struct conf *conf,
     (void)signal(SIGPIPE, SIG_IGN);
     memset(server, 0, sizeof(*server));
     server->conf = *conf;
+    server->given = *given;
     server->argc = argc;
     server->argv = argv;
     server->threads = thread_count(conf);
@@ -635,11 +660,7 @@ server_init(struct server *server, struct conf *conf,
                (long long)server->conf.port, server->conf.unixsocket, cpu,
                server->config_file);
     log_notes(args);
-    if (args->has_rewritten) {
-        log_notice("server", "read what CONFIG REWRITE kept in dir",
-                   "file=\"%s/" CONF_REWRITTEN_NAME "\" options=\"%s\"",
-                   server->conf.dir, args->rewritten);
-    }
+    log_overridden(server, args);
     return true;
 }
 

@@ -19,7 +19,9 @@ struct replication;
 
 struct server {
     struct conf conf;
-    int argc; /* for a reload */
+    struct conf given; /* conf without rewritten.conf, as read at the start or
+                          at the last reload; changes under the raised gate */
+    int argc;          /* for a reload */
     char **argv;
     char executable[PATH_MAX], config_file[PATH_MAX];
 
@@ -55,8 +57,9 @@ struct server {
                                         again; 0: none did */
 };
 
-/* Takes conf over (also on failure). False after the reason was logged. */
-bool server_init(struct server *server, struct conf *conf,
+/* Takes conf and given over (also on failure). False after the reason was
+ * logged. */
+bool server_init(struct server *server, struct conf *conf, struct conf *given,
                  const struct conf_args *args, int argc, char **argv);
 
 /* Serves until SIGTERM, SIGINT or SHUTDOWN. False if the data could not be

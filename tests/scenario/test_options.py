@@ -174,18 +174,21 @@ def test_the_configuration_may_come_from_standard_input(tmp_path):
         assert config(server, "maxclients", "one") == "50"
         with server.conn(password="one") as conn:
             assert conn.call("CONFIG", "SET", "maxclients", "60") == b"OK"
-            said = conn.call("CONFIG", "REWRITE").args[0]
-            assert "came from standard input" in said, said
+            assert conn.call("CONFIG", "REWRITE") == b"OK"
+            assert conn.call("CONFIG", "SET", "bf.bloom-capacity", 7) == b"OK"
             conn.call("MULTI")
             conn.call("CONFIG", "REWRITE")
-            assert "standard input" in conn.call("EXEC")[0].args[0]
-        assert not os.path.exists(os.path.join(server.folder, "rewritten.conf"))
+            assert conn.call("EXEC") == [b"OK"]
+        with open(os.path.join(server.folder, "rewritten.conf")) as file:
+            text = file.read()
+        assert text[text.index("["):] == ("[network]\nmaxclients = 60\n\n"
+                                          "[bf]\nbloom-capacity = 7\n")
         # What can be read again is: the file of the password.
         secret.write_text("two\n")
         hang_up(server)
         wait_until(lambda: b"did not read standard input again" in server.log(),
                    10, "it says so")
-        assert config(server, "bf.bloom-capacity", "two") == "777"
+        assert config(server, "bf.bloom-capacity", "two") == "7"
         assert config(server, "maxclients", "two") == "50"
         assert server.end() == 0
     finally:

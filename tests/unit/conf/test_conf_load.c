@@ -32,7 +32,7 @@ load(struct conf *conf, struct slice content, struct conf_error *ret_error,
 
     ret_error->text[0] = '\0';
     write_file(content, ret_path);
-    loaded = conf_load_file(conf, ret_path, ret_error);
+    loaded = conf_load_file(conf, ret_path, NULL, ret_error);
     assert_int_equal(unlink(ret_path), 0);
     return loaded;
 }
@@ -173,10 +173,11 @@ TEST(a_file_that_cannot_be_read_is_named)
     struct conf_error error;
 
     conf_init(&conf);
-    assert_false(conf_load_file(&conf, "/nonexistent/bloomery.conf", &error));
+    assert_false(
+        conf_load_file(&conf, "/nonexistent/bloomery.conf", NULL, &error));
     assert_string_equal(error.text, "/nonexistent/bloomery.conf: No such file "
                                     "or directory");
-    assert_false(conf_load_file(&conf, "/tmp", &error));
+    assert_false(conf_load_file(&conf, "/tmp", NULL, &error));
     assert_string_equal(error.text, "/tmp:1: Is a directory");
     conf_fini(&conf);
 }
@@ -191,6 +192,8 @@ load_args(struct conf *conf, const char *const *words, struct conf_args *args,
 {
     static char room[WORDS_MAX][64];
     char *argv[WORDS_MAX] = { room[0] };
+    struct conf given;
+    bool loaded;
     int argc = 1;
 
     (void)snprintf(room[0], sizeof(room[0]), "bloomery-server");
@@ -199,7 +202,10 @@ load_args(struct conf *conf, const char *const *words, struct conf_args *args,
         argv[argc] = room[argc];
     }
     ret_error->text[0] = '\0';
-    return conf_load_args(conf, argc, argv, args, ret_error);
+    memset(&given, 0, sizeof(given));
+    loaded = conf_load_args(conf, &given, argc, argv, args, ret_error);
+    conf_fini(&given);
+    return loaded;
 }
 
 TEST(the_command_line_wins_over_the_file)
@@ -229,59 +235,104 @@ TEST(the_command_line_wins_over_the_file)
     assert_int_equal(unlink(path), 0);
 }
 
-TEST(what_config_rewrite_kept_is_stronger_than_the_file_alone)
-{
-    char dir[] = "/tmp/bloomery-conf-XXXXXX";
-    char path[64];
-    char dir_word[64];
-    char beside[64];
-    const char *words[] = { path, dir_word, "--timeout", "3", NULL };
+/* A configuration file, and a data directory for rewritten.conf. */
+struct home {
+    char dir[32], path[32], dir_word[64], rewritten[64];
     struct conf conf;
     struct conf_args args;
     struct conf_error error;
-    FILE *file;
+};
 
-    assert_non_null(mkdtemp(dir));
-    (void)snprintf(dir_word, sizeof(dir_word), "--dir=%s", dir);
-    write_file(slice_lit("[network]\ntimeout = 1\nmaxclients = 11\n"
-                         "tcp-keepalive = 111\n[persistence]\nsave = 1 1\n"),
-               path);
-    conf_init(&conf);
-    assert_true(load_args(&conf, words, &args, &error));
-    assert_false(args.has_rewritten);
-    assert_int_equal(conf.maxclients, 11);
-    conf_fini(&conf);
+static void
+home_open(struct home *home, struct slice file)
+{
+    memset(home, 0, sizeof(*home));
+    (void)snprintf(home->dir, sizeof(home->dir), "/tmp/bloomery-conf-XXXXXX");
+    assert_non_null(mkdtemp(home->dir));
+    (void)snprintf(home->dir_word, sizeof(home->dir_word), "--dir=%s",
+                   home->dir);
+    (void)snprintf(home->rewritten, sizeof(home->rewritten),
+                   "%s/rewritten.conf", home->dir);
+    write_file(file, home->path);
+}
 
-    (void)snprintf(beside, sizeof(beside), "%s/rewritten.conf", dir);
-    file = fopen(beside, "w");
-    assert_non_null(file);
-    (void)fputs("[network]\ntimeout = 2\nmaxclients = 22\n[persistence]\n"
-                "save = 2 2\n",
-                file);
-    assert_int_equal(fclose(file), 0);
-    conf_init(&conf);
-    assert_true(load_args(&conf, words, &args, &error));
-    assert_true(args.has_rewritten);
-    assert_string_equal(args.rewritten, "timeout,maxclients,save");
-    assert_int_equal(conf.timeout, 3);
-    assert_int_equal(conf.maxclients, 22);
-    assert_int_equal(conf.tcp_keepalive, 111);
-    assert_int_equal(conf.save.count, 1);
-    assert_int_equal(conf.save.rules[0].seconds, 2);
-    conf_fini(&conf);
+static void
+home_close(struct home *home)
+{
+    assert_int_equal(unlink(home->rewritten), 0);
+    assert_int_equal(unlink(home->path), 0);
+    assert_int_equal(rmdir(home->dir), 0);
+    conf_fini(&home->conf);
+}
 
-    file = fopen(beside, "w");
-    assert_non_null(file);
-    (void)fputs("[persistence]\ndir = /elsewhere\n", file);
-    assert_int_equal(fclose(file), 0);
-    conf_init(&conf);
-    assert_false(load_args(&conf, words, &args, &error));
-    assert_non_null(strstr(error.text, "rewritten.conf: dir cannot be set"));
-    assert_non_null(strstr(error.text, "or remove it to start without"));
-    conf_fini(&conf);
-    assert_int_equal(unlink(beside), 0);
-    assert_int_equal(unlink(path), 0);
-    assert_int_equal(rmdir(dir), 0);
+/* Starts once more, with this text in rewritten.conf (NULL: no file). */
+static bool
+home_load(struct home *home, const char *text)
+{
+    const char *words[] = { home->path, home->dir_word, "--timeout", "3",
+                            NULL };
+    FILE *file = text != NULL ? fopen(home->rewritten, "w") : NULL;
+
+    if (text != NULL) {
+        assert_non_null(file);
+        (void)fputs(text, file);
+        assert_int_equal(fclose(file), 0);
+    }
+    conf_fini(&home->conf);
+    conf_init(&home->conf);
+    return load_args(&home->conf, words, &home->args, &home->error);
+}
+
+TEST(rewritten_conf_wins_over_the_file_and_loses_to_the_command_line)
+{
+    struct home home;
+
+    home_open(&home, slice_lit("[network]\ntimeout = 1\nmaxclients = 11\n"
+                               "tcp-keepalive = 111\n[persistence]\n"
+                               "save = 1 1\n"));
+    assert_true(home_load(&home, NULL));
+    assert_int_equal(home.conf.maxclients, 11);
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        assert_false(home.args.overridden[i]);
+    }
+    assert_true(home_load(&home, "[network]\ntimeout = 2\nmaxclients = 22\n"
+                                 "tcp-keepalive = 111\n[persistence]\n"
+                                 "save = 2 2\n[memory]\nmaxmemory = 1gb\n"));
+    assert_int_equal(home.conf.timeout, 3);
+    assert_int_equal(home.conf.maxclients, 22);
+    assert_int_equal(home.conf.tcp_keepalive, 111);
+    assert_int_equal(home.conf.save.count, 1);
+    assert_int_equal(home.conf.save.rules[0].seconds, 2);
+    for (int i = 0; i < CONF_OPTION_COUNT; i++) {
+        bool overridden = i == CONF_OPTION_maxclients ||
+                          i == CONF_OPTION_save || i == CONF_OPTION_maxmemory;
+
+        assert_int_equal(home.args.overridden[i], overridden);
+    }
+    home_close(&home);
+}
+
+TEST(a_bad_rewritten_conf_is_refused_and_says_what_to_do)
+{
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        { "[persistence]\ndir = /elsewhere\n", ": dir cannot be set here" },
+        { "[network]\nnope = 1\n", ":2: unknown option 'nope'" },
+        { "[security]\nrequirepass = x\n",
+          ": requirepass cannot be set here beside requirepass-file" },
+    };
+    struct home home;
+
+    home_open(&home, slice_lit("[security]\nrequirepass-file = /dev/null\n"));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        assert_false(home_load(&home, cases[i].text));
+        assert_memory_equal(home.error.text, home.rewritten,
+                            strlen(home.rewritten));
+        assert_non_null(strstr(home.error.text, cases[i].error));
+        assert_non_null(strstr(home.error.text, "or remove it to start"));
+    }
+    home_close(&home);
 }
 
 /* What CONFIG GET save shows. */

@@ -108,7 +108,7 @@ TEST(the_printed_lines_load_and_change_nothing)
     assert_int_equal(close(fd), 0);
     conf_init(&conf);
     conf_init(&fresh);
-    if (!conf_load_file(&fresh, path, &error)) {
+    if (!conf_load_file(&fresh, path, NULL, &error)) {
         fail_msg("%s", error.text);
     }
     conf_take(&conf, &fresh, &changes);

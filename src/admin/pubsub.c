@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Subscribing, unsubscribing, and what PUBSUB asks; see pubsub_slot.h.
+ * Subscribes, unsubscribes, and answers PUBSUB; pubsub_slot.h draws the data.
  */
-#include "admin/pubsub_slot.h"
+#include "admin/pubsub.h"
 
+#include "admin/pubsub_slot.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
-
-_Static_assert((int)RECEIVER_KINDS == (int)PUBSUB_KINDS, "one count a kind");
 
 struct pubsub *
 pubsub_new(unsigned loops)
@@ -25,7 +24,6 @@ pubsub_new(unsigned loops)
     return pubsub;
 }
 
-/* All receivers have left. */
 void
 pubsub_free(struct pubsub *pubsub)
 {
@@ -43,10 +41,10 @@ pubsub_free(struct pubsub *pubsub)
     mem_free(pubsub);
 }
 
-/* ---- names that are known ------------------------------------------------ */
+/* ---- the names of all loops ---------------------------------------------- */
 
 static bool
-know(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
+known_add(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
 {
     struct map *map = &pubsub->known[kind];
     struct known *known;
@@ -68,7 +66,7 @@ know(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
 }
 
 static void
-forget(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
+known_remove(struct pubsub *pubsub, enum pubsub_kind kind, struct slice name)
 {
     struct map *map = &pubsub->known[kind];
     struct known *known;
@@ -102,7 +100,8 @@ topic_new(enum pubsub_kind kind, struct slice name)
     return topic;
 }
 
-/* A topic enters and leaves its slot under the slot's lock. */
+/* Adds a topic to its slot. The caller holds the slot's lock, here and in
+ * topic_leave. */
 static bool
 topic_enter(struct slot *slot, enum pubsub_kind kind, struct slice name,
             struct topic *topic)
@@ -128,7 +127,9 @@ topic_leave(struct slot *slot, enum pubsub_kind kind, struct slice name,
     if (delivery->topic == topic) {
         delivery->topic = topic->next;
         delivery->next = NULL;
-        delivery->matched = false;
+        if (delivery->stage == DELIVERY_PATTERN) {
+            delivery->stage = DELIVERY_MATCH;
+        }
     }
     (void)map_remove(&slot->topics[kind], name);
     (void)atomic_fetch_sub(&slot->size, 1);
@@ -142,7 +143,7 @@ topic_leave(struct slot *slot, enum pubsub_kind kind, struct slice name,
     }
 }
 
-/* Finds the topic of a name, or makes one. NULL without memory. */
+/* Finds the topic of a name, or makes one. NULL: no memory. */
 static struct topic *
 topic_of(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
          struct slice name)
@@ -153,7 +154,7 @@ topic_of(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
     if (topic != NULL) {
         return topic;
     }
-    if (!know(pubsub, kind, name)) {
+    if (!known_add(pubsub, kind, name)) {
         return NULL;
     }
     topic = topic_new(kind, name);
@@ -167,25 +168,26 @@ topic_of(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
         }
     }
     if (topic == NULL) {
-        forget(pubsub, kind, name);
+        known_remove(pubsub, kind, name);
     }
     return topic;
 }
 
-/* The last subscription of a topic is gone. The name may be borrowed from what
- * the topic leaves. */
+/* Removes a topic without subscriptions. The name may be borrowed from the
+ * receiver's map. */
 static void
 topic_end(struct pubsub *pubsub, struct slot *slot, enum pubsub_kind kind,
           struct slice name, struct topic *topic)
 {
+    CHECK(topic->count == 0);
     uv_mutex_lock(&slot->mutex);
     topic_leave(slot, kind, name, topic);
     uv_mutex_unlock(&slot->mutex);
-    forget(pubsub, kind, name);
+    known_remove(pubsub, kind, name);
     mem_free(topic);
 }
 
-/* ---- one receiver's ------------------------------------------------------ */
+/* ---- the subscriptions of one receiver ----------------------------------- */
 
 static void
 count_own(struct receiver *receiver, enum pubsub_kind kind)
@@ -223,7 +225,8 @@ own_map(struct receiver *receiver, enum pubsub_kind kind)
 }
 
 static void
-link_to(struct slot *slot, struct topic *topic, struct subscription *sub)
+link_subscription(struct slot *slot, struct topic *topic,
+                  struct subscription *sub)
 {
     uv_mutex_lock(&slot->mutex);
     sub->topic = topic;
@@ -236,7 +239,7 @@ link_to(struct slot *slot, struct topic *topic, struct subscription *sub)
 }
 
 static void
-unlink_from(struct slot *slot, struct subscription *sub)
+unlink_subscription(struct slot *slot, struct subscription *sub)
 {
     struct topic *topic = sub->topic;
 
@@ -254,7 +257,8 @@ unlink_from(struct slot *slot, struct subscription *sub)
     uv_mutex_unlock(&slot->mutex);
 }
 
-/* Adds it on the receiver's side first, where it can be undone unseen. */
+/* Adds it to the receiver's map first, where no other thread sees it, so that a
+ * failure can undo it. */
 static enum pubsub_result
 subscribe(struct pubsub *pubsub, struct receiver *receiver,
           enum pubsub_kind kind, struct slice name)
@@ -282,7 +286,7 @@ subscribe(struct pubsub *pubsub, struct receiver *receiver,
         return PUBSUB_NOMEM;
     }
     sub->receiver = receiver;
-    link_to(slot, topic, sub);
+    link_subscription(slot, topic, sub);
     receiver->subscriptions->bytes += name.len;
     count_own(receiver, kind);
     return PUBSUB_OK;
@@ -311,12 +315,12 @@ pubsub_unsubscribe(struct pubsub *pubsub, struct receiver *receiver,
         return PUBSUB_NONE;
     }
     sub = map_find(&receiver->subscriptions->own[kind], name);
-    unlink_from(slot, sub);
+    unlink_subscription(slot, sub);
     if (sub->topic->count == 0) {
         topic_end(pubsub, slot, kind, name, sub->topic);
     }
     receiver->subscriptions->bytes -= name.len;
-    /* The name may be borrowed from here (pubsub_any), so this is its end. */
+    /* The name may be borrowed from this map (pubsub_any): not used below. */
     (void)map_remove(&receiver->subscriptions->own[kind], name);
     mem_free(sub);
     count_own(receiver, kind);
@@ -348,7 +352,7 @@ pubsub_bytes(const struct receiver *receiver)
 size_t
 pubsub_memory(const struct receiver *receiver)
 {
-    /* Each has a topic, and entries with its name in three maps. */
+    /* Each subscription has a topic, and its name is in three maps. */
     static const size_t maps = 3, map_entry_bytes = 64;
     const size_t one = sizeof(struct subscription) + sizeof(struct topic) +
                        maps * map_entry_bytes;
@@ -385,7 +389,7 @@ pubsub_leave(struct pubsub *pubsub, struct receiver *receiver)
     }
 }
 
-/* ---- questions ----------------------------------------------------------- */
+/* ---- PUBSUB -------------------------------------------------------------- */
 
 uint64_t
 pubsub_subscribers(struct pubsub *pubsub, enum pubsub_kind kind,

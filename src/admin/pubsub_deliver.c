@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Messages arrive on a loop, which alone walks its own slot, and so needs no
- * lock. A message that many hear is delivered in pieces: what is unsubscribed
- * between two of them moves the place in the slot (pubsub.c), and what is new
- * has a later stamp.
+ * The loop reads its own slot without a lock. A message with many receivers is
+ * delivered in pieces. If a client unsubscribes between two pieces, pubsub.c
+ * moves `delivery` on; a new subscription has a later stamp than the message.
  */
-#include "admin/pubsub_slot.h"
+#include "admin/pubsub_deliver.h"
 
+#include "admin/pubsub_slot.h"
 #include "base/clock.h"
 #include "base/glob.h"
 #include "proto/reply.h"
 
-/* A message as it is sent to all who hear it by one name; written when the
- * first of a protocol is met. */
+/* A message as it goes to all subscriptions of one topic. Its bytes are written
+ * for the first receiver of a protocol. */
 struct message {
     const struct notice *notice;
     const char *word;
-    const struct slice *pattern; /* NULL: not by a pattern */
+    const struct slice *pattern; /* NULL: the topic is a channel */
     struct buf bytes[2];         /* RESP2 and RESP3 */
 };
 
@@ -35,9 +35,10 @@ encode(const struct message *message, unsigned resp, struct buf *ret_bytes)
     reply_bulk(&reply, message->notice->payload);
 }
 
-/* What was done since the clock was looked at; about a microsecond each. */
+/* Steps between two looks at the clock; a step takes about a microsecond. */
 enum { STEPS_AT_ONCE = 32, WORK_A_STEP = 1024 };
 
+/* Counts steps. Returns whether until_ns has passed. */
 static bool
 is_late(size_t *steps, size_t more, uint64_t until_ns)
 {
@@ -49,7 +50,7 @@ is_late(size_t *steps, size_t more, uint64_t until_ns)
     return clock_mono_ns() >= until_ns;
 }
 
-/* Sends to the rest of the topic at hand; false if there is no time. */
+/* Sends to the remaining subscriptions of the topic. False: no time left. */
 static bool
 send_on(struct delivery *delivery, struct message *message, uint64_t stamp,
         size_t *steps, uint64_t until_ns)
@@ -62,7 +63,7 @@ send_on(struct delivery *delivery, struct message *message, uint64_t stamp,
         struct buf *bytes = &message->bytes[resp - 2];
 
         delivery->next = sub->next;
-        if (sub->since < stamp) { /* it came before the message */
+        if (sub->since < stamp) { /* older than the message */
             if (bytes->len == 0 && !bytes->failed) {
                 encode(message, resp, bytes);
             }
@@ -84,14 +85,15 @@ cut_subscriptions(const struct topic *topic)
     }
 }
 
-/* Finds the subscriptions of the pattern at hand that are to hear it. */
+/* Matches the pattern `topic`: its subscriptions get the message or not. */
 static void
 match_topic(struct delivery *delivery, struct slice channel, size_t *steps)
 {
     const struct topic *topic = delivery->topic;
     size_t work = GLOB_WORK;
 
-    delivery->matched = true;
+    delivery->stage = DELIVERY_PATTERN;
+    delivery->next = NULL;
     switch (glob_match((struct slice){ topic->name, topic->len }, channel,
                        false, &work)) {
     case GLOB_YES:
@@ -114,7 +116,7 @@ deliver_to_patterns(struct delivery *delivery, struct message *message,
     while (delivery->topic != NULL) {
         struct slice pattern = { delivery->topic->name, delivery->topic->len };
 
-        if (!delivery->matched) {
+        if (delivery->stage == DELIVERY_MATCH) {
             match_topic(delivery, message->notice->channel, steps);
         }
         message->pattern = &pattern;
@@ -122,7 +124,7 @@ deliver_to_patterns(struct delivery *delivery, struct message *message,
             return false;
         }
         delivery->topic = delivery->topic->next;
-        delivery->matched = false;
+        delivery->stage = DELIVERY_MATCH;
         if (is_late(steps, 1, until_ns) && delivery->topic != NULL) {
             return false;
         }
@@ -137,7 +139,7 @@ begin_delivery(const struct slot *slot, enum pubsub_kind kind,
     struct topic *topic = map_find(&slot->topics[kind], channel);
 
     *ret_delivery =
-        (struct delivery){ .begun = true,
+        (struct delivery){ .stage = DELIVERY_CHANNEL,
                            .topic = topic,
                            .next = topic != NULL ? topic->first : NULL };
 }
@@ -152,16 +154,16 @@ pubsub_deliver(struct pubsub *pubsub, unsigned loop,
     struct message message = { .notice = notice };
     size_t steps = 0;
 
-    if (!delivery->begun) {
+    if (delivery->stage == DELIVERY_NONE) {
         begin_delivery(slot, shard ? PUBSUB_SHARD : PUBSUB_CHANNEL,
                        notice->channel, delivery);
     }
-    if (!delivery->patterns) {
+    if (delivery->stage == DELIVERY_CHANNEL) {
         message.word = shard ? "smessage" : "message";
         if (!send_on(delivery, &message, stamp, &steps, until_ns)) {
             return false;
         }
-        delivery->patterns = true;
+        delivery->stage = DELIVERY_MATCH;
         delivery->topic = shard ? NULL : slot->patterns;
     }
     if (!deliver_to_patterns(delivery, &message, stamp, &steps, until_ns)) {
@@ -181,7 +183,7 @@ cut_topic(void *ctx, struct slice name, void *value)
 }
 
 void
-pubsub_cut(struct pubsub *pubsub, unsigned loop)
+pubsub_deliver_lost(struct pubsub *pubsub, unsigned loop)
 {
     pubsub->slots[loop].delivery = (struct delivery){ 0 };
     for (unsigned kind = 0; kind < PUBSUB_KINDS; kind++) {

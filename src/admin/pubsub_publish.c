@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A publisher looks at the slots of all loops under their locks. Each hold
- * covers a bounded number of patterns and at most LOCKED_WORK of matching. A
- * pattern that needs more is copied, and matched after the lock is released.
+ * A publisher reads the slots of all loops under their locks. Each time it
+ * counts a bounded number of patterns, with at most LOCKED_WORK of matching. A
+ * pattern that needs more is deferred: copied, and matched without the lock.
  */
-#include "admin/pubsub_slot.h"
+#include "admin/pubsub_publish.h"
 
+#include "admin/pubsub_slot.h"
 #include "base/clock.h"
 #include "base/glob.h"
 
-enum { TOPIC_WORK = 8 }; /* to look at one of the list */
+enum { TOPIC_WORK = 8 }; /* counted for each topic of a list */
 
 struct counting {
     struct publishing *publishing;
@@ -29,10 +30,10 @@ count_pattern(void *ctx, struct slice pattern, void *value)
         publishing->heard = true;
         break;
     case GLOB_OVER:
-        buf_append_item(&publishing->later,
+        buf_append_item(&publishing->deferred,
                         (struct slice){ (const char *)&topic->count,
                                         sizeof(topic->count) });
-        buf_append_item(&publishing->later, pattern);
+        buf_append_item(&publishing->deferred, pattern);
         break;
     case GLOB_NO:
         break;
@@ -40,7 +41,7 @@ count_pattern(void *ctx, struct slice pattern, void *value)
     return true;
 }
 
-/* One hold of the lock: counts the channel, or some patterns. */
+/* Counts the channel, or some patterns. The caller holds the slot's lock. */
 static void
 count_locked(struct slot *slot, struct publishing *publishing)
 {
@@ -48,43 +49,46 @@ count_locked(struct slot *slot, struct publishing *publishing)
     struct counting counting = { publishing, LOCKED_WORK };
     unsigned buckets = 0;
 
-    if (!publishing->begun) {
+    if (publishing->stage == PUBLISHING_CHANNEL) {
         const struct topic *topic =
             map_find(&slot->topics[shard ? PUBSUB_SHARD : PUBSUB_CHANNEL],
                      publishing->channel);
 
-        publishing->begun = true;
-        publishing->counted = shard || slot->topics[PUBSUB_PATTERN].count == 0;
+        publishing->stage = shard || slot->topics[PUBSUB_PATTERN].count == 0
+                                ? PUBLISHING_DONE
+                                : PUBLISHING_PATTERNS;
         publishing->heard = topic != NULL;
         publishing->count += topic != NULL ? topic->count : 0;
     }
-    while (!publishing->counted && counting.work > LOCKED_WORK / 2 &&
-           buckets++ < LOCKED_BUCKETS) {
+    while (publishing->stage == PUBLISHING_PATTERNS &&
+           counting.work > LOCKED_WORK / 2 && buckets++ < LOCKED_BUCKETS) {
         publishing->cursor =
             map_scan(&slot->topics[PUBSUB_PATTERN], publishing->cursor,
                      count_pattern, &counting);
-        publishing->counted = publishing->cursor == 0;
+        if (publishing->cursor == 0) {
+            publishing->stage = PUBLISHING_DONE;
+        }
     }
 }
 
 static bool
-is_put_off(const struct publishing *publishing)
+has_deferred(const struct publishing *publishing)
 {
-    return publishing->later.len > 0 || publishing->later.failed;
+    return publishing->deferred.len > 0 || publishing->deferred.failed;
 }
 
-/* Where it is not known whether a pattern matches, the loop gets the message,
- * and cuts those who have that pattern. */
+/* Counts the deferred patterns. If one cannot be matched even so, the loop gets
+ * the message and cuts the clients that have the pattern. */
 static void
-count_later(struct publishing *publishing)
+count_deferred(struct publishing *publishing)
 {
     struct slice pattern;
     struct slice count;
     size_t at = 0;
 
-    publishing->heard = publishing->heard || publishing->later.failed;
-    while (buf_next_item(&publishing->later, &at, &count) &&
-           buf_next_item(&publishing->later, &at, &pattern)) {
+    publishing->heard = publishing->heard || publishing->deferred.failed;
+    while (buf_next_item(&publishing->deferred, &at, &count) &&
+           buf_next_item(&publishing->deferred, &at, &pattern)) {
         size_t work = GLOB_WORK;
         uint64_t number;
         enum glob_verdict verdict =
@@ -94,11 +98,12 @@ count_later(struct publishing *publishing)
         publishing->count += verdict == GLOB_YES ? number : 0;
         publishing->heard = publishing->heard || verdict != GLOB_NO;
     }
-    buf_free(&publishing->later);
-    publishing->later = (struct buf){ 0 };
+    buf_free(&publishing->deferred);
+    publishing->deferred = (struct buf){ 0 };
 }
 
-/* Returns whether all of the loop's are counted; then its stamp is drawn. */
+/* Counts a part of the loop's subscribers. Returns whether all are counted;
+ * then the message has its stamp on this loop. */
 static bool
 count_piece(struct slot *slot, struct publishing *publishing)
 {
@@ -106,29 +111,31 @@ count_piece(struct slot *slot, struct publishing *publishing)
 
     uv_mutex_lock(&slot->mutex);
     count_locked(slot, publishing);
-    done = publishing->counted && !is_put_off(publishing);
+    done = publishing->stage == PUBLISHING_DONE && !has_deferred(publishing);
     if (done && publishing->heard) {
         publishing->stamp[publishing->loop] = ++slot->stamp;
     }
     uv_mutex_unlock(&slot->mutex);
-    if (is_put_off(publishing)) {
-        count_later(publishing);
+    if (has_deferred(publishing)) {
+        count_deferred(publishing);
     }
     return done;
 }
 
 bool
-pubsub_count_on(struct pubsub *pubsub, struct publishing *publishing,
-                uint64_t until_ns)
+publishing_count(struct pubsub *pubsub, struct publishing *publishing,
+                 uint64_t until_ns)
 {
     CHECK(pubsub->loops <= PUBSUB_LOOPS_MAX);
     while (publishing->loop < pubsub->loops) {
         struct slot *slot = &pubsub->slots[publishing->loop];
 
-        if ((!publishing->begun && atomic_load(&slot->size) == 0) ||
+        if ((publishing->stage == PUBLISHING_CHANNEL &&
+             atomic_load(&slot->size) == 0) ||
             count_piece(slot, publishing)) {
             publishing->loop++;
-            publishing->begun = publishing->counted = publishing->heard = false;
+            publishing->stage = PUBLISHING_CHANNEL;
+            publishing->heard = false;
             publishing->cursor = 0;
         } else if (clock_mono_ns() >= until_ns) {
             return false;
@@ -138,8 +145,8 @@ pubsub_count_on(struct pubsub *pubsub, struct publishing *publishing,
 }
 
 void
-pubsub_publish(struct pubsub *pubsub, const struct publishing *publishing,
-               uint64_t from, struct slice payload, struct notice_list *list)
+publishing_send(struct pubsub *pubsub, const struct publishing *publishing,
+                uint64_t from, struct slice payload, struct notice_list *list)
 {
     struct notice *notice = NULL;
 
@@ -159,10 +166,10 @@ pubsub_publish(struct pubsub *pubsub, const struct publishing *publishing,
 void
 publishing_fini(struct publishing *publishing)
 {
-    buf_free(&publishing->later);
+    buf_free(&publishing->deferred);
 }
 
-/* Whether somebody of a loop hears it, or may. */
+/* Returns whether a loop has subscribers, or may have some. */
 static bool
 may_hear(const struct slot *slot, struct slice channel)
 {
@@ -184,10 +191,10 @@ may_hear(const struct slot *slot, struct slice channel)
 }
 
 void
-pubsub_tell(struct pubsub *pubsub, uint64_t from, struct slice channel,
-            struct slice payload, struct notice_list *list)
+pubsub_publish_event(struct pubsub *pubsub, uint64_t from, struct slice channel,
+                     struct slice payload, struct notice_list *list)
 {
-    struct publishing telling = { .kind = NOTICE_MESSAGE, .channel = channel };
+    struct publishing event = { .kind = NOTICE_MESSAGE, .channel = channel };
 
     for (unsigned i = 0; i < pubsub->loops; i++) {
         struct slot *slot = &pubsub->slots[i];
@@ -195,10 +202,10 @@ pubsub_tell(struct pubsub *pubsub, uint64_t from, struct slice channel,
         if (atomic_load(&slot->size) > 0) {
             uv_mutex_lock(&slot->mutex);
             if (may_hear(slot, channel)) {
-                telling.stamp[i] = ++slot->stamp;
+                event.stamp[i] = ++slot->stamp;
             }
             uv_mutex_unlock(&slot->mutex);
         }
     }
-    pubsub_publish(pubsub, &telling, from, payload, list);
+    publishing_send(pubsub, &event, from, payload, list);
 }

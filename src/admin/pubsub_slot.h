@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What pubsub.c, pubsub_publish.c and pubsub_deliver.c share: a slot maps names
- * to topics, and a topic has the list of its subscriptions, in the order in
- * which they came; a receiver maps the same names to its own subscriptions. So
- * that PUBSUB need not look through all slots, the names that any loop has are
- * counted once more, in a map for all.
+ * The data of pub/sub, shared by pubsub.c, pubsub_publish.c and
+ * pubsub_deliver.c. Each loop has a slot. It maps names of channels and
+ * patterns to topics. A topic lists its subscriptions in the order in which
+ * they were made. A receiver maps the same names to its own subscriptions:
  *
  *   slot[loop].topics[kind]: name -> topic -> subscription -> subscription
  *   receiver->subscriptions->own[kind]: name -----^
  *
- * The loop reads its own slot without the lock, since only it writes there.
- * Neither lock is taken while the other is held, nor held for longer than some
- * names take.
+ * The global map `known` counts the loops that have a name, so that PUBSUB
+ * need not search all slots.
+ *
+ * Only its own loop writes to a slot, under the slot's lock, and so reads it
+ * without the lock. Both locks are leaves, and each is held for a bounded
+ * number of names only.
  */
 #pragma once
 
-#include "admin/pubsub.h"
+#include "admin/receiver.h"
 #include "base/map.h"
 
 #include <uv.h>
 
-/* In one hold of a lock: of matching, and of buckets of a map. */
+/* Bounds of the work under one lock: of matching, and of buckets of a map. */
 enum { LOCKED_WORK = 32 * 1024, LOCKED_BUCKETS = 256 };
 
 struct topic;
@@ -28,40 +30,47 @@ struct topic;
 struct subscription {
     struct topic *topic;
     struct receiver *receiver;
-    uint64_t since; /* the slot's stamp at that time */
-    struct subscription *next, **at;
+    uint64_t since;                  /* the slot's stamp when it was made */
+    struct subscription *next, **at; /* at: the pointer that leads here */
 };
 
 struct topic {
     struct subscription *first, **end;
     uint64_t count;
-    struct topic *next, **at; /* of the slot's patterns */
+    struct topic *next, **at; /* patterns: in the slot's list */
     size_t len;
-    char name[]; /* of a pattern */
+    char name[]; /* of a pattern only */
 };
 
-/* The message that this loop delivers: to the subscriptions of its channel,
- * then to those of each pattern that matches. */
+/* What the loop does with the message that it delivers in pieces:
+ *
+ *   NONE -> CHANNEL -> MATCH <-> PATTERN
+ *    ^                   |
+ *    +-------------------+  behind the last pattern
+ */
+enum delivery_stage {
+    DELIVERY_NONE,
+    DELIVERY_CHANNEL, /* sends to the subscriptions of its channel */
+    DELIVERY_MATCH,   /* `topic` is the next pattern to match; NULL: the end */
+    DELIVERY_PATTERN  /* sends to the subscriptions of `topic`, which matched */
+};
 struct delivery {
-    bool begun, patterns; /* the channel is done */
-    bool matched;         /* the topic is; else it is to be matched yet */
+    enum delivery_stage stage;
     struct topic *topic;
     struct subscription *next; /* of the topic */
 };
 
 struct slot {
     _Alignas(64) uv_mutex_t mutex;
-    struct map topics[PUBSUB_KINDS]; /* written under mutex by the loop */
+    struct map topics[PUBSUB_KINDS];
     struct topic *patterns, **patterns_end;
-    uint64_t stamp;           /* guarded by mutex */
-    _Atomic uint64_t size;    /* of all topics: a publisher takes no lock where
-                                 it is 0 */
+    uint64_t stamp;           /* of the last message; guarded by mutex */
+    _Atomic uint64_t size;    /* topics of all kinds; 0: publishers skip it */
     struct delivery delivery; /* the loop's alone */
 };
 
-/* How many loops have a name. */
 struct known {
-    uint64_t loops;
+    uint64_t loops; /* how many have this name */
 };
 
 struct pubsub {
@@ -71,7 +80,8 @@ struct pubsub {
     struct slot *slots;
 };
 
+/* Of one receiver. */
 struct subscriptions {
     struct map own[PUBSUB_KINDS];
-    size_t bytes;
+    size_t bytes; /* of all names */
 };

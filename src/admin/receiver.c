@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The joint between notices and connections.
+ * Pushes go to the connection (net/push.h).
  */
 #include "admin/receiver.h"
 
@@ -12,7 +12,7 @@ receiver_subscribes(const struct receiver *receiver)
 {
     uint32_t all = 0;
 
-    for (unsigned i = 0; i < RECEIVER_KINDS; i++) {
+    for (unsigned i = 0; i < PUBSUB_KINDS; i++) {
         all |= atomic_load_explicit(&receiver->subscribed[i],
                                     memory_order_relaxed);
     }
@@ -23,7 +23,7 @@ void
 receiver_push(struct receiver *receiver, struct buf *bytes, uint64_t hold_until)
 {
     if (bytes->failed && receiver->conn != NULL) {
-        receiver_cut(receiver); /* no memory for what it wanted */
+        receiver_cut(receiver); /* no memory for the push */
     } else if (receiver->conn != NULL) {
         push_add(receiver->conn, buf_slice(bytes), hold_until);
     }

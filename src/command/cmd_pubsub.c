@@ -5,7 +5,7 @@
  * Redis from 7.2 on: 7.0 has it the other way round. What is published waits
  * for the disk as the reply of its PUBLISH does.
  */
-#include "admin/pubsub.h"
+#include "admin/pubsub_publish.h"
 #include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
@@ -301,11 +301,11 @@ publish(struct request *req, enum notice_kind kind)
         return err;
     }
     publishing->channel = req->argv[1]; /* may have moved */
-    if (!pubsub_count_on(pubsub, publishing, until_ns)) {
+    if (!publishing_count(pubsub, publishing, until_ns)) {
         return kept != NULL ? ERR_AGAIN : publish_later(req, publishing);
     }
-    pubsub_publish(pubsub, publishing, req->session->id, req->argv[2],
-                   &req->worker->notices);
+    publishing_send(pubsub, publishing, req->session->id, req->argv[2],
+                    &req->worker->notices);
     /* Whoever hears it may rely on what its sender did before. */
     if (conn != NULL && req->worker->hold < conn->hold_until) {
         req->worker->hold = conn->hold_until;

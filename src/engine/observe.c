@@ -5,7 +5,8 @@
 #include "engine/observe.h"
 
 #include "admin/monitor.h"
-#include "admin/pubsub.h"
+#include "admin/pubsub_deliver.h"
+#include "admin/pubsub_publish.h"
 #include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/mem.h"
@@ -57,8 +58,8 @@ publish_event(struct worker *worker, const char *prefix, uint32_t db,
             notice_list_add(&worker->notices, NULL, i, 0);
         }
     } else {
-        pubsub_tell(worker->service->pubsub, client_id(worker),
-                    buf_slice(&channel), payload, &worker->notices);
+        pubsub_publish_event(worker->service->pubsub, client_id(worker),
+                             buf_slice(&channel), payload, &worker->notices);
     }
     buf_free(&channel);
 }
@@ -345,7 +346,7 @@ lost(void *ctx)
     const struct service *service = worker->service;
     struct tracking_place place = tracking_place(worker);
 
-    pubsub_cut(service->pubsub, worker->index);
+    pubsub_deliver_lost(service->pubsub, worker->index);
     tracking_cut(service->tracking, &place);
     monitor_cut(service->monitor, worker->index);
 }

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "../net/rig.h"
-#include "admin/pubsub.h"
+#include "admin/pubsub_deliver.h"
+#include "admin/pubsub_publish.h"
 #include "net/push.h"
 
 enum { LOOPS = 3 };
@@ -25,8 +26,8 @@ publish_as(struct pubsub *pubsub, enum notice_kind kind, struct slice channel,
 {
     struct publishing publishing = { .kind = kind, .channel = channel };
 
-    assert_true(pubsub_count_on(pubsub, &publishing, UINT64_MAX));
-    pubsub_publish(pubsub, &publishing, 0, payload, list);
+    assert_true(publishing_count(pubsub, &publishing, UINT64_MAX));
+    publishing_send(pubsub, &publishing, 0, payload, list);
     publishing_fini(&publishing);
     return publishing.count;
 }

@@ -81,7 +81,7 @@ TEST(who_has_left_hears_nothing_and_a_cut_takes_all_who_subscribe)
     deliver(rig, pubsub, &list);
     rig_until(rig, peer_has(&stays.peer, 1));
     assert_false(peer_has(&gone.peer, 1));
-    pubsub_cut(pubsub, 0);
+    pubsub_deliver_lost(pubsub, 0);
     assert_true(stays.receiver.conn->closing);
     assert_false(gone.receiver.conn->closing);
     pubsub_leave(pubsub, &stays.receiver);
@@ -229,7 +229,7 @@ TEST(what_is_lost_in_the_middle_ends_the_message)
     struct crowd *crowd = crowd_new();
 
     assert_false(deliver_piece(crowd));
-    pubsub_cut(crowd->pubsub, 0);
+    pubsub_deliver_lost(crowd->pubsub, 0);
     assert_true(crowd->hearer.receiver.conn->closing);
     while (!deliver_piece(crowd)) { /* anew, and nobody is there to hear it */
     }

@@ -24,7 +24,7 @@ count_in_pieces(struct pubsub *pubsub, struct publishing *publishing)
 {
     unsigned pieces = 1;
 
-    while (!pubsub_count_on(pubsub, publishing, 0)) {
+    while (!publishing_count(pubsub, publishing, 0)) {
         pieces++;
     }
     return pieces;
@@ -43,7 +43,7 @@ TEST(many_patterns_are_counted_in_pieces)
     (void)subscribe(pubsub, &b, PUBSUB_CHANNEL, "cx");
     assert_true(count_in_pieces(pubsub, &publishing) >= 2 * MANY / 300);
     assert_int_equal(MANY + 1, publishing.count);
-    pubsub_publish(pubsub, &publishing, 0, slice_lit("m"), &list);
+    publishing_send(pubsub, &publishing, 0, slice_lit("m"), &list);
     assert_int_equal(2, list.count);
     assert_int_equal(0, list.posts[0].loop);
     assert_int_equal(2, list.posts[1].loop);
@@ -72,7 +72,7 @@ TEST(patterns_may_go_while_they_are_counted)
         (void)snprintf(pattern, sizeof(pattern), "d[^%u]*", i + MANY);
         (void)subscribe(pubsub, &goes, PUBSUB_PATTERN, pattern);
     }
-    assert_false(pubsub_count_on(pubsub, &publishing, 0));
+    assert_false(publishing_count(pubsub, &publishing, 0));
     pubsub_leave(pubsub, &goes);
     (void)count_in_pieces(pubsub, &publishing);
     assert_int_equal(MANY / 2, publishing.count);
@@ -116,13 +116,13 @@ TEST(an_event_goes_where_somebody_may_hear_it)
 
     (void)subscribe(pubsub, &a, PUBSUB_PATTERN, "x*");
     (void)subscribe(pubsub, &b, PUBSUB_PATTERN, "*a?b*");
-    pubsub_tell(pubsub, 0, slice_lit("yy"), slice_lit("m"), &list);
+    pubsub_publish_event(pubsub, 0, slice_lit("yy"), slice_lit("m"), &list);
     assert_int_equal(0, list.count);
-    pubsub_tell(pubsub, 0, slice_lit("xx"), slice_lit("m"), &list);
+    pubsub_publish_event(pubsub, 0, slice_lit("xx"), slice_lit("m"), &list);
     assert_int_equal(1, list.count);
     assert_int_equal(0, list.posts[0].loop);
-    pubsub_tell(pubsub, 0, (struct slice){ channel, 1 << 20 }, slice_lit("m"),
-                &list);
+    pubsub_publish_event(pubsub, 0, (struct slice){ channel, 1 << 20 },
+                         slice_lit("m"), &list);
     assert_int_equal(2, list.count);
     assert_int_equal(1, list.posts[1].loop);
     notice_list_fini(&list);
@@ -163,7 +163,7 @@ TEST(a_slow_pattern_without_memory_is_for_the_loop_to_match)
     (void)subscribe(pubsub, &receiver, PUBSUB_PATTERN, "*??????????????a*");
     publishing.channel = (struct slice){ channel, CHANNEL };
     mem_fail_at(1);
-    assert_true(pubsub_count_on(pubsub, &publishing, UINT64_MAX));
+    assert_true(publishing_count(pubsub, &publishing, UINT64_MAX));
     assert_true(mem_fail_clear());
     assert_int_equal(0, publishing.count);
     assert_int_equal(1, publishing.stamp[0]);

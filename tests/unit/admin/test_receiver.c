@@ -54,7 +54,7 @@ TEST(without_a_connection_nothing_is_heard)
 
 TEST(a_subscription_of_any_kind_counts)
 {
-    for (unsigned i = 0; i < RECEIVER_KINDS; i++) {
+    for (unsigned i = 0; i < PUBSUB_KINDS; i++) {
         struct receiver receiver = { .conn = NULL };
 
         assert_false(receiver_subscribes(&receiver));

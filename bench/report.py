@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# `make bench`: runs the benchmarks one after another, prints their tables as
-# they come, and keeps them with plots as bench/RESULTS.md. Each benchmark is a
-# program of its own that leaves its tables as JSON (tables.py); one that is
-# missing, fails, or needs what this machine lacks is left out, and the report
-# says so. With --quick it is a smoke test, and nothing that is kept changes.
+# `make bench`: runs the benchmarks one after another, prints their tables, and
+# writes them with plots to bench/RESULTS.md. Each benchmark is a program that
+# writes its tables as JSON (tables.py). The report leaves out a benchmark that
+# is missing, fails, or needs a program that is not installed, and says so.
+# --quick is a smoke test that leaves bench/RESULTS.md unchanged.
 """Run all benchmarks and write the report."""
 
 import argparse
@@ -31,87 +31,87 @@ import tables
 BENCH = pathlib.Path(__file__).resolve().parent
 
 Part = collections.namedtuple("Part", "title words limit needs plots meaning")
-# words: the program and its options. limit: seconds after which it is ended:
-# several times what it takes, as it hangs then. needs: programs without which it is left out.
+# words: the program and its options. limit: the seconds after which the report
+# ends it, several times its usual duration. needs: programs that it requires.
 
 PARTS = {
     "cost": Part(
         "What a command costs", ["compare.py", "--build", "{build}",
                                 "--seconds", "0.2"], 500, [], ["cost", "ratio"],
-        """The null server takes the same bytes from the same sockets, checks
-them and answers, but has one small array of bits in the place of all filters:
-what it spends is what a command costs that does nothing, and no server can be
-much cheaper. A ratio of 1.1 says that everything else (locks, statistics,
-hashing, the filter itself) adds a tenth to it. Both run on one core that has
-nothing else to do, and have one loop."""),
+        """The null server reads the same bytes from the same sockets, checks
+them and answers, but has one small bit array instead of filters. Its CPU time
+is the cost of a command that does nothing, and no server can be much cheaper.
+A ratio of 1.1 means that everything else (locks, statistics, hashing, the
+filter itself) adds a tenth to it. Both servers have one loop and run on one
+core that has nothing else to do."""),
     "instructions": Part(
-        "Instructions, and what features add",
+        "Instructions, and the cost of features",
         ["callgrind.py", "--build", "{build}", "--server", "{server}",
          "--variants"], 180,
         ["valgrind"], [],
-        """Instructions do not depend on how busy the machine is, so this part
-repeats to within about five of them. Use it to see what it costs to switch a
-feature on: what is off costs nothing, or a test of a flag that the whole
-batch shares."""),
+        """Instructions do not depend on how busy the machine is, so these
+counts repeat to within about five. They show the cost of each feature that is
+on. A feature that is off costs nothing, or one test of a flag for the whole
+batch."""),
     "peers": Part(
-        "Beside other servers", ["peers.py", "--build", "{build}"], 240, [], ["peers"],
-        """What you can try yourself: redis-benchmark against this server and,
-where one is installed, a redis-server in the same minute. redis-benchmark
-spends more on a command than the server does, so its requests a second say
-more about itself; the CPU time of the server is what decides how far a core
-goes. The second table is for those who keep a filter by hand in a bitmap, with
-a SETBIT or GETBIT for each of the 7 bits of an item, all of them in one
-pipeline."""),
+        "Compared with other servers", ["peers.py", "--build", "{build}"], 240, [], ["peers"],
+        """You can repeat this yourself: redis-benchmark against this server
+and, if it is installed, a redis-server in the same minute. redis-benchmark
+spends more CPU time on a command than the server does, so its requests per
+second say more about itself. The CPU time of the server decides how much one
+core can serve. The second table compares with a filter kept by hand in a
+bitmap, with a SETBIT or GETBIT for each of the 7 bits of an item, all of them
+in one pipeline."""),
     "scaling": Part(
         "More cores", ["scaling.py", "--build", "{build}"], 180, [], ["scaling"],
-        """Every loop is a thread with its own connections. Where a line keeps
-to the ideal one, twice the loops serve twice the commands. Measured without
-sockets, as a client would need CPUs that the loops need: parsing, locks and
-filters only, so that waiting for each other weighs more than it does in a
-server, which spends most of its time in the kernel's sockets. Where there are
-five CPUs or more, real sockets follow."""),
+        """Every loop is a thread with its own connections. If a line follows
+the ideal one, twice the loops serve twice the commands. The first table has no
+sockets, because a client would need CPUs that the loops need. It measures only
+parsing, locks and filters, so waiting for locks weighs more than in a server,
+which spends most of its time in the kernel's sockets. With five CPUs or more,
+real sockets follow."""),
     "memory": Part(
         "Memory", ["memory.py", "--build", "{build}"], 180, [], ["memory"],
-        """How much a filter takes for each item it is made for, beside the
-least that a Bloom filter of that error rate can have (1.44 log2(1/rate)), and
-what a keyspace of many small ones needs."""),
+        """How much memory a filter uses for each item of its capacity,
+compared with the least for a Bloom filter of that error rate (1.44
+log2(1/rate)), and how much a keyspace of many small filters uses."""),
     "holds": Part(
-        "The longest that anything holds a loop", ["holds.py", "--server", "{server}"], 180,
+        "The longest commands and locks", ["holds.py", "--server", "{server}"], 180,
         [], [],
-        """A loop serves one command at a time, so a command that takes long is
-what all others on that loop wait for. These are the worst known ones, in CPU
-time of the thread: what the machine does meanwhile is not in it. Below the
-table stands what the time goes into where it is more than 2 ms."""),
+        """A loop serves one command at a time, so all other clients of that
+loop wait for a long command. These are the worst known ones, in CPU time of
+the thread, which excludes what else the machine does meanwhile. Notes below
+the table explain times above 2 ms."""),
     "bgsave": Part(
         "Latency during BGSAVE", ["bgsave.py", "--build", "{build}"], 120, [], ["bgsave"],
-        """A snapshot is written by a child process, while clients go on. What
-they notice is the fork, and afterwards that the first write to a page makes
-the kernel copy it, and that the child needs a core and the disk."""),
+        """A child process writes the snapshot, while the server goes on
+serving. Clients notice the fork. Afterwards the kernel copies each page at the
+first write to it, and the child needs a core and the disk."""),
     "durability": Part(
         "Durability",
         ["persist.py", "--build", "{build}", "group", "latency"], 120, [], [],
-        """What a client waits for its BF.ADD with each policy of the journal,
-and how many clients share one fsync. How long loading and saving take, and
-what journal and replicas cost in CPU, is measured by `bench/persist.py` and
-`bench/replication.py`, which take longer than this report may."""),
+        """How long a client waits for its BF.ADD with each policy of the
+journal, and how many adds share one fsync. `bench/persist.py` and
+`bench/replication.py` measure how long loading and saving take, and how much
+CPU journal and replicas cost; they take too long for this report."""),
     "filter": Part(
         "The filter alone", ["{build}/bench/micro", "--max-mb", "256"], 90,
         [], [],
-        """The library without a server, beside a classic Bloom filter in the
-same memory: thread CPU time of one operation. `batch` is what a pipeline or a
-BF.MADD gets, whose cache misses overlap."""),
+        """The library without a server, compared with a classic Bloom filter
+in the same memory: thread CPU time of one operation. `batch` is the case of a
+pipeline or a BF.MADD, whose cache misses overlap."""),
 }
 
 HEAD = """# What Bloomery costs
 
-Written by `make bench`; what it measures and how to repeat a single figure is
-in [bench/README.md](README.md). Look at the ratios: what is compared ran in
-turn, in pairs, on the same machine in the same minute. Times alone are this
-machine's, and other load on it shows in them.
+`make bench` wrote this report. [bench/README.md](README.md) explains what it
+measures and how to repeat a single figure. Look at the ratios: compared programs
+ran in turn, in pairs, on the same machine in the same minute. Absolute times
+depend on this machine and on other load on it.
 
 Servers run without a journal (`--appendonly no`; the default is `yes`, with
-`appendfsync everysec`), unless a table names the policy of one: so the servers
-that they are compared with do the same work.
+`appendfsync everysec`), so that compared servers do the same work. The exceptions
+are tables that name a policy of the journal.
 """
 
 
@@ -143,7 +143,7 @@ def parse_args():
 
 
 def missing(part, program):
-    """Return why a part cannot run, or None."""
+    """Return the reason why a part cannot run, or None."""
     if not program.exists():
         return f"{program.name} is not there"
     for need in part.needs:
@@ -153,7 +153,7 @@ def missing(part, program):
 
 
 def end(process):
-    """End a part that takes too long: politely, that it stops its servers."""
+    """End a part that takes too long, with SIGTERM so that it stops its servers."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(servers.STOP_SECONDS)
@@ -184,7 +184,7 @@ def launch(words, limit, output, fine=(0,)):
 def run_text(words, limit):
     """Run a program that prints text; return it, and why it failed."""
     with tempfile.TemporaryFile("w+") as output:
-        # 2: a mark of its own is missed, which its text says.
+        # Status 2 means that a mark is missed; the text says which.
         failure = launch(words, limit, output, fine=(0, 2))
         output.seek(0)
         text = output.read()
@@ -243,7 +243,7 @@ def first_line(words):
 
 
 def machine(args, took):
-    """Return the table of what the figures belong to."""
+    """Return the table that describes the machine and the run."""
     memory = re.search(r"MemTotal: +(\d+)",
                        pathlib.Path("/proc/meminfo").read_text())
     model = re.match(r"machine: (.*), \d+ CPUs, .*; commit (.*); ",
@@ -265,7 +265,7 @@ def machine(args, took):
 
 
 def summary(results):
-    """Return the table of what was asked, and what came out."""
+    """Return the table of marks with their measured values."""
     marks = [mark for found, _, _ in results.values() for each in found
              for mark in each["marks"]]
     says = [text for found, _, _ in results.values() for each in found
@@ -283,7 +283,7 @@ def summary(results):
 
 
 def section(args, name, result, folder):
-    """Return a part's section: what it means, its plots, its tables."""
+    """Return a part's section: its explanation, plots and tables."""
     part = PARTS[name]
     found, text, why = result
     lines = [f"## {part.title}", "", part.meaning, ""]
@@ -336,7 +336,7 @@ def main():
                   flush=True)
     write(args, results,
           {"load": load, "seconds": time.monotonic() - began})
-    # What is missing is said and no failure; what broke is.
+    # A part that is missing is no failure; a part that broke is one.
     broken = [name for name, (_, _, why) in results.items()
               if why is not None and not why.endswith(("is not there", "is not installed"))]
     return 1 if broken else 0

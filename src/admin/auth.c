@@ -10,6 +10,7 @@
 
 #include "admin/auth.h"
 
+#include "base/hex.h"
 #include "base/metrics.h"
 #include "conf/conf.h"
 
@@ -69,7 +70,5 @@ auth_digest(const struct conf *conf, char ret_hex[AUTH_DIGEST_HEX])
     unsigned char digest[SHA256_DIGEST_LENGTH];
 
     sha256(slice_of(conf->requirepass), digest);
-    for (size_t i = 0; i < sizeof(digest); i++) {
-        (void)snprintf(ret_hex + 2 * i, 3, "%02x", digest[i]);
-    }
+    hex_put_bytes(ret_hex, digest, sizeof(digest));
 }

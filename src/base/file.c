@@ -478,6 +478,26 @@ file_unlink(int dir_fd, const char *name)
 /* ---- whole files --------------------------------------------------------- */
 
 int
+file_read_name(int dir_fd, const char *name, char *ret_bytes, size_t most,
+               size_t *ret_len)
+{
+    uint64_t size = 0;
+    int fd = -1;
+    int error = file_open(dir_fd, name, &fd);
+
+    if (error != 0) {
+        return error;
+    }
+    error = file_size(fd, &size);
+    if (error == 0) {
+        error = file_read_at(fd, ret_bytes,
+                             size > most ? most + 1 : (size_t)size, 0, ret_len);
+    }
+    file_close(fd);
+    return error;
+}
+
+int
 file_replace(int dir_fd, const char *name, struct slice text)
 {
     char temporary[NAME_MAX + 1];

@@ -73,6 +73,11 @@ MUST_CHECK int file_size(int fd, uint64_t *ret_bytes);
  * failure the old file or the new one is there, intact. */
 MUST_CHECK int file_replace(int dir_fd, const char *name, struct slice text);
 
+/* Reads a whole file. Of a longer one than `most` bytes it reads one byte more,
+ * so that the caller sees that it is too long: `ret_bytes` has space for it. */
+MUST_CHECK int file_read_name(int dir_fd, const char *name, char *ret_bytes,
+                              size_t most, size_t *ret_len);
+
 /* The first `len` bytes of the file (SIZE_MAX: all), mapped read-only;
  * advised to be read in order. An empty file is an empty slice. */
 MUST_CHECK int file_map(int fd, size_t len, struct slice *ret_bytes);

@@ -9,11 +9,11 @@
 
 #include "command/digest.h"
 
+#include "base/hex.h"
 #include "core/codec.h"
 #include "keyspace/scan.h"
 
 #include <openssl/sha.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { SCRATCH_BYTES = 16 * 1024 }; /* a multiple of a line */
@@ -123,7 +123,5 @@ digest_value(const struct bloom *bloom, uint64_t expires_at_ms,
 void
 digest_format(const struct digest *digest, char ret_hex[DIGEST_HEX])
 {
-    for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        (void)snprintf(ret_hex + 2 * i, 3, "%02x", digest->bytes[i]);
-    }
+    hex_put_bytes(ret_hex, digest->bytes, DIGEST_BYTES);
 }

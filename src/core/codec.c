@@ -32,13 +32,13 @@
  */
 #include "core/codec.h"
 
-#include <endian.h>
 #include <float.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/little.h"
 #include "core/bloom.h"
 #include "core/env.h"
 #include "core/plan.h"
@@ -70,74 +70,7 @@ _Static_assert((int)AT_EXPANSION >= (int)CODEC_CHECKSUM_BYTES,
                "checksum_holds()");
 _Static_assert(LAYER_KINDS == 1, "a new kind needs a stored number");
 
-/* ---- figures ------------------------------------------------------------- */
-
-static uint16_t
-get_u16(const uint8_t *at)
-{
-    uint16_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return le16toh(value);
-}
-
-static uint32_t
-get_u32(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return le32toh(value);
-}
-
-static uint64_t
-get_u64(const uint8_t *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return le64toh(value);
-}
-
-static double
-get_double(const uint8_t *at)
-{
-    uint64_t bits = get_u64(at);
-    double value;
-
-    memcpy(&value, &bits, sizeof(value));
-    return value;
-}
-
-static void
-put_u16(uint8_t *at, uint16_t value)
-{
-    value = htole16(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static void
-put_u32(uint8_t *at, uint32_t value)
-{
-    value = htole32(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static void
-put_u64(uint8_t *at, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static void
-put_double(uint8_t *at, double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    put_u64(at, bits);
-}
+/* ---- lines --------------------------------------------------------------- */
 
 /* Between the machine's byte order and the stored one, either way. */
 static void

@@ -42,6 +42,7 @@
 #include <xxhash.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "base/mem.h"
 
 enum {
@@ -60,7 +61,6 @@ enum {
     SEAL_AT_HASH = 86,
     SEAL_AT_END = 102,
     RUN_ID_DIGITS = 40,
-    HEX_DIGITS = 16,
     TIME_DIGITS = 14,
     NUMBER_DIGITS = 16,
     VERSION_DIGITS_MAX = 9,
@@ -75,7 +75,7 @@ static const char group_begin[] = "*2\r\n$6\r\nSELECT\r\n";
 
 _Static_assert(sizeof(line_mark) - 1 == LINE_AT_VERSION, "the drawing");
 _Static_assert(LINE_AT_END + 2 == GROUP_FIRST_LINE_BYTES, "the drawing");
-_Static_assert(SEAL_AT_HASH + HEX_DIGITS == SEAL_AT_END, "the drawing");
+_Static_assert(SEAL_AT_HASH + HEX_U64_CHARS == SEAL_AT_END, "the drawing");
 _Static_assert(SEAL_AT_END + 2 == GROUP_SEAL_BYTES, "the drawing");
 
 /* ---- fields -------------------------------------------------------------- */
@@ -106,35 +106,6 @@ get_decimal(const char *from, int digits, uint64_t *ret_value)
 }
 
 static void
-put_hex(char *to, uint64_t value)
-{
-    for (int i = HEX_DIGITS - 1; i >= 0; i--) {
-        to[i] = "0123456789abcdef"[value & 15];
-        value >>= 4;
-    }
-}
-
-static bool
-get_hex(const char *from, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-
-    for (int i = 0; i < HEX_DIGITS; i++) {
-        char c = from[i];
-
-        if (c >= '0' && c <= '9') {
-            value = value << 4 | (uint64_t)(c - '0');
-        } else if (c >= 'a' && c <= 'f') {
-            value = value << 4 | (uint64_t)(c - 'a' + 10);
-        } else {
-            return false;
-        }
-    }
-    *ret_value = value;
-    return true;
-}
-
-static void
 put_line_end(char *to)
 {
     to[0] = '\r';
@@ -157,10 +128,10 @@ group_write_first_line(const struct group_file *file, char *ret_line)
     memcpy(ret_line, line_mark, LINE_AT_VERSION);
     put_decimal(ret_line + LINE_AT_VERSION, 1, GROUP_VERSION);
     memcpy(ret_line + LINE_AT_RUN_ID, file->run_id, RUN_ID_DIGITS);
-    put_hex(ret_line + LINE_AT_KEY, file->key);
+    hex_put_u64(ret_line + LINE_AT_KEY, file->key);
     put_decimal(ret_line + LINE_AT_CREATED, TIME_DIGITS,
                 time_within(file->created_ms));
-    put_hex(ret_line + LINE_AT_HASH, XXH3_64bits(ret_line, LINE_AT_HASH));
+    hex_put_u64(ret_line + LINE_AT_HASH, XXH3_64bits(ret_line, LINE_AT_HASH));
     put_line_end(ret_line + LINE_AT_END);
 }
 
@@ -215,7 +186,7 @@ group_read_first_line(struct slice data, struct group_file *ret_file)
     if (data.len < GROUP_FIRST_LINE_BYTES ||
         memcmp(line, line_mark, LINE_AT_VERSION) != 0 ||
         !get_version(line + LINE_AT_VERSION, &version) ||
-        !get_hex(line + LINE_AT_HASH, &hash) ||
+        !hex_get_u64(line + LINE_AT_HASH, &hash) ||
         hash != XXH3_64bits(line, LINE_AT_HASH) ||
         memcmp(line + LINE_AT_END, "\r\n", 2) != 0) {
         return GROUP_DAMAGED;
@@ -225,7 +196,7 @@ group_read_first_line(struct slice data, struct group_file *ret_file)
     }
     if (!get_run_id(line + LINE_AT_RUN_ID, file.run_id) ||
         !are_blanks(line + LINE_AT_KEY - 1, 1) ||
-        !get_hex(line + LINE_AT_KEY, &file.key) ||
+        !hex_get_u64(line + LINE_AT_KEY, &file.key) ||
         !are_blanks(line + LINE_AT_CREATED - 1, 1) ||
         !get_decimal(line + LINE_AT_CREATED, TIME_DIGITS, &file.created_ms) ||
         !are_blanks(line + LINE_AT_BLANKS - 1,
@@ -292,10 +263,10 @@ group_write_seal(struct group_hash *hash, uint64_t key,
     put_decimal(ret_seal + SEAL_AT_DURABLE, NUMBER_DIGITS,
                 seal->durable_sequence);
     ret_seal[SEAL_AT_TAG - 1] = ':';
-    put_hex(ret_seal + SEAL_AT_TAG,
-            XXH3_64bits_withSeed(ret_seal, SEAL_AT_TAG, key));
+    hex_put_u64(ret_seal + SEAL_AT_TAG,
+                XXH3_64bits_withSeed(ret_seal, SEAL_AT_TAG, key));
     group_hash_add(hash, ret_seal, SEAL_AT_TAG);
-    put_hex(ret_seal + SEAL_AT_HASH, XXH3_64bits_digest(hash->state));
+    hex_put_u64(ret_seal + SEAL_AT_HASH, XXH3_64bits_digest(hash->state));
     put_line_end(ret_seal + SEAL_AT_END);
 }
 
@@ -307,7 +278,7 @@ read_seal(const char *at, uint64_t key, struct group_seal *ret_seal)
 {
     uint64_t tag;
 
-    return get_hex(at + SEAL_AT_TAG, &tag) &&
+    return hex_get_u64(at + SEAL_AT_TAG, &tag) &&
            tag == XXH3_64bits_withSeed(at, SEAL_AT_TAG, key) &&
            memcmp(at + SEAL_AT_END, "\r\n", 2) == 0 &&
            at[SEAL_AT_TIME - 1] == ':' && at[SEAL_AT_BYTES - 1] == ':' &&
@@ -362,7 +333,7 @@ hash_holds(const XXH3_state_t *state, const char *at)
 
     XXH3_copyState(&copy, state);
     XXH3_64bits_update(&copy, at, SEAL_AT_TAG);
-    return get_hex(at + SEAL_AT_HASH, &hash) &&
+    return hex_get_u64(at + SEAL_AT_HASH, &hash) &&
            hash == XXH3_64bits_digest(&copy);
 }
 
@@ -444,7 +415,7 @@ is_intact(struct slice data, uint64_t key, size_t low, size_t at,
 
     return seal->bytes <= at - low && seal->bytes >= sizeof(group_begin) - 1 &&
            begins_group(data, begin) &&
-           get_hex(data.data + at + SEAL_AT_HASH, &hash) &&
+           hex_get_u64(data.data + at + SEAL_AT_HASH, &hash) &&
            hash == XXH3_64bits_withSeed(data.data + begin,
                                         (size_t)seal->bytes + SEAL_AT_TAG, key);
 }

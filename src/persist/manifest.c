@@ -25,9 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/checksum.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -35,12 +33,10 @@
 
 #define TEMPORARY_NAME MANIFEST_NAME ".tmp"
 
-enum { LINE_BYTES = 96, CHECKSUM_BYTES = 9 + 16 + 1 };
+enum { LINE_BYTES = 96 };
 
 _Static_assert((MANIFEST_INCREMENTS_MAX + 4) * LINE_BYTES <= MANIFEST_BYTES_MAX,
                "manifest_format()");
-
-static const char checksum_word[] = "checksum ";
 
 /* ---- writing ------------------------------------------------------------- */
 
@@ -89,9 +85,7 @@ manifest_format(const struct manifest *manifest, char *ret_text)
                   ? snprintf(to, LINE_BYTES, "%" PRIu64 "\n", increment->bytes)
                   : snprintf(to, LINE_BYTES, "-\n");
     }
-    to += snprintf(to, LINE_BYTES, "%s%016" PRIx64 "\n", checksum_word,
-                   (uint64_t)XXH3_64bits(ret_text, (size_t)(to - ret_text)));
-    return (size_t)(to - ret_text);
+    return checksum_append(ret_text, (size_t)(to - ret_text));
 }
 
 /* ---- reading ------------------------------------------------------------- */
@@ -200,22 +194,6 @@ take_body(struct reader *reader, struct manifest *manifest)
     return true;
 }
 
-/* The last line, and whether it fits what is before. */
-static bool
-checksum_holds(struct slice text)
-{
-    char want[CHECKSUM_BYTES + 1];
-    size_t covered;
-
-    if (text.len < CHECKSUM_BYTES) {
-        return false;
-    }
-    covered = text.len - CHECKSUM_BYTES;
-    (void)snprintf(want, sizeof(want), "%s%016" PRIx64 "\n", checksum_word,
-                   (uint64_t)XXH3_64bits(text.data, covered));
-    return memcmp(text.data + covered, want, CHECKSUM_BYTES) == 0;
-}
-
 /* What is wrong with a text whose last line does not hold: the first line that
  * no manifest has, or else that last one. */
 static void
@@ -223,8 +201,9 @@ explain_checksum(struct slice text, char *ret_reason, size_t reason_size)
 {
     struct reader reader = { .rest = text, .line = 1 };
     struct manifest *manifest = mem_try_zalloc(sizeof(*manifest));
-    size_t covered =
-        text.len < CHECKSUM_BYTES ? text.len : text.len - CHECKSUM_BYTES;
+    size_t covered = text.len < CHECKSUM_LINE_BYTES
+                         ? text.len
+                         : text.len - CHECKSUM_LINE_BYTES;
     bool formed = false;
 
     reader.rest.len = covered;
@@ -265,7 +244,7 @@ manifest_parse(struct slice text, struct manifest *ret_manifest,
         explain_checksum(text, ret_reason, reason_size);
         return MANIFEST_DAMAGED;
     }
-    reader.rest.len -= CHECKSUM_BYTES;
+    reader.rest.len -= CHECKSUM_LINE_BYTES;
     if (take(&reader, "bloomery-journal ") && take_number(&reader, &version) &&
         version > MANIFEST_VERSION &&
         (take(&reader, "\n") || take(&reader, " "))) {
@@ -276,7 +255,7 @@ manifest_parse(struct slice text, struct manifest *ret_manifest,
         return MANIFEST_NEWER;
     }
     reader = (struct reader){ .rest = text, .line = 1 };
-    reader.rest.len -= CHECKSUM_BYTES;
+    reader.rest.len -= CHECKSUM_LINE_BYTES;
     if (!take(&reader, "bloomery-journal 1\n") ||
         !take_body(&reader, &manifest)) {
         (void)snprintf(
@@ -290,28 +269,6 @@ manifest_parse(struct slice text, struct manifest *ret_manifest,
 }
 
 /* ---- the file ------------------------------------------------------------ */
-
-/* At most one byte more than a manifest may have. */
-static int
-read_file(int dir_fd, char *text, size_t *ret_len)
-{
-    uint64_t size = 0;
-    int fd;
-    int error = file_open(dir_fd, MANIFEST_NAME, &fd);
-
-    if (error != 0) {
-        return error;
-    }
-    error = file_size(fd, &size);
-    if (size > MANIFEST_BYTES_MAX) {
-        size = MANIFEST_BYTES_MAX + 1;
-    }
-    if (error == 0) {
-        error = file_read_at(fd, text, (size_t)size, 0, ret_len);
-    }
-    file_close(fd);
-    return error;
-}
 
 static bool
 has_mark(int dir_fd)
@@ -355,7 +312,8 @@ explain_missing(int dir_fd, char *text, size_t *ret_len, char *ret_reason,
     if (!find_file(dir_fd, name, sizeof(name))) {
         return MANIFEST_MISSING;
     }
-    if (read_file(dir_fd, text, ret_len) == 0) {
+    if (file_read_name(dir_fd, MANIFEST_NAME, text, MANIFEST_BYTES_MAX,
+                       ret_len) == 0) {
         return MANIFEST_OK;
     }
     (void)snprintf(ret_reason, reason_size, "it is missing, and %.40s is there",
@@ -370,7 +328,9 @@ manifest_load(int dir_fd, struct manifest *ret_manifest, char *ret_reason,
     enum manifest_status status = MANIFEST_OK;
     size_t len = 0;
     char *text = mem_try_alloc(MANIFEST_BYTES_MAX + 1);
-    int error = text != NULL ? read_file(dir_fd, text, &len) : ENOMEM;
+    int error = text != NULL ? file_read_name(dir_fd, MANIFEST_NAME, text,
+                                              MANIFEST_BYTES_MAX, &len)
+                             : ENOMEM;
 
     if (error == ENOENT) {
         status = explain_missing(dir_fd, text, &len, ret_reason, reason_size);

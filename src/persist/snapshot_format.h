@@ -5,10 +5,10 @@
  */
 #pragma once
 
+#include "base/little.h"
 #include "core/codec.h"
 #include "persist/snapshot_stamp.h"
 
-#include <endian.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
@@ -79,54 +79,6 @@ enum section_type {
     SECTION_LINES = 3,
     SECTION_END = 4
 };
-
-static inline uint16_t
-get_u16(const uint8_t *at)
-{
-    uint16_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return le16toh(value);
-}
-
-static inline uint32_t
-get_u32(const uint8_t *at)
-{
-    uint32_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return le32toh(value);
-}
-
-static inline uint64_t
-get_u64(const uint8_t *at)
-{
-    uint64_t value;
-
-    memcpy(&value, at, sizeof(value));
-    return le64toh(value);
-}
-
-static inline void
-put_u16(uint8_t *at, uint16_t value)
-{
-    value = htole16(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static inline void
-put_u32(uint8_t *at, uint32_t value)
-{
-    value = htole32(value);
-    memcpy(at, &value, sizeof(value));
-}
-
-static inline void
-put_u64(uint8_t *at, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(at, &value, sizeof(value));
-}
 
 /* With what a section's payload is hashed. */
 static inline uint64_t

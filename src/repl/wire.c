@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "base/hex.h"
 #include "persist/group.h"
 #include "persist/history.h"
 
@@ -182,29 +183,6 @@ read_id(struct slice text, char *ret_id)
 }
 
 static bool
-read_key(struct slice text, uint64_t *ret_key)
-{
-    uint64_t key = 0;
-
-    if (text.len != 16) {
-        return false;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.data[i];
-
-        if (c >= '0' && c <= '9') {
-            key = key << 4 | (uint64_t)(c - '0');
-        } else if (c >= 'a' && c <= 'f') {
-            key = key << 4 | (uint64_t)(c - 'a' + 10);
-        } else {
-            return false;
-        }
-    }
-    *ret_key = key;
-    return true;
-}
-
-static bool
 read_chain(struct slice text, struct wire_hello *hello)
 {
     struct slice ids[WIRE_CHAIN_MAX];
@@ -308,7 +286,7 @@ read_full_resync(const struct slice *fields, size_t count,
         return refuse(ret_reason, reason_size,
                       "FULLRESYNC names no possible sequence");
     }
-    if (!read_key(fields[4], &answer->key)) {
+    if (!hex_parse_u64(fields[4], &answer->key)) {
         return refuse(ret_reason, reason_size,
                       "FULLRESYNC names a key that is not of 16 hex digits");
     }
@@ -332,7 +310,7 @@ read_continue(const struct slice *fields, size_t count,
         return refuse(ret_reason, reason_size,
                       "CONTINUE names a history that is not of 40 hex digits");
     }
-    if (!read_key(fields[2], &answer->key)) {
+    if (!hex_parse_u64(fields[2], &answer->key)) {
         return refuse(ret_reason, reason_size,
                       "CONTINUE names a key that is not of 16 hex digits");
     }

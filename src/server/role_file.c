@@ -25,11 +25,10 @@
 #include <stdio.h>
 #include <time.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
+#include "base/checksum.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -38,12 +37,10 @@
 enum {
     FILE_BYTES_MAX = 1024, /* any of it; ours have some 450 and the host */
     VERSION = 2,
-    CHECKSUM_BYTES = 9 + 16 + 1,
     RETRY_MS_MIN = 100,
     RETRY_MS_MAX = 5000,
 };
 
-static const char checksum_word[] = "checksum ";
 static const char first_word[] = "bloomery-role ";
 
 /* ---- the text ------------------------------------------------------------ */
@@ -94,11 +91,8 @@ format(const struct role_state *state, char ret_text[FILE_BYTES_MAX])
     if (says_more) {
         len += add_words(ret_text + len, FILE_BYTES_MAX - len, state);
     }
-    CHECK(len + CHECKSUM_BYTES < FILE_BYTES_MAX);
-    len += (size_t)snprintf(ret_text + len, FILE_BYTES_MAX - len,
-                            "%s%016" PRIx64 "\n", checksum_word,
-                            (uint64_t)XXH3_64bits(ret_text, len));
-    return len;
+    CHECK(len + CHECKSUM_LINE_BYTES < FILE_BYTES_MAX);
+    return checksum_append(ret_text, len);
 }
 
 /* Takes this from the front of the text, if it is there. */
@@ -152,35 +146,12 @@ take_role(struct slice *text, struct role_state *state)
 }
 
 static bool
-read_hex(struct slice digits, uint64_t *ret_key)
-{
-    uint64_t key = 0;
-
-    if (digits.len != 16) {
-        return false;
-    }
-    for (size_t i = 0; i < digits.len; i++) {
-        char c = digits.data[i];
-
-        if (c >= '0' && c <= '9') {
-            key = key << 4 | (uint64_t)(c - '0');
-        } else if (c >= 'a' && c <= 'f') {
-            key = key << 4 | (uint64_t)(c - 'a' + 10);
-        } else {
-            return false;
-        }
-    }
-    *ret_key = key;
-    return true;
-}
-
-static bool
 take_key(struct slice *text, uint64_t *ret_key)
 {
     struct slice digits;
 
     return take(text, "key ") && take_until(text, '\n', &digits) &&
-           read_hex(digits, ret_key);
+           hex_parse_u64(digits, ret_key);
 }
 
 static bool
@@ -265,27 +236,12 @@ take_followers(struct slice *text, struct role_state *state)
     }
     for (size_t i = 0; next_word(&line, &digits); i++) {
         if (i == ROLE_FOLLOWERS_MAX ||
-            !read_hex(digits, &state->followers[i]) ||
+            !hex_parse_u64(digits, &state->followers[i]) ||
             state->followers[i] == 0) {
             return false;
         }
     }
     return line.len == 0;
-}
-
-static bool
-checksum_holds(struct slice text)
-{
-    char want[CHECKSUM_BYTES + 1];
-    size_t covered;
-
-    if (text.len < CHECKSUM_BYTES) {
-        return false;
-    }
-    covered = text.len - CHECKSUM_BYTES;
-    (void)snprintf(want, sizeof(want), "%s%016" PRIx64 "\n", checksum_word,
-                   (uint64_t)XXH3_64bits(text.data, covered));
-    return memcmp(text.data + covered, want, CHECKSUM_BYTES) == 0;
 }
 
 enum verdict { GOOD, DAMAGED, NEWER };
@@ -303,7 +259,7 @@ parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
     if (!checksum_holds(text)) {
         return DAMAGED;
     }
-    rest.len -= CHECKSUM_BYTES;
+    rest.len -= CHECKSUM_LINE_BYTES;
     *ret_reason = "its first line is wrong";
     if (!take(&rest, first_word) || !take_until(&rest, '\n', &version) ||
         !slice_to_u64(version, &number) || number == 0) {
@@ -353,28 +309,6 @@ role_state_same(const struct role_state *one, const struct role_state *other)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* At most one byte more than it may have. */
-static int
-read_text(int dir_fd, char text[FILE_BYTES_MAX + 1], size_t *ret_len)
-{
-    uint64_t size = 0;
-    int fd = -1;
-    int error = file_open(dir_fd, ROLE_FILE_NAME, &fd);
-
-    if (error != 0) {
-        return error;
-    }
-    error = file_size(fd, &size);
-    if (size > FILE_BYTES_MAX) {
-        size = FILE_BYTES_MAX + 1;
-    }
-    if (error == 0) {
-        error = file_read_at(fd, text, (size_t)size, 0, ret_len);
-    }
-    file_close(fd);
-    return error;
-}
-
 static bool
 set_aside(int dir_fd, const char *why, char *ret_reason, unsigned reason_size)
 {
@@ -403,7 +337,8 @@ role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
     const char *why = "it is too long";
     enum verdict verdict = DAMAGED;
     size_t len = 0;
-    int error = read_text(dir_fd, text, &len);
+    int error =
+        file_read_name(dir_fd, ROLE_FILE_NAME, text, FILE_BYTES_MAX, &len);
 
     *ret_state = (struct role_state){ 0 };
     ret_reason[0] = '\0';

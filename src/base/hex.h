@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Lower-case hexadecimal digits: keys and hashes in files and on the wire. Any
+ * other byte, an upper-case digit too, is refused. Pure.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+enum { HEX_U64_CHARS = 16 }; /* always all of them */
+
+/* Writes HEX_U64_CHARS digits, and no NUL. */
+void hex_put_u64(char *ret_digits, uint64_t value);
+
+/* Reads HEX_U64_CHARS digits; on failure *ret_value is untouched. */
+bool hex_get_u64(const char *digits, uint64_t *ret_value);
+
+/* Reads a text of exactly these digits. */
+bool hex_parse_u64(struct slice text, uint64_t *ret_value);
+
+/* Writes two digits for each byte, and a NUL. */
+void hex_put_bytes(char *ret_text, const void *bytes, size_t len);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Digits, and what is none.
+ */
+#include "base/hex.h"
+
+#include "../test.h"
+
+TEST(a_number_has_all_its_digits_and_reads_back)
+{
+    static const struct {
+        uint64_t value;
+        const char *digits;
+    } cases[] = {
+        { 0, "0000000000000000" },
+        { 0x0123456789abcdefU, "0123456789abcdef" },
+        { UINT64_MAX, "ffffffffffffffff" },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char digits[HEX_U64_CHARS];
+        uint64_t value = 1;
+
+        hex_put_u64(digits, cases[i].value);
+        assert_memory_equal(digits, cases[i].digits, sizeof(digits));
+        assert_true(hex_get_u64(digits, &value));
+        assert_true(value == cases[i].value);
+    }
+}
+
+TEST(other_texts_are_refused)
+{
+    static const char *const texts[] = {
+        "",
+        "0123456789abcde",
+        "0123456789abcdef0",
+        "0123456789ABCDEF",
+        "0123456789abcdeg",
+        " 123456789abcdef",
+        "0x23456789abcdef",
+    };
+    uint64_t value = 7;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        assert_false(hex_parse_u64(slice_of(texts[i]), &value));
+    }
+    assert_true(value == 7);
+    assert_true(hex_parse_u64(slice_lit("0000000000000008"), &value));
+    assert_true(value == 8);
+}
+
+TEST(bytes_are_two_digits_each)
+{
+    char text[9];
+
+    hex_put_bytes(text, "\x00\x1f\xa0\xff", 4);
+    assert_string_equal("001fa0ff", text);
+    hex_put_bytes(text, "", 0);
+    assert_string_equal("", text);
+}

@@ -130,10 +130,15 @@ debug_set_active_expire(struct request *req)
 
 /* ---- RELOAD -------------------------------------------------------------- */
 
+static enum persist_request
+reload_request(const struct request *req)
+{
+    return req->argc == 2 ? PERSIST_RELOAD : PERSIST_RELOAD_NOSAVE;
+}
+
 static enum err
 reload_begin(struct request *req)
 {
-    bool save = req->argc == 2;
     uint64_t *ticket;
 
     if (req->argc > 3 ||
@@ -141,7 +146,8 @@ reload_begin(struct request *req)
         return request_fail(req, ERR_CUSTOM,
                             "DEBUG RELOAD only supports the NOSAVE option.");
     }
-    if (!save && req->service->conf->appendonly) {
+    if (reload_request(req) == PERSIST_RELOAD_NOSAVE &&
+        req->service->conf->appendonly) {
         return request_fail(req, ERR_CUSTOM,
                             "DEBUG RELOAD NOSAVE would leave the journal with "
                             "other data than the server: appendonly is on");
@@ -154,7 +160,7 @@ reload_begin(struct request *req)
     if (ticket == NULL) {
         return ERR_NOMEM;
     }
-    *ticket = persist_ask_reload(req->service->persist, save);
+    *ticket = persist_ask(req->service->persist, reload_request(req));
     request_wait(req, ticket, mem_free);
     return ERR_AGAIN;
 }
@@ -170,7 +176,8 @@ debug_reload(struct request *req)
     if (ticket == NULL) {
         return reload_begin(req);
     }
-    switch (persist_reload_outcome(req->service->persist, *ticket)) {
+    switch (
+        persist_outcome(req->service->persist, reload_request(req), *ticket)) {
     case PERSIST_DONE:
         reply_ok(req->reply);
         return OK;

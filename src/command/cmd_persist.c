@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
+#include "persist/figures.h"
 #include "persist/persist.h"
 
 static enum err
@@ -23,7 +24,7 @@ ask_save(struct request *req)
     uint64_t *ticket = mem_try_alloc(sizeof(*ticket));
 
     if (ticket != NULL) {
-        *ticket = persist_ask_save(req->service->persist);
+        *ticket = persist_ask(req->service->persist, PERSIST_SAVE);
     }
     return ticket;
 }
@@ -69,7 +70,7 @@ cmd_save(struct request *req)
         persist_get_info(persist, &info);
         return info.saving ? already_saving(req) : begin_save(req);
     }
-    switch (persist_save_outcome(persist, *ticket)) {
+    switch (persist_outcome(persist, PERSIST_SAVE, *ticket)) {
     case PERSIST_DONE:
         reply_ok(req->reply);
         return OK;
@@ -88,7 +89,8 @@ static enum err
 await_start(struct request *req, uint64_t *ticket)
 {
     struct persist *persist = req->service->persist;
-    enum persist_outcome outcome = persist_save_outcome(persist, *ticket);
+    enum persist_outcome outcome =
+        persist_outcome(persist, PERSIST_SAVE, *ticket);
     struct persist_info info;
 
     persist_get_info(persist, &info);
@@ -126,7 +128,7 @@ begin_background_save(struct request *req, bool schedule)
             "possible.");
     }
     if (info.rewriting || in_exec) {
-        (void)persist_ask_save(persist);
+        (void)persist_ask(persist, PERSIST_SAVE);
         reply_simple(req->reply, "Background saving scheduled");
         return OK;
     }
@@ -194,7 +196,7 @@ begin_rewrite(struct request *req, const struct persist_info *info)
                             "disabled.");
     }
     if (info->saving || !request_may_pause(req)) {
-        (void)persist_ask_rewrite(req->service->persist);
+        (void)persist_ask(req->service->persist, PERSIST_REWRITE);
         return rewrite_scheduled(req);
     }
     asked = mem_try_alloc(sizeof(*asked));
@@ -203,7 +205,7 @@ begin_rewrite(struct request *req, const struct persist_info *info)
     }
     *asked = (struct asked){ info->rewrites, info->rewrite_failures,
                              clock_mono_ns() + START_NS_MAX };
-    (void)persist_ask_rewrite(req->service->persist);
+    (void)persist_ask(req->service->persist, PERSIST_REWRITE);
     request_wait(req, asked, mem_free);
     return ERR_AGAIN;
 }

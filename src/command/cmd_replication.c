@@ -11,7 +11,10 @@
 #include "info/info_persist.h"
 #include "info/links.h"
 #include "persist/persist.h"
+#include "persist/place.h"
 #include "repl/wire.h"
+
+#include <stdio.h>
 
 static enum err
 no_replication(struct request *req)

@@ -10,6 +10,7 @@
 #include "engine/service.h"
 #include "net/registry.h"
 #include "persist/persist.h"
+#include "persist/place.h"
 
 #include <arpa/inet.h>
 #include <string.h>

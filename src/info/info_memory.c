@@ -13,23 +13,10 @@
 #include "info/info_put.h"
 #include "info/info_replication.h"
 #include "net/usage.h"
+#include "persist/journal.h"
 #include "persist/persist.h"
 
 #include <unistd.h>
-
-static uint64_t
-count_keys(const struct service *service)
-{
-    uint64_t sum = 0;
-
-    for (uint32_t db = 0; db < (uint32_t)service->conf->databases; db++) {
-        uint64_t keys = 0, expires = 0;
-
-        keyspace_count(service->keyspace, db, &keys, &expires);
-        sum += keys;
-    }
-    return sum;
-}
 
 static uint64_t
 queued_bytes(const struct service *service)
@@ -61,7 +48,7 @@ info_memory_get(const struct service *service, struct info_memory *ret_memory)
         .journal = queued_bytes(service),
         .backlog = replication.backlog,
         .replicas = replication.replicas,
-        .keys = count_keys(service),
+        .keys = keyspace_count_keys(service->keyspace),
     };
     if (ret_memory->dataset > used) { /* counted a moment later */
         ret_memory->dataset = used;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "info/info_put.h"
+#include "persist/figures.h"
 #include "persist/persist.h"
 
 static void

@@ -14,6 +14,7 @@
 #include "info/info_put.h"
 #include "info/links.h"
 #include "persist/persist.h"
+#include "persist/place.h"
 
 #include <inttypes.h>
 

@@ -485,6 +485,21 @@ keyspace_count(const struct keyspace *ks, uint32_t db, uint64_t *ret_keys,
     *ret_expires = expires > 0 ? (uint64_t)expires : 0;
 }
 
+uint64_t
+keyspace_count_keys(const struct keyspace *ks)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
+        uint64_t keys;
+        uint64_t expires;
+
+        keyspace_count(ks, db, &keys, &expires);
+        sum += keys;
+    }
+    return sum;
+}
+
 /* ---- positions ----------------------------------------------------------- */
 
 uint64_t

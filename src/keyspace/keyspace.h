@@ -149,6 +149,9 @@ void keyspace_set_all_positions(struct keyspace *ks, uint64_t position);
 void keyspace_count(const struct keyspace *ks, uint32_t db, uint64_t *ret_keys,
                     uint64_t *ret_expires);
 
+/* Counts the keys of all databases. */
+uint64_t keyspace_count_keys(const struct keyspace *ks);
+
 /* Blocks until the reaper has freed everything given to it so far; for FLUSHALL
  * SYNC and tests. */
 void keyspace_wait_freed(struct keyspace *ks);

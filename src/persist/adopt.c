@@ -21,12 +21,19 @@
  * Who has to drop the old data before the new one is there has nothing that is
  * a state of any log meanwhile: that never gets to the disk (persist_hold).
  */
+#include "persist/adopt.h"
+
 #include "base/file.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "keyspace/exchange.h"
+#include "persist/child.h"
+#include "persist/directory.h"
+#include "persist/full_state.h"
+#include "persist/journal_dir.h"
 #include "persist/journal_tap.h"
-#include "persist/persist_internal.h"
+#include "persist/persist_state.h"
+#include "persist/rewrite.h"
 #include "persist/snapshot_read.h"
 
 #include <errno.h>
@@ -56,7 +63,7 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
     struct keyspace *ks = persist->options.keyspace;
     const struct persist_hooks *hooks = &persist->options.hooks;
 
-    CHECK(persist->tapped);
+    CHECK(persist->log.tapped);
     leave_files(persist);
     persist->held = false;
     if (arrival->fresh != NULL) {
@@ -65,20 +72,20 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
     /* What is read waits for nothing of the log that was. */
     keyspace_set_all_positions(ks, arrival->position);
     journal_move(persist->journal, arrival->position, arrival->sequence);
-    history_begin(&persist->history, arrival->history);
-    persist->unsaid = false;
+    history_begin(&persist->log.history, arrival->history);
+    persist->log.unrecorded = false;
     metric_add(METRIC_CHANGES, 1); /* it is worth a save */
     persist->adopted.arrived++;
-    persist->save_retry = (struct persist_retry){ 0 };
-    persist->rewrite_retry = (struct persist_retry){ 0 };
+    persist->save.retry = (struct retry){ 0 };
+    persist->rewrite_retry = (struct retry){ 0 };
     if (hooks->reloaded != NULL) {
         hooks->reloaded(hooks->ctx);
     }
     log_notice("persist.adopt",
                arrival->fresh != NULL ? "took over the data of another server"
                                       : "the data is no state of the log now",
-               "history=%s position=%llu sequence=%llu", persist->history.id,
-               (unsigned long long)arrival->position,
+               "history=%s position=%llu sequence=%llu",
+               persist->log.history.id, (unsigned long long)arrival->position,
                (unsigned long long)arrival->sequence);
     hooks->poke(hooks->ctx);
 }
@@ -162,13 +169,13 @@ note_stored(struct persist *persist)
                persist->snapshot_name, adopt_is_pending(persist));
 }
 
-void
+int
 adopt_replaced(struct persist *persist)
 {
     if (persist->adopted.error == 0) {
         note_stored(persist);
     }
-    save_ended(persist, persist->adopted.error);
+    return persist->adopted.error;
 }
 
 int

@@ -10,11 +10,13 @@
  * A range may be freed, or be somebody else's, before its turn comes: the
  * advice changes no contents, so that is no matter.
  */
+#include "persist/collapse.h"
+
 #include "base/clock.h"
 #include "base/huge.h"
 #include "keyspace/gate.h"
 #include "keyspace/scan.h"
-#include "persist/persist_internal.h"
+#include "persist/persist_state.h"
 
 #include <errno.h>
 #include <sys/mman.h>

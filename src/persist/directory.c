@@ -2,11 +2,13 @@
  *
  * The data directory: whose it is, and what a crash may have left in it.
  */
+#include "persist/directory.h"
+
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "conf/conf_load.h"
-#include "persist/persist_internal.h"
+#include "persist/persist_state.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -170,14 +172,8 @@ remove_rest(const struct persist *persist)
     }
 }
 
-const char *
-persist_dir(const struct persist *persist)
-{
-    return persist->dir;
-}
-
 bool
-persist_open(struct persist *persist)
+directory_open(struct persist *persist)
 {
     int error;
 
@@ -204,5 +200,5 @@ persist_open(struct persist *persist)
         return false;
     }
     remove_rest(persist);
-    return adopt_finish(persist);
+    return true;
 }

@@ -3,14 +3,17 @@
  * The files of the journal's directory: what belongs there, and making and
  * removing it.
  */
-#include "persist/persist_internal.h"
+
+#include "persist/journal_dir.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "persist/directory.h"
 #include "persist/group.h"
+#include "persist/persist_state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -72,8 +75,9 @@ void
 journal_dir_clean(const struct persist *persist,
                   const struct manifest *manifest)
 {
-    DIR *dir =
-        persist->keeps_all ? NULL : journal_dir_list(persist->journal_fd);
+    DIR *dir = persist->files.doubt == DOUBT_MANY
+                   ? NULL
+                   : journal_dir_list(persist->journal_fd);
     struct dirent *entry;
 
     if (dir == NULL) {
@@ -81,8 +85,8 @@ journal_dir_clean(const struct persist *persist,
     }
     while ((entry = readdir(dir)) != NULL) {
         if (is_ours(entry->d_name) && !is_named(manifest, entry->d_name) &&
-            !(persist->has_doubtful &&
-              is_named(&persist->doubtful, entry->d_name))) {
+            !(persist->files.doubt == DOUBT_ONE &&
+              is_named(&persist->files.doubtful, entry->d_name))) {
             (void)!file_unlink(persist->journal_fd, entry->d_name);
         }
     }

@@ -4,6 +4,8 @@
  * next: a fault first, since clients wait for it, then a journal that was
  * switched on or off, then rewrites, then snapshots, then huge pages.
  */
+#include "persist/persist.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -12,7 +14,18 @@
 #include "keyspace/access.h"
 #include "keyspace/gate.h"
 #include "keyspace/memory.h"
-#include "persist/persist_internal.h"
+#include "persist/adopt.h"
+#include "persist/collapse.h"
+#include "persist/directory.h"
+#include "persist/figures.h"
+#include "persist/full_state.h"
+#include "persist/persist_state.h"
+#include "persist/place.h"
+#include "persist/presence.h"
+#include "persist/reload.h"
+#include "persist/rewrite.h"
+#include "persist/save.h"
+#include "persist/sync.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -59,15 +72,15 @@ persist_new(const struct persist_options *options)
 
     persist->options = *options;
     persist->gate = keyspace_gate(options->keyspace);
-    persist->load_env = keyspace_env(&unlimited, UINT64_MAX);
+    persist->load.env = keyspace_env(&unlimited, UINT64_MAX);
     persist->dir_fd = persist->journal_fd = persist->lock_fd = -1;
-    persist->next_number = 1;
-    persist->last_save_ms = clock_wall_ms();
+    persist->files.next_number = 1;
+    persist->save.last_ms = clock_wall_ms();
     persist->info.last_save_ok = persist->info.last_rewrite_ok = true;
     persist->info.last_save_seconds = persist->info.last_rewrite_seconds = -1;
-    history_begin(&persist->history, NULL);
-    persist->load_history = persist->history;
-    atomic_store(&persist->loading, true);
+    history_begin(&persist->log.history, NULL);
+    persist->load.history = persist->log.history;
+    atomic_store(&persist->load.loading, true);
     CHECK(pthread_mutex_init(&persist->mutex, NULL) == 0);
     persist->journal = journal_new(&hooks);
     persist->child = child_new();
@@ -143,8 +156,8 @@ read_conf(struct persist *persist)
 static void
 log_not_taken(const struct persist *persist)
 {
-    const struct recover_result *found = &persist->recovered;
-    bool continued = history_covers(&persist->load_history,
+    const struct recover_result *found = &persist->load.found;
+    bool continued = history_covers(&persist->load.history,
                                     slice_of(found->snapshot.history),
                                     found->snapshot.position);
 
@@ -178,7 +191,7 @@ log_not_taken(const struct persist *persist)
 static void
 log_loaded(struct persist *persist, uint64_t ms)
 {
-    const struct recover_result *found = &persist->recovered;
+    const struct recover_result *found = &persist->load.found;
 
     if (found->cut[0] != '\0') {
         log_warn("persist.recover", "cut the journal's torn end", "what=\"%s\"",
@@ -202,6 +215,18 @@ log_loaded(struct persist *persist, uint64_t ms)
 }
 
 bool
+persist_open(struct persist *persist)
+{
+    return directory_open(persist) && adopt_finish(persist);
+}
+
+const char *
+persist_dir(const struct persist *persist)
+{
+    return persist->dir;
+}
+
+bool
 persist_load(struct persist *persist, const struct recover_replay *replay)
 {
     struct recover_options options = {
@@ -211,26 +236,26 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
         .dir = persist->dir,
         .journal_dir = persist->journal_dir,
         .keyspace = persist->options.keyspace,
-        .env = &persist->load_env,
+        .env = &persist->load.env,
         .replay = replay,
-        .history = &persist->load_history,
-        .position = &persist->load_position,
-        .progress = &persist->load_progress,
-        .total_bytes = &persist->load_total_bytes,
+        .history = &persist->load.history,
+        .position = &persist->load.position,
+        .progress = &persist->load.progress,
+        .total_bytes = &persist->load.total_bytes,
     };
     char reason[PERSIST_REASON_MAX];
     uint64_t start_ns = clock_mono_ns();
     uint64_t ms;
 
-    atomic_store(&persist->load_started_ms, clock_wall_ms());
-    atomic_store(&persist->load_started_ns, start_ns);
-    if (!recover_run(&options, &persist->recovered, reason, sizeof(reason))) {
+    atomic_store(&persist->load.started_ms, clock_wall_ms());
+    atomic_store(&persist->load.started_ns, start_ns);
+    if (!recover_run(&options, &persist->load.found, reason, sizeof(reason))) {
         log_error("persist.recover", "cannot load the data", "reason=\"%s\"",
                   reason);
         return false;
     }
     ms = (clock_mono_ns() - start_ns) / 1000000;
-    persist->info.load_keys = persist->recovered.keys;
+    persist->info.load_keys = persist->load.found.keys;
     persist->info.load_ms = ms;
     log_loaded(persist, ms);
     return true;
@@ -239,69 +264,22 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
 bool
 persist_begin(struct persist *persist)
 {
-    const struct recover_result *found = &persist->recovered;
+    const struct recover_result *found = &persist->load.found;
     bool journals = read_conf(persist).appendonly;
 
     gate_raise(persist->gate, 0);
     place_set(persist);
     gate_lower(persist->gate, 0);
-    persist->changes_saved = metric_sum(METRIC_CHANGES);
-    persist->manifest = found->manifest; /* stale or not: it is there */
-    persist->next_number = rewrite_next_number(&found->manifest);
+    persist->save.changes_saved = metric_sum(METRIC_CHANGES);
+    persist->files.manifest = found->manifest; /* stale or not: it is there */
+    persist->files.next_number = rewrite_next_number(&found->manifest);
     if (!rewrite_set_aside(persist, journals) ||
         (journals && !rewrite_resume(persist))) {
         return false;
     }
-    atomic_store(&persist->loading, false);
+    atomic_store(&persist->load.loading, false);
     persist_tick(persist);
     return true;
-}
-
-/* ---- shared by the steps ------------------------------------------------- */
-
-struct child_job
-persist_job(const struct persist *persist, int dir_fd, const char *name,
-            uint64_t position, uint64_t sequence)
-{
-    struct keyspace *ks = persist->options.keyspace;
-    struct child_job job = {
-        .keyspace = ks,
-        .stamp = { .position = position,
-                   .sequence = sequence,
-                   .created_ms = clock_wall_ms() },
-        .dir_fd = dir_fd,
-        .dir = dir_fd == persist->dir_fd ? persist->dir : persist->journal_dir,
-        .name = name,
-    };
-
-    memcpy(job.stamp.history, persist->history.id, sizeof(job.stamp.history));
-    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
-        uint64_t keys;
-        uint64_t expires;
-
-        keyspace_count(ks, db, &keys, &expires);
-        job.stamp.keys += keys;
-    }
-    return job;
-}
-
-void
-persist_failed(struct persist_retry *retry, uint64_t first_ns, uint64_t max_ns)
-{
-    uint64_t wait_ns = first_ns;
-
-    for (uint64_t i = 0; i < retry->failures && wait_ns < max_ns; i++) {
-        wait_ns *= 2;
-    }
-    retry->failures++;
-    retry->not_before_ns =
-        clock_mono_ns() + (wait_ns < max_ns ? wait_ns : max_ns);
-}
-
-bool
-persist_may_try(const struct persist_retry *retry)
-{
-    return clock_mono_ns() >= retry->not_before_ns;
 }
 
 /* ---- the journal --------------------------------------------------------- */
@@ -324,12 +302,12 @@ turn_off(struct persist *persist, const struct journal_status *status)
     gate_raise(persist->gate, 0);
     place_rest(persist);
     journal_turn_off(persist->journal, status->faulted);
-    if (!persist->tapped) {
+    if (!persist->log.tapped) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
     }
     gate_lower(persist->gate, 0);
     log_notice("persist.journal", "switched off", "position=%llu",
-               (unsigned long long)persist->idle_position);
+               (unsigned long long)persist->log.idle_position);
 }
 
 /* True if it began something. */
@@ -337,22 +315,22 @@ static bool
 keep_journal(struct persist *persist, const struct persist_conf *conf,
              const struct journal_status *status)
 {
-    bool asked = atomic_load(&persist->asked_rewrite) >
-                 atomic_load(&persist->begun_rewrite);
+    struct requests *asked = &persist->requests[PERSIST_REWRITE];
 
     if (!conf->appendonly) {
-        atomic_store(&persist->begun_rewrite,
-                     atomic_load(&persist->asked_rewrite));
+        requests_begin(asked);
+        requests_settle(asked, false);
         return false;
     }
-    if (status->closing || !persist_may_try(&persist->rewrite_retry)) {
+    if (status->closing || !retry_is_due(&persist->rewrite_retry)) {
         return false;
     }
     if (!status->on) {
         rewrite_begin(persist, JOURNAL_BUILD);
     } else if (status->faulted) {
         rewrite_begin(persist, JOURNAL_REBASE);
-    } else if (status->building || asked || has_grown(persist, conf, status)) {
+    } else if (status->building || requests_are_due(asked) ||
+               has_grown(persist, conf, status)) {
         rewrite_begin(persist, JOURNAL_ROTATE);
     } else {
         return false;
@@ -361,16 +339,6 @@ keep_journal(struct persist *persist, const struct persist_conf *conf,
 }
 
 /* ---- a tick -------------------------------------------------------------- */
-
-void
-persist_end_child(struct persist *persist)
-{
-    if (persist->step == STEP_BASE) {
-        atomic_fetch_add(&persist->asked_rewrite, 1); /* again, later */
-    }
-    child_kill(persist->child);
-    persist->step = STEP_ENDING;
-}
 
 static void
 clean(void *arg)
@@ -387,13 +355,12 @@ reap(struct persist *persist)
     enum persist_step step = persist->step;
     int error;
 
-    if (!child_reap(persist->child, &error)) {
+    if (!full_state_has_ended(persist, &error)) {
         if (!child_is_running(persist->child)) {
             sync_ended(persist, ECANCELED); /* of one that an end broke off */
         }
         return;
     }
-    access_pause(keyspace_access(persist->options.keyspace), false);
     child_get_figures(persist->child, &figures);
     if (step == STEP_SAVE) {
         persist->info.save_cow_bytes = figures.cow_peak_bytes;
@@ -428,7 +395,7 @@ finish_task(struct persist *persist)
     } else if (persist->step == STEP_COMMIT) {
         rewrite_committed(persist);
     } else if (persist->step == STEP_REPLACE) {
-        adopt_replaced(persist);
+        save_ended(persist, adopt_replaced(persist));
     } else if (persist->step == STEP_REOPEN) {
         presence_reopened(persist);
     } else if (persist->step == STEP_CLEAN) {
@@ -504,7 +471,7 @@ break_off(struct persist *persist, const struct persist_conf *conf,
     if (((persist->step == STEP_SAVE || persist->step == STEP_SYNC) &&
          status->faulted) ||
         (persist->step == STEP_BASE && (status->suspect || off))) {
-        persist_end_child(persist); /* a save is asked for again */
+        full_state_break_off(persist); /* a save is asked for again */
     }
     if (off && persist->step != STEP_PREPARE && persist->step != STEP_COMMIT) {
         turn_off(persist, status);
@@ -570,10 +537,12 @@ choose(struct persist *persist, const struct persist_conf *conf,
 static void
 tell_outcomes(struct persist *persist)
 {
-    bool saved = requests_tell(&persist->saves);
-    bool reloaded = requests_tell(&persist->reloads);
+    bool news = false;
 
-    if (saved || reloaded) {
+    for (int i = 0; i < PERSIST_REQUESTS; i++) {
+        news = requests_publish(&persist->requests[i]) || news;
+    }
+    if (news) {
         persist->options.hooks.moved(persist->options.hooks.ctx);
     }
 }
@@ -584,7 +553,7 @@ persist_tick(struct persist *persist)
     struct persist_conf conf = read_conf(persist);
     struct journal_status status;
 
-    if (atomic_load(&persist->loading)) {
+    if (atomic_load(&persist->load.loading)) {
         return;
     }
     reap(persist);
@@ -597,7 +566,7 @@ persist_tick(struct persist *persist)
     choose(persist, &conf, &status);
     journal_get_status(persist->journal, &status);
     tell_refusal(persist, &conf, &status);
-    persist_publish(persist, &status);
+    figures_publish(persist, &status);
     tell_outcomes(persist);
 }
 
@@ -619,15 +588,12 @@ persist_stop(struct persist *persist, const struct persist_end *end)
         return false;
     }
     if (child_is_running(persist->child)) {
-        persist_end_child(persist);
-        child_wait(persist->child);
-        access_pause(keyspace_access(persist->options.keyspace), false);
-        persist->step = STEP_NONE;
+        full_state_stop(persist);
         persist->wants_clean = true;
     }
     task_wait(persist->task); /* a step of it ends with the next tick, if any */
     if (persist->step == STEP_REPLACE) {
-        adopt_replaced(persist);
+        save_ended(persist, adopt_replaced(persist));
     }
     if ((status.on || status.closing) && !journal_flush(persist->journal)) {
         log_error("persist.journal", "could not sync the journal at the end",
@@ -671,6 +637,22 @@ struct journal *
 persist_journal(struct persist *persist)
 {
     return persist->journal;
+}
+
+uint64_t
+persist_ask(struct persist *persist, enum persist_request what)
+{
+    uint64_t ticket = requests_ask(&persist->requests[what]);
+
+    persist->options.hooks.poke(persist->options.hooks.ctx);
+    return ticket;
+}
+
+enum persist_outcome
+persist_outcome(const struct persist *persist, enum persist_request what,
+                uint64_t ticket)
+{
+    return requests_outcome(&persist->requests[what], ticket);
 }
 
 const atomic_bool *

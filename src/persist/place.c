@@ -9,12 +9,14 @@
  * knows. Nobody else may append to another server's log: a replica's history
  * was said in it, or came with its data, so that its tap begins in silence.
  */
+#include "persist/place.h"
+
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
 #include "keyspace/gate.h"
 #include "persist/journal_tap.h"
-#include "persist/persist_internal.h"
+#include "persist/persist_state.h"
 
 static bool
 is_logged(const struct persist *persist)
@@ -22,7 +24,7 @@ is_logged(const struct persist *persist)
     struct journal_status status;
 
     journal_get_status(persist->journal, &status);
-    return status.on || persist->tapped;
+    return status.on || persist->log.tapped;
 }
 
 /* A reset of counters must not take the position back. */
@@ -35,8 +37,8 @@ count_changes(void)
 }
 
 void
-place_now(struct persist *persist, uint64_t *ret_position,
-          uint64_t *ret_sequence)
+persist_place(struct persist *persist, uint64_t *ret_position,
+              uint64_t *ret_sequence)
 {
     int64_t changes = count_changes();
 
@@ -44,33 +46,28 @@ place_now(struct persist *persist, uint64_t *ret_position,
         journal_mark(persist->journal, ret_position, ret_sequence);
         return;
     }
-    persist->idle_position += (uint64_t)(changes - persist->idle_changes);
-    persist->idle_changes = changes;
-    *ret_position = persist->idle_position;
-    *ret_sequence = persist->idle_sequence;
-}
-
-void
-persist_place(struct persist *persist, uint64_t *ret_position,
-              uint64_t *ret_sequence)
-{
-    place_now(persist, ret_position, ret_sequence);
+    persist->log.idle_position +=
+        (uint64_t)(changes - persist->log.idle_changes);
+    persist->log.idle_changes = changes;
+    *ret_position = persist->log.idle_position;
+    *ret_sequence = persist->log.idle_sequence;
 }
 
 void
 place_set(struct persist *persist)
 {
-    persist->history = persist->load_history;
-    persist->idle_position = persist->recovered.position;
-    persist->idle_sequence = persist->recovered.sequence;
-    persist->idle_changes = count_changes();
+    persist->log.history = persist->load.history;
+    persist->log.idle_position = persist->load.found.position;
+    persist->log.idle_sequence = persist->load.found.sequence;
+    persist->log.idle_changes = count_changes();
 }
 
 void
 place_rest(struct persist *persist)
 {
-    place_now(persist, &persist->idle_position, &persist->idle_sequence);
-    persist->idle_changes = count_changes();
+    persist_place(persist, &persist->log.idle_position,
+                  &persist->log.idle_sequence);
+    persist->log.idle_changes = count_changes();
 }
 
 /* ---- histories ----------------------------------------------------------- */
@@ -78,7 +75,7 @@ place_rest(struct persist *persist)
 const struct history *
 persist_history(const struct persist *persist)
 {
-    return &persist->history;
+    return &persist->log.history;
 }
 
 /* As a group of its own. Memory for it is of the reserve, and small: there is
@@ -88,20 +85,21 @@ static void
 say(struct persist *persist)
 {
     const struct slice argv[] = { slice_lit("REPLCONF"), slice_lit("HISTORY"),
-                                  slice_of(persist->history.id) };
+                                  slice_of(persist->log.history.id) };
     enum mem_claim before = mem_set_claim(MEM_OWN);
     uint64_t position;
     uint64_t sequence;
 
     journal_mark(persist->journal, &position, &sequence);
-    CHECK(stage_open(&persist->stage, stage_effect_bytes(argv, 3)));
+    CHECK(stage_open(&persist->log.stage, stage_effect_bytes(argv, 3)));
     (void)mem_set_claim(before);
-    stage_add(&persist->stage, 0, argv, 3);
-    (void)journal_append(persist->journal, stage_close(&persist->stage, false));
-    stage_fini(&persist->stage);
+    stage_add(&persist->log.stage, 0, argv, 3);
+    (void)journal_append(persist->journal,
+                         stage_close(&persist->log.stage, false));
+    stage_fini(&persist->log.stage);
     journal_mark(persist->journal, &position, &sequence);
     journal_kick(persist->journal);
-    persist->unsaid = false;
+    persist->log.unrecorded = false;
 }
 
 void
@@ -112,9 +110,9 @@ persist_renew_history(struct persist *persist)
     uint64_t sequence;
 
     random_hex(id, HISTORY_ID_CHARS);
-    place_now(persist, &position, &sequence);
-    history_go_on(&persist->history, id, position);
-    persist->unsaid = true;
+    persist_place(persist, &position, &sequence);
+    history_go_on(&persist->log.history, id, position);
+    persist->log.unrecorded = true;
     if (is_logged(persist)) {
         say(persist);
     }
@@ -123,7 +121,7 @@ persist_renew_history(struct persist *persist)
 void
 persist_note_history(struct persist *persist, struct slice id)
 {
-    bool loading = atomic_load(&persist->loading);
+    bool loading = atomic_load(&persist->load.loading);
     char text[HISTORY_ID_CHARS + 1] = "";
     uint64_t position;
     uint64_t sequence;
@@ -133,11 +131,11 @@ persist_note_history(struct persist *persist, struct slice id)
     }
     memcpy(text, id.data, HISTORY_ID_CHARS);
     if (loading) {
-        history_go_on(&persist->load_history, text, persist->load_position);
+        history_go_on(&persist->load.history, text, persist->load.position);
         return;
     }
-    place_now(persist, &position, &sequence);
-    history_go_on(&persist->history, text, position);
+    persist_place(persist, &position, &sequence);
+    history_go_on(&persist->log.history, text, position);
 }
 
 /* The position rises all the same: see recover.h. */
@@ -148,12 +146,12 @@ place_restart(struct persist *persist)
     uint64_t sequence;
 
     metric_add(METRIC_CHANGES, 1); /* of unknown size */
-    place_now(persist, &position, &sequence);
-    if (persist->tapped) {
+    persist_place(persist, &position, &sequence);
+    if (persist->log.tapped) {
         journal_move(persist->journal, position + 1, sequence);
     }
-    history_begin(&persist->history, NULL);
-    persist->unsaid = true;
+    history_begin(&persist->log.history, NULL);
+    persist->log.unrecorded = true;
 }
 
 /* ---- the tap ------------------------------------------------------------- */
@@ -161,7 +159,7 @@ place_restart(struct persist *persist)
 bool
 persist_is_tapped(const struct persist *persist)
 {
-    return persist->tapped;
+    return persist->log.tapped;
 }
 
 static void
@@ -170,12 +168,12 @@ open_tap(struct persist *persist, const struct journal_tap *tap)
     uint64_t position;
     uint64_t sequence;
 
-    place_now(persist, &position, &sequence);
+    persist_place(persist, &position, &sequence);
     journal_set_tap(persist->journal, tap, &position, &sequence);
-    persist->tapped = true;
+    persist->log.tapped = true;
     persist->options.hooks.journaling(persist->options.hooks.ctx,
                                       persist->journal);
-    if (persist->unsaid) {
+    if (persist->log.unrecorded) {
         say(persist);
     }
 }
@@ -188,7 +186,7 @@ close_tap(struct persist *persist)
 
     place_rest(persist);
     journal_set_tap(persist->journal, NULL, &position, &sequence);
-    persist->tapped = false;
+    persist->log.tapped = false;
     if (!is_logged(persist)) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
     }
@@ -200,7 +198,7 @@ persist_set_tap(struct persist *persist, const struct journal_tap *tap)
     gate_raise(persist->gate, 0);
     if (tap != NULL) {
         open_tap(persist, tap);
-    } else if (persist->tapped) {
+    } else if (persist->log.tapped) {
         close_tap(persist);
     }
     gate_lower(persist->gate, 0);

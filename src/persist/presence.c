@@ -7,10 +7,16 @@
  * like a failed write: replies are held until a new base stands on new files,
  * at the old path. A data directory that is gone is opened, or made, anew.
  */
+#include "persist/presence.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "persist/persist_internal.h"
+#include "persist/directory.h"
+#include "persist/full_state.h"
+#include "persist/persist_state.h"
+#include "persist/rewrite.h"
+#include "persist/save.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,9 +93,11 @@ lose_journal(struct persist *persist, int error)
               "dir=\"%s\" error=\"%s\" next=\"a new base on new files\"",
               persist->journal_dir, strerror(error));
     persist->presence.losses++;
-    persist->manifest.generation++; /* one that comes back is outnumbered */
+    persist->files.manifest
+        .generation++; /* one that comes back is outnumbered */
     rewrite_start_over(persist);
-    persist->keeps_all = true; /* what is left of it, until there is a base */
+    /* What is left of the journal stays until there is a base. */
+    persist->files.doubt = DOUBT_MANY;
     journal_lose(persist->journal, error);
 }
 
@@ -100,9 +108,9 @@ lose_dir(struct persist *persist, int error)
               "dir=\"%s\" error=\"%s\" next=\"open it again, or make it\"",
               persist->dir, strerror(error));
     persist->presence.lost_error = error;
-    persist->presence.retry = (struct persist_retry){ 0 };
+    persist->presence.retry = (struct retry){ 0 };
     if (persist->step == STEP_SAVE) {
-        persist_end_child(persist); /* it is asked for again */
+        full_state_break_off(persist); /* it is asked for again */
     }
 }
 
@@ -113,8 +121,8 @@ is_answer_to_now(const struct persist *persist)
     const struct persist_presence *presence = &persist->presence;
 
     return !task_is_running(persist->task) &&
-           presence->number == persist->next_number &&
-           presence->manifest.generation == persist->manifest.generation;
+           presence->number == persist->files.next_number &&
+           presence->manifest.generation == persist->files.manifest.generation;
 }
 
 static void
@@ -153,11 +161,12 @@ begin_look(struct persist *persist, const struct journal_status *status)
     struct persist_presence *presence = &persist->presence;
     bool faulted = status->faulted && !status->building;
 
-    presence->number = persist->next_number;
-    presence->manifest = persist->manifest;
+    presence->number = persist->files.next_number;
+    presence->manifest = persist->files.manifest;
     presence->asks_journal = status->on && persist->journal_fd >= 0 && !faulted;
-    presence->asks_files = presence->asks_journal && persist->has_manifest &&
-                           !persist->has_doubtful;
+    presence->asks_files = presence->asks_journal &&
+                           persist->files.has_manifest &&
+                           persist->files.doubt == DOUBT_NONE;
     if (file_identify(persist->dir_fd, &presence->dir) != 0 ||
         (presence->asks_journal &&
          file_identify(persist->journal_fd, &presence->journal) != 0)) {
@@ -215,12 +224,12 @@ presence_is_lost(const struct persist *persist)
 void
 presence_reopen(struct persist *persist)
 {
-    if (persist_may_try(&persist->presence.retry)) {
+    if (retry_is_due(&persist->presence.retry)) {
         persist->step = STEP_REOPEN;
         task_start(persist->task, reopen, persist);
-    } else if (requests_are_due(&persist->saves)) {
+    } else if (requests_are_due(&persist->requests[PERSIST_SAVE])) {
         persist->step_started_ns = clock_mono_ns();
-        requests_take(&persist->saves);
+        requests_begin(&persist->requests[PERSIST_SAVE]);
         save_ended(persist, persist->presence.lost_error);
     }
 }
@@ -235,7 +244,7 @@ presence_reopened(struct persist *persist)
     persist->step = STEP_NONE;
     if (error != 0) {
         file_close(presence->new_fd);
-        persist_failed(&presence->retry, SECOND_NS, SECOND_NS);
+        retry_failed(&presence->retry, SECOND_NS, SECOND_NS);
         log_error("persist.presence", "cannot use the data directory",
                   "dir=\"%s\" error=\"%s\"", persist->dir, strerror(error));
         return;
@@ -253,6 +262,6 @@ presence_reopened(struct persist *persist)
         hooks->moved_in(hooks->ctx);
     }
     if (presence->saves) {
-        (void)persist_ask_save(persist);
+        (void)requests_ask(&persist->requests[PERSIST_SAVE]);
     }
 }

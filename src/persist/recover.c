@@ -565,21 +565,6 @@ load(struct run *run)
     return load_snapshot(run);
 }
 
-static uint64_t
-count_keys(const struct keyspace *ks)
-{
-    uint64_t keys = 0;
-
-    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
-        uint64_t in_db;
-        uint64_t expires;
-
-        keyspace_count(ks, db, &in_db, &expires);
-        keys += in_db;
-    }
-    return keys;
-}
-
 /* NULL without memory: then the reason is given. */
 static struct run *
 run_new(const struct recover_options *options, char *ret_reason,
@@ -612,7 +597,7 @@ recover_run(const struct recover_options *options,
     }
     done = look(run) && load(run);
     if (done) {
-        run->result.keys = count_keys(options->keyspace);
+        run->result.keys = keyspace_count_keys(options->keyspace);
         *ret_result = run->result;
     }
     for (uint32_t i = 0; run->files != NULL && i < run->result.manifest.count;

@@ -3,41 +3,27 @@
  * DEBUG RELOAD: the whole way to the disk and back, on loop 0 and under the
  * raised gate, so that nobody sees anything but the data before or after it.
  */
+#include "persist/reload.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "keyspace/databases.h"
 #include "keyspace/gate.h"
 #include "keyspace/reclaim.h"
-#include "persist/persist_internal.h"
+#include "persist/persist_state.h"
+#include "persist/place.h"
+#include "persist/save.h"
 
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { RECLAIM_US = 10 * 1000 };
 
-uint64_t
-persist_ask_reload(struct persist *persist, bool save)
-{
-    uint64_t ticket;
-
-    if (!save) { /* who wants the old state gets it, whoever else asks */
-        atomic_store(&persist->reload_keeps, true);
-    }
-    ticket = requests_ask(&persist->reloads);
-    persist->options.hooks.poke(persist->options.hooks.ctx);
-    return ticket;
-}
-
-enum persist_outcome
-persist_reload_outcome(const struct persist *persist, uint64_t ticket)
-{
-    return requests_outcome(&persist->reloads, ticket);
-}
-
 bool
 reload_is_due(const struct persist *persist)
 {
-    return requests_are_due(&persist->reloads);
+    return requests_are_due(&persist->requests[PERSIST_RELOAD]) ||
+           requests_are_due(&persist->requests[PERSIST_RELOAD_NOSAVE]);
 }
 
 static bool
@@ -46,7 +32,7 @@ save(struct persist *persist)
     int error;
 
     persist->step_started_ns = clock_mono_ns();
-    requests_take(&persist->saves);
+    requests_begin(&persist->requests[PERSIST_SAVE]);
     error = save_here(persist);
     save_ended(persist, error);
     return error == 0;
@@ -76,7 +62,7 @@ load(struct persist *persist)
         .dir = persist->dir,
         .journal_dir = persist->journal_dir,
         .keyspace = persist->options.keyspace,
-        .env = &persist->load_env,
+        .env = &persist->load.env,
     };
     char reason[PERSIST_REASON_MAX];
 
@@ -96,11 +82,13 @@ load(struct persist *persist)
 void
 reload_run(struct persist *persist)
 {
-    bool keeps = atomic_exchange(&persist->reload_keeps, false);
+    bool keeps = requests_are_due(&persist->requests[PERSIST_RELOAD_NOSAVE]);
+    struct requests *requests =
+        &persist->requests[keeps ? PERSIST_RELOAD_NOSAVE : PERSIST_RELOAD];
     uint64_t start_ns = clock_mono_ns();
     bool done;
 
-    requests_take(&persist->reloads);
+    requests_begin(requests);
     gate_raise(persist->gate, 0);
     /* The journal may have been switched on since it was asked for. */
     done = (keeps ? !persist->conf.appendonly : save(persist)) && load(persist);
@@ -116,5 +104,5 @@ reload_run(struct persist *persist)
             "persist.reload", "reloaded", "saved=%d ms=%llu", !keeps,
             (unsigned long long)((clock_mono_ns() - start_ns) / 1000000));
     }
-    requests_settle(&persist->reloads, done);
+    requests_settle(requests, done);
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Requests of any thread that loop 0 answers later, by their tickets.
+ * An outcome is that of all tickets up to it. A later success counts for
+ * earlier failures, too.
  */
-#include "persist/persist_internal.h"
+#include "persist/requests.h"
+
+#include "base/err.h"
 
 uint64_t
-requests_ask(struct persist_requests *requests)
+requests_ask(struct requests *requests)
 {
     return atomic_fetch_add(&requests->asked, 1) + 1;
 }
 
 enum persist_outcome
-requests_outcome(const struct persist_requests *requests, uint64_t ticket)
+requests_outcome(const struct requests *requests, uint64_t ticket)
 {
     if (atomic_load(&requests->done) >= ticket) {
         return PERSIST_DONE;
@@ -21,7 +24,7 @@ requests_outcome(const struct persist_requests *requests, uint64_t ticket)
 }
 
 bool
-requests_are_due(const struct persist_requests *requests)
+requests_are_due(const struct requests *requests)
 {
     uint64_t asked = atomic_load(&requests->asked);
 
@@ -29,50 +32,28 @@ requests_are_due(const struct persist_requests *requests)
 }
 
 void
-requests_take(struct persist_requests *requests)
+requests_begin(struct requests *requests)
 {
-    requests->taken = atomic_load(&requests->asked);
+    atomic_store(&requests->begun, atomic_load(&requests->asked));
 }
 
 void
-requests_settle(struct persist_requests *requests, bool done)
+requests_settle(struct requests *requests, bool done)
 {
-    *(done ? &requests->settled_done : &requests->settled_failed) =
-        requests->taken;
+    uint64_t begun = atomic_load(&requests->begun);
+    uint64_t *settled =
+        done ? &requests->settled_done : &requests->settled_failed;
+
+    CHECK(begun >= *settled && begun <= atomic_load(&requests->asked));
+    *settled = begun;
 }
 
 bool
-requests_tell(struct persist_requests *requests)
+requests_publish(struct requests *requests)
 {
     uint64_t done = atomic_exchange(&requests->done, requests->settled_done);
     uint64_t failed =
         atomic_exchange(&requests->failed, requests->settled_failed);
 
     return done != requests->settled_done || failed != requests->settled_failed;
-}
-
-/* ---- what persist offers ------------------------------------------------- */
-
-uint64_t
-persist_ask_save(struct persist *persist)
-{
-    uint64_t ticket = requests_ask(&persist->saves);
-
-    persist->options.hooks.poke(persist->options.hooks.ctx);
-    return ticket;
-}
-
-uint64_t
-persist_ask_rewrite(struct persist *persist)
-{
-    uint64_t ticket = atomic_fetch_add(&persist->asked_rewrite, 1) + 1;
-
-    persist->options.hooks.poke(persist->options.hooks.ctx);
-    return ticket;
-}
-
-enum persist_outcome
-persist_save_outcome(const struct persist *persist, uint64_t ticket)
-{
-    return requests_outcome(&persist->saves, ticket);
 }

@@ -15,15 +15,20 @@
  * journal. After a fault the old increment cannot be trusted to get what P
  * stands behind, so that g+1 is left out, and nothing is released until g+2.
  */
+#include "persist/rewrite.h"
 #include "keyspace/gate.h"
-#include "persist/persist_internal.h"
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "persist/collapse.h"
+#include "persist/full_state.h"
 #include "persist/group.h"
+#include "persist/journal_dir.h"
+#include "persist/persist_state.h"
+#include "persist/place.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -75,14 +80,15 @@ fail(struct persist *persist, const char *what, int error)
     char why[CHILD_TEXT_MAX];
 
     journal_get_status(persist->journal, &status);
-    persist_failed(&persist->rewrite_retry, RETRY_FIRST_S * SECOND_NS,
-                   (status.faulted ? RETRY_FAULT_MAX_S : RETRY_MAX_S) *
-                       SECOND_NS);
+    retry_failed(&persist->rewrite_retry, RETRY_FIRST_S * SECOND_NS,
+                 (status.faulted ? RETRY_FAULT_MAX_S : RETRY_MAX_S) *
+                     SECOND_NS);
     log_error("persist.rewrite", "failed to rewrite the journal",
               "step=\"%s\" error=\"%s\" failures=%llu", what,
               child_explain(error, why),
               (unsigned long long)persist->rewrite_retry.failures);
     persist->step = STEP_NONE;
+    requests_settle(&persist->requests[PERSIST_REWRITE], false);
 }
 
 /* After a manifest could not be stored: whether the one before it is still the
@@ -96,9 +102,9 @@ is_undone(const struct persist *persist)
 
     return manifest_load(persist->journal_fd, &there, reason, sizeof(reason)) ==
                MANIFEST_OK &&
-           there.generation == persist->manifest.generation &&
-           there.count == persist->manifest.count &&
-           there.base_number == persist->manifest.base_number;
+           there.generation == persist->files.manifest.generation &&
+           there.count == persist->files.manifest.count &&
+           there.base_number == persist->files.manifest.base_number;
 }
 
 /* A task's end. A manifest that may or may not be there names a complete
@@ -112,16 +118,16 @@ doubt(struct persist *persist)
     if (!rewrite->doubtful) {
         return;
     }
-    persist->keeps_all = persist->has_doubtful; /* a second one */
-    persist->doubtful = rewrite->manifest;
-    persist->has_doubtful = true;
-    persist->manifest.generation = rewrite->manifest.generation;
+    persist->files.doubt =
+        persist->files.doubt == DOUBT_NONE ? DOUBT_ONE : DOUBT_MANY;
+    persist->files.doubtful = rewrite->manifest;
+    persist->files.manifest.generation = rewrite->manifest.generation;
 }
 
 static void
 trust(struct persist *persist)
 {
-    persist->has_doubtful = persist->keeps_all = false;
+    persist->files.doubt = DOUBT_NONE;
 }
 
 void
@@ -136,12 +142,12 @@ rewrite_forget(struct persist *persist)
 void
 rewrite_start_over(struct persist *persist)
 {
-    uint64_t generation = persist->manifest.generation;
+    uint64_t generation = persist->files.manifest.generation;
 
     trust(persist);
-    persist->manifest = (struct manifest){ .generation = generation };
-    persist->has_manifest = false;
-    persist->old_bytes = persist->info.base_bytes = 0;
+    persist->files.manifest = (struct manifest){ .generation = generation };
+    persist->files.has_manifest = false;
+    persist->files.old_bytes = persist->info.base_bytes = 0;
 }
 
 static void
@@ -159,7 +165,7 @@ prepare(void *arg)
             : journal_dir_open(persist);
     if (rewrite->error == 0) {
         journal_dir_clean(persist,
-                          &persist->manifest); /* of earlier attempts */
+                          &persist->files.manifest); /* of earlier attempts */
         rewrite->error = journal_dir_make_increment(persist, rewrite->number,
                                                     &rewrite->file);
     }
@@ -182,18 +188,18 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     rewrite->how = how;
     rewrite->arrived = persist->adopted.arrived;
     rewrite->losses = persist->presence.losses;
-    rewrite->number = persist->next_number++;
-    rewrite->manifest = persist->manifest;
+    rewrite->number = persist->files.next_number++;
+    rewrite->manifest = persist->files.manifest;
     close_increment(&rewrite->manifest, status.closed_number,
                     status.closed_bytes);
     rewrite->keep_manifest = how != JOURNAL_ROTATE || status.building;
-    CHECK(rewrite->keep_manifest || persist->has_manifest);
+    CHECK(rewrite->keep_manifest || persist->files.has_manifest);
     if (!rewrite->keep_manifest &&
         rewrite->manifest.count >= MANIFEST_INCREMENTS_MAX) {
         fail(persist, "too many failures: the next start makes a base", EMFILE);
         return;
     }
-    atomic_store(&persist->begun_rewrite, atomic_load(&persist->asked_rewrite));
+    requests_begin(&persist->requests[PERSIST_REWRITE]);
     persist->step = STEP_PREPARE;
     persist->step_started_ns = clock_mono_ns();
     task_start(persist->task, prepare, persist);
@@ -202,14 +208,14 @@ rewrite_begin(struct persist *persist, enum journal_target how)
 /* The switch. Under the raised gate, so that no effect is on its way: memory
  * only, but for the fork. */
 static int
-turn_and_fork(struct persist *persist, const char *name, uint64_t *ret_us)
+turn_and_start(struct persist *persist, const char *name)
 {
     struct persist_rewrite *rewrite = &persist->rewrite;
     bool fresh = rewrite->how == JOURNAL_BUILD;
     struct child_job job;
 
     if (fresh) {
-        place_now(persist, &rewrite->position, &rewrite->sequence);
+        persist_place(persist, &rewrite->position, &rewrite->sequence);
     }
     journal_set_target(persist->journal, rewrite->how, &rewrite->file,
                        &rewrite->position, &rewrite->sequence);
@@ -217,9 +223,9 @@ turn_and_fork(struct persist *persist, const char *name, uint64_t *ret_us)
         persist->options.hooks.journaling(persist->options.hooks.ctx,
                                           persist->journal);
     }
-    job = persist_job(persist, persist->journal_fd, name, rewrite->position,
-                      rewrite->sequence);
-    return save_fork(persist, &job, ret_us);
+    job = full_state_job(persist, persist->journal_fd, name, rewrite->position,
+                         rewrite->sequence);
+    return full_state_start(persist, &job);
 }
 
 void
@@ -228,7 +234,6 @@ rewrite_prepared(struct persist *persist)
     struct persist_rewrite *rewrite = &persist->rewrite;
     char name[MANIFEST_FILE_NAME_MAX];
     struct journal_status before;
-    uint64_t us = 0;
     int error;
 
     if (rewrite->error != 0) {
@@ -238,18 +243,16 @@ rewrite_prepared(struct persist *persist)
         return;
     }
     if (!rewrite->keep_manifest) {
-        persist->manifest = rewrite->manifest;
+        persist->files.manifest = rewrite->manifest;
         trust(persist);
     }
     journal_get_status(persist->journal, &before);
-    persist->old_bytes += before.file_bytes;
+    persist->files.old_bytes += before.file_bytes;
     manifest_base_name(rewrite->number, name);
     persist->step = STEP_BASE;
     gate_raise(persist->gate, 0);
-    error = turn_and_fork(persist, name, &us);
+    error = turn_and_start(persist, name);
     gate_lower(persist->gate, 0);
-    persist->info.fork_us = us;
-    persist->info.forks++;
     if (error != 0) {
         rewrite_base_written(persist, error);
         return;
@@ -257,7 +260,8 @@ rewrite_prepared(struct persist *persist)
     log_notice("persist.rewrite", "began a new base",
                "number=%llu position=%llu fork_us=%llu",
                (unsigned long long)rewrite->number,
-               (unsigned long long)rewrite->position, (unsigned long long)us);
+               (unsigned long long)rewrite->position,
+               (unsigned long long)persist->info.fork_us);
 }
 
 static void
@@ -268,7 +272,7 @@ commit(void *arg)
     char name[MANIFEST_FILE_NAME_MAX];
 
     rewrite->manifest = (struct manifest){
-        .generation = persist->manifest.generation + 1,
+        .generation = persist->files.manifest.generation + 1,
         .base_number = rewrite->number,
         .position = rewrite->position,
         .sequence = rewrite->sequence,
@@ -310,20 +314,21 @@ rewrite_committed(struct persist *persist)
         fail(persist, "manifest", rewrite->error);
         return;
     }
-    persist->manifest = rewrite->manifest;
-    persist->has_manifest = true;
+    persist->files.manifest = rewrite->manifest;
+    persist->files.has_manifest = true;
     journal_base_done(persist->journal, rewrite->position, rewrite->sequence);
-    persist->old_bytes = 0;
-    persist->rewrite_retry = (struct persist_retry){ 0 };
+    persist->files.old_bytes = 0;
+    persist->rewrite_retry = (struct retry){ 0 };
     persist->info.base_bytes = rewrite->base_bytes;
     persist->info.last_rewrite_seconds = (int64_t)(took_ns / SECOND_NS);
     persist->info.rewrites++;
     persist->step = STEP_NONE;
+    requests_settle(&persist->requests[PERSIST_REWRITE], true);
     collapse_want(persist);
     log_notice("persist.rewrite", "rewrote the journal",
                "base=%llu generation=%llu bytes=%llu ms=%llu",
                (unsigned long long)rewrite->number,
-               (unsigned long long)persist->manifest.generation,
+               (unsigned long long)persist->files.manifest.generation,
                (unsigned long long)rewrite->base_bytes,
                (unsigned long long)(took_ns / 1000000));
 }
@@ -332,7 +337,8 @@ uint64_t
 rewrite_journal_bytes(const struct persist *persist,
                       const struct journal_status *status)
 {
-    return persist->info.base_bytes + persist->old_bytes + status->file_bytes;
+    return persist->info.base_bytes + persist->files.old_bytes +
+           status->file_bytes;
 }
 
 /* ---- start --------------------------------------------------------------- */
@@ -391,13 +397,13 @@ rewrite_next_number(const struct manifest *manifest)
 bool
 rewrite_set_aside(struct persist *persist, bool journals)
 {
-    const struct recover_result *found = &persist->recovered;
+    const struct recover_result *found = &persist->load.found;
     int error = 0;
 
     if (found->journal_stale) {
         error = journal_dir_set_aside(persist, "the snapshot is newer");
-        persist->manifest =
-            error == 0 ? (struct manifest){ 0 } : persist->manifest;
+        persist->files.manifest =
+            error == 0 ? (struct manifest){ 0 } : persist->files.manifest;
     }
     if (error != 0 && journals) {
         return refuse_start("set the old journal aside", error);
@@ -414,7 +420,7 @@ rewrite_set_aside(struct persist *persist, bool journals)
 static int
 make_first_base(struct persist *persist, uint64_t number)
 {
-    const struct recover_result *found = &persist->recovered;
+    const struct recover_result *found = &persist->load.found;
     char name[MANIFEST_FILE_NAME_MAX];
     struct child_job job;
     int error;
@@ -427,22 +433,22 @@ make_first_base(struct persist *persist, uint64_t number)
         error = sync_file(persist->journal_fd, name);
         return error == 0 ? file_sync_dir(persist->journal_fd) : error;
     }
-    job = persist_job(persist, persist->journal_fd, name, found->position,
-                      found->sequence);
+    job = full_state_job(persist, persist->journal_fd, name, found->position,
+                         found->sequence);
     return child_write_here(persist->child, &job);
 }
 
 static int
 store_first_manifest(struct persist *persist, struct journal_file *ret_file)
 {
-    const struct recover_result *found = &persist->recovered;
-    struct manifest *manifest = &persist->manifest;
+    const struct recover_result *found = &persist->load.found;
+    struct manifest *manifest = &persist->files.manifest;
     char name[MANIFEST_FILE_NAME_MAX];
     int error = 0;
 
     if (!found->has_manifest || manifest->count >= MANIFEST_INCREMENTS_MAX) {
         uint64_t generation = manifest->generation;
-        uint64_t number = persist->next_number++;
+        uint64_t number = persist->files.next_number++;
 
         *manifest = (struct manifest){ .generation = generation,
                                        .base_number = number,
@@ -453,13 +459,13 @@ store_first_manifest(struct persist *persist, struct journal_file *ret_file)
         error = sync_files(persist->journal_fd, manifest);
     }
     if (error == 0) {
-        error =
-            journal_dir_make_increment(persist, persist->next_number, ret_file);
+        error = journal_dir_make_increment(persist, persist->files.next_number,
+                                           ret_file);
     }
     if (error != 0) {
         return error;
     }
-    add_increment(manifest, persist->next_number++);
+    add_increment(manifest, persist->files.next_number++);
     manifest->generation++;
     error = manifest_store(persist->journal_fd, manifest);
     if (error == 0) {
@@ -485,7 +491,7 @@ closed_bytes(const struct manifest *manifest)
 bool
 rewrite_resume(struct persist *persist)
 {
-    const struct recover_result *found = &persist->recovered;
+    const struct recover_result *found = &persist->load.found;
     struct journal_file file = { .fd = -1 };
     uint64_t position = found->position;
     uint64_t sequence = found->sequence;
@@ -500,10 +506,10 @@ rewrite_resume(struct persist *persist)
         file_close(file.fd);
         return refuse_start("begin an increment", error);
     }
-    persist->has_manifest = true;
-    persist->old_bytes = closed_bytes(&persist->manifest);
-    if (persist->manifest.count >= INCREMENTS_MANY || found->nameless) {
-        (void)persist_ask_rewrite(persist);
+    persist->files.has_manifest = true;
+    persist->files.old_bytes = closed_bytes(&persist->files.manifest);
+    if (persist->files.manifest.count >= INCREMENTS_MANY || found->nameless) {
+        (void)requests_ask(&persist->requests[PERSIST_REWRITE]);
     }
     gate_raise(persist->gate, 0);
     journal_set_target(persist->journal, JOURNAL_RESUME, &file, &position,

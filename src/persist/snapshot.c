@@ -607,14 +607,7 @@ snapshot_write(struct snapshot_writer *writer, const struct keyspace *ks,
 {
     struct snapshot_stamp counted = *stamp;
 
-    counted.keys = 0;
-    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
-        uint64_t keys;
-        uint64_t expires;
-
-        keyspace_count(ks, db, &keys, &expires);
-        counted.keys += keys;
-    }
+    counted.keys = keyspace_count_keys(ks);
     if (snapshot_begin(writer, &counted, keyspace_databases(ks), fd,
                        progress) == 0 &&
         keyspace_each(ks, on_entry, writer)) {

@@ -4,11 +4,16 @@
  * sets the pace, and may take as long as a save on a slow disk; so one takes
  * turns with what else is due, and ends at once when the journal fails.
  */
+#include "persist/sync.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "keyspace/gate.h"
-#include "persist/persist_internal.h"
+#include "persist/collapse.h"
+#include "persist/full_state.h"
+#include "persist/persist_state.h"
+#include "persist/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +22,7 @@
 void
 persist_ask_sync(struct persist *persist)
 {
-    CHECK(persist->tapped);
+    CHECK(persist->log.tapped);
     persist->sync.wanted = true;
     persist->options.hooks.poke(persist->options.hooks.ctx);
 }
@@ -27,7 +32,7 @@ persist_cancel_sync(struct persist *persist)
 {
     persist->sync.wanted = false;
     if (persist->step == STEP_SYNC) {
-        persist_end_child(persist);
+        full_state_break_off(persist);
     }
 }
 
@@ -57,18 +62,15 @@ fork_sync(struct persist *persist, int pipe_fd, uint64_t *ret_position,
           uint64_t *ret_sequence)
 {
     struct child_job job;
-    uint64_t us = 0;
     int error;
 
     gate_raise(persist->gate, 0);
-    place_now(persist, ret_position, ret_sequence);
-    job = persist_job(persist, -1, "", *ret_position, *ret_sequence);
+    persist_place(persist, ret_position, ret_sequence);
+    job = full_state_job(persist, -1, "", *ret_position, *ret_sequence);
     job.to_pipe = true;
     job.pipe_fd = pipe_fd;
-    error = save_fork(persist, &job, &us);
+    error = full_state_start(persist, &job);
     gate_lower(persist->gate, 0);
-    persist->info.fork_us = us;
-    persist->info.forks++;
     return error;
 }
 

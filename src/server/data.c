@@ -13,6 +13,8 @@
 #include "engine/replay.h"
 #include "keyspace/gate.h"
 #include "net/pending.h"
+#include "persist/figures.h"
+#include "persist/persist_options.h"
 #include "server/replication.h"
 #include "server/watch.h"
 

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "engine/pause.h"
 #include "keyspace/gate.h"
+#include "persist/place.h"
 #include "server/replication_internal.h"
 
 #include <stdio.h>

@@ -7,6 +7,7 @@
 #include "server/replication_internal.h"
 
 #include "base/mem.h"
+#include "persist/place.h"
 
 /* Who is told of it and follows us later has to know that it is still so. */
 void

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "persist/sync.h"
 #include "proto/scan.h"
 #include "server/replication_internal.h"
 

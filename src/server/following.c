@@ -11,7 +11,10 @@
 #include "keyspace/exchange.h"
 #include "keyspace/gate.h"
 #include "net/registry.h"
+#include "persist/adopt.h"
+#include "persist/journal.h"
 #include "persist/journal_tap.h"
+#include "persist/place.h"
 #include "server/data.h"
 #include "server/replication_internal.h"
 

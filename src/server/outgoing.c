@@ -6,7 +6,9 @@
  */
 #include "base/clock.h"
 #include "keyspace/gate.h"
+#include "persist/journal.h"
 #include "persist/journal_tap.h"
+#include "persist/place.h"
 #include "server/replication_internal.h"
 
 enum { FLUSH_MS = 1 };

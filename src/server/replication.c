@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "engine/role.h"
+#include "persist/place.h"
 #include "server/data.h"
 
 #include <stdio.h>

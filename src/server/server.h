@@ -8,9 +8,11 @@
 #include "admin/stats.h"
 #include "conf/conf_load.h"
 #include "engine/service.h"
+#include "keyspace/make.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/usage.h"
+#include "persist/journal.h"
 #include "persist/persist.h"
 
 #include <limits.h>

@@ -12,6 +12,7 @@
 #include "base/metrics.h"
 #include "base/reserve.h"
 #include "engine/slow.h"
+#include "persist/figures.h"
 
 enum { US = 1000 }; /* in ns */
 

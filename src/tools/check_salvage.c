@@ -415,21 +415,6 @@ execute(struct salvage *salvage, struct check_world *world)
     return true;
 }
 
-static uint64_t
-count_keys(const struct keyspace *ks)
-{
-    uint64_t keys = 0;
-
-    for (uint32_t db = 0; db < keyspace_databases(ks); db++) {
-        uint64_t in_db;
-        uint64_t expires;
-
-        keyspace_count(ks, db, &in_db, &expires);
-        keys += in_db;
-    }
-    return keys;
-}
-
 /* Writes the state without a history id: it may differ from what the history
  * has at this position, so no replica may continue from it. */
 static bool
@@ -450,7 +435,7 @@ write_state(struct salvage *salvage, const struct keyspace *ks,
     memset(stamp.history, '0', SNAPSHOT_HISTORY_BYTES);
     stamp.position = salvage->end_position;
     stamp.sequence = salvage->end_sequence;
-    stamp.keys = salvage->keys = count_keys(ks);
+    stamp.keys = salvage->keys = keyspace_count_keys(ks);
     error = snapshot_write(writer, ks, &stamp, fd, &progress);
     snapshot_writer_free(writer);
     if (error != 0) {

@@ -18,10 +18,15 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "keyspace/gate.h"
+#include "keyspace/make.h"
 #include "keyspace/memory.h"
+#include "persist/adopt.h"
+#include "persist/figures.h"
 #include "persist/group.h"
 #include "persist/journal_tap.h"
-#include "persist/persist_internal.h"
+#include "persist/persist.h"
+#include "persist/persist_state.h"
+#include "persist/place.h"
 #include "proto/scan.h"
 
 #include <errno.h>
@@ -81,7 +86,7 @@ prig_refusal(void *ctx, enum err writes, enum err ping)
 
     rig->writes = writes;
     rig->ping = ping;
-    rig->outcome = persist_save_outcome(rig->persist, rig->watched);
+    rig->outcome = persist_outcome(rig->persist, PERSIST_SAVE, rig->watched);
 }
 
 static inline void

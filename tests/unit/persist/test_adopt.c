@@ -8,6 +8,7 @@
 #include "persist_rig.h"
 
 #include "base/random.h"
+#include "persist/sync.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -33,9 +34,10 @@ info_of(const struct prig *rig)
 static void
 save(struct prig *rig)
 {
-    uint64_t ticket = persist_ask_save(rig->persist);
+    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
 
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
 }
 
 /* A replica with old data in a snapshot, and in the journal if it is on, and
@@ -222,12 +224,12 @@ TEST(adopt_may_be_waited_for_and_nothing_is_saved_meanwhile)
         persist_hold(rig->persist);
         keyspace_flush_all(rig->ks);
         gate_lower(keyspace_gate(rig->ks), 0);
-        ticket = persist_ask_save(rig->persist);
-        (void)persist_ask_rewrite(rig->persist);
+        ticket = persist_ask(rig->persist, PERSIST_SAVE);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
         for (int n = 0; n < 10; n++) {
             persist_tick(rig->persist);
         }
-        assert_int_equal(persist_save_outcome(rig->persist, ticket),
+        assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, ticket),
                          PERSIST_PENDING);
         assert_int_equal(rig->persist->step, STEP_NONE);
         gate_raise(keyspace_gate(rig->ks), 0);
@@ -251,12 +253,12 @@ TEST(adopt_begins_a_journal_anew)
     PRIG_WAIT(rig, prig_released(rig) >= position);
     prig_restart(rig);
     check_new(rig);
-    assert_true(rig->persist->recovered.from_journal);
+    assert_true(rig->persist->load.found.from_journal);
     assert_int_equal(prig_position(rig), position);
 
     prig_tap(rig, true); /* and it goes on as any other */
     position = prig_relay(rig);
-    (void)persist_ask_rewrite(rig->persist);
+    (void)persist_ask(rig->persist, PERSIST_REWRITE);
     PRIG_WAIT(rig, rig->persist->info.rewrites == 1);
     PRIG_WAIT(rig, prig_released(rig) >= position);
     prig_restart(rig);
@@ -319,9 +321,9 @@ TEST(adopt_may_come_in_the_middle_of_anything)
         uint64_t position;
 
         if (i % 3 == 0) {
-            (void)persist_ask_save(rig->persist);
+            (void)persist_ask(rig->persist, PERSIST_SAVE);
         } else if (i % 3 == 1) {
-            (void)persist_ask_rewrite(rig->persist);
+            (void)persist_ask(rig->persist, PERSIST_REWRITE);
         } else {
             prig_set(rig, "appendonly", i % 4 == 0 ? "yes" : "no");
         }
@@ -394,13 +396,14 @@ TEST(adopt_leaves_saves_as_they_are)
         persist_tick(rig->persist);
         assert_false(info_of(rig).saving || info_of(rig).rewriting);
     }
-    ticket = persist_ask_save(rig->persist);
-    PRIG_WAIT(rig,
-              persist_save_outcome(rig->persist, ticket) == PERSIST_FAILED);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_FAILED);
     (void)file_fail_clear();
     (void)prig_relay(rig); /* it serves on */
-    ticket = persist_ask_save(rig->persist);
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     assert_true(info_of(rig).last_save_ok);
     settle(rig);
     prig_restart(rig);
@@ -416,7 +419,7 @@ TEST(adopt_is_tried_again)
     adopt(rig);
     PRIG_WAIT(rig, info_of(rig).save_failures == 1);
     (void)file_fail_clear();
-    rig->persist->save_retry.not_before_ns = 0; /* some seconds later */
+    rig->persist->save.retry.not_before_ns = 0; /* some seconds later */
     settle(rig);
     assert_int_equal(info_of(rig).save_failures, 0);
     prig_restart(rig);
@@ -454,9 +457,9 @@ TEST(adopt_may_be_done_by_a_reload)
     uint64_t ticket;
 
     adopt(rig);
-    ticket = persist_ask_reload(rig->persist, true);
-    PRIG_WAIT(rig,
-              persist_reload_outcome(rig->persist, ticket) == PERSIST_DONE);
+    ticket = persist_ask(rig->persist, PERSIST_RELOAD);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_RELOAD, ticket) ==
+                       PERSIST_DONE);
     check_new(rig);
     assert_false(rig->persist->adopted.arrived != rig->persist->adopted.stored);
     settle(rig);

@@ -5,6 +5,7 @@
 #include "persist_rig.h"
 
 #include "base/huge.h"
+#include "persist/collapse.h"
 
 #include <sys/mman.h>
 
@@ -65,9 +66,10 @@ TEST(collapse_walks_the_large_layers_of_all_databases)
 TEST(collapse_follows_a_save)
 {
     struct prig *rig = prig_start("no", "no");
-    uint64_t ticket = persist_ask_save(rig->persist);
+    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
 
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     PRIG_WAIT(rig, !rig->persist->collapse.wanted);
     prig_free(rig);
 }

@@ -4,6 +4,8 @@
  */
 #include "persist_rig.h"
 
+#include "persist/journal_dir.h"
+
 #include <fcntl.h>
 
 static void
@@ -72,23 +74,22 @@ TEST(journal_dir_keeps_what_a_manifest_names)
                                  .increments = { { .number = 7 } },
                                  .count = 1 };
 
-    rig->persist->doubtful = (struct manifest){
+    rig->persist->files.doubtful = (struct manifest){
         .base_number = 9, .increments = { { .number = 9 } }, .count = 1
     };
-    rig->persist->keeps_all = true;
+    rig->persist->files.doubt = DOUBT_MANY;
     journal_dir_clean(rig->persist, &manifest);
     for (size_t i = 0; i < OURS; i++) {
         assert_true(is_there(rig, ours[i]));
     }
-    rig->persist->keeps_all = false;
-    rig->persist->has_doubtful = true;
+    rig->persist->files.doubt = DOUBT_ONE;
     journal_dir_clean(rig->persist, &manifest);
     assert_true(is_there(rig, "base-7") && is_there(rig, "incr-7"));
     assert_true(is_there(rig, "base-9") && is_there(rig, "incr-9"));
     for (size_t i = 2; i < 6; i++) {
         assert_false(is_there(rig, ours[i]));
     }
-    rig->persist->has_doubtful = false;
+    rig->persist->files.doubt = DOUBT_NONE;
     journal_dir_clean(rig->persist, &manifest);
     assert_true(is_there(rig, "base-7") && is_there(rig, "incr-7"));
     assert_false(is_there(rig, "base-9") || is_there(rig, "incr-9"));

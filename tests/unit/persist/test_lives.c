@@ -10,6 +10,7 @@
 #include "persist_rig.h"
 
 #include "base/random.h"
+#include "persist/reload.h"
 
 enum { LIVES = 15, STEPS = 120, PLACES_MAX = 4096 };
 
@@ -313,9 +314,9 @@ do_something(struct life *life)
     } else if (what < 76) {
         fail_something(life);
     } else if (what < 80) {
-        (void)persist_ask_save(persist);
+        (void)persist_ask(persist, PERSIST_SAVE);
     } else if (what < 84) {
-        (void)persist_ask_rewrite(persist);
+        (void)persist_ask(persist, PERSIST_REWRITE);
     } else if (what < 88) {
         kill_and_start(life);
     } else if (what < 92) {
@@ -325,7 +326,7 @@ do_something(struct life *life)
     } else if (what < 96) {
         set_tap(life, below(life, 2) == 0);
     } else if (!life->rig->conf.appendonly) {
-        (void)persist_ask_reload(persist, false);
+        (void)persist_ask(persist, PERSIST_RELOAD_NOSAVE);
     }
 }
 

@@ -155,8 +155,8 @@ TEST(persist_survives_every_failing_allocation)
         for (int i = 0; i < 3; i++) {
             (void)prig_write(rig);
         }
-        (void)persist_ask_rewrite(rig->persist);
-        (void)persist_ask_save(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
+        (void)persist_ask(rig->persist, PERSIST_SAVE);
         mem_fail_at(nth);
         for (int i = 0; i < 20; i++) {
             persist_tick(rig->persist);

@@ -18,9 +18,10 @@ id_of(const struct history *history)
 static void
 save(struct prig *rig)
 {
-    uint64_t ticket = persist_ask_save(rig->persist);
+    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
 
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
 }
 
 static void
@@ -103,7 +104,7 @@ TEST(place_renewed_is_said_in_the_journal)
         prig_check_all(rig);
         assert_same(rig, &after);
     }
-    (void)persist_ask_rewrite(rig->persist);
+    (void)persist_ask(rig->persist, PERSIST_REWRITE);
     PRIG_WAIT(rig, rig->persist->info.rewrites == 1);
     prig_restart(rig); /* a base knows its own id only */
     assert_string_equal(prig_history(rig).id, after.id);

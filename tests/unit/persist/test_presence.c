@@ -77,7 +77,7 @@ TEST(presence_notices_a_loss_during_a_rewrite)
         for (int n = 0; n < 200; n++) {
             (void)prig_write(rig);
         }
-        (void)persist_ask_rewrite(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
         for (int n = 0; n < 20000 && rig->persist->step != steps[i]; n++) {
             persist_tick(rig->persist);
         }
@@ -129,10 +129,12 @@ TEST(presence_makes_a_data_directory_anew)
     write_released(rig);
     (void)snprintf(moved, sizeof(moved), "%s.moved", rig->dir);
     assert_int_equal(rename(rig->dir, moved), 0);
-    ticket = persist_ask_save(rig->persist); /* fails, or is in its place */
-    PRIG_WAIT(rig,
-              persist_save_outcome(rig->persist, ticket) != PERSIST_PENDING);
-    assert_true(persist_save_outcome(rig->persist, ticket) == PERSIST_FAILED ||
+    ticket =
+        persist_ask(rig->persist, PERSIST_SAVE); /* fails, or is in its place */
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) !=
+                       PERSIST_PENDING);
+    assert_true(persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                    PERSIST_FAILED ||
                 prig_exists(rig, "bloomery.snapshot"));
     PRIG_WAIT(rig, rig->reloads == 1);
     write_released(rig);

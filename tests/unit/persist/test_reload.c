@@ -8,14 +8,15 @@
 static enum persist_outcome
 reload(struct prig *rig, bool save)
 {
-    uint64_t ticket = persist_ask_reload(rig->persist, save);
+    enum persist_request what = save ? PERSIST_RELOAD : PERSIST_RELOAD_NOSAVE;
+    uint64_t ticket = persist_ask(rig->persist, what);
 
     assert_true(atomic_load(&rig->pokes) > 0);
-    assert_int_equal(persist_reload_outcome(rig->persist, ticket),
+    assert_int_equal(persist_outcome(rig->persist, what, ticket),
                      PERSIST_PENDING);
     PRIG_WAIT(rig,
-              persist_reload_outcome(rig->persist, ticket) != PERSIST_PENDING);
-    return persist_reload_outcome(rig->persist, ticket);
+              persist_outcome(rig->persist, what, ticket) != PERSIST_PENDING);
+    return persist_outcome(rig->persist, what, ticket);
 }
 
 static struct persist_info

@@ -4,42 +4,42 @@
  */
 #include "../test.h"
 
-#include "persist/persist_internal.h"
+#include "persist/requests.h"
 
 TEST(outcome_is_told_and_not_only_settled)
 {
-    struct persist_requests requests = { 0 };
+    struct requests requests = { 0 };
     uint64_t ticket = requests_ask(&requests);
 
     assert_true(requests_are_due(&requests));
-    requests_take(&requests);
+    requests_begin(&requests);
     requests_settle(&requests, false);
     assert_false(requests_are_due(&requests));
     assert_int_equal(requests_outcome(&requests, ticket), PERSIST_PENDING);
-    assert_true(requests_tell(&requests));
+    assert_true(requests_publish(&requests));
     assert_int_equal(requests_outcome(&requests, ticket), PERSIST_FAILED);
-    assert_false(requests_tell(&requests));
+    assert_false(requests_publish(&requests));
 }
 
 TEST(one_run_is_for_all_who_asked_before_it)
 {
-    struct persist_requests requests = { 0 };
+    struct requests requests = { 0 };
     uint64_t first = requests_ask(&requests);
     uint64_t second = requests_ask(&requests);
     uint64_t third;
 
-    requests_take(&requests);
+    requests_begin(&requests);
     third = requests_ask(&requests);
     requests_settle(&requests, true);
-    assert_true(requests_tell(&requests));
+    assert_true(requests_publish(&requests));
     assert_int_equal(requests_outcome(&requests, first), PERSIST_DONE);
     assert_int_equal(requests_outcome(&requests, second), PERSIST_DONE);
     assert_int_equal(requests_outcome(&requests, third), PERSIST_PENDING);
     assert_true(requests_are_due(&requests));
 
-    requests_take(&requests);
+    requests_begin(&requests);
     requests_settle(&requests, false);
-    assert_true(requests_tell(&requests));
+    assert_true(requests_publish(&requests));
     assert_int_equal(requests_outcome(&requests, second), PERSIST_DONE);
     assert_int_equal(requests_outcome(&requests, third), PERSIST_FAILED);
 }
@@ -47,14 +47,14 @@ TEST(one_run_is_for_all_who_asked_before_it)
 /* One that nobody asked for succeeds where the last one failed. */
 TEST(later_success_counts_for_those_who_failed)
 {
-    struct persist_requests requests = { 0 };
+    struct requests requests = { 0 };
     uint64_t ticket = requests_ask(&requests);
 
-    requests_take(&requests);
+    requests_begin(&requests);
     requests_settle(&requests, false);
-    assert_true(requests_tell(&requests));
-    requests_take(&requests);
+    assert_true(requests_publish(&requests));
+    requests_begin(&requests);
     requests_settle(&requests, true);
-    assert_true(requests_tell(&requests));
+    assert_true(requests_publish(&requests));
     assert_int_equal(requests_outcome(&requests, ticket), PERSIST_DONE);
 }

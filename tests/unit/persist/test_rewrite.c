@@ -59,7 +59,7 @@ TEST(rewrite_leaves_one_base_and_one_increment)
         write_released(rig);
         prig_restart(rig);
         write_released(rig);
-        (void)persist_ask_rewrite(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
         PRIG_WAIT(rig, rewrites_of(rig) == 1);
         write_released(rig);
         count_files(rig, &bases, &increments, &others);
@@ -77,7 +77,7 @@ TEST(rewrite_goes_on_while_clients_write)
     struct prig *rig = prig_start("yes", "everysec");
 
     for (unsigned i = 1; i <= 5; i++) {
-        (void)persist_ask_rewrite(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
         while (rewrites_of(rig) < i) {
             (void)prig_write(rig);
             persist_tick(rig->persist);
@@ -98,7 +98,8 @@ TEST(rewrite_happens_by_itself_when_the_journal_has_grown)
         (void)prig_write(rig);
     }
     PRIG_WAIT(rig, rewrites_of(rig) == 1);
-    assert_int_equal(atomic_load(&rig->persist->asked_rewrite), 0);
+    assert_int_equal(
+        atomic_load(&rig->persist->requests[PERSIST_REWRITE].asked), 0);
     prig_free(rig);
 }
 
@@ -114,7 +115,7 @@ TEST(rewrite_survives_a_fault_at_every_call)
 
             write_released(rig);
             file_fail_at((enum file_call)call, nth, EIO, false);
-            (void)persist_ask_rewrite(rig->persist);
+            (void)persist_ask(rig->persist, PERSIST_REWRITE);
             for (int i = 0; i < 3; i++) {
                 write_released(rig);
             }
@@ -123,7 +124,7 @@ TEST(rewrite_survives_a_fault_at_every_call)
             prig_restart(rig);
             prig_check_all(rig);
             write_released(rig);
-            (void)persist_ask_rewrite(rig->persist);
+            (void)persist_ask(rig->persist, PERSIST_REWRITE);
             PRIG_WAIT(rig, rewrites_of(rig) == 1);
             prig_restart(rig);
             prig_check_all(rig);
@@ -138,15 +139,16 @@ TEST(rewrite_makes_the_first_base_of_the_snapshot)
     uint64_t ticket;
 
     (void)prig_write(rig);
-    ticket = persist_ask_save(rig->persist);
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     prig_set(rig, "appendonly", "yes");
     prig_restart(rig);
     prig_check_all(rig);
     write_released(rig);
     prig_restart(rig);
     prig_check_all(rig);
-    assert_true(rig->persist->recovered.from_journal);
+    assert_true(rig->persist->load.found.from_journal);
     prig_free(rig);
 }
 
@@ -159,8 +161,9 @@ TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
     prig_set(rig, "appendonly", "no");
     PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
     (void)prig_write(rig);
-    ticket = persist_ask_save(rig->persist);
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     prig_restart(rig);
     prig_check_all(rig);
     assert_false(prig_exists(rig, "journal"));
@@ -170,7 +173,7 @@ TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
     write_released(rig);
     prig_restart(rig);
     prig_check_all(rig);
-    assert_true(rig->persist->recovered.from_journal);
+    assert_true(rig->persist->load.found.from_journal);
     prig_free(rig);
 }
 
@@ -181,15 +184,16 @@ TEST(rewrite_is_asked_for_if_the_base_has_no_id)
     uint64_t ticket;
 
     (void)prig_write(rig);
-    memset(rig->persist->history.id, '0', HISTORY_ID_CHARS);
-    ticket = persist_ask_save(rig->persist);
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    memset(rig->persist->log.history.id, '0', HISTORY_ID_CHARS);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     prig_set(rig, "appendonly", "yes");
     prig_restart(rig);
     PRIG_WAIT(rig, rewrites_of(rig) == 1);
     prig_restart(rig);
     prig_check_all(rig);
-    assert_false(rig->persist->recovered.nameless);
+    assert_false(rig->persist->load.found.nameless);
     PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
     assert_int_equal(rewrites_of(rig), 0);
     prig_free(rig);
@@ -207,7 +211,7 @@ TEST(rewrite_is_asked_for_after_many_starts)
         }
     }
     PRIG_WAIT(rig, rewrites_of(rig) == 1);
-    assert_int_equal(rig->persist->manifest.count, 1);
+    assert_int_equal(rig->persist->files.manifest.count, 1);
     prig_free(rig);
 }
 
@@ -250,9 +254,9 @@ TEST(rewrite_syncs_what_the_journal_begins_with)
         bool loaded;
 
         (void)prig_write(rig);
-        ticket = persist_ask_save(rig->persist);
-        PRIG_WAIT(rig,
-                  persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+        ticket = persist_ask(rig->persist, PERSIST_SAVE);
+        PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                           PERSIST_DONE);
         prig_close(rig);
         prig_set(rig, "appendonly", "yes");
         assert_true(prig_open(rig));
@@ -331,9 +335,9 @@ TEST(rewrite_over_a_stale_journal_may_fail_at_any_call)
             prig_set(rig, "appendonly", "no");
             PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
             (void)prig_write(rig);
-            ticket = persist_ask_save(rig->persist);
-            PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) ==
-                               PERSIST_DONE);
+            ticket = persist_ask(rig->persist, PERSIST_SAVE);
+            PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE,
+                                           ticket) == PERSIST_DONE);
             prig_restart(rig);
             file_fail_at((enum file_call)call, nth, EIO, true);
             prig_set(rig, "appendonly", "yes");
@@ -358,7 +362,7 @@ TEST(rewrite_stores_manifests_that_can_be_read)
         file_fail_at((enum file_call)random_below(FILE_CALL_COUNT),
                      1 + (unsigned)random_below(6), EIO, false);
         rig->persist->rewrite_retry.not_before_ns = 0;
-        (void)persist_ask_rewrite(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
         for (unsigned n = 0; n < 20; n++) {
             (void)prig_write(rig);
             persist_tick(rig->persist);

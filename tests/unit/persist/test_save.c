@@ -21,11 +21,12 @@ TEST(save_that_was_asked_for_is_done_and_told)
     (void)prig_write(rig);
     (void)prig_write(rig);
     assert_int_equal(info_of(rig).changes, 2);
-    ticket = persist_ask_save(rig->persist);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
     assert_true(atomic_load(&rig->pokes) > 0);
-    assert_int_equal(persist_save_outcome(rig->persist, ticket),
+    assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, ticket),
                      PERSIST_PENDING);
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     assert_int_equal(info_of(rig).changes, 0);
     assert_int_equal(info_of(rig).saves, 1);
     assert_true(info_of(rig).forks == 1 && info_of(rig).fork_us > 0);
@@ -41,10 +42,11 @@ TEST(save_has_what_there_was_when_it_began)
     uint64_t ticket;
 
     (void)prig_write(rig);
-    ticket = persist_ask_save(rig->persist);
+    ticket = persist_ask(rig->persist, PERSIST_SAVE);
     persist_tick(rig->persist); /* forks */
     (void)prig_write(rig);
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
     assert_int_equal(info_of(rig).changes, 1);
     prig_restart(rig);
     assert_true(prig_has(rig, 0));
@@ -57,7 +59,7 @@ TEST(save_happens_by_itself_after_enough_changes)
     struct prig *rig = prig_start("no", "no");
 
     prig_set(rig, "save", "5 3");
-    rig->persist->last_save_ms -= 5000;
+    rig->persist->save.last_ms -= 5000;
     (void)prig_write(rig);
     (void)prig_write(rig);
     persist_tick(rig->persist);
@@ -80,9 +82,9 @@ TEST(save_that_failed_stops_writes_until_one_succeeds)
         prig_set(rig, "save", "3600 1");
         (void)prig_write(rig);
         file_fail_at(calls[i], 1, ENOSPC, true); /* the child inherits it */
-        ticket = rig->watched = persist_ask_save(rig->persist);
-        PRIG_WAIT(rig,
-                  persist_save_outcome(rig->persist, ticket) == PERSIST_FAILED);
+        ticket = rig->watched = persist_ask(rig->persist, PERSIST_SAVE);
+        PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                           PERSIST_FAILED);
         (void)file_fail_clear();
         assert_int_equal(rig->writes, ERR_MISCONF_SAVE);
         assert_int_equal(rig->outcome, PERSIST_PENDING); /* refused first */
@@ -93,9 +95,9 @@ TEST(save_that_failed_stops_writes_until_one_succeeds)
         PRIG_WAIT(rig, rig->writes == OK);
         prig_set(rig, "stop-writes-on-bgsave-error", "yes");
         PRIG_WAIT(rig, rig->writes == ERR_MISCONF_SAVE);
-        ticket = persist_ask_save(rig->persist);
-        PRIG_WAIT(rig,
-                  persist_save_outcome(rig->persist, ticket) == PERSIST_DONE);
+        ticket = persist_ask(rig->persist, PERSIST_SAVE);
+        PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                           PERSIST_DONE);
         PRIG_WAIT(rig, rig->writes == OK);
         prig_free(rig);
     }
@@ -107,7 +109,7 @@ TEST(save_waits_after_a_failure)
     struct prig *rig = prig_start("no", "no");
 
     prig_set(rig, "save", "5 1");
-    rig->persist->last_save_ms -= 5000;
+    rig->persist->save.last_ms -= 5000;
     file_fail_at(FILE_CALL_SYNC, 1, EIO, true);
     (void)prig_write(rig);
     PRIG_WAIT(rig, info_of(rig).save_failures == 1);

@@ -6,6 +6,7 @@
 #include "persist_rig.h"
 
 #include "persist/snapshot_read.h"
+#include "persist/sync.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -198,21 +199,23 @@ TEST(sync_waits_for_a_save_and_a_save_for_it)
     uint64_t second;
 
     write_many(rig);
-    first = persist_ask_save(rig->persist);
+    first = persist_ask(rig->persist, PERSIST_SAVE);
     persist_tick(rig->persist);
     assert_true(info_of(rig).saving);
     persist_ask_sync(rig->persist);
     PRIG_WAIT(rig, rig->syncs_begun == 1);
-    assert_int_equal(persist_save_outcome(rig->persist, first), PERSIST_DONE);
-    second = persist_ask_save(rig->persist);
+    assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, first),
+                     PERSIST_DONE);
+    second = persist_ask(rig->persist, PERSIST_SAVE);
     for (int i = 0; i < 10; i++) {
         persist_tick(rig->persist);
-        assert_int_equal(persist_save_outcome(rig->persist, second),
+        assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, second),
                          PERSIST_PENDING);
         assert_false(info_of(rig).saving);
     }
     close(take_all(rig));
-    PRIG_WAIT(rig, persist_save_outcome(rig->persist, second) == PERSIST_DONE);
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, second) ==
+                       PERSIST_DONE);
     prig_free(rig);
 }
 
@@ -225,16 +228,16 @@ TEST(sync_and_save_and_rewrite_starve_nobody)
     for (unsigned i = 1; i <= 3; i++) {
         uint64_t saves = info_of(rig).saves;
 
-        (void)persist_ask_save(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_SAVE);
         begin(rig);
         persist_ask_sync(rig->persist); /* the next */
-        (void)persist_ask_save(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_SAVE);
         close(take_all(rig));
         rig->syncs_begun = rig->syncs_ended = 0;
         PRIG_WAIT(rig, rig->syncs_begun == 1);
         assert_true(info_of(rig).saves > saves);
         saves = rig->persist->info.rewrites;
-        (void)persist_ask_rewrite(rig->persist);
+        (void)persist_ask(rig->persist, PERSIST_REWRITE);
         persist_ask_sync(rig->persist);
         close(take_all(rig));
         rig->syncs_begun = rig->syncs_ended = 0;

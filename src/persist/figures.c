@@ -3,9 +3,14 @@
  * Figures for INFO: loop 0 publishes its own with each tick, the rest is read
  * where it is.
  */
+#include "persist/figures.h"
+
 #include "base/clock.h"
 #include "base/metrics.h"
-#include "persist/persist_internal.h"
+#include "persist/adopt.h"
+#include "persist/child.h"
+#include "persist/persist_state.h"
+#include "persist/rewrite.h"
 
 static const uint64_t SECOND_NS = 1000000000;
 
@@ -19,7 +24,7 @@ seconds_of(const struct persist *persist, bool running)
 
 /* What other threads may read until the next tick. */
 void
-persist_publish(struct persist *persist, const struct journal_status *status)
+figures_publish(struct persist *persist, const struct journal_status *status)
 {
     struct persist_info *info = &persist->info;
     struct child_figures figures = { 0 };
@@ -34,10 +39,10 @@ persist_publish(struct persist *persist, const struct journal_status *status)
     info->saving = saving;
     info->syncing = syncing;
     info->adopting = adopt_is_pending(persist);
-    info->last_save_s = persist->last_save_ms / 1000;
+    info->last_save_s = persist->save.last_ms / 1000;
     info->current_save_seconds = seconds_of(persist, saving);
     info->current_sync_seconds = seconds_of(persist, syncing);
-    info->save_failures = persist->save_retry.failures;
+    info->save_failures = persist->save.retry.failures;
     info->cow_bytes = figures.cow_bytes;
     info->cow_peak_bytes = figures.cow_peak_bytes;
     info->cow_age_s = figures.cow_age_ms / 1000;
@@ -49,13 +54,14 @@ persist_publish(struct persist *persist, const struct journal_status *status)
             ? 100.0 * (double)figures.keys / (double)figures.keys_total
             : 0;
     info->rewriting = rewriting;
-    info->rewrites_begun = atomic_load(&persist->begun_rewrite);
+    info->rewrites_begun =
+        atomic_load(&persist->requests[PERSIST_REWRITE].begun);
     info->last_rewrite_ok = persist->rewrite_retry.failures == 0;
     info->current_rewrite_seconds = seconds_of(persist, rewriting);
     info->rewrite_failures = persist->rewrite_retry.failures;
     info->journal_bytes =
         status->on ? rewrite_journal_bytes(persist, status) : 0;
-    info->manifest_generation = persist->manifest.generation;
+    info->manifest_generation = persist->files.manifest.generation;
     info->misconf = atomic_load(&persist->gives_up);
     info->journal = *status;
     pthread_mutex_lock(&persist->mutex);
@@ -66,13 +72,13 @@ persist_publish(struct persist *persist, const struct journal_status *status)
 static void
 add_loading(struct persist *persist, struct persist_info *info)
 {
-    uint64_t started_ns = atomic_load(&persist->load_started_ns);
-    uint64_t done = atomic_load(&persist->load_progress.bytes);
-    uint64_t total = atomic_load(&persist->load_total_bytes);
+    uint64_t started_ns = atomic_load(&persist->load.started_ns);
+    uint64_t done = atomic_load(&persist->load.progress.bytes);
+    uint64_t total = atomic_load(&persist->load.total_bytes);
     uint64_t spent_ns = started_ns > 0 ? clock_mono_ns() - started_ns : 0;
 
-    info->loading = atomic_load(&persist->loading);
-    info->loading_started_s = atomic_load(&persist->load_started_ms) / 1000;
+    info->loading = atomic_load(&persist->load.loading);
+    info->loading_started_s = atomic_load(&persist->load.started_ms) / 1000;
     info->loading_total_bytes = total;
     info->loading_loaded_bytes = done;
     if (total > 0 && done > 0) {
@@ -109,7 +115,7 @@ foretell(struct persist_info *info, uint64_t asked)
 void
 persist_get_info(struct persist *persist, struct persist_info *ret_info)
 {
-    uint64_t asked = atomic_load(&persist->asked_rewrite);
+    uint64_t asked = atomic_load(&persist->requests[PERSIST_REWRITE].asked);
 
     pthread_mutex_lock(&persist->mutex);
     *ret_info = persist->published;
@@ -117,7 +123,7 @@ persist_get_info(struct persist *persist, struct persist_info *ret_info)
     pthread_mutex_unlock(&persist->mutex);
     journal_get_status(persist->journal, &ret_info->journal);
     ret_info->changes = (uint64_t)(metric_sum(METRIC_CHANGES) -
-                                   atomic_load(&persist->changes_saved));
+                                   atomic_load(&persist->save.changes_saved));
     ret_info->collapsed_pages = atomic_load(&persist->collapse.pages);
     add_loading(persist, ret_info);
     foretell(ret_info, asked);

@@ -39,7 +39,7 @@ TEST(persist_info_tells_of_the_journal)
     assert_true(info.journal.released >= position);
     assert_true(info.journal_bytes > info.base_bytes && info.base_bytes > 0);
     assert_int_equal(info.last_rewrite_seconds, -1);
-    (void)persist_ask_rewrite(rig->persist);
+    (void)persist_ask(rig->persist, PERSIST_REWRITE);
     PRIG_WAIT(rig, (persist_get_info(rig->persist, &info), info.rewrites == 1));
     assert_true(info.last_rewrite_ok && info.last_rewrite_seconds >= 0);
     assert_true(info.manifest_generation >= 2);
@@ -62,7 +62,7 @@ TEST(persist_info_follows_what_was_asked_for_before_loop_0_does)
                     !info.rewrite_scheduled && !info.rewriting));
     assert_true(info.journal.on && !info.journal.building);
     assert_int_equal(info.rewrites, 1);
-    (void)persist_ask_rewrite(rig->persist);
+    (void)persist_ask(rig->persist, PERSIST_REWRITE);
     persist_get_info(rig->persist, &info);
     assert_true(info.rewrite_scheduled);
     PRIG_WAIT(rig, (persist_get_info(rig->persist, &info),

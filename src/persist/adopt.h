@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Data of another server takes the place of ours, in memory and on the disk.
+ * Loop 0.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct keyspace;
+struct persist;
+struct persist_conf;
+
+/* The state of another server's log at this place. */
+struct persist_arrival {
+    struct keyspace *fresh; /* NULL: the data stays, but is no state of the log
+                               any more */
+    const char *history;    /* NULL: a new one, that no other server knows */
+    uint64_t position, sequence;
+};
+
+/* Replaces all data by that of `fresh` (made with the same databases and
+ * threads), which has the old data afterwards. The disk now has data of another
+ * history: that stays until a snapshot of the new data is written, which begins
+ * with the next tick, and is never taken for newer than that (adopt.c says
+ * how); then a journal begins anew if it is on. If that fails it is tried
+ * again, as a save is. Calls hooks.reloaded. Under the raised gate, with a tap,
+ * which hears where the log goes on. */
+void persist_adopt(struct persist *persist,
+                   const struct persist_arrival *arrival);
+
+/* The data was dropped, to make room for data on its way: until persist_adopt
+ * nothing of it is saved, not at the end either, nor sent to a replica, and the
+ * disk keeps what it has. Under the raised gate. */
+void persist_hold(struct persist *persist);
+
+/* While this is true, the disk has the data from before the last adoption: a
+ * snapshot then gets another name, and adopt_begin puts it in its place. */
+bool adopt_is_pending(const struct persist *persist);
+bool adopt_needs_disk(struct persist *persist, const struct persist_conf *conf);
+const char *adopt_snapshot_name(const struct persist *persist);
+
+/* Puts the snapshot in its place: begin moves the step on, replaced returns
+ * the result of that step; here blocks, and returns the result. */
+void adopt_begin(struct persist *persist);
+int adopt_replaced(struct persist *persist);
+int adopt_here(struct persist *persist);
+
+/* Finishes, at a start, what a crash cut off. False: the reason was logged. */
+bool adopt_finish(struct persist *persist);

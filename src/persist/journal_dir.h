@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The files of the journal's directory: disk work, no policy. Errors are errno
+ * values. A task, or loop 0 at a start.
+ */
+#pragma once
+
+#include "persist/journal_file.h"
+#include "persist/manifest.h"
+
+#include <dirent.h>
+
+struct persist;
+
+/* Lists a directory; to be closed with closedir. NULL: it cannot be read. */
+DIR *journal_dir_list(int dir_fd);
+
+/* Opens or makes the directory at its path, and marks a journal without a
+ * manifest as one that is being built. */
+int journal_dir_open(struct persist *persist);
+
+/* Removes the files that neither this manifest names nor one that may be
+ * stored. */
+void journal_dir_clean(const struct persist *persist,
+                       const struct manifest *manifest);
+
+/* Removes all files, the manifest first. After an error the manifest may still
+ * be there. */
+int journal_dir_clear(struct persist *persist);
+
+/* Gives the directory another name, and closes it. */
+int journal_dir_set_aside(struct persist *persist, const char *why);
+
+/* Makes an increment with its first line, on the disk. */
+int journal_dir_make_increment(struct persist *persist, uint64_t number,
+                               struct journal_file *ret_file);
+
+/* Returns the size of a file, 0 if it is unknown. */
+uint64_t journal_dir_bytes(int dir_fd, const char *name);

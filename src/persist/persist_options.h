@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What persist works with, and whom it calls.
+ */
+#pragma once
+
+#include "conf/conf.h"
+#include "keyspace/keyspace.h"
+
+struct journal;
+
+struct persist_hooks {
+    /* Loop 0 should call persist_tick soon. Any thread. */
+    void (*poke)(void *ctx);
+    /* Loops should look at released positions and waiting connections. Any
+     * thread. */
+    void (*moved)(void *ctx);
+    /* Effects go to this journal from now on; NULL: nowhere. Under the raised
+     * gate. */
+    void (*journaling)(void *ctx, struct journal *journal);
+    /* Writes, and PING, are refused with these errors from now on (OK: they are
+     * not). Loop 0. */
+    void (*refusal)(void *ctx, enum err writes, enum err ping);
+    /* All data was dropped and loaded again: client caches may be wrong. Loop
+     * 0, under the raised gate. May be NULL. */
+    void (*reloaded)(void *ctx);
+    /* The snapshot of persist_ask_sync is being written. It can be read from
+     * fd, a pipe that the hook now owns, and is the state at this place. Or fd
+     * is -1: it could not begin (error). Loop 0, outside the gate. */
+    void (*sync_began)(void *ctx, int fd, int error, uint64_t position,
+                       uint64_t sequence);
+    /* That snapshot has ended: 0, or an error of persist/child.h; the writing
+     * end of the pipe is closed. Loop 0. */
+    void (*sync_ended)(void *ctx, int error);
+    /* The data directory was gone, and is another one now, at the same path:
+     * files of other modules there must be written again. Loop 0. May be NULL.
+     */
+    void (*moved_in)(void *ctx);
+    /* The tap received something: journal_hooks. Any loop. */
+    void (*tapped)(void *ctx);
+    void *ctx;
+};
+
+struct persist_options {
+    const struct conf *conf; /* read under the gate's protection only */
+    struct keyspace *keyspace;
+    const char *run_id;
+    struct persist_hooks hooks;
+};
+
+/* How to end (persist_stop). */
+struct persist_end {
+    bool save;  /* by SHUTDOWN SAVE or the rules */
+    bool force; /* errors do not matter */
+    void (*idle)(void *ctx);
+    void *ctx;
+};

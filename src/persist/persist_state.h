@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of persist, a state machine of loop 0: struct persist, and the
+ * parts of it that have an owner. All of it belongs to loop 0 unless a line
+ * says otherwise.
+ *
+ *   NONE -> SAVE -> NONE                        a snapshot
+ *           SAVE -> REPLACE -> NONE             of data from another server
+ *   NONE -> SYNC -> NONE                        a snapshot for replicas
+ *   NONE -> PREPARE -> BASE -> COMMIT -> NONE   a rewrite of the journal
+ *   SAVE, SYNC, BASE -> ENDING -> NONE          broken off
+ *   NONE -> CLEAN -> NONE                       what a broken-off one left
+ *   NONE -> REOPEN -> NONE                      a data directory that was gone
+ *
+ * A step that fails goes to NONE. A reload blocks, within NONE.
+ */
+#pragma once
+
+#include "base/file.h"
+#include "persist/history.h"
+#include "persist/journal.h"
+#include "persist/persist_info.h"
+#include "persist/persist_options.h"
+#include "persist/recover.h"
+#include "persist/requests.h"
+#include "persist/retry.h"
+#include "persist/task.h"
+
+#include <pthread.h>
+
+enum { PERSIST_REASON_MAX = 1024, PERSIST_COLLAPSE_RANGES = 64 };
+
+enum persist_step {
+    STEP_NONE,
+    STEP_SAVE,    /* a snapshot is being written */
+    STEP_REPLACE, /* a task puts it in the place of everything else there */
+    STEP_SYNC,    /* a snapshot is being written into a pipe */
+    STEP_PREPARE, /* a task makes the next increment */
+    STEP_BASE,    /* a base is being written */
+    STEP_COMMIT,  /* a task makes the base the journal's */
+    STEP_ENDING,  /* the writing was broken off, and has not ended yet */
+    STEP_CLEAN,   /* a task removes its temporary file */
+    STEP_REOPEN,  /* a task opens the data directory again */
+};
+
+/* A copy of the options in force; under the mutex. */
+struct persist_conf {
+    struct conf_save save;
+    bool appendonly, stop_writes, syncs; /* syncs: appendfsync is not "no" */
+    uint64_t misconf_after_ns;
+    uint64_t rewrite_percentage, rewrite_min_bytes;
+};
+
+/* The load. The loader thread owns it until `loading` is false. */
+struct persist_load {
+    struct bloom_env env; /* without limits */
+    struct recover_result found;
+    struct history history;
+    uint64_t position;
+    struct snapshot_progress progress; /* any thread */
+    _Atomic uint64_t total_bytes, started_ms, started_ns;
+    atomic_bool loading;
+};
+
+/* The log. Changes under the raised gate. Without a journal and a tap its
+ * position grows with the changes. */
+struct persist_log {
+    uint64_t idle_position, idle_sequence;
+    int64_t idle_changes;
+    bool tapped;
+    struct history history;
+    bool unrecorded; /* the history began while there was no log to record it */
+    struct stage stage; /* for recording it */
+};
+
+/* Snapshots. */
+struct persist_save {
+    struct retry retry;
+    _Atomic int64_t changes_saved; /* any thread reads it */
+    int64_t changes_forked;
+    uint64_t last_ms;
+};
+
+/* How sure it is which manifest a start would find. */
+enum manifest_doubt {
+    DOUBT_NONE, /* the one that was stored last */
+    DOUBT_ONE,  /* that one, or `doubtful`: the files of both stay */
+    DOUBT_MANY  /* one of more than two: no file is removed */
+};
+
+/* The journal's files. The task thread uses them during PREPARE and COMMIT. */
+struct persist_files {
+    struct manifest manifest; /* the last one known to be stored */
+    bool has_manifest;        /* and it is the running journal's */
+    enum manifest_doubt doubt;
+    struct manifest doubtful;
+    uint64_t next_number;
+    uint64_t old_bytes; /* of increments before the one being written */
+};
+
+/* One rewrite; the task thread owns it during PREPARE and COMMIT. */
+struct persist_rewrite {
+    enum journal_target how;
+    uint64_t arrived;            /* of persist_adopted, when it began */
+    uint64_t losses;             /* of persist_presence, when it began */
+    uint64_t number;             /* of the new base and increment */
+    uint64_t position, sequence; /* of the base */
+    struct journal_file file;
+    struct manifest manifest; /* to be stored, or stored */
+    bool keep_manifest; /* PREPARE stores none: nothing relies on the file */
+    int error;
+    bool doubtful; /* the manifest may have been stored, with an error */
+    uint64_t base_bytes;
+};
+
+/* Snapshots for replicas, one at a time. */
+struct persist_sync {
+    bool wanted; /* asked for, not begun */
+    bool open;   /* begun: hooks.sync_ended is due at its end */
+    bool yields; /* one was made: first the other work that is due */
+};
+
+/* Counts data that came from another server: all of it, what the snapshot being
+ * written has, and what the one on the disk has. */
+struct persist_adopted {
+    uint64_t arrived, forked, stored;
+    int error; /* of putting it in place; the task's */
+};
+
+/* presence.c: whether the files are where they should be. */
+struct persist_presence {
+    struct task *task; /* looks; it owns the fields up to journal_error then */
+    struct file_identity dir, journal;
+    struct manifest manifest;
+    bool asks_journal, asks_files;
+    int dir_error, journal_error; /* what it found: 0, ENOENT, ... */
+    bool looking;
+    uint64_t number; /* next_number, when it began */
+    uint64_t next_ns;
+    uint64_t losses; /* of journals */
+    /* A data directory that is gone: */
+    int lost_error;
+    struct retry retry;
+    int new_fd, new_lock_fd, reopen_error; /* the task's */
+    bool saves; /* there are save rules: a new directory gets a snapshot */
+};
+
+/* collapse.c */
+struct persist_collapse {
+    bool wanted;
+    uint32_t db;
+    uint64_t cursor;
+    struct {
+        char *at, *end;
+    } ranges[PERSIST_COLLAPSE_RANGES];
+    size_t count, done; /* of ranges; the task's while it runs */
+    _Atomic uint64_t pages;
+};
+
+/* More than 30 fields: each part above has one owner, and the rest is what all
+ * steps use. NOLINTNEXTLINE(*Padding): grouped by use, there is one */
+struct persist {
+    struct persist_options options;
+    struct gate *gate;
+    struct journal *journal;
+    struct child *child;
+    struct task *task;
+
+    char *dir, *journal_dir, *journal_name, *snapshot_name;
+    char *arrival_name; /* of the snapshot that is to replace everything */
+    int dir_fd, journal_fd, lock_fd; /* -1: not open */
+
+    enum persist_step step;
+    uint64_t step_started_ns;
+    bool wants_clean; /* a broken-off writing left a file */
+    bool fault_seen;  /* and logged */
+    bool held;        /* the data was dropped: persist_hold */
+    struct persist_load load;
+    struct persist_log log;
+    struct persist_save save;
+    struct persist_files files;
+    struct persist_rewrite rewrite;
+    struct retry rewrite_retry;
+    struct persist_sync sync;
+    struct persist_adopted adopted;
+    struct persist_presence presence;
+    struct persist_collapse collapse;
+    struct persist_info info; /* loop 0's own figures */
+
+    struct requests requests[PERSIST_REQUESTS]; /* any thread */
+    atomic_bool gives_up;
+    enum err refused_writes; /* as the hook was called with */
+
+    pthread_mutex_t mutex; /* guards what follows, for other threads */
+    struct persist_conf conf;
+    struct persist_info published;
+};

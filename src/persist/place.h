@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The place of the log (position and sequence), its history, and its tap. Loop
+ * 0, each under the raised gate unless a line says otherwise.
+ */
+#pragma once
+
+#include "base/slice.h"
+#include "persist/history.h"
+#include "persist/journal_hooks.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct persist;
+
+/* Returns the place of the log now, at the end of a group. Also on loop 0 of a
+ * replica without the gate. */
+void persist_place(struct persist *persist, uint64_t *ret_position,
+                   uint64_t *ret_sequence);
+
+/* Takes the place and the history over from a load. */
+void place_set(struct persist *persist);
+
+/* The log is off from now on: its position grows with the changes. */
+void place_rest(struct persist *persist);
+
+/* All data was exchanged for a state that no history has: the position moves,
+ * and a history without a past begins. */
+void place_restart(struct persist *persist);
+
+/* ---- histories ----------------------------------------------------------- */
+
+/* Returns the log's history. Within a section of the gate, or under it. */
+const struct history *persist_history(const struct persist *persist);
+
+/* Begins a new history here: a promotion, the start of a primary. Any loop. A
+ * log that is on records it, in a group of its own. */
+void persist_renew_history(struct persist *persist);
+
+/* Executes REPLCONF HISTORY on a replica or at the load: the group that has it
+ * begins at the log's position now. Ignores what is no id. */
+void persist_note_history(struct persist *persist, struct slice id);
+
+/* ---- the tap ------------------------------------------------------------- */
+
+/* Sets the tap, as journal_set_tap; NULL removes it. Afterwards effects go to
+ * the journal (hooks.journaling). If the present history began while there was
+ * no log to record it, the first group records it. A replica's history always
+ * comes from its primary, so a replica adds nothing. Raises the gate itself. */
+void persist_set_tap(struct persist *persist, const struct journal_tap *tap);
+bool persist_is_tapped(const struct persist *persist);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rewrites of the journal, which also end every fault, and its first files at a
+ * start. Loop 0.
+ */
+#pragma once
+
+#include "persist/journal.h"
+#include "persist/manifest.h"
+
+struct persist;
+
+/* Each of these moves the step on. */
+void rewrite_begin(struct persist *persist, enum journal_target how);
+void rewrite_prepared(struct persist *persist);
+void rewrite_base_written(struct persist *persist, int error);
+void rewrite_committed(struct persist *persist);
+
+/* Ends a step whose result is no longer wanted. */
+void rewrite_forget(struct persist *persist);
+
+/* The journal has no files any more; the next one is built. */
+void rewrite_start_over(struct persist *persist);
+
+/* Returns the size of all files of the journal. */
+uint64_t rewrite_journal_bytes(const struct persist *persist,
+                               const struct journal_status *status);
+
+/* Starts the journal after a load. False: the reason was logged. */
+bool rewrite_resume(struct persist *persist);
+
+/* At a start: sets a journal aside that is older than the snapshot. False if
+ * the journal is on and that failed: the reason was logged. */
+bool rewrite_set_aside(struct persist *persist, bool journals);
+
+/* Returns a number above all that the manifest names. */
+uint64_t rewrite_next_number(const struct manifest *manifest);

@@ -1,8 +1,8 @@
 # Bloomery. `make help` lists the targets.
 #
-# One non-recursive file: every src/<layer>/*.c goes into that layer's static
-# library under build/<mode>/, and the libraries link in the order of
-# src/LAYERS, so that a call upwards does not link.
+# One non-recursive Makefile. Each src/<layer>/*.c goes into the static library
+# of its layer, under build/<mode>/. The libraries link in the order of
+# src/LAYERS, so a call to a higher layer does not link.
 
 PREFIX     ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
@@ -10,15 +10,15 @@ DESTDIR    ?=
 CC         ?= cc
 PYTHON     ?= /usr/bin/python3
 PORT       ?= 7379
-# The data of `make run`, a directory a port; outside of build/, so that make
-# clean keeps it.
+# The data of `make run`, one directory per port. It is outside of build/, so that
+# `make clean` keeps it.
 DATA       ?= data/$(PORT)
 VERSION    := 0.1.0
 
-# Warnings end a build in CI and in `make check`; elsewhere a newer compiler's may pass.
+# Warnings are errors in CI and in `make check` only: a newer compiler may have more.
 WERROR     ?= $(CI)
 
-# ---- modes: make MODE=asan|tsan; release is what is shipped ----------------
+# ---- modes: make MODE=asan|tsan; the shipped server is built in mode release
 MODE     ?= release
 SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 SAN_tsan := -fsanitize=thread
@@ -29,16 +29,16 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
 	-Wmissing-prototypes -Wold-style-definition -Wwrite-strings -Wcast-qual \
 	-Wcast-align -Wpointer-arith -Wvla -Wformat=2 -Wundef -Wconversion \
 	-Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion -fno-common
-# Hardening that not every compiler, C library or processor has.
+# Hardening options that not every compiler, C library or processor has.
 has     = $(shell $(CC) -Werror $1 -O2 -c -x c -o /dev/null - < /dev/null 2> /dev/null && echo $1)
 FORTIFY := $(if $(shell $(CC) -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -dM -E -include string.h - \
 	< /dev/null 2> /dev/null | grep '__USE_FORTIFY_LEVEL 3$$'),3,2)
 HARDEN := -fstack-protector-strong -fPIE $(call has,-fcf-protection) $(call has,-fstack-clash-protection) \
 	$(if $(SAN_$(MODE)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=$(FORTIFY))
 CFLAGS ?= -O2 -g
-# The server that is shipped is optimised as a whole (a request passes through
-# many small functions). Its objects also hold ordinary code, which the tests link:
-# -fno-lto keeps each of their 170 links from optimising the whole server again.
+# The shipped server is optimised as a whole, because a request passes through many
+# small functions. Its objects also contain ordinary code, which the tests link with
+# -fno-lto: otherwise each of their 170 links would optimise the whole server again.
 LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null 2> /dev/null | \
 	grep -q __clang__ || echo -flto=auto))
 PKGS   := libuv hiredis libxxhash libcrypto
@@ -50,19 +50,20 @@ ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
 LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
 MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
 
-# ---- what there is ---------------------------------------------------------
-# tools is no library of the server but a program beside it.
+# ---- sources and programs --------------------------------------------------
+# tools is not a library of the server but a separate program.
 LAYERS  := $(filter-out tools,$(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS))
 SRCS    := $(wildcard src/*/*.c)
 OBJS    := $(SRCS:%.c=$(B)/%.o)
-# Highest layer first: a static library only resolves what stands before it.
+# Highest layer first: a static library only resolves symbols of earlier objects.
 REVERSED := $(shell printf '%s\n' $(LAYERS) | tac)
 ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
 SERVER   := $(B)/bloomery-server
 CHECK    := $(B)/bloomery-check
 CORELIB  := $(B)/libbloomery.a
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
-# What the tests of a layer share: each of them links all other .c files of its folder.
+# The shared code of a layer's tests: each test links all .c files of its folder that
+# are not tests.
 HELPERS  := $(patsubst %.c,$(B)/%.o,$(filter-out $(wildcard tests/unit/*/test_*.c),$(wildcard tests/unit/*/*.c)))
 helpers   = $(filter $(B)/tests/unit/$1/%,$(HELPERS))
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -86,7 +87,7 @@ $(B)/lib$1.a: $(patsubst %.c,$(B)/%.o,$(wildcard src/$1/*.c))
 endef
 $(foreach l,$(LAYERS),$(eval $(call archive,$l)))
 
-# What a program outside the server links: the filter and what it needs.
+# The library for other programs: the filter and the code that it needs.
 $(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c) src/base/huge.c)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
@@ -96,7 +97,7 @@ $(SERVER): $(ARCHIVES)
 	$(Q)$(CC) $(CFLAGS) $(HARDEN) $(LTO) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
 	  -Wl,--no-whole-archive $(filter-out $(B)/libserver.a,$^) $(MALLOC) $(LIBS)
 
-# What reads files executes them as a start does, and links no server.
+# bloomery-check executes files as a start does, without the layer server.
 $(CHECK): $(patsubst %.c,$(B)/%.o,$(wildcard src/tools/*.c)) \
 	  $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
@@ -108,7 +109,8 @@ $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $$(call helpers,$$
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
-# The server's own main stays behind in its library: the tests' comes first.
+# The linker takes the main of the tests, and not that of the server's library,
+# because it comes first.
 $(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(call helpers,server) $(ARCHIVES)
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
@@ -119,13 +121,13 @@ $(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/tests/fuzz/
 
 PRELOAD  = $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g -fPIC -shared
 
-# Preloaded by tests; never with a sanitizer, whose runtime must come first.
+# Tests preload it, but not with a sanitizer, whose runtime must come first.
 $(SHIM): $(wildcard tests/shim/*.[ch]) Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
 	$(Q)$(PRELOAD) -o $@ $(filter-out $(if $(SAN_$(MODE)),%/memory.c),$(filter %.c,$^))
 
-# Preloaded where instructions are counted.
+# The scripts that count instructions preload it.
 $(STILL): bench/preload/still.c Makefile
 	@mkdir -p $(@D)
 	@echo "  CC    $@"
@@ -138,7 +140,7 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 -include $(OBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(BENCH:=.d)
 
 # ---- run and install ---------------------------------------------------------
-run: $(SERVER) ## Run the server on 127.0.0.1, data in data/: make run [PORT=7380]
+run: $(SERVER) ## Run the server on 127.0.0.1, data in data/PORT: make run [PORT=7380]
 	@mkdir -p $(DATA)
 	@echo "bloomery-server on 127.0.0.1:$(PORT), data in $(DATA), ctrl-c ends it"
 	@exec $(SERVER) --port $(PORT) --dir $(DATA)
@@ -146,8 +148,8 @@ run: $(SERVER) ## Run the server on 127.0.0.1, data in data/: make run [PORT=738
 demo: deps-demo $(SERVER) ## Load real data through a stock client and measure it
 	$(PYTHON) bench/demo.py --server $(SERVER)
 
-# What is installed, file:place below PREFIX. Texts name the places that they have
-# after the installation.
+# The installed files, as file:place below PREFIX. PUT_TEXT replaces the paths in
+# texts with those of the installation.
 BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check
 FILES    := $(CORELIB):lib/libbloomery.a include/bloomery/bloom.h:include/bloomery/bloom.h
 TEXTS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
@@ -173,12 +175,12 @@ install: $(SERVER) $(CHECK) $(CORELIB) ## Install under DESTDIR and PREFIX
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
 	  conf/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
 
-uninstall: ## Remove what install put there; configuration and data stay
+uninstall: ## Remove the installed files; keep configuration and data
 	rm -f $(foreach f,$(BINARIES) $(FILES) $(TEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f)))
 	-rmdir $(DESTDIR)$(PREFIX)/include/bloomery
 
 # ---- tests -------------------------------------------------------------------
-# One recipe for every mode: what tests/run finds under build/<mode> it runs.
+# One recipe for every mode: tests/run runs the programs under build/<mode>.
 TESTED := $(SERVER) $(CHECK) $(SHIM) $(UNIT) $(FUZZ)
 PEERS  := build/redis/usr/bin/redis-server
 
@@ -188,10 +190,10 @@ $(PEERS): tests/peers
 test: $(TESTED) $(PEERS) ## Build and run all quick tests
 	$(PYTHON) tests/run --mode $(MODE) $(TESTFLAGS)
 
-# The recursive calls build another mode; each sanitizer runs what it is for.
-# MODE=clang is a release build by the other compiler; CI's own release build and
-# the sanitizers' are gcc's, and no warning survives any of them.
-check: deps-check lint format-check docs-check $(PEERS) ## Lint, documents, sanitizers: all that CI runs
+# The recursive calls build the other modes. MODE=clang is a release build with
+# clang; gcc builds the sanitizer modes and CI's own release build. Warnings are
+# errors in all of them. The thread sanitizer runs only the tests with threads.
+check: deps-check lint format-check docs-check $(PEERS) ## Check lint, documents, sanitizers: all that CI runs
 	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
@@ -206,39 +208,39 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_cros
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
-model: $(SERVER) ## Random BF commands against a model: make model ROUNDS=500000 [SEED=n]
+model: $(SERVER) ## Compare random BF commands with a model: make model ROUNDS=500000 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),500000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/command/test_bf_model.py
 
-crash: $(SERVER) $(SHIM) ## kill -9 under load: make crash ROUNDS=2000 [SEED=n]
+crash: $(SERVER) $(SHIM) ## Test kill -9 under load: make crash ROUNDS=2000 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_crash.py -k random
 
-replicas: $(SERVER) $(SHIM) ## Cuts and kills of replicas: make replicas ROUNDS=1000
+replicas: $(SERVER) $(SHIM) ## Test cut links and killed replicas: make replicas ROUNDS=1000
 	ROUNDS=$(or $(ROUNDS),1000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_replication_links.py \
 	  tests/scenario/test_replication_faults.py \
 	  -k "anywhere or never_counts or random or takes_over or roles"
 
-power-loss: $(SERVER) $(SHIM) ## Images of lost power: make power-loss ROUNDS=10000
+power-loss: $(SERVER) $(SHIM) ## Test disk images of power failures: make power-loss ROUNDS=10000
 	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_power_loss.py -k image
 
-out-of-memory: $(SERVER) $(SHIM) ## Memory ends in random ways: make out-of-memory ROUNDS=300
+out-of-memory: $(SERVER) $(SHIM) ## Test random failing allocations: make out-of-memory ROUNDS=300
 	ROUNDS=$(or $(ROUNDS),300) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_out_of_memory.py -k random
 
-simulate: $(B)/tests/unit/repl/test_simulator ## Thousands of worlds of replicas: make simulate ROUNDS=100
+simulate: $(B)/tests/unit/repl/test_simulator ## Simulate thousands of replica networks: make simulate ROUNDS=100
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
-failovers: $(SERVER) $(PEERS) ## Sentinels and writers: make failovers ROUNDS=50 [SEED=n]
+failovers: $(SERVER) $(PEERS) ## Test failovers by Sentinels under load: make failovers ROUNDS=50 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
 pins: $(SERVER) $(B)/bench/null $(B)/bench/load $(STILL) ## Compare instructions per command with their pins
 	$(PYTHON) bench/pins.py --build $(B)
 
-clients: deps-clients $(SERVER) ## Run real clients from their registries against the server
+clients: deps-clients $(SERVER) ## Run real client libraries from their registries against the server
 	tests/clients/run
 
 fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
@@ -252,10 +254,10 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
 
-bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 9 minutes, write bench/RESULTS.md; make bench QUICK=1 tries
+bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 9 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
-bench-all: bench ## And what takes longer: all of the journal, snapshots, replicas
+bench-all: bench ## Run bench, then the longer parts: journal, snapshots, replicas
 	$(PYTHON) bench/persist.py
 	$(PYTHON) bench/replication.py
 	$(B)/bench/micro
@@ -278,7 +280,7 @@ format: ## Format all C files
 format-check:
 	@clang-format --dry-run --Werror $(C_FILES)
 
-docs: $(SERVER) ## Write what is generated from the tables
+docs: $(SERVER) ## Generate conf/bloomery.conf and the option list of its man page
 	$(SERVER) --print=options > conf/bloomery.conf
 	$(SERVER) --print=man > build/options.mdoc
 	sed -i -e '/^\.\\" begin options/,/^\.\\" end options/{//!d}' \
@@ -301,35 +303,35 @@ DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
 	ruby-redis
-# `make deps run` needs no test package; redis-cli is there to talk to it.
+# `make deps run` needs no test packages, only redis-cli to talk to the server.
 DEPS_WANTED := $(DEPS_BUILD) $(if $(filter test check,$(MAKECMDGOALS)),$(DEPS_TEST)) \
 	$(if $(filter run,$(MAKECMDGOALS)),redis-tools)
 
-deps: ## Install the Debian packages that are missing (build and, with test, tests)
+deps: ## Install missing Debian packages for the build (and, with test, for the tests)
 	@tests/deps $(DEPS_WANTED)
 deps-check:
 	@tests/deps $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_CHECK)
 deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
-deps-bench: # without the second list, the report lacks what needs them
+deps-bench: # without the second list, the report leaves out the parts that need it
 	@tests/deps $(DEPS_BUILD) python3
 	@gnuplot --version > /dev/null 2>&1 && valgrind --version > /dev/null && \
 	  command -v redis-benchmark > /dev/null || tests/deps $(DEPS_BENCH) || :
-deps-clients: # without them, the clients are skipped by name
+deps-clients: # clients whose packages are missing are skipped by name
 	@tests/deps $(DEPS_CLIENTS) || :
 
-clean: ## Remove everything built; the data of make run stays
+clean: ## Remove the build; keep the data of make run
 	rm -rf build
 
-help: ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-11s%s\n", $$1, $$2 }' Makefile
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' Makefile
 
 SHELL := /bin/bash
 .SECONDARY:
 .PHONY: all run demo install uninstall test check model crash replicas power-loss failovers pins clients fuzz bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-demo \
 	deps-bench deps-clients clean help
-# The packages come before anything that needs them.
+# The packages are installed before the targets that need them.
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
 	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS))) \
 	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Fixtures of all behaviour tests. A server that a test started is stopped and
-# judged (exit status, sanitizer reports) when the test ends, also when it
-# failed; then its log is shown.
+# Fixtures of all behaviour tests. When a test ends, a fixture stops its servers
+# and checks them (exit status, sanitizer reports). After a failure it also shows
+# their logs.
 
 import sys
 import tempfile
@@ -30,7 +30,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def tmp_path():
-    """A folder with a short name (sockets go into it), gone after the test."""
+    """A folder with a short name (for sockets), removed after the test."""
     with tempfile.TemporaryDirectory(prefix="bloomery-") as folder:
         yield Path(folder)
 

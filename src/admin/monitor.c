@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The line is Redis's, byte by byte, except that what is very long is cut: one
- * client's large command shall not cost another its place.
+ * The line is the same as in Redis, except that a very long one is shortened,
+ * so that a large command does not fill the inboxes.
  */
 #include "admin/monitor.h"
 
@@ -14,7 +14,7 @@ enum {
 
 struct monitor_loop {
     _Alignas(64) struct receiver *first; /* the loop's alone */
-    _Atomic uint64_t count;              /* read by who posts */
+    _Atomic uint64_t count;              /* read by all loops */
 };
 
 struct monitor {

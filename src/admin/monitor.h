@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * MONITOR: clients that are shown every command. One list a loop, of its own
+ * MONITOR: clients that receive every command. Each loop has a list of its own
  * receivers.
  */
 #pragma once
@@ -13,17 +13,17 @@ struct monitor;
 struct monitor *monitor_new(unsigned loops);
 void monitor_free(struct monitor *monitor);
 
-/* On the receiver's loop. */
+/* The next four: on the receiver's loop. */
 void monitor_join(struct monitor *monitor, struct receiver *receiver);
 void monitor_leave(struct monitor *monitor, struct receiver *receiver);
 void monitor_deliver(struct monitor *monitor, unsigned loop,
                      const struct notice *notice);
 void monitor_cut(struct monitor *monitor, unsigned loop);
 
-/* What a command looked like: the line is made here, as
+/* A command for MONITOR. monitor_feed writes it as the line
  *   1700000000.123456 [0 127.0.0.1:5000] "bf.add" "k" "x"
- * and posted to every loop that has monitors. Words beyond a bound are cut with
- * "... (n more bytes)". */
+ * and posts that to every loop with monitors. Of long arguments, and of many,
+ * it writes the first and "... (n more bytes)". */
 struct monitor_line {
     uint64_t wall_us;
     uint32_t db;

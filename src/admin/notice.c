@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An inbox is two arrays: who posts fills one under its lock, the loop takes it
- * whole and delivers from the other, a turn's worth at a time. What waits is
- * counted until it is delivered.
+ * An inbox has two arrays. Other threads append to `queue` under the lock. The
+ * loop delivers from `drain`; when that is empty it swaps the two. The bytes of
+ * a notice count until it is delivered.
  */
 #include "admin/notice.h"
 
@@ -17,7 +17,7 @@
 
 enum {
     POSTS_FIRST = 16,
-    POSTS_KEEP = 1024,       /* of an array that is empty */
+    POSTS_KEEP = 1024,       /* an empty array above this is freed */
     LOOK_AT_CLOCK_EVERY = 16 /* deliveries */
 };
 
@@ -85,7 +85,7 @@ notice_unref(struct notice *notice)
 /* ---- arrays of posts ----------------------------------------------------- */
 
 static bool
-make_room(struct notice_post **posts, uint32_t count, uint32_t *capacity)
+reserve_post(struct notice_post **posts, uint32_t count, uint32_t *capacity)
 {
     uint32_t wanted = *capacity > 0 ? *capacity * 2 : POSTS_FIRST;
     struct notice_post *grown;
@@ -106,7 +106,7 @@ make_room(struct notice_post **posts, uint32_t count, uint32_t *capacity)
 }
 
 static void
-drop_large(struct notice_post **posts, uint32_t *capacity)
+free_if_large(struct notice_post **posts, uint32_t *capacity)
 {
     if (*capacity > POSTS_KEEP) {
         mem_free(*posts);
@@ -129,9 +129,9 @@ struct inbox {
     uv_mutex_t mutex;
     struct notice_post *queue; /* guarded by mutex */
     uint32_t count, capacity;
-    uint64_t bytes; /* of what is queued, or taken and not delivered */
-    bool lost;
-    bool crowded; /* counted in all->crowded */
+    uint64_t bytes; /* in both arrays, not delivered yet */
+    bool lost;      /* a notice, and the loop does not know yet */
+    bool crowded;   /* counted in all->crowded */
     struct inboxes *all;
     struct notice_post *drain; /* the loop's alone */
     uint32_t drain_at, drain_count, drain_capacity;
@@ -141,7 +141,7 @@ struct inbox {
 
 struct inboxes {
     const _Atomic uint64_t *limit_bytes;
-    _Atomic unsigned crowded; /* how many are */
+    _Atomic unsigned crowded; /* inboxes */
     unsigned loops;
     struct inbox inbox[];
 };
@@ -152,9 +152,9 @@ post_bytes(const struct notice_post *post)
     return sizeof(*post) + notice_bytes(post->notice);
 }
 
-/* After a change of what waits, under the lock. */
+/* Updates `crowded` after inbox->bytes changed. The caller holds the lock. */
 static void
-count_crowd(struct inbox *inbox)
+update_crowded(struct inbox *inbox)
 {
     uint64_t limit = atomic_load(inbox->all->limit_bytes);
 
@@ -174,7 +174,7 @@ inboxes_are_crowded(const struct inboxes *inboxes)
            atomic_load_explicit(&inboxes->crowded, memory_order_relaxed) > 0;
 }
 
-/* Drops all that waits, and says so. */
+/* Drops everything in the inbox, and lets the loop cut its clients. */
 static void
 lose_all(struct inbox *inbox)
 {
@@ -186,15 +186,15 @@ lose_all(struct inbox *inbox)
     inbox->count = 0;
     inbox->bytes = 0;
     inbox->lost = false;
-    count_crowd(inbox);
+    update_crowded(inbox);
     uv_mutex_unlock(&inbox->mutex);
     inbox->reader.lost(inbox->reader.ctx);
 }
 
-/* Takes the queue if what was taken before is delivered. Returns whether
- * something was lost. */
+/* Swaps queue and drain if the drain is empty. Returns whether a notice was
+ * lost. */
 static bool
-take(struct inbox *inbox)
+swap_if_drained(struct inbox *inbox)
 {
     bool lost;
 
@@ -216,7 +216,8 @@ take(struct inbox *inbox)
     return lost;
 }
 
-/* Returns whether more waits: of what was taken, or behind it. */
+/* Delivers from the drain for one turn. Returns whether more is left, there or
+ * in the queue. */
 static bool
 deliver(struct inbox *inbox)
 {
@@ -240,21 +241,22 @@ deliver(struct inbox *inbox)
         }
     }
     uv_mutex_lock(&inbox->mutex);
+    CHECK(inbox->bytes >= bytes);
     inbox->bytes -= bytes;
-    count_crowd(inbox);
+    update_crowded(inbox);
     more = inbox->count > 0 || inbox->lost;
     uv_mutex_unlock(&inbox->mutex);
     return more || inbox->drain_at < inbox->drain_count;
 }
 
-/* On the loop, after a poke. */
+/* Called on the loop after mailbox_poke. */
 static void
 on_poke(void *ctx)
 {
     struct inbox *inbox = ctx;
     bool more;
 
-    if (take(inbox)) {
+    if (swap_if_drained(inbox)) {
         lose_all(inbox);
         return;
     }
@@ -263,10 +265,10 @@ on_poke(void *ctx)
     if (inbox->drain_at == inbox->drain_count) {
         inbox->drain_at = 0;
         inbox->drain_count = 0;
-        drop_large(&inbox->drain, &inbox->drain_capacity);
+        free_if_large(&inbox->drain, &inbox->drain_capacity);
     }
     if (more) {
-        mailbox_poke(inbox->mailbox); /* others have their turn first */
+        mailbox_poke(inbox->mailbox); /* other work of the loop comes first */
     }
 }
 
@@ -325,23 +327,24 @@ notice_list_add(struct notice_list *list, struct notice *notice, unsigned loop,
                 uint64_t to)
 {
     if (notice == NULL ||
-        !make_room(&list->posts, list->count, &list->capacity)) {
+        !reserve_post(&list->posts, list->count, &list->capacity)) {
         list->lost |= bit_of(loop);
         return;
     }
     list->posts[list->count++] = (struct notice_post){
         .notice = notice_ref(notice), .to = to, .loop = loop
     };
-    list->gets |= bit_of(loop);
+    list->posted |= bit_of(loop);
 }
 
-/* Puts one post into an inbox, whose lock is held; takes over its reference. */
+/* Moves a post with its reference into an inbox. The caller holds its lock. */
 static void
 post_one(struct inbox *inbox, const struct notice_post *post, uint64_t limit)
 {
-    /* One that is longer than all the room costs nobody else his place. */
+    /* A notice larger than the whole limit is accepted while the inbox is below
+     * it, so that it does not cost other notices their place. */
     if (inbox->lost || inbox->bytes >= limit ||
-        !make_room(&inbox->queue, inbox->count, &inbox->capacity)) {
+        !reserve_post(&inbox->queue, inbox->count, &inbox->capacity)) {
         inbox->lost = true;
         metric_add(METRIC_NOTICES_LOST, 1);
         notice_unref(post->notice);
@@ -351,9 +354,9 @@ post_one(struct inbox *inbox, const struct notice_post *post, uint64_t limit)
     inbox->queue[inbox->count++] = *post;
 }
 
-/* Hands this loop what the list has for it. */
+/* Moves the posts for one loop to its inbox. */
 static void
-close_for(struct notice_list *list, struct inboxes *inboxes, unsigned loop)
+move_to(struct notice_list *list, struct inboxes *inboxes, unsigned loop)
 {
     uint64_t limit = atomic_load(inboxes->limit_bytes);
     struct inbox *inbox = &inboxes->inbox[loop];
@@ -368,7 +371,7 @@ close_for(struct notice_list *list, struct inboxes *inboxes, unsigned loop)
             post_one(inbox, &list->posts[i], limit);
         }
     }
-    count_crowd(inbox);
+    update_crowded(inbox);
     uv_mutex_unlock(&inbox->mutex);
 }
 
@@ -376,32 +379,32 @@ void
 notice_list_close(struct notice_list *list, struct inboxes *inboxes,
                   uint64_t hold_until)
 {
-    uint64_t concerns = list->gets | list->lost;
+    uint64_t concerned = list->posted | list->lost;
 
     for (uint32_t i = 0; i < list->count; i++) {
         list->posts[i].notice->hold_until = hold_until;
     }
     for (unsigned i = 0; i < inboxes->loops; i++) {
-        if ((concerns & bit_of(i)) != 0) {
-            close_for(list, inboxes, i);
+        if ((concerned & bit_of(i)) != 0) {
+            move_to(list, inboxes, i);
         }
     }
-    list->owed |= concerns;
-    list->gets = 0;
+    list->to_wake |= concerned;
+    list->posted = 0;
     list->lost = 0;
     list->count = 0;
-    drop_large(&list->posts, &list->capacity);
+    free_if_large(&list->posts, &list->capacity);
 }
 
 void
 notice_list_wake(struct notice_list *list, struct inboxes *inboxes)
 {
     for (unsigned i = 0; i < inboxes->loops; i++) {
-        if ((list->owed & bit_of(i)) != 0) {
+        if ((list->to_wake & bit_of(i)) != 0) {
             mailbox_poke(inboxes->inbox[i].mailbox);
         }
     }
-    list->owed = 0;
+    list->to_wake = 0;
 }
 
 void

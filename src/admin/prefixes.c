@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A map of prefixes to lists of followers, and how many prefixes there are of
- * each length: a name is looked up once for each length.
+ * A map from prefixes to lists of followers, and the number of prefixes of each
+ * length: one look-up for each length finds all prefixes of a name.
  */
 #include "admin/prefixes.h"
 
@@ -19,7 +19,7 @@ struct prefix_length {
 
 struct followers {
     size_t count, capacity;
-    void **who;
+    void **follower;
 };
 
 void
@@ -40,7 +40,7 @@ prefixes_fini(struct prefixes *prefixes)
 
 /* ---- lengths ------------------------------------------------------------- */
 
-/* Where this length is, or belongs. */
+/* Returns the index of a length, or where to insert it. */
 static size_t
 length_place(const struct prefixes *prefixes, size_t length)
 {
@@ -100,17 +100,18 @@ static bool
 list_add(struct followers *list, void *follower)
 {
     size_t capacity = list->capacity > 0 ? list->capacity * 2 : LIST_MIN;
-    void **who;
+    void **grown;
 
     if (list->count == list->capacity) {
-        who = mem_try_realloc((void *)list->who, capacity * sizeof(*who));
-        if (who == NULL) {
+        grown =
+            mem_try_realloc((void *)list->follower, capacity * sizeof(*grown));
+        if (grown == NULL) {
             return false;
         }
-        list->who = who;
+        list->follower = grown;
         list->capacity = capacity;
     }
-    list->who[list->count++] = follower;
+    list->follower[list->count++] = follower;
     return true;
 }
 
@@ -118,14 +119,14 @@ static void
 list_free(struct followers *list)
 {
     if (list != NULL) {
-        mem_free((void *)list->who);
+        mem_free((void *)list->follower);
         mem_free(list);
     }
 }
 
-/* The first follower of a prefix. Under the lock. */
+/* Adds a prefix with its first follower. The caller holds the lock. */
 static bool
-begin(struct prefixes *prefixes, struct slice prefix, void *follower)
+add_prefix(struct prefixes *prefixes, struct slice prefix, void *follower)
 {
     struct followers *list = mem_try_zalloc(sizeof(*list));
 
@@ -155,7 +156,7 @@ prefixes_add(struct prefixes *prefixes, struct slice prefix, void *follower)
     pthread_mutex_lock(&prefixes->mutex);
     list = map_find(&prefixes->followers, prefix);
     added = list != NULL ? list_add(list, follower)
-                         : begin(prefixes, prefix, follower);
+                         : add_prefix(prefixes, prefix, follower);
     atomic_store(&prefixes->count, prefixes->followers.count);
     pthread_mutex_unlock(&prefixes->mutex);
     return added;
@@ -170,11 +171,11 @@ prefixes_remove(struct prefixes *prefixes, struct slice prefix, void *follower)
     pthread_mutex_lock(&prefixes->mutex);
     list = map_find(&prefixes->followers, prefix);
     CHECK(list != NULL);
-    while (list->who[at] != follower) {
+    while (list->follower[at] != follower) {
         at++;
         CHECK(at < list->count);
     }
-    list->who[at] = list->who[--list->count];
+    list->follower[at] = list->follower[--list->count];
     if (list->count == 0) {
         (void)map_remove(&prefixes->followers, prefix);
         length_remove(prefixes, prefix.len);
@@ -195,7 +196,7 @@ prefixes_each(const struct prefixes *prefixes, struct slice name,
         const struct followers *list = map_find(&prefixes->followers, prefix);
 
         for (size_t f = 0; list != NULL && f < list->count; f++) {
-            visit(ctx, list->who[f]);
+            visit(ctx, list->follower[f]);
         }
     }
 }

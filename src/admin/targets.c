@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * To look for a client means to walk over all of its loop, so it is done once.
+ * To find a client, its loop walks over all its connections. So each target is
+ * looked up only once.
  */
 #include "admin/targets.h"
 
@@ -10,10 +11,12 @@
 
 enum { CUT_AT_ONCE = 64 };
 
+/* NEW -> FOUND or GONE at the first look-up. FOUND -> NEW by targets_forget. */
+enum target_state { TARGET_NEW, TARGET_FOUND, TARGET_GONE };
 struct target {
-    uint64_t uses;
-    struct receiver *receiver; /* NULL: not looked for, or gone */
-    bool gone;
+    uint64_t uses; /* trackers that redirect to it */
+    enum target_state state;
+    struct receiver *receiver; /* only while FOUND */
 };
 
 static struct slice
@@ -79,18 +82,20 @@ is_closing(const struct receiver *receiver)
     return receiver->conn != NULL && receiver->conn->closing;
 }
 
-/* Whether it is there, looking for it if that was not done. */
+/* Returns whether the target's client is connected. Looks it up if it is new.
+ */
 static bool
-look(struct target *target, uint64_t id, targets_find_fn find, void *ctx)
+is_connected(struct target *target, uint64_t id, targets_find_fn find,
+             void *ctx)
 {
-    if (target->receiver == NULL && !target->gone) {
+    if (target->state == TARGET_NEW) {
         target->receiver = find(ctx, id);
+        target->state = target->receiver != NULL ? TARGET_FOUND : TARGET_GONE;
         if (target->receiver != NULL) {
             target->receiver->is_target = true;
         }
-        target->gone = target->receiver == NULL;
     }
-    return target->receiver != NULL && !is_closing(target->receiver);
+    return target->state == TARGET_FOUND && !is_closing(target->receiver);
 }
 
 struct receiver *
@@ -102,7 +107,7 @@ targets_get(struct targets *targets, uint64_t id, targets_find_fn find,
 
     pthread_mutex_lock(&targets->mutex);
     target = map_find(&targets->map, name_of(&id));
-    if (target != NULL && look(target, id, find, ctx)) {
+    if (target != NULL && is_connected(target, id, find, ctx)) {
         receiver = target->receiver;
     }
     *ret_used = target != NULL;
@@ -119,6 +124,7 @@ targets_forget(struct targets *targets, struct receiver *receiver)
     pthread_mutex_lock(&targets->mutex);
     target = map_find(&targets->map, name_of(&id));
     if (target != NULL) {
+        target->state = TARGET_NEW;
         target->receiver = NULL;
     }
     pthread_mutex_unlock(&targets->mutex);
@@ -140,14 +146,15 @@ collect_one(void *ctx, struct slice name, void *value)
     uint64_t id;
 
     memcpy(&id, name.data, sizeof(id));
-    if (look(target, id, cutting->find, cutting->ctx)) {
+    if (is_connected(target, id, cutting->find, cutting->ctx)) {
         cutting->some[cutting->count++] = target->receiver;
     }
     return cutting->count < CUT_AT_ONCE;
 }
 
-/* To cut takes locks, which are leaves as well: some are collected, then cut.
- * Who is cut is not found again. */
+/* A cut takes locks that are leaves as well, so this collects some targets
+ * under the lock and cuts them without it. A cut client is closing, so the next
+ * round does not collect it again. */
 void
 targets_cut(struct targets *targets, targets_find_fn find, void *ctx)
 {

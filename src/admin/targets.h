@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The clients of one loop that hear for others (CLIENT TRACKING REDIRECT), by
- * their ids, which are never drawn again. Which ones there are may be changed
- * by any thread, under a leaf lock; who they are is for their own loop alone.
+ * The targets of one loop: its clients that receive the invalidations of other
+ * clients (CLIENT TRACKING REDIRECT), by id; ids are never reused. Any thread
+ * may add and remove ids, under a leaf lock. Only the loop itself finds the
+ * receiver that belongs to an id.
  */
 #pragma once
 
@@ -18,24 +19,27 @@ struct targets {
 
 void targets_init(struct targets *targets);
 
-/* When nobody uses any. */
+/* All uses must be released. */
 void targets_fini(struct targets *targets);
 
-/* One more, or one less, has this client hear for it. False without memory. */
+/* Counts one tracker more, or less, that redirects to this client. False: no
+ * memory. */
 bool targets_use(struct targets *targets, uint64_t id);
 void targets_release(struct targets *targets, uint64_t id);
 
 /* ---- on their loop ------------------------------------------------------- */
 
-/* How a client of this loop is found; NULL if there is none with this id. */
+/* Finds a client of this loop by its id; NULL: there is none. */
 typedef struct receiver *(*targets_find_fn)(void *ctx, uint64_t id);
 
-/* NULL if it is gone; or if it is not used any more, then *ret_used says so. */
+/* Returns the receiver of a target, or NULL if the client is gone.
+ * *ret_used: whether a tracker still redirects to this id. */
 struct receiver *targets_get(struct targets *targets, uint64_t id,
                              targets_find_fn find, void *ctx, bool *ret_used);
 
-/* Before a receiver with is_target ends. */
+/* Forgets the receiver of a target, which ends or was reset: the next call
+ * looks its id up again. */
 void targets_forget(struct targets *targets, struct receiver *receiver);
 
-/* Cuts all of them. */
+/* Cuts all targets, after a loss. */
 void targets_cut(struct targets *targets, targets_find_fn find, void *ctx);

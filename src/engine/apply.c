@@ -72,7 +72,7 @@ apply_tell(struct apply *apply)
 {
     struct worker *worker = apply->obey.worker;
 
-    if (worker->notices.owed != 0) {
+    if (worker->notices.to_wake != 0) {
         observe_wake_told(worker);
     }
 }

@@ -108,7 +108,8 @@ void observe_wake_told(struct worker *worker);
 static inline void
 observe_wake(struct worker *worker)
 {
-    if (__builtin_expect(worker->notices.owed != 0, 0) && !worker->holds_gate) {
+    if (__builtin_expect(worker->notices.to_wake != 0, 0) &&
+        !worker->holds_gate) {
         observe_wake_told(worker);
     }
 }

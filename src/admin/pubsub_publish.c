@@ -27,7 +27,7 @@ count_pattern(void *ctx, struct slice pattern, void *value)
     switch (glob_match(pattern, publishing->channel, false, &counting->work)) {
     case GLOB_YES:
         publishing->count += topic->count;
-        publishing->heard = true;
+        publishing->wanted = true;
         break;
     case GLOB_OVER:
         buf_append_item(&publishing->deferred,
@@ -57,7 +57,7 @@ count_locked(struct slot *slot, struct publishing *publishing)
         publishing->stage = shard || slot->topics[PUBSUB_PATTERN].count == 0
                                 ? PUBLISHING_DONE
                                 : PUBLISHING_PATTERNS;
-        publishing->heard = topic != NULL;
+        publishing->wanted = topic != NULL;
         publishing->count += topic != NULL ? topic->count : 0;
     }
     while (publishing->stage == PUBLISHING_PATTERNS &&
@@ -86,7 +86,7 @@ count_deferred(struct publishing *publishing)
     struct slice count;
     size_t at = 0;
 
-    publishing->heard = publishing->heard || publishing->deferred.failed;
+    publishing->wanted = publishing->wanted || publishing->deferred.failed;
     while (buf_next_item(&publishing->deferred, &at, &count) &&
            buf_next_item(&publishing->deferred, &at, &pattern)) {
         size_t work = GLOB_WORK;
@@ -96,7 +96,7 @@ count_deferred(struct publishing *publishing)
 
         memcpy(&number, count.data, sizeof(number));
         publishing->count += verdict == GLOB_YES ? number : 0;
-        publishing->heard = publishing->heard || verdict != GLOB_NO;
+        publishing->wanted = publishing->wanted || verdict != GLOB_NO;
     }
     buf_free(&publishing->deferred);
     publishing->deferred = (struct buf){ 0 };
@@ -112,7 +112,7 @@ count_piece(struct slot *slot, struct publishing *publishing)
     uv_mutex_lock(&slot->mutex);
     count_locked(slot, publishing);
     done = publishing->stage == PUBLISHING_DONE && !has_deferred(publishing);
-    if (done && publishing->heard) {
+    if (done && publishing->wanted) {
         publishing->stamp[publishing->loop] = ++slot->stamp;
     }
     uv_mutex_unlock(&slot->mutex);
@@ -135,7 +135,7 @@ publishing_count(struct pubsub *pubsub, struct publishing *publishing,
             count_piece(slot, publishing)) {
             publishing->loop++;
             publishing->stage = PUBLISHING_CHANNEL;
-            publishing->heard = false;
+            publishing->wanted = false;
             publishing->cursor = 0;
         } else if (clock_mono_ns() >= until_ns) {
             return false;
@@ -171,7 +171,7 @@ publishing_fini(struct publishing *publishing)
 
 /* Returns whether a loop has subscribers, or may have some. */
 static bool
-may_hear(const struct slot *slot, struct slice channel)
+may_want(const struct slot *slot, struct slice channel)
 {
     const struct topic *topic = slot->patterns;
     size_t work = LOCKED_WORK;
@@ -201,7 +201,7 @@ pubsub_publish_event(struct pubsub *pubsub, uint64_t from, struct slice channel,
 
         if (atomic_load(&slot->size) > 0) {
             uv_mutex_lock(&slot->mutex);
-            if (may_hear(slot, channel)) {
+            if (may_want(slot, channel)) {
                 event.stamp[i] = ++slot->stamp;
             }
             uv_mutex_unlock(&slot->mutex);

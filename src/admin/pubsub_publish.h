@@ -26,7 +26,7 @@ struct publishing {
     /* Of the loop that is being counted: */
     unsigned loop;
     enum publishing_stage stage;
-    bool heard;          /* it has subscribers, or may have some */
+    bool wanted;         /* it has subscribers, or may have some */
     uint64_t cursor;     /* in the map of its patterns */
     struct buf deferred; /* patterns to match without the lock, and counts */
     /* The message's stamp on each loop; 0: no subscribers there. */

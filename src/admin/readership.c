@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A shard is a chained hash table; a node of it is a key with the set of its
- * readers, an open-addressed table of pointers that begins as a single one
- * inside the node. Readers are counted, since their nodes outlive them.
+ * A shard is a chained hash table of keys. It is not a base/map, whose copy of
+ * the name and second allocation would cost memory and time for each tracked
+ * read. A key has the set of its readers: one pointer inside the key, or an
+ * open-addressed table of pointers. Readers have a count of references, since
+ * keys refer to readers that have left.
  */
 #include "admin/readership.h"
 
@@ -14,25 +16,25 @@
 
 enum {
     SHARDS = 256,
-    SHARD_SHIFT = 56, /* by the hash's first bits; buckets by the last */
+    SHARD_SHIFT = 56, /* the highest bits of the hash; buckets by the lowest */
     BUCKETS_MIN = 16,
     SET_MIN = 4,
-    EVICT_MAX = 16,   /* keys that one read pays for */
-    SWEEP_SLICE = 64, /* buckets in one hold of a lock */
-    NAME_SHARE = 16   /* no name takes more than this part of the bytes */
+    EVICT_MAX = 16,   /* keys that one read evicts */
+    SWEEP_SLICE = 64, /* buckets under one lock */
+    NAME_SHARE = 16   /* a longer name than 1/16 of the bytes is not kept */
 };
 
 struct reader {
     _Atomic uint32_t references;
-    atomic_bool here;
+    atomic_bool joined;
     uint64_t id;
     unsigned loop;
 };
 
-struct node {
-    struct node *next;
+struct key {
+    struct key *next;
     uint64_t hash;
-    uint64_t age;             /* the shard's when it was remembered */
+    uint64_t epoch;           /* the shard's when it was added */
     uint32_t count, capacity; /* of the set; capacity is a power of two */
     struct reader **set;      /* &only while the capacity is 1 */
     struct reader *only;
@@ -42,18 +44,18 @@ struct node {
 
 struct shard {
     _Alignas(64) pthread_mutex_t mutex;
-    struct node **buckets;
-    size_t capacity, count; /* nodes, forgotten ones included */
-    uint64_t keys, items;   /* without those */
-    uint64_t age;           /* what is older is forgotten */
+    struct key **buckets;
+    size_t capacity, count; /* of keys, with forgotten ones */
+    uint64_t keys, items;   /* without forgotten ones */
+    uint64_t epoch;         /* keys of an earlier epoch are forgotten */
 };
 
 struct readership {
     struct readership_limits limits;
     _Atomic uint64_t keys, bytes; /* of all shards */
-    _Atomic uint64_t garbage;     /* counts what made some */
-    _Atomic uint64_t dice;
-    /* Of the thread that sweeps. */
+    _Atomic uint64_t garbage;     /* rises when there is more to sweep */
+    _Atomic uint64_t dice;        /* for random evictions */
+    /* Of the thread that sweeps: */
     uint64_t swept_garbage;
     unsigned sweep_shard;
     size_t sweep_bucket;
@@ -70,7 +72,7 @@ readership_join(uint64_t id, unsigned loop)
 
     if (reader != NULL) {
         atomic_init(&reader->references, 1);
-        atomic_init(&reader->here, true);
+        atomic_init(&reader->joined, true);
         reader->id = id;
         reader->loop = loop;
     }
@@ -78,9 +80,9 @@ readership_join(uint64_t id, unsigned loop)
 }
 
 static bool
-is_here(const struct reader *reader)
+has_joined(const struct reader *reader)
 {
-    return atomic_load_explicit(&reader->here, memory_order_relaxed);
+    return atomic_load_explicit(&reader->joined, memory_order_relaxed);
 }
 
 uint64_t
@@ -89,7 +91,7 @@ readership_keys(const struct reader *reader)
     uint32_t references =
         atomic_load_explicit(&reader->references, memory_order_relaxed);
 
-    return references - 1; /* one is the client's own */
+    return references - 1; /* one is the client's */
 }
 
 static void
@@ -105,7 +107,7 @@ unref(struct reader *reader)
 }
 
 static void
-make_garbage(struct readership *readership)
+add_garbage(struct readership *readership)
 {
     (void)atomic_fetch_add(&readership->garbage, 1);
 }
@@ -114,31 +116,32 @@ void
 readership_leave(struct readership *readership, struct reader *reader)
 {
     if (reader != NULL) {
-        atomic_store_explicit(&reader->here, false, memory_order_relaxed);
+        atomic_store_explicit(&reader->joined, false, memory_order_relaxed);
         if (atomic_load(&reader->references) > 1) {
-            make_garbage(readership);
+            add_garbage(readership);
         }
         unref(reader);
     }
 }
 
-/* ---- tidings ------------------------------------------------------------- */
+/* ---- invalidations ------------------------------------------------------- */
 
 void
-readership_post(struct tidings *tidings, unsigned loop, uint64_t to)
+invalidation_post(struct invalidation *invalidation, unsigned loop, uint64_t to)
 {
-    if (tidings->notice == NULL) {
-        tidings->notice = notice_new(NOTICE_INVALIDATE, tidings->from,
-                                     tidings->name, (struct slice){ NULL, 0 });
+    if (invalidation->notice == NULL) {
+        invalidation->notice =
+            notice_new(NOTICE_INVALIDATE, invalidation->from,
+                       invalidation->name, (struct slice){ NULL, 0 });
     }
-    notice_list_add(tidings->list, tidings->notice, loop, to);
+    notice_list_add(invalidation->list, invalidation->notice, loop, to);
 }
 
 void
-readership_end_tidings(struct tidings *tidings)
+invalidation_fini(struct invalidation *invalidation)
 {
-    notice_unref(tidings->notice);
-    tidings->notice = NULL;
+    notice_unref(invalidation->notice);
+    invalidation->notice = NULL;
 }
 
 /* ---- sets ---------------------------------------------------------------- */
@@ -151,7 +154,8 @@ set_bytes(uint32_t capacity)
     return capacity > 1 ? capacity * sizeof(struct reader *) : 0;
 }
 
-/* Ids are drawn one after the other: the multiplication spreads them. */
+/* Finds a reader's place in a set. Ids are consecutive; the multiplication
+ * spreads them. */
 static struct reader **
 set_place(struct reader **set, uint32_t capacity, const struct reader *reader)
 {
@@ -165,25 +169,24 @@ set_place(struct reader **set, uint32_t capacity, const struct reader *reader)
 }
 
 static void
-set_free(struct node *node)
+set_free(struct key *key)
 {
-    if (node->capacity > 1) {
-        mem_free((void *)node->set);
+    if (key->capacity > 1) {
+        mem_free((void *)key->set);
     }
 }
 
-/* Gives the set another table, without those who have left; room for one more
- * is there afterwards. Counts in the shard. */
+/* Gives the set a new table, without readers that have left and with space for
+ * one more. Updates the shard's counts. False: no memory. */
 static bool
-set_rebuild(struct readership *readership, struct shard *shard,
-            struct node *node)
+set_rebuild(struct readership *readership, struct shard *shard, struct key *key)
 {
     uint32_t here = 0;
     uint32_t capacity = SET_MIN;
     struct reader **set;
 
-    for (uint32_t i = 0; i < node->capacity; i++) {
-        here += node->set[i] != NULL && is_here(node->set[i]);
+    for (uint32_t i = 0; i < key->capacity; i++) {
+        here += key->set[i] != NULL && has_joined(key->set[i]);
     }
     while (capacity / 4 * 3 <= here) {
         capacity *= 2;
@@ -192,11 +195,11 @@ set_rebuild(struct readership *readership, struct shard *shard,
     if (set == NULL) {
         return false;
     }
-    here = 0; /* somebody may have left meanwhile */
-    for (uint32_t i = 0; i < node->capacity; i++) {
-        struct reader *reader = node->set[i];
+    here = 0; /* count again: readers may leave meanwhile */
+    for (uint32_t i = 0; i < key->capacity; i++) {
+        struct reader *reader = key->set[i];
 
-        if (reader != NULL && is_here(reader)) {
+        if (reader != NULL && has_joined(reader)) {
             *set_place(set, capacity, reader) = reader;
             here++;
         } else if (reader != NULL) {
@@ -204,103 +207,103 @@ set_rebuild(struct readership *readership, struct shard *shard,
         }
     }
     atomic_fetch_add(&readership->bytes,
-                     set_bytes(capacity) - set_bytes(node->capacity));
-    shard->items -= node->count - here;
-    set_free(node);
-    node->set = set;
-    node->capacity = capacity;
-    node->count = here;
+                     set_bytes(capacity) - set_bytes(key->capacity));
+    shard->items -= key->count - here;
+    set_free(key);
+    key->set = set;
+    key->capacity = capacity;
+    key->count = here;
     return true;
 }
 
 static enum added
-set_add(struct readership *readership, struct shard *shard, struct node *node,
+set_add(struct readership *readership, struct shard *shard, struct key *key,
         struct reader *reader)
 {
     struct reader **place = NULL;
 
-    if (node->capacity > 1 || node->only == NULL || node->only == reader) {
-        place = node->capacity > 1
-                    ? set_place(node->set, node->capacity, reader)
-                    : &node->only;
+    if (key->capacity > 1 || key->only == NULL || key->only == reader) {
+        place = key->capacity > 1 ? set_place(key->set, key->capacity, reader)
+                                  : &key->only;
         if (*place == reader) {
             return WAS_THERE;
         }
     }
     if (place == NULL ||
-        (node->capacity > 1 && node->count >= node->capacity / 4 * 3)) {
-        if (!set_rebuild(readership, shard, node)) {
+        (key->capacity > 1 && key->count >= key->capacity / 4 * 3)) {
+        if (!set_rebuild(readership, shard, key)) {
             return NO_MEMORY;
         }
-        place = set_place(node->set, node->capacity, reader);
+        place = set_place(key->set, key->capacity, reader);
     }
     *place = reader;
     (void)atomic_fetch_add_explicit(&reader->references, 1,
                                     memory_order_relaxed);
-    node->count++;
+    key->count++;
     shard->items++;
     return ADDED;
 }
 
-/* ---- nodes --------------------------------------------------------------- */
+/* ---- keys ---------------------------------------------------------------- */
 
-/* With its share of the buckets, of which there are two for each at most as
- * long as nothing is removed. */
+/* Returns the bytes of a key with its share of the buckets: at most two for
+ * each key while none is removed. */
 static size_t
-node_bytes(const struct node *node)
+key_bytes(const struct key *key)
 {
-    return sizeof(*node) + 2 * sizeof(void *) + node->len +
-           set_bytes(node->capacity);
+    return sizeof(*key) + 2 * sizeof(void *) + key->len +
+           set_bytes(key->capacity);
 }
 
 static void
-node_free(struct readership *readership, struct node *node)
+key_free(struct readership *readership, struct key *key)
 {
-    for (uint32_t i = 0; i < node->capacity; i++) {
-        if (node->set[i] != NULL) {
-            unref(node->set[i]);
+    for (uint32_t i = 0; i < key->capacity; i++) {
+        if (key->set[i] != NULL) {
+            unref(key->set[i]);
         }
     }
-    (void)atomic_fetch_sub(&readership->bytes, node_bytes(node));
-    set_free(node);
-    mem_free(node);
+    (void)atomic_fetch_sub(&readership->bytes, key_bytes(key));
+    set_free(key);
+    mem_free(key);
 }
 
 static bool
-is_forgotten(const struct shard *shard, const struct node *node)
+is_forgotten(const struct shard *shard, const struct key *key)
 {
-    return node->age != shard->age;
+    return key->epoch != shard->epoch;
 }
 
-/* Takes a node out of its shard; the caller frees it. */
-static struct node *
-take_out(struct readership *readership, struct shard *shard, struct node **at)
+/* Removes a key from its shard; the caller frees it. */
+static struct key *
+detach(struct readership *readership, struct shard *shard, struct key **at)
 {
-    struct node *node = *at;
+    struct key *key = *at;
 
-    *at = node->next;
+    *at = key->next;
     shard->count--;
-    if (!is_forgotten(shard, node)) {
+    if (!is_forgotten(shard, key)) {
         shard->keys--;
-        shard->items -= node->count;
+        shard->items -= key->count;
         (void)atomic_fetch_sub(&readership->keys, 1);
     }
-    return node;
+    return key;
 }
 
-/* Tells who is here and frees it; no lock is needed any more. */
+/* Posts the invalidation to all readers of a detached key, and frees it. Needs
+ * no lock. */
 static void
-tell_and_free(struct readership *readership, struct node *node,
-              struct tidings *tidings)
+post_and_free(struct readership *readership, struct key *key,
+              struct invalidation *invalidation)
 {
-    for (uint32_t i = 0; i < node->capacity; i++) {
-        const struct reader *reader = node->set[i];
+    for (uint32_t i = 0; i < key->capacity; i++) {
+        const struct reader *reader = key->set[i];
 
-        if (reader != NULL && is_here(reader)) {
-            readership_post(tidings, reader->loop, reader->id);
+        if (reader != NULL && has_joined(reader)) {
+            invalidation_post(invalidation, reader->loop, reader->id);
         }
     }
-    node_free(readership, node);
+    key_free(readership, key);
 }
 
 /* ---- shards -------------------------------------------------------------- */
@@ -311,10 +314,10 @@ shard_of(struct readership *readership, uint64_t hash)
     return &readership->shards[hash >> SHARD_SHIFT];
 }
 
-static struct node **
+static struct key **
 place_of(struct shard *shard, struct slice name, uint64_t hash)
 {
-    struct node **at = &shard->buckets[hash & (shard->capacity - 1)];
+    struct key **at = &shard->buckets[hash & (shard->capacity - 1)];
 
     while (*at != NULL &&
            ((*at)->hash != hash ||
@@ -324,28 +327,29 @@ place_of(struct shard *shard, struct slice name, uint64_t hash)
     return at;
 }
 
-/* A shard that cannot grow has longer chains, unless it has none at all. */
+/* Grows a full shard. Without memory its chains become longer; false if it has
+ * no bucket at all. */
 static bool
-make_room(struct shard *shard)
+grow(struct shard *shard)
 {
     size_t capacity = shard->capacity > 0 ? shard->capacity * 2 : BUCKETS_MIN;
-    struct node **buckets;
+    struct key **buckets;
 
     if (shard->count < shard->capacity) {
         return true;
     }
-    buckets = mem_try_zalloc(capacity * sizeof(struct node *));
+    buckets = mem_try_zalloc(capacity * sizeof(struct key *));
     if (buckets == NULL) {
         return shard->capacity > 0;
     }
     for (size_t i = 0; i < shard->capacity; i++) {
         while (shard->buckets[i] != NULL) {
-            struct node *node = shard->buckets[i];
-            struct node **to = &buckets[node->hash & (capacity - 1)];
+            struct key *key = shard->buckets[i];
+            struct key **to = &buckets[key->hash & (capacity - 1)];
 
-            shard->buckets[i] = node->next;
-            node->next = *to;
-            *to = node;
+            shard->buckets[i] = key->next;
+            key->next = *to;
+            *to = key;
         }
     }
     mem_free((void *)shard->buckets);
@@ -354,44 +358,44 @@ make_room(struct shard *shard)
     return true;
 }
 
-/* The node of a name, new or as it was; NULL without memory. */
-static struct node *
-get_node(struct readership *readership, struct shard *shard, struct slice name,
-         uint64_t hash)
+/* Finds or adds the key of a name; NULL: no memory. */
+static struct key *
+get_key(struct readership *readership, struct shard *shard, struct slice name,
+        uint64_t hash)
 {
-    struct node **at;
-    struct node *node;
+    struct key **at;
+    struct key *key;
 
-    if (!make_room(shard)) {
+    if (!grow(shard)) {
         return NULL;
     }
     at = place_of(shard, name, hash);
     if (*at != NULL && is_forgotten(shard, *at)) {
-        node_free(readership, take_out(readership, shard, at));
+        key_free(readership, detach(readership, shard, at));
         at = place_of(shard, name, hash);
     }
     if (*at != NULL) {
         return *at;
     }
-    node = mem_try_alloc(sizeof(*node) + name.len);
-    if (node == NULL) {
+    key = mem_try_alloc(sizeof(*key) + name.len);
+    if (key == NULL) {
         return NULL;
     }
-    *node = (struct node){ .hash = hash, .capacity = 1, .len = name.len };
-    node->set = &node->only;
-    node->age = shard->age;
+    *key = (struct key){ .hash = hash, .capacity = 1, .len = name.len };
+    key->set = &key->only;
+    key->epoch = shard->epoch;
     if (name.len > 0) {
-        memcpy(node->name, name.data, name.len);
+        memcpy(key->name, name.data, name.len);
     }
-    *at = node;
+    *at = key;
     shard->count++;
     shard->keys++;
     (void)atomic_fetch_add(&readership->keys, 1);
-    (void)atomic_fetch_add(&readership->bytes, node_bytes(node));
-    return node;
+    (void)atomic_fetch_add(&readership->bytes, key_bytes(key));
+    return key;
 }
 
-/* ---- too much ------------------------------------------------------------ */
+/* ---- limits -------------------------------------------------------------- */
 
 static bool
 is_over(const struct readership *readership)
@@ -409,16 +413,16 @@ is_over(const struct readership *readership)
                 bytes_max);
 }
 
-/* Takes some node out of a shard that has one. */
-static struct node *
-take_any(struct readership *readership, struct shard *shard, uint64_t random)
+/* Detaches a random key of a shard that is not empty. */
+static struct key *
+detach_any(struct readership *readership, struct shard *shard, uint64_t random)
 {
     size_t at = (size_t)random & (shard->capacity - 1);
 
     while (shard->buckets[at] == NULL) {
         at = (at + 1) & (shard->capacity - 1);
     }
-    return take_out(readership, shard, &shard->buckets[at]);
+    return detach(readership, shard, &shard->buckets[at]);
 }
 
 static void
@@ -426,27 +430,27 @@ evict_one(struct readership *readership, struct notice_list *list)
 {
     uint64_t random =
         atomic_fetch_add(&readership->dice, 1) * UINT64_C(0x9e3779b97f4a7c15);
-    struct node *node = NULL;
+    struct key *key = NULL;
     bool forgotten = false;
-    struct tidings tidings = { .list = list };
+    struct invalidation invalidation = { .list = list };
 
     random ^= random >> 29;
-    for (unsigned i = 0; node == NULL && i < SHARDS; i++) {
+    for (unsigned i = 0; key == NULL && i < SHARDS; i++) {
         struct shard *shard = &readership->shards[(random + i) % SHARDS];
 
         pthread_mutex_lock(&shard->mutex);
         if (shard->count > 0) {
-            node = take_any(readership, shard, random >> 16);
-            forgotten = is_forgotten(shard, node);
+            key = detach_any(readership, shard, random >> 16);
+            forgotten = is_forgotten(shard, key);
         }
         pthread_mutex_unlock(&shard->mutex);
     }
-    if (node != NULL && forgotten) {
-        node_free(readership, node);
-    } else if (node != NULL) {
-        tidings.name = (struct slice){ node->name, node->len };
-        tell_and_free(readership, node, &tidings);
-        readership_end_tidings(&tidings);
+    if (key != NULL && forgotten) {
+        key_free(readership, key);
+    } else if (key != NULL) {
+        invalidation.name = (struct slice){ key->name, key->len };
+        post_and_free(readership, key, &invalidation);
+        invalidation_fini(&invalidation);
     }
 }
 
@@ -472,8 +476,8 @@ readership_free(struct readership *readership)
 
         for (size_t b = 0; b < shard->capacity; b++) {
             while (shard->buckets[b] != NULL) {
-                node_free(readership,
-                          take_out(readership, shard, &shard->buckets[b]));
+                key_free(readership,
+                         detach(readership, shard, &shard->buckets[b]));
             }
         }
         mem_free((void *)shard->buckets);
@@ -496,22 +500,22 @@ readership_add(struct readership *readership, struct reader *reader,
                struct slice name, uint64_t hash, struct notice_list *list)
 {
     struct shard *shard = shard_of(readership, hash);
-    struct node *node = NULL;
+    struct key *key = NULL;
     enum added added = NO_MEMORY;
 
     if (!is_too_long(readership, name)) {
         pthread_mutex_lock(&shard->mutex);
-        node = get_node(readership, shard, name, hash);
-        if (node != NULL) {
-            added = set_add(readership, shard, node, reader);
+        key = get_key(readership, shard, name, hash);
+        if (key != NULL) {
+            added = set_add(readership, shard, key, reader);
         }
         pthread_mutex_unlock(&shard->mutex);
     }
     if (added == NO_MEMORY) {
-        struct tidings tidings = { .name = name, .list = list };
+        struct invalidation invalidation = { .name = name, .list = list };
 
-        readership_post(&tidings, reader->loop, reader->id);
-        readership_end_tidings(&tidings);
+        invalidation_post(&invalidation, reader->loop, reader->id);
+        invalidation_fini(&invalidation);
     }
     for (int i = 0; added != NO_MEMORY && i < EVICT_MAX && is_over(readership);
          i++) {
@@ -520,66 +524,66 @@ readership_add(struct readership *readership, struct reader *reader,
 }
 
 void
-readership_tell(struct readership *readership, struct tidings *tidings,
-                uint64_t hash)
+readership_invalidate(struct readership *readership,
+                      struct invalidation *invalidation, uint64_t hash)
 {
     struct shard *shard = shard_of(readership, hash);
-    struct node *node = NULL;
+    struct key *key = NULL;
 
     pthread_mutex_lock(&shard->mutex);
     if (shard->count > 0) {
-        struct node **at = place_of(shard, tidings->name, hash);
+        struct key **at = place_of(shard, invalidation->name, hash);
 
         if (*at != NULL && !is_forgotten(shard, *at)) {
-            node = take_out(readership, shard, at);
+            key = detach(readership, shard, at);
         }
     }
     pthread_mutex_unlock(&shard->mutex);
-    if (node != NULL) {
-        tell_and_free(readership, node, tidings);
+    if (key != NULL) {
+        post_and_free(readership, key, invalidation);
     }
 }
 
 void
-readership_forget(struct readership *readership)
+readership_clear(struct readership *readership)
 {
     for (unsigned i = 0; i < SHARDS; i++) {
         struct shard *shard = &readership->shards[i];
 
         pthread_mutex_lock(&shard->mutex);
         (void)atomic_fetch_sub(&readership->keys, shard->keys);
-        shard->age++;
+        shard->epoch++;
         shard->keys = 0;
         shard->items = 0;
         pthread_mutex_unlock(&shard->mutex);
     }
-    make_garbage(readership);
+    add_garbage(readership);
 }
 
 /* ---- sweeping ------------------------------------------------------------ */
 
-/* Drops the node at this link, or the readers of it who have left. True if the
- * link has another node now. */
+/* Frees the key at this link, or drops its readers that have left. Returns
+ * whether the key was freed, so that the link leads to another one. */
 static bool
-sweep_node(struct readership *readership, struct shard *shard, struct node **at)
+sweep_key(struct readership *readership, struct shard *shard, struct key **at)
 {
-    struct node *node = *at;
+    struct key *key = *at;
     uint32_t here = 0;
 
-    for (uint32_t i = 0; i < node->capacity; i++) {
-        here += node->set[i] != NULL && is_here(node->set[i]);
+    for (uint32_t i = 0; i < key->capacity; i++) {
+        here += key->set[i] != NULL && has_joined(key->set[i]);
     }
-    if (is_forgotten(shard, node) || here == 0) {
-        node_free(readership, take_out(readership, shard, at));
+    if (is_forgotten(shard, key) || here == 0) {
+        key_free(readership, detach(readership, shard, at));
         return true;
     }
-    if (here < node->count) {
-        (void)set_rebuild(readership, shard, node);
+    if (here < key->count) {
+        (void)set_rebuild(readership, shard, key);
     }
     return false;
 }
 
-/* An empty shard gives its buckets back, too. */
+/* Frees the buckets of an empty shard. */
 static void
 sweep_shard_end(struct shard *shard)
 {
@@ -590,7 +594,7 @@ sweep_shard_end(struct shard *shard)
     }
 }
 
-/* Returns how many buckets were looked at. */
+/* Sweeps some buckets of one shard. Returns how many. */
 static size_t
 sweep_slice(struct readership *readership)
 {
@@ -599,10 +603,10 @@ sweep_slice(struct readership *readership)
 
     pthread_mutex_lock(&shard->mutex);
     while (readership->sweep_bucket < shard->capacity && seen < SWEEP_SLICE) {
-        struct node **at = &shard->buckets[readership->sweep_bucket++];
+        struct key **at = &shard->buckets[readership->sweep_bucket++];
 
         while (*at != NULL) {
-            if (!sweep_node(readership, shard, at)) {
+            if (!sweep_key(readership, shard, at)) {
                 at = &(*at)->next;
             }
         }
@@ -634,7 +638,7 @@ readership_sweep(struct readership *readership, size_t buckets)
     for (size_t seen = 0; seen < buckets;) {
         if (readership->sweep_shard == SHARDS) {
             readership->sweeping = false;
-            return false; /* what came meanwhile is for the next round */
+            return false; /* newer garbage is for the next round */
         }
         seen += sweep_slice(readership);
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A place for each loop: its trackers by the ids of their clients, the prefixes
- * of those in BCAST mode, and the clients of this loop that hear for others
- * (targets). Who has read what is kept by readership.
+ * Each loop has a slot: its trackers by the ids of their clients, the prefixes
+ * of those in BCAST mode, and its clients that are targets of redirections.
  *
- * An invalidation always goes to the tracker's own loop, which knows its
- * options; if it is redirected to a client of another loop it is passed on from
- * there, and if that client is gone the news comes back the same way.
+ * An invalidation always goes to the tracker's own loop, which knows the
+ * options. If the target is on another loop, that loop gets a
+ * NOTICE_REDIRECTED. If the target is gone, it answers with a
+ * NOTICE_REDIRECT_BROKEN.
  */
 #include "admin/tracking.h"
 
@@ -18,14 +18,14 @@
 #include "proto/reply.h"
 
 enum {
-    SWEEP_BUCKETS = 4096, /* of a piece */
+    SWEEP_BUCKETS = 4096, /* in one piece of a sweep */
     SCRATCH_KEEP = 4096
 };
 
 struct tracker {
     struct receiver *receiver;
     struct tracking_options options;
-    struct slice *prefixes; /* options.prefixes; their bytes are owned, too */
+    struct slice *prefixes; /* options.prefixes; their bytes are owned */
     enum tracking_caching caching;
 };
 
@@ -41,7 +41,7 @@ struct tracking {
     unsigned loops;
     struct readership *readership;
     struct slot *slots;
-    struct prefixes **all; /* of the slots */
+    struct prefixes **all; /* prefixes of all slots */
 };
 
 struct tracking *
@@ -128,7 +128,7 @@ tracking_memory(const struct receiver *receiver)
                : bytes + readership_keys(receiver->reader) * KEY_BYTES;
 }
 
-/* Where it is, or belongs; *ret_there says which. */
+/* Returns the index of a prefix, or where to insert it. */
 static size_t
 prefix_place(const struct tracker *tracker, struct slice prefix,
              bool *ret_there)
@@ -152,7 +152,7 @@ set_prefixes(struct tracker *tracker, struct slice *prefixes, size_t count)
     tracker->options.prefix_count = count;
 }
 
-/* A slice points to what is not its own to change; these bytes are. */
+/* Frees bytes that the slice owns, although it points to const. */
 static void
 free_bytes(struct slice own)
 {
@@ -178,7 +178,7 @@ remove_prefix(struct slot *slot, struct tracker *tracker, struct slice prefix)
     free_bytes(own);
 }
 
-/* *ret_added says whether there was something to do. */
+/* Adds a prefix, unless it is there already. False: no memory. */
 static bool
 add_prefix(struct slot *slot, struct tracker *tracker, struct slice prefix,
            bool *ret_added)
@@ -218,7 +218,7 @@ add_prefix(struct slot *slot, struct tracker *tracker, struct slice prefix,
     return true;
 }
 
-/* All of them or none. Without any, the empty one is meant. */
+/* Adds all prefixes or none. No prefixes mean the empty one. */
 static bool
 add_prefixes(struct slot *slot, struct tracker *tracker,
              const struct tracking_options *options)
@@ -279,6 +279,7 @@ end_tracker(struct slot *slot, struct tracker *tracker)
     mem_free(tracker);
 }
 
+/* Publishes the mode and the target for CLIENT LIST. */
 static void
 show(struct receiver *receiver, uint32_t tracks, uint64_t redirect)
 {
@@ -414,15 +415,17 @@ void
 tracking_invalidate(struct tracking *tracking, uint64_t from, struct slice name,
                     uint64_t hash, struct notice_list *list)
 {
-    struct tidings tidings = { .from = from, .name = name, .list = list };
+    struct invalidation invalidation = { .from = from,
+                                         .name = name,
+                                         .list = list };
 
-    readership_tell(tracking->readership, &tidings, hash);
+    readership_invalidate(tracking->readership, &invalidation, hash);
     for (unsigned i = 0; i < tracking->loops; i++) {
         if (prefixes_match(&tracking->slots[i].prefixes, name)) {
-            readership_post(&tidings, i, 0);
+            invalidation_post(&invalidation, i, 0);
         }
     }
-    readership_end_tidings(&tidings);
+    invalidation_fini(&invalidation);
 }
 
 void
@@ -432,7 +435,7 @@ tracking_invalidate_all(struct tracking *tracking, struct notice_list *list)
     struct notice *notice =
         notice_new(NOTICE_INVALIDATE_ALL, 0, nothing, nothing);
 
-    readership_forget(tracking->readership);
+    readership_clear(tracking->readership);
     for (unsigned i = 0; i < tracking->loops; i++) {
         if (atomic_load(&tracking->slots[i].tracker_count) > 0) {
             notice_list_add(list, notice, i, 0);
@@ -443,15 +446,14 @@ tracking_invalidate_all(struct tracking *tracking, struct notice_list *list)
 
 /* ---- delivering ---------------------------------------------------------- */
 
-/* A delivery: what, and where. */
 struct delivery {
     struct slot *slot;
     const struct tracking_place *place;
     const struct notice *notice;
-    bool all;
+    bool all; /* a flush: all keys are invalid */
 };
 
-/* What comes in the payload of NOTICE_REDIRECTED. */
+/* The payload of NOTICE_REDIRECTED. */
 struct redirected {
     unsigned loop; /* of the tracker, whose id is the notice's `from` */
     bool all;
@@ -465,8 +467,8 @@ push(const struct delivery *delivery, struct receiver *receiver)
     buf_reset(&delivery->slot->scratch, SCRATCH_KEEP);
 }
 
-/* In RESP2 only a client that has subscribed to something can be told what it
- * did not ask for, and only for others: as a message. */
+/* RESP2 has no pushes. So only a target that subscribes to a channel gets the
+ * invalidation, as a message. */
 static void
 push_invalidation(const struct delivery *delivery, struct receiver *receiver,
                   bool redirected)
@@ -492,8 +494,9 @@ push_invalidation(const struct delivery *delivery, struct receiver *receiver,
     push(delivery, receiver);
 }
 
+/* Tells the tracker that its target is gone. */
 static void
-tell_broken(const struct delivery *delivery, struct tracker *tracker)
+push_broken(const struct delivery *delivery, struct tracker *tracker)
 {
     struct receiver *receiver = tracker->receiver;
     struct reply reply = { &delivery->slot->scratch, *receiver->resp };
@@ -507,9 +510,9 @@ tell_broken(const struct delivery *delivery, struct tracker *tracker)
     }
 }
 
-/* To another loop: from is the tracker's client, who hears if it cannot be. */
+/* Posts the invalidation, or the answer to it, to another loop. */
 static void
-pass_on(const struct delivery *delivery, enum notice_kind kind, uint64_t from,
+post_to(const struct delivery *delivery, enum notice_kind kind, uint64_t from,
         unsigned loop, uint64_t to)
 {
     struct redirected redirected = { delivery->place->loop, delivery->all };
@@ -521,8 +524,9 @@ pass_on(const struct delivery *delivery, enum notice_kind kind, uint64_t from,
     notice_unref(notice);
 }
 
+/* Pushes the invalidation to the tracker's client or its target. */
 static void
-tell(const struct delivery *delivery, struct tracker *tracker)
+invalidate(const struct delivery *delivery, struct tracker *tracker)
 {
     uint64_t target_id = tracker->options.redirect;
     unsigned target_loop = tracker->options.redirect_loop;
@@ -532,7 +536,7 @@ tell(const struct delivery *delivery, struct tracker *tracker)
     if (target_id == 0) {
         push_invalidation(delivery, tracker->receiver, false);
     } else if (target_loop != delivery->place->loop) {
-        pass_on(delivery, NOTICE_REDIRECTED, tracker->receiver->id, target_loop,
+        post_to(delivery, NOTICE_REDIRECTED, tracker->receiver->id, target_loop,
                 target_id);
     } else {
         target =
@@ -541,7 +545,7 @@ tell(const struct delivery *delivery, struct tracker *tracker)
         if (target != NULL) {
             push_invalidation(delivery, target, true);
         } else {
-            tell_broken(delivery, tracker);
+            push_broken(delivery, tracker);
         }
     }
 }
@@ -554,7 +558,7 @@ send_unless_own(void *ctx, void *follower)
 
     if (!tracker->options.noloop ||
         delivery->notice->from != tracker->receiver->id) {
-        tell(delivery, tracker);
+        invalidate(delivery, tracker);
     }
 }
 
@@ -562,11 +566,11 @@ static bool
 send_to_each(void *ctx, struct slice name, void *value)
 {
     (void)name;
-    tell(ctx, value);
+    invalidate(ctx, value);
     return true;
 }
 
-/* To a client of this loop, for a tracker of another one. */
+/* Pushes an invalidation to a target of this loop, for a tracker of another. */
 static void
 deliver_redirected(struct delivery *delivery, uint64_t to)
 {
@@ -582,7 +586,7 @@ deliver_redirected(struct delivery *delivery, uint64_t to)
     if (target != NULL) {
         push_invalidation(delivery, target, true);
     } else if (used) {
-        pass_on(delivery, NOTICE_REDIRECT_BROKEN, to, redirected.loop,
+        post_to(delivery, NOTICE_REDIRECT_BROKEN, to, redirected.loop,
                 delivery->notice->from);
     }
 }
@@ -602,7 +606,7 @@ tracking_deliver(struct tracking *tracking, const struct tracking_place *place,
         deliver_redirected(&delivery, to);
     } else if (notice->kind == NOTICE_REDIRECT_BROKEN) {
         if (tracker != NULL && tracker->options.redirect == notice->from) {
-            tell_broken(&delivery, tracker);
+            push_broken(&delivery, tracker);
         }
     } else if (to == 0) {
         prefixes_each(&slot->prefixes, notice->channel, send_unless_own,

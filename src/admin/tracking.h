@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Client-side caching: which client has read which key and is to hear when it
- * changes (the default mode), or wants to hear of every change to names with
- * some prefix (BCAST). The table of keys is sharded by the hash of the name,
- * each shard under a leaf lock; a client's own state belongs to its loop.
+ * CLIENT TRACKING, for caches in clients. In the default mode a client gets one
+ * invalidation when a key that it has read changes (readership.h). In BCAST
+ * mode it gets one for every change of a name with one of its prefixes
+ * (prefixes.h). Invalidations can be redirected to another client (targets.h).
  *
- * A read is remembered while the key's stripe is held, and a change looks
- * while it holds the stripe alone: so a change either comes before the read or
- * is heard of.
+ * A read is remembered under the shared lock of the key's stripe, and a change
+ * posts its invalidations under the exclusive lock. So the change comes before
+ * the read, or the reader gets its invalidation.
  */
 #pragma once
 
@@ -18,9 +18,8 @@
 
 struct tracking;
 
-/* How many keys are remembered (tracking-table-max-keys), and in how many bytes
- * (tracking-table-max-bytes); beyond it, some are forgotten and their readers
- * told that they changed. 0: no limit. */
+/* The options tracking-table-max-keys and tracking-table-max-bytes: beyond
+ * them, some keys count as changed. 0: no limit. */
 struct tracking_limits {
     const _Atomic uint64_t *keys, *bytes;
 };
@@ -32,96 +31,99 @@ void tracking_free(struct tracking *tracking);
 /* What CLIENT TRACKING ON asked for. */
 struct tracking_options {
     bool bcast, optin, optout, noloop;
-    uint64_t redirect;      /* 0: to itself */
-    unsigned redirect_loop; /* that client's */
+    uint64_t redirect;      /* the target's id; 0: the client itself */
+    unsigned redirect_loop; /* of the target */
     const struct slice *prefixes;
     size_t prefix_count;
 };
 
 /* ---- on the receiver's loop ---------------------------------------------- */
 
-/* Turns it on, or changes what is on; prefixes are added to those that are
- * there. The caller has checked that the options fit each other. False without
- * memory: nothing changed. */
+/* Turns tracking on, or changes its options; adds the prefixes to the existing
+ * ones. The caller has checked that the options are compatible. False: no
+ * memory, nothing changed. */
 bool tracking_on(struct tracking *tracking, struct receiver *receiver,
                  const struct tracking_options *options);
-/* What it has read is not forgotten: it hears of it if it comes back. */
+/* Turns tracking off. The keys that the client has read are kept, for the case
+ * that it turns tracking on again. */
 void tracking_off(struct tracking *tracking, struct receiver *receiver);
 
-/* The end of a client, or RESET: off, and forgotten. */
+/* Ends the tracking of a client that ends, or of RESET: forgets its keys, too.
+ */
 void tracking_leave(struct tracking *tracking, struct receiver *receiver);
 
-/* What is in force, prefixes in the order of their bytes; NULL if it is off.
- * Borrowed until tracking_on or off. */
+/* Returns the options in force, with sorted prefixes; NULL: off. Borrowed until
+ * tracking_on or tracking_off. */
 const struct tracking_options *tracking_get(const struct receiver *receiver);
 
-/* The bytes of all prefixes, and of the client's lists of them, for limits. */
+/* Returns the bytes of all prefixes and of the list of them, for limits. */
 size_t tracking_prefix_bytes(const struct tracking_options *options);
 
-/* The memory that this client's tracking takes: its prefixes, and the keys that
- * it has read, as if nobody else had and their names were of usual length. */
+/* Estimates the memory of this client's tracking: its prefixes and the keys
+ * that it has read, as if it shared no key with others. */
 size_t tracking_memory(const struct receiver *receiver);
 
-/* Somebody's invalidations may be sent to this client, which ends, or is as
- * new. */
+/* Forgets a client as a target of redirected invalidations, when it ends or is
+ * reset. */
 void tracking_forget_target(struct tracking *tracking,
                             struct receiver *receiver);
 
 /* Bits of receiver->tracks, for CLIENT LIST. */
 enum { TRACKS = 1, TRACKS_BROKEN = 2, TRACKS_BCAST = 4 };
 
-/* CLIENT CACHING: the next command (in MULTI: the next transaction) is, or is
- * not, to be remembered. The dispatcher ends it. */
+/* CLIENT CACHING: whether the reads of the next command (in MULTI: of the next
+ * transaction) are remembered. Dispatch sets it back to the default. */
 enum tracking_caching { CACHING_DEFAULT, CACHING_YES, CACHING_NO };
 void tracking_set_caching(struct receiver *receiver,
                           enum tracking_caching caching);
 enum tracking_caching tracking_caching(const struct receiver *receiver);
 
-/* Whether what this client reads now is to be remembered. */
+/* Returns whether the reads of this client are to be remembered now. */
 bool tracking_wants(const struct receiver *receiver);
 
-/* Remembers that this client has read a key. Under the key's stripe. */
+/* Remembers that this client has read a key. Under the lock of its stripe. */
 void tracking_remember(struct tracking *tracking,
                        const struct receiver *receiver, struct slice name,
                        uint64_t hash, struct notice_list *list);
 
-/* Where something is delivered: on which loop, what it still has to tell other
- * loops, and how it finds the client with some id (NULL: not on this loop). */
+/* The loop that delivers notices. */
 struct tracking_place {
     unsigned loop;
-    struct notice_list *list;
+    struct notice_list *list; /* for notices to other loops */
+    /* Finds the client with an id; NULL: it is not on this loop. */
     struct receiver *(*find)(void *ctx, uint64_t id);
     void *ctx;
 };
 
-/* Pushes an invalidation: to one client, or (to: 0) to those in BCAST mode who
- * want it, or all in case of NOTICE_INVALIDATE_ALL; and passes on what goes to
- * a client of another loop, with hold_until as it was. */
+/* Pushes an invalidation to one client, or (to: 0) to all in BCAST mode that
+ * follow a prefix of the name; NOTICE_INVALIDATE_ALL goes to all that track. If
+ * the target is on another loop, posts a notice to that loop. */
 void tracking_deliver(struct tracking *tracking,
                       const struct tracking_place *place,
                       const struct notice *notice, uint64_t to);
 
-/* Cuts everybody of this loop who tracks, or hears for somebody who does: some
+/* Cuts all clients of this loop that track or are targets, after an
  * invalidation was lost. */
 void tracking_cut(struct tracking *tracking,
                   const struct tracking_place *place);
 
 /* ---- any thread, under the key's stripe or the raised gate --------------- */
 
-/* A key changed: from is the client that did it, 0 for nobody (its time was
- * over). */
+/* Posts the invalidations for a change of a key. from: the client that changed
+ * it; 0: none (it expired). */
 void tracking_invalidate(struct tracking *tracking, uint64_t from,
                          struct slice name, uint64_t hash,
                          struct notice_list *list);
 void tracking_invalidate_all(struct tracking *tracking,
                              struct notice_list *list);
 
-/* For INFO: tracking_total_keys, _items (clients over all keys), _prefixes. */
+/* For INFO: tracking_total_keys, _items (readers, summed over all keys),
+ * _prefixes. */
 struct tracking_sums {
     uint64_t keys, items, prefixes;
 };
 struct tracking_sums tracking_sum(struct tracking *tracking);
 
-/* Frees what flushes and clients that have gone left behind, a piece at a time;
- * true if there is more. From one thread. */
+/* Frees keys forgotten by flushes, and readers that have left, a piece at a
+ * time. Returns whether there is more. From one thread. */
 bool tracking_sweep(struct tracking *tracking);

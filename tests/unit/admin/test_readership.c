@@ -43,10 +43,12 @@ reads(struct rig *rig, struct reader *reader, const char *name)
 static void
 changes(struct rig *rig, const char *name)
 {
-    struct tidings tidings = { .name = slice_of(name), .list = &rig->list };
+    struct invalidation invalidation = { .name = slice_of(name),
+                                         .list = &rig->list };
 
-    readership_tell(rig->readership, &tidings, hash_name(slice_of(name)));
-    readership_end_tidings(&tidings);
+    readership_invalidate(rig->readership, &invalidation,
+                          hash_name(slice_of(name)));
+    invalidation_fini(&invalidation);
 }
 
 /* How often this client is told that the name changed; all of the list is
@@ -260,7 +262,7 @@ TEST(what_is_forgotten_is_not_told_and_frees_itself)
         (void)snprintf(name, sizeof(name), "k%d", i);
         reads(&rig, reader, name);
     }
-    readership_forget(rig.readership);
+    readership_clear(rig.readership);
     assert_int_equal(readership_sum(rig.readership).keys, 0);
     assert_int_equal(readership_sum(rig.readership).items, 0);
     changes(&rig, "k1");
@@ -353,7 +355,7 @@ TEST(readers_hear_exactly_what_a_simple_model_says)
                 model[i][r] = false;
             }
         } else if (what < 99) {
-            readership_forget(rig.readership);
+            readership_clear(rig.readership);
             memset(model, 0, sizeof(model));
         } else {
             (void)readership_sweep(rig.readership, 100);
@@ -392,10 +394,11 @@ member_runs(void *ctx)
             readership_add(member->readership, reader, key, hash_name(key),
                            &list);
         } else if (what < 95) {
-            struct tidings tidings = { .name = key, .list = &list };
+            struct invalidation invalidation = { .name = key, .list = &list };
 
-            readership_tell(member->readership, &tidings, hash_name(key));
-            readership_end_tidings(&tidings);
+            readership_invalidate(member->readership, &invalidation,
+                                  hash_name(key));
+            invalidation_fini(&invalidation);
         } else if (what < 97) {
             readership_leave(member->readership, reader);
             reader = readership_join(member->id, 0);

@@ -116,7 +116,7 @@ TEST(a_stream_is_believed_as_far_as_it_has_come)
         uint8_t *head = longer.data + HEADER_BYTES;
         struct snapshot_error error;
         struct stream stream = { .fd = -1 };
-        const struct snapshot_source source = source_of(&stream);
+        const struct snapshot_source source = stream_source(&stream);
         struct section_file file = { .source = &source, .error = &error };
         uint8_t header[HEADER_BYTES];
         struct section section;
@@ -160,7 +160,7 @@ TEST(a_long_name_comes_through_a_stream)
     for (unsigned nth = 0; nth < 6; nth++) {
         struct loading loading = { .ks = test_keyspace(1) };
         struct stream stream = { .fd = memory_file(content) };
-        const struct snapshot_source source = source_of(&stream);
+        const struct snapshot_source source = stream_source(&stream);
         const struct snapshot_visitor visitor = { .filter = load_filter,
                                                   .ctx = &loading };
         enum snapshot_status status;

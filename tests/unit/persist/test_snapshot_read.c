@@ -137,7 +137,7 @@ read_as_stream(int fd, size_t limit, const struct look *seen,
                enum snapshot_status expected)
 {
     struct stream stream = { .fd = fd };
-    const struct snapshot_source source = source_of(&stream);
+    const struct snapshot_source source = stream_source(&stream);
     struct look look;
     const struct snapshot_visitor visitor = visitor_of(&look, limit);
     struct snapshot_error here = { .text = "" };
@@ -685,7 +685,7 @@ TEST(the_header_comes_first_and_may_be_refused)
                                                   .filter = count_filter,
                                                   .ctx = &greeting };
         struct stream stream = { .fd = fd };
-        const struct snapshot_source source = source_of(&stream);
+        const struct snapshot_source source = stream_source(&stream);
         enum snapshot_status status =
             i < 2 ? snapshot_read(fd, &env, &visitor, NULL, &error)
                   : snapshot_read_source(&source, &env, &visitor, NULL, &error);
@@ -708,7 +708,7 @@ TEST(a_stream_that_fails_says_how)
 
     for (uint64_t at = 1; at <= content.len; at += at < 500 ? 1 : 1000) {
         struct stream stream = { fd, 0, at, ETIMEDOUT };
-        const struct snapshot_source source = source_of(&stream);
+        const struct snapshot_source source = stream_source(&stream);
         struct look look;
         const struct snapshot_visitor visitor = visitor_of(&look, SIZE_MAX / 2);
         struct snapshot_error error;

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Data of another server takes the place of ours. What the disk has is of
- * another log then, and no position tells which of the two is newer. So:
+ * Data of another server takes the place of ours. The disk then has data of
+ * another log, and no position says which of the two is newer. So:
  *
  *   memory, at once    the journal ends, its file is left as it is
- *   <dbfilename>.new   a snapshot of the new data, complete as soon as it has
- *                      that name: from here on it is the state
- *   journal            its manifest goes, then all its files
- *   <dbfilename>       gets what .new was
+ *   <dbfilename>.new   a snapshot of the new data; once it has that name, it is
+ *                      the state
+ *   journal            its manifest is removed, then all its files
+ *   <dbfilename>       .new is renamed to it
  *
  * A crash before the second line leaves the old state, complete and under its
- * own id: such a server is one that has missed something. A start that finds
- * .new does the last two lines first, and only then looks what there is; so it
- * never sees states of both at once. Then a journal begins as if it had just
- * been switched on.
+ * own id: such a server has only missed something. A start that finds .new
+ * first does the last two lines, and then looks for data; so it never sees
+ * files of both states. Then a journal begins as if it had just been switched
+ * on.
  *
- * Data of a third server may arrive at any time between: it counts, and the
- * snapshot says which it has.
+ * Data of a third server may arrive at any time in between: it is counted, and
+ * the snapshot notes which data it has.
  *
- * Who has to drop the old data before the new one is there has nothing that is
- * a state of any log meanwhile: that never gets to the disk (persist_hold).
+ * A replica that must drop its old data before the new data is there has no
+ * state of any log meanwhile; that never reaches the disk (persist_hold).
  */
 #include "persist/adopt.h"
 
@@ -40,8 +40,8 @@
 
 /* ---- memory -------------------------------------------------------------- */
 
-/* Nothing more goes to the files, and what is under way for them ends. A task
- * cannot be stopped: what it has done is looked at when it is done. */
+/* Stops writing to the files. A task cannot be stopped: its result is checked
+ * when it has ended. */
 static void
 leave_files(struct persist *persist)
 {
@@ -52,7 +52,7 @@ leave_files(struct persist *persist)
         persist->step = STEP_ENDING;
     }
     journal_get_status(persist->journal, &status);
-    if (status.on) { /* one that is closing ends with the move */
+    if (status.on) { /* one that is closing ends with journal_move */
         journal_turn_off(persist->journal, true);
     }
 }
@@ -69,12 +69,12 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
     if (arrival->fresh != NULL) {
         keyspace_exchange(ks, arrival->fresh);
     }
-    /* What is read waits for nothing of the log that was. */
+    /* Reads need not wait for any position of the old log. */
     keyspace_set_all_positions(ks, arrival->position);
     journal_move(persist->journal, arrival->position, arrival->sequence);
     history_begin(&persist->log.history, arrival->history);
     persist->log.unrecorded = false;
-    metric_add(METRIC_CHANGES, 1); /* it is worth a save */
+    metric_add(METRIC_CHANGES, 1); /* so that a save rule applies */
     persist->adopted.arrived++;
     persist->save.retry = (struct retry){ 0 };
     persist->rewrite_retry = (struct retry){ 0 };
@@ -113,7 +113,8 @@ has_old_state(const struct persist *persist)
             directory_has(persist->journal_fd, MANIFEST_NAME));
 }
 
-/* Who saves nothing has nothing to do, unless something older is there. */
+/* A server that saves nothing need not store the new data, unless the directory
+ * has an older state. */
 bool
 adopt_needs_disk(struct persist *persist, const struct persist_conf *conf)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Restores huge pages. A write to a huge page that a save child still shares
- * breaks it into 4 KiB ones for good: lookups take twice as long, and the next
- * fork thirty times (design.md, section 6). So after a child has ended, all
- * large layers are walked, a few stripes a tick, and the task thread asks the
- * kernel to put their pages together again, 2 MiB at a time (MADV_COLLAPSE,
- * Linux 6.1; without it nothing happens).
+ * A write to a huge page that a save child still shares breaks it into 4 KiB
+ * pages for good: lookups take twice as long, and the next fork thirty times
+ * (design.md, section 6). So after a child has ended, loop 0 walks all large
+ * layers, a few stripes a tick, and the task thread asks the kernel to join
+ * their pages again, 2 MiB at a time (MADV_COLLAPSE, Linux 6.1; without it
+ * nothing happens).
  *
- * A range may be freed, or be somebody else's, before its turn comes: the
- * advice changes no contents, so that is no matter.
+ * A range may be freed, or used for something else, before the task reaches it:
+ * that is harmless, since the advice changes no contents.
  */
 #include "persist/collapse.h"
 
@@ -27,7 +27,7 @@
 
 enum { KEYS_A_TICK = 4096, BUCKETS_A_TICK = 4096 };
 
-/* A task runs for so long at most: others may be waiting for the thread. */
+/* The most that one task takes, since others may wait for the thread. */
 static const uint64_t TASK_NS = 20000000;
 
 void
@@ -40,7 +40,8 @@ collapse_want(struct persist *persist)
     collapse->cursor = 0;
 }
 
-/* Layers beyond the room for them are left to the next save. */
+/* Notes the large layers of an entry. Layers for which there is no range left
+ * are collapsed after a later save. */
 static bool
 note_layers(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
 {

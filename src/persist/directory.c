@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The data directory: whose it is, and what a crash may have left in it.
+ * Locks the data directory, names its files and opens it.
  */
 #include "persist/directory.h"
 
@@ -19,12 +19,13 @@
 #include <unistd.h>
 
 #define LOCK_NAME "lock"
-enum { LOCK_TRIES = 50 }; /* half a second */
-/* Behind the snapshot's name; each with ".tmp" while it is written. */
+enum { LOCK_TRIES = 50 }; /* half a second in all */
+/* Follows the name of the snapshot; ".tmp" is appended to both while they are
+ * written. */
 #define ARRIVAL_SUFFIX ".new"
 
-/* Of a server that was killed right after a fork, the child may hold the lock
- * for a moment, until it sees that it is alone. */
+/* Waits a moment for the lock: the child of a server that was killed right
+ * after a fork may hold it until it sees that its parent is gone. */
 static bool
 lock_soon(int fd)
 {
@@ -38,7 +39,7 @@ lock_soon(int fd)
     return locked;
 }
 
-/* flock() goes with the descriptor, which a child closes at once, so that the
+/* flock() belongs to the descriptor, which a child closes at once, so the
  * directory is free when this process is gone. */
 int
 directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
@@ -62,7 +63,7 @@ directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
         return EWOULDBLOCK;
     }
     (void)!ftruncate(fd, 0);
-    (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above only */
+    (void)!pwrite(fd, text, (size_t)len, 0); /* for the message above */
     *ret_fd = fd;
     return 0;
 }
@@ -88,7 +89,7 @@ lock_dir(struct persist *persist)
     return error == 0;
 }
 
-/* Whether `name` is what a snapshot of this name needs beside it. */
+/* Whether a snapshot of this name needs a file called `name`. */
 static bool
 is_beside(const char *snapshot, const char *name)
 {
@@ -100,7 +101,7 @@ is_beside(const char *snapshot, const char *name)
             strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
 }
 
-/* Four names that must differ, in one directory. */
+/* Whether names clash that must differ, in one directory. */
 static bool
 names_clash(const struct conf *conf)
 {
@@ -124,7 +125,8 @@ names_clash(const struct conf *conf)
     return clash;
 }
 
-/* Absolute, since the working directory may be moved as well. */
+/* Copies the names. Paths are absolute, since the working directory may be
+ * moved as well. */
 static void
 copy_names(struct persist *persist)
 {
@@ -158,7 +160,7 @@ directory_has(int dir_fd, const char *name)
     return error != ENOENT;
 }
 
-/* What saves that were cut off left. */
+/* Removes the temporary files of saves that were cut off. */
 static void
 remove_rest(const struct persist *persist)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Figures for INFO: loop 0 publishes its own with each tick, the rest is read
- * where it is.
+ * INFO must be true for a client whose request loop 0 has not seen yet.
  */
 #include "persist/figures.h"
 
@@ -22,7 +21,6 @@ seconds_of(const struct persist *persist, bool running)
                    : -1;
 }
 
-/* What other threads may read until the next tick. */
 void
 figures_publish(struct persist *persist, const struct journal_status *status)
 {
@@ -90,9 +88,9 @@ add_loading(struct persist *persist, struct persist_info *info)
     }
 }
 
-/* Loop 0 follows `appendonly` and a wish for a rewrite with its next tick. A
- * client that has its reply must not see "nothing is on, nothing is under way"
- * until then: it would take that for the end of what it asked for. */
+/* Loop 0 follows `appendonly` and a request for a rewrite with its next tick.
+ * Until then a client that has its reply must not see "nothing is on, nothing
+ * is under way": it would take that for the end of its request. */
 static void
 foretell(struct persist_info *info, uint64_t asked)
 {
@@ -109,9 +107,8 @@ foretell(struct persist_info *info, uint64_t asked)
     }
 }
 
-/* What may change only one way meanwhile is read in the order in which nothing
- * is missed: the wish before the beginning, that before the journal's end of
- * building. */
+/* Reads the request before the beginning, and that before the end of building:
+ * each changes in one direction only, so nothing is missed. */
 void
 persist_get_info(struct persist *persist, struct persist_info *ret_info)
 {

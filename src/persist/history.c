@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A past history counts only as far as all that came after it went on from
- * there: if one goes on from a place before the begin of its predecessor, what
- * the older ones have behind that place is nobody's past.
+ * A past history counts only up to the position at which its successor began.
+ * If a later history continues from an earlier position, older ones end there
+ * as well.
  */
 #include "persist/history.h"
 
@@ -37,7 +37,7 @@ history_go_on(struct history *history, const char *id, uint64_t position)
     struct history_past *past = history->past;
     char next[HISTORY_ID_CHARS + 1];
 
-    copy_id(next, id); /* it may be one of those that move */
+    copy_id(next, id); /* id may point into history */
     if (strcmp(next, history->id) == 0) {
         return;
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whose log the positions belong to. A history has a random id; a new one
- * begins at each start of a primary and at each promotion, and goes on from a
- * place of the one before. So (id, position) names a state, and two servers
- * that agree about it have equal data. The id stands in snapshots, and a change
- * of it in the log itself (REPLCONF HISTORY <id>, the first effect of the new
- * one), so that files and replicas know at each position what it is.
+ * Whose log the positions belong to. A history has a random id. A new one
+ * begins at each start of a primary and at each promotion, and continues the
+ * one before it from some position. So (id, position) names a state: two
+ * servers with the same pair have equal data. Snapshots hold the id, and the
+ * log holds each change of it (REPLCONF HISTORY <id>, the first effect of the
+ * new history), so files and replicas know which history a position belongs to.
  *
  * Changes under the raised gate; pure data.
  */
@@ -20,8 +20,8 @@ enum { HISTORY_ID_CHARS = 40, HISTORY_PAST_MAX = 8 };
 
 struct history {
     char id[HISTORY_ID_CHARS + 1];
-    /* What came before it, newest first: that history's positions up to
-     * `until` are this one's, too. An empty id ends the list. */
+    /* Earlier histories, newest first: their positions up to `until` belong to
+     * this one, too. An empty id ends the list. */
     struct history_past {
         char id[HISTORY_ID_CHARS + 1];
         uint64_t until;
@@ -31,14 +31,14 @@ struct history {
 /* Forgets everything and begins with this id (NULL: a random one). */
 void history_begin(struct history *history, const char *id);
 
-/* A new history goes on from `position` of the present one. Does nothing if id
- * is the present one's. */
+/* Continues from `position` under a new id. Does nothing if id is the present
+ * one. */
 void history_go_on(struct history *history, const char *id, uint64_t position);
 
-/* Whether somebody who is at this position of history `id` has what this one
- * has there. */
+/* Whether a server at this position of history `id` has the same data as this
+ * history there. */
 bool history_covers(const struct history *history, struct slice id,
                     uint64_t position);
 
-/* 40 hex digits of lower case. */
+/* Whether the text is an id: 40 lower-case hex digits. */
 bool history_is_id(struct slice text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Nothing a snapshot says is taken for granted, two keys of one name included.
+ * A snapshot is not trusted: it may name a key twice.
  */
 #include "persist/insert.h"
 
@@ -32,7 +32,7 @@ insert_record(struct keyspace *ks, const struct bloom_env *env,
                keyspace_set_expiry(ks, &key, entry, record->expires_at_ms) !=
                    OK) {
         (void)snprintf(ret_why, why_size, "not enough memory");
-        return false; /* the filter is the keyspace's by now */
+        return false; /* the keyspace owns the filter already */
     } else {
         return true;
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The files of the journal's directory: what belongs there, and making and
- * removing it.
+ * Makes, names and removes the files of the journal.
  */
 
 #include "persist/journal_dir.h"
@@ -38,7 +37,8 @@ is_named(const struct manifest *manifest, const char *name)
     return false;
 }
 
-/* base-N, incr-N, and what becomes one of these or a manifest. */
+/* Whether the file is a base, an increment, a manifest, or a temporary file of
+ * one. */
 static bool
 is_ours(const char *name)
 {
@@ -65,12 +65,12 @@ journal_dir_list(int dir_fd)
     if (dir == NULL) {
         file_close(fd);
     } else {
-        rewinddir(dir); /* the copy has the place of the original */
+        rewinddir(dir); /* it shares its offset with dir_fd */
     }
     return dir;
 }
 
-/* That it fails is no matter: it is tried again with the next one. */
+/* A failure is harmless: the next call tries again. */
 void
 journal_dir_clean(const struct persist *persist,
                   const struct manifest *manifest)
@@ -93,8 +93,8 @@ journal_dir_clean(const struct persist *persist,
     (void)closedir(dir);
 }
 
-/* Some of the rest may stay: the mark says that it is rubbish, and stays too.
- */
+/* After the manifest is gone some files may stay: the mark, which stays too,
+ * says that they are rubbish. */
 int
 journal_dir_clear(struct persist *persist)
 {
@@ -129,8 +129,7 @@ journal_dir_clear(struct persist *persist)
     return 0;
 }
 
-/* What cannot be taken for the present is kept, under another name, for who
- * wants to look. */
+/* The journal cannot be used, but the operator may want it. */
 int
 journal_dir_set_aside(struct persist *persist, const char *why)
 {
@@ -153,8 +152,8 @@ journal_dir_set_aside(struct persist *persist, const char *why)
     return error;
 }
 
-/* The directory was moved or removed: somebody may have put the journal of
- * another server, or a backup, in its place. */
+/* Makes the path free after the directory was moved or removed. If the journal
+ * of another server or a backup was put there, it is set aside. */
 static int
 clear_place(struct persist *persist)
 {

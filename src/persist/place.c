@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where the log is, whose it is, and who follows it.
- *
- * Without a journal and without a tap there is no log, and the position counts
- * changes instead, and keys that went by themselves: no two states may have the
- * same place. A history that begins then is not said anywhere but in the
- * next snapshot; the first tap says it, so that whoever has the log from there
- * knows. Nobody else may append to another server's log: a replica's history
- * was said in it, or came with its data, so that its tap begins in silence.
+ * Without a journal and without a tap there is no log. The position then counts
+ * changes, and keys that expired or were evicted: no two states may have the
+ * same place. A history that begins then is recorded only in the next snapshot;
+ * the first tap records it, so that every reader of the log knows. A replica
+ * must not append to its primary's log: its history was recorded there, or came
+ * with its data, so its tap begins without a record.
  */
 #include "persist/place.h"
 
@@ -27,7 +25,8 @@ is_logged(const struct persist *persist)
     return status.on || persist->log.tapped;
 }
 
-/* A reset of counters must not take the position back. */
+/* metric_sum_ever, since a reset of counters must not take the position back.
+ */
 static int64_t
 count_changes(void)
 {
@@ -78,9 +77,9 @@ persist_history(const struct persist *persist)
     return &persist->log.history;
 }
 
-/* As a group of its own. Memory for it is of the reserve, and small: there is
- * no way on without it, since a log whose history is not known to be new would
- * name two states alike. */
+/* Appends the history as a group of its own. The memory for it may come from
+ * the reserve, and is small: without the record a log would name two states
+ * alike. */
 static void
 say(struct persist *persist)
 {
@@ -138,14 +137,14 @@ persist_note_history(struct persist *persist, struct slice id)
     history_go_on(&persist->log.history, text, position);
 }
 
-/* The position rises all the same: see recover.h. */
+/* The position rises, although older data was loaded: see recover.h. */
 void
 place_restart(struct persist *persist)
 {
     uint64_t position;
     uint64_t sequence;
 
-    metric_add(METRIC_CHANGES, 1); /* of unknown size */
+    metric_add(METRIC_CHANGES, 1);
     persist_place(persist, &position, &sequence);
     if (persist->log.tapped) {
         journal_move(persist->journal, position + 1, sequence);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whether the data directory and the journal are still where they should be.
- * Somebody may move or remove them under a running server; the open files then
- * take what is written, and no start finds it. A task looks a few times a
- * second, since a loop waits for no disk. A journal that is gone is a fault
- * like a failed write: replies are held until a new base stands on new files,
- * at the old path. A data directory that is gone is opened, or made, anew.
+ * The data directory or the journal may be moved or removed while the server
+ * runs. The open files then take what is written, and no start finds it. A task
+ * looks a few times a second, since a loop does not wait for a disk. A journal
+ * that is gone is a fault like a failed write: replies are held back until a
+ * new base stands on new files, at the old path. A data directory that is gone
+ * is opened again, or made.
  */
 #include "persist/presence.h"
 
@@ -30,8 +30,8 @@ static const uint64_t SECOND_NS = 1000000000;
 
 /* ---- looking ------------------------------------------------------------- */
 
-/* 0, or the errno value that says that something is not there. Who cannot tell
- * has found nothing. */
+/* Keeps the errors that say that a file is not there. Any other error means
+ * that nothing is known: 0. */
 static int
 only_absence(int error)
 {
@@ -47,7 +47,7 @@ look_for_file(const struct persist *persist, const char *name)
     return faccessat(AT_FDCWD, path, F_OK, 0) == 0 ? 0 : only_absence(errno);
 }
 
-/* All that the manifest names, and itself. */
+/* Looks for the manifest and all files that it names. */
 static int
 look_for_files(const struct persist *persist, const struct manifest *manifest)
 {
@@ -65,7 +65,7 @@ look_for_files(const struct persist *persist, const struct manifest *manifest)
     return error;
 }
 
-/* The task. It has what was copied when it started, and no descriptor, since
+/* The task. It uses what was copied when it started, and no descriptor, since
  * another task may close that. */
 static void
 look(void *arg)
@@ -94,9 +94,9 @@ lose_journal(struct persist *persist, int error)
               persist->journal_dir, strerror(error));
     persist->presence.losses++;
     persist->files.manifest
-        .generation++; /* one that comes back is outnumbered */
+        .generation++; /* the old one, if it comes back, has a lower one */
     rewrite_start_over(persist);
-    /* What is left of the journal stays until there is a base. */
+    /* No remaining file is removed until there is a base. */
     persist->files.doubt = DOUBT_MANY;
     journal_lose(persist->journal, error);
 }
@@ -110,11 +110,12 @@ lose_dir(struct persist *persist, int error)
     persist->presence.lost_error = error;
     persist->presence.retry = (struct retry){ 0 };
     if (persist->step == STEP_SAVE) {
-        full_state_break_off(persist); /* it is asked for again */
+        full_state_break_off(persist); /* the request stays due */
     }
 }
 
-/* What was begun meanwhile makes the answer one about the past. */
+/* Whether the answer is about the present files: nothing was begun meanwhile.
+ */
 static bool
 is_answer_to_now(const struct persist *persist)
 {
@@ -145,7 +146,7 @@ judge(struct persist *persist)
     }
 }
 
-/* While a task makes or removes files, there is nothing to compare with. */
+/* Not while a task makes or removes files. */
 static bool
 may_look(const struct persist *persist)
 {

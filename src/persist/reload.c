@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * DEBUG RELOAD: the whole way to the disk and back, on loop 0 and under the
- * raised gate, so that nobody sees anything but the data before or after it.
+ * Writes the data to the disk and reads it back, on loop 0 and under the raised
+ * gate, so that clients only see the data from before or after it.
  */
 #include "persist/reload.h"
 
@@ -49,9 +49,9 @@ drop_all(struct persist *persist)
     keyspace_wait_freed(ks);
 }
 
-/* Under the raised gate. Once everything is dropped there is no way back: the
- * data is on the disk, and neither a client nor a next save may take what is
- * half loaded for it. */
+/* Loads the snapshot. Under the raised gate. Once everything is dropped there
+ * is no way back but a start: the data is on the disk, and neither a client nor
+ * a later save may use what is half loaded. */
 static bool
 load(struct persist *persist)
 {
@@ -90,7 +90,7 @@ reload_run(struct persist *persist)
 
     requests_begin(requests);
     gate_raise(persist->gate, 0);
-    /* The journal may have been switched on since it was asked for. */
+    /* The journal may have been switched on since the request. */
     done = (keeps ? !persist->conf.appendonly : save(persist)) && load(persist);
     if (done && keeps) {
         place_restart(persist);

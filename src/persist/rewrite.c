@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The journal's files: a new increment and the manifest that names it are made
- * before anything changes (task), then, with the gate up and in memory only,
- * the journal turns to it and a child is forked at the same position; when its
- * base is on the disk, the next manifest begins with that (task), and what the
- * journal no longer needs is removed.
+ * A rewrite makes a new increment and the manifest that names it before
+ * anything changes (task). Then, with the gate up and in memory only, the
+ * journal turns to the increment, and a base is begun at the same position.
+ * When the base is on the disk, the next manifest begins with it (task), and
+ * the files that the journal no longer needs are removed.
  *
  *   manifest g      base-1 incr-1
  *   manifest g+1    base-1 incr-1 incr-2          prepared
- *                   ... gate: incr-2 from position P on, fork ...
+ *                   ... gate: incr-2 from position P on, base begun ...
  *   manifest g+2    base-2 (at P) incr-2          committed
  *
- * Whatever happens in between, the manifest that is there names a complete
- * journal. After a fault the old increment cannot be trusted to get what P
- * stands behind, so that g+1 is left out, and nothing is released until g+2.
+ * Whatever happens in between, the manifest on the disk names a complete
+ * journal. After a fault the old increment may lack effects before P. So g+1 is
+ * left out, and nothing is released until g+2.
  */
 #include "persist/rewrite.h"
 #include "keyspace/gate.h"
@@ -38,8 +38,8 @@
 enum {
     RETRY_FIRST_S = 1,
     RETRY_MAX_S = 60,
-    RETRY_FAULT_MAX_S = 2, /* clients are waiting */
-    INCREMENTS_MANY = 64   /* left by so many starts: time for a new base */
+    RETRY_FAULT_MAX_S = 2, /* clients wait */
+    INCREMENTS_MANY = 64   /* of so many starts: time for a new base */
 };
 
 static const uint64_t SECOND_NS = 1000000000;
@@ -54,9 +54,9 @@ add_increment(struct manifest *manifest, uint64_t number)
         (struct manifest_increment){ .number = number };
 }
 
-/* What is known by now of a file that was left in full. To leave it open is
- * right as well, and needed behind one that is: a manifest's closed increments
- * stand before the open ones. */
+/* Closes an increment in the manifest, now that its size is known. It may also
+ * stay open, and must, behind one that is open: a manifest's closed increments
+ * come before the open ones. */
 static void
 close_increment(struct manifest *manifest, uint64_t number, uint64_t bytes)
 {
@@ -91,9 +91,9 @@ fail(struct persist *persist, const char *what, int error)
     requests_settle(&persist->requests[PERSIST_REWRITE], false);
 }
 
-/* After a manifest could not be stored: whether the one before it is still the
- * one that a start would find. If not, which of the two it finds may depend on
- * what the disk does with the new name. */
+/* Whether a start would still find the manifest before the one that could not
+ * be stored. If not, what a start finds may depend on what the disk does with
+ * the new name. */
 static bool
 is_undone(const struct persist *persist)
 {
@@ -107,9 +107,9 @@ is_undone(const struct persist *persist)
            there.base_number == persist->files.manifest.base_number;
 }
 
-/* A task's end. A manifest that may or may not be there names a complete
- * journal like the one before it, so the files of both have to stay; and a
- * later one has to outnumber it. */
+/* Notes a manifest that may or may not be there. It names a complete journal,
+ * as the one before it does, so the files of both stay; and a later one must
+ * have a higher generation. */
 static void
 doubt(struct persist *persist)
 {
@@ -158,14 +158,14 @@ prepare(void *arg)
 
     rewrite->file.fd = -1;
     rewrite->doubtful = false;
-    /* A rotation goes on from the files that are there. */
+    /* A rotation uses the files that are there. */
     rewrite->error =
         rewrite->how == JOURNAL_ROTATE && persist->journal_fd >= 0
             ? file_is_dir_at(persist->journal_fd, persist->journal_dir)
             : journal_dir_open(persist);
     if (rewrite->error == 0) {
-        journal_dir_clean(persist,
-                          &persist->files.manifest); /* of earlier attempts */
+        journal_dir_clean(
+            persist, &persist->files.manifest); /* files of earlier attempts */
         rewrite->error = journal_dir_make_increment(persist, rewrite->number,
                                                     &rewrite->file);
     }
@@ -205,8 +205,8 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     task_start(persist->task, prepare, persist);
 }
 
-/* The switch. Under the raised gate, so that no effect is on its way: memory
- * only, but for the fork. */
+/* Switches to the new increment and begins the base. Under the raised gate, so
+ * that no effect is on its way: memory only. */
 static int
 turn_and_start(struct persist *persist, const char *name)
 {
@@ -364,8 +364,8 @@ sync_file(int dir_fd, const char *name)
     return error;
 }
 
-/* The old files may be there in the page cache only: a crash, or whoever copied
- * them here, need not have synced them. From now on they count as closed. */
+/* Syncs the old files: after a crash, or when they were copied here, they may
+ * be in the page cache only. From now on they count as closed. */
 static int
 sync_files(int journal_fd, const struct manifest *manifest)
 {
@@ -415,8 +415,8 @@ rewrite_set_aside(struct persist *persist, bool journals)
     return true;
 }
 
-/* The state just loaded, as base: the snapshot that it came from under another
- * name, if the file system can do that, else written anew. */
+/* Makes a base of the state just loaded: a hard link of its snapshot if the
+ * file system can do that, else a new file. */
 static int
 make_first_base(struct persist *persist, uint64_t number)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Snapshots: when one is due, and what its end means.
+ * A save goes through full_state, and in a blocking form under the raised gate.
  */
 #include "persist/save.h"
 
@@ -50,7 +50,6 @@ save_ended(struct persist *persist, int error)
                (unsigned long long)persist->info.save_cow_bytes);
 }
 
-/* The child's end. */
 void
 save_written(struct persist *persist, int error)
 {
@@ -61,7 +60,7 @@ save_written(struct persist *persist, int error)
     }
 }
 
-/* Under the raised gate: what is to be written now. */
+/* Describes the snapshot to write. Under the raised gate. */
 static struct child_job
 make_job(struct persist *persist)
 {
@@ -131,8 +130,8 @@ save_is_due(struct persist *persist, const struct persist_conf *conf)
     return false;
 }
 
-/* By a child, so that somebody looks after the watchdog meanwhile; here, if
- * none can be had. */
+/* Has a child write it, so that the watchdog is served meanwhile; writes it
+ * here if there can be no child. */
 int
 save_at_end(struct persist *persist, const struct persist_end *end)
 {

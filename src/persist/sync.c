@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Snapshots for replicas: a child as for a save, but into a pipe. Who reads it
- * sets the pace, and may take as long as a save on a slow disk; so one takes
- * turns with what else is due, and ends at once when the journal fails.
+ * The reader of the pipe sets the pace, and may take as long as a save on a
+ * slow disk. So snapshots for replicas take turns with other work that is due,
+ * and end at once when the journal fails.
  */
 #include "persist/sync.h"
 
@@ -36,7 +36,7 @@ persist_cancel_sync(struct persist *persist)
     }
 }
 
-/* ends[0] is to be read without waiting. */
+/* Opens a pipe. Reading from ret_ends[0] never blocks. */
 static int
 open_pipe(int *ret_ends)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One mutex, one condition each way.
+ * One mutex, one condition in each direction.
  */
 #include "persist/task.h"
 
@@ -18,7 +18,7 @@ struct task {
     void *ctx;
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t work, idle;
-    void (*fn)(void *arg); /* NULL: none given */
+    void (*fn)(void *arg); /* NULL: no task */
     void *arg;
     bool stop;
 };
@@ -37,7 +37,7 @@ run(void *arg)
             break;
         }
         pthread_mutex_unlock(&task->mutex);
-        task->fn(task->arg); /* both stay until fn is NULL again */
+        task->fn(task->arg); /* both are unchanged until fn is NULL */
         pthread_mutex_lock(&task->mutex);
         task->fn = NULL;
         pthread_cond_broadcast(&task->idle);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Between loop 0 and the thread is a row of blocks of one size. Loop 0 writes
- * behind what is filled, the thread reads before it, both without the mutex;
- * only how much is filled moves under it. So each byte is copied twice, as one
- * of a file is: into the queue, and to where it stays.
+ * Loop 0 and the thread share a list of blocks of one size. Loop 0 writes
+ * behind the filled part, the thread reads within it, both without the mutex;
+ * only `filled` moves under it. So each byte is copied twice: into the queue,
+ * and to its final place.
  */
 #include "persist/transfer.h"
 
@@ -34,18 +34,18 @@ struct transfer {
     pthread_t thread;
     struct snapshot_progress progress;
     atomic_bool cancelled; /* true only: under the mutex */
-    /* the thread's, and after its end loop 0's */
+    /* The thread owns these; after its end loop 0 does. */
     struct keyspace *keyspace;
     struct snapshot_stamp stamp;
-    char why[WHY_BYTES]; /* reading was stopped */
+    char why[WHY_BYTES]; /* why reading was stopped */
 
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t news;   /* for the thread */
     struct block *first, *last;
     size_t queued;
-    bool enough;    /* put has said so, and nobody was told otherwise */
+    bool enough;    /* transfer_put returned false, and poke is still due */
     bool finished;  /* by the source */
-    bool truncated; /* a block found no memory */
+    bool truncated; /* there was no memory for a block */
     enum transfer_state state;
     char reason[REASON_BYTES];
 };
@@ -59,7 +59,7 @@ has_room(const struct transfer *transfer)
            transfer->state != TRANSFER_RUNS;
 }
 
-/* The block to be written to, with room; NULL without memory. */
+/* Returns the block to write to, which is not full; NULL without memory. */
 static struct block *
 last_block(struct transfer *transfer)
 {
@@ -83,8 +83,8 @@ last_block(struct transfer *transfer)
     return block;
 }
 
-/* As much of the bytes as goes into one block; the mutex is held, but for the
- * copying. The thread gives no block back that is not full. */
+/* Copies as many bytes as fit into one block and returns their number. Gives
+ * the mutex back for the copying; the thread frees only full blocks. */
 static size_t
 put_some(struct transfer *transfer, struct slice bytes)
 {
@@ -150,7 +150,7 @@ transfer_finish(struct transfer *transfer)
 
 /* ---- the queue, the thread's end ----------------------------------------- */
 
-/* Waits for bytes, under the mutex. 0 with ret_block NULL at the end. */
+/* Waits for bytes, under the mutex. *ret_block is NULL at the end. */
 static int
 wait_for_bytes(struct transfer *transfer, struct block **ret_block)
 {
@@ -175,9 +175,9 @@ wait_for_bytes(struct transfer *transfer, struct block **ret_block)
     }
 }
 
-/* After `step` bytes of the first block were taken. Gives the mutex back for a
- * moment to free, and to tell that there is room: once half is gone, so that
- * this is rare. */
+/* Removes `step` bytes of the first block. Gives the mutex back for a moment to
+ * free it and to call poke: only once half of the queue is read, so that this
+ * is rare. */
 static void
 take_off(struct transfer *transfer, struct block *block, size_t step)
 {
@@ -236,7 +236,7 @@ read_queue(void *ctx, void *to, size_t len, size_t *ret_len)
 
 /* ---- the thread ---------------------------------------------------------- */
 
-/* With fewer databases here, a later SELECT of the other's log would fail. */
+/* A later SELECT of the primary's log would fail with fewer databases here. */
 static bool
 on_header(void *ctx, const struct snapshot_stamp *stamp, uint32_t databases)
 {
@@ -338,7 +338,7 @@ run(void *arg)
     char reason[REASON_BYTES] = "";
     enum snapshot_status status;
 
-    (void)mem_set_claim(MEM_FILL); /* it is another server's data */
+    (void)mem_set_claim(MEM_FILL); /* the data comes from another server */
     status = snapshot_read_source(&source, transfer->options.env, &visitor,
                                   &transfer->progress, &error);
 
@@ -424,8 +424,8 @@ transfer_poll(struct transfer *transfer, char *ret_reason, size_t reason_size)
     return state;
 }
 
-/* The thread has nothing more to do with it: its last look at it came before
- * the state, under the mutex. */
+/* The thread no longer uses the keyspace: it set the state, under the mutex,
+ * after its last access. */
 struct keyspace *
 transfer_take(struct transfer *transfer, struct snapshot_stamp *ret_stamp)
 {

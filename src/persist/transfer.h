@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A snapshot on its way in: bytes that come from another server are read, as
- * hostile as a file is, by a thread of its own into a keyspace of its own,
- * while the present data is served. Loop 0 makes it, feeds it and asks for the
- * result; the thread only touches what is its own and the queue between the
- * two (one mutex, a leaf).
+ * A snapshot that comes from another server. A thread reads it, as untrusted
+ * input, into a keyspace of its own, while the present data is served. Loop 0
+ * makes the transfer, feeds it and asks for the result; the thread only touches
+ * its own data and the queue between the two (one mutex, a leaf).
  */
 #pragma once
 
@@ -15,14 +14,16 @@
 struct transfer;
 
 struct transfer_options {
-    struct keyspace_options keyspace; /* as the one in use, no hooks */
-    /* The one in use: frees in the background what was loaded and is not
-     * wanted (keyspace_discard). NULL: the thread, or transfer_free, does. */
+    struct keyspace_options
+        keyspace; /* as those of the keyspace in use, without hooks */
+    /* The keyspace in use: frees loaded data that is not wanted in the
+     * background (keyspace_discard). NULL: the thread, or transfer_free, frees
+     * it. */
     struct keyspace *present;
-    const struct bloom_env *env; /* without limits but the machine's */
-    size_t queue_bytes;          /* put says "enough" from here on */
-    /* Room came free, or the thread has ended. Its thread; takes nothing that
-     * loop 0 could hold while it calls anything here. */
+    const struct bloom_env *env; /* limited by the machine only */
+    size_t queue_bytes;          /* transfer_put returns false from here on */
+    /* The queue has room again, or the thread has ended. Called by the thread,
+     * without a lock that loop 0 could hold. */
     void (*poke)(void *ctx);
     void *ctx;
 };
@@ -30,26 +31,26 @@ struct transfer_options {
 /* NULL: no memory, or no thread. */
 struct transfer *transfer_new(const struct transfer_options *options);
 
-/* Cancels one that runs; the thread stops at the next key or piece of lines,
- * so this takes milliseconds. What is loaded and not taken is freed: without
- * `present` that may take as long as the loading. NULL is fine. */
+/* Cancels a transfer that runs; the thread stops at the next key or piece of
+ * lines, so this takes milliseconds. Frees loaded data that was not taken:
+ * without `present` that may take as long as the loading. NULL is fine. */
 void transfer_free(struct transfer *transfer);
 
-/* Takes a copy of all the bytes; of one that has failed, forgets them. False:
- * that is enough for now, the source should pause until poke was called and
- * transfer_has_room says so. Not after transfer_finish. */
+/* Copies the bytes into the queue; drops them after a failure. False: the
+ * source should pause until poke was called and transfer_has_room is true. Not
+ * after transfer_finish. */
 bool transfer_put(struct transfer *transfer, struct slice bytes);
 bool transfer_has_room(struct transfer *transfer);
 
-/* The source has no more: only now the snapshot can be complete. */
+/* The source has ended: only now can the snapshot be complete. */
 void transfer_finish(struct transfer *transfer);
 
-/* ret_reason: one English sentence, of one that has failed. */
+/* Returns the state. ret_reason: one English sentence, after a failure. */
 enum transfer_state { TRANSFER_RUNS, TRANSFER_LOADED, TRANSFER_FAILED };
 enum transfer_state transfer_poll(struct transfer *transfer, char *ret_reason,
                                   size_t reason_size);
 
-/* Of one that is loaded, once: the keyspace is the caller's now. */
+/* Returns the keyspace of a LOADED transfer, once; the caller owns it. */
 struct keyspace *transfer_take(struct transfer *transfer,
                                struct snapshot_stamp *ret_stamp);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the server does with persist: hooks, ticks, the load, the end.
+ * The load has a thread of its own; all else runs on loop 0, or on the thread
+ * that persist calls a hook on.
  */
 #include "server/data.h"
 
@@ -15,7 +16,11 @@
 #include "net/pending.h"
 #include "persist/figures.h"
 #include "persist/persist_options.h"
+#include "server/kept_role.h"
 #include "server/replication.h"
+#include "server/server_state.h"
+#include "server/shutdown.h"
+#include "server/wake.h"
 #include "server/watch.h"
 
 #include <signal.h>
@@ -25,24 +30,6 @@ enum { TICK_EVERY_MS = 100 };
 static const uint64_t LOADING_SHOWN_NS = 2000000000;
 
 /* ---- hooks --------------------------------------------------------------- */
-
-void
-data_poke(void *ctx)
-{
-    struct server *server = ctx;
-
-    (void)uv_async_send(&server->poke);
-}
-
-void
-data_wake_loops(void *ctx)
-{
-    struct server *server = ctx;
-
-    for (unsigned i = 0; i < server->threads; i++) {
-        loop_wake(&server->loops[i]);
-    }
-}
 
 static void
 on_journaling(void *ctx, struct journal *journal)
@@ -61,13 +48,12 @@ on_refusal(void *ctx, enum err writes, enum err ping)
     atomic_store(&server->service.ping_refusal, (int)ping);
 }
 
-/* Replicas get what is released. */
 static void
 on_moved(void *ctx)
 {
     struct server *server = ctx;
 
-    data_wake_loops(server);
+    wake_loops(server);
     replication_moved(server);
 }
 
@@ -93,10 +79,10 @@ on_sync_ended(void *ctx, int error)
 static void
 on_moved_in(void *ctx)
 {
-    replication_keep_role_again(ctx);
+    kept_role_write_again(ctx);
 }
 
-/* Whoever runs persist_tick wakes the inboxes when the gate is down again. */
+/* The caller of persist_tick wakes the inboxes when the gate is down again. */
 static void
 on_reloaded(void *ctx)
 {
@@ -109,7 +95,7 @@ on_reloaded(void *ctx)
 static void
 tick_persist(struct server *server)
 {
-    pending_flush(&server->loops[0]); /* a step may last */
+    pending_flush(&server->loops[0]); /* a step may take long */
     persist_tick(server->persist);
     observe_wake(server->workers[0]);
 }
@@ -121,7 +107,7 @@ data_new(struct server *server)
         &(struct persist_options){ .conf = &server->conf,
                                    .keyspace = server->service.keyspace,
                                    .run_id = server->service.run_id,
-                                   .hooks = { .poke = data_poke,
+                                   .hooks = { .poke = wake_persist,
                                               .moved = on_moved,
                                               .journaling = on_journaling,
                                               .refusal = on_refusal,
@@ -135,15 +121,6 @@ data_new(struct server *server)
 
 /* ---- the load ------------------------------------------------------------ */
 
-/* What is needed to start, and to end, may take longer than the service manager
- * waits by itself. */
-static void
-ask_for_time(void *ctx)
-{
-    (void)ctx;
-    (void)systemd_notify("EXTEND_TIMEOUT_USEC=30000000\nWATCHDOG=1");
-}
-
 static void
 show_loading(struct server *server)
 {
@@ -155,7 +132,7 @@ show_loading(struct server *server)
     }
     server->loading_shown_ns = now_ns;
     persist_get_info(server->persist, &info);
-    ask_for_time(server);
+    shutdown_extend_timeout(server);
     (void)systemd_status("Loading, %.0f %%, %llu s left", info.loading_percent,
                          (unsigned long long)info.loading_eta_s);
     if (info.loading_loaded_bytes > 0) {
@@ -174,7 +151,7 @@ what_is_saved(const struct conf *conf)
     return conf->save.count > 0 ? "snapshots only" : "nothing is saved";
 }
 
-/* Loop 0, when the loader is done. */
+/* Begins to serve, on loop 0, when the loader has ended. */
 static void
 on_loaded(struct loop *loop, void *ptr, uint64_t good)
 {
@@ -182,17 +159,17 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
 
     (void)loop;
     CHECK(pthread_join(server->loader, NULL) == 0);
-    ask_for_time(server);
+    shutdown_extend_timeout(server);
     if (good == 0 || !persist_begin(server->persist)) {
         server->load_failed = true;
-        server_stop_loops(server);
+        shutdown_loops(server);
         return;
     }
     replication_begin(server);
     atomic_store(&server->service.loading, false);
     (void)systemd_notify("READY=1");
     (void)systemd_status("Serving, %s", what_is_saved(&server->conf));
-    /* People, and the tools that start containers, look for these words. */
+    /* Operators and container tools search the log for these words. */
     log_notice("server", "Ready to accept connections", "persistence=\"%s\"",
                what_is_saved(&server->conf));
 }
@@ -233,12 +210,12 @@ on_tick(uv_timer_t *timer)
     }
     tick_persist(server);
     if (server->stop_waits_until_ns > 0) {
-        server_stop(server);
+        shutdown_begin(server);
         return;
     }
     if (server->stop_again_ns > 0 && clock_mono_ns() > server->stop_again_ns) {
         server->stop_again_ns = 0;
-        server_stop(server);
+        shutdown_begin(server);
     }
 }
 
@@ -273,33 +250,4 @@ data_start_handles(struct server *server)
     server->tick.data = server;
     CHECK(uv_timer_start(&server->tick, on_tick, TICK_EVERY_MS,
                          TICK_EVERY_MS) == 0);
-}
-
-/* ---- the end ------------------------------------------------------------- */
-
-/* With the gate raised; once it is lowered nobody writes any more. */
-bool
-data_end(struct server *server)
-{
-    struct service *service = &server->service;
-    unsigned flags = atomic_exchange(&server->shutdown_flags, 0);
-    bool rules = server->conf.save.count > 0 && !(flags & SHUTDOWN_NOSAVE);
-    struct persist_end end = {
-        .save = rules || (flags & SHUTDOWN_SAVE),
-        .force = (flags & SHUTDOWN_FORCE) != 0,
-        .idle = ask_for_time,
-    };
-    bool ended;
-
-    gate_raise(keyspace_gate(service->keyspace), 0);
-    ended = persist_stop(server->persist, &end);
-    if (ended) {
-        atomic_store(&service->write_refusal, ERR_ENDING);
-        service->journal = NULL;
-    }
-    gate_lower(keyspace_gate(service->keyspace), 0);
-    if (!ended) {
-        atomic_fetch_add(&service->shutdown_failures, 1);
-    }
-    return ended;
 }

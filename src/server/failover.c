@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * FAILOVER: a primary stops its writes, waits until a replica has everything,
- * and asks that one to take over by following it. Until then it can be called
- * off, and afterwards it goes back to what it was if the replica refuses.
+ * A primary pauses writes, waits until a replica has the whole log, follows
+ * that replica and asks it to lead. If the replica refuses, or a client aborts
+ * the failover, the server leads again.
  */
+#include "server/failover.h"
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/pause.h"
-#include "keyspace/gate.h"
 #include "persist/place.h"
-#include "server/replication_internal.h"
+#include "server/figures.h"
+#include "server/replication_state.h"
 
 #include <stdio.h>
 #include <strings.h>
 
-/* ---- whom ---------------------------------------------------------------- */
+/* ---- the choice of a replica --------------------------------------------- */
 
 static bool
 is_target(const struct failover *failover, const struct status_replica *replica)
@@ -24,8 +26,8 @@ is_target(const struct failover *failover, const struct status_replica *replica)
                               strcasecmp(replica->ip, failover->host) == 0));
 }
 
-/* Of those that may take over, the one that is furthest. False: there is
- * none. */
+/* Finds the replica with the most of the log among those that may lead. False:
+ * there is none. */
 static bool
 choose(const struct replication *r, const struct failover *failover,
        struct status_replica *ret_replica)
@@ -52,7 +54,7 @@ choose(const struct replication *r, const struct failover *failover,
     return found;
 }
 
-/* ---- asking, on any loop in a section of the gate ------------------------ */
+/* ---- wishes, on any loop in a section of the gate ------------------------ */
 
 static bool
 refuse(char *ret_reason, size_t size, const char *text)
@@ -61,63 +63,64 @@ refuse(char *ret_reason, size_t size, const char *text)
     return false;
 }
 
-/* Leaves the wish; to call it off overrules everything. False: another one is
- * under way. */
+/* Leaves a wish for loop 0. False: there is one already, which only an abort
+ * replaces. */
 static bool
-wish_for(struct replication *r, const struct failover *wish)
+leave_wish(struct replication *r, enum failover_wish wish,
+           const struct failover *wanted)
 {
-    bool free;
+    struct replication_shared *shared = &r->shared;
+    bool left;
 
-    pthread_mutex_lock(&r->mutex);
-    free = !r->wished || wish->state == STATUS_NO_FAILOVER;
-    if (free) {
-        r->wish = *wish;
-        r->wished = true;
+    pthread_mutex_lock(&shared->mutex);
+    left = shared->wish == FAILOVER_NO_WISH || wish == FAILOVER_ABORT;
+    if (left) {
+        shared->wish = wish;
+        shared->wanted = *wanted;
     }
-    pthread_mutex_unlock(&r->mutex);
-    if (free) {
+    pthread_mutex_unlock(&shared->mutex);
+    if (left) {
         (void)uv_async_send(&r->poke);
     }
-    return free;
+    return left;
 }
 
-/* The command has looked whether there is such a replica. */
 bool
 failover_ask(void *ctx, const struct failover_order *order, char *ret_reason,
              size_t size)
 {
     struct server *server = ctx;
-    struct failover wish = { .state = STATUS_FAILOVER_WAITS,
-                             .any = order->host == NULL,
-                             .force = order->force,
-                             .port = order->port,
-                             .until_ms =
-                                 order->timeout_ms > 0
-                                     ? replication_now_ms() + order->timeout_ms
-                                     : UINT64_MAX };
+    struct failover wanted = { .state = STATUS_FAILOVER_WAITS,
+                               .any = order->host == NULL,
+                               .force = order->force,
+                               .port = order->port,
+                               .until_ms = order->timeout_ms > 0
+                                               ? replication_now_ms() +
+                                                     order->timeout_ms
+                                               : UINT64_MAX };
 
     if (order->host != NULL) {
-        (void)snprintf(wish.host, sizeof(wish.host), "%s", order->host);
+        (void)snprintf(wanted.host, sizeof(wanted.host), "%s", order->host);
     }
-    return wish_for(server->replication, &wish) ||
+    return leave_wish(server->replication, FAILOVER_BEGIN, &wanted) ||
            refuse(ret_reason, size, "FAILOVER already in progress.");
 }
 
 bool
 failover_abort(void *ctx)
 {
+    static const struct failover none;
     struct server *server = ctx;
     struct replication *r = server->replication;
-    struct failover wish = { .state = STATUS_NO_FAILOVER };
     struct status_figures figures;
     bool wished;
 
     (void)status_get(server->service.status, &figures, NULL, 0);
-    pthread_mutex_lock(&r->mutex); /* loop 0 may not have looked at it yet */
-    wished = r->wished && r->wish.state != STATUS_NO_FAILOVER;
-    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_lock(&r->shared.mutex); /* loop 0 may not have seen it yet */
+    wished = r->shared.wish == FAILOVER_BEGIN;
+    pthread_mutex_unlock(&r->shared.mutex);
     return (wished || figures.failover != STATUS_NO_FAILOVER) &&
-           wish_for(r, &wish);
+           leave_wish(r, FAILOVER_ABORT, &none);
 }
 
 /* ---- loop 0 -------------------------------------------------------------- */
@@ -136,12 +139,12 @@ pause_writes(struct replication *r, bool on)
     gate_lower(replication_gate(r), 0);
 }
 
-/* Before anybody can see what follows from it. */
+/* Publishes the state before a client can see its effects. */
 static void
 show(struct replication *r)
 {
-    r->acks_moved = true;
-    replication_settle(r);
+    r->figures_due = true;
+    figures_settle(r);
 }
 
 static void
@@ -156,12 +159,12 @@ end(struct replication *r, const char *error)
     pause_writes(r, false);
 }
 
-/* We were to follow, and are what we were again. */
+/* Leads again, after we began to follow. */
 static void
 fall_back(struct replication *r, const char *error)
 {
     gate_raise(replication_gate(r), 0);
-    if (!atomic_load(&r->server->service.absent)) { /* else: with nothing */
+    if (!atomic_load(&r->server->service.absent)) { /* else: no data */
         role_lead(&r->server->service);
     }
     gate_lower(replication_gate(r), 0);
@@ -169,31 +172,36 @@ fall_back(struct replication *r, const char *error)
 }
 
 static void
-take_wish(struct replication *r)
+abort_failover(struct replication *r)
 {
-    struct failover wish;
-    bool wished;
-
-    pthread_mutex_lock(&r->mutex);
-    wish = r->wish;
-    wished = r->wished;
-    r->wished = false;
-    pthread_mutex_unlock(&r->mutex);
-    if (!wished) {
-        return;
+    if (r->failover.state == STATUS_FAILOVER_RUNS) {
+        fall_back(r, "called off");
+    } else if (r->failover.state == STATUS_FAILOVER_WAITS) {
+        end(r, "called off");
     }
-    if (wish.state == STATUS_NO_FAILOVER) {
-        if (r->failover.state == STATUS_FAILOVER_RUNS) {
-            fall_back(r, "called off");
-        } else if (r->failover.state == STATUS_FAILOVER_WAITS) {
-            end(r, "called off");
-        }
-    } else if (r->failover.state == STATUS_NO_FAILOVER) {
-        r->failover = wish;
+}
+
+static void
+fulfil_wish(struct replication *r)
+{
+    struct replication_shared *shared = &r->shared;
+    enum failover_wish wish;
+    struct failover wanted;
+
+    pthread_mutex_lock(&shared->mutex);
+    wish = shared->wish;
+    wanted = shared->wanted;
+    shared->wish = FAILOVER_NO_WISH;
+    pthread_mutex_unlock(&shared->mutex);
+    if (wish == FAILOVER_ABORT) {
+        abort_failover(r);
+    } else if (wish == FAILOVER_BEGIN &&
+               r->failover.state == STATUS_NO_FAILOVER) {
+        r->failover = wanted;
         pause_writes(r, true);
         show(r);
         log_notice("server.failover", "waits for a replica",
-                   "host=\"%s\" port=%u", wish.host, wish.port);
+                   "host=\"%s\" port=%u", wanted.host, wanted.port);
     }
 }
 
@@ -208,8 +216,9 @@ note_target(struct replication *r, const struct status_replica *target)
                target->port);
 }
 
-/* Once the target has everything, or time is up and it is to take over all the
- * same. Nothing can come in between. */
+/* Follows the target once it has the whole log, or, with FORCE, when the time
+ * is over. The raised gate keeps writes out between the check and the change.
+ */
 static void
 wait_for_target(struct replication *r)
 {
@@ -264,19 +273,11 @@ void
 failover_tick(struct replication *r)
 {
     if (r->failover.state == STATUS_FAILOVER_RUNS) {
-        wait_for_answer(r); /* what is done cannot be called off */
+        wait_for_answer(r); /* before a wish may abort it */
     }
-    take_wish(r);
+    fulfil_wish(r);
     if (r->failover.state == STATUS_FAILOVER_WAITS) {
         wait_for_target(r);
-    }
-}
-
-void
-failover_stir(struct replication *r)
-{
-    if (r->failover.state != STATUS_NO_FAILOVER) {
-        (void)uv_async_send(&r->poke);
     }
 }
 
@@ -290,7 +291,7 @@ failover_take_over(struct replication *r, const struct handover *from,
     bool good;
 
     if (!replication_role(r).replica) {
-        return true; /* it took over already, and is asked once more */
+        return true; /* it leads already: the request is a repetition */
     }
     gate_raise(replication_gate(r), 0);
     persist_place(server->persist, &position, &sequence);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What loop 0 tells the other threads: of links and replicas, of those above
- * us, and whether enough replicas keep up.
+ * Figures of links and replicas, the chain of servers above us, and whether
+ * enough replicas keep up.
  */
-#include "keyspace/gate.h"
-#include "server/replication_internal.h"
-
+#include "server/figures.h"
 #include "base/mem.h"
 #include "persist/place.h"
+#include "server/replication_state.h"
+#include "server/wake.h"
 
-/* Who is told of it and follows us later has to know that it is still so. */
 void
 figures_keep_chain(struct replication *r)
 {
@@ -19,14 +18,14 @@ figures_keep_chain(struct replication *r)
 
     memset(chain, 0, sizeof(chain));
     count = replica ? replica_chain(r->replica, chain) : 0;
-    pthread_mutex_lock(&r->mutex);
-    if (count != r->chain_count ||
-        memcmp(chain, r->chain, count * sizeof(chain[0])) != 0) {
-        r->chain_count = count;
-        memcpy(r->chain, chain, sizeof(chain));
+    pthread_mutex_lock(&r->shared.mutex);
+    if (count != r->shared.chain_count ||
+        memcmp(chain, r->shared.chain, count * sizeof(chain[0])) != 0) {
+        r->shared.chain_count = count;
+        memcpy(r->shared.chain, chain, sizeof(chain));
         atomic_fetch_add(&r->server->service.chain_changes, 1);
     }
-    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_unlock(&r->shared.mutex);
 }
 
 size_t
@@ -36,10 +35,10 @@ figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1])
     struct replication *r = server->replication;
     size_t count;
 
-    pthread_mutex_lock(&r->mutex);
-    count = r->chain_count;
-    memcpy(ret_chain, r->chain, sizeof(r->chain));
-    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_lock(&r->shared.mutex);
+    count = r->shared.chain_count;
+    memcpy(ret_chain, r->shared.chain, sizeof(r->shared.chain));
+    pthread_mutex_unlock(&r->shared.mutex);
     return count;
 }
 
@@ -55,7 +54,7 @@ publish(struct replication *r)
     memset(&figures, 0, sizeof(figures));
     replicas = mem_try_alloc((max + 1) * sizeof(*replicas));
     if (replicas == NULL) {
-        return; /* the figures stay those of the last tick */
+        return; /* the figures of the last tick remain */
     }
     count = primary_describe(r->primary, &figures, replicas, max);
     figures.backlog_active = persist_is_tapped(r->server->persist);
@@ -64,15 +63,15 @@ publish(struct replication *r)
            sizeof(figures.failover_error));
     replica_describe(r->replica, &figures);
     figures.epoch = r->epoch;
-    figures.synced_once = r->synced_once;
-    if (r->transfer != NULL) {
-        figures.sync_total_bytes = r->arriving.bytes;
-        figures.sync_read_bytes = r->heard_bytes;
+    figures.synced_once = r->following.synced_once;
+    if (r->following.transfer != NULL) {
+        figures.sync_total_bytes = r->following.arriving.bytes;
+        figures.sync_read_bytes = r->following.heard_bytes;
     }
-    if (r->link != NULL) {
-        link_peer_address(r->link, figures.link_address);
-        link_local_address(r->link, figures.link_local_address);
-        figures.link_id = r->link_id;
+    if (r->following.link != NULL) {
+        link_peer_address(r->following.link, figures.link_address);
+        link_local_address(r->following.link, figures.link_local_address);
+        figures.link_id = r->following.link_id;
     }
     status_publish(service->status, &figures, replicas,
                    count < max ? count : max);
@@ -80,8 +79,8 @@ publish(struct replication *r)
     figures_keep_chain(r);
 }
 
-/* Who will not keep up at the next tick counts as one that does not: writes end
- * in time, and not a tick later. */
+/* Judges replicas as they will be at the next tick, so that writes are refused
+ * in time and not a tick later. */
 void
 figures_judge(struct server *server)
 {
@@ -103,4 +102,15 @@ figures_show(struct replication *r)
     gate_enter(replication_gate(r), 0);
     figures_judge(r->server);
     gate_leave(replication_gate(r), 0);
+}
+
+void
+figures_settle(struct replication *r)
+{
+    if (r->figures_due) {
+        r->figures_due = false;
+        figures_show(r);
+        wake_loops(r->server);
+        replication_stir_failover(r);
+    }
 }

@@ -1,26 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Those who follow us: their links, and the snapshots for them.
+ * Bytes and events of the links, and the snapshot's pipe.
  */
+#include "server/followers.h"
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "persist/sync.h"
 #include "proto/scan.h"
-#include "server/replication_internal.h"
+#include "server/failover.h"
+#include "server/figures.h"
+#include "server/grace.h"
+#include "server/kept_role.h"
+#include "server/outgoing.h"
+#include "server/replication_state.h"
+#include "server/role_change.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
 enum {
-    UNPARSED_MAX = 4096, /* an ACK has some 80 bytes */
-    ANSWER_MS = 5000     /* for a refusal to be taken */
+    UNPARSED_MAX = 4096, /* an ACK has about 80 bytes */
+    ANSWER_MS = 5000     /* for a refusal to be read */
 };
 
 struct follower {
     struct follower *next;
     struct replication *r;
-    uint64_t id; /* of the client that it was */
+    uint64_t id; /* of the former client */
     struct link *link;
 };
 
@@ -47,15 +55,15 @@ forget(struct follower *follower)
     mem_free(follower);
 }
 
-/* ---- what they say ------------------------------------------------------- */
+/* ---- acknowledgements ---------------------------------------------------- */
 
 static const struct parse_limits ack_limits = { .args_max = 8,
                                                 .bulk_max = 128,
                                                 .query_max = UNPARSED_MAX };
 
-/* REPLCONF ACK is all that a replica says. */
+/* Handles REPLCONF ACK, the only command of a replica. False: another one. */
 static bool
-take_acks(struct replication *r, uint64_t id, const struct batch *batch)
+handle_acks(struct replication *r, uint64_t id, const struct batch *batch)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
         const struct batch_command *command = &batch->command[i];
@@ -88,15 +96,15 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
         before = at;
         batch_clear(&batch);
         good = scan_commands(bytes, &ack_limits, &batch, &at) == OK &&
-               take_acks(r, id, &batch);
+               handle_acks(r, id, &batch);
     } while (good && at > before);
     batch_fini(&batch);
     *ret_used = at;
-    /* It may have been dropped for what it acknowledged. */
+    /* An acknowledgement may have dropped the replica. */
     if (find(r, id) != NULL && (!good || bytes.len - at > UNPARSED_MAX)) {
         (void)primary_drop(r->primary, id, "it does not speak as a replica");
     }
-    replication_settle(r);
+    figures_settle(r);
 }
 
 static void
@@ -107,7 +115,7 @@ on_drained(void *ctx, struct link *link)
 
     (void)link;
     primary_drained(r->primary, follower->id, replication_now_ms());
-    replication_settle(r);
+    figures_settle(r);
 }
 
 static void
@@ -122,16 +130,16 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     log_notice("server.replication", "lost a replica", "id=%llu reason=\"%s\"",
                (unsigned long long)id, reason);
     forget(follower);
-    r->acks_moved = true;
+    r->figures_due = true;
     primary_detached(r->primary, id);
-    replication_settle(r);
+    figures_settle(r);
 }
 
 static const struct link_hooks follower_hooks = { .bytes = on_bytes,
                                                   .drained = on_drained,
                                                   .closed = on_closed };
 
-/* ---- what the state machine wants ---------------------------------------- */
+/* ---- hooks of the primary's side ----------------------------------------- */
 
 static bool
 send_to(void *ctx, uint64_t id, struct slice bytes)
@@ -160,7 +168,7 @@ drop(void *ctx, uint64_t id, const char *reason)
                  "id=%llu reason=\"%s\"", (unsigned long long)id, reason);
         link_close(follower->link);
         forget(follower);
-        r->acks_moved = true;
+        r->figures_due = true;
     }
 }
 
@@ -181,8 +189,8 @@ end_pipe(struct replication *r)
     }
 }
 
-/* Of one that runs the end is still told, to nobody: another may be asked for
- * before that. */
+/* followers_sync_ended still reports the end of a child that runs; by then
+ * another snapshot may have been asked for. */
 static void
 cancel_sync(void *ctx)
 {
@@ -208,7 +216,7 @@ acked(void *ctx)
 {
     struct replication *r = ctx;
 
-    r->acks_moved = true;
+    r->figures_due = true;
 }
 
 const struct primary_hooks followers_hooks = { .send = send_to,
@@ -219,20 +227,32 @@ const struct primary_hooks followers_hooks = { .send = send_to,
                                                .pause_sync = pause_sync,
                                                .acked = acked };
 
-/* ---- snapshots for them -------------------------------------------------- */
+/* ---- snapshots for replicas ---------------------------------------------- */
 
-/* The child has gone, and all that it wrote was read. */
 static void
 end_sync(struct replication *r)
 {
     bool good = r->sync.error == 0;
 
-    if (!r->sync.runs || !r->sync.exited || !r->sync.ended) {
-        return;
-    }
-    r->sync = (struct outgoing_sync){ 0 };
+    r->sync = (struct outgoing_sync){ .state = OUTGOING_NONE };
     primary_sync_ended(r->primary, good, replication_now_ms());
-    replication_settle(r);
+    figures_settle(r);
+}
+
+/* Notes that the pipe was read to its end, or that the child has exited. The
+ * second of the two ends the snapshot. */
+static void
+end_half(struct replication *r, int half, int error)
+{
+    if (r->sync.error == 0) {
+        r->sync.error = error;
+    }
+    if (r->sync.state == OUTGOING_RUNS) {
+        r->sync.state = half;
+    } else if ((int)r->sync.state != half) {
+        CHECK(r->sync.state != OUTGOING_NONE);
+        end_sync(r);
+    }
 }
 
 static void
@@ -244,7 +264,7 @@ on_pipe_bytes(void *ctx, struct link *link, struct slice bytes,
     (void)link;
     *ret_used = bytes.len;
     primary_sync_bytes(r->primary, bytes, replication_now_ms());
-    replication_settle(r);
+    figures_settle(r);
 }
 
 static void
@@ -255,11 +275,7 @@ on_pipe_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)link;
     (void)reason;
     r->sync.pipe = NULL;
-    r->sync.ended = true;
-    if (error != 0 && r->sync.error == 0) {
-        r->sync.error = error;
-    }
-    end_sync(r);
+    end_half(r, OUTGOING_READ, error);
 }
 
 static const struct link_hooks pipe_hooks = { .bytes = on_pipe_bytes,
@@ -269,39 +285,32 @@ void
 followers_sync_began(struct replication *r, int fd, int error,
                      const struct primary_sync *sync)
 {
-    r->sync = (struct outgoing_sync){ .runs = true, .error = error };
+    r->sync = (struct outgoing_sync){ .state = OUTGOING_RUNS, .error = error };
     if (fd < 0) {
-        r->sync.exited = r->sync.ended = true;
         end_sync(r);
         return;
     }
     r->sync.pipe = link_take(&r->server->loops[0], fd, &pipe_hooks, r);
     if (r->sync.pipe == NULL) {
-        r->sync.ended = true;
-        r->sync.error = ENOMEM;
+        end_half(r, OUTGOING_READ, ENOMEM);
         persist_cancel_sync(r->server->persist);
         return;
     }
     log_notice("server.replication", "began a full synchronization",
                "position=%llu", (unsigned long long)sync->position);
     primary_sync_began(r->primary, sync, replication_now_ms());
-    replication_settle(r);
+    figures_settle(r);
 }
 
 void
 followers_sync_ended(struct replication *r, int error)
 {
-    if (!r->sync.runs) { /* it was cancelled */
-        return;
+    if (r->sync.state != OUTGOING_NONE) { /* else it was cancelled */
+        end_half(r, OUTGOING_EXITED, error);
     }
-    if (r->sync.error == 0) {
-        r->sync.error = error;
-    }
-    r->sync.exited = true;
-    end_sync(r);
 }
 
-/* ---- how they come and go ------------------------------------------------ */
+/* ---- new replicas -------------------------------------------------------- */
 
 static void
 describe(const struct follower *follower, const struct handover *handover,
@@ -322,7 +331,7 @@ describe(const struct follower *follower, const struct handover *handover,
     }
 }
 
-/* True if it follows now. */
+/* Returns whether the replica was accepted. */
 static bool
 attach(struct follower *follower, const struct handover *handover)
 {
@@ -344,11 +353,12 @@ attach(struct follower *follower, const struct handover *handover)
                hello.history[0] != '\0' ? hello.history : "none",
                (unsigned long long)hello.position);
     r->has_replicas = true;
-    replication_keep_role(r);
+    kept_role_update(r);
     return true;
 }
 
-/* Two that dial each other at the same moment find the ring only here. */
+/* Two servers that connect to each other at the same moment detect the ring
+ * only here. */
 static bool
 is_above_us(const struct replication *r, const char *run_id)
 {
@@ -363,19 +373,19 @@ is_above_us(const struct replication *r, const char *run_id)
     return false;
 }
 
-/* False: it was told why not. */
+/* False: the replica was refused with an error reply. */
 static bool
-take(struct follower *follower, const struct handover *handover)
+admit(struct follower *follower, const struct handover *handover)
 {
     struct replication *r = follower->r;
     char reason[STATUS_TEXT_MAX];
     char text[STATUS_TEXT_MAX + 16];
     bool replica;
 
-    replication_look_at_role(r);
-    grace_look(r); /* it may have been said just now who leads */
+    role_change_look(r);
+    grace_look(r); /* a command may have just said which server leads */
     figures_keep_chain(r);
-    if (!handover->failover && /* then nobody is above us */
+    if (!handover->failover && /* then no server is above us */
         handover->chain_changes !=
             atomic_load(&r->server->service.chain_changes)) {
         (void)link_send(follower->link,
@@ -389,7 +399,7 @@ take(struct follower *follower, const struct handover *handover)
         (void)link_send(follower->link, slice_of(text));
         return false;
     }
-    replication_look_at_role(r); /* which may be another one since then */
+    role_change_look(r); /* failover_take_over may have changed it */
     replica = replication_role(r).replica;
     if (replica && is_above_us(r, handover->run_id)) {
         (void)link_send(follower->link,
@@ -404,7 +414,7 @@ take(struct follower *follower, const struct handover *handover)
         return false;
     }
     outgoing_open(r);
-    replication_note_history(r);
+    role_change_note_history(r);
     (void)outgoing_seal(r);
     if (!attach(follower, handover)) {
         r->followers = follower->next;
@@ -424,7 +434,7 @@ on_handover(struct loop *loop, void *ptr, uint64_t number)
     struct follower *follower = mem_try_alloc(sizeof(*follower));
 
     (void)number;
-    if (follower == NULL || r->stopped || !r->begun) {
+    if (follower == NULL || r->life != REPLICATION_RUNS) {
         (void)close(handover->fd);
         mem_free(follower);
         mem_free(handover);
@@ -434,11 +444,11 @@ on_handover(struct loop *loop, void *ptr, uint64_t number)
     follower->link = link_take(loop, handover->fd, &follower_hooks, follower);
     if (follower->link == NULL) {
         mem_free(follower);
-    } else if (!take(follower, handover)) {
+    } else if (!admit(follower, handover)) {
         link_close_after(follower->link, ANSWER_MS);
         mem_free(follower);
     }
-    replication_settle(r);
+    figures_settle(r);
     mem_free(handover);
 }
 
@@ -454,7 +464,7 @@ void
 followers_kill(struct replication *r, uint64_t id)
 {
     if (primary_drop(r->primary, id, "killed by a client")) {
-        replication_settle(r);
+        figures_settle(r);
     }
 }
 

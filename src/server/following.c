@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whom we follow: the link, groups on their way into the data and the log, and
- * snapshots on their way in.
+ * Groups on their way into the data and the log, and snapshots on their way
+ * into the place of our data.
  */
+#include "server/following.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "keyspace/exchange.h"
-#include "keyspace/gate.h"
 #include "net/registry.h"
 #include "persist/adopt.h"
 #include "persist/journal.h"
 #include "persist/journal_tap.h"
 #include "persist/place.h"
-#include "server/data.h"
-#include "server/replication_internal.h"
+#include "server/figures.h"
+#include "server/kept_role.h"
+#include "server/outgoing.h"
+#include "server/replication_state.h"
+#include "server/wake.h"
 
 #include <stdio.h>
 
@@ -25,7 +29,8 @@ enum {
     UNSENT_MAX = 64 << 10 /* a primary that reads no acknowledgements */
 };
 
-/* The role is still the one that this link was made for. Inside the gate. */
+/* Whether the role is still the one that the link was made for. Inside the
+ * gate. */
 static bool
 is_current(const struct replication *r)
 {
@@ -34,8 +39,8 @@ is_current(const struct replication *r)
     return role->replica && role->epoch == r->epoch;
 }
 
-/* A command that changes the role says that there is no link; what loop 0 has
- * of an older one does not count any more. */
+/* Publishes whether the link is up. A command that changes the role clears
+ * this; the link of an older role does not count then. */
 static void
 set_link_up(struct replication *r)
 {
@@ -49,8 +54,8 @@ set_link_up(struct replication *r)
     atomic_store(link_up, up);
     gate_leave(replication_gate(r), 0);
     if (up != before) {
-        r->acks_moved = true; /* INFO says so as soon as commands notice */
-        data_wake_loops(r->server);
+        r->figures_due = true; /* before a command sees the change */
+        wake_loops(r->server);
     }
 }
 
@@ -62,8 +67,8 @@ on_opened(void *ctx, struct link *link)
     struct replication *r = ctx;
 
     link_keepalive(link, r->keepalive_s);
-    replica_opened(r->replica, r->link_number, replication_now_ms());
-    replication_settle(r);
+    replica_opened(r->replica, r->following.link_number, replication_now_ms());
+    figures_settle(r);
 }
 
 static void
@@ -72,11 +77,11 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
     struct replication *r = ctx;
 
     (void)link;
-    replica_bytes(r->replica, r->link_number, bytes, ret_used,
+    replica_bytes(r->replica, r->following.link_number, bytes, ret_used,
                   replication_now_ms());
     set_link_up(r);
-    replication_settle(r);
-    failover_stir(r);
+    figures_settle(r);
+    replication_stir_failover(r);
 }
 
 static void
@@ -86,11 +91,12 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
 
     (void)link;
     (void)error;
-    r->link = NULL;
-    replica_closed(r->replica, r->link_number, reason, replication_now_ms());
+    r->following.link = NULL;
+    replica_closed(r->replica, r->following.link_number, reason,
+                   replication_now_ms());
     set_link_up(r);
-    replication_settle(r);
-    failover_stir(r);
+    figures_settle(r);
+    replication_stir_failover(r);
 }
 
 static const struct link_hooks link_to_primary = { .opened = on_opened,
@@ -103,10 +109,10 @@ dial(void *ctx, uint64_t number, const char *host, unsigned port,
 {
     struct replication *r = ctx;
 
-    r->link_number = number;
-    r->link_id = registry_draw_id(r->server->service.registry);
-    r->link = link_dial(&r->server->loops[0], host, port, (unsigned)timeout_ms,
-                        &link_to_primary, r);
+    r->following.link_number = number;
+    r->following.link_id = registry_draw_id(r->server->service.registry);
+    r->following.link = link_dial(&r->server->loops[0], host, port,
+                                  (unsigned)timeout_ms, &link_to_primary, r);
 }
 
 static bool
@@ -114,8 +120,9 @@ send_bytes(void *ctx, uint64_t number, struct slice bytes)
 {
     struct replication *r = ctx;
 
-    return r->link != NULL && number == r->link_number &&
-           link_unsent(r->link) < UNSENT_MAX && link_send(r->link, bytes);
+    return r->following.link != NULL && number == r->following.link_number &&
+           link_unsent(r->following.link) < UNSENT_MAX &&
+           link_send(r->following.link, bytes);
 }
 
 static void
@@ -123,9 +130,9 @@ close_link(void *ctx, uint64_t number)
 {
     struct replication *r = ctx;
 
-    if (r->link != NULL && number == r->link_number) {
-        link_close(r->link);
-        r->link = NULL;
+    if (r->following.link != NULL && number == r->following.link_number) {
+        link_close(r->following.link);
+        r->following.link = NULL;
     }
 }
 
@@ -134,8 +141,8 @@ pause_link(void *ctx, uint64_t number, bool paused)
 {
     struct replication *r = ctx;
 
-    if (r->link != NULL && number == r->link_number) {
-        link_pause(r->link, paused);
+    if (r->following.link != NULL && number == r->following.link_number) {
+        link_pause(r->following.link, paused);
     }
 }
 
@@ -176,7 +183,7 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
     return REPLICA_APPLIED;
 }
 
-/* A slow disk holds the primary's stream up; one that fails does not. */
+/* A slow disk delays the primary's stream; a disk that fails does not. */
 static bool
 has_room(const struct replication *r)
 {
@@ -190,9 +197,9 @@ has_room(const struct replication *r)
     return status.faulted;
 }
 
-/* A part of a group was executed: what we have now is no state of our primary's
- * log. It may be all that is left if that one goes, so it stays, under a name
- * that nobody knows, and not under one at which others have something else. */
+/* Keeps our data under a new history. A part of a group was executed, so our
+ * data is no state of the primary's log, and must not be taken for one. It
+ * stays, since it may be all that is left if the primary is lost. */
 static void
 disown(struct replication *r)
 {
@@ -201,12 +208,13 @@ disown(struct replication *r)
     struct gate *gate = replication_gate(r);
 
     primary_drop_all(r->primary, "a group does not fit our data");
-    gate_raise(gate, 0); /* whatever the role has become meanwhile */
+    gate_raise(gate, 0); /* whether or not the role has changed */
     persist_place(persist, &arrival.position, &arrival.sequence);
     arrival.position++;
-    r->adopts = true; /* the link ends when it hears that this was refused */
+    r->following.adopting =
+        true; /* the link ends when it hears that this was refused */
     persist_adopt(persist, &arrival);
-    r->adopts = false;
+    r->following.adopting = false;
     primary_set_history(r->primary, persist_history(persist), r->key);
     gate_lower(gate, 0);
 }
@@ -221,7 +229,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     enum replica_applied applied;
 
     if (!has_room(r)) {
-        r->waits = true;
+        r->following.waits_for_room = true;
         return REPLICA_LATER;
     }
     if (world) {
@@ -253,12 +261,12 @@ take_key(void *ctx, uint64_t key)
     uint64_t position;
     uint64_t sequence;
 
-    r->even = true;
-    r->synced_once = true; /* it goes on from what we have */
+    r->following.released_above = true;
+    r->following.synced_once = true;
     if (key == r->key) {
         return;
     }
-    /* What is in the backlog has the old one. */
+    /* The backlog has seals of the old key. */
     r->key = key;
     primary_drop_all(r->primary, "the key of the stream has changed");
     gate_raise(gate, 0);
@@ -266,10 +274,11 @@ take_key(void *ctx, uint64_t key)
     backlog_begin(r->backlog, position);
     primary_set_history(r->primary, persist_history(r->server->persist), key);
     gate_lower(gate, 0);
-    replication_keep_role(r);
+    kept_role_update(r);
 }
 
-/* Who follows us hears of those above when he connects. */
+/* Drops our replicas: each learns the chain of servers above when it connects.
+ */
 static void
 chained(void *ctx)
 {
@@ -281,9 +290,8 @@ chained(void *ctx)
 
 /* ---- snapshots ----------------------------------------------------------- */
 
-/* What was there is freed in the background. Until the new data has come
- * nothing can be said about keys, and nothing is saved. False if there is not
- * even memory for this. */
+/* Frees our data in the background. Until the new data is in place, commands on
+ * keys are refused and nothing is saved. False: no memory. */
 static bool
 drop_data(struct replication *r, const struct keyspace_options *options)
 {
@@ -295,7 +303,7 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     }
     gate_raise(replication_gate(r), 0);
     atomic_store(&service->absent, true);
-    r->synced_once = false;
+    r->following.synced_once = false;
     persist_hold(r->server->persist);
     keyspace_exchange(service->keyspace, empty);
     gate_lower(replication_gate(r), 0);
@@ -304,9 +312,8 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     return true;
 }
 
-/* Whether the machine could hold the new data if nothing else were here than
- * what the server had before it loaded anything. A loading replica obeys its
- * primary, so maxmemory is not asked. */
+/* Whether the machine could hold the new data without our old data. maxmemory
+ * does not count: a replica has to hold what its primary holds. */
 static bool
 could_fit(const struct replication *r, uint64_t bytes)
 {
@@ -316,7 +323,7 @@ could_fit(const struct replication *r, uint64_t bytes)
     return started <= machine && bytes <= machine - started;
 }
 
-/* Old data and new do not fit beside each other: the old goes. */
+/* Frees the old data if it does not fit beside the new. False: no memory. */
 static bool
 make_room(struct replication *r, uint64_t bytes,
           const struct keyspace_options *options)
@@ -367,18 +374,18 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
                        (unsigned long long)answer->bytes);
         return false;
     }
-    transfer_free(r->transfer);
-    r->transfer = make_room(r, answer->bytes, &options.keyspace)
-                      ? transfer_new(&options)
-                      : NULL;
-    if (r->transfer == NULL) {
+    transfer_free(r->following.transfer);
+    r->following.transfer = make_room(r, answer->bytes, &options.keyspace)
+                                ? transfer_new(&options)
+                                : NULL;
+    if (r->following.transfer == NULL) {
         (void)snprintf(ret_reason, reason_size,
                        "there is no memory or no thread to load it");
         return false;
     }
-    r->arriving = *answer;
-    r->heard_bytes = 0;
-    r->fed = false;
+    r->following.arriving = *answer;
+    r->following.heard_bytes = 0;
+    r->following.complete = false;
     return true;
 }
 
@@ -387,11 +394,11 @@ load_bytes(void *ctx, struct slice bytes)
 {
     struct replication *r = ctx;
 
-    r->heard_bytes += bytes.len;
-    if (transfer_put(r->transfer, bytes)) {
+    r->following.heard_bytes += bytes.len;
+    if (transfer_put(r->following.transfer, bytes)) {
         return true;
     }
-    r->waits = true;
+    r->following.waits_for_room = true;
     return false;
 }
 
@@ -400,8 +407,8 @@ load_end(void *ctx)
 {
     struct replication *r = ctx;
 
-    r->fed = true;
-    transfer_finish(r->transfer);
+    r->following.complete = true;
+    transfer_finish(r->following.transfer);
 }
 
 static void
@@ -409,30 +416,30 @@ load_cancel(void *ctx)
 {
     struct replication *r = ctx;
 
-    transfer_free(r->transfer);
-    r->transfer = NULL;
+    transfer_free(r->following.transfer);
+    r->following.transfer = NULL;
 }
 
-/* The new data takes the place of the old. False: the role has changed. */
+/* Puts the new data in the place of the old. False: the role has changed. */
 static bool
 adopt(struct replication *r, struct keyspace *fresh,
       const struct snapshot_stamp *stamp)
 {
     struct persist_arrival arrival = { .fresh = fresh,
-                                       .history = r->arriving.history,
+                                       .history = r->following.arriving.history,
                                        .position = stamp->position,
                                        .sequence = stamp->sequence };
     struct gate *gate = replication_gate(r);
     bool current;
 
     primary_drop_all(r->primary, "all data was replaced");
-    replication_settle(r); /* what they had means nothing at the new place */
+    figures_settle(r); /* their positions mean nothing in the new log */
     gate_raise(gate, 0);
     current = is_current(r);
     if (current) {
-        r->adopts = true;
+        r->following.adopting = true;
         persist_adopt(r->server->persist, &arrival);
-        r->adopts = false;
+        r->following.adopting = false;
         primary_set_history(r->primary, persist_history(r->server->persist),
                             r->key);
         atomic_store(&r->server->service.absent, false);
@@ -444,30 +451,30 @@ adopt(struct replication *r, struct keyspace *fresh,
 static bool
 is_as_announced(const struct replication *r, const struct snapshot_stamp *stamp)
 {
-    return stamp->position == r->arriving.position &&
-           stamp->sequence == r->arriving.sequence;
+    return stamp->position == r->following.arriving.position &&
+           stamp->sequence == r->following.arriving.sequence;
 }
 
 static void
 end_load(struct replication *r)
 {
     struct snapshot_stamp stamp;
-    struct keyspace *fresh = transfer_take(r->transfer, &stamp);
+    struct keyspace *fresh = transfer_take(r->following.transfer, &stamp);
     bool good = is_as_announced(r, &stamp);
     const char *reason = "the snapshot is not the one that was announced";
 
-    transfer_free(r->transfer);
-    r->transfer = NULL;
+    transfer_free(r->following.transfer);
+    r->following.transfer = NULL;
     if (good) {
         good = adopt(r, fresh, &stamp);
         reason = "the role has changed";
     }
     keyspace_discard(r->server->service.keyspace, fresh);
     if (good) {
-        log_notice("server.replication", "synchronized",
-                   "history=%s position=%llu keys=%llu", r->arriving.history,
-                   (unsigned long long)stamp.position,
-                   (unsigned long long)stamp.keys);
+        log_notice(
+            "server.replication", "synchronized",
+            "history=%s position=%llu keys=%llu", r->following.arriving.history,
+            (unsigned long long)stamp.position, (unsigned long long)stamp.keys);
     }
     replica_loaded(r->replica, good, reason, replication_now_ms());
 }
@@ -477,17 +484,17 @@ look_at_transfer(struct replication *r)
 {
     char reason[STATUS_TEXT_MAX];
 
-    switch (transfer_poll(r->transfer, reason, sizeof(reason))) {
+    switch (transfer_poll(r->following.transfer, reason, sizeof(reason))) {
     case TRANSFER_RUNS:
         break;
     case TRANSFER_LOADED:
-        if (r->fed) { /* else there is more to come, which it refuses */
+        if (r->following.complete) { /* else further bytes fail it */
             end_load(r);
         }
         break;
     case TRANSFER_FAILED:
-        transfer_free(r->transfer);
-        r->transfer = NULL;
+        transfer_free(r->following.transfer);
+        r->following.transfer = NULL;
         replica_loaded(r->replica, false, reason, replication_now_ms());
         break;
     }
@@ -496,10 +503,10 @@ look_at_transfer(struct replication *r)
 void
 following_kill(struct replication *r, const char *reason)
 {
-    if (r->link != NULL) {
-        link_close(r->link);
-        r->link = NULL;
-        replica_closed(r->replica, r->link_number, reason,
+    if (r->following.link != NULL) {
+        link_close(r->following.link);
+        r->following.link = NULL;
+        replica_closed(r->replica, r->following.link_number, reason,
                        replication_now_ms());
     }
 }
@@ -507,12 +514,14 @@ following_kill(struct replication *r, const char *reason)
 void
 following_look(struct replication *r)
 {
-    if (r->transfer != NULL) {
+    if (r->following.transfer != NULL) {
         look_at_transfer(r);
     }
-    if (r->waits &&
-        (r->transfer == NULL ? has_room(r) : transfer_has_room(r->transfer))) {
-        r->waits = false;
+    if (r->following.waits_for_room &&
+        (r->following.transfer == NULL
+             ? has_room(r)
+             : transfer_has_room(r->following.transfer))) {
+        r->following.waits_for_room = false;
         replica_go_on(r->replica, replication_now_ms());
     }
     set_link_up(r);
@@ -531,7 +540,7 @@ const struct replica_hooks following_hooks = { .dial = dial,
                                                .key = take_key,
                                                .chained = chained };
 
-/* ---- whom ---------------------------------------------------------------- */
+/* ---- begin and end ------------------------------------------------------- */
 
 void
 following_begin(struct replication *r, const struct role *role, bool failover)
@@ -541,8 +550,8 @@ following_begin(struct replication *r, const struct role *role, bool failover)
                                      .failover = failover };
 
     r->epoch = role->epoch;
-    r->even = false;
-    r->waits = false;
+    r->following.released_above = false;
+    r->following.waits_for_room = false;
     outgoing_open(r);
     log_notice("server.replication", "follows a primary", "host=%s port=%u",
                target.host, target.port);
@@ -555,6 +564,8 @@ following_end(struct replication *r)
 {
     replica_stop(r->replica);
     load_cancel(r);
-    r->waits = false;
+    r->following.waits_for_room = false;
+    r->following.released_above = false;
+    r->following.synced_once = false;
     set_link_up(r);
 }

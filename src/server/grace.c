@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a primary that has just started cannot know: whether another one leads
- * by now (start-grace), and whether a replica has changes that it has lost
- * itself. The first doubt ends early when all who followed before the start do
- * so again, the second one only when somebody says who leads.
+ * A primary that has just started does not know whether another server leads by
+ * now (start-grace), and whether a replica has changes that it has lost itself.
+ * The first doubt ends early when all former replicas follow again; the second
+ * one ends only when a command says which server leads.
  *
- * The role file keeps who followed, each as a hash of its address, and the
- * histories that one who has not come back may still be in: our data may be
- * too old to know them.
+ * The role file keeps the former replicas, each as a hash of its address, and
+ * the histories that a replica which is not back yet may still be in: our data
+ * may be too old to name them.
  */
+#include "server/grace.h"
+
 #include "base/log.h"
-#include "server/replication_internal.h"
+#include "server/replication_state.h"
 
 #include <stdio.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-/* So long those who followed are waited for, if start-grace is shorter. Who
- * does not come is forgotten then. */
+/* The least time to wait for former replicas; then those that are not back are
+ * forgotten. */
 enum { MEMORY_MS = 60 * 1000 };
 
 /* ---- histories ----------------------------------------------------------- */
@@ -47,7 +49,8 @@ add_ended(const struct history *loaded, const char *id, uint64_t position,
     return count + 1;
 }
 
-/* What the data is of, and what it should be of, as we remember. */
+/* Lists the histories of our data, and of the data that the role file
+ * remembers. */
 static size_t
 list_ended(struct replication *r, const struct history *loaded,
            uint64_t position, struct history_past *ended)
@@ -64,7 +67,7 @@ list_ended(struct replication *r, const struct history *loaded,
     return count;
 }
 
-/* ---- who followed -------------------------------------------------------- */
+/* ---- former replicas ----------------------------------------------------- */
 
 static uint64_t
 name_of(const struct primary_hello *hello)
@@ -91,7 +94,7 @@ forget_name(uint64_t names[ROLE_FOLLOWERS_MAX], uint64_t name)
     }
 }
 
-/* False: there are as many as can be. */
+/* Adds a name. False: the list is full. */
 static bool
 note_name(uint64_t names[ROLE_FOLLOWERS_MAX], uint64_t name)
 {
@@ -147,8 +150,8 @@ grace_begin(struct replication *r, const struct history *loaded,
     uint64_t memory_ms = r->grace_ms > MEMORY_MS ? r->grace_ms : MEMORY_MS;
 
     primary_set_ended(r->primary, ended, count);
-    *grace = (struct grace){ .awaits = kept->known && !kept->replica };
-    if (grace->awaits) {
+    *grace = (struct grace){ 0 };
+    if (kept->known && !kept->replica) {
         bool named = kept->followers[0] != 0 || kept->more_followers;
 
         grace->awaits_until_ms = replication_now_ms() + memory_ms;
@@ -158,7 +161,7 @@ grace_begin(struct replication *r, const struct history *loaded,
     for (size_t i = 0; i + 1 < count && i < ROLE_BEFORE_MAX; i++) {
         memcpy(grace->before[i], ended[i + 1].id, sizeof(grace->before[i]));
     }
-    if (r->grace_ms > 0) { /* nobody could say who leads before */
+    if (r->grace_ms > 0) { /* no command could say which server leads */
         atomic_store(&r->server->service.grace_until_ms,
                      replication_now_ms() + r->grace_ms);
     }
@@ -179,19 +182,27 @@ note_behind(struct replication *r)
     }
 }
 
-/* All who followed before the start do so again, and none is ahead. */
+/* All former replicas follow again, and none of them is ahead. */
 static void
 settle(struct replication *r)
 {
     _Atomic uint64_t *until_ms = &r->server->service.grace_until_ms;
     uint64_t over = atomic_load(until_ms);
 
-    r->grace.awaits = false;
+    r->grace.awaits_until_ms = 0;
     memset(r->grace.before, 0, sizeof(r->grace.before));
     if (over > 0 && atomic_compare_exchange_strong(until_ms, &over, 0)) {
         log_notice("server.replication", "all replicas are back",
                    "consequence=\"start-grace ended early\"%s", "");
     }
+}
+
+static void
+stop_awaiting(struct grace *grace)
+{
+    grace->awaits_until_ms = 0;
+    grace->awaits_more = false;
+    memset(grace->awaited, 0, sizeof(grace->awaited));
 }
 
 static void
@@ -205,9 +216,8 @@ look_at_time(struct replication *r)
     if (over > 0 && now_ms >= over) {
         (void)atomic_compare_exchange_strong(until_ms, &over, 0);
     }
-    if (grace->awaits && now_ms >= grace->awaits_until_ms) {
-        grace->awaits = grace->awaits_more = false;
-        memset(grace->awaited, 0, sizeof(grace->awaited));
+    if (grace->awaits_until_ms > 0 && now_ms >= grace->awaits_until_ms) {
+        stop_awaiting(grace);
     }
 }
 
@@ -220,7 +230,8 @@ grace_look(struct replication *r)
         grace_end(r);
     } else if (primary_is_behind(r->primary)) {
         note_behind(r);
-    } else if (grace->awaits && grace->awaited[0] == 0 && !grace->awaits_more) {
+    } else if (grace->awaits_until_ms > 0 && grace->awaited[0] == 0 &&
+               !grace->awaits_more) {
         settle(r);
     } else {
         look_at_time(r);
@@ -234,8 +245,7 @@ grace_end(struct replication *r)
         log_notice("server.replication", "it was said who leads", "%s", "");
     }
     primary_set_ended(r->primary, NULL, 0);
-    r->grace.awaits = r->grace.awaits_more = false;
-    memset(r->grace.awaited, 0, sizeof(r->grace.awaited));
+    stop_awaiting(&r->grace);
     memset(r->grace.before, 0, sizeof(r->grace.before));
     atomic_store(&r->server->service.grace_until_ms, 0);
 }

@@ -12,6 +12,7 @@
 #include "net/loop.h"
 #include "server/print.h"
 #include "server/server.h"
+#include "server/server_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,7 +42,7 @@ finish_output(void)
                                                       : EXIT_FAILURE;
 }
 
-/* Everything but serving. */
+/* Prints what --help, --version or --print asked for. */
 static int
 answer(const struct conf_args *args)
 {

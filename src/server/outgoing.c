@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The log's way to the replicas: loop 0 closes groups, seals them and gives
- * replicas what is released, a millisecond after the first change, or at once
- * if somebody waits for an acknowledgement.
+ * Loop 0 closes groups, seals them and sends replicas what is released: one
+ * millisecond after the first change, or at once if a client waits for an
+ * acknowledgement.
  */
+#include "server/outgoing.h"
+
 #include "base/clock.h"
-#include "keyspace/gate.h"
 #include "persist/journal.h"
 #include "persist/journal_tap.h"
 #include "persist/place.h"
-#include "server/replication_internal.h"
+#include "server/figures.h"
+#include "server/kept_role.h"
+#include "server/replication_state.h"
 
 enum { FLUSH_MS = 1 };
 
@@ -24,37 +27,38 @@ outgoing_open(struct replication *r)
         gate_enter(replication_gate(r), 0);
         primary_set_history(r->primary, persist_history(persist), r->key);
         gate_leave(replication_gate(r), 0);
-        atomic_store(&r->streams, true);
+        atomic_store(&r->shared.streams, true);
     }
 }
 
 void
 outgoing_close(struct replication *r)
 {
-    atomic_store(&r->streams, false);
+    atomic_store(&r->shared.streams, false);
     persist_set_tap(r->server->persist, NULL);
     backlog_begin(r->backlog, 0);
     r->has_replicas = false;
     memset(r->grace.met, 0, sizeof(r->grace.met));
     r->grace.met_more = false;
-    replication_keep_role(r);
+    kept_role_update(r);
 }
 
-/* Closes the group, and says how far replicas may be given the log: what our
- * primary sent us it has released; what was written here since we lead is to be
- * released first. */
+/* Closes the group. Returns up to where replicas may have the log: to its end
+ * while all of it came from our primary, which has released it; else to where
+ * it is released here. */
 static uint64_t
 close_group(const struct replication *r)
 {
     struct journal *journal = persist_journal(r->server->persist);
     uint64_t position;
-    bool even;
+    bool released_above;
 
     gate_enter(replication_gate(r), 0);
-    even = r->even && r->server->service.role.epoch == r->epoch;
+    released_above = r->following.released_above &&
+                     r->server->service.role.epoch == r->epoch;
     position = journal_close_group(journal);
     gate_leave(replication_gate(r), 0);
-    return even ? position : atomic_load(journal_released(journal));
+    return released_above ? position : atomic_load(journal_released(journal));
 }
 
 uint64_t
@@ -73,9 +77,9 @@ outgoing_ask(struct replication *r, uint64_t position)
 {
     struct primary_ask ask = { position, position };
 
-    pthread_mutex_lock(&r->mutex);
-    primary_ask_add(&r->ask, ask);
-    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_lock(&r->shared.mutex);
+    primary_ask_add(&r->shared.ask, ask);
+    pthread_mutex_unlock(&r->shared.mutex);
     (void)uv_async_send(&r->poke);
 }
 
@@ -84,22 +88,22 @@ take_ask(struct replication *r)
 {
     struct primary_ask ask;
 
-    pthread_mutex_lock(&r->mutex);
-    ask = r->ask;
-    r->ask = (struct primary_ask){ 0 };
-    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_lock(&r->shared.mutex);
+    ask = r->shared.ask;
+    r->shared.ask = (struct primary_ask){ 0 };
+    pthread_mutex_unlock(&r->shared.mutex);
     return ask;
 }
 
-/* Somebody waits for an acknowledgement: what was released goes out at once. */
+/* Whether a client waits for an acknowledgement. */
 static bool
 is_urgent(struct replication *r)
 {
     bool asked;
 
-    pthread_mutex_lock(&r->mutex);
-    asked = r->ask.last > 0;
-    pthread_mutex_unlock(&r->mutex);
+    pthread_mutex_lock(&r->shared.mutex);
+    asked = r->shared.ask.last > 0;
+    pthread_mutex_unlock(&r->shared.mutex);
     return asked || primary_owes_ask(r->primary);
 }
 
@@ -108,8 +112,8 @@ outgoing_send(struct replication *r)
 {
     uint64_t released;
 
-    atomic_store(&r->stirred, false);
-    if (!r->begun || r->stopped || !persist_is_tapped(r->server->persist)) {
+    atomic_store(&r->shared.stirred, false);
+    if (r->life != REPLICATION_RUNS || !persist_is_tapped(r->server->persist)) {
         return;
     }
     released = outgoing_seal(r);
@@ -118,7 +122,7 @@ outgoing_send(struct replication *r)
     }
     primary_ask_acks(r->primary, take_ask(r));
     replica_disk_moved(r->replica, replication_now_ms());
-    replication_settle(r);
+    figures_settle(r);
 }
 
 static void
@@ -140,7 +144,7 @@ outgoing_look(struct replication *r)
 void
 outgoing_stir(struct replication *r)
 {
-    if (!atomic_exchange(&r->stirred, true)) {
+    if (!atomic_exchange(&r->shared.stirred, true)) {
         (void)uv_async_send(&r->poke);
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A line a row; the options are conf/bloomery.conf, and man is the option list
- * of bloomery.conf(5).
+ * One line for each row of a table. "options" is conf/bloomery.conf; "man" is
+ * the option list of bloomery.conf(5).
  */
 #include "server/print.h"
 
 #include "base/metrics.h"
+#include "command/rows.h"
 #include "conf/conf_print.h"
 #include "engine/table.h"
 
@@ -16,7 +17,7 @@ static void
 print_commands(void)
 {
     for (unsigned i = 0; i < CMD_ID_COUNT; i++) {
-        const struct command *command = command_at(i);
+        const struct command *command = &command_rows[i];
 
         (void)printf("%-20s arity %-3d since %-7s %s\n", command->name,
                      command->arity, command->since, command->summary);

@@ -1,53 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The joint between replication and the rest: gives the state machines of repl
- * their links, their snapshots and their clock, and does what they say. Loop 0,
- * unless a line says otherwise.
+ * Connects the state machines of repl with the rest of the server: gives them
+ * links, snapshots and a clock. Loop 0, unless a line says otherwise.
  */
 #pragma once
 
-#include "server/server.h"
+#include <stdbool.h>
+#include <stdint.h>
 
 struct replication;
+struct server;
 
 struct replication *replication_new(struct server *server);
 void replication_free(struct replication *replication);
 
-/* Before the loops run, dir is locked: the role as it was kept, or configured.
- * False: the reason was logged. */
-bool replication_open(struct server *server);
-
-/* Timers and pokes; on loop 0, before it runs. */
+/* Starts and closes timers; before loop 0 runs, and at its end. */
 void replication_start_handles(struct server *server);
 void replication_close_handles(struct server *server);
 
-/* The data is loaded: begins a history of its own, or to follow. */
+/* Begins to lead or to follow: the data is loaded. */
 void replication_begin(struct server *server);
 
-/* Options in force changed. Under the raised gate, any loop: only asks loop 0
- * to look. */
+/* Makes loop 0 read the options in force. Any thread, under the raised gate. */
 void replication_apply_conf(struct server *server);
 
-/* Whether all replicas have everything; for a shutdown that waits for them.
- * Writes do not go on meanwhile. */
+/* Whether all replicas have acknowledged the whole log. Writes must be
+ * paused. */
 bool replication_is_even(struct server *server);
 
-/* Writes what is still to be written of the role; its thread wakes the loops,
- * so before they are freed. */
-void replication_close_file(struct server *server);
-
-/* Ends links; before the loops stop. */
+/* Closes all links; before the loops stop. */
 void replication_stop(struct server *server);
 
-/* All data was replaced, by DEBUG RELOAD or by a primary's: under the raised
+/* Handles that DEBUG RELOAD or a primary replaced all data. Under the raised
  * gate. */
 void replication_reloaded(struct server *server);
 
-/* The data directory is another one: the role is written there again. */
-void replication_keep_role_again(struct server *server);
-
-/* persist's hooks: something was released or tapped (any thread), and the life
- * of a snapshot's child. */
+/* Hooks of persist: the log was released or tapped further (any thread); the
+ * child with a snapshot for replicas began and ended. */
 void replication_moved(struct server *server);
 void replication_sync_began(struct server *server, int fd, int error,
                             uint64_t position, uint64_t sequence);

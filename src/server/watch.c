@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Forks and syncs are persist's, which knows nothing of a latency monitor:
- * their times are fetched from there.
+ * persist measures forks and syncs, but does not know the latency monitor: its
+ * times are fetched here.
  */
 #include "server/watch.h"
 
@@ -13,11 +13,12 @@
 #include "base/reserve.h"
 #include "engine/slow.h"
 #include "persist/figures.h"
+#include "server/server_state.h"
 
 enum { US = 1000 }; /* in ns */
 
 static void
-tell_memory(struct server *server)
+warn_of_memory(struct server *server)
 {
     uint64_t asked = reserve_asked();
 
@@ -38,7 +39,7 @@ watch_tick(struct server *server)
     struct persist_info info;
     uint64_t sync_ns;
 
-    tell_memory(server);
+    warn_of_memory(server);
     sampler_look(service->sampler, clock_mono_ns());
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));
     if (sync_ns > 0) {

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the server notes about itself: rates and peaks, ten times a second, and
- * what took long although no command did. Loop 0.
+ * What the server measures about itself: rates and peaks, ten times a second,
+ * and slow events outside of commands. Loop 0.
  */
 #pragma once
 
-#include "server/server.h"
+#include <stdbool.h>
+#include <stdint.h>
 
-/* With each tick of loop 0's timer. */
+struct server;
+struct service;
+
+/* Call it at each tick of loop 0's timer. */
 void watch_tick(struct server *server);
 
-/* A slice of removing keys whose time was over took so long; more: it was cut
- * off, and another one follows at once. */
+/* Records how long a slice of removing expired keys took. more: the slice was
+ * cut off, and another one follows at once. */
 void watch_reclaimed(const struct service *service, uint64_t took_ns,
                      bool more);

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Copies of loop 0's figures for INFO, WAIT, CLIENT LIST and the admission of
+ * writes. Loop 0, unless a line says otherwise.
+ */
+#pragma once
+
+#include "repl/wire.h"
+
+struct replication;
+struct server;
+
+/* Publishes all figures now; or only if they have changed (figures_due), then
+ * wakes the commands that wait for them. Outside the gate. */
+void figures_show(struct replication *r);
+void figures_settle(struct replication *r);
+
+/* Refuses writes if too few replicas keep up. Any thread, inside the gate. */
+void figures_judge(struct server *server);
+
+/* Copies the run ids of the servers above us for other threads. */
+void figures_keep_chain(struct replication *r);
+
+/* Any thread; it has the type of a hook. */
+size_t figures_copy_chain(void *ctx, char (*ret_chain)[WIRE_ID_CHARS + 1]);

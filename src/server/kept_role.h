@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Keeps the role file up to date (role_file.h), and reads it at the start.
+ * Loop 0, unless a line says otherwise.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct replication;
+struct server;
+
+/* Sets the role as it was kept, or else as it is configured. Before the loops
+ * run; the data directory is locked. False: the reason was logged. */
+bool kept_role_open(struct server *server);
+
+/* Writes the file if the role has changed. Outside the gate. */
+void kept_role_update(struct replication *r);
+
+/* Writes the file into another data directory. */
+void kept_role_write_again(struct server *server);
+
+/* Whether the role of this epoch was written, or an attempt has failed. Any
+ * thread; it has the type of a hook. */
+bool kept_role_is_settled(void *ctx, uint64_t epoch);
+
+/* Writes what is not written yet. Its thread wakes the loops, so call it before
+ * they are freed. */
+void kept_role_close(struct server *server);

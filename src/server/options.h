@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Puts options in force: at the start, by CONFIG SET, by SIGHUP.
+ */
+#pragma once
+
+#include "conf/conf_load.h"
+
+struct server;
+
+/* Copies the options that other threads read without the gate. Call it under
+ * the raised gate, or before there are threads. */
+void options_apply(struct server *server);
+
+/* Applies what CONFIG SET has changed. Any loop, under the raised gate; it has
+ * the type of a hook. */
+void options_changed(void *ctx, const struct conf_changes *changes);
+
+/* Reads the configuration again. Loop 0. */
+void options_reload(struct server *server);
+
+/* Logs the notes about the configuration, and which options of rewritten.conf
+ * override it. */
+void options_log_notes(const struct server *server,
+                       const struct conf_args *args);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The log's way to our replicas. Loop 0, unless a line says otherwise.
+ */
+#pragma once
+
+#include <stdint.h>
+
+struct replication;
+
+/* Begins to copy the log into the backlog; or ends that, and frees the backlog,
+ * since no replica follows. */
+void outgoing_open(struct replication *r);
+void outgoing_close(struct replication *r);
+
+/* Seals what was written so far. Returns up to where replicas may have it. */
+uint64_t outgoing_seal(struct replication *r);
+
+/* Sends what is released: now; now if a client waits for an acknowledgement,
+ * else within a millisecond; or by loop 0, which it wakes (any thread). */
+void outgoing_send(struct replication *r);
+void outgoing_look(struct replication *r);
+void outgoing_stir(struct replication *r);
+
+/* Asks replicas to acknowledge this position as soon as they have it. Any
+ * thread. */
+void outgoing_ask(struct replication *r, uint64_t position);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What follows from another role or another history of our log. Loop 0.
+ */
+#pragma once
+
+struct replication;
+
+/* Compares the role with the one that the links follow; moves the links. */
+void role_change_look(struct replication *r);
+
+/* Passes the history of our log to the primary's side if it has changed: with
+ * the role, or within the log of our primary. Outside the gate. */
+void role_change_note_history(struct replication *r);

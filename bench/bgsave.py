@@ -8,7 +8,6 @@
 # the child that saves: on two processors the child takes its share of them.
 """Measure what clients see while a snapshot is written."""
 
-import argparse
 import collections
 import pathlib
 import re
@@ -31,16 +30,9 @@ KEY, PREFIX = "big00000000", "big"  # the key is what pulse makes of its prefix
 
 def parse_args():
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD,
-                        help="folder of the binaries; the data go there too")
+    parser = servers.arguments(__doc__, "64 MiB: a smoke test, no figures")
     parser.add_argument("--dir", type=pathlib.Path, default=None,
-                        help="where the data go instead")
-    parser.add_argument("--quick", action="store_true",
-                        help="64 MiB: a smoke test, no figures")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="leave the tables here too")
+                        help="where the data go (default: the build)")
     return parser.parse_args()
 
 

@@ -11,7 +11,6 @@
 # where the instructions go. pins.py compares such counts with fixed figures.
 """Count user-space instructions per command with callgrind."""
 
-import argparse
 import collections
 import concurrent.futures
 import contextlib
@@ -100,24 +99,17 @@ FEATURES = {
 
 def parse_args():
     """Return the command line; what is unknown is the server's."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
+    parser = servers.arguments(
+        __doc__, "only some variants: a smoke test",
         epilog="Options that are not listed are passed to the server.")
     parser.add_argument("--server", type=pathlib.Path,
                         help="binary to count (default: the null server)")
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD,
-                        help="folder of bench/null and bench/load")
     parser.add_argument("--workload", action="append", choices=WORKLOADS,
                         help="only this one (may be repeated)")
     parser.add_argument("--variants", action="store_true",
                         help="what each feature adds, and where it all goes")
-    parser.add_argument("--quick", action="store_true",
-                        help="only some variants: a smoke test")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(),
                         help="runs at a time")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="leave the tables here too")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
                         help="leave callgrind's files here")
     args, server_options = parser.parse_known_args()

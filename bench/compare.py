@@ -10,7 +10,6 @@
 # disturbance then costs a pair, and the median does not see it.
 """Compare the server's CPU time per command with the null server's."""
 
-import argparse
 import collections
 import contextlib
 import itertools
@@ -58,8 +57,8 @@ WORKLOADS = {
 
 def parse_args():
     """Return the command line; what is unknown is the server's."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
+    parser = servers.arguments(
+        __doc__, "one pair of 0.1 seconds: a smoke test",
         epilog="Options that are not listed are passed to the server.")
     parser.add_argument("--server", default=None, metavar="PATH",
                         help="server to measure (default: the build's "
@@ -68,14 +67,9 @@ def parse_args():
     parser.add_argument("--baseline", type=pathlib.Path, metavar="PATH",
                         help="another bloomery-server, measured in the same "
                              "rounds: the table has new over old as well")
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD,
-                        help="folder of bench/null and bench/load")
     parser.add_argument("--pairs", type=int, default=11)
     parser.add_argument("--seconds", type=float, default=0.25,
                         help="of one measurement")
-    parser.add_argument("--quick", action="store_true",
-                        help="one pair of 0.1 seconds: a smoke test")
     parser.add_argument("--connections", type=int, default=50)
     parser.add_argument("--depth", type=int, default=1,
                         help="batches in flight on a connection")
@@ -87,8 +81,6 @@ def parse_args():
                         help="only this one (may be repeated)")
     parser.add_argument("--workload", action="append", choices=WORKLOADS,
                         help="only this one (may be repeated)")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="leave the tables here too")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a median is above its mark")
     args, server_options = parser.parse_known_args()

@@ -17,8 +17,6 @@ import math
 import os
 import pathlib
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -26,13 +24,14 @@ import time
 
 import redis
 
+import servers
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WORDS = pathlib.Path("/usr/share/dict/american-english-huge")
 NPM_PACKAGE = "disposable-email-domains"
 NPM_VERSION = "1.0.62"
 NPM_SECONDS = 120
 START_SECONDS = 20
-STOP_SECONDS = 20
 ITEMS_A_COMMAND = 1000
 COMMANDS_A_PIPELINE = 8
 BAR_CELLS = 30
@@ -115,9 +114,7 @@ class Server:
         self.client = None
 
     def __enter__(self):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        port = servers.free_port()
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [self.binary, "--port", str(port), "--bind", "127.0.0.1",
@@ -148,13 +145,7 @@ class Server:
 
     def __exit__(self, *_):
         self.client.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+        servers.end(self.process)
 
 
 def chunks(items, length):
@@ -337,7 +328,7 @@ def main():
                         default=ROOT / "build/demo")
     options = parser.parse_args()
     # SIGTERM leaves the `with` block too, so that the server goes with us.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    servers.exit_on_sigterm()
     screen = Screen(sys.stdout)
     try:
         return 0 if demo(screen, options) else 1

@@ -9,7 +9,6 @@
 # would be all that is measured.
 """What filters cost in memory, and what comes back."""
 
-import argparse
 import contextlib
 import itertools
 import json
@@ -296,18 +295,11 @@ def marks_met(figures):
 
 def parse_args():
     """Return the command line; what is unknown is the server's."""
-    parser = argparse.ArgumentParser(
-        description=__doc__,
+    parser = servers.arguments(
+        __doc__, "a tenth of it: a smoke test, no figures",
         epilog="Options that are not listed are passed to the server.")
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD,
-                        help="folder of bloomery-server")
     parser.add_argument("--server", type=pathlib.Path,
                         help="another binary to measure")
-    parser.add_argument("--quick", action="store_true",
-                        help="a tenth of it: a smoke test, no figures")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="write the figures there too")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a mark is missed")
     return parser.parse_known_args()

@@ -55,16 +55,10 @@ BESIDE_MODULE = [("add", 1), ("exists", 1), ("add", 16), ("exists", 16),
 
 def parse_args():
     """Return the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, epilog="BENCH_SERVER and BENCH_MODULE name "
-        "another server, and a module that it loads.")
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD)
-    parser.add_argument("--quick", action="store_true",
-                        help="once, and short: a smoke test, no figures")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="leave the tables here too")
-    return parser.parse_args()
+    return servers.arguments(
+        __doc__, "once, and short: a smoke test, no figures",
+        epilog="BENCH_SERVER and BENCH_MODULE name another server, and a "
+        "module that it loads.").parse_args()
 
 
 # ---- who is there ------------------------------------------------------------

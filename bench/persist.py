@@ -9,7 +9,6 @@
 # in a folder of their own below the build folder, so on the disk of the tree.
 """Measure snapshots and the journal."""
 
-import argparse
 import os
 import pathlib
 import re
@@ -474,20 +473,13 @@ class Bench:
 
 def parse_args(parts, text):
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=text)
+    parser = servers.arguments(text, "few and short: a smoke test, no figures")
     parser.add_argument("part", nargs="*", choices=[*parts, []],
                         help="only these")
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD,
-                        help="folder of the binaries; the data go there too")
     parser.add_argument("--dir", type=pathlib.Path, default=None,
-                        help="where the data go instead")
-    parser.add_argument("--quick", action="store_true",
-                        help="few and short: a smoke test, no figures")
+                        help="where the data go (default: the build)")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a mark is missed")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="leave a table of it here too")
     return parser.parse_args()
 
 

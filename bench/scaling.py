@@ -8,11 +8,9 @@
 # same machine at the same time.
 """Measure how the server scales with its loops."""
 
-import argparse
 import concurrent.futures
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -190,19 +188,12 @@ def print_sockets(rows):
 
 def parse_args():
     """Return the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--build", type=pathlib.Path,
-                        default=servers.DEFAULT_BUILD,
-                        help="folder of the server and of bench/")
+    parser = servers.arguments(__doc__, "a smoke test, not a figure")
     parser.add_argument("--threads", type=int,
                         help="of the driver, at most (default: the CPUs)")
     parser.add_argument("--loops", type=int, action="append",
                         help="measure real sockets with so many loops, "
                              "whatever CPUs there are (may be repeated)")
-    parser.add_argument("--quick", action="store_true",
-                        help="a smoke test, not a figure")
-    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
-                        help="write what was measured there too")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a mark is missed")
     return parser.parse_args()

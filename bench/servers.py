@@ -6,6 +6,7 @@
 # Ports are chosen by the kernel.
 """Servers under measurement, and the load generator."""
 
+import argparse
 import os
 import pathlib
 import shutil
@@ -25,6 +26,17 @@ LOAD_SECONDS = 300
 LARGE_FILTERS = ("--bf.bloom-memory-usage-limit", "4gb")
 
 
+def arguments(text, quick, **others):
+    """Return a parser of what all scripts take; QUICK says what that makes."""
+    parser = argparse.ArgumentParser(description=text, **others)
+    parser.add_argument("--build", type=pathlib.Path, default=DEFAULT_BUILD,
+                        help="folder of the binaries (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help=quick)
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="write the figures there too")
+    return parser
+
+
 def exit_on_sigterm():
     """Make SIGTERM an ordinary exit, so that `with` blocks are left."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
@@ -41,6 +53,17 @@ def request(*words):
     """Return a command as it is sent."""
     return (f"*{len(words)}\r\n" + "".join(
         f"${len(word)}\r\n{word}\r\n" for word in words)).encode()
+
+
+def end(process):
+    """End a process: politely, then not."""
+    if process is not None and process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 class Server:
@@ -97,14 +120,8 @@ class Server:
             time.sleep(0.02)
 
     def stop(self):
-        """End the process: politely, then not."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(STOP_SECONDS)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        """End the process and remove its folder."""
+        end(self.process)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def connect(self):

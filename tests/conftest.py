@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lib import servers  # noqa: E402
+from lib import replicas, servers  # noqa: E402
 
 
 def pytest_configure(config):
@@ -35,30 +35,30 @@ def tmp_path():
         yield Path(folder)
 
 
+def failed(request):
+    report = getattr(request.node, "report_call", None)
+    return report is None or report.failed
+
+
 @pytest.fixture
 def start_server(request):
     """start_server("--maxclients", 3): a running server."""
     started = []
 
     def start(*options, **kwargs):
-        server = servers.Server(*options, **kwargs)
-        started.append(server)
-        return server
+        started.append(servers.Server(*options, **kwargs))
+        return started[-1]
 
     yield start
-    report = getattr(request.node, "report_call", None)
-    failed = report is None or report.failed
-    problems = []
-    for server in started:
-        if failed:
-            print("---- log of the server on port %d\n%s" % (
-                server.port, server.log().decode("utf-8", "replace")[-4000:]))
-        try:
-            server.stop()
-        except AssertionError as problem:
-            problems.append(str(problem))
-        server.remove()
-    assert not problems, "\n".join(problems)
+    servers.stop_all(started, failed(request))
+
+
+@pytest.fixture
+def group(request):
+    """Servers that follow each other, and proxies between them."""
+    made = replicas.Group()
+    yield made
+    made.end(failed(request))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@
 # time is waiting.
 
 import concurrent.futures
+import contextlib
 import os
 import random
 import shutil
@@ -196,6 +197,21 @@ def each(jobs, run, workers=4):
     assert not failures, "%d failed\n%s" % (
         len(failures), "\n".join(f[:4000] for f in failures))
     return results
+
+
+@contextlib.contextmanager
+def written(seed, *options, shimmed=True):
+    """A running store, a load of which 100 commands were answered, and a
+    connection."""
+    with Store(*options) as store:
+        if shimmed:
+            store.add_shim()
+        store.start()
+        load = workload.Workload(seed)
+        with store.conn() as conn:
+            load.connect(store.address(), payload(conn))
+            load.pump(commands=100)
+            yield store, load, conn
 
 
 def verify(store, load, required, where):

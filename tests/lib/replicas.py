@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 
-from lib import servers
+from lib import servers, shim
 from lib.servers import Process, Server, wait_until
 
 SMALL = ("--threads", 2, "--repl-diskless-sync-delay", 0,
@@ -79,6 +79,47 @@ class Node(Faults, Server):
             self.assert_healthy()
             self.remove()
         super().stop(how)
+
+
+class Group:
+    """The servers and proxies of one test: the fixture `group`."""
+
+    def __init__(self):
+        self.nodes, self.proxies, self.shims = [], [], []
+
+    def node(self, *options, **kwargs):
+        self.nodes.append(node("--loglevel", "notice", *options, **kwargs))
+        return self.nodes[-1]
+
+    def shimmed(self, folder, *options):
+        """A server whose calls can be made to fail, by server.shim."""
+        folder = folder / ("shim%d" % len(self.shims))
+        os.makedirs(folder / "data")
+        self.shims.append(shim.Shim(str(folder), folder / "data"))
+        server = self.node("--dir", folder / "data", *options,
+                           env=self.shims[-1].env())
+        server.shim = self.shims[-1]
+        return server
+
+    def proxy(self, target):
+        self.proxies.append(Proxy(target.address))
+        return self.proxies[-1]
+
+    def pair(self, *options):
+        """A primary, a replica behind a proxy, and the proxy."""
+        primary, replica = self.node(*options), self.node(*options)
+        proxy = self.proxy(primary)
+        follow(replica, proxy)
+        return primary, replica, proxy
+
+    def end(self, show_logs):
+        for proxy in self.proxies:
+            proxy.close()
+        for made in self.shims:
+            made.disarm(0)
+        servers.stop_all(self.nodes, show_logs)
+        for made in self.shims:
+            made.close()
 
 
 def info(server, section="replication"):

@@ -181,6 +181,17 @@ class Conn:
         self.sock.settimeout(self.timeout)  # reading leaves a shorter one
         self.sock.sendall(data)
 
+    def is_cut_after(self, data, seconds=0.1):
+        """Sends DATA; whether the peer has closed the connection by then."""
+        try:
+            self.send(data)
+            self.sock.settimeout(seconds)
+            return self.sock.recv(1) == b""
+        except socket.timeout:
+            return False
+        except OSError:
+            return True
+
     def read_raw(self):
         """Exactly one reply, as it came."""
         deadline = time.monotonic() + self.timeout

@@ -216,6 +216,21 @@ class Server(Process):
         self.remove()
 
 
+def stop_all(started, show_logs):
+    """Stops all servers, then fails for those that did not end well."""
+    problems = []
+    for server in started:
+        if show_logs:
+            print("---- log of the server on port %d\n%s" % (
+                server.port, server.log().decode("utf-8", "replace")[-4000:]))
+        try:
+            server.stop()
+        except AssertionError as problem:
+            problems.append(str(problem))
+        server.remove()
+    assert not problems, "\n".join(problems)
+
+
 class Oracle(Process):
     """redis-server 7.0.15 of Debian, without persistence."""
 

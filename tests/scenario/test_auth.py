@@ -186,17 +186,8 @@ def test_who_gives_no_password_in_time_is_cut(start_server):
     with server.conn(password="secret") as good, server.conn() as silent, \
             server.conn() as slow:
         began = time.monotonic()
-
-        def trickle():
-            try:
-                slow.send(b"\r\n")
-                slow.sock.settimeout(0.1)
-                return slow.sock.recv(1) == b""
-            except socket.timeout:
-                return False
-            except OSError:
-                return True
-        servers.wait_until(trickle, 15, "the trickle is cut")
+        servers.wait_until(lambda: slow.is_cut_after(b"\r\n"), 15,
+                           "the trickle is cut")
         assert silent.read_to_close() == b""
         assert time.monotonic() - began > 0.9
         assert good.call("PING") == b"PONG"

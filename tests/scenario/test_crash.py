@@ -194,20 +194,14 @@ class Path:
     def run(self, action=None, call=None, nth=0):
         """Kills at the nth of these calls, and tells whether there was one;
         without a call, returns all that were made."""
-        with crash.Store(*self.options) as store:
-            store.add_shim()
-            store.start()
-            load = Workload(nth)
-            with store.conn() as conn:
-                load.connect(store.address(), crash.payload(conn))
-                load.pump(commands=100)
-                load.settle()
-                promised = load.all_required()
-                for step in self.before:
-                    step(store, conn)
-                calls = store.shim.counts()
-                arm(store, action, call, nth)
-                under_load(load, lambda: self.step(store, conn))
+        with crash.written(nth, *self.options) as (store, load, conn):
+            load.settle()
+            promised = load.all_required()
+            for step in self.before:
+                step(store, conn)
+            calls = store.shim.counts()
+            arm(store, action, call, nth)
+            under_load(load, lambda: self.step(store, conn))
             calls = set(store.shim.counts() - calls)
             hit = store.shim.rule(0)
             store.kill()
@@ -286,15 +280,10 @@ def killed_start(options, expected, state):
     """Kills the start of a server at each call, on a data directory that
     state(store, conn) left."""
     def run(action=None, call=None, nth=0):
-        with crash.Store(*options) as store:
-            store.start()
-            load = Workload(nth)
-            with store.conn() as conn:
-                load.connect(store.address(), crash.payload(conn))
-                load.pump(commands=100)
-                load.settle()
-                state(store, conn)
-                load.close()
+        with crash.written(nth, *options, shimmed=False) as (store, load, conn):
+            load.settle()
+            state(store, conn)
+            load.close()
             store.kill()
             store.add_shim()
             arm(store, action, call, nth)
@@ -345,19 +334,13 @@ def test_a_kill_at_every_call_of_a_first_journal_at_run_time_is_no_damage():
     """Until it has its manifest it promises nothing, and the next start asks
     nobody; bloomery-check agrees with it."""
     def run(action=None, call=None, nth=0):
-        with crash.Store("--appendonly", "no") as store:
-            store.add_shim()
-            store.start()
-            load = Workload(nth)
-            with store.conn() as conn:
-                load.connect(store.address(), crash.payload(conn))
-                load.pump(commands=100)
-                load.settle()
-                conn.call("SAVE")
-                promised = load.all_required()
-                calls = store.shim.counts()
-                arm(store, action, call, nth)
-                under_load(load, lambda: switch_on(store, conn))
+        with crash.written(nth, "--appendonly", "no") as (store, load, conn):
+            load.settle()
+            conn.call("SAVE")
+            promised = load.all_required()
+            calls = store.shim.counts()
+            arm(store, action, call, nth)
+            under_load(load, lambda: switch_on(store, conn))
             calls = set(store.shim.counts() - calls)
             hit = store.shim.rule(0)
             store.kill()
@@ -380,24 +363,18 @@ def test_a_child_that_dies_at_any_call_is_reported_and_tried_again(name):
     """The server goes on, what was there stays, and the next one succeeds."""
     def run(job):
         call, action = job
-        with crash.Store(*JOURNALED) as store:
-            store.add_shim()
-            store.start()
-            load = Workload(1)
-            with store.conn() as conn:
-                load.connect(store.address(), crash.payload(conn))
-                load.pump(commands=100)
-                store.shim.arm(0, action, [call[1]], [call[2]], who="child")
-                conn.call(name)
-                crash.wait_idle(conn)
-                hit = store.shim.rule(0)
-                assert hit.fired == 1 and store.alive(), job
-                assert crash.info(conn)[status] == "err"
-                load.pump(commands=50)
-                load.settle()
-                conn.call(name)
-                crash.wait_idle(conn)
-                assert crash.info(conn)[status] == "ok"
+        with crash.written(1, *JOURNALED) as (store, load, conn):
+            store.shim.arm(0, action, [call[1]], [call[2]], who="child")
+            conn.call(name)
+            crash.wait_idle(conn)
+            hit = store.shim.rule(0)
+            assert hit.fired == 1 and store.alive(), job
+            assert crash.info(conn)[status] == "err"
+            load.pump(commands=50)
+            load.settle()
+            conn.call(name)
+            crash.wait_idle(conn)
+            assert crash.info(conn)[status] == "ok"
             load.close()
             store.kill()
             store.start(shim=False)
@@ -413,17 +390,11 @@ def test_a_child_that_dies_at_any_call_is_reported_and_tried_again(name):
 
 def test_an_orphaned_child_neither_writes_nor_holds_the_lock():
     """Only the server is killed, while its child is held at a call."""
-    with crash.Store(*JOURNALED) as store:
-        store.add_shim()
-        store.start()
-        load = Workload(1)
-        with store.conn() as conn:
-            load.connect(store.address(), crash.payload(conn))
-            load.pump(commands=100)
-            store.shim.arm(0, "delay", ["rename"], who="child", delay_ms=60000)
-            conn.call("BGSAVE")
-            servers.wait_until(lambda: store.shim.rule(0).fired, 10,
-                               "the child is at its rename", 0.002)
+    with crash.written(1, *JOURNALED) as (store, load, conn):
+        store.shim.arm(0, "delay", ["rename"], who="child", delay_ms=60000)
+        conn.call("BGSAVE")
+        servers.wait_until(lambda: store.shim.rule(0).fired, 10,
+                           "the child is at its rename", 0.002)
         begun = time.monotonic()
         store.child.kill()
         store.child.wait()

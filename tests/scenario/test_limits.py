@@ -329,16 +329,8 @@ def test_timeout_closes_the_idle(start_server):
 def test_empty_lines_do_not_evade_the_timeout(start_server):
     server = start_server("--timeout", 2)
     with server.conn() as conn:
-        def evades():
-            try:
-                conn.send(b"\r\n")
-                conn.sock.settimeout(0.3)
-                return conn.sock.recv(1) == b""
-            except socket.timeout:
-                return False
-            except OSError:
-                return True
-        servers.wait_until(evades, 20, "it is closed all the same", 0)
+        servers.wait_until(lambda: conn.is_cut_after(b"\r\n", 0.3), 20,
+                           "it is closed all the same", 0)
 
 
 def test_a_request_that_trickles_is_cut_and_a_large_one_is_not(start_server):
@@ -347,17 +339,8 @@ def test_a_request_that_trickles_is_cut_and_a_large_one_is_not(start_server):
     with server.conn() as slow, server.conn() as large:
         large.send(b"*2\r\n$4\r\nECHO\r\n$1000000\r\n" + b"x" * 500000)
         slow.send(b"*2\r\n$4\r\nECHO\r\n$1000000\r\n")
-
-        def cut():
-            try:
-                slow.send(b"x")
-                slow.sock.settimeout(0.1)
-                return slow.sock.recv(1) == b""
-            except socket.timeout:
-                return False
-            except OSError:
-                return True
-        servers.wait_until(cut, 20, "the trickle is cut")
+        servers.wait_until(lambda: slow.is_cut_after(b"x"), 20,
+                           "the trickle is cut")
         large.send(b"x" * 500000 + b"\r\n")
         assert large.read() == b"x" * 1000000
         assert info(large)["request_timeouts"] == "1"

@@ -13,31 +13,20 @@ import time
 import pytest
 
 from lib import links, replicas, resp, servers
-from lib.replicas import Proxy, follow, info, lead, node, wait_even
+from lib.replicas import follow, info, lead, node, wait_even
 from lib.servers import wait_until
 
 FAR = 4000000000000
 
 
 @pytest.fixture
-def start(start_server):
-    """start(options): a server; stopped and judged behind the test."""
-    started, proxies = [], []
-
+def start(group):
+    """start(options): a server; start.proxy(server): a proxy before it."""
     def begin(*options, **kwargs):
-        started.append(node("--loglevel", "notice", *options, **kwargs))
-        return started[-1]
+        return group.node(*options, **kwargs)
 
-    def proxy(target):
-        proxies.append(Proxy(target.address))
-        return proxies[-1]
-
-    begin.proxy = proxy
-    yield begin
-    for one in proxies:
-        one.close()
-    for one in started:
-        one.stop()
+    begin.proxy = group.proxy
+    return begin
 
 
 @pytest.fixture

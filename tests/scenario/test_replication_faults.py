@@ -8,7 +8,6 @@
 # replicas).
 
 import errno
-import os
 import random
 import threading
 import time
@@ -16,7 +15,7 @@ import time
 import pytest
 
 from lib import crash, links, replicas, resp, servers, shim
-from lib.replicas import Proxy, follow, info, lead, node, wait_even
+from lib.replicas import follow, info, lead, wait_even
 from lib.servers import wait_until
 
 pytestmark = pytest.mark.slow
@@ -27,42 +26,15 @@ JOURNAL, NO_JOURNAL = ("--appendonly", "yes"), ("--appendonly", "no")
 
 
 @pytest.fixture
-def start(request, tmp_path):
-    """start(options): a server; shimmed=True: with faults to order, as
-    server.shim. Stopped and judged behind the test."""
-    started, proxies = [], []
-
+def start(group, tmp_path):
+    """start(options): a server; shimmed=True: one whose calls can be made to
+    fail, by server.shim. start.proxy(server): a proxy before it."""
     def begin(*options, shimmed=False):
-        made = None
-        options = ("--loglevel", "notice") + options
-        if shimmed:
-            folder = tmp_path / ("shim%d" % len(started))
-            os.makedirs(folder / "data")
-            made = shim.Shim(str(folder), folder / "data")
-            options += ("--dir", folder / "data")
-        started.append(node(*options, env=made.env() if made else None))
-        started[-1].shim = made
-        return started[-1]
+        return (group.shimmed(tmp_path, *options) if shimmed
+                else group.node(*options))
 
-    def proxy(target):
-        proxies.append(Proxy(target.address))
-        return proxies[-1]
-
-    begin.proxy = proxy
-    yield begin
-    for one in proxies:
-        one.close()
-    report = getattr(request.node, "report_call", None)
-    for one in started:
-        if one.shim is not None:
-            one.shim.disarm(0)
-        if report is None or report.failed:
-            print("---- port %d\n%s" % (one.port, one.log().decode(
-                "utf-8", "replace")[-3000:]))
-    for one in started:
-        one.stop()
-        if one.shim is not None:
-            one.shim.close()
+    begin.proxy = group.proxy
+    return begin
 
 
 def filled(server, keys, capacity=500000):

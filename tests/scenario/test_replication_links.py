@@ -14,58 +14,13 @@ import time
 import pytest
 
 from lib import crash, links, replicas, resp, servers
-from lib.replicas import Proxy, follow, info, lead, node, wait_even
+from lib.replicas import follow, info, lead, wait_even
 from lib.servers import wait_until
 
 pytestmark = pytest.mark.slow
 
 ROUNDS = crash.amount("ROUNDS", 200)
 JOURNAL = ("--appendonly", "yes")
-
-
-class Group:
-    """Servers and proxies of a test, stopped and judged behind it."""
-
-    def __init__(self):
-        self.nodes, self.proxies = [], []
-
-    def node(self, *options, **kwargs):
-        self.nodes.append(node("--loglevel", "notice", *options, **kwargs))
-        return self.nodes[-1]
-
-    def proxy(self, target):
-        self.proxies.append(Proxy(target.address))
-        return self.proxies[-1]
-
-    def pair(self, *options):
-        """A primary, a replica behind a proxy, and the proxy."""
-        primary, replica = self.node(*options), self.node(*options)
-        proxy = self.proxy(primary)
-        follow(replica, proxy)
-        return primary, replica, proxy
-
-    def end(self, failed):
-        for proxy in self.proxies:
-            proxy.close()
-        problems = []
-        for one in self.nodes:
-            if failed:
-                print("---- port %d\n%s" % (one.port, one.log().decode(
-                    "utf-8", "replace")[-3000:]))
-            try:
-                one.stop()
-            except AssertionError as problem:
-                problems.append(str(problem))
-            one.remove()
-        assert not problems, "\n".join(problems)
-
-
-@pytest.fixture
-def group(request):
-    made = Group()
-    yield made
-    report = getattr(request.node, "report_call", None)
-    made.end(report is None or report.failed)
 
 
 def wait_partial(primary, before):

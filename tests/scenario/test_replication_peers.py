@@ -13,7 +13,7 @@ import pytest
 
 from lib import crash, links, peers, replicas, resp, servers
 from lib.peers import HISTORY, RUN, FakePrimary, FakeReplica, full
-from lib.replicas import follow, info, lead, node, wait_even
+from lib.replicas import follow, info, lead, wait_even
 from lib.servers import wait_until
 
 pytestmark = pytest.mark.slow
@@ -24,16 +24,8 @@ SMALL = ("--proto-max-bulk-len", "1mb", "--multi-max-bytes", "1mb")
 
 
 @pytest.fixture
-def start(start_server):
-    started = []
-
-    def begin(*options):
-        started.append(node("--loglevel", "notice", *options))
-        return started[-1]
-
-    yield begin
-    for one in started:
-        one.stop()
+def start(group):
+    return group.node
 
 
 @pytest.fixture

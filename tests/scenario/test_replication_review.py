@@ -12,32 +12,8 @@ import time
 import pytest
 
 from lib import crash, links, replicas, resp, servers
-from lib.replicas import Proxy, follow, info, link_is_up, node, wait_even
+from lib.replicas import follow, info, link_is_up, wait_even
 from lib.servers import wait_until
-
-
-@pytest.fixture
-def group():
-    """Makes servers, and proxies before them, that end with the test."""
-    made = []
-
-    class Group:
-        def node(self, *options):
-            made.append(node("--loglevel", "notice", *options))
-            return made[-1]
-
-        def proxy(self, target):
-            made.append(Proxy(target.address))
-            return made[-1]
-
-    yield Group()
-    problems = []
-    for one in made:
-        try:
-            one.close() if isinstance(one, Proxy) else one.stop()
-        except AssertionError as problem:
-            problems.append(str(problem))
-    assert not problems, "\n".join(problems)
 
 
 def stat(server, name, section="stats"):

@@ -120,23 +120,9 @@ def test_failovers_lose_nothing_that_two_replicas_acknowledged():
 # ---- who may be promoted -----------------------------------------------------
 
 @pytest.fixture
-def nodes():
+def nodes(group):
     """nodes(*options) starts one; they are stopped at the end."""
-    started = []
-
-    def start(*options, **kwargs):
-        started.append(replicas.node("--loglevel", "notice", *options, **kwargs))
-        return started[-1]
-
-    yield start
-    problems = []
-    for one in started:
-        try:
-            one.stop()
-        except AssertionError as problem:
-            problems.append(str(problem))
-            one.remove()
-    assert not problems, "\n".join(problems)
+    return group.node
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -17,19 +18,6 @@ FILTERS, CAPACITY = 3, 100000000  # 122 MiB each
 
 pytestmark = pytest.mark.skipif(servers.sanitized(),
                                 reason="memory of a sanitizer build")
-
-
-@pytest.fixture
-def group(request):
-    made = []
-
-    def node(*options):
-        made.append(replicas.node("--loglevel", "notice", *options))
-        return made[-1]
-
-    yield node
-    for one in made:
-        one.stop()
 
 
 def reserve(server):
@@ -56,7 +44,7 @@ def size_below(folder):
 
 
 def test_reserved_filters_stay_small_on_disk_and_after_a_start(group):
-    server = group("--appendonly", "yes")
+    server = group.node("--appendonly", "yes")
     before = server.rss()
     reserve(server)
     with server.conn() as conn:
@@ -72,14 +60,14 @@ def test_reserved_filters_stay_small_on_disk_and_after_a_start(group):
     check(server)
     assert server.rss() - before < 32 * MIB
     verified = subprocess.run(
-        [servers.TOP / "build/release/bloomery-check", "verify",
+        [Path(servers.server_binary()).with_name("bloomery-check"), "verify",
          os.path.join(server.folder, "bloomery.snapshot")],
         capture_output=True, timeout=60 * servers.time_factor())
     assert verified.returncode == 0, verified
 
 
 def test_a_copy_of_a_reserved_filter_takes_no_memory(group):
-    server = group()
+    server = group.node()
     before = server.rss()
     reserve(server)
     with server.conn() as conn:
@@ -89,7 +77,7 @@ def test_a_copy_of_a_reserved_filter_takes_no_memory(group):
 
 
 def test_a_replica_gets_reserved_filters_and_no_zeros(group):
-    primary, replica = group(), group()
+    primary, replica = group.node(), group.node()
     before = replica.rss()
     reserve(primary)
     replicas.follow(replica, primary)

@@ -46,6 +46,16 @@ def same(got, want):
     assert got == want, "got %r, want %r" % (got, want)
 
 
+def raises(kind, body, text):
+    """Fails unless BODY raises an error of this kind that says TEXT."""
+    try:
+        got = body()
+    except kind as error:
+        assert text in str(error), "said %r" % str(error)
+    else:
+        raise AssertionError("no error but %r" % (got,))
+
+
 def ints(values):
     return [int(v) for v in values]
 

@@ -26,12 +26,7 @@ def as_dict(got):
 
 
 def raises(body, text):
-    try:
-        got = body()
-    except RequestError as error:
-        assert text in str(error), "said %r" % str(error)
-    else:
-        raise AssertionError("no error but %r" % (got,))
+    check.raises(RequestError, body, text)
 
 
 class Session:

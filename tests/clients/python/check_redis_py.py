@@ -28,12 +28,7 @@ MAJOR = int(module.__version__.split(".")[0])
 
 
 def raises(body, text):
-    try:
-        got = body()
-    except module.ResponseError as error:
-        assert text in str(error), "said %r" % str(error)
-    else:
-        raise AssertionError("no error but %r" % (got,))
+    check.raises(module.ResponseError, body, text)
 
 
 class Session:

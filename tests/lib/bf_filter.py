@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A filter of the model of the BF commands (bf_model.py): how it grows, what it
-# takes here and what it would take in valkey-bloom.
+# A filter in the model of the BF commands (bf_model.py): how it grows, its size
+# here, and the size that it would have in valkey-bloom.
 
 import functools
 import math
@@ -21,13 +21,13 @@ BAD_CAPACITY = "ERR bad capacity"
 
 
 class Refused(Exception):
-    """An error reply; its text is the whole line."""
+    """An error reply; its text is the whole line without the dash."""
 
 
 # ---- sizes -------------------------------------------------------------------
 
 def power(base, exponent):
-    """By square and multiply: the same double as everywhere."""
+    """Returns a power by square and multiply, the same double on every machine."""
     result = 1.0
     while exponent:
         if exponent & 1:
@@ -38,13 +38,13 @@ def power(base, exponent):
 
 
 def module_layer_bytes(capacity, rate):
-    """A filter of valkey-bloom, its structs included."""
+    """Returns the bytes of one filter in valkey-bloom, its structs included."""
     return 208 + math.ceil(
         capacity * math.log(rate) / (-8 * math.log(2) * math.log(2)))
 
 
 def module_vector_bytes(count):
-    """The object and the vector of its filters."""
+    """Returns the bytes of the object and the vector of its filters."""
     slots = 1 if count < 2 else 4
     while slots < count:
         slots *= 2
@@ -61,7 +61,7 @@ def stripe_rate(load):
 
 @functools.lru_cache(None)
 def shape(rate):
-    """(stripes, items a line) of our layers."""
+    """Returns (stripes, items per line) of our layers."""
     stripes = max(1, math.ceil(math.log(rate) / math.log(1e-3) - 1e-9))
     wanted = (0.95 * rate) ** (1 / stripes)
     low, high = 1e-3, 4096.0
@@ -76,14 +76,15 @@ def shape(rate):
 
 @functools.lru_cache(1 << 16)
 def own_lines(capacity, rate):
-    """(stripes, bytes) of one of our layers."""
+    """Returns (stripes, bytes) of one of our layers."""
     stripes, load = shape(rate)
     return stripes, stripes * 64 * math.ceil(capacity / load)
 
 
 @functools.lru_cache(1 << 16)
 def layer_error_rate(capacity, rate, items):
-    """Binomial: what falls on one of so many lines."""
+    """Returns the error rate of a layer: the items in a line follow a binomial
+    distribution."""
     stripes, size = own_lines(capacity, rate)
     lines = size // 64 // stripes
     return max(0, sum(c * (1 - (1 - (63 / 64) ** i) / lines) ** items
@@ -102,7 +103,7 @@ def fits(own, module, limit):
 
 
 class Filter:
-    """layers: [capacity, items]; claimed: what has to be found."""
+    """layers: [capacity, items]; claimed: the items that must be found."""
 
     def __init__(self, capacity, rate, tightening, expansion, seed):
         self.rate, self.tightening = rate, tightening
@@ -129,7 +130,7 @@ class Filter:
         return self.rate * power(self.tightening, index)
 
     def error_rate(self):
-        """How often it takes a stranger for an item that it has."""
+        """Returns the probability of a false positive."""
         return min(1, sum(layer_error_rate(capacity, self.layer_rate(i), items)
                           for i, (capacity, items) in enumerate(self.layers)))
 
@@ -170,7 +171,8 @@ class Filter:
                     module_vector_bytes(len(self.layers) - 1), limit)
 
     def project(self, limit, target=None):
-        """As far as it gets, or to the target; Refused by what stops it."""
+        """Returns the capacity that the filter can grow to, up to the target;
+        raises Refused if a limit stops it before the target."""
         probe = Filter(self.first, self.rate, self.tightening, self.expansion,
                        self.seed)
         total = 0

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the BF commands answer, as an independent model: written from what is
-# known of valkey-bloom 1.0.1 and of RedisBloom 8, and of our own layout where
-# sizes are concerned; from nothing in src/. A model is told a command and the
-# server's reply, and says what the reply has to be, byte for byte.
+# An independent model of the replies of the BF commands. It follows the
+# documented behaviour of valkey-bloom 1.0.1 and RedisBloom 8, and our own layout
+# for sizes, but no code in src/. The model gets a command and the server's reply,
+# and says what the reply must be, byte for byte.
 #
-# Where a filter may be wrong about an item that was never added, the reply
-# decides, and `false_positives` counts it; what was once added, or said to be
-# there, has to stay. A Bloom filter that says "there" too often is found by
-# whoever compares that count with `expected`.
+# A filter may be wrong about an item that was never added. Then the model accepts
+# the server's reply and counts it in `false_positives`. An item that was once
+# added or reported as present must stay present. Tests compare the count with
+# `expected` to find a filter with too many false positives.
 
 import functools
 import math
@@ -50,7 +50,7 @@ OK = simple("OK")
 
 
 class Model:
-    """The server's filters in one dialect; `dialect` may be changed."""
+    """Models the server's filters in one dialect; `dialect` may be changed."""
 
     def __init__(self, dialect="valkey"):
         self.dialect = dialect
@@ -66,8 +66,8 @@ class Model:
         self.lines = []
 
     def answer(self, reply, proto, words):
-        """The reply that `words` have to get, where `reply` is the one that
-        they got."""
+        """Returns the reply that `words` must get; `reply` is the one that they
+        got."""
         self.proto = proto
         self.seen = reply
         self.lines = reply.split(b"\r\n")
@@ -97,8 +97,8 @@ class Model:
         return integer(value)
 
     def said(self, index, count):
-        """The server's answer for item `index` of `count`, None of a reply that
-        is no array: b":1" and its like, or an error."""
+        """Returns the server's answer for item `index` of `count`: b":1" and
+        the like, or an error. `count` is None for a reply that is no array."""
         if count is None:
             return self.seen[:2]
         if len(self.lines) <= index + 1:
@@ -108,8 +108,8 @@ class Model:
     # ---- items
 
     def add(self, filter_, item, said):
-        """1 or 0; Refused if it cannot be added. The server may have taken it
-        for one that is there."""
+        """Returns 1 or 0; raises Refused if the item cannot be added. The
+        server may have reported a false positive."""
         if item in filter_.claimed:
             return 0
         self.expected += filter_.error_rate()
@@ -206,7 +206,7 @@ class Model:
         return integer(filter_.items() if filter_ else 0)
 
     def bf_countnew(self, words):
-        """False positives lower it."""
+        """Counts new items; false positives lower the count."""
         self.need(words, 3)
         filter_ = self.filters.get(words[1])
         claimed = filter_.claimed if filter_ else ()
@@ -429,7 +429,7 @@ class Model:
         return bulk(double_text(value))
 
     def fields(self, filter_):
-        """[(word, label, how to get the value)], in order."""
+        """Returns [(word, label, function that returns the value)], in order."""
         out = [
             ("CAPACITY", "Capacity", lambda: integer(filter_.capacity())),
             ("SIZE", "Size", lambda: integer(filter_.size())),
@@ -500,7 +500,7 @@ class Model:
         return OK
 
     def bf_merge(self, words):
-        """One source is all that is modelled."""
+        """Models BF.MERGE with one source only."""
         self.need(words, 3, 3)
         into, source = (self.filters.get(word) for word in words[1:])
         if source is None:
@@ -537,7 +537,7 @@ class Model:
         self.unsettled = key
 
     def settle(self, key, items):
-        """The items of each layer of a union, as the server counts them."""
+        """Stores the items of each layer of a union, as the server counts them."""
         filter_ = self.filters[key]
         assert len(items) == len(filter_.layers), key
         for layer, count in zip(filter_.layers, items):

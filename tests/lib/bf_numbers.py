@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Numbers in the words of BF commands, as Rust's library reads them and as
-# Redis does, and as valkey-bloom writes doubles. For bf_model.py.
+# Reads numbers in BF commands as Rust's library and as Redis do, and writes
+# doubles as valkey-bloom does. For bf_model.py.
 
 import math
 import re
@@ -10,7 +10,7 @@ I64_MAX = 2 ** 63 - 1
 
 
 def rust_float(text):
-    """None if it is none."""
+    """Returns the number, or None if the text is not one."""
     if re.fullmatch(rb"(?i)[+-]?(inf|infinity|nan|\d+\.?\d*(e[+-]?\d+)?"
                     rb"|\.\d+(e[+-]?\d+)?)", text):
         return float(text)
@@ -26,7 +26,7 @@ def rust_integer(text, sign, low, high):
 
 
 def redis_float(text):
-    """strtod of all of it; neither NaN nor what leaves the range."""
+    """Reads the whole text as strtod does; refuses NaN and values out of range."""
     if re.fullmatch(rb"(?i)[+-]?(inf|infinity)", text):
         return float(text)
     if re.fullmatch(rb"(?i)[+-]?0x([0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)"
@@ -55,7 +55,7 @@ def redis_integer(text):
 
 
 def double_text(value):
-    """The shortest digits; plain where that is short."""
+    """Writes the shortest digits, without an exponent if that is short."""
     digits, exponent = re.fullmatch(r"([0-9.]+)(?:e([+-]\d+))?",
                                     repr(value)).groups()
     point = digits.find(".")

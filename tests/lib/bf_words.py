@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Random BF commands, right and wrong, in the words of one dialect or of
-# neither. Few keys, few items and small capacities, so that filters meet, fill
-# and grow.
+# Random BF commands, valid and invalid, in the grammar of one dialect or of
+# neither. There are few keys, few items and small capacities, so that filters
+# fill and grow.
 
 from lib.bf_filter import FIXED_SEED
 
@@ -42,13 +42,13 @@ LIMITS = [b"0", b"383", b"384", b"900", b"2000", b"20000", b"200000",
 
 
 class Words:
-    """Commands by the dice of `rng`."""
+    """Makes commands with the random numbers of `rng`."""
 
     def __init__(self, rng, dialect):
         self.rng, self.dialect = rng, dialect
 
     def one(self, good, bad=(), odds=12):
-        """Mostly a good one."""
+        """Returns a word that is mostly valid."""
         if bad and self.rng.randrange(odds) == 0:
             return self.rng.choice(bad)
         return self.rng.choice(good)
@@ -117,7 +117,7 @@ class Words:
         return [b"CONFIG", b"SET", name, self.rng.choice(values)]
 
     def spoil(self, words):
-        """One word less, more or other."""
+        """Removes, adds or changes one word."""
         at = self.rng.randrange(1, len(words) + 1)
         how = self.rng.randrange(3)
         junk = self.rng.choice([b"", b"junk", b"1", b"NONSCALING", b"ITEMS",

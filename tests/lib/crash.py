@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A server on a data directory that outlives it: started, killed, started
-# again, with or without the shim. Tests of durability run several at a time,
-# each in a folder of its own and behind a socket there, since most of their
-# time is waiting.
+# Starts, kills and restarts a server on a data directory that outlives it, with
+# or without the shim. Tests of durability mostly wait, so several run at a time,
+# each in its own folder with its own socket.
 
 import concurrent.futures
 import contextlib
@@ -50,7 +49,7 @@ class Store:
         return self.shim
 
     def launch(self, *more, port=0, shim=True):
-        """Starts it and does not wait."""
+        """Starts the server and does not wait."""
         argv = [servers.server_binary(), "--dir", self.data, "--unixsocket",
                 self.socket, "--port", str(port), "--loglevel", "notice"]
         self.port = port
@@ -67,7 +66,7 @@ class Store:
         return self
 
     def start(self, *more, **how):
-        """Starts it and waits until it serves."""
+        """Starts the server and waits until it serves."""
         self.launch(*more, **how)
         if not self.wait_ready():
             raise AssertionError("it did not start:\n" + self.log())
@@ -77,7 +76,7 @@ class Store:
         return ("127.0.0.1", self.port) if self.port else self.socket
 
     def wait_ready(self, seconds=20):
-        """False if it ended instead."""
+        """Waits until the server serves; returns False if it ended instead."""
         deadline = time.monotonic() + seconds * servers.time_factor()
         while time.monotonic() < deadline:
             if self.child.poll() is not None:
@@ -104,7 +103,7 @@ class Store:
         return self.child is not None and self.child.poll() is None
 
     def kill(self):
-        """kill -9 of the server and its children."""
+        """Kills the server and its children with kill -9."""
         if self.child is None:
             return
         try:
@@ -115,7 +114,7 @@ class Store:
         self.child = None
 
     def wait_gone(self, seconds=20):
-        """Waits until it ended by itself; its exit status."""
+        """Waits until the server has ended by itself; returns its exit status."""
         code = self.child.wait(seconds * servers.time_factor())
         self.kill()
         return code
@@ -131,7 +130,7 @@ class Store:
 
 
 def check(store):
-    """What bloomery-check says of the data directory: its exit status."""
+    """Runs bloomery-check on the data directory; returns its exit status."""
     program = os.path.join(os.path.dirname(servers.server_binary()),
                            "bloomery-check")
     return subprocess.run([program, "verify", store.data],
@@ -140,7 +139,7 @@ def check(store):
 
 
 def info(conn, section="persistence"):
-    """A section of INFO as a dict."""
+    """Returns a section of INFO as a dict."""
     text = conn.call("INFO", section).decode()
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
@@ -156,7 +155,7 @@ def wait_idle(conn, seconds=30):
 
 
 def payload(conn):
-    """A DUMP to restore from: (bytes, items)."""
+    """Returns a DUMP to restore from: (bytes, items)."""
     items = [b"one", b"two", b"three"]
     conn.call("BF.MADD", "template", *items)
     data = conn.call("DUMP", "template")
@@ -164,7 +163,7 @@ def payload(conn):
 
 
 def seeds(count, seed=None):
-    """count seeds from one, which is printed; SEED sets it."""
+    """Returns count seeds, made from one that is printed; SEED sets it."""
     seed = int(os.environ.get("SEED") or seed or random.randrange(1 << 32))
     print("seed", seed)
     rng = random.Random(seed)
@@ -172,15 +171,15 @@ def seeds(count, seed=None):
 
 
 def amount(name, default):
-    """How many rounds: the environment may ask for more. A sanitizer looks
-    for other things, and is slow."""
+    """Returns an amount, which an environment variable may set. A sanitizer build
+    does a tenth by default, because it is slow and looks for other faults."""
     if servers.sanitized():
         default = max(1, default // 10)
     return int(os.environ.get(name) or default)
 
 
 def each(jobs, run, workers=4):
-    """run(job) for all jobs, some at a time; collects all that failed."""
+    """Calls run(job) for all jobs, several at a time; collects all failures."""
     failures, results = [], []
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
         futures = {pool.submit(run, job): job for job in jobs}
@@ -215,7 +214,7 @@ def written(seed, *options, shimmed=True):
 
 
 def verify(store, load, required, where):
-    """The server on the store has what it must have."""
+    """Checks that the server on the store has the data that it must have."""
     with store.conn(timeout=20 * servers.time_factor()) as conn:
         problems = load.check(conn, required)
     assert not problems, "%s: %d problems\n%s\n%s" % (

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Random conversations for two servers that should answer alike: a grammar of
-# the commands that are not BF.*, mistakes put into what it makes, and the
-# comparison of replies without what cannot be equal. tests/command/
-# test_differential.py runs them against redis-server 7.0.15.
+# Random conversations for two servers that should give equal replies: a grammar of
+# the commands other than BF.*, random mistakes in its requests, and a comparison
+# of replies that ignores parts that cannot be equal.
+# tests/command/test_differential.py runs them against redis-server 7.0.15.
 #
-# The keys are filters on the server under test and lists on the other one, so
-# that nothing but their type and what they cost differs.
+# The keys are filters on the server under test and lists on the other one, so only
+# their type and size differ.
 
 import itertools
 import re
@@ -24,7 +24,7 @@ JUNK = ["", "0", "1", "-1", "abc", "1.5", "9223372036854775807", " 1", "+1",
 EVENTS = ["", "KEA", "Kg", "Ex", "KEg$lshzxetdmn", "A", "q", "KEAm"]
 SECONDS = ["100", "1000", "100000", "-1", "0", "9223372036854775"]
 UNIX = ["9999999999", "1", "-5", "99999999999"]
-# A word that each server has its own value for.
+# A word for which each server has its own value.
 OWN_PAYLOAD, OWN_PEER_ID, OWN_ID = object(), object(), object()
 
 
@@ -50,8 +50,8 @@ WORDS = {
     "self": lambda r: OWN_ID,
 }
 
-# Upper case stands for itself, lower case for a random word, `|` separates
-# choices, `?` may be left out, `+` is one to three, `*` none to two.
+# Upper case stands for itself, lower case for a random word. `|` separates
+# choices, `?` marks an optional word, `+` means one to three, `*` none to two.
 STATE = """
 DEL key+
 UNLINK key+
@@ -205,7 +205,7 @@ NOSUCH junk*
 RESET
 """
 
-# Answered from what cannot be equal: the kind of the reply is compared.
+# The replies to these depend on the server, so only their kind is compared.
 VOLATILE = """
 INFO
 INFO server|clients|memory|persistence|stats|replication|cpu|modules
@@ -271,7 +271,7 @@ ACL HELP
 
 
 def kept(part, names):
-    """The choices of `part` that are in `names`; words for a random word stay."""
+    """Returns the choices of `part` that are in `names`, and all random words."""
     return "|".join(word for word in part.split("|")
                     if word.rstrip("?*+") in WORDS or word.lower() in names)
 
@@ -281,8 +281,8 @@ def templates(text):
 
 
 class Grammar:
-    """Makes requests of the commands in `known`: names in lower case, and
-    `container|sub`; options are those in `options`."""
+    """Makes requests with the commands in `known` (names in lower case, and
+    `container|sub`) and the options in `options`."""
 
     def __init__(self, known, options):
         self.random = None
@@ -296,7 +296,7 @@ class Grammar:
         return [t for t in found if t is not None]
 
     def reduced(self, template):
-        """The template without choices that the server does not have, or None
+        """Returns the template without choices that the server lacks, or None
         if nothing is left."""
         name = template[0].lower()
         if name == "nosuch" or name[0] == '"':
@@ -340,7 +340,7 @@ class Grammar:
         return self.random.choice([word, word, word.lower(), word.title()])
 
     def spoil(self, words):
-        """One mistake, not in the name."""
+        """Makes one mistake, but not in the name."""
         words = list(words)
         at = self.random.randrange(1, len(words)) if len(words) > 1 else 0
         kind = self.random.choice(["drop", "junk", "add", "twice", "end"])
@@ -362,7 +362,8 @@ class Grammar:
         return words if not dangerous(words) else ["PING"]
 
     def session(self, random):
-        """[(connection, [request, ...]), ...]; what is volatile stands alone."""
+        """Returns [(connection, [request, ...]), ...]; a volatile request is
+        alone in its list."""
         self.random = random
         if self.random.random() < 0.15:
             return [(0, [self.request(self.volatile)])], True
@@ -375,7 +376,7 @@ class Grammar:
 
 
 def dangerous(words):
-    """What would end a connection, a server, or the comparison."""
+    """Tells whether a request would end a connection, a server or the test."""
     text = [w.upper() if isinstance(w, str) else "?" for w in words]
     name, first = text[0], text[1] if len(text) > 1 else ""
     if first == "?" or name == "SCAN" and any(
@@ -420,7 +421,7 @@ def dangerous(words):
 # ---- replies ---------------------------------------------------------------
 
 class Reply:
-    """One reply: its kind and its value, elements being replies."""
+    """One reply: its kind and its value, whose elements are replies."""
 
     def __init__(self, kind, value):
         self.kind = kind
@@ -456,13 +457,13 @@ def parse(raw, pos=0):
 
 
 def normal(reply):
-    """The reply without the types of keys, the order of sets and HELLO's ids."""
+    """Removes the types of keys, the order of sets and HELLO's ids from a reply."""
     value = reply.value
     if isinstance(value, list):
         items = [normal(v) for v in value]
         if reply.kind in "*%" and len(items) > 3 and items[0].value == b"server":
             return Reply("hello", items[5].value)
-        # Names come in the order of a hash table.
+        # Names are in the order of a hash table.
         if all(i.kind == "$" for i in items):
             items.sort(key=lambda i: i.value)
         return Reply(reply.kind, items)
@@ -474,7 +475,7 @@ def normal(reply):
 
 
 def kind_only(reply):
-    """What is compared of a volatile reply: its kind, and errors as they are."""
+    """Returns the comparable part of a volatile reply: its kind, or its error."""
     if reply.kind == "-":
         return reply
     if isinstance(reply.value, list):
@@ -489,7 +490,7 @@ def equal(a, b):
         return isinstance(b.value, list) and len(a.value) == len(b.value) and \
             all(equal(x, y) for x, y in zip(a.value, b.value))
     if a.kind == ":" and a.value is not None and min(a.value, b.value) > 50:
-        # Times: the two servers are asked one after the other.
+        # Times differ, because one server gets the request after the other.
         return abs(a.value - b.value) <= 3000 and \
             abs(a.value - b.value) < a.value * 0.1
     return a.value == b.value
@@ -505,8 +506,8 @@ def is_message(reply):
 
 
 def settled(messages):
-    """Messages without how invalidations are put together: Redis gathers those
-    of one turn of its loop, each key once."""
+    """Splits invalidations by key, because Redis combines those of one turn of its
+    event loop, with each key once."""
     keys, others = set(), []
     for message in messages:
         invalid = message.value[-1]
@@ -516,7 +517,7 @@ def settled(messages):
                 if isinstance(invalid.value, list) else {None}
         else:
             others.append(message)
-    # Of several patterns of one subscriber any may come first.
+    # The order among several patterns of one subscriber is not defined.
     out = []
     for _, run in itertools.groupby(others, lambda m: repr(m.value[2:])):
         out += sorted(run, key=repr)
@@ -524,7 +525,7 @@ def settled(messages):
 
 
 def sort_leaving(replies):
-    """UNSUBSCRIBE of everything tells the names in any order."""
+    """Sorts the names of an UNSUBSCRIBE of everything, whose order varies."""
     def leaves(reply):
         return isinstance(reply.value, list) and len(reply.value) == 3 and \
             reply.value[0].value in LEAVING
@@ -562,9 +563,8 @@ class Side:
             w.encode("latin-1") if isinstance(w, str) else own[w] for w in words])
 
     def group(self, number, requests):
-        """Sends the requests in one packet; all replies to them. Messages
-        that come on the way are gathered apart: when one comes between two
-        replies is not promised."""
+        """Sends the requests in one packet and returns all replies. It collects
+        messages separately, because their place between replies may vary."""
         conn, self.count = self.conns[number], self.count + 1
         mark = b"mark-%d" % self.count
         conn.send(b"".join(self.encode(number, r) for r in requests) +
@@ -579,7 +579,7 @@ class Side:
             (self.messages[number] if is_message(reply) else replies).append(reply)
 
     def gather(self, wanted):
-        """Waits a moment for as many messages as the other side has."""
+        """Waits briefly for as many messages as the other server sent."""
         deadline = time.monotonic() + servers.time_factor()
         for number in (0, 1):
             self.group(number, [])
@@ -588,7 +588,7 @@ class Side:
                 self.group(number, [])
 
     def close(self):
-        """Leaves nothing behind that the next session would see."""
+        """Removes everything that the next session could see."""
         for conn in self.conns:
             conn.send(resp.command("RESET"))
             while conn.read_raw() != b"+RESET\r\n":

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the documents tell people to type: the command lines of the README and
-# the man pages, with what is printed below them, and a machine to type them
-# into (lib/typed.py).
+# The command lines of the README and the man pages, with the output printed below
+# them, and a machine to type them into (lib/typed.py).
 
 import json
 import os
@@ -18,13 +17,13 @@ NAMESPACE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
 
 
 def readme():
-    """The console blocks of the README."""
+    """Returns the console blocks of the README."""
     return re.findall(r"^```console\n(.*?)^```$",
                       (servers.TOP / "README.md").read_text(), re.M | re.S)
 
 
 def page(name):
-    """The literal blocks of a man page that have command lines."""
+    """Returns the literal blocks of a man page that have command lines."""
     text = (servers.TOP / "packaging/man" / name).read_text()
     blocks = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed$", text, re.M | re.S)
     return [block.replace("\\-", "-").replace("\\e", "\\") for block in blocks
@@ -32,7 +31,7 @@ def page(name):
 
 
 def lines(block):
-    """[(command, [printed])]; a line that ends in a backslash goes on."""
+    """Returns [(command, [printed])]; a backslash at the end continues a line."""
     out = []
     for text in block.rstrip("\n").split("\n"):
         text = text.strip()
@@ -46,7 +45,7 @@ def lines(block):
 
 
 def missing():
-    """Why nothing can be typed here, or None."""
+    """Returns the reason why this machine cannot run the commands, or None."""
     if not shutil.which("unshare") or not shutil.which("redis-cli"):
         return "no unshare or no redis-cli"
     got = subprocess.run([*NAMESPACE, "mount", "-t", "tmpfs", "none", "/var/lib"],
@@ -55,8 +54,8 @@ def missing():
 
 
 def type_in(folder, commands):
-    """[[exit status, what it printed]] of each, in a folder that looks like the
-    checkout but where `data/` is its own."""
+    """Runs the commands in a folder that looks like the checkout but has its own
+    `data/`; returns [[exit status, output]] of each."""
     for name in os.listdir(servers.TOP):
         if not name.startswith(".") and name != "data":
             (folder / name).symlink_to(servers.TOP / name)

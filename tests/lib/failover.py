@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Three servers, three Sentinels and writers that go where the Sentinels point;
-# the faults that make them fail over, and what is asked after each: who is the
-# primary, whether all follow it, what was lost of what was acknowledged, and
-# whether a full synchronization was needed where there was one.
+# Three servers, three Sentinels, and writers that follow the Sentinels. Faults
+# make them fail over. After each fault the tests check which server is the
+# primary, whether all others follow it, how many acknowledged writes were lost,
+# and whether each full synchronization was necessary.
 
 import random
 import re
@@ -18,10 +18,10 @@ DOWN_AFTER_S = 2.0
 FAILOVER_S = 3.0     # what it may take beside
 SETTLE_S = 60
 
-# Sentinel waits for four of its hello periods before it tells a primary that
-# came back to follow, and looks each INFO period: 18 s. It asks each second who
-# is there and what others think of it, which may add up to all the time that it
-# may take. Where there is no time for that, the periods are shorter.
+# Sentinel waits for four hello periods before it makes a returning primary follow,
+# and checks once per INFO period: 18 s. It pings every second, and asks the other
+# Sentinels every second, which may use up all the time that a failover may take.
+# Tests with less time shorten these periods.
 SHORT = ("info-period", 1000, "publish-period", 500, "ping-period", 300,
          "ask-period", 300)
 
@@ -29,8 +29,8 @@ GONE = (OSError, resp.Closed, resp.Malformed, AssertionError)
 
 
 class Writer:
-    """Adds items to a key of its own, in a thread. `wanted`: how many replicas
-    it waits for; what fewer acknowledged counts as acknowledged by so many."""
+    """Adds items to its own key, in a thread. `wanted`: how many replicas it waits
+    for. If fewer acknowledge an item, it counts as acknowledged by those."""
 
     def __init__(self, cluster, number, wanted, seed):
         self.cluster = cluster
@@ -85,7 +85,7 @@ class Writer:
             self.last = now
 
     def noise(self):
-        """Other changes, which only have to be the same everywhere."""
+        """Makes other changes, which only have to be equal on all servers."""
         name = "%s-%d" % (self.key, self.rng.randrange(3))
         return [("BF.ADD", name, self.count), self.rng.choice((
             ("PEXPIRE", name, 100), ("DEL", name), ("PERSIST", name),
@@ -93,7 +93,7 @@ class Writer:
             ("BF.INSERT", name, "CAPACITY", 50, "ITEMS", self.count)))]
 
     def check(self, conn):
-        """Asks for everything; forgets, and counts, what is not there."""
+        """Checks all items; counts the missing ones and forgets them."""
         for reached, items in self.acked.items():
             kept, count = [], len(items)
             for at in range(0, count, 1000):
@@ -106,7 +106,7 @@ class Writer:
 
 
 class PyWriter(Writer):
-    """The same with the Sentinel client of redis-py."""
+    """A writer that uses the Sentinel client of redis-py."""
 
     def run(self):
         import redis.sentinel   # only those who use it need to have it
@@ -134,7 +134,7 @@ class PyWriter(Writer):
 
 
 class Pipeline:
-    """Of redis-py, as a Conn has it."""
+    """Gives a redis-py client the methods of a Conn."""
 
     def __init__(self, client):
         self.client = client
@@ -147,8 +147,8 @@ class Pipeline:
 
 
 class Cluster:
-    """options: of one node each. make: what makes them. The writers run from
-    the beginning."""
+    """options: those of each node. make: the function that starts a node. The
+    writers run from the beginning."""
 
     def __init__(self, seed, options=((), (), ()), password=None, writers=7,
                  sentinels=(), make=node, **watch):
@@ -188,14 +188,14 @@ class Cluster:
     complaints = None
 
     def prepare(self, writer):
-        """So few false positives that none hides a loss."""
+        """Makes a filter with so few false positives that none hides a loss."""
         with self.nodes[0].conn() as conn:
             assert conn.call("BF.RESERVE", writer.key, "0.0000001",
                              100000) == b"OK"
         self.writers.append(writer)
 
     def tell(self):
-        """The logs, of what failed."""
+        """Prints the logs after a failure."""
         names = self.nodes + (self.watch.sentinels if self.watch else [])
         for one in names:
             print("---- %s on port %d\n%s" % (
@@ -221,7 +221,7 @@ class Cluster:
     # ---- who is who
 
     def connect(self, rng):
-        """To whom a Sentinel names, as a client that knows Sentinels."""
+        """Connects to the primary that a Sentinel names, as clients do."""
         sentinel = rng.choice(self.watch.sentinels)
         with resp.Conn(sentinel.address, timeout=1) as conn:
             host, port = conn.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME",
@@ -239,8 +239,8 @@ class Cluster:
         return [n for n in self.nodes if n is not than]
 
     def is_settled(self, told=None):
-        """Nobody suspects anybody, and all follow whom all name. Notes when
-        that one was another one first."""
+        """Tells whether no Sentinel suspects a server and all servers follow the
+        primary that all Sentinels name. Notes when that primary is new."""
         facts = [s.facts() for s in self.watch.sentinels]
         address = self.watch.primary()
         if told is not None and told.named is None and \
@@ -262,9 +262,9 @@ class Cluster:
                           "all follow one primary again", 0.05)
 
     def is_known(self):
-        """Every Sentinel has seen that all follow. One that has not may still
-        tell a replica to follow that another one is just promoting: then
-        nothing comes of a failover."""
+        """Tells whether every Sentinel has seen that all replicas follow. A
+        Sentinel that has not may tell a replica to follow while another Sentinel
+        promotes it, and that failover fails."""
         count = len(self.nodes) - 1
         for sentinel in self.watch.sentinels:
             seen = [dict(zip(r[::2], r[1::2]))
@@ -279,7 +279,7 @@ class Cluster:
     # ---- a fault and what comes of it
 
     def round(self, fault):
-        """One failover; what it was like."""
+        """Runs one failover; returns its description."""
         wait_until(self.is_known, SETTLE_S, "the Sentinels know it", 0.05)
         old = self.wait_settled()
         before = {n.port: syncs(n) for n in self.nodes}
@@ -298,13 +298,13 @@ class Cluster:
         return told
 
     def wait_other(self, told):
-        """Until all Sentinels name another one, and it says so, too."""
+        """Waits until all Sentinels name another primary, which agrees."""
         address = self.watch.wait_other(told.old.address, 60)
         told.named = time.monotonic() - told.begin
         return self.at(address)
 
     def wait_progress(self):
-        """Each writer gets what it wants."""
+        """Waits until each writer gets the acknowledgements that it wants."""
         since = time.monotonic()
         for writer in self.writers:
             wait_until(lambda w=writer: w.problem or w.last > since, 30,
@@ -332,8 +332,8 @@ class Cluster:
             told.fulls += explain_fulls(log, info(one), told)
 
     def finish(self):
-        """All have the same data when nobody writes any more, and what expired
-        is gone."""
+        """Checks that all servers have the same data, without expired keys, when
+        no writer writes any more."""
         primary = self.wait_settled()
         for writer in self.writers:
             writer.over.set()
@@ -346,7 +346,8 @@ class Cluster:
 
 
 def follows(replica, primary):
-    """Not where a Sentinel cuts us off meanwhile, as it does with clients."""
+    """Tells whether a replica follows the primary. A Sentinel may close the
+    connection meanwhile."""
     try:
         got = info(replica)
     except GONE:
@@ -356,7 +357,7 @@ def follows(replica, primary):
 
 
 def syncs(server):
-    """(full, partial) that it gave."""
+    """Returns how many (full, partial) synchronizations a server gave."""
     got = info(server, "stats")
     return int(got["sync_full"]), int(got["sync_partial_ok"])
 
@@ -389,9 +390,9 @@ NEEDS = re.compile(r"needs a full synchronization.* id=(\d+) ")
 
 
 def explain_fulls(log, primary, told):
-    """[(whether it was needed, why)] for each in this log. It was, if who asks
-    has no data or another's; or has more than the history that he names had
-    when it ended, for that more is nowhere else."""
+    """Returns [(whether it was needed, why)] for each synchronization in this log.
+    It was needed if the replica had no data or that of another history, or if it
+    had more than its history had at its end, because no other server has that."""
     known = {primary["master_replid"]: int(primary["master_repl_offset"]),
              primary["master_replid2"]: int(primary["second_repl_offset"]) - 1}
     asked = {f[0]: f[1:] for f in FOLLOWS.findall(log)}
@@ -408,35 +409,35 @@ def explain_fulls(log, primary, told):
 
 
 def keeps(server):
-    """Its data survives kill -9."""
+    """Tells whether a server's data survives kill -9."""
     return "--appendonly=no" not in server.argv
 
 
 # ---- faults ------------------------------------------------------------------
 
 def kill(cluster, told):
-    """kill -9; comes back when there is another one."""
+    """Kills the primary (kill -9) and restarts it when there is a new one."""
     crash(told, told.old)
     cluster.wait_other(told)
     told.old.restart()
 
 
 def stop(cluster, told):
-    """SIGSTOP, and SIGCONT when there is another one."""
+    """Stops the primary (SIGSTOP), and continues it when there is a new one."""
     told.old.freeze()
     cluster.wait_other(told)
     told.old.thaw()
 
 
 def command(cluster, told):
-    """SENTINEL FAILOVER."""
+    """Sends SENTINEL FAILOVER."""
     ask_for_failover(cluster)
     cluster.wait_other(told)
 
 
 def kill_early(cluster, told):
-    """kill -9; comes back before, while or after another one is made. Without
-    its data nobody may come back as the primary."""
+    """Kills the primary and restarts it before, during or after the failover. A
+    server that lost its data must not return as the primary."""
     crash(told, told.old)
     if keeps(told.old):
         pause(cluster, 0.1, 3)
@@ -446,14 +447,14 @@ def kill_early(cluster, told):
 
 
 def stop_early(cluster, told):
-    """SIGSTOP and SIGCONT, before, while or after another one is made."""
+    """Stops the primary and continues it before, during or after the failover."""
     told.old.freeze()
     pause(cluster, 0.5, 3)
     told.old.thaw()
 
 
 def command_and_kill(cluster, told):
-    """SENTINEL FAILOVER, and the old one dies meanwhile."""
+    """Sends SENTINEL FAILOVER and kills the old primary meanwhile."""
     ask_for_failover(cluster)
     pause(cluster, 0, 1)
     crash(told, told.old)
@@ -462,7 +463,7 @@ def command_and_kill(cluster, told):
 
 
 def command_and_stop(cluster, told):
-    """Likewise, but it does not know that it was dead."""
+    """Does the same with SIGSTOP: the old primary does not notice its pause."""
     ask_for_failover(cluster)
     pause(cluster, 0, 1)
     told.old.freeze()
@@ -471,7 +472,7 @@ def command_and_stop(cluster, told):
 
 
 def both(cluster, told):
-    """kill -9 of the primary while a replica stands still for a while."""
+    """Kills the primary while a replica is stopped for a while."""
     other = cluster.rng.choice(cluster.others(told.old))
     other.freeze()
     pause(cluster, 0, 0.3)
@@ -484,7 +485,7 @@ def both(cluster, told):
 
 FAULTS = {f.__name__: f for f in (kill, stop, command, kill_early, stop_early,
                                   command_and_kill, command_and_stop, both)}
-# Of these the time until there is another primary is judged.
+# Tests judge the time until there is a new primary only for these faults.
 PLAIN = ("kill", "stop", "command")
 
 
@@ -498,7 +499,8 @@ def pause(cluster, least, most):
 
 
 def ask_for_failover(cluster):
-    """A Sentinel refuses while it takes the last one for not over."""
+    """Repeats SENTINEL FAILOVER while the Sentinels think that the last failover
+    is not over."""
     wait_until(lambda: any(s.ask("FAILOVER", s.name) == b"OK"
                            for s in cluster.watch.sentinels), 20,
                "a Sentinel begins", 0.1)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What a disk may hold after power was lost at a point of a recording
-# (lib/shim.py). Sure are, of each file, the writes that were over when a sync
-# of it began that succeeded, and of each directory the changes that came
-# before a sync of the directory. Of all else, anything goes that a journaling
-# file system could do: any subset of the writes, torn into sectors or pages,
-# with or without the length that they gave the file; and of each directory
-# the changes up to some point, in order. Replies that had been sent are known
-# from the same log.
+# Computes what a disk may contain after a power failure at a point of a recording
+# (lib/shim.py). For each file, the writes that ended before a successful sync
+# began are certain. For each directory, the changes before its sync are certain.
+# Everything else may vary as a journaling file system allows. A file may have any
+# subset of its other writes, torn into sectors or pages, with or without their
+# effect on its length. A directory may have its other changes up to some point, in
+# order. The same log shows which replies had been sent.
 #
 # Method: Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014;
 # Mohan et al., "CrashMonkey", OSDI 2018.
@@ -30,7 +29,7 @@ class Directory:
 
 
 class Recording:
-    """The log of one server, from an empty data directory on."""
+    """The log of one server that began with an empty data directory."""
 
     def __init__(self, log):
         self.log = log
@@ -133,8 +132,8 @@ class Recording:
     # ---- what is asked of it -----------------------------------------------
 
     def sent(self, ports, point, before=None):
-        """Bytes of replies that had gone out on a connection (the client's
-        port, the server's) before the point, and before a time."""
+        """Returns the bytes of replies that a connection (the client's port, the
+        server's) had sent before the point, and before a time."""
         sends = self.sends[ports]
         at = bisect.bisect_right(sends, point, key=lambda send: send[0])
         if before is not None:
@@ -143,7 +142,7 @@ class Recording:
         return sends[at - 1][2] if at else 0
 
     def image(self, point, how):
-        """The files that are there: {path: bytes}, directories {path: None}."""
+        """Returns the existing files {path: bytes} and directories {path: None}."""
         out = {}
         self._fill(out, "", self.top, point, how)
         return out
@@ -176,7 +175,7 @@ class Recording:
 
 
 def _sure(node, changes, point):
-    """How many of the changes are on the disk for certain."""
+    """Returns how many of the changes are certain to be on the disk."""
     begin = max((b for end, b in node.syncs if end <= point), default=-1)
     return bisect.bisect_left(changes, begin, key=lambda change: change[0])
 
@@ -192,7 +191,7 @@ def _apply(data, offset, piece):
 
 
 class Everything:
-    """What kill -9 leaves: the page cache survives."""
+    """Keeps all writes: the state after kill -9, which the page cache survives."""
 
     def names(self, changes, sure):
         return len(changes)
@@ -203,7 +202,7 @@ class Everything:
 
 
 class Nothing:
-    """Only what is sure."""
+    """Keeps only the certain writes and changes."""
 
     def names(self, changes, sure):
         return sure
@@ -213,7 +212,7 @@ class Nothing:
 
 
 class Prefix:
-    """Effects reached the disk in order, up to one that was torn."""
+    """Keeps the writes in order, up to one that is torn."""
 
     def __init__(self, rng, recording, point):
         unsure = [point]
@@ -236,7 +235,7 @@ class Prefix:
 
 
 class Random:
-    """Any subset, in pieces of a sector or a page."""
+    """Keeps any subset of the writes, in pieces of a sector or a page."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -273,7 +272,7 @@ class Random:
 
 
 def choose(rng, recording, point):
-    """One of the ways in which power can be lost."""
+    """Chooses one of the possible states after a power failure."""
     kind = rng.random()
     if kind < 0.1:
         return Everything()
@@ -285,7 +284,7 @@ def choose(rng, recording, point):
 
 
 def write(image, folder):
-    """Puts the files of an image below a folder."""
+    """Writes the files of an image below a folder."""
     os.makedirs(folder, exist_ok=True)
     for path, data in image.items():
         full = os.path.join(folder, path)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What tests of replication share beside the servers themselves: restarts in
-# place, figures, writers in the background, and what a server has, item by
-# item.
+# The shared code of the replication tests besides the servers: restarts in place,
+# figures, background writers, and comparison of the data item by item.
 
 import random
 import signal
@@ -13,14 +12,14 @@ from lib.servers import wait_until
 
 
 def counts(primary):
-    """(full, partial, refused partial) synchronizations that it gave."""
+    """Returns how many (full, partial, refused) synchronizations a server gave."""
     got = replicas.info(primary, "stats")
     return tuple(int(got["sync_" + name])
                  for name in ("full", "partial_ok", "partial_err"))
 
 
 def restart(server):
-    """Ends it as an operator would and starts it again."""
+    """Stops the server as an operator would, and starts it again."""
     server.child.send_signal(signal.SIGTERM)
     code = server.wait_exit()
     assert code == 0, server.log().decode("utf-8", "replace")[-4000:]
@@ -29,12 +28,12 @@ def restart(server):
 
 
 def refusal(replica):
-    """Why it has no link, as it says itself."""
+    """Returns the server's own reason why it has no link."""
     return replicas.info(replica).get("master_link_refusal", "")
 
 
 def wait_refusal(replica, text, seconds=10):
-    """Until INFO gives this as the reason, and the log as well."""
+    """Waits until INFO and the log give this reason."""
     wait_until(lambda: text in refusal(replica), seconds,
                "INFO says %r" % text)
     wait_until(lambda: text in replica.log().decode("utf-8", "replace"), 2,
@@ -46,10 +45,10 @@ def used_memory(server):
 
 
 class Writers:
-    """A thread that changes everything that can be changed, some thousand
-    commands a second in pipelines, over a bounded number of keys. `with` stops
-    it. It knows nothing of what must be there (lib/workload.py does that):
-    what a replica has is compared with its primary."""
+    """A thread that makes all kinds of changes, some thousand commands a second in
+    pipelines, over a bounded number of keys, until its `with` block ends. It does
+    not know the expected data (lib/workload.py does): tests compare a replica with
+    its primary."""
 
     KEYS, ITEMS, BATCH = 40, 3000, 32
 
@@ -73,7 +72,7 @@ class Writers:
                 for _ in range(self.rng.randrange(1, 9))]
 
     def draw(self):
-        """One request, or the requests of a transaction."""
+        """Returns one request, or the requests of a transaction."""
         rng, key, items = self.rng, self.key(), self.items()
         soon = str(rng.choice((1, 20, 500, 100000, 10 ** 9)))
         many = rng.choices((
@@ -130,7 +129,7 @@ class Writers:
         assert kind is not None or self.problem is None, self.problem
 
     def wait_for(self, more, seconds=30):
-        """Until so many more batches were answered."""
+        """Waits until a number of further batches was answered."""
         goal = self.batches + more
         wait_until(lambda: self.batches >= goal or self.problem, seconds,
                    "the writers get on")
@@ -140,7 +139,7 @@ class Writers:
 # ---- what a server has, item by item ---------------------------------------
 
 def view(server, items, databases=16):
-    """{(database, key): facts}, where facts has a 0 or 1 for each item."""
+    """Returns {(database, key): facts}; facts has a 0 or 1 for each item."""
     seen = {}
     with server.conn(timeout=30 * servers.time_factor()) as conn:
         for db in range(databases):

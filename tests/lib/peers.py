@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Primaries and replicas that are none: they speak as far as a test wants, and
-# then say what nobody should.
+# Fake primaries and replicas: they follow the protocol as far as a test wants,
+# and then break it.
 
 import socket
 import threading
@@ -15,8 +15,8 @@ KEY = "0123456789abcdef"
 
 
 class FakePrimary:
-    """Listens and lets `act(peer)` talk with each server that dials. What it
-    learned stands in .asked: the words of PSYNC, or what was said last."""
+    """Listens, and calls `act(peer)` for each server that connects. `asked` has the
+    words of PSYNC, or the last words received."""
 
     def __init__(self, act):
         self.act = act
@@ -79,7 +79,7 @@ class Peer:
         self.sock.sendall(resp.as_bytes(data))
 
     def words(self):
-        """The next command of the replica."""
+        """Reads the next command of the replica."""
         while True:
             try:
                 end = resp.reply_end(self.data)
@@ -93,7 +93,7 @@ class Peer:
             return resp.decode(raw)
 
     def greet(self, line=None):
-        """Takes REPLCONF bloomery, says hello, takes the port."""
+        """Reads REPLCONF bloomery, sends the hello, reads the port."""
         said = self.words()
         assert said[:2] == [b"REPLCONF", b"bloomery"], said
         self.send(line or "+BLOOMERY 1 %s -\r\n" % RUN)
@@ -102,19 +102,19 @@ class Peer:
             self.send("+OK\r\n")
 
     def shake(self, answer=None):
-        """The whole handshake up to PSYNC, and the answer to it."""
+        """Does the whole handshake up to PSYNC, and answers PSYNC."""
         self.greet()
         self.primary.asked = self.words()
         if answer is not None:
             self.send(answer)
 
     def go_on(self):
-        """The stream begins at the replica's own place."""
+        """Begins the stream at the replica's own position."""
         self.shake()
         self.send("+CONTINUE %s %s\r\n" % (HISTORY, KEY))
 
     def wait_end(self):
-        """Until the replica hangs up."""
+        """Waits until the replica closes the connection."""
         while self.sock.recv(65536):
             pass
 
@@ -149,7 +149,7 @@ class FakeReplica:
         self.sock.sendall(resp.command(*words))
 
     def line(self):
-        """Byte by byte: what follows is not to be taken."""
+        """Reads a line byte by byte, so that the following bytes stay unread."""
         data = b""
         while not data.endswith(b"\n"):
             byte = self.sock.recv(1)
@@ -159,7 +159,7 @@ class FakeReplica:
         return data.strip()
 
     def ask(self, *words):
-        """PSYNC; the answer, without the pings before it."""
+        """Sends PSYNC; returns the answer without the pings before it."""
         self.say("PSYNC", *(words or ("?", "-1")))
         answer = b"+PING"
         while answer in (b"+PING", b""):
@@ -167,7 +167,7 @@ class FakeReplica:
         return answer
 
     def drain(self, seconds=20):
-        """Reads to the end; how much that was."""
+        """Reads to the end; returns the number of bytes."""
         deadline = time.monotonic() + seconds * servers.time_factor()
         count = 0
         while time.monotonic() < deadline:

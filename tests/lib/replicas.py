@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Servers that follow each other, the proxies between them, and Sentinels that
-# watch them. Nothing sleeps for luck: each step waits for what it is about.
+# Servers that follow each other, proxies between them, and Sentinels that watch
+# them. No step sleeps for a fixed time: each waits for a condition.
 
 import os
 import random
@@ -20,23 +20,23 @@ SMALL = ("--threads", 2, "--repl-diskless-sync-delay", 0,
 
 
 def node(*options, **kwargs):
-    """A server as these tests want it."""
+    """Starts a server with the options of these tests."""
     return Node(*SMALL, *options, **kwargs)
 
 
 class Faults:
-    """What may happen to a process, which comes back on its port and data."""
+    """A process that can be stopped, killed and restarted on its port and data."""
 
     frozen = False
 
     def crash(self):
-        """kill -9."""
+        """Kills the process with kill -9."""
         self.child.kill()
         self.child.wait()
         self.frozen = False
 
     def restart(self, *more, wait=True):
-        """more: options for this time and those to come."""
+        """more: options for this start and all later ones."""
         self.argv += [str(m) for m in more]
         with open(self.log_path, "ab") as log:
             self.child = subprocess.Popen(
@@ -59,7 +59,7 @@ class Faults:
 
 
 class Node(Faults, Server):
-    """password: what its clients have to say."""
+    """password: the one that its clients must give."""
 
     def __init__(self, *options, password=None, **kwargs):
         self.password = password
@@ -123,7 +123,7 @@ class Group:
 
 
 def info(server, section="replication"):
-    """INFO as a dictionary of strings."""
+    """Returns INFO as a dictionary of strings."""
     with server.conn() as conn:
         return parse_info(conn.call("INFO", section))
 
@@ -140,7 +140,7 @@ def digest(server):
 
 
 def follow(replica, primary, wait=True):
-    """REPLICAOF; primary: a server, or an address."""
+    """Sends REPLICAOF; primary: a server or an address."""
     host, port = getattr(primary, "address", primary)
     with replica.conn() as conn:
         reply = conn.call("REPLICAOF", host, str(port))
@@ -165,8 +165,8 @@ def offset(server):
 
 
 def wait_even(primary, *replicas, seconds=30):
-    """All have what the primary has now, and the same data. Something may
-    expire while they are asked: then they are asked once more."""
+    """Waits until all replicas have reached the primary's offset, and compares
+    their data. It compares again if a key expires meanwhile."""
     for attempt in range(10):
         position = offset(primary)
         for replica in replicas:
@@ -182,9 +182,9 @@ def wait_even(primary, *replicas, seconds=30):
 
 
 class Proxy:
-    """A TCP proxy on a port of its own, in threads. Counts what goes towards
-    the client (that is, from primary to replica) and may cut there, stall, or
-    flip a bit; `up = False` refuses."""
+    """A TCP proxy with threads, on its own port. It counts the bytes towards the
+    client (from primary to replica), and can cut, stall or flip a bit there. With
+    `up = False` it refuses connections."""
 
     def __init__(self, target):
         self.target = target
@@ -253,7 +253,7 @@ class Proxy:
         self.close_pair(pair)
 
     def meddle(self, data):
-        """What goes on of this, and whether the link is cut behind it."""
+        """Returns the bytes to forward, and whether to cut the link after them."""
         with self.lock:
             begin, end = self.sent, self.sent + len(data)
             if self.flip_at is not None and begin <= self.flip_at < end:
@@ -278,7 +278,7 @@ class Proxy:
             sock.close()
 
     def cut(self):
-        """All connections, now."""
+        """Closes all connections at once."""
         with self.lock:
             pairs = list(self.pairs)
         for pair in pairs:
@@ -297,15 +297,15 @@ class Proxy:
 
 
 class Sentinel(Process):
-    """Debian's Sentinel (the oracle's binary) with a configuration of its
-    own. It asks each second whether somebody is there, so down-after has to be
-    more than that: a Sentinel that has just learnt of a new primary else takes
-    it for down before it ever asked."""
+    """Debian's Sentinel (the oracle's binary) with its own configuration. It pings
+    once a second, so down-after must be longer than that. Otherwise a Sentinel
+    that has just learned of a new primary considers it down before the first
+    ping."""
 
     def __init__(self, primary, name="bloom", quorum=2, down_after_ms=2000,
                  failover_timeout_ms=3000, extra="", periods=()):
-        """extra: lines of its configuration. periods: what SENTINEL DEBUG
-        sets, for tests that have no time for its own ones."""
+        """extra: lines of its configuration. periods: shorter ones, set with
+        SENTINEL DEBUG, for tests that have less time."""
         folder = tempfile.mkdtemp(prefix="bloomery-sentinel-")
         port = servers.free_port()
         path = os.path.join(folder, "sentinel.conf")
@@ -340,7 +340,7 @@ class Sentinel(Process):
             return conn.call("SENTINEL", *words)
 
     def primary(self):
-        """(host, port) of whom it takes for the primary."""
+        """Returns (host, port) of the primary that it names."""
         got = self.ask("GET-MASTER-ADDR-BY-NAME", self.name)
         return (got[0].decode(), int(got[1])) if got else None
 
@@ -368,12 +368,12 @@ class Watch:
                    int(f["num-slaves"]) == replicas for f in facts)
 
     def primary(self):
-        """Whom all of them name, or None."""
+        """Returns the primary that all of them name, or None."""
         named = {s.primary() for s in self.sentinels}
         return named.pop() if len(named) == 1 else None
 
     def wait_other(self, old, seconds=30):
-        """Until all of them name another one than `old`; returns it."""
+        """Waits until all of them name a primary other than `old`; returns it."""
         return wait_until(
             lambda: (lambda now: now if now not in (None, old) else None)(
                 self.primary()), seconds, "a new primary")

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A RESP client that hides nothing: it sends exactly the bytes it is given and
-# returns exactly the bytes of one reply, RESP2 or RESP3. On top of that stand
-# a decoder to Python values and a one-line text form of a reply, in which the
-# transcripts are written. Every read has a deadline.
+# A raw RESP client: it sends exactly the given bytes and returns exactly the bytes
+# of one reply, RESP2 or RESP3. It also decodes a reply to Python values, and to the
+# one-line text form of the transcripts. Every read has a deadline.
 
 import re
 import socket
@@ -22,7 +21,7 @@ class Closed(Exception):
 
 
 class Malformed(Exception):
-    """Bytes that are no RESP reply."""
+    """Bytes that are not a RESP reply."""
 
 
 class Error(Exception):
@@ -42,7 +41,7 @@ def as_bytes(arg):
 
 
 def command(*args):
-    """The request `args` as a RESP array of bulk strings."""
+    """Encodes the request `args` as a RESP array of bulk strings."""
     parts = [b"*%d\r\n" % len(args)]
     for arg in args:
         data = as_bytes(arg)
@@ -62,7 +61,7 @@ def _line(data, pos):
 
 
 def reply_end(data, pos=0, depth=0):
-    """The offset behind the reply that starts at `pos`."""
+    """Returns the offset after the reply that starts at `pos`."""
     if depth > 32:
         raise Malformed("nested deeper than 32")
     if pos >= len(data):
@@ -116,7 +115,7 @@ def _number(text):
 
 
 def decode(data, pos=0):
-    """One reply as a Python value; errors become Error instances."""
+    """Decodes one reply to a Python value; errors become Error instances."""
     return _decode(data, pos)[0]
 
 
@@ -193,7 +192,7 @@ class Conn:
             return True
 
     def read_raw(self):
-        """Exactly one reply, as it came."""
+        """Reads exactly one reply and returns its bytes."""
         deadline = time.monotonic() + self.timeout
         looked_at, enough = -1, 1
         while True:
@@ -205,8 +204,8 @@ class Conn:
                     del self.data[:end]
                     return reply
                 except Incomplete:
-                    # Large replies: look again when there is much more, or
-                    # when nothing comes for a moment.
+                    # Parse a large reply again only when much more has
+                    # arrived, or when nothing arrives for a moment.
                     looked_at = have
                     enough = have + max(1, min(have // 4, 1 << 20))
             left = max(0.001, deadline - time.monotonic())
@@ -241,7 +240,7 @@ class Conn:
         return decode(self.read_raw())
 
     def read_to_close(self):
-        """Everything until the peer closes; TimeoutError if it does not."""
+        """Reads until the peer closes; raises TimeoutError if it does not."""
         deadline = time.monotonic() + self.timeout
         while True:
             left = deadline - time.monotonic()
@@ -254,7 +253,7 @@ class Conn:
                 return closed.got
 
     def pipeline(self, commands):
-        """Sends all commands in one write; the decoded replies."""
+        """Sends all commands in one write; returns the decoded replies."""
         self.send(b"".join(command(*c) for c in commands))
         return [self.read() for _ in commands]
 
@@ -282,7 +281,7 @@ LETTERS = {"n": b"\n", "r": b"\r", "t": b"\t"}
 
 
 def unquote(text):
-    """The bytes of the inside of a quoted string."""
+    """Decodes the inside of a quoted string to bytes."""
     out, last = b"", 0
     for match in ESCAPE.finditer(text):
         out += text[last:match.start()].encode()
@@ -296,7 +295,7 @@ def unquote(text):
 
 
 def render(raw, pos=0):
-    """A raw reply as text: one token an element, joined by ` | `."""
+    """Converts a raw reply to text: one token per element, joined by ` | `."""
     return " | ".join(_tokens(raw))
 
 
@@ -321,7 +320,7 @@ def _tokens(raw):
 
 
 def encode_token(token, proto):
-    """The bytes of one token. RESP3 kinds turn into their RESP2 form."""
+    """Encodes one token to bytes. RESP3 kinds become their RESP2 form."""
     kind, text = token[:1], token[1:]
     if kind == '"':
         data = unquote(token[1:-1])
@@ -351,5 +350,5 @@ def encode_token(token, proto):
 
 
 def encode(text, proto):
-    """The bytes of a reply in text form."""
+    """Encodes a reply in text form to bytes."""
     return b"".join(encode_token(t.strip(), proto) for t in text.split(" | "))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Processes that the tests start: the server under test and redis-server, the
-# oracle. Each gets a free port of 127.0.0.1 and a folder of its own, is ready
-# when it answers, and is stopped by its own process id. Stopping the
-# server under test also judges it: exit status 0 and no sanitizer report.
+# Starts and stops the processes of the tests: the server under test, and
+# redis-server as the oracle. Each has a free port of 127.0.0.1 and its own folder.
+# It is ready when it answers, and tests stop it by its process id. Stopping the
+# server under test also checks for exit status 0 and no sanitizer report.
 
 import os
 import re
@@ -25,7 +25,7 @@ REPORTS = re.compile(
 
 
 def time_factor():
-    """How much longer than a release build everything may take."""
+    """Returns how many times longer than a release build everything may take."""
     return float(os.environ.get("BLOOMERY_TIME_FACTOR", "1"))
 
 
@@ -39,9 +39,9 @@ def server_binary():
 
 
 def free_port():
-    """Of the processes that run tests, each gets ports of its own: the server
-    binds its port later, and nobody else should get it meanwhile. (The system
-    hands out ports of one parity.)"""
+    """Returns a free port. Each test process has its own range of ports, because
+    the server binds its port later, and no other process may get it meanwhile.
+    (The system assigns ports of one parity.)"""
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     while True:
@@ -84,7 +84,7 @@ class Process:
         self.last_log = None
 
     def log(self):
-        """Also after the folder was removed."""
+        """Returns the log, even after its folder was removed."""
         if self.last_log is not None:
             return self.last_log
         with open(self.log_path, "rb") as log:
@@ -102,8 +102,8 @@ class Process:
         return True
 
     def answers(self):
-        """Whether a PING gets a reply, be it that a password is wanted; while
-        the server loads it is not ready."""
+        """Tells whether a PING gets a reply, even one that asks for a password.
+        A server that still loads is not ready."""
         if not self.accepts():
             return False
         try:
@@ -121,7 +121,7 @@ class Process:
         return resp.Conn(self.address, proto, **kwargs)
 
     def rss(self):
-        """Resident bytes of the process."""
+        """Returns the resident bytes of the process."""
         with open("/proc/%d/status" % self.pid) as status:
             for line in status:
                 if line.startswith("VmRSS:"):
@@ -132,7 +132,7 @@ class Process:
         return len(os.listdir("/proc/%d/task" % self.pid))
 
     def children(self):
-        """Process ids of what its main thread has forked."""
+        """Returns the process ids of the children of its main thread."""
         with open("/proc/%d/task/%d/children" % (self.pid, self.pid)) as file:
             return [int(pid) for pid in file.read().split()]
 
@@ -140,7 +140,7 @@ class Process:
         return len(os.listdir("/proc/%d/fd" % self.pid))
 
     def kill(self):
-        """Ends the child without asking; for the end of a failed test."""
+        """Kills the child, at the end of a failed test."""
         if self.child.poll() is None:
             self.child.kill()
             self.child.wait()
@@ -162,8 +162,8 @@ class Process:
 
 class Server(Process):
     """bloomery-server. `options` are pairs: "--maxclients", 10, ...
-    Unless they say otherwise, its data is in its folder, and it has no save
-    rules, so that it stops at once. group: in a process group of its own."""
+    By default its data is in its folder, and it has no save rules, so that it
+    stops at once. group: start it in its own process group."""
 
     def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
                  listen=True, group=False):
@@ -203,7 +203,7 @@ class Server(Process):
             log.decode("utf-8", "replace")[-8000:]
 
     def stop(self, how=signal.SIGTERM):
-        """Ends the server as an operator would and judges how it went."""
+        """Stops the server as an operator would, and checks how it ended."""
         if self.stopped:
             return
         self.stopped = True
@@ -257,7 +257,7 @@ class Oracle(Process):
 
 
 def oracle_missing():
-    """Why there is no oracle, or None; fetches it at the first call."""
+    """Returns why there is no oracle, or None. The first call fetches it."""
     if not (REDIS / "redis-server").exists():
         got = subprocess.run([str(TOP / "tests" / "peers")],
                              capture_output=True, text=True)

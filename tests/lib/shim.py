@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The preload library of tests/shim from the side of a test: rules that kill,
-# fail or delay the N-th call, what was called, and the log of a recording.
-# tests/shim/control.h draws the file that both share.
+# Controls the preload library of tests/shim from a test: rules that kill, fail or
+# delay the N-th call, counters of calls, and the log of a recording.
+# tests/shim/control.h describes the file that both share.
 
 import errno
 import mmap
@@ -27,7 +27,7 @@ TYPES = [None, "create", "write", "sync-begin", "sync-end", "sync-failed",
 FOR_GOOD, SHORT, KILL_ALL, EVERY = 1, 2, 4, 8
 MEMORY_CALLS = ["alloc", "map", "thread"]
 FILE_CALLS = [c for c in CALLS if c not in ["send", "fork"] + MEMORY_CALLS]
-# What changes something, and whose crash or failure therefore matters.
+# The calls that change data, so that a crash or failure in them matters.
 CHANGES = ["create", "write", "sync", "rename", "link", "unlink", "mkdir",
            "truncate", "fork"]
 FILES = [k for k in KINDS if k != "socket"]
@@ -49,7 +49,7 @@ def library():
 
 
 class Shim:
-    """One shared file for one data directory; the processes may come and go."""
+    """One shared file for one data directory, which outlives the processes."""
 
     def __init__(self, folder, data_dir, record=False, log_bytes=1 << 20,
                  skip_syncs=False):
@@ -96,7 +96,7 @@ class Shim:
     # ---- what happened -----------------------------------------------------
 
     def counts(self):
-        """Counter of (who, call, kind)."""
+        """Returns a Counter of (process, call, kind)."""
         got = struct.unpack("<512Q", self.map[COUNTS_AT:COUNTS_AT + 4096])
         out = Counter()
         for at, count in enumerate(got):
@@ -110,7 +110,7 @@ class Shim:
         self.map[8:12] = struct.pack("<I", int(on))
 
     def log(self):
-        """Everything recorded so far, in order."""
+        """Returns all records so far, in order."""
         control = CONTROL.unpack(self.map[:CONTROL.size])
         assert not control[3], "the log of the recording was too small"
         out, at, end = [], LOG_AT, LOG_AT + control[8]

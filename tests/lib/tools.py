@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Tools that people point at a server: where they are, how they run once, and
-# how they run in a terminal. What is not installed is taken from build/redis,
-# where tests/peers puts it; what is nowhere skips the test with the reason.
+# Finds and runs tools that users run against a server, once or in a terminal. A
+# tool that is not installed comes from build/redis, where tests/peers unpacks it.
+# If it is missing there too, the test is skipped with the reason.
 
 import fcntl
 import os
@@ -23,7 +23,7 @@ DIST = servers.TOP / "build/redis/usr/lib/python3/dist-packages"
 
 
 def tool(name):
-    """The path of `name`; skips the test if there is none."""
+    """Returns the path of `name`; skips the test if there is none."""
     path = shutil.which(name)
     if path is None and not (servers.REDIS / name).exists():
         servers.oracle_missing()
@@ -34,7 +34,7 @@ def tool(name):
 
 
 def python_tool(name):
-    """The command line of a Python program that tests/peers unpacked."""
+    """Returns the command line of a Python program that tests/peers unpacked."""
     path = shutil.which(name)
     argv = [path] if path else ["/usr/bin/python3", str(servers.REDIS / name)]
     try:
@@ -48,8 +48,8 @@ def python_tool(name):
 
 
 def environment():
-    """Of a child that talks to a terminal or to scripts, without anything of
-    the user's home."""
+    """Returns an environment for a tool, without the settings in the user's
+    home."""
     env = dict(os.environ, TERM="xterm", REDISCLI_HISTFILE="/dev/null",
                REDISCLI_RCFILE="/dev/null", LC_ALL="C.UTF-8",
                PYTHONPATH=str(DIST), PYTHONDONTWRITEBYTECODE="1")
@@ -58,7 +58,7 @@ def environment():
 
 
 def run(server, name, *args, stdin=None, seconds=60):
-    """One run to the end."""
+    """Runs a program to its end."""
     argv = [tool(name), "-h", "127.0.0.1", "-p", str(server.port)] + \
         [str(a) for a in args]
     return subprocess.run(argv, input=stdin, capture_output=True,
@@ -67,15 +67,15 @@ def run(server, name, *args, stdin=None, seconds=60):
 
 
 def cli(server, *args, **kwargs):
-    """What redis-cli prints; it must end well."""
+    """Returns the output of redis-cli, which must exit with 0."""
     got = run(server, "redis-cli", *args, **kwargs)
     assert got.returncode == 0, got
     return got.stdout.decode()
 
 
 class Reader:
-    """A child whose output is read while it runs, and which is ended by its
-    own process id at the end of the `with`."""
+    """A child whose output the test reads while it runs. The end of the `with`
+    block stops it by its process id."""
 
     def __init__(self, argv, env=None):
         self.child = subprocess.Popen(
@@ -94,12 +94,12 @@ class Reader:
         self.child.stdout.close()
 
     def until(self, pattern, seconds=20):
-        """Reads until `pattern` is in all that came; that match."""
+        """Reads until `pattern` is in the output; returns the match."""
         return _until(self, pattern, seconds)
 
 
 class Terminal:
-    """A child on a terminal of its own, 24 lines of 200 columns."""
+    """A child with its own terminal, 24 lines of 200 columns."""
 
     def __init__(self, argv, **more):
         self.pid, self.fd = pty.fork()
@@ -135,7 +135,7 @@ ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 def plain(data):
-    """What a terminal shows, without colours and movements of the cursor."""
+    """Returns terminal output without colours and movements of the cursor."""
     return ESCAPES.sub(b"", data)
 
 

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Transcripts: conversations with the server as readable text, run against a
-# live server in RESP2 and in RESP3, and against redis-server 7.0.15 with the
-# same bytes where a transcript says `@oracle`. tests/command/README.md is the
-# description of the format.
+# Transcripts: conversations with the server as readable text. They run against a
+# live server in RESP2 and RESP3. With `@oracle` they also run against redis-server
+# 7.0.15, with the same bytes. tests/command/README.md describes the format.
 #
 #   python3 -m lib.transcript --record FILE.t      (from the folder tests/)
 #
-# fills in what the oracle answers to every step that has no expectation yet.
+# adds the oracle's reply to every step that has no expectation yet.
 
 import re
 import sys
@@ -27,7 +26,8 @@ class Mismatch(AssertionError):
 
 
 def words(text):
-    """Shell-like words; \\xNN and the usual escapes work in and out of quotes."""
+    """Splits a line into words, as a shell does; \\xNN and the usual escapes work
+    inside and outside of quotes."""
     out, pos = [], 0
     while True:
         while pos < len(text) and text[pos] == " ":
@@ -73,7 +73,7 @@ class Step:
         return self.kind.endswith("!") or self.name().startswith(b"BF.")
 
     def expectation(self, proto):
-        """The reply as a pattern of bytes, or None; `:?` is any integer."""
+        """Returns the reply as a pattern of bytes, or None; `:?` is any integer."""
         if not self.expected[proto]:
             return None
         out = b""
@@ -87,7 +87,7 @@ class Step:
         return any(":?" in line for line in self.expected[2] + self.expected[3])
 
 
-# What a transaction of one PING answers after WATCH.
+# The replies to a transaction of one PING after WATCH.
 WATCHED = {"@unchanged": "*1 | +PONG", "@changed": "nullarray"}
 
 
@@ -216,13 +216,13 @@ def explain(step, proto, what, want, got):
 def run_directive(step, ours, oracle):
     if step.kind == "@key":
         for key in words(step.text):
-            # Made anew: SET would drop a time to live, BF.ADD keeps it.
+            # Delete the key first: SET removes a time to live, but BF.ADD keeps it.
             ours.conn(step.conn).call("DEL", key)
             ours.conn(step.conn).call("BF.ADD", key, "x")
             if oracle:
                 oracle.conn(step.conn).call("SET", key, "x")
     elif step.kind == "@sleep_ms":
-        # Only for what is defined by time itself, such as an expiry.
+        # Only for behaviour that depends on time, such as expiry.
         time.sleep(int(step.text) / 1000)
     elif step.kind == "@closed":
         for side in (ours, oracle):
@@ -290,7 +290,7 @@ def run(transcript, proto, server, oracle_process):
 # ---- recording -------------------------------------------------------------
 
 def common_text(raw2, raw3):
-    """One text that encodes to both replies, or None."""
+    """Returns one text that encodes to both replies, or None."""
     text = resp.render(raw3)
     null = "nullarray" if raw2.startswith(b"*-1") else "null"
     for candidate in (text, re.sub(r"(^|(?<= ))_($|(?= \|))", null, text)):

@@ -1,11 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Types command lines as a document prints them into a machine of their own: a
-# mount, network and process namespace in which /var/lib, /var/backups and port
-# 7379 belong to nobody else. lib/documents.py runs it, with the folder of the
-# programs as its argument and the lines on standard input; it prints [[exit
-# status, what it printed], ...] in JSON.
+# Runs command lines from a document in their own mount, network and process
+# namespace, where no other process uses /var/lib, /var/backups and port 7379.
+# lib/documents.py runs it, with the folder of the programs as its argument and
+# the lines on standard input. It prints [[exit status, output], ...] as JSON.
 #
 # A line that starts a server returns when its port answers. systemctl starts
 # and stops a server without options, as the unit does.
@@ -27,7 +26,7 @@ SERVER = re.compile(r"(?:[\w./-]*/)?bloomery-server( [^&|;]*)?&?$")
 
 
 def prepare(programs):
-    """Own file systems, and a loopback interface that is up."""
+    """Sets up separate file systems and the loopback interface."""
     for folder in ("/var/lib", "/var/backups"):
         subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=True)
     os.mkdir("/var/lib/bloomery")
@@ -81,7 +80,8 @@ class Machine:
 
 
 def run(line):
-    """On a terminal, since redis-cli writes to a pipe in another form."""
+    """Runs a line on a terminal, because redis-cli formats its output to a pipe
+    differently."""
     ours, theirs = pty.openpty()
     child = subprocess.Popen(["bash", "-o", "pipefail", "-c", line],
                              stdin=subprocess.DEVNULL, stdout=theirs,

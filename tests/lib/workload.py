@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Eight pipelined writers on one thread, and a model that tells whether what a
-# server has after a crash is something that it may have.
+# Eight pipelined writers on one thread, and a model that checks the data of a
+# server after a crash.
 #
-# Every key but the shared ones belongs to one writer, so what it did is a list
-# of steps. After a crash each of its keys must be as it was after some step,
-# not before the last step whose reply had to hold, and there must be one such
-# step for all keys of a writer alike: what is there is the beginning of what it
-# did, with no half of a RENAME or of a transaction. Shared keys are only added
-# to: of each item it is known whether it must be there. Filters are made with
-# a false positive rate at which none is met.
+# Every key except the shared ones belongs to one writer, so its history is a list
+# of steps. After a crash, all keys of a writer must have the state after one and
+# the same step, which must not precede the last step with a durable reply. So the
+# data is a prefix of what the writer did, without half of a RENAME or of a
+# transaction. Shared keys only get additions, and the model knows which items must
+# be present. The false positive rate of the filters is so low that none occurs.
 
 import random
 import selectors
@@ -28,20 +27,20 @@ MOVED_DB = 15        # where all writers move keys to
 SWAPPED_DBS = 7      # so much above the database that a writer swaps with
 FAR = 4000000000000  # a time in ms that no test reaches
 UNKNOWN = "durability unknown"
-# What a command may answer that found a key missing, or other than it must be.
+# The replies that a command may give if a key is missing or of another kind.
 EXPECTED = (b"-ERR no such key", b"-ERR not found", b"-ERR cannot merge")
 
 PENDING, HELD, REFUSED, OPEN = range(4)
 
 
 class Absent:
-    """The state of a key that is not there."""
+    """The state of a missing key."""
     exists, items, expires, capacity, kin = False, frozenset(), -2, None, None
 
 
 class State:
-    """kin: two filters can be merged if one is a copy of the other, whatever
-    was added to them since."""
+    """kin: two filters can be merged if one is a copy of the other, even if items
+    were added since."""
 
     def __init__(self, items=frozenset(), expires=-1, capacity=None, kin=None):
         self.exists = True
@@ -53,8 +52,8 @@ class State:
                         "capacity": self.capacity, "kin": self.kin, **changes})
 
 
-# A step is a function of the key's state, and of those of all the writer's
-# keys, before it.
+# A step is a function of the states of the key and of all the writer's keys before
+# the step.
 
 def add(*items):
     def step(state, _):
@@ -138,7 +137,7 @@ class Key:
 
 
 class Writer:
-    """One connection. Operation n is the n-th command that it sent."""
+    """One connection. Operation n is the n-th command that it sends."""
 
     def __init__(self, number, seed, tag=b"", db=0):
         self.number, self.tag, self.db = number, tag, db
@@ -279,7 +278,7 @@ class Writer:
                         merged_from(source), source.items)
 
     def relative(self):
-        """A key that copies and unions go to, so that some of them fit."""
+        """Returns a key as target of copies and unions, so that some of them fit."""
         if not self.kin or self.rng.random() < 0.1:
             self.kin.append(self.new_key(b"kin"))
             self.own.append(self.kin[-1])
@@ -348,7 +347,7 @@ class Writer:
                 pass  # full, or the server is gone: receive() tells
 
     def receive(self):
-        """Takes what came; False if the server is gone."""
+        """Reads what has arrived; returns False if the server is gone."""
         try:
             data = self.sock.recv(1 << 16)
         except BlockingIOError:
@@ -383,8 +382,8 @@ class Writer:
     # ---- what must be there ------------------------------------------------
 
     def history(self):
-        """The states of each key: (number of the operation, state after it).
-        Refused ones never happened."""
+        """Returns the states of each key: (number of the operation, state after
+        it), without refused operations."""
         states = {key: key.before for key in self.keys}
         history = {key: [(-1, key.before)] for key in self.keys}
         for number, together in groupby(self.steps, lambda step: step[0]):
@@ -398,15 +397,15 @@ class Writer:
         return history
 
     def required_end(self, required):
-        """The last operation below a number that must have been done."""
+        """Returns the last operation below a number that must have happened."""
         for number in range(min(required, len(self.outcomes)) - 1, -1, -1):
             if self.outcomes[number] == HELD:
                 return number
         return -1
 
     def lost(self):
-        """The server is gone: what has no reply may or may not have been
-        done."""
+        """Notes that the server is gone: operations without a reply may or may
+        not have happened."""
         self.sock.settimeout(5)
         while self.receive():
             pass
@@ -424,8 +423,8 @@ class Writer:
 
 
 class Workload:
-    """number: in all names, so that several can use one server; and which
-    database the last writer has for itself, and flushes."""
+    """number: part of all names, so that several workloads can use one server. It
+    also chooses the database that only the last writer uses, and flushes."""
 
     def __init__(self, seed, number=0, writers=8, window=64):
         tag = b"r%d" % number
@@ -439,8 +438,8 @@ class Workload:
             writer.connect(address)
 
     def pump(self, seconds=None, until=None, commands=None, fill=True):
-        """Keeps all writers busy for a while, until something holds, or until
-        so many more commands were answered. False if the server is gone."""
+        """Keeps all writers busy for a time, until a condition is true, or until
+        a number of commands was answered. Returns False if the server is gone."""
         deadline = time.monotonic() + (60 * servers.time_factor()
                                        if seconds is None else seconds)
         goal = None if commands is None else commands + self.answered()
@@ -468,7 +467,7 @@ class Workload:
         return all(key.data.receive() for key, _ in ready.select(0.005))
 
     def settle(self, seconds=20):
-        """Waits for all replies that are still to come."""
+        """Waits for all outstanding replies."""
         return self.pump(seconds * servers.time_factor(), fill=False,
                          until=lambda: not any(
                              w.outstanding() for w in self.writers))
@@ -492,7 +491,7 @@ class Workload:
         return [e for w in self.writers for e in w.errors]
 
     def go_on(self):
-        """After a check: what was found is what the next crash starts from."""
+        """Makes the data found by a check the start for the next crash."""
         for writer in self.writers:
             for key, history in writer.history().items():
                 key.before = state_at(history, writer.found)
@@ -501,17 +500,17 @@ class Workload:
     # ---- what must be there ------------------------------------------------
 
     def all_required(self):
-        """After a kill: of each writer everything that has a reply."""
+        """Returns, after a kill, the operations of each writer with a reply."""
         return [len(w.outcomes) for w in self.writers]
 
     def required(self, recording, point, before=None):
-        """At a point of a recording: the operations whose replies had been
-        sent (and sent before a time)."""
+        """Returns the operations whose replies had been sent at a point of a
+        recording (and before a time)."""
         return [bisect_right(w.ends, recording.sent(w.ports, point, before))
                 for w in self.writers]
 
     def check(self, conn, required):
-        """Compares a server with the model; what is wrong, as texts."""
+        """Compares a server with the model; returns the differences as texts."""
         problems = self._check_shared(conn, required)
         for writer, limit in zip(self.writers, required):
             problems += check_keys(conn, writer, limit)
@@ -537,7 +536,7 @@ class Workload:
 
 
 def ask(conn, writer):
-    """What the server says of each key: (expires, items, capacity)."""
+    """Returns the server's facts about each key: (expires, items, capacity)."""
     told = {}
     for db in sorted({key.db for key in writer.keys}):
         keys = [key for key in writer.keys if key.db == db]
@@ -558,12 +557,12 @@ def ask(conn, writer):
 
 
 def check_keys(conn, writer, limit):
-    """Each key for itself, then all together: the operations of which each may
-    have been the last one that was done."""
+    """Checks each key, then all together; returns the operations that may have
+    been the last one."""
     told, problems = ask(conn, writer), []
     count, required = len(writer.outcomes), writer.required_end(limit)
-    # A change whose durability is not known may be missing although what came
-    # behind it, and changed nothing, has a reply.
+    # A change of unknown durability may be missing although a later operation
+    # that changed nothing has a reply.
     doubtful = OPEN in writer.outcomes[:max(required, 0)]
     last = set(range(-1 if doubtful else required, count))
     for key, history in writer.history().items():

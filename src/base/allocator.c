@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * jemalloc's two calls are weak symbols: NULL where it is not linked. What it
- * reads of us at its start is a variable that nobody else looks at.
+ * jemalloc's two functions are weak symbols: NULL where jemalloc is not linked.
+ * It reads the variable malloc_conf at its start.
  */
 #include "base/allocator.h"
 
@@ -14,12 +14,12 @@ extern void malloc_stats_print(void (*write)(void *ctx, const char *text),
                                void *ctx, const char *options)
     __attribute__((weak));
 
-/* jemalloc gives unused pages back while it is called, so after the last DEL
- * it would keep all there were; a thread of its own does it in any case, and
- * spares the loops that work. Within 5 seconds, not 10: FLUSHALL of a million
- * keys is itself busy for some. One such thread is enough. A new thread has no
- * cache before it asks for one (base/thread.h). MALLOC_CONF in the
- * environment goes before this. */
+/* By itself jemalloc returns unused pages only while it is called, so after the
+ * last DEL it would keep them all. One background thread returns them in any
+ * case, and spares the loops that work: within 5 seconds instead of 10, since
+ * FLUSHALL of a million keys takes some seconds itself. A new thread has no
+ * cache until it enables one (base/thread.h). MALLOC_CONF in the environment
+ * wins over this. */
 extern const char *malloc_conf;
 const char *malloc_conf =
     "background_thread:true,max_background_threads:1,dirty_decay_ms:5000,"
@@ -39,7 +39,7 @@ bool
 allocator_get_figures(struct allocator_figures *ret_figures)
 {
     struct allocator_figures figures;
-    uint64_t epoch = 1; /* any value makes it count anew */
+    uint64_t epoch = 1; /* any value refreshes the figures */
 
     if (mallctl == NULL ||
         mallctl("epoch", NULL, NULL, &epoch, sizeof(epoch)) != 0 ||

@@ -71,7 +71,7 @@ buf_printf(struct buf *buf, const char *format, ...)
     int len;
     char *to;
 
-    /* Most of the time it fits, and is formatted once. */
+    /* Usually the text fits and is formatted once. */
     va_start(ap, format);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
     len = vsnprintf(room > 0 ? buf->data + buf->len : NULL, room, format, ap);
@@ -93,14 +93,14 @@ buf_printf(struct buf *buf, const char *format, ...)
 void
 buf_exchange(struct buf *a, struct buf *b)
 {
-    struct buf held = *a;
+    struct buf first = *a;
 
     a->data = b->data;
     a->len = b->len;
     a->capacity = b->capacity;
-    b->data = held.data;
-    b->len = held.len;
-    b->capacity = held.capacity;
+    b->data = first.data;
+    b->len = first.len;
+    b->capacity = first.capacity;
 }
 
 void

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A growable run of bytes. {0} is an empty one. Growing may fail: an append
- * that cannot grow sets `failed` and appends nothing, so that a writer checks
- * once at the end. Owned by one thread.
+ * A growable byte buffer; {0} is empty. An append that cannot grow it sets
+ * `failed` and appends nothing, so that a writer checks once at the end. Owned
+ * by one thread.
  */
 #pragma once
 
@@ -13,9 +13,9 @@ struct buf {
     char *data;
     size_t len;
     size_t capacity;
-    size_t limit; /* of len, looked at when it grows; 0: none */
+    size_t limit; /* of len, checked when it grows; 0: none */
     bool failed;
-    bool over; /* failed because of the limit, not for want of memory */
+    bool over; /* failed because of the limit, not of missing memory */
 };
 
 void buf_free(struct buf *buf);
@@ -23,8 +23,8 @@ void buf_free(struct buf *buf);
 /* Overwrites the bytes before it frees them: for secrets. */
 void buf_wipe(struct buf *buf);
 
-/* Makes room for `more` bytes behind len; NULL (and failed) if it cannot. The
- * caller writes there and adds to len. */
+/* Returns space for `more` bytes after len, where the caller writes before it
+ * adds to len. NULL, and `failed` is set, if the buffer cannot grow. */
 char *buf_reserve_slow(struct buf *buf, size_t more);
 
 static inline char *
@@ -53,22 +53,22 @@ buf_append_slice(struct buf *buf, struct slice s)
     buf_append(buf, s.data, s.len);
 }
 
-/* printf; the text must be short. */
+/* Appends as printf does; the text must be short. */
 __attribute__((format(printf, 2, 3))) void buf_printf(struct buf *buf,
                                                       const char *format, ...);
 
 /* Drops the first n bytes. */
 void buf_consume(struct buf *buf, size_t n);
 
-/* Each gets what the other holds; limits stay. */
+/* Exchanges the contents; limits stay. */
 void buf_exchange(struct buf *a, struct buf *b);
 
-/* A list of byte strings, each behind its length. Nothing is appended without
- * memory (failed). ret_item is borrowed; false behind the last one. */
+/* Appends an item to a list of byte strings, each after its length; and reads
+ * the next item, borrowed; false after the last one. */
 void buf_append_item(struct buf *buf, struct slice item);
 bool buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item);
 
-/* Empties it; gives memory above keep_bytes back. */
+/* Empties the buffer, and frees its memory if that is above keep_bytes. */
 void buf_reset(struct buf *buf, size_t keep_bytes);
 
 static inline struct slice

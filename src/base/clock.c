@@ -40,10 +40,10 @@ clock_wall_ms_at(uint64_t mono_ns)
 {
     static _Thread_local uint64_t read_mono_ns, read_wall_ns;
 
-    /* The moment may lie a little back, behind the time it takes to parse what
-     * is long: so both are read here, in the order in which the sum can be
-     * late, and not ahead. If the difference is below zero, the sum is right
-     * all the same, and both are read again. */
+    /* mono_ns may be a little old, by the time that a long command took to
+     * parse, so both clocks are read here. In this order the sum may be late,
+     * but never early. A difference below zero wraps around: the sum is still
+     * right, and both are read again. */
     if (mono_ns - read_mono_ns >= MS) {
         read_wall_ns = as_ns(read_clock(CLOCK_REALTIME));
         read_mono_ns = clock_mono_ns();

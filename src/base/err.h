@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * enum err is for the world: one value per row of tbl/errors.def, OK is 0.
- * CHECK is for our own bugs: it prints where and what, and aborts; it stays on
- * in release builds.
+ * enum err has the errors that clients and the system cause: one value a row of
+ * tbl/errors.def; OK is 0. CHECK is for our own bugs: it prints the place and
+ * the expression, and aborts; it stays on in release builds.
  */
 #pragma once
 
@@ -19,7 +19,7 @@ enum err {
 /* The first word on the wire ("ERR", "WRONGTYPE", ...), may be "". */
 const char *err_prefix(enum err err);
 
-/* What follows it; may hold %s. */
+/* The text after it; may contain %s. */
 const char *err_text(enum err err);
 
 /* The row's name, for logs and tests: "WRONGTYPE". */

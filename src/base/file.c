@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * System calls with their retries. Each one that may be told to fail asks
- * fault() first, so that a test counts what really goes to the kernel.
+ * System calls with their retries. Each call that a test can let fail asks
+ * fault() first, so that tests count the calls that reach the kernel.
  */
 #include "base/file.h"
 
@@ -23,7 +23,7 @@ enum {
 
 /* ---- faults -------------------------------------------------------------- */
 
-/* error is 0 while there is no fault, and is written last. */
+/* error is written last; 0: no fault. */
 static struct fault {
     _Atomic int64_t left;
     _Atomic int error;
@@ -32,7 +32,7 @@ static struct fault {
 
 static atomic_bool fault_fired;
 
-/* The errno value with which this call has to fail, or 0. */
+/* Returns the errno value with which this call must fail, or 0. */
 static int
 fault(enum file_call call)
 {
@@ -73,7 +73,7 @@ file_fail_clear(void)
 
 /* ---- opening ------------------------------------------------------------- */
 
-/* 0 or errno; EINTR is tried again. */
+/* Returns 0 or an errno; retries after EINTR. */
 static int
 open_at(int dir_fd, const char *name, int flags, int *ret_fd)
 {
@@ -94,7 +94,7 @@ open_at(int dir_fd, const char *name, int flags, int *ret_fd)
     return error;
 }
 
-/* The name of a new directory is durable once its parent is synced. */
+/* Syncs the parent, which makes the name of a new directory durable. */
 static int
 sync_parent(const char *path)
 {
@@ -178,7 +178,7 @@ file_open_dir(const char *path, bool make, int *ret_fd)
                       : open_at(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, ret_fd);
 }
 
-/* 0, or what is wrong with reading it as a file. */
+/* Returns 0, or why it cannot be read as a file. */
 static int
 check_regular(int fd)
 {
@@ -193,8 +193,8 @@ check_regular(int fd)
     return S_ISREG(info.st_mode) ? 0 : EMEDIUMTYPE;
 }
 
-/* O_NONBLOCK: to open a FIFO would else wait until somebody writes to it. It
- * means nothing to a regular file. The kernel's own ENXIO is for sockets. */
+/* Without O_NONBLOCK, opening a FIFO waits for a writer; it has no effect on a
+ * regular file. ENXIO comes from the kernel, for sockets. */
 int
 file_open(int dir_fd, const char *name, int *ret_fd)
 {
@@ -213,8 +213,8 @@ file_open(int dir_fd, const char *name, int *ret_fd)
     return 0;
 }
 
-/* A new inode, never the old one cut to nothing: a backup may have a link to
- * that, and a failed sync may have made it suspect. */
+/* Always makes a new inode: a backup may have a link to the old one, and after
+ * a failed sync the old one cannot be trusted. */
 int
 file_create(int dir_fd, const char *name, int *ret_fd)
 {
@@ -228,13 +228,13 @@ void
 file_close(int fd)
 {
     if (fd >= 0) {
-        (void)close(fd); /* what matters was synced before */
+        (void)close(fd); /* written data was synced before */
     }
 }
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* Half of the bytes, as a disk that is just full takes them. */
+/* Writes half of the bytes, as a disk that becomes full does. */
 static ssize_t
 write_half(int fd, const struct iovec *iov, size_t count)
 {
@@ -258,8 +258,8 @@ write_half(int fd, const struct iovec *iov, size_t count)
     return (ssize_t)done;
 }
 
-/* As writev. An injected EINTR is what a signal does to a write that is under
- * way: a short count if anything was written. */
+/* Does what writev does. An injected EINTR has the effect of a signal during
+ * the write: a short count if any byte was written. */
 static ssize_t
 write_some(int fd, const struct iovec *iov, size_t count)
 {
@@ -278,7 +278,7 @@ write_some(int fd, const struct iovec *iov, size_t count)
     return -1;
 }
 
-/* Takes `written` bytes off the front of the vector. */
+/* Removes `written` bytes from the front of the vector. */
 static void
 advance(struct iovec **iov, size_t *count, size_t written)
 {
@@ -305,7 +305,7 @@ file_writev(int fd, struct iovec *iov, size_t count)
             return errno;
         }
         if (written == 0) {
-            return EIO; /* no error and no progress: no kernel should */
+            return EIO; /* neither an error nor progress */
         }
         advance(&iov, &count, written > 0 ? (size_t)written : 0);
     }
@@ -412,7 +412,7 @@ file_unmap(struct slice bytes)
 
 /* ---- names and syncs ----------------------------------------------------- */
 
-/* Interrupted is not failed: the pages are still dirty. */
+/* Retries after EINTR: the pages are still dirty. */
 int
 file_sync(int fd)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Files by descriptor, the way durable state needs them: whole writes, names
- * below an open directory, and 0 or an errno value as the result. EINTR and
- * short writes are dealt with here. Only plain system calls: what writes and
- * syncs may be called in a forked child. Any thread.
+ * Files for durable state: whole writes, names relative to an open directory,
+ * and 0 or an errno value as the result. EINTR and short writes are handled
+ * here. The functions that write and sync make system calls only, so a forked
+ * child may call them. Any thread.
  *
  * Nothing is durable before file_sync of the file and, for a new or changed
  * name, file_sync_dir of its directory. A failed sync is final: Linux may have
@@ -19,14 +19,14 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-/* Opens a directory, for the dir_fd of the others; makes it first if it is
- * missing and `make` says so (mode 0750, and its parent is synced). */
+/* Opens a directory, for the dir_fd of the other functions. If `make` is set,
+ * creates it if it is missing (mode 0750), and syncs its parent. */
 MUST_CHECK int file_open_dir(const char *path, bool make, int *ret_fd);
 
-/* Which file or directory it is: of an open one; and whether that is what a
- * path leads to: 0, ESTALE if it leads to another one, or an errno value
- * (ENOENT: to none). As long as it is open, nothing else gets this identity.
- * is_dir_at is both at once. May be called in a forked child. */
+/* Identifies an open file or directory; while it is open, no other one gets its
+ * identity. file_find() checks whether a path leads to it: 0, ESTALE if to
+ * another one, or an errno value (ENOENT: to none). file_is_dir_at() does both.
+ * A forked child may call them. */
 struct file_identity {
     uint64_t device, number;
 };
@@ -35,28 +35,28 @@ MUST_CHECK int file_find(const char *path,
                          const struct file_identity *identity);
 MUST_CHECK int file_is_dir_at(int fd, const char *path);
 
-/* To read: a regular file, or a link to one. A directory is EISDIR, and what is
- * neither (a FIFO, a socket, a device) EMEDIUMTYPE, "Wrong medium type"; none
- * of them is waited for. */
+/* Opens a regular file, or a link to one, to read it. Fails at once with EISDIR
+ * for a directory, and with EMEDIUMTYPE ("Wrong medium type") for a FIFO, a
+ * socket or a device. */
 MUST_CHECK int file_open(int dir_fd, const char *name, int *ret_fd);
 
-/* New and empty to write (mode 0640): a file of that name is unlinked, not
- * overwritten. Descriptors close on exec, here and above. */
+/* Creates an empty file to write to (mode 0640). An existing file of that name
+ * is unlinked, not overwritten. All descriptors close on exec. */
 MUST_CHECK int file_create(int dir_fd, const char *name, int *ret_fd);
 void file_close(int fd); /* -1 is fine */
 
-/* All of it, at the end of what was written so far. iov is used up. On failure
- * an unknown part of it is in the file. */
+/* Writes all bytes at the file's position. iov is changed. After a failure an
+ * unknown part of the bytes is in the file. */
 MUST_CHECK int file_write(int fd, const void *data, size_t len);
 MUST_CHECK int file_writev(int fd, struct iovec *iov, size_t count);
 
-/* Hints: these bytes may go to the disk now, and these are read soon. Neither
- * waits for the disk, as a rule, nor promises anything. */
+/* Hints to the kernel: to start writing these bytes to the disk, and to start
+ * reading them. Usually neither waits for the disk. */
 void file_start_writing(int fd, uint64_t offset, uint64_t bytes);
 void file_will_read(int fd, uint64_t offset, uint64_t bytes);
 
-/* Reads exactly len bytes at the offset; EIO and *ret_len short at the end of
- * the file. *ret_len is set whatever happens. */
+/* Reads exactly len bytes at the offset. At the end of the file: EIO, and a
+ * smaller *ret_len, which is set in any case. */
 MUST_CHECK int file_read_at(int fd, void *to, size_t len, uint64_t offset,
                             size_t *ret_len);
 
@@ -78,8 +78,8 @@ MUST_CHECK int file_replace(int dir_fd, const char *name, struct slice text);
 MUST_CHECK int file_read_name(int dir_fd, const char *name, char *ret_bytes,
                               size_t most, size_t *ret_len);
 
-/* The first `len` bytes of the file (SIZE_MAX: all), mapped read-only;
- * advised to be read in order. An empty file is an empty slice. */
+/* Maps the first `len` bytes of the file (SIZE_MAX: all), to be read in order.
+ * An empty file gives an empty slice. */
 MUST_CHECK int file_map(int fd, size_t len, struct slice *ret_bytes);
 void file_unmap(struct slice bytes);
 
@@ -96,10 +96,10 @@ enum file_call {
     FILE_CALL_COUNT
 };
 
-/* From here on the nth call of this kind (1: the next), and if for_good every
- * later one, fails with `error`; a call is one system call. A write that fails
- * writes half of its bytes first. EINTR is retried, so never for good; a write
- * that it meets is a short one. nth 0 switches off. */
+/* Lets the nth system call of this kind from now on (1: the next) fail with
+ * `error`, and with for_good every later one too. A write that fails writes
+ * half of its bytes first; with EINTR, which is retried and so never for good,
+ * it is a short write. nth 0 switches off. */
 void file_fail_at(enum file_call call, unsigned nth, int error, bool for_good);
 
 /* Switches all faults off; true if any fired. */

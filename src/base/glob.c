@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An earlier star never has to be tried again, since a later one can take what
- * it left; so each segment is looked for once, behind the one before.
+ * An earlier star is never tried again, since a later one can match the rest;
+ * so each segment is searched for once, after the one before.
  */
 #include "base/glob.h"
 
@@ -18,8 +18,8 @@ fold(char c, bool ignore_case)
     return c;
 }
 
-/* Matches c against the class at *ret_at (just behind '['), and moves *ret_at
- * behind its ']'. An unterminated class ends with the pattern. */
+/* Matches c against the class at *ret_at (after its '['), and moves *ret_at
+ * after its ']'. An unterminated class ends with the pattern. */
 static bool
 match_class(struct slice pattern, size_t *ret_at, char c, bool ignore_case)
 {
@@ -76,16 +76,16 @@ match_one(struct slice pattern, size_t *ret_at, char c, bool ignore_case)
     return fold(p, ignore_case) == fold(c, ignore_case);
 }
 
-/* ---- segments: what is between two stars, or behind the last one ----------
+/* ---- segments: the parts of a pattern between stars -----------------------
  */
 
 struct segment {
     size_t begin, end; /* in the pattern */
-    size_t len;        /* bytes of text that it takes */
+    size_t len;        /* bytes of text that it matches */
     bool literal;      /* neither ? nor a class, though there may be \ */
 };
 
-/* Moves behind a class, whose '[' has been taken. */
+/* Returns the place after a class that begins at `at`, after its '['. */
 static size_t
 skip_class(struct slice pattern, size_t at)
 {
@@ -100,7 +100,7 @@ skip_class(struct slice pattern, size_t at)
     return at < pattern.len ? at + 1 : at;
 }
 
-/* The one that begins at `at`, where there is no star. */
+/* Returns the segment that begins at `at`, where there is no star. */
 static struct segment
 segment_at(struct slice pattern, size_t at)
 {
@@ -136,8 +136,9 @@ spend(struct matching *matching, size_t work)
     return enough;
 }
 
-/* Compares the pattern from *ret_at up to a star, or its end, with the text
- * from `from` on, which may be too short. Moves *ret_at there. */
+/* Compares the pattern from *ret_at up to a star, or its end, with the text at
+ * `from`, which may be too short. Moves *ret_at and *ret_t after the bytes that
+ * it compared. */
 static enum glob_verdict
 compare(struct matching *matching, size_t *ret_at, size_t from, size_t *ret_t)
 {
@@ -163,8 +164,8 @@ compare(struct matching *matching, size_t *ret_at, size_t from, size_t *ret_t)
     return equal ? GLOB_YES : GLOB_NO;
 }
 
-/* Finds the leftmost place of the segment in the text from *ret_t on, and moves
- * *ret_t behind it. */
+/* Finds the leftmost match of the segment in the text from *ret_t on, and moves
+ * *ret_t after it. */
 static enum glob_verdict
 find_slowly(struct matching *matching, const struct segment *segment,
             size_t *ret_t)
@@ -180,7 +181,8 @@ find_slowly(struct matching *matching, const struct segment *segment,
     return verdict;
 }
 
-/* The same for a literal one: without its backslashes it is a string. */
+/* Does the same for a literal segment, which is a string once its backslashes
+ * are removed. */
 static enum glob_verdict
 find_literal(struct matching *matching, const struct segment *segment,
              size_t *ret_t)
@@ -230,7 +232,7 @@ find(struct matching *matching, const struct segment *segment, size_t *ret_t)
                : find_slowly(matching, segment, ret_t);
 }
 
-/* Behind the first star. */
+/* Matches the pattern from the first star on. */
 static enum glob_verdict
 match_segments(struct matching *matching, size_t p, size_t t)
 {
@@ -248,7 +250,7 @@ match_segments(struct matching *matching, size_t p, size_t t)
             return GLOB_YES;
         }
         segment = segment_at(pattern, p);
-        if (segment.end == pattern.len) { /* has one place only: the end */
+        if (segment.end == pattern.len) { /* can only match at the end */
             return segment.len > text.len - t
                        ? GLOB_NO
                        : compare(matching, &p, text.len - segment.len, &t);
@@ -285,8 +287,8 @@ glob_match(struct slice pattern, struct slice text, bool ignore_case,
     return verdict;
 }
 
-/* Segments are looked for one behind the other, so each byte of the text is
- * where at most one of them is tried. */
+/* Segments are searched for one after the other, so each byte of the text is
+ * tried as the beginning of at most one of them. */
 size_t
 glob_work_max(struct slice pattern, size_t text_len)
 {

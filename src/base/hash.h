@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hash of names (keys, not items): XXH3 with a secret seed of this
- * process, so that nobody outside can aim at one chain or one stripe.
+ * The hash of names (keys, not items): XXH3 with a secret seed of this process,
+ * so that no client can choose names of one chain or one stripe.
  */
 #pragma once
 

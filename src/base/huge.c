@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Maps one huge page more than asked and gives the unaligned ends back.
+ * Maps one huge page more than asked and unmaps the unaligned ends.
  */
 #include "base/huge.h"
 
@@ -35,7 +35,7 @@ huge_map(size_t bytes)
         (void)munmap(base, head);
     }
     (void)munmap(base + head + size, HUGE_PAGE_BYTES - head);
-    (void)madvise(base + head, size, MADV_HUGEPAGE); /* only a wish */
+    (void)madvise(base + head, size, MADV_HUGEPAGE); /* a hint */
     return base + head;
 }
 

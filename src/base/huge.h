@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Zeroed mappings for large arrays, aligned to 2 MiB and advised for huge
- * pages, which halves the time of a lookup that misses the caches. They cost
- * nothing until they are touched. Needs the C library alone, so that
- * libbloomery can carry it. Any thread.
+ * pages, which halves the time of a lookup that misses the caches. They take
+ * no memory until they are touched. Needs only the C library, since it is a
+ * part of libbloomery. Any thread.
  */
 #pragma once
 
@@ -11,12 +11,12 @@
 
 enum { HUGE_PAGE_BYTES = 2 * 1024 * 1024 };
 
-/* What a mapping of `bytes` takes: whole huge pages. */
+/* Rounds up to whole huge pages, which is the size of a mapping. */
 size_t huge_round(size_t bytes);
 
-/* NULL if the address space is short, or bytes is absurd. */
+/* NULL if there is no address space. */
 void *huge_map(size_t bytes);
 
-/* Gives it back in pieces of 32 MiB, so that page faults of other threads do
- * not wait for all of it. */
+/* Unmaps in pieces of 32 MiB, so that page faults of other threads do not wait
+ * for all of it. */
 void huge_unmap(void *ptr, size_t bytes);

@@ -2,22 +2,22 @@
  *
  * The arithmetic of hash tables that grow and shrink by one bucket at a time
  * (linear hashing, Litwin 1980). Of `used` buckets, at least two, those that
- * were split are told apart by one bit of the hash more than the others. Only
- * bucket `used` is ever added, which is split off its parent, and only the last
- * one taken away, which goes back to its parent.
+ * were split use one bit of the hash more than the others. A table grows by
+ * bucket `used`, which is split off its parent, and shrinks by its last bucket,
+ * which is merged into its parent.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* The bits of this hash that say which bucket it is in: 2^n - 1. */
+/* Returns the bits of this hash that select its bucket: 2^n - 1. */
 static inline uint64_t
 linear_mask(uint64_t used, uint64_t hash)
 {
     uint64_t mask = UINT64_MAX >> __builtin_clzll(used - 1);
     uint64_t half = mask >> 1;
 
-    /* Would the half that a split gives to a new bucket have one? */
+    /* Does the bucket exist that a split gives this half of the hashes? */
     return ((hash & half) | (half + 1)) < used ? mask : half;
 }
 
@@ -36,9 +36,9 @@ linear_reverse(uint64_t v)
     return __builtin_bswap64(v);
 }
 
-/* The cursor behind the bucket of this one, 0 after the last: buckets are
- * walked in the order of their bits read backwards, in which a bucket and those
- * split off it are neighbours. */
+/* Returns the cursor of the next bucket, 0 after the last. Buckets are visited
+ * in the order of their reversed bits, in which a bucket and those split off it
+ * are neighbours. */
 static inline uint64_t
 linear_next(uint64_t used, uint64_t cursor)
 {
@@ -47,7 +47,7 @@ linear_next(uint64_t used, uint64_t cursor)
     return linear_reverse(linear_reverse(cursor | ~mask) + 1);
 }
 
-/* The bit by which a bucket, not 0, differs from its parent. */
+/* Returns the bit by which a bucket, not 0, differs from its parent. */
 static inline uint64_t
 linear_bit(uint64_t bucket)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A line is put together on the stack and written at once.
+ * A line is composed on the stack and written at once.
  */
 #include "base/log.h"
 
@@ -41,7 +41,7 @@ log_open(const char *path)
         atomic_store(&output, fd);
         return 0;
     }
-    /* The number stays, so that no other thread writes to a closed one. */
+    /* The descriptor's number stays: no other thread writes to a closed one. */
     if (dup3(fd, atomic_load(&output), O_CLOEXEC) < 0) {
         error = errno;
     }
@@ -92,6 +92,6 @@ log_write(enum log_level level, const char *source, const char *event,
     }
     line[len++] = '\n';
     if (write(atomic_load(&output), line, (size_t)len) < 0) {
-        return; /* nobody is left to tell */
+        return; /* there is no other place to report it */
     }
 }

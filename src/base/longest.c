@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A figure and its name change together, under a mutex that is taken only when
- * there is a new longest one, or somebody asks.
+ * A mutex lets a figure and its name change together. It is locked only for a
+ * new maximum and for a query.
  */
 #include "base/longest.h"
 
@@ -18,20 +18,19 @@ _Atomic uint64_t longest_mark[LONGEST_KINDS] = { LONGEST_FLOOR_NS,
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct longest_figure figures[LONGEST_KINDS]; /* guarded by mutex */
 
-/* The CPU clock first: what is counted from it begins no later than now. */
 void
-longest_turn_told(uint64_t now_ns)
+longest_turn_slow(uint64_t now_ns)
 {
     longest_turn_read = (struct longest_span){ now_ns, clock_thread_cpu_ns() };
 }
 
-/* Apart from the turn, which is for spans that are open too. A walk begins a
- * span at each lock, and long ones, or threads without turns, would read the
- * CPU clock every time. */
+/* Does not note a turn, since other spans may be open. A walk begins a span at
+ * each lock; without `begun`, a long walk or a thread without turns would read
+ * the CPU clock each time. */
 struct longest_span
 longest_begin(void)
 {
-    static _Thread_local struct longest_span begun; /* when it was read last */
+    static _Thread_local struct longest_span begun; /* the last read here */
     struct longest_span span = { clock_mono_ns(), longest_turn_read.cpu_ns };
 
     if (span.since_ns - longest_turn_read.since_ns > LONGEST_APART_NS) {
@@ -58,7 +57,7 @@ keep(enum longest which, uint64_t ns, const char *what)
 }
 
 void
-longest_end_told(enum longest which, const struct longest_span *span,
+longest_end_slow(enum longest which, const struct longest_span *span,
                  uint64_t now_ns, const char *what)
 {
     uint64_t wall_ns = now_ns - span->since_ns;

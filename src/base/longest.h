@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The longest CPU time of one call of a handler, and the longest for which a
- * lock was held, in the whole process since the last reset. Any thread.
+ * The longest CPU time of one call of a handler, and the longest time for which
+ * a lock was held, in the whole process since the last reset. Any thread.
  *
- * A read of a thread's CPU clock is a system call, too dear for each command;
- * the monotonic clock is read anyway, and no span has more CPU time than wall
- * time. So the CPU clock is read at the end of a span only if that was longer
- * by the wall than the longest yet; and for the beginning of it there is the
- * last turn that this thread has noted, at most LONGEST_APART_NS before. What
- * is kept is the smaller of the wall time and the CPU time since that turn:
- * never too low, and too high by LONGEST_APART_NS at most.
+ * Reading a thread's CPU clock is a system call, too expensive for each
+ * command. The monotonic clock is read anyway, and a span has at most as much
+ * CPU time as wall time. So the CPU clock is read at the end of a span only if
+ * its wall time exceeds the maximum so far. For its beginning the value of the
+ * last turn serves, which the thread noted at most LONGEST_APART_NS before. The
+ * result is the smaller of the wall time and the CPU time since that turn:
+ * never too low, and at most LONGEST_APART_NS too high.
  */
 #pragma once
 
@@ -21,45 +21,44 @@ enum longest { LONGEST_HANDLER, LONGEST_LOCK, LONGEST_KINDS };
 
 enum {
     LONGEST_APART_NS = 500 * 1000,
-    LONGEST_FLOOR_NS = 200 * 1000 /* shorter ones are not looked at */
+    LONGEST_FLOOR_NS = 200 * 1000 /* shorter spans are ignored */
 };
 
 struct longest_span {
     uint64_t since_ns; /* monotonic */
-    uint64_t cpu_ns;   /* of the thread, then or a little before */
+    uint64_t cpu_ns;   /* of the thread, at that time or a little before */
 };
 
-/* When this thread read both clocks last. */
+/* The time when this thread last read both clocks. */
 extern _Thread_local struct longest_span longest_turn_read;
 
-/* What the wall time of a span has to exceed before more is done about it. */
+/* The wall time that a span must exceed to be measured. */
 extern _Atomic uint64_t longest_mark[LONGEST_KINDS];
 
-/* The monotonic clock was read, and no span is open that began as the last
- * turn: one that begins now can rely on it. */
-void longest_turn_told(uint64_t now_ns);
+/* Notes a turn, for the spans that begin after it: the caller has just read the
+ * monotonic clock, and no span is open that began at the turn before. */
+void longest_turn_slow(uint64_t now_ns);
 static inline void
 longest_turn(uint64_t now_ns)
 {
     if (__builtin_expect(now_ns - longest_turn_read.since_ns > LONGEST_APART_NS,
                          0)) {
-        longest_turn_told(now_ns);
+        longest_turn_slow(now_ns);
     }
 }
 
-/* A span that began at since_ns, no earlier than the last turn. */
+/* Returns a span that began at since_ns, no earlier than the last turn. */
 static inline struct longest_span
 longest_span_since(uint64_t since_ns)
 {
     return (struct longest_span){ since_ns, longest_turn_read.cpu_ns };
 }
 
-/* One that begins now, whether this thread notes turns or not. It may lie
- * inside another. */
+/* Begins a span, in a thread with or without turns. Spans may be nested. */
 struct longest_span longest_begin(void);
 
-/* The span ends. what: who or which it was; constant. */
-void longest_end_told(enum longest which, const struct longest_span *span,
+/* Ends a span. what: a constant text that names the command or the lock. */
+void longest_end_slow(enum longest which, const struct longest_span *span,
                       uint64_t now_ns, const char *what);
 static inline void
 longest_end_at(enum longest which, const struct longest_span *span,
@@ -69,7 +68,7 @@ longest_end_at(enum longest which, const struct longest_span *span,
                              atomic_load_explicit(&longest_mark[which],
                                                   memory_order_relaxed),
                          0)) {
-        longest_end_told(which, span, now_ns, what);
+        longest_end_slow(which, span, now_ns, what);
     }
 }
 void longest_end(enum longest which, const struct longest_span *span,
@@ -81,5 +80,5 @@ struct longest_figure {
 };
 struct longest_figure longest_get(enum longest which);
 
-/* Both begin anew. A span that is open counts when it ends. */
+/* Resets both. An open span counts when it ends. */
 void longest_reset(void);

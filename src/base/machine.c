@@ -2,9 +2,9 @@
  *
  * Reads /proc and /sys. A line of /proc/self/cgroup is "0::/path" for version
  * 2, and "4:memory:/path" or "5:cpu,memory:/path" for version 1; a machine may
- * have both. In a container the path may be that of the machine outside, while
- * the folder begins at the container's own group: groups that are not there
- * are passed over, and the last one asked is the folder itself.
+ * have both. In a container the path may be the one on the host, while the
+ * folder begins at the container's group: groups that do not exist are skipped,
+ * and the folder itself is read last.
  */
 #include "base/machine.h"
 
@@ -15,7 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The number in word `index` of a file; 0 if there is none ("max", say). */
+/* Returns the number in word `index` of a file; 0 if there is none, as in
+ * "max". */
 static uint64_t
 read_number(const char *path, unsigned index)
 {
@@ -37,14 +38,14 @@ read_number(const char *path, unsigned index)
     return at != NULL ? strtoull(at, NULL, 10) : 0;
 }
 
-/* 0 is "no limit", in either. */
+/* Returns the lower limit; 0 means no limit. */
 static uint64_t
 lower(uint64_t a, uint64_t b)
 {
     return b > 0 && (a == 0 || b < a) ? b : a;
 }
 
-/* The lowest limit of a group and its parents. Shortens the name. */
+/* Returns the lowest limit of a group and its parents. Shortens the name. */
 static uint64_t
 lowest_limit(const char *folder, const char *hierarchy, char *name,
              const char *file)
@@ -61,11 +62,11 @@ lowest_limit(const char *folder, const char *hierarchy, char *name,
         if (last == NULL) {
             return lowest;
         }
-        *last = '\0'; /* its parent; "" is the root */
+        *last = '\0'; /* the parent; "" is the root */
     }
 }
 
-/* Whether a list such as "cpu,memory" names the controller of memory. */
+/* Returns whether a list such as "cpu,memory" names the memory controller. */
 static bool
 names_memory(const char *list, size_t len)
 {

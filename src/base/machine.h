@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How much memory the machine has, or the control group of this process, and
- * how much of it the process occupies. Any thread.
+ * The memory of the machine or of this process's control group, and how much of
+ * it the process uses. Any thread.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* Physical memory that this process can have at most: that of the machine, or
- * the limit of its cgroup (version 1 or 2) where that is lower. Read once. */
+/* Returns the most physical memory that this process can have: the machine's,
+ * or the limit of its cgroup (version 1 or 2) if that is lower. Read once. */
 uint64_t machine_memory_bytes(void);
 
-/* What a process that shares the machine should leave to others when nobody
- * told it how much it may take: a tenth, for the kernel, for page tables and
- * for whatever else runs. */
+/* Returns what the process may use by default: all but a tenth, which is for
+ * the kernel, page tables and other processes. */
 static inline uint64_t
 machine_share_bytes(uint64_t memory_bytes)
 {
     return memory_bytes - memory_bytes / 10;
 }
 
-/* The lowest limit of the groups that the file `membership` names and of their
- * parents; 0 if there is none. The files are /proc/self/cgroup, and the folder
- * is /sys/fs/cgroup; tests have others. */
+/* Returns the lowest limit of the groups in the file `membership` and of their
+ * parents; 0 if there is none. In the server these are /proc/self/cgroup and,
+ * as folder, /sys/fs/cgroup; tests have others. */
 uint64_t machine_group_limit(const char *membership, const char *folder);
 
-/* Resident bytes of this process, 0 if /proc does not say. */
+/* Returns the resident bytes of this process; 0 if they are unknown. */
 uint64_t machine_resident_bytes(void);

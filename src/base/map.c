@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which bucket a name lies in, base/linear.h says. Only the array of buckets
- * moves as a whole, which realloc does by mapping where it is large.
+ * base/linear.h computes the bucket of a name. Only the array of buckets moves
+ * as a whole, which realloc does by remapping if it is large.
  */
 #include "base/map.h"
 
@@ -20,7 +20,7 @@ struct map_node {
     char name[];
 };
 
-/* Where the pointer to this name's node is, or the end of its chain. */
+/* Returns the pointer to this name's node, or the end of its chain. */
 static struct map_node **
 place_of(const struct map *map, struct slice name, uint64_t hash)
 {
@@ -54,7 +54,7 @@ resize(struct map *map, size_t capacity)
     return true;
 }
 
-/* Chains only become longer where there is no memory for another bucket. */
+/* Without memory for another bucket chains only become longer. */
 static void
 grow(struct map *map)
 {
@@ -151,7 +151,7 @@ map_put(struct map *map, struct slice name, void *value)
     }
     node = mem_try_alloc(map_node_bytes(name));
     if (node == NULL) {
-        shrink(map); /* it may have been the first */
+        shrink(map); /* frees the buckets if the map is empty */
         return false;
     }
     *node = (struct map_node){ NULL, value, hash, name.len };
@@ -203,7 +203,8 @@ map_each(const struct map *map, map_visit_fn visit, void *ctx)
     return true;
 }
 
-/* A bucket may have names of those that went back to it, which were visited. */
+/* Skips names that were visited before their bucket was merged into this one.
+ */
 uint64_t
 map_scan(const struct map *map, uint64_t cursor, map_visit_fn visit, void *ctx)
 {

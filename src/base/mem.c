@@ -17,8 +17,8 @@
 
 enum { LINE_ALIGN = 64 };
 
-/* Larger blocks are no emergency: whoever is not the server itself gets none
- * from the reserve, so that a long reply does not use it up. */
+/* Only the server's own work gets larger blocks from the reserve, so that a
+ * long reply does not use it up. */
 enum { LARGEST_SERVED = 256 * 1024 };
 
 static _Thread_local enum mem_claim own_claim;
@@ -55,7 +55,7 @@ mem_set_aside(void)
     return reserve_open();
 }
 
-/* A block that NEEDED says cannot be done without. */
+/* Returns a block of the reserve; with NEEDED it may use all of it. */
 static void *
 from_reserve(size_t bytes, bool needed)
 {
@@ -91,7 +91,7 @@ counted(void *ptr)
     return ptr;
 }
 
-/* PTR if there is one, else a block of the reserve. */
+/* Returns PTR, or if that is NULL a block of the reserve. */
 static void *
 or_reserved(void *ptr, size_t bytes, bool needed)
 {
@@ -149,7 +149,7 @@ mem_zalloc(size_t bytes)
     return ptr;
 }
 
-/* From the reserve or into it: a block of another origin. */
+/* Moves a block out of the reserve or into it. */
 static void *
 move(void *ptr, size_t bytes, bool failed)
 {
@@ -240,7 +240,7 @@ new_lines(size_t bytes, bool failed, bool needed)
         return ptr;
     }
     if (failed || posix_memalign(&ptr, LINE_ALIGN, bytes) != 0) {
-        ptr = NULL; /* the call may have left anything there */
+        ptr = NULL; /* the failed call leaves it undefined */
     } else {
         memset(ptr, 0, bytes);
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A fixed set of slots; a slot's values outlive its thread. Only its thread
- * writes to a slot, without a lock, so that a reset leaves it alone and notes
- * how far the sum was.
+ * A fixed set of slots, whose values outlive the threads. Only its thread
+ * writes to a slot, so a reset does not change it, but stores the sum so far.
  */
 #include "base/metrics.h"
 
@@ -58,8 +57,7 @@ sum_slots(int metric)
     return sum;
 }
 
-/* What was before is read first, so that a sum made during a reset is no less
- * than zero. */
+/* Reads sum_before first, so that a sum made during a reset is not negative. */
 int64_t
 metric_sum(enum metric metric)
 {

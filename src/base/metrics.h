@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Counters and gauges of tbl/metrics.def. Each thread adds to a slot that only
- * it writes (relaxed atomics, no locked instruction); readers sum all slots,
- * so a figure read while others count may be a moment old, never torn. A slot
- * is taken at a thread's first use and handed on when it calls
- * metric_thread_exit.
+ * Counters and gauges of tbl/metrics.def. Each thread adds to a slot that no
+ * other thread writes (relaxed atomics, no locked instruction). Readers sum all
+ * slots; a figure may be a moment old, but never torn. A thread gets a slot at
+ * its first use, and passes it on by metric_thread_exit().
  */
 #pragma once
 
@@ -51,15 +50,15 @@ metric_add(enum metric metric, int64_t n)
                           memory_order_relaxed);
 }
 
-/* The sum over all threads. */
+/* Returns the sum over all threads, since the last reset. */
 int64_t metric_sum(enum metric metric);
 
-/* The same since the process began, whatever was reset. */
+/* Returns the sum since the start of the process. */
 int64_t metric_sum_ever(enum metric metric);
 
-/* Every counter begins anew at zero (gauges stay), also while others count. One
+/* Resets all counters to zero, while other threads may count; gauges stay. One
  * thread at a time: call it under the world gate. */
 void metric_reset_counters(void);
 
-/* Gives the slot back; its values stay in the sums. */
+/* Releases the slot; its values stay in the sums. */
 void metric_thread_exit(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Shortest digits are found by printing with rising precision until the text
- * reads back: 17 attempts at most, and only replies that show a rate pay.
+ * The shortest digits are found by printing with rising precision until the
+ * text reads back: at most 17 attempts, for replies that show a rate.
  */
 #include "base/num.h"
 
@@ -54,7 +54,7 @@ num_parse_u32(struct slice text, uint32_t *ret_value)
     return true;
 }
 
-/* Digits with at most one point among them; at least one digit. */
+/* Skips one digit or more, with at most one point among them. */
 static bool
 skip_mantissa(struct slice text, size_t *ret_at)
 {
@@ -193,10 +193,10 @@ num_parse_bytes(struct slice text, uint64_t *ret_bytes)
            (*ret_bytes = value, true);
 }
 
-/* Of a number as people write rates, which is no matter of printf: whole and
- * power are exact, so their quotient is what who reads the digits gets, and
- * with at most 15 of them there are no others that are as few. 0 if it is no
- * such number. */
+/* Writes the digits of a number with at most 15 of them, as most rates are,
+ * without printf. `whole` and `power` are exact doubles, so their quotient is
+ * the number that these digits mean; and no other 15 digits mean it. Returns
+ * their count, 0 if the value is no such number. */
 static int
 few_digits(double value, char ret_digits[24], int *ret_exponent)
 {
@@ -215,7 +215,7 @@ few_digits(double value, char ret_digits[24], int *ret_exponent)
     return 0;
 }
 
-/* The same of any finite positive value. */
+/* Does the same for any finite positive value. */
 static int
 shortest_of_all(double value, char ret_digits[24], int *ret_exponent)
 {
@@ -238,8 +238,8 @@ shortest_of_all(double value, char ret_digits[24], int *ret_exponent)
     return count;
 }
 
-/* Shortest decimal digits of a finite positive value: digits d1..dn without a
- * point and the exponent of the last one, so value = digits x 10^exponent. */
+/* Writes the shortest decimal digits of a finite positive value, without a
+ * point, and the exponent of the last one: value = digits x 10^exponent. */
 static int
 shortest_digits(double value, char ret_digits[24], int *ret_exponent)
 {
@@ -283,7 +283,7 @@ num_format_u64(uint64_t value, char *ret_text)
     return sizeof(digits) - first;
 }
 
-/* digits x 10^exponent as a plain decimal. */
+/* Writes digits x 10^exponent as a plain decimal. */
 static size_t
 write_plain(const char *digits, int count, int exponent, char *ret_text)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Numbers as valkey-bloom reads and writes them, and as RedisBloom reads them:
- * Rust's and Redis's parse rules for BF.* arguments, the shortest text that
- * reads back for doubles, and memory sizes with units for options. Pure.
+ * Rust's and Redis's rules for arguments of BF.*, the shortest text of a double
+ * that reads back as the same, and memory sizes with units. Pure.
  */
 #pragma once
 
@@ -18,15 +18,17 @@ bool num_parse_u32(struct slice text, uint32_t *ret_value);
  * in any case; no blanks, no hex, no suffix. */
 bool num_parse_double(struct slice text, double *ret_value);
 
-/* As Redis reads a double: what strtod takes whole, hex and "inf" included; no
- * blanks in front, no "nan", nothing too large or too small for a double. */
+/* As Redis reads a double: any text that strtod reads to its end, hexadecimal
+ * and "inf" included; but no blank before it, no "nan", and no number that is
+ * too large or too small for a double. */
 bool num_parse_strtod(struct slice text, double *ret_value);
 
 /* Bytes with an optional unit: b k kb m mb g gb t tb in any case (kb and mb
  * are powers of 1024, k and m of 1000, as in Valkey). */
 bool num_parse_bytes(struct slice text, uint64_t *ret_bytes);
 
-/* In decimal. Returns the length, at most NUM_U64_MAX; no NUL behind it. */
+/* Writes decimal digits without a NUL. Returns the length, at most
+ * NUM_U64_MAX. */
 enum { NUM_U64_MAX = 20 };
 size_t num_format_u64(uint64_t value, char *ret_text);
 
@@ -36,7 +38,7 @@ size_t num_format_u64(uint64_t value, char *ret_text);
 enum { NUM_DOUBLE_MAX = 32 };
 size_t num_format_double(double value, char *ret_text);
 
-/* The same value without an exponent, whatever its size ("0.000000001"), as
- * Rust's Display writes it. ret_text holds NUM_PLAIN_MAX bytes. */
+/* Writes the same digits without an exponent ("0.000000001"), as Rust's Display
+ * does. ret_text holds NUM_PLAIN_MAX bytes. */
 enum { NUM_PLAIN_MAX = 400 };
 size_t num_format_plain(double value, char *ret_text);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The pool is a row of runs of units, used or free. `runs` holds the length of
- * each run at the place of its first unit. A search goes from run to run, joins
- * free neighbours on its way and takes the first that is long enough. That is
- * slow and simple: it happens only while memory is out.
+ * The pool consists of runs of units, used or free. `runs` has the length of
+ * each run at the index of its first unit. A search goes from run to run, joins
+ * free neighbours, and uses the first run that is long enough. That is slow and
+ * simple, for the rare time when there is no other memory.
  */
 #include "base/reserve.h"
 
@@ -34,7 +34,7 @@ reserve_open(void)
     if (pool == MAP_FAILED) {
         return false;
     }
-    memset(pool, 0xff, RESERVE_BYTES); /* has the kernel give the pages now */
+    memset(pool, 0xff, RESERVE_BYTES); /* touches all pages now */
     runs[0] = UNITS;
     reserve_base = pool;
     return true;
@@ -51,7 +51,7 @@ reserve_close(void)
     peak_units = 0;
 }
 
-/* The first free run of so many units, or UNITS. Under the mutex. */
+/* Returns the first free run of so many units, or UNITS. Under the mutex. */
 static size_t
 find(size_t units)
 {
@@ -127,7 +127,7 @@ reserve_give(void *block)
     pthread_mutex_unlock(&mutex);
 }
 
-/* Nobody else changes the run of a block that is in use. */
+/* Needs no mutex: no other thread changes the run of a block in use. */
 size_t
 reserve_block_bytes(const void *block)
 {

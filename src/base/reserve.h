@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A pool of a few megabytes that is mapped and touched at the start, and serves
- * blocks once the allocator has nothing left (base/mem.h says to whom). Only
- * mem.c takes blocks. A program that never opens it has none. Any thread.
+ * A pool of a few megabytes that is mapped and touched at the start. It
+ * provides blocks when the allocator has no memory left, to mem.c alone
+ * (base/mem.h has the rules). A program that never opens it has none. Any
+ * thread.
  */
 #pragma once
 
@@ -12,32 +13,32 @@
 
 enum {
     RESERVE_BYTES = 4 * 1024 * 1024,
-    RESERVE_UNIT_BYTES = 256 /* of blocks; they are aligned to it */
+    RESERVE_UNIT_BYTES = 256 /* the size and alignment of blocks */
 };
 
 extern char *reserve_base; /* NULL: not open. Constant after the start. */
 
-/* False if there is no memory for it. Call it before other threads start. */
+/* Maps the pool, before other threads start. False without memory. */
 bool reserve_open(void);
 
-/* For tests: every block was given back. */
+/* Unmaps the pool, for tests: no block is in use. */
 void reserve_close(void);
 
-/* A block that leaves at least leave_bytes of the pool free; NULL if there is
- * none. */
+/* Returns a block if at least leave_bytes of the pool stay free; else NULL. */
 void *reserve_take(size_t bytes, size_t leave_bytes);
 void reserve_give(void *block);
 
-/* What the block has room for. */
+/* Returns the usable bytes of the block. */
 size_t reserve_block_bytes(const void *block);
 
-/* Bytes of the pool that are in use, the most that ever were, and those that
- * are free (0 if it is not open). */
+/* Bytes of the pool in use, the most so far, and the free ones (0 if it is not
+ * open). */
 size_t reserve_used(void);
 size_t reserve_peak(void);
 size_t reserve_free(void);
 
-/* How often somebody asked for a block, and so found no other memory. */
+/* Returns how often a block was asked for, because there was no other memory.
+ */
 uint64_t reserve_asked(void);
 
 static inline bool

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A borrowed run of bytes. It owns nothing and ends when what it points into
- * does; it is not NUL-terminated.
+ * Borrowed bytes with a length, not NUL-terminated. A slice owns nothing; it is
+ * valid as long as the memory that it points into.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ slice_of(const char *text)
     return (struct slice){ text, strlen(text) };
 }
 
-/* How much of what somebody sent a message shows, for its "%.*s". */
+/* The length for "%.*s" with which messages show text from clients. */
 enum { SLICE_SHOWN_MAX = 128 };
 static inline int
 slice_shown(struct slice s)
@@ -50,7 +50,7 @@ slice_load32(const char *at)
 }
 
 /* Names are short: up to 16 bytes are compared as two words that may overlap,
- * which costs less than the call of memcmp. */
+ * which is faster than a call of memcmp. */
 static inline bool
 slice_equal(struct slice a, struct slice b)
 {
@@ -76,7 +76,7 @@ slice_equal(struct slice a, struct slice b)
            (x[0] == y[0] && x[n / 2] == y[n / 2] && x[n - 1] == y[n - 1]);
 }
 
-/* ASCII lower case of one byte. */
+/* Returns the ASCII lower case of one byte. */
 static inline char
 slice_fold(char c)
 {
@@ -86,11 +86,11 @@ slice_fold(char c)
     return c;
 }
 
-/* ASCII case-insensitive; text must be lower or upper case ASCII. */
+/* Compares without ASCII case. */
 bool slice_is_word(struct slice s, const char *text);
 
-/* Strict decimal as Redis parses it: optional '-', no leading zeros, no '+',
- * no blanks, within int64_t. False leaves *ret_value untouched. */
+/* Parses a strict decimal, as Redis does: an optional '-', no leading zeros, no
+ * '+', no blanks, in range. On failure *ret_value is untouched. */
 bool slice_to_i64(struct slice s, int64_t *ret_value);
 bool slice_to_u64(struct slice s, uint64_t *ret_value);
 

@@ -27,9 +27,9 @@ enum { STACK_BYTES = 1024 * 1024 };
 
 enum { MAIN_STACK_BYTES = 768 * 1024, PAGE_BYTES = 4096 };
 
-/* Gives the calling thread a cache of small blocks, which makes it faster.
- * Whether there was memory for one, jemalloc does not say: without it, the
- * thread's next allocation crashes. The server is just starting. */
+/* Enables the allocator's cache for the calling thread, which makes it faster.
+ * jemalloc does not report missing memory here: the thread's next allocation
+ * would crash. That is acceptable while the server starts. */
 static void
 use_cache(void)
 {
@@ -49,12 +49,12 @@ struct start {
 static void *
 settle(void *arg)
 {
-    struct start *start = arg; /* gone once it is settled */
+    struct start *start = arg; /* invalid after sem_post */
     void *(*fn)(void *) = start->fn;
     void *fn_arg = start->arg;
 
     use_cache();
-    metric_add(METRIC_MEM_USED, 0); /* takes its slot */
+    metric_add(METRIC_MEM_USED, 0); /* gets its slot */
     CHECK(sem_post(&start->settled) == 0);
     return fn(fn_arg);
 }
@@ -90,7 +90,7 @@ create_settled(pthread_t *ret_thread, const char *name, void *(*fn)(void *),
 
     CHECK(sem_init(&start.settled, 0, 0) == 0);
     error = create(ret_thread, name, settle, &start);
-    while (error == 0 && sem_wait(&start.settled) != 0) { /* a signal came */
+    while (error == 0 && sem_wait(&start.settled) != 0) { /* EINTR */
     }
     CHECK(sem_destroy(&start.settled) == 0);
     return error;

@@ -80,14 +80,14 @@ TEST(what_is_below_the_level_is_dropped)
     char text[4096];
 
     capture_begin();
-    log_debug("a", "default drops debug", "%s", "");
+    log_write(LOG_DEBUG, "a", "default drops debug", "%s", "");
     log_info("a", "one", "%s", "");
     log_set_level(LOG_WARN);
     log_info("a", "two", "%s", "");
     log_notice("a", "three", "%s", "");
     log_warn("a", "four", "%s", "");
     log_set_level(LOG_DEBUG);
-    log_debug("a", "five", "%s", "");
+    log_write(LOG_DEBUG, "a", "five", "%s", "");
     log_set_level(LOG_INFO);
     (void)capture_end(text, sizeof(text));
     assert_null(strstr(text, "default drops debug"));

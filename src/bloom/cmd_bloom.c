@@ -117,12 +117,15 @@ has_room(struct request *req, uint32_t count)
     return true;
 }
 
-/* How many of them may be answered at once. */
-static uint32_t
+/* Returns how many of the requests may be answered at once. */
+static inline uint32_t
 together(const struct bloom *bloom, uint32_t count)
 {
-    size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
+    size_t most = BLOOM_BATCH_MAX;
 
+    if (count > 1 && bloom != NULL) {
+        most = bloom_together(bloom);
+    }
     return count < most ? count : (uint32_t)most;
 }
 
@@ -222,7 +225,7 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
 {
     const struct bloom *bloom;
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
-    bool found[BLOOM_BATCH_MAX] = { false };
+    bool found[BLOOM_BATCH_MAX];
 
     if (!has_room(req, count)) {
         return 0;
@@ -235,6 +238,7 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
         metric_add(METRIC_KEYSPACE_HITS, count - 1);
         use_again(req, count);
     } else {
+        memset(found, false, count);
         metric_add(METRIC_KEYSPACE_MISSES, count - 1);
         for (uint32_t i = 1; i < count; i++) {
             observe_event(req, &req->key, CONF_EVENT_KEY_MISS, "keymiss");

@@ -83,8 +83,9 @@ cmd_unwatch(struct request *req)
 static struct lock_set
 locks_of(const struct txn *txn)
 {
-    struct lock_set locks = { 0 };
+    struct lock_set locks;
 
+    lock_set_init(&locks);
     for (size_t i = 0; i < txn->count; i++) {
         const struct queued *queued = &txn->queue[i];
 
@@ -132,8 +133,10 @@ run_queue(struct request *exec, const struct txn *txn)
     for (size_t i = 0; i < txn->count; i++) {
         const struct queued *queued = &txn->queue[i];
 
-        execute_prepare(&req, queued->command, queued->words, queued->argv,
-                        queued->argc);
+        const struct run run =
+            run_of(queued->command, queued->words, queued->argv, queued->argc);
+
+        execute_prepare(&req, &run, 0);
         if (queued->command->keys.first > 0 && queued->argc > 1) {
             req.key = request_key(&req, (size_t)queued->command->keys.first);
         }
@@ -147,7 +150,7 @@ run_queue(struct request *exec, const struct txn *txn)
             continue;
         }
         (void)execute_locked(&req);
-        execute_count(&req, 1);
+        execute_count(&req, &run);
     }
 }
 

@@ -217,17 +217,15 @@ flags_for_data(const struct request *req)
                                       : flags;
 }
 
-enum err
-admit_now(const struct request *req)
+/* Admits by all rules. */
+static enum err
+admit_by_all(const struct request *req)
 {
     const struct command *command = req->command;
     const struct service *service = req->service;
     uint32_t flags = command->flags;
     enum err err = OK;
 
-    if (req->obey) {
-        return OK;
-    }
     if (command->id == CMD_ID_EXEC) {
         flags |= txn_flags(req->session);
     } else if (txn_is_open(req->session) && command->id != CMD_ID_DISCARD &&
@@ -259,4 +257,37 @@ admit_now(const struct request *req)
         err = hold(req->session);
     }
     return err;
+}
+
+/* Most commands are of data and outside MULTI, while no client observes
+ * commands, nothing is paused or loading, and the role refuses nothing: then
+ * only memory and the disk can be in the way. */
+static bool
+is_usual(const struct request *req)
+{
+    const struct service *service = req->service;
+
+    return (req->command->flags & (CMD_READONLY | CMD_WRITE)) != 0 &&
+           req->session->txn == NULL && observed_by(service) == 0 &&
+           !refusal_is_loading(service) && refusal_is_none(service);
+}
+
+enum err
+admit_now(const struct request *req)
+{
+    uint32_t flags = req->command->flags;
+    enum err err = OK;
+
+    if (req->obey) {
+        return OK;
+    }
+    if (__builtin_expect(!is_usual(req), 0)) {
+        return admit_by_all(req);
+    }
+    if ((flags & CMD_DENYOOM) != 0) {
+        err = room_admit(req->worker);
+    }
+    return err == OK && (flags & CMD_WRITE) != 0
+               ? refusal_in(&req->service->write_refusal)
+               : err;
 }

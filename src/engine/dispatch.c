@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two ways through: runs of one-item commands (run.c), and one command at a
- * time for all the rest. The clock is read once a batch and at the end of each
- * run or command.
+ * Every command takes one way: a run is gathered from the batch, the request is
+ * checked (admit_request), the run enters the gate and is admitted (admit_now),
+ * room for its effects is made, its stripes are locked, its row's functions
+ * execute it, its effects and notices are handed over, and everything is given
+ * back. What MULTI queues stops after admission; EXEC and its like take their
+ * locks themselves. The clock is read once a batch and at the end of each run.
  */
 #include "engine/dispatch.h"
 
@@ -10,7 +13,6 @@
 #include "base/clock.h"
 #include "base/longest.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "engine/admit.h"
 #include "engine/effect.h"
 #include "engine/execute.h"
@@ -18,21 +20,11 @@
 #include "engine/observe.h"
 #include "engine/refusal.h"
 #include "engine/run.h"
-#include "engine/slow.h"
 #include "engine/txn.h"
 #include "net/loop.h"
 #include "net/pending.h"
 
-#include <stdio.h>
-
-enum {
-    MANY_WORDS = 1024,
-};
-
-/* While one of these is on, nothing is a run. */
-static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
-
-/* ---- small things -------------------------------------------------------- */
+enum { MANY_WORDS = 1024 };
 
 struct worker *
 dispatch_new_worker(struct service *service, unsigned index)
@@ -61,57 +53,79 @@ dispatch_free_worker(struct worker *worker)
     }
 }
 
-/* ---- one command --------------------------------------------------------- */
+/* ---- a run, its locks held ----------------------------------------------- */
 
-/* Drops the reply of a command as CLIENT REPLY asked for. */
-static void
-apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
-{
-    struct session *session = worker->session;
-
-    if (!worker->reply_stays && (session->reply_mode == REPLY_OFF ||
-                                 session->reply_mode == REPLY_SKIP)) {
-        out->len = mark;
-    }
-    worker->reply_stays = false;
-    if (session->reply_mode == REPLY_SKIP) {
-        session->reply_mode = REPLY_ON;
-    } else if (session->reply_mode == REPLY_SKIP_NEXT) {
-        session->reply_mode = REPLY_SKIP;
-    }
-}
-
-/* The command has ended: what its parts left behind goes, if it was refused
- * between two of them, too. */
-static void
-end_again(struct session *session)
-{
-    session->worked_ns = 0;
-    if (session->again != NULL) {
-        session->again_free(session->again);
-        session->again = NULL;
-        session->again_bytes = 0;
-        atomic_store(&session->blocked, SESSION_RUNS);
-    }
-}
-
-/* Runs a command whose row names its locks; the gate is entered. */
+/* Lowers run->count to the commands that were executed. ERR_AGAIN: paused. */
 static enum err
-run_with_locks(struct request *req, const struct lock_set *locks)
+run_locked(struct request *req, struct run *run)
 {
-    enum err err;
+    uint32_t done =
+        run->many ? run->command->many(req, run->argv, run->count) : 0;
+    enum err err = OK;
 
-    lock_set_lock(locks, req->worker);
-    if (req->command->keys.first > 0 && req->argc > 1) {
-        req->key = request_key(req, (size_t)req->command->keys.first);
+    if (done > 0) {
+        observe_read(req);
+    } else {
+        err = execute_locked(req);
+        done = 1;
     }
-    err = execute_locked(req);
-    effect_close(req->worker, locks, false);
-    observe_close(req->worker);
-    lock_set_unlock(locks, req->worker);
+    if (run->count > 1) {
+        run_note_change(req, run, req->dirty > 0);
+    }
+    run->count = done;
     return err;
 }
 
+static enum err
+lock_and_run(struct request *req, struct run *run, const struct lock_set *locks)
+{
+    struct worker *worker = req->worker;
+    enum err err;
+
+    lock_set_lock(locks, worker);
+    err = run_locked(req, run);
+    effect_close(worker, locks, false);
+    observe_close(worker);
+    lock_set_unlock(locks, worker);
+    return err;
+}
+
+/* Answers a run of writes under the shared lock, if all of it changes nothing.
+ * False: nothing was done. */
+static bool
+run_unchanged(struct request *req, struct run *run, struct lock_set *locks)
+{
+    struct worker *worker = req->worker;
+    uint32_t known;
+
+    locks->exclusive = false;
+    lock_set_lock(locks, worker);
+    known = run->command->known(req, run->argv, run->count);
+    if (known > 0) {
+        observe_read(req);
+        effect_close(worker, locks, false);
+    } else {
+        run_note_change(req, run, true);
+    }
+    lock_set_unlock(locks, worker);
+    locks->exclusive = true;
+    if (known > 0) {
+        run->count = known;
+    }
+    return known > 0;
+}
+
+/* ---- the way through ----------------------------------------------------- */
+
+enum outcome {
+    ADMITTED, /* for the caller to queue or to run */
+    ANSWERED, /* refused or queued: there is nothing to count */
+    RAN,
+    PAUSED
+};
+
+/* Does the long part of a command before its locks are taken. False: it has
+ * paused. */
 static bool
 prepare(struct request *req)
 {
@@ -121,46 +135,82 @@ prepare(struct request *req)
            prepare_fn(req);
 }
 
-enum outcome { ADMITTED, REFUSED, RAN, PAUSED };
-
-/* Refuses, or runs what names its locks; ADMITTED is for the caller to queue
- * or to run. */
-static enum outcome
-enter(struct request *req, bool queues)
+/* Finds the key and the locks of a run. */
+static void
+find_locks(struct request *req, struct lock_set *locks)
 {
-    bool runs = !queues && req->command->lock != LOCK_SELF;
-    struct lock_set locks = { 0 };
-    enum outcome outcome = ADMITTED;
-    enum err err;
+    const struct command *command = req->command;
 
-    if (runs) {
-        lock_set_add(&locks, req->command, req->argv, req->argc);
+    if (command->keys.first > 0 && req->argc > 1) {
+        req->key = request_key(req, (size_t)command->keys.first);
     }
-    lock_set_enter(&locks, req->worker);
-    err = admit_now(req);
-    if (err == OK && runs && !prepare(req)) {
+    if (command->many != NULL) { /* one key: it is hashed already */
+        locks->exclusive = (command->flags & CMD_WRITE) != 0;
+        lock_set_add_stripe(locks, keyspace_stripe_of(req->key.hash));
+    } else {
+        lock_set_add(locks, command, req->argv, req->argc);
+    }
+}
+
+/* Executes an admitted run. ERR_AGAIN: it has paused; another error: it is to
+ * be refused with that. */
+static enum err
+run_admitted(struct request *req, struct run *run, struct lock_set *locks)
+{
+    enum err err = OK;
+
+    if (!prepare(req)) {
+        return ERR_AGAIN;
+    }
+    if (run->count > 1 && run_changes_nothing(req, run) &&
+        run_unchanged(req, run, locks)) {
+        return OK;
+    }
+    if ((run->command->flags & CMD_WRITE) != 0) {
+        err = effect_open_run(req->worker, run);
+    }
+    if (err == OK && lock_and_run(req, run, locks) == ERR_AGAIN) {
         err = ERR_AGAIN;
     }
-    if (err == OK && runs && (req->command->flags & CMD_WRITE) != 0) {
-        err = effect_open_for(req);
+    return err;
+}
+
+/* Enters the gate, and refuses the run's first command or executes the run.
+ * What is queued, or takes its locks itself, is only admitted. */
+static enum outcome
+enter(struct request *req, struct run *run, bool queues)
+{
+    struct worker *worker = req->worker;
+    bool runs = !queues && run->command->lock != LOCK_SELF;
+    struct lock_set locks;
+    enum err err;
+
+    lock_set_init(&locks);
+    if (runs) {
+        find_locks(req, &locks);
     }
-    if (err != OK) {
-        outcome = err == ERR_AGAIN ? PAUSED : REFUSED;
-    } else if (runs) {
-        outcome = run_with_locks(req, &locks) == ERR_AGAIN ? PAUSED : RAN;
+    lock_set_enter(&locks, worker);
+    err = admit_now(req);
+    if (err == OK && runs) {
+        err = run_admitted(req, run, &locks);
     }
-    lock_set_leave(&locks, req->worker);
-    if (outcome == REFUSED) {
-        execute_refuse(req, err);
+    lock_set_leave(&locks, worker);
+    if (__builtin_expect(err == OK, 1)) {
+        return runs ? RAN : ADMITTED;
     }
-    return outcome;
+    if (err == ERR_AGAIN) {
+        return PAUSED;
+    }
+    run->count = 1;
+    execute_refuse(req, err);
+    return ANSWERED;
 }
 
 /* ---- many names ---------------------------------------------------------- */
 
-/* A command that counts names one by one, and has more of them than their locks
- * shall be held for, is executed as some commands of fewer names, each an
- * effect of its own. What is left of it when others have their turn is in here.
+/* A command that counts its names one by one, and has too many of them to hold
+ * their locks for so long, is executed as several commands of fewer names, each
+ * with its own effect. This is what is left of it while others have their turn.
  */
 struct splitting {
     size_t at; /* argv position of the next name */
@@ -176,12 +226,13 @@ is_split(const struct request *req, bool queues)
            !req->obey;
 }
 
-/* The names from splitting->at on; without memory for them, it is refused. */
+/* Executes the names from splitting->at on, as many as fit into argv. */
 static enum outcome
 run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
 {
     size_t left = req->argc - splitting->at;
     size_t count = left < NAMES_AT_ONCE ? left : NAMES_AT_ONCE;
+    struct run piece = run_of(req->command, 1, argv, count + 1);
     const struct slice *all = req->argv;
     size_t argc = req->argc;
     bool in_place = req->worker->in_place;
@@ -189,10 +240,10 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
 
     argv[0] = all[0];
     memcpy(argv + 1, all + splitting->at, count * sizeof(*argv));
-    execute_prepare(req, req->command, 1, argv, count + 1);
+    execute_prepare(req, &piece, 0);
     req->counted = splitting->counted;
     req->worker->in_place = false; /* these words are no bytes of the batch */
-    outcome = enter(req, false);
+    outcome = enter(req, &piece, false);
     req->worker->in_place = in_place;
     req->argv = all;
     req->argc = argc;
@@ -203,7 +254,7 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
     return outcome;
 }
 
-/* One piece; then others have their turn. */
+/* Executes one piece of a split command; then others have their turn. */
 static enum outcome
 run_split(struct request *req)
 {
@@ -223,7 +274,7 @@ run_split(struct request *req)
     if (argv == NULL || splitting == NULL) {
         mem_free(argv);
         execute_refuse(req, ERR_NOMEM);
-        return REFUSED;
+        return ANSWERED;
     }
     outcome = run_piece(req, splitting, argv);
     mem_free(argv);
@@ -234,80 +285,141 @@ run_split(struct request *req)
     return outcome;
 }
 
-/* Whoever was served before in this turn shall not wait for what may last. */
+/* ---- one run ------------------------------------------------------------- */
+
+/* Sends the replies gathered so far before a command that may be slow. */
 static void
-let_others_go(const struct request *req)
+flush_before_slow(const struct request *req)
 {
     struct loop *loop = req->worker->loop;
-    bool lasts =
+    bool may_be_slow =
         (req->command->flags & CMD_FAST) == 0 || req->argc > MANY_WORDS;
 
-    if (lasts && loop != NULL) {
+    if (may_be_slow && loop != NULL) {
         pending_flush(loop);
     }
 }
 
-/* Checks, then queues or runs. False if the handler paused, or waits. */
+/* Queues a checked run, or executes it. */
+static enum outcome
+queue_or_run(struct request *req, struct run *run)
+{
+    bool queues = txn_takes(req->session, req->command);
+    enum outcome outcome;
+    enum err err;
+
+    if (!queues) {
+        flush_before_slow(req);
+    }
+    outcome = is_split(req, queues) ? run_split(req) : enter(req, run, queues);
+    if (outcome != ADMITTED) {
+        return outcome;
+    }
+    if (!queues) { /* EXEC and its like */
+        return execute_locked(req) == ERR_AGAIN ? PAUSED : RAN;
+    }
+    err = txn_queue(req);
+    if (err != OK) {
+        execute_refuse(req, err);
+    }
+    return ANSWERED;
+}
+
+/* The command has ended: what its parts left behind goes, if it was refused
+ * between two of them, too. */
+static void
+end_again(struct session *session)
+{
+    session->worked_ns = 0;
+    if (session->again != NULL) {
+        session->again_free(session->again);
+        session->again = NULL;
+        session->again_bytes = 0;
+        atomic_store(&session->blocked, SESSION_RUNS);
+    }
+}
+
+/* Checks a run, then queues or executes it. False if it has paused. What
+ * run_gather groups needs no check of the request. */
 static bool
-execute_one(struct request *req, unsigned words)
+execute(struct request *req, struct run *run)
 {
     struct worker *worker = req->worker;
-    struct session *session = req->session;
-    enum outcome outcome = REFUSED;
-    enum err err = admit_request(req, words);
+    enum outcome outcome = ANSWERED;
+    enum err err = run->many ? OK : admit_request(req, run->words);
 
-    worker->ran_one = true;
     if (req->command != NULL) {
-        atomic_store_explicit(&session->last_command,
+        atomic_store_explicit(&req->session->last_command,
                               command_id(req->command) + 1,
                               memory_order_relaxed);
     }
     if (err != OK) {
         execute_refuse(req, err);
     } else {
-        bool queues;
-
-        CHECK(req->command != NULL);
-        queues = txn_takes(session, req->command);
-        if (!queues) {
-            let_others_go(req);
-        }
-        outcome = is_split(req, queues) ? run_split(req) : enter(req, queues);
-        if (outcome == ADMITTED && queues) {
-            err = txn_queue(req);
-            if (err != OK) {
-                execute_refuse(req, err);
-            }
-            return true;
-        }
-        if (outcome == ADMITTED) {
-            outcome = execute_locked(req) == ERR_AGAIN ? PAUSED : RAN;
-        }
+        outcome = queue_or_run(req, run);
     }
-    observe_close(worker); /* what held no lock, and EXEC itself */
+    observe_close(worker); /* of what held no lock, and of EXEC itself */
     observe_wake(worker);
-    if (outcome != REFUSED) {
-        execute_count(req, outcome == RAN);
-    }
     if (outcome == PAUSED) {
+        execute_count_part(req);
         return false;
     }
-    observe_command_ends(req);
-    end_again(session);
+    if (outcome == RAN) {
+        execute_count(req, run);
+    }
+    if (!run->many) {
+        worker->ran_one = true;
+        observe_command_ends(req);
+        end_again(req->session);
+    }
     return true;
 }
 
+/* ---- a batch ------------------------------------------------------------- */
+
+/* Drops the reply of a command as CLIENT REPLY asked for. */
+static void
+apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
+{
+    struct session *session = worker->session;
+
+    if (!worker->reply_stays && (session->reply_mode == REPLY_OFF ||
+                                 session->reply_mode == REPLY_SKIP)) {
+        out->len = mark;
+    }
+    worker->reply_stays = false;
+    if (session->reply_mode == REPLY_SKIP) {
+        session->reply_mode = REPLY_ON;
+    } else if (session->reply_mode == REPLY_SKIP_NEXT) {
+        session->reply_mode = REPLY_SKIP;
+    }
+}
+
+/* While one of these is on, commands run one by one. */
+static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
+
+/* Whether the session's state lets one-item commands run together: nothing is
+ * asked of single ones, and admit_request would refuse none. Only commands that
+ * do not run together change it. */
 static bool
-may_run_fast(const struct session *session, const struct service *service)
+is_plain(const struct session *session, const struct service *service)
 {
     return session->authenticated && !txn_is_open(session) &&
            session->reply_mode == REPLY_ON && !session->subscribed &&
            (session->receiver.tracker == NULL ||
             tracking_caching(&session->receiver) == CACHING_DEFAULT) &&
-           (observed_by(service) == 0 ||
-            ((observed_by(service) & ONE_BY_ONE) == 0 &&
-             !inboxes_are_crowded(service->inboxes))) &&
            (session->obey || !refusal_is_loading(service));
+}
+
+/* Whether those who observe commands let them run together. */
+static inline bool
+may_group(const struct service *service)
+{
+    uint64_t observed = observed_by(service);
+
+    return __builtin_expect(observed == 0, 1) ||
+           ((observed & ONE_BY_ONE) == 0 &&
+            !inboxes_are_crowded(service->inboxes));
 }
 
 uint32_t
@@ -317,8 +429,8 @@ dispatch_batch(struct worker *worker, struct session *session,
 {
     struct loop *loop = worker->loop;
     struct reply reply = { out, session->resp };
+    bool plain = is_plain(session, worker->service);
     uint32_t done = first;
-    uint32_t one_by_one = first; /* up to here no run is tried again */
     enum mem_claim before = mem_set_claim(MEM_FILL);
 
     worker->reply = &reply;
@@ -347,33 +459,20 @@ dispatch_batch(struct worker *worker, struct session *session,
     while (done < batch->count && !session->closing &&
            out->len < LOOP_FLUSH_BYTES &&
            (done == first || worker->now_ns < until_ns)) {
-        const struct batch_command *bytes = &batch->command[done];
-        struct request *req = worker->request;
-        const struct command *command;
-        uint32_t count; /* of a run */
-        unsigned words;
+        struct run run =
+            run_gather(batch, done, plain && may_group(worker->service));
         size_t mark = out->len;
 
-        if (done >= one_by_one && may_run_fast(session, worker->service)) {
-            if (run_execute(worker, batch, done, &count)) {
-                done += count;
-                continue;
-            }
-            one_by_one = done + count;
-        }
-        if (session->parked) {
+        execute_prepare(worker->request, &run, 0);
+        if (!execute(worker->request, &run)) {
             break;
         }
-        command =
-            command_resolve(&batch->argv[bytes->first], bytes->argc, &words);
-        execute_prepare(req, command, command != NULL ? words : 1,
-                        &batch->argv[bytes->first], bytes->argc);
-        if (!execute_one(req, words)) {
-            break;
+        if (!run.many) {
+            apply_reply_mode(worker, out, mark);
+            reply.resp = session->resp; /* HELLO may have changed it */
+            plain = is_plain(session, worker->service);
         }
-        apply_reply_mode(worker, out, mark);
-        reply.resp = session->resp; /* HELLO may have changed it */
-        done++;
+        done += run.count;
     }
     if (loop != NULL) {
         loop->now_ns = worker->now_ns;

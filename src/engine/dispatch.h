@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes batches: resolves rows, checks arity, authentication and limits,
- * has runs of one-item commands done together (run.h), takes the locks that the
- * rows name, calls handlers, turns errors into replies, counts, and passes
- * effects on while the stripe is still held. Needs no socket: a session and a
- * buffer will do (tests, benchmarks, replay).
+ * Executes batches: gathers runs (run.h), checks and admits them, takes the
+ * locks that the rows name, calls their functions, turns errors into replies,
+ * counts, and passes effects on while the stripes are still locked. Needs no
+ * socket: a session and a buffer will do (tests, benchmarks, replay).
  */
 #pragma once
 

@@ -9,12 +9,6 @@
 #include "persist/journal.h"
 #include "proto/batch.h"
 
-static bool
-passes_on(const struct worker *worker)
-{
-    return worker->service->journal != NULL && !worker->silent;
-}
-
 /* ---- room ---------------------------------------------------------------- */
 
 size_t
@@ -60,7 +54,7 @@ effect_open(struct worker *worker, size_t bytes)
     enum mem_claim before;
     bool opened;
 
-    if (!passes_on(worker)) {
+    if (!effect_is_on(worker)) {
         return OK;
     }
     if (!worker->alone && !journal_has_room(worker->service->journal)) {
@@ -76,14 +70,20 @@ effect_open(struct worker *worker, size_t bytes)
     return opened ? OK : ERR_NOMEM;
 }
 
+/* The key of a run can be expired, and created, but once. */
 enum err
-effect_open_for(const struct request *req)
+effect_open_run(struct worker *worker, const struct run *run)
 {
-    if (!passes_on(req->worker)) {
+    size_t bytes;
+
+    if (!effect_is_on(worker)) {
         return OK;
     }
-    return effect_open(req->worker,
-                       effect_bytes(req->command, req->argv, req->argc));
+    bytes = effect_bytes(run->command, run->argv, run->argc);
+    for (uint32_t i = 1; i < run->count; i++) {
+        bytes += stage_effect_bytes(run_words(run, i), run->argc);
+    }
+    return effect_open(worker, bytes);
 }
 
 /* ---- what happened ------------------------------------------------------- */
@@ -98,7 +98,7 @@ effect_add(struct request *req)
         return;
     }
     metric_add(METRIC_CHANGES, (int64_t)req->dirty);
-    if (!passes_on(req->worker)) {
+    if (!effect_is_on(req->worker)) {
         return;
     }
     if (effect->kind == EFFECT_VERBATIM && req->worker->in_place &&
@@ -117,7 +117,7 @@ effect_delete(struct worker *worker, const struct key *key)
 {
     const struct slice argv[] = { slice_lit("DEL"), key->name };
 
-    if (passes_on(worker)) {
+    if (effect_is_on(worker)) {
         stage_add(&worker->stage, key->db, argv, 2);
     }
 }
@@ -166,17 +166,14 @@ hold_until(struct worker *worker, uint64_t position)
     }
 }
 
-/* What was appended stands behind all that anybody could have read. */
+/* What was appended is behind all that could have been read. */
 void
-effect_close(struct worker *worker, const struct lock_set *set, bool txn)
+effect_close_on(struct worker *worker, const struct lock_set *set, bool txn)
 {
     struct journal *journal = worker->service->journal;
     struct keyspace *ks = worker->service->keyspace;
     uint64_t position;
 
-    if (!passes_on(worker)) {
-        return;
-    }
     position = hand_over(worker, txn);
     if (position > 0) {
         lock_set_write_position(set, ks, position);
@@ -191,19 +188,11 @@ effect_close(struct worker *worker, const struct lock_set *set, bool txn)
 void
 effect_close_stripe(struct worker *worker, unsigned stripe)
 {
-    struct keyspace *ks = worker->service->keyspace;
-    uint64_t position;
+    struct lock_set set;
 
-    if (!passes_on(worker)) {
-        return;
-    }
-    position = hand_over(worker, false);
-    if (position > 0) {
-        keyspace_set_position(ks, stripe, position);
-    } else {
-        position = keyspace_position(ks, stripe);
-    }
-    hold_until(worker, position);
+    lock_set_init(&set);
+    lock_set_add_stripe(&set, stripe);
+    effect_close(worker, &set, false);
 }
 
 void

@@ -22,13 +22,21 @@
 #pragma once
 
 #include "engine/lock_set.h"
-#include "engine/request.h"
+#include "engine/run.h"
 
 enum {
     /* What an effect may need beyond the words that came: those of a creating
      * one (bloom/bloom_make.h), or of any other that is no longer. */
     EFFECT_EXTRA_BYTES = 2048
 };
+
+/* Whether effects are passed on: there is a journal, and the worker does not
+ * repeat another server's log. */
+static inline bool
+effect_is_on(const struct worker *worker)
+{
+    return worker->service->journal != NULL && !worker->silent;
+}
 
 /* What the effects of these words take at most: the one of the command, and a
  * DEL for each key that it finds over. Does not overflow: the words lie in
@@ -45,8 +53,9 @@ size_t effect_delete_bytes(struct slice name);
  * while the journal is off. */
 MUST_CHECK enum err effect_open(struct worker *worker, size_t bytes);
 
-/* The same for one command. */
-MUST_CHECK enum err effect_open_for(const struct request *req);
+/* The same for all that a run may say. */
+MUST_CHECK enum err effect_open_run(struct worker *worker,
+                                    const struct run *run);
 
 /* Counts and adds what a command did; dirty > 0. */
 void effect_add(struct request *req);
@@ -58,7 +67,15 @@ void effect_delete(struct worker *worker, const struct key *key);
 /* Hands over what was added (txn: as one piece) and sets the positions of the
  * set's stripes; or, if nothing was, notes what was read. Still under the
  * set's locks. */
-void effect_close(struct worker *worker, const struct lock_set *set, bool txn);
+void effect_close_on(struct worker *worker, const struct lock_set *set,
+                     bool txn);
+static inline void
+effect_close(struct worker *worker, const struct lock_set *set, bool txn)
+{
+    if (effect_is_on(worker)) {
+        effect_close_on(worker, set, txn);
+    }
+}
 
 /* The same for one stripe. */
 void effect_close_stripe(struct worker *worker, unsigned stripe);

@@ -21,17 +21,17 @@ enum {
 };
 
 void
-execute_prepare(struct request *req, const struct command *command,
-                unsigned words, const struct slice *argv, size_t argc)
+execute_prepare(struct request *req, const struct run *run, uint32_t index)
 {
     struct worker *worker = req->worker;
+    const struct slice *argv = run_words(run, index);
 
-    req->command = command;
+    req->command = run->command;
     req->session = worker->session;
     req->obey = worker->session->obey;
     req->argv = argv;
-    req->argc = argc;
-    req->args = args_of(argv + words, argc - words);
+    req->argc = run->argc;
+    req->args = args_of(argv + run->words, run->argc - run->words);
     req->reply = worker->reply;
     req->now_ms = worker->now_ms;
     req->dirty = 0;
@@ -40,42 +40,67 @@ execute_prepare(struct request *req, const struct command *command,
     req->effect.argc = 0;
 }
 
-/* What paused has worked in several parts, and lasted for their sum. */
-static void
-count_whole(struct request *req, uint64_t calls, uint64_t took_ns)
-{
-    struct session *session = req->session;
+/* ---- counting ------------------------------------------------------------ */
 
-    if (calls == 0) {
-        session->worked_ns += took_ns;
-        return;
+/* Returns how long it took since the last count, which is now. */
+static inline uint64_t
+end_span(struct request *req)
+{
+    struct worker *worker = req->worker;
+    uint64_t now_ns = clock_mono_ns();
+    uint64_t took_ns = now_ns - worker->now_ns;
+
+    slow_note_longest(req, now_ns);
+    worker->now_ns = now_ns;
+    return took_ns;
+}
+
+__attribute__((noinline, cold)) static void
+note_slow(struct request *req, const struct run *run, uint64_t each_ns)
+{
+    for (uint32_t i = 0; i < run->count; i++) {
+        if (run->count > 1) {
+            execute_prepare(req, run, i);
+        }
+        slow_note(req, each_ns);
     }
-    if (!req->worker->in_exec) {
-        took_ns += session->worked_ns;
-        session->worked_ns = 0;
-    }
-    stats_lasted(req->worker->stats, command_id(req->command), calls, took_ns);
-    slow_took(req, took_ns);
 }
 
 void
-execute_count(struct request *req, uint64_t calls)
+execute_count(struct request *req, const struct run *run)
 {
     struct worker *worker = req->worker;
-    uint64_t took_ns;
-    uint64_t now_ns;
+    unsigned id = command_id(req->command);
+    uint64_t each_ns;
 
-    if (worker->alone) {
+    if (worker->alone) { /* a replay repeats what was counted before */
         worker->held.since_ns = 0;
-        return; /* a replay repeats what was counted when it happened */
+        return;
     }
-    now_ns = clock_mono_ns();
-    slow_note_longest(req, now_ns);
-    took_ns = now_ns - worker->now_ns;
-    worker->now_ns = now_ns;
-    stats_took(worker->stats, command_id(req->command), calls, took_ns);
-    count_whole(req, calls, took_ns);
-    metric_add(METRIC_COMMANDS, (int64_t)calls);
+    each_ns = end_span(req);
+    if (run->count > 1) {
+        each_ns /= run->count;
+    }
+    stats_took(worker->stats, id, run->count, run->count * each_ns);
+    if (__builtin_expect(req->session->worked_ns != 0, 0) && !worker->in_exec) {
+        each_ns += req->session->worked_ns;
+        req->session->worked_ns = 0;
+    }
+    stats_lasted(worker->stats, id, run->count, each_ns);
+    if (__builtin_expect(slow_is(worker->service, each_ns), 0)) {
+        note_slow(req, run, each_ns);
+    }
+    metric_add(METRIC_COMMANDS, run->count);
+}
+
+void
+execute_count_part(struct request *req)
+{
+    struct worker *worker = req->worker;
+    uint64_t took_ns = end_span(req);
+
+    stats_took(worker->stats, command_id(req->command), 0, took_ns);
+    req->session->worked_ns += took_ns;
 }
 
 /* ---- errors -------------------------------------------------------------- */

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The parts of executing a command that dispatch, runs and EXEC share: filling
- * a request, calling the handler, error replies, counting.
+ * The parts of executing a command that dispatch and EXEC share: filling a
+ * request, calling the handler, error replies, counting.
  */
 #pragma once
 
-#include "engine/request.h"
+#include "engine/run.h"
 
-/* Fills a request for a command that was resolved (words of the name). */
-void execute_prepare(struct request *req, const struct command *command,
-                     unsigned words, const struct slice *argv, size_t argc);
+/* Fills a request for one command of a run. */
+void execute_prepare(struct request *req, const struct run *run,
+                     uint32_t index);
 
 /* Runs a checked command whose locks are held, and appends its reply: what
  * the handler wrote, or its error. ERR_AGAIN is passed on; any other error was
  * replied to and is returned for the record. */
 enum err execute_locked(struct request *req);
 
-/* Counts a command (calls: 1, or 0 if it is not done yet), and the time since
- * the last count as its. */
-void execute_count(struct request *req, uint64_t calls);
+/* Counts the commands of a run as done, and the time since the last count as
+ * theirs in equal shares. */
+void execute_count(struct request *req, const struct run *run);
+
+/* Counts the time since the last count for a command that has paused. A command
+ * that ran in several parts is timed by the sum of its parts. */
+void execute_count_part(struct request *req);
 
 /* Appends the reply of a refused command and counts it; a refused EXEC ends
  * its transaction. */

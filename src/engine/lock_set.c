@@ -5,16 +5,64 @@
 #include "engine/lock_set.h"
 
 #include "base/hash.h"
-#include "keyspace/gate.h"
 #include "net/pending.h"
+
+/* ---- the set ------------------------------------------------------------- */
+
+static void
+add_to_many(struct lock_set *set, unsigned stripe)
+{
+    set->many[stripe / 64] |= (uint64_t)1 << (stripe % 64);
+}
+
+/* From now on the stripes are in the bitmap. */
+static void
+become_many(struct lock_set *set)
+{
+    memset(set->many, 0, sizeof(set->many));
+    for (unsigned i = 0; i < LOCK_SET_FEW; i++) {
+        add_to_many(set, set->few[i]);
+    }
+    set->count = LOCK_SET_FEW + 1;
+}
+
+static void
+insert(struct lock_set *set, unsigned stripe)
+{
+    unsigned at = set->count;
+
+    while (at > 0 && set->few[at - 1] >= stripe) {
+        at--;
+    }
+    if (at < set->count && set->few[at] == stripe) {
+        return;
+    }
+    if (set->count == LOCK_SET_FEW) {
+        become_many(set);
+        add_to_many(set, stripe);
+        return;
+    }
+    memmove(set->few + at + 1, set->few + at,
+            (set->count - at) * sizeof(*set->few));
+    set->few[at] = (uint16_t)stripe;
+    set->count++;
+}
+
+void
+lock_set_add_next(struct lock_set *set, unsigned stripe)
+{
+    CHECK(stripe < KEYSPACE_STRIPES && set->locks);
+    if (set->count > LOCK_SET_FEW) {
+        add_to_many(set, stripe);
+    } else {
+        insert(set, stripe);
+    }
+}
 
 void
 lock_set_add_key(struct lock_set *set, struct slice name)
 {
-    unsigned stripe = keyspace_stripe_of(hash_name(name));
-
-    set->stripes[stripe / 64] |= (uint64_t)1 << (stripe % 64);
-    set->holds = true;
+    lock_set_add_stripe(set, keyspace_stripe_of(hash_name(name)));
 }
 
 struct keys_of {
@@ -40,49 +88,40 @@ lock_set_add(struct lock_set *set, const struct command *command,
                                   command->lock != LOCK_KEYS);
     if (command->lock == LOCK_WORLD) {
         set->world = true;
-        set->holds = true;
+        set->locks = true;
     } else if (command->lock == LOCK_KEYS) {
         set->exclusive = set->exclusive || (command->flags & CMD_WRITE) != 0;
         command_each_key(command, argc, add_key, &keys);
     }
 }
 
-/* Calls visit for the stripes of the set, upwards. */
-typedef void (*stripe_fn)(void *ctx, unsigned stripe);
-
-static void
-each_stripe(const struct lock_set *set, stripe_fn visit, void *ctx)
+bool
+lock_set_next(const struct lock_set *set, unsigned *cursor,
+              unsigned *ret_stripe)
 {
-    for (unsigned word = 0; word < KEYSPACE_STRIPES / 64; word++) {
-        for (uint64_t bits = set->stripes[word]; bits != 0; bits &= bits - 1) {
-            visit(ctx, word * 64 + (unsigned)__builtin_ctzll(bits));
+    unsigned at = *cursor;
+
+    if (set->count <= LOCK_SET_FEW) {
+        if (at == set->count) {
+            return false;
+        }
+        *ret_stripe = set->few[at];
+        *cursor = at + 1;
+        return true;
+    }
+    for (; at < KEYSPACE_STRIPES; at = (at / 64 + 1) * 64) {
+        uint64_t bits = set->many[at / 64] >> (at % 64);
+
+        if (bits != 0) {
+            *ret_stripe = at + (unsigned)__builtin_ctzll(bits);
+            *cursor = *ret_stripe + 1;
+            return true;
         }
     }
+    return false;
 }
 
 /* ---- gate and stripes ---------------------------------------------------- */
-
-struct locking {
-    struct keyspace *ks;
-    unsigned thread;
-    bool exclusive;
-};
-
-static void
-lock_one(void *ctx, unsigned stripe)
-{
-    const struct locking *locking = ctx;
-
-    keyspace_lock(locking->ks, locking->thread, stripe, locking->exclusive);
-}
-
-static void
-unlock_one(void *ctx, unsigned stripe)
-{
-    const struct locking *locking = ctx;
-
-    keyspace_unlock(locking->ks, locking->thread, stripe);
-}
 
 static void
 flush_replies(const struct worker *worker)
@@ -93,18 +132,7 @@ flush_replies(const struct worker *worker)
 }
 
 void
-lock_set_enter_gate(struct worker *worker)
-{
-    struct gate *gate = keyspace_gate(worker->service->keyspace);
-
-    if (!gate_try_enter(gate, worker->index)) {
-        flush_replies(worker);
-        gate_enter(gate, worker->index);
-    }
-}
-
-void
-lock_set_enter(const struct lock_set *set, struct worker *worker)
+lock_set_enter_slowly(const struct lock_set *set, struct worker *worker)
 {
     struct gate *gate = keyspace_gate(worker->service->keyspace);
 
@@ -113,11 +141,11 @@ lock_set_enter(const struct lock_set *set, struct worker *worker)
     if (worker->alone || worker->holds_gate) {
         return;
     }
+    flush_replies(worker);
     if (set->world) {
-        flush_replies(worker);
         gate_raise(gate, worker->index);
     } else {
-        lock_set_enter_gate(worker);
+        gate_enter(gate, worker->index);
     }
 }
 
@@ -136,81 +164,68 @@ lock_set_leave(const struct lock_set *set, struct worker *worker)
     }
 }
 
-static void
-visit_locks(const struct lock_set *set, struct worker *worker, stripe_fn visit)
+void
+lock_set_lock_all(const struct lock_set *set, struct worker *worker)
 {
-    struct locking locking = { worker->service->keyspace, worker->index,
-                               set->exclusive };
+    struct keyspace *ks = worker->service->keyspace;
+    unsigned cursor = 0;
+    unsigned stripe;
 
     if (!set->world && !worker->alone) {
-        each_stripe(set, visit, &locking);
+        while (lock_set_next(set, &cursor, &stripe)) {
+            keyspace_lock(ks, worker->index, stripe, set->exclusive);
+        }
     }
-}
-
-void
-lock_set_lock(const struct lock_set *set, struct worker *worker)
-{
-    visit_locks(set, worker, lock_one);
-    if (set->holds) { /* dispatch counts it when the command has ended */
+    if (set->locks) { /* execute_count counts it when the command has ended */
         worker->held = longest_span_since(worker->now_ns);
     }
 }
 
 void
-lock_set_unlock(const struct lock_set *set, struct worker *worker)
+lock_set_unlock_all(const struct lock_set *set, struct worker *worker)
 {
-    visit_locks(set, worker, unlock_one);
+    struct keyspace *ks = worker->service->keyspace;
+    unsigned cursor = 0;
+    unsigned stripe;
+
+    if (!set->world && !worker->alone) {
+        while (lock_set_next(set, &cursor, &stripe)) {
+            keyspace_unlock(ks, worker->index, stripe);
+        }
+    }
 }
 
 /* ---- positions ----------------------------------------------------------- */
 
-struct highest {
-    const struct keyspace *ks;
-    uint64_t position;
-};
-
-static void
-raise_one(void *ctx, unsigned stripe)
-{
-    struct highest *highest = ctx;
-    uint64_t position = keyspace_position(highest->ks, stripe);
-
-    if (highest->position < position) {
-        highest->position = position;
-    }
-}
-
 uint64_t
 lock_set_position(const struct lock_set *set, const struct keyspace *ks)
 {
-    struct highest highest = { ks, 0 };
+    uint64_t highest = 0;
+    unsigned cursor = 0;
+    unsigned stripe;
 
-    each_stripe(set, raise_one, &highest);
-    return highest.position;
-}
+    while (lock_set_next(set, &cursor, &stripe)) {
+        uint64_t position = keyspace_position(ks, stripe);
 
-struct setting {
-    struct keyspace *ks;
-    uint64_t position;
-};
-
-static void
-set_one(void *ctx, unsigned stripe)
-{
-    const struct setting *setting = ctx;
-
-    keyspace_set_position(setting->ks, stripe, setting->position);
+        if (highest < position) {
+            highest = position;
+        }
+    }
+    return highest;
 }
 
 void
 lock_set_write_position(const struct lock_set *set, struct keyspace *ks,
                         uint64_t position)
 {
-    struct setting setting = { ks, position };
+    unsigned cursor = 0;
+    unsigned stripe;
 
     if (set->world) {
         keyspace_set_all_positions(ks, position);
-    } else {
-        each_stripe(set, set_one, &setting);
+        return;
+    }
+    while (lock_set_next(set, &cursor, &stripe)) {
+        keyspace_set_position(ks, stripe, position);
     }
 }

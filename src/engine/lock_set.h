@@ -1,40 +1,112 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a set of commands needs before it may run: a section of the gate and
- * the stripes of all keys, in order, or the raised gate. A bitmap, so that
- * stripes are sorted and without repeats by construction and nothing can fail.
+ * What a run or a transaction needs before it may execute: a section of the
+ * gate and the stripes of all its keys, in ascending order, or the raised gate.
+ * Most sets have one stripe, and a few are kept sorted in an array; a set of
+ * more becomes a bitmap of all stripes. Nothing can fail.
  */
 #pragma once
 
 #include "engine/service.h"
 #include "engine/table.h"
+#include "keyspace/gate.h"
+
+enum { LOCK_SET_FEW = 6 };
 
 struct lock_set {
-    uint64_t stripes[KEYSPACE_STRIPES / 64];
+    uint16_t count;             /* of few; above LOCK_SET_FEW: see many */
+    uint16_t few[LOCK_SET_FEW]; /* ascending */
     bool exclusive, world;
     bool beyond; /* reads what no stripe of the set stands for */
-    bool holds;  /* a stripe or the world; a walk's locks are its own */
+    bool locks;  /* a stripe or the world; a walk locks by itself */
+    uint64_t many[KEYSPACE_STRIPES / 64]; /* set only if count says so */
 };
 
-/* Adds the keys of one command whose arity fits. */
+/* An empty set. */
+static inline void
+lock_set_init(struct lock_set *set)
+{
+    set->count = 0;
+    set->exclusive = false;
+    set->world = false;
+    set->beyond = false;
+    set->locks = false;
+}
+
+/* Adds what one command whose arity fits needs, or one key. */
 void lock_set_add(struct lock_set *set, const struct command *command,
                   const struct slice *argv, size_t argc);
 void lock_set_add_key(struct lock_set *set, struct slice name);
 
-/* In two steps, since what can fail comes between them: the gate (outside any
- * section of this worker), then the stripes. A worker that is alone takes
- * nothing, and one whose caller holds the gate takes no gate. */
-void lock_set_enter(const struct lock_set *set, struct worker *worker);
-void lock_set_lock(const struct lock_set *set, struct worker *worker);
-void lock_set_unlock(const struct lock_set *set, struct worker *worker);
+/* Adds a stripe; what follows the first one is _next's. */
+void lock_set_add_next(struct lock_set *set, unsigned stripe);
+static inline void
+lock_set_add_stripe(struct lock_set *set, unsigned stripe)
+{
+    if (set->count > 0) {
+        lock_set_add_next(set, stripe);
+    } else {
+        set->count = 1;
+        set->few[0] = (uint16_t)stripe;
+        set->locks = true;
+    }
+}
+
+/* Goes through the stripes upwards: *cursor is 0 at first. False: there are no
+ * more. */
+bool lock_set_next(const struct lock_set *set, unsigned *cursor,
+                   unsigned *ret_stripe);
+
+/* Two steps, since what can fail comes between them: first the gate (outside
+ * any section of this worker), then the stripes. A worker that is alone takes
+ * nothing, and one whose caller holds the gate takes no gate. If it has to wait
+ * for the gate, the loop's pending replies are sent before. */
+void lock_set_enter_slowly(const struct lock_set *set, struct worker *worker);
+static inline void
+lock_set_enter(const struct lock_set *set, struct worker *worker)
+{
+    if (set->world || worker->alone || worker->holds_gate ||
+        !gate_try_enter(keyspace_gate(worker->service->keyspace),
+                        worker->index)) {
+        lock_set_enter_slowly(set, worker);
+    }
+}
 void lock_set_leave(const struct lock_set *set, struct worker *worker);
+void lock_set_lock_all(const struct lock_set *set, struct worker *worker);
+void lock_set_unlock_all(const struct lock_set *set, struct worker *worker);
 
-/* Enters a section of the gate, as lock_set_enter does. If it has to wait for
- * that, the loop's clients get first what is pending for them. */
-void lock_set_enter_gate(struct worker *worker);
+/* The usual case: one stripe, which is locked. */
+static inline bool
+lock_set_is_one(const struct lock_set *set, const struct worker *worker)
+{
+    return __builtin_expect(set->count == 1 && !set->world && !worker->alone,
+                            1);
+}
 
-/* Under the locks: the highest position of the set's stripes, and all of them
- * set to a new one. */
+static inline void
+lock_set_lock(const struct lock_set *set, struct worker *worker)
+{
+    if (lock_set_is_one(set, worker)) {
+        keyspace_lock(worker->service->keyspace, worker->index, set->few[0],
+                      set->exclusive);
+        worker->held = longest_span_since(worker->now_ns);
+    } else {
+        lock_set_lock_all(set, worker);
+    }
+}
+
+static inline void
+lock_set_unlock(const struct lock_set *set, struct worker *worker)
+{
+    if (lock_set_is_one(set, worker)) {
+        keyspace_unlock(worker->service->keyspace, worker->index, set->few[0]);
+    } else {
+        lock_set_unlock_all(set, worker);
+    }
+}
+
+/* Under the locks: returns the highest position of the set's stripes, and gives
+ * all of them a new one. */
 uint64_t lock_set_position(const struct lock_set *set,
                            const struct keyspace *ks);
 void lock_set_write_position(const struct lock_set *set, struct keyspace *ks,

@@ -72,7 +72,7 @@ log_command(const struct request *req, uint64_t took_ns)
 }
 
 void
-slow_took_told(const struct request *req, uint64_t took_ns)
+slow_note(const struct request *req, uint64_t took_ns)
 {
     const struct service *service = req->service;
 

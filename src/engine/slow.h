@@ -25,14 +25,8 @@ slow_is(const struct service *service, uint64_t took_ns)
            atomic_load_explicit(&service->slow_ns, memory_order_relaxed);
 }
 
-void slow_took_told(const struct request *req, uint64_t took_ns);
-static inline void
-slow_took(const struct request *req, uint64_t took_ns)
-{
-    if (__builtin_expect(slow_is(req->service, took_ns), 0)) {
-        slow_took_told(req, took_ns);
-    }
-}
+/* Passes on a command for which slow_is. */
+void slow_note(const struct request *req, uint64_t took_ns);
 
 /* A command, or a part of one, ends: it may be the longest handler, or have
  * held its locks longest. What EXEC runs counts with EXEC, as one. */
@@ -50,17 +44,5 @@ slow_note_longest(struct request *req, uint64_t now_ns)
         }
         longest_end_at(LONGEST_HANDLER, &span, now_ns, req->command->name);
     }
-    longest_turn(now_ns);
-}
-
-/* The same for a run, which holds its lock, and its loop, from its first
- * command to its last. */
-static inline void
-slow_note_longest_run(const struct request *run, uint64_t now_ns)
-{
-    struct longest_span span = longest_span_since(run->worker->now_ns);
-
-    longest_end_at(LONGEST_HANDLER, &span, now_ns, run->command->name);
-    longest_end_at(LONGEST_LOCK, &span, now_ns, run->command->name);
     longest_turn(now_ns);
 }

@@ -29,16 +29,29 @@ stripe_of(const char *name)
 static bool
 has_stripe(const struct lock_set *set, unsigned stripe)
 {
-    return (set->stripes[stripe / 64] >> (stripe % 64) & 1) != 0;
+    unsigned cursor = 0;
+    unsigned seen;
+
+    while (lock_set_next(set, &cursor, &seen)) {
+        if (seen == stripe) {
+            return true;
+        }
+    }
+    return false;
 }
 
+/* Counts the stripes, which must ascend. */
 static unsigned
 count_stripes(const struct lock_set *set)
 {
     unsigned count = 0;
+    unsigned cursor = 0;
+    unsigned last = 0;
+    unsigned stripe;
 
-    for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
-        count += has_stripe(set, i);
+    for (; lock_set_next(set, &cursor, &stripe); count++) {
+        assert_true(count == 0 || last < stripe);
+        last = stripe;
     }
     return count;
 }
@@ -55,6 +68,32 @@ TEST(a_set_has_the_stripes_of_all_keys_once)
     assert_int_equal(2, count_stripes(&set));
     lock_set_add_key(&set, slice_lit("gamma"));
     assert_true(has_stripe(&set, stripe_of("gamma")));
+}
+
+/* From none to all of them, with repeats, in any order. */
+TEST(a_set_of_any_size_has_each_stripe_once)
+{
+    bool in[KEYSPACE_STRIPES] = { false };
+    struct lock_set set;
+    uint64_t random = 14;
+    unsigned count = 0;
+
+    lock_set_init(&set);
+    assert_int_equal(0, count_stripes(&set));
+    for (unsigned i = 0; i < 20000; i++) {
+        unsigned stripe;
+
+        random = random * 6364136223846793005U + 1442695040888963407U;
+        stripe = (unsigned)(random >> 40) % (i < 40 ? 8 : KEYSPACE_STRIPES);
+        lock_set_add_stripe(&set, stripe);
+        count += !in[stripe];
+        in[stripe] = true;
+        if (i < 200 || i % 1000 == 0) {
+            assert_int_equal(count, count_stripes(&set));
+            assert_true(has_stripe(&set, stripe));
+        }
+    }
+    assert_int_equal(KEYSPACE_STRIPES, count_stripes(&set));
 }
 
 TEST(reads_share_and_one_write_excludes)

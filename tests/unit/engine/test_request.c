@@ -15,12 +15,13 @@
 static struct request
 request_of(struct rig *rig, const struct slice *argv, size_t argc)
 {
+    struct run run = run_of(&command_rows[CMD_ID_BF_MADD], 1, argv, argc);
     struct request req = { .worker = rig->worker,
                            .service = &rig->service,
                            .keyspace = rig->service.keyspace };
 
     rig->worker->session = &rig->session;
-    execute_prepare(&req, &command_rows[CMD_ID_BF_MADD], 1, argv, argc);
+    execute_prepare(&req, &run, 0);
     return req;
 }
 

@@ -104,6 +104,15 @@ request_of(struct fixture *f, enum command_id id, const struct slice *argv,
                              .argc = argc };
 }
 
+/* A command ends as it does in execute_count. */
+static void
+end_after(const struct request *req, uint64_t took_ns)
+{
+    if (slow_is(req->service, took_ns)) {
+        slow_note(req, took_ns);
+    }
+}
+
 TEST(thresholds_are_kept_apart)
 {
     struct fixture f = fixture_new();
@@ -111,24 +120,24 @@ TEST(thresholds_are_kept_apart)
     struct request req = request_of(&f, CMD_ID_KEYS, argv, 2);
 
     set(&f, "slowlog-log-slower-than", "2000");
-    slow_took(&req, 1999999);
+    end_after(&req, 1999999);
     assert_string_equal(logged(&f), "");
-    slow_took(&req, 2000000);
+    end_after(&req, 2000000);
     assert_string_equal(logged(&f), "KEYS *|");
     assert_int_equal(f.took_us, 2000);
-    slow_took(&req, UINT64_MAX - 1);
+    end_after(&req, UINT64_MAX - 1);
     assert_int_equal(events(&f, LATENCY_COMMAND), 0);
 
     set(&f, "slowlog-log-slower-than", "-1");
     slowlog_reset(f.rig->service.slowlog);
-    slow_took(&req, UINT64_MAX - 1);
+    end_after(&req, UINT64_MAX - 1);
     assert_string_equal(logged(&f), "");
     assert_int_equal(atomic_load(&f.rig->service.slow_ns), UINT64_MAX);
 
     set(&f, "latency-monitor-threshold", "3");
-    slow_took(&req, 2999999);
+    end_after(&req, 2999999);
     assert_int_equal(events(&f, LATENCY_COMMAND), 0);
-    slow_took(&req, 3000000);
+    end_after(&req, 3000000);
     assert_int_equal(events(&f, LATENCY_COMMAND), 1);
     assert_int_equal(events(&f, LATENCY_FAST_COMMAND), 0);
     assert_string_equal(logged(&f), "");
@@ -157,12 +166,12 @@ TEST(fast_commands_are_an_event_of_their_own_and_exec_is_not_logged)
 
     set(&f, "slowlog-log-slower-than", "0");
     set(&f, "latency-monitor-threshold", "1");
-    slow_took(&req, 1000000);
+    end_after(&req, 1000000);
     assert_int_equal(events(&f, LATENCY_FAST_COMMAND), 1);
     assert_int_equal(events(&f, LATENCY_COMMAND), 0);
     slowlog_reset(f.rig->service.slowlog);
     req.command = &command_rows[CMD_ID_EXEC];
-    slow_took(&req, 1000000);
+    end_after(&req, 1000000);
     assert_int_equal(events(&f, LATENCY_COMMAND), 1);
     assert_string_equal(logged(&f), "");
     fixture_free(&f);
@@ -189,6 +198,7 @@ TEST(what_paused_lasted_for_all_of_its_parts)
     struct fixture f = fixture_new();
     const struct slice argv[] = { slice_lit("KEYS"), slice_lit("*") };
     struct request req = request_of(&f, CMD_ID_KEYS, argv, 2);
+    const struct run run = run_of(req.command, 1, argv, 2);
     struct worker *worker = f.rig->worker;
     struct stats_histogram histogram;
 
@@ -196,13 +206,13 @@ TEST(what_paused_lasted_for_all_of_its_parts)
     /* Two parts of a millisecond or more each, and an end. */
     for (unsigned i = 0; i < 2; i++) {
         worker->now_ns = clock_mono_ns() - 1000000;
-        execute_count(&req, 0);
+        execute_count_part(&req);
         assert_string_equal(logged(&f), "");
         assert_false(
             stats_sum_spread(f.rig->service.stats, CMD_ID_KEYS, &histogram));
     }
     worker->now_ns = clock_mono_ns();
-    execute_count(&req, 1);
+    execute_count(&req, &run);
     assert_string_equal(logged(&f), "KEYS *|");
     assert_true(f.took_us >= 2000);
     assert_true(
@@ -211,7 +221,7 @@ TEST(what_paused_lasted_for_all_of_its_parts)
     assert_true(stats_percentile_ns(&histogram, 50) >= 2000000);
     /* The next one begins at zero. */
     worker->now_ns = clock_mono_ns();
-    execute_count(&req, 1);
+    execute_count(&req, &run);
     assert_int_equal(f.rig->session.worked_ns, 0);
     fixture_free(&f);
 }

@@ -449,12 +449,14 @@ exec_begun(struct rig *rig, uint64_t ago_ms)
     struct request req = { .worker = rig->worker,
                            .service = &rig->service,
                            .keyspace = rig->service.keyspace };
+    struct run run;
 
     rig->out.len = 0;
     rig->worker->reply = &reply;
     rig->worker->session = &rig->session;
     rig->worker->now_ns = clock_mono_ns() - ago_ms * 1000000;
-    execute_prepare(&req, command_find(exec), 1, &exec, 1);
+    run = run_of(command_find(exec), 1, &exec, 1);
+    execute_prepare(&req, &run, 0);
     assert_int_equal(OK, execute_locked(&req));
 }
 

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Measures what clients notice of a BGSAVE: a filter of 1 GiB whose pages are
-# all in use, a PING and a BF.ADD of a random item every 100 us on both loops,
-# and a save in the middle of it. Each reply is put into the 10 ms in which its
-# command was sent. The loops and the measuring program share the machine with
-# the child that saves: on two processors the child takes its share of them.
-"""Measure what clients see while a snapshot is written."""
+# Measures how a BGSAVE affects clients: a filter of 1 GiB whose pages are all in
+# use, a PING and a BF.ADD of a random item every 100 us on both loops, and a save
+# in the middle. The script assigns each reply to the 10 ms in which its command
+# was sent. The saving child shares the processors with the loops and with the
+# measuring program.
+"""Measure the latency of clients while the server writes a snapshot."""
 
 import collections
 import pathlib
@@ -48,7 +48,7 @@ def fill(load, server, capacity):
 
 
 def save(server):
-    """Save in the background; return when it was sent, forked and done."""
+    """Save in the background; return the times of request, fork and end."""
     with Connection(server) as peer:
         began = time.monotonic()
         peer.call("BGSAVE")
@@ -61,7 +61,7 @@ def save(server):
 
 
 def watch(args, server, file, around):
-    """Send commands before, during and after a save; return its times."""
+    """Send commands before, during and after a save; return the save's times."""
     words = [args.build / "bench" / "pulse", server.port, PULSE_SECONDS,
              INTERVAL_US, 1, PREFIX, file]
     with subprocess.Popen([str(word) for word in words], text=True,
@@ -81,7 +81,7 @@ def watch(args, server, file, around):
 
 
 def read(file, began):
-    """Return (seconds since the save, is an add, microseconds)."""
+    """Return tuples (seconds since the save, is an add, microseconds)."""
     with open(file, encoding="ascii") as samples:
         for line in samples:
             index, sent, took = map(int, line.split())
@@ -105,7 +105,7 @@ def series(samples, first, last):
 
 
 def phases(samples, ended):
-    """Return the table's rows: what clients saw before, during and after."""
+    """Return the table's rows: latencies before, during and after the save."""
     names = {"before": lambda at: at < 0, "during": lambda at: 0 <= at < ended,
              "after": lambda at: at >= ended}
     rows = []
@@ -136,7 +136,7 @@ def measure(args, data):
     with Durable(args.build, data, threads=2,
                  options=servers.LARGE_FILTERS) as server:
         fill(load, server, capacity)
-        # Its pages and the disk come to rest.
+        # Wait until the kernel and the disk are idle again.
         subprocess.run(["sync"], check=True)
         time.sleep(1)
         (began, forked, ended, fork_us), late_us = watch(

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Counts the user-space instructions a server spends on a command. Each
-# workload runs twice under callgrind, with different numbers of commands; the
-# difference of the totals over the difference of the commands is the cost of
-# one, without start-up, warm-up, connecting and stopping. The figures repeat
-# to within a few instructions, whatever else the machine does, so several runs
-# may go on at a time. Run without a server, it counts the null server. With
-# --variants it counts what each feature adds to a command when it is on, and
-# where the instructions go. pins.py compares such counts with fixed figures.
+# Counts the user-space instructions of a command. Each workload runs twice under
+# callgrind, with different numbers of commands. The difference of the totals
+# divided by the difference of the commands is the cost of one command, without
+# start-up, warm-up, connecting and stopping. The figures repeat to within a few
+# instructions on a busy machine too, so several runs may go on at a time. Without
+# a server, the script counts the null server. With --variants it counts the
+# instructions that each feature adds, and where the instructions go. pins.py
+# compares such counts with fixed figures.
 """Count user-space instructions per command with callgrind."""
 
 import collections
@@ -26,9 +26,9 @@ import callprofile
 import servers
 import tables
 
-# options of load, commands of the short and of the long run, items of each
+# Each: options of load, commands of the short and of the long run, items per command.
 Workload = collections.namedtuple("Workload", "options short long items")
-# After the warm-up: what every run adds first. New items come behind these.
+# The items that every run adds in its warm-up; new items come after these.
 RANGE = 10000
 NEW = ["--sequential", "--first", str(RANGE), "--range", "80000"]
 KNOWN = ["--range", str(RANGE)]
@@ -53,8 +53,8 @@ FILTER = ("BF.RESERVE", "bench", "0.01", "100000")
 Variant = collections.namedtuple(
     "Variant", "options commands listens load replica",
     defaults=((), (), (), (), False))
-# options: of the server. commands: said to it after the warm-up. listens: said
-# by a client that only listens from then on. load: options of the load.
+# options: those of the server. commands: sent to it after the warm-up. listens:
+# sent by a client that only listens from then on. load: options of the load.
 OFF = "as started: all of it off or idle"
 VARIANTS = {
     OFF: Variant(),
@@ -81,7 +81,7 @@ VARIANTS = {
 }
 VARIED = ["add-new", "exists", "madd-new"]
 
-# Which part of the source serves what; the rest is the command itself.
+# The source files of each feature; all others belong to the command itself.
 ALWAYS_ON = "statistics"
 FEATURES = {
     ALWAYS_ON: r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
@@ -98,7 +98,7 @@ FEATURES = {
 
 
 def parse_args():
-    """Return the command line; what is unknown is the server's."""
+    """Return the command line; unknown options are for the server."""
     parser = servers.arguments(
         __doc__, "only some variants: a smoke test",
         epilog="Options that are not listed are passed to the server.")
@@ -123,7 +123,7 @@ def parse_args():
 
 @contextlib.contextmanager
 def listener(server, commands):
-    """Have a client that says COMMANDS and reads whatever comes."""
+    """Run a client that sends COMMANDS and reads everything it gets."""
     if not commands:
         yield
         return
@@ -149,7 +149,7 @@ def listener(server, commands):
 
 @contextlib.contextmanager
 def follower(args, server, wanted):
-    """Have a replica that has all that the server has."""
+    """Run a replica that has all data of the server."""
     if not wanted:
         yield
         return
@@ -164,7 +164,7 @@ def follower(args, server, wanted):
 
 
 def valgrind(profile):
-    """Return what to put before a command line to count its instructions."""
+    """Return the prefix of a command line that counts its instructions."""
     return ["valgrind", "--tool=callgrind", f"--log-file={profile}.log",
             f"--callgrind-out-file={profile}"]
 
@@ -172,7 +172,7 @@ def valgrind(profile):
 def collected(profile, pid):
     """Return the instructions of a process that has ended."""
     log = pathlib.Path(f"{profile}.log").read_text(encoding="utf-8")
-    # A child that was forked to save writes a sum of its own.
+    # A forked child that saves writes its own total.
     found = re.search(rf"=={pid}== Collected : (\d+)", log)
     if found is None:
         raise SystemExit(f"no total in valgrind's log:\n{log}")
@@ -223,12 +223,12 @@ class Counter:
         self.runs = {}
 
     def profile(self, name, variant, commands):
-        """Return where callgrind leaves a run's profile."""
+        """Return the file of a run's profile."""
         number = list(VARIANTS).index(variant)
         return self.folder / f"callgrind.{name}.{number}.{commands}"
 
     def start(self, name, variant=OFF):
-        """Begin the two runs of a workload, unless they have begun."""
+        """Start the two runs of a workload, unless they have started."""
         if (name, variant) not in self.runs:
             self.runs[name, variant] = [
                 self.pool.submit(run_once, self.args, self.options, name,
@@ -259,7 +259,7 @@ def plain(args, counter):
 
 
 def varied(counter, names):
-    """Count what each feature adds; return its table."""
+    """Count the instructions that each feature adds; return the table."""
     result = tables.table(
         "features", "User instructions of all threads, and what a feature "
         "adds to them when it is on",
@@ -289,7 +289,7 @@ def varied(counter, names):
 
 
 def places(counter, workload):
-    """Return by place of the source what one command of a workload costs."""
+    """Return the instructions of one command of a workload, by source place."""
     _, short, long, _ = WORKLOADS[workload]
     few, many = (callprofile.read(counter.profile(workload, OFF, commands))
                  for commands in (short, long))
@@ -297,7 +297,7 @@ def places(counter, workload):
 
 
 def idle(counter):
-    """Return the table of what features cost while they are off or idle."""
+    """Return the table of the features' costs while they are off or idle."""
     result = tables.table(
         "idle", "Instructions per command in the code of each feature while "
         "it is off or idle (statistics are always on)",
@@ -321,7 +321,7 @@ def idle(counter):
                 "none", " and ".join(f"{max(cost, 0.0):.1f}" for cost
                                      in result["rows"][-1][1:]),
                 most < 1))
-    # dispatch reads a flag here and there for them in its own lines.
+    # Lines of dispatch that read a flag for a feature count as dispatch.
     result["notes"].append(
         "By the lines of the source that the instructions come from, those "
         "that the compiler inlined included.")

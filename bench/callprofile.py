@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Reads callgrind's files and says in which function of the source each
-# instruction was spent, as it is written there: callgrind names the line of
-# every instruction also where the compiler inlined it, and so what a small
-# inline function costs is found although no call to it is left.
+# Reads callgrind's files and assigns each instruction to a function of the
+# source. callgrind names the source line of every instruction, even of inlined
+# code, so the cost of small inline functions is visible too.
 """Instructions by function of the source, from callgrind's files."""
 
 import collections
@@ -67,7 +66,7 @@ def read(path):
     costs = collections.Counter()
     file = function = ""
     line = 0
-    skip = False  # what a call cost inclusively is in the callee's own lines
+    skip = False  # the callee's own lines have the cost of a call
     with open(path, encoding="utf-8", errors="replace") as profile:
         for text in profile:
             key, equals, value = text.strip().partition("=")
@@ -90,6 +89,6 @@ def read(path):
 
 
 def per_command(few, many, commands):
-    """Return what each place costs for one command, by two profiles."""
+    """Return the cost of each place for one command, from two profiles."""
     return {name: (cost - few.get(name, 0)) / commands
             for name, cost in many.items() if cost != few.get(name, 0)}

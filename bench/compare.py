@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Measures bloomery-server against the null server: CPU time per command, as
-# the kernel accounts it, in interleaved pairs on the same machine in the same
-# minute. What counts is the ratio; the nanoseconds are this machine's. All
-# servers live through the whole run, one works at a time, on a CPU of its own
-# beside the load generator's. Two filters: one that the caches hold, and one
-# of 256 MiB that they do not. Many short windows rather than few long ones: a
-# disturbance then costs a pair, and the median does not see it.
+# Compares bloomery-server with the null server: CPU time per command, as the
+# kernel accounts it, in interleaved pairs on the same machine in the same minute.
+# The ratio is the result; the nanoseconds depend on the machine. All servers run
+# all the time and work in turn, on one CPU, with the load generator on another.
+# There are two filters: one that fits into the caches, and one of 256 MiB that
+# does not. There are many short windows instead of few long ones, so that a
+# disturbance affects only one pair and not the median.
 """Compare the server's CPU time per command with the null server's."""
 
 import collections
@@ -29,11 +29,11 @@ CONFIDENCE = 0.95
 TRANSPORTS = {"tcp": "TCP loopback", "unix": "unix socket"}
 
 Filter = collections.namedtuple("Filter", "text capacity fill known asked")
-# capacity: of the filter. fill: so many items are added first. known: ADD
-# takes its items from so many, EXISTS from `asked`. In the small filter every
-# ADD finds its item there, as in any filter that serves for long, and half of
-# what EXISTS asks for is absent. In the large one, all of whose pages have
-# been touched, ADD meets new items for the most part, and writes.
+# capacity: that of the filter. fill: the number of items added first. known: the
+# range of the items of ADD; asked: that of EXISTS. In the small filter every item
+# of ADD is present, as in any filter after a long time, and half of the items of
+# EXISTS are absent. In the large filter, all of whose pages have been touched, most
+# items of ADD are new, so that it writes.
 FILTERS = {
     "cache": Filter("100,000 items", 100_000, 90_000, 90_000, 180_000),
     "large": Filter("256 MiB", 212_000_000, 20_000_000, 150_000_000,
@@ -41,8 +41,8 @@ FILTERS = {
 }
 
 Workload = collections.namedtuple("Workload", "request pipeline marks")
-# marks: at most so many times the null server, for each filter; a workload
-# without a mark for a filter is measured there for its plot, over TCP.
+# marks: the largest allowed ratio to the null server, for each filter. A workload
+# without a mark for a filter is measured only for its plot, over TCP.
 WORKLOADS = {
     "add-p1": Workload("add", 1, {"cache": 1.05}),
     "exists-p1": Workload("exists", 1, {"cache": 1.05}),
@@ -56,7 +56,7 @@ WORKLOADS = {
 
 
 def parse_args():
-    """Return the command line; what is unknown is the server's."""
+    """Return the command line; unknown options are for the server."""
     parser = servers.arguments(
         __doc__, "one pair of 0.1 seconds: a smoke test",
         epilog="Options that are not listed are passed to the server.")
@@ -133,17 +133,17 @@ def load_options(args, name, size):
 
 
 def pairs(args, marked):
-    """Return how many pairs; what is only drawn needs fewer of them."""
+    """Return the number of pairs, fewer for a figure that is only drawn."""
     return args.pairs if marked else math.ceil(args.pairs / 2)
 
 
 def prepare(load, server, size):
-    """Make a filter and add its items, in order; it fits all that follows."""
+    """Make a filter and add its items, in order; it has space for all later ones."""
     shape = FILTERS[size]
     answer = server.call("BF.RESERVE", size, "0.01", str(shape.capacity))
     if answer != "+OK":
         raise SystemExit(f"{server.name}: BF.RESERVE: {answer}")
-    # The null server has one small array whatever the key, and none to fill.
+    # The null server has one small array for all keys, and nothing to fill.
     if not isinstance(server, servers.Null):
         load.run(server, ["--command", "madd", "--items", "1000",
                           "--pipeline", "1", "--key", size, "--sequential",
@@ -156,7 +156,7 @@ def measure(args, load, running, name, size):
     marked = size in WORKLOADS[name].marks
     options = load_options(args, name, size)
     results = [[] for _ in running]
-    # Who comes first changes, so that a trend favours none.
+    # Change the order, so that a trend favours no server.
     orders = itertools.cycle(itertools.permutations(range(len(running))))
     for number, order in zip(range(pairs(args, marked)), orders):
         for index in order:
@@ -178,7 +178,7 @@ def row(name, size, results):
         [b / a for a, b in zip(null_ns, server_ns)], interval)
     mark = WORKLOADS[name].marks.get(size)
     # The share of the time in which a server ran or waited for its CPU. Below
-    # about 0.9 it also slept, and going to sleep and waking up are in the ns.
+    # about 0.9 it also slept, and the ns include sleeping and waking up.
     busy = min(float(result["server_cpu"]) + float(result["server_wait"])
                for side in results for result in side)
     client = statistics.median(
@@ -252,14 +252,14 @@ def summary(points):
 
 
 def git(*words):
-    """Return what git says of this tree; nothing where there is none."""
+    """Return git's description of this tree, or nothing without git."""
     return subprocess.run(["git", "-C", str(servers.ROOT), *words],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                           text=True, check=False).stdout.strip()
 
 
 def commit():
-    """Return the commit that is measured; the report itself is no change."""
+    """Return the measured commit; changes of the report itself do not count."""
     name = git("describe", "--always")
     changed = git("status", "--porcelain", "--untracked-files=no", "--", ".",
                   ":!bench/RESULTS.md", ":!bench/plots")
@@ -267,7 +267,7 @@ def commit():
 
 
 def machine():
-    """Return what figures belong to: machine, commit, date."""
+    """Return the circumstances of the figures: machine, commit, date."""
     model = platform.machine()
     with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         for line in file:
@@ -280,7 +280,7 @@ def machine():
 
 
 def says(points):
-    """Return what a core serves, for the top of the report."""
+    """Return the sentence on what one core serves, for the top of the report."""
     rates = {(request, pipeline): 1000 / server_ns
              for transport, size, request, pipeline, _, server_ns, _, _
              in points if transport == TRANSPORTS["tcp"]
@@ -300,7 +300,7 @@ def says(points):
 
 
 def transport_tables(args, server_options, transport):
-    """Start the servers for one transport; yield what each filter gives."""
+    """Start the servers for one transport; yield the results of each filter."""
     server_pin, load_pin = pins()
     load = servers.Load(args.build, wrapper=load_pin)
     common = {"wrapper": server_pin, "unix": transport == "unix"}

@@ -1,13 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# `make demo`: two jobs that Bloom filters are for, done on real lists through
-# a stock client. Starts a server of its own on a free port of 127.0.0.1 and
-# stops it, by its process id, however it ends. The names are then loaded into
-# filters made for a fifteenth of them, which grow to four layers, once in each
-# dialect. Exit 0: all that was added was found, and the share of absent items
-# that were claimed to be there is within the promised rate plus 4 sigma; 1: it
-# is not; 2: something is missing here.
+# `make demo`: two typical jobs of Bloom filters, on real lists, through a stock
+# client. It starts its own server on a free port of 127.0.0.1, and always stops it
+# by its process id. It then also loads the names into filters made for a fifteenth
+# of them, which grow to four layers, once in each dialect. Exit status 0: every
+# added item was found, and the share of false positives is within the promised
+# rate plus 4 sigma. 1: not so. 2: a list or a package is missing.
 """Show Bloomery at work: taken usernames and disposable mail domains."""
 
 import argparse
@@ -39,7 +38,7 @@ BAR_EVERY_SECONDS = 0.05
 
 
 class Failure(Exception):
-    """Something that ends the demo; its text says what to do."""
+    """An error that ends the demo; its text says what to do."""
 
 
 def si(value):
@@ -53,7 +52,7 @@ def percent(rate):
 
 
 def size(count):
-    """Bytes as people read them."""
+    """Format bytes with a unit."""
     for unit in ("bytes", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.0f} {unit}" if unit == "bytes" \
@@ -63,8 +62,8 @@ def size(count):
 
 
 class Screen:
-    """Prints lines and one progress bar at a time; a bar is drawn over and
-    over on a terminal, and only its end is printed elsewhere."""
+    """Prints lines and one progress bar at a time. A terminal shows the moving
+    bar; other outputs get only its end."""
 
     def __init__(self, out):
         self.out = out
@@ -74,7 +73,7 @@ class Screen:
         self.last = 0.0
 
     def style(self, code, text):
-        """Wrap text in an ANSI style where there is a terminal."""
+        """Wrap text in an ANSI style if the output is a terminal."""
         return f"\033[{code}m{text}\033[0m" if self.tty else text
 
     def line(self, text=""):
@@ -83,7 +82,7 @@ class Screen:
         self.out.flush()
 
     def bar(self, label, done, total, began):
-        """Draw a bar, unless the last one is too young."""
+        """Draw a bar, unless it was drawn a moment ago."""
         now = time.monotonic()
         if not self.tty or now - self.last < BAR_EVERY_SECONDS:
             return
@@ -97,7 +96,7 @@ class Screen:
         self.out.flush()
 
     def bar_end(self, label, text):
-        """Replace the bar by what came of it."""
+        """Replace the bar by its result."""
         if self.tty:
             self.out.write("\r\033[K")
         self.line(f"  {label:<9}{text}")
@@ -105,7 +104,7 @@ class Screen:
 
 
 class Server:
-    """The server under demonstration; left running by nobody."""
+    """The server of the demo, which always stops with it."""
 
     def __init__(self, binary, folder):
         self.binary = binary
@@ -156,8 +155,8 @@ def chunks(items, length):
 
 
 def send(screen, client, command, key, items, total, label):
-    """Send all items in pipelines. Return the sum of the integer replies and
-    the items a second, the client's own work included."""
+    """Send all items in pipelines. Return the sum of the integer replies, and the
+    items per second, which include the client's own work."""
     began = time.monotonic()
     ones = done = 0
     for group in chunks(chunks(items, ITEMS_A_COMMAND), COMMANDS_A_PIPELINE):
@@ -174,8 +173,7 @@ def send(screen, client, command, key, items, total, label):
 
 
 def absent_items(present, pattern, count):
-    """Yield `count` different items that look like the present ones and are
-    not among them."""
+    """Yield `count` different absent items that look like the present ones."""
     taken = set(present)
     made = (pattern.format(item=item, n=n)
             for n in itertools.count(1) for item in present)
@@ -184,7 +182,7 @@ def absent_items(present, pattern, count):
 
 
 def show(screen, info, rate, job, added):
-    """Print what the filter is and how right it is. Return whether it keeps
+    """Print the filter's properties and its error rate. Return whether it keeps
     its promise."""
     promised = job["rate"] * job.get("growth", 1)
     sigma = math.sqrt(promised * (1 - promised) / job["absent"])
@@ -250,7 +248,7 @@ def read_words(path):
 
 
 def read_domains(folder):
-    """The npm package's list, or why there is none."""
+    """The npm package's list, or the reason why there is none."""
     archive = folder / f"{NPM_PACKAGE}-{NPM_VERSION}.tgz"
     if not archive.exists():
         npm = shutil.which("npm")
@@ -269,8 +267,8 @@ def read_domains(folder):
 
 
 def jobs(options):
-    """What is shown. "parts": the filter is made for so small a part of the
-    list, and grows; "growth": how many times the asked rate it may have then."""
+    """The jobs. "parts": the filter is made for this fraction of the list, and
+    grows. "growth": the allowed multiple of the requested rate then."""
     grown = {"noun": "words as taken names", "source": str(options.words),
              "rate": 0.01, "absent": options.absent, "pattern": "{item}{n}",
              "parts": 15}
@@ -327,7 +325,7 @@ def main():
     parser.add_argument("--folder", type=pathlib.Path,
                         default=ROOT / "build/demo")
     options = parser.parse_args()
-    # SIGTERM leaves the `with` block too, so that the server goes with us.
+    # SIGTERM also leaves the `with` block, so that the server stops too.
     servers.exit_on_sigterm()
     screen = Screen(sys.stdout)
     try:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Items and keys that differ in eight hexadecimal digits, which are overwritten
- * where they lie in a prebuilt request.
+ * Writes the eight hexadecimal digits in which items and keys differ, in place
+ * in a prebuilt request.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
 
 enum { DIGITS = 8 };
 
-/* Writes NUMBER as eight hexadecimal digits, all of them at once: one nibble
- * is spread into each byte of a word. */
+/* Writes NUMBER as eight hexadecimal digits, all at once: each nibble goes into
+ * one byte of a word. */
 static inline void
 put_digits(char *at, uint32_t number)
 {
@@ -28,7 +28,8 @@ put_digits(char *at, uint32_t number)
     memcpy(at, &word, DIGITS);
 }
 
-/* The output of splitmix64 (Steele et al. 2014) in STATE, below RANGE. */
+/* Returns the output of splitmix64 (Steele et al. 2014) in STATE, below RANGE.
+ */
 static inline uint64_t
 random_at(uint64_t state, uint64_t range)
 {
@@ -39,7 +40,7 @@ random_at(uint64_t state, uint64_t range)
     return (z >> 32) * range >> 32;
 }
 
-/* The next number, below RANGE. */
+/* Returns the next number, below RANGE. */
 static inline uint64_t
 random_number(uint64_t *state, uint64_t range)
 {

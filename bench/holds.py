@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# How long a single command holds a loop and its locks: for each case that is
-# known to be long elsewhere, what INFO says of the longest handler and of the
-# longest hold of a lock, in CPU time of their thread, beside the mark. Where
-# the kernel clears pages at their first touch, its share is measured as well.
-"""Measure the longest handlers and holds."""
+# Measures how long a single command occupies a loop and its locks. For each case
+# that other servers are known to be slow at, it shows the longest handler and the
+# longest time under a lock from INFO, in CPU time of their thread, and the mark.
+# It also measures the time in which the kernel clears pages at their first touch.
+"""Measure the longest handlers and times under a lock."""
 
 import argparse
 import json
@@ -49,7 +49,7 @@ class Peer:
         self.sock.close()
 
     def read(self):
-        """One reply: a number, a text, or for an array how many it has."""
+        """Return one reply: a number, a text, or the length of an array."""
         line = self.file.readline()
         kind, rest = line[:1], line[1:-2]
         if kind == b"-":
@@ -71,7 +71,7 @@ class Peer:
         return self.read()
 
     def stream(self, pieces, replies):
-        """Send all pieces while the replies are read."""
+        """Send all pieces while reading the replies."""
         reader = threading.Thread(
             target=lambda: [self.read() for _ in range(replies)])
         reader.start()
@@ -80,14 +80,14 @@ class Peer:
         reader.join()
 
     def stats(self):
-        """The fields of INFO stats."""
+        """Return the fields of INFO stats."""
         text = self.call("INFO", "stats").decode()
         return dict(line.split(":", 1) for line in text.splitlines()
                     if ":" in line)
 
 
 def page_fault(pages):
-    """CPU time of the first touch of a huge page, in microseconds."""
+    """Return the CPU time of the first touch of a huge page, in microseconds."""
     times = []
     with mmap.mmap(-1, (pages + 1) * PAGE,
                    flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
@@ -102,7 +102,7 @@ def page_fault(pages):
 
 
 class Bench:
-    """The server, and what was found."""
+    """The server and the results."""
 
     def __init__(self, server, quick):
         self.server = server
@@ -111,10 +111,10 @@ class Bench:
         self.results = []
 
     def measure(self, case, act, note="", kind="", mark_usec=MARK_USEC):
-        """Run the case and keep what INFO says of it.
+        """Run the case and keep its times from INFO.
 
-        KIND is "fault" where the kernel's page faults are what takes long,
-        and "items" or "merge" for what is one step by design."""
+        KIND is "fault" if the kernel's page faults take most of the time,
+        and "items" or "merge" for commands that are atomic by design."""
         self.peer.call("CONFIG", "RESETSTAT")
         start = time.monotonic()
         act()
@@ -277,7 +277,8 @@ def many_clients(bench):
 
 
 def raise_descriptors():
-    """As many as ten thousand clients take; the server inherits it."""
+    """Raise the limit of descriptors for ten thousand clients; the server
+    inherits it."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 24_000
     if hard != resource.RLIM_INFINITY:
@@ -286,7 +287,7 @@ def raise_descriptors():
 
 
 def run(server_binary, quick=False):
-    """All cases. Returns {"fault_usec": ..., "cases": [...]}."""
+    """Run all cases. Return {"fault_usec": ..., "cases": [...]}."""
     raise_descriptors()
     options = ["--save", "", "--slowlog-log-slower-than", "-1",
                "--maxclients", "10100"]
@@ -302,7 +303,7 @@ def run(server_binary, quick=False):
 
 
 def show(found):
-    """Print one line a case."""
+    """Print one line for each case."""
     print("the longest handler and the longest hold of a lock, CPU time in "
           f"us; mark {MARK_USEC}")
     for case in found["cases"]:

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A RESP load generator that costs less than the servers that it measures.
- * Requests are prebuilt; where more distinct items are wanted than prebuilt
- * buffers hold, eight digits an item are overwritten before each send. One
- * thread, epoll; `depth` batches of `pipeline` commands are in flight on each
- * connection. Replies are checked as they are counted: kind, and shape of
- * arrays. Every run ends: by count, by time, or when the server is silent.
- * Result: one logfmt line on stdout; exit 1 if any reply was an error.
+ * A RESP load generator that uses less CPU time than the servers it measures.
+ * Requests are prebuilt. For more distinct items than the prebuilt buffers
+ * contain, it overwrites eight digits of each item before each send. It has one
+ * thread and uses epoll; `depth` batches of `pipeline` commands are in flight
+ * on each connection. It counts replies and checks their kind and the shape of
+ * arrays. Every run ends: by count, by time, or when the server is silent. It
+ * prints one logfmt line on stdout, and exits with 1 if any reply was an error.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,9 +36,9 @@ enum {
     MEMORY_LIMIT = 1024 * 1024 * 1024,
 };
 
-/* One command as bytes, and where in it the digits to overwrite are. What a
- * filter by hand does for one item counts as one: a SETBIT or GETBIT for each
- * of its bits, whose offsets are the digits then. */
+/* One command as bytes, and the places of the digits to overwrite. For a filter
+ * in a bitmap, all commands for one item count as one: a SETBIT or GETBIT for
+ * each bit, whose offset has the digits. */
 struct command {
     char *bytes;
     size_t len;
@@ -125,8 +125,8 @@ put_bulk(char *at, const char *text, size_t len)
     return head + len + 2;
 }
 
-/* Offsets have one length, so that they can be overwritten: those with fewer
- * digits than the last one are not used. */
+/* All offsets have the same length, so that they can be overwritten: those with
+ * fewer digits than the largest one are not used. */
 static void
 build_bits(bool sets)
 {
@@ -357,8 +357,8 @@ connect_tcp(void)
     return fd;
 }
 
-/* Says HELLO and --before where asked and PING, and waits for the answer, so
- * that the server has accepted everybody before the first window opens. */
+/* Sends HELLO and --before if requested, and PING, and waits for the replies.
+ * So the server has accepted all connections before the first window begins. */
 static void
 greet(int fd)
 {
@@ -467,7 +467,7 @@ send_batches(struct conn *conn)
     wait_for_room(conn, false);
 }
 
-/* Owes CONN one more batch if the window still wants any. */
+/* Schedules one more batch for CONN if the window still needs one. */
 static void
 order_batch(struct conn *conn, uint64_t now)
 {
@@ -587,8 +587,8 @@ report(double seconds, uint64_t client_ns, const struct cpu_time *server)
            (uintmax_t)totals.ones, (uintmax_t)totals.errors);
 }
 
-/* The window that counts. The server is idle before and after it, so that its
- * threads' accounts are up to date whenever they are read. */
+/* The measured window. The server is idle before and after it, so that the CPU
+ * accounts of its threads are up to date when they are read. */
 static void
 measure(uint64_t batches)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The load generator's options: one table of names, ranges and targets. They
- * are set once by options_parse() and only read afterwards, except `buffers`,
- * which the generator lowers where more than one would change nothing.
+ * The load generator's options: one table of names, ranges and targets.
+ * options_parse() sets them once; afterwards they are only read. The exception
+ * is `buffers`, which the generator lowers to one if more would change nothing.
  */
 #pragma once
 
@@ -172,7 +172,7 @@ set_value(const struct value_option *option, char *text)
     }
 }
 
-/* Fills in `opt`; ends the process if an option is unknown or out of range. */
+/* Sets `opt`; exits if an option is unknown or out of range. */
 static inline void
 options_parse(int argc, char **argv)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The load generator's reply scanner: counts complete RESP2 or RESP3 replies
- * in a stream that is cut anywhere, and checks that each has the expected
+ * The load generator's reply scanner. It counts complete RESP2 or RESP3 replies
+ * in a stream that may be cut anywhere. It checks that each has the expected
  * kind and, for arrays, the expected number of elements. One `struct replies`
- * belongs to one connection. Replies of four bytes (":1\r\n", "#t\r\n"), which
- * is nearly all of them, take one load and one comparison.
+ * belongs to one connection. Nearly all replies have four bytes (":1\r\n",
+ * "#t\r\n"); they take one load and one comparison.
  */
 #pragma once
 
@@ -43,7 +43,7 @@ replies_init(struct replies *replies)
     replies->open = 1;
 }
 
-/* Counts an error; the text of a server's own "-..." is preferred. */
+/* Counts an error, and keeps its text, preferably that of an error reply. */
 static inline void
 replies_error(struct reply_totals *totals, const char *line, size_t len)
 {
@@ -55,7 +55,8 @@ replies_error(struct reply_totals *totals, const char *line, size_t len)
     }
 }
 
-/* Passes over as many four-byte values as there are. *ret_units: how many. */
+/* Skips all consecutive four-byte values and returns their number in
+ * *ret_units. */
 static inline const char *
 replies_units(const char *at, uint64_t limit, struct reply_totals *totals,
               uint64_t *ret_units)
@@ -88,7 +89,7 @@ replies_units(const char *at, uint64_t limit, struct reply_totals *totals,
     return at;
 }
 
-/* Takes one whole line, without its CRLF. */
+/* Reads one whole line, without its CRLF. */
 static inline void
 replies_line(struct replies *replies, const struct reply_shape *shape,
              const char *line, size_t len, struct reply_totals *totals)
@@ -128,7 +129,7 @@ replies_line(struct replies *replies, const struct reply_shape *shape,
     }
 }
 
-/* Passes over one line that needs a closer look. */
+/* Checks one line of another kind. */
 static inline const char *
 replies_slow(struct replies *replies, const struct reply_shape *shape,
              const char *at, const char *end, struct reply_totals *totals)
@@ -137,7 +138,7 @@ replies_slow(struct replies *replies, const struct reply_shape *shape,
     size_t len = (size_t)((newline != NULL ? newline + 1 : end) - at);
     size_t room = REPLY_LINE_BYTES - 1 - replies->line_len;
 
-    /* An overlong line loses its middle: only its start is looked at. */
+    /* Drops the middle of an overlong line, because only its start matters. */
     memcpy(replies->line + replies->line_len, at, len < room ? len : room);
     replies->line_len += len < room ? len : room;
     if (newline != NULL) {
@@ -154,7 +155,8 @@ replies_slow(struct replies *replies, const struct reply_shape *shape,
     return at + len;
 }
 
-/* Scans what has arrived and returns how many replies it completed. */
+/* Scans the bytes that have arrived; returns how many replies they completed.
+ */
 static inline uint64_t
 replies_scan(struct replies *replies, const struct reply_shape *shape,
              const char *at, size_t len, struct reply_totals *totals)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The load generator's clocks and its latency histogram. The server's CPU
- * time is read from /proc/PID/task/<tid>/schedstat, which counts nanoseconds
- * exactly while utime and stime count ticks. The histogram is log-linear: 32
- * steps for each power of two, so a percentile is at most 1/32 too high. Plain
- * data, one thread.
+ * The load generator's clocks and its latency histogram. It reads the server's
+ * CPU time from /proc/PID/task/<tid>/schedstat, which counts nanoseconds
+ * exactly; utime and stime count only ticks. The histogram is log-linear with
+ * 32 steps for each power of two, so a percentile is at most 1/32 too high. One
+ * thread uses it.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ struct histogram {
     uint64_t total;
 };
 
-/* What a process has used so far: CPU time, and time spent waiting for a CPU
- * while runnable. */
+/* The CPU time of a process so far, and the time for which it was ready and
+ * waited for a CPU. */
 struct cpu_time {
     uint64_t run_ns;
     uint64_t wait_ns;
@@ -53,7 +53,8 @@ histogram_add(struct histogram *histogram, uint64_t value)
     histogram->total++;
 }
 
-/* The upper end of the step that holds the given fraction of all values. */
+/* Returns the upper end of the step that contains the given fraction of values.
+ */
 static inline uint64_t
 histogram_percentile(const struct histogram *histogram, double fraction)
 {
@@ -73,7 +74,7 @@ histogram_percentile(const struct histogram *histogram, double fraction)
     return 0;
 }
 
-/* Sums up all threads of PID. False if there is no such process. */
+/* Adds up all threads of PID. Returns false if there is no such process. */
 static inline bool
 cpu_time_of(uint64_t pid, struct cpu_time *ret_time)
 {

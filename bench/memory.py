@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What filters cost in memory, as three tables: bits per item by error rate
-# beside the least that a Bloom filter needs, bytes for one small default
-# filter, and what stays resident when a million of them are gone. Memory does
-# not depend on the machine's speed, so these are figures and not ratios.
-# Requests are prebuilt bytes on plain sockets: a client that took its time
-# would be all that is measured.
-"""What filters cost in memory, and what comes back."""
+# Measures the memory of filters, as three tables: bits per item by error rate,
+# compared with the minimum of a Bloom filter; the bytes of one small default
+# filter; and the memory that stays resident after a million of them are deleted.
+# Memory does not depend on the machine's speed, so these are absolute figures.
+# Requests are prebuilt bytes on plain sockets, because a slower client would
+# dominate the duration.
+"""Measure the memory of filters, and how much of it is returned."""
 
 import contextlib
 import itertools
@@ -60,7 +60,7 @@ class Client:
         self.socket.close()
 
     def receive(self):
-        """Return what has arrived."""
+        """Return the bytes that have arrived."""
         data = self.socket.recv(1 << 20)
         if not data:
             raise SystemExit("closed by the server")
@@ -84,7 +84,8 @@ class Client:
     def pipeline(self, parts):
         """Send parts, which are (bytes, lines they reply); count the `:1`.
 
-        The server has the next part while the replies to one are read."""
+        The server already has the next part while the client reads the replies
+        to one."""
         replies = bytearray()
         lines = 0  # still to come
         for request, due in itertools.chain(parts, [(b"", 0)]):
@@ -108,7 +109,7 @@ def resident(server):
 
 
 def used_memory(client):
-    """Return what a server says it uses."""
+    """Return the memory that a server reports."""
     return next(int(line.split(":")[1])
                 for line in client.call("INFO", "memory").splitlines()
                 if line.startswith("used_memory:"))
@@ -170,7 +171,7 @@ def print_bits(rows, items):
 # ---- small filters, and what they leave behind -----------------------------
 
 def key_parts(count, *words):
-    """Return pipelines of one command for each key; None stands for it."""
+    """Return pipelines with one command for each key, which None stands for."""
     before, after = (
         b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode())
                  for word in part)
@@ -184,7 +185,7 @@ def key_parts(count, *words):
 
 
 def delete_all(client, way, count):
-    """Make all keys go."""
+    """Delete all keys in one of the ways."""
     if way == "DEL":
         client.pipeline(key_parts(count, "DEL", None))
     elif way == "FLUSHALL":
@@ -194,7 +195,7 @@ def delete_all(client, way, count):
 
 
 def fill_and_delete(server, way, count):
-    """Return what a server took before, with and after `count` filters."""
+    """Return the memory of a server before, with and after `count` filters."""
     with Client(server) as client:
         row = {"way": way, "keys": count, "start_rss": resident(server),
                "start_used": used_memory(client)}
@@ -220,8 +221,8 @@ def settle(server, row, wait_s):
 
 
 def small_filters(binary, options, keys, wait_s):
-    """Return a row for each way in which keys go. The servers wait together:
-    they do nothing meanwhile."""
+    """Return a row for each way to delete keys. The servers wait at the same
+    time, because they are idle then."""
     rows = []
     with contextlib.ExitStack() as stack:
         started = []
@@ -268,7 +269,7 @@ def print_small(small, rows):
 # ---- all of it -------------------------------------------------------------
 
 def verdict(met):
-    """Return how a mark is spoken of."""
+    """Return the text about a mark."""
     return "" if met is None else "met" if met else "MISSED"
 
 
@@ -294,7 +295,7 @@ def marks_met(figures):
 
 
 def parse_args():
-    """Return the command line; what is unknown is the server's."""
+    """Return the command line; unknown options are for the server."""
     parser = servers.arguments(
         __doc__, "a tenth of it: a smoke test, no figures",
         epilog="Options that are not listed are passed to the server.")

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Microbenchmark of the filter: thread CPU time of one ADD of a new item, one
- * EXISTS that hits and one that misses, one by one and in batches of 64 that
- * are hashed and fetched first, beside a classic Bloom filter (double hashing
- * of XXH3-128, optimal k, one modulo a probe) in the same memory. One thread;
- * every figure includes the hash.
+ * Microbenchmark of the filter: the thread CPU time of an ADD of a new item, of
+ * an EXISTS that hits and of one that misses. It measures single operations,
+ * and batches of 64 whose items are hashed and prefetched first. It compares
+ * them with a classic Bloom filter (double hashing of XXH3-128, optimal k, one
+ * modulo per probe) in the same memory. One thread; every figure includes the
+ * hash.
  *
- * Filters of up to 16 MB are really filled. Larger ones, shared by both, have
- * half their bits set at random and are then added to, so that hits query
- * items that are there. All variants take turns within a round, and the
- * median over the rounds is printed.
+ * Filters of up to 16 MB are filled with items. Larger ones share their memory,
+ * half of whose bits are set at random, and then get items for the hits. All
+ * variants take turns within a round, and the program prints the median of the
+ * rounds.
  *
  *   micro [--max-mb N] [--rounds N] [--portable]
  */
@@ -187,7 +188,8 @@ run_batch(struct bench *bench, enum op op, struct key key)
     }
 }
 
-/* Nanoseconds an operation; the answers have to be plausible. */
+/* Returns nanoseconds per operation, and checks that the answers are plausible.
+ */
 static double
 timed(struct bench *bench, enum way way, enum op op, struct key key)
 {
@@ -339,8 +341,8 @@ struct samples {
     double ns[OP_COUNT][WAY_COUNT][ROUNDS_MAX];
 };
 
-/* The timed adds of one round. A really filled filter starts empty each time;
- * a random one gets new items. */
+/* Runs the timed adds of one round. A filter filled with items starts empty
+ * each time; one with random bits gets new items. */
 static void
 round_of_adds(struct bench *bench, struct samples *samples, unsigned round)
 {
@@ -356,7 +358,7 @@ round_of_adds(struct bench *bench, struct samples *samples, unsigned round)
     }
 }
 
-/* Puts the items that hits ask for into both filters. */
+/* Adds the items for the hits to both filters. */
 static void
 prepare_hits(struct bench *bench)
 {
@@ -401,7 +403,7 @@ median(double *values, unsigned count)
     return values[count / 2];
 }
 
-/* The ratio that is asked for at this size; 0: none. */
+/* Returns the required ratio at this size; 0 means none. */
 static double
 mark_for(size_t bytes)
 {

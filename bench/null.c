@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The null server: what BF.* over RESP costs when the filter is free. It is
- * the practical ceiling that bench/compare.py measures the real server by.
- * One libuv loop and one thread own everything. It parses for real (framing,
- * CRLFs, lengths, names, argument counts; split commands), but every key is
- * the same 128 KB bit array, one bit an item, and an item is hashed with one
- * multiplication a word. Arguments point into the read buffer and die with
- * the read callback. Anything that is not a canonical RESP array of bulk
- * strings is a protocol error and closes the connection.
+ * The null server: the cost of BF.* over RESP if the filter is free. It is the
+ * practical ceiling with which bench/compare.py compares the real server. It
+ * has one thread with one libuv loop. It parses completely (framing, CRLFs,
+ * lengths, names, argument counts, split commands). But every key is the same
+ * 128 KB bit array with one bit per item, and the hash takes one multiplication
+ * per word. Arguments point into the read buffer and are valid until the read
+ * callback returns. Any input except canonical RESP arrays of bulk strings is a
+ * protocol error and closes the connection.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -26,8 +26,8 @@
 
 enum {
     READ_BYTES = 256 * 1024,
-    /* A split command up to this size is put in front of what is read next,
-     * so that the bytes after it need not be copied. */
+    /* A split command up to this size is copied in front of the next read, so
+     * that the bytes after it need not be copied. */
     FRONT_BYTES = 64 * 1024,
     LISTEN_QUEUE = 511,
     DIGITS_LIMIT = 20,
@@ -265,7 +265,7 @@ find_command(const struct arg *name)
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
         const struct command *command = &commands[i];
 
-        /* Clients send upper case nearly always: try that first. */
+        /* Clients nearly always send upper case, so try that first. */
         if (name->len == command->name_len &&
             (memcmp(name->data, command->name, name->len) == 0 ||
              strncasecmp(name->data, command->name, name->len) == 0)) {
@@ -388,8 +388,9 @@ on_written(uv_write_t *write, int status)
     }
 }
 
-/* Sends the replies of this read. What the socket does not take is copied and
- * sent later; until then nothing more is read from the connection. */
+/* Sends the replies of this read. It copies bytes that the socket does not
+ * accept and sends them later; until then it reads no more from the connection.
+ */
 static void
 conn_send(struct conn *conn)
 {
@@ -430,7 +431,7 @@ tail_append(struct conn *conn, const char *data, size_t len)
     conn->tail_len += len;
 }
 
-/* Keeps what is left between AT and END, which may lie in the tail itself. */
+/* Keeps the bytes between AT and END, which may be inside the tail itself. */
 static void
 tail_keep(struct conn *conn, const char *at, const char *end)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the null server has in place of a Bloom filter: 128 KB of bits, which
- * stay in the second-level cache, and one of them for each item, found with
- * one multiplication. It answers as a filter would (what was added is there),
- * at about the least cost that an answer can have. No allocation, one thread.
+ * The null server's substitute for a Bloom filter: 128 KB of bits, which stay
+ * in the second-level cache. Each item has one bit, found with one
+ * multiplication. It answers as a filter does (an added item is found), at
+ * about the least possible cost. It allocates nothing, and one thread uses it.
  */
 #pragma once
 
@@ -28,8 +28,9 @@ load_word(const char *data)
     return word;
 }
 
-/* The bit of ITEM. Its first and last word, which may overlap, are enough for
- * 16 bytes, and one multiplication mixes them; the others take one each. */
+/* Returns the bit of ITEM. Up to 16 bytes, the first and last word, which may
+ * overlap, are enough, and one multiplication mixes them. Longer items take one
+ * more for each further word. */
 static inline size_t
 item_bit(const struct arg *item)
 {

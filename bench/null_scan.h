@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The null server's request scanner: complete, canonical RESP commands (an
- * array of bulk strings) found in a buffer without copying. Stateless; every
- * CRLF, digit and range is checked. Arguments are borrowed from the buffer.
- * The argument vector belongs to the caller, is reused from command to
- * command and is released with free(args.items).
+ * The null server's request scanner. It finds complete, canonical RESP commands
+ * (arrays of bulk strings) in a buffer without copying, and checks every CRLF,
+ * digit and range. It has no state. Arguments point into the buffer. The caller
+ * owns the argument vector, reuses it for every command, and releases it with
+ * free(args.items).
  */
 #pragma once
 
@@ -94,9 +94,9 @@ scan_is_crlf(const char *at)
     return memcmp(at, "\r\n", 2) == 0;
 }
 
-/* The short way over a bulk string of 1 to 99 bytes, which is nearly every
- * argument: the same checks, without a loop. Returns its end, or NULL where
- * the general way must look. */
+/* Scans a bulk string of 1 to 99 bytes, which nearly every argument is, with
+ * the same checks but without a loop. Returns its end, or NULL if the general
+ * function must scan it. */
 static inline const char *
 scan_short_bulk(const char *at, const char *end, struct arg *ret_arg)
 {
@@ -152,8 +152,8 @@ scan_bulk(const char **at, const char *end, struct arg *ret_arg)
     return SCAN_OK;
 }
 
-/* Scans one whole command into ARGS and moves *at behind it. *at is untouched
- * unless the answer is SCAN_OK. Room for arguments grows with those that have
+/* Scans one whole command into ARGS and moves *at to its end. It changes *at
+ * only if it returns SCAN_OK. The vector grows with the arguments that have
  * arrived, never with the declared count. */
 static inline enum scan
 scan_command(const char **at, const char *end, struct scan_args *args)

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs what users will try themselves: redis-benchmark against this server and
-# against a redis-server, where one is installed, in turn and in the same
-# minute; then a filter by hand, a SETBIT or GETBIT for each bit of an item in
-# one pipeline, beside BF.*; and the commands of a BF module, if there is one:
+# Runs comparisons that users will try themselves. First redis-benchmark against
+# this server and, if it is installed, a redis-server, in turn and in the same
+# minute. Then BF.* against a filter kept by hand: a SETBIT or GETBIT for each bit
+# of an item, in one pipeline. Last the commands of a BF module, if there is one:
 #
 #   BENCH_MODULE=/path/to.so          redis-server loads this module
-#   BENCH_SERVER=/path/to/server      this one instead of redis-server, which
-#                                     may know BF.* by itself
+#   BENCH_SERVER=/path/to/server      this server instead of redis-server; it
+#                                     may have BF.* built in
 #
-# Every server has one core, the clients another. What counts is the server's
-# CPU time: redis-benchmark cannot keep a fast server busy.
-"""Measure the server beside a redis-server, and a module if there is one."""
+# Every server has one core, the clients have another. The result is the server's
+# CPU time, because redis-benchmark cannot keep a fast server busy.
+"""Compare the server with a redis-server, and a module if there is one."""
 
 import argparse
 import contextlib
@@ -33,7 +33,7 @@ HASHES, BITS = 7, 958_506  # of the best classic filter for 0.01
 CONNECTIONS = 50
 REQUESTS = {1: 25_000, 16: 250_000, 100: 500_000}  # 0.3 s each and more
 ITEM = "item:__rand_int__"
-# What redis-benchmark sends; only BF.* needs a server that knows it.
+# The commands of redis-benchmark; only BF.* needs a server that has it.
 TRIED = [("PING", ["PING"]), ("SET", ["SET", "key:__rand_int__", "value"]),
          ("BF.ADD", ["BF.ADD", "bench", ITEM]),
          ("BF.EXISTS", ["BF.EXISTS", "bench", ITEM])]
@@ -80,7 +80,7 @@ def find(name):
 
 
 class Peer(servers.Server):
-    """A redis-server, or what takes its options."""
+    """A redis-server, or a server that takes its options."""
 
     def __init__(self, words, module, **others):
         super().__init__(**others)
@@ -113,7 +113,7 @@ class Peer(servers.Server):
 
 
 def peer(pin):
-    """Return the other server, not started, or None."""
+    """Return the other server, not started yet, or None."""
     wanted = os.environ.get("BENCH_SERVER")
     module = os.environ.get("BENCH_MODULE")
     for name, path in (("BENCH_SERVER", wanted), ("BENCH_MODULE", module)):
@@ -130,7 +130,7 @@ def peer(pin):
 
 
 def version(other):
-    """Return what the other server calls itself."""
+    """Return the other server's name for itself."""
     done = subprocess.run([*other.words, "--version"], text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     found = re.search(r"v=(\S+)|(\d+\.\d+\.\d+)", done.stdout)
@@ -153,7 +153,7 @@ def cpu_ns(pid):
 
 
 def redis_benchmark(words, server, pipeline, requests, command):
-    """Return requests a second and the server's CPU time of one, in ns."""
+    """Return requests per second and the server's CPU time of one, in ns."""
     before = cpu_ns(server.process.pid)
     done = subprocess.run(
         [*words, "-p", str(server.port), "-c", str(CONNECTIONS), "-P",
@@ -169,7 +169,7 @@ def redis_benchmark(words, server, pipeline, requests, command):
 
 
 def tried(args, words, ours, other, title):
-    """Return the table of what redis-benchmark says."""
+    """Return the table of redis-benchmark's results."""
     columns = ["request", "pipeline", "Bloomery, requests/s",
                "server CPU, ns"]
     result = tables.table(
@@ -226,7 +226,7 @@ def prepare(load, server, command):
 
 
 def costs(args, load, sides):
-    """Return CPU times per item: SIDES are server, options, items, by turns."""
+    """Return CPU times per item, in turn for each of SIDES (server, options, items)."""
     found = [[] for _ in sides]
     for number in range(1 if args.quick else 7):
         turn = list(enumerate(sides))
@@ -237,7 +237,7 @@ def costs(args, load, sides):
 
 
 def beside(args, load, result, name, sides):
-    """Put a row into a table: ours, theirs, how many times ours that is."""
+    """Add a row to a table: our time, theirs, and theirs as a multiple of ours."""
     own, their = costs(args, load, sides)
     ratio, interval = tables.spread([b / a for a, b in zip(own, their)],
                                     compare.interval)
@@ -248,7 +248,7 @@ def beside(args, load, result, name, sides):
 
 
 def by_hand(args, load, ours, other, title):
-    """Return the table of a filter by hand beside ours, for each item."""
+    """Return the table that compares a filter kept by hand with ours, per item."""
     result = tables.table(
         "peers-items", "Server CPU for one item, ns: BF.* beside "
         f"{HASHES} SETBIT or GETBIT in a bitmap of the same size",
@@ -257,7 +257,7 @@ def by_hand(args, load, ours, other, title):
     prepare(load, other, "setbit")
     ratios = {}
     for name, (own, items, their) in BY_HAND.items():
-        # A SETBIT is a command to load; HASHES of them are an item.
+        # load counts each SETBIT as a command; HASHES of them are an item.
         ratios[name] = beside(args, load, result, name.replace("\n", ", "), [
             (ours, options(args, *own), items),
             (other, options(args, *their), 1 / HASHES)])

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Measures what durability costs, each figure beside its mark: loading and
-# saving 1 GiB against the least that a disk and a hash need, the pause at a
-# fork, the journal's CPU time per command against a server without one, adds
-# per fsync, and latencies. What is compared runs in turn, in pairs, and the
-# ratio is taken within the pair; times alone are this machine's. The data lie
-# in a folder of their own below the build folder, so on the disk of the tree.
+# Measures the cost of durability, each figure with its mark: loading and saving
+# 1 GiB compared with the least that a disk and a hash need, the pause at a fork,
+# the journal's CPU time per command compared with a server without one, adds per
+# fsync, and latencies. Compared programs run in turn, in pairs, and the ratio is
+# taken within the pair. Absolute times depend on the machine. The data are in a
+# separate folder below the build folder, so on the disk of the source tree.
 """Measure snapshots and the journal."""
 
 import os
@@ -77,7 +77,7 @@ class Connection:
 
 
 class Durable(servers.Bloomery):
-    """A server on a data directory that outlives it."""
+    """A server on a data directory that exists longer than the server."""
 
     def __init__(self, build, data, threads=1, options=(), wrapper=()):
         os.makedirs(data, exist_ok=True)
@@ -86,7 +86,7 @@ class Durable(servers.Bloomery):
             *NO_REWRITE, *options], wrapper=wrapper)
 
     def journaled(self):
-        """Wait until the journal runs, if one is wanted."""
+        """Wait until the journal runs, if the options ask for one."""
         if "--appendonly" in self.options:
             with Connection(self) as peer:
                 peer.wait("journal_state", "on")
@@ -150,9 +150,9 @@ def fill_small(bench, server):
 
 
 def pulse(bench, server, seconds, keys, during=None):
-    """Ping both loops and add here and there; return what clients saw."""
+    """Ping both loops and add at random places; return the latencies."""
     with Connection(server) as peer:
-        # Connections go round the loops; loop 0 gets the first.
+        # The loops get connections in turn; loop 0 gets the first.
         first = int(peer.info("total_connections_received")) % 2
     words = [bench.build / "bench" / "pulse", server.port, seconds, 100,
              keys, LARGE[0][0] if keys else "none"]
@@ -173,7 +173,7 @@ def pulse(bench, server, seconds, keys, during=None):
 
 
 def wait_for_huge_pages(peer):
-    """Wait until no more pages are put together; return how many were."""
+    """Wait until the kernel restores no more huge pages; return how many it did."""
     before = None
     while before != (before := peer.info("huge_pages_restored")):
         time.sleep(1)
@@ -181,7 +181,7 @@ def wait_for_huge_pages(peer):
 
 
 def huge_mib(server):
-    """Return how much of the process lies in huge pages."""
+    """Return how much of the process is in huge pages."""
     with open(f"/proc/{server.process.pid}/smaps_rollup",
               encoding="ascii") as file:
         return int(re.search(r"AnonHugePages: +(\d+)", file.read()).group(1)) \
@@ -189,7 +189,7 @@ def huge_mib(server):
 
 
 def write_beside(data):
-    """Write 1 GiB with dd, at once, beside what is measured."""
+    """Write 1 GiB with dd in the background."""
     file = data / "dd"
     subprocess.run(["dd", "if=/dev/zero", f"of={file}", "bs=1M", "count=1024",
                     "conv=fsync"], check=True, stderr=subprocess.DEVNULL)
@@ -197,17 +197,17 @@ def write_beside(data):
 
 
 def forks(bench, server, data, large):
-    """Save again and again under a scattered load; what clients see of it.
+    """Save repeatedly under a scattered load; measure the latencies.
 
-    The writes break up huge pages while a child shares them, so the pages are
-    given time to be restored: every save should find them whole.
+    The writes split huge pages while a child shares them. The script waits
+    until the kernel has restored them, so that every save finds them whole.
     """
     keys = LARGE[0][1] if large else 0
     pauses = []
     pages = 0
 
     say("  clients, ms: no save", "", note=pulse(bench, server, 1, keys))
-    # What the machine does to clients when somebody else writes as much.
+    # Measure how writing as much affects clients on this machine.
     say("  clients, ms: no save, dd beside", "", note=pulse(
         bench, server, 1.5, keys, lambda: write_beside(data)))
     with Connection(server) as peer:
@@ -223,7 +223,7 @@ def forks(bench, server, data, large):
                 pages = wait_for_huge_pages(peer)
     if large:
         say("  huge pages restored after all saves", f"{pages}")
-    # The first counts by itself: nothing was broken before it.
+    # The first save is separate: no huge page was split before it.
     return all([
         say(f"  pause of the loops at the {name} fork, ms", f"{pause:.2f}",
             f"< {MARK_FORK_MS:g}" if large else "",
@@ -238,7 +238,7 @@ def forks(bench, server, data, large):
 
 
 def saves(bench, server, data, pairs, mark):
-    """SAVE, as its client sees it, against dd with fsync."""
+    """Compare the duration of SAVE for its client with dd and fsync."""
     snapshot = data / "bloomery.snapshot"
     ratios, save_ms, dd_ms = [], [], []
 
@@ -275,7 +275,7 @@ def saves(bench, server, data, pairs, mark):
 
 
 def loads(bench, data, pairs, mark):
-    """Loading against reading into fresh memory and hashing, cache warm."""
+    """Compare loading with reading into fresh memory and hashing, cache warm."""
     snapshot = data / "bloomery.snapshot"
     reader = [bench.build / "bench" / "readhash", snapshot]
     ratios, load_ms, read_ms = [], [], []
@@ -290,8 +290,8 @@ def loads(bench, data, pairs, mark):
 
     for number in range(pairs):
         for step in ((load, read) if number % 2 == 0 else (read, load)):
-            # A virtual machine may have lent its free memory to its host: what
-            # follows gets what this one leaves.
+            # A virtual machine may have returned its free memory to its host. The
+            # next program gets the memory that this one frees.
             command(reader)
             step()
         ratios.append(load_ms[-1] / read_ms[-1])
@@ -303,7 +303,7 @@ def loads(bench, data, pairs, mark):
 
 
 def snapshots(bench, large):
-    """Everything about one kind of keyspace."""
+    """Measure one kind of keyspace."""
     data = bench.folder / ("large" if large else "small")
     results = []
     print(f"snapshot of 1 GiB in "
@@ -350,7 +350,7 @@ def journal_pair(bench, plain, other, workload, number):
 
 
 def journal(bench):
-    """CPU time of all threads against a server without a journal."""
+    """Compare the CPU time of all threads with a server without a journal."""
     adds = bench.scaled(400_000)
     workloads = {"BF.ADD": (["--command", "add"], adds, adds),
                  "BF.MADD of 100": (["--command", "madd"], adds // 100, adds)}
@@ -385,7 +385,7 @@ def journal(bench):
 
 
 def group(bench):
-    """Acknowledged adds for each fsync that takes 5 ms."""
+    """Count acknowledged adds for each fsync of 5 ms."""
     sys.path.append(str(servers.ROOT / "tests"))
     os.environ["BLOOMERY_SERVER"] = str(bench.build / "bloomery-server")
     from lib import shim  # pylint: disable=import-outside-toplevel
@@ -415,7 +415,7 @@ def group(bench):
 
 
 def latency(bench):
-    """BF.ADD, unpipelined, all items new, on this disk."""
+    """Measure BF.ADD without a pipeline, all items new, on this disk."""
     print("latency of BF.ADD, not pipelined, one loop")
     for connections in (1, CONNECTIONS):
         for policy in ("none", "everysec", "always"):
@@ -449,7 +449,7 @@ PARTS = {
 
 
 class Bench:
-    """What all parts need."""
+    """The settings of all parts."""
 
     def __init__(self, args, folder):
         self.quick = args.quick
@@ -484,7 +484,7 @@ def parse_args(parts, text):
 
 
 def keep(path, text):
-    """Leave all that was said as a table."""
+    """Write all printed figures as a table."""
     result = tables.table(
         pathlib.Path(sys.argv[0]).stem,
         text.rstrip(".").replace("Measure ", "").capitalize(),

@@ -6,12 +6,12 @@
 # or below its pin fails: a loss must be explained or undone, and a gain lowers
 # the pin, so that a later loss is noticed.
 #
-# The counts repeat to within 0.5 % because nothing in them depends on time or chance. The
-# server runs with preload/still.c: slow clocks, so that hardly a timer fires
-# while commands are counted, and the same random bytes in every run. Names and
-# items come from a fixed seed. Unix sockets and one batch in flight make each
-# batch arrive in one read. What still varies is how the server was built, the
-# libraries and the processor: reasons_not_to_judge() lists what the pins need.
+# The counts repeat to within 0.5 %, because nothing in them depends on time or
+# chance. The server runs with preload/still.c: slow clocks, so that hardly a timer
+# fires meanwhile, and the same random bytes in every run. Names and items come from
+# a fixed seed. With unix sockets and one batch in flight, each batch arrives in one
+# read. The build of the server, the libraries and the processor still matter:
+# reasons_not_to_judge() lists what the pins need.
 """Compare instructions per command with their pins."""
 
 import argparse
@@ -72,7 +72,7 @@ SERVER_PINS = {
         Workload(["--command", "add", "--sequential", *NAMED], [],
                  {1: 6598, 16: 5003, 100: 4915}, (100, NAMES)),
 }
-# At most as many: what keeps the null server an honest ceiling.
+# The limits that keep the null server an honest ceiling.
 NULL_LIMITS = {
     "null server: BF.ADD":
         Workload(["--command", "add", *KNOWN], [], {100: 300}),
@@ -99,7 +99,7 @@ def parse_args():
 
 
 def reasons_not_to_judge(binary):
-    """Return how this build or machine differs from what the pins are for."""
+    """Return how this build or machine differs from that of the pins."""
     reasons = []
     try:
         system = platform.freedesktop_os_release()

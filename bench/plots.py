@@ -1,22 +1,22 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Draws the report's plots with gnuplot, from the tables that the benchmarks
-# leave. A plot whose table is missing is not drawn. Each function returns the
-# body of a script; what is common to all (size, colours, background) is here.
+# Draws the report's plots with gnuplot, from the tables of the benchmarks. It
+# skips a plot whose table is missing. Each function returns the body of a gnuplot
+# script; this file also has the common part (size, colours, background).
 """The plots of the report."""
 
 import shutil
 import subprocess
 
 SIZE = (800, 450)
-# Okabe and Ito's palette: told apart by everybody, and in print.
+# Okabe and Ito's palette, which is distinguishable with colour blindness and in print.
 COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00",
            "#000000"]
 GREY = "#999999"
 
 
 def head():
-    """Return what every script begins with."""
+    """Return the common beginning of every script."""
     lines = ["set encoding utf8", "set border 3 lc rgb '#444444'",
              "set tics nomirror out", "set grid ytics lc rgb '#dddddd'",
              "set key outside below center horizontal Left reverse "
@@ -30,7 +30,7 @@ def head():
 
 
 def quote(value):
-    """Return a text as gnuplot takes it."""
+    """Return a text quoted for gnuplot."""
     return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -43,7 +43,7 @@ def block(name, rows):
 
 
 def is_number(value):
-    """Return whether it can be drawn."""
+    """Return whether a value can be drawn."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -98,7 +98,7 @@ def cost(found):
 
 
 def ratio(found):
-    """CPU per command as a multiple of the null server, beside the marks."""
+    """CPU per command as a multiple of the null server, and the marks."""
     table = found.get("cost")
     if table is None:
         return None
@@ -219,7 +219,7 @@ def bgsave(found):
 
 
 def peers(found):
-    """CPU for one item: a filter by hand beside BF.*."""
+    """CPU for one item: BF.* compared with a filter kept by hand."""
     table = found.get("peers-items")
     if table is None or not table["rows"]:
         return None
@@ -253,7 +253,7 @@ PLOTS = {"cost": cost, "ratio": ratio, "peers": peers, "scaling": scaling,
 
 
 def available():
-    """Return whether gnuplot is there."""
+    """Return whether gnuplot is installed."""
     return shutil.which("gnuplot") is not None
 
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sees the pauses of a server. On each of two connections, which the server
- * gives to different loops, one PING every --interval microseconds, and on two
- * more, with --keys, a BF.ADD of a random item to a random one of the keys:
- * few commands, so that it is the server's pauses that are seen and not the
- * lack of a CPU. A connection has one command under way at most, so the
- * longest pause is seen once and in full. One line of logfmt for each
- * connection, in the order in which they were opened, and one more that says
- * how much too late this program itself woke up: no reply can be judged more
- * exactly than that. With a file, every reply goes there as well: connection,
- * when its command was sent (CLOCK_MONOTONIC) and how long it took, in ns.
- * SIGTERM ends it before its time, with all that it has seen.
+ * Measures the pauses of a server. It sends one PING every --interval
+ * microseconds on each of two connections, which the server gives to different
+ * loops. With --keys, two more connections send a BF.ADD of a random item to a
+ * random key. The load is small, so that the server's pauses show and not a
+ * lack of CPU. Each connection has at most one command in flight, so the
+ * longest pause counts once and in full. The program prints one logfmt line per
+ * connection, in the order of opening. One more line says how much too late the
+ * program itself woke up, which limits the precision of all times. With a file,
+ * it also writes every reply there: connection, time of sending
+ * (CLOCK_MONOTONIC) and duration, in ns. SIGTERM ends it early with the results
+ * so far.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -128,7 +128,7 @@ send_command(unsigned index)
     conn->due_ns += interval_ns;
 }
 
-/* Replies are one short line: one read, one reply. */
+/* Replies are one short line, so one read returns one reply. */
 static void
 take_reply(struct conn *conn)
 {
@@ -157,12 +157,12 @@ take_reply(struct conn *conn)
         conn->max_ns = took_ns;
         conn->max_at_ns = conn->sent_ns - began_ns;
     }
-    if (conn->due_ns < now) { /* what was missed meanwhile is not made up for */
+    if (conn->due_ns < now) { /* missed commands are not sent later */
         conn->due_ns = now - (now - conn->due_ns) % interval_ns + interval_ns;
     }
 }
 
-/* Sends what is due. Returns when the next command will be. */
+/* Sends the commands that are due. Returns the time of the next one. */
 static uint64_t
 send_due(uint64_t now, uint64_t end)
 {
@@ -179,7 +179,7 @@ send_due(uint64_t now, uint64_t end)
     return next;
 }
 
-/* After a sleep that should have ended at NEXT, or before. */
+/* Records how late the program woke from a sleep until NEXT. */
 static void
 note_lateness(uint64_t next)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a snapshot has to cost at least to load: reads a file once into fresh
- * memory, of the kind that large filters lie in, and hashes it with XXH3 while
- * it is in the cache. Result: one logfmt line on stdout.
+ * Measures the least cost of loading a snapshot. It reads a file once into
+ * fresh memory of the kind that large filters use, and hashes it with XXH3
+ * while it is in the cache. It prints one logfmt line on stdout.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 enum { PIECE_BYTES = 256 * 1024 };
 
-/* False if the file is short or cannot be read. */
+/* Returns false if the file is short or cannot be read. */
 static bool
 read_piece(int fd, char *to, size_t len)
 {

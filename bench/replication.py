@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Measures what replicas cost their primary, each figure beside its mark: CPU
-# time per command with a replica against a server without one, and what
-# clients see of a full synchronization of 1 GiB. What is compared runs in
-# turn, in pairs, and the ratio is taken within the pair.
+# Measures the cost of replicas for their primary, each figure with its mark: CPU
+# time per command with a replica compared with a server without one, and the
+# latency of clients during a full synchronization of 1 GiB. Compared servers run
+# in turn, in pairs, and the ratio is taken within the pair.
 """Measure replication."""
 
 import statistics
@@ -26,7 +26,7 @@ class Follower(Durable):
         self.primary = primary
 
     def wait_synced(self):
-        """Wait until it follows and has what its primary has now."""
+        """Wait until the replica follows and has all data of its primary."""
         with Connection(self.primary) as peer:
             position = int(peer.info("master_repl_offset"))
         with Connection(self) as peer:
@@ -43,7 +43,7 @@ class Follower(Durable):
 
 
 def stream(bench):
-    """CPU time of all threads of a primary against a server on its own."""
+    """Compare the CPU time of all threads with a server without a replica."""
     adds = bench.scaled(400_000)
     plan = [("BF.ADD", (["--command", "add"], adds, adds), 21, MARK_STREAM),
             ("BF.MADD of 100", (["--command", "madd"], adds // 100, adds), 5,
@@ -74,7 +74,7 @@ def stream(bench):
 
 
 def sync(bench):
-    """What clients of the primary see of full synchronizations of 1 GiB."""
+    """Measure the primary's clients during full synchronizations of 1 GiB."""
     print("full synchronization of 1 GiB in layers of 64 and 4 MiB")
     pauses = []
     keys = persist.LARGE[0][1]

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What several loops get out of several CPUs, without sockets: each thread,
- * pinned to a CPU of its own, parses prebuilt requests and has them executed by
- * a worker of its own, as a loop does, over one keyspace. A machine of two CPUs
- * can be measured so, where a client would need the other one.
+ * Measures the gain of several loops on several CPUs, without sockets. Like a
+ * loop, each thread parses prebuilt requests, and its own worker executes them,
+ * over one keyspace. Each thread is pinned to its own CPU. So two CPUs can be
+ * measured on a machine of two, where a client would need one of them.
  *
- * Every figure is of short windows in turn: no locks (a server of one loop),
- * one thread, two, and so on; after each a window of the same threads that only
- * hash private memory, the control: what so many threads get out of this
- * machine at that moment. The time in which a thread was ready and somebody
- * else had its CPU does not count. Ratios are taken within a round, medians
- * over the rounds that nobody disturbed much, if there are some: windows are
- * short, so that there are. One logfmt line is printed for each workload,
- * pipeline and number of threads; `relative` is the ratio as if the control
- * gave as much as there are threads.
+ * Each figure comes from short windows in turn: without locks (a server of one
+ * loop), one thread, two threads, and so on. A control window follows each of
+ * them, in which the same threads only hash private memory. It shows the speed
+ * of that many threads on this machine at that moment. Time in which a thread
+ * was ready but another process had its CPU does not count. Ratios are taken
+ * within a round. Medians use the rounds without much disturbance, if there are
+ * enough; the windows are short to make that likely. The program prints one
+ * logfmt line for each workload, pipeline and number of threads. `relative` is
+ * the ratio that would result if the control scaled with the number of threads.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -76,7 +76,7 @@ struct feeder {
     struct tally tally;
 };
 
-/* What the feeders do in the next window; they read it between the barriers. */
+/* The plan of the next window; the feeder threads read it between barriers. */
 struct plan {
     const struct workload *workload; /* NULL: the control */
     enum world_kind world;
@@ -125,7 +125,8 @@ build_requests(struct feeder *feeder, const char *command, unsigned pipeline)
     }
 }
 
-/* Names are numbers: 0 and 1, then one for each thread, then the many. */
+/* Keys are numbers: 0 and 1, then one for each thread, then the many filters.
+ */
 static uint32_t
 pick_key(struct feeder *feeder, enum keys keys)
 {
@@ -157,7 +158,7 @@ fill_requests(struct feeder *feeder, const struct workload *workload,
     }
 }
 
-/* What net/conn.c does with what one read brought. */
+/* Parses and executes the bytes of one read, as net/conn.c does. */
 static void
 execute(struct feeder *feeder, const struct place *place, size_t len)
 {
@@ -221,7 +222,7 @@ feed(struct feeder *feeder)
     }
 }
 
-/* Brings the caches to what they are in the middle of such work. */
+/* Warms the caches with the same work. */
 static void
 lead_in(struct feeder *feeder)
 {
@@ -245,7 +246,7 @@ hash_memory(struct feeder *feeder)
     }
 }
 
-/* How long this thread was ready to run and did not. */
+/* Returns how long this thread was ready to run but did not run. */
 static uint64_t
 waited_ns(void)
 {
@@ -309,7 +310,7 @@ run_feeder(void *arg)
     }
 }
 
-/* In both worlds, between windows. */
+/* Runs in both worlds, between windows. */
 static void
 call(struct slice line)
 {
@@ -334,8 +335,8 @@ reserve(uint32_t key, unsigned capacity)
     call(slice_of(line));
 }
 
-/* Runs the plan. The rate is what all do together while all have a CPU; who had
- * none for most of the window counts little. */
+/* Runs the plan. The rate is that of all threads together while all have a CPU;
+ * a thread without a CPU for most of the window counts little. */
 static struct result
 run_plan(void)
 {
@@ -396,8 +397,9 @@ median(double *values, unsigned count)
     return (values[(count - 1) / 2] + values[count / 2]) / 2;
 }
 
-/* The answers are right, with and without locks, with one thread and all. What
- * is asked for is there by half, and there are few false positives. */
+/* Checks the answers, with and without locks, with one thread and with all.
+ * Half of the requested items are present, and there are few false positives.
+ */
 static void
 warm_up(const struct workload *workload)
 {
@@ -421,7 +423,7 @@ warm_up(const struct workload *workload)
     plan.batches = 0;
 }
 
-/* The numbers of threads that are measured, 1 without locks first. */
+/* Sets the measured numbers of threads; 1 without locks comes first. */
 static unsigned
 counts_of(unsigned *ret_counts)
 {
@@ -439,7 +441,7 @@ counts_of(unsigned *ret_counts)
     return used;
 }
 
-/* One window, and one of the control with the same threads. */
+/* Runs one window, and a control window with the same threads. */
 static struct result
 measure(const struct workload *workload, unsigned threads)
 {
@@ -463,7 +465,8 @@ is_undisturbed(const struct result *result)
     return result->wait < UNDISTURBED && result->control_wait < UNDISTURBED;
 }
 
-/* What one number of threads did, beside one thread with locks. */
+/* Computes the result of a number of threads, relative to one thread with
+ * locks. */
 static void
 report(const struct result *one, const struct result *now, unsigned threads,
        bool locks)
@@ -499,7 +502,7 @@ report(const struct result *one, const struct result *now, unsigned threads,
     (void)fflush(stdout);
 }
 
-/* True if all its windows were undisturbed. */
+/* Returns true if all its windows were undisturbed. */
 static bool
 measure_round(const struct workload *workload, unsigned counts,
               const unsigned *count)
@@ -543,7 +546,7 @@ measure_workload(const struct workload *workload, unsigned pipeline)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* Each from 0 on, as many as a key has. */
+/* Adds the items of each key, from 0 on. */
 static void
 add_items(uint32_t key, uint32_t items)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What bench/scale.c can measure, and which of it. Set once by
- * scale_options_parse() and only read afterwards.
+ * The workloads of bench/scale.c, and the options that select them.
+ * scale_options_parse() sets them once; afterwards they are only read.
  */
 #pragma once
 

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Measures what more loops get out of more CPUs: inside one process, by
-# bench/scale, which needs no CPU for a client; and with real sockets where
-# there are CPUs for both the loops and the load. Ratios are to one loop; the
-# control beside them is what as many threads that share nothing get out of the
-# same machine at the same time.
+# Measures the gain from more loops on more CPUs. bench/scale measures inside one
+# process, without a CPU for a client. If there are CPUs for both loops and load,
+# the script also measures real sockets. Ratios are relative to one loop. The
+# control is the gain of as many threads that share nothing, on the same machine at
+# the same time.
 """Measure how the server scales with its loops."""
 
 import concurrent.futures
@@ -42,7 +42,7 @@ WORKLOADS = {
 
 
 def inside(build, quick=False, threads=None):
-    """Run the driver inside one process; return a list of dicts."""
+    """Run the driver, which needs no sockets; return a list of dicts."""
     words = [str(build / "bench" / "scale"),
              "--limit-ms", "200" if quick else "2000"]
     if threads:
@@ -147,7 +147,7 @@ def verdict(figure, mark, disturbed=False):
 
 
 def is_disturbed(row):
-    """Return whether the driver had the CPUs to itself too seldom."""
+    """Return whether too few rounds of the driver were undisturbed."""
     return row["undisturbed"] < UNDISTURBED_ROUNDS
 
 

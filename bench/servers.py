@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Starts and stops the servers that the benchmarks measure, and runs the load
-# generator against them. Each object owns exactly one process and ends that
-# one, by its process id, when its `with` block is left, however it is left.
-# Ports are chosen by the kernel.
+# Starts and stops the measured servers, and runs the load generator against them.
+# Each object owns exactly one process. It always ends that process, by its process
+# id, at the end of its `with` block. The kernel chooses the ports.
 """Servers under measurement, and the load generator."""
 
 import argparse
@@ -22,7 +21,7 @@ DEFAULT_BUILD = ROOT / "build" / "release"
 START_SECONDS = 60
 STOP_SECONDS = 60
 LOAD_SECONDS = 300
-# What lets a client make filters of more than the default 128 MiB.
+# Allows filters of more than the default 128 MiB.
 LARGE_FILTERS = ("--bf.bloom-memory-usage-limit", "4gb")
 
 
@@ -43,20 +42,20 @@ def exit_on_sigterm():
 
 
 def free_port():
-    """Return a port that nobody listens on at this moment."""
+    """Return a port that is free at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 def request(*words):
-    """Return a command as it is sent."""
+    """Return a command as RESP bytes."""
     return (f"*{len(words)}\r\n" + "".join(
         f"${len(word)}\r\n{word}\r\n" for word in words)).encode()
 
 
 def end(process):
-    """End a process: politely, then not."""
+    """End a process with SIGTERM, and later with SIGKILL."""
     if process is not None and process.poll() is None:
         process.terminate()
         try:
@@ -67,7 +66,7 @@ def end(process):
 
 
 class Server:
-    """One server process. Subclasses say how it is started."""
+    """One server process. Subclasses define how to start it."""
 
     name = "server"
 
@@ -170,8 +169,8 @@ class Null(Server):
 
 
 class Bloomery(Server):
-    """bloomery-server, or anything that takes its options. It has no journal,
-    as the peers and the null server have none, unless the options say so."""
+    """bloomery-server, or a server that takes its options. Like its peers and the
+    null server, it has no journal by default."""
 
     name = "bloomery"
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# memory.py, scaling.py and holds.py leave what they measured as plain data,
-# for whoever wants to compute with it. Here it becomes the report's tables,
-# marks and plots. Each function takes what such a file holds.
+# Converts the plain data of memory.py, scaling.py and holds.py, which other
+# programs can use as well, into the report's tables, marks and plots. Each
+# function takes the contents of such a file.
 """Tables from the plain data of some parts."""
 
 import tables
@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def memory(data):
-    """Bits per item, bytes of a small filter, what stays behind."""
+    """Bits per item, bytes of a small filter, memory after deletion."""
     bits = tables.table(
         "bits", f"Bits per item of a filter for {data['items']:,} items",
         ["error rate", "bits per item", "least possible", "more than that",
@@ -56,7 +56,7 @@ def memory(data):
     return [bits, plot, small]
 
 
-# What bench/scaling.py calls them, and what they are.
+# The names of workloads in bench/scaling.py, and their descriptions.
 WORKLOADS = {
     "exists-one": "BF.EXISTS, one filter", "add-one": "BF.ADD, one filter",
     "add-new": "BF.ADD of new items, one filter",
@@ -85,13 +85,13 @@ def scaling_plot(title, rows, loops, ratio):
 
 
 def disturbed(row):
-    """Return what has to be said of a figure from too few rounds."""
+    """Return the note for a figure from too few rounds."""
     enough = row.get("undisturbed", UNDISTURBED_ROUNDS) >= UNDISTURBED_ROUNDS
     return "" if enough else " (disturbed: others used the CPUs)"
 
 
 def scaling_says(rows):
-    """Return what two loops bring, for the top of the report."""
+    """Return the sentence on the gain of two loops, for the top of the report."""
     two = {row["workload"]: row["relative"] for row in rows
            if row["threads"] == 2}
     if not {"exists-one", "add-one", "exists-many", "add-many"} <= set(two):
@@ -172,8 +172,8 @@ def holds(data):
     return [result]
 
 
-# A page fault is no part of the server, but an item cannot do without: what is
-# asked of such cases is that they take no longer than the faults do.
+# Page faults are not part of the server but cannot be avoided. The mark of such
+# cases is that they take no longer than the page faults.
 HOLD_KINDS = {
     "": ("longest that one command holds a loop or a lock", "< 2 ms"),
     "fault": ("the same, first touch of large memory",
@@ -188,7 +188,7 @@ FAULTS_OF_AN_ITEM = 3
 
 
 def hold_mark(rows, what, asked, fault):
-    """Return the mark of some cases; FAULT is what page faults take."""
+    """Return the mark of some cases; FAULT is the time of page faults."""
     longest = [(max(row["handler_usec"], row["lock_usec"]), row["case"])
                for row in rows]
     worst, case = max(longest)

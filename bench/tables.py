@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The shape in which a benchmark hands on its figures: one table or a list of
-# them, as JSON. bench/README.md says what the fields mean. A program prints
-# its tables, and with --json FILE leaves them there too; bench/report.py reads
-# the files, so that it need not know how a figure came about.
+# The format of a benchmark's figures: one table or a list of tables, as JSON.
+# bench/README.md explains the fields. A program prints its tables and, with --json
+# FILE, writes them to FILE too. bench/report.py reads these files.
 """Tables of figures: printed, written as Markdown, kept as JSON."""
 
 import json
@@ -15,19 +14,19 @@ FIGURE = re.compile(r"[-+–<>≤≥]?=? ?[\d.,]*( \([\d.]+\)| and [\d.]+)? ?%?"
 
 
 def table(name, title, columns, rows=(), notes=(), hidden=False):
-    """Return a table; HIDDEN ones are there for a plot only."""
+    """Return a table; a HIDDEN one is for a plot only."""
     return {"name": name, "title": title, "columns": list(columns),
             "rows": [list(row) for row in rows], "notes": list(notes),
             "marks": [], "says": [], "hidden": hidden}
 
 
 def mark(what, asked, measured, met):
-    """Return a line of the summary: what was asked and what came out."""
+    """Return a line of the summary: the target and the measured value."""
     return {"what": what, "asked": asked, "measured": measured, "met": met}
 
 
 def load(path):
-    """Return the tables of a file, whatever fields they leave out."""
+    """Return the tables of a file, with defaults for missing fields."""
     data = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     tables = data if isinstance(data, list) else [data]
     for number, each in enumerate(tables):
@@ -40,7 +39,7 @@ def load(path):
 
 
 def save(path, tables):
-    """Write tables for load(); PATH may be None: then nothing is kept."""
+    """Write tables for load(); write nothing if PATH is None."""
     if path is not None:
         pathlib.Path(path).write_text(
             json.dumps(tables, indent=1, ensure_ascii=False) + "\n",
@@ -48,7 +47,7 @@ def save(path, tables):
 
 
 def cell(value, digits=None):
-    """Return a value as a reader wants it; DIGITS behind a decimal point."""
+    """Return a value as text, with DIGITS after the decimal point."""
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -65,7 +64,7 @@ def cell(value, digits=None):
 
 
 def digits_for(value):
-    """Return how many decimals leave about three digits that count."""
+    """Return how many decimals leave about three significant digits."""
     return 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
 
 
@@ -80,7 +79,7 @@ def cells(each):
 
 
 def is_figure(value):
-    """Return whether a cell is set to the right: a number, or one as text."""
+    """Return whether to align a cell to the right: a number, or one as text."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) \
         or FIGURE.fullmatch(cell(value)) is not None
 

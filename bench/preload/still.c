@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Preloaded into a server whose instructions are counted, so that two runs
- * count the same. Its clocks go at 1/256 of their speed: valgrind and a busy
- * machine slow the server down, and every timer that fires meanwhile would be
- * counted with the commands. Its random bytes are the same in every run: the
- * seeds of the hash tables and of the filters come from them.
+ * A library to preload into a server whose instructions are counted, so that
+ * two runs have the same count. It slows clocks to 1/256 of their speed:
+ * valgrind and a busy machine slow the server down, and the count would include
+ * every timer that fires meanwhile. It returns the same random bytes in every
+ * run; the seeds of hash tables and filters come from them.
  */
 #include <stdatomic.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 enum { SLOWER = 256 };
 
-/* When the process began, by the clocks with these numbers. */
+/* The start of the process, by the clocks with these numbers. */
 static int64_t began_ns[CLOCK_MONOTONIC_COARSE + 1];
 static _Atomic uint64_t random_state;
 

@@ -4,6 +4,7 @@
  * enough replicas keep up.
  */
 #include "server/figures.h"
+
 #include "base/mem.h"
 #include "persist/place.h"
 #include "server/replication_state.h"

@@ -100,7 +100,7 @@ write_alone(uint64_t bytes, size_t padding_max)
         }
         (void)journal_close_group(node->journal);
     }
-    stream(node);
+    node_stream(node);
 }
 
 static void

@@ -51,7 +51,7 @@ on_waited(struct sim *sim, uint64_t index, uint64_t at)
 
     if (node->up && node->boot == wait->boot && node->leader == NOBODY &&
         node->epoch == wait->epoch) {
-        sim->counts.waits += count_acked(node, wait->position);
+        sim->counts.waits += node_count_acked(node, wait->position);
     }
 }
 
@@ -63,7 +63,7 @@ wait_for_acks(struct sim *sim, struct node *node)
 
     (void)journal_close_group(node->journal);
     waits[at] = (struct wait){ node->boot, node->epoch, node->position };
-    stream(node);
+    node_stream(node);
     primary_ask_acks(node->primary,
                      (struct primary_ask){ node->position, node->position });
     sim_at(sim, sim_below(sim, 100), on_waited, node->index, at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Both parts grow by doubling with what has arrived, never by what was only
- * declared. The bytes are contiguous, so lengths are all that must be kept.
+ * Both parts double as arguments arrive, and never because of a declared count
+ * or length. The bytes are contiguous, so the lengths suffice.
  */
 #include "proto/arena.h"
 
@@ -59,7 +59,7 @@ arena_add(struct arena *arena, struct slice argument)
 void
 arena_slices(const struct arena *arena, struct slice *ret_argv)
 {
-    /* Without bytes all arguments are empty, and still want an address. */
+    /* Without bytes all arguments are empty; their slices need an address. */
     const char *at = arena->bytes.data != NULL ? arena->bytes.data : "";
 
     for (size_t i = 0; i < arena->count; i++) {

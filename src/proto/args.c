@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The first mistake empties the cursor, so that every later call sees the end.
+ * The first mistake moves the cursor to the end, where every call fails.
  */
 #include "proto/args.h"
 

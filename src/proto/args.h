@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A cursor over the arguments of one command, name excluded. Sticky: after the
- * first mistake every call returns an empty value and args_end returns that
- * mistake, so that a handler reads all it needs and looks once. The slices
- * point into the request and end with the handler.
+ * A cursor over the arguments of one command, without its name. After the first
+ * mistake every call returns an empty value, and args_end returns that mistake:
+ * so a handler reads all arguments and checks once. The slices point into the
+ * request and are valid until the handler returns.
  */
 #pragma once
 
@@ -29,14 +29,14 @@ args_left(const struct args *args)
     return args->count - args->next;
 }
 
-/* The next argument; ERR_SYNTAX when there is none. */
+/* Returns the next argument; ERR_SYNTAX when there is none. */
 struct slice args_bytes(struct args *args);
 
-/* A strict decimal (ERR_NOT_INTEGER). */
+/* Returns the next argument as a strict decimal (ERR_NOT_INTEGER). */
 int64_t args_i64(struct args *args);
 
-/* Takes the next argument if it is this word (any case). */
+/* Moves past the next argument if it is this word in any case. */
 bool args_word(struct args *args, const char *word);
 
-/* The first mistake; ERR_SYNTAX if arguments are left over. */
+/* Returns the first mistake; ERR_SYNTAX if arguments are left. */
 MUST_CHECK enum err args_end(const struct args *args);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Growth of a batch's argument vector, and where its commands came from.
+ * Growth of a batch's argv, and the RESP of its commands.
  */
 #include "proto/batch.h"
 
@@ -12,7 +12,7 @@ enum {
 };
 
 static void
-give_back(struct batch *batch)
+return_borrowed(struct batch *batch)
 {
     if (batch->borrows) {
         batch->argv = batch->own;
@@ -35,7 +35,7 @@ batch_borrow(struct batch *batch, struct slice *argv, size_t argc)
 void
 batch_fini(struct batch *batch)
 {
-    give_back(batch);
+    return_borrowed(batch);
     mem_free(batch->argv);
     batch->argv = NULL;
     batch->argv_count = 0;
@@ -49,7 +49,7 @@ batch_clear(struct batch *batch)
     batch->argv_count = 0;
     batch->count = 0;
     batch->in_place = false;
-    give_back(batch);
+    return_borrowed(batch);
     if (batch->argv_capacity > ARGV_KEEP) {
         batch_fini(batch);
     }
@@ -64,8 +64,8 @@ batch_grow(struct batch *batch, size_t more)
     size_t bytes = 0;
     struct slice *argv;
 
-    /* Indexes into argv are 32 bits wide; a read that holds more arguments
-     * than that cannot exist, since each takes 6 bytes. */
+    /* Indexes into argv have 32 bits. No read has more arguments, since each
+     * takes 6 bytes. */
     if (__builtin_add_overflow(batch->argv_count, more, &needed) ||
         needed > UINT32_MAX) {
         return false;
@@ -85,7 +85,7 @@ batch_grow(struct batch *batch, size_t more)
     return true;
 }
 
-/* Bytes of a type, a number without leading zeros, and CRLF. */
+/* Returns the length of a type, a number without leading zeros, and CRLF. */
 static size_t
 header_bytes(size_t number)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands parsed and not yet executed. One batch a loop, reused for each
- * read; its argv keeps its size from use to use. {0} is an empty one.
+ * Commands that are parsed and not executed yet. A loop reuses one batch for
+ * all reads, and its argv keeps its size. {0} is empty.
  */
 #pragma once
 
@@ -14,34 +14,34 @@ enum { BATCH_COMMANDS_MAX = 128 };
 struct batch_command {
     uint32_t first, argc;
     size_t begin; /* its first byte, in the data given to stream_parse */
-    bool repeats; /* all words but the last are, byte for byte, those of the
-                     command before it, behind which its own stand */
+    bool repeats; /* all words but the last equal those of the command before
+                     it, which its own words follow in argv */
 };
 
 /* The arguments point into the data given to stream_parse or into the
  * stream's reader. */
 struct batch {
-    struct slice *argv; /* grows with arguments that arrived, never ahead */
+    struct slice *argv; /* grows as arguments arrive, never before */
     size_t argv_count, argv_capacity;
-    struct slice *own; /* its argv, while another one is borrowed */
+    struct slice *own; /* the batch's argv, while it borrows another one */
     size_t own_capacity;
     bool borrows;
     uint32_t count;
-    bool in_place; /* the arguments lie amid the canonical RESP they came in */
+    bool
+        in_place; /* the arguments lie in the canonical RESP of their command */
     struct batch_command command[BATCH_COMMANDS_MAX];
 };
 
-/* Has argv's words, which stay the caller's, until it is emptied; it is empty.
- */
+/* Lets an empty batch use the caller's argv until the batch is emptied. */
 void batch_borrow(struct batch *batch, struct slice *argv, size_t argc);
 
-/* Empties it; gives an argv back that one huge command made large. */
+/* Empties the batch, and frees an argv that one huge command made large. */
 void batch_clear(struct batch *batch);
 void batch_fini(struct batch *batch);
 
 MUST_CHECK bool batch_grow(struct batch *batch, size_t more);
 
-/* Room for `more` arguments behind argv_count; false if memory is short. */
+/* Makes space for `more` arguments after argv_count; false without memory. */
 MUST_CHECK static inline bool
 batch_reserve(struct batch *batch, size_t more)
 {
@@ -49,11 +49,10 @@ batch_reserve(struct batch *batch, size_t more)
            batch_grow(batch, more);
 }
 
-/* The canonical RESP of a command of a batch that is in place, found around
- * its arguments. */
+/* Returns the canonical RESP around these arguments, of a batch in place. */
 struct slice batch_resp(const struct slice *argv, size_t argc);
 
-/* The next `argc` arguments, already in place, are a command. */
+/* Adds a command: the next `argc` arguments, which the caller has written. */
 static inline void
 batch_add(struct batch *batch, size_t argc, size_t begin)
 {

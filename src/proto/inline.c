@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * No word is longer than its source, so one reservation of the line's length
- * in the arena lets the words be written without further checks.
+ * A word is never longer than its source, so one reservation of the line's
+ * length in the arena is enough for all words.
  */
 #include "proto/inline.h"
 
@@ -10,14 +10,15 @@ struct cursor {
     char *to;
 };
 
-/* What may stand between words. */
+/* Returns whether the byte separates words. */
 static bool
 is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* What ends a word: Redis leaves the vertical tab and form feed out. */
+/* Returns whether the byte ends a word. As in Redis, the vertical tab and the
+ * form feed do not, though they separate words. */
 static bool
 ends_word(char c)
 {
@@ -53,7 +54,7 @@ escape_of(char c)
     }
 }
 
-/* at is on the closing quote. */
+/* Moves past the closing quote; false if another byte follows in the word. */
 static bool
 close_quote(struct cursor *cursor)
 {
@@ -61,7 +62,8 @@ close_quote(struct cursor *cursor)
     return cursor->at == cursor->end || is_blank(*cursor->at);
 }
 
-/* at is behind the opening quote; false if the quote is not closed well. */
+/* Reads from after the opening quote; false if the quote is not closed, or not
+ * at the end of the word. */
 static bool
 read_double_quoted(struct cursor *cursor)
 {
@@ -97,7 +99,7 @@ read_single_quoted(struct cursor *cursor)
     return cursor->at < cursor->end && close_quote(cursor);
 }
 
-/* at is on the word's first byte. */
+/* Reads from the word's first byte. */
 static bool
 read_word(struct cursor *cursor)
 {
@@ -144,7 +146,7 @@ inline_split(struct slice line, struct arena *arena)
     return OK;
 }
 
-/* One CR before the LF belongs to the line's end. */
+/* Removes the LF, and one CR before it. */
 static struct slice
 strip_end(struct slice line)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Inline commands, for people with telnet: one line, words between blanks,
- * quotes as in Redis:
+ * Inline commands, as people type them in telnet: one line of words between
+ * blanks, with quotes as in Redis:
  *
- *   "..."  with \n \r \t \b \a \xHH; a backslash before anything else drops out
+ *   "..."  with \n \r \t \b \a \xHH; before any other byte the \ is dropped
  *   '...'  with \' only
  *
- * A quote may open within a word; a closing one ends it, and only a blank or
- * the end of the line may follow. LF or CRLF ends the line. Unlike in Redis,
- * where it stalls the connection, a NUL byte is a byte like others.
+ * A quote may open within a word; a closing quote ends the word, and only a
+ * blank or the end of the line may follow. LF or CRLF ends the line. A NUL is a
+ * byte as any other; in Redis it stalls the connection.
  */
 #pragma once
 
@@ -17,8 +17,8 @@
 
 enum { INLINE_BYTES_MAX = 64 * 1024 }; /* of a line, its LF not counted */
 
-/* Takes bytes up to the end of the line; `line` keeps what came of it so far
- * and is emptied with its end. Errors: ERR_PROTO_QUOTES, ERR_PROTO_BIG_INLINE,
+/* Consumes bytes up to the end of the line. `line` keeps an unfinished line,
+ * and is empty after its end. Errors: ERR_PROTO_QUOTES, ERR_PROTO_BIG_INLINE,
  * ERR_QUERY_BUFFER, ERR_NOMEM. */
 MUST_CHECK enum parse_result inline_feed(struct buf *line,
                                          const struct parse_limits *limits,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The reader is fed in pieces, each followed by one redisReaderGetReply:
- * after a reply hiredis moves all unread bytes to the front, which is
- * quadratic unless pieces are small. The first piece of a command ends with
- * its first line, so that nothing else is lost if hiredis throws its buffer
- * away over that line ("*-5", which Redis skips). Since a reply is looked for
- * after each piece, the unread tail always lies in the piece just fed, and is
- * given back.
+ * The reader is fed in pieces, each followed by one redisReaderGetReply: after
+ * a reply hiredis moves all unread bytes to the front, which is quadratic
+ * unless pieces are small. The first piece of a command ends with its first
+ * line, so that no other bytes are lost if hiredis drops its buffer because of
+ * that line
+ * ("*-5", which Redis skips). Since each piece may complete a reply, unread
+ * bytes are always the end of the last piece, and are returned to the caller.
  */
 #include "proto/reader.h"
 
@@ -43,14 +43,14 @@ struct reader {
 
     /* The command being read. */
     size_t fed;      /* bytes of it so far, unread ones included */
-    bool has_count;  /* its first line is done */
-    enum err doomed; /* OK, or what the line being skipped will end in */
+    bool has_count;  /* its first line is complete */
+    enum err doomed; /* OK, or the error of the line that is skipped */
     size_t line_len; /* of that line */
     char line_last;  /* its last byte */
     char head[LENGTH_BYTES_MAX];
-    size_t head_len;          /* may exceed what head holds */
-    struct parse_error error; /* set by whoever refuses */
-    size_t peak;              /* most bytes hiredis ever held */
+    size_t head_len;          /* may exceed the size of head */
+    struct parse_error error; /* the first one */
+    size_t peak;              /* most bytes in hiredis's buffer so far */
     struct arena *arena;      /* of the caller, during reader_feed */
     const struct parse_limits *limits;
 };
@@ -63,7 +63,7 @@ refuse(struct reader *reader, enum err err)
     }
 }
 
-/* "expected '$', got '%s'". A control byte could end the reply's line. */
+/* Sets "expected '$', got '%s'". A control byte could end the reply's line. */
 static void
 refuse_type(struct reader *reader, char byte)
 {
@@ -76,7 +76,7 @@ refuse_type(struct reader *reader, char byte)
     }
 }
 
-/* The byte on the wire that a task's type came from. */
+/* Returns the byte on the wire for a task's type. */
 static char
 byte_of_type(int type)
 {
@@ -145,9 +145,9 @@ check_bulk(const struct reader *reader, uint64_t len)
                : ERR_PROTO_BULK;
 }
 
-/* ---- what hiredis calls ----------------------------------------------------
- * The object of every task is the reader itself: hiredis only wants it not to
- * be NULL. NULL makes hiredis fail with "out of memory"; the true reason is in
+/* ---- callbacks of hiredis --------------------------------------------------
+ * Each returns the reader as the task's object, which hiredis does not use.
+ * With NULL hiredis fails with "out of memory"; the true reason is in
  * reader->error. */
 
 static struct reader *
@@ -282,8 +282,8 @@ open_hiredis(struct reader *reader)
     return true;
 }
 
-/* hiredis allocates by itself, and keeps its buffer: what that held at most is
- * counted. */
+/* hiredis allocates with malloc and keeps its buffer; its largest size so far
+ * is counted. */
 static void
 close_hiredis(struct reader *reader)
 {
@@ -318,7 +318,7 @@ reader_free(struct reader *reader)
     mem_free(reader);
 }
 
-/* The next byte begins a command; what hiredis holds unread is forgotten. */
+/* Prepares for the next command; unread bytes in hiredis are dropped. */
 static void
 begin_command(struct reader *reader)
 {
@@ -353,10 +353,10 @@ reader_is_reusable(const struct reader *reader)
 /* ---- feeding --------------------------------------------------------------
  */
 
-/* A line too long for any number is not given to hiredis, which would look
- * through all of it at each piece, but skipped up to its end, and refused
- * there or when it has none. Pieces are shorter than LINE_BYTES_MAX, so that
- * hiredis never meets the end of a line that would be refused here. */
+/* Skips a line that is too long for any number, and refuses it at its end, or
+ * when it has none. hiredis would search all of it again at each piece. Pieces
+ * are shorter than LINE_BYTES_MAX, so that hiredis never gets the end of a line
+ * that is refused here. */
 static void
 skip_line(struct reader *reader, struct slice piece)
 {
@@ -384,8 +384,8 @@ doom_line(struct reader *reader, struct slice pending, enum err err)
     reader->hiredis->pos = reader->hiredis->len;
 }
 
-/* The declared length of the argument that hiredis waits for, before its
- * bytes are kept. hiredis itself takes any up to LLONG_MAX. */
+/* Checks the declared length of the argument that hiredis waits for, before its
+ * bytes are kept. hiredis itself accepts any up to LLONG_MAX. */
 static void
 guard_bulk(struct reader *reader, struct slice pending)
 {
@@ -405,7 +405,8 @@ guard_bulk(struct reader *reader, struct slice pending)
                                                : ERR_PROTO_BULK);
 }
 
-/* After a piece that did not complete the command: what hiredis waits for. */
+/* Checks what hiredis waits for, after a piece that did not complete the
+ * command. */
 static void
 guard_pending(struct reader *reader)
 {
@@ -428,8 +429,8 @@ guard_pending(struct reader *reader)
     }
 }
 
-/* hiredis names an unknown type byte only in its message: got "x", with
- * C escapes. */
+/* Returns an unknown type byte, which hiredis has only in its message: got "x",
+ * with C escapes. */
 static char
 byte_of_message(const char *message)
 {
@@ -452,7 +453,8 @@ byte_of_message(const char *message)
     }
 }
 
-/* Redis skips negative counts; hiredis does so for -1 only. */
+/* Returns whether the count is negative: Redis skips such a command; hiredis
+ * does so for -1 only. */
 static bool
 head_is_negative(const struct reader *reader)
 {
@@ -466,7 +468,7 @@ head_is_negative(const struct reader *reader)
     return slice_to_i64(number, &count) && count < 0;
 }
 
-/* hiredis gave up and has thrown its buffer away. */
+/* Finds the error after hiredis has failed and dropped its buffer. */
 static enum parse_result
 map_failure(struct reader *reader)
 {
@@ -499,7 +501,8 @@ map_failure(struct reader *reader)
     return PARSE_ERROR;
 }
 
-/* How much of the rest may be fed at once. 0: the command is too long. */
+/* Returns how much of the rest may be fed at once. 0: the command is too long.
+ */
 static size_t
 piece_bytes(const struct reader *reader, struct slice rest)
 {

@@ -8,9 +8,8 @@
 #include "base/num.h"
 
 enum {
-    GIVE_BYTES = 256 * 1024, /* shorter ones are copied as well */
-    DIGITS_MAX = 20,
-    HEADER_MAX = 1 + DIGITS_MAX + 2 /* type, digits, CRLF */
+    GIVE_BYTES = 256 * 1024,         /* shorter bodies are copied */
+    HEADER_MAX = 1 + NUM_U64_MAX + 2 /* type, digits, CRLF */
 };
 
 static char *
@@ -21,32 +20,18 @@ end_line(char *to)
     return to;
 }
 
-/* Writes value before `end`; returns where it begins. */
-static char *
-write_digits(char *end, uint64_t value)
-{
-    do {
-        *--end = (char)('0' + (char)(value % 10));
-        value /= 10;
-    } while (value > 0);
-    return end;
-}
-
-/* "type [-]value CRLF"; returns its length. ret_text holds HEADER_MAX + 1. */
+/* Writes "type [-]value CRLF" to ret_text, which has HEADER_MAX + 1 bytes.
+ * Returns its length. */
 static size_t
 write_header(char *ret_text, char type, bool negative, uint64_t value)
 {
-    char digits[DIGITS_MAX];
-    char *end = digits + sizeof(digits);
-    char *first = write_digits(end, value);
     char *to = ret_text;
 
     *to++ = type;
     if (negative) {
         *to++ = '-';
     }
-    memcpy(to, first, (size_t)(end - first));
-    to = end_line(to + (end - first));
+    to = end_line(to + num_format_u64(value, to));
     return (size_t)(to - ret_text);
 }
 
@@ -71,7 +56,7 @@ reply_int_long(struct reply *reply, int64_t value)
     }
 }
 
-/* type len CRLF, tag, data, CRLF. len counts tag and data. */
+/* Appends type len CRLF tag data CRLF; len counts tag and data. */
 static void
 append_sized(struct reply *reply, char type, struct slice tag,
              struct slice data)
@@ -93,7 +78,7 @@ append_sized(struct reply *reply, char type, struct slice tag,
     reply->buf->len = (size_t)(to - reply->buf->data);
 }
 
-/* type text CRLF; the text holds no line end. */
+/* Appends type text CRLF; the text has no line end. */
 static void
 append_line(struct reply *reply, char type, struct slice text)
 {
@@ -125,24 +110,26 @@ reply_bulk_text(struct reply *reply, const char *text)
     reply_bulk(reply, slice_of(text));
 }
 
-void
-reply_null(struct reply *reply)
+static void
+append_null(struct reply *reply, char resp2_type)
 {
     if (reply->resp == 2) {
-        append_line(reply, '$', slice_lit("-1"));
+        append_line(reply, resp2_type, slice_lit("-1"));
     } else {
         append_line(reply, '_', slice_lit(""));
     }
 }
 
 void
+reply_null(struct reply *reply)
+{
+    append_null(reply, '$');
+}
+
+void
 reply_null_array(struct reply *reply)
 {
-    if (reply->resp == 2) {
-        append_line(reply, '*', slice_lit("-1"));
-    } else {
-        append_line(reply, '_', slice_lit(""));
-    }
+    append_null(reply, '*');
 }
 
 void
@@ -240,7 +227,7 @@ reply_text(struct reply *reply, struct buf *text)
     buf_free(text);
 }
 
-/* Copies text, control bytes as blanks; returns the place behind it. */
+/* Copies text, control bytes as blanks; returns the place after it. */
 static char *
 copy_printable(char *to, struct slice text)
 {
@@ -295,7 +282,7 @@ reply_array_end(struct reply *reply, size_t place, size_t count)
     size_t len = write_header(header, '*', false, count);
     size_t body = place + HEADER_MAX;
 
-    /* After a failure the room may be missing; nobody reads the buffer. */
+    /* After a failure the header may be missing; the buffer is not used. */
     if (buf->failed || body > buf->len) {
         return;
     }
@@ -306,13 +293,13 @@ reply_array_end(struct reply *reply, size_t place, size_t count)
 
 /* ---- reading back -------------------------------------------------------- */
 
-/* What one line announces: values still to come, or bytes behind it. */
+/* The values or bytes that must follow a line. */
 struct announced {
     uint64_t values, bytes;
 };
 
-/* From a line without its CRLF. False: none that is written here. A null has a
- * length of -1. */
+/* Reads a line without its CRLF. False: no reply of ours has such a line. A
+ * null has the length -1. */
 static bool
 read_line(struct slice line, struct announced *ret_announced)
 {
@@ -379,22 +366,4 @@ reply_first(struct slice replies)
         missing += announced.values - 1;
     }
     return (struct slice){ replies.data, at };
-}
-
-size_t
-reply_count(struct slice replies)
-{
-    size_t count = 0;
-
-    while (replies.len > 0) {
-        struct slice value = reply_first(replies);
-
-        if (value.len == 0) {
-            break;
-        }
-        count += !reply_is_push(value);
-        replies.data += value.len;
-        replies.len -= value.len;
-    }
-    return count;
 }

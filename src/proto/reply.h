@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes RESP2 or RESP3, by connection, behind what the buffer holds already.
- * A buffer that cannot grow remembers it (buf.failed); dispatch looks once.
- * Belongs to the loop that executes.
+ * Appends replies to a buffer, in RESP2 or RESP3 as the connection wants. If
+ * the buffer cannot grow, buf.failed is set, and dispatch checks it once.
+ * Belongs to the loop that executes the command.
  */
 #pragma once
 
@@ -15,7 +15,8 @@ struct reply {
 
 /* ---- hot: a few instructions each ---------------------------------------- */
 
-/* type count CRLF for any count; the inline functions below call it. */
+/* Append type count CRLF, and :value CRLF, for any number; the inline functions
+ * below call them. */
 void reply_header_long(struct reply *reply, char type, uint64_t count);
 void reply_int_long(struct reply *reply, int64_t value);
 
@@ -65,8 +66,8 @@ reply_int(struct reply *reply, int64_t value)
     reply_header(reply, ':', (uint64_t)value);
 }
 
-/* :0 or :1 for each flag, without a branch on it; room for count x 4 bytes
- * must be there (buf_reserve). */
+/* Appends one of two words for each flag, without a branch. The caller has
+ * reserved count x 4 bytes (buf_reserve). */
 static inline void
 reply_words(struct reply *reply, const bool *flags, size_t count,
             const char words[2][4])
@@ -79,6 +80,7 @@ reply_words(struct reply *reply, const bool *flags, size_t count,
     reply->buf->len += count * 4;
 }
 
+/* Appends :0 or :1 for each flag, under the same condition. */
 static inline void
 reply_flags(struct reply *reply, const bool *flags, size_t count)
 {
@@ -87,7 +89,7 @@ reply_flags(struct reply *reply, const bool *flags, size_t count)
     reply_words(reply, flags, count, words);
 }
 
-/* The same with #f and #t, which RESP3 has. */
+/* Appends #f or #t for each flag: RESP3. */
 static inline void
 reply_booleans(struct reply *reply, const bool *flags, size_t count)
 {
@@ -131,55 +133,51 @@ void reply_bulk_text(struct reply *reply, const char *text);
 void reply_null(struct reply *reply);       /* $-1 or _ */
 void reply_null_array(struct reply *reply); /* *-1 or _ */
 
-/* count pairs: %count, or in RESP2 an array of 2 x count. */
+/* Begins count pairs: %count, or in RESP2 an array of 2 x count. */
 void reply_map(struct reply *reply, size_t count);
 
-/* ~count, or in RESP2 an array. */
+/* Begins ~count, or in RESP2 an array. */
 void reply_set(struct reply *reply, size_t count);
 
-/* ,value or in RESP2 a bulk string; text as num_format_double. */
+/* ,value or in RESP2 a bulk string; the text is num_format_double()'s. */
 void reply_double(struct reply *reply, double value);
 
 /* =len txt:... or in RESP2 a bulk string. */
 void reply_verbatim(struct reply *reply, struct slice s);
 
-/* Appends what is in BODY behind its first GAP bytes, RESP already, and empties
- * it. A long body is not copied: it becomes the reply's buffer, and what is in
- * the reply before it goes into the gap. If that fits exactly nothing is moved.
- */
+/* Appends BODY without its first GAP bytes, which is RESP, and empties it. A
+ * long body is not copied: it becomes the reply's buffer, and the replies
+ * before it are copied into the gap. If they fit exactly, nothing is moved. */
 void reply_give(struct reply *reply, struct buf *body, size_t gap);
 
-/* The same for a text, to be answered as reply_verbatim does. */
+/* Does the same for a text, as reply_verbatim does. */
 void reply_give_verbatim(struct reply *reply, struct buf *body, size_t gap);
 
-/* =len txt:... for a text that was put together, which is freed; if it has
- * failed, so has the reply. */
+/* Appends a text as reply_verbatim does and frees it. If it has failed, the
+ * reply fails. */
 void reply_text(struct reply *reply, struct buf *text);
 
-/* -PREFIX text; bytes below 0x20 and 0x7f become blanks, so that no client
- * text can end the line; those that end the text are left out, as in Redis. An
- * empty prefix or text is left out, and the blank between them. */
+/* -PREFIX text; control bytes become blanks, so that no text of a client can
+ * end the line; CR and LF at the end are dropped, as in Redis. An empty prefix
+ * or text is left out, with the blank between them. */
 void reply_error(struct reply *reply, const char *prefix, struct slice text);
 
-/* For a count that is known only at the end: leaves room for a header, and
- * returns its place; reply_array_end fills it in and closes the gap. They may
- * be nested; an outer place stays valid. */
+/* Begins an array whose count is known only at its end: leaves a gap for the
+ * header and returns its place. reply_array_end() writes the header and closes
+ * the gap. Arrays may be nested; an outer place stays valid. */
 size_t reply_array_begin(struct reply *reply);
 void reply_array_end(struct reply *reply, size_t place, size_t count);
 
 /* ---- reading back what was written ----------------------------------------
  */
 
-/* The first whole value of some replies or pushes, with all that is nested in
- * it; empty if they do not begin with one. */
+/* Returns the first whole value of some replies or pushes, with all values
+ * nested in it; empty if they do not begin with a whole value. */
 struct slice reply_first(struct slice replies);
 
-/* A push answers no request. */
+/* Returns whether the value is a push, which answers no request. */
 static inline bool
 reply_is_push(struct slice value)
 {
     return value.len > 0 && value.data[0] == '>';
 }
-
-/* How many requests these whole values answer. */
-size_t reply_count(struct slice replies);

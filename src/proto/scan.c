@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hot path of the server. Every argument takes at least the 6 bytes of
- * "$0\r\n\r\n": checking for those once lets the usual one and two digit
- * lengths be read, as 32-bit words, without further range checks, and bounds
- * the number of slots that a large count may ask for by the bytes that are
- * there. What repeats itself is compared, not decoded again.
+ * The hot path of the server. An argument has at least the 6 bytes of
+ * "$0\r\n\r\n". After one check for these, the usual lengths of one and two
+ * digits are read as 32-bit words without further range checks; and the bytes
+ * that are there bound the slots that a large count can ask for. Repeated bytes
+ * are compared, not decoded again.
  */
 #include "proto/scan.h"
 
@@ -18,13 +18,13 @@ enum {
     REPEATED_ARGC = 3 /* name, key, item */
 };
 
-/* A number and the place behind its CRLF, NULL where there was none. */
+/* A number and the place after its CRLF; NULL if there is no number. */
 struct number {
     const char *next;
     size_t value;
 };
 
-/* Four bytes, and eight, the first one lowest. */
+/* Read four bytes, and eight, the first as the lowest. */
 static inline uint32_t
 word_at(const char *at)
 {
@@ -49,7 +49,7 @@ digit_of(char c)
     return (unsigned)(unsigned char)c - (unsigned)'0';
 }
 
-/* Any canonical number and its CRLF; 0 is never seen here. */
+/* Reads any canonical number and its CRLF; scan_number() has read a 0. */
 __attribute__((noinline)) static struct number
 scan_long_number(const char *at, const char *end, size_t max)
 {
@@ -69,9 +69,9 @@ scan_long_number(const char *at, const char *end, size_t max)
     return (struct number){ at + 2, value };
 }
 
-/* type number CRLF, the number at most max, which is SHORT_MAX or more.
- * ARGUMENT_MIN bytes are there. XOR with the form wanted leaves the digits,
- * and zeros where the rest fits. */
+/* Reads type number CRLF, the number at most *max, which is SHORT_MAX or more.
+ * ARGUMENT_MIN bytes are there. XOR with the expected form leaves the digits,
+ * and zeros where the other bytes match. */
 static inline struct number
 scan_number(const char *at, const char *end, char type, const size_t *max)
 {
@@ -91,7 +91,8 @@ scan_number(const char *at, const char *end, char type, const size_t *max)
     return scan_long_number(at + 1, end, *max);
 }
 
-/* One bulk string; NULL in .data if there is none of at most *max bytes. */
+/* Reads one bulk string; .data is NULL if there is none of at most *max
+ * bytes. */
 static inline struct slice
 scan_bulk(const char *at, const char *end, const size_t *max)
 {
@@ -110,8 +111,8 @@ scan_bulk(const char *at, const char *end, const size_t *max)
     return (struct slice){ len.next, len.value };
 }
 
-/* How an argument begins. Pipelines and long commands repeat lengths: while
- * the same "$12 CRLF" comes again, nothing is to be decoded. */
+/* The header of an argument. Pipelines and long commands repeat lengths: an
+ * argument with the same "$12 CRLF" as the last needs no decoding. */
 struct shape {
     uint64_t mask;   /* of as many low bytes as the header has */
     uint64_t header; /* these bytes */
@@ -119,7 +120,7 @@ struct shape {
     size_t bytes; /* all of the argument; at least 8 */
 };
 
-/* Longer than all that comes. */
+/* Matches no argument. */
 static const struct shape NO_SHAPE = { .bytes = SIZE_MAX };
 
 static inline void
@@ -150,7 +151,8 @@ shaped(const struct shape *shape, const char *at)
                            shape->bytes - shape->header_bytes - 2 };
 }
 
-/* Reads arguments from argv up to argv_end; NULL or the place behind them. */
+/* Reads arguments from argv up to argv_end. Returns the place after them, or
+ * NULL. */
 static inline const char *
 scan_arguments(const char *at, const char *end, const size_t *bulk_max,
                struct slice *argv, const struct slice *argv_end)
@@ -175,10 +177,10 @@ scan_arguments(const char *at, const char *end, const size_t *bulk_max,
 /* ---- commands that repeat the one before ---------------------------------
  *
  * A pipeline asks for many items of one filter: up to its last argument each
- * command has the bytes of the one before. To compare them costs less than to
- * parse them, and whoever executes them need not look at the words again. */
+ * command has the bytes of the one before. Comparing them is faster than
+ * parsing them, and spares the execution a second look at the words. */
 
-/* Whether n >= 8 bytes are equal: words, of which the last two may overlap. */
+/* Compares n >= 8 bytes as words, of which the last two may overlap. */
 static inline bool
 same_bytes(const char *a, const char *b, size_t n)
 {
@@ -190,8 +192,9 @@ same_bytes(const char *a, const char *b, size_t n)
     return differ == 0;
 }
 
-/* Takes commands of REPEATED_ARGC words from `begin` on, as long as they repeat
- * the batch's last one, which begins at `former`. Returns the place behind. */
+/* Adds commands of REPEATED_ARGC words from `begin` on, as long as they repeat
+ * the batch's last one, which begins at `former`. Returns the place after
+ * them. */
 static const char *
 scan_repeats(const char *begin, const char *end, const char *former,
              const struct parse_limits *limits, struct batch *batch)
@@ -257,7 +260,7 @@ scan_commands(struct slice data, const struct parse_limits *limits,
     const char *begin = data.data + *at;
 
     if (limits->bulk_max < SHORT_MAX) {
-        return OK; /* such limits are the reader's */
+        return OK; /* the reader checks such limits */
     }
     while (end - begin >= COMMAND_MIN && batch->count < BATCH_COMMANDS_MAX) {
         struct number argc = scan_number(begin, end, '*', &limits->args_max);

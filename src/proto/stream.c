@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * At a command boundary the scanner is tried first; what it leaves goes to a
- * partial: an arena with a reader (first byte '*') or a line (any other). The
- * partial goes back to the pool as soon as its command is executed, so that an
- * idle connection holds nothing.
+ * At a command boundary the scanner is tried first. A command that it leaves
+ * goes to a partial: an arena with a reader (first byte '*') or a line (any
+ * other). The partial returns to the pool when its command has been executed,
+ * so that an idle connection has no memory here.
  */
 #include "proto/stream.h"
 
@@ -15,7 +15,7 @@
 enum {
     POOL_IDLE_MAX = 32,
     KEEP_BYTES = 8 * 1024, /* of arena and line, in an idle partial */
-    LONG_ARGC = 4096       /* worth to be put together once only */
+    LONG_ARGC = 4096       /* from here on the partial keeps the slices */
 };
 
 struct partial {
@@ -23,10 +23,9 @@ struct partial {
     struct reader *reader; /* NULL until a multibulk command needs it */
     struct buf line;       /* of an unfinished inline command */
     struct arena arena;
-    struct slice *argv; /* of a long complete command, for as long as it takes;
-                           NULL: the batch has them */
+    struct slice *argv; /* of a complete command above LONG_ARGC; or NULL */
     bool is_inline;
-    bool is_complete; /* the arena holds a command to execute */
+    bool is_complete; /* the arena has a command to execute */
 };
 
 struct stream_pool {
@@ -84,13 +83,13 @@ attach(struct stream *stream, struct stream_pool *pool, char first_byte)
     if (!partial->is_inline && partial->reader == NULL) {
         partial->reader = reader_new();
         if (partial->reader == NULL) {
-            return ERR_NOMEM; /* the partial waits for stream_fini */
+            return ERR_NOMEM; /* stream_fini frees the partial */
         }
     }
     return OK;
 }
 
-/* Only at a command boundary. */
+/* Returns the partial to the pool; only at a command boundary. */
 static void
 detach(struct stream *stream, struct stream_pool *pool)
 {
@@ -122,8 +121,8 @@ fail(struct parse_error *ret_error, enum err err)
     return STREAM_ERROR;
 }
 
-/* The words of the partial's command. A long one may pause many times, and
- * keeps them. */
+/* Gives the batch the slices of the partial's command. A long command may pause
+ * many times, and its slices are made only once. */
 static bool
 put_words(struct partial *partial, struct batch *batch, size_t argc)
 {
@@ -150,7 +149,7 @@ put_words(struct partial *partial, struct batch *batch, size_t argc)
     return true;
 }
 
-/* The partial's command becomes the batch. */
+/* Makes the partial's command the batch. */
 static enum stream_result
 give_partial(struct partial *partial, struct batch *batch, size_t used,
              size_t *ret_used, struct parse_error *ret_error)

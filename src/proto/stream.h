@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Bytes in, commands out. The scanner takes complete, canonical commands where
- * they lie, without copying; whatever is split across reads or not canonical
- * goes through hiredis's reader, attached from the pool only meanwhile and fed
- * in slices of 2 KB; inline commands have their own parser. Both ways accept
- * and refuse exactly the same bytes (tests/fuzz/fuzz_stream.c).
+ * Parses the bytes of a connection into commands. The scanner parses complete,
+ * canonical commands in the read buffer, without copying. A command that is
+ * split across reads or not canonical goes through hiredis's reader, which the
+ * stream gets from the pool for that command only and feeds in pieces of 2 KB.
+ * Inline commands have their own parser. Scanner and reader accept and refuse
+ * exactly the same bytes (tests/fuzz/fuzz_stream.c).
  *
  * A pool and a batch belong to one loop; a stream to one connection of it.
  *
@@ -22,7 +23,7 @@ struct partial;     /* one reader with its arena */
 
 struct stream_pool *stream_pool_new(void);
 
-/* After all streams of the loop have ended. */
+/* Frees the pool, after stream_fini() of all streams of the loop. */
 void stream_pool_free(struct stream_pool *pool);
 
 /* Zeroed at the start of a connection. */
@@ -32,18 +33,18 @@ struct stream {
 
 enum stream_result {
     STREAM_COMMANDS, /* the batch holds 1 or more commands */
-    STREAM_MORE,     /* all data is taken; no command is complete yet */
+    STREAM_MORE,     /* all data is consumed; no command is complete yet */
     STREAM_ERROR     /* reply with *ret_error and close */
 };
 
-/* Parses what it can. On STREAM_COMMANDS, *ret_used is where the next call
- * starts: behind the last command of the batch. The batch's slices end with
- * `data`, with the next stream_parse, and with stream_done. A batch that came
- * through the reader holds one command, its begin and end are 0 and *ret_used,
- * and the stream keeps it until stream_done: calling stream_parse again before
- * it gives the same command (a paused one) and takes no data (*ret_used 0).
- * Empty commands (*0, *-1, an empty line) are skipped. ERR_NOMEM is an error
- * like the others. On STREAM_MORE *ret_used is len. After STREAM_ERROR only
+/* Parses commands into the batch. On STREAM_COMMANDS, *ret_used is where the
+ * next call begins: after the last command of the batch. The batch's slices are
+ * valid until `data` ends, the next stream_parse, or stream_done. A batch that
+ * came through the reader has one command, which begins at 0 and ends at
+ * *ret_used. The stream keeps it until stream_done: before that, stream_parse
+ * returns the same command again (a paused one) and consumes no data (*ret_used
+ * is 0). Empty commands (*0, *-1, an empty line) are skipped. On STREAM_MORE
+ * *ret_used is len. After STREAM_ERROR, which may be ERR_NOMEM, only
  * stream_fini may follow. */
 enum stream_result stream_parse(struct stream *stream, struct stream_pool *pool,
                                 const struct parse_limits *limits,
@@ -51,13 +52,13 @@ enum stream_result stream_parse(struct stream *stream, struct stream_pool *pool,
                                 struct batch *batch, size_t *ret_used,
                                 struct parse_error *ret_error);
 
-/* The batch was executed: gives a reader that holds no further bytes back. */
+/* Ends the batch, which was executed: returns an unused reader to the pool. */
 void stream_done(struct stream *stream, struct stream_pool *pool);
 
-/* The connection ends. */
+/* Ends the stream with its connection. */
 void stream_fini(struct stream *stream, struct stream_pool *pool);
 
-/* Bytes kept for an unfinished command, for CLIENT LIST and limits; and the
- * memory that this takes. */
+/* Return the bytes kept for an unfinished command, for CLIENT LIST and limits,
+ * and the memory that they take. */
 size_t stream_kept_bytes(const struct stream *stream);
 size_t stream_memory_bytes(const struct stream *stream);

@@ -273,11 +273,11 @@ TEST(whole_values_are_told_apart_and_counted)
     struct slice left;
 
     for (int i = 0; i < VALUES; i++) {
-        assert_int_equal(1, reply_count(slice_of(values[i])));
+
         buf_append_slice(&all, slice_of(values[i]));
         buf_append_slice(&all, slice_lit(push));
     }
-    assert_int_equal(VALUES, reply_count(buf_slice(&all)));
+
     left = buf_slice(&all);
     for (int i = 0; i < 2 * VALUES; i++) {
         const char *expected = i % 2 == 0 ? values[i / 2] : push;
@@ -300,7 +300,6 @@ TEST(a_part_of_a_value_is_none)
             struct slice part = { values[i], len };
 
             assert_int_equal(0, reply_first(part).len);
-            assert_int_equal(0, reply_count(part));
         }
     }
 }

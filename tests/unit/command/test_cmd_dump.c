@@ -152,12 +152,27 @@ TEST(an_allocation_that_fails_changes_nothing)
     }
 }
 
+/* Repeats the effects of RIG on COPY, which then has the same keys. */
+static void
+repeat_on(struct rig *copy, struct rig *rig)
+{
+    struct buf a;
+    struct buf b;
+
+    effects_take(rig);
+    repeat_effects(copy, buf_slice(&rig->effects.raw));
+    a = state_of(rig);
+    b = state_of(copy);
+    assert_true(same_bytes(&a, &b));
+    buf_free(&a);
+    buf_free(&b);
+}
+
 TEST(repeated_effects_give_the_same_bytes_without_limits_and_clock)
 {
     struct buf payload = { 0 };
     struct rig *rig = rig_with_keys(&payload);
     struct rig *copy = rig_new();
-    struct buf a, b;
 
     set_option(copy, "bf.bloom-memory-usage-limit", "1");
     set_option(copy, "bf.bloom-capacity", "7");
@@ -170,13 +185,7 @@ TEST(repeated_effects_give_the_same_bytes_without_limits_and_clock)
         }
     }
     run_text(rig, "PERSIST l", true); /* its time may be over by now */
-    effects_take(rig);
-    repeat_effects(copy, buf_slice(&rig->effects.raw));
-    a = state_of(rig);
-    b = state_of(copy);
-    assert_true(same_bytes(&a, &b));
-    buf_free(&a);
-    buf_free(&b);
+    repeat_on(copy, rig);
     buf_free(&payload);
     rig_free(rig);
     rig_free(copy);
@@ -188,19 +197,12 @@ TEST(a_repeated_effect_replaces_what_the_original_did_not_see)
     struct buf payload = { 0 };
     struct rig *rig = rig_with_keys(&payload);
     struct rig *copy = rig_new();
-    struct buf a, b;
 
     batch_one(rig, "RESTORE l 0 <payload>", &payload);
     batch_run(rig);
     run_text(rig, "COPY l m REPLACE; DEL k", true);
-    effects_take(rig);
     run_text(copy, "BF.ADD l old; BF.ADD m old; PEXPIRE l 3600000", true);
-    repeat_effects(copy, buf_slice(&rig->effects.raw));
-    a = state_of(rig);
-    b = state_of(copy);
-    assert_true(same_bytes(&a, &b));
-    buf_free(&a);
-    buf_free(&b);
+    repeat_on(copy, rig);
     buf_free(&payload);
     rig_free(rig);
     rig_free(copy);

@@ -5,14 +5,12 @@
  */
 #include "../engine/rig.h"
 
+/* Runs commands one by one and compares the reply of the last. */
 static void
-expect(struct rig *rig, const char *text, const char *reply)
+expect_last(struct rig *rig, const char *commands, const char *reply)
 {
-    run_text(rig, text, false);
-    if (!slice_equal(slice_of(reply), buf_slice(&rig->out))) {
-        fail_msg("[%s] was answered with %.*s", text, (int)rig->out.len,
-                 rig->out.data);
-    }
+    run_text(rig, commands, false);
+    expect_replies(rig, reply);
 }
 
 TEST(without_persistence_each_says_so)
@@ -22,7 +20,8 @@ TEST(without_persistence_each_says_so)
     struct rig *rig = rig_new();
 
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        expect(rig, commands[i], "-ERR this server has no persistence\r\n");
+        expect_last(rig, commands[i],
+                    "-ERR this server has no persistence\r\n");
     }
     rig_free(rig);
 }
@@ -32,11 +31,12 @@ TEST(waitaof_without_a_journal_waits_for_nothing)
     struct rig *rig = rig_new();
 
     set_option(rig, "appendonly", "no");
-    expect(rig, "WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n");
-    expect(rig, "WAITAOF 1 0 0",
-           "-ERR WAITAOF cannot be used when numlocal is set but appendonly is "
-           "disabled.\r\n");
-    expect(rig, "MULTI; WAITAOF 0 5 0; EXEC", "*1\r\n*2\r\n:0\r\n:0\r\n");
+    expect_last(rig, "WAITAOF 0 0 0", "*2\r\n:0\r\n:0\r\n");
+    expect_last(
+        rig, "WAITAOF 1 0 0",
+        "-ERR WAITAOF cannot be used when numlocal is set but appendonly is "
+        "disabled.\r\n");
+    expect_last(rig, "MULTI; WAITAOF 0 5 0; EXEC", "*1\r\n*2\r\n:0\r\n:0\r\n");
     rig_free(rig);
 }
 

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "command/rows.h"
 #include "engine/dispatch.h"
+#include "engine/execute.h"
 #include "engine/expiry.h"
 #include "engine/replay.h"
 #include "engine/txn.h"
@@ -375,4 +376,46 @@ run_text(struct rig *rig, const char *text, bool together)
             batch_begin(rig);
         }
     }
+}
+
+/* Compares the replies of the last batch. */
+static inline void
+expect_replies(struct rig *rig, const char *expected)
+{
+    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
+        fail_msg("got [%.*s] and not [%s]", (int)rig->out.len,
+                 rig->out.len > 0 ? rig->out.data : "", expected);
+    }
+}
+
+/* Runs commands in one batch and compares their replies. */
+static inline void
+run_and_expect(struct rig *rig, const char *commands, const char *expected)
+{
+    run_text(rig, commands, true);
+    expect_replies(rig, expected);
+}
+
+/* Returns a request of BF.MADD as the dispatcher prepares it. */
+static inline struct request
+madd_request(struct rig *rig, const struct slice *argv, size_t argc)
+{
+    struct run run = run_of(&command_rows[CMD_ID_BF_MADD], 1, argv, argc);
+    struct request req = { .worker = rig->worker,
+                           .service = &rig->service,
+                           .keyspace = rig->service.keyspace };
+
+    rig->worker->session = &rig->session;
+    execute_prepare(&req, &run, 0);
+    return req;
+}
+
+static inline uint64_t
+count_keys(struct rig *rig, uint32_t db)
+{
+    uint64_t keys;
+    uint64_t expires;
+
+    keyspace_count(rig->service.keyspace, db, &keys, &expires);
+    return keys;
 }

@@ -16,32 +16,23 @@
 #define LOADING "-LOADING Bloomery is loading the dataset in memory\r\n"
 #define ABORT   "-EXECABORT Transaction discarded because of: "
 
-static void
-check(struct rig *rig, const char *text, const char *expected)
-{
-    run_text(rig, text, true);
-    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
-        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
-                 rig->out.data, expected);
-    }
-}
-
 TEST(writes_can_be_refused_and_reads_go_on)
 {
     struct rig *rig = rig_new();
 
     run_text(rig, "BF.ADD k a", true);
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
-    check(rig,
-          "BF.ADD k a; BF.ADD k b; BF.EXISTS k a; BF.MADD k b; DEL k; "
-          "FLUSHALL; BF.CARD k; PING; DBSIZE; CLIENT ID",
-          ENDING ENDING ":1\r\n" ENDING ENDING ENDING
-                        ":1\r\n+PONG\r\n:1\r\n:0\r\n");
+    run_and_expect(rig,
+                   "BF.ADD k a; BF.ADD k b; BF.EXISTS k a; BF.MADD k b; DEL k; "
+                   "FLUSHALL; BF.CARD k; PING; DBSIZE; CLIENT ID",
+                   ENDING ENDING ":1\r\n" ENDING ENDING ENDING
+                                 ":1\r\n+PONG\r\n:1\r\n:0\r\n");
     atomic_store(&rig->service.ping_refusal, ERR_ENDING);
-    check(rig, "PING; ECHO x; BF.EXISTS k a", ENDING "$1\r\nx\r\n:1\r\n");
+    run_and_expect(rig, "PING; ECHO x; BF.EXISTS k a",
+                   ENDING "$1\r\nx\r\n:1\r\n");
     atomic_store(&rig->service.write_refusal, OK);
     atomic_store(&rig->service.ping_refusal, OK);
-    check(rig, "BF.ADD k b; PING", ":1\r\n+PONG\r\n");
+    run_and_expect(rig, "BF.ADD k b; PING", ":1\r\n+PONG\r\n");
     rig_free(rig);
 }
 
@@ -50,15 +41,17 @@ TEST(a_refused_write_in_a_transaction_aborts_it)
     struct rig *rig = rig_new();
 
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
-    check(rig, "MULTI; BF.EXISTS k a; BF.ADD k a; EXEC",
-          "+OK\r\n+QUEUED\r\n" ENDING
-          "-EXECABORT Transaction discarded because of previous errors.\r\n");
-    check(rig, "MULTI; BF.EXISTS k a; EXEC", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n");
+    run_and_expect(
+        rig, "MULTI; BF.EXISTS k a; BF.ADD k a; EXEC",
+        "+OK\r\n+QUEUED\r\n" ENDING
+        "-EXECABORT Transaction discarded because of previous errors.\r\n");
+    run_and_expect(rig, "MULTI; BF.EXISTS k a; EXEC",
+                   "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n");
     atomic_store(&rig->service.write_refusal, OK);
     run_text(rig, "MULTI; BF.ADD k a", true);
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
-    check(rig, "EXEC; BF.CARD k",
-          ABORT "the server is shutting down\r\n:0\r\n");
+    run_and_expect(rig, "EXEC; BF.CARD k",
+                   ABORT "the server is shutting down\r\n:0\r\n");
     rig_free(rig);
 }
 
@@ -67,14 +60,16 @@ TEST(while_loading_only_what_needs_no_key_is_served)
     struct rig *rig = rig_new();
 
     atomic_store(&rig->service.loading, true);
-    check(rig,
-          "BF.ADD k a; BF.EXISTS k a; PING; DBSIZE; FLUSHALL; KEYS *; WATCH k",
-          LOADING LOADING LOADING LOADING LOADING LOADING LOADING);
-    check(rig, "SELECT 1; CLIENT ID; MULTI; BF.EXISTS k a; DISCARD",
-          "+OK\r\n:0\r\n+OK\r\n" LOADING "+OK\r\n");
-    check(rig, "MULTI; CLIENT ID; EXEC", "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n");
+    run_and_expect(
+        rig,
+        "BF.ADD k a; BF.EXISTS k a; PING; DBSIZE; FLUSHALL; KEYS *; WATCH k",
+        LOADING LOADING LOADING LOADING LOADING LOADING LOADING);
+    run_and_expect(rig, "SELECT 1; CLIENT ID; MULTI; BF.EXISTS k a; DISCARD",
+                   "+OK\r\n:0\r\n+OK\r\n" LOADING "+OK\r\n");
+    run_and_expect(rig, "MULTI; CLIENT ID; EXEC",
+                   "+OK\r\n+QUEUED\r\n*1\r\n:0\r\n");
     atomic_store(&rig->service.loading, false);
-    check(rig, "DBSIZE; BF.ADD k a; PING", ":0\r\n:1\r\n+PONG\r\n");
+    run_and_expect(rig, "DBSIZE; BF.ADD k a; PING", ":0\r\n:1\r\n+PONG\r\n");
     rig_free(rig);
 }
 
@@ -107,12 +102,12 @@ TEST(memory_is_named_before_the_disk_and_the_disk_before_loading)
 
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
     set_option(rig, "maxmemory", "1");
-    check(rig, "BF.ADD k a; DEL k", OOM ENDING);
+    run_and_expect(rig, "BF.ADD k a; DEL k", OOM ENDING);
     /* What a load takes is for nobody else to make up for. */
     atomic_store(&rig->service.loading, true);
-    check(rig, "BF.ADD k a; DEL k; BF.CARD k", ENDING ENDING LOADING);
+    run_and_expect(rig, "BF.ADD k a; DEL k; BF.CARD k", ENDING ENDING LOADING);
     set_option(rig, "maxmemory", "0");
-    check(rig, "BF.ADD k a; BF.CARD k", ENDING LOADING);
+    run_and_expect(rig, "BF.ADD k a; BF.CARD k", ENDING LOADING);
     rig_free(rig);
 }
 
@@ -124,8 +119,8 @@ TEST(who_obeys_is_refused_nothing)
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
     set_option(rig, "maxmemory", "1");
     rig->session.obey = true;
-    check(rig, "BF.INSERT k INCARNATION 1 ITEMS a; BF.ADD k b; DEL x",
-          "*1\r\n:1\r\n:1\r\n:0\r\n");
+    run_and_expect(rig, "BF.INSERT k INCARNATION 1 ITEMS a; BF.ADD k b; DEL x",
+                   "*1\r\n:1\r\n:1\r\n:0\r\n");
     rig_free(rig);
 }
 
@@ -139,16 +134,16 @@ TEST(debug_is_refused_unless_it_is_allowed)
     static const char zeros[] = "+0000000000000000000000000000000000000000\r\n";
     struct rig *rig = rig_new();
 
-    check(rig, "DEBUG DIGEST", refused);
+    run_and_expect(rig, "DEBUG DIGEST", refused);
     rig->session.authenticated = false;
-    check(rig, "DEBUG DIGEST", refused);
+    run_and_expect(rig, "DEBUG DIGEST", refused);
     rig->session.authenticated = true;
     rig->conf.enable_debug_command = CONF_DEBUG_COMMAND_LOCAL;
-    check(rig, "DEBUG DIGEST", zeros);
+    run_and_expect(rig, "DEBUG DIGEST", zeros);
     rig->conf.enable_debug_command = CONF_DEBUG_COMMAND_YES;
-    check(rig, "DEBUG DIGEST", zeros);
+    run_and_expect(rig, "DEBUG DIGEST", zeros);
     atomic_store(&rig->service.loading, true);
-    check(rig, "DEBUG DIGEST; DEBUG SLEEP 0", LOADING "+OK\r\n");
+    run_and_expect(rig, "DEBUG DIGEST; DEBUG SLEEP 0", LOADING "+OK\r\n");
     rig_free(rig);
 }
 

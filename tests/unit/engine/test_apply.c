@@ -79,16 +79,6 @@ expect_applied(struct apply *apply, struct rig *rig, const char *text)
     }
 }
 
-static void
-check(struct rig *rig, const char *text, const char *expected)
-{
-    run_text(rig, text, true);
-    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
-        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
-                 rig->out.data, expected);
-    }
-}
-
 TEST(commands_are_repeated_in_their_databases)
 {
     struct rig *rig = rig_new_threads(2);
@@ -100,8 +90,8 @@ TEST(commands_are_repeated_in_their_databases)
                                                     "l", "78") "; EXEC");
     expect_applied(apply, rig, "PEXPIREAT l 99000000000000");
     assert_int_equal(77, incarnation_of(rig, "k"));
-    check(rig, "BF.CARD k; EXISTS l; SELECT 3; PEXPIRETIME l",
-          ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n");
+    run_and_expect(rig, "BF.CARD k; EXISTS l; SELECT 3; PEXPIRETIME l",
+                   ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n");
     apply_free(apply);
     rig_free(rig);
 }
@@ -113,9 +103,9 @@ TEST(the_clock_ends_nothing)
 
     expect_applied(apply, rig,
                    MAKE("k", "1") "; PEXPIREAT k 5; BF.ADD k a; BF.MADD k b c");
-    check(rig, "EXISTS k", ":0\r\n"); /* clients do not find it */
+    run_and_expect(rig, "EXISTS k", ":0\r\n"); /* clients do not find it */
     expect_applied(apply, rig, "PERSIST k");
-    check(rig, "BF.CARD k", ":3\r\n");
+    run_and_expect(rig, "BF.CARD k", ":3\r\n");
     apply_free(apply);
     rig_free(rig);
 }
@@ -126,12 +116,12 @@ TEST(the_whole_world_is_emptied_and_swapped)
     struct apply *apply = apply_new(rig->worker);
 
     expect_applied(apply, rig, MAKE("k", "1") "; SWAPDB 0 4");
-    check(rig, "EXISTS k; SELECT 4; EXISTS k", ":0\r\n+OK\r\n:1\r\n");
+    run_and_expect(rig, "EXISTS k; SELECT 4; EXISTS k", ":0\r\n+OK\r\n:1\r\n");
     expect_applied(apply, rig,
                    "MULTI; " MAKE("l", "1") "; SELECT 4; FLUSHDB SYNC; EXEC");
-    check(rig, "EXISTS k; SELECT 0; EXISTS l", ":0\r\n+OK\r\n:1\r\n");
+    run_and_expect(rig, "EXISTS k; SELECT 0; EXISTS l", ":0\r\n+OK\r\n:1\r\n");
     expect_applied(apply, rig, "flushall");
-    check(rig, "EXISTS l", ":0\r\n");
+    run_and_expect(rig, "EXISTS l", ":0\r\n");
     apply_free(apply);
     rig_free(rig);
 }
@@ -160,7 +150,7 @@ TEST(nothing_is_refused_and_nothing_waits)
                    MAKE("k", "1") "; BF.ADD k a; BF.MADD k b c; "
                                   "MULTI; BF.ADD k d; BF.ADD k e; EXEC; DEL x");
     pause_end(service, PAUSE_BY_CLIENT);
-    check(rig, "BF.CARD k; EXISTS own", ":5\r\n:1\r\n");
+    run_and_expect(rig, "BF.CARD k; EXISTS own", ":5\r\n:1\r\n");
     atomic_store(&service->write_refusal, OK);
     apply_free(apply);
     rig_free(rig);
@@ -212,10 +202,10 @@ TEST(a_watched_key_that_the_log_changes_fails_exec)
         expect_applied(apply, rig, MAKE("k", "1") "; " MAKE("l", "2"));
         run_text(rig, "WATCH k; MULTI; PING", true);
         expect_applied(apply, rig, changes[i]);
-        check(rig, "EXEC", "*-1\r\n");
+        run_and_expect(rig, "EXEC", "*-1\r\n");
         run_text(rig, "WATCH nothing; MULTI; PING", true);
         expect_applied(apply, rig, MAKE("another", "3"));
-        check(rig, "EXEC", "*1\r\n+PONG\r\n");
+        run_and_expect(rig, "EXEC", "*1\r\n+PONG\r\n");
         apply_free(apply);
         rig_free(rig);
     }
@@ -401,7 +391,7 @@ TEST(what_no_log_consists_of_is_refused)
             apply_text(apply, rig, cases[i][0], reason, sizeof(reason)));
         assert_string_equal(cases[i][1], reason);
         expect_applied(apply, rig, "FLUSHALL; SELECT 0; " MAKE("x", "1"));
-        check(rig, "EXISTS k x", ":1\r\n");
+        run_and_expect(rig, "EXISTS k x", ":1\r\n");
         expect_applied(apply, rig, "FLUSHALL");
     }
     apply_free(apply);

@@ -10,15 +10,6 @@
 #include "dispatch_help.h"
 #include "rig.h"
 
-static void
-expect(struct rig *rig, const char *text)
-{
-    if (!slice_equal(slice_of(text), buf_slice(&rig->out))) {
-        fail_msg("got [%.*s] and not [%s]", (int)rig->out.len,
-                 rig->out.len > 0 ? rig->out.data : "", text);
-    }
-}
-
 /* ---- batches against one by one ------------------------------------------ */
 
 enum { ITEMS = 300, BATCHES = 150 };
@@ -270,18 +261,20 @@ TEST(without_a_password_only_some_commands_are_served)
     rig->session.authenticated = false;
     run_text(rig, "BF.ADD k a; BF.EXISTS k a; PING; nope; BF.ADD k; QUIT",
              true);
-    expect(rig, "-NOAUTH Authentication required.\r\n"
-                "-NOAUTH Authentication required.\r\n"
-                "-NOAUTH Authentication required.\r\n"
-                "-ERR unknown command 'nope', with args beginning with: \r\n"
-                "-ERR wrong number of arguments for 'BF.ADD' command\r\n"
-                "+OK\r\n");
+    expect_replies(rig,
+                   "-NOAUTH Authentication required.\r\n"
+                   "-NOAUTH Authentication required.\r\n"
+                   "-NOAUTH Authentication required.\r\n"
+                   "-ERR unknown command 'nope', with args beginning with: \r\n"
+                   "-ERR wrong number of arguments for 'BF.ADD' command\r\n"
+                   "+OK\r\n");
     rig->session.closing = false;
     /* What follows AUTH in the same batch is served. */
     run_text(rig, "AUTH wrong; DBSIZE; AUTH secret; BF.ADD k a; DBSIZE", true);
-    expect(rig, "-WRONGPASS invalid username-password pair or user is "
-                "disabled.\r\n-NOAUTH Authentication required.\r\n+OK\r\n"
-                ":1\r\n:1\r\n");
+    expect_replies(rig,
+                   "-WRONGPASS invalid username-password pair or user is "
+                   "disabled.\r\n-NOAUTH Authentication required.\r\n+OK\r\n"
+                   ":1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -295,11 +288,11 @@ TEST(quit_ends_the_batch)
     batch_text(rig, "BF.ADD k a");
     assert_int_equal(2, dispatch_batch(rig->worker, &rig->session, &rig->batch,
                                        0, UINT64_MAX, &rig->out));
-    expect(rig, "+PONG\r\n+OK\r\n");
+    expect_replies(rig, "+PONG\r\n+OK\r\n");
     assert_true(rig->session.closing);
     rig->session.closing = false;
     run_text(rig, "DBSIZE", true);
-    expect(rig, ":0\r\n");
+    expect_replies(rig, ":0\r\n");
     rig_free(rig);
 }
 
@@ -326,7 +319,7 @@ TEST(hello_changes_the_replies_behind_it)
     assert_memory_equal("$-1\r\n%", rig->out.data, 6);
     assert_memory_equal("\r\n_\r\n", rig->out.data + rig->out.len - 5, 5);
     run_text(rig, "CLIENT GETNAME; RESET; CLIENT GETNAME", true);
-    expect(rig, "_\r\n+RESET\r\n$-1\r\n");
+    expect_replies(rig, "_\r\n+RESET\r\n$-1\r\n");
     rig_free(rig);
 }
 
@@ -348,12 +341,12 @@ TEST(above_maxmemory_only_what_takes_memory_is_refused)
     (void)snprintf(expected, sizeof(expected),
                    ":1\r\n%s%s:0\r\n%s%s%s:1\r\n:1\r\n:1\r\n:1\r\n:0\r\n", oom,
                    oom, oom, oom, oom);
-    expect(rig, expected);
+    expect_replies(rig, expected);
     effects_take(rig);
     assert_int_equal(3, rig->effects.count);
     set_option(rig, "maxmemory", "0");
     run_text(rig, "BF.ADD k b", true);
-    expect(rig, ":1\r\n");
+    expect_replies(rig, ":1\r\n");
     rig_free(rig);
 }
 
@@ -467,9 +460,10 @@ TEST(a_batch_whose_time_is_over_does_one_run_a_call)
                                   ends[i], &rig->out);
             assert_int_equal(stop, done);
         }
-        expect(rig, ":1\r\n:1\r\n:1\r\n+PONG\r\n-ERR unknown command 'nope', "
-                    "with args beginning with: \r\n*2\r\n:0\r\n:1\r\n:1\r\n"
-                    ":0\r\n:3\r\n");
+        expect_replies(
+            rig, ":1\r\n:1\r\n:1\r\n+PONG\r\n-ERR unknown command 'nope', "
+                 "with args beginning with: \r\n*2\r\n:0\r\n:1\r\n:1\r\n"
+                 ":0\r\n:3\r\n");
     }
     rig_free(rig);
 }
@@ -490,8 +484,8 @@ TEST(a_walk_above_the_limit_stops_and_says_what_to_do)
     assert_memory_equal("*2\r\n$40\r\n", rig->out.data, 9);
     buf_free(&rig->out);
     run_text(rig, "KEYS *", true);
-    expect(rig, "-ERR the reply would exceed the hard limit of "
-                "client-output-buffer-limit; use SCAN\r\n");
+    expect_replies(rig, "-ERR the reply would exceed the hard limit of "
+                        "client-output-buffer-limit; use SCAN\r\n");
     assert_null(rig->session.again);
     rig->out.limit = 0;
     run_text(rig, "KEYS *", true);
@@ -542,7 +536,7 @@ TEST(a_handler_that_pauses_is_called_again_and_replies_once)
         if (rig->session.again != NULL) {
             pauses++;
             assert_int_equal(1, done);
-            expect(rig, "+PONG\r\n");
+            expect_replies(rig, "+PONG\r\n");
         } else {
             assert_true(done >= 2);
         }
@@ -555,7 +549,7 @@ TEST(a_handler_that_pauses_is_called_again_and_replies_once)
         }
     }
     assert_true(pauses > 0);
-    expect(rig, "+PONG\r\n");
+    expect_replies(rig, "+PONG\r\n");
     assert_int_equal(1, sum_of(rig, CMD_ID_KEYS).calls);
     /* In a transaction nothing pauses. */
     batch_begin(rig);
@@ -563,7 +557,7 @@ TEST(a_handler_that_pauses_is_called_again_and_replies_once)
     batch_text(rig, "KEYS *[bc]*");
     batch_text(rig, "EXEC");
     batch_run(rig);
-    expect(rig, "+OK\r\n+QUEUED\r\n*1\r\n*0\r\n");
+    expect_replies(rig, "+OK\r\n+QUEUED\r\n*1\r\n*0\r\n");
     rig_free(rig);
 }
 

@@ -12,15 +12,6 @@
     "-ERR the reply would exceed the hard limit of "                           \
     "client-output-buffer-limit\r\n"
 
-static void
-expect(struct rig *rig, const char *text)
-{
-    if (!slice_equal(slice_of(text), buf_slice(&rig->out))) {
-        fail_msg("got [%.*s] and not [%s]", (int)rig->out.len,
-                 rig->out.len > 0 ? rig->out.data : "", text);
-    }
-}
-
 static struct stats_sum
 sum_of(struct rig *rig, enum command_id id)
 {
@@ -32,14 +23,17 @@ TEST(errors_have_the_texts_of_redis)
     struct rig *rig = rig_new();
 
     run_text(rig, "nope a b", true);
-    expect(rig, "-ERR unknown command 'nope', with args beginning with: "
-                "'a' 'b' \r\n");
+    expect_replies(rig,
+                   "-ERR unknown command 'nope', with args beginning with: "
+                   "'a' 'b' \r\n");
     run_text(rig, "client nope", true);
-    expect(rig, "-ERR unknown subcommand 'nope'. Try CLIENT HELP.\r\n");
+    expect_replies(rig, "-ERR unknown subcommand 'nope'. Try CLIENT HELP.\r\n");
     run_text(rig, "bf.add k", true);
-    expect(rig, "-ERR wrong number of arguments for 'BF.ADD' command\r\n");
+    expect_replies(rig,
+                   "-ERR wrong number of arguments for 'BF.ADD' command\r\n");
     run_text(rig, "Client Id x", true);
-    expect(rig, "-ERR wrong number of arguments for 'client|id' command\r\n");
+    expect_replies(
+        rig, "-ERR wrong number of arguments for 'client|id' command\r\n");
     rig_free(rig);
 }
 
@@ -52,8 +46,9 @@ TEST(client_bytes_cannot_end_the_line_of_an_error)
     batch_word(rig, slice_lit("a\r\n+OK"));
     batch_word(rig, slice_lit("b\nc"));
     batch_run(rig);
-    expect(rig, "-ERR unknown command 'a  +OK', with args beginning with: "
-                "'b c' \r\n");
+    expect_replies(rig,
+                   "-ERR unknown command 'a  +OK', with args beginning with: "
+                   "'b c' \r\n");
     rig_free(rig);
 }
 
@@ -79,8 +74,9 @@ TEST(a_reply_without_room_becomes_an_error)
         assert_int_equal(fails == 1, mem_fail_clear());
         assert_false(rig->out.failed);
         if (fails == 1) {
-            expect(rig, "+PONG\r\n-OOM not enough memory for this request\r\n"
-                        "+PONG\r\n");
+            expect_replies(
+                rig, "+PONG\r\n-OOM not enough memory for this request\r\n"
+                     "+PONG\r\n");
         } else {
             assert_int_equal(7 + 6 + 302 + 7, rig->out.len);
         }
@@ -159,6 +155,6 @@ TEST(a_reply_above_the_limit_becomes_an_error)
     batch_text(rig, "PING");
     batch_text(rig, line);
     batch_run(rig);
-    expect(rig, "+PONG\r\n" OVER);
+    expect_replies(rig, "+PONG\r\n" OVER);
     rig_free(rig);
 }

@@ -50,16 +50,6 @@ filled(unsigned threads)
     return rig;
 }
 
-static uint64_t
-count_keys(struct rig *rig)
-{
-    uint64_t keys;
-    uint64_t expires;
-
-    keyspace_count(rig->service.keyspace, 3, &keys, &expires);
-    return keys;
-}
-
 static bool
 reclaim(struct rig *rig)
 {
@@ -97,9 +87,9 @@ TEST(each_key_that_goes_is_a_deletion_in_the_journal)
         int64_t changes = metric_sum(METRIC_CHANGES);
 
         assert_false(expiry_reclaim(rig->worker, LATER_MS - 1, BUDGET_US));
-        assert_int_equal(KEYS, count_keys(rig));
+        assert_int_equal(KEYS, count_keys(rig, 3));
         assert_false(reclaim(rig));
-        assert_int_equal(0, count_keys(rig));
+        assert_int_equal(0, count_keys(rig, 3));
         assert_int_equal(expired + KEYS, metric_sum(METRIC_EXPIRED_KEYS));
         assert_int_equal(changes, metric_sum(METRIC_CHANGES));
         assert_null(rig->worker->unkicked);
@@ -130,7 +120,7 @@ TEST(without_a_journal_they_just_go)
 
     rig->service.journal = NULL;
     assert_false(reclaim(rig));
-    assert_int_equal(0, count_keys(rig));
+    assert_int_equal(0, count_keys(rig, 3));
     rig->service.journal = rig->journal;
     check_deletions(rig, 0);
     rig_free(rig);
@@ -143,7 +133,7 @@ TEST(without_room_in_the_journal_they_stay)
     run_text(rig, "BF.RESERVE other 0.1 10", true);
     journal_set_limit(rig->journal, 1);
     assert_false(reclaim(rig)); /* nothing to do at once */
-    assert_int_equal(KEYS + 1, count_keys(rig));
+    assert_int_equal(KEYS + 1, count_keys(rig, 3));
     effects_clear(rig);
     journal_set_limit(rig->journal, (size_t)1 << 30);
     assert_false(reclaim(rig));
@@ -161,7 +151,7 @@ TEST(without_memory_they_stay)
     mem_fail_from(1);
     assert_false(reclaim(rig));
     assert_true(mem_fail_clear());
-    assert_int_equal(KEYS, count_keys(rig));
+    assert_int_equal(KEYS, count_keys(rig, 3));
     assert_false(reclaim(rig));
     check_deletions(rig, KEYS);
     rig_free(rig);
@@ -181,7 +171,7 @@ TEST(the_longest_names_go_as_well)
     effects_clear(rig);
     while (reclaim(rig)) {
     }
-    assert_int_equal(0, count_keys(rig));
+    assert_int_equal(0, count_keys(rig, 3));
     effects_take(rig);
     assert_int_equal(6, rig->effects.count);
     mem_free(name);
@@ -204,7 +194,7 @@ TEST(who_is_not_the_one_to_decide_removes_nothing)
     pause_end(service, PAUSE_BY_CLIENT);
     atomic_store(&service->keeps_expired, true);
     assert_false(reclaim(rig));
-    assert_int_equal(KEYS, count_keys(rig));
+    assert_int_equal(KEYS, count_keys(rig, 3));
     run_text(rig, "EXISTS key1", true); /* but nobody finds it */
     assert_true(slice_equal(slice_lit(":0\r\n"), buf_slice(&rig->out)));
     atomic_store(&service->keeps_expired, false);
@@ -245,7 +235,7 @@ TEST(commands_go_on_between)
                  "MULTI; DEL other; EXEC",
                  true);
     }
-    assert_int_equal(0, count_keys(rig));
+    assert_int_equal(0, count_keys(rig, 3));
     effects_take(rig);
     assert_true(rig->effects.count > 2 * KEYS);
     rig_free(rig);

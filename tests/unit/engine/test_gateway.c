@@ -140,6 +140,16 @@ expect(struct site *site, struct peer *peer, const char *text)
     peer->got.len = 0;
 }
 
+/* Waits until the loop has accepted the first connection. */
+static struct client *
+first_client(struct site *site)
+{
+    while (site->loop.conns.first == NULL) {
+        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
+    }
+    return client_of(site->loop.conns.first);
+}
+
 static void
 send_text(struct peer *peer, const char *text)
 {
@@ -515,11 +525,8 @@ TEST(pushes_and_errors_are_passed_on_when_replies_are_given_up)
     struct peer peer = peer_new(site);
     struct buf out = { 0 };
 
-    while (site->loop.conns.first == NULL) {
-        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
-    }
     gateway_handler.give_up(
-        site->loop.conns.first,
+        &first_client(site)->conn,
         slice_lit(">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n-ERR x\r\n:1\r\n"
                   ">1\r\n+x\r\n"),
         &out);
@@ -541,10 +548,7 @@ TEST(lines_of_a_monitor_and_confirmations_are_passed_on_too)
     struct buf out = { 0 };
     struct client *client;
 
-    while (site->loop.conns.first == NULL) {
-        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
-    }
-    client = client_of(site->loop.conns.first);
+    client = first_client(site);
     client->session.was_subscribed = true;
     gateway_handler.give_up(&client->conn, slice_of(told), &out);
     assert_int_equal(sizeof(told) - 1, out.len);
@@ -567,10 +571,7 @@ TEST(messages_to_a_subscriber_in_resp2_are_passed_on_too)
     struct buf out = { 0 };
     struct client *client;
 
-    while (site->loop.conns.first == NULL) {
-        (void)uv_run(&site->loop.uv, UV_RUN_NOWAIT);
-    }
-    client = client_of(site->loop.conns.first);
+    client = first_client(site);
     gateway_handler.give_up(&client->conn, slice_of(message), &out);
     assert_memory_equal("-MISCONF", out.data, 8); /* an answer like any */
     buf_reset(&out, SIZE_MAX);

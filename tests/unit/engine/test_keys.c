@@ -8,19 +8,6 @@
 #include "engine/execute.h"
 #include "rig.h"
 
-static struct request
-request_of(struct rig *rig, const struct slice *argv, size_t argc)
-{
-    struct run run = run_of(&command_rows[CMD_ID_BF_MADD], 1, argv, argc);
-    struct request req = { .worker = rig->worker,
-                           .service = &rig->service,
-                           .keyspace = rig->service.keyspace };
-
-    rig->worker->session = &rig->session;
-    execute_prepare(&req, &run, 0);
-    return req;
-}
-
 /* To find a key is to use it, to peek is not, and a client may want that its
  * uses do not count. All of it is a hit, or a miss. */
 TEST(lookups_count_as_hits_and_misses_and_some_as_uses)
@@ -37,7 +24,7 @@ TEST(lookups_count_as_hits_and_misses_and_some_as_uses)
     struct entry *entry;
 
     run_text(rig, "BF.ADD k a", true);
-    req = request_of(rig, argv, 3);
+    req = madd_request(rig, argv, 3);
     key = request_key(&req, 1);
     missing = request_key(&req, 2);
     entry = keyspace_find(ks, &key, 0);

@@ -7,16 +7,6 @@
 
 #include "rig.h"
 
-static void
-check(struct rig *rig, const char *text, const char *expected)
-{
-    run_text(rig, text, true);
-    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
-        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
-                 rig->out.data, expected);
-    }
-}
-
 TEST(a_pause_of_writes_lets_reads_through)
 {
     struct rig *rig = rig_new();
@@ -26,10 +16,11 @@ TEST(a_pause_of_writes_lets_reads_through)
     assert_true(pause_holds(&rig->service, CMD_WRITE));
     assert_true(pause_holds(&rig->service, CMD_MAY_REPLICATE));
     assert_false(pause_holds(&rig->service, CMD_READONLY));
-    check(rig, "BF.EXISTS k a; BF.EXISTS k b; PING", ":0\r\n:0\r\n+PONG\r\n");
+    run_and_expect(rig, "BF.EXISTS k a; BF.EXISTS k b; PING",
+                   ":0\r\n:0\r\n+PONG\r\n");
     pause_end(&rig->service, PAUSE_BY_CLIENT);
     assert_false(pause_is_on(&rig->service));
-    check(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
+    run_and_expect(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -87,7 +78,7 @@ TEST(a_pause_ends_by_the_clock_and_is_forgotten)
     pause_begin(&rig->service, PAUSE_BY_CLIENT, 0, true);
     assert_false(pause_is_on(&rig->service));
     assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) != 0);
-    check(rig, "BF.ADD k a", ":1\r\n");
+    run_and_expect(rig, "BF.ADD k a", ":1\r\n");
     pause_forget(&rig->service);
     assert_true((observed_by(&rig->service) & OBSERVED_PAUSE) == 0);
     pause_begin(&rig->service, PAUSE_BY_CLIENT, 1000000, true);
@@ -118,10 +109,11 @@ TEST(what_ends_a_pause_is_not_held_by_it)
     struct rig *rig = rig_new();
 
     pause_begin(&rig->service, PAUSE_BY_CLIENT, UINT64_MAX, true);
-    check(rig,
-          "HELLO 2 junk; CLIENT SETNAME me; CLIENT SETINFO LIB-NAME x; "
-          "CLIENT PAUSE 1 ALL; CLIENT UNPAUSE; PING",
-          "-ERR Syntax error in HELLO option 'junk'\r\n+OK\r\n+OK\r\n+OK\r\n"
-          "+OK\r\n+PONG\r\n");
+    run_and_expect(
+        rig,
+        "HELLO 2 junk; CLIENT SETNAME me; CLIENT SETINFO LIB-NAME x; "
+        "CLIENT PAUSE 1 ALL; CLIENT UNPAUSE; PING",
+        "-ERR Syntax error in HELLO option 'junk'\r\n+OK\r\n+OK\r\n+OK\r\n"
+        "+OK\r\n+PONG\r\n");
     rig_free(rig);
 }

@@ -23,16 +23,6 @@
 #define ABORT "-EXECABORT Transaction discarded because of: "
 
 static void
-check(struct rig *rig, const char *text, const char *expected)
-{
-    run_text(rig, text, true);
-    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
-        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
-                 rig->out.data, expected);
-    }
-}
-
-static void
 follow(struct rig *rig)
 {
     role_follow(&rig->service, slice_lit("h"), 1);
@@ -44,17 +34,18 @@ TEST(a_replica_takes_no_writes_of_clients_and_serves_the_rest)
 
     run_text(rig, "BF.ADD k a", true);
     follow(rig);
-    check(rig,
-          "BF.ADD k b; BF.MADD k b; DEL k; FLUSHALL; BF.EXISTS k a; PING; "
-          "DBSIZE; MULTI; BF.EXISTS k a; EXEC",
-          READONLY READONLY READONLY READONLY
-          ":1\r\n+PONG\r\n:1\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    run_and_expect(
+        rig,
+        "BF.ADD k b; BF.MADD k b; DEL k; FLUSHALL; BF.EXISTS k a; PING; "
+        "DBSIZE; MULTI; BF.EXISTS k a; EXEC",
+        READONLY READONLY READONLY READONLY
+        ":1\r\n+PONG\r\n:1\r\n+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
     /* The primary's word is obeyed. */
     rig->session.obey = true;
-    check(rig, "BF.ADD k b; DEL k", ":1\r\n:1\r\n");
+    run_and_expect(rig, "BF.ADD k b; DEL k", ":1\r\n:1\r\n");
     rig->session.obey = false;
     role_lead(&rig->service);
-    check(rig, "BF.ADD k b", ":1\r\n");
+    run_and_expect(rig, "BF.ADD k b", ":1\r\n");
     rig_free(rig);
 }
 
@@ -64,8 +55,9 @@ TEST(a_transaction_that_was_queued_before_the_role_changed_is_refused)
 
     run_text(rig, "MULTI; BF.ADD k a", true);
     follow(rig);
-    check(rig, "EXEC",
-          ABORT "READONLY You can't write against a read only replica.\r\n");
+    run_and_expect(rig, "EXEC",
+                   ABORT
+                   "READONLY You can't write against a read only replica.\r\n");
     rig_free(rig);
 }
 
@@ -77,12 +69,12 @@ TEST(a_replica_neither_evicts_nor_runs_out_of_memory)
     set_option(rig, "maxmemory", "1");
     set_option(rig, "maxmemory-policy", "allkeys-random");
     follow(rig);
-    check(rig, "BF.ADD k b; BF.MADD k c d; MULTI; DBSIZE; EXEC",
-          READONLY READONLY "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    run_and_expect(rig, "BF.ADD k b; BF.MADD k c d; MULTI; DBSIZE; EXEC",
+                   READONLY READONLY "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
     role_lead(&rig->service);
-    check(rig, "BF.EXISTS k a", ":1\r\n");
+    run_and_expect(rig, "BF.EXISTS k a", ":1\r\n");
     run_text(rig, "BF.ADD k b", true);
-    check(rig, "BF.EXISTS k a", ":0\r\n");
+    run_and_expect(rig, "BF.EXISTS k a", ":0\r\n");
     rig_free(rig);
 }
 
@@ -92,23 +84,24 @@ TEST(stale_data_is_served_or_not_as_the_option_says)
 
     run_text(rig, "BF.ADD k a", true);
     follow(rig);
-    check(rig, "BF.EXISTS k a", ":1\r\n");
+    run_and_expect(rig, "BF.EXISTS k a", ":1\r\n");
     set_option(rig, "replica-serve-stale-data", "no");
-    check(rig, "BF.EXISTS k a; BF.EXISTS k b; BF.ADD k a; PING; DBSIZE",
-          DOWN DOWN READONLY DOWN DOWN);
-    check(rig, "SELECT 0; WATCH k; CLIENT ID; MULTI; DISCARD",
-          "+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n");
+    run_and_expect(rig,
+                   "BF.EXISTS k a; BF.EXISTS k b; BF.ADD k a; PING; DBSIZE",
+                   DOWN DOWN READONLY DOWN DOWN);
+    run_and_expect(rig, "SELECT 0; WATCH k; CLIENT ID; MULTI; DISCARD",
+                   "+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n");
     atomic_store(&rig->service.link_up, true);
-    check(rig, "BF.EXISTS k a; PING", ":1\r\n+PONG\r\n");
+    run_and_expect(rig, "BF.EXISTS k a; PING", ":1\r\n+PONG\r\n");
     run_text(rig, "MULTI; BF.EXISTS k a", true);
     atomic_store(&rig->service.link_up, false);
-    check(rig, "EXEC",
-          ABORT "MASTERDOWN Link with MASTER is down and "
-                "replica-serve-stale-data is set to 'no'.\r\n");
+    run_and_expect(rig, "EXEC",
+                   ABORT "MASTERDOWN Link with MASTER is down and "
+                         "replica-serve-stale-data is set to 'no'.\r\n");
     run_text(rig, "MULTI; CLIENT ID", true);
-    check(rig, "EXEC", "*1\r\n:0\r\n");
+    run_and_expect(rig, "EXEC", "*1\r\n:0\r\n");
     role_lead(&rig->service);
-    check(rig, "BF.EXISTS k a", ":1\r\n");
+    run_and_expect(rig, "BF.EXISTS k a", ":1\r\n");
     rig_free(rig);
 }
 
@@ -120,16 +113,18 @@ TEST(while_the_data_is_on_its_way_nothing_is_said_about_keys)
     run_text(rig, "MULTI; BF.EXISTS k a", true);
     follow(rig);
     atomic_store(&rig->service.absent, true);
-    check(rig, "EXEC",
-          ABORT "LOADING Bloomery is loading the dataset in memory\r\n");
-    check(rig, "BF.EXISTS k a; BF.ADD k a; DBSIZE; WATCH k; PING; CLIENT ID",
-          LOADING READONLY LOADING LOADING LOADING ":0\r\n");
+    run_and_expect(rig, "EXEC",
+                   ABORT
+                   "LOADING Bloomery is loading the dataset in memory\r\n");
+    run_and_expect(
+        rig, "BF.EXISTS k a; BF.ADD k a; DBSIZE; WATCH k; PING; CLIENT ID",
+        LOADING READONLY LOADING LOADING LOADING ":0\r\n");
     /* Whoever leads now has not thrown the rest away yet. */
     role_lead(&rig->service);
-    check(rig, "BF.ADD k a; BF.EXISTS k a; BF.MADD k a",
-          LOADING LOADING LOADING);
+    run_and_expect(rig, "BF.ADD k a; BF.EXISTS k a; BF.MADD k a",
+                   LOADING LOADING LOADING);
     atomic_store(&rig->service.absent, false);
-    check(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
+    run_and_expect(rig, "BF.ADD k a; BF.EXISTS k a", ":1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -139,13 +134,13 @@ TEST(too_few_replicas_refuse_the_writes_of_a_primary_alone)
 
     run_text(rig, "BF.ADD k a", true);
     atomic_store(&rig->service.few_replicas, true);
-    check(rig, "BF.ADD k b; BF.EXISTS k a; DEL k; PING",
-          FEW ":1\r\n" FEW "+PONG\r\n");
+    run_and_expect(rig, "BF.ADD k b; BF.EXISTS k a; DEL k; PING",
+                   FEW ":1\r\n" FEW "+PONG\r\n");
     atomic_store(&rig->service.write_refusal, ERR_ENDING);
-    check(rig, "BF.ADD k b", ENDING);
+    run_and_expect(rig, "BF.ADD k b", ENDING);
     atomic_store(&rig->service.write_refusal, OK);
     follow(rig);
-    check(rig, "BF.ADD k b", READONLY);
+    run_and_expect(rig, "BF.ADD k b", READONLY);
     rig_free(rig);
 }
 
@@ -154,14 +149,15 @@ TEST(a_primary_that_came_back_with_older_data_is_as_good_as_dead)
     struct rig *rig = rig_new();
 
     atomic_store(&rig->service.grace_until_ms, GRACE_BEHIND);
-    check(rig, "BF.EXISTS k a", ":0\r\n");
-    check(rig, "PING", BEHIND);
-    check(rig, "BF.ADD k a", BEHIND);
+    run_and_expect(rig, "BF.EXISTS k a", ":0\r\n");
+    run_and_expect(rig, "PING", BEHIND);
+    run_and_expect(rig, "BF.ADD k a", BEHIND);
     follow(rig);
-    check(rig, "PING", "+PONG\r\n");
-    check(rig, "BF.ADD k a", READONLY);
+    run_and_expect(rig, "PING", "+PONG\r\n");
+    run_and_expect(rig, "BF.ADD k a", READONLY);
     atomic_store(&rig->service.grace_until_ms, GRACE_BEHIND);
-    check(rig, "REPLICAOF NO ONE; PING; BF.ADD k a", "+OK\r\n+PONG\r\n:1\r\n");
+    run_and_expect(rig, "REPLICAOF NO ONE; PING; BF.ADD k a",
+                   "+OK\r\n+PONG\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -171,7 +167,7 @@ TEST(a_primary_that_is_told_to_lead_takes_it_as_a_word)
     struct rig *rig = rig_new();
 
     assert_false(rig->service.leads_by_word);
-    check(rig, "REPLICAOF NO ONE", "+OK\r\n");
+    run_and_expect(rig, "REPLICAOF NO ONE", "+OK\r\n");
     assert_true(rig->service.leads_by_word);
     rig_free(rig);
 }
@@ -182,12 +178,12 @@ TEST(a_primary_that_came_back_takes_no_writes_for_a_while)
     uint64_t now_ms = clock_mono_ns() / 1000000;
 
     atomic_store(&rig->service.grace_until_ms, now_ms + 1000000);
-    check(rig, "BF.EXISTS k a; PING", ":0\r\n+PONG\r\n");
+    run_and_expect(rig, "BF.EXISTS k a; PING", ":0\r\n+PONG\r\n");
     run_text(rig, "BF.ADD k a", true);
     assert_memory_equal("-READONLY This server has just started", rig->out.data,
                         38);
-    check(rig, "REPLICAOF NO ONE; BF.ADD k a", "+OK\r\n:1\r\n");
+    run_and_expect(rig, "REPLICAOF NO ONE; BF.ADD k a", "+OK\r\n:1\r\n");
     atomic_store(&rig->service.grace_until_ms, now_ms);
-    check(rig, "BF.ADD k b", ":1\r\n");
+    run_and_expect(rig, "BF.ADD k b", ":1\r\n");
     rig_free(rig);
 }

@@ -42,16 +42,6 @@ expect_refused(struct rig *rig, const char *text, const char *expected)
     assert_string_equal(expected, reason);
 }
 
-static void
-check(struct rig *rig, const char *text, const char *expected)
-{
-    run_text(rig, text, true);
-    if (!slice_equal(slice_of(expected), buf_slice(&rig->out))) {
-        fail_msg("[%s] got [%.*s] and not [%s]", text, (int)rig->out.len,
-                 rig->out.data, expected);
-    }
-}
-
 static struct rig *
 loading_rig(void)
 {
@@ -72,8 +62,9 @@ TEST(commands_are_repeated_in_their_databases)
                                        "l", "78") "; EXEC; "
                                                   "PEXPIREAT l 99000000000000");
     assert_int_equal(77, incarnation_of(rig, "k"));
-    check(rig, "BF.CARD k; EXISTS l; SELECT 3; PEXPIRETIME l; BF.INFO l SIZE",
-          ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n:200\r\n");
+    run_and_expect(
+        rig, "BF.CARD k; EXISTS l; SELECT 3; PEXPIRETIME l; BF.INFO l SIZE",
+        ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n:200\r\n");
     rig_free(rig);
 }
 
@@ -84,7 +75,8 @@ TEST(a_creation_replaces_what_the_original_did_not_see)
     expect_replayed(rig, MAKE("k", "1") " ITEMS a; PEXPIREAT k 5; " MAKE(
                              "k", "2") " ITEMS b");
     assert_int_equal(2, incarnation_of(rig, "k"));
-    check(rig, "BF.CARD k; TTL k; BF.EXISTS k b", ":1\r\n:-1\r\n:1\r\n");
+    run_and_expect(rig, "BF.CARD k; TTL k; BF.EXISTS k b",
+                   ":1\r\n:-1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -94,7 +86,7 @@ TEST(the_clock_ends_nothing)
 
     expect_replayed(rig, MAKE("k", "1") "; PEXPIREAT k 5; BF.ADD k a; "
                                         "PERSIST k; BF.ADD k b");
-    check(rig, "BF.CARD k; TTL k", ":2\r\n:-1\r\n");
+    run_and_expect(rig, "BF.CARD k; TTL k", ":2\r\n:-1\r\n");
     rig_free(rig);
 }
 
@@ -109,7 +101,7 @@ TEST(no_limit_holds_and_nothing_is_counted)
     expect_replayed(rig, MAKE("k", "1") "; BF.ADD k a; BF.MADD k b c; DEL x");
     assert_int_equal(commands, metric_sum(METRIC_COMMANDS));
     atomic_store(&rig->service.loading, false);
-    check(rig, "BF.CARD k", ":3\r\n");
+    run_and_expect(rig, "BF.CARD k", ":3\r\n");
     rig_free(rig);
 }
 
@@ -147,7 +139,7 @@ TEST(the_database_stays_from_group_to_group)
     encode(&group, MAKE("k", "1"));
     assert_true(
         replay_group(replay, buf_slice(&group), reason, sizeof(reason)));
-    check(rig, "EXISTS k; SELECT 2; EXISTS k", ":0\r\n+OK\r\n:1\r\n");
+    run_and_expect(rig, "EXISTS k; SELECT 2; EXISTS k", ":0\r\n+OK\r\n:1\r\n");
     buf_free(&group);
     replay_free(replay);
     rig_free(rig);
@@ -174,7 +166,8 @@ TEST(a_group_may_be_larger_than_any_batch)
     }
     assert_true(
         replay_group(replay, buf_slice(&group), reason, sizeof(reason)));
-    check(rig, "BF.EXISTS k item999; BF.EXISTS k 099999", ":1\r\n:1\r\n");
+    run_and_expect(rig, "BF.EXISTS k item999; BF.EXISTS k 099999",
+                   ":1\r\n:1\r\n");
     buf_free(&group);
     replay_free(replay);
     rig_free(rig);

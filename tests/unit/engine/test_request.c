@@ -12,23 +12,10 @@
 
 #include <stdlib.h>
 
-static struct request
-request_of(struct rig *rig, const struct slice *argv, size_t argc)
-{
-    struct run run = run_of(&command_rows[CMD_ID_BF_MADD], 1, argv, argc);
-    struct request req = { .worker = rig->worker,
-                           .service = &rig->service,
-                           .keyspace = rig->service.keyspace };
-
-    rig->worker->session = &rig->session;
-    execute_prepare(&req, &run, 0);
-    return req;
-}
-
 TEST(fail_fills_the_text_and_returns_the_error)
 {
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
     char long_text[2000];
 
     assert_int_equal(ERR_CUSTOM,
@@ -47,7 +34,7 @@ TEST(a_key_has_its_hash_and_the_session_s_database)
     struct rig *rig = rig_new();
     const struct slice argv[] = { slice_lit("del"), slice_lit("a"),
                                   slice_lit("b\0c") };
-    struct request req = request_of(rig, argv, 3);
+    struct request req = madd_request(rig, argv, 3);
     struct key key = request_key(&req, 2);
 
     assert_true(slice_equal(argv[2], key.name));
@@ -75,7 +62,7 @@ TEST(a_database_is_a_number_below_the_limit)
         { "1 ", ERR_NOT_INTEGER },
     };
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         uint32_t db = 99;
@@ -99,7 +86,7 @@ count_free(void *state)
 TEST(a_pause_is_kept_by_the_session_until_it_ends)
 {
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
     int pause = 0;
 
     freed = 0;
@@ -120,7 +107,7 @@ TEST(an_effect_keeps_its_words)
 {
     struct rig *rig = rig_new();
     const struct slice argv[] = { slice_lit("BF.MADD"), slice_lit("key") };
-    struct request req = request_of(rig, argv, 2);
+    struct request req = madd_request(rig, argv, 2);
     char number[16] = "12345";
 
     assert_int_equal(EFFECT_VERBATIM, req.effect.kind);
@@ -144,7 +131,7 @@ TEST(an_effect_keeps_its_words)
 TEST(two_kilobytes_of_copies_do_not_move_the_words)
 {
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
     char bytes[64];
     struct slice copy[32];
 
@@ -165,7 +152,7 @@ TEST(two_kilobytes_of_copies_do_not_move_the_words)
 TEST(without_memory_an_effect_does_not_begin)
 {
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
 
     mem_fail_at(1);
     assert_int_equal(ERR_NOMEM, request_effect_begin(&req, 10));
@@ -178,7 +165,7 @@ TEST(without_memory_an_effect_does_not_begin)
 TEST(nothing_is_put_together_while_nobody_listens)
 {
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
     struct slice word = slice_lit("word");
     uint64_t used = mem_used();
 
@@ -194,7 +181,7 @@ TEST(nothing_is_put_together_while_nobody_listens)
 TEST(client_unblock_ends_a_wait_once)
 {
     struct rig *rig = rig_new();
-    struct request req = request_of(rig, NULL, 0);
+    struct request req = madd_request(rig, NULL, 0);
     int waits = 0;
 
     request_block(&req, &waits, NULL);

@@ -13,15 +13,6 @@
 #include "rig.h"
 #include "scene.h"
 
-static void
-expect(struct rig *rig, const char *text)
-{
-    if (!slice_equal(slice_of(text), buf_slice(&rig->out))) {
-        fail_msg("got [%.*s] and not [%s]", (int)rig->out.len,
-                 rig->out.len > 0 ? rig->out.data : "", text);
-    }
-}
-
 /* What is created in a run is there for the rest of it. */
 TEST(a_run_sees_what_it_did_itself)
 {
@@ -36,7 +27,7 @@ TEST(a_run_sees_what_it_did_itself)
                    names[0], names[1], names[0], names[1], names[0], names[0],
                    names[0], names[1]);
     run_text(rig, text, true);
-    expect(rig, ":1\r\n:1\r\n:0\r\n:0\r\n:1\r\n:1\r\n:1\r\n:0\r\n");
+    expect_replies(rig, ":1\r\n:1\r\n:0\r\n:0\r\n:1\r\n:1\r\n:1\r\n:0\r\n");
     rig_free(rig);
 }
 
@@ -233,7 +224,7 @@ TEST(one_new_item_makes_a_run_a_write)
     effects_take(rig);
     assert_int_equal(KNOWN, rig->effects.count);
     run_text(rig, "BF.CARD k", true);
-    expect(rig, ":40\r\n");
+    expect_replies(rig, ":40\r\n");
     rig_free(rig);
 }
 
@@ -345,8 +336,8 @@ TEST(who_watches_a_key_sees_that_known_items_were_added)
             expect_all(rig, ":0\r\n", KNOWN);
         }
         run_text(rig, "MULTI; BF.CARD k; EXEC", true);
-        expect(rig, adds == 1 ? "+OK\r\n+QUEUED\r\n*-1\r\n"
-                              : "+OK\r\n+QUEUED\r\n*1\r\n:20\r\n");
+        expect_replies(rig, adds == 1 ? "+OK\r\n+QUEUED\r\n*-1\r\n"
+                                      : "+OK\r\n+QUEUED\r\n*1\r\n:20\r\n");
     }
     while (!adds_unseen(rig)) {
     }

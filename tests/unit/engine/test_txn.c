@@ -15,24 +15,6 @@
 #define ABORTED                                                                \
     "-EXECABORT Transaction discarded because of previous errors.\r\n"
 
-static void
-expect(struct rig *rig, const char *text)
-{
-    if (!slice_equal(slice_of(text), buf_slice(&rig->out))) {
-        fail_msg("got [%.*s] and not [%s]", (int)rig->out.len,
-                 rig->out.len > 0 ? rig->out.data : "", text);
-    }
-}
-
-/* Runs commands, each in a batch of its own so that the clock is read anew,
- * and compares the replies of the last. */
-static void
-check(struct rig *rig, const char *commands, const char *replies)
-{
-    run_text(rig, commands, true);
-    expect(rig, replies);
-}
-
 /* As another client. */
 static void
 other_does(struct rig *rig, const char *commands)
@@ -64,15 +46,16 @@ TEST(queued_commands_run_at_exec_in_order)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "MULTI; BF.ADD k a; bf.exists k a; DEL k; BF.EXISTS k a; PING",
-          "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
+    run_and_expect(
+        rig, "MULTI; BF.ADD k a; bf.exists k a; DEL k; BF.EXISTS k a; PING",
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n");
     assert_int_equal(5, rig->session.multi_count);
     other_does(rig, "DBSIZE");
-    expect(rig, ":0\r\n"); /* nothing has happened yet */
-    check(rig, "EXEC", "*5\r\n:1\r\n:1\r\n:1\r\n:0\r\n+PONG\r\n");
+    expect_replies(rig, ":0\r\n"); /* nothing has happened yet */
+    run_and_expect(rig, "EXEC", "*5\r\n:1\r\n:1\r\n:1\r\n:0\r\n+PONG\r\n");
     assert_int_equal(-1, rig->session.multi_count);
     assert_null(rig->session.txn);
-    check(rig, "MULTI; EXEC", "+OK\r\n*0\r\n");
+    run_and_expect(rig, "MULTI; EXEC", "+OK\r\n*0\r\n");
     rig_free(rig);
 }
 
@@ -91,9 +74,9 @@ TEST(queued_commands_own_their_arguments)
     batch_word(rig, slice_lit("a\0b"));
     batch_run(rig);
     memset(rig->words.data, '#', rig->words.capacity);
-    check(rig, "EXEC", "*3\r\n*2\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
-    check(rig, "BF.MEXISTS key one two; EXISTS xxxxxxxxxxxxxxx",
-          "*2\r\n:1\r\n:1\r\n:1\r\n");
+    run_and_expect(rig, "EXEC", "*3\r\n*2\r\n:1\r\n:1\r\n:1\r\n:1\r\n");
+    run_and_expect(rig, "BF.MEXISTS key one two; EXISTS xxxxxxxxxxxxxxx",
+                   "*2\r\n:1\r\n:1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -101,9 +84,9 @@ TEST(errors_while_running_stop_nothing)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "MULTI; BF.ADD k a; BF.INFO missing; BF.ADD k b; EXEC",
-          "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-          "*3\r\n:1\r\n-ERR not found\r\n:1\r\n");
+    run_and_expect(rig, "MULTI; BF.ADD k a; BF.INFO missing; BF.ADD k b; EXEC",
+                   "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+                   "*3\r\n:1\r\n-ERR not found\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -116,10 +99,11 @@ TEST(a_refused_command_ends_the_transaction_at_exec)
         run_text(rig, "MULTI; BF.ADD k a", true);
         run_text(rig, bad[i], true);
         assert_int_equal('-', rig->out.data[0]);
-        check(rig, "BF.ADD k b; EXEC; DBSIZE", "+QUEUED\r\n" ABORTED ":0\r\n");
+        run_and_expect(rig, "BF.ADD k b; EXEC; DBSIZE",
+                       "+QUEUED\r\n" ABORTED ":0\r\n");
     }
-    check(rig, "EXEC; DISCARD",
-          "-ERR EXEC without MULTI\r\n-ERR DISCARD without MULTI\r\n");
+    run_and_expect(rig, "EXEC; DISCARD",
+                   "-ERR EXEC without MULTI\r\n-ERR DISCARD without MULTI\r\n");
     rig_free(rig);
 }
 
@@ -128,9 +112,9 @@ TEST(nested_multi_and_watch_are_errors_that_do_no_harm)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "MULTI; BF.ADD k a; MULTI; WATCH k; EXEC",
-          "+OK\r\n+QUEUED\r\n-ERR MULTI calls can not be nested\r\n"
-          "-ERR WATCH inside MULTI is not allowed\r\n*1\r\n:1\r\n");
+    run_and_expect(rig, "MULTI; BF.ADD k a; MULTI; WATCH k; EXEC",
+                   "+OK\r\n+QUEUED\r\n-ERR MULTI calls can not be nested\r\n"
+                   "-ERR WATCH inside MULTI is not allowed\r\n*1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -138,11 +122,12 @@ TEST(discard_forgets_the_queue_and_the_watches)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "WATCH k; MULTI; BF.ADD k a; DISCARD; DBSIZE",
-          "+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n:0\r\n");
+    run_and_expect(rig, "WATCH k; MULTI; BF.ADD k a; DISCARD; DBSIZE",
+                   "+OK\r\n+OK\r\n+QUEUED\r\n+OK\r\n:0\r\n");
     assert_int_equal(0, rig->session.watch_count);
     other_does(rig, "BF.ADD k x");
-    check(rig, "MULTI; BF.ADD k a; EXEC", "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    run_and_expect(rig, "MULTI; BF.ADD k a; EXEC",
+                   "+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -150,11 +135,11 @@ TEST(reset_and_quit_are_not_queued)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "WATCH k; MULTI; BF.ADD k a; RESET; DBSIZE; EXEC",
-          "+OK\r\n+OK\r\n+QUEUED\r\n+RESET\r\n:0\r\n-ERR EXEC without "
-          "MULTI\r\n");
+    run_and_expect(rig, "WATCH k; MULTI; BF.ADD k a; RESET; DBSIZE; EXEC",
+                   "+OK\r\n+OK\r\n+QUEUED\r\n+RESET\r\n:0\r\n-ERR EXEC without "
+                   "MULTI\r\n");
     assert_null(rig->session.txn);
-    check(rig, "MULTI; QUIT", "+OK\r\n+OK\r\n");
+    run_and_expect(rig, "MULTI; QUIT", "+OK\r\n+OK\r\n");
     assert_true(rig->session.closing);
     rig_free(rig);
 }
@@ -163,12 +148,12 @@ TEST(select_in_a_transaction_moves_those_behind_it)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "MULTI; BF.ADD k a; SELECT 3; BF.ADD k b; DBSIZE; EXEC",
-          "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-          "*4\r\n:1\r\n+OK\r\n:1\r\n:1\r\n");
+    run_and_expect(rig, "MULTI; BF.ADD k a; SELECT 3; BF.ADD k b; DBSIZE; EXEC",
+                   "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+                   "*4\r\n:1\r\n+OK\r\n:1\r\n:1\r\n");
     assert_int_equal(3, rig->session.db);
-    check(rig, "BF.EXISTS k a; BF.EXISTS k b; SELECT 0; BF.EXISTS k a",
-          ":0\r\n:1\r\n+OK\r\n:1\r\n");
+    run_and_expect(rig, "BF.EXISTS k a; BF.EXISTS k b; SELECT 0; BF.EXISTS k a",
+                   ":0\r\n:1\r\n+OK\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -179,12 +164,13 @@ TEST(walks_and_flushes_take_the_world)
     struct rig *rig = rig_new_threads(2);
 
     run_text(rig, "BF.ADD k a", true);
-    check(rig, "MULTI; BF.ADD k b; KEYS k*; DBSIZE; RANDOMKEY; EXEC",
-          "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-          "*4\r\n:1\r\n*1\r\n$1\r\nk\r\n:1\r\n$1\r\nk\r\n");
-    check(rig, "WATCH k; MULTI; BF.ADD k c; FLUSHALL; BF.ADD k d; DBSIZE; EXEC",
-          "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
-          "*4\r\n:1\r\n+OK\r\n:1\r\n:1\r\n");
+    run_and_expect(rig, "MULTI; BF.ADD k b; KEYS k*; DBSIZE; RANDOMKEY; EXEC",
+                   "+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+                   "*4\r\n:1\r\n*1\r\n$1\r\nk\r\n:1\r\n$1\r\nk\r\n");
+    run_and_expect(
+        rig, "WATCH k; MULTI; BF.ADD k c; FLUSHALL; BF.ADD k d; DBSIZE; EXEC",
+        "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n"
+        "*4\r\n:1\r\n+OK\r\n:1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -269,7 +255,8 @@ TEST(exec_runs_only_if_what_was_watched_stayed)
         assert_int_equal(0, rig->session.watch_count);
         /* And EXEC has ended the watch either way. */
         other_does(rig, "FLUSHALL; BF.ADD k z; BF.ADD j z");
-        check(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+        run_and_expect(rig, "MULTI; PING; EXEC",
+                       "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
         rig_free(rig);
     }
 }
@@ -278,10 +265,10 @@ TEST(own_writes_are_noticed_before_multi_and_not_behind_it)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "WATCH k; BF.ADD k a; MULTI; PING; EXEC",
-          "+OK\r\n:1\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
-    check(rig, "WATCH k; MULTI; BF.ADD k b; BF.ADD k c; EXEC",
-          "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1\r\n");
+    run_and_expect(rig, "WATCH k; BF.ADD k a; MULTI; PING; EXEC",
+                   "+OK\r\n:1\r\n+OK\r\n+QUEUED\r\n*-1\r\n");
+    run_and_expect(rig, "WATCH k; MULTI; BF.ADD k b; BF.ADD k c; EXEC",
+                   "+OK\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n:1\r\n:1\r\n");
     rig_free(rig);
 }
 
@@ -299,10 +286,10 @@ TEST(a_key_that_ended_meanwhile_has_changed)
         other_does(rig, "EXISTS k");
         assert_true(++tries < 5000);
     } while (rig->out.data[1] == '1');
-    check(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
+    run_and_expect(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
     /* One that had ended before is watched as missing. */
-    check(rig, "WATCH k; MULTI; PING; EXEC",
-          "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
+    run_and_expect(rig, "WATCH k; MULTI; PING; EXEC",
+                   "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
     rig_free(rig);
 }
 
@@ -314,15 +301,16 @@ TEST(the_queue_is_bounded)
     struct rig *rig = rig_new();
 
     rig->service.limits.multi_commands_max = 2;
-    check(rig, "MULTI; PING; PING; PING; PING; EXEC",
-          "+OK\r\n+QUEUED\r\n+QUEUED\r\n-ERR transaction limit reached "
-          "(multi-max-commands, multi-max-bytes)"
-          "\r\n-ERR transaction limit reached (multi-max-commands, "
-          "multi-max-bytes)\r\n" ABORTED);
-    check(rig, "WATCH a b; WATCH c; UNWATCH; WATCH c",
-          "+OK\r\n-ERR transaction limit reached (multi-max-commands, "
-          "multi-max-bytes)\r\n+OK\r\n"
-          "+OK\r\n");
+    run_and_expect(
+        rig, "MULTI; PING; PING; PING; PING; EXEC",
+        "+OK\r\n+QUEUED\r\n+QUEUED\r\n-ERR transaction limit reached "
+        "(multi-max-commands, multi-max-bytes)"
+        "\r\n-ERR transaction limit reached (multi-max-commands, "
+        "multi-max-bytes)\r\n" ABORTED);
+    run_and_expect(rig, "WATCH a b; WATCH c; UNWATCH; WATCH c",
+                   "+OK\r\n-ERR transaction limit reached (multi-max-commands, "
+                   "multi-max-bytes)\r\n+OK\r\n"
+                   "+OK\r\n");
     rig->service.limits.multi_commands_max = 1000;
     rig->service.limits.multi_bytes_max = 1300;
     batch_begin(rig);
@@ -335,8 +323,8 @@ TEST(the_queue_is_bounded)
                "ECHO hello-hello-hello-hello-hello-hello-hello-hello-hello");
     batch_text(rig, "EXEC");
     batch_run(rig);
-    expect(rig, "+OK\r\n+QUEUED\r\n-ERR transaction limit reached "
-                "(multi-max-commands, multi-max-bytes)\r\n" ABORTED);
+    expect_replies(rig, "+OK\r\n+QUEUED\r\n-ERR transaction limit reached "
+                        "(multi-max-commands, multi-max-bytes)\r\n" ABORTED);
     rig_free(rig);
 }
 
@@ -362,7 +350,7 @@ TEST(the_memory_of_the_queue_counts)
     assert_true(counted > MANY * 32); /* 4 letters in a slice, and its place */
     rig->service.limits.multi_bytes_max = counted + 31;
     run_text(rig, "PING", true); /* 4 + 16 are rounded up to 32 */
-    expect(rig, LIMIT_REACHED);
+    expect_replies(rig, LIMIT_REACHED);
     rig->service.limits.multi_bytes_max = counted + 32;
     run_text(rig, "DISCARD", true);
     assert_int_equal(0, rig->session.multi_bytes);
@@ -402,16 +390,16 @@ TEST(watches_and_the_queue_share_their_bytes)
     run_text(rig, "WATCH k", true);
     one = rig->session.multi_bytes;
     rig->service.limits.multi_bytes_max = 3 * one;
-    check(rig, "WATCH a b; WATCH c", "+OK\r\n" LIMIT_REACHED);
+    run_and_expect(rig, "WATCH a b; WATCH c", "+OK\r\n" LIMIT_REACHED);
     assert_int_equal(3, rig->session.watch_count);
-    check(rig, "MULTI; PING; EXEC", "+OK\r\n" LIMIT_REACHED ABORTED);
+    run_and_expect(rig, "MULTI; PING; EXEC", "+OK\r\n" LIMIT_REACHED ABORTED);
     assert_int_equal(0, rig->session.multi_bytes);
-    check(rig, "WATCH a; WATCH b; UNWATCH; WATCH a b c; WATCH d",
-          "+OK\r\n+OK\r\n+OK\r\n+OK\r\n" LIMIT_REACHED);
+    run_and_expect(rig, "WATCH a; WATCH b; UNWATCH; WATCH a b c; WATCH d",
+                   "+OK\r\n+OK\r\n+OK\r\n+OK\r\n" LIMIT_REACHED);
     /* What came before the key that is too much stays watched. */
     other_does(rig, "BF.ADD c x");
     rig->service.limits.multi_bytes_max = 1000;
-    check(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
+    run_and_expect(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
     rig_free(rig);
 }
 
@@ -431,10 +419,10 @@ TEST(a_reply_above_the_limit_is_one_element_of_exec)
     assert_memory_equal("*5\r\n:1\r\n$300\r\nx", rig->out.data, 15);
     rig->out.len -= 14 + 302;
     memmove(rig->out.data, rig->out.data + 14 + 302, rig->out.len);
-    expect(rig, "-ERR the reply would exceed the hard limit of "
-                "client-output-buffer-limit\r\n:0\r\n+PONG\r\n");
+    expect_replies(rig, "-ERR the reply would exceed the hard limit of "
+                        "client-output-buffer-limit\r\n:0\r\n+PONG\r\n");
     run_text(rig, "PING", true);
-    expect(rig, "+PONG\r\n");
+    expect_replies(rig, "+PONG\r\n");
     assert_null(rig->session.txn);
     rig_free(rig);
 }
@@ -475,12 +463,13 @@ TEST(no_walk_begins_when_those_before_took_too_long)
              true);
     exec_begun(rig, 101);
     /* The clock is read behind each: the first began in time. */
-    expect(rig, "*6\r\n:1\r\n" WALKED "+PONG\r\n" WALKED WALKED ":1\r\n");
+    expect_replies(rig,
+                   "*6\r\n:1\r\n" WALKED "+PONG\r\n" WALKED WALKED ":1\r\n");
     assert_int_equal(errors + 3,
                      stats_sum_error(rig->service.stats, ERR_EXEC_WALK));
     assert_null(rig->session.txn);
-    check(rig, "MULTI; KEYS *; EXEC",
-          "+OK\r\n+QUEUED\r\n*1\r\n*1\r\n$1\r\nk\r\n");
+    run_and_expect(rig, "MULTI; KEYS *; EXEC",
+                   "+OK\r\n+QUEUED\r\n*1\r\n*1\r\n$1\r\nk\r\n");
     rig_free(rig);
 }
 
@@ -519,16 +508,17 @@ TEST(what_would_take_memory_is_refused_when_queued_and_at_exec)
 
     set_option(rig, "maxmemory", "1");
     (void)snprintf(expected, sizeof(expected), "+OK\r\n%s" ABORTED, refused);
-    check(rig, "MULTI; BF.ADD k a; EXEC", expected);
-    check(rig, "MULTI; BF.EXISTS k a; EXEC", expected);
+    run_and_expect(rig, "MULTI; BF.ADD k a; EXEC", expected);
+    run_and_expect(rig, "MULTI; BF.EXISTS k a; EXEC", expected);
     set_option(rig, "maxmemory", "0");
     run_text(rig, "MULTI; BF.ADD k a", true);
     set_option(rig, "maxmemory", "1");
-    check(rig, "EXEC",
-          "-EXECABORT Transaction discarded because of: OOM command not "
-          "allowed when used memory > 'maxmemory'.\r\n");
+    run_and_expect(
+        rig, "EXEC",
+        "-EXECABORT Transaction discarded because of: OOM command not "
+        "allowed when used memory > 'maxmemory'.\r\n");
     assert_null(rig->session.txn);
-    check(rig, "DBSIZE", ":0\r\n");
+    run_and_expect(rig, "DBSIZE", ":0\r\n");
     rig_free(rig);
 }
 
@@ -536,10 +526,11 @@ TEST(a_wrong_exec_ends_the_transaction)
 {
     struct rig *rig = rig_new();
 
-    check(rig, "MULTI; BF.ADD k a; EXEC now; EXEC",
-          "+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: "
-          "wrong number of arguments for 'exec' command\r\n"
-          "-ERR EXEC without MULTI\r\n");
+    run_and_expect(
+        rig, "MULTI; BF.ADD k a; EXEC now; EXEC",
+        "+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: "
+        "wrong number of arguments for 'exec' command\r\n"
+        "-ERR EXEC without MULTI\r\n");
     rig_free(rig);
 }
 

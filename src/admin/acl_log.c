@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list, the newest first: it is short, and every step of it costs less than
- * the two digests that the refusal has cost before.
+ * A list, the newest first. It is short: to walk it costs less than the two
+ * digests that each refusal computes.
  */
 #include "admin/acl_log.h"
 
@@ -65,7 +65,7 @@ shortened(struct slice name)
                                           : (size_t)ACL_LOG_NAME_MAX };
 }
 
-/* Copies to *to, and moves it on. */
+/* Copies text to *to, and moves *to behind it. */
 static struct slice
 keep(char **to, struct slice text)
 {
@@ -107,9 +107,9 @@ is_same(const struct node *a, const struct node *b)
            b->time_ms - a->time_ms <= ACL_LOG_GROUP_MS;
 }
 
-/* Takes the entry out that the new one continues, and its count over. */
+/* Removes the entry that equals the new one, and adds its count to that. */
 static void
-join(struct acl_log *log, struct node *node)
+merge(struct acl_log *log, struct node *node)
 {
     for (struct node **at = &log->first; *at != NULL; at = &(*at)->next) {
         struct node *old = *at;
@@ -133,7 +133,7 @@ acl_log_add(struct acl_log *log, const struct acl_log_entry *from, uint64_t max)
         return;
     }
     pthread_mutex_lock(&log->mutex);
-    join(log, node);
+    merge(log, node);
     node->next = log->first;
     log->first = node;
     end = &log->first;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The last refusals of ACL LOG: so far, names and passwords with which nobody
- * may come in. Equal ones that follow within a minute are one entry, which
- * counts them. Shared by all loops; a lock of its own, a leaf, is held for as
- * long as an entry is put in or shown.
+ * ACL LOG: the latest refused logins. Equal ones within a minute are one entry
+ * with a count. All loops share the log, under a leaf lock.
  */
 #pragma once
 
@@ -13,8 +11,8 @@
 #include <stdint.h>
 
 enum {
-    ACL_LOG_NAME_MAX = 128,  /* kept of a name, a user's or a command's */
-    ACL_LOG_GROUP_MS = 60000 /* how far apart equal ones may be */
+    ACL_LOG_NAME_MAX = 128,  /* bytes kept of a user's or command's name */
+    ACL_LOG_GROUP_MS = 60000 /* equal refusals in this time are one entry */
 };
 
 struct acl_log;
@@ -24,20 +22,20 @@ void acl_log_free(struct acl_log *log);
 
 struct acl_log_entry {
     uint64_t count;
-    uint64_t time_ms;    /* of the last one; wall clock */
+    uint64_t time_ms;    /* of the latest; wall clock */
     const char *context; /* a constant: "toplevel" or "multi" */
     struct slice object; /* the command, as it was spelled */
     struct slice user;
-    struct slice client; /* as CLIENT LIST shows it, of the last one */
+    struct slice client; /* the line of CLIENT LIST; of the latest */
 };
 
-/* Puts in a copy of `from`, as the newest, whose count does not matter; of the
- * others max - 1 are kept. Without memory nothing is put in. */
+/* Adds a copy of `from` as the newest entry, ignoring its count, and keeps at
+ * most `max` entries. Adds nothing without memory. */
 void acl_log_add(struct acl_log *log, const struct acl_log_entry *from,
                  uint64_t max);
 
-/* Shows the newest `count` entries, the newest first. `total` is called once
- * before, with their number. Under the lock: neither calls the log. */
+/* Calls `total` with a number of entries, at most `count`, then `entry` for
+ * each, the newest first. Both run under the lock and must not call the log. */
 struct acl_log_visitor {
     void (*total)(void *ctx, size_t entries);
     void (*entry)(void *ctx, const struct acl_log_entry *entry);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The digests are taken afresh at every attempt: what an attempt costs is
- * then part of what slows guessing down, and no digest has to be kept in step
- * with CONFIG SET requirepass.
+ * The digests are computed at every attempt. That slows down guessing, and no
+ * digest has to follow CONFIG SET requirepass.
  */
-/* Calls that allocate nothing: OpenSSL 3 deprecates them, but its others crash
- * when memory is out. */
+/* The deprecated calls of OpenSSL allocate nothing; the others crash when
+ * memory is out. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "admin/auth.h"
@@ -53,7 +52,7 @@ same_secret(struct slice a, struct slice b)
 bool
 auth_check(const struct conf *conf, struct slice user, struct slice password)
 {
-    /* Both are looked at in any case, so that a wrong user takes as long. */
+    /* Check both in any case, so that a wrong user takes as long. */
     bool known = slice_equal(user, slice_lit("default"));
     bool fits = same_secret(password, slice_of(conf->requirepass));
     bool allowed = known && (fits || !auth_required(conf));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who may: one user, "default", who needs the password of the option
- * requirepass, or none while it is empty. Passwords are compared as SHA-256
- * digests in constant time, so that neither their length nor a common
- * beginning shows in the time an attempt takes. Reads conf: inside a section
- * of the world gate.
+ * Logins. There is one user, "default", whose password is the option
+ * requirepass; while that is empty, no password is needed. Passwords are
+ * compared as SHA-256 digests in constant time, so that the time of an attempt
+ * shows neither their length nor a common beginning. Callers are inside a
+ * section of the gate, since this reads conf.
  */
 #pragma once
 
@@ -12,17 +12,17 @@
 
 struct conf;
 
-/* Wrong passwords in a row after which a connection is closed. */
+/* After so many wrong passwords in a row a connection is closed. */
 enum { AUTH_ATTEMPTS_MAX = 5 };
 
-/* True if a new connection must authenticate before anything else. */
+/* Returns whether a new connection must authenticate first. */
 bool auth_required(const struct conf *conf);
 
-/* True if this user may come in with this password; without a password set,
- * any will do for "default". A failure is counted in METRIC_AUTH_FAILURES. */
+/* Returns whether the user and the password are right. Without requirepass, any
+ * password is right for "default". Counts failures in METRIC_AUTH_FAILURES. */
 bool auth_check(const struct conf *conf, struct slice user,
                 struct slice password);
 
-/* The SHA-256 of the password in hexadecimal, which is how ACL shows it. */
+/* Writes the SHA-256 of the password in hexadecimal, as ACL shows it. */
 enum { AUTH_DIGEST_HEX = 65 };
 void auth_digest(const struct conf *conf, char ret_hex[AUTH_DIGEST_HEX]);

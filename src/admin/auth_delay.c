@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A hash table of small sets: a source is in the set of its hash or nowhere.
+ * A set-associative cache: a source has a place in the set of its hash, or
+ * none. The fixed size bounds what an attacker with many addresses can fill.
  */
 #include "admin/auth_delay.h"
 
@@ -14,8 +15,8 @@
 enum {
     SETS = 512,
     WAYS = 8,
-    FREE_FAILURES = 5, /* anybody may mistype */
-    FIRST_MS = 10,     /* then twice as long each time */
+    FREE_FAILURES = 5, /* people mistype */
+    FIRST_MS = 10,     /* doubles with each failure */
     HALVING_MS = 60 * 1000,
 };
 
@@ -57,7 +58,14 @@ failures_now(const struct place *place, uint64_t now_ms)
     return halvings < 32 ? place->failures >> halvings : 0;
 }
 
-/* The source's place, or the one with the fewest failures. */
+static bool
+is_of(const struct place *place, const uint8_t source[AUTH_DELAY_SOURCE])
+{
+    return place->failures > 0 &&
+           memcmp(place->source, source, AUTH_DELAY_SOURCE) == 0;
+}
+
+/* Returns the source's place, or the one with the fewest failures. */
 static struct place *
 find(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
      uint64_t now_ms)
@@ -67,8 +75,7 @@ find(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
     struct place *fewest = &set[0];
 
     for (int i = 0; i < WAYS; i++) {
-        if (set[i].failures > 0 &&
-            memcmp(set[i].source, source, AUTH_DELAY_SOURCE) == 0) {
+        if (is_of(&set[i], source)) {
             return &set[i];
         }
         if (failures_now(&set[i], now_ms) < failures_now(fewest, now_ms)) {
@@ -76,13 +83,6 @@ find(struct auth_delay *delay, const uint8_t source[AUTH_DELAY_SOURCE],
         }
     }
     return fewest;
-}
-
-static bool
-is_of(const struct place *place, const uint8_t source[AUTH_DELAY_SOURCE])
-{
-    return place->failures > 0 &&
-           memcmp(place->source, source, AUTH_DELAY_SOURCE) == 0;
 }
 
 uint64_t
@@ -120,7 +120,7 @@ auth_delay_failed(struct auth_delay *delay,
     if (is_of(place, source)) {
         failures = failures_now(place, now_ms);
     }
-    /* More are not needed for the longest delay, and are longer forgotten. */
+    /* 64 are enough for the longest delay; more would take longer to halve. */
     *place = (struct place){ .last_ms = now_ms,
                              .failures = failures < 64 ? failures + 1 : 64 };
     memcpy(place->source, source, AUTH_DELAY_SOURCE);

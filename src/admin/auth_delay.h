@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How long a password waits before it is checked, by the address that it comes
- * from: not at all at first, and longer after each wrong one from there. Right
- * and wrong passwords wait alike, so that the delay itself tells a guesser
- * nothing. The wait is bounded, however many wrong ones came: behind a proxy
- * all clients have one address, and the honest ones must get in.
+ * Delays the check of passwords by source address: not at all at first, and
+ * longer after each wrong password. Right and wrong passwords wait equally
+ * long, so that the delay tells a guesser nothing. The delay is bounded: behind
+ * a proxy all clients have the same address, and the honest ones must get in.
  *
- * Failures are forgotten by half each minute. The table has a fixed size; of
- * too many addresses those with the fewest failures go. Any thread; its lock is
- * a leaf.
+ * The count of failures halves every minute. The table has a fixed size; if it
+ * is full, the address with the fewest failures is dropped. Any thread; a leaf
+ * lock.
  */
 #pragma once
 
@@ -22,10 +21,13 @@ enum { AUTH_DELAY_SOURCE = 16 };
 struct auth_delay *auth_delay_new(void);
 void auth_delay_free(struct auth_delay *delay);
 
-/* now_ms: of any clock that does not go back. */
+/* Returns how long a password from this source waits. now_ms: of a monotonic
+ * clock. */
 uint64_t auth_delay_ms(struct auth_delay *delay,
                        const uint8_t source[AUTH_DELAY_SOURCE], uint64_t now_ms,
                        uint64_t max_ms);
+
+/* Counts a wrong password. */
 void auth_delay_failed(struct auth_delay *delay,
                        const uint8_t source[AUTH_DELAY_SOURCE],
                        uint64_t now_ms);

@@ -32,7 +32,7 @@ struct conf_file {
     pthread_mutex_t mutex; /* held while a job begins */
 };
 
-/* Returns an errno. */
+/* Returns 0 or errno. */
 static int
 write_text(const struct conf_file *file, struct slice text)
 {
@@ -107,7 +107,7 @@ conf_file_free(struct conf_file *file)
     }
 }
 
-/* NULL without memory. */
+/* Begins a job; NULL: no memory. */
 static struct conf_file_job *
 start(struct conf_file *file, const struct conf *conf)
 {
@@ -166,7 +166,7 @@ conf_file_is_done(const struct conf_file_job *job)
     return atomic_load(&job->done);
 }
 
-/* The job may be over, and another one be running by now. */
+/* Waits at least until the job has ended. */
 void
 conf_file_wait(struct conf_file *file, const struct conf_file_job *job)
 {

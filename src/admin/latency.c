@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A ring of samples for each event, all under one lock: they are rare.
+ * A ring of samples for each event. They are rare, so one lock is enough.
  */
 #include "admin/latency.h"
 

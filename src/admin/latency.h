@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The latency monitor: for each kind of event the last moments at which it
- * took too long, and its worst. Shared by all threads; a lock of its own, a
- * leaf. What is too long is the caller's to know.
+ * The latency monitor: for each kind of event, the latest times when it took
+ * too long, and the longest. The caller decides what is too long. All threads
+ * share it, under a leaf lock.
  */
 #pragma once
 
@@ -12,17 +12,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* In the order of their names, which is that of LATENCY LATEST. */
+/* Sorted by name, as LATENCY LATEST shows them. */
 enum latency_event {
-    LATENCY_AOF_FSYNC,    /* of the journal, on a thread of its own */
-    LATENCY_COMMAND,      /* any command but the fast ones */
-    LATENCY_EXPIRE_CYCLE, /* one slice of removing what is over */
+    LATENCY_AOF_FSYNC,    /* a sync of the journal, on its own thread */
+    LATENCY_COMMAND,      /* a command that is not in @fast */
+    LATENCY_EXPIRE_CYCLE, /* one slice of removing expired keys */
     LATENCY_FAST_COMMAND, /* one of the category @fast */
     LATENCY_FORK,         /* the pause of all clients while a save begins */
     LATENCY_EVENTS
 };
 
-/* One sample a second is kept, its worst, and so many of them. */
+/* Keeps the longest sample of each second, and so many of them. */
 enum { LATENCY_SAMPLES_MAX = 160 };
 
 struct latency_sample {
@@ -46,9 +46,9 @@ struct latency_series {
     uint64_t worst_ms;
     struct latency_sample sample[LATENCY_SAMPLES_MAX];
 };
-/* A copy of what there is of an event; count 0: nothing. */
+/* Copies the samples of an event. */
 void latency_read(struct latency *latency, enum latency_event event,
                   struct latency_series *ret_series);
 
-/* Forgets an event; false if there was nothing. */
+/* Removes the samples of an event. Returns whether there were any. */
 bool latency_reset(struct latency *latency, enum latency_event event);

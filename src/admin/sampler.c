@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Readings go round in a ring that only the looking thread touches; what comes
- * out of them is published in atomics. A counter that has fallen was reset: its
- * ring begins anew.
+ * Only the sampling thread uses the rings. It publishes the results in atomics.
+ * A counter that has fallen was reset, so its ring starts again.
  */
 #include "admin/sampler.h"
 
@@ -17,7 +16,7 @@ static const double SECOND_NS = 1e9;
 struct ring {
     struct reading {
         uint64_t at_ns, counter;
-    } reading[SAMPLER_LOOKS + 1]; /* as many intervals as looks */
+    } reading[SAMPLER_SAMPLES + 1]; /* so that there are so many intervals */
     unsigned count, next;
     _Atomic uint64_t per_second_x1000;
 };
@@ -40,9 +39,9 @@ sampler_free(struct sampler *sampler)
 }
 
 static void
-take(struct ring *ring, uint64_t now_ns, uint64_t counter)
+add_reading(struct ring *ring, uint64_t now_ns, uint64_t counter)
 {
-    const unsigned size = SAMPLER_LOOKS + 1;
+    const unsigned size = SAMPLER_SAMPLES + 1;
     const struct reading *oldest;
     double rate = 0;
 
@@ -68,7 +67,7 @@ sampler_take(struct sampler *sampler, uint64_t now_ns,
              const uint64_t counters[SAMPLER_RATES], uint64_t used_bytes)
 {
     for (unsigned i = 0; i < SAMPLER_RATES; i++) {
-        take(&sampler->ring[i], now_ns, counters[i]);
+        add_reading(&sampler->ring[i], now_ns, counters[i]);
     }
     (void)sampler_peak_bytes(sampler, used_bytes);
 }
@@ -88,7 +87,7 @@ in_us(struct timeval time)
 }
 
 void
-sampler_look(struct sampler *sampler, uint64_t now_ns)
+sampler_run(struct sampler *sampler, uint64_t now_ns)
 {
     const uint64_t counters[SAMPLER_RATES] = {
         [SAMPLER_COMMANDS] = read_counter(METRIC_COMMANDS),

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What is only known by looking again and again: rates, the peak of the used
- * memory, the processor time of the main thread. Loop 0 looks, from its timer;
- * any thread reads.
+ * Samples figures: rates, the peak of the used memory, the processor time of
+ * the main thread. The timer of loop 0 takes the samples; any thread reads the
+ * results.
  */
 #pragma once
 
 #include <stdint.h>
 
-/* Rates of which counters, of base/metrics. */
+/* The counters of base/metrics that have a rate. */
 enum sampler_rate {
     SAMPLER_COMMANDS,
     SAMPLER_NET_INPUT,
@@ -18,26 +18,26 @@ enum sampler_rate {
     SAMPLER_RATES
 };
 
-/* A rate is that of the last so many looks: of 1.6 seconds, if there is one
+/* A rate is the average over so many samples: 1.6 seconds, if the timer runs
  * every 100 ms. */
-enum { SAMPLER_LOOKS = 16 };
+enum { SAMPLER_SAMPLES = 16 };
 
 struct sampler;
 
 struct sampler *sampler_new(void);
 void sampler_free(struct sampler *sampler);
 
-/* Loop 0, on the main thread. */
-void sampler_look(struct sampler *sampler, uint64_t now_ns);
+/* Takes a sample of the metrics. On the main thread. */
+void sampler_run(struct sampler *sampler, uint64_t now_ns);
 
-/* The same with figures of the caller's instead of the metrics. */
+/* Takes a sample of the caller's figures. */
 void sampler_take(struct sampler *sampler, uint64_t now_ns,
                   const uint64_t counters[SAMPLER_RATES], uint64_t used_bytes);
 
 double sampler_per_second(const struct sampler *sampler,
                           enum sampler_rate rate);
 
-/* The highest of what was seen, and of `used_bytes`, which is the use now. */
+/* Returns the peak, after raising it to used_bytes, the memory used now. */
 uint64_t sampler_peak_bytes(struct sampler *sampler, uint64_t used_bytes);
 
 struct sampler_cpu {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list of entries, each one block of memory with its words behind it. A block
- * is made before the lock is taken, and freed after it was given back.
+ * A list of entries, each one block of memory with its words behind it. Blocks
+ * are allocated before the lock is acquired, and freed after it is released.
  */
 #include "admin/slowlog.h"
 
@@ -24,8 +24,8 @@ struct kept {
 struct slowlog {
     pthread_mutex_t mutex;
     struct kept *newest, *oldest;
-    const struct kept *shown; /* the last that a visit showed, if it is there:
-                                 the next piece begins behind it */
+    const struct kept *shown; /* the last entry of the last visit, where the
+                                 next piece begins; NULL: it is gone */
     size_t count, bytes;
     uint64_t length_max, next_id;
 };
@@ -60,8 +60,8 @@ slowlog_free(struct slowlog *log)
     }
 }
 
-/* Takes the oldest entries that are too many out; the caller frees them when
- * the lock is given back. Under the lock. */
+/* Removes the oldest entries above the limits. The caller holds the lock, and
+ * frees them when it has released it. */
 static struct kept *
 cut(struct slowlog *log)
 {
@@ -103,7 +103,7 @@ slowlog_set_length(struct slowlog *log, uint64_t length)
 
 /* ---- one entry ----------------------------------------------------------- */
 
-/* A word as it is kept: its first bytes, and a note of what was cut off. */
+/* The part of a word that an entry keeps, and a note about the rest. */
 struct word {
     struct slice begin;
     char note[NOTE_MAX];
@@ -140,7 +140,7 @@ put(char **to, struct slice text, const char *note)
     return kept;
 }
 
-/* A copy, with what it keeps of each word; NULL without memory. */
+/* Copies an entry with the kept part of each word; NULL: no memory. */
 static struct kept *
 keep(const struct slowlog_entry *from)
 {
@@ -200,7 +200,8 @@ slowlog_add(struct slowlog *log, const struct slowlog_entry *from)
 
 /* ---- all of them --------------------------------------------------------- */
 
-/* Only if somebody else was shown something meanwhile the list is walked. */
+/* Finds the first entry to show. It follows `shown`, unless another client has
+ * visited the log meanwhile. */
 static const struct kept *
 first_of(const struct slowlog *log, uint64_t before_id)
 {
@@ -226,12 +227,6 @@ slowlog_visit(struct slowlog *log, uint64_t count,
 
     pthread_mutex_lock(&log->mutex);
     held = longest_begin();
-    if (count > log->count) {
-        count = log->count;
-    }
-    if (visitor->total != NULL) {
-        visitor->total(visitor->ctx, (size_t)count);
-    }
     kept = first_of(log, visitor->before_id);
     for (; shown < count && kept != NULL; shown++) {
         visitor->entry(visitor->ctx, &kept->entry);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One block a slot, with a cache line of room behind it, so that two loops do
- * not write the same line. Buckets are published by the slot's owner, and stay
- * until the end. A figure is its owner's, who adds to it without a lock, so
- * that a zero written by somebody else could be overwritten by the old sum: a
- * reset notes how far the sums were, and readers subtract that.
+ * Each slot is one block with a cache line of space behind it, so that two
+ * loops never write to the same line. The slot's loop publishes its histograms,
+ * which stay until the end. It adds to its figures without a lock, so it could
+ * overwrite a zero written by another thread. Therefore a reset only notes the
+ * sums, and readers subtract them.
  */
 #include "admin/stats.h"
 
@@ -15,11 +15,7 @@ struct stats_block {
     char apart[64];
 };
 
-struct stats_place {
-    struct stats_block *block;
-};
-
-/* What the sums of a command were at the last reset. */
+/* The sums of a command at the last reset. */
 struct stats_before {
     struct stats_sum sum;
     struct stats_histogram *spread; /* NULL: there was none */
@@ -29,14 +25,14 @@ struct stats {
     unsigned threads, commands;
     struct stats_before *before; /* [commands] */
     uint64_t error_before[ERR_COUNT];
-    struct stats_place place[]; /* [threads] */
+    struct stats_block *block[]; /* [threads] */
 };
 
 struct stats *
 stats_new(unsigned threads, unsigned commands)
 {
     struct stats *stats =
-        mem_zalloc(sizeof(*stats) + threads * sizeof(stats->place[0]));
+        mem_zalloc(sizeof(*stats) + threads * sizeof(struct stats_block *));
 
     stats->threads = threads;
     stats->commands = commands;
@@ -44,11 +40,11 @@ stats_new(unsigned threads, unsigned commands)
     for (unsigned i = 0; i < threads; i++) {
         struct stats_block *block = mem_zalloc(sizeof(*block));
 
-        /* Two more than asked for: a line of room behind the commands. */
+        /* Two more commands leave a cache line of space behind them. */
         block->slot.command =
             mem_zalloc((commands + 2) * sizeof(struct stats_command));
         block->slot.spreads = true;
-        stats->place[i].block = block;
+        stats->block[i] = block;
     }
     return stats;
 }
@@ -60,13 +56,13 @@ stats_free(struct stats *stats)
         return;
     }
     for (unsigned i = 0; i < stats->threads; i++) {
-        struct stats_slot *slot = &stats->place[i].block->slot;
+        struct stats_slot *slot = &stats->block[i]->slot;
 
         for (unsigned c = 0; c < stats->commands; c++) {
             mem_free(slot->command[c].spread);
         }
         mem_free(slot->command);
-        mem_free(stats->place[i].block);
+        mem_free(stats->block[i]);
     }
     for (unsigned c = 0; c < stats->commands; c++) {
         mem_free(stats->before[c].spread);
@@ -79,7 +75,7 @@ struct stats_slot *
 stats_slot(struct stats *stats, unsigned thread)
 {
     CHECK(thread < stats->threads);
-    return &stats->place[thread].block->slot;
+    return &stats->block[thread]->slot;
 }
 
 static uint64_t
@@ -95,7 +91,7 @@ sum_command(const struct stats *stats, unsigned command)
 
     for (unsigned i = 0; i < stats->threads; i++) {
         const struct stats_command *from =
-            &stats->place[i].block->slot.command[command];
+            &stats->block[i]->slot.command[command];
 
         sum.calls += figure(&from->calls);
         sum.ns += figure(&from->ns);
@@ -127,7 +123,7 @@ sum_error(const struct stats *stats, unsigned err)
     uint64_t sum = 0;
 
     for (unsigned i = 0; i < stats->threads; i++) {
-        sum += figure(&stats->place[i].block->slot.error[err]);
+        sum += figure(&stats->block[i]->slot.error[err]);
     }
     return sum;
 }
@@ -154,7 +150,7 @@ void
 stats_set_spreads(struct stats *stats, bool on)
 {
     for (unsigned i = 0; i < stats->threads; i++) {
-        atomic_store_explicit(&stats->place[i].block->slot.spreads, on,
+        atomic_store_explicit(&stats->block[i]->slot.spreads, on,
                               memory_order_relaxed);
     }
 }
@@ -163,11 +159,12 @@ static const struct stats_spread *
 spread_of(const struct stats *stats, unsigned thread, unsigned command)
 {
     return atomic_load_explicit(
-        &stats->place[thread].block->slot.command[command].spread,
+        &stats->block[thread]->slot.command[command].spread,
         memory_order_acquire);
 }
 
-/* False if there are no buckets; then the histogram's are not touched. */
+/* Adds up the histograms of a command. False: there are none, and the buckets
+ * of `histogram` are not set. */
 static bool
 sum_spread(const struct stats *stats, unsigned command,
            struct stats_histogram *histogram)
@@ -209,7 +206,7 @@ stats_sum_spread(const struct stats *stats, unsigned command,
     return ret_histogram->count > 0;
 }
 
-/* The longest time that belongs to a bucket. */
+/* Returns the longest time of a bucket. */
 static uint64_t
 bucket_end(unsigned bucket)
 {
@@ -251,14 +248,14 @@ stats_count_below(const struct stats_histogram *histogram, unsigned bits)
 
 /* ---- reset --------------------------------------------------------------- */
 
-/* Without memory for what was before, the buckets are emptied where they are;
- * a loop that counts at this moment may bring one of them back. */
+/* Sets the buckets to zero, if there is no memory to note them. A loop that
+ * counts at this moment may restore one of them. */
 static void
 empty_spreads(struct stats *stats, unsigned command)
 {
     for (unsigned i = 0; i < stats->threads; i++) {
         struct stats_spread *spread =
-            stats->place[i].block->slot.command[command].spread;
+            stats->block[i]->slot.command[command].spread;
 
         for (unsigned b = 0; spread != NULL && b < STATS_BUCKETS; b++) {
             atomic_store_explicit(&spread->bucket[b], 0, memory_order_relaxed);

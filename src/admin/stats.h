@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What each command cost: calls, time, failures, and how its times were spread;
- * one slot a loop, written by it alone (relaxed atomics), summed by INFO. The
- * admin layer does not know the command table: a command is its index.
+ * Statistics of commands: calls, time, failures, and a histogram of the times.
+ * Each loop has a slot that only it writes (relaxed atomics); INFO adds them
+ * up. This layer does not know the command table: a command is an index.
  *
- * The spread is a histogram with 32 buckets for each doubling of the time, so
- * that a percentile read from it is at most 1/32 above the true one and never
- * below it. Below 64 ns buckets are exact; the last one takes what is longer
- * than a minute. A loop gets one for a command when it runs it for the first
- * time, so that a command that nobody uses costs no memory.
+ * The histogram (spread) has 32 buckets for each doubling of the time, so a
+ * percentile read from it is at most 1/32 above the true one, and never below.
+ * Buckets below 64 ns are exact; the last bucket counts all times above a
+ * minute. A loop allocates the histogram of a command when it first runs it, so
+ * unused commands cost no memory.
  *
- * Doublings end where those of Redis's histograms do, whose buckets are four
- * times as narrow: a 128th above a power of two, at 1031 ns, 2063 ns, and so
- * on. So LATENCY HISTOGRAM has the same steps and counts the same.
+ * Doublings end where they end in Redis's histograms, which have four times as
+ * many buckets: a 128th above a power of two, at 1031 ns, 2063 ns, and so on.
+ * So LATENCY HISTOGRAM shows the same steps with the same counts.
  */
 #pragma once
 
@@ -26,7 +26,7 @@
 enum {
     STATS_SUB_BITS = 5, /* 32 buckets for each doubling */
     STATS_SUB = 1 << STATS_SUB_BITS,
-    STATS_NS_BITS = 36, /* longer times, of about 2^36 ns, are all the same */
+    STATS_NS_BITS = 36, /* times above 2^36 ns share the last bucket */
     STATS_BUCKETS = (STATS_NS_BITS - STATS_SUB_BITS + 1) * STATS_SUB
 };
 
@@ -36,12 +36,12 @@ struct stats_spread {
 
 struct stats_command {
     _Atomic uint64_t calls, ns, rejected, failed;
-    struct stats_spread *_Atomic spread; /* NULL: nothing was counted yet */
+    struct stats_spread *_Atomic spread; /* NULL: no time was counted yet */
 };
 
 struct stats_slot {
     struct stats_command *command; /* [commands] */
-    atomic_bool spreads;           /* whether times are spread over buckets */
+    atomic_bool spreads;           /* whether times are counted in buckets */
     _Atomic uint64_t error[ERR_COUNT];
 };
 
@@ -59,8 +59,8 @@ stats_bump(_Atomic uint64_t *figure, uint64_t n)
         memory_order_relaxed);
 }
 
-/* The longest time of the first `bits` doublings: 2^bits and a 128th of it,
- * less one. */
+/* Returns the longest time of the first `bits` doublings: 2^bits plus a 128th
+ * of it, minus one. */
 static inline uint64_t
 stats_step_ns(unsigned bits)
 {
@@ -69,7 +69,7 @@ stats_step_ns(unsigned bits)
     return end + end / 128 - 1;
 }
 
-/* Which bucket a time belongs to. Without each 129th of them, times double at
+/* Returns the bucket of a time. Subtracting a 129th makes the doublings end at
  * powers of two. */
 static inline unsigned
 stats_bucket(uint64_t ns)
@@ -83,8 +83,8 @@ stats_bucket(uint64_t ns)
     return (shift << STATS_SUB_BITS) + (unsigned)(ns >> shift);
 }
 
-/* Counts so many calls of a command that took took_ns in all; 0 calls: a part
- * of one that goes on. By the slot's owner. */
+/* Counts calls of a command that took took_ns together; 0 calls: a part of a
+ * call that goes on. Only on the slot's loop. */
 static inline void
 stats_took(struct stats_slot *slot, unsigned command, uint64_t calls,
            uint64_t took_ns)
@@ -95,8 +95,8 @@ stats_took(struct stats_slot *slot, unsigned command, uint64_t calls,
     stats_bump(&stat->ns, took_ns);
 }
 
-/* Counts the time of each of so many calls, from begin to end, where it is
- * wanted. Without memory for the buckets it is not counted. */
+/* Counts the time of each call from begin to end in the histogram, if that is
+ * on and there is memory for it. */
 struct stats_spread *stats_new_spread(struct stats_command *stat);
 static inline void
 stats_lasted(struct stats_slot *slot, unsigned command, uint64_t calls,
@@ -118,7 +118,7 @@ stats_lasted(struct stats_slot *slot, unsigned command, uint64_t calls,
     stats_bump(&spread->bucket[stats_bucket(each_ns)], calls);
 }
 
-/* Switches the spreading on (as at the beginning) or off. Any thread. */
+/* Turns the histograms on (the default) or off. Any thread. */
 void stats_set_spreads(struct stats *stats, bool on);
 
 struct stats_sum {
@@ -127,8 +127,8 @@ struct stats_sum {
 struct stats_sum stats_sum_command(const struct stats *stats, unsigned command);
 uint64_t stats_sum_error(const struct stats *stats, enum err err);
 
-/* All slots' buckets of a command, and what can be read from them. False, with
- * a count of 0, if nothing was counted. */
+/* Adds up the buckets of all slots. False, with a count of 0, if no time was
+ * counted. */
 struct stats_histogram {
     uint64_t count;
     uint64_t bucket[STATS_BUCKETS];
@@ -136,15 +136,15 @@ struct stats_histogram {
 bool stats_sum_spread(const struct stats *stats, unsigned command,
                       struct stats_histogram *ret_histogram);
 
-/* The time that `percent` of the calls did not exceed: the end of the bucket
- * in which that call is. */
+/* Returns the time that `percent` of the calls did not exceed, rounded up to
+ * the end of a bucket. */
 uint64_t stats_percentile_ns(const struct stats_histogram *histogram,
                              double percent);
 
-/* How many calls took stats_step_ns(bits) at most. */
+/* Counts the calls that took at most stats_step_ns(bits). */
 uint64_t stats_count_below(const struct stats_histogram *histogram,
                            unsigned bits);
 
-/* All sums begin anew. Under the world gate, so that nobody sums meanwhile;
- * loops may count, and nothing that they counted before comes back. */
+/* Sets all sums to zero. Under the raised gate, so that no other thread adds up
+ * meanwhile; loops may go on counting. */
 void stats_reset(struct stats *stats);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One connected datagram socket, and a few lines of text.
+ * One connected datagram socket.
  */
 #include "admin/systemd.h"
 
@@ -20,7 +20,7 @@
 static int notify_fd = -1;
 static uint64_t watchdog_interval_ms;
 
-/* Connects to a path, or to an abstract name, which is written with '@'. */
+/* Connects to a path, or to an abstract name, which begins with '@'. */
 static bool
 open_socket(const char *path)
 {
@@ -52,8 +52,9 @@ open_socket(const char *path)
     return true;
 }
 
-/* Half the time that is left between two signs of life. The variables can be
- * inherited from a parent that they were meant for: WATCHDOG_PID tells. */
+/* Returns half of the time that the watchdog waits. A parent process may have
+ * inherited the variables to us: WATCHDOG_PID names the one that they are for.
+ */
 static uint64_t
 read_watchdog(void)
 {

@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The service manager's notification protocol, sd_notify(3), spoken without
- * libsystemd: datagrams to the socket that NOTIFY_SOCKET names. Without that
- * variable every call here does nothing and succeeds. systemd_init runs once
- * before there are threads; the rest belongs to loop 0, whose being alive the
- * watchdog is about.
+ * Notifies the service manager, as sd_notify(3) does, but without libsystemd:
+ * by datagrams to the socket that NOTIFY_SOCKET names. Without that variable
+ * every call does nothing and succeeds. systemd_init runs before other threads
+ * start, the rest on loop 0, which the watchdog watches.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, removes them from the
- * environment, so that no child speaks for us, and opens one socket, so that
- * later notices need no free descriptor. False: there is a service manager,
- * but its socket cannot be used. */
+/* Reads NOTIFY_SOCKET, WATCHDOG_USEC and WATCHDOG_PID, and opens the socket, so
+ * that later calls need no free descriptor. Removes the variables from the
+ * environment, so that no child process notifies for us. False: there is a
+ * service manager, but its socket cannot be used. */
 bool systemd_init(void);
 void systemd_fini(void);
 
-/* Whether there is a service manager that wants to hear. */
+/* Returns whether a service manager wants notifications. */
 bool systemd_is_used(void);
 
-/* Sends one state: lines such as "READY=1" with '\n' between them. Never
- * blocks. False: it did not get through; there is nothing to do about it
- * beyond a line in the log. */
+/* Sends a state: lines such as "READY=1", separated by '\n'. Never blocks.
+ * False: it was not sent, which the caller can only log. */
 bool systemd_notify(const char *state);
 
-/* STATUS=<text>, what `systemctl status` shows; the text has no newline. */
+/* Sends STATUS=<text>, which `systemctl status` shows. No newline in the text.
+ */
 __attribute__((format(printf, 1, 2))) bool systemd_status(const char *format,
                                                           ...);
 
-/* RELOADING=1 with the time that Type=notify-reload asks for. READY=1 ends
- * the reload. */
+/* Sends RELOADING=1 with the time, for Type=notify-reload. READY=1 ends the
+ * reload. */
 bool systemd_reloading(void);
 
-/* How often to send "WATCHDOG=1": half of what the service manager waits.
- * 0: it does not ask for it. */
+/* Returns how often to send "WATCHDOG=1": half of the time that the service
+ * manager waits. 0: it has no watchdog. */
 uint64_t systemd_watchdog_interval_ms(void);

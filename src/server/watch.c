@@ -40,7 +40,7 @@ watch_tick(struct server *server)
     uint64_t sync_ns;
 
     warn_of_memory(server);
-    sampler_look(service->sampler, clock_mono_ns());
+    sampler_run(service->sampler, clock_mono_ns());
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));
     if (sync_ns > 0) {
         slow_event(service, LATENCY_AOF_FSYNC, sync_ns);

@@ -40,11 +40,11 @@ TEST(sampler_rates_are_those_of_the_last_looks)
     }
     assert_true(sampler_per_second(sampler, SAMPLER_NET_INPUT) > 999);
     assert_true(sampler_per_second(sampler, SAMPLER_NET_OUTPUT) < 0.01);
-    for (unsigned i = 0; i < SAMPLER_LOOKS / 2; i++) {
+    for (unsigned i = 0; i < SAMPLER_SAMPLES / 2; i++) {
         take(sampler, now_ns += TICK_NS, commands);
     }
     assert_rate(sampler, 250);
-    for (unsigned i = 0; i < SAMPLER_LOOKS / 2; i++) {
+    for (unsigned i = 0; i < SAMPLER_SAMPLES / 2; i++) {
         take(sampler, now_ns += TICK_NS, commands);
     }
     assert_rate(sampler, 0);
@@ -98,7 +98,7 @@ TEST(sampler_looks_at_the_metrics_and_the_main_thread)
     for (unsigned i = 0; i < 50000000; i++) {
         work += i;
     }
-    sampler_look(sampler, 1);
+    sampler_run(sampler, 1);
     before = sampler_main_thread(sampler);
     assert_true(before.user_us + before.system_us > 0);
     sampler_free(sampler);

@@ -12,7 +12,6 @@
 
 struct fixture {
     struct rig *rig;
-    size_t total;
     char text[4096]; /* "word word|word|", newest first */
     uint64_t took_us;
 };
@@ -44,15 +43,6 @@ set(struct fixture *f, const char *name, const char *value)
 }
 
 static void
-note_total(void *ctx, size_t entries)
-{
-    struct fixture *f = ctx;
-
-    f->total = entries;
-    f->text[0] = '\0';
-}
-
-static void
 append(struct fixture *f, struct slice word, char behind)
 {
     size_t len = strlen(f->text);
@@ -77,8 +67,9 @@ note_entry(void *ctx, const struct slowlog_entry *entry)
 static const char *
 logged(struct fixture *f)
 {
-    const struct slowlog_visitor visitor = { note_total, note_entry, f, 0 };
+    const struct slowlog_visitor visitor = { note_entry, f, 0 };
 
+    f->text[0] = '\0';
     slowlog_visit(f->rig->service.slowlog, UINT64_MAX, &visitor);
     return f->text;
 }

@@ -80,20 +80,18 @@ conf_print_file(FILE *to)
     static const char head[] =
         "# The configuration of bloomery-server; see bloomery.conf(5).\n"
         "#\n"
-        "# Every option stands here with its default, commented out. The same\n"
-        "# options can be given on the command line (--port 7379), where they\n"
-        "# win over this file. SIGHUP reads it again. CONFIG SET changes the\n"
-        "# options that can change at run time, and CONFIG REWRITE keeps "
-        "these\n"
-        "# changes: it writes them to " CONF_REWRITTEN_NAME
-        " in the directory dir, which is\n"
-        "# read after this file and wins over it; the log names each option\n"
-        "# where it does. The server never writes to this file.\n"
+        "# This file has every option with its default, commented out. The\n"
+        "# same options on the command line (--port 7379) override this file.\n"
+        "# SIGHUP reloads it. CONFIG SET changes options at run time. CONFIG\n"
+        "# REWRITE writes these changes to " CONF_REWRITTEN_NAME
+        " in the directory dir,\n"
+        "# which the server reads after this file. The log names each option\n"
+        "# that it overrides. The server never writes to this file.\n"
         "#\n"
-        "# Lines that begin with # or ; are comments; a value with blanks at "
-        "its\n"
-        "# ends stands in double quotes.\n"
-        "# Sizes take units: kb, mb, gb, tb are powers of 1024.\n";
+        "# A line that begins with # or ; is a comment. Double quotes keep "
+        "the\n"
+        "# blanks at the ends of a value. Sizes take units: kb, mb, gb and tb\n"
+        "# are powers of 1024.\n";
 
     (void)fputs(head, to);
     for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Blocks of one size in a list, and the ends of groups in another; both have
- * one writer at a time (under the journal's mutex) and one reader (loop 0).
- * What the writer has put down up to the end of a group becomes visible with
- * the count of ends (release, acquire), so that the reader never looks at what
- * is being written: the end tells how far it may follow the blocks, and their
- * `next` was set before.
+ * one writer at a time (under the journal's mutex) and one reader (loop 0). The
+ * count of ends publishes what was written before it (release, acquire): an end
+ * tells the reader how far it may follow the blocks, whose `next` was set
+ * before.
  *
  *   blocks   [......#seal...][.....#seal#..][...hole.......]
  *            first (loop 0's index)          tail (writer's)
  *   ends                      ^sealed         ^closed
  *
- * Only loop 0 frees, and never the last block of its index, since the writer
- * may still stand there. Some freed blocks go back to the writer, which then
- * need not ask the allocator while others wait for the mutex.
+ * Only loop 0 frees blocks, and never the last one of its index, since the
+ * writer may still fill it. Some freed blocks go back to the writer, which then
+ * needs no allocation while other threads wait for the mutex.
  */
 #include "repl/backlog.h"
 
@@ -36,7 +35,7 @@ struct block {
 
 enum { BLOCK_DATA = sizeof(((struct block *)NULL)->data) };
 
-/* A group that was closed: its seal belongs at end. */
+/* A closed group; its seal begins at `end`. */
 struct end {
     uint64_t end, sequence;
     bool sealed;
@@ -48,14 +47,14 @@ struct part {
     struct end ends[ENDS_IN_PART];
 };
 
-/* Each side has lines of its own. NOLINTNEXTLINE(*Padding) */
+/* Each side has its own cache lines. NOLINTNEXTLINE(*Padding) */
 struct backlog {
     /* The writer's, under the journal's mutex. */
     struct block *tail;
     size_t fill;        /* of the tail */
-    uint64_t position;  /* behind all that was put down */
-    struct part *last;  /* where ends are added */
-    struct block *kept; /* taken from the spares */
+    uint64_t position;  /* the end of all that was written */
+    struct part *last;  /* the part that gets the next end */
+    struct block *kept; /* former spares */
 
     /* Written by both, or read by any. */
     _Alignas(64) _Atomic(struct block *) spares;
@@ -65,14 +64,14 @@ struct backlog {
     _Atomic uint32_t spare_count;
     atomic_bool broken;
 
-    /* Loop 0's: pointers to all blocks up to the one with `sealed` in it, a
-     * ring whose size is a power of two. */
+    /* Loop 0's: a ring of pointers to all blocks up to the one that contains
+     * `sealed`; its size is a power of two. */
     _Alignas(64) struct block **index;
     size_t index_size, index_at, index_count;
     uint64_t first; /* position of the first byte of the first block */
     uint64_t sealed;
     struct part *reading;
-    uint32_t read; /* ends of it */
+    uint32_t read; /* how many ends of it */
     struct group_hash *hash;
 };
 
@@ -144,7 +143,7 @@ next_block(struct backlog *backlog)
     return block;
 }
 
-/* A block behind the tail; false if there is no memory for it. */
+/* Appends a block. False: no memory. */
 static bool
 begin_block(struct backlog *backlog)
 {
@@ -165,7 +164,7 @@ begin_block(struct backlog *backlog)
     return true;
 }
 
-/* bytes NULL: leaves a hole. */
+/* Appends bytes; NULL leaves a hole for a seal. False: no memory. */
 static bool
 put(struct backlog *backlog, const char *bytes, size_t len)
 {
@@ -288,7 +287,7 @@ backlog_begin(struct backlog *backlog, uint64_t position)
     backlog->last = backlog->reading = NULL;
     backlog->index = NULL;
     backlog->index_size = backlog->index_at = backlog->index_count = 0;
-    backlog->fill = BLOCK_DATA; /* of no block: the first byte begins one */
+    backlog->fill = BLOCK_DATA; /* the first byte begins a block */
     backlog->position = backlog->first = backlog->sealed = position;
     atomic_store(&backlog->head, NULL);
     atomic_store(&backlog->part, NULL);
@@ -350,7 +349,8 @@ grow_index(struct backlog *backlog)
     return true;
 }
 
-/* Takes blocks into the index until it reaches `end`, which was put down. */
+/* Adds blocks to the index until it reaches `end`, which was written already.
+ * False: no memory. */
 static bool
 reach(struct backlog *backlog, uint64_t end)
 {
@@ -371,18 +371,21 @@ reach(struct backlog *backlog, uint64_t end)
     return true;
 }
 
-/* The byte at `position`, and how many follow it in its block. The position is
- * within the index. */
+/* Returns the byte at `position`, which is within the index, and how many bytes
+ * its block has from there on. */
 static char *
 place_of(const struct backlog *backlog, uint64_t position, size_t *ret_room)
 {
     uint64_t offset = position - backlog->first;
     size_t at = (size_t)(offset % BLOCK_DATA);
 
+    CHECK(position >= backlog->first &&
+          offset / BLOCK_DATA < backlog->index_count);
     *ret_room = BLOCK_DATA - at;
     return (*slot(backlog, (size_t)(offset / BLOCK_DATA)))->data + at;
 }
 
+/* Writes the seal of a group that the journal has left open. */
 static void
 fill_hole(struct backlog *backlog, const struct end *end, uint64_t key,
           uint64_t unix_ms)
@@ -409,7 +412,7 @@ fill_hole(struct backlog *backlog, const struct end *end, uint64_t key,
     }
 }
 
-/* The next end, if there is one. */
+/* Returns the next end; NULL: there is none yet. */
 static const struct end *
 next_end(struct backlog *backlog)
 {
@@ -448,6 +451,7 @@ backlog_seal(struct backlog *backlog, uint64_t key, uint64_t unix_ms)
     while ((end = next_end(backlog)) != NULL) {
         uint64_t behind = end->end + GROUP_SEAL_BYTES;
 
+        CHECK(end->end >= backlog->sealed);
         if (!reach(backlog, behind)) {
             give_up(backlog);
             break;
@@ -496,7 +500,7 @@ backlog_read(const struct backlog *backlog, uint64_t position, uint64_t end)
                                      : (size_t)(end - position) };
 }
 
-/* To the writer, or away. */
+/* Gives the block to the writer, or frees it. */
 static void
 retire(struct backlog *backlog, struct block *block)
 {
@@ -516,9 +520,10 @@ retire(struct backlog *backlog, struct block *block)
 void
 backlog_trim(struct backlog *backlog, uint64_t needed, uint64_t size)
 {
-    uint64_t held = backlog->sealed - backlog->first;
-    uint64_t keep = held > size ? backlog->sealed - size : backlog->first;
+    uint64_t kept = backlog->sealed - backlog->first;
+    uint64_t keep = kept > size ? backlog->sealed - size : backlog->first;
 
+    CHECK(backlog->first <= backlog->sealed);
     keep = keep < needed ? keep : needed;
     while (backlog->index_count > 1 && backlog->first + BLOCK_DATA <= keep) {
         struct block *block = *slot(backlog, 0);

@@ -197,6 +197,7 @@ add(struct primary *primary, const struct primary_hello *hello, uint64_t now_ms)
         peer->since_ms = peer->heard_ms = peer->sent_ms = now_ms;
         peer->taken_ms = peer->acked_ms = now_ms;
         primary->peers[primary->count++] = peer;
+        CHECK(primary->count <= primary->capacity);
     }
     return peer;
 }
@@ -341,6 +342,7 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
     }
     peer->acked = position;
     peer->synced = synced;
+    CHECK(peer->synced <= peer->acked && peer->acked <= peer->cursor);
     primary->hooks.acked(primary->hooks.ctx);
 }
 

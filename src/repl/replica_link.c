@@ -185,6 +185,7 @@ replica_link_flush(struct replica *replica, uint64_t now_ms)
 void
 replica_link_pause(struct replica *replica)
 {
+    CHECK(replica->link.number != 0);
     replica->link.paused = true;
     replica->hooks.pause(replica->hooks.ctx, replica->link.number, true);
 }

@@ -50,6 +50,7 @@ apply_group(struct replica *replica, const struct wire_piece *piece,
 static void
 load_chunk(struct replica *replica, struct slice bytes, uint64_t now_ms)
 {
+    CHECK(replica->stage == STAGE_LOADS);
     replica->read_bytes += bytes.len;
     replica->read_ms = now_ms;
     if (!replica->hooks.load_bytes(replica->hooks.ctx, bytes)) {
@@ -104,6 +105,7 @@ read_pieces(struct replica *replica, struct slice data, uint64_t now_ms)
         }
         used += piece.used;
     }
+    CHECK(used <= data.len);
     return used;
 }
 

@@ -278,6 +278,7 @@ void
 replica_talk_follow(struct replica *replica, const struct replica_place *from,
                     uint64_t key, uint64_t now_ms)
 {
+    CHECK(replica->link.number != 0);
     replica->hooks.key(replica->hooks.ctx, key);
     replica->position = from->position;
     replica->sequence = from->sequence;

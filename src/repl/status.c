@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Copies behind a mutex, and beside them what each command asks for: the times
- * of acknowledgement of those online, newest first, each an atomic. While they
- * are being replaced a reader may see some old and some new ones: it counts
- * what was true a moment ago, or is now.
+ * Copies behind a mutex, and the acknowledgement times of the online replicas,
+ * newest first, each an atomic. A reader may see old times beside new ones
+ * while they are replaced: each was true a moment ago or is now.
  */
 #include "repl/status.h"
 
@@ -47,8 +46,7 @@ status_free(struct status *status)
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Each time in its place among those before it: there are few, and mostly they
- * are in order already. */
+/* Sorts by insertion: there are few, and mostly they are in order already. */
 static void
 publish_times(struct status *status, const struct status_replica *replicas,
               size_t count)
@@ -76,7 +74,7 @@ publish_times(struct status *status, const struct status_replica *replicas,
     atomic_store_explicit(&status->online, online, memory_order_release);
 }
 
-/* Without memory for more, those that there was memory for. */
+/* Copies as many replicas as there is memory for. */
 static void
 copy_replicas(struct status *status, const struct status_replica *replicas,
               size_t count)
@@ -100,6 +98,7 @@ void
 status_publish(struct status *status, const struct status_figures *figures,
                const struct status_replica *replicas, size_t count)
 {
+    CHECK(count == 0 || replicas != NULL);
     pthread_mutex_lock(&status->mutex);
     status->figures = *figures;
     copy_replicas(status, replicas, count);

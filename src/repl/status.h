@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What loop 0 tells everybody about replication: for INFO, ROLE, WAIT, CLIENT
- * LIST and admission. Loop 0 writes, any thread reads copies; one mutex, a
- * leaf. What is asked for with each command is atomic.
+ * The state of replication for other threads: INFO, ROLE, WAIT, CLIENT LIST and
+ * the admission of writes. Loop 0 publishes, any thread reads copies; one
+ * mutex, a leaf. The figures that each write needs are atomic.
  */
 #pragma once
 
@@ -17,15 +17,15 @@ enum { STATUS_TEXT_MAX = 256 };
 
 enum status_replica_state {
     STATUS_WAITS,  /* for a full synchronization to begin */
-    STATUS_SYNCS,  /* gets a snapshot */
+    STATUS_SYNCS,  /* gets or loads a snapshot */
     STATUS_ONLINE, /* follows the log */
 };
 
 struct status_replica {
-    uint64_t id; /* its client's */
+    uint64_t id; /* of its client */
     char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
-    char ip[STATUS_TEXT_MAX]; /* announced, or seen */
-    unsigned port;            /* announced, or listening; 0: not told */
+    char ip[STATUS_TEXT_MAX]; /* announced, or of its socket */
+    unsigned port;            /* announced, or listening; 0: unknown */
     enum status_replica_state state;
     uint64_t acked, synced; /* positions */
     uint64_t acked_mono_ms, since_mono_ms;
@@ -35,10 +35,10 @@ struct status_replica {
 /* The link to the primary. */
 enum status_link {
     STATUS_NO_LINK,
-    STATUS_CONNECT, /* will be tried */
+    STATUS_CONNECT, /* waits for the next attempt */
     STATUS_CONNECTING,
     STATUS_HANDSHAKE,
-    STATUS_SYNC, /* a snapshot arrives, or is waited for */
+    STATUS_SYNC, /* a snapshot arrives, or was asked for */
     STATUS_CONNECTED,
 };
 
@@ -55,7 +55,7 @@ struct status_figures {
     bool backlog_active;
     enum status_failover failover;
     char failover_error[STATUS_TEXT_MAX];
-    /* as a replica; epoch: of struct role, that this is about */
+    /* as a replica; epoch: of the struct role that the figures belong to */
     uint64_t epoch;
     enum status_link link;
     uint64_t link_id; /* for CLIENT LIST; 0: none */
@@ -63,7 +63,7 @@ struct status_figures {
     char reason[STATUS_TEXT_MAX]; /* why the link is down; "": not known */
     uint64_t heard_mono_ms, down_mono_ms, synced_mono_ms; /* 0: never */
     uint64_t sync_total_bytes, sync_read_bytes, sync_heard_mono_ms;
-    bool synced_once; /* has data of its primary, since it is a replica */
+    bool synced_once; /* has had data from a primary since it is a replica */
 };
 
 struct status *status_new(void);
@@ -73,17 +73,19 @@ void status_free(struct status *status);
 void status_publish(struct status *status, const struct status_figures *figures,
                     const struct status_replica *replicas, size_t count);
 
-/* Any thread. Copies of at most `max` replicas; returns how many there are. */
+/* Copies the figures and at most `max` replicas. Returns how many there are.
+ * Any thread. */
 size_t status_get(struct status *status, struct status_figures *ret_figures,
                   struct status_replica *ret_replicas, size_t max);
 
-/* Online replicas that have applied (and, the other one, synced) up to here. */
+/* Count the online replicas that have applied, or synced, this position. */
 size_t status_count_acked(struct status *status, uint64_t position);
 size_t status_count_synced(struct status *status, uint64_t position);
 
-/* How many replicas there are, in whatever state. Atomic. */
+/* Returns how many replicas there are, in any state. Atomic. */
 size_t status_count(const struct status *status);
 
-/* Online ones that acknowledged in the last so many seconds; 0: any. Atomic. */
+/* Counts the online replicas that acknowledged within max_lag_s (0: ever).
+ * Atomic. */
 size_t status_count_good(const struct status *status, uint64_t now_mono_ms,
                          uint64_t max_lag_s);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Texts of both sides. What is read was sent by somebody who may be anyone:
- * every size is checked against its bound as soon as it is declared, and an
- * error is found at the first byte that cannot be right, so that it does not
- * depend on how the bytes were split.
+ * The sender may be anyone: every size is checked against its bound as soon as
+ * it is announced. An error is found at the first wrong byte, so that it does
+ * not depend on how the bytes arrived.
  *
  *   line  = visible bytes CR LF                    (WIRE_LINE_MAX with them)
  *   chunk = "$" n CRLF n bytes                     (n at most WIRE_CHUNK_MAX)
  *   group = SELECT command*, as in persist/group.c, then its seal
  *
- * Commands are followed word by word, without storing them: the seal is what
- * stands where the next command would begin, whatever the words hold.
+ * Commands are scanned word by word. The seal is where the next command would
+ * begin, so words may contain any bytes.
  */
 #include "repl/wire.h"
 
@@ -45,11 +44,12 @@ refuse(char *ret_reason, size_t reason_size, const char *format, ...)
     return false;
 }
 
-/* ---- what the replica writes --------------------------------------------- */
+/* ---- the replica's commands ---------------------------------------------- */
 
 void
 wire_command(struct buf *out, const struct slice *argv, size_t argc)
 {
+    CHECK(argc > 0);
     buf_printf(out, "*%zu\r\n", argc);
     for (size_t i = 0; i < argc; i++) {
         buf_printf(out, "$%zu\r\n", argv[i].len);
@@ -68,6 +68,7 @@ wire_ack(struct buf *out, uint64_t position, uint64_t synced)
                             slice_lit("FACK"),
                             { text[1], 0 } };
 
+    CHECK(position < GROUP_POSITION_LIMIT && synced < GROUP_POSITION_LIMIT);
     argv[2].len =
         (size_t)snprintf(text[0], sizeof(text[0]), "%" PRIu64, position);
     argv[4].len =
@@ -105,12 +106,13 @@ wire_parse_ack(const struct slice *argv, size_t argc, uint64_t *ret_position,
     return true;
 }
 
-/* ---- what the primary writes --------------------------------------------- */
+/* ---- the primary's lines ------------------------------------------------- */
 
 void
 wire_write_hello(struct buf *out, const struct wire_hello *hello)
 {
-    CHECK(hello->chain_count <= WIRE_CHAIN_MAX);
+    CHECK(strlen(hello->run_id) == WIRE_ID_CHARS &&
+          hello->chain_count <= WIRE_CHAIN_MAX);
     buf_printf(out, "+BLOOMERY %u %s ", hello->version, hello->run_id);
     for (size_t i = 0; i < hello->chain_count; i++) {
         buf_printf(out, "%s%s", i > 0 ? "," : "", hello->chain[i]);
@@ -121,6 +123,9 @@ wire_write_hello(struct buf *out, const struct wire_hello *hello)
 void
 wire_write_answer(struct buf *out, const struct wire_answer *answer)
 {
+    CHECK(answer->kind == WIRE_ERROR ||
+          (strlen(answer->history) == WIRE_ID_CHARS &&
+           answer->position < GROUP_POSITION_LIMIT));
     switch (answer->kind) {
     case WIRE_CONTINUE:
         buf_printf(out, "+CONTINUE %s %016" PRIx64 "\r\n", answer->history,
@@ -148,7 +153,8 @@ wire_write_chunk_head(struct buf *out, size_t bytes)
 
 /* ---- reading lines ------------------------------------------------------- */
 
-/* Splits at single blanks; max + 1 if there are more than max fields. */
+/* Splits the line at each `at`. Returns max + 1 if there are more than max
+ * fields. */
 static size_t
 split(struct slice line, char at, struct slice *ret_fields, size_t max)
 {
@@ -202,7 +208,8 @@ read_chain(struct slice text, struct wire_hello *hello)
     return true;
 }
 
-/* A server of some kind said no: an unknown subcommand tells which kind. */
+/* Explains an error reply: "-ERR" (an unknown subcommand) comes from a server
+ * of another kind. */
 static bool
 refuse_hello(struct slice line, char *ret_reason, size_t reason_size)
 {
@@ -365,7 +372,7 @@ bad(struct wire_piece *piece, const char *reason)
     return STEP_BAD;
 }
 
-/* type, a canonical number, CR LF. */
+/* A type byte, a number without leading zeros, CR LF. */
 struct number {
     size_t bytes;
     uint64_t value;
@@ -433,8 +440,7 @@ read_line(struct slice data, struct wire_piece *piece)
     }
 }
 
-/* A chunk's head, and the first bytes behind it: one without the other is not
- * taken. */
+/* Reads a chunk's head if at least one byte of the chunk is there, too. */
 static enum step
 read_chunk_head(struct wire_reader *reader, struct slice data,
                 struct wire_piece *piece)
@@ -487,7 +493,8 @@ read_chunk(struct wire_reader *reader, struct slice data,
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* What the group may still hold: nothing, if the limit has sunk meanwhile. */
+/* Returns how many more bytes the group may have; 0 also if the limit was
+ * lowered meanwhile. */
 static size_t
 room_of(const struct wire_reader *reader)
 {
@@ -592,8 +599,7 @@ read_seal(struct wire_reader *reader, struct slice data,
     reader->scanned = 0;
 }
 
-/* The group's first bytes are there, and the reader's figures say how far it
- * was read. */
+/* Continues to scan the group where the reader's figures say. */
 static void
 read_group(struct wire_reader *reader, struct slice data,
            struct wire_piece *piece)
@@ -643,4 +649,5 @@ wire_read(struct wire_reader *reader, struct slice data,
         (void)bad(ret_piece,
                   "neither a group nor a line where one should begin");
     }
+    CHECK(ret_piece->used <= data.len);
 }

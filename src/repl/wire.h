@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a primary and a replica say to each other; wire.c draws it. Pure
- * functions: texts to write, and hostile texts to read.
+ * The conversation of a primary and a replica. Pure functions, any thread; the
+ * readers take their input as hostile.
  *
  *   replica                                  primary
  *   [AUTH [user] password]                   +OK
@@ -10,21 +10,24 @@
  *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history> <key>
  *     or PSYNC ? -1                          +FULLRESYNC <history> <position>
  *                                              <sequence> <key> <bytes>
- *   then, of a full one: "$<n>\r\n" and n bytes of the snapshot, as often as
- *   needed, and "$0\r\n"; then, of both, the log from the position on: groups
- *   with their seals. Between groups (chunks) lines that do not count:
- *     "+PING\r\n"                            I am there
- *     "+GETACK\r\n"                          say at once how far you are, and
- *                                            again when your disk is there
- *   +PING and empty lines ("\n") before the answer to PSYNC, too: that may take
- *   a while.
- *   REPLCONF ACK <position> [FACK <position>], each second and when asked;
- *   positions are ends of groups: applied, and on the replica's disk. From
- *   +FULLRESYNC until the snapshot is in place, ACK 0: I am still there.
  *
- * chain: run ids from the primary's own primary upwards, commas between, "-"
- * without: who finds himself in it would make a ring. key: of the seals, 16 hex
- * digits. A server that is no Bloomery answers REPLCONF bloomery with an error.
+ * After +FULLRESYNC the primary sends the snapshot in chunks, each "$<n>\r\n"
+ * and n bytes, and "$0\r\n" at the end. Then, as after +CONTINUE, it sends the
+ * log from the position on: groups with their seals. Between groups and chunks
+ * there may be lines, which no position counts:
+ *   "+PING\r\n"     the primary is alive
+ *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position
+ * +PING and empty lines ("\n") may also come before the answer to PSYNC, which
+ * can take long.
+ *
+ * The replica sends REPLCONF ACK <position> [FACK <position>] each second and
+ * after GETACK. The positions are ends of groups: executed, and on its disk.
+ * From +FULLRESYNC until the snapshot is in place it sends ACK 0.
+ *
+ * chain: run ids from the primary's own primary upwards, separated by commas;
+ * "-": none. A replica that finds its own run id there would close a ring. key:
+ * of the seals, 16 hex digits. A server of another kind answers REPLCONF
+ * bloomery with an error.
  */
 #pragma once
 
@@ -39,21 +42,22 @@ enum {
     WIRE_VERSION = 1,
     WIRE_ID_CHARS = 40,
     WIRE_CHAIN_MAX = 8,   /* run ids; longer chains are refused */
-    WIRE_LINE_MAX = 1024, /* of a reply or a line between groups */
+    WIRE_LINE_MAX = 1024, /* a reply, or a line between groups */
     WIRE_CHUNK_MAX = 1 << 20
 };
 
-/* ---- the replica writes, the primary reads (as a command) ---------------- */
+/* ---- from the replica to the primary: commands --------------------------- */
 
-/* A RESP command of these words. */
+/* Writes a RESP command of these words. */
 void wire_command(struct buf *out, const struct slice *argv, size_t argc);
 void wire_ack(struct buf *out, uint64_t position, uint64_t synced);
 
-/* REPLCONF ACK n [FACK m]; argv[0] is REPLCONF. synced: 0 without FACK. */
+/* Reads REPLCONF ACK n [FACK m]; the caller has checked argv[0]. synced is 0
+ * without FACK. */
 bool wire_parse_ack(const struct slice *argv, size_t argc,
                     uint64_t *ret_position, uint64_t *ret_synced);
 
-/* ---- the primary writes, the replica reads ------------------------------- */
+/* ---- from the primary to the replica ------------------------------------- */
 
 struct wire_hello {
     unsigned version;
@@ -68,15 +72,15 @@ struct wire_answer {
     enum wire_answer_kind kind;
     char history[WIRE_ID_CHARS + 1];
     uint64_t key;
-    uint64_t position, sequence, bytes; /* FULLRESYNC; bytes: about */
+    uint64_t position, sequence, bytes; /* FULLRESYNC; bytes: an estimate */
     char error[256];                    /* the primary's own words */
 };
 void wire_write_answer(struct buf *out, const struct wire_answer *answer);
 
-/* A line without CR LF. False with a reason: it is none, of a newer version, or
- * of a server that is no Bloomery. A "-..." line is an error answer (true) to
- * PSYNC, and a reason, with the primary's own words, instead of a hello. What
- * is returned on failure is not touched. */
+/* Read a line without its CR LF. False, with a reason: it is malformed, of a
+ * newer version, or from a server of another kind; *ret_hello or *ret_answer is
+ * not touched then. An error reply ("-...") is a WIRE_ERROR answer to PSYNC
+ * (true), but no hello (false; the reason quotes it). */
 bool wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
                       char *ret_reason, size_t reason_size);
 bool wire_parse_answer(struct slice line, struct wire_answer *ret_answer,
@@ -86,26 +90,25 @@ void wire_write_chunk_head(struct buf *out, size_t bytes); /* 0: the end */
 
 /* ---- the stream as it arrives -------------------------------------------- */
 
-/* Cuts what arrives into pieces; keeps nothing but a few figures. data begins
- * where the last piece ended: behind `used` bytes, none with MORE. What is
- * there of a group is not read again when more of it has come, so all of it has
- * to be given again. However the bytes are split, the pieces are the same, but
- * for CHUNKs, which are as long as what is there. After BAD nothing follows. */
+/* Cuts the stream into pieces. The reader stores no bytes: the caller passes an
+ * unfinished piece again from its begin, with more behind it (an unfinished
+ * group is not scanned twice). data begins behind the `used` bytes of the last
+ * piece; MORE uses none. The pieces do not depend on how the bytes arrived,
+ * except CHUNKs, which are as long as what is there. After BAD the reader is of
+ * no use. */
 enum wire_kind {
     WIRE_MORE,  /* no whole piece yet */
-    WIRE_LINE,  /* a line; value: without CR LF, maybe empty. Also "-..." in any
-                   phase */
-    WIRE_CHUNK, /* some of the snapshot's bytes (value), maybe not all of a
-                   chunk */
+    WIRE_LINE,  /* a line; value: without CR LF, maybe empty. In any phase */
+    WIRE_CHUNK, /* bytes of the snapshot (value), maybe a part of a chunk */
     WIRE_CHUNKS_END,
-    WIRE_GROUP, /* a group whose seal holds */
-    WIRE_BAD,   /* reason says what */
+    WIRE_GROUP, /* a group with a valid seal */
+    WIRE_BAD,
 };
 struct wire_piece {
     enum wire_kind kind;
     size_t used;        /* bytes of data */
     struct slice value; /* of LINE and CHUNK; of GROUP, its commands */
-    const char *seal;   /* of GROUP: GROUP_SEAL_BYTES behind value */
+    const char *seal;   /* of GROUP: the GROUP_SEAL_BYTES behind value */
     uint64_t sequence;  /* of GROUP */
     const char *reason; /* of BAD; a constant */
 };
@@ -115,8 +118,8 @@ struct wire_reader {
     uint64_t key;          /* of the seals */
     size_t group_max;      /* larger groups are refused */
     uint64_t chunk_left;
-    /* Of an unfinished group, zero at its begin: where the next word begins
-     * that was not whole yet, and how many the command still has. */
+    /* Of an unfinished group: where its first unfinished word begins, and how
+     * many words the command still has; zero at the begin of a group. */
     size_t scanned;
     uint64_t words_left;
 };

@@ -208,6 +208,7 @@ fulfil_wish(struct replication *r)
 static void
 note_target(struct replication *r, const struct status_replica *target)
 {
+    CHECK(r->failover.state == STATUS_FAILOVER_WAITS);
     (void)snprintf(r->failover.host, sizeof(r->failover.host), "%s",
                    target->ip);
     r->failover.port = target->port;

@@ -394,6 +394,7 @@ load_bytes(void *ctx, struct slice bytes)
 {
     struct replication *r = ctx;
 
+    CHECK(r->following.transfer != NULL && !r->following.complete);
     r->following.heard_bytes += bytes.len;
     if (transfer_put(r->following.transfer, bytes)) {
         return true;

@@ -338,6 +338,7 @@ replication_begin(struct server *server)
     struct role role = replication_role(r);
 
     r->apply = apply_new(server->workers[0]);
+    CHECK(r->life == REPLICATION_LOADS);
     r->life = REPLICATION_RUNS;
     follow_conf(r);
     if (role.replica) {

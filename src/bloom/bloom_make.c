@@ -6,7 +6,7 @@
 
 #include "base/num.h"
 #include "base/random.h"
-#include "bloom/bloom_redis.h"
+#include "bloom/grammar.h"
 #include "engine/execute.h"
 #include "engine/keys.h"
 
@@ -94,13 +94,6 @@ bloom_make_tell_all(struct request *req, bool added, bool created)
     if (added && created) {
         observe_event(req, &req->key, CONF_EVENT_GENERIC, event);
     }
-}
-
-enum err
-bloom_make_arity_error(struct request *req)
-{
-    return request_fail(req, ERR_ARITY, "%s",
-                        dialect_command_name(req->service, req->command));
 }
 
 struct bloom *

@@ -146,6 +146,3 @@ bloom_make_reply_many(struct request *req, const bool *yes, size_t count)
         reply_flags(req->reply, yes, count);
     }
 }
-
-/* "wrong number of arguments", where a handler finds it. */
-enum err bloom_make_arity_error(struct request *req);

@@ -165,7 +165,7 @@ cmd_bf_info(struct request *req)
     enum err err;
 
     if (req->argc > 3) {
-        return bloom_make_arity_error(req);
+        return request_arity_error(req);
     }
     bloom = bloom_make_find(req);
     if (bloom == NULL) {

@@ -4,8 +4,8 @@
  * the dialect; what they do is the same. Who obeys reads valkey-bloom's.
  */
 #include "bloom/bloom_make.h"
-#include "bloom/bloom_redis.h"
-#include "bloom/bloom_valkey.h"
+#include "bloom/grammar_redis.h"
+#include "bloom/grammar_valkey.h"
 #include "engine/handlers.h"
 
 /* Whether the request's words are RedisBloom's. */
@@ -23,8 +23,8 @@ cmd_bf_reserve(struct request *req)
     enum err err;
 
     bloom_make_defaults(req, &params);
-    err = reads_redis(req) ? bloom_redis_reserve(req, &params)
-                           : bloom_valkey_reserve(req, &params);
+    err = reads_redis(req) ? grammar_redis_reserve(req, &params)
+                           : grammar_valkey_reserve(req, &params);
     if (err != OK) {
         return err;
     }
@@ -99,8 +99,8 @@ cmd_bf_insert(struct request *req)
     enum err err;
 
     bloom_make_defaults(req, &insert.params);
-    err = reads_redis(req) ? bloom_redis_insert(req, &insert)
-                           : bloom_valkey_insert(req, &insert);
+    err = reads_redis(req) ? grammar_redis_insert(req, &insert)
+                           : grammar_valkey_insert(req, &insert);
     if (err == OK) {
         err = bloom_make_check_items(req, insert.count);
     }

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "engine/dialect.h"
 #include "engine/handlers.h"
+#include "engine/request.h"
 #include "keyspace/scan.h"
 
 #include <inttypes.h>

@@ -5,6 +5,7 @@
 #include "engine/request.h"
 
 #include "base/hash.h"
+#include "engine/dialect.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +21,13 @@ request_fail(struct request *req, enum err err, const char *format, ...)
                     ap);
     va_end(ap);
     return err;
+}
+
+enum err
+request_arity_error(struct request *req)
+{
+    return request_fail(req, ERR_ARITY, "%s",
+                        dialect_command_name(req->service, req->command));
 }
 
 struct key

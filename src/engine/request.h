@@ -47,6 +47,9 @@ struct request {
 __attribute__((format(printf, 3, 4))) enum err
 request_fail(struct request *req, enum err err, const char *format, ...);
 
+/* Fails with "wrong number of arguments", where only the handler finds it. */
+enum err request_arity_error(struct request *req);
+
 /* The key at an argv position, with its hash. */
 struct key request_key(const struct request *req, size_t position);
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "bloom/bloom_valkey.h"
+#include "bloom/grammar_valkey.h"
 
 #include "command/rows.h"
 /* One request, never run. */

@@ -3,7 +3,7 @@
  * valkey-bloom's grammar, word by word, and what effects may say beyond it;
  * what comes of it is in the transcripts tests/command/bf.*.t.
  */
-#include "bloom/bloom_valkey.h"
+#include "bloom/grammar_valkey.h"
 
 #include "../engine/rig.h"
 
@@ -36,7 +36,7 @@ TEST(reserve_takes_its_tail_at_its_own_length_only)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct grammar_case *c = &cases[i];
         struct asked *asked = ask(rig, CMD_ID_BF_RESERVE, c->text);
-        enum err err = bloom_valkey_reserve(&asked->req, &asked->params);
+        enum err err = grammar_valkey_reserve(&asked->req, &asked->params);
 
         if (err != c->err ||
             (err == OK && (asked->params.capacity != c->capacity ||
@@ -68,7 +68,7 @@ TEST(insert_takes_whole_words_and_the_last_one_wins)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct grammar_case *c = &cases[i];
         struct asked *asked = ask(rig, CMD_ID_BF_INSERT, c->text);
-        enum err err = bloom_valkey_insert(&asked->req, &asked->insert);
+        enum err err = grammar_valkey_insert(&asked->req, &asked->insert);
 
         if (err != c->err ||
             (err == OK && (asked->insert.params.capacity != c->capacity ||
@@ -86,7 +86,7 @@ TEST(who_obeys_gives_the_shape_and_the_life)
                               "I k STRIPES 2 LINES 3 INCARNATION 4 ITEMS a");
 
     asked->req.obey = true;
-    assert_int_equal(OK, bloom_valkey_insert(&asked->req, &asked->insert));
+    assert_int_equal(OK, grammar_valkey_insert(&asked->req, &asked->insert));
     assert_int_equal(2, asked->insert.params.stripes);
     assert_int_equal(3, asked->insert.params.lines);
     assert_int_equal(4, asked->insert.incarnation);
@@ -94,6 +94,6 @@ TEST(who_obeys_gives_the_shape_and_the_life)
     asked = ask(rig, CMD_ID_BF_INSERT, "I k STRIPES 4294967296");
     asked->req.obey = true;
     assert_int_equal(ERR_BF_UNKNOWN_ARG,
-                     bloom_valkey_insert(&asked->req, &asked->insert));
+                     grammar_valkey_insert(&asked->req, &asked->insert));
     rig_free(rig);
 }

@@ -2,7 +2,7 @@
  *
  * Parsing only: nothing here looks at a key.
  */
-#include "bloom/bloom_valkey.h"
+#include "bloom/grammar_valkey.h"
 
 #include "base/num.h"
 #include "bloom/bloom_make.h"
@@ -79,12 +79,12 @@ parse_scaling(struct request *req, struct bloom_params *params)
 }
 
 enum err
-bloom_valkey_reserve(struct request *req, struct bloom_params *params)
+grammar_valkey_reserve(struct request *req, struct bloom_params *params)
 {
     enum err err;
 
     if (req->argc > RESERVE_EXPANSION) {
-        return bloom_make_arity_error(req);
+        return request_arity_error(req);
     }
     err = parse_rate(req->argv[2], &params->error_rate);
     if (err == OK) {
@@ -181,7 +181,7 @@ takes_value(const struct request *req, struct slice word)
 }
 
 enum err
-bloom_valkey_insert(struct request *req, struct bloom_insert *insert)
+grammar_valkey_insert(struct request *req, struct bloom_insert *insert)
 {
     size_t at = 2;
 
@@ -196,11 +196,11 @@ bloom_valkey_insert(struct request *req, struct bloom_insert *insert)
         } else if (slice_is_word(word, "items")) {
             insert->items = req->argv + at;
             insert->count = req->argc - at;
-            return insert->count > 0 ? OK : bloom_make_arity_error(req);
+            return insert->count > 0 ? OK : request_arity_error(req);
         } else if (!takes_value(req, word)) {
             return ERR_BF_UNKNOWN_ARG;
         } else if (at == req->argc) {
-            return bloom_make_arity_error(req);
+            return request_arity_error(req);
         } else {
             err = parse_valued(req, word, req->argv[at++], insert);
             if (err != OK) {

@@ -2,7 +2,7 @@
  *
  * Parsing only: nothing here looks at a key.
  */
-#include "bloom/bloom_redis.h"
+#include "bloom/grammar_redis.h"
 
 #include "base/num.h"
 #include "bloom/bloom_make.h"
@@ -98,7 +98,7 @@ parse_scaling(struct request *req, struct bloom_params *params)
 }
 
 enum err
-bloom_redis_reserve(struct request *req, struct bloom_params *params)
+grammar_redis_reserve(struct request *req, struct bloom_params *params)
 {
     static const struct number_errors rate = { ERR_BF_RATE,
                                                ERR_BFR_RATE_RANGE };
@@ -107,7 +107,7 @@ bloom_redis_reserve(struct request *req, struct bloom_params *params)
     enum err err;
 
     if (req->argc > RESERVE_WORDS_MAX) {
-        return bloom_make_arity_error(req);
+        return request_arity_error(req);
     }
     err = parse_rate(req->argv[2], &rate, &params->error_rate);
     if (err == OK) {
@@ -181,7 +181,7 @@ parse_value(enum word word, struct slice value, struct bloom_params *params)
 /* NONSCALING, or bf-expansion-factor 0, wins over EXPANSION, wherever it
  * stands. */
 enum err
-bloom_redis_insert(struct request *req, struct bloom_insert *insert)
+grammar_redis_insert(struct request *req, struct bloom_insert *insert)
 {
     bool nonscaling = insert->params.expansion == 0;
     enum err err = OK;
@@ -207,7 +207,7 @@ bloom_redis_insert(struct request *req, struct bloom_insert *insert)
         nonscaling = nonscaling || word == WORD_NONSCALING;
     }
     if (err == OK && insert->count == 0) {
-        return bloom_make_arity_error(req);
+        return request_arity_error(req);
     }
     if (nonscaling) {
         insert->params.expansion = 0;

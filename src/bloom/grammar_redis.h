@@ -9,14 +9,11 @@
  */
 #pragma once
 
-#include "bloom/bloom_valkey.h"
-
-#define REDIS_RATE_MAX         0.25
-#define REDIS_FIRST_TIGHTENING 0.5
+#include "bloom/grammar.h"
 
 /* Both start from the defaults that are in *params, and overwrite what the
  * command says. */
-MUST_CHECK enum err bloom_redis_reserve(struct request *req,
-                                        struct bloom_params *params);
-MUST_CHECK enum err bloom_redis_insert(struct request *req,
-                                       struct bloom_insert *insert);
+MUST_CHECK enum err grammar_redis_reserve(struct request *req,
+                                          struct bloom_params *params);
+MUST_CHECK enum err grammar_redis_insert(struct request *req,
+                                         struct bloom_insert *insert);

@@ -3,7 +3,7 @@
  * RedisBloom's grammar, word by word; what comes of it is in the transcripts
  * tests/command/bf-redis*.t and in the recorded calls (test_vectors.py).
  */
-#include "bloom/bloom_redis.h"
+#include "bloom/grammar_redis.h"
 
 #include "../engine/rig.h"
 
@@ -49,7 +49,7 @@ TEST(reserve_reads_numbers_and_options)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct reserve_case *c = &cases[i];
         struct asked *asked = ask(rig, CMD_ID_BF_RESERVE, c->text);
-        enum err err = bloom_redis_reserve(&asked->req, &asked->params);
+        enum err err = grammar_redis_reserve(&asked->req, &asked->params);
 
         if (err != c->err ||
             (err == OK && (asked->params.capacity != c->capacity ||
@@ -69,10 +69,10 @@ TEST(nonscaling_by_default_still_cannot_expand)
 
     asked->params.expansion = 0;
     assert_int_equal(ERR_BFR_NONSCALING,
-                     bloom_redis_reserve(&asked->req, &asked->params));
+                     grammar_redis_reserve(&asked->req, &asked->params));
     asked = ask(rig, CMD_ID_BF_RESERVE, "R k 0.1 1 NONSCALING");
     asked->params.expansion = 0;
-    assert_int_equal(OK, bloom_redis_reserve(&asked->req, &asked->params));
+    assert_int_equal(OK, grammar_redis_reserve(&asked->req, &asked->params));
     rig_free(rig);
 }
 
@@ -114,7 +114,7 @@ TEST(insert_tells_words_apart_by_letters)
         const struct insert_case *c = &cases[i];
         struct asked *asked = ask(rig, CMD_ID_BF_INSERT, c->text);
         struct bloom_insert *insert = &asked->insert;
-        enum err err = bloom_redis_insert(&asked->req, insert);
+        enum err err = grammar_redis_insert(&asked->req, insert);
 
         if (err != c->err ||
             (err == OK && (insert->count != c->count ||

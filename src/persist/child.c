@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Between _Fork and _exit the child makes system calls only: another thread
- * may have held any lock when it was copied. The kernel tells its parent's
- * death by SIGKILL; since that goes by the forking thread, which is loop 0 on
- * the main thread, it means the process.
+ * Between _Fork and _exit the child makes system calls only: another thread may
+ * have held any lock when the process was copied. The kernel sends the child
+ * SIGKILL when the thread that forked it ends; that is loop 0 on the main
+ * thread, so the signal means the end of the process.
  */
 #include "persist/child.h"
 
@@ -25,7 +25,7 @@
 
 enum { NAME_MAX_BYTES = 512, PIPE_BYTES = 1 << 20 };
 
-/* What the child tells; in memory that both share. */
+/* The child's figures, in memory that both share. */
 struct shared {
     struct snapshot_progress progress;
     _Atomic uint64_t cow_bytes, cow_peak_bytes, cow_at_ms;
@@ -33,7 +33,7 @@ struct shared {
 };
 
 struct child {
-    char temporary[NAME_MAX_BYTES]; /* the name until all is written, or "" */
+    char temporary[NAME_MAX_BYTES]; /* the temporary name, or "" */
     int dir_fd;                     /* borrowed from the job */
     struct shared *shared;
     struct snapshot_writer *writer;
@@ -41,7 +41,7 @@ struct child {
     pid_t pid; /* 0: none runs */
 };
 
-/* The child's own; its signal handler has no other way to know. */
+/* For the child's signal handler, which has no other way to find it. */
 static struct shared *own_shared;
 
 struct child *
@@ -87,7 +87,7 @@ child_is_running(const struct child *child)
 
 /* ---- in the child -------------------------------------------------------- */
 
-/* Pages that are the child's alone: the parent has changed its copies since
+/* Counts pages that only the child has: the parent has changed its copies since
  * the fork. */
 static void
 measure_cow(int number)
@@ -124,7 +124,7 @@ measure_cow(int number)
     errno = saved;
 }
 
-/* Of what is open only this one stays, and the first three. */
+/* Closes all descriptors but this one and the first three. */
 static void
 close_all_but(int kept)
 {
@@ -139,8 +139,8 @@ close_all_but(int kept)
     (void)close_range((unsigned)from, ~0U, 0);
 }
 
-/* Dies with the parent, keeps nothing of its open but that descriptor, and is
- * the one that a machine short of memory should take. */
+/* Settles the child: it dies with its parent, keeps only this descriptor open,
+ * and is the first process to be killed when the machine runs out of memory. */
 static void
 settle_in(pid_t parent, int kept)
 {
@@ -158,9 +158,9 @@ settle_in(pid_t parent, int kept)
     for (int number = 1; number < SIGRTMIN; number++) {
         (void)sigaction(number, &action, NULL);
     }
-    action.sa_handler = SIG_IGN; /* a pipe without reader is an error to tell */
+    action.sa_handler = SIG_IGN; /* EPIPE reports a pipe without a reader */
     (void)sigaction(SIGPIPE, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL); /* it is the parent's to judge */
+    (void)sigaction(SIGTERM, &action, NULL); /* the parent decides */
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
     close_all_but(kept);
@@ -176,8 +176,8 @@ settle_in(pid_t parent, int kept)
     (void)setitimer(ITIMER_REAL, &every_second, NULL);
 }
 
-/* Large, so that both sides seldom wait for each other; and writing is to wait,
- * whatever the flags of the end that was inherited. */
+/* Makes the pipe large, so that both sides seldom wait for each other, and
+ * blocking, whatever flags the inherited end has. */
 static int
 write_pipe(struct child *child, const struct child_job *job)
 {
@@ -191,7 +191,7 @@ write_pipe(struct child *child, const struct child_job *job)
                           job->pipe_fd, &child->shared->progress);
 }
 
-/* Temporary name, sync, rename, sync of the directory. */
+/* Writes to a temporary name, syncs, renames, and syncs the directory. */
 static int
 write_file(struct child *child, const struct child_job *job)
 {
@@ -282,7 +282,7 @@ child_start(struct child *child, const struct child_job *job, uint64_t *ret_us)
 int
 child_write_here(struct child *child, const struct child_job *job)
 {
-    CHECK(!job->to_pipe); /* nobody could read it meanwhile */
+    CHECK(!job->to_pipe); /* nothing would read the pipe meanwhile */
     begin(child, job);
     return write_file(child, job);
 }
@@ -304,7 +304,7 @@ child_reap(struct child *child, int *ret_error)
     }
     child->pid = 0;
     *ret_error = 0;
-    if (pid < 0) { /* somebody else took it: nothing is known */
+    if (pid < 0) { /* another wait took it: the result is unknown */
         *ret_error = ECHILD;
     } else if (WIFSIGNALED(status)) {
         *ret_error = -WTERMSIG(status);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A save child: forked from loop 0 under the raised gate, it closes all
- * sockets and locks that it inherited, writes one snapshot to a temporary
- * name, syncs, renames, syncs the directory and exits. Or it writes into a
- * pipe, and who reads that takes as long as it likes. It dies with its parent,
- * and of no signal that asks the parent to stop or to reload: a terminal or a
- * service manager sends those to the whole process group.
- * Progress lies in memory that both share.
+ * A save child: forked from loop 0 under the raised gate, it closes all sockets
+ * and locks that it inherited, writes one snapshot to a temporary name, syncs,
+ * renames, syncs the directory and exits. Or it writes into a pipe, whose
+ * reader takes as long as it likes. It dies with its parent, and ignores
+ * signals that ask the parent to stop or to reload: a terminal or a service
+ * manager sends those to the whole process group. Its progress is in memory
+ * that both share.
  */
 #pragma once
 
@@ -23,50 +23,50 @@ struct child_job {
     struct snapshot_stamp stamp;
     /* To a file: */
     int dir_fd;
-    const char *dir;  /* its path: a directory that is no longer there is an
-                         error, ESTALE or ENOENT. NULL: nobody asks */
+    const char *dir;  /* its path: if the directory is no longer there, that is
+                         ESTALE or ENOENT. NULL: not checked */
     const char *name; /* the final one; <name>.tmp meanwhile */
-    /* or, if to_pipe, into this end of one. The caller closes its own as soon
-     * as the child runs: the child's is then the last, and who reads finds the
-     * end where the child did. Nobody reading any more is EPIPE. */
+    /* or, if to_pipe, into this end of a pipe. The caller closes its own copy
+     * as soon as the child runs: then the child's is the last one, and the
+     * reader finds the end where the child ended. EPIPE: the reader is gone. */
     bool to_pipe;
     int pipe_fd;
 };
 
-/* Memory for the child's writer and progress, kept between forks; NULL if
- * there is none. */
+/* Allocates memory for the child's writer and progress, kept between forks;
+ * NULL if there is none. */
 struct child *child_new(void);
-void child_free(struct child *child); /* kills one that runs, and waits */
+void child_free(struct child *child); /* kills a child that runs, and waits */
 
 /* Forks. Under the raised gate. Returns 0 or an errno value; *ret_us is how
- * long it took. */
+ * long the fork took. */
 int child_start(struct child *child, const struct child_job *job,
                 uint64_t *ret_us);
 
-/* The same without a child, in this process and until it is done: for a start,
- * and where a fork is refused at the end. To a file. Returns 0 or an errno
- * value. */
+/* Writes the same in this process, to a file, and blocks until it is done: for
+ * a start, and where a fork is refused at the end. Returns 0 or an errno value.
+ */
 int child_write_here(struct child *child, const struct child_job *job);
 
 bool child_is_running(const struct child *child);
 
-/* Looks whether it has ended, without waiting: true once, with the result: 0,
- * an errno value, or minus the number of the signal that ended it. */
+/* Returns true once, when the child has ended, with the result: 0, an errno
+ * value, or minus the number of the signal that ended it. Does not wait. */
 bool child_reap(struct child *child, int *ret_error);
 
-/* What such a result means, in words: for the log. */
+/* Explains such a result in words, for the log. */
 enum { CHILD_TEXT_MAX = 96 };
 const char *child_explain(int error, char *ret_text);
 
-/* Asks the kernel to end it; it runs until it is reaped, which may take as
- * long as the disk lets it. */
+/* Asks the kernel to end the child, which runs until it is reaped: as long as
+ * the disk lets it. */
 void child_kill(struct child *child);
 
-/* Waits for the end of one that runs. Blocks. */
+/* Waits for the end of a child that runs. Blocks. */
 void child_wait(struct child *child);
 
-/* What a child that was killed leaves: the temporary file of its job, possibly
- * a large one. A disk's work: not on a loop. */
+/* Removes the temporary file of a child that was killed, possibly a large one.
+ * Disk work: not on a loop. */
 void child_remove_rest(const struct child *child);
 
 struct child_figures {

@@ -272,7 +272,7 @@ group_write_seal(struct group_hash *hash, uint64_t key,
 
 /* ---- reading groups ------------------------------------------------------ */
 
-/* The hash in the seal is left to the caller. */
+/* Reads a seal and checks its tag; the caller checks the hash. */
 static bool
 read_seal(const char *at, uint64_t key, struct group_seal *ret_seal)
 {
@@ -291,8 +291,8 @@ read_seal(const char *at, uint64_t key, struct group_seal *ret_seal)
                        &ret_seal->durable_sequence);
 }
 
-/* The next seal at or behind *at whose tag holds, one line before it. memchr
- * passes over what commands are made of faster than memmem does. */
+/* Finds the next seal at or behind *at whose tag holds. A seal follows the end
+ * of a line. memchr passes over commands faster than memmem does. */
 static bool
 find_seal(struct slice data, uint64_t key, size_t *at, struct group_seal *seal)
 {
@@ -323,7 +323,7 @@ begins_group(struct slice data, size_t offset)
                0;
 }
 
-/* Whether the hash in the seal at `at` is what the bytes before it give, which
+/* Whether the hash in the seal at `at` is that of the bytes before it, which
  * were added to state. */
 static bool
 hash_holds(const XXH3_state_t *state, const char *at)
@@ -353,7 +353,7 @@ group_read(struct slice data, uint64_t key, uint64_t offset,
     if (offset > data.len || !begins_group(data, begin)) {
         return GROUP_DAMAGED;
     }
-    /* Copies of seals may fit by their length: each byte is hashed once all
+    /* A copy of a seal may have the right length; each byte is hashed once all
      * the same. */
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, key);
@@ -393,7 +393,7 @@ group_check(struct slice commands, const char *seal, uint64_t key,
     if (fields.bytes != commands.len) {
         return "a seal is that of a group of another length";
     }
-    /* The seal need not stand behind the commands. */
+    /* commands and seal may lie apart */
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, key);
     XXH3_64bits_update(&state, commands.data, commands.len);
@@ -404,8 +404,8 @@ group_check(struct slice commands, const char *seal, uint64_t key,
     return NULL;
 }
 
-/* Whether the group that the seal at `at` closes is all there, and does not
- * begin before low. */
+/* Whether the group before the seal at `at` is complete, and does not begin
+ * before low. */
 static bool
 is_intact(struct slice data, uint64_t key, size_t low, size_t at,
           const struct group_seal *seal)
@@ -425,9 +425,9 @@ group_survey(struct slice data, uint64_t key, uint64_t offset,
              struct group_survey *ret_survey)
 {
     struct group_survey survey = { 0 };
-    /* Copies of seals could have the same bytes hashed again and again. Groups
-     * are only counted for people; what decides is the durable sequence, for
-     * which the tag is enough. */
+    /* Copies of seals could have the same bytes hashed again and again. But the
+     * number of groups is only shown to people; the durable sequence decides,
+     * and for that the tag is enough. */
     uint64_t budget = 8 * (uint64_t)data.len;
     size_t low = (size_t)offset;
     size_t at = low;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The text of a journal increment: a first line, then groups. A group is what
- * some commands did (their effects as RESP, the first one a SELECT), closed by
- * a seal; it is the unit of recovery and at most about 1 MiB, or one
+ * The text of a journal increment: a first line, then groups. A group holds the
+ * effects of some commands as RESP, the first of them a SELECT, and ends with a
+ * seal. It is the unit of recovery, and at most about 1 MiB, or one
  * transaction. group.c draws both lines. Both have fixed widths, so positions
- * in the log are known before a seal is written. Pure functions; they treat
- * what they read as hostile.
+ * in the log are known before a seal is written. Pure functions; they do not
+ * trust what they read.
  */
 #pragma once
 
@@ -18,29 +18,29 @@ enum {
     GROUP_VERSION = 1,
     GROUP_FIRST_LINE_BYTES = 128, /* not part of the log's positions */
     GROUP_SEAL_BYTES = 104,       /* part of them */
-    GROUP_BYTES_MAX = 1 << 20     /* but for one transaction or command */
+    GROUP_BYTES_MAX = 1 << 20 /* larger only for one transaction or command */
 };
 
-/* What the first line says. key is random: whoever does not know it cannot
- * make a seal that holds, so no item can. */
+/* The contents of the first line. key is random: without it no seal can be made
+ * that holds, so no item can contain one. */
 struct group_file {
     uint64_t key;
     uint64_t created_ms;
     char run_id[41];
 };
 
-/* Where a journal or a snapshot stands (the sequence, and in manifests also the
- * generation and the numbers of files) is read as damage from the first on, and
- * a position from the second: no history gets there. Seals have room for ten
- * times as many groups, so whoever starts below has a place for all that it
- * will ever write. Positions are bytes of a log that may go on for years at the
- * speed of its disk; they stand in no seal. */
+/* Limits of the place of a journal or a snapshot. A sequence (in manifests also
+ * the generation and the numbers of files) from the first limit on is damage,
+ * and so is a position from the second on: no history gets there. Seals have
+ * room for ten times as many groups, so a log that starts below the limit never
+ * runs out of numbers. Positions count bytes of a log that may grow for years
+ * at the speed of its disk; seals do not hold them. */
 #define GROUP_NUMBER_LIMIT   UINT64_C(1000000000000000) /* 10^15 */
 #define GROUP_POSITION_LIMIT (UINT64_C(1) << 62)
 
-/* A server that takes over the place of another goes on from there. So it
- * accepts no place above these two: whatever it writes later then stays far
- * below the limits above, and its files load again. */
+/* A server that takes over another's place accepts none above these two.
+ * Whatever it writes later stays far below the limits above, so its files load
+ * again. */
 #define GROUP_NUMBER_TAKEN_MAX   UINT64_C(100000000000000) /* 10^14 */
 #define GROUP_POSITION_TAKEN_MAX (UINT64_C(1) << 61)
 
@@ -48,32 +48,32 @@ void group_write_first_line(const struct group_file *file, char *ret_line);
 
 enum group_status { GROUP_OK, GROUP_END, GROUP_DAMAGED, GROUP_NEWER };
 
-/* GROUP_END: data is empty. GROUP_NEWER: intact, of a version not known here.
- */
+/* Reads the first line. GROUP_END: data is empty. GROUP_NEWER: the line is
+ * intact, of a later version. */
 enum group_status group_read_first_line(struct slice data,
                                         struct group_file *ret_file);
 
 /* A seal. sequence: 1, 2, 3 ... over all files. durable_sequence: all groups up
- * to it were synced when this one was sealed. bytes: of the group without the
+ * to it were synced when this group was sealed. bytes: of the group without the
  * seal. All below 10^16. */
 struct group_seal {
     uint64_t sequence, unix_ms, bytes, durable_sequence;
 };
 
-/* The running hash of a group's bytes, for writers that have them in pieces. */
+/* The running hash of a group's bytes, for a writer that has them in pieces. */
 struct group_hash;
 struct group_hash *group_hash_new(void);
 void group_hash_free(struct group_hash *hash);
 void group_hash_begin(struct group_hash *hash, uint64_t key);
 void group_hash_add(struct group_hash *hash, const void *data, size_t len);
 
-/* Writes GROUP_SEAL_BYTES. The hash is used up. */
+/* Writes GROUP_SEAL_BYTES. Afterwards the hash must begin anew. */
 void group_write_seal(struct group_hash *hash, uint64_t key,
                       const struct group_seal *seal, char *ret_seal);
 
-/* One intact group at offset: GROUP_OK and the next one begins behind
- * ret_group->end. GROUP_END exactly at the end of data. Else GROUP_DAMAGED: a
- * torn tail and damage look alike, group_survey tells more. A seal is looked
+/* Reads the group at offset. GROUP_OK: it is intact, and the next one begins at
+ * ret_group->end. GROUP_END: offset is the end of data. Else GROUP_DAMAGED: a
+ * torn end and damage look alike; group_survey tells more. The seal is searched
  * for, not computed: garbage before it makes the group damaged. */
 struct group {
     uint64_t begin, end; /* in data; end is behind the seal */
@@ -83,20 +83,20 @@ struct group {
 enum group_status group_read(struct slice data, uint64_t key, uint64_t offset,
                              struct group *ret_group);
 
-/* The same where the seal's place is known: NULL if these GROUP_SEAL_BYTES
- * close these commands, else what does not fit. */
+/* The same for a seal at a known place: NULL if these GROUP_SEAL_BYTES close
+ * these commands, else what is wrong. */
 const char *group_check(struct slice commands, const char *seal, uint64_t key,
                         struct group_seal *ret_seal);
 
-/* What is intact at and behind `offset`: for deciding about damage there.
- * Groups count whose sequences rise; whoever reads on from one of them has to
- * compare it with what came before, since an item may hold a copy of a whole
- * group. durable_sequence is the highest that any seal names, those of damaged
- * groups and copies included: it was true when the seal was made, and only who
- * knew the key could make it. Zeros if nothing is there. */
+/* Finds what is intact at and behind `offset`, to decide about damage there.
+ * Groups with rising sequences count; a reader that continues from one of them
+ * must compare it with what came before, since an item may hold a copy of a
+ * whole group. durable_sequence is the highest of any seal, seals of damaged
+ * groups and copies included: it was true when the seal was made, and only a
+ * server that knew the key could make it. Zeros if nothing is there. */
 struct group_survey {
-    uint64_t groups, bytes; /* intact ones, seals included */
-    uint64_t first_offset;  /* of the first of them */
+    uint64_t groups, bytes; /* of intact groups, seals included */
+    uint64_t first_offset;  /* of the first group */
     uint64_t first_sequence, last_sequence;
     uint64_t durable_sequence;
 };

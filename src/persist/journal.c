@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The loops' side. A group is closed when the writer takes the queue, when the
- * next piece would make it too large, and where loop 0 needs a position; its
- * seal has a fixed size, so positions are known long before it is made.
+ * next piece would make it too large, and where loop 0 needs a position. Its
+ * seal has a fixed size, so positions are known long before the seal is made.
  *
- * Without files nothing is queued: the tap has copied a piece before the mutex
- * is given back, and it is freed behind that.
+ * Without files nothing is queued: the tap copies a piece before the mutex is
+ * given back, and then the piece is freed.
  *
- * What is returned for a piece is the position right behind it. Its group ends
- * further on, and released only ever stands at ends of groups, so that is
- * reached exactly when the group is released.
+ * journal_append returns the position right behind the piece. Its group ends
+ * later, and released only ever stands at ends of groups; so released reaches
+ * that position exactly when the group is released.
  */
 #include "persist/journal.h"
 
@@ -26,7 +26,8 @@ init_mutex(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attr;
 
-    /* Held for some tens of nanoseconds: spin a little before sleeping. */
+    /* It is locked for some tens of nanoseconds: spin a little before sleeping.
+     */
     CHECK(pthread_mutexattr_init(&attr) == 0);
     CHECK(pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP) == 0);
     CHECK(pthread_mutex_init(mutex, &attr) == 0);
@@ -123,8 +124,8 @@ journal_has_room(const struct journal *journal)
            atomic_load_explicit(&journal->limit, memory_order_relaxed);
 }
 
-/* Under the mutex. Who kicks takes bits away without it, and acts behind that;
- * so a bit that is seen here is acted upon after now. */
+/* Under the mutex. journal_kick takes the bits without it and acts afterwards,
+ * so a bit that is set here already is acted on later. */
 static void
 want_kick(struct journal *journal, unsigned bits)
 {
@@ -180,10 +181,9 @@ journal_position(const struct journal *journal)
     return atomic_load_explicit(&journal->position, memory_order_acquire);
 }
 
-/* The bits are set under the mutex by who appended, that of the writer only
- * while it sleeps, that of the tap only when it was not told; so no signal can
- * get lost, and one kick an awakening suffices. Whoever takes a bit acts for
- * all. */
+/* journal_append sets the bits under the mutex: the writer's only while the
+ * writer sleeps, the tap's only once since journal_close_group. So no signal is
+ * lost, and one kick suffices. A loop that takes a bit acts for all. */
 void
 journal_kick(struct journal *journal)
 {
@@ -332,8 +332,8 @@ journal_base_done(struct journal *journal, uint64_t position, uint64_t sequence)
     journal_state_unlock(journal);
 }
 
-/* A pending rotation becomes a rebase first, and then that is given up too: its
- * file went with the others. */
+/* A pending rotation first becomes a rebase, which is then given up too: its
+ * file was lost with the others. */
 void
 journal_lose(struct journal *journal, int error)
 {
@@ -400,8 +400,7 @@ void
 journal_get_status(const struct journal *journal,
                    struct journal_status *ret_status)
 {
-    /* Only the mutex is touched, and that is no part of the state.
-     * NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
+    /* Only the mutex changes, and that is not part of the state. */
     struct journal *j = (struct journal *)(uintptr_t)journal;
     const struct journal_syncer *syncer = &j->syncer;
 

@@ -90,11 +90,11 @@ manifest_format(const struct manifest *manifest, char *ret_text)
 
 /* ---- reading ------------------------------------------------------------- */
 
-/* Takes words from the front of the text. */
+/* Reads words from the front of the text. */
 struct reader {
     struct slice rest;
     unsigned line; /* from 1, for messages */
-    bool beyond;   /* the last number is more than any journal has */
+    bool beyond;   /* the last number is larger than any journal's */
 };
 
 static bool
@@ -194,8 +194,8 @@ take_body(struct reader *reader, struct manifest *manifest)
     return true;
 }
 
-/* What is wrong with a text whose last line does not hold: the first line that
- * no manifest has, or else that last one. */
+/* Explains a text whose checksum does not hold: by the first line that no
+ * manifest has, or else by the checksum. */
 static void
 explain_checksum(struct slice text, char *ret_reason, size_t reason_size)
 {
@@ -277,7 +277,7 @@ has_mark(int dir_fd)
            0;
 }
 
-/* The name of a base or an increment; false if there is none. */
+/* Finds a base or an increment and returns its name; false if there is none. */
 static bool
 find_file(int dir_fd, char *ret_name, size_t size)
 {
@@ -298,8 +298,8 @@ find_file(int dir_fd, char *ret_name, size_t size)
     return found;
 }
 
-/* The manifest is not there. A server that runs may make one meanwhile, so
- * whoever finds files looks once more. */
+/* Decides what a missing manifest means. A running server may store one
+ * meanwhile, so after files were found the manifest is looked for once more. */
 static enum manifest_status
 explain_missing(int dir_fd, char *text, size_t *ret_len, char *ret_reason,
                 size_t reason_size)
@@ -364,8 +364,9 @@ write_file(int dir_fd, const char *text, size_t len)
     return error;
 }
 
-/* Whether the next start would accept this text. A server that goes on with a
- * manifest which it could not read has lost its journal without knowing it. */
+/* Whether the next start would accept this text. A server that went on with a
+ * manifest that it cannot read would have lost its journal without knowing it.
+ */
 static int
 check_text(struct slice text)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One thing is under way at a time, and each tick moves it on or chooses the
- * next: a fault first, since clients wait for it, then a journal that was
+ * One step is under way at a time; each tick moves it on or chooses the next:
+ * first a fault, since clients wait for its end, then a journal that was
  * switched on or off, then rewrites, then snapshots, then huge pages.
  */
 #include "persist/persist.h"
@@ -118,7 +118,7 @@ persist_apply_conf(struct persist *persist)
     const struct conf *conf = persist->options.conf;
     struct persist_conf *to = &persist->conf;
 
-    /* Loop 0 reads it outside the gate: see read_conf. */
+    /* Loop 0 reads the copy outside the gate: see read_conf. */
     pthread_mutex_lock(&persist->mutex);
     to->save = conf->save;
     to->appendonly = conf->appendonly;
@@ -149,9 +149,9 @@ read_conf(struct persist *persist)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* Names the state that the start did not take. After a kill the last snapshot
- * is behind the journal, which is as it should be. But an operator who has put
- * a snapshot beside a journal wanted it, and a snapshot that the journal does
+/* Logs the state that the start did not load. After a kill the last snapshot is
+ * behind the journal, as it should be. But an operator who put a snapshot
+ * beside a journal wanted the snapshot, and a snapshot that the journal does
  * not continue came from elsewhere. */
 static void
 log_not_taken(const struct persist *persist)
@@ -271,7 +271,7 @@ persist_begin(struct persist *persist)
     place_set(persist);
     gate_lower(persist->gate, 0);
     persist->save.changes_saved = metric_sum(METRIC_CHANGES);
-    persist->files.manifest = found->manifest; /* stale or not: it is there */
+    persist->files.manifest = found->manifest; /* also if it is stale */
     persist->files.next_number = rewrite_next_number(&found->manifest);
     if (!rewrite_set_aside(persist, journals) ||
         (journals && !rewrite_resume(persist))) {
@@ -310,7 +310,7 @@ turn_off(struct persist *persist, const struct journal_status *status)
                (unsigned long long)persist->log.idle_position);
 }
 
-/* True if it began something. */
+/* Begins what the journal needs: false if that is nothing. */
 static bool
 keep_journal(struct persist *persist, const struct persist_conf *conf,
              const struct journal_status *status)
@@ -357,7 +357,8 @@ reap(struct persist *persist)
 
     if (!full_state_has_ended(persist, &error)) {
         if (!child_is_running(persist->child)) {
-            sync_ended(persist, ECANCELED); /* of one that an end broke off */
+            sync_ended(persist,
+                       ECANCELED); /* for one that persist_stop broke off */
         }
         return;
     }
@@ -403,8 +404,8 @@ finish_task(struct persist *persist)
     }
 }
 
-/* Replies have waited for too long: for a journal that needs a new base, or for
- * a disk that does not come back from a sync. */
+/* Whether replies have waited too long: for a journal that needs a new base, or
+ * for a disk that does not return from a sync. */
 static bool
 is_stuck(const struct persist_conf *conf, const struct journal_status *status)
 {
@@ -461,7 +462,7 @@ log_fault(struct persist *persist, const struct journal_status *status)
     persist->fault_seen = status->faulted;
 }
 
-/* What is under way, and would keep clients waiting or is no longer wanted. */
+/* Breaks off a step that would keep clients waiting, or is no longer wanted. */
 static void
 break_off(struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -471,15 +472,16 @@ break_off(struct persist *persist, const struct persist_conf *conf,
     if (((persist->step == STEP_SAVE || persist->step == STEP_SYNC) &&
          status->faulted) ||
         (persist->step == STEP_BASE && (status->suspect || off))) {
-        full_state_break_off(persist); /* a save is asked for again */
+        full_state_break_off(persist); /* the request for a save stays due */
     }
     if (off && persist->step != STEP_PREPARE && persist->step != STEP_COMMIT) {
         turn_off(persist, status);
     }
 }
 
-/* Data from another server first, if it may be tried: until the disk has it, no
- * other file is touched. Snapshots for replicas and our own take turns. */
+/* Begins a step of our own. Data from another server comes first, if it may be
+ * tried: until the disk has it, no other file is touched. Snapshots for
+ * replicas and our own take turns. */
 static bool
 begin_own(struct persist *persist, const struct persist_conf *conf,
           const struct journal_status *status)
@@ -532,8 +534,8 @@ choose(struct persist *persist, const struct persist_conf *conf,
     }
 }
 
-/* Last of all: who hears that a save failed finds it in INFO, and no write is
- * taken any more. */
+/* The last part of a tick: a client that learns that a save failed finds it in
+ * INFO, and writes are refused already. */
 static void
 tell_outcomes(struct persist *persist)
 {
@@ -591,7 +593,7 @@ persist_stop(struct persist *persist, const struct persist_end *end)
         full_state_stop(persist);
         persist->wants_clean = true;
     }
-    task_wait(persist->task); /* a step of it ends with the next tick, if any */
+    task_wait(persist->task); /* the next tick, if any, ends its step */
     if (persist->step == STEP_REPLACE) {
         save_ended(persist, adopt_replaced(persist));
     }

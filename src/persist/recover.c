@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Three passes. The first reads stamps and the manifest; the second checks all
- * increments in memory (persist/verify.h), since only then it is known where
- * the journal ends, which of the two states is the newer one, and that nothing
- * will be refused after hours of loading that could have been refused at once;
- * the third loads. Increments are mapped, but read once before, so that a bad
- * sector is an error with an offset and not the end of the process.
+ * Three passes. The first reads stamps and the manifest. The second checks all
+ * increments in memory (persist/verify.h): only then it is known where the
+ * journal ends, which of the two states is newer, and that nothing will be
+ * refused after hours of loading. The third loads. Increments are mapped, but
+ * read once before, so that a bad sector is an error with an offset and not the
+ * end of the process.
  */
 #include "persist/recover.h"
 
@@ -25,7 +25,7 @@
 
 enum { PATH_BYTES = 512, CHUNK_BYTES = 1 << 20 };
 
-/* A snapshot file: the one of dir, or the journal's base. */
+/* A snapshot file: that of dir, or the journal's base. */
 struct image {
     int fd; /* -1: there is none */
     uint64_t bytes;
@@ -94,7 +94,8 @@ increment_path(const struct run *run, uint32_t index, char *ret_path)
 
 /* ---- what there is ------------------------------------------------------- */
 
-/* ENOENT is left to the caller, everything else refused. */
+/* Opens a snapshot file. A missing file leaves image->fd at -1; any other error
+ * is refused. */
 static bool
 open_image(struct run *run, int dir_fd, const char *dir, const char *name,
            struct image *image)
@@ -190,7 +191,7 @@ open_base(struct run *run)
 
 /* ---- increments ---------------------------------------------------------- */
 
-/* Reads all of it and throws it away: then it lies in the page cache. */
+/* Reads the whole file, so that it is in the page cache. */
 static int
 read_through(int fd, uint64_t bytes, uint64_t *ret_offset)
 {
@@ -237,7 +238,7 @@ map_increment(struct run *run, uint32_t index)
         error = file_size(fd, &bytes);
     }
     if (increment->closed && bytes > increment->bytes) {
-        bytes = increment->bytes; /* the rest does not belong to it */
+        bytes = increment->bytes; /* the rest is not part of it */
     }
     if (error == 0) {
         error = read_through(fd, bytes, &offset);
@@ -303,7 +304,7 @@ refuse_damage(struct run *run)
                   verified->behind.bytes, dir);
 }
 
-/* Where the journal ends, and whether it may end there. */
+/* Finds where the journal ends, and whether it may end there. */
 static bool
 verify(struct run *run)
 {
@@ -331,7 +332,7 @@ verify(struct run *run)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* The visitor's context: why it stopped. */
+/* The context of the visitors: why one stopped. */
 struct insertion {
     const struct recover_options *options;
     char why[128];
@@ -346,7 +347,7 @@ insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
                          record, bloom, insertion->why, sizeof(insertion->why));
 }
 
-/* In place of insert, for who only wants to know. */
+/* In place of insert, to check only. */
 static bool
 look_at(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
@@ -393,7 +394,7 @@ advance(struct run *run, uint64_t bytes)
     }
 }
 
-/* What is loaded is of this history, as far as its file knows. */
+/* Begins the history that the loaded file names. */
 static void
 begin_history(struct run *run, const char *id)
 {
@@ -406,7 +407,8 @@ begin_history(struct run *run, const char *id)
     }
 }
 
-/* Whatever was said since: it was said of something else. */
+/* Ignores ids that the log recorded: they continued a history that is not
+ * known. */
 static void
 stay_nameless(const struct run *run)
 {
@@ -456,9 +458,8 @@ replay_increment(struct run *run, uint32_t index)
     return true;
 }
 
-/* From here on every increment ends where it was valid. One without groups is
- * kept all the same: as long as the manifest names it, its number must not be
- * given to another file. */
+/* Every increment now ends where it was valid. One without groups is kept as
+ * well: as long as the manifest names it, no other file may have its number. */
 static void
 close_increments(struct run *run)
 {
@@ -547,7 +548,7 @@ load(struct run *run)
     result->has_snapshot = has_snapshot;
     result->snapshot = run->snapshot.stamp;
     result->journal_position = run->verified.position;
-    /* Equally far, they are the same state; the journal then goes on. */
+    /* At equal positions they are the same state, and the journal goes on. */
     if (run->has_journal &&
         (!has_snapshot ||
          run->verified.position >= run->snapshot.stamp.position)) {
@@ -565,7 +566,7 @@ load(struct run *run)
     return load_snapshot(run);
 }
 
-/* NULL without memory: then the reason is given. */
+/* Returns NULL without memory, with the reason. */
 static struct run *
 run_new(const struct recover_options *options, char *ret_reason,
         size_t reason_size)

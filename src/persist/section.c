@@ -12,8 +12,8 @@
 #include "persist/group.h"
 
 enum {
-    AHEAD_BYTES = 16 << 20, /* asked of the disk before they are needed */
-    BLOCK_BYTES = 4096      /* what a disk fails to read at once */
+    AHEAD_BYTES = 16 << 20, /* read ahead */
+    BLOCK_BYTES = 4096      /* a disk fails to read as much at once */
 };
 
 /* ---- errors and bytes ---------------------------------------------------- */
@@ -145,7 +145,8 @@ section_reserve(struct section_file *file, size_t bytes)
 
 /* ---- header -------------------------------------------------------------- */
 
-/* A name of graphic characters with nothing but zeros behind it. */
+/* Whether this is a name of graphic characters, with nothing but zeros behind
+ * it. */
 static bool
 is_history(const uint8_t *at)
 {
@@ -260,7 +261,7 @@ payload_fits(uint16_t type, uint64_t bytes)
         return bytes >= RECORD_BYTES_MIN && bytes <= RECORDS_BYTES_MAX;
     case SECTION_LARGE:
         return bytes >= RECORD_BYTES_MIN && bytes <= LARGE_BYTES_MAX;
-    case SECTION_LINES: /* and what its head says */
+    case SECTION_LINES: /* besides what its head says */
         return bytes >= CHUNK_HEAD_BYTES &&
                bytes <= CHUNK_HEAD_BYTES + SNAPSHOT_CHUNK_BYTES;
     case SECTION_END:
@@ -338,8 +339,8 @@ section_bad_hash(struct section_file *file, uint64_t offset)
                            "The checksum of this section does not hold");
 }
 
-/* Makes the buffer larger by what is to come, at most twice as large: a source
- * may promise what it has not got. */
+/* Grows the buffer by what is to come, but at most to twice its size: a source
+ * may promise bytes that never come. */
 static bool
 grow(struct section_file *file, size_t bytes)
 {
@@ -354,7 +355,7 @@ grow(struct section_file *file, size_t bytes)
     return buffer != NULL;
 }
 
-/* What the buffer, full so far, has no room for. */
+/* Reads the bytes for which the buffer, which is full, was too small. */
 static enum snapshot_status
 read_rest(struct section_file *file, const struct section *section)
 {
@@ -374,7 +375,8 @@ read_rest(struct section_file *file, const struct section *section)
     return status;
 }
 
-/* Whoever reads one section of small filters will read more of that size. */
+/* The buffer is made for the largest section of small filters: more of them
+ * will follow. */
 enum snapshot_status
 section_read_payload(struct section_file *file, const struct section *section)
 {
@@ -431,8 +433,8 @@ section_holds(struct section_file *file, const struct section *section)
            get_u64(piece) == XXH3_64bits_digest(&hash);
 }
 
-/* The first place from `at` on where a section might begin; the end of the
- * file if there is none. Blocks that cannot be read have none. */
+/* Returns the first place from `at` on where a section might begin; the end of
+ * the file if there is none. Skips blocks that cannot be read. */
 static uint64_t
 find_magic(struct section_file *file, uint64_t at)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A snapshot file as a row of sections: opened by its header, read section by
- * section, searched for what is intact behind damage. What the sections hold
- * is for snapshot_read.c; snapshot.c draws both. Owned by one reader, one
- * thread. Sizes are believed when the file has the bytes.
+ * A snapshot file as a row of sections: opens it by its header, reads it
+ * section by section, and searches for what is intact behind damage.
+ * snapshot_read.c reads what the sections hold; snapshot.c draws both. One
+ * reader owns it, one thread. A size is believed if the file has the bytes.
  *
- * A source stands for a file that comes as a stream: then offsets have to
- * follow one another, there is no search, and sizes are believed as far as the
- * bytes have come.
+ * A source stands for a file that comes as a stream: then offsets must follow
+ * one another, there is no search, and sizes are believed as far as the bytes
+ * have come.
  */
 #pragma once
 
@@ -23,21 +23,22 @@ enum {
     RECORD_BYTES_MIN = RECORD_HEAD_BYTES + CODEC_FIXED_BYTES + CODEC_LAYER_BYTES
 };
 
-/* fd or source, and error, are the owner's, the rest begins with zeros. */
+/* The owner sets fd or source, and error; all else begins with zeros. */
 struct section_file {
     int fd;
     const struct snapshot_source *source; /* NULL: a file */
     struct snapshot_error *error;         /* the last one */
-    uint64_t bytes; /* of a source UINT64_MAX, until it has ended */
-    uint64_t ahead; /* up to here the disk was asked */
-    uint64_t taken; /* from the source */
+    uint64_t bytes; /* of a source: UINT64_MAX until it ends */
+    uint64_t ahead; /* read ahead was asked up to here */
+    uint64_t taken; /* bytes read from the source */
     /* of the header */
     uint64_t key, keys_announced;
     uint32_t databases;
-    uint16_t version; /* the newest if it is damaged: it reads the others too */
-    /* records read so far: what errors tell; the owner counts */
+    uint16_t version; /* the newest version if the header is damaged: that can
+                         read the others too */
+    /* records read so far, for errors; the owner counts */
     uint64_t records;
-    /* of the last section_read_payload or section_reserve */
+    /* holds the last section_read_payload, or what section_reserve asked for */
     uint8_t *buffer;
     size_t buffer_bytes;
 };
@@ -48,7 +49,7 @@ struct section {
     uint16_t type;                /* enum section_type */
 };
 
-/* Each fills in *file->error and returns its status. */
+/* Each sets *file->error and returns its status. */
 enum snapshot_status section_fail(struct section_file *file,
                                   enum snapshot_status status, uint64_t offset,
                                   const char *format, ...)
@@ -61,37 +62,38 @@ enum snapshot_status section_no_memory(struct section_file *file,
 enum snapshot_status section_bad_hash(struct section_file *file,
                                       uint64_t offset);
 
-/* Reads and checks the header. bytes, key, keys_announced and databases are
- * taken even if it is damaged: one of them may help. */
+/* Reads and checks the header. Sets bytes, key, keys_announced and databases
+ * even if it is damaged: they may help. */
 enum snapshot_status section_open(struct section_file *file,
                                   uint8_t *ret_header);
-void section_close(struct section_file *file); /* the buffer; not the fd */
+void
+section_close(struct section_file *file); /* frees the buffer; leaves fd open */
 
-/* The file has the bytes: short is SNAPSHOT_IO. A source may end:
+/* Reads bytes. If a file is too short: SNAPSHOT_IO. If a source ends:
  * SNAPSHOT_DAMAGED. */
 enum snapshot_status section_read_bytes(struct section_file *file, void *to,
                                         size_t len, uint64_t offset);
 
-/* The head at offset, which has to be that of section number `ordinal`.
+/* Reads the head at offset, which must be that of section number `ordinal`.
  * Afterwards payload and hash are known to be in the file, and the payload's
  * size to be one that its type may have. */
 enum snapshot_status section_read_head(struct section_file *file,
                                        uint64_t offset, uint64_t ordinal,
                                        struct section *ret_section);
 
-/* The whole payload into file->buffer, and its hash holds. */
+/* Reads the whole payload into file->buffer, and checks its hash. */
 enum snapshot_status section_read_payload(struct section_file *file,
                                           const struct section *section);
 
-/* Nothing is at offset or behind it; a source is waited for. */
+/* Checks that nothing is at offset or behind it; waits for a source. */
 enum snapshot_status section_expect_end(struct section_file *file,
                                         uint64_t offset);
 
-/* Makes file->buffer so large; its old bytes are lost. */
+/* Makes file->buffer so large; its old contents are lost. */
 bool section_reserve(struct section_file *file, size_t bytes);
 
-/* The first intact section from `at` on, with a number from `ordinal` on, with
- * which something begins; false if there is none. Uses the buffer: it must
- * have SECTION_SCAN_BYTES + PIECE_BYTES. */
+/* Finds the first intact section from `at` on, with a number from `ordinal` on,
+ * that begins a filter or the end; false if there is none. Uses the buffer,
+ * which must have SECTION_SCAN_BYTES + PIECE_BYTES. */
 bool section_find(struct section_file *file, uint64_t at, uint64_t ordinal,
                   struct section *ret_section);

@@ -74,21 +74,20 @@
 #include "keyspace/scan.h"
 #include "persist/snapshot_format.h"
 
-/* Pages that wait for the disk are pushed on so often, so that the final sync
- * has little left to do, and other writers' syncs do not wait behind it. */
+/* Starts writing pages to the disk each time so many bytes were written. So the
+ * final sync has little left to do, and other writers' syncs do not wait behind
+ * it. */
 enum { WRITING_BYTES = 16 << 20 };
 
-/* Millions of small filters lie all over the memory, each in three places. So
- * an entry waits until two batches of later ones were seen, while its filter,
- * then its lines, are fetched: PENDING is two batches. */
+/* Millions of small filters are spread over the memory, each in three places.
+ * So an entry waits until two batches of later ones were seen, while its
+ * filter, then its lines, are fetched: PENDING is two batches. */
 enum { PENDING = 32, FETCHED_LINES = 4 };
 
-/* From this size on, a filter that is mostly zero goes the way of large ones.
- */
+/* From this size on, a filter that is mostly zero is written as a large one. */
 enum { SPARSE_FORM_BYTES = 4 << 10 };
 
-/* What is written in few bytes is gathered, so that it costs no system call
- * of its own. */
+/* Small writes are gathered, so that each costs no system call of its own. */
 enum { TAIL_BYTES = 4 << 10 };
 
 struct pending {
@@ -107,19 +106,19 @@ struct runs {
 struct snapshot_writer {
     struct snapshot_progress *progress;
     int fd;
-    int error; /* errno of what failed first */
+    int error; /* errno of the first failure */
     uint64_t file_key;
-    uint64_t sections, bytes, keys; /* put so far; keys: visited */
+    uint64_t sections, bytes, keys; /* written so far; keys: visited */
     uint64_t keys_announced;        /* by the header */
-    uint64_t writing;               /* bytes already pushed on */
-    uint64_t told_bytes, told_keys; /* to progress */
-    size_t used;                    /* of payload, by records */
-    size_t tail_bytes;              /* put, and still in tail */
+    uint64_t writing; /* bytes up to here go to the disk already */
+    uint64_t told_bytes, told_keys; /* already added to progress */
+    size_t used;                    /* bytes of payload that records use */
+    size_t tail_bytes;              /* bytes in tail */
     uint64_t seen;                  /* entries; the last PENDING wait */
     struct pending pending[PENDING];
     uint8_t head[SECTION_HEAD_BYTES];
     uint8_t tail[TAIL_BYTES];
-    struct runs runs; /* of the piece at hand */
+    struct runs runs; /* of the present piece */
     uint8_t payload[RECORDS_BYTES_MAX + SECTION_HASH_BYTES];
 };
 
@@ -159,7 +158,7 @@ write_out(struct snapshot_writer *writer, const void *data, size_t len)
     }
 }
 
-/* After a failure nothing is written any more. */
+/* Writes bytes, through the tail; does nothing after a failure. */
 static void
 put(struct snapshot_writer *writer, const void *data, size_t len)
 {
@@ -197,7 +196,7 @@ begin_section(struct snapshot_writer *writer, enum section_type type,
     return section_seed(head, writer->file_key);
 }
 
-/* A section whose whole payload is in writer->payload. */
+/* Writes a section whose whole payload is in writer->payload. */
 static void
 put_section(struct snapshot_writer *writer, enum section_type type, size_t len)
 {
@@ -246,7 +245,7 @@ make_record_head(uint8_t *to, const struct snapshot_record *record,
     put_u64(to + RECORD_AT_FORM_BYTES, form_bytes);
 }
 
-/* The record head is at the end of the payload already. */
+/* Adds a small filter; its record head is at the end of the payload already. */
 static void
 add_small(struct snapshot_writer *writer, const struct snapshot_record *record,
           const struct bloom *bloom)
@@ -281,7 +280,7 @@ make_chunk_head(uint8_t *to, uint32_t layer, uint32_t runs, uint64_t offset)
     put_u64(to + CHUNK_AT_OFFSET, offset);
 }
 
-/* One chunk without runs, straight from the filter's memory. */
+/* Writes one chunk without runs, straight from the filter's memory. */
 static void
 put_chunk(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
           const uint8_t *lines, size_t len)
@@ -309,7 +308,8 @@ is_zero_line(const uint8_t *line)
                              words[5] | words[6] | words[7]) == 0;
 }
 
-/* The number of the first line from `at` on that is zero, or is not. */
+/* Returns the first line from `at` on that is not zero (or that is, without
+ * `zero`). */
 static uint32_t
 skip(const uint8_t *lines, uint32_t at, uint32_t count, bool zero)
 {
@@ -337,7 +337,7 @@ find_runs(const uint8_t *lines, uint32_t count, struct runs *ret_runs)
     }
 }
 
-/* A chunk of several runs, put together in the payload. */
+/* Writes a chunk of several runs, which is composed in the payload. */
 static void
 put_sparse(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
            const uint8_t *lines, const struct runs *runs)
@@ -367,9 +367,9 @@ put_sparse(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
     put_section(writer, SECTION_LINES, (size_t)(to - writer->payload));
 }
 
-/* What of a piece is not zero. A copy of sparse lines has to be worth it, by
- * an eighth of them. Returns where in the layer the lines end
- * that are written, *reached if there are none. */
+/* Writes the lines of a piece that are not zero. To copy sparse lines must save
+ * at least an eighth of them. Returns where in the layer the written lines end,
+ * *reached if there are none. */
 static uint64_t
 put_piece(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
           const uint8_t *lines, size_t len, uint64_t reached)
@@ -457,7 +457,8 @@ is_sparse(const struct bloom *bloom)
     return zero > all / 2;
 }
 
-/* Long names go the way of large filters, since they need no room. */
+/* Filters with long names are written as large ones, since those need no
+ * buffer. */
 int
 snapshot_add(struct snapshot_writer *writer,
              const struct snapshot_record *record, const struct bloom *bloom)
@@ -611,7 +612,7 @@ snapshot_write(struct snapshot_writer *writer, const struct keyspace *ks,
     if (snapshot_begin(writer, &counted, keyspace_databases(ks), fd,
                        progress) == 0 &&
         keyspace_each(ks, on_entry, writer)) {
-        (void)add_pending(writer); /* snapshot_end() tells */
+        (void)add_pending(writer); /* snapshot_end() returns the error */
     }
     return snapshot_end(writer);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reads what snapshot.c draws. Small filters are checked a section at a
- * time and then shown; the lines of a large one are read straight to where
- * they stay, and the filter is shown when all of them hold.
+ * Reads the format that snapshot.c draws. It checks small filters a section at
+ * a time, and then shows them to the visitor. It reads the lines of a large
+ * filter straight to their final place, and shows the filter when all of them
+ * hold.
  */
 #include "persist/snapshot_read.h"
 
@@ -18,16 +19,16 @@ struct reader {
     struct snapshot_progress *progress;
     uint64_t offset, ordinal; /* of the next section */
     bool ended;
-    bool passed_over; /* something was */
+    bool passed_over; /* a stretch was skipped */
     struct codec_memo memo;
     uint8_t *piece; /* SPARSE_BYTES_MAX + SECTION_HASH_BYTES, once needed */
 };
 
-/* A record's front: all but the lines. */
+/* The front of a record: everything but the lines. */
 struct record {
     struct snapshot_record shown;
     struct codec_head head;
-    const uint8_t *lines; /* where they would be */
+    const uint8_t *lines; /* where lines would begin */
     size_t front_bytes;
 };
 
@@ -62,8 +63,8 @@ snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
 
 /* ---- records ------------------------------------------------------------- */
 
-/* Checks the record at `at`, of which `left` bytes are there: all but what
- * its lines say. */
+/* Checks the record at `at`, of which `left` bytes are there; does not check
+ * its lines. */
 static enum snapshot_status
 parse_record(struct reader *reader, const uint8_t *at, size_t left,
              uint64_t offset, struct record *ret_record)
@@ -144,8 +145,8 @@ show(struct reader *reader, const struct record *record, uint64_t offset,
     return SNAPSHOT_OK;
 }
 
-/* One walk over a section of small filters: to check, or to show. Errors name
- * the record. */
+/* Walks over a section of small filters, to check them or to show them. Errors
+ * name the record. */
 static enum snapshot_status
 walk_records(struct reader *reader, const struct section *section, bool to_show)
 {
@@ -204,7 +205,7 @@ read_records(struct reader *reader, const struct section *section)
 
 /* ---- large filters ------------------------------------------------------- */
 
-/* Where a chunk belongs, by its head. */
+/* The place of a chunk, from its head. */
 struct chunk {
     struct section *section;
     uint32_t runs;
@@ -230,8 +231,8 @@ is_zero(const uint8_t *bytes, size_t len)
     return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
 }
 
-/* A step of a chunk without runs. Version 1 does not leave zeros out: they
- * must not take memory here, so they go through the piece. */
+/* Reads a part of a chunk without runs. Version 1 does not leave zeros out:
+ * they must not use memory here, so they go through the piece. */
 static enum snapshot_status
 read_step(struct reader *reader, struct chunk *chunk, uint8_t *to, size_t len,
           uint64_t offset)
@@ -255,7 +256,7 @@ read_step(struct reader *reader, struct chunk *chunk, uint8_t *to, size_t len,
     return SNAPSHOT_OK;
 }
 
-/* Reads lines without runs to where they stay, hashing on the way. */
+/* Reads lines without runs to their final place, and hashes them. */
 static enum snapshot_status
 read_lines(struct reader *reader, struct chunk *chunk)
 {
@@ -289,7 +290,7 @@ read_lines(struct reader *reader, struct chunk *chunk)
     return status;
 }
 
-/* Puts the lines of all runs where they belong. False if they do not fit each
+/* Copies the lines of all runs to their place. False if they do not fit each
  * other, the chunk or the layer. */
 static bool
 spread_runs(const struct chunk *chunk, const uint8_t *body, uint64_t *ret_end)
@@ -352,8 +353,7 @@ read_runs(struct reader *reader, struct chunk *chunk, uint64_t *ret_end)
     return SNAPSHOT_OK;
 }
 
-/* Whether the chunk may be the next of its layer, of which everything before
- * `at` is known. */
+/* Whether the chunk may be the next of its layer, which is known up to `at`. */
 static bool
 chunk_fits(const struct reader *reader, const struct chunk *chunk, uint64_t at)
 {
@@ -375,8 +375,8 @@ chunk_fits(const struct reader *reader, const struct chunk *chunk, uint64_t at)
            chunk->body_bytes <= chunk->layer_bytes - chunk->offset;
 }
 
-/* The chunk has to be of this layer, from *ret_at on, and what it leaves out
- * stays zero. */
+/* Reads a chunk, which must be of this layer, from *ret_at on. What it leaves
+ * out stays zero. */
 static enum snapshot_status
 read_chunk(struct reader *reader, struct section *section, uint32_t layer,
            struct chunk *chunk, uint64_t *ret_at)
@@ -410,7 +410,8 @@ read_chunk(struct reader *reader, struct section *section, uint32_t layer,
     return read_lines(reader, chunk);
 }
 
-/* All lines. *section is the filter's own at first, its last one after. */
+/* Reads all lines. *section is the filter's own section at first, and its last
+ * one afterwards. */
 static enum snapshot_status
 read_layers(struct reader *reader, struct bloom *bloom, struct section *section)
 {
@@ -443,7 +444,7 @@ read_layers(struct reader *reader, struct bloom *bloom, struct section *section)
     return SNAPSHOT_OK;
 }
 
-/* The name stays in the buffer while the lines are read past it. */
+/* Reads a large filter. Its name stays in the buffer meanwhile. */
 static enum snapshot_status
 read_large(struct reader *reader, struct section *section)
 {
@@ -463,8 +464,8 @@ read_large(struct reader *reader, struct section *section)
         return section_damaged(&reader->file, offset,
                                "The section is longer than its record");
     }
-    /* In later versions lines may be zero and not there: what limits their
-     * memory is env. */
+    /* In later versions lines may be left out as zero: env limits their memory.
+     */
     if (reader->file.version == 1 &&
         record.head.line_bytes > reader->file.bytes - section->next) {
         return section_damaged(&reader->file, section->next,
@@ -486,7 +487,7 @@ read_large(struct reader *reader, struct section *section)
 
 /* ---- the end, and all of it ---------------------------------------------- */
 
-/* What follows the end is damage of its own. */
+/* Reads the end section. Bytes behind it are damage of their own. */
 static enum snapshot_status
 read_end(struct reader *reader, const struct section *section)
 {
@@ -548,8 +549,8 @@ read_next(struct reader *reader)
 
 /* ---- damage that is passed over ------------------------------------------ */
 
-/* From reader->offset, where *reader->file.error is, to what is intact again.
- */
+/* Skips from reader->offset, where *reader->file.error is, to the next intact
+ * section. */
 static enum snapshot_status
 pass_over(struct reader *reader)
 {
@@ -575,8 +576,8 @@ pass_over(struct reader *reader)
     return SNAPSHOT_OK;
 }
 
-/* With a damaged header there may still be a key that fits: its own, or that
- * of the end. Without one, nothing can be told from garbage. */
+/* Skips a damaged header. Its key may still be intact, or that of the end
+ * section. Without a key, sections cannot be told from garbage. */
 static enum snapshot_status
 pass_over_header(struct reader *reader)
 {
@@ -612,7 +613,7 @@ pass_over_header(struct reader *reader)
     return SNAPSHOT_OK;
 }
 
-/* A disk that cannot read some blocks is damage too. */
+/* Blocks that the disk cannot read count as damage. */
 static bool
 may_pass_over(const struct reader *reader, enum snapshot_status status)
 {

@@ -13,7 +13,7 @@
 enum {
     SNAPSHOT_VERSION = 2,
     SNAPSHOT_HISTORY_BYTES = 40,
-    SNAPSHOT_SECTION_BYTES = 1 << 20, /* of small filters, about */
+    SNAPSHOT_SECTION_BYTES = 1 << 20, /* of small filters, roughly */
     SNAPSHOT_CHUNK_BYTES = 16 << 20,  /* of a large one, at most */
     SNAPSHOT_DIRECT_BYTES = 128 << 10 /* filters from here on are large */
 };
@@ -22,9 +22,9 @@ enum {
 struct snapshot_stamp {
     char history[SNAPSHOT_HISTORY_BYTES + 1]; /* persist/history.h; all
                                                  zeros: no history */
-    uint32_t version;  /* of the file that was read; the newest is written */
+    uint32_t version;  /* of the file that was read; writers write the newest */
     uint64_t position; /* of the log, in bytes since its beginning */
-    uint64_t sequence; /* of the last journal group that is in it */
+    uint64_t sequence; /* of the last journal group that the state includes */
     uint64_t created_ms;
     uint64_t keys; /* that it holds */
 };

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A piece as it lies in its chunk:
+ * The layout of a piece in its chunk:
  *
  *   struct piece | SELECT | MULTI | effects ... | EXEC | (next piece)
  *                  `- headroom -'
  *
- * SELECT and MULTI are written when the piece is closed, right before what
- * there is behind them; so the effects never move.
+ * SELECT and MULTI are written when the piece is closed, right before the bytes
+ * that follow them; so the effects never move.
  *
- * A chunk counts references. The stage takes all it will ever need when it
- * makes the chunk and gives the rest back when it leaves it; so giving a piece
- * away costs no locked instruction, and freeing it costs one.
+ * A chunk counts references. The stage takes all references that it will ever
+ * need when it makes the chunk, and returns the rest when it leaves it; so
+ * passing a piece on costs no locked instruction, and freeing it costs one.
  *
- * A request that is too large for a usual chunk gets one of its own, and the
- * stage leaves that with it: what it keeps between pieces is a usual one.
+ * A request that is too large for a usual chunk gets a chunk of its own, and
+ * the stage leaves that with the piece.
  */
 #include "persist/stage.h"
 
@@ -32,7 +32,7 @@ enum {
 static const uint32_t ALL_REFS = 1U << 30;
 
 struct chunk {
-    _Atomic uint32_t refs; /* pieces that live, and those not yet given */
+    _Atomic uint32_t refs; /* live pieces, and those to come */
     size_t bytes;          /* of data */
     _Alignas(ALIGN) char data[];
 };
@@ -109,8 +109,8 @@ chunk_bytes_for(size_t need)
     return need > CHUNK_BYTES ? round_up(need) : CHUNK_BYTES;
 }
 
-/* Another chunk with room for `need` bytes; the same one, if all its pieces
- * are done with. */
+/* Gets another chunk with room for `need` bytes, or the same one, if all its
+ * pieces were freed. */
 static bool
 renew(struct stage *stage, size_t need)
 {
@@ -123,7 +123,7 @@ renew(struct stage *stage, size_t need)
         atomic_store_explicit(&chunk->refs, ALL_REFS, memory_order_relaxed);
     } else {
         chunk = mem_try_alloc(sizeof(*chunk) + bytes);
-        if (chunk == NULL) { /* memory is short: no more than it takes */
+        if (chunk == NULL) { /* memory is short: ask for no more than needed */
             bytes = round_up(need);
             chunk = mem_try_alloc(sizeof(*chunk) + bytes);
         }
@@ -156,11 +156,10 @@ stage_open(struct stage *stage, size_t bytes)
             return false;
         }
     } else if (chunk->bytes > chunk_bytes_for(need)) {
-        /* The last call asked for more, and nothing came of it. Without memory
-         * for less that has to do. */
+        /* The last call asked for more, and nothing was added. Without memory
+         * for a smaller chunk the larger one serves. */
         (void)renew(stage, need);
     }
-    /* Free room begins aligned. */
     stage->piece = (struct piece *)(void *)stage->free;
     stage->at = stage->free + sizeof(struct piece) + HEADROOM;
     stage->end = stage->at + bytes;
@@ -206,8 +205,8 @@ put_number(char *to, char mark, size_t n)
     return to;
 }
 
-/* Most words are short: two copies of fixed size that may overlap cost less
- * than the call of memcpy. */
+/* Copies a word. Most words are short: two copies of fixed size that may
+ * overlap cost less than a call of memcpy. */
 static inline char *
 put_bytes(char *to, const char *from, size_t len)
 {
@@ -259,7 +258,7 @@ count_digits(uint32_t n)
     return count;
 }
 
-/* What put_select writes. */
+/* Returns how many bytes put_select writes. */
 static size_t
 select_bytes(uint32_t db)
 {
@@ -276,7 +275,7 @@ put_select(char *to, uint32_t db)
     return put_number(to - 1, '\n', db); /* its line feed serves as mark */
 }
 
-/* What has to stand before an effect in this database. */
+/* Writes what must precede an effect in this database. */
 static char *
 begin_effect(struct stage *stage, uint32_t db)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * First lines first, since without its key nothing in a file can be told; then
- * group after group until one is not what it should be; then what follows that
- * decides.
+ * Reads the first lines first, since nothing in a file can be checked without
+ * its key. Then it reads group after group until one is wrong; what follows
+ * that one decides.
  */
 #include "persist/verify.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-/* A first line is synced before the manifest names its file, so that one that
- * is wrong is never a crash's doing. */
+/* A first line is synced before the manifest names its file, so a crash never
+ * makes one wrong. */
 static bool
 read_first_lines(struct verify_file *files, uint32_t count,
                  struct verify_result *result)
@@ -35,8 +35,8 @@ read_first_lines(struct verify_file *files, uint32_t count,
 /* How reading the groups of a file ended. */
 enum reading { READ_ALL, READ_STOPPED, READ_WRONG };
 
-/* Reads all groups of files[result->file]. READ_STOPPED: visit said so.
- * READ_WRONG: at result->offset is no group, or not the next one. */
+/* Reads all groups of files[result->file]. READ_STOPPED: visit returned false.
+ * READ_WRONG: there is no group at result->offset, or not the next one. */
 static enum reading
 read_groups(struct verify_file *file, const struct verify_walk *walk,
             struct verify_result *result)
@@ -123,8 +123,8 @@ survey_behind(const struct verify_file *files, uint32_t count,
 }
 
 /* No crash leaves an intact group of a wrong sequence where the next one is
- * due, but for one place: after a fault the log may go on in the file of a
- * rotation that was under way, and the one before it ends early. Nothing was
+ * due, with one exception: after a fault the log may continue in the file of a
+ * rotation that was under way, and the file before it ends early. Nothing was
  * released then, unless a seal says so. */
 static bool
 is_refused(const struct verify_file *files, const struct verify_result *result)

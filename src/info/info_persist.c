@@ -37,12 +37,13 @@ put_child(struct buf *text, const struct persist_info *info)
 {
     info_put_number(text, "loading", info->loading);
     info_put_number(text, "async_loading", 0);
-    info_put_number(text, "current_cow_peak", info->cow_peak_bytes);
-    info_put_number(text, "current_cow_size", info->cow_bytes);
-    info_put_number(text, "current_cow_size_age", info->cow_age_s);
+    info_put_number(text, "current_cow_peak", info->child.cow_peak_bytes);
+    info_put_number(text, "current_cow_size", info->child.cow_bytes);
+    info_put_number(text, "current_cow_size_age",
+                    info->child.cow_age_ms / 1000);
     buf_printf(text, "current_fork_perc:%.2f\r\n", info->child_percent);
-    info_put_number(text, "current_save_keys_processed", info->child_keys);
-    info_put_number(text, "current_save_keys_total", info->child_keys_total);
+    info_put_number(text, "current_save_keys_processed", info->child.keys);
+    info_put_number(text, "current_save_keys_total", info->child.keys_total);
 }
 
 /* What was counted since the last CONFIG RESETSTAT. */
@@ -171,7 +172,7 @@ static void
 put_rest(struct buf *text, const struct persist_info *info)
 {
     info_put_number(text, "snapshot_failures", info->save_failures);
-    info_put_number(text, "current_save_bytes", info->child_bytes);
+    info_put_number(text, "current_save_bytes", info->child.bytes);
     info_put_number(text, "last_load_time_ms", info->load_ms);
     info_put_number(text, "huge_pages_restored", info->collapsed_pages);
 }

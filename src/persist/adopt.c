@@ -19,7 +19,7 @@
  * the snapshot notes which data it has.
  *
  * A replica that must drop its old data before the new data is there has no
- * state of any log meanwhile; that never reaches the disk (persist_hold).
+ * state of any log meanwhile; that never reaches the disk (persist_suspend).
  */
 #include "persist/adopt.h"
 
@@ -65,7 +65,7 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
 
     CHECK(persist->log.tapped);
     leave_files(persist);
-    persist->held = false;
+    persist->suspended = false;
     if (arrival->fresh != NULL) {
         keyspace_exchange(ks, arrival->fresh);
     }
@@ -82,8 +82,9 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
         hooks->reloaded(hooks->ctx);
     }
     log_notice("persist.adopt",
-               arrival->fresh != NULL ? "took over the data of another server"
-                                      : "the data is no state of the log now",
+               arrival->fresh != NULL
+                   ? "took over the data of another server"
+                   : "the data matches no position of the log now",
                "history=%s position=%llu sequence=%llu",
                persist->log.history.id, (unsigned long long)arrival->position,
                (unsigned long long)arrival->sequence);
@@ -91,9 +92,9 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
 }
 
 void
-persist_hold(struct persist *persist)
+persist_suspend(struct persist *persist)
 {
-    persist->held = true;
+    persist->suspended = true;
 }
 
 /* ---- the disk ------------------------------------------------------------ */
@@ -156,6 +157,7 @@ run_replace(void *arg)
 void
 adopt_begin(struct persist *persist)
 {
+    CHECK(persist->step == STEP_SAVE && adopt_is_pending(persist));
     persist->step = STEP_REPLACE;
     task_start(persist->task, run_replace, persist);
 }
@@ -163,9 +165,11 @@ adopt_begin(struct persist *persist)
 static void
 note_stored(struct persist *persist)
 {
+    CHECK(persist->adopted.forked >= persist->adopted.stored &&
+          persist->adopted.forked <= persist->adopted.arrived);
     persist->adopted.stored = persist->adopted.forked;
     rewrite_start_over(persist);
-    log_notice("persist.adopt", "replaced what the disk had",
+    log_notice("persist.adopt", "replaced the data on the disk",
                "file=\"%s/%s\" pending=%d", persist->dir,
                persist->snapshot_name, adopt_is_pending(persist));
 }
@@ -195,10 +199,11 @@ adopt_here(struct persist *persist)
 static bool
 refuse(const struct persist *persist, const char *what, const char *why)
 {
-    log_error("persist.adopt", "cannot use the data of another server",
-              "file=\"%s/%s\" step=\"%s\" error=\"%s\" next=\"move that file "
-              "away to start from what was there before\"",
-              persist->dir, persist->arrival_name, what, why);
+    log_error(
+        "persist.adopt", "cannot use the data of another server",
+        "file=\"%s/%s\" step=\"%s\" error=\"%s\" next=\"to start from the "
+        "data before it, move that file away\"",
+        persist->dir, persist->arrival_name, what, why);
     return false;
 }
 
@@ -226,7 +231,7 @@ adopt_finish(struct persist *persist)
     if (error != 0) {
         return refuse(persist, "put it in its place", strerror(error));
     }
-    log_notice("persist.adopt", "put the data of another server in its place",
+    log_notice("persist.adopt", "finished replacing the data on the disk",
                "file=\"%s/%s\" history=%s position=%llu", persist->dir,
                persist->snapshot_name, stamp.history,
                (unsigned long long)stamp.position);

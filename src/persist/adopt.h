@@ -33,7 +33,7 @@ void persist_adopt(struct persist *persist,
 /* The data was dropped, to make room for data on its way: until persist_adopt
  * nothing of it is saved, not at the end either, nor sent to a replica, and the
  * disk keeps what it has. Under the raised gate. */
-void persist_hold(struct persist *persist);
+void persist_suspend(struct persist *persist);
 
 /* While this is true, the disk has the data from before the last adoption: a
  * snapshot then gets another name, and adopt_begin puts it in its place. */

@@ -118,8 +118,8 @@ names_clash(const struct conf *conf)
         log_error("persist", "cannot use these names",
                   "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
                   "differ from each other, from lock and " CONF_REWRITTEN_NAME
-                  ", and not end in .tmp; and the second must not be the first "
-                  "with .tmp or " ARRIVAL_SUFFIX " behind it\"",
+                  ", and not end in .tmp; and appenddirname must not be "
+                  "dbfilename followed by .tmp or " ARRIVAL_SUFFIX "\"",
                   conf->dbfilename, conf->appenddirname);
     }
     return clash;

@@ -41,12 +41,7 @@ figures_publish(struct persist *persist, const struct journal_status *status)
     info->current_save_seconds = seconds_of(persist, saving);
     info->current_sync_seconds = seconds_of(persist, syncing);
     info->save_failures = persist->save.retry.failures;
-    info->cow_bytes = figures.cow_bytes;
-    info->cow_peak_bytes = figures.cow_peak_bytes;
-    info->cow_age_s = figures.cow_age_ms / 1000;
-    info->child_keys = figures.keys;
-    info->child_keys_total = figures.keys_total;
-    info->child_bytes = figures.bytes;
+    info->child = figures;
     info->child_percent =
         figures.keys_total > 0
             ? 100.0 * (double)figures.keys / (double)figures.keys_total

@@ -381,7 +381,8 @@ check_text(struct slice text)
         mem_free(again);
     }
     if (error == EINVAL) {
-        log_error("persist.manifest", "not stored, it could not be read again",
+        log_error("persist.manifest",
+                  "did not store a manifest that no start could read",
                   "why=\"%s\"", why);
     }
     return error;

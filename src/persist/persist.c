@@ -34,41 +34,16 @@ static const uint64_t SECOND_NS = 1000000000;
 
 /* ---- life ---------------------------------------------------------------- */
 
-static void
-on_task_done(void *ctx)
-{
-    struct persist *persist = ctx;
-
-    persist->options.hooks.poke(persist->options.hooks.ctx);
-}
-
-static void
-on_journal_moved(void *ctx)
-{
-    struct persist *persist = ctx;
-
-    persist->options.hooks.moved(persist->options.hooks.ctx);
-}
-
-static void
-on_tapped(void *ctx)
-{
-    struct persist *persist = ctx;
-
-    persist->options.hooks.tapped(persist->options.hooks.ctx);
-}
-
 struct persist *
 persist_new(const struct persist_options *options)
 {
     static const struct keyspace_memory unlimited = { 0 };
     struct persist *persist = mem_zalloc(sizeof(*persist));
-    struct journal_hooks hooks = { .moved = on_journal_moved,
-                                   .event = on_task_done,
-                                   .tapped = options->hooks.tapped != NULL
-                                                 ? on_tapped
-                                                 : NULL,
-                                   .ctx = persist };
+    const struct persist_hooks *hooks = &options->hooks;
+    struct journal_hooks journal_hooks = { .moved = hooks->moved,
+                                           .event = hooks->poke,
+                                           .tapped = hooks->tapped,
+                                           .ctx = hooks->ctx };
 
     persist->options = *options;
     persist->gate = keyspace_gate(options->keyspace);
@@ -82,11 +57,11 @@ persist_new(const struct persist_options *options)
     persist->load.history = persist->log.history;
     atomic_store(&persist->load.loading, true);
     CHECK(pthread_mutex_init(&persist->mutex, NULL) == 0);
-    persist->journal = journal_new(&hooks);
+    persist->journal = journal_new(&journal_hooks);
     persist->child = child_new();
     CHECK(persist->child != NULL);
-    persist->task = task_new("files", on_task_done, persist);
-    persist->presence.task = task_new("presence", on_task_done, persist);
+    persist->task = task_new("files", hooks->poke, hooks->ctx);
+    persist->presence.task = task_new("presence", hooks->poke, hooks->ctx);
     return persist;
 }
 
@@ -179,8 +154,8 @@ log_not_taken(const struct persist *persist)
                   "start\"",
                   persist->dir, persist->snapshot_name,
                   continued ? "the journal is newer"
-                            : "the journal is further on, and does not "
-                              "continue this snapshot",
+                            : "the journal is further in the log, and "
+                              "does not continue this snapshot",
                   (unsigned long long)found->snapshot.position,
                   (unsigned long long)found->journal_position,
                   (unsigned long long)found->snapshot.created_ms,
@@ -201,7 +176,7 @@ log_loaded(struct persist *persist, uint64_t ms)
     if (found->journal_unfinished) {
         log_notice("persist.recover", "did not load an unfinished journal",
                    "dir=\"%s\" reason=\"it was being built or removed, and "
-                   "nothing was promised of it\"",
+                   "it holds nothing that was acknowledged\"",
                    persist->journal_dir);
     }
     log_notice("persist.recover", "loaded",
@@ -435,7 +410,7 @@ tell_refusal(struct persist *persist, const struct persist_conf *conf,
         persist->options.hooks.moved(persist->options.hooks.ctx);
         log_write(misconf ? LOG_ERROR : LOG_NOTICE, "persist.journal",
                   misconf ? "refused writes, the journal cannot be written"
-                          : "took writes again",
+                          : "accepts writes again",
                   "error=\"%s\"",
                   status->error != 0 ? strerror(status->error)
                                      : "the disk does not answer");
@@ -452,7 +427,7 @@ log_fault(struct persist *persist, const struct journal_status *status)
 {
     if (status->faulted && !persist->fault_seen) {
         log_error("persist.journal", "failed to write the journal",
-                  "file=%llu error=\"%s\" next=\"a new base\"",
+                  "file=%llu error=\"%s\" next=\"writes a new base\"",
                   (unsigned long long)status->file_number,
                   strerror(status->error));
         persist->rewrite_retry.not_before_ns = 0;
@@ -515,7 +490,7 @@ choose(struct persist *persist, const struct persist_conf *conf,
        const struct journal_status *status)
 {
     if (persist->step != STEP_NONE || task_is_running(persist->task) ||
-        persist->held) {
+        persist->suspended) {
         return;
     }
     if (persist->wants_clean) {
@@ -604,10 +579,10 @@ persist_stop(struct persist *persist, const struct persist_end *end)
             return false;
         }
     }
-    if (end->save && persist->held) {
+    if (end->save && persist->suspended) {
         log_warn("persist.save", "saved nothing",
-                 "reason=\"the data was dropped before the primary's came: the "
-                 "disk keeps what it had\"");
+                 "reason=\"the data was dropped for the primary's, which has "
+                 "not arrived: the files stay as they are\"");
     } else if (end->save) {
         error = save_at_end(persist, end);
         if (error != 0) {

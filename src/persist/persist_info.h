@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "persist/child.h"
 #include "persist/journal.h"
 
 /* More than 30 fields: figures, in the order of INFO.
@@ -26,9 +27,8 @@ struct persist_info {
     int64_t current_sync_seconds;
     uint64_t saves, save_failures; /* in a row */
     uint64_t save_cow_bytes;       /* of the last one */
-    /* the child that runs, or zeros */
-    uint64_t cow_bytes, cow_peak_bytes, cow_age_s, child_keys, child_keys_total;
-    uint64_t child_bytes;
+    /* the child that runs; zeros without one */
+    struct child_figures child;
     double child_percent;
     uint64_t fork_us; /* of the last fork */
     uint64_t forks;

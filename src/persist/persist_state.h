@@ -174,7 +174,7 @@ struct persist {
     uint64_t step_started_ns;
     bool wants_clean; /* a broken-off writing left a file */
     bool fault_seen;  /* and logged */
-    bool held;        /* the data was dropped: persist_hold */
+    bool suspended;   /* the data was dropped: persist_suspend */
     struct persist_load load;
     struct persist_log log;
     struct persist_save save;

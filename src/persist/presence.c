@@ -90,7 +90,7 @@ static void
 lose_journal(struct persist *persist, int error)
 {
     log_error("persist.presence", "the journal is gone",
-              "dir=\"%s\" error=\"%s\" next=\"a new base on new files\"",
+              "dir=\"%s\" error=\"%s\" next=\"writes a new base to new files\"",
               persist->journal_dir, strerror(error));
     persist->presence.losses++;
     persist->files.manifest
@@ -105,7 +105,7 @@ static void
 lose_dir(struct persist *persist, int error)
 {
     log_error("persist.presence", "the data directory is gone",
-              "dir=\"%s\" error=\"%s\" next=\"open it again, or make it\"",
+              "dir=\"%s\" error=\"%s\" next=\"opens it again, or makes it\"",
               persist->dir, strerror(error));
     persist->presence.lost_error = error;
     persist->presence.retry = (struct retry){ 0 };
@@ -257,7 +257,7 @@ presence_reopened(struct persist *persist)
         persist->dir_fd = presence->new_fd;
         persist->lock_fd = presence->new_lock_fd;
     }
-    log_notice("persist.presence", "uses the data directory again",
+    log_notice("persist.presence", "opened the data directory again",
                "dir=\"%s\" new=%d", persist->dir, presence->new_fd >= 0);
     if (presence->new_fd >= 0 && hooks->moved_in != NULL) {
         hooks->moved_in(hooks->ctx);

@@ -72,8 +72,11 @@ load(struct persist *persist)
     }
     drop_all(persist);
     if (!recover_snapshot(&options, false, reason, sizeof(reason))) {
-        log_error("persist.reload", "ended, the data is gone from memory",
-                  "reason=\"%s\" next=\"a start, which loads it\"", reason);
+        log_error(
+            "persist.reload",
+            "ends: the data was dropped, and loading it failed",
+            "reason=\"%s\" next=\"start the server again: it loads the data\"",
+            reason);
         _exit(EXIT_FAILURE);
     }
     return true;

@@ -184,6 +184,7 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     struct persist_rewrite *rewrite = &persist->rewrite;
     struct journal_status status;
 
+    CHECK(persist->step == STEP_NONE);
     journal_get_status(persist->journal, &status);
     rewrite->how = how;
     rewrite->arrived = persist->adopted.arrived;
@@ -314,6 +315,7 @@ rewrite_committed(struct persist *persist)
         fail(persist, "manifest", rewrite->error);
         return;
     }
+    CHECK(rewrite->manifest.generation > persist->files.manifest.generation);
     persist->files.manifest = rewrite->manifest;
     persist->files.has_manifest = true;
     journal_base_done(persist->journal, rewrite->position, rewrite->sequence);

@@ -97,6 +97,7 @@ save_begin(struct persist *persist)
 {
     int error;
 
+    CHECK(persist->step == STEP_NONE);
     persist->step = STEP_SAVE;
     persist->step_started_ns = clock_mono_ns();
     requests_begin(&persist->requests[PERSIST_SAVE]);

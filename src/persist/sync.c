@@ -83,6 +83,8 @@ sync_begin(struct persist *persist)
     uint64_t sequence = 0;
     int error = open_pipe(ends);
 
+    CHECK(persist->step == STEP_NONE && persist->log.tapped &&
+          !persist->sync.open);
     persist->sync.wanted = false;
     persist->sync.yields = true;
     persist->step_started_ns = clock_mono_ns();

@@ -304,7 +304,7 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     gate_raise(replication_gate(r), 0);
     atomic_store(&service->absent, true);
     r->following.synced_once = false;
-    persist_hold(r->server->persist);
+    persist_suspend(r->server->persist);
     keyspace_exchange(service->keyspace, empty);
     gate_lower(replication_gate(r), 0);
     keyspace_discard(service->keyspace, empty);

@@ -116,7 +116,7 @@ def test_data_that_was_dropped_for_a_primary_is_never_saved(group):
         conn.call("SAVE")
     follow(replica, proxy)
     wait_even(primary, replica)
-    wait_until(lambda: b"replaced what the disk had" in replica.log())
+    wait_until(lambda: b"replaced the data on the disk" in replica.log())
     cut_off(proxy)
     with primary.conn() as conn:
         assert conn.call("DEBUG", "RELOAD", "NOSAVE") == b"OK"

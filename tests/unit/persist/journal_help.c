@@ -457,6 +457,24 @@ append_and_kick(struct source *source)
     return position;
 }
 
+atomic_bool enough;
+
+void *
+append_until_enough(void *arg)
+{
+    struct source *source = arg;
+
+    while (!enough) {
+        uint64_t position = append_and_kick(source);
+
+        if (mix(source->next) % 4 == 0) {
+            until(released(source->rig) >= position || enough);
+        }
+    }
+    metric_thread_exit();
+    return NULL;
+}
+
 /* ---- what is in the files ------------------------------------------------ */
 
 /* Reads "*<n> $<len> ..." of up to 3 words. */

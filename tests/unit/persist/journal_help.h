@@ -144,6 +144,12 @@ uint64_t append(struct source *source);
 
 uint64_t append_and_kick(struct source *source);
 
+/* A thread that appends to its source until `enough`, and now and then waits
+ * for a release. */
+enum { APPENDERS = 3 };
+extern atomic_bool enough;
+void *append_until_enough(void *source);
+
 /* ---- what is in the files ------------------------------------------------ */
 
 /* The entries of all sources in the order of the log, those behind `from`. */

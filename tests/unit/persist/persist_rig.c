@@ -347,6 +347,15 @@ prig_check_all(const struct prig *rig)
     }
 }
 
+void
+prig_save(struct prig *rig)
+{
+    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
+
+    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
+                       PERSIST_DONE);
+}
+
 /* ---- replication --------------------------------------------------------- */
 
 void

@@ -119,6 +119,9 @@ bool prig_exists(const struct prig *rig, const char *name);
 
 void prig_check_all(const struct prig *rig);
 
+/* Saves, and waits until it is done. */
+void prig_save(struct prig *rig);
+
 /* ---- replication --------------------------------------------------------- */
 
 void prig_place(struct prig *rig, uint64_t *ret_position,

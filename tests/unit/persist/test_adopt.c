@@ -31,15 +31,6 @@ info_of(const struct prig *rig)
     return info;
 }
 
-static void
-save(struct prig *rig)
-{
-    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
-
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
-}
-
 /* A replica with old data in a snapshot, and in the journal if it is on, and
  * nothing under way. */
 static struct prig *
@@ -51,7 +42,7 @@ start_old(const char *appendonly)
     for (int i = 0; i < OLD; i++) {
         (void)prig_relay(rig);
     }
-    save(rig);
+    prig_save(rig);
     PRIG_WAIT(rig, rig->journal == NULL || !prig_status(rig).on ||
                        prig_released(rig) >= journal_position(rig->journal));
     return rig;
@@ -178,7 +169,7 @@ TEST(adopt_of_the_highest_place_leaves_room_for_what_follows)
     position = prig_relay(rig);
     assert_true(position > GROUP_POSITION_TAKEN_MAX);
     PRIG_WAIT(rig, prig_released(rig) >= position);
-    save(rig);
+    prig_save(rig);
     prig_restart(rig);
     check_new(rig);
     assert_int_equal(prig_position(rig), position);
@@ -221,7 +212,7 @@ TEST(adopt_may_be_waited_for_and_nothing_is_saved_meanwhile)
         uint64_t ticket;
 
         gate_raise(keyspace_gate(rig->ks), 0);
-        persist_hold(rig->persist);
+        persist_suspend(rig->persist);
         keyspace_flush_all(rig->ks);
         gate_lower(keyspace_gate(rig->ks), 0);
         ticket = persist_ask(rig->persist, PERSIST_SAVE);
@@ -348,7 +339,7 @@ TEST(adopt_may_come_in_the_middle_of_anything)
         if (rig->conf.appendonly) {
             PRIG_WAIT(rig, prig_released(rig) >= position);
         } else {
-            save(rig);
+            prig_save(rig);
         }
         prig_restart(rig);
         check_new(rig);
@@ -401,9 +392,7 @@ TEST(adopt_leaves_saves_as_they_are)
                        PERSIST_FAILED);
     (void)file_fail_clear();
     (void)prig_relay(rig); /* it serves on */
-    ticket = persist_ask(rig->persist, PERSIST_SAVE);
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
+    prig_save(rig);
     assert_true(info_of(rig).last_save_ok);
     settle(rig);
     prig_restart(rig);
@@ -525,7 +514,7 @@ TEST(adopt_is_finished_by_the_next_start)
 
         prig_tap(other, true);
         adopt(other);
-        save(other);
+        prig_save(other);
         prig_close(rig);
         (void)snprintf(from, sizeof(from), "%s/" SNAPSHOT, other->dir);
         (void)snprintf(to, sizeof(to), "%s/%s", rig->dir,

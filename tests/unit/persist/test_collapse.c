@@ -66,10 +66,7 @@ TEST(collapse_walks_the_large_layers_of_all_databases)
 TEST(collapse_follows_a_save)
 {
     struct prig *rig = prig_start("no", "no");
-    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
-
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
+    prig_save(rig);
     PRIG_WAIT(rig, !rig->persist->collapse.wanted);
     prig_free(rig);
 }

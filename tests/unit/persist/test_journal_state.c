@@ -589,41 +589,21 @@ TEST(a_rebase_without_a_fault_holds_back_until_its_base)
 
 /* ---- many threads -------------------------------------------------------- */
 
-enum { THREADS = 3 };
-
-static atomic_bool enough;
-
-static void *
-append_until_enough(void *arg)
-{
-    struct source *source = arg;
-
-    while (!enough) {
-        uint64_t position = append_and_kick(source);
-
-        if (mix(source->next) % 4 == 0) {
-            until(released(source->rig) >= position || enough);
-        }
-    }
-    metric_thread_exit();
-    return NULL;
-}
-
 /* Random calls fail while threads append; loop 0 is played as it is: a rebase
  * when there is a fault, now and then a rotation. */
 TEST(threads_append_while_the_disk_fails)
 {
     for (unsigned round = 0; round < 3 * test_rounds(); round++) {
         struct rig *rig = rig_resumed(policies[round % 3], 0);
-        struct source sources[THREADS];
-        pthread_t threads[THREADS];
+        struct source sources[APPENDERS];
+        pthread_t threads[APPENDERS];
         uint64_t random = test_seed() + round;
         uint64_t mark = 0;
         uint64_t sequence = 0;
         uint64_t faults;
 
         enough = false;
-        for (uint32_t i = 0; i < THREADS; i++) {
+        for (uint32_t i = 0; i < APPENDERS; i++) {
             sources[i] = source_of(rig, i);
             assert_int_equal(0,
                              pthread_create(&threads[i], NULL,
@@ -652,13 +632,13 @@ TEST(threads_append_while_the_disk_fails)
         base_done(rig, mark, sequence);
         until(released(rig) >= mark);
         enough = true;
-        for (int i = 0; i < THREADS; i++) {
+        for (int i = 0; i < APPENDERS; i++) {
             assert_int_equal(0, pthread_join(threads[i], NULL));
         }
         assert_true(journal_flush(rig->journal));
         assert_true(policies[round % 3] == JOURNAL_NO || faults > 0);
-        check_files(sources, THREADS, mark, sequence);
-        for (int i = 0; i < THREADS; i++) {
+        check_files(sources, APPENDERS, mark, sequence);
+        for (int i = 0; i < APPENDERS; i++) {
             source_fini(&sources[i]);
         }
         rig_free(rig);

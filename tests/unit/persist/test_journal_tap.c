@@ -340,31 +340,11 @@ TEST(a_log_that_moves_leaves_its_old_file_behind)
 
 /* ---- many threads -------------------------------------------------------- */
 
-enum { THREADS = 3 };
-
-static atomic_bool enough;
-
-static void *
-append_until_enough(void *arg)
-{
-    struct source *source = arg;
-
-    while (!enough) {
-        uint64_t position = append_and_kick(source);
-
-        if (mix(source->next) % 4 == 0) {
-            until(released(source->rig) >= position || enough);
-        }
-    }
-    metric_thread_exit();
-    return NULL;
-}
-
 static void
 start(struct rig *rig, struct source *sources, pthread_t *threads,
       void *(*body)(void *))
 {
-    for (uint32_t i = 0; i < THREADS; i++) {
+    for (uint32_t i = 0; i < APPENDERS; i++) {
         sources[i] = source_of(rig, i);
         assert_int_equal(0,
                          pthread_create(&threads[i], NULL, body, &sources[i]));
@@ -374,7 +354,7 @@ start(struct rig *rig, struct source *sources, pthread_t *threads,
 static void
 join(const pthread_t *threads)
 {
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < APPENDERS; i++) {
         assert_int_equal(0, pthread_join(threads[i], NULL));
     }
 }
@@ -386,8 +366,8 @@ TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
     for (unsigned round = 0; round < 3 * test_rounds(); round++) {
         struct rig *rig = rig_new(policies[round % 3]);
         struct tape *tapes[] = { tape_new(), tape_new() };
-        struct source sources[THREADS];
-        pthread_t threads[THREADS];
+        struct source sources[APPENDERS];
+        pthread_t threads[APPENDERS];
         uint64_t random = test_seed() + round;
         uint64_t mark = 0;
         uint64_t sequence = 0;
@@ -427,14 +407,14 @@ TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
         join(threads);
         assert_true(journal_flush(rig->journal));
         (void)journal_close_group(rig->journal);
-        check_files(sources, THREADS, mark, sequence);
-        check_tape(tapes[1], rig, sources, THREADS);
+        check_files(sources, APPENDERS, mark, sequence);
+        check_tape(tapes[1], rig, sources, APPENDERS);
         /* The first one ends where the second begins. */
         assert_int_equal(tapes[1]->begin,
                          tapes[0]->begin + tapes[0]->bytes.len);
         buf_append_slice(&tapes[0]->bytes, buf_slice(&tapes[1]->bytes));
-        check_tape(tapes[0], rig, sources, THREADS);
-        for (int i = 0; i < THREADS; i++) {
+        check_tape(tapes[0], rig, sources, APPENDERS);
+        for (int i = 0; i < APPENDERS; i++) {
             source_fini(&sources[i]);
         }
         tape_free(tapes[0]);
@@ -512,8 +492,8 @@ TEST(no_wake_up_of_the_tap_is_lost)
         struct rig *rig =
             files ? rig_resumed(JOURNAL_NO, 0) : rig_new(JOURNAL_NO);
         struct tape *tape = tape_new();
-        struct source sources[THREADS];
-        pthread_t threads[THREADS];
+        struct source sources[APPENDERS];
+        pthread_t threads[APPENDERS];
         uint64_t seen = 0;
         uint64_t closes = 0;
 
@@ -521,11 +501,11 @@ TEST(no_wake_up_of_the_tap_is_lost)
         done = 0;
         (void)tape_follow(tape, rig, 0, 0);
         start(rig, sources, threads, append_and_wait);
-        while (done < THREADS) {
+        while (done < APPENDERS) {
             uint64_t deadline_ns =
                 clock_mono_ns() + DEADLINE_S * UINT64_C(1000000000);
 
-            while (rig->tapped == seen && done < THREADS) {
+            while (rig->tapped == seen && done < APPENDERS) {
                 assert_true(clock_mono_ns() < deadline_ns);
                 (void)sched_yield();
             }
@@ -537,8 +517,8 @@ TEST(no_wake_up_of_the_tap_is_lost)
         /* Not more often than it was re-armed. */
         assert_true(rig->tapped <= closes + 1);
         (void)journal_close_group(rig->journal);
-        check_tape(tape, rig, sources, THREADS);
-        for (int i = 0; i < THREADS; i++) {
+        check_tape(tape, rig, sources, APPENDERS);
+        for (int i = 0; i < APPENDERS; i++) {
             source_fini(&sources[i]);
         }
         tape_free(tape);

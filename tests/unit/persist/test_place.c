@@ -16,15 +16,6 @@ id_of(const struct history *history)
 }
 
 static void
-save(struct prig *rig)
-{
-    uint64_t ticket = persist_ask(rig->persist, PERSIST_SAVE);
-
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
-}
-
-static void
 assert_same(const struct prig *rig, const struct history *history)
 {
     assert_memory_equal(persist_history(rig->persist), history,
@@ -55,7 +46,7 @@ TEST(place_is_that_of_the_snapshot_after_a_start)
     (void)prig_write(rig);
     history = prig_history(rig);
     position = prig_position(rig);
-    save(rig);
+    prig_save(rig);
     prig_restart(rig);
     assert_same(rig, &history);
     assert_int_equal(prig_position(rig), position);

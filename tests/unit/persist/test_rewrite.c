@@ -136,12 +136,9 @@ TEST(rewrite_survives_a_fault_at_every_call)
 TEST(rewrite_makes_the_first_base_of_the_snapshot)
 {
     struct prig *rig = prig_start("no", "always");
-    uint64_t ticket;
 
     (void)prig_write(rig);
-    ticket = persist_ask(rig->persist, PERSIST_SAVE);
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
+    prig_save(rig);
     prig_set(rig, "appendonly", "yes");
     prig_restart(rig);
     prig_check_all(rig);
@@ -155,15 +152,12 @@ TEST(rewrite_makes_the_first_base_of_the_snapshot)
 TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
 {
     struct prig *rig = prig_start("yes", "always");
-    uint64_t ticket;
 
     write_released(rig);
     prig_set(rig, "appendonly", "no");
     PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
     (void)prig_write(rig);
-    ticket = persist_ask(rig->persist, PERSIST_SAVE);
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
+    prig_save(rig);
     prig_restart(rig);
     prig_check_all(rig);
     assert_false(prig_exists(rig, "journal"));
@@ -181,13 +175,10 @@ TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
 TEST(rewrite_is_asked_for_if_the_base_has_no_id)
 {
     struct prig *rig = prig_start("no", "no");
-    uint64_t ticket;
 
     (void)prig_write(rig);
     memset(rig->persist->log.history.id, '0', HISTORY_ID_CHARS);
-    ticket = persist_ask(rig->persist, PERSIST_SAVE);
-    PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                       PERSIST_DONE);
+    prig_save(rig);
     prig_set(rig, "appendonly", "yes");
     prig_restart(rig);
     PRIG_WAIT(rig, rewrites_of(rig) == 1);
@@ -250,13 +241,10 @@ TEST(rewrite_syncs_what_the_journal_begins_with)
 
     for (unsigned nth = 1; fired; nth++) {
         struct prig *rig = prig_start("no", "always");
-        uint64_t ticket;
         bool loaded;
 
         (void)prig_write(rig);
-        ticket = persist_ask(rig->persist, PERSIST_SAVE);
-        PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                           PERSIST_DONE);
+        prig_save(rig);
         prig_close(rig);
         prig_set(rig, "appendonly", "yes");
         assert_true(prig_open(rig));

@@ -95,9 +95,7 @@ TEST(save_that_failed_stops_writes_until_one_succeeds)
         PRIG_WAIT(rig, rig->writes == OK);
         prig_set(rig, "stop-writes-on-bgsave-error", "yes");
         PRIG_WAIT(rig, rig->writes == ERR_MISCONF_SAVE);
-        ticket = persist_ask(rig->persist, PERSIST_SAVE);
-        PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
-                           PERSIST_DONE);
+        prig_save(rig);
         PRIG_WAIT(rig, rig->writes == OK);
         prig_free(rig);
     }

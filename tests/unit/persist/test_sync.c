@@ -120,7 +120,7 @@ TEST(sync_is_told_of_while_it_runs)
     assert_true(info_of(rig).syncing);
     assert_false(info_of(rig).saving);
     assert_int_equal(info_of(rig).current_sync_seconds, 0);
-    assert_int_equal(info_of(rig).child_keys_total, MANY);
+    assert_int_equal(info_of(rig).child.keys_total, MANY);
     close(take_all(rig));
     prig_free(rig);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The figures below are counted from /proc/self/fd of a server that does all
- * of it at a time; tests/scenario/test_descriptors.py starts one with few.
+ * The figures below were counted in /proc/self/fd of a server that does
+ * everything at once; tests/scenario/test_descriptors.py starts one with few
+ * descriptors.
  */
 #include "server/descriptors.h"
 
@@ -13,16 +14,16 @@
 enum {
     OF_A_LOOP = 4,  /* epoll, an eventfd, a pipe for signals */
     OF_LOOP_0 = 5,  /* two more pipes, and the watchdog's socket */
-    OF_ACCEPT = 2,  /* the reserve of the listener, and who is sent away */
+    OF_ACCEPT = 2,  /* the listener's reserve, and a client being refused */
     OF_JOURNAL = 8, /* directory, two increments, a base and a manifest, each
                        also while its successor is written */
     OF_SAVE = 5,    /* data directory, its lock, a snapshot, the child's pipe */
-    OF_REPLICATION = 12, /* the primary, names looked up, the pipe of a
-                            synchronization, what arrives, the role's file */
+    OF_REPLICATION = 12, /* the primary, name look-ups, the pipe of a
+                            synchronization, a transfer, the role file */
     OF_OTHERS = 3        /* CONFIG REWRITE, /proc */
 };
 
-/* Descriptors open at this moment. */
+/* Counts the descriptors that are open now. */
 static uint64_t
 count_open(void)
 {
@@ -79,7 +80,7 @@ descriptors_share(struct conf *conf, uint64_t own, uint64_t limit)
     uint64_t beside =
         (uint64_t)conf->reserved_clients + (uint64_t)conf->max_replicas;
 
-    /* Where there is little, a quarter each for the operator and replicas. */
+    /* With few descriptors the operator and replicas get a quarter each. */
     if ((uint64_t)conf->maxclients + beside > left && beside > left / 2) {
         lower(&conf->reserved_clients, left / 4);
         lower(&conf->max_replicas, left / 4);
@@ -90,7 +91,7 @@ descriptors_share(struct conf *conf, uint64_t own, uint64_t limit)
     return enough;
 }
 
-/* The limit in force, raised to `need` if possible. */
+/* Raises the limit to `need` if possible. Returns the limit in force. */
 static uint64_t
 raise_limit(uint64_t need)
 {

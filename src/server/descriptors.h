@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * File descriptors: what the server itself needs is set aside first, and
- * clients and replicas share the rest. So no crowd of clients can keep a
- * rewrite, a save or a synchronization from its files. At start, and under the
- * raised gate.
+ * File descriptors: the server reserves its own first; clients and replicas
+ * share the rest. So many clients cannot keep a rewrite, a save or a
+ * synchronization from its files. At the start, and under the raised gate.
  */
 #pragma once
 
@@ -11,16 +10,16 @@
 
 enum { DESCRIPTORS_CLIENTS_MIN = 4 };
 
-/* How many the server itself needs at most, those included that it was started
- * with. Before it has opened any. */
+/* Returns how many the server itself needs at most, including those that it was
+ * started with. Call it before the server has opened any. */
 uint64_t descriptors_own(const struct conf *conf, unsigned threads);
 
 /* Lowers maxclients, reserved-clients and max-replicas to what `limit`
- * descriptors leave. False if not even DESCRIPTORS_CLIENTS_MIN are left: then
- * each of the three is as low as it can be. */
+ * descriptors allow. False: not even DESCRIPTORS_CLIENTS_MIN are left, and each
+ * of the three is as low as possible. */
 MUST_CHECK bool descriptors_share(struct conf *conf, uint64_t own,
                                   uint64_t limit);
 
-/* The same for this process, whose limit it raises as far as that is needed
- * and allowed. Logs what it lowered, and why false. */
+/* Does the same with the limit of this process, which it raises first as far as
+ * necessary and allowed. Logs what it has lowered, and the reason for false. */
 MUST_CHECK bool descriptors_fit(struct conf *conf, uint64_t own);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A line with a number, in place of whatever a crash has left there.
+ * The pidfile is replaced by a rename, also one that a crash has left.
  */
 #include "server/own_files.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The server's own reference: its tables as text on stdout. Main thread,
- * before anything runs.
+ * Prints the server's tables to stdout. Main thread, before the server starts.
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* what: commands, options, metrics, errors or man. False if none of
+/* Prints commands, options, metrics, errors or man. False: `what` is none of
  * them. */
 bool print_reference(const char *what);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file, version 2: lines that end in LF, words parted by one blank.
+ * The file, version 2: lines that end in LF, words separated by one blank.
  *
  *   bloomery-role 2
  *   role primary | role replica <host> <port>
- *   key <16 hex digits>      of the stream's seals, as long as the data lives;
- *                            only zeros: none
- *   replicas yes | no        somebody followed: keep a backlog from the start
+ *   key <16 hex digits>      of the seals, kept with the data; all zeros: none
+ *   replicas yes | no        whether it had replicas
  *   history <id> | -         of the data
  *   before <id> ... | -      histories that replicas may still be in
  *   followers <16 hex digits> ... | - | many
  *   checksum <16 hex digits> XXH3-64 of all lines before it
  *
- * Version 1 is without the last two, and is still written if they say nothing.
- * A later version keeps the first line's form and the last line, so that it can
- * be told from a damaged file.
+ * Version 1 lacks the lines before and followers, and is still written if these
+ * are empty. A later version must keep the form of the first and the last line,
+ * so that this version can distinguish it from a damaged file.
  */
 #include "server/role_file.h"
 
@@ -35,7 +34,7 @@
 #include "base/thread.h"
 
 enum {
-    FILE_BYTES_MAX = 1024, /* any of it; ours have some 450 and the host */
+    FILE_BYTES_MAX = 1024, /* ours have about 450 and the host */
     VERSION = 2,
     RETRY_MS_MIN = 100,
     RETRY_MS_MAX = 5000,
@@ -95,7 +94,7 @@ format(const struct role_state *state, char ret_text[FILE_BYTES_MAX])
     return checksum_append(ret_text, len);
 }
 
-/* Takes this from the front of the text, if it is there. */
+/* Removes this word from the front of the text. False: it is not there. */
 static bool
 take(struct slice *text, const char *word)
 {
@@ -109,7 +108,7 @@ take(struct slice *text, const char *word)
     return true;
 }
 
-/* Takes what is before the next `end`, and that. */
+/* Removes the word before the next `end`, and `end`. */
 static bool
 take_until(struct slice *text, char end, struct slice *ret_word)
 {
@@ -179,7 +178,7 @@ take_history(struct slice *text, char *ret_id)
     return true;
 }
 
-/* Takes a line that begins so, and has words behind that. */
+/* Removes a line that begins so and has words behind that. */
 static bool
 take_words(struct slice *text, const char *begin, struct slice *ret_line)
 {
@@ -187,7 +186,7 @@ take_words(struct slice *text, const char *begin, struct slice *ret_line)
            ret_line->len > 0 && ret_line->data[ret_line->len - 1] != ' ';
 }
 
-/* The next word of such a line; false: there is none, or none before a blank.
+/* Removes the next word of such a line. False: there is none, or it is empty.
  */
 static bool
 next_word(struct slice *line, struct slice *ret_word)
@@ -246,7 +245,7 @@ take_followers(struct slice *text, struct role_state *state)
 
 enum verdict { GOOD, DAMAGED, NEWER };
 
-/* Strict: anything that format would not have written is damage. */
+/* Reads the text. All that format would not have written counts as damage. */
 static enum verdict
 parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
 {
@@ -370,15 +369,14 @@ struct role_file {
     pthread_cond_t work;
     struct role_state wish;
     bool stop;
-    uint64_t asked; /* tickets given */
-    /* The thread's: the last tickets that it attempted, and that are on the
-     * disk; and when to try again what failed, 0: nothing has. */
+    uint64_t asked; /* the last ticket */
+    /* The thread's: the last tickets that it attempted and that it stored. */
     _Atomic uint64_t tried, kept;
-    uint64_t retry_ms;
+    uint64_t retry_ms; /* pause before the next attempt; 0: none has failed */
 };
 
-/* 0 or errno. EINVAL: the next start could not read it, so the old one stays.
- */
+/* Replaces the file. Returns 0 or errno; EINVAL: the next start could not read
+ * the new file, so the old one stays. */
 static int
 store(const char *dir, const struct role_state *state)
 {
@@ -401,7 +399,7 @@ store(const char *dir, const struct role_state *state)
 }
 
 static void
-tell(const struct role_file *file, int error, bool had_failed)
+log_outcome(const struct role_file *file, int error, bool had_failed)
 {
     if (error != 0) {
         log_repeated(LOG_ERROR, "server.role",
@@ -423,7 +421,7 @@ next_retry_ms(uint64_t retry_ms)
     return retry_ms < RETRY_MS_MAX / 2 ? retry_ms * 2 : RETRY_MS_MAX;
 }
 
-/* Under the mutex, which is open meanwhile. */
+/* Stores the newest state. Under the mutex, which it unlocks meanwhile. */
 static void
 attempt(struct role_file *file)
 {
@@ -433,7 +431,7 @@ attempt(struct role_file *file)
 
     pthread_mutex_unlock(&file->mutex);
     error = store(file->dir, &state);
-    tell(file, error, file->retry_ms > 0);
+    log_outcome(file, error, file->retry_ms > 0);
     file->retry_ms = error != 0 ? next_retry_ms(file->retry_ms) : 0;
     if (error == 0) {
         atomic_store(&file->kept, ticket);
@@ -443,8 +441,8 @@ attempt(struct role_file *file)
     pthread_mutex_lock(&file->mutex);
 }
 
-/* Until there is something new to be done, or what failed is to be tried again.
- * Under the mutex. */
+/* Waits for a new state, or for the time of the next attempt. Under the
+ * mutex. */
 static void
 wait_for_work(struct role_file *file)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The role as it survives a restart: a small file in dir, written anew at each
- * change, read after the configuration and stronger than it, since a Sentinel's
- * word is newer and /etc may be read-only. role_file.c draws it. A disk's work,
- * so a thread writes, and tries again as long as it fails; only the newest wish
- * counts.
+ * The role as it survives a restart: a small file in dir, rewritten at each
+ * change. It overrides the configuration, since a Sentinel's command is newer
+ * and /etc may be read-only. role_file.c draws it. A thread of its own writes
+ * the newest state, and repeats a write that failed.
  */
 #pragma once
 
@@ -20,48 +19,48 @@
 enum { ROLE_BEFORE_MAX = 3, ROLE_FOLLOWERS_MAX = 8 };
 
 struct role_state {
-    bool known; /* there was a file */
+    bool known; /* there is a file */
     bool replica;
     char host[ROLE_HOST_MAX]; /* of the primary; role_host_is_valid */
     uint32_t port;            /* 1..65535 */
     uint64_t key;             /* 0: none */
-    bool replicas;
+    bool replicas; /* it had replicas: keep a backlog from the start */
     char history[HISTORY_ID_CHARS + 1]; /* of the data; "": none */
-    /* Of a primary: the histories before it, newest first, that a replica which
-     * has not come back since may still be in; "": no more. */
+    /* Of a primary: earlier histories, newest first, that a replica which is
+     * not back yet may still be in; "": no more. */
     char before[ROLE_BEFORE_MAX][HISTORY_ID_CHARS + 1];
-    /* Of a primary: who followed it last (grace.c says what the numbers are);
-     * 0: no more. And whether there were more than that. */
+    /* Of a primary: its last replicas, each as the hash of its address
+     * (grace.c); 0: no more. And whether there were more. */
     uint64_t followers[ROLE_FOLLOWERS_MAX];
     bool more_followers;
 };
 
-/* Whether both would be written alike. */
+/* Whether both states lead to the same file. */
 bool role_state_same(const struct role_state *one,
                      const struct role_state *other);
 
-/* Before the loops. dir_fd: of dir. False: it is there and cannot be read, or
- * is of a newer version (reason); *ret_state is then as of no file. True with a
- * reason that is not empty: it was damaged, and set aside under
- * ROLE_FILE_DAMAGED; nothing is known. */
+/* Reads the file before the loops run. dir_fd: of dir. False: the file cannot
+ * be read, or is of a newer version (reason); *ret_state is as without a file.
+ * True with a reason: the file was damaged and was renamed to
+ * ROLE_FILE_DAMAGED; *ret_state is as without a file, too. */
 bool role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
                     unsigned reason_size);
 
 struct role_file;
 
-/* written: called by the thread after each attempt; it may ask for outcomes. */
+/* Starts the thread. It calls `written` after each attempt, which may call
+ * role_file_outcome. */
 struct role_file *role_file_new(const char *dir, void (*written)(void *ctx),
                                 void *ctx);
 
-/* Tries what was asked for and is not on the disk yet once more. NULL is
- * fine. */
+/* Makes a last attempt if the newest state is not on the disk. NULL is fine. */
 void role_file_free(struct role_file *file);
 
-/* Asks for it; the newest wins. Any thread, waits for no disk. Returns a
- * ticket. */
+/* Passes a state to the thread; a newer one replaces it. Returns a ticket. Any
+ * thread, waits for no disk. */
 uint64_t role_file_write(struct role_file *file,
                          const struct role_state *state);
 
-/* 0: not yet; 1: it, or what was asked for after it, is on the disk; -1: it
- * failed (logged, and tried again). Any thread. */
+/* Returns 1 if this state or a newer one is on the disk, -1 if the attempt
+ * failed (it was logged and will be repeated), else 0. Any thread. */
 int role_file_outcome(const struct role_file *file, uint64_t ticket);

@@ -5,6 +5,7 @@
 #include "admin/receiver.h"
 
 #include "base/log.h"
+#include "net/pending.h"
 #include "net/push.h"
 
 bool
@@ -32,10 +33,10 @@ receiver_push(struct receiver *receiver, struct buf *bytes, uint64_t hold_until)
 void
 receiver_cut(struct receiver *receiver)
 {
-    if (receiver->conn != NULL && !receiver->conn->closing) {
+    if (receiver->conn != NULL && !conn_is_closing(receiver->conn)) {
         log_repeated(LOG_WARN, "admin.receiver",
                      "cut, a message for it was lost", "id=%llu",
                      (unsigned long long)receiver->id);
-        conn_close(receiver->conn);
+        pending_close(receiver->conn);
     }
 }

@@ -79,7 +79,7 @@ targets_release(struct targets *targets, uint64_t id)
 static bool
 is_closing(const struct receiver *receiver)
 {
-    return receiver->conn != NULL && receiver->conn->closing;
+    return receiver->conn != NULL && conn_is_closing(receiver->conn);
 }
 
 /* Returns whether the target's client is connected. Looks it up if it is new.
@@ -118,7 +118,8 @@ targets_get(struct targets *targets, uint64_t id, targets_find_fn find,
 void
 targets_forget(struct targets *targets, struct receiver *receiver)
 {
-    uint64_t id = receiver->conn != NULL ? receiver->conn->id : receiver->id;
+    uint64_t id =
+        receiver->conn != NULL ? conn_id(receiver->conn) : receiver->id;
     struct target *target;
 
     pthread_mutex_lock(&targets->mutex);

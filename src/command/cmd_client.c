@@ -183,7 +183,7 @@ append_memory(struct buf *text, const struct session *session)
         input = atomic_load_explicit(&conn->input_bytes, memory_order_relaxed);
         output =
             atomic_load_explicit(&conn->output_bytes, memory_order_relaxed);
-        total = atomic_load_explicit(&conn->usage_bytes, memory_order_relaxed);
+        total = atomic_load_explicit(&conn->usage.bytes, memory_order_relaxed);
     }
     buf_printf(text,
                " qbuf=%zu qbuf-free=0 argv-mem=0 multi-mem=%zu rbs=0 rbp=0 "
@@ -206,7 +206,7 @@ cmd_client_line(struct buf *text, const struct session *session,
         conn_local_address(conn, local);
     }
     buf_printf(text, "id=%" PRIu64 " addr=%s laddr=%s fd=%d",
-               conn != NULL ? conn->id : session->id, peer, local,
+               conn != NULL ? conn_id(conn) : session->id, peer, local,
                conn != NULL ? conn->fd : -1);
     append_field(text, " name=", session->name);
     cmd_client_flags(session, flags);

@@ -424,7 +424,7 @@ cmd_client_filter_wants(const struct cmd_client_filter *filter,
     const struct candidate who = {
         .session = session,
         .type = cmd_client_type(session),
-        .id = session->conn != NULL ? session->conn->id : session->id,
+        .id = session->conn != NULL ? conn_id(session->conn) : session->id,
         .age_s = cmd_client_age_s(session, now_ms),
         .idle_s = cmd_client_idle_s(session, now_ms),
     };

@@ -14,6 +14,7 @@
 #include "engine/handlers.h"
 #include "info/links.h"
 #include "net/registry.h"
+#include "net/serve.h"
 
 enum { HEADER_GAP = 32 };
 enum { PIECE_CLIENTS = 32, PIECE_IDS = 16, PIECES_NS = 500 * 1000 };
@@ -270,7 +271,7 @@ kill_found(struct walk *walk, struct conn *conn)
         return;
     }
     kill->victims[kill->victim_count++] =
-        (struct victim){ conn->loop, conn->id };
+        (struct victim){ conn->loop, conn_id(conn) };
 }
 
 static void
@@ -294,7 +295,7 @@ kill_piece(const struct request *req, struct kill *kill)
     kill->victim_count = 0;
     more = walk_piece(req, &kill->walk);
     for (size_t i = 0; i < kill->victim_count; i++) {
-        if (conn_kill(kill->victims[i].loop, kill->victims[i].id)) {
+        if (serve_kill(kill->victims[i].loop, kill->victims[i].id)) {
             kill->killed++;
         } else {
             kill->busy = true;

@@ -19,7 +19,7 @@
 #include "engine/txn.h"
 #include "keyspace/gate.h"
 #include "net/registry.h"
-#include "net/usage.h"
+#include "net/serve.h"
 #include "persist/journal.h"
 
 #include <stdio.h>
@@ -100,7 +100,7 @@ become_link(struct conn *conn, bool alone)
     struct handover *handover = session->handover;
 
     session->handover = NULL;
-    handover->fd = alone ? conn_detach(conn) : -1;
+    handover->fd = alone ? serve_detach(conn) : -1;
     if (handover->fd < 0) {
         reply_error(&reply, "ERR", slice_of(NOT_DETACHED));
         metric_add(METRIC_ERROR_REPLIES, 1);
@@ -132,8 +132,9 @@ count_owned(struct conn *conn, struct worker *worker)
 
     if (worker->ran_one || session->receiver.tracker != NULL) {
         worker->ran_one = false;
-        usage_set_owned(conn, owned_bytes(session));
-        usage_set_exempt(conn, session->no_evict);
+        conn_set_owned(conn, owned_bytes(session));
+        atomic_store_explicit(&conn->exempt, session->no_evict,
+                              memory_order_relaxed);
     }
 }
 
@@ -144,11 +145,11 @@ gateway_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     struct worker *worker = worker_of(conn);
     uint32_t done;
 
-    session->id = conn->id;
-    session->receiver.id = conn->id;
+    session->id = conn_id(conn);
+    session->receiver.id = conn_id(conn);
     if (first == 0 && is_http(batch)) {
         log_repeated(LOG_WARN, "command.client", "cut, spoke HTTP", "id=%llu",
-                     (unsigned long long)conn->id);
+                     (unsigned long long)conn_id(conn));
         conn_close(conn);
         return batch->count;
     }
@@ -165,13 +166,11 @@ gateway_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     }
     if (session->closing) { /* it is no subscriber when it sees its end */
         observe_leave(worker, session);
-        conn->close_after = true;
+        conn_leave(conn);
     } else if (session->parked_for_room) {
-        conn_park_for_room(conn);
-    } else if (session->parked_ms > 0) {
-        conn_park_for(conn, session->parked_ms);
-    } else if (session->parked) {
-        conn_park(conn);
+        conn_park(conn, CONN_FOR_ROOM, 0);
+    } else if (session->parked || session->parked_ms > 0) {
+        conn_park(conn, CONN_FOR_EVENT, session->parked_ms);
     } else if (session->again != NULL) {
         conn_resume_later(conn);
     }

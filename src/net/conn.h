@@ -1,91 +1,136 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One connection: a socket of one loop for life, bytes in, batches of commands
- * out to the handler, replies back. Embedded in its owner (engine/client.h),
- * who frees it in the closed callback, the last thing that happens to it.
+ * One connection: a socket that belongs to one loop for life, the lists that it
+ * waits in, and its end. Embedded in its owner (engine/client.h), which frees
+ * it in the closed hook, the last event of a connection.
  *
- *   read -> stream_parse -> handler->execute -> loop->reply -> one try_write,
- *   for what is short at the end of the loop's turn
+ *   read -> stream_parse -> handler->execute -> loop->reply     serve.h
+ *     -> held until the journal has released it                   hold.h
+ *     -> short ones wait for the end of the loop's turn           pending.h
+ *     -> one try_write; what the socket does not take is kept     outbox.h
  *
- * What the socket does not take goes to the outbox, and what must not be seen
- * before the disk has it is held (hold.h). While too much is held nothing more
- * is read or executed. But what the client leaves unread does not stop it: many
- * clients write all of a pipeline before they read the first reply, and would
- * wait for ever. Whoever leaves more than the hard limit unread, or the soft
- * one for too long, is cut; what is held is not its fault and does not count
- * for that.
+ * While too much is held, nothing more is read or executed. Unread replies do
+ * not stop a connection: many clients write a whole pipeline before they read
+ * the first reply, and would wait for ever. A client that leaves more than the
+ * hard limit unread, or more than the soft limit for too long, is cut. Held
+ * replies are not the client's fault and do not count.
  *
- * Who is not read from is asked for once a second, so that a client that has
- * gone does not keep its place while it waits for something that may never
- * come. Has it only ended its own half, which for TCP cannot be told from a
- * close, it gets the replies that it is owed: a minute long if they wait for
- * the disk or for room in the journal, but a handler that waits is given up
- * after a second or two, as Redis gives up its blocked clients.
+ * What a connection keeps counts towards maxmemory-clients (usage.h): its
+ * unfinished request, the input behind a command that waits, unsent and held
+ * replies, and what the owner adds (its own state, a transaction,
+ * subscriptions). Buffers count with their capacity.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "net/address.h"
 #include "net/loop.h"
+#include "net/registry.h"
+#include "net/usage.h"
 #include "proto/stream.h"
 
 #include <stdatomic.h>
 
 enum { CONN_MAGIC = 0x636f6e6e };
 
+/* The owner's hooks, called on the loop's thread. Those marked optional may be
+ * NULL. */
 struct conn_handler {
     /* Makes the owner of a new connection; NULL refuses it (memory). */
     struct conn *(*accept)(struct loop *loop);
-    /* Executes commands from `first` on, in order, whole replies into
-     * conn->loop->reply, and raises conn->hold_until to what they have to wait
-     * for. Returns the first that is not done: short of the count when the
-     * connection closes, when a handler paused (conn_resume_later or conn_park
-     * was called), or when replies should be sent first. */
+    /* Executes commands from `first` on, in order, appends whole replies to
+     * conn->loop->reply, and raises conn->hold_until to the position that they
+     * have to wait for. Returns the first command that is not done: less than
+     * the count when the connection closes, when it has to wait (the hook has
+     * called conn_resume_later or conn_park), or when replies should be sent
+     * first. */
     uint32_t (*execute)(struct conn *conn, const struct batch *batch,
                         uint32_t first);
     /* Writes the reply to a protocol error; the connection closes after it. */
     void (*protocol_error)(struct conn *conn, const struct parse_error *error);
-    /* What the client may send now. */
+    /* Says what the client may send now. */
     void (*limits)(struct conn *conn, struct parse_limits *ret_limits);
     void (*closed)(struct conn *conn);
-    /* It is closed next because of conn_kill: what others see of it ends
-     * before its client sees the end. NULL: nobody wants to know. */
+    /* serve_kill is about to close it: other threads must stop seeing it before
+     * its client sees the end. Optional. */
     void (*killed)(struct conn *conn);
-    /* Whether execute may get on with who was parked for room. On the loop's
-     * thread, for all of them at once; NULL: always. */
+    /* Whether connections that wait for room may go on; one call for all of
+     * them. Optional: always. */
     bool (*has_room)(struct loop *loop);
-    /* Something was executed, and the loop has no more at hand: it waits next,
-     * or serves those that paused. NULL: nobody wants to know. */
+    /* Commands were executed, and the loop is about to wait or to serve the
+     * connections that wait for their turn. Optional. */
     void (*turn_end)(struct loop *loop);
-    /* Appends what is sent instead of `held`, which is whole replies and waits
-     * for a disk that has failed for too long. Needed where the environment
-     * has gives_up. */
+    /* Appends what is sent instead of `held`, which is whole replies whose
+     * position was not released because the disk has failed for too long.
+     * Needed where the environment has gives_up. */
     void (*give_up)(struct conn *conn, struct slice held,
                     struct buf *ret_replies);
 };
 
-/* What a handler that did not get on waits for. */
-enum conn_wait { CONN_RUNS, CONN_FOR_EVENT, CONN_FOR_ROOM };
+/* From top to bottom, never back. CONN_LEAVING: nothing more is read or
+ * executed, the connection closes when everything is sent (conn_leave).
+ * CONN_CLOSING: uv_close was called (conn_close), the closed hook follows. */
+enum conn_state { CONN_OPEN, CONN_LEAVING, CONN_CLOSING };
 
-struct hold;   /* replies that wait for the disk */
-struct outbox; /* unsent replies and the write under way */
+/* What an open connection waits for, other than input and the release of held
+ * output; execute is not called meanwhile.
+ *
+ *   from        to          when
+ *   RUNS        FOR_TURN    conn_resume_later: the rest has to wait for others
+ *   RUNS        FOR_EVENT   conn_park, until loop_wake or a tick
+ *   RUNS        FOR_ROOM    conn_park, until has_room or a second
+ *   FOR_EVENT   RETRIES     its event may have come
+ *   FOR_ROOM    RETRIES     there may be room
+ *   FOR_TURN    RUNS        its turn has come; the command may wait again
+ *   RETRIES     RUNS        likewise
+ *   any         RUNS        conn_close
+ */
+enum conn_wait {
+    CONN_RUNS,
+    CONN_FOR_TURN,  /* in loop->resumable */
+    CONN_FOR_EVENT, /* in loop->parked */
+    CONN_FOR_ROOM,  /* in loop->parked_for_room */
+    CONN_RETRIES    /* in loop->resumable, after it was parked */
+};
 
+/* Output that waits for its position. Two segments: the first, whose position
+ * is fixed, and the rest, which gathers what comes meanwhile and whose position
+ * rises (hold.h). */
+struct hold_segment {
+    struct buf bytes;
+    uint64_t until;
+};
+struct hold {
+    struct hold_segment first, rest; /* rest is empty if first is */
+    struct conn *next, **at;         /* in loop->held */
+    bool used;                       /* since hold_trim was called last */
+};
+
+/* Output that the socket did not take: one write under way, and what comes
+ * meanwhile (outbox.h). */
+struct outbox {
+    uv_write_t write;
+    struct buf sending, waiting;
+    uint64_t over_since_ms; /* 0: not over the soft limit */
+    size_t unsent_before;   /* at the last outbox_moved */
+};
+
+/* More than 30 fields, since a connection is a member of seven lists and
+ * carries what each stage of its output needs. All fields belong to the loop's
+ * thread, but for the atomic ones and `registered`. */
 struct conn {
     uint32_t magic;
-    bool closing;     /* uv_close was called */
-    bool close_after; /* close when everything is sent */
+    enum conn_state state;
+    enum conn_wait wait;
     bool reading;
-    bool resume_queued;
-    bool parked; /* called again when the loop is woken, or at a tick */
-    bool full;   /* too much is held: has to wait */
+    bool full;   /* too much is held: it has to wait */
+    bool rested; /* was not read from all the time since the last look at
+                    timeouts */
     bool is_unix;
-    bool is_reserved;    /* has a place that is kept for the operator */
-    enum conn_wait wait; /* since execute was called last */
-    enum output_class output_class; /* OUTPUT_PUBSUB is never idle, either */
-    bool trusted;       /* may leave as many replies unread as the limits say */
-    bool rested;        /* the server has not read all the time since the last
-                           look at timeouts */
-    atomic_bool exempt; /* asked not to be cut for what it takes */
+    bool is_reserved;   /* has a place that is kept for the operator */
+    atomic_bool exempt; /* from maxmemory-clients: CLIENT NO-EVICT */
+    bool trusted; /* authenticated: the configured output limits apply to it */
+    enum output_class output_class; /* OUTPUT_PUBSUB is never idle */
     union {
         uv_handle_t handle;
         uv_stream_t stream;
@@ -94,85 +139,132 @@ struct conn {
     } uv;
     struct loop *loop;
     struct stream input;
-    struct buf kept;      /* unparsed bytes while execution waits */
-    size_t parked_bytes;  /* of kept, the command that parked; 0: not known */
-    size_t pending_bytes; /* of loop->pending, 0: none */
-    size_t pending_at;    /* where they are */
+    struct buf kept;        /* unparsed bytes while the connection waits */
+    size_t parked_bytes;    /* of kept, the command that parked; 0: unknown */
+    uint32_t pending_bytes; /* of loop->pending, 0: none */
+    uint32_t pending_at;    /* where they are */
     struct conn *next_pending;
-    struct outbox *outbox; /* NULL when all is sent */
-    struct hold *hold;     /* may be there when nothing is held */
+    struct outbox *outbox; /* NULL when everything is sent */
+    struct hold *hold;     /* may exist when nothing is held */
     size_t held_bytes;     /* 0: nothing is held */
-    /* Output from now on waits until *released is here; only rises. */
+    /* The journal's position that output from now on waits for; only rises. */
     uint64_t hold_until;
-    struct conn *next, *prev; /* of the loop */
-    struct conn *next_resumable;
-    struct conn *next_parked, **parked_at;
-    struct buf pushed; /* on its way within one callback: push.h */
+    struct conn *next, *prev;                /* in loop->conns */
+    struct conn *next_waiting, **waiting_at; /* in the list of `wait` */
+    struct buf pushed;                       /* during one callback: push.h */
     struct conn *next_pushed;
-    uint64_t id; /* registry's */
-    struct conn *registry_next, *registry_prev;
-    struct conn *registry_same; /* the next one in its bucket of ids */
-    int fd;                     /* for getpeername */
+    struct registered registered;
+    uint32_t parked_until; /* not before: low bits of uv_now; 0: any time */
+    int fd;                /* for getpeername */
     _Atomic uint32_t input_bytes, output_bytes; /* for CLIENT LIST */
-    uint32_t parked_until; /* the end of uv_now's bits; 0: at any time */
-    /* What it takes (usage.h): the owner's part, of which accept sets the
-     * first, and all of it; and how much that was when it was chosen to be cut,
-     * which changes under the registry's lock. */
-    uint64_t owned_bytes;
-    _Atomic uint64_t usage_bytes, condemned_bytes;
-    uint64_t active_ms; /* uv_now when it last had something executed or took
-                           replies: an empty line is no sign of life */
-    /* For how many seconds the request at hand, and the password, were waited
-     * for while nothing but the client was (timeouts.h). */
+    uint64_t owned_bytes; /* the owner's part of usage, set first by accept */
+    struct usage_share usage;
+    uint64_t active_ms; /* uv_now when it last executed a command or took
+                           replies; an empty line does not count */
+    /* For how many seconds the server has waited for the current request, and
+     * for the password, while it waited for the client only (timeouts.h). */
     uint32_t request_seconds, auth_seconds;
-    uint64_t ended_ms; /* its half was found ended while it waits; 0: not */
+    uint64_t ended_ms; /* when its client was found to have ended its half of
+                          the socket while the connection waits; 0: has not */
 };
 
-/* How a client came in. */
-enum { CONN_UNIX = 1, CONN_RESERVED = 2 };
+/* With its session a connection stays within 896 bytes, a size class of
+ * jemalloc. */
+_Static_assert(sizeof(struct conn) <= 592, "memory of idle connections");
 
-/* Takes an accepted descriptor, for which registry_reserve has found a place
- * (PLACE_RESERVED with CONN_RESERVED); on failure it is closed and the owner
- * freed through closed. On the loop's thread. */
-void conn_open(struct loop *loop, int fd, unsigned how);
+static inline uint64_t
+conn_id(const struct conn *conn)
+{
+    return conn->registered.id;
+}
 
-/* Closes now; replies that the socket does not take are lost. Idempotent. */
-void conn_close(struct conn *conn);
+/* Whether nothing more may be executed now. */
+static inline bool
+conn_must_wait(const struct conn *conn)
+{
+    return conn->state != CONN_OPEN || conn->wait != CONN_RUNS || conn->full;
+}
 
-/* From execute: call execute again for the rest, from the loop, soon. */
+static inline bool
+conn_is_closing(const struct conn *conn)
+{
+    return conn->state == CONN_CLOSING;
+}
+
+static inline bool
+conn_is_parked(const struct conn *conn)
+{
+    return conn->wait == CONN_FOR_EVENT || conn->wait == CONN_FOR_ROOM;
+}
+
+/* ---- waiting; called from execute ---------------------------------------- */
+
+/* Has execute called again for the rest soon, after other connections. */
 void conn_resume_later(struct conn *conn);
 
-/* From execute: the same, but not before loop_wake was called or LOOP_TICK_MS
- * have passed, which also makes up for a loop_wake that came too early. */
-void conn_park(struct conn *conn);
+/* Has execute called again for the rest when what it waits for may have come:
+ * WAIT is CONN_FOR_EVENT (after loop_wake, or within LOOP_TICK_MS, in case
+ * loop_wake came too early) or CONN_FOR_ROOM (once handler->has_room says so,
+ * or within a second; for an event that many wait for at once). Not before
+ * at_least_ms have passed. */
+void conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms);
 
-/* The same, but not for that long, whatever happens. */
-void conn_park_for(struct conn *conn, uint32_t ms);
+/* Empties loop->resumable into BATCH; takes the first connection out of it, or
+ * returns NULL. */
+void conn_take_turns(struct loop *loop, struct conn **batch);
+struct conn *conn_next_turn(struct conn **batch);
 
-/* The same, but only once handler->has_room says so, or a second has passed:
- * for what many wait for at once. */
-void conn_park_for_room(struct conn *conn);
+/* Moves parked connections to `resumable`: those whose event may have come, or
+ * all that wait for room. */
+void conn_unpark_all(struct loop *loop);
+void conn_unpark_for_room(struct loop *loop);
 
-/* Takes the socket out of the connection, which closes without the client
- * noticing; the descriptor goes on elsewhere (net/link.h). -1: it cannot be
- * done, since bytes of it wait here in one direction or the other, or for want
- * of descriptors; it stays open then.
- *
- * From execute, the last that is done there: when the last command of the batch
- * has been executed (whoever has more of them does not call), its reply, if
- * any, is in loop->reply, and hold_until is raised. The batch is over with this
- * call, its arguments end, and execute returns its count. Replies in
- * loop->reply are sent; -1 if they are held or the socket does not take them
- * all, or if more bytes of the client have come behind the batch. */
-int conn_detach(struct conn *conn);
+/* Output has left: a connection that had to wait for that goes on soon. */
+void conn_output_left(struct conn *conn);
 
-/* The connection of this loop with this id, by a walk over all of them; NULL if
- * there is none. On the loop's thread. */
+/* ---- the end ------------------------------------------------------------- */
+
+/* Closes when the replies so far are sent. */
+void conn_leave(struct conn *conn);
+
+/* Closes now; unsent, held and pending replies are lost (pending_close sends
+ * the latter). Idempotent. */
+void conn_close(struct conn *conn);
+
+/* Closes the connection and logs that memory was short for its replies. */
+void conn_cut_no_memory(struct conn *conn);
+
+/* ---- what it keeps ------------------------------------------------------- */
+
+/* Counts unparsed input again. */
+void conn_count_input(struct conn *conn);
+
+/* Counts unsent and held output again, notes since when it is above the soft
+ * limit, and sets conn->full. Returns the bytes that are unsent. */
+size_t conn_count_output(struct conn *conn);
+
+/* The owner's part of its memory has changed. */
+void conn_set_owned(struct conn *conn, uint64_t bytes);
+
+/* Returns the limits of its unread output; the hard limit is 0 for none. */
+const struct output_limits *conn_output_limits(const struct conn *conn);
+uint64_t conn_hard_limit(const struct conn *conn);
+
+/* Takes it out of loop->held; conn_count_output is to follow. */
+void conn_drop_held(struct conn *conn);
+
+/* Frees conn->hold when nothing is held, and conn->outbox. */
+void conn_free_hold(struct conn *conn);
+void conn_free_outbox(struct conn *conn);
+
+/* ---- who it is ----------------------------------------------------------- */
+
+/* Adds an accepted connection to its loop and to the registry. */
+void conn_join(struct conn *conn);
+
+/* Returns the loop's connection with this id, by a walk over all of them; NULL
+ * if there is none. */
 struct conn *conn_find(struct loop *loop, uint64_t id);
-
-/* Any thread: asks the loop that has it to close the connection with this id.
- * False if its mailbox is full. */
-bool conn_kill(struct loop *loop, uint64_t id);
 
 /* "ip:port", "[ip6]:port" or "path:0" of the far and the near end. */
 enum { CONN_ADDRESS_MAX = ADDRESS_TEXT_MAX };

@@ -1,37 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two segments, each with the position it waits for: the first, whose position
- * stands, and one that gathers what comes meanwhile, whose position rises. When
- * the first is released it is sent, and the other takes its place: so a client
- * that never stops has its replies one or two releases later, and the cost does
- * not grow with what it sends.
+ * Two segments, each with the position that it waits for: the first, whose
+ * position is fixed, and the rest, which gathers what comes meanwhile and whose
+ * position rises. When the first is released, it is sent and the rest takes its
+ * place. So a client that never stops gets its replies one or two releases
+ * later, and the cost does not grow with the number of its commands.
  */
 #include "net/hold.h"
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "net/conn_internal.h"
 #include "net/outbox.h"
 #include "net/pending.h"
 
 enum {
-    KEEP_BYTES = 1024, /* of memory, for the next time */
+    KEEP_BYTES = 1024, /* of a segment's memory, for the next time */
     LONG_BYTES = 1024 * 1024,
-    JOIN_BYTES = 128 * 1024, /* copying these is cheaper than another write */
+    JOIN_BYTES = 128 * 1024, /* copying so much is cheaper than another write */
 };
-
-struct segment {
-    struct buf bytes;
-    uint64_t until;
-};
-
-struct hold {
-    struct segment first, rest; /* rest is empty if first is */
-    struct conn *next, **at;    /* of loop->held */
-    bool used;                  /* since hold_trim looked */
-};
-
-/* ---- the loop's list ----------------------------------------------------- */
 
 static void
 list_add(struct loop *loop, struct conn *conn)
@@ -44,24 +30,10 @@ list_add(struct loop *loop, struct conn *conn)
 }
 
 static void
-list_remove(struct loop *loop, struct conn *conn)
-{
-    struct hold *hold = conn->hold;
-
-    *hold->at = hold->next;
-    if (hold->next != NULL) {
-        hold->next->hold->at = hold->at;
-    } else {
-        loop->held_end = hold->at;
-    }
-    metric_add(METRIC_HELD_CLIENTS, -1);
-}
-
-static void
 count_held(struct conn *conn)
 {
     conn->held_bytes = conn->hold->first.bytes.len + conn->hold->rest.bytes.len;
-    (void)outbox_count(conn);
+    (void)conn_count_output(conn);
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -72,31 +44,31 @@ send_instead(struct conn *conn, struct slice held)
     struct buf replies = { 0 };
 
     conn->loop->env->handler->give_up(conn, held, &replies);
+    pending_flush_for(conn);
     if (replies.failed) {
         conn_cut_no_memory(conn);
     } else {
-        pending_flush_for(conn);
         outbox_send_held(conn, &replies);
     }
     buf_free(&replies);
-    /* All that waited has its answer. What comes next waits for no more than
-     * it reads or writes itself, so that reads of what is released go on. */
+    /* Later replies wait only for what they read or write themselves, so that
+     * reads of released data go on. */
     conn->hold_until = 0;
 }
 
 static void
-send_segment(struct conn *conn, struct segment *segment, uint64_t released)
+send_segment(struct conn *conn, struct hold_segment *segment, uint64_t released)
 {
     if (segment->until <= released) {
         outbox_send_held(conn, &segment->bytes);
-    } else if (!conn->closing) {
+    } else if (!conn_is_closing(conn)) {
         send_instead(conn, buf_slice(&segment->bytes));
     }
     buf_reset(&segment->bytes, KEEP_BYTES);
 }
 
-/* One write is dearer than to copy what is short; without memory for the copy
- * there are two (and the first forgets that it failed when it is sent). */
+/* Appends the rest to the first segment if it is short, to save a write.
+ * Without memory for the copy there are two writes. */
 static void
 join(struct hold *hold)
 {
@@ -109,9 +81,9 @@ join(struct hold *hold)
     }
 }
 
-/* Sends what may be sent, and finds the rest its new place. */
+/* Sends what is released. */
 static void
-look_at(struct conn *conn, uint64_t released, bool gives_up)
+release(struct conn *conn, uint64_t released, bool gives_up)
 {
     struct hold *hold = conn->hold;
     uint64_t limit = gives_up ? UINT64_MAX : released;
@@ -124,7 +96,7 @@ look_at(struct conn *conn, uint64_t released, bool gives_up)
     }
     send_segment(conn, &hold->first, released);
     if (hold->rest.bytes.len > 0) {
-        struct segment empty = hold->first;
+        struct hold_segment empty = hold->first;
 
         hold->first = hold->rest;
         hold->rest = empty;
@@ -132,28 +104,27 @@ look_at(struct conn *conn, uint64_t released, bool gives_up)
     if (hold->first.bytes.len > 0 && hold->first.until <= limit) {
         send_segment(conn, &hold->first, released);
     }
-    if (conn->closing) {
-        return; /* hold_drop has been here */
+    if (conn_is_closing(conn)) {
+        return;
     }
-    conn->active_ms = uv_now(&conn->loop->uv);
+    if (hold->first.bytes.len == 0) {
+        conn_drop_held(conn);
+    }
     count_held(conn);
-    if (conn->held_bytes == 0) {
-        list_remove(conn->loop, conn);
-    }
-    conn_released(conn);
+    conn_output_left(conn);
 }
 
 void
-hold_look(struct loop *loop)
+hold_release(struct loop *loop)
 {
     uint64_t released = atomic_load(loop->released);
     bool gives_up = atomic_load(loop->gives_up);
     struct conn *next;
 
-    pending_flush(loop); /* which may close any */
+    pending_flush(loop); /* may close any connection */
     for (struct conn *conn = loop->held; conn != NULL; conn = next) {
-        next = conn->hold->next; /* sending closes nobody but conn */
-        look_at(conn, released, gives_up);
+        next = conn->hold->next; /* sending closes no connection but this one */
+        release(conn, released, gives_up);
     }
 }
 
@@ -163,11 +134,12 @@ static void
 keep(struct conn *conn, struct buf *out)
 {
     struct hold *hold = conn->hold;
-    struct segment *to;
+    struct hold_segment *to;
 
     if (hold == NULL) {
         hold = mem_try_zalloc(sizeof(*hold));
         if (hold == NULL) {
+            pending_flush_for(conn);
             conn_cut_no_memory(conn);
             return;
         }
@@ -180,11 +152,12 @@ keep(struct conn *conn, struct buf *out)
              ? &hold->rest
              : &hold->first;
     if (to->bytes.len == 0 && out->len > LONG_BYTES) {
-        buf_exchange(&to->bytes, out); /* what is long is not copied */
+        buf_exchange(&to->bytes, out); /* without a copy */
     } else {
         buf_append_slice(&to->bytes, buf_slice(out));
     }
     if (to->bytes.failed) {
+        pending_flush_for(conn);
         conn_cut_no_memory(conn);
         return;
     }
@@ -196,8 +169,9 @@ keep(struct conn *conn, struct buf *out)
     count_held(conn);
 }
 
-/* Nothing is held yet: it may have been released meanwhile, and then nobody
- * would wake the loop for it. Once something is held, a wake-up is certain. */
+/* Holds the first output of a connection. Its position may have been released
+ * meanwhile, and then no wake-up would come for it. Once output is held, a
+ * wake-up is certain. */
 static void
 hold_first(struct conn *conn, struct buf *out)
 {
@@ -222,8 +196,8 @@ hold_send(struct conn *conn, struct buf *out)
 
     if (__builtin_expect(released & (conn->held_bytes == 0), 1)) {
         pending_send(conn, out);
-    } else if (conn->closing || out->len == 0) {
-        ; /* nobody is there, or nothing */
+    } else if (conn_is_closing(conn) || out->len == 0) {
+        ; /* drop it */
     } else if (conn->held_bytes == 0) {
         hold_first(conn, out);
     } else {
@@ -232,45 +206,12 @@ hold_send(struct conn *conn, struct buf *out)
     out->len = 0;
 }
 
-/* ---- ends ---------------------------------------------------------------- */
-
-void
-hold_drop(struct conn *conn)
-{
-    if (conn->held_bytes > 0) {
-        list_remove(conn->loop, conn);
-        conn->held_bytes = 0;
-        (void)outbox_count(conn);
-    }
-}
-
-void
-hold_free(struct conn *conn)
-{
-    if (conn->hold != NULL) {
-        buf_free(&conn->hold->first.bytes);
-        buf_free(&conn->hold->rest.bytes);
-        mem_free(conn->hold);
-        conn->hold = NULL;
-    }
-}
-
-size_t
-hold_memory_bytes(const struct conn *conn)
-{
-    const struct hold *hold = conn->hold;
-
-    return hold != NULL ? sizeof(*hold) + hold->first.bytes.capacity +
-                              hold->rest.bytes.capacity
-                        : 0;
-}
-
 void
 hold_trim(struct conn *conn)
 {
     if (conn->hold != NULL && conn->held_bytes == 0) {
         if (!conn->hold->used) {
-            hold_free(conn);
+            conn_free_hold(conn);
         } else {
             conn->hold->used = false;
         }

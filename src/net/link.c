@@ -110,8 +110,8 @@ end(struct link *link, int error, const char *reason)
 
 static void on_timer(uv_timer_t *timer);
 
-void
-link_start_timer(struct link *link, uint64_t ms)
+static void
+start_timer(struct link *link, uint64_t ms)
 {
     CHECK(uv_timer_start(&link->timer, on_timer, ms, 0) == 0);
 }
@@ -123,7 +123,7 @@ link_fail_soon(struct link *link, int error, const char *reason, uint64_t ms)
         link->failed = true;
         link->error = error;
         link->reason = reason;
-        link_start_timer(link, ms);
+        start_timer(link, ms);
     }
 }
 
@@ -475,7 +475,7 @@ link_close_after(struct link *link, unsigned timeout_ms)
     } else if (!link->closing) {
         link->state = LINK_LEAVING;
         link->paused = false;
-        link_start_timer(link, timeout_ms);
+        start_timer(link, timeout_ms);
         link_settle(link);
     }
 }
@@ -526,10 +526,9 @@ on_timer(uv_timer_t *timer)
     CHECK(link->magic == LINK_MAGIC && !link->closing);
     if (link->state == LINK_LEAVING) {
         link_close(link);
-    } else if (link->failed) {
-        end(link, link->error, link->reason);
     } else {
-        link_dial_timeout(link);
+        CHECK(link->failed);
+        end(link, link->error, link->reason);
     }
 }
 

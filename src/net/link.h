@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A connection between two servers, or a pipe from a child: bytes in, bytes
- * out, nothing parsed. Dialled, or taken over from a client's connection
- * (conn_detach). All of it on its loop's thread; hooks are called from there,
- * never from inside a call of these functions. After `closed` no hook is
- * called; link_close calls none at all. Links and conns may be closed in any
- * hook, this one or others.
+ * A connection between two servers, or a pipe from a child process: bytes in,
+ * bytes out, nothing parsed. Dialled (link_dial.h), or made of the socket of a
+ * client's connection (serve_detach). Everything happens on its loop's thread;
+ * hooks are called from there, never from inside these functions. After
+ * `closed` no hook is called; link_close calls none at all. Any hook may close
+ * this link, other links and connections.
  *
- * What `bytes` leaves unused is kept and given again: with more behind it when
- * more has come, or by itself after a pause. How much that may become without
- * a pause is for the hook to say: it closes a link that brings no end of it.
+ * Bytes that the hook `bytes` leaves unused are kept and given again: with more
+ * behind them when more has come, or alone after a pause. The hook limits how
+ * much that may become without a pause: it closes a link that sends too much.
  */
 #pragma once
 
@@ -23,66 +23,86 @@
 
 struct link;
 
-struct link_hooks { /* NULL: nobody wants to know */
-    /* A dialled one is connected. */
+struct link_hooks { /* each may be NULL */
+    /* A dialled link is connected. */
     void (*opened)(void *ctx, struct link *link);
-    /* Borrowed for the call. From *ret_used (0 at first) on they are given
-     * again. */
+    /* Received bytes, borrowed for the call. Those from *ret_used (0 at first)
+     * on are given again. */
     void (*bytes)(void *ctx, struct link *link, struct slice bytes,
                   size_t *ret_used);
-    /* The socket took what it had left of link_send, or half of it at least.
-     * Not called for what it takes at once. */
+    /* The socket has taken at least half of what link_send had left unsent. Not
+     * called for bytes that it takes at once. */
     void (*drained)(void *ctx, struct link *link);
-    /* Its end, the other side's (error 0) or an error's (errno); it is freed
-     * when this returns. reason: for the log and INFO, "connection refused" and
-     * such. What the other side sent before its end was given before, unless
-     * the link was paused. */
+    /* The link has ended, by the other side (error 0) or by an error (errno);
+     * it is freed when this returns. `reason` is for the log and INFO, such as
+     * "connection refused". Bytes that the other side sent before its end were
+     * given before, unless the link was paused. */
     void (*closed)(void *ctx, struct link *link, int error, const char *reason);
 };
 
-/* Looks the host up and connects to its addresses, one after the other until
- * one answers, all within timeout_ms. Never NULL: what goes wrong is told by
- * closed. What is sent before it is open goes out when it is. */
-struct link *link_dial(struct loop *loop, const char *host, unsigned port,
-                       unsigned timeout_ms, const struct link_hooks *hooks,
-                       void *ctx);
-
-/* Takes the descriptor over: a stream socket, or the read end of a pipe. NULL:
- * it could not, and the descriptor is closed. */
+/* Makes a link of a descriptor, which it owns from then on: a stream socket, or
+ * the read end of a pipe. Returns NULL on failure, with the descriptor closed.
+ */
 struct link *link_take(struct loop *loop, int fd,
                        const struct link_hooks *hooks, void *ctx);
 
-/* Copies and sends in order. False: no memory; the link should be closed, since
- * a part may be out. On a broken one the bytes are lost: closed comes. */
+/* Copies and sends in order. Returns false without memory; then close the link,
+ * since a part may be sent. On a broken link the bytes are lost, and `closed`
+ * follows. */
 bool link_send(struct link *link, struct slice bytes);
 
-/* What was sent and the socket has not taken. */
+/* Returns the bytes that the socket has not taken yet. */
 size_t link_unsent(const struct link *link);
 
-/* While paused nothing is read, and `bytes` not called; nor is the other side's
- * end noticed, unless something is sent. */
+/* While a link is paused, it is not read from, and `bytes` is not called. Nor
+ * is the other side's end noticed, unless something is sent. */
 void link_pause(struct link *link, bool paused);
 
-/* Now; what is unsent is lost. Also from inside a hook. */
+/* Closes now; unsent bytes are lost. Also from inside a hook. */
 void link_close(struct link *link);
 
-/* Closes when all is sent, or after timeout_ms; at once if it is not open. No
- * hook is called any more, and what comes in is dropped. */
+/* Closes when everything is sent, or after timeout_ms; at once if the link is
+ * not open. No hook is called any more, and received bytes are dropped. */
 void link_close_after(struct link *link, unsigned timeout_ms);
 
-/* "ip:port" of the far and the near end, as in net/address.h; the host alone.
- * "" before it is open, and of a pipe. */
+/* "ip:port" of the far and the near end, as in net/address.h, and the far host
+ * alone. "" before the link is open, and for a pipe. */
 void link_peer_address(const struct link *link, char *ret_text);
 void link_local_address(const struct link *link, char *ret_text);
 void link_peer_host(const struct link *link, char *ret_text);
 
-/* TCP keep-alive after so many seconds; 0: none. At first as for clients. */
+/* Sets TCP keep-alive to so many seconds; 0: none. The default is that of
+ * clients' connections. */
 void link_keepalive(struct link *link, unsigned seconds);
 
-/* ---- for loop.c ---------------------------------------------------------- */
+/* ---- for loop_run.c ------------------------------------------------------ */
 
-/* Closes all links of a loop: its end. */
+/* Closes all links of a loop that ends. */
 void link_close_all(struct loop *loop);
 
-/* Goes on with links that had to wait for their turn. */
+/* Continues with the links that waited for their turn. */
 void link_resume_all(struct loop *loop);
+
+/* ---- for link_dial.c ----------------------------------------------------- */
+
+/* Initialises a link and adds it to its loop. */
+void link_begin(struct link *link, struct loop *loop,
+                const struct link_hooks *hooks, void *ctx);
+
+/* The close callback of a handle that is not used again. */
+void link_handle_closed(uv_handle_t *handle);
+
+/* Has the loop call the closed hook after ms, since this may be inside one of
+ * the owner's calls. Only the first failure counts. error: errno. */
+void link_fail_soon(struct link *link, int error, const char *reason,
+                    uint64_t ms);
+
+/* The stream is connected: fills in the addresses and options. */
+void link_become_open(struct link *link);
+
+/* Sends what waits, on an open link. */
+void link_flush(struct link *link);
+
+/* Starts or stops reading: a link is read from while it is open, not paused,
+ * and does not wait for its turn. */
+void link_settle(struct link *link);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * From a name to an open link. Nothing is tried before link_dial has returned:
- * an address that is known already comes through the async, too.
+ * Nothing is tried before link_dial has returned: an address in digits comes
+ * through the async too.
  */
-#include "net/link.h"
+#include "net/link_dial.h"
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -13,6 +13,13 @@
 #include <errno.h>
 
 static void try_next(struct link *link);
+static void on_timeout(uv_timer_t *timer);
+
+static void
+start_timer(struct link *link, uint64_t ms)
+{
+    CHECK(uv_timer_start(&link->timer, on_timeout, ms, 0) == 0);
+}
 
 static void
 on_try_closed(uv_handle_t *handle)
@@ -28,7 +35,8 @@ on_try_closed(uv_handle_t *handle)
     }
 }
 
-/* This address does not answer: the next one has its turn. */
+/* Closes the handle of an address that does not answer; the next one follows.
+ */
 static void
 give_up_address(struct link *link, int status)
 {
@@ -62,8 +70,8 @@ on_connected(uv_connect_t *connect, int status)
     link_settle(link);
 }
 
-/* An equal share of what is left, so that one address which does not answer
- * leaves time for the others. */
+/* Returns an equal share of the time left, so that an address that does not
+ * answer leaves time for the others. */
 static uint64_t
 share_ms(const struct link *link)
 {
@@ -100,7 +108,23 @@ try_next(struct link *link)
     if (status != 0) {
         give_up_address(link, status);
     } else {
-        link_start_timer(link, share_ms(link));
+        start_timer(link, share_ms(link));
+    }
+}
+
+/* This address, or the name, has taken too long. */
+static void
+on_timeout(uv_timer_t *timer)
+{
+    struct link *link = timer->data;
+
+    CHECK(link->magic == LINK_MAGIC && !link->closing && !link->failed &&
+          link->state < LINK_OPEN);
+    if (link->state == LINK_CONNECTING) {
+        give_up_address(link, UV_ETIMEDOUT);
+    } else {
+        link_fail_soon(link, ETIMEDOUT,
+                       "the host's address was not found in time", 0);
     }
 }
 
@@ -139,17 +163,6 @@ on_lookup_done(void *ctx)
     CHECK(uv_async_send(&link->async) == 0);
 }
 
-void
-link_dial_timeout(struct link *link)
-{
-    if (link->state == LINK_CONNECTING) {
-        give_up_address(link, UV_ETIMEDOUT);
-    } else {
-        link_fail_soon(link, ETIMEDOUT,
-                       "the host's address was not found in time", 0);
-    }
-}
-
 struct link *
 link_dial(struct loop *loop, const char *host, unsigned port,
           unsigned timeout_ms, const struct link_hooks *hooks, void *ctx)
@@ -162,13 +175,13 @@ link_dial(struct loop *loop, const char *host, unsigned port,
         link_fail_soon(link, ECANCELED, "the server stops", 0);
         return link;
     }
-    uv_update_time(&loop->uv); /* it may be long ago that the loop looked */
+    uv_update_time(&loop->uv); /* uv_now may be old */
     link->deadline_ms = uv_now(&loop->uv) + timeout_ms;
     CHECK(uv_async_init(&loop->uv, &link->async, on_found) == 0);
     link->async.data = link;
     link->has_async = true;
     link->handles++;
-    link_start_timer(link, timeout_ms);
+    start_timer(link, timeout_ms);
     link->lookup = lookup_new(host, port, on_lookup_done, link);
     if (link->lookup == NULL) {
         link_fail_soon(link, ENOMEM,

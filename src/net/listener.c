@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "net/conn.h"
 #include "net/registry.h"
+#include "net/serve.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -270,8 +270,8 @@ static void
 open_there(struct loop *loop, void *ptr, uint64_t fd_and_how)
 {
     (void)ptr;
-    conn_open(loop, (int)(fd_and_how & UINT32_MAX),
-              (unsigned)(fd_and_how >> 32));
+    serve_open(loop, (int)(fd_and_how & UINT32_MAX),
+               (unsigned)(fd_and_how >> 32));
 }
 
 static void
@@ -279,12 +279,12 @@ hand_over(struct listener *listener, int fd, enum registry_place place)
 {
     struct listeners *all = listener->all;
     struct loop *loop = &all->loops[all->next_loop];
-    unsigned how = (listener->is_unix ? CONN_UNIX : 0) |
-                   (place == PLACE_RESERVED ? CONN_RESERVED : 0);
+    unsigned how = (listener->is_unix ? SERVE_UNIX : 0) |
+                   (place == PLACE_RESERVED ? SERVE_RESERVED : 0);
 
     all->next_loop = (all->next_loop + 1) % all->loop_count;
     if (loop == &all->loops[0]) {
-        conn_open(loop, fd, how);
+        serve_open(loop, fd, how);
         return;
     }
     if (!mailbox_post(&loop->mailbox, open_there, NULL,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One event loop and its thread: the connections that belong to it, the read
- * and reply buffers that they share, the pool of readers. All of it is touched
- * by this thread alone, except the mailbox and loop_wake. Loop 0 runs on the
- * main thread and also has signals, timers and the listeners.
+ * What one event loop has: its connections, the read and reply buffers that
+ * they share, its handles, and how to wake it. Its thread alone uses it, except
+ * for the mailbox and loop_wake. loop_run.h starts, runs and stops it. Loop 0
+ * runs on the main thread and also has signals, timers and the listeners.
  */
 #pragma once
 
@@ -25,22 +25,22 @@ struct usage;
 enum {
     LOOP_READ_BYTES = 256 * 1024,
     LOOP_FLUSH_BYTES = 64 * 1024, /* of replies: sent before more is executed */
-    LOOP_TURN_US = 2000, /* one connection's turn, then others have theirs */
+    LOOP_TURN_US = 2000,          /* one connection's turn */
     LOOP_TICK_MS = 10 /* parked connections are called again, at the latest */
 };
 
-/* Whose output is limited how: who listens to messages or monitors does not
- * choose what it is sent, so that it has limits of its own. */
+/* Subscribers and monitors have output limits of their own, since they do not
+ * choose how much they are sent. */
 enum output_class { OUTPUT_NORMAL, OUTPUT_PUBSUB };
 enum { OUTPUT_CLASSES = OUTPUT_PUBSUB + 1 };
 
-/* Of bytes that a client leaves unread; 0: none. */
+/* Limits of the bytes that a client leaves unread; 0: none. */
 struct output_limits {
     _Atomic uint64_t hard_bytes, soft_bytes, soft_seconds;
 };
 
-/* What the network side needs of the configuration, for all loops. Atomic,
- * since CONFIG SET stores here while other loops read. */
+/* The options that net needs, for all loops. Atomic, since CONFIG SET stores
+ * here while other loops read. */
 struct net_limits {
     struct output_limits output[OUTPUT_CLASSES];
     _Atomic uint64_t idle_seconds;                      /* 0: never */
@@ -51,17 +51,19 @@ struct net_limits {
     _Atomic bool local_only; /* protected mode, and no password is set */
 };
 
-/* What loops are made with; outlives them. */
+/* What all loops share; outlives them. */
 struct loop_env {
     const struct net_limits *limits;
     const struct conn_handler *handler;
     struct registry *registry;
-    struct usage *usage; /* NULL: what connections take is not counted */
-    /* Output waits until this reaches conn->hold_until. Whoever moves it stores
-     * with seq_cst, and calls loop_wake for every loop. NULL: nothing waits. */
+    struct usage *usage; /* NULL: not counted */
+    /* The journal's position up to which output may be sent: output is held
+     * until this reaches conn->hold_until. The thread that raises it stores
+     * with seq_cst and then calls loop_wake for every loop. NULL: output is
+     * never held. */
     const _Atomic uint64_t *released;
-    /* While true, what would have to wait is replaced (handler->give_up).
-     * Stored and told like released. NULL: never. */
+    /* While true, output that would be held is replaced (handler->give_up).
+     * Stored and announced like released. NULL: never. */
     const atomic_bool *gives_up;
 };
 
@@ -69,13 +71,17 @@ struct conn_list {
     struct conn *first, *last;
 };
 
-/* What is sent at the end of the turn (pending.h). */
+/* Replies that are sent at the end of the turn (pending.h). */
 struct pending {
     struct buf replies;
-    struct conn *first, *last; /* last: of no meaning without a first */
-    uint64_t since_ns;         /* loop->now_ns, when the first came */
+    struct conn *first, *last; /* last: undefined without a first */
+    uint64_t since_ns;         /* loop->now_ns when the first was added */
 };
 
+/* More than 30 fields, since a loop is one thread's whole state: six libuv
+ * handles, the lists that its connections wait in, and the buffers that they
+ * share. All fields have one owner, the loop's thread, but for `mailbox` and
+ * `waiting`. */
 struct loop {
     uv_loop_t uv;
     unsigned index;
@@ -83,27 +89,30 @@ struct loop {
     bool has_thread, stopping;
     struct mailbox mailbox;
     const struct loop_env *env;
-    void *owner; /* the command layer's worker */
+    void *owner; /* the engine's worker */
 
     struct conn_list conns;  /* all that are open */
-    struct conn *resumable;  /* paused handlers to call again */
-    struct conn *pushed;     /* have pushes that are not sent yet (push.h) */
+    struct conn *pushed;     /* with pushes that are not sent yet (push.h) */
     size_t pushed_bytes;     /* of all of them */
     struct link *links;      /* all that are open or being dialled */
-    struct link *links_soon; /* whose turn comes with those of resumable */
-    uv_idle_t idle;          /* runs while there are any of either */
-    uv_timer_t second;       /* idle and output timeouts */
+    struct link *links_soon; /* that wait for their turn */
+    uv_idle_t idle;          /* active while anything waits for its turn */
+    uv_timer_t second;       /* timeouts */
     uint32_t open_conns;     /* not yet through their close callback */
+
+    /* Connections that wait, by conn->wait: for their turn, or for an event or
+     * for room (parked). A connection is in one of them at most. */
+    struct conn *resumable, *parked, *parked_for_room;
 
     const _Atomic uint64_t *released; /* the environment's, never NULL */
     const atomic_bool *gives_up;      /* likewise */
-    struct conn *held, **held_end;    /* have held output; oldest first */
-    struct conn *parked, *parked_for_room;
-    atomic_bool waiting; /* somebody is held or parked: loop_wake does it */
-    bool turn_open;      /* something was executed since turn_end */
+    struct conn *held, **held_end;    /* with held output; oldest first */
+    atomic_bool waiting; /* output is held or connections are parked, so that
+                            loop_wake must wake the loop */
+    bool turn_open;      /* commands were executed since turn_end */
     bool above;          /* clients went above maxmemory-clients */
     uv_async_t wake;
-    uv_timer_t tick; /* runs while connections are parked */
+    uv_timer_t tick; /* active while connections are parked */
     uv_check_t check;
     uv_prepare_t prepare;
 
@@ -111,43 +120,25 @@ struct loop {
     struct buf reply;       /* replies of the batch being executed */
     struct pending pending; /* replies of this turn */
     uint64_t now_ns;        /* mono clock, as read last while executing */
-    uint64_t turn_ends_ns;  /* of the connection being served; likewise */
+    uint64_t turn_ends_ns;  /* of the connection being served */
     struct batch batch;
     struct conn *executing; /* execute was called for it and has not returned */
-    size_t behind_batch;    /* bytes of it that came behind the batch */
+    size_t behind_batch;    /* its unparsed bytes, behind the batch */
     struct stream_pool *pool;
 };
 
-/* Has libuv take its memory from base/mem.h, all of the reserve included. Call
- * it before anything else of libuv. */
-void loop_use_mem(void);
-
-/* Prepares a loop; threads start with loop_start (never for loop 0, whose
- * owner calls loop_run). Aborts if the kernel refuses descriptors at start. */
-void loop_init(struct loop *loop, unsigned index, const struct loop_env *env,
-               void *owner);
-void loop_start(struct loop *loop);
-void loop_run(struct loop *loop);
-
-/* The loop looks at `resumable` before it waits again. */
+/* Keeps the loop from waiting for I/O: it serves `resumable` and `links_soon`
+ * first. */
 void loop_resume_soon(struct loop *loop);
 
-/* Any thread, before loop_fini: the loop looks at its held and its parked
- * connections soon. Cheap when there are none, and not lost when one becomes
- * held meanwhile, if the caller stored released before. */
-void loop_wake(struct loop *loop);
-
-/* From here on loop_wake wakes the loop. What it tells about must be read
- * (seq_cst) afterwards. */
-void loop_expect_wake(struct loop *loop);
-
-/* Parked connections are resumed at the latest in LOOP_TICK_MS. */
+/* Starts the tick: parked connections are resumed within LOOP_TICK_MS. */
 void loop_tick_soon(struct loop *loop);
 
-/* The loop sends what is released, as far as sockets take it, closes its
- * connections and ends. loop_stop is for other threads, loop_stop_here for its
- * own. */
-void loop_stop(struct loop *loop);
-void loop_stop_here(struct loop *loop);
-void loop_join(struct loop *loop);
-void loop_fini(struct loop *loop);
+/* From here on loop_wake wakes the loop. Read (seq_cst) what it announces only
+ * after this call. */
+void loop_expect_wake(struct loop *loop);
+
+/* Any thread, before loop_fini: the loop examines its held output and its
+ * parked connections, if it has any. Call it after storing what they wait for.
+ */
+void loop_wake(struct loop *loop);

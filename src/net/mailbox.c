@@ -1,55 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Two arrays: posters fill one under the lock, the owner takes it whole and
- * leaves the other, so that calls run without the lock.
+ * Two arrays: posters fill one under the mutex; the owner swaps it for the
+ * other, so that calls are made without the mutex.
  */
 #include "net/mailbox.h"
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "net/loop.h"
-#include "net/pending.h"
 
-enum { FIRST = 64 }; /* posting so few never fails for want of memory */
-
-static void
-on_async(uv_async_t *async)
-{
-    struct mailbox *box = async->data;
-    struct mail *mail;
-    uint32_t count;
-    uint32_t capacity;
-
-    uv_mutex_lock(&box->mutex);
-    mail = box->queue;
-    count = box->count;
-    capacity = box->capacity;
-    box->queue = box->drain;
-    box->capacity = box->drain_capacity;
-    box->count = 0;
-    uv_mutex_unlock(&box->mutex);
-    box->drain = mail;
-    box->drain_capacity = capacity;
-    if (count > 0) {
-        pending_flush(box->loop); /* a call may last */
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        mail[i].fn(box->loop, mail[i].ptr, mail[i].number);
-    }
-    mailbox_answer_poke(box);
-}
+enum { FIRST = 64 }; /* posting so few never needs memory */
 
 void
-mailbox_init(struct mailbox *box, struct loop *loop)
+mailbox_init(struct mailbox *box, struct loop *loop, uv_loop_t *uv,
+             uv_async_cb on_mail)
 {
     *box = (struct mailbox){ .loop = loop,
                              .queue = mem_alloc(FIRST * sizeof(*box->queue)),
-                             .drain = mem_alloc(FIRST * sizeof(*box->drain)),
+                             .collected =
+                                 mem_alloc(FIRST * sizeof(*box->collected)),
                              .capacity = FIRST,
-                             .drain_capacity = FIRST };
+                             .collected_capacity = FIRST };
     CHECK(uv_mutex_init(&box->mutex) == 0);
-    CHECK(uv_async_init(&loop->uv, &box->async, on_async) == 0);
+    CHECK(uv_async_init(uv, &box->async, on_mail) == 0);
     box->async.data = box;
+}
+
+uint32_t
+mailbox_collect(struct mailbox *box)
+{
+    struct mail *mail;
+    uint32_t capacity;
+
+    CHECK(box->collected_count == 0);
+    uv_mutex_lock(&box->mutex);
+    mail = box->queue;
+    capacity = box->capacity;
+    box->collected_count = box->count;
+    box->queue = box->collected;
+    box->capacity = box->collected_capacity;
+    box->count = 0;
+    uv_mutex_unlock(&box->mutex);
+    box->collected = mail;
+    box->collected_capacity = capacity;
+    return box->collected_count;
+}
+
+void
+mailbox_deliver(struct mailbox *box)
+{
+    for (uint32_t i = 0; i < box->collected_count; i++) {
+        const struct mail *mail = &box->collected[i];
+
+        mail->fn(box->loop, mail->ptr, mail->number);
+    }
+    box->collected_count = 0;
+    mailbox_answer_poke(box);
 }
 
 static bool
@@ -124,6 +129,6 @@ void
 mailbox_fini(struct mailbox *box)
 {
     mem_free(box->queue);
-    mem_free(box->drain);
+    mem_free(box->collected);
     uv_mutex_destroy(&box->mutex);
 }

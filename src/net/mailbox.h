@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The only way to make another loop do something: a bounded queue of calls and
- * one uv_async. Posting is for any thread; calls run on the owner, in order.
- * A leaf lock: nothing else is taken while it is held.
+ * A loop's mailbox: the only way for another thread to have a loop do
+ * something. A bounded queue of calls and one uv_async. Any thread may post;
+ * the owner makes the calls, in order. Its mutex is a leaf lock.
  */
 #pragma once
 
@@ -26,29 +26,39 @@ struct mailbox {
     uv_mutex_t mutex;
     struct mail *queue; /* guarded by mutex */
     uint32_t count, capacity;
-    struct mail *drain; /* owner only: swapped with queue */
-    uint32_t drain_capacity;
-    struct loop *loop;
-    void (*poked)(void *ctx); /* NULL: nobody is poked */
+    struct mail *collected; /* owner only: swapped with queue */
+    uint32_t collected_count, collected_capacity;
+    struct loop *loop;        /* the owner, for the calls */
+    void (*poked)(void *ctx); /* NULL: pokes are not used */
     void *poked_ctx;
     atomic_bool poke;
 };
 
 enum { MAILBOX_MAX = 65536 };
 
-void mailbox_init(struct mailbox *mailbox, struct loop *loop);
+/* on_mail is called on the owner after a post or a poke; it collects and
+ * delivers. Its handle's data is the mailbox. */
+void mailbox_init(struct mailbox *mailbox, struct loop *loop, uv_loop_t *uv,
+                  uv_async_cb on_mail);
 
-/* False if the box is full or memory is short: the call will not happen. */
+/* Returns false if the queue is full or memory is short: the call will not be
+ * made. */
 bool mailbox_post(struct mailbox *mailbox, mail_fn fn, void *ptr,
                   uint64_t number);
 
-/* A call that needs no place in the queue, so that it cannot fail: it runs at
- * least once after each poke. Set before anybody pokes. */
+/* A poke is a call that needs no place in the queue, so that it cannot fail:
+ * `poked` is called at least once after each poke. Set it before the first. */
 void mailbox_on_poke(struct mailbox *mailbox, void (*poked)(void *ctx),
                      void *ctx);
 void mailbox_poke(struct mailbox *mailbox);
 
-/* On the owner: makes that call now if a poke waits for it. */
+/* On the owner: takes over what was posted so far; returns how many calls. */
+uint32_t mailbox_collect(struct mailbox *mailbox);
+
+/* On the owner: makes the calls that were collected, then answers a poke. */
+void mailbox_deliver(struct mailbox *mailbox);
+
+/* On the owner: calls `poked` now if there was a poke since. */
 void mailbox_answer_poke(struct mailbox *mailbox);
 
 /* Closes the handle; fini after the loop has run its close callbacks. */

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list of connections, each with a piece of the buffer. Who has a second
- * piece flushes all: that is rare, and so a piece is all that it has.
+ * A list of connections, each with one piece of the buffer. A second piece of a
+ * connection flushes all of them first, which is rare.
  */
 #include "net/pending.h"
 
-#include "net/conn_internal.h"
 #include "net/outbox.h"
 
 enum {
-    ONE_BYTES = 8 * 1024,  /* of one; longer ones are not worth the copy */
+    ONE_BYTES = 8 * 1024,  /* of a connection; longer ones are not copied */
     ALL_BYTES = 64 * 1024, /* of all */
     OLD_US = 200
 };
 
-/* False without memory. */
+/* Returns false without memory. */
 static bool
 add(struct conn *conn, struct slice bytes)
 {
     struct pending *pending = &conn->loop->pending;
-    size_t at = pending->replies.len;
+    uint32_t at = (uint32_t)pending->replies.len;
 
     buf_append_slice(&pending->replies, bytes);
     if (pending->replies.failed) {
@@ -35,7 +34,7 @@ add(struct conn *conn, struct slice bytes)
     pending->last = conn;
     conn->next_pending = NULL;
     conn->pending_at = at;
-    conn->pending_bytes = bytes.len;
+    conn->pending_bytes = (uint32_t)bytes.len;
     return true;
 }
 
@@ -48,14 +47,13 @@ pending_send(struct conn *conn, struct buf *out)
     if (loop->pending.replies.len + out->len > ALL_BYTES) {
         pending_flush(loop);
     }
-    if (conn->closing || conn->outbox != NULL || out->len == 0 ||
+    if (conn_is_closing(conn) || conn->outbox != NULL || out->len == 0 ||
         out->len > ONE_BYTES || !add(conn, buf_slice(out))) {
         outbox_send(conn, out);
     }
     out->len = 0;
 }
 
-/* Who could not send all may have to wait now. */
 static void
 send_one(struct conn *conn)
 {
@@ -64,10 +62,7 @@ send_one(struct conn *conn)
                          .len = conn->pending_bytes };
 
     conn->pending_bytes = 0;
-    outbox_send(conn, &piece); /* so short that it is not taken over */
-    if (conn->outbox != NULL) {
-        conn_settle(conn);
-    }
+    outbox_send(conn, &piece); /* copies what is as short as this */
 }
 
 void
@@ -90,6 +85,13 @@ pending_flush_for(struct conn *conn)
     if (conn->pending_bytes > 0) {
         pending_flush(conn->loop);
     }
+}
+
+void
+pending_close(struct conn *conn)
+{
+    pending_flush_for(conn);
+    conn_close(conn);
 }
 
 void

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list of the connections that have something. A connection that closes in
- * between stays in it until the flush: the end of its memory is a later
- * callback.
+ * A list of the connections that have pushes. A connection that closes stays in
+ * it until the flush: its memory is freed in a later callback.
  */
 #include "net/push.h"
 
-#include "net/conn_internal.h"
 #include "net/hold.h"
 #include "net/outbox.h"
+#include "net/pending.h"
 
 enum {
-    CONN_BYTES = 64 * 1024,       /* of one: sent, since no write takes more */
-    LOOP_BYTES = 4 * 1024 * 1024, /* of all: sent, however many they are */
+    CONN_BYTES = 64 * 1024,       /* of one connection, then they are sent */
+    LOOP_BYTES = 4 * 1024 * 1024, /* of all connections of the loop */
 };
 
-/* Replies stop when too many are held, or were and are unsent now, since their
- * client is not read from then; pushes do not, so they end what cannot be
- * stopped. */
+/* Replies have a bound, since a client with too many held or unsent ones is not
+ * read from. Pushes go on, so a client that has too many is cut. */
 static void
 send_pushed(struct conn *conn)
 {
@@ -25,15 +23,16 @@ send_pushed(struct conn *conn)
         conn->loop->env->limits->output[conn->output_class].hard_bytes;
 
     conn->loop->pushed_bytes -= conn->pushed.len;
-    if (!conn->closing) {
+    if (!conn_is_closing(conn)) {
         hold_send(conn, &conn->pushed);
     }
     conn->pushed.len = 0;
-    if (!conn->closing && hard > 0) {
-        size_t unsent = outbox_count(conn);
+    if (!conn_is_closing(conn) && hard > 0) {
+        size_t unsent = conn_count_output(conn);
         size_t most = unsent > conn->held_bytes ? unsent : conn->held_bytes;
 
         if (most > hard) {
+            pending_flush_for(conn);
             outbox_cut(conn, most);
         }
     }
@@ -44,7 +43,7 @@ push_add(struct conn *conn, struct slice bytes, uint64_t hold_until)
 {
     struct loop *loop = conn->loop;
 
-    if (conn->closing || conn->close_after || bytes.len == 0) {
+    if (conn->state != CONN_OPEN || bytes.len == 0) {
         return;
     }
     if (conn->hold_until < hold_until) {
@@ -56,6 +55,7 @@ push_add(struct conn *conn, struct slice bytes, uint64_t hold_until)
     }
     buf_append_slice(&conn->pushed, bytes);
     if (conn->pushed.failed) {
+        pending_flush_for(conn);
         conn_cut_no_memory(conn);
         return;
     }

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list in the order of ids, since ids are drawn under the same lock, and an
- * open number of chains by id: who goes on behind a client, or asks for one,
- * need not walk past ten thousand others under the lock. The chains do not
- * grow: with many more connections than chains they are still a thousandth of
- * the list.
+ * A list in the order of ids, which are drawn under the same lock, and a fixed
+ * number of chains by id, so that a look-up need not walk past ten thousand
+ * connections under the lock. Not base/map.h: an entry must never fail to be
+ * added for want of memory.
  */
 #include "net/registry.h"
 
 #include "base/err.h"
 #include "base/longest.h"
 #include "base/mem.h"
-#include "net/conn.h"
+
+#include <stdatomic.h>
+#include <uv.h>
 
 enum { CHAINS = 4096 };
 
 struct registry {
     uv_mutex_t mutex;
-    struct conn *first, *last;  /* guarded by mutex */
-    uint64_t last_id;           /* guarded by mutex */
-    struct conn *chain[CHAINS]; /* by id; guarded by mutex */
+    struct registered *first, *last;  /* guarded by mutex */
+    uint64_t last_id;                 /* guarded by mutex */
+    struct registered *chain[CHAINS]; /* by id; guarded by mutex */
     _Atomic uint64_t taken[REGISTRY_PLACES];
 };
 
@@ -59,39 +60,42 @@ registry_release(struct registry *registry, enum registry_place place)
     CHECK(atomic_fetch_sub(&registry->taken[place], 1) > 0);
 }
 
-static struct conn **
+static struct registered **
 chain_of(struct registry *registry, uint64_t id)
 {
     return &registry->chain[id % CHAINS];
 }
 
-/* The place that points to it, or the chain's end. */
-static struct conn **
+/* Returns the pointer in its chain that points to this id, or the chain's end.
+ */
+static struct registered **
 link_of(struct registry *registry, uint64_t id)
 {
-    struct conn **link = chain_of(registry, id);
+    struct registered **link = chain_of(registry, id);
 
     while (*link != NULL && (*link)->id != id) {
-        link = &(*link)->registry_same;
+        link = &(*link)->same;
     }
     return link;
 }
 
 void
-registry_add(struct registry *registry, struct conn *conn)
+registry_add(struct registry *registry, struct registered *entry,
+             struct conn *conn)
 {
     uv_mutex_lock(&registry->mutex);
-    conn->id = ++registry->last_id;
-    conn->registry_next = NULL;
-    conn->registry_prev = registry->last;
+    entry->id = ++registry->last_id;
+    entry->conn = conn;
+    entry->next = NULL;
+    entry->prev = registry->last;
     if (registry->last != NULL) {
-        registry->last->registry_next = conn;
+        registry->last->next = entry;
     } else {
-        registry->first = conn;
+        registry->first = entry;
     }
-    registry->last = conn;
-    conn->registry_same = *chain_of(registry, conn->id);
-    *chain_of(registry, conn->id) = conn;
+    registry->last = entry;
+    entry->same = *chain_of(registry, entry->id);
+    *chain_of(registry, entry->id) = entry;
     uv_mutex_unlock(&registry->mutex);
 }
 
@@ -107,19 +111,20 @@ registry_draw_id(struct registry *registry)
 }
 
 void
-registry_remove(struct registry *registry, struct conn *conn)
+registry_remove(struct registry *registry, struct registered *entry)
 {
     uv_mutex_lock(&registry->mutex);
-    *link_of(registry, conn->id) = conn->registry_same;
-    if (conn->registry_prev != NULL) {
-        conn->registry_prev->registry_next = conn->registry_next;
+    CHECK(*link_of(registry, entry->id) == entry);
+    *link_of(registry, entry->id) = entry->same;
+    if (entry->prev != NULL) {
+        entry->prev->next = entry->next;
     } else {
-        registry->first = conn->registry_next;
+        registry->first = entry->next;
     }
-    if (conn->registry_next != NULL) {
-        conn->registry_next->registry_prev = conn->registry_prev;
+    if (entry->next != NULL) {
+        entry->next->prev = entry->prev;
     } else {
-        registry->last = conn->registry_prev;
+        registry->last = entry->prev;
     }
     uv_mutex_unlock(&registry->mutex);
 }
@@ -136,60 +141,59 @@ registry_unlock(struct registry *registry)
     uv_mutex_unlock(&registry->mutex);
 }
 
-/* Ids are drawn in the order of the list. Only if the one to go on behind has
- * gone itself the list is walked. */
-static struct conn *
+/* Returns the first entry behind this id. Walks the list only if the entry
+ * with this id has gone. */
+static struct registered *
 first_after(struct registry *registry, uint64_t after_id)
 {
-    struct conn *conn = after_id > 0 ? *link_of(registry, after_id) : NULL;
+    struct registered *entry =
+        after_id > 0 ? *link_of(registry, after_id) : NULL;
 
-    if (conn != NULL) {
-        return conn->registry_next;
+    if (entry != NULL) {
+        return entry->next;
     }
-    conn = registry->first;
-    while (conn != NULL && conn->id <= after_id) {
-        conn = conn->registry_next;
+    entry = registry->first;
+    while (entry != NULL && entry->id <= after_id) {
+        entry = entry->next;
     }
-    return conn;
+    return entry;
 }
 
 uint64_t
 registry_visit(struct registry *registry, uint64_t after_id, unsigned max,
                registry_visit_fn visit, void *ctx)
 {
-    struct longest_span held;
-    struct conn *conn;
+    struct longest_span locked;
+    struct registered *entry;
     uint64_t last = 0;
 
     uv_mutex_lock(&registry->mutex);
-    held = longest_begin();
-    conn = first_after(registry, after_id);
-    for (unsigned i = 0; i < max && conn != NULL; i++) {
-        visit(ctx, conn);
-        last = conn->id;
-        conn = conn->registry_next;
+    locked = longest_begin();
+    entry = first_after(registry, after_id);
+    for (unsigned i = 0; i < max && entry != NULL; i++) {
+        visit(ctx, entry->conn);
+        last = entry->id;
+        entry = entry->next;
     }
-    longest_end(LONGEST_LOCK, &held, "registry");
+    longest_end(LONGEST_LOCK, &locked, "registry");
     uv_mutex_unlock(&registry->mutex);
-    return conn != NULL ? last : 0;
+    return entry != NULL ? last : 0;
 }
 
 bool
 registry_visit_one(struct registry *registry, uint64_t id,
                    registry_visit_fn visit, void *ctx)
 {
-    struct longest_span held;
-    struct conn *conn;
-    bool found;
+    struct longest_span locked;
+    struct registered *entry;
 
     uv_mutex_lock(&registry->mutex);
-    held = longest_begin();
-    conn = *link_of(registry, id);
-    found = conn != NULL;
-    if (found) {
-        visit(ctx, conn);
+    locked = longest_begin();
+    entry = *link_of(registry, id);
+    if (entry != NULL) {
+        visit(ctx, entry->conn);
     }
-    longest_end(LONGEST_LOCK, &held, "registry");
+    longest_end(LONGEST_LOCK, &locked, "registry");
     uv_mutex_unlock(&registry->mutex);
-    return found;
+    return entry != NULL;
 }

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The seconds are counted, not measured: a stalled loop must not cut clients
- * whose bytes lie in the socket.
+ * Seconds are counted, not measured: a loop that stalled must not cut clients
+ * whose bytes are in the socket.
  */
 #include "net/timeouts.h"
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "net/conn_internal.h"
 #include "net/hold.h"
 #include "net/outbox.h"
+#include "net/pending.h"
 
 #include <poll.h>
 
-/* For what a client that has ended is owed. */
+/* How long replies to a client that has ended its half of the socket wait. */
 enum { ENDED_MS_MAX = 60 * 1000 };
 
-/* Whether nobody is there any more who waits for what the connection waits for.
- * While it is read from, that is found out by reading. */
+/* Whether the client of a connection that waits has gone. While a connection is
+ * read from, reading finds that out. */
 static bool
 has_left(struct conn *conn, uint64_t now)
 {
     struct pollfd end = { .fd = conn->fd, .events = POLLRDHUP };
-    bool waits = conn->wait != CONN_RUNS || conn->held_bytes > 0;
+    bool waits = conn_is_parked(conn) || conn->held_bytes > 0;
     uint64_t patience_ms = conn->wait == CONN_FOR_EVENT ? 0 : ENDED_MS_MAX;
 
     if (conn->reading || poll(&end, 1, 0) < 0) {
@@ -30,6 +30,9 @@ has_left(struct conn *conn, uint64_t now)
     }
     if ((end.revents & (POLLHUP | POLLERR)) != 0) {
         return true;
+    }
+    if (conn->wait == CONN_RETRIES) {
+        return false; /* its turn is next, and decides */
     }
     if ((end.revents & POLLRDHUP) == 0 || !waits) {
         conn->ended_ms = 0;
@@ -41,7 +44,7 @@ has_left(struct conn *conn, uint64_t now)
     return now - conn->ended_ms > patience_ms;
 }
 
-/* Counts this second for what is waited for. */
+/* Counts this second for what the server waits for. */
 static void
 count_second(struct conn *conn, uint64_t now)
 {
@@ -59,7 +62,7 @@ count_second(struct conn *conn, uint64_t now)
     }
     if (conn->input.partial != NULL) {
         conn->request_seconds++;
-        conn->active_ms = now; /* the request's own time is the limit */
+        conn->active_ms = now; /* request-timeout applies, not the idle one */
     }
 }
 
@@ -88,32 +91,31 @@ timeouts_check(struct conn *conn)
     uint64_t idle_ms = limits->idle_seconds * 1000;
     uint64_t now = uv_now(&conn->loop->uv);
 
-    if (has_left(conn, now) || conn->condemned_bytes > 0) {
-        conn_close(conn);
+    if (has_left(conn, now) || conn->usage.condemned_bytes > 0) {
+        pending_close(conn);
         return;
     }
     hold_trim(conn);
-    if (conn->resume_queued || conn->parked || conn->held_bytes > 0 ||
-        outbox_moved(conn)) {
-        conn->active_ms = now; /* we, or it, are busy with its replies */
+    if (conn->wait != CONN_RUNS || conn->held_bytes > 0 || outbox_moved(conn)) {
+        conn->active_ms = now; /* server or client are busy with its replies */
     }
     count_second(conn, now);
     if (outbox_is_overdue(conn, now)) {
         metric_add(METRIC_OUTPUT_LIMIT_CUTS, 1);
         log_repeated(LOG_WARN, "net.timeouts",
                      "cut, replies left unread for too long",
-                     "id=%llu bytes=%u", (unsigned long long)conn->id,
+                     "id=%llu bytes=%u", (unsigned long long)conn_id(conn),
                      (unsigned)conn->output_bytes);
-        conn_close(conn);
+        pending_close(conn);
     } else if (takes_too_long(conn)) {
         metric_add(METRIC_REQUEST_TIMEOUTS, 1);
         log_repeated(LOG_NOTICE, "net.timeouts",
                      conn->trusted ? "cut, a request took too long"
                                    : "cut, the password took too long",
-                     "id=%llu", (unsigned long long)conn->id);
-        conn_close(conn);
+                     "id=%llu", (unsigned long long)conn_id(conn));
+        pending_close(conn);
     } else if (idle_ms > 0 && conn->output_class != OUTPUT_PUBSUB &&
                now - conn->active_ms >= idle_ms) {
-        conn_close(conn);
+        pending_close(conn);
     }
 }

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "keyspace/exchange.h"
+#include "keyspace/gate.h"
+#include "net/link_dial.h"
 #include "net/registry.h"
 #include "persist/adopt.h"
 #include "persist/journal.h"

@@ -9,7 +9,7 @@
 #include "base/reserve.h"
 #include "base/thread.h"
 #include "conf/conf_print.h"
-#include "net/loop.h"
+#include "net/loop_run.h"
 #include "server/print.h"
 #include "server/server.h"
 #include "server/server_state.h"

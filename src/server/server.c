@@ -29,6 +29,7 @@
 #include "engine/observe.h"
 #include "engine/slow.h"
 #include "keyspace/gate.h"
+#include "net/loop_run.h"
 #include "net/pending.h"
 #include "net/registry.h"
 #include "repl/status.h"

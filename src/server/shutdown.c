@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/pause.h"
 #include "keyspace/gate.h"
+#include "net/loop_run.h"
 #include "net/pending.h"
 #include "persist/persist_options.h"
 #include "server/own_files.h"

@@ -114,8 +114,9 @@ TEST(all_monitors_of_a_loop_get_it_until_they_leave)
     rig_settle(rig);
     assert_false(peer_has(&peer[1], 1));
     monitor_cut(monitor, 0);
-    assert_true(receiver[0].conn->closing && receiver[2].conn->closing);
-    assert_false(receiver[1].conn->closing);
+    assert_true(conn_is_closing(receiver[0].conn) &&
+                conn_is_closing(receiver[2].conn));
+    assert_false(conn_is_closing(receiver[1].conn));
     monitor_leave(monitor, &receiver[2]);
     monitor_leave(monitor, &receiver[0]);
     notice_unref(notice);

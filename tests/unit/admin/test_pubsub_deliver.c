@@ -82,8 +82,8 @@ TEST(who_has_left_hears_nothing_and_a_cut_takes_all_who_subscribe)
     rig_until(rig, peer_has(&stays.peer, 1));
     assert_false(peer_has(&gone.peer, 1));
     pubsub_deliver_lost(pubsub, 0);
-    assert_true(stays.receiver.conn->closing);
-    assert_false(gone.receiver.conn->closing);
+    assert_true(conn_is_closing(stays.receiver.conn));
+    assert_false(conn_is_closing(gone.receiver.conn));
     pubsub_leave(pubsub, &stays.receiver);
     peer_free(&gone.peer);
     peer_free(&stays.peer);
@@ -230,7 +230,7 @@ TEST(what_is_lost_in_the_middle_ends_the_message)
 
     assert_false(deliver_piece(crowd));
     pubsub_deliver_lost(crowd->pubsub, 0);
-    assert_true(crowd->hearer.receiver.conn->closing);
+    assert_true(conn_is_closing(crowd->hearer.receiver.conn));
     while (!deliver_piece(crowd)) { /* anew, and nobody is there to hear it */
     }
     crowd_free(crowd);
@@ -256,8 +256,8 @@ TEST(a_pattern_that_is_too_much_work_cuts_who_has_it)
                                    slice_lit("m"), &list));
     assert_int_equal(1, list.count);
     deliver(rig, pubsub, &list);
-    assert_true(slow.receiver.conn->closing);
-    assert_false(other.receiver.conn->closing);
+    assert_true(conn_is_closing(slow.receiver.conn));
+    assert_false(conn_is_closing(other.receiver.conn));
     pubsub_leave(pubsub, &slow.receiver);
     pubsub_leave(pubsub, &other.receiver);
     peer_free(&slow.peer);

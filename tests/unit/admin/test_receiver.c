@@ -33,7 +33,7 @@ TEST(without_memory_for_a_message_its_receiver_is_cut)
     struct buf bytes = { .failed = true };
 
     receiver_push(&receiver, &bytes, 0);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     receiver_cut(&receiver);
     peer_free(&peer);
     rig_free(rig);

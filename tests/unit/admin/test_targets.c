@@ -18,7 +18,7 @@ receiver_cut(struct receiver *receiver)
         assert_int_equal(0, pthread_mutex_trylock(&cut_unlocked->mutex));
         pthread_mutex_unlock(&cut_unlocked->mutex);
     }
-    receiver->conn->closing = true;
+    receiver->conn->state = CONN_CLOSING;
     cuts++;
 }
 
@@ -50,7 +50,7 @@ crowd_init(struct crowd *crowd, unsigned there)
 {
     memset(crowd, 0, sizeof(*crowd));
     for (unsigned i = 0; i < CROWD; i++) {
-        crowd->conns[i].id = i + 1;
+        crowd->conns[i].registered.id = i + 1;
         crowd->receivers[i].id = i + 1;
         crowd->receivers[i].conn = &crowd->conns[i];
     }
@@ -125,7 +125,7 @@ TEST(a_closing_target_counts_as_gone_and_one_that_did_reset_does_not)
     assert_false(crowd.receivers[0].is_target);
     assert_non_null(targets_get(&targets, 1, find, &crowd, &used));
     assert_true(crowd.receivers[0].is_target);
-    crowd.conns[0].closing = true;
+    crowd.conns[0].state = CONN_CLOSING;
     assert_null(targets_get(&targets, 1, find, &crowd, &used));
     targets_forget(&targets, &crowd.receivers[0]);
     crowd.there = 0;

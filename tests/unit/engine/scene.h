@@ -44,6 +44,13 @@ lose(void *ctx)
     buf_printf(&scene->seen, "lost\n");
 }
 
+static inline void
+scene_on_mail(uv_async_t *async)
+{
+    (void)mailbox_collect(async->data);
+    mailbox_deliver(async->data);
+}
+
 static inline struct scene *
 scene_new(void)
 {
@@ -63,7 +70,8 @@ scene_new(void)
     service->inbox_limit_bytes = 1 << 20;
     service->inboxes = inboxes_new(1, &service->inbox_limit_bytes);
     assert_int_equal(0, uv_loop_init(&scene->loop.uv));
-    mailbox_init(&scene->loop.mailbox, &scene->loop);
+    mailbox_init(&scene->loop.mailbox, &scene->loop, &scene->loop.uv,
+                 scene_on_mail);
     inboxes_attach(service->inboxes, 0, &scene->loop.mailbox, &reader);
     scene->receiver.resp = &resp;
     scene->receiver.id = 7;

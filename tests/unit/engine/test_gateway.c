@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "engine/client.h"
+#include "net/loop_run.h"
 #include "net/registry.h"
+#include "net/serve.h"
 #include "rig.h"
 
 #include <errno.h>
@@ -83,7 +85,7 @@ peer_new(struct site *site)
         assert_int_equal(0, fcntl(ends[i], F_SETFL, O_NONBLOCK));
     }
     assert_true(registry_reserve(site->env.registry, PLACE_COMMON, 100));
-    conn_open(&site->loop, ends[0], true);
+    serve_open(&site->loop, ends[0], true);
     return (struct peer){ .fd = ends[1] };
 }
 

@@ -103,7 +103,8 @@ TEST(what_connections_wrote_before_the_server_followed_is_unknown_to_replicas)
     service.registry = registry_new();
     for (unsigned i = 0; i < CLIENTS; i++) {
         atomic_store(&clients[i].session.written, i);
-        registry_add(service.registry, &clients[i].conn);
+        registry_add(service.registry, &clients[i].conn.registered,
+                     &clients[i].conn);
     }
     role_lead(&service);
     assert_int_equal(1, clients[1].session.written);
@@ -116,7 +117,7 @@ TEST(what_connections_wrote_before_the_server_followed_is_unknown_to_replicas)
     role_lead(&service);
     assert_int_equal(7, clients[1].session.written);
     for (unsigned i = 0; i < CLIENTS; i++) {
-        registry_remove(service.registry, &clients[i].conn);
+        registry_remove(service.registry, &clients[i].conn.registered);
     }
     registry_free(service.registry);
     mem_free(clients);

@@ -24,8 +24,10 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/conn.h"
-#include "net/conn_internal.h"
+#include "net/loop_run.h"
+#include "net/pending.h"
 #include "net/registry.h"
+#include "net/serve.h"
 #include "net/usage.h"
 
 #include <errno.h>
@@ -182,10 +184,10 @@ fake_one(struct fake *fake, const struct slice *argv, size_t argc)
         }
         fake_echo(out, argv, argc);
     } else if (slice_is_word(argv[0], "PARK") && !fake->rig->opens) {
-        conn_park(conn);
+        conn_park(conn, CONN_FOR_EVENT, 0);
         return false;
     } else if (slice_is_word(argv[0], "ROOM") && !fake->rig->opens) {
-        conn_park_for_room(conn);
+        conn_park(conn, CONN_FOR_ROOM, 0);
         return false;
     } else if (slice_is_word(argv[0], "HOLD")) {
         conn->hold_until = fake_number(argv, argc);
@@ -207,10 +209,12 @@ fake_one(struct fake *fake, const struct slice *argv, size_t argc)
         conn_resume_later(conn);
         return false;
     } else if (slice_is_word(argv[0], "KILL")) {
-        conn_close(fake->rig->victim);
+        pending_close(fake->rig->victim);
     } else {
-        conn->close_after = slice_is_word(argv[0], "BYE");
         fake_echo(out, argv, argc);
+        if (slice_is_word(argv[0], "BYE")) {
+            conn_leave(conn);
+        }
     }
     fake->executed++;
     return true;
@@ -227,7 +231,7 @@ fake_execute(struct conn *conn, const struct batch *batch, uint32_t first)
         if (!fake_one(fake, &batch->argv[command->first], command->argc)) {
             return i;
         }
-        if (conn->close_after || conn->closing || fake->rig->one_by_one ||
+        if (conn->state != CONN_OPEN || fake->rig->one_by_one ||
             conn->loop->reply.len >= FAKE_REPLIES_MAX) {
             return i + 1;
         }
@@ -401,7 +405,7 @@ peer_new(struct rig *rig, bool small)
     assert_true(
         registry_reserve(rig->registry, PLACE_COMMON, rig->limits.maxclients));
     assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
-    conn_open(&rig->loop, ends[0], true);
+    serve_open(&rig->loop, ends[0], true);
     return peer_of(ends[1]);
 }
 

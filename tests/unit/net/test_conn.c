@@ -378,7 +378,7 @@ TEST(an_untrusted_peer_that_does_not_read_is_cut_early)
     rig->limits.output[OUTPUT_NORMAL].hard_bytes = 1000000;
     peer_send_text(rig, &peer, "FILL 2048\r\n");
     rig_until(rig, peer_has(&peer, 2048));
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig->one_by_one = true;
     send_fills(rig, &peer);
     rig_until(rig, rig->closed == 1);
@@ -429,7 +429,7 @@ TEST(a_peer_above_the_soft_limit_for_too_long_is_cut)
     rig_until(rig, rig->last->output_bytes > 50000);
     start_ms = uv_now(&rig->loop.uv);
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig_until(rig, rig->closed == 1); /* by the timer of each second */
     assert_true(uv_now(&rig->loop.uv) - start_ms >= 1000);
     peer_free(&peer);
@@ -453,7 +453,7 @@ TEST(a_peer_that_comes_below_the_soft_limit_in_time_is_not_cut)
                                           peer.got.len > 170000));
     rig_until(rig, uv_now(&rig->loop.uv) > over_ms + 5);
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig_until(rig, peer_has(&peer, 200000));
     expect_pattern(&peer.got, 200000);
     peer_free(&peer);
@@ -616,7 +616,7 @@ TEST(a_descriptor_that_cannot_be_used_frees_its_owner_and_its_place)
 
     for (int is_unix = 0; is_unix < 2; is_unix++) {
         assert_true(registry_reserve(rig->registry, PLACE_COMMON, 1));
-        conn_open(&rig->loop, -1, is_unix == 1);
+        serve_open(&rig->loop, -1, is_unix == 1);
         rig_until(rig, rig->closed == (unsigned)is_unix + 1);
     }
     assert_true(registry_reserve(rig->registry, PLACE_COMMON, 1));
@@ -631,10 +631,10 @@ TEST(idle_connections_are_closed_when_the_option_says_so)
     uint64_t start_ms = uv_now(&rig->loop.uv);
 
     timeouts_check(rig->last);
-    assert_false(rig->last->closing); /* 0 means never */
+    assert_false(conn_is_closing(rig->last)); /* 0 means never */
     rig->limits.idle_seconds = 1;
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig_until(rig, rig->closed == 1);
     assert_true(uv_now(&rig->loop.uv) - start_ms >= 1000);
     peer_free(&peer);
@@ -645,13 +645,13 @@ TEST(kill_finds_its_connection_by_id)
 {
     struct rig *rig = rig_new();
     struct peer a = peer_new(rig, false);
-    uint64_t id = rig->last->id;
+    uint64_t id = conn_id(rig->last);
     struct peer b = peer_new(rig, false);
 
-    assert_true(rig->last->id > id);
-    assert_true(conn_kill(&rig->loop, 4711)); /* nobody: nothing happens */
-    assert_true(conn_kill(&rig->loop, id));
-    assert_true(conn_kill(&rig->loop, id)); /* gone when it comes */
+    assert_true(conn_id(rig->last) > id);
+    assert_true(serve_kill(&rig->loop, 4711)); /* nobody: nothing happens */
+    assert_true(serve_kill(&rig->loop, id));
+    assert_true(serve_kill(&rig->loop, id)); /* gone when it comes */
     rig_until(rig, peer_is_cut(&a));
     peer_send_text(rig, &b, "A\r\n");
     peer_expect(rig, &b, "+A\r\n");
@@ -755,7 +755,7 @@ TEST(addresses_are_shown_as_clients_know_them)
     near = accept(listener, NULL, NULL);
     assert_true(near >= 0);
     assert_true(registry_reserve(rig->registry, PLACE_COMMON, 2));
-    conn_open(&rig->loop, near, false);
+    serve_open(&rig->loop, near, false);
     conn_local_address(rig->last, text);
     (void)snprintf(expected, sizeof(expected), "127.0.0.1:%u",
                    ntohs(address.sin_port));

@@ -7,6 +7,7 @@
  *             +REFUSED
  */
 #include "net/conn.h"
+#include "net/loop_run.h"
 
 #include "link_help.h"
 
@@ -75,9 +76,9 @@ takes_detach(struct fake *fake, const struct slice *argv, size_t argc)
     if (!slice_is_word(argv[0], "DETACH")) {
         return false;
     }
-    fd = is_last(conn, argv) ? conn_detach(conn) : -1;
+    fd = is_last(conn, argv) ? serve_detach(conn) : -1;
     if (fd < 0) {
-        assert_false(conn->closing);
+        assert_false(conn_is_closing(conn));
         buf_append(&conn->loop->reply, "+REFUSED\r\n", 10);
     } else if (other->stays) {
         other->fd = fd;
@@ -124,7 +125,7 @@ peer_by(struct rig *rig, enum kind kind)
     assert_int_equal(0, fcntl(ends[0], F_SETFL, O_NONBLOCK));
     assert_true(
         registry_reserve(rig->registry, PLACE_COMMON, rig->limits.maxclients));
-    conn_open(&rig->loop, ends[0], kind == BY_UNIX);
+    serve_open(&rig->loop, ends[0], kind == BY_UNIX);
     return peer_of(ends[1]);
 }
 
@@ -176,7 +177,7 @@ TEST(a_client_goes_on_with_a_link_of_another_loop)
         struct peer before = peer_by(rig, kind);
         struct peer peer = peer_by(rig, kind);
         struct peer after = peer_by(rig, kind);
-        uint64_t id = rig->last->id;
+        uint64_t id = conn_id(rig->last);
 
         peer_send_text(rig, &peer, "HELLO\r\n");
         peer_expect(rig, &peer, "+HELLO\r\n");
@@ -337,18 +338,18 @@ TEST(a_connection_that_rests_may_be_detached)
 
     peer_send_text(other->rig, &two, "*1\r\n$1\r\n");
     rig_settle(other->rig);
-    assert_int_equal(-1, conn_detach(conn));
+    assert_int_equal(-1, serve_detach(conn));
     peer_send_text(other->rig, &two, "A\r\n");
     peer_expect(other->rig, &two, "+A\r\n");
     peer_send_text(other->rig, &two, "*2\r\n$5\r\n"); /* and later on, too */
     rig_settle(other->rig);
-    assert_int_equal(-1, conn_detach(conn));
+    assert_int_equal(-1, serve_detach(conn));
     peer_send_text(other->rig, &two, "PAUSE\r\n$9\r\n100000000\r\n");
     rig_settle(other->rig);
-    assert_int_equal(-1, conn_detach(conn));
+    assert_int_equal(-1, serve_detach(conn));
     conn_close(conn);
-    assert_int_equal(-1, conn_detach(conn));
-    fd = conn_detach(other->rig->loop.conns.first);
+    assert_int_equal(-1, serve_detach(conn));
+    fd = serve_detach(other->rig->loop.conns.first);
     assert_true(fd >= 0);
     assert_gone(other->rig, 0);
     assert_int_equal(2, write(fd, "ok", 2));

@@ -26,7 +26,7 @@ parked_peer(struct rig *rig, const char *text)
     struct peer peer = peer_new(rig, false);
 
     peer_send_text(rig, &peer, text);
-    rig_until(rig, rig->last->parked);
+    rig_until(rig, conn_is_parked(rig->last));
     return peer;
 }
 
@@ -43,7 +43,7 @@ TEST(a_parked_command_is_called_again_when_the_loop_is_woken)
     peer_expect(rig, &peer, "+A\r\n"); /* did not wait for those behind it */
     assert_int_equal(2, fake->calls);
     loop_wake(&rig->loop); /* in vain */
-    rig_until(rig, fake->calls == 3 && rig->last->parked);
+    rig_until(rig, fake->calls == 3 && conn_is_parked(rig->last));
     rig_settle(rig);
     assert_int_equal(3, fake->calls);
     rig->opens = true;
@@ -90,7 +90,7 @@ TEST(a_command_in_pieces_parks_and_loses_nothing)
         rig_settle(rig);
         peer_send(rig, &peer,
                   (struct slice){ text.data + cut, text.len - cut });
-        rig_until(rig, rig->last->parked);
+        rig_until(rig, conn_is_parked(rig->last));
         rig->opens = true;
         loop_wake(&rig->loop);
         peer_expect(rig, &peer, "+PARK|x\r\n+B\r\n");
@@ -122,7 +122,7 @@ TEST(a_parked_connection_is_not_idle)
     rig->limits.idle_seconds = 1;
     rig->last->active_ms = 0;
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     peer_free(&peer);
     rig_free(rig);
 }
@@ -134,9 +134,9 @@ TEST(a_parked_connection_whose_replies_are_taken_stays_parked)
 
     rig->limits.output[OUTPUT_NORMAL].soft_bytes = 1000;
     peer_send_text(rig, &peer, "FILL 100000\r\nPARK x\r\n");
-    rig_until(rig, rig->last->full || rig->last->parked);
+    rig_until(rig, rig->last->full || conn_is_parked(rig->last));
     rig_until(rig, peer_has(&peer, 100000));
-    rig_until(rig, rig->last->parked && rig->last->outbox == NULL);
+    rig_until(rig, conn_is_parked(rig->last) && rig->last->outbox == NULL);
     peer.got.len = 0;
     rig->opens = true;
     loop_wake(&rig->loop);
@@ -158,7 +158,7 @@ TEST(a_connection_may_be_parked_while_its_replies_are_held)
     atomic_store(&rig->released, 10);
     loop_wake(&rig->loop);
     peer_expect(rig, &peer, "+HOLD|10\r\n");
-    rig_until(rig, rig->last->parked);
+    rig_until(rig, conn_is_parked(rig->last));
     stop_tick(rig);
     rig->opens = true;
     loop_wake(&rig->loop);
@@ -182,10 +182,10 @@ TEST(parked_connections_may_be_closed_in_any_order)
 
         for (int k = 0; k < 3; k++) {
             peer[k] = parked_peer(rig, "PARK x\r\n");
-            id[k] = rig->last->id;
+            id[k] = conn_id(rig->last);
         }
         for (unsigned k = 0; k < 3; k++) {
-            assert_true(conn_kill(&rig->loop, id[orders[i][k]]));
+            assert_true(serve_kill(&rig->loop, id[orders[i][k]]));
             rig_until(rig, rig->closed == k + 1);
             assert_true(peer_is_cut(&peer[orders[i][k]]));
         }
@@ -228,7 +228,7 @@ die_and_park(struct fake *fake, const struct slice *argv, size_t argc)
     (void)argv;
     (void)argc;
     conn_close(&fake->conn);
-    conn_park(&fake->conn);
+    conn_park(&fake->conn, CONN_FOR_EVENT, 0);
     return true;
 }
 
@@ -299,7 +299,7 @@ TEST(who_waits_for_room_is_called_when_there_is_some_and_once_a_second)
     peer_send_text(rig, &peer, "ROOM x\r\n");
     rig_until(rig, rig->loop.parked_for_room != NULL);
     loop_wake(&rig->loop);
-    rig_until(rig, fake->calls == 2 && rig->last->parked);
+    rig_until(rig, fake->calls == 2 && conn_is_parked(rig->last));
     rig->opens = true;
     loop_wake(&rig->loop);
     peer_expect(rig, &other, "+PARK|y\r\n");
@@ -341,15 +341,15 @@ TEST(what_follows_a_parked_command_is_not_parsed_to_call_it_again)
         peer_send(rig, &peer, buf_slice(&text));
         rig->has_room = true;
         for (uint64_t calls = 0; calls < 5; calls++) {
-            rig_until(rig, rig->last->parked);
+            rig_until(rig, conn_is_parked(rig->last));
             stop_tick(rig);
             assert_int_equal(calls == 0 ? BEHIND + 2 : 1,
                              rig->loop.batch.count);
             assert_int_equal(text.len > rig->last->kept.len, 1);
             assert_int_equal(21 + 1 + calls, fake->calls);
             loop_wake(&rig->loop);
-            rig_until(rig, !rig->last->parked);
-            rig_until(rig, rig->last->parked);
+            rig_until(rig, !conn_is_parked(rig->last));
+            rig_until(rig, conn_is_parked(rig->last));
         }
         rig->opens = true;
         loop_wake(&rig->loop);
@@ -388,7 +388,7 @@ TEST(a_peer_that_is_gone_does_not_keep_its_place_while_it_waits)
         rig->released = 0;
         peer = parked_peer(rig, texts[i]);
         look_again(rig, 0);
-        assert_false(rig->last->closing);
+        assert_false(conn_is_closing(rig->last));
         peer_free(&peer);
         look_again(rig, 0);
         rig_until(rig, rig->closed == 1);
@@ -405,7 +405,7 @@ TEST(a_handler_does_not_wait_long_for_who_has_ended)
 
     assert_int_equal(0, shutdown(peer.fd, SHUT_WR));
     look_again(rig, 0);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig->opens = true;
     peer_expect(rig, &peer, "+PARK|x\r\n");
     rig_until(rig, rig->closed == 1); /* read at last */
@@ -415,9 +415,9 @@ TEST(a_handler_does_not_wait_long_for_who_has_ended)
     peer = parked_peer(rig, "PARK x\r\n");
     assert_int_equal(0, shutdown(peer.fd, SHUT_WR));
     look_again(rig, 0);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     look_again(rig, 1000);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     rig_until(rig, rig->closed == 2);
     peer_free(&peer);
     rig_free(rig);
@@ -431,7 +431,7 @@ TEST(who_has_ended_gets_what_waits_for_room_for_a_minute)
     assert_int_equal(0, shutdown(peer.fd, SHUT_WR));
     for (int i = 0; i < 50; i++) {
         look_again(rig, 1000);
-        assert_false(rig->last->closing);
+        assert_false(conn_is_closing(rig->last));
     }
     rig->opens = rig->has_room = true;
     loop_wake(&rig->loop);
@@ -444,7 +444,7 @@ TEST(who_has_ended_gets_what_waits_for_room_for_a_minute)
     assert_int_equal(0, shutdown(peer.fd, SHUT_WR));
     look_again(rig, 0);
     look_again(rig, 61 * 1000);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     rig_until(rig, rig->closed == 2);
     peer_free(&peer);
     rig_free(rig);
@@ -472,7 +472,7 @@ TEST(who_is_parked_for_a_time_is_not_called_before)
     uint64_t began;
 
     peer_send_text(rig, &peer, "PARK\r\n");
-    rig_until(rig, rig->last->parked);
+    rig_until(rig, conn_is_parked(rig->last));
     calls = fake_of(rig->last)->calls;
     began = uv_now(&rig->loop.uv);
     rig->last->parked_until = (uint32_t)began + 200;

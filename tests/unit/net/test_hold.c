@@ -436,7 +436,7 @@ TEST(what_was_held_does_not_cut_when_it_is_released)
     assert_false(outbox_is_overdue(rig->last, UINT64_MAX));
     release(rig, 1);
     rig_until(rig, rig->last->held_bytes == 0);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     assert_true(rig->last->output_bytes > 300000);
     assert_false(outbox_is_overdue(rig->last, uv_now(&rig->loop.uv) + 5000));
     assert_true(outbox_is_overdue(rig->last, uv_now(&rig->loop.uv) + 6000));
@@ -455,7 +455,7 @@ TEST(a_connection_that_says_bye_stays_until_the_disk_has_it)
     rig->limits.idle_seconds = 1;
     rig->last->active_ms = 0;
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     assert_false(outbox_is_overdue(rig->last, UINT64_MAX));
     expect_nothing(rig, &peer);
     release(rig, 1);
@@ -569,7 +569,7 @@ TEST(connections_may_end_while_they_hold_output)
 
     peer_free(&b); /* in the middle, by its peer */
     rig_until(rig, rig->closed == 1);
-    assert_true(conn_kill(&rig->loop, rig->last->id)); /* the last */
+    assert_true(serve_kill(&rig->loop, conn_id(rig->last))); /* the last */
     rig_until(rig, rig->closed == 2);
     assert_true(peer_is_cut(&d));
     assert_int_equal(0, d.got.len);
@@ -597,7 +597,7 @@ TEST(a_release_finds_peers_that_are_gone)
     peer_free(&b);
     /* Before the loop has read of their ends. */
     atomic_store(&rig->released, 10);
-    hold_look(&rig->loop);
+    hold_release(&rig->loop);
     assert_null(rig->loop.held);
     peer_expect(rig, &c, "+HOLD|10\r\n");
     rig_until(rig, rig->closed == 2);
@@ -741,7 +741,7 @@ TEST(who_ended_its_half_is_not_held_for_longer_than_a_minute)
     timeouts_check(rig->last);
     rig->last->ended_ms -= 59 * 1000;
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig->last->ended_ms -= 2 * 1000;
     timeouts_check(rig->last);
     rig_until(rig, rig->closed == 1);

@@ -4,6 +4,7 @@
  * like, other sides that do not read, and all the ways and moments to end.
  */
 #include "net/link.h"
+#include "net/loop_run.h"
 
 #include "link_help.h"
 

@@ -3,7 +3,8 @@
  * From a host's name to an open link: addresses that refuse, that do not
  * answer, and that are not found, and ends at any moment.
  */
-#include "net/link.h"
+#include "net/link_dial.h"
+#include "net/loop_run.h"
 
 #include "link_help.h"
 #include "resolver.h"

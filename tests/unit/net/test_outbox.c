@@ -135,9 +135,9 @@ TEST(the_hard_limit_cuts_above_it_only)
     send_pattern(rig, &out, 300000);
     rig->limits.output[OUTPUT_NORMAL].hard_bytes = rig->last->output_bytes + 1;
     send_pattern(rig, &out, 1);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     send_pattern(rig, &out, 1);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     send_pattern(rig, &out, 10); /* nobody is there: dropped */
     rig_until(rig, peer_is_cut(&peer));
     buf_free(&out);
@@ -157,7 +157,7 @@ TEST(a_peer_that_is_gone_ends_the_connection)
     peer = peer_new(rig, true);
     peer_free(&peer);
     send_pattern(rig, &out, 10); /* found out by the direct write */
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     rig_until(rig, rig->closed == 2);
     buf_free(&out);
     rig_free(rig);
@@ -179,7 +179,7 @@ TEST(without_memory_for_what_is_unsent_the_connection_ends)
         outbox_send(rig->last, &first);
         outbox_send(rig->last, &second);
         fired = mem_fail_clear();
-        assert_int_equal(fired, rig->last->closing);
+        assert_int_equal(fired, conn_is_closing(rig->last));
         if (fired) {
             rig_until(rig, rig->closed == 1);
         } else {

@@ -111,12 +111,12 @@ TEST(who_leaves_too_many_unread_is_cut)
     conn->output_class = OUTPUT_PUBSUB;
     rig->limits.output[OUTPUT_NORMAL].hard_bytes = 1;
     rig->limits.output[OUTPUT_PUBSUB].hard_bytes = 200000;
-    for (unsigned i = 0; i < 100 && !conn->closing; i++) {
+    for (unsigned i = 0; i < 100 && !conn_is_closing(conn); i++) {
         push_add(conn, (struct slice){ piece, sizeof(piece) }, 0);
         push_flush(&rig->loop);
-        assert_true(i >= 20 || !conn->closing);
+        assert_true(i >= 20 || !conn_is_closing(conn));
     }
-    assert_true(conn->closing);
+    assert_true(conn_is_closing(conn));
     assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
     peer_free(&peer);
     rig_free(rig);
@@ -135,11 +135,11 @@ TEST(who_is_owed_too_much_while_the_disk_is_slow_is_cut)
     for (unsigned i = 0; i < 10; i++) {
         push_add(conn, (struct slice){ piece, sizeof(piece) }, 1);
         push_flush(&rig->loop);
-        assert_false(conn->closing);
+        assert_false(conn_is_closing(conn));
     }
     push_add(conn, slice_lit("x"), 1);
     push_flush(&rig->loop);
-    assert_true(conn->closing);
+    assert_true(conn_is_closing(conn));
     assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
     peer_free(&peer);
     rig_free(rig);
@@ -157,15 +157,15 @@ TEST(who_leaves_too_many_unread_that_were_held_is_cut)
 
     conn->output_class = OUTPUT_PUBSUB;
     rig->limits.output[OUTPUT_PUBSUB].hard_bytes = 200000;
-    while (pushed < 2000 && !conn->closing) {
+    while (pushed < 2000 && !conn_is_closing(conn)) {
         rig->released = pushed;
         pushed++;
         push_add(conn, (struct slice){ piece, sizeof(piece) }, pushed);
         push_flush(&rig->loop);
         rig->released = pushed;
-        hold_look(&rig->loop);
+        hold_release(&rig->loop);
     }
-    assert_true(conn->closing);
+    assert_true(conn_is_closing(conn));
     peer_free(&peer);
     rig_free(rig);
 }
@@ -207,7 +207,7 @@ TEST(without_memory_for_a_push_its_connection_is_cut)
     mem_fail_at(1);
     push_add(conn, slice_lit("x"), 0);
     assert_true(mem_fail_clear());
-    assert_true(conn->closing);
+    assert_true(conn_is_closing(conn));
     push_flush(&rig->loop);
     rig_until(rig, peer_has(&peer, 1) || peer.ended);
     assert_int_equal(0, peer.got.len);

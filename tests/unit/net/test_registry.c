@@ -23,7 +23,7 @@ see(void *ctx, struct conn *conn)
     struct seen *seen = ctx;
 
     assert_true(seen->count < SEEN_MAX);
-    seen->id[seen->count++] = conn->id;
+    seen->id[seen->count++] = conn_id(conn);
 }
 
 TEST(places_are_given_up_to_the_limit_and_given_back)
@@ -59,9 +59,9 @@ TEST(ids_rise_from_one_and_are_never_used_again)
     struct conn *conn = mem_zalloc(sizeof(*conn));
 
     for (uint64_t i = 1; i <= 5; i++) {
-        registry_add(registry, conn);
-        assert_int_equal(i, conn->id);
-        registry_remove(registry, conn);
+        registry_add(registry, &conn->registered, conn);
+        assert_int_equal(i, conn_id(conn));
+        registry_remove(registry, &conn->registered);
     }
     mem_free(conn);
     registry_free(registry);
@@ -75,7 +75,7 @@ TEST(pages_visit_all_in_order_once)
     unsigned left = CONNS;
 
     for (int i = 0; i < CONNS; i++) {
-        registry_add(registry, &conn[i]);
+        registry_add(registry, &conn[i].registered, &conn[i]);
     }
     /* Removes the first, the last, and then every third. */
     for (int round = 0; round < 3; round++) {
@@ -95,19 +95,19 @@ TEST(pages_visit_all_in_order_once)
             }
         }
         if (round == 0) {
-            registry_remove(registry, &conn[0]);
-            registry_remove(registry, &conn[CONNS - 1]);
+            registry_remove(registry, &conn[0].registered);
+            registry_remove(registry, &conn[CONNS - 1].registered);
             left -= 2;
         } else if (round == 1) {
             for (int i = 1; i < CONNS - 1; i += 3) {
-                registry_remove(registry, &conn[i]);
+                registry_remove(registry, &conn[i].registered);
                 left--;
             }
         }
     }
     for (int i = 1; i < CONNS - 1; i++) {
         if (i % 3 != 1) {
-            registry_remove(registry, &conn[i]);
+            registry_remove(registry, &conn[i].registered);
         }
     }
     mem_free(conn);
@@ -131,17 +131,18 @@ TEST(one_connection_is_found_by_its_id)
     struct seen seen = { .count = 0 };
 
     for (int i = 0; i < 3; i++) {
-        registry_add(registry, &conn[i]);
+        registry_add(registry, &conn[i].registered, &conn[i]);
     }
-    assert_true(registry_visit_one(registry, conn[2].id, see, &seen));
+    assert_true(registry_visit_one(registry, conn_id(&conn[2]), see, &seen));
     assert_int_equal(1, seen.count);
-    registry_remove(registry, &conn[1]);
-    assert_false(registry_visit_one(registry, conn[1].id, see, &seen));
+    registry_remove(registry, &conn[1].registered);
+    assert_false(registry_visit_one(registry, conn_id(&conn[1]), see, &seen));
     assert_false(registry_visit_one(registry, 0, see, &seen));
-    assert_false(registry_visit_one(registry, conn[2].id + 1, see, &seen));
+    assert_false(
+        registry_visit_one(registry, conn_id(&conn[2]) + 1, see, &seen));
     assert_int_equal(1, seen.count);
-    registry_remove(registry, &conn[0]);
-    registry_remove(registry, &conn[2]);
+    registry_remove(registry, &conn[0].registered);
+    registry_remove(registry, &conn[2].registered);
     mem_free(conn);
     registry_free(registry);
 }
@@ -155,13 +156,13 @@ come_and_go(void *arg)
     struct conn *conn = mem_zalloc(2 * sizeof(*conn));
 
     for (int i = 0; i < ROUNDS; i++) {
-        registry_add(registry, &conn[0]);
-        registry_add(registry, &conn[1]);
-        registry_remove(registry, &conn[0]);
+        registry_add(registry, &conn[0].registered, &conn[0]);
+        registry_add(registry, &conn[1].registered, &conn[1]);
+        registry_remove(registry, &conn[0].registered);
         registry_lock(registry);
         conn[1].fd = i; /* what visitors read changes under the lock */
         registry_unlock(registry);
-        registry_remove(registry, &conn[1]);
+        registry_remove(registry, &conn[1].registered);
     }
     mem_free(conn);
     metric_thread_exit();
@@ -173,8 +174,8 @@ see_descriptor(void *ctx, struct conn *conn)
     struct seen *seen = ctx;
 
     assert_true(conn->fd >= 0 && conn->fd < ROUNDS);
-    assert_true(seen->count == 0 || conn->id > seen->id[0]);
-    seen->id[0] = conn->id;
+    assert_true(seen->count == 0 || conn_id(conn) > seen->id[0]);
+    seen->id[0] = conn_id(conn);
     seen->count = 1;
 }
 

@@ -30,7 +30,7 @@ static void
 seconds(struct rig *rig, int count)
 {
     for (int i = 0; i < count; i++) {
-        assert_false(rig->last->closing);
+        assert_false(conn_is_closing(rig->last));
         timeouts_check(rig->last);
     }
 }
@@ -39,9 +39,9 @@ static void
 expect_cut_at(struct rig *rig, int second)
 {
     seconds(rig, second - 1);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     seconds(rig, 1);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
 }
 
 TEST(a_request_that_stays_unfinished_is_cut_in_its_time)
@@ -67,7 +67,7 @@ TEST(zero_seconds_are_no_limit)
     send_now(rig, &peer, HALF);
     rig->last->trusted = false;
     seconds(rig, 10000);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     peer_free(&peer);
     rig_free(rig);
 }
@@ -129,7 +129,7 @@ TEST(no_time_passes_while_the_server_does_not_read)
     struct peer peer = peer_new(rig, false);
 
     send_now(rig, &peer, "PARK\r\n*1\r\n$4\r\nPI");
-    assert_true(rig->last->parked);
+    assert_true(conn_is_parked(rig->last));
     seconds(rig, 100);
     rig->opens = true;
     loop_wake(&rig->loop);
@@ -205,7 +205,7 @@ TEST(a_password_that_the_server_keeps_waiting_is_not_late)
     rig->last->trusted = false;
     send_now(rig, &peer, "PARK\r\n");
     seconds(rig, 100);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     peer_free(&peer);
     rig_free(rig);
 }
@@ -222,7 +222,7 @@ TEST(little_is_kept_of_what_comes_behind_a_password_that_waits)
         buf_append_slice(&text, slice_lit("PING\r\n"));
     }
     assert_true(send(peer.fd, text.data, text.len, MSG_NOSIGNAL) > 50000);
-    rig_until(rig, rig->last->parked);
+    rig_until(rig, conn_is_parked(rig->last));
     rig_settle(rig);
     assert_in_range(rig->last->kept.capacity, 1, 1024);
     buf_free(&text);
@@ -249,11 +249,11 @@ TEST(empty_lines_are_no_sign_of_life)
     set_silence(rig, 60000);
     send_now(rig, &peer, "A\r\n");
     seconds(rig, 1);
-    assert_false(rig->last->closing); /* a command is one */
+    assert_false(conn_is_closing(rig->last)); /* a command is one */
     set_silence(rig, 60000);
     send_now(rig, &peer, "\r\n*0\r\n\n*-1\r\n");
     seconds(rig, 1);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     peer_free(&peer);
     rig_free(rig);
 }
@@ -267,7 +267,7 @@ TEST(who_is_sending_a_long_request_is_not_idle)
     send_now(rig, &peer, HALF);
     set_silence(rig, 60000);
     seconds(rig, 2);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     expect_cut_at(rig, 1); /* but its request takes too long */
     peer_free(&peer);
     rig_free(rig);

@@ -4,7 +4,7 @@
  * which commands of several connections are executed; and who counts as idle
  * or as gone, with the time of the last byte set by hand.
  */
-#include "net/conn.h"
+#include "net/serve.h"
 
 #include "net/timeouts.h"
 #include "rig.h"
@@ -240,7 +240,7 @@ TEST(a_client_that_goes_on_reading_its_reply_is_not_idle)
         set_silence(rig, 1000 * IDLE_S);
         rig_until(rig, (peer_take(&peer), unsent(rig) < before));
         timeouts_check(rig->last);
-        assert_false(rig->last->closing);
+        assert_false(conn_is_closing(rig->last));
     }
     assert_true(unsent(rig) > 0);
     /* And then it stops to. */
@@ -248,10 +248,10 @@ TEST(a_client_that_goes_on_reading_its_reply_is_not_idle)
     timeouts_check(rig->last);
     set_silence(rig, 1000 * IDLE_S - 500);
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     set_silence(rig, 1000 * IDLE_S);
     timeouts_check(rig->last);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     rig_until(rig, rig->closed == 1);
     peer_free(&peer);
     rig_free(rig);
@@ -266,7 +266,7 @@ TEST(a_client_whose_command_is_paused_is_not_idle)
     rig_until(rig, fake_of(rig->last)->calls > 2);
     set_silence(rig, 1000 * IDLE_S);
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     peer_free(&peer);
     rig_free(rig);
 }
@@ -281,22 +281,22 @@ TEST(a_peer_that_leaves_its_last_reply_is_closed_in_the_end)
 
     rig->limits.idle_seconds = 0;
     peer_send_text(rig, &peer, "FILL 2000000\r\nBYE\r\n");
-    rig_until(rig, rig->last->close_after);
+    rig_until(rig, rig->last->state == CONN_LEAVING);
     rig_settle(rig);
     set_silence(rig, 1000 * PATIENCE_S);
     timeouts_check(rig->last);
-    assert_false(rig->last->closing); /* not for longer than that */
+    assert_false(conn_is_closing(rig->last)); /* not for longer than that */
     /* Reading counts, as it does for others. */
     before = unsent(rig);
     set_silence(rig, 1000 * PATIENCE_S + 1);
     rig_until(rig, (peer_take(&peer), unsent(rig) < before));
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     rig_settle(rig);
     timeouts_check(rig->last);
     set_silence(rig, 1000 * PATIENCE_S + 1);
     timeouts_check(rig->last);
-    assert_true(rig->last->closing);
+    assert_true(conn_is_closing(rig->last));
     assert_int_equal(cuts + 1, metric_sum(METRIC_OUTPUT_LIMIT_CUTS));
     rig_until(rig, rig->closed == 1);
     peer_free(&peer);
@@ -314,7 +314,7 @@ TEST(patience_with_last_replies_is_not_for_open_connections)
     rig_until(rig, rig->last->output_bytes > 1000000);
     set_silence(rig, 1000 * 1000 * PATIENCE_S);
     timeouts_check(rig->last);
-    assert_false(rig->last->closing);
+    assert_false(conn_is_closing(rig->last));
     peer_free(&peer);
     rig_free(rig);
 }

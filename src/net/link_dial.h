@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Dials a link: looks a name up and connects.
+ */
+#pragma once
+
+#include "net/link.h"
+
+/* Looks the host up and connects to its addresses, one after the other until
+ * one answers, all within timeout_ms. Never returns NULL: `closed` reports what
+ * goes wrong. What is sent before the link is open leaves when it is. */
+struct link *link_dial(struct loop *loop, const char *host, unsigned port,
+                       unsigned timeout_ms, const struct link_hooks *hooks,
+                       void *ctx);

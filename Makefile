@@ -88,7 +88,7 @@ endef
 $(foreach l,$(LAYERS),$(eval $(call archive,$l)))
 
 # The library for other programs: the filter and the code that it needs.
-$(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c) src/base/huge.c)
+$(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c) src/base/err.c src/base/huge.c)
 	@rm -f $@
 	$(Q)$(AR) rcs $@ $^
 

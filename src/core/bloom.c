@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The filter: a chain of layers that grows at its newest end. Owned by the
- * caller, who serialises writers. Invariants: every layer but the newest is
- * full, so the number of items needs no sum; bloom_size() is what
- * plan_size() says, so that what a limit allows, what bloom_project()
- * foretells and what is reported are one figure.
+ * The filter: a chain of layers that grows at its newest end. The caller owns
+ * it and serialises writers. Every layer but the newest is full, so the number
+ * of items needs no sum. bloom_size() is what plan_size() computes, so that
+ * limits, bloom_project() and reports have the same figure.
  */
 #include "core/bloom.h"
 
@@ -13,6 +12,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/err.h"
 #include "core/env.h"
 #include "core/plan.h"
 #include "core/seed.h"
@@ -23,7 +23,7 @@ enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
 /* For bloom_together(). */
 enum {
     MANY_LAYERS = 8,
-    PAGE_BYTES = 2 * 1024 * 1024, /* that the system clears at once */
+    PAGE_BYTES = 2 * 1024 * 1024, /* the kernel clears it at the first touch */
     NEARLY_ALL = 8
 };
 
@@ -35,7 +35,7 @@ newest_of(const struct bloom *bloom)
     return &bloom_layers_const(bloom)[bloom->count - 1];
 }
 
-/* Of all layers. */
+/* Returns the capacity of all layers. */
 static uint64_t
 capacity_of(const struct bloom *bloom)
 {
@@ -46,6 +46,27 @@ static struct bloom_odd *
 odd_of(const struct bloom *bloom)
 {
     return bloom->count == 1 ? bloom->odd : bloom->chain->odd;
+}
+
+void
+bloom_check(const struct bloom *bloom)
+{
+    const struct layer *layers = bloom_layers_const(bloom);
+    uint64_t capacity = 0;
+    uint64_t line_bytes = 0;
+    uint64_t size_bytes = 0;
+
+    CHECK(bloom->count >= 1 && bloom->count <= BLOOM_LAYERS_MAX);
+    for (uint32_t i = 0; i < bloom->count; i++) {
+        CHECK(layers[i].lines != NULL && layers[i].capacity > 0);
+        CHECK(i + 1 < bloom->count ? layers[i].items == layers[i].capacity
+                                   : layers[i].items <= layers[i].capacity);
+        capacity += layers[i].capacity;
+        line_bytes += layer_bytes(&layers[i]);
+    }
+    CHECK(plan_size(odd_of(bloom) != NULL, bloom->count, line_bytes,
+                    &size_bytes));
+    CHECK(capacity_of(bloom) == capacity && bloom_size(bloom) == size_bytes);
 }
 
 double
@@ -78,6 +99,7 @@ bool
 bloom_set_params(struct bloom *bloom, const struct bloom_params *params,
                  bool odd, const struct bloom_env *env)
 {
+    CHECK(plan_is_valid(params));
     *bloom = (struct bloom){ .seed64 = seed_hash(params->seed),
                              .count = 1,
                              .expansion = params->expansion,
@@ -137,6 +159,7 @@ bloom_chain_new(const struct bloom *bloom, uint32_t count,
 {
     struct bloom_chain *chain = env->alloc(env->ctx, plan_chain_bytes(count));
 
+    CHECK(count > 1 && count >= bloom->count && count <= BLOOM_LAYERS_MAX);
     if (chain != NULL) {
         chain->odd = odd_of(bloom);
         chain->capacity = capacity_of(bloom);
@@ -158,6 +181,7 @@ void
 bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain, uint32_t count,
                 const struct bloom_env *env)
 {
+    CHECK(chain != NULL && count > bloom->count);
     if (bloom->count > 1 && bloom->chain != chain) {
         bloom_chain_free(bloom->chain, bloom->count, env);
     }
@@ -219,9 +243,10 @@ bloom_reset(struct bloom *bloom, const struct bloom_env *env)
     }
     bloom->odd = odd;
     bloom->count = 1;
+    bloom_check(bloom);
 }
 
-/* Appends one empty layer, or leaves the filter as it is. */
+/* Appends one empty layer to a full filter, or leaves it as it is. */
 static enum bloom_status
 grow(struct bloom *bloom, const struct bloom_env *env)
 {
@@ -234,6 +259,7 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     struct plan grown;
     enum bloom_status status;
 
+    CHECK(newest_of(bloom)->items == newest_of(bloom)->capacity);
     env = env_or_default(env);
     bloom_get_params(bloom, &params);
     grown.odd = odd_of(bloom) != NULL;
@@ -245,7 +271,7 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     if (params.expansion > 0 && env->size_limit_bytes < INT64_MAX) {
         grown.module_bytes = plan_module_layers(&params, bloom->count);
     }
-    grown.foretold = false;
+    grown.projected = false;
     status = plan_next(&params, &grown, env->size_limit_bytes, &next);
     if (status != BLOOM_OK) {
         return status;
@@ -263,6 +289,7 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     chain->capacity += next.capacity;
     chain->size_bytes = next.size_bytes;
     bloom_set_chain(bloom, chain, count, env);
+    bloom_check(bloom);
     return BLOOM_OK;
 
 fail_chain:
@@ -273,7 +300,7 @@ fail_chain:
 }
 
 /* ---- the hot path: filters of one layer and short items come first, without
- * a stack frame; the rest is called from there. --------------------------- */
+ * a stack frame; other cases are calls from there. ------------------------- */
 
 NOINLINE static struct bloom_hash
 hash_long(const struct bloom *bloom, const void *item, size_t len)
@@ -283,7 +310,7 @@ hash_long(const struct bloom *bloom, const void *item, size_t len)
     return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
 }
 
-/* Flattened, so that of the hash only its branch for short items is here. */
+/* Flattened, so that it contains only the hash's branch for short items. */
 __attribute__((flatten)) struct bloom_hash
 bloom_hash(const struct bloom *bloom, const void *item, size_t len)
 {
@@ -296,9 +323,9 @@ bloom_hash(const struct bloom *bloom, const void *item, size_t len)
     return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
 }
 
-/* All of the newest layer, where an add writes and half of all hits end; of
- * the older ones the line that a miss reads. Beyond a handful the fetches
- * would only queue up. */
+/* Fetches all lines of the newest layer, where an add writes and half of all
+ * hits end; and of a few older layers the line that a miss reads. More fetches
+ * would only wait for each other. */
 NOINLINE static void
 prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 {
@@ -314,8 +341,8 @@ prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
     }
 }
 
-/* Near enough to the core, in its second-level cache once it is used at all,
- * for the CPU to overlap the fetches by itself: asking costs more. */
+/* Returns whether the filter fits the second-level cache. Then the CPU overlaps
+ * the reads by itself, and prefetching only costs. */
 static bool
 is_near(const struct bloom *bloom)
 {
@@ -343,8 +370,8 @@ bloom_prefetch_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
     }
 }
 
-/* Newest to oldest: at an expansion of 2 half of all items are in the newest
- * layer, and each older one has half of the rest. */
+/* Asks the newest layer first: at an expansion of 2 it has half of all items,
+ * and each older layer has half of the rest. */
 NOINLINE static bool
 chain_contains(const struct bloom *bloom, struct bloom_hash hash)
 {
@@ -428,7 +455,7 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
     enum bloom_status status = BLOOM_OK;
     size_t done = 0;
 
-    /* While all that is left fits the only layer, nothing can stop it. */
+    /* If all items fit the only layer, no add can fail. */
     if (bloom->count == 1 && first->capacity - first->items >= count) {
         first->items +=
             layer_ops_of(first)->add_many(first, hashes, count, ret_added);
@@ -442,8 +469,9 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
     return status;
 }
 
-/* Items fall on pages at random: nearly all have been touched once there were
- * NEARLY_ALL as many touches as pages. */
+/* Returns whether most pages of a large layer are untouched. Items fall on
+ * pages at random: after NEARLY_ALL touches a page nearly all pages are
+ * touched. */
 static bool
 is_fresh(const struct layer *layer)
 {
@@ -468,7 +496,7 @@ bloom_together(const struct bloom *bloom)
     if (size_bytes >= PAGE_BYTES && is_fresh(newest)) {
         return 1;
     }
-    /* What comes behind the last item of this layer meets a fresh one. */
+    /* The items after this layer's last one go to a new layer. */
     if (left < together && size_bytes >= PAGE_BYTES / (bloom->expansion | 1)) {
         together = (size_t)left;
     }

@@ -17,6 +17,10 @@ uint64_t bloom_growth_bytes(const struct bloom *bloom);
 
 /* ---- for the rest of this layer ------------------------------------------ */
 
+/* Checks the invariants of core/filter.h: the items of each layer, the sums of
+ * the chain, and the size. It aborts if one is broken, which is our bug. */
+void bloom_check(const struct bloom *bloom);
+
 /* Makes a chain with slots for COUNT layers, more than one, and copies all
  * that BLOOM has into it, sums included. NULL: no memory. */
 struct bloom_chain *bloom_chain_new(const struct bloom *bloom, uint32_t count,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The stored form of a filter. Pure functions over the caller's bytes.
- * Invariant: a filter has one stored form, and what is accepted is dumped to
- * the same bytes again. All figures are little-endian.
+ * The stored form of a filter. Invariant: a filter has one stored form, and an
+ * accepted dump is dumped to the same bytes again. All numbers are
+ * little-endian.
  *
  *   offset  size  head
  *        0     4  magic "BLMY"
@@ -14,7 +14,7 @@
  *       16     8  error rate of layer 0, IEEE 754 binary64
  *       24     8  tightening, the same
  *       32    32  seed
- *       64     8  incarnation: the caller's number
+ *       64     8  incarnation: a number of the caller
  *       72  32 n  layers, oldest first:
  *                   0  8  capacity
  *                   8  8  items
@@ -25,10 +25,10 @@
  *                 stripe (core/layer.h), a line being 8 words of 64 bits
  *      end     8  XXH3-64 of everything before
  *
- * Lines and stripes are stored, never recomputed: exp and pow differ in their
- * last bit from one libm to the next. In every later version magic and version
- * keep their place and the last 8 bytes stay the XXH3-64 of everything before,
- * so that a dump of the future can be told from a damaged one.
+ * Lines and stripes are stored, never recomputed: exp and pow of two libraries
+ * may differ in the last bit. Every later version keeps the places of magic and
+ * version, and the XXH3-64 in the last 8 bytes, so that a newer dump is not
+ * mistaken for a damaged one.
  */
 #include "core/codec.h"
 
@@ -38,6 +38,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/err.h"
 #include "base/little.h"
 #include "core/bloom.h"
 #include "core/env.h"
@@ -72,7 +73,7 @@ _Static_assert(LAYER_KINDS == 1, "a new kind needs a stored number");
 
 /* ---- lines --------------------------------------------------------------- */
 
-/* Between the machine's byte order and the stored one, either way. */
+/* Copies words between the machine's byte order and the stored one. */
 static void
 copy_words(void *to, const void *from, size_t bytes)
 {
@@ -85,9 +86,8 @@ copy_words(void *to, const void *from, size_t bytes)
 #endif
 }
 
-/* Copies lines, stored or the machine's, into lines that are zero, as new ones
- * are: a zero piece is not written, so that memory which was reserved and not
- * used stays so. */
+/* Copies lines, in the stored or the machine's order, into zeroed lines. Pieces
+ * of zeros are not written, so that their memory stays untouched. */
 static void
 fill_bytes(void *to, const void *from, size_t bytes, bool stored)
 {
@@ -161,6 +161,7 @@ codec_put_head(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 {
     uint8_t *to = ret_bytes;
 
+    CHECK(bloom->count >= 1 && bloom->count <= BLOOM_LAYERS_MAX);
     put_fixed(bloom, incarnation, to);
     to += CODEC_FIXED_BYTES;
     for (uint32_t i = 0; i < bloom->count; i++) {
@@ -189,6 +190,8 @@ bloom_dump(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
         copy_words(to, layers[i].lines, bytes);
         to += bytes;
     }
+    CHECK((size_t)(to - start) + CODEC_CHECKSUM_BYTES ==
+          bloom_dump_bytes(bloom));
     put_u64(to, XXH3_64bits(start, (size_t)(to - start)));
 }
 
@@ -200,6 +203,7 @@ codec_get_layer(const struct codec_head *head, uint32_t index,
 {
     const uint8_t *at = head->table + (size_t)index * CODEC_LAYER_BYTES;
 
+    CHECK(index < head->layers);
     *ret_layer =
         (struct codec_layer){ .capacity = get_u64(at + LAYER_AT_CAPACITY),
                               .items = get_u64(at + LAYER_AT_ITEMS),
@@ -208,7 +212,7 @@ codec_get_layer(const struct codec_head *head, uint32_t index,
                               .pad = get_u32(at + LAYER_AT_PAD) };
 }
 
-/* Zero was never given out as a version or a kind: it is damage, not news. */
+/* Zero was never a version or a kind: it is damage, not a newer format. */
 static enum bloom_status
 check_format(const uint8_t *at, size_t len)
 {
@@ -294,7 +298,7 @@ codec_read_head(const void *data, size_t len, struct codec_head *ret_head)
     return BLOOM_OK;
 }
 
-/* Whether the newer of two layers may stand above the older. */
+/* Returns whether the newer of two layers may follow the older. */
 static bool
 follows(const struct codec_layer *older, const struct codec_layer *newer,
         uint32_t expansion)
@@ -308,8 +312,8 @@ follows(const struct codec_layer *older, const struct codec_layer *newer,
 }
 
 /* sizing_acceptable() takes a microsecond, and a server may have millions of
- * filters that only differ in their seeds. No capacity is 0, so an empty slot
- * is like no layer. */
+ * filters that differ only in their seeds. No capacity is 0, so an empty slot
+ * equals no layer. */
 static bool
 geometry_holds(const struct codec_layer *layer, double rate,
                struct codec_known *known)
@@ -340,7 +344,7 @@ codec_check_head(const struct codec_head *head)
     return codec_check_head_known(head, NULL);
 }
 
-/* The rules are those by which bloom_new() and bloom_add() make a chain. */
+/* Accepts the chains that bloom_new() and bloom_add() can make. */
 enum bloom_status
 codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
 {
@@ -376,8 +380,8 @@ codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
 
 /* ---- load and copy ------------------------------------------------------- */
 
-/* The structs of COUNT layers, whose own are still to be filled in. NULL: no
- * memory. */
+/* Allocates the structs of COUNT layers; the caller fills in the layers. NULL:
+ * no memory. */
 static struct bloom *
 alloc_structs(const struct bloom_params *params, bool odd, uint32_t count,
               const struct bloom_env *env)
@@ -407,7 +411,7 @@ fail_bloom:
     return NULL;
 }
 
-/* Lines for all layers, of the sizes that their structs give, zeroed. On
+/* Allocates zeroed lines for all layers, of the sizes in their structs. On
  * failure the filter is freed. */
 static bool
 alloc_lines(struct bloom *bloom, const struct bloom_env *env)
@@ -430,7 +434,7 @@ alloc_lines(struct bloom *bloom, const struct bloom_env *env)
     return true;
 }
 
-/* Fills in everything but the lines. */
+/* Fills in the layers, without their lines, and the sums. */
 static void
 set_shape(struct bloom *bloom, const struct codec_head *head,
           uint64_t size_bytes)
@@ -455,7 +459,7 @@ set_shape(struct bloom *bloom, const struct codec_head *head,
     }
 }
 
-/* For what codec_read_head() did not find too short. */
+/* LEN is at least the shortest that codec_read_head() accepts. */
 static bool
 checksum_holds(const uint8_t *data, size_t len)
 {
@@ -464,7 +468,7 @@ checksum_holds(const uint8_t *data, size_t len)
     return get_u64(data + covered) == XXH3_64bits(data, covered);
 }
 
-/* Cheapest first: length, checksum, fields. */
+/* Checks length, checksum and fields, the cheapest first. */
 static enum bloom_status
 check_dump(const uint8_t *data, size_t len, struct codec_head *ret_head)
 {
@@ -504,6 +508,7 @@ codec_new(const struct codec_head *head, const struct bloom_env *env,
     if (!alloc_lines(bloom, env)) {
         return BLOOM_NOMEM;
     }
+    bloom_check(bloom);
     *ret_bloom = bloom;
     return BLOOM_OK;
 }
@@ -603,6 +608,7 @@ bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
         fill_bytes(layers[i].lines, from[i].lines,
                    (size_t)layer_bytes(&from[i]), false);
     }
+    bloom_check(copy);
     *ret_bloom = copy;
     return BLOOM_OK;
 }

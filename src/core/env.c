@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The default allocator. Lines of 2 MiB and more are mappings of their own. No
- * state.
+ * Lines of 2 MiB and more are mappings of their own.
  */
 #include "core/env.h"
 

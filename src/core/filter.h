@@ -2,8 +2,8 @@
  *
  * The structs of a filter: bloom.c, codec.c and merge.c work on them, plan.c
  * counts their bytes, and the keyspace embeds them in its entries. All other
- * code sees only <bloomery/bloom.h>. Invariant: every layer but the newest is
- * full.
+ * code sees only <bloomery/bloom.h>. Invariants: every layer but the newest is
+ * full; the sums of the chain are those of its layers.
  *
  * A server may hold a million filters of a hundred items, and most calls are
  * for one of them. So the first 64 bytes of struct bloom are all that a lookup

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The striped layer, in plain C and for AVX2; layer.h has the layout. The
- * table of operations is the only thing here that outlives a call: it is
- * written once, before threads start.
+ * The striped layer, in plain C and for AVX2; layer.h has the layout. The table
+ * of operations is written once, before threads start.
  *
- * A miss must not store and a repeated add must not either: a page that is
- * written while a forked child saves it has to be copied.
+ * A lookup and a repeated add must not write: a page that is written while a
+ * forked child saves it is copied.
  */
 #include "core/layer.h"
+
+#include "base/err.h"
 
 #include <stddef.h>
 
@@ -21,7 +22,7 @@
 _Static_assert(sizeof(struct line) == BLOOM_LINE_BYTES, "one cache line");
 _Static_assert(sizeof(struct layer) <= 48, "a layer has to stay small");
 
-/* (a x b) / 2^64: maps a hash to 0..b-1 without a division. */
+/* Returns (a x b) / 2^64, which maps a hash to 0..b-1 without a division. */
 static inline uint64_t
 mulhi64(uint64_t a, uint64_t b)
 {
@@ -67,8 +68,8 @@ line_contains(const struct line *line, uint64_t low)
     return (all & 1) != 0;
 }
 
-/* The answer is a coin toss to the branch predictor: a layer of one stripe
- * gives it without a branch. */
+/* The CPU cannot predict the answer, so a layer of one stripe returns it
+ * without a branch. */
 INLINE bool
 contains_one(const struct layer *layer, struct bloom_hash hash)
 {
@@ -123,7 +124,7 @@ prefetch_one(const struct layer *layer, struct bloom_hash hash,
     uint64_t line_count = layer->line_count;
 
     for (;;) {
-        /* Into the second-level cache: more of these can be under way. */
+        /* Into the second-level cache, which allows more fetches at a time. */
         __builtin_prefetch(&stripe[mulhi64(hash.high, line_count)], 0, 2);
         if (--stripes == 0) {
             return;
@@ -152,8 +153,8 @@ striped_prefetch(const struct layer *layer, struct bloom_hash hash,
     prefetch_one(layer, hash, stripes);
 }
 
-/* The loops work on a copy of the layer, which no store can alias, so that it
- * stays in registers. */
+/* The loops use a copy of the layer, which no store can alias, so that it stays
+ * in registers. */
 static void
 striped_contains_many(const struct layer *layer,
                       const struct bloom_hash *hashes, size_t count,
@@ -238,8 +239,8 @@ struct layer_ops layer_ops[LAYER_KINDS] = { [LAYER_STRIPED] = PORTABLE_OPS };
 
 typedef uint64_t half_line __attribute__((vector_size(32), may_alias));
 
-/* The bit of each word, 4 words at a time. (A vector shift is undefined from
- * 64 on, hence the mask; the plain code gets it for free.) */
+/* The bit of each word, 4 words at a time. A vector shift of 64 or more is
+ * undefined, hence the mask. */
 #define BITS_LEFT(low)  ((((half_line){ 0 } + (low)) >> left_shift) & 63)
 #define BITS_RIGHT(low) ((((half_line){ 0 } + (low)) >> right_shift) & 63)
 
@@ -341,7 +342,7 @@ avx2_add_many(struct layer *layer, const struct bloom_hash *hashes,
     return added;
 }
 
-/* Whoever has AVX2 can count bits in one instruction. */
+/* A CPU with AVX2 also counts bits in one instruction. */
 __attribute__((target("popcnt"))) static uint64_t
 popcnt_ones(const struct line *lines, size_t count)
 {
@@ -385,6 +386,7 @@ layer_init(struct layer *layer, uint64_t capacity, struct geometry geometry,
     uint64_t bytes;
     void *lines;
 
+    CHECK(capacity > 0 && geometry.lines > 0 && geometry.stripes > 0);
     if (!sizing_bytes(geometry, &bytes) || bytes > SIZE_MAX) {
         return false;
     }
@@ -392,6 +394,7 @@ layer_init(struct layer *layer, uint64_t capacity, struct geometry geometry,
     if (lines == NULL) {
         return false;
     }
+    CHECK((uintptr_t)lines % BLOOM_LINE_BYTES == 0);
     *layer = (struct layer){ .lines = lines,
                              .line_count = geometry.lines,
                              .capacity = capacity,
@@ -403,6 +406,7 @@ layer_init(struct layer *layer, uint64_t capacity, struct geometry geometry,
 void
 layer_fini(struct layer *layer, const struct bloom_env *env)
 {
+    CHECK(layer->lines != NULL);
     env->free_lines(env->ctx, layer->lines, (size_t)layer_bytes(layer));
     layer->lines = NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One layer of a filter: a fixed number of items at a fixed rate. Owned by the
- * chain (bloom.c), which counts items and decides where one goes; a layer only
- * tests and sets bits. Any number of readers or one writer at a time.
+ * One layer of a filter: a fixed number of items at a fixed rate. bloom.c owns
+ * it, counts its items and selects the layer for an item; a layer only tests
+ * and sets bits. Any number of readers or one writer at a time.
  *
  * Kinds differ in how bits are found, behind struct layer_ops. Striped:
  *
@@ -11,9 +11,9 @@
  *
  *   for stripe s = 0, 1, ...: line mulhi64(high, line_count) of the stripe,
  *   bit (low >> (16 + 6 i)) & 63 of word i = 0..7; then high and low are both
- *   multiplied by 0x9E3779B97F4A7C15. Without the multiplication two items
- *   that share a line in every stripe would share every bit too, and the rate
- *   of small layers would be several times the asked one.
+ *   multiplied by 0x9E3779B97F4A7C15. Without the multiplication two items that
+ *   share a line in every stripe would share every bit too, and the error rate
+ *   of small layers would be several times too high.
  */
 #pragma once
 
@@ -40,12 +40,12 @@ struct layer {
 
 struct layer_ops {
     bool (*contains)(const struct layer *layer, struct bloom_hash hash);
-    /* True if a bit was clear before. Writes nothing if none was. */
+    /* Returns whether a bit was clear before; if none was, writes nothing. */
     bool (*add)(struct layer *layer, struct bloom_hash hash);
-    /* Fetches what the first STRIPES steps of a lookup read. */
+    /* Fetches the lines that the first STRIPES steps of a lookup read. */
     void (*prefetch)(const struct layer *layer, struct bloom_hash hash,
                      uint32_t stripes);
-    /* The same for COUNT hashes in order, without a call for each. add_many
+    /* Do the same for COUNT hashes in order, without a call for each. add_many
      * returns how many of its answers are true. */
     void (*contains_many)(const struct layer *layer,
                           const struct bloom_hash *hashes, size_t count,
@@ -65,8 +65,8 @@ extern struct layer_ops layer_ops[LAYER_KINDS];
 /* Contract of bloom_select_cpu(). */
 const char *layer_select_cpu(bool force_portable);
 
-/* Makes an empty striped layer. False if ENV has no memory: nothing to undo.
- * The geometry's bytes must not exceed INT64_MAX. */
+/* Makes an empty striped layer. False, and nothing to undo, without memory. The
+ * geometry's bytes must not exceed INT64_MAX. */
 bool layer_init(struct layer *layer, uint64_t capacity,
                 struct geometry geometry, const struct bloom_env *env);
 void layer_fini(struct layer *layer, const struct bloom_env *env);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The union of filters. First all layers are looked at, without a change; then
- * memory is asked for; and then nothing can fail.
+ * The union of filters, in three steps: compare all layers, allocate, and
+ * write. Only the first two can fail, and they change nothing.
  */
 #include "core/bloom.h"
 
 #include <string.h>
 
+#include "base/err.h"
 #include "core/env.h"
 #include "core/plan.h"
 
 enum {
-    BLOCK_LINES = 64, /* of a union that is looked at */
-    WATCHED = 64      /* parts that are compared with it meanwhile */
+    BLOCK_LINES = 64, /* lines of a union computed at a time */
+    WATCHED = 64      /* parts that are compared with it at the same time */
 };
 
-/* Those to be united. The first one is written to. */
+/* The filters to be united. */
 struct parts {
     struct bloom *into;
     const struct bloom *const *others;
@@ -23,7 +24,7 @@ struct parts {
     uint64_t newest_items; /* of the union */
 };
 
-/* Part 0 is the first one. */
+/* Returns part 0, which is written to, or one of the others. */
 static const struct bloom *
 part_at(const struct parts *parts, size_t at)
 {
@@ -93,7 +94,7 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
     return NULL;
 }
 
-/* Each is compared with the longest, which has all layers that there are. */
+/* Compares each part with the longest, which has all layers of the union. */
 static bool
 find_longest(const struct parts *parts, const struct bloom **ret_longest)
 {
@@ -125,8 +126,8 @@ or_lines(struct line *to, const struct line *from, size_t count)
     }
 }
 
-/* The union of one block of all layers INDEX, and which of the first WATCHED
- * parts have all of it: *whole loses the bits of the others. */
+/* Computes one block of the union of all layers INDEX. Clears the bits in
+ * *whole of those among the first WATCHED parts that do not have all of it. */
 static void
 unite_block(const struct parts *parts, uint32_t index, size_t from,
             size_t count, struct line *ret_block, uint64_t *whole)
@@ -152,7 +153,7 @@ unite_block(const struct parts *parts, uint32_t index, size_t from,
     }
 }
 
-/* Whether one of the parts that were not watched has all bits of the union. */
+/* Returns whether one of the other parts has all bits of the union. */
 static bool
 has_all(const struct parts *parts, uint32_t index, uint64_t ones)
 {
@@ -167,7 +168,8 @@ has_all(const struct parts *parts, uint32_t index, uint64_t ones)
     return false;
 }
 
-/* Bits of the union of all layers INDEX, and whether one of them has all. */
+/* Counts the bits of the union of all layers INDEX, and finds out whether one
+ * layer has all of them. */
 static uint64_t
 count_union(const struct parts *parts, uint32_t index, const struct layer *like,
             bool *ret_one_has_all)
@@ -205,9 +207,9 @@ power(double base, uint64_t exponent)
     return result;
 }
 
-/* The number in [LEAST, MOST] that is nearest to the n for which just so many
- * bits stay clear: the least for which n + 1/2 would leave fewer. All of it is
- * squared, since a power takes whole numbers. */
+/* Returns the number in [LEAST, MOST] nearest to the n for which this many bits
+ * stay clear: the least for which n + 1/2 would leave fewer. Both sides are
+ * squared, so that the exponent is a whole number. */
 static uint64_t
 estimate(const struct layer *layer, uint64_t ones, uint64_t least,
          uint64_t most)
@@ -228,7 +230,7 @@ estimate(const struct layer *layer, uint64_t ones, uint64_t least,
     return least;
 }
 
-/* What bloom_merge() promises for one layer. */
+/* Returns the items of one layer of the union, by the rule of bloom_merge(). */
 static uint64_t
 count_items(const struct parts *parts, uint32_t index, const struct layer *like)
 {
@@ -253,7 +255,8 @@ count_items(const struct parts *parts, uint32_t index, const struct layer *like)
     return estimate(like, ones, largest + 1, all);
 }
 
-/* Every layer but the newest is full in the longest chain, and stays so. */
+/* Returns whether the union keeps the capacity of each layer. Every layer but
+ * the newest is full in the longest chain, and stays so. */
 static bool
 fits(struct parts *parts, const struct bloom *longest)
 {
@@ -271,23 +274,23 @@ fits(struct parts *parts, const struct bloom *longest)
 
 /* ---- doing it ------------------------------------------------------------ */
 
-/* Empty layers in the place of those that the longest chain has more. All or
- * nothing. */
+/* Appends empty layers up to the length of the longest chain, or none. */
 static enum bloom_status
 lengthen(struct bloom *bloom, const struct bloom *longest,
          const struct bloom_env *env)
 {
     uint32_t count = bloom->count;
-    bool room = plan_slots(longest->count) == plan_slots(count);
+    bool has_slots = plan_slots(longest->count) == plan_slots(count);
     struct bloom_chain *chain = bloom->chain;
     struct bloom_params params;
 
+    CHECK(count < longest->count);
     bloom_get_params(longest, &params);
     if (!plan_stored_fits(&params, longest->count, bloom_size(longest),
                           env->size_limit_bytes)) {
         return BLOOM_LIMIT;
     }
-    if (!room) {
+    if (!has_slots) {
         chain = bloom_chain_new(bloom, longest->count, env);
         if (chain == NULL) {
             return BLOOM_NOMEM;
@@ -314,14 +317,14 @@ fail_layers:
     while (count-- > bloom->count) {
         layer_fini(&chain->layers[count], env);
     }
-    if (!room) {
+    if (!has_slots) {
         bloom_chain_free(chain, longest->count, env);
     }
     return BLOOM_NOMEM;
 }
 
-/* The same, but what is there already is not written: memory that nothing was
- * written to yet, or that a save shares, stays as it is. */
+/* Does the same as or_lines(), but writes only lines that change: untouched
+ * memory, and memory that a save shares, stays as it is. */
 static void
 add_lines(struct line *to, const struct line *from, size_t count)
 {
@@ -374,6 +377,7 @@ bloom_merge(struct bloom *bloom, const struct bloom_env *env,
     }
     if (status == BLOOM_OK) {
         unite(&parts);
+        bloom_check(bloom);
     }
     return status;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sizes of filters: all sums that are compared with a limit are made here.
+ * Sizes of filters: all sums that are compared with a limit are computed here.
  */
 #include "core/plan.h"
 
 #include <float.h>
 
+#include "base/err.h"
 #include "core/filter.h"
 #include "core/seed.h"
 
@@ -59,7 +60,7 @@ enum {
     MODULE_LAYER_BYTES = 208
 };
 
-/* Both at most INT64_MAX. */
+/* Adds two numbers of at most INT64_MAX, and stops there. */
 static uint64_t
 add_capped(uint64_t a, uint64_t b)
 {
@@ -108,7 +109,7 @@ plan_fits(uint64_t size_bytes, uint64_t module_bytes, uint64_t limit_bytes)
     return (similar ? module_bytes : size_bytes) <= limit_bytes;
 }
 
-/* The layers of which one is the newest were there when it came. */
+/* The vector had count - 1 layers when the newest one came. */
 bool
 plan_stored_fits(const struct bloom_params *params, uint32_t count,
                  uint64_t size_bytes, uint64_t limit_bytes)
@@ -142,7 +143,7 @@ plan_is_odd(const struct bloom_params *params)
            !seed_is_derived(params->seed, seed_hash(params->seed));
 }
 
-/* The geometry of layer 0: the stored one if there is one. */
+/* Returns the geometry of layer 0: the stored one if the parameters have it. */
 static bool
 first_geometry(const struct bloom_params *params, struct geometry *ret_geometry)
 {
@@ -169,6 +170,7 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     double rate = params->error_rate;
     uint64_t vector;
 
+    CHECK(plan_is_valid(params) && (plan->count == 0 || plan->capacity > 0));
     if (plan->count == 0) {
         if (!first_geometry(params, &next.geometry)) {
             return BLOOM_INVALID;
@@ -193,7 +195,7 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     }
     next.module_bytes =
         add_capped(plan->module_bytes, module_layer_bytes(next.capacity, rate));
-    vector = module_vector_bytes(plan->count + plan->foretold);
+    vector = module_vector_bytes(plan->count + plan->projected);
     if (!sizing_bytes(next.geometry, &next.line_bytes) ||
         !plan_size(plan->odd, plan->count + 1,
                    plan->line_bytes + next.line_bytes, &next.size_bytes) ||
@@ -202,6 +204,7 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
                     limit_bytes))) {
         return BLOOM_LIMIT;
     }
+    CHECK(next.capacity > 0 && next.line_bytes > 0);
     *ret_next = next;
     return BLOOM_OK;
 }
@@ -211,7 +214,7 @@ bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
               uint64_t target, uint64_t *ret_total)
 {
     enum bloom_status status = BLOOM_OK;
-    struct plan plan = { .odd = plan_is_odd(params), .foretold = true };
+    struct plan plan = { .odd = plan_is_odd(params), .projected = true };
     struct plan_layer next;
     uint64_t total = 0;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a filter takes, now and with one more layer: the one place where sizes
- * meet limits, for who makes a filter, lets it grow, reads one or foretells how
- * far it gets. Pure functions.
+ * The size of a filter, now and with one more layer. All code that makes a
+ * filter, lets it grow, loads it or projects its growth compares sizes with
+ * limits here. Pure functions.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct plan {
     uint64_t module_bytes; /* all layers: plan_module_layers() */
     uint64_t capacity;     /* newest layer */
     uint32_t count;
-    bool odd;      /* core/filter.h */
-    bool foretold; /* nothing grows: see plan_fits() */
+    bool odd;       /* has a struct bloom_odd (core/filter.h) */
+    bool projected; /* by bloom_project(): see "the limit" below */
 };
 
 /* The layer that would come next. */
@@ -32,57 +32,57 @@ struct plan_layer {
     uint64_t size_bytes; /* of the whole filter with it */
 };
 
-/* Checks in the order in which a client is told; on failure *ret_next is
- * untouched. */
+/* Plans the next layer of a filter with valid parameters. Checks in the order
+ * in which clients expect errors; on failure *ret_next is untouched. */
 enum bloom_status plan_next(const struct bloom_params *params,
                             const struct plan *plan, uint64_t limit_bytes,
                             struct plan_layer *ret_next);
 
-/* Slots of the chain of COUNT layers, 0 for one layer; it doubles. */
+/* Returns the slots of a chain of COUNT layers, 0 for one layer. They double.
+ */
 uint32_t plan_slots(uint32_t count);
 
-/* Of struct bloom_chain with so many slots, 0 for one layer. */
+/* Returns the bytes of a chain of COUNT layers, 0 for one layer. */
 size_t plan_chain_bytes(uint32_t count);
 
-/* Of everything but the lines. */
+/* Returns the bytes of all structs, without the lines. */
 uint64_t plan_struct_bytes(bool odd, uint32_t count);
 
-/* What bloom_size() says of COUNT layers whose lines are LINE_BYTES: every
- * slot counts, used or not. False if it is beyond INT64_MAX. */
+/* Computes bloom_size() for COUNT layers whose lines are LINE_BYTES; every slot
+ * counts, used or not. False if it exceeds INT64_MAX. */
 bool plan_size(bool odd, uint32_t count, uint64_t line_bytes,
                uint64_t *ret_bytes);
 
 /* ---- the limit -----------------------------------------------------------
  *
- * A filter that valkey-bloom makes or lets grow under a limit shall fit here
- * too, and one that it refuses shall be refused. So a limit is compared with
- * what the filter would take there (module_bytes), as long as it takes at most
- * PLAN_SURPLUS more here; that is so up to error rates of about 0.1. Beyond it
- * our own size is compared.
+ * A filter that valkey-bloom makes or lets grow under a limit must fit here
+ * too, and one that it refuses must be refused. So a limit is compared with the
+ * size of the filter in valkey-bloom (module_bytes), as long as it takes at
+ * most PLAN_SURPLUS more here, which is so up to error rates of about 0.1.
+ * Beyond that, our own size is compared.
  *
- * There a filter of n layers takes 48 bytes, 8 for each slot of a vector (1, 4,
- * 8, 16, ... slots), and for each layer 208 bytes and its bits. A layer that is
- * to come is judged by the slots that are there before it; a projection counts
- * those behind it. */
+ * In valkey-bloom a filter of n layers takes 48 bytes, 8 for each slot of a
+ * vector (1, 4, 8, 16, ... slots), and for each layer 208 bytes and its bits.
+ * Growth counts the slots before the new layer, a projection those after it. */
 
 #define PLAN_SURPLUS 0.25
 
-/* Of the first COUNT layers with these parameters, without the vector. At most
- * INT64_MAX. A logarithm a layer. */
+/* Returns the bytes of the first COUNT layers in valkey-bloom, without the
+ * vector; at most INT64_MAX. Computes a logarithm a layer. */
 uint64_t plan_module_layers(const struct bloom_params *params, uint32_t count);
 
-/* Whether a filter of SIZE_BYTES, which would be MODULE_BYTES there, is within
- * the limit. */
+/* Returns whether a filter of SIZE_BYTES, and MODULE_BYTES in valkey-bloom, is
+ * within the limit. */
 bool plan_fits(uint64_t size_bytes, uint64_t module_bytes,
                uint64_t limit_bytes);
 
-/* Whether COUNT layers that were stored or copied, of SIZE_BYTES altogether,
- * are: so if they could have grown under that limit. */
+/* Returns whether a stored or copied filter of COUNT layers and SIZE_BYTES
+ * could have grown under this limit. */
 bool plan_stored_fits(const struct bloom_params *params, uint32_t count,
                       uint64_t size_bytes, uint64_t limit_bytes);
 
-/* Whether capacity, error rate and tightening are in their ranges. */
+/* Returns whether capacity, error rate and tightening are in their ranges. */
 bool plan_is_valid(const struct bloom_params *params);
 
-/* Whether a filter with these parameters has something odd. */
+/* Returns whether a filter with these parameters needs a struct bloom_odd. */
 bool plan_is_odd(const struct bloom_params *params);

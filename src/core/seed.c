@@ -6,8 +6,8 @@
  *
  * where s0 ... s3 begin its default secret, and fold is the exclusive or of
  * the two halves of a product of 128 bits (Yann Collet, xxHash specification).
- * With w3 = s3 ^ 1 the second fold is w2 ^ s2 as it stands. Every step on the
- * way from there can be undone, so that exactly one w2 leads to a given hash.
+ * With w3 = s3 ^ 1 the second fold is simply w2 ^ s2. Every step after it can
+ * be inverted, so that exactly one w2 leads to a given hash.
  */
 #include "core/seed.h"
 
@@ -29,7 +29,7 @@ const uint8_t bloom_seed_fixed[BLOOM_SEED_BYTES] = {
     0x88, 0x87, 0x30, 0x7f, 0x97, 0xcd, 0x28, 0x07, 0x33, 0x83,
 };
 
-/* Two that many filters share. */
+/* Two seeds that many filters share. */
 static const uint8_t zero_seed[BLOOM_SEED_BYTES];
 static const struct known {
     uint64_t seed64;

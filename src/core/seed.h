@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Seeds that need no room of their own. Of the 32 bytes only seed64, their
- * XXH3-64, takes part in hashing, and a filter has it at hand; the bytes are
- * kept for who stores them. So for each seed64 there is one seed that is
- * derived from it, by bloom_seed(), and a filter with this one keeps nothing
- * else. Pure functions, any thread.
+ * Seeds that need no memory of their own. Hashing uses only seed64, the XXH3-64
+ * of the 32 bytes, which each filter has; the bytes are kept for dumps. For
+ * each seed64 bloom_seed() derives one seed, and a filter with a derived seed
+ * stores only seed64. Pure functions, any thread.
  */
 #pragma once
 
@@ -12,8 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* seed64 of any seed. */
+/* Returns the seed64 of any seed. */
 uint64_t seed_hash(const uint8_t seed[BLOOM_SEED_BYTES]);
 
-/* Whether bloom_seed() makes this seed of SEED64, its hash. */
+/* Returns whether bloom_seed() derives this seed from SEED64, its hash. */
 bool seed_is_derived(const uint8_t seed[BLOOM_SEED_BYTES], uint64_t seed64);

@@ -24,7 +24,7 @@ static const double decay[TERMS] = { 0.0,
 uint32_t
 sizing_stripes(double rate)
 {
-    /* The slack keeps powers of 1e-3 on the lower count in any libm. */
+    /* With 1e-9 less, powers of 1e-3 get the lower count in any libm. */
     double stripes = ceil(log(rate) / log(1e-3) - 1e-9);
 
     return stripes > 1 ? (uint32_t)stripes : 1;
@@ -54,8 +54,8 @@ sizing_stripe_rate(double load)
     return stripe_rate_and_slope(load, &slope);
 }
 
-/* The alternating sum loses up to four digits; in double that moves the root
- * by 1e-13, which is a line in 10^13. Here it keeps all of a double's. */
+/* The alternating sum loses up to four digits: with doubles that moves the root
+ * by 1e-13, a line in 10^13. With long doubles all digits of a double stay. */
 static long double
 stripe_rate_fine(double load)
 {
@@ -71,9 +71,9 @@ stripe_rate_fine(double load)
 long double
 sizing_load(double stripe_rate)
 {
-    /* Taking every word for independent gives a start within a few percent;
-     * Newton on the logarithm then needs three or four rounds. The bracket
-     * catches what rounding could do to it. */
+    /* If words were independent the load would be this, within a few percent.
+     * From there Newton's method on the logarithm needs three or four rounds.
+     * The bracket guards against rounding. */
     double load = -64 * log1p(-sqrt(sqrt(sqrt(stripe_rate))));
     double low = 1e-3;
     double high = 4096;
@@ -112,7 +112,7 @@ compute_geometry(uint64_t capacity, double rate)
     return geometry;
 }
 
-/* No capacity is 0, so an empty slot is like no layer. */
+/* No capacity is 0, so an empty slot equals no layer. */
 struct geometry
 sizing_geometry(uint64_t capacity, double rate)
 {
@@ -164,7 +164,7 @@ sizing_exact_rate(uint64_t items, struct geometry geometry)
 
         rate += weight[i] * exp((double)items * survive);
     }
-    /* Below 1e-15 the sum is all rounding, and may be negative. */
+    /* Below 1e-15 the sum is only rounding, and may be negative. */
     return rate > 0 ? pow(rate, geometry.stripes) : 0;
 }
 

@@ -107,11 +107,11 @@ def parse_args():
     parser.add_argument("--workload", action="append", choices=WORKLOADS,
                         help="only this one (may be repeated)")
     parser.add_argument("--variants", action="store_true",
-                        help="what each feature adds, and where it all goes")
+                        help="count what each feature adds, and each layer")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(),
                         help="runs at a time")
     parser.add_argument("--keep", type=pathlib.Path, metavar="DIR",
-                        help="leave callgrind's files here")
+                        help="keep callgrind's files here")
     args, server_options = parser.parse_known_args()
     if args.variants and args.server is None:
         parser.error("--variants: of a --server")
@@ -284,7 +284,8 @@ def varied(counter, names):
     result["notes"].append(
         "BF.ADD and BF.EXISTS at pipeline 100, BF.MADD of 100 items at "
         "pipeline 16; one connection. The server's timers count too: on a "
-        "quiet machine less than about 5 is chance, on a busy one 20.")
+        "quiet machine differences below about 5 are noise, on a busy one "
+        "below 20.")
     return result
 
 
@@ -323,8 +324,8 @@ def idle(counter):
                 most < 1))
     # Lines of dispatch that read a flag for a feature count as dispatch.
     result["notes"].append(
-        "By the lines of the source that the instructions come from, those "
-        "that the compiler inlined included.")
+        "Assigned by the source lines of the instructions, including code "
+        "that the compiler inlined.")
     names = {re.split("[/:]", place)[0] for each in costs for place in each}
     rows = [[name, *total(lambda place, its=name:
                           re.split("[/:]", place)[0] == its)]

@@ -321,7 +321,7 @@ def main():
                         default=str(servers.DEFAULT_BUILD / "bloomery-server"))
     parser.add_argument("--quick", action="store_true",
                         help="a tenth of everything")
-    parser.add_argument("--json", metavar="FILE", help="keep what was found")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there too")
     options = parser.parse_args()
     servers.exit_on_sigterm()
     found = run(options.server, options.quick)

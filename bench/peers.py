@@ -197,8 +197,8 @@ def tried(args, words, ours, other, title):
                     cells += [None, None]
             result["rows"].append(cells)
     result["notes"].append(
-        "Median of 3 runs in turn. redis-benchmark is busy itself: it, and "
-        "not the server, sets the requests a second of short commands.")
+        "Median of 3 runs in turn. For short commands redis-benchmark is the "
+        "bottleneck, and limits the requests per second.")
     return result
 
 
@@ -262,8 +262,9 @@ def by_hand(args, load, ours, other, title):
             (ours, options(args, *own), items),
             (other, options(args, *their), 1 / HASHES)])
     result["notes"].append(
-        "`at once` is one BF.MADD or BF.MEXISTS of 100. By hand, the client "
-        "hashes: that cost is not in here. Errors are as rare in both.")
+        "`at once` is one BF.MADD or BF.MEXISTS of 100. With a bitmap, the "
+        "client computes the hashes, whose cost is not included. Both have "
+        "the same error rate.")
     result["says"].append(
         f"A filter by hand ({HASHES} SETBIT or GETBIT in one pipeline) takes "
         f"{ratios['add 16']:.1f} times the CPU of BF.ADD and "

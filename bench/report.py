@@ -121,15 +121,15 @@ def parse_args():
     parser.add_argument("--build", type=pathlib.Path,
                         default=servers.DEFAULT_BUILD)
     parser.add_argument("--quick", action="store_true",
-                        help="a smoke test: few and short, kept under build/")
+                        help="a short smoke test, written under build/")
     parser.add_argument("--part", action="append", choices=PARTS,
-                        help="only this one (may be repeated); the report is "
-                             "kept under build/, too")
+                        help="run only this part (may be repeated); the "
+                             "report is written under build/")
     parser.add_argument("--out", type=pathlib.Path, default=None,
                         help="folder of RESULTS.md and plots/")
     parser.add_argument("--json", type=pathlib.Path, metavar="DIR",
-                        help="keep the parts' JSON here; a part whose JSON is "
-                             "here already does not run again")
+                        help="keep the parts' JSON here; a part does not run "
+                             "if its JSON is here already")
     args = parser.parse_args()
     # Parts run in other folders, and name files below this one.
     args.build = args.build.resolve()

@@ -192,8 +192,8 @@ def parse_args():
     parser.add_argument("--threads", type=int,
                         help="of the driver, at most (default: the CPUs)")
     parser.add_argument("--loops", type=int, action="append",
-                        help="measure real sockets with so many loops, "
-                             "whatever CPUs there are (may be repeated)")
+                        help="measure real sockets with this number of loops "
+                             "on any machine (may be repeated)")
     parser.add_argument("--check", action="store_true",
                         help="exit 1 if a mark is missed")
     return parser.parse_args()

@@ -91,7 +91,7 @@ def disturbed(row):
 
 
 def scaling_says(rows):
-    """Return the sentence on the gain of two loops, for the top of the report."""
+    """Return the sentence on the gain of two loops, for the report's top."""
     two = {row["workload"]: row["relative"] for row in rows
            if row["threads"] == 2}
     if not {"exists-one", "add-one", "exists-many", "add-many"} <= set(two):
@@ -114,9 +114,9 @@ def scaling(data):
           round(row["rate"]), row["cpu_ns"],
           *(f"{row[key]:.2f}" for key in ("ratio", "control", "relative"))]
          for row in data["inside"]],
-        ["`Threads that share nothing` is what the machine itself gave at "
-         "that moment, as a multiple of one thread; `times those` is the "
-         "ratio as it would be had it given twice as much to two."])
+        ["`Threads that share nothing` is the speed of the machine itself at "
+         "that moment, as a multiple of one thread. `times those` is the ratio "
+         "that would result if two threads had exactly twice that speed."])
     shared = [row for row in data["inside"]
               if row["locks"] == "yes" and row["pipeline"] == 16]
     inside["marks"] = [
@@ -161,8 +161,8 @@ def holds(data):
         [f"{row['case']}: {row['note']}" for row in cases
          if row["note"] and not row["met"]])
     result["notes"].append(
-        "Where nothing is named, nothing took 0.2 ms by the wall: what is "
-        "shorter is not looked at.")
+        "An empty field means that no command or lock took 0.2 ms of wall "
+        "time; the server does not measure shorter ones.")
     for kind, (what, asked) in HOLD_KINDS.items():
         rows = [row for row in cases if row.get("kind", "") == kind]
         if rows:

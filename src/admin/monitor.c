@@ -96,33 +96,12 @@ monitor_cut(struct monitor *monitor, unsigned loop)
 /* ---- the line ------------------------------------------------------------ */
 
 static void
-append_byte(struct buf *line, unsigned char c)
-{
-    static const char letters[] = "\aa\bb\nn\rr\tt\"\"\\\\";
-    const char *at = c != '\0' ? letters : NULL;
-
-    while (at != NULL && *at != '\0' && (unsigned char)*at != c) {
-        at += 2;
-    }
-    if (at != NULL && *at != '\0') {
-        buf_append(line, "\\", 1);
-        buf_append(line, at + 1, 1);
-    } else if (c >= ' ' && c <= '~') {
-        buf_append(line, &c, 1);
-    } else {
-        buf_printf(line, "\\x%02x", c);
-    }
-}
-
-static void
 append_word(struct buf *line, struct slice word)
 {
     size_t shown = word.len < WORD_BYTES_MAX ? word.len : WORD_BYTES_MAX;
 
     buf_append(line, " \"", 2);
-    for (size_t i = 0; i < shown; i++) {
-        append_byte(line, (unsigned char)word.data[i]);
-    }
+    buf_append_escaped(line, (struct slice){ word.data, shown });
     if (shown < word.len) {
         buf_printf(line, "... (%zu more bytes)", word.len - shown);
     }

@@ -146,3 +146,26 @@ buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item)
     CHECK(*at <= buf->len);
     return true;
 }
+
+void
+buf_append_escaped(struct buf *buf, struct slice bytes)
+{
+    static const char special[] = "\n\r\t\a\b\"\\";
+    static const char letters[] = "nrtab\"\\";
+    static const char hex[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < bytes.len; i++) {
+        unsigned char c = (unsigned char)bytes.data[i];
+        const char *at = c != '\0' ? strchr(special, c) : NULL;
+        char escape[] = { '\\', 'x', hex[c >> 4], hex[c & 15] };
+
+        if (at != NULL) {
+            escape[1] = letters[at - special];
+            buf_append(buf, escape, 2);
+        } else if (c >= ' ' && c <= '~') {
+            buf_append(buf, &c, 1);
+        } else {
+            buf_append(buf, escape, sizeof(escape));
+        }
+    }
+}

@@ -68,6 +68,10 @@ void buf_exchange(struct buf *a, struct buf *b);
 void buf_append_item(struct buf *buf, struct slice item);
 bool buf_next_item(const struct buf *buf, size_t *at, struct slice *ret_item);
 
+/* Appends bytes as redis-cli shows them within quotes: \n, \", \x00 and so on
+ * for what is not printable. */
+void buf_append_escaped(struct buf *buf, struct slice bytes);
+
 /* Empties the buffer, and frees its memory if that is above keep_bytes. */
 void buf_reset(struct buf *buf, size_t keep_bytes);
 

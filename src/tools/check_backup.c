@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "tools/check_journal.h"
+#include "tools/check_chain.h"
 #include "tools/check_make.h"
 #include "tools/check_verify.h"
 
@@ -93,7 +93,7 @@ backup_journal(void *ctx, const char *path, const char *out,
 
     found = check_journal_open(backup->check, path, journal, why, sizeof(why));
     if (found == JOURNAL_FOUND) {
-        check_journal_scan(backup->check, journal, NULL, NULL);
+        check_chain_scan(backup->check, journal, NULL, NULL);
         if (journal->state > CHECK_STATE_TORN) {
             check_journal_complain(backup->check, journal);
         } else {

@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "proto/reply.h"
 #include "proto/scan.h"
-#include "tools/check_journal.h"
+#include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
 
 #include <errno.h>
@@ -49,34 +49,6 @@ flush(struct cat *cat)
     return !cat->failed;
 }
 
-static void
-put_quoted(struct buf *out, struct slice word)
-{
-    static const char hex[] = "0123456789abcdef";
-    static const char plain[] = "\n\r\t\a\b\"\\";
-    static const char letters[] = "nrtab\"\\";
-
-    buf_append(out, "\"", 1);
-    for (size_t i = 0; i < word.len; i++) {
-        char c = word.data[i];
-        const char *at = c != '\0' ? strchr(plain, c) : NULL;
-        unsigned char byte = (unsigned char)c;
-
-        if (at != NULL) {
-            char text[] = { '\\', letters[at - plain] };
-
-            buf_append(out, text, sizeof(text));
-        } else if (byte >= 0x20 && byte < 0x7f) {
-            buf_append(out, &c, 1);
-        } else {
-            char text[] = { '\\', 'x', hex[byte >> 4], hex[byte & 15] };
-
-            buf_append(out, text, sizeof(text));
-        }
-    }
-    buf_append(out, "\"", 1);
-}
-
 static bool
 put_command(struct cat *cat, const struct slice *argv, size_t argc)
 {
@@ -91,7 +63,9 @@ put_command(struct cat *cat, const struct slice *argv, size_t argc)
             continue;
         }
         buf_append(&cat->out, " ", i > 0);
-        put_quoted(&cat->out, argv[i]);
+        buf_append(&cat->out, "\"", 1);
+        buf_append_escaped(&cat->out, argv[i]);
+        buf_append(&cat->out, "\"", 1);
     }
     if (!cat->check->resp) {
         buf_append(&cat->out, "\n", 1);
@@ -285,7 +259,7 @@ on_group(void *ctx, const struct check_increment *increment,
 static void
 cat_groups(struct cat *cat, struct check_journal *journal)
 {
-    check_journal_scan(cat->check, journal, on_group, cat);
+    check_chain_scan(cat->check, journal, on_group, cat);
     (void)flush(cat);
     check_journal_complain(cat->check, journal);
 }

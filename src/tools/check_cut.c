@@ -7,7 +7,7 @@
 #include "tools/check_cut.h"
 
 #include "base/mem.h"
-#include "tools/check_journal.h"
+#include "tools/check_chain.h"
 #include "tools/check_make.h"
 #include "tools/check_snapshot.h"
 
@@ -242,7 +242,7 @@ cut_increment(void *ctx, const char *path, const char *out)
     }
     check_bar_begin(cut->check, 2 * check_journal_bytes(journal));
     cut->index = 1;
-    check_journal_scan(cut->check, journal, on_group, cut);
+    check_chain_scan(cut->check, journal, on_group, cut);
     if (cut->index == 1) {
         cut->offset = GROUP_FIRST_LINE_BYTES;
     }
@@ -331,7 +331,7 @@ cut_journal(void *ctx, const char *path, const char *out,
     cut->position = journal->manifest.position;
     cut->sequence = journal->manifest.sequence;
     cut->ms = base.stamp.created_ms;
-    check_journal_scan(cut->check, journal, on_group, cut);
+    check_chain_scan(cut->check, journal, on_group, cut);
     if (!cut_is_certain(cut) || !write_journal(cut, out, &base)) {
         return false;
     }

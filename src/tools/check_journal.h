@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A journal: one increment, or a directory with its manifest, base and
- * increments. persist/verify.h, the walk of a server's start, decides how far
- * it is valid, and whether a start cuts it there or refuses it.
+ * increments. This module opens and shows it; check_chain.h walks its groups.
  *
  * A live server may write to the journal meanwhile. So all files are opened
  * before any is read, and their sizes are asked from the newest to the oldest.
@@ -24,7 +23,7 @@ struct check_increment {
     enum group_status line_status;
     struct verify_file *file; /* its bytes, and what is valid of them */
 
-    /* Set by check_journal_scan. */
+    /* Set by check_chain_scan. */
     enum check_state state;
     uint64_t position; /* of the log, before its first group */
     uint64_t first_sequence, last_sequence, first_ms, last_ms;
@@ -40,7 +39,7 @@ struct check_journal {
     struct verify_file *files; /* of the increments */
     uint32_t count;
 
-    /* Set by check_journal_scan: the chain of groups from the base on. */
+    /* Set by check_chain_scan: the chain of groups from the base on. */
     enum check_state state;
     uint64_t position, sequence; /* at its end */
     uint64_t last_ms;
@@ -84,25 +83,6 @@ void check_journal_close(struct check_journal *journal);
 
 /* Returns the bytes of all files. */
 uint64_t check_journal_bytes(const struct check_journal *journal);
-
-/* Called for each group of the chain, in order; end_position is the position
- * in the log behind it. False stops the scan. */
-typedef bool check_group_fn(void *ctx, const struct check_increment *increment,
-                            const struct group *group, uint64_t end_position);
-
-/* Walks the chain and sets the fields above. visit may be NULL. */
-void check_journal_scan(struct check *check, struct check_journal *journal,
-                        check_group_fn *visit, void *ctx);
-
-/* Marks the chain as damaged at a group at which visit stopped the scan. */
-void check_journal_refuse(struct check_journal *journal,
-                          const struct check_increment *increment,
-                          const struct group *group, const char *why);
-
-/* Finds the next intact group at or behind *at, past damage, and moves *at
- * behind it. False: there is none. */
-bool check_journal_next_intact(const struct check_increment *increment,
-                               uint64_t *at, struct group *ret_group);
 
 /* Prints the cards of the increments. */
 void check_journal_show(struct check *check,

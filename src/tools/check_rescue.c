@@ -12,8 +12,7 @@
 struct rescue {
     struct check *check;
     struct snapshot_writer *writer;
-    struct snapshot_progress progress; /* of the writer */
-    uint64_t shown_bytes;
+    struct check_advance advance; /* of the writer */
     int error;
 };
 
@@ -21,13 +20,10 @@ static bool
 on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
     struct rescue *rescue = ctx;
-    uint64_t bytes;
 
     rescue->error = snapshot_add(rescue->writer, record, bloom);
     bloom_free(bloom, NULL);
-    bytes = atomic_load(&rescue->progress.bytes);
-    check_bar_add(rescue->check, bytes - rescue->shown_bytes);
-    rescue->shown_bytes = bytes;
+    check_snapshot_advance(rescue->check, &rescue->advance);
     return rescue->error == 0;
 }
 
@@ -71,7 +67,7 @@ check_rescue(struct check_made *made, int fd,
      * an id, no replica continues from it. */
     memset(written.history, '0', SNAPSHOT_HISTORY_BYTES);
     error = snapshot_begin(rescue.writer, &written, databases, out,
-                           &rescue.progress);
+                           &rescue.advance.progress);
     if (error == 0) {
         error = copy_filters(&rescue, fd);
     }

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "persist/snapshot.h"
-#include "tools/check_journal.h"
+#include "tools/check_chain.h"
 #include "tools/check_rescue.h"
 #include "tools/check_world.h"
 
@@ -148,7 +148,7 @@ count_increment(struct salvage *salvage,
     uint64_t end = GROUP_FIRST_LINE_BYTES;
     uint64_t due = *after + 1;
 
-    while (check_journal_next_intact(increment, &at, &group)) {
+    while (check_chain_next_intact(increment, &at, &group)) {
         salvage->lost |= group.begin != end;
         end = group.end;
         if (group.seal.sequence <= *after) {
@@ -192,7 +192,7 @@ write_increment(struct salvage *salvage,
     }
     sealer->hash = group_hash_new();
     ok = put_first_line(sealer, &like);
-    while (ok && check_journal_next_intact(increment, &at, &group)) {
+    while (ok && check_chain_next_intact(increment, &at, &group)) {
         if (group.seal.sequence > *after) {
             *after = group.seal.sequence;
             ok = put_group(sealer, &group);
@@ -245,8 +245,8 @@ salvage_increment(void *ctx, const char *path, const char *out)
         return false;
     }
     check_bar_begin(check, 3 * check_journal_bytes(salvage->journal));
-    check_journal_scan(check, salvage->journal, NULL, NULL);
-    if (check_journal_next_intact(increment, &at, &group)) {
+    check_chain_scan(check, salvage->journal, NULL, NULL);
+    if (check_chain_next_intact(increment, &at, &group)) {
         first = group.seal.sequence;
     }
     count_increment(salvage, increment, &after);
@@ -402,8 +402,7 @@ execute(struct salvage *salvage, struct check_world *world)
         struct group group;
         uint64_t at = 0;
 
-        while (
-            check_journal_next_intact(&journal->increments[i], &at, &group)) {
+        while (check_chain_next_intact(&journal->increments[i], &at, &group)) {
             if (group.seal.sequence > after) {
                 after = group.seal.sequence;
                 salvage->failed += check_world_rescue(world, group.commands);
@@ -489,7 +488,7 @@ salvage_journal(void *ctx, const char *path, const char *out,
     check_bar_begin(salvage->check, 4 * check_journal_bytes(journal));
     ok =
         look_whole(salvage->check, journal->base_fd, journal->base_path, &base);
-    check_journal_scan(salvage->check, journal, NULL, NULL);
+    check_chain_scan(salvage->check, journal, NULL, NULL);
     if (journal->state == CHECK_STATE_NEWER) {
         check_journal_complain(salvage->check, journal);
         ok = false;

@@ -12,17 +12,16 @@
 struct look {
     struct check *check;
     struct check_snapshot *snapshot;
-    struct snapshot_progress progress;
-    uint64_t shown_bytes;
+    struct check_advance advance;
 };
 
-static void
-move_bar(struct look *look)
+void
+check_snapshot_advance(struct check *check, struct check_advance *advance)
 {
-    uint64_t bytes = atomic_load(&look->progress.bytes);
+    uint64_t bytes = atomic_load(&advance->progress.bytes);
 
-    check_bar_add(look->check, bytes - look->shown_bytes);
-    look->shown_bytes = bytes;
+    check_bar_add(check, bytes - advance->shown_bytes);
+    advance->shown_bytes = bytes;
 }
 
 static bool
@@ -42,7 +41,7 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     if (record->db >= snapshot->databases) {
         snapshot->databases = record->db + 1;
     }
-    move_bar(look);
+    check_snapshot_advance(look->check, &look->advance);
     return true;
 }
 
@@ -60,7 +59,7 @@ on_passed_over(void *ctx, const struct snapshot_error *error, uint64_t from,
         look->snapshot->error = *error;
     }
     look->snapshot->lost_bytes += to - from;
-    move_bar(look);
+    check_snapshot_advance(look->check, &look->advance);
 }
 
 enum check_state
@@ -106,7 +105,8 @@ check_snapshot_look(struct check *check, int fd, bool whole,
         snapshot_read_stamp(fd, &ret_snapshot->stamp, &ret_snapshot->error);
     ret_snapshot->has_stamp = status == SNAPSHOT_OK;
     if (whole && (status == SNAPSHOT_OK || status == SNAPSHOT_DAMAGED)) {
-        status = snapshot_read(fd, NULL, &visitor, &look.progress, &error);
+        status =
+            snapshot_read(fd, NULL, &visitor, &look.advance.progress, &error);
         ret_snapshot->whole = status == SNAPSHOT_OK;
         if (status != SNAPSHOT_OK) {
             ret_snapshot->error = error;

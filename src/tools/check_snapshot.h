@@ -34,6 +34,13 @@ void check_snapshot_show(struct check *check, const char *path,
 void check_snapshot_complain(struct check *check, const char *path,
                              const struct check_snapshot *snapshot);
 
+/* Moves the progress bar as far as a reader or writer has come. */
+struct check_advance {
+    struct snapshot_progress progress;
+    uint64_t shown_bytes;
+};
+void check_snapshot_advance(struct check *check, struct check_advance *advance);
+
 /* Returns the state that a result of snapshot_read means. */
 enum check_state check_snapshot_state(enum snapshot_status status);
 

@@ -6,8 +6,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "tools/check_chain.h"
 #include "tools/check_file.h"
-#include "tools/check_journal.h"
 #include "tools/check_snapshot.h"
 #include "tools/check_world.h"
 
@@ -51,7 +51,7 @@ verify_increment(struct check *check, const char *path)
 
     if (check_journal_open_single(check, path, journal)) {
         check_bar_begin(check, check_journal_bytes(journal));
-        check_journal_scan(check, journal, NULL, NULL);
+        check_chain_scan(check, journal, NULL, NULL);
         check_bar_end(check);
         check_journal_show(check, journal);
         check_journal_close(journal);
@@ -188,7 +188,7 @@ execute_group(void *ctx, const struct check_increment *increment,
                             sizeof(why))) {
         return true;
     }
-    check_journal_refuse(execution->journal, increment, group, why);
+    check_chain_refuse(execution->journal, increment, group, why);
     return false;
 }
 
@@ -204,7 +204,7 @@ execute_journal(struct check *check, struct check_journal *journal,
         base->state = CHECK_STATE_DAMAGED;
         (void)snprintf(base->error.text, sizeof(base->error.text), "%s", why);
     } else {
-        check_journal_scan(check, journal, execute_group, &execution);
+        check_chain_scan(check, journal, execute_group, &execution);
     }
     check_world_free(execution.world);
 }
@@ -225,7 +225,7 @@ verify_journal(struct check *check, const char *path, bool whole)
         }
         check_bar_begin(check, check_journal_bytes(journal));
         check_snapshot_look(check, journal->base_fd, whole, &base);
-        check_journal_scan(check, journal, NULL, NULL);
+        check_chain_scan(check, journal, NULL, NULL);
         if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
             journal->state <= CHECK_STATE_TORN) {
             execute_journal(check, journal, &base);

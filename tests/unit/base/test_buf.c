@@ -224,3 +224,14 @@ TEST(items_come_back_as_they_went_in)
     assert_int_equal(0, buf.len);
     buf_free(&buf);
 }
+
+TEST(bytes_are_escaped_as_redis_cli_shows_them)
+{
+    struct buf buf = { 0 };
+
+    buf_append_escaped(&buf, slice_lit("a~ \n\r\t\a\b\"\\\0\x7f\xff"));
+    assert_true(
+        slice_equal(buf_slice(&buf),
+                    slice_lit("a~ \\n\\r\\t\\a\\b\\\"\\\\\\x00\\x7f\\xff")));
+    buf_free(&buf);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * These calls stand in the place of the C library's in every test of this
- * folder; without a rig they do what those do.
+ * The calls replace the C library's in every test of this folder; without a rig
+ * they do the same as those.
  */
 #include "journal_help.h"
 
@@ -63,8 +63,8 @@ enter_call(enum disk_call call, struct disk_file *file)
     disk.nth[call] = disk.for_good;
     disk.fired = true;
     disk.failed++;
-    /* When the journal hears of it, the other thread may be on its way to one
-     * call; behind a failed write there is the last sync, too. */
+    /* When the journal learns of a failure, the other thread may already be in
+     * its next call; after a failed write there is the last sync, too. */
     file->allowed[DISK_WRITE] = call == DISK_SYNC && !file->suspect ? 1 : 0;
     file->allowed[DISK_SYNC] = call == DISK_WRITE && !file->suspect ? 2 : 0;
     file->suspect = true;

@@ -56,7 +56,7 @@ extern struct disk {
     bool for_good, fired;
     uint64_t failed; /* calls */
     const struct journal *journal;
-    uint64_t base; /* what the manifest begins with */
+    uint64_t base; /* position of the base in the manifest */
     const char *wrong;
 } disk;
 
@@ -96,8 +96,8 @@ uint64_t released(const struct rig *rig);
 
 struct journal_status status_of(const struct rig *rig);
 
-/* Where the file begins is known only when the target is set; nothing is
- * written to it before, since it is held meanwhile. */
+/* Gives the journal a file. The disk waits meanwhile, since the begin of the
+ * file is only known afterwards. */
 uint64_t set_target(struct rig *rig, enum journal_target how, uint64_t position,
                     uint64_t *ret_sequence);
 
@@ -167,7 +167,7 @@ uint64_t check_groups(struct expected *expected, struct slice data,
                       uint64_t offset, uint64_t key, uint64_t position,
                       uint64_t *sequence);
 
-/* The files from this position on hold exactly what was appended behind it;
- * files that were left unused are skipped. */
+/* Checks that the files from this position on hold exactly what was appended
+ * behind it; skips files that were not used. */
 void check_files(const struct source *sources, size_t count, uint64_t from,
                  uint64_t sequence);

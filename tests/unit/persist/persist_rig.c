@@ -168,7 +168,7 @@ prig_write(struct prig *rig)
 
     if (rig->journal != NULL &&
         !stage_open(&rig->stage, stage_effect_bytes(argv, 2))) {
-        rig->written--; /* refused for want of memory, nothing happened */
+        rig->written--; /* refused without memory, nothing happened */
         return 0;
     }
     prig_create(rig, argv[1]);

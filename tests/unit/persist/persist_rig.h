@@ -2,10 +2,9 @@
  *
  * Persistence without a server: a directory, a keyspace, options, and hooks
  * that count. One thread plays loop 0 and all clients. A "write" creates a
- * filter of the given name, and its effect, NEW name, does the same when it is
- * replayed; so what was journaled and what a base holds can be told from what
- * was lost. A replica's primary is played by whoever calls prig_relay, which is
- * such a write of another server.
+ * filter of the given name, and its effect, NEW name, does the same at a
+ * replay; so tests can tell what was journaled, what a base holds and what was
+ * lost. prig_relay plays a primary: such a write comes from another server.
  */
 #pragma once
 
@@ -50,7 +49,7 @@ struct prig {
     atomic_int pokes, moves, taps;
     unsigned written; /* keys w0 .. w<written - 1> */
     unsigned reloads;
-    /* What the tap was told: groups with zeros for seals. */
+    /* The stream of the tap: groups with zeros for seals. */
     struct buf taped;
     uint64_t tape_begin; /* position of its first byte */
     uint64_t tape_begin_sequence, tape_sequence;
@@ -78,12 +77,12 @@ bool prig_has(const struct prig *rig, unsigned number);
  * memory. */
 uint64_t prig_write(struct prig *rig);
 
-/* A persist over what the directory holds; opened, not loaded. */
+/* Opens persist on the directory, without loading. */
 bool prig_open(struct prig *rig);
 
 bool prig_load(struct prig *rig);
 
-/* As kill -9 would: nothing is written any more. */
+/* Ends as kill -9 does: nothing is written any more. */
 void prig_close(struct prig *rig);
 
 struct prig *prig_new(const char *appendonly, const char *appendfsync);
@@ -139,8 +138,8 @@ uint64_t prig_relay_history(struct prig *rig, const char *id);
 /* A group of the primary's: creates w<written>. Returns its end. */
 uint64_t prig_relay(struct prig *rig);
 
-/* Data of another server: keys w<first> .. w<first + count - 1>, and nothing
- * else, at this place of that history. */
+/* Makes data of another server: only the keys w<first> .. w<first + count - 1>,
+ * at this place of that history. */
 void prig_adopt(struct prig *rig, unsigned first, unsigned count,
                 const char *id, uint64_t position);
 

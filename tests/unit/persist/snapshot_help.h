@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the tests of snapshots share: keyspaces of known or random filters,
- * snapshots in memory, a way to load them, and to compare.
+ * Helpers for tests of snapshots: keyspaces of known or random filters,
+ * snapshots in memory, and ways to load and to compare them.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A tap that keeps the whole stream, on top of journal_help.h: what it is told,
- * with a seal of its own behind each group, or the one that came. It has no
- * lock: the journal's mutex is what keeps it whole.
+ * A tap that keeps the whole stream, on top of journal_help.h, with a seal of
+ * its own behind each group, or the one that came. It needs no lock: the
+ * journal's mutex guards it.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ enum { TAPE_KEY = 77 };
 struct tape {
     struct buf bytes;
     struct group_hash *hash;
-    uint64_t begin, begin_sequence; /* where it was told to begin, last */
+    uint64_t begin, begin_sequence; /* the last place at which it began */
     uint64_t sequence;
     uint64_t open;  /* bytes of the open group */
     uint64_t stamp; /* of its own seals */
@@ -30,8 +30,8 @@ void tape_free(struct tape *tape);
 uint64_t tape_follow(struct tape *tape, struct rig *rig, uint64_t position,
                      uint64_t sequence);
 
-/* Nobody appends, and no group is open: it holds exactly what was appended
- * since its begin. */
+/* Checks, while nothing is appended and no group is open, that the tape holds
+ * exactly what was appended since its begin. */
 void check_tape(const struct tape *tape, const struct rig *rig,
                 const struct source *sources, size_t count);
 

@@ -16,7 +16,7 @@
 
 enum { OLD = 10, NEW = 10, PLACE = 5 };
 
-/* A place far before that of the old data: positions say nothing. */
+/* A place far before that of the old data: positions decide nothing. */
 static const char OTHER[] = "fedcba9876543210fedcba9876543210fedcba98";
 static const char THIRD[] = "00112233445566778899aabbccddeeff00112233";
 #define SNAPSHOT "bloomery.snapshot"
@@ -31,8 +31,8 @@ info_of(const struct prig *rig)
     return info;
 }
 
-/* A replica with old data in a snapshot, and in the journal if it is on, and
- * nothing under way. */
+/* Starts a replica with old data in a snapshot, and in the journal if it is on;
+ * no step is under way. */
 static struct prig *
 start_old(const char *appendonly)
 {
@@ -69,7 +69,7 @@ settle(struct prig *rig)
     PRIG_WAIT(rig, is_settled(rig));
 }
 
-/* All of the new data, with what was relayed since. */
+/* Checks all of the new data, and what was relayed since. */
 static void
 check_new(const struct prig *rig)
 {
@@ -157,8 +157,8 @@ TEST(adopt_makes_a_snapshot_of_the_new_data)
     prig_free(rig);
 }
 
-/* What is written from the highest place on that may be taken over is no
- * damage to the next start. */
+/* Files that are written from the highest place on that may be taken over load
+ * at the next start. */
 TEST(adopt_of_the_highest_place_leaves_room_for_what_follows)
 {
     struct prig *rig = start_old("yes");
@@ -176,8 +176,8 @@ TEST(adopt_of_the_highest_place_leaves_room_for_what_follows)
     prig_free(rig);
 }
 
-/* What was executed in part is no state of the log: it stays, and nobody can
- * take it for what others have at that place. */
+/* Data that was executed in part is at no position of the log: it stays, but no
+ * other server may take it for the data there. */
 TEST(adopt_of_nothing_gives_the_data_a_history_of_its_own)
 {
     struct prig *rig = start_old("yes");
@@ -269,7 +269,8 @@ TEST(adopt_writes_nothing_where_nothing_is_saved)
     prig_free(rig);
 }
 
-/* Though nothing is saved any more: it would be loaded. */
+/* Even a server that saves nothing must remove the old snapshot: a start would
+ * load it. */
 TEST(adopt_replaces_what_is_there_although_nothing_is_saved)
 {
     struct prig *rig = start_old("yes");
@@ -466,7 +467,7 @@ has_failed(const struct prig *rig)
 }
 
 /* One call fails, or it and all that follow; then kill -9. Once .new has its
- * name the new data is what a start finds. */
+ * name, a start finds the new data. */
 TEST(adopt_may_be_cut_off_at_every_call)
 {
     unsigned cases = 0;
@@ -483,7 +484,7 @@ TEST(adopt_may_be_cut_off_at_every_call)
                 adopt(rig);
                 PRIG_WAIT(rig, (had = had || prig_exists(rig, ARRIVAL),
                                 is_settled(rig) || has_failed(rig)));
-                /* Of what fired in a child only the failure is known. */
+                /* Of a fault in a child only the failure is known. */
                 fired += file_fail_clear() || has_failed(rig);
                 prig_restart(rig);
                 assert_true(check_either(rig, old.id) || !had);
@@ -498,7 +499,7 @@ TEST(adopt_may_be_cut_off_at_every_call)
     assert_true(cases > 20);
 }
 
-/* As a process that is gone leaves it: by hand, one step further each time. */
+/* Leaves the files as a killed process does, one step further each time. */
 TEST(adopt_is_finished_by_the_next_start)
 {
     enum { NOT_NAMED, NAMED, NO_MANIFEST, NO_FILES, RENAMED, STATES };
@@ -577,7 +578,7 @@ TEST(adopt_may_be_cut_off_while_a_start_finishes_it)
     assert_true(refused > 5);
 }
 
-/* Nothing is removed for a file that cannot be what it should. */
+/* A file that cannot be a snapshot replaces nothing. */
 TEST(adopt_refuses_a_start_with_a_damaged_snapshot)
 {
     struct prig *rig = start_old("yes");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A save child is a process: what it leaves in the directory or tells a pipe,
- * what it says of itself, and how its end is noticed.
+ * A save child as a process: the files or bytes it leaves, its figures, and how
+ * its end is noticed.
  */
 #include "../test.h"
 
@@ -355,8 +355,8 @@ pid_of_child(void)
     return pid;
 }
 
-/* Whoever stops a server by its process group means the server: it decides what
- * becomes of the child. */
+/* A signal to the process group is meant for the server, which decides what
+ * happens to the child. */
 TEST(child_outlives_what_stops_its_parent)
 {
     static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
@@ -384,8 +384,8 @@ TEST(child_explains_its_end)
                         "signal 1000 ended the child process (unknown)");
 }
 
-/* With the end to read from open in the child, nobody would notice that the
- * parent has closed its own. */
+/* If the child kept the reading end open, it would not notice that the parent
+ * closed its own. */
 TEST(child_keeps_only_its_end_of_the_pipe)
 {
     struct place *place = place_new(3000);

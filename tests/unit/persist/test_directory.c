@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who may use a directory, under which names, and what is cleared away.
+ * Which server may use a directory, under which names, and which files are
+ * removed.
  */
 #include "persist_rig.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * First lines and groups: what is written reads back, every changed byte is
- * noticed, and nothing that an item can hold passes for a seal.
+ * noticed, and nothing in an item passes for a seal.
  */
 #include "persist/group.h"
 
@@ -377,9 +377,9 @@ TEST(a_mebibyte_of_false_seals_costs_little)
     buf_free(&item);
 }
 
-/* Who can read the file may put real seals, made for groups of every length,
- * exactly where they reach back to the group's begin, and further copies of
- * one that reaches back over much. */
+/* A client that can read the file may store real seals, made for groups of
+ * every length, exactly where they reach back to the begin of the group, and
+ * copies of one that covers many bytes. */
 TEST(a_mebibyte_of_real_seals_costs_little)
 {
     struct buf log = { 0 };
@@ -443,7 +443,7 @@ TEST(a_survey_finds_what_is_intact_behind_damage)
     assert_int_equal(survey.groups, 6);
     assert_int_equal(survey.durable_sequence, 9);
 
-    /* Group 10 is broken, but its seal still says what was durable. */
+    /* Group 10 is broken, but its seal still names the durable sequence. */
     log.data[begins[10] + 30] ^= 1;
     group_survey(buf_slice(&log), LOG_KEY, begins[3], &survey);
     assert_int_equal(survey.groups, 5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who has whose past, and how far.
+ * Which histories share a past, and up to where.
  */
 #include "persist/history.h"
 
@@ -72,7 +72,8 @@ TEST(going_on_with_the_present_id_changes_nothing)
     assert_memory_equal(&before, &history, sizeof(before));
 }
 
-/* 3 goes on from a place where 2 was what 1 was; behind it 1 is no past. */
+/* 3 continues from a position at which 2 still equals 1; behind it 1 is no
+ * past. */
 TEST(an_older_past_ends_where_a_newer_one_does)
 {
     struct history history;
@@ -132,7 +133,7 @@ TEST(an_id_is_forty_digits)
             c != 0 && strchr("0123456789abcdef", c) != NULL,
             history_is_id((struct slice){ text, HISTORY_ID_CHARS }));
     }
-    /* No id at all is nobody's. */
+    /* An empty id matches no history. */
     assert_false(history_covers(&history, slice_lit(""), 0));
     history_begin(&history, id_of(1));
     assert_false(history_covers(&history, slice_lit(""), 0));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The loops' side, without a file: positions, groups, and what drain takes.
+ * The loops' side, without a file: positions, groups, and what journal_drain
+ * returns.
  */
 #include "persist/journal.h"
 
@@ -232,7 +233,7 @@ TEST(its_threads_are_there_from_the_start_and_have_names)
     rig_free(rig);
 }
 
-/* The group that is open has its place in the log, though no file takes it. */
+/* The open group has its place in the log, though no file gets it. */
 TEST(what_is_lost_with_the_files_may_be_an_open_group)
 {
     struct rig *rig = rig_without_file(100, 6);
@@ -304,7 +305,7 @@ TEST(everything_is_released_while_it_is_off)
     assert_true(released(rig) == UINT64_MAX);
     assert_int_equal(0, journal_synced(rig->journal));
     assert_false(status_of(rig).on || status_of(rig).closing);
-    assert_true(journal_flush(rig->journal)); /* nothing is owed any more */
+    assert_true(journal_flush(rig->journal)); /* nothing is left to sync */
     assert_int_equal(0, status_of(rig).queue_bytes);
     position = 50;
     journal_set_target(rig->journal, JOURNAL_RESUME, &file, &position,

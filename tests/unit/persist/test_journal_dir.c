@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What belongs into the journal's directory, and what is removed from it.
+ * Which files belong to the journal's directory, and which are removed from it.
  */
 #include "persist_rig.h"
 

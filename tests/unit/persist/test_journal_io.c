@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The threads on a sound disk: when what is released, what stands in the files
- * afterwards, and in which order they were written and synced.
+ * The threads on a sound disk: when they release, what the files hold
+ * afterwards, and the order of writes and syncs.
  */
 #include "persist/journal.h"
 
@@ -296,7 +296,7 @@ TEST(while_it_is_only_being_built_everything_is_released)
     rig_free(rig);
 }
 
-/* Though groups were synced: nothing has what stands before them. */
+/* Although groups were synced: the bytes before them are lost. */
 TEST(turned_off_while_it_is_built_the_disk_has_nothing)
 {
     struct rig *rig = rig_new(JOURNAL_ALWAYS);
@@ -399,7 +399,7 @@ run_flush(void *arg)
     return NULL;
 }
 
-/* Asserts that it does not wait for what never comes. */
+/* Asserts that it does not wait for ever. */
 static bool
 flush_in_time(struct rig *rig)
 {

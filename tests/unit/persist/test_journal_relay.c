@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Groups that another server has sealed: they stand here where they stand
- * there, and a disk that does not take them costs the file, never memory
- * without bound.
+ * Groups that another server has sealed: they have the same positions here as
+ * there, and a disk that fails costs the file, but never memory without bound.
  */
 #include "persist/journal.h"
 
@@ -105,7 +104,7 @@ TEST(what_is_relayed_stands_where_it_stood)
                 assert_int_equal(last, mark);
                 base_done(rig, mark, sequence);
             }
-            if (i % 40 == 0) { /* nobody kicks */
+            if (i % 40 == 0) { /* without a kick */
                 until(released(rig) >= last);
             }
         }
@@ -121,7 +120,7 @@ TEST(what_is_relayed_stands_where_it_stood)
     }
 }
 
-/* Memory but that of the test's own. */
+/* Memory in use, without that of the test. */
 static uint64_t
 held(const struct origin *origin, const struct tape *tape)
 {
@@ -221,7 +220,7 @@ TEST(a_disk_that_hangs_costs_the_file_and_no_more_memory_than_the_limit)
         assert_false(journal_flush(rig->journal));
         disk_hold(DISK_WRITE, false);
         until(status_of(rig).queue_bytes == 0);
-        relay_much(origin, rig, LIMIT / 2); /* not queued for nothing */
+        relay_much(origin, rig, LIMIT / 2); /* not queued in vain */
         assert_int_equal(0, status_of(rig).queue_bytes);
         assert_int_equal(building, status_of(rig).building);
         end_fault(origin, rig);
@@ -232,7 +231,8 @@ TEST(a_disk_that_hangs_costs_the_file_and_no_more_memory_than_the_limit)
     }
 }
 
-/* The part of the old file goes first; what is behind the mark may go on. */
+/* The old file's part is given up first; what is behind the mark may continue.
+ */
 TEST(a_hang_with_a_rotation_at_hand_first_gives_up_the_old_file_alone)
 {
     for (int more = 0; more < 2; more++) {
@@ -379,7 +379,7 @@ TEST(a_group_that_finds_no_memory_costs_the_file)
     rig_free(rig);
 }
 
-/* Calls hang and fail at random, and loop 0 does what it does. */
+/* Calls hang and fail at random, while loop 0 works as usual. */
 TEST(a_replica_goes_on_whatever_its_disk_does)
 {
     for (unsigned round = 0; round < 6 * test_rounds(); round++) {

@@ -183,7 +183,7 @@ TEST(nothing_is_released_between_a_fault_and_its_base)
         (void)append_and_kick(&source);
         assert_true(journal_has_room(rig->journal));
         assert_true(status_of(rig).queue_bytes > 0);
-        base_done(rig, 0, 0); /* that of before */
+        base_done(rig, 0, 0); /* the one before */
         assert_int_equal(frozen, released(rig));
         assert_true(status_of(rig).suspect);
 
@@ -299,7 +299,7 @@ TEST(a_sync_of_a_file_that_was_given_up_counts_for_nothing)
 
 /* ---- the last second ----------------------------------------------------- */
 
-/* What is written right after a sync began is synced by the next one. */
+/* A write right after a sync began is synced by the next one. */
 TEST(a_disk_that_syncs_in_half_a_second_keeps_up)
 {
     enum { MS = 1000000, BOUND = JOURNAL_BOUND_NS };
@@ -382,7 +382,7 @@ TEST(what_was_released_of_a_file_that_is_left_is_synced_once_more)
                     (synced_bytes(0) < GROUP_FIRST_LINE_BYTES + before));
         assert_int_equal(fails, status_of(rig).sync_errors);
         assert_true(status_of(rig).suspect_files <= 1);
-        /* Nothing else comes of it. */
+        /* Nothing else changes. */
         assert_int_equal(before, released(rig));
         assert_int_equal(0, journal_synced(rig->journal));
         assert_true(status_of(rig).faulted);
@@ -530,8 +530,9 @@ TEST(a_fault_does_not_keep_it_from_being_turned_off)
     }
 }
 
-/* The base ended the fault, but the file behind it is not reached: what is
- * queued for that goes with it, and never into a later one. */
+/* The base ended the fault, but the journal has not turned to the file behind
+ * it: what is queued for that file is dropped with it, and never reaches a
+ * later one. */
 TEST(turned_off_before_a_rebase_is_reached_it_leaves_nothing_queued)
 {
     struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who follows the log hears every byte of it in order, whatever becomes of the
- * files. What another server has sealed: test_journal_relay.c.
+ * A tap receives every byte of the log in order, whatever happens to the files.
+ * Groups that another server has sealed: test_journal_relay.c.
  */
 #include "persist/journal.h"
 
@@ -49,7 +49,7 @@ TEST(a_tap_hears_the_log_without_files_and_nothing_is_queued)
     assert_int_equal(before, mem_used());
 }
 
-/* A piece is gone when journal_append is back: one chunk does for all. */
+/* A piece is free when journal_append returns: one chunk serves all. */
 TEST(what_only_the_tap_wants_is_not_kept)
 {
     struct rig *rig = rig_new(JOURNAL_ALWAYS);
@@ -188,7 +188,7 @@ TEST(a_tap_begins_where_the_log_is)
     assert_int_equal(status_of(rig).sequence, last);
     check_tape(second, rig, &source, 1);
     assert_false(status_of(rig).tapped);
-    (void)append(&source); /* on, and nobody follows */
+    (void)append(&source); /* on, without a tap */
     assert_true(journal_flush(rig->journal));
     check_files(&source, 1, 1000, 0);
 
@@ -223,7 +223,7 @@ TEST(files_come_and_go_below_a_tap)
     for (int round = 0; round < 6; round++) {
         uint64_t before = append(&source);
 
-        /* What is passed is not read. */
+        /* The place that is passed in is not read. */
         sequence = 1000000;
         mark = set_target(rig, round % 2 ? JOURNAL_RESUME : JOURNAL_BUILD, 7,
                           &sequence);
@@ -359,8 +359,8 @@ join(const pthread_t *threads)
     }
 }
 
-/* Files are switched on and off, rotate and fail, and nothing of that is in the
- * stream. */
+/* Files are switched on and off, rotate and fail, and the stream shows nothing
+ * of it. */
 TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
 {
     for (unsigned round = 0; round < 3 * test_rounds(); round++) {
@@ -452,7 +452,7 @@ TEST(the_hook_is_called_once_until_the_group_is_closed)
     }
     (void)append(&source);
     journal_set_tap(rig->journal, NULL, &at, &last);
-    (void)tape_follow(tape, rig, at, last); /* a new one is told anew */
+    (void)tape_follow(tape, rig, at, last); /* a new tap is kicked anew */
     (void)append_and_kick(&source);
     assert_int_equal(5, rig->tapped);
     tape_free(tape);

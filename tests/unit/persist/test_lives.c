@@ -2,10 +2,11 @@
  *
  * Random lives of one server: primary or replica, with the journal and the tap
  * switched on and off, saved, rewritten, given other data, promoted, on a disk
- * that fails now and then, and killed at any moment. Two rules hold all the
- * while. A place (history, position) has one state: whoever is there again, by
- * whatever way, has the data that was there the first time, and hears the same
- * groups from there. And what was told to be on the disk is there after a kill.
+ * that fails now and then, and killed at any moment. Two rules must hold. A
+ * place (history, position) has one state: a server that reaches it again, in
+ * whatever way, has the same data as the first time, and sees the same groups
+ * from there. And data that was reported to be on the disk is there after a
+ * kill.
  */
 #include "persist_rig.h"
 
@@ -14,7 +15,7 @@
 
 enum { LIVES = 15, STEPS = 120, PLACES_MAX = 4096 };
 
-/* What one place has, and how the log goes on from there, once it did. */
+/* The data at one place, and how the log continued from there. */
 struct place_known {
     char id[HISTORY_ID_CHARS + 1];
     uint64_t position, data;
@@ -160,7 +161,7 @@ arrive(struct life *life)
     (void)look(life);
 }
 
-/* A group fitted only in part: what is here now is nobody else's. */
+/* A group was executed in part: no other server has this data. */
 static void
 lose_track(struct life *life)
 {
@@ -180,7 +181,8 @@ lose_track(struct life *life)
     (void)look(life);
 }
 
-/* Whoever has the log of this history beyond this place has it from here. */
+/* A server that has the log of this history beyond this place has it from here.
+ */
 static bool
 is_in_a_log(const struct life *life, const struct place_known *place)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Manifests: the text by example, everything else refused, and a store that
- * leaves one of two intact manifests whatever fails in it.
+ * Manifests: the text by example, all other texts refused, and a store that
+ * leaves one of two intact manifests at any failure.
  */
 #include "persist/manifest.h"
 

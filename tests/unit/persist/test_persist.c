@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The whole of persistence, driven by hand: a journal switched on and off,
- * faults and what clients hear of them, the end.
+ * faults and how clients notice them, the end.
  */
 #include "persist_rig.h"
 
@@ -48,8 +48,8 @@ TEST(persist_switches_a_journal_on_and_off_while_it_runs)
     prig_free(rig);
 }
 
-/* Once, at every call: what was released is there after kill -9, and the
- * journal works again without a restart. */
+/* A fault at every call, once: data that was released is there after kill -9,
+ * and the journal works again without a restart. */
 TEST(persist_survives_every_single_fault_of_a_journal_at_work)
 {
     static const enum file_call calls[] = { FILE_CALL_WRITE, FILE_CALL_SYNC };
@@ -173,7 +173,7 @@ TEST(persist_survives_every_failing_allocation)
     }
 }
 
-/* For WAITAOF under appendfsync no, where nobody else would. */
+/* For WAITAOF under appendfsync no, where nothing else asks for a sync. */
 TEST(persist_syncs_what_somebody_waits_for)
 {
     struct prig *rig = prig_start("yes", "no");

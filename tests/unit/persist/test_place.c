@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where the log is and whose: through restarts, with files and without, with a
- * tap and without.
+ * The place and the history of the log: through restarts, with files and
+ * without, with a tap and without.
  */
 #include "persist_rig.h"
 
@@ -31,7 +31,7 @@ TEST(place_has_a_history_from_the_beginning)
 
     assert_true(history_is_id(id_of(&first)));
     assert_string_equal(first.past[0].id, "");
-    prig_restart(rig); /* nothing was stored: it is another one */
+    prig_restart(rig); /* nothing was stored: a new history */
     assert_string_not_equal(prig_history(rig).id, first.id);
     prig_free(rig);
 }
@@ -70,8 +70,9 @@ TEST(place_is_that_of_the_journal_after_a_start)
     prig_free(rig);
 }
 
-/* What the log said is known again, the past included; the old history counts
- * up to the place where the new one begins, and not a byte further. */
+/* A restart knows the history that the log recorded, and its past; the old
+ * history counts up to the place where the new one begins, and not a byte
+ * further. */
 TEST(place_renewed_is_said_in_the_journal)
 {
     struct prig *rig = prig_start("yes", "always");
@@ -126,12 +127,13 @@ TEST(place_renewed_without_a_log_is_said_by_the_next_tap_once)
     assert_int_equal(rig->taped.len, 0);
     assert_same(rig, &history);
 
-    prig_renew(rig); /* it says it at once, behind what there was */
+    prig_renew(
+        rig); /* the history is recorded at once, behind everything else */
     assert_true(prig_taped(rig, prig_history(rig).id));
     prig_free(rig);
 }
 
-/* Two states never have the same place, also where nothing is logged. */
+/* Two states never have the same place, also without a log. */
 TEST(place_moves_when_keys_go_by_themselves)
 {
     struct prig *rig = prig_start("no", "no");
@@ -146,7 +148,7 @@ TEST(place_moves_when_keys_go_by_themselves)
     prig_free(rig);
 }
 
-/* Who follows adds nothing to the log of the other. */
+/* A replica adds nothing to the log of its primary. */
 TEST(place_that_was_told_by_the_log_is_not_said_again)
 {
     struct prig *rig = prig_start("no", "no");
@@ -200,8 +202,8 @@ TEST(place_goes_on_through_tap_and_no_tap)
     prig_free(rig);
 }
 
-/* No state but one may have it: what goes by itself counts, and a reset of the
- * figures (CONFIG RESETSTAT) does not take it back. */
+/* Only one state may have a place: keys that expire count, and a reset of the
+ * figures (CONFIG RESETSTAT) does not take the position back. */
 TEST(place_without_a_log_only_rises)
 {
     struct prig *rig = prig_start("no", "no");

@@ -65,7 +65,7 @@ TEST(presence_holds_replies_until_the_journal_can_be_made)
     prig_free(rig);
 }
 
-/* At any moment of a rewrite, which goes on in files that are gone. */
+/* At any moment of a rewrite, which continues in the removed files. */
 TEST(presence_notices_a_loss_during_a_rewrite)
 {
     static const enum persist_step steps[] = { STEP_PREPARE, STEP_BASE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which state a start loads, when it refuses and what it says then, over real
- * directories. That the rule about damage holds at every offset is shown in
- * test_verify.c; here it is sampled.
+ * Which state a start loads, when it refuses and with which message, on real
+ * directories. test_verify.c shows that the rule about damage holds at every
+ * offset; here it is sampled.
  */
 #include "persist/recover.h"
 
@@ -163,7 +163,7 @@ TEST(the_history_is_that_of_what_is_loaded)
     assert_true(recover(&place));
     assert_true(place.result.from_journal);
     assert_string_equal(place.history.id, two);
-    assert_false(place.result.nameless);
+    assert_false(place.result.without_id);
     place_close(&place);
 }
 
@@ -186,21 +186,21 @@ TEST(a_history_without_an_id_is_a_new_one)
         assert_true(history_is_id(slice_of(place.history.id)));
         assert_string_not_equal(place.history.id, ids[i]);
         assert_string_not_equal(place.history.id, before.id);
-        assert_true(place.result.nameless);
+        assert_true(place.result.without_id);
         before = place.history;
     }
-    /* What the journal says later does not make it one. */
+    /* A later record in the journal does not make it a known history. */
     put_journal(&place);
     put_image_of(place.journal_fd, "base-1", ids[1]);
     place.note = before.id;
     assert_true(recover(&place));
-    assert_true(place.result.from_journal && place.result.nameless);
+    assert_true(place.result.from_journal && place.result.without_id);
     assert_string_not_equal(place.history.id, before.id);
     assert_string_equal(place.history.past[0].id, "");
     put_image_of(place.journal_fd, "base-1", before.id);
     place.note = ids[2];
     assert_true(recover(&place));
-    assert_false(place.result.nameless);
+    assert_false(place.result.without_id);
     assert_string_equal(place.history.id, ids[2]);
     assert_string_equal(place.history.past[0].id, before.id);
     assert_int_equal(place.history.past[0].until, place.positions[0]);
@@ -370,7 +370,7 @@ make_newer(int dir_fd, const char *name)
     close(fd);
 }
 
-/* The start says so at once, instead of waiting for somebody to write to it. */
+/* The start reports it at once, instead of at the first write. */
 TEST(a_fifo_in_the_place_of_a_file_is_refused_by_its_name)
 {
     static const char *const names[] = { MANIFEST_NAME, "base-1", "incr-3" };
@@ -692,9 +692,9 @@ TEST(every_failed_open_or_read_refuses_the_start)
 
 /* ---- golden files -------------------------------------------------------- */
 
-/* Written by version 1; they have to load for ever. The base is of
- * mixed_keyspace(), at position 1000 and sequence 100; incr-2 was closed with
- * rubbish behind, incr-3 is torn in its last group. */
+/* Written by version 1; they must load for ever. The base is mixed_keyspace(),
+ * at position 1000 and sequence 100; incr-2 was closed with rubbish behind it,
+ * incr-3 is torn in its last group. */
 TEST(the_golden_journal_of_version_1_loads)
 {
     struct place place;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All data to the disk and back, and what happens when one of the two ways is
- * barred.
+ * All data is written to the disk and read back, and what happens when one of
+ * the two fails.
  */
 #include "persist_rig.h"
 
@@ -112,7 +112,7 @@ TEST(reload_leaves_a_journal_that_still_fits)
     prig_free(rig);
 }
 
-/* Replicas keep what they have: nothing has changed. */
+/* Replicas keep their data: nothing has changed. */
 TEST(reload_with_a_save_leaves_the_log_where_it_is)
 {
     struct prig *rig = prig_start("no", "no");
@@ -133,8 +133,8 @@ TEST(reload_with_a_save_leaves_the_log_where_it_is)
     prig_free(rig);
 }
 
-/* What replicas have is something else now: neither the position nor the id
- * may let them go on. */
+/* Replicas now have other data: neither the position nor the id may let them
+ * continue. */
 TEST(reload_without_a_save_moves_the_log)
 {
     static const char *const taps[] = { "tap", "no tap" };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Tickets: what is asked for, taken, settled and told, in this order.
+ * Tickets: asked, begun, settled and published, in this order.
  */
 #include "../test.h"
 
@@ -44,7 +44,7 @@ TEST(one_run_is_for_all_who_asked_before_it)
     assert_int_equal(requests_outcome(&requests, third), PERSIST_FAILED);
 }
 
-/* One that nobody asked for succeeds where the last one failed. */
+/* A run without a request succeeds where the last one failed. */
 TEST(later_success_counts_for_those_who_failed)
 {
     struct requests requests = { 0 };

@@ -171,7 +171,7 @@ TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
     prig_free(rig);
 }
 
-/* Only a new base can say whose it is. */
+/* Only a new base can name its history. */
 TEST(rewrite_is_asked_for_if_the_base_has_no_id)
 {
     struct prig *rig = prig_start("no", "no");
@@ -184,7 +184,7 @@ TEST(rewrite_is_asked_for_if_the_base_has_no_id)
     PRIG_WAIT(rig, rewrites_of(rig) == 1);
     prig_restart(rig);
     prig_check_all(rig);
-    assert_false(rig->persist->load.found.nameless);
+    assert_false(rig->persist->load.found.without_id);
     PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
     assert_int_equal(rewrites_of(rig), 0);
     prig_free(rig);
@@ -233,7 +233,7 @@ TEST(rewrite_refuses_a_start_that_cannot_journal)
     }
 }
 
-/* Whoever put the snapshot there need not have synced it. */
+/* The snapshot may have been copied there without a sync. */
 TEST(rewrite_syncs_what_the_journal_begins_with)
 {
     bool fired = true;
@@ -277,7 +277,7 @@ TEST(rewrite_leaves_a_journal_that_lost_its_manifest_to_the_operator)
 }
 
 /* Killed at any moment while a first journal is built, at a start or at run
- * time: the next start asks nobody, and leaves nothing of it behind. */
+ * time: the next start loads without it, and removes its files. */
 TEST(rewrite_that_never_came_to_a_manifest_begins_anew)
 {
     for (unsigned run = 0; run < 2 * FILE_CALL_COUNT; run++) {
@@ -289,7 +289,7 @@ TEST(rewrite_that_never_came_to_a_manifest_begins_anew)
             struct prig *rig = prig_new(at_start ? "yes" : "no", "always");
 
             assert_true(prig_open(rig));
-            file_fail_at(call, nth, EIO, true); /* nothing works any more */
+            file_fail_at(call, nth, EIO, true); /* every call fails */
             if (prig_load(rig)) {
                 (void)prig_write(rig);
                 prig_set(rig, "appendonly", "yes");
@@ -341,7 +341,7 @@ TEST(rewrite_over_a_stale_journal_may_fail_at_any_call)
     }
 }
 
-/* Retries after failures in every place: what is stored can be read. */
+/* Retries after failures in every place: a start can read what is stored. */
 TEST(rewrite_stores_manifests_that_can_be_read)
 {
     struct prig *rig = prig_start("yes", "always");

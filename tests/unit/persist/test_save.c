@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * When a snapshot is written, and what is told about it.
+ * When a snapshot is written, and what is reported about it.
  */
 #include "persist_rig.h"
 

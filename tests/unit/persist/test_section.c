@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The frame by itself; what is in it has its tests in test_snapshot_read.c.
+ * The frame by itself; test_snapshot_read.c tests its contents.
  */
 #include "snapshot_help.h"
 
@@ -103,8 +103,8 @@ TEST(a_section_within_a_name_is_not_found)
 
 /* ---- as a stream --------------------------------------------------------- */
 
-/* A name of the largest size is promised. The buffer grows as the bytes come,
- * and what it has is what came. */
+/* A source promises a name of the largest size. The buffer grows as the bytes
+ * come, and holds those that came. */
 TEST(a_stream_is_believed_as_far_as_it_has_come)
 {
     static const size_t lens[] = { 100, 2 << 20, 5 << 20 };
@@ -144,7 +144,7 @@ TEST(a_stream_is_believed_as_far_as_it_has_come)
     mem_free(content.data);
 }
 
-/* A long name, whole: in several steps, it is the same as that of a file. */
+/* A long name, complete: read in several steps, it equals that of a file. */
 TEST(a_long_name_comes_through_a_stream)
 {
     struct keyspace *ks = test_keyspace(1);

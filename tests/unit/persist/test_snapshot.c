@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What is written comes back: every filter to the byte, whatever its way into
- * the file; failing writes are told.
+ * Every filter that is written reads back to the byte, in whatever form;
+ * failing writes are reported.
  */
 #include "keyspace/databases.h"
 #include "snapshot_help.h"
@@ -196,8 +196,9 @@ pick_all(size_t line, size_t count)
     return line < count;
 }
 
-/* Small ones, and of several pieces; the sizes are those of what is not zero,
- * with a run of 8 bytes a line at most, and half a kilobyte a piece. */
+/* Small filters, and filters of several pieces: the size is that of the lines
+ * that are not zero, with a run of 8 bytes a line at most, and half a kilobyte
+ * a piece. */
 TEST(zero_lines_are_left_out_wherever_they_are)
 {
     static const struct {
@@ -236,8 +237,8 @@ TEST(zero_lines_are_left_out_wherever_they_are)
     }
 }
 
-/* The machine's memory bounds what a file may declare, not the file's size; so
- * a load must not touch what it leaves out. */
+/* The machine's memory bounds the sizes that a file may declare, not the size
+ * of the file; so a load must not touch lines that the file leaves out. */
 TEST(reserved_filters_take_no_memory_when_they_are_saved_and_loaded)
 {
     struct keyspace *ks = test_keyspace(1);
@@ -278,7 +279,7 @@ TEST(names_of_any_length_come_back)
     keyspace_free(ks);
 }
 
-/* Around both limits: of a section, and of what is large. */
+/* Around both limits: the size of a section, and that of a large filter. */
 TEST(sections_are_of_about_the_size_that_is_promised)
 {
     struct keyspace *ks = test_keyspace(1);
@@ -361,8 +362,8 @@ TEST(a_forked_child_writes_what_its_parent_had)
     keyspace_free(loading.ks);
 }
 
-/* Failing writes: told as they are, nothing allocated, and the next one of the
- * same writer is whole. An interrupted one changes nothing. */
+/* Failing writes are reported, nothing is allocated, and the next snapshot of
+ * the same writer is complete. Interrupted writes change nothing. */
 TEST(every_write_may_fail)
 {
     static const int errors[] = { ENOSPC, EIO, EINTR };

@@ -129,8 +129,8 @@ visitor_of(struct look *look, size_t limit)
     return (struct snapshot_visitor){ .filter = free_it, .ctx = look };
 }
 
-/* The same bytes as a stream have to come to the same end, unless they lie
- * about what is to come: then memory was refused. */
+/* The same bytes as a stream give the same result, unless they lie about what
+ * follows: then memory was refused. */
 static void
 read_as_stream(int fd, size_t limit, const struct look *seen,
                const struct snapshot_error *error,
@@ -382,7 +382,7 @@ put_width(uint8_t *at, uint64_t value, unsigned width)
     }
 }
 
-/* With hashes that hold, so that only the fields can tell. */
+/* With valid hashes, so that only the fields are wrong. */
 TEST(fields_that_lie_are_found)
 {
     static const struct lie lies[] = {
@@ -527,8 +527,9 @@ TEST(section_heads_that_lie_are_found)
     mem_free(content.data);
 }
 
-/* Any bytes of a section, sealed anew: what loads is whole, the rest is named,
- * and neither asks for what the file does not have. */
+/* Random bytes in a section with a valid hash: filters that load are complete,
+ * the rest is reported, and neither asks for bytes that the file does not have.
+ */
 TEST(sealed_garbage_does_no_harm)
 {
     struct sequence sequence = sequence_of(6);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What comes back of a snapshot that is damaged: all keys whose sections are
- * intact, and the damage is named. (The code is in snapshot_read.c.)
+ * What is recovered from a damaged snapshot: all keys whose sections are
+ * intact, and a report of the damage. (The code is in snapshot_read.c.)
  */
 #include "snapshot_help.h"
 
@@ -24,8 +24,8 @@ long_keyspace(void)
     return ks;
 }
 
-/* Keys in sections that stand outside of [from, to): what has to come back. A
- * large filter counts if none of its sections is touched. */
+/* Keys in sections outside of [from, to), which must be recovered. A large
+ * filter counts if none of its sections is touched. */
 static uint64_t
 keys_outside(struct bytes content, size_t from, size_t to)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a piece says, and that chunks live exactly as long as they are needed.
+ * The bytes of a piece, and that chunks live exactly as long as they are
+ * needed.
  */
 #include "persist/stage.h"
 
@@ -291,7 +292,7 @@ TEST(a_large_request_gets_a_chunk_of_its_own)
 /* However large the request, and whatever came of it. */
 TEST(a_stage_keeps_one_chunk_of_the_usual_size_at_most)
 {
-    enum { USUAL = 300 * 1024 }; /* with what the allocator adds */
+    enum { USUAL = 300 * 1024 }; /* with the allocator's overhead */
     static const size_t sizes[] = { 200, 200 * 1024, 260 * 1024, 120 << 20 };
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {

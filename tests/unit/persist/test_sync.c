@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Snapshots for replicas: what comes out of the pipe, whose turn it is, and how
- * one ends before it is done.
+ * Snapshots for replicas: the bytes of the pipe, whose turn it is, and how one
+ * ends before it is done.
  */
 #include "persist_rig.h"
 
@@ -32,7 +32,7 @@ start_tapped(const char *appendonly)
     return rig;
 }
 
-/* More than a pipe holds: the child waits for whoever reads. */
+/* More than a pipe holds: the child waits for the reader. */
 static void
 write_many(struct prig *rig)
 {
@@ -41,7 +41,7 @@ write_many(struct prig *rig)
     }
 }
 
-/* Takes what is there into a file; true at the end. */
+/* Copies the bytes of the pipe into a file; true at the end. */
 static bool
 drain(const struct prig *rig, int to)
 {
@@ -55,7 +55,7 @@ drain(const struct prig *rig, int to)
     return got == 0;
 }
 
-/* Until the child is gone and all of it is read; the file, at its begin. */
+/* Reads until the child has ended; returns the file, at its begin. */
 static int
 take_all(struct prig *rig)
 {

@@ -22,7 +22,7 @@ struct receiver {
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t changed;
     unsigned pokes;
-    bool held;        /* who asks env for memory has to wait */
+    bool held;        /* allocations in env wait */
     unsigned fail_at; /* the nth that asks gets none; 0: never */
     bool failed;
 };
@@ -292,8 +292,8 @@ content_of(struct keyspace *ks, const struct filter_spec *spec)
 
 /* ---- the queue ----------------------------------------------------------- */
 
-/* The thread waits for the memory of its first filter; so what it has not
- * taken stays in the queue. */
+/* The thread waits for the memory of its first filter; so everything behind
+ * that stays in the queue. */
 TEST(the_queue_says_when_it_has_enough_and_when_there_is_room)
 {
     const struct filter_spec spec = {
@@ -319,7 +319,7 @@ TEST(the_queue_says_when_it_has_enough_and_when_there_is_room)
     }
     assert_false(room);
     assert_false(transfer_has_room(receiver.transfer));
-    /* What the thread has taken, and one block of the queue. */
+    /* The bytes that the thread has read, and one block of the queue. */
     assert_in_range(content.len - left.len, QUEUE_BYTES,
                     QUEUE_BYTES + RECORDS_BYTES_MAX);
     assert_true(mem_used() < used + (4U << 20));
@@ -578,7 +578,7 @@ TEST(every_allocation_of_the_queue_may_fail)
     fini_receiver(&receiver);
 }
 
-/* A mapping that nobody touches. */
+/* A mapping that is never touched. */
 static void *
 map_lines(void *ctx, size_t bytes)
 {
@@ -632,8 +632,8 @@ promise_of(struct bytes content, uint64_t capacity)
     return promise;
 }
 
-/* What the lines of a filter need is asked for at once, and env refuses what
- * the machine has not got. */
+/* The memory for the lines of a filter is asked for at once, and env refuses
+ * more than the machine has. */
 TEST(a_filter_that_only_promises_is_refused_or_costs_nothing)
 {
     struct bytes content = mixed_snapshot();

@@ -118,8 +118,8 @@ as_expected(const struct verify_result *result, uint64_t group, uint64_t begin,
             (result->expected == group && result->offset == begin));
 }
 
-/* log[0, len) torn at `at`. alone: nothing behind it can know what was durable,
- * unless seals of this file are left, which seals_left says. */
+/* log[0, len) torn at `at`. alone: nothing behind it can name a durable
+ * sequence, unless seals of this file are left (seals_left). */
 static void
 check_torn(struct tail *tail, size_t at, size_t len, bool seals_left)
 {
@@ -196,7 +196,7 @@ TEST(a_tail_of_noise_from_anywhere_keeps_the_groups_before)
     for (at = tail.log.len - STRIDE; at >= tail.from + STRIDE; at -= STRIDE) {
         memcpy(tail.copy + at, tail.noise + at, STRIDE);
         if (tail.copy[at] == tail.log.data[at]) {
-            tail.copy[at] ^= 1; /* noise may be what was there */
+            tail.copy[at] ^= 1; /* the noise may equal the old bytes */
         }
         check_torn(&tail, at, tail.log.len, false);
     }
@@ -400,7 +400,7 @@ TEST(a_gap_is_damage_where_the_wrong_group_begins)
         text, "group 109 at offset 128, where group 108 should begin");
     chain_free(&chain);
 
-    /* The last one has a group twice: nothing says that it was synced, but no
+    /* The last file has a group twice: nothing says that it was synced, but no
      * crash writes it there. */
     chain_make(&chain);
     chain.logs[2].len = chain.begins[11];

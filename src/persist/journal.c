@@ -339,7 +339,7 @@ journal_lose(struct journal *journal, int error)
 {
     pthread_mutex_lock(&journal->mutex);
     journal_state_close_group(journal); /* its pieces are dropped */
-    while (journal_state_takes(journal)) {
+    while (journal_state_accepts(journal)) {
         journal_state_give_up(journal, error);
     }
     journal_state_unlock(journal);
@@ -416,7 +416,7 @@ journal_get_status(const struct journal *journal,
         .file_number = j->file.number,
         .file_bytes = j->file_bytes,
         .rotating = j->next != NEXT_NONE,
-        .suspect = journal_state_is_on(j) && !journal_state_takes(j),
+        .suspect = journal_state_is_on(j) && !journal_state_accepts(j),
         .closed_number = j->closed_number,
         .closed_bytes = j->closed_bytes,
         .appended = j->position,

@@ -249,7 +249,7 @@ journal_io_free_void(struct piece *pieces, struct journal_unused *unused)
 /* Frees what became void, and calls the hooks that are due. False if there was
  * nothing to do. */
 static bool
-clean(struct journal *journal)
+clean_up(struct journal *journal)
 {
     struct piece *pieces = journal->writer.void_pieces;
     struct journal_unused *unused = journal->writer.unused;
@@ -290,7 +290,7 @@ is_syncing(const struct journal *journal)
 
 /* Turns to the next file, if it is time. */
 static bool
-turn(struct journal *journal)
+turn_to_next(struct journal *journal)
 {
     int fd = journal->file.fd;
 
@@ -321,7 +321,7 @@ turn(struct journal *journal)
 
 /* Closes the files of a journal that was turned off, if it is time. */
 static bool
-end(struct journal *journal)
+close_files(struct journal *journal)
 {
     int fd = journal->file.fd;
     int next_fd = journal->next_file.fd;
@@ -364,12 +364,12 @@ run_writer(void *arg)
 
     pthread_mutex_lock(&journal->mutex);
     while (!journal->stop) {
-        if (clean(journal)) {
+        if (clean_up(journal)) {
             continue;
         }
         if (may_write(journal)) {
             write_queue(journal, run);
-        } else if (!turn(journal) && !end(journal)) {
+        } else if (!turn_to_next(journal) && !close_files(journal)) {
             journal->writer.sleeps = true;
             pthread_cond_wait(&journal->writer.work, &journal->mutex);
             journal->writer.sleeps = false;

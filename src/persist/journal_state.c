@@ -349,7 +349,7 @@ journal_state_drop(struct journal *journal)
 void
 journal_state_give_up(struct journal *journal, int error)
 {
-    CHECK(journal_state_takes(journal));
+    CHECK(journal_state_accepts(journal));
     if (journal->next == NEXT_REBASES) {
         journal->next = NEXT_SPOILED;
         note_fault(journal, error);
@@ -358,7 +358,7 @@ journal_state_give_up(struct journal *journal, int error)
         journal_state_leave(journal);
         journal_state_fault(journal, error);
     }
-    if (!journal_state_takes(journal)) {
+    if (!journal_state_accepts(journal)) {
         journal_state_void(journal, &journal->queue[0]);
     }
 }

@@ -224,7 +224,7 @@ journal_state_owes(const struct journal *journal)
 
 /* Whether what is queued now can still reach a file that counts. */
 static inline bool
-journal_state_takes(const struct journal *journal)
+journal_state_accepts(const struct journal *journal)
 {
     return journal_state_is_on(journal) && journal->next != NEXT_SPOILED &&
            (journal->next != NEXT_NONE || !journal->suspect);
@@ -308,7 +308,7 @@ void journal_state_begin_fault(struct journal *journal);
 void journal_state_drop(struct journal *journal);
 
 /* Gives up what is queued, and what comes before the next rebase: a fault
- * though no disk call failed. Only while journal_state_takes. A pending
+ * though no disk call failed. Only while journal_state_accepts. A pending
  * rotation becomes a rebase, which may take again. */
 void journal_state_give_up(struct journal *journal, int error);
 

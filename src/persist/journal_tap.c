@@ -46,13 +46,13 @@ journal_close_group(struct journal *journal)
 /* Whether the file gets this group (NULL: there was no memory for it). The
  * queue is bounded here, since a primary does not wait for it. */
 static bool
-queue_takes(struct journal *journal, const struct piece *piece)
+queue_accepts(struct journal *journal, const struct piece *piece)
 {
-    while (journal_state_takes(journal) &&
+    while (journal_state_accepts(journal) &&
            (piece == NULL || !journal_has_room(journal))) {
         journal_state_give_up(journal, piece == NULL ? ENOMEM : ENOBUFS);
     }
-    return journal_state_takes(journal);
+    return journal_state_accepts(journal);
 }
 
 uint64_t
@@ -69,7 +69,7 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
     pthread_mutex_lock(&journal->mutex);
     CHECK(journal_state_is_tapped(journal) && journal->group_bytes == 0);
     CHECK(sequence == journal->sequence + 1 && commands.len > 0);
-    if (queue_takes(journal, piece)) {
+    if (queue_accepts(journal, piece)) {
         journal_state_push(journal, piece);
         piece = NULL;
         if (journal->writer.sleeps) {

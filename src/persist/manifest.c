@@ -98,7 +98,7 @@ struct reader {
 };
 
 static bool
-take(struct reader *reader, const char *word)
+read_text(struct reader *reader, const char *word)
 {
     size_t len = strlen(word);
 
@@ -114,7 +114,7 @@ take(struct reader *reader, const char *word)
 }
 
 static bool
-take_below(struct reader *reader, uint64_t limit, uint64_t *ret_number)
+read_number_below(struct reader *reader, uint64_t limit, uint64_t *ret_number)
 {
     uint64_t number = 0;
     size_t digits = 0;
@@ -141,51 +141,52 @@ take_below(struct reader *reader, uint64_t limit, uint64_t *ret_number)
 }
 
 static bool
-take_number(struct reader *reader, uint64_t *ret_number)
+read_number(struct reader *reader, uint64_t *ret_number)
 {
-    return take_below(reader, GROUP_NUMBER_LIMIT, ret_number);
+    return read_number_below(reader, GROUP_NUMBER_LIMIT, ret_number);
 }
 
 static bool
-take_increment(struct reader *reader, const struct manifest *manifest,
+read_increment(struct reader *reader, const struct manifest *manifest,
                struct manifest_increment *ret_increment)
 {
     const struct manifest_increment *last =
         manifest->count > 0 ? &manifest->increments[manifest->count - 1] : NULL;
     struct manifest_increment increment = { 0 };
 
-    if (!take_number(reader, &increment.number) || !take(reader, " ") ||
+    if (!read_number(reader, &increment.number) || !read_text(reader, " ") ||
         (last != NULL && increment.number <= last->number)) {
         return false;
     }
-    if (!take(reader, "-")) {
+    if (!read_text(reader, "-")) {
         increment.closed = true;
-        if (!take_number(reader, &increment.bytes) ||
+        if (!read_number(reader, &increment.bytes) ||
             increment.bytes < GROUP_FIRST_LINE_BYTES ||
             (last != NULL && !last->closed)) {
             return false;
         }
     }
     *ret_increment = increment;
-    return take(reader, "\n");
+    return read_text(reader, "\n");
 }
 
 static bool
-take_body(struct reader *reader, struct manifest *manifest)
+read_body(struct reader *reader, struct manifest *manifest)
 {
-    if (!take(reader, "generation ") ||
-        !take_number(reader, &manifest->generation) || !take(reader, "\n") ||
-        !take(reader, "base ") ||
-        !take_number(reader, &manifest->base_number) || !take(reader, " ") ||
-        !take_below(reader, GROUP_POSITION_LIMIT, &manifest->position) ||
-        !take(reader, " ") || !take_number(reader, &manifest->sequence) ||
-        !take(reader, "\n")) {
+    if (!read_text(reader, "generation ") ||
+        !read_number(reader, &manifest->generation) ||
+        !read_text(reader, "\n") || !read_text(reader, "base ") ||
+        !read_number(reader, &manifest->base_number) ||
+        !read_text(reader, " ") ||
+        !read_number_below(reader, GROUP_POSITION_LIMIT, &manifest->position) ||
+        !read_text(reader, " ") || !read_number(reader, &manifest->sequence) ||
+        !read_text(reader, "\n")) {
         return false;
     }
     while (reader->rest.len > 0) {
         if (manifest->count == MANIFEST_INCREMENTS_MAX ||
-            !take(reader, "increment ") ||
-            !take_increment(reader, manifest,
+            !read_text(reader, "increment ") ||
+            !read_increment(reader, manifest,
                             &manifest->increments[manifest->count])) {
             return false;
         }
@@ -208,8 +209,8 @@ explain_checksum(struct slice text, char *ret_reason, size_t reason_size)
 
     reader.rest.len = covered;
     if (manifest != NULL) {
-        formed = take(&reader, "bloomery-journal 1\n") &&
-                 take_body(&reader, manifest);
+        formed = read_text(&reader, "bloomery-journal 1\n") &&
+                 read_body(&reader, manifest);
         mem_free(manifest);
     }
     if (formed || manifest == NULL) {
@@ -245,9 +246,9 @@ manifest_parse(struct slice text, struct manifest *ret_manifest,
         return MANIFEST_DAMAGED;
     }
     reader.rest.len -= CHECKSUM_LINE_BYTES;
-    if (take(&reader, "bloomery-journal ") && take_number(&reader, &version) &&
-        version > MANIFEST_VERSION &&
-        (take(&reader, "\n") || take(&reader, " "))) {
+    if (read_text(&reader, "bloomery-journal ") &&
+        read_number(&reader, &version) && version > MANIFEST_VERSION &&
+        (read_text(&reader, "\n") || read_text(&reader, " "))) {
         (void)snprintf(ret_reason, reason_size,
                        "it is of version %" PRIu64
                        ", this program reads up to version %d",
@@ -256,8 +257,8 @@ manifest_parse(struct slice text, struct manifest *ret_manifest,
     }
     reader = (struct reader){ .rest = text, .line = 1 };
     reader.rest.len -= CHECKSUM_LINE_BYTES;
-    if (!take(&reader, "bloomery-journal 1\n") ||
-        !take_body(&reader, &manifest)) {
+    if (!read_text(&reader, "bloomery-journal 1\n") ||
+        !read_body(&reader, &manifest)) {
         (void)snprintf(
             ret_reason, reason_size, "line %u, offset %zu, is wrong%s",
             reader.line, (size_t)(reader.rest.data - text.data),

@@ -275,7 +275,7 @@ static void
 turn_off(struct persist *persist, const struct journal_status *status)
 {
     gate_raise(persist->gate, 0);
-    place_rest(persist);
+    place_begin_idle(persist);
     journal_turn_off(persist->journal, status->faulted);
     if (!persist->log.tapped) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
@@ -395,8 +395,8 @@ is_stuck(const struct persist_conf *conf, const struct journal_status *status)
 }
 
 static void
-tell_refusal(struct persist *persist, const struct persist_conf *conf,
-             const struct journal_status *status)
+update_refusal(struct persist *persist, const struct persist_conf *conf,
+               const struct journal_status *status)
 {
     bool misconf = is_stuck(conf, status);
     enum err refusal = misconf ? ERR_MISCONF_JOURNAL
@@ -512,7 +512,7 @@ choose(struct persist *persist, const struct persist_conf *conf,
 /* The last part of a tick: a client that learns that a save failed finds it in
  * INFO, and writes are refused already. */
 static void
-tell_outcomes(struct persist *persist)
+publish_outcomes(struct persist *persist)
 {
     bool news = false;
 
@@ -542,9 +542,9 @@ persist_tick(struct persist *persist)
     break_off(persist, &conf, &status);
     choose(persist, &conf, &status);
     journal_get_status(persist->journal, &status);
-    tell_refusal(persist, &conf, &status);
+    update_refusal(persist, &conf, &status);
     figures_publish(persist, &status);
-    tell_outcomes(persist);
+    publish_outcomes(persist);
 }
 
 /* ---- the end ------------------------------------------------------------- */

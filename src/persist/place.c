@@ -62,7 +62,7 @@ place_set(struct persist *persist)
 }
 
 void
-place_rest(struct persist *persist)
+place_begin_idle(struct persist *persist)
 {
     persist_place(persist, &persist->log.idle_position,
                   &persist->log.idle_sequence);
@@ -81,7 +81,7 @@ persist_history(const struct persist *persist)
  * the reserve, and is small: without the record a log would name two states
  * alike. */
 static void
-say(struct persist *persist)
+record_history(struct persist *persist)
 {
     const struct slice argv[] = { slice_lit("REPLCONF"), slice_lit("HISTORY"),
                                   slice_of(persist->log.history.id) };
@@ -113,7 +113,7 @@ persist_renew_history(struct persist *persist)
     history_go_on(&persist->log.history, id, position);
     persist->log.unrecorded = true;
     if (is_logged(persist)) {
-        say(persist);
+        record_history(persist);
     }
 }
 
@@ -173,7 +173,7 @@ open_tap(struct persist *persist, const struct journal_tap *tap)
     persist->options.hooks.journaling(persist->options.hooks.ctx,
                                       persist->journal);
     if (persist->log.unrecorded) {
-        say(persist);
+        record_history(persist);
     }
 }
 
@@ -183,7 +183,7 @@ close_tap(struct persist *persist)
     uint64_t position;
     uint64_t sequence;
 
-    place_rest(persist);
+    place_begin_idle(persist);
     journal_set_tap(persist->journal, NULL, &position, &sequence);
     persist->log.tapped = false;
     if (!is_logged(persist)) {

@@ -23,7 +23,7 @@ void persist_place(struct persist *persist, uint64_t *ret_position,
 void place_set(struct persist *persist);
 
 /* The log is off from now on: its position grows with the changes. */
-void place_rest(struct persist *persist);
+void place_begin_idle(struct persist *persist);
 
 /* All data was exchanged for a state that no history has: the position moves,
  * and a history without a past begins. */

@@ -398,27 +398,28 @@ advance(struct run *run, uint64_t bytes)
 static void
 begin_history(struct run *run, const char *id)
 {
-    static const char nobodys[] = "0000000000000000000000000000000000000000";
+    static const char zeros[] = "0000000000000000000000000000000000000000";
 
-    run->result.nameless =
-        !history_is_id(slice_of(id)) || strcmp(id, nobodys) == 0;
+    run->result.without_id =
+        !history_is_id(slice_of(id)) || strcmp(id, zeros) == 0;
     if (run->options->history != NULL) {
-        history_begin(run->options->history, run->result.nameless ? NULL : id);
+        history_begin(run->options->history,
+                      run->result.without_id ? NULL : id);
     }
 }
 
 /* Ignores ids that the log recorded: they continued a history that is not
  * known. */
 static void
-stay_nameless(const struct run *run)
+forget_history(const struct run *run)
 {
-    if (run->result.nameless && run->options->history != NULL) {
+    if (run->result.without_id && run->options->history != NULL) {
         history_begin(run->options->history, NULL);
     }
 }
 
 static void
-tell_position(const struct run *run)
+store_position(const struct run *run)
 {
     if (run->options->position != NULL) {
         *run->options->position = run->result.position;
@@ -437,7 +438,7 @@ replay_increment(struct run *run, uint32_t index)
 
     advance(run, offset);
     while (offset < file->end) {
-        tell_position(run);
+        store_position(run);
         if (group_read(file->data, file->first.key, offset, &group) !=
                 GROUP_OK ||
             !replay->group(replay->ctx, group.commands, why, sizeof(why))) {
@@ -487,7 +488,7 @@ load_journal(struct run *run)
         }
     }
     close_increments(run);
-    stay_nameless(run);
+    forget_history(run);
     result->from_journal = true;
     result->has_manifest = true;
     result->position = run->verified.position;
@@ -560,7 +561,7 @@ load(struct run *run)
     set_total(run, false);
     if (!has_snapshot) {
         begin_history(run, "");
-        result->nameless = false;
+        result->without_id = false;
         return true;
     }
     return load_snapshot(run);

@@ -46,7 +46,7 @@ struct recover_result {
     bool journal_stale;      /* there is a journal, but the snapshot is newer */
     bool journal_unfinished; /* it was being built or removed: nothing of it
                                 counts */
-    bool nameless;           /* the loaded state began without an id */
+    bool without_id;         /* the loaded state began without an id */
     uint64_t position, sequence;
     bool has_snapshot; /* there is one, loaded or not */
     struct snapshot_stamp snapshot;

@@ -510,7 +510,7 @@ rewrite_resume(struct persist *persist)
     }
     persist->files.has_manifest = true;
     persist->files.old_bytes = closed_bytes(&persist->files.manifest);
-    if (persist->files.manifest.count >= INCREMENTS_MANY || found->nameless) {
+    if (persist->files.manifest.count >= INCREMENTS_MANY || found->without_id) {
         (void)requests_ask(&persist->requests[PERSIST_REWRITE]);
     }
     gate_raise(persist->gate, 0);

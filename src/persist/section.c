@@ -67,12 +67,12 @@ read_source(struct section_file *file, void *to, size_t len, size_t *ret_len)
 
     *ret_len = 0;
     error = source->read(source->ctx, to, len, ret_len);
-    file->taken += *ret_len;
+    file->source_bytes += *ret_len;
     if (error != 0) {
-        return not_read(file, file->taken, error);
+        return not_read(file, file->source_bytes, error);
     }
     if (*ret_len < len) {
-        file->bytes = file->taken;
+        file->bytes = file->source_bytes;
     }
     return SNAPSHOT_OK;
 }
@@ -84,10 +84,10 @@ read_next_bytes(struct section_file *file, void *to, size_t len,
     enum snapshot_status status;
     size_t got;
 
-    CHECK(offset == file->taken);
+    CHECK(offset == file->source_bytes);
     status = read_source(file, to, len, &got);
     if (status == SNAPSHOT_OK && got < len) {
-        return section_damaged(file, file->taken,
+        return section_damaged(file, file->source_bytes,
                                "The stream ends before the snapshot does");
     }
     return status;
@@ -121,7 +121,7 @@ section_expect_end(struct section_file *file, uint64_t offset)
     size_t got;
 
     if (file->source != NULL) {
-        CHECK(offset == file->taken);
+        CHECK(offset == file->source_bytes);
         status = read_source(file, &byte, 1, &got);
     }
     if (status == SNAPSHOT_OK && offset != file->bytes) {

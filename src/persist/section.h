@@ -28,9 +28,9 @@ struct section_file {
     int fd;
     const struct snapshot_source *source; /* NULL: a file */
     struct snapshot_error *error;         /* the last one */
-    uint64_t bytes; /* of a source: UINT64_MAX until it ends */
-    uint64_t ahead; /* read ahead was asked up to here */
-    uint64_t taken; /* bytes read from the source */
+    uint64_t bytes;        /* of a source: UINT64_MAX until it ends */
+    uint64_t ahead;        /* read ahead was asked up to here */
+    uint64_t source_bytes; /* bytes read from the source */
     /* of the header */
     uint64_t key, keys_announced;
     uint32_t databases;

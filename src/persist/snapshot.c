@@ -111,10 +111,10 @@ struct snapshot_writer {
     uint64_t sections, bytes, keys; /* written so far; keys: visited */
     uint64_t keys_announced;        /* by the header */
     uint64_t writing; /* bytes up to here go to the disk already */
-    uint64_t told_bytes, told_keys; /* already added to progress */
-    size_t used;                    /* bytes of payload that records use */
-    size_t tail_bytes;              /* bytes in tail */
-    uint64_t seen;                  /* entries; the last PENDING wait */
+    uint64_t counted_bytes, counted_keys; /* already added to progress */
+    size_t used;       /* bytes of payload that records use */
+    size_t tail_bytes; /* bytes in tail */
+    uint64_t seen;     /* entries; the last PENDING wait */
     struct pending pending[PENDING];
     uint8_t head[SECTION_HEAD_BYTES];
     uint8_t tail[TAIL_BYTES];
@@ -172,10 +172,10 @@ put(struct snapshot_writer *writer, const void *data, size_t len)
         write_out(writer, data, len);
     }
     writer->bytes += len;
-    snapshot_advance(writer->progress, writer->bytes - writer->told_bytes,
-                     writer->keys - writer->told_keys);
-    writer->told_bytes = writer->bytes;
-    writer->told_keys = writer->keys;
+    snapshot_advance(writer->progress, writer->bytes - writer->counted_bytes,
+                     writer->keys - writer->counted_keys);
+    writer->counted_bytes = writer->bytes;
+    writer->counted_keys = writer->keys;
 }
 
 /* ---- sections ------------------------------------------------------------ */

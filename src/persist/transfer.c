@@ -43,7 +43,7 @@ struct transfer {
     pthread_cond_t news;   /* for the thread */
     struct block *first, *last;
     size_t queued;
-    bool enough;    /* transfer_put returned false, and poke is still due */
+    bool is_full;   /* transfer_put returned false, and poke is still due */
     bool finished;  /* by the source */
     bool truncated; /* there was no memory for a block */
     enum transfer_state state;
@@ -123,7 +123,7 @@ transfer_put(struct transfer *transfer, struct slice bytes)
     }
     pthread_cond_signal(&transfer->news);
     room = has_room(transfer);
-    transfer->enough = !room;
+    transfer->is_full = !room;
     pthread_mutex_unlock(&transfer->mutex);
     return room;
 }
@@ -179,10 +179,10 @@ wait_for_bytes(struct transfer *transfer, struct block **ret_block)
  * free it and to call poke: only once half of the queue is read, so that this
  * is rare. */
 static void
-take_off(struct transfer *transfer, struct block *block, size_t step)
+consume(struct transfer *transfer, struct block *block, size_t step)
 {
     struct block *empty = NULL;
-    bool tell;
+    bool pokes;
 
     block->taken += step;
     transfer->queued -= step;
@@ -191,15 +191,15 @@ take_off(struct transfer *transfer, struct block *block, size_t step)
         transfer->first = block->next;
         transfer->last = block->next != NULL ? transfer->last : NULL;
     }
-    tell = transfer->enough &&
-           transfer->queued <= transfer->options.queue_bytes / 2;
-    transfer->enough = transfer->enough && !tell;
-    if (empty == NULL && !tell) {
+    pokes = transfer->is_full &&
+            transfer->queued <= transfer->options.queue_bytes / 2;
+    transfer->is_full = transfer->is_full && !pokes;
+    if (empty == NULL && !pokes) {
         return;
     }
     pthread_mutex_unlock(&transfer->mutex);
     mem_free(empty);
-    if (tell) {
+    if (pokes) {
         transfer->options.poke(transfer->options.ctx);
     }
     pthread_mutex_lock(&transfer->mutex);
@@ -226,7 +226,7 @@ read_queue(void *ctx, void *to, size_t len, size_t *ret_len)
         pthread_mutex_unlock(&transfer->mutex);
         memcpy((char *)to + done, block->bytes + block->taken, step);
         pthread_mutex_lock(&transfer->mutex);
-        take_off(transfer, block, step);
+        consume(transfer, block, step);
         done += step;
     }
     pthread_mutex_unlock(&transfer->mutex);

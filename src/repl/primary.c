@@ -168,11 +168,24 @@ primary_is_behind(const struct primary *primary)
     return primary->behind;
 }
 
-static void
-refuse(struct primary *primary, uint64_t id, struct slice answer)
+/* Returns why a replica is refused, as an error reply; NULL: it is not. */
+static const char *
+refusal(struct primary *primary, const struct primary_hello *hello)
 {
-    /* Without memory the replica gets no answer. */
-    (void)primary->hooks.send(primary->hooks.ctx, id, answer);
+    if (peer_drop_if_broken(primary)) {
+        return "-ERR there is no memory for replication here at present, try "
+               "again later\r\n";
+    }
+    if (primary->count >= primary->limits.replicas_max) {
+        return "-ERR there are as many replicas here as max-replicas "
+               "allows\r\n";
+    }
+    if (!can_continue(primary, hello) && judge(primary, hello)) {
+        return "-ERR the primary has come back with older data than a replica "
+               "has, and gives no full synchronization: promote that replica, "
+               "or say REPLICAOF NO ONE to the primary\r\n";
+    }
+    return NULL;
 }
 
 static struct peer *
@@ -245,6 +258,7 @@ bool
 primary_attach(struct primary *primary, const struct primary_hello *hello,
                uint64_t now_ms)
 {
+    const char *refused;
     struct peer *peer;
 
     CHECK(hello->id != 0 && peer_find(primary, hello->id) == NULL);
@@ -254,31 +268,16 @@ primary_attach(struct primary *primary, const struct primary_hello *hello,
             peer_drop(primary, peer, "the same server has connected anew");
         }
     }
-    if (peer_drop_if_broken(primary)) {
-        refuse(primary, hello->id,
-               slice_lit("-ERR there is no memory for replication here at "
-                         "present, try again later\r\n"));
-        return false;
-    }
-    if (primary->count >= primary->limits.replicas_max) {
-        refuse(primary, hello->id,
-               slice_lit("-ERR there are as many replicas here as max-replicas "
-                         "allows\r\n"));
-        return false;
-    }
-    if (!can_continue(primary, hello) && judge(primary, hello)) {
-        refuse(primary, hello->id,
-               slice_lit("-ERR the primary has come back with older data than "
-                         "a replica has, and gives no full synchronization: "
-                         "promote that replica, or say REPLICAOF NO ONE to "
-                         "the primary\r\n"));
-        return false;
-    }
-    peer = add(primary, hello, now_ms);
+    refused = refusal(primary, hello);
+    peer = refused == NULL ? add(primary, hello, now_ms) : NULL;
     if (peer == NULL) {
-        refuse(primary, hello->id,
-               slice_lit("-ERR there is no memory for a replica here at "
-                         "present, try again later\r\n"));
+        /* Without memory the replica gets no answer. */
+        (void)primary->hooks.send(
+            primary->hooks.ctx, hello->id,
+            slice_of(refused != NULL
+                         ? refused
+                         : "-ERR there is no memory for a replica here at "
+                           "present, try again later\r\n"));
         return false;
     }
     if (can_continue(primary, hello)) {

@@ -16,6 +16,7 @@
 #include "net/pending.h"
 #include "persist/figures.h"
 #include "persist/persist_options.h"
+#include "server/followers.h"
 #include "server/kept_role.h"
 #include "server/replication.h"
 #include "server/server_state.h"
@@ -57,31 +58,6 @@ on_moved(void *ctx)
     replication_moved(server);
 }
 
-static void
-on_tapped(void *ctx)
-{
-    replication_moved(ctx);
-}
-
-static void
-on_sync_began(void *ctx, int fd, int error, uint64_t position,
-              uint64_t sequence)
-{
-    replication_sync_began(ctx, fd, error, position, sequence);
-}
-
-static void
-on_sync_ended(void *ctx, int error)
-{
-    replication_sync_ended(ctx, error);
-}
-
-static void
-on_moved_in(void *ctx)
-{
-    kept_role_write_again(ctx);
-}
-
 /* The caller of persist_tick wakes the inboxes when the gate is down again. */
 static void
 on_reloaded(void *ctx)
@@ -103,20 +79,20 @@ tick_persist(struct server *server)
 struct persist *
 data_new(struct server *server)
 {
-    return persist_new(
-        &(struct persist_options){ .conf = &server->conf,
-                                   .keyspace = server->service.keyspace,
-                                   .run_id = server->service.run_id,
-                                   .hooks = { .poke = wake_persist,
-                                              .moved = on_moved,
-                                              .journaling = on_journaling,
-                                              .refusal = on_refusal,
-                                              .reloaded = on_reloaded,
-                                              .sync_began = on_sync_began,
-                                              .sync_ended = on_sync_ended,
-                                              .moved_in = on_moved_in,
-                                              .tapped = on_tapped,
-                                              .ctx = server } });
+    return persist_new(&(struct persist_options){
+        .conf = &server->conf,
+        .keyspace = server->service.keyspace,
+        .run_id = server->service.run_id,
+        .hooks = { .poke = wake_persist,
+                   .moved = on_moved,
+                   .journaling = on_journaling,
+                   .refusal = on_refusal,
+                   .reloaded = on_reloaded,
+                   .sync_began = followers_sync_began,
+                   .sync_ended = followers_sync_ended,
+                   .moved_in = kept_role_write_again,
+                   .tapped = replication_moved,
+                   .ctx = server } });
 }
 
 /* ---- the load ------------------------------------------------------------ */

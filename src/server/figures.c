@@ -65,10 +65,6 @@ publish(struct replication *r)
     replica_describe(r->replica, &figures);
     figures.epoch = r->epoch;
     figures.synced_once = r->following.synced_once;
-    if (r->following.transfer != NULL) {
-        figures.sync_total_bytes = r->following.arriving.bytes;
-        figures.sync_read_bytes = r->following.heard_bytes;
-    }
     if (r->following.link != NULL) {
         link_peer_address(r->following.link, figures.link_address);
         link_local_address(r->following.link, figures.link_local_address);

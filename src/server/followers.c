@@ -7,8 +7,10 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "persist/place.h"
 #include "persist/sync.h"
 #include "proto/scan.h"
+#include "repl/primary_sync.h"
 #include "server/failover.h"
 #include "server/figures.h"
 #include "server/grace.h"
@@ -282,9 +284,16 @@ static const struct link_hooks pipe_hooks = { .bytes = on_pipe_bytes,
                                               .closed = on_pipe_closed };
 
 void
-followers_sync_began(struct replication *r, int fd, int error,
-                     const struct primary_sync *sync)
+followers_sync_began(void *ctx, int fd, int error, uint64_t position,
+                     uint64_t sequence)
 {
+    const struct server *server = ctx;
+    struct replication *r = server->replication;
+    int64_t bytes = metric_sum(METRIC_BF_MEMORY);
+    struct primary_sync sync = { .position = position,
+                                 .sequence = sequence,
+                                 .bytes = bytes > 0 ? (uint64_t)bytes : 0 };
+
     r->sync = (struct outgoing_sync){ .state = OUTGOING_RUNS, .error = error };
     if (fd < 0) {
         end_sync(r);
@@ -297,14 +306,21 @@ followers_sync_began(struct replication *r, int fd, int error,
         return;
     }
     log_notice("server.replication", "began a full synchronization",
-               "position=%llu", (unsigned long long)sync->position);
-    primary_sync_began(r->primary, sync, replication_now_ms());
+               "position=%llu", (unsigned long long)position);
+    gate_enter(replication_gate(r), 0);
+    memcpy(sync.history, persist_history(server->persist)->id,
+           sizeof(sync.history));
+    gate_leave(replication_gate(r), 0);
+    primary_sync_began(r->primary, &sync, replication_now_ms());
     figures_settle(r);
 }
 
 void
-followers_sync_ended(struct replication *r, int error)
+followers_sync_ended(void *ctx, int error)
 {
+    const struct server *server = ctx;
+    struct replication *r = server->replication;
+
     if (r->sync.state != OUTGOING_NONE) { /* else it was cancelled */
         end_half(r, OUTGOING_EXITED, error);
     }
@@ -373,44 +389,51 @@ is_above_us(const struct replication *r, const char *run_id)
     return false;
 }
 
+/* Returns why the replica is refused, as an error reply; NULL: it is not.
+ * `text` has room for one. */
+static const char *
+refusal(struct replication *r, const struct handover *handover, char *text,
+        size_t size)
+{
+    char reason[STATUS_TEXT_MAX];
+
+    if (!handover->failover && /* then no server is above us */
+        handover->chain_changes !=
+            atomic_load(&r->server->service.chain_changes)) {
+        return "-ERR the chain of primaries has changed, try again\r\n";
+    }
+    if (handover->failover &&
+        !failover_take_over(r, handover, reason, sizeof(reason))) {
+        (void)snprintf(text, size, "-ERR %s\r\n", reason);
+        return text;
+    }
+    role_change_look(r); /* failover_take_over may have changed it */
+    if (!replication_role(r).replica) {
+        return NULL;
+    }
+    if (is_above_us(r, handover->run_id)) {
+        return "-ERR a ring: this server follows the one that asks\r\n";
+    }
+    return replica_is_connected(r->replica)
+               ? NULL
+               : "-NOMASTERLINK Can't SYNC while not connected with my "
+                 "master\r\n";
+}
+
 /* False: the replica was refused with an error reply. */
 static bool
 admit(struct follower *follower, const struct handover *handover)
 {
     struct replication *r = follower->r;
-    char reason[STATUS_TEXT_MAX];
     char text[STATUS_TEXT_MAX + 16];
-    bool replica;
+    const char *refused;
 
     role_change_look(r);
     grace_look(r); /* a command may have just said which server leads */
     figures_keep_chain(r);
-    if (!handover->failover && /* then no server is above us */
-        handover->chain_changes !=
-            atomic_load(&r->server->service.chain_changes)) {
-        (void)link_send(follower->link,
-                        slice_lit("-ERR the chain of primaries has changed, "
-                                  "try again\r\n"));
-        return false;
-    }
-    if (handover->failover &&
-        !failover_take_over(r, handover, reason, sizeof(reason))) {
-        (void)snprintf(text, sizeof(text), "-ERR %s\r\n", reason);
-        (void)link_send(follower->link, slice_of(text));
-        return false;
-    }
-    role_change_look(r); /* failover_take_over may have changed it */
-    replica = replication_role(r).replica;
-    if (replica && is_above_us(r, handover->run_id)) {
-        (void)link_send(follower->link,
-                        slice_lit("-ERR a ring: this server follows the one "
-                                  "that asks\r\n"));
-        return false;
-    }
-    if (replica && !replica_is_connected(r->replica)) {
-        (void)link_send(follower->link,
-                        slice_lit("-NOMASTERLINK Can't SYNC while not "
-                                  "connected with my master\r\n"));
+    refused = refusal(r, handover, text, sizeof(text));
+    if (refused != NULL) {
+        (void)link_send(follower->link, slice_of(refused));
         return false;
     }
     outgoing_open(r);

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "engine/service.h"
-#include "repl/primary_sync.h"
+#include "repl/primary_hooks.h"
 
 struct replication;
 
@@ -21,7 +21,7 @@ void followers_kill(struct replication *r, uint64_t id);
 void followers_close(struct replication *r);
 
 /* The child with a snapshot began (fd: its pipe; -1: it could not, error) and
- * ended. */
-void followers_sync_began(struct replication *r, int fd, int error,
-                          const struct primary_sync *sync);
-void followers_sync_ended(struct replication *r, int error);
+ * ended. They have the types of hooks; ctx is the struct server. */
+void followers_sync_began(void *ctx, int fd, int error, uint64_t position,
+                          uint64_t sequence);
+void followers_sync_ended(void *ctx, int error);

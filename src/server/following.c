@@ -386,7 +386,6 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
         return false;
     }
     r->following.arriving = *answer;
-    r->following.heard_bytes = 0;
     r->following.complete = false;
     return true;
 }
@@ -397,7 +396,6 @@ load_bytes(void *ctx, struct slice bytes)
     struct replication *r = ctx;
 
     CHECK(r->following.transfer != NULL && !r->following.complete);
-    r->following.heard_bytes += bytes.len;
     if (transfer_put(r->following.transfer, bytes)) {
         return true;
     }

@@ -41,8 +41,9 @@ kept_role_update(struct replication *r)
 }
 
 void
-kept_role_write_again(struct server *server)
+kept_role_write_again(void *ctx)
 {
+    const struct server *server = ctx;
     struct replication *r = server->replication;
 
     if (r->kept.known) {

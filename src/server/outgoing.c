@@ -73,8 +73,10 @@ outgoing_seal(struct replication *r)
 /* ---- asking for acknowledgements ----------------------------------------- */
 
 void
-outgoing_ask(struct replication *r, uint64_t position)
+outgoing_ask(void *ctx, uint64_t position)
 {
+    const struct server *server = ctx;
+    struct replication *r = server->replication;
     struct primary_ask ask = { position, position };
 
     pthread_mutex_lock(&r->shared.mutex);

@@ -23,5 +23,5 @@ void outgoing_look(struct replication *r);
 void outgoing_stir(struct replication *r);
 
 /* Asks replicas to acknowledge this position as soon as they have it. Any
- * thread. */
-void outgoing_ask(struct replication *r, uint64_t position);
+ * thread; it has the type of a hook, and ctx is the struct server. */
+void outgoing_ask(void *ctx, uint64_t position);

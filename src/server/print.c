@@ -14,49 +14,37 @@
 #include <string.h>
 
 static void
-print_commands(void)
+print_commands(FILE *to)
 {
     for (unsigned i = 0; i < CMD_ID_COUNT; i++) {
         const struct command *command = &command_rows[i];
 
-        (void)printf("%-20s arity %-3d since %-7s %s\n", command->name,
-                     command->arity, command->since, command->summary);
+        (void)fprintf(to, "%-20s arity %-3d since %-7s %s\n", command->name,
+                      command->arity, command->since, command->summary);
     }
 }
 
 static void
-print_metrics(void)
+print_metrics(FILE *to)
 {
     for (unsigned i = 0; i < METRIC_COUNT; i++) {
-        (void)printf("%-42s %-8s %s\n", metric_table[i].name,
-                     metric_table[i].kind == METRIC_COUNTER ? "counter"
-                                                            : "gauge",
-                     metric_table[i].text);
+        (void)fprintf(to, "%-42s %-8s %s\n", metric_table[i].name,
+                      metric_table[i].kind == METRIC_COUNTER ? "counter"
+                                                             : "gauge",
+                      metric_table[i].text);
     }
 }
 
 static void
-print_errors(void)
+print_errors(FILE *to)
 {
     for (int i = OK + 1; i < ERR_COUNT; i++) {
         if (i != ERR_AGAIN) {
-            (void)printf("%s%s%s\n", err_prefix((enum err)i),
-                         err_prefix((enum err)i)[0] != '\0' ? " " : "",
-                         err_text((enum err)i));
+            (void)fprintf(to, "%s%s%s\n", err_prefix((enum err)i),
+                          err_prefix((enum err)i)[0] != '\0' ? " " : "",
+                          err_text((enum err)i));
         }
     }
-}
-
-static void
-print_options(void)
-{
-    conf_print_file(stdout);
-}
-
-static void
-print_man(void)
-{
-    conf_print_man(stdout);
 }
 
 bool
@@ -64,16 +52,16 @@ print_reference(const char *what)
 {
     static const struct {
         const char *name;
-        void (*print)(void);
+        void (*print)(FILE *to);
     } documents[] = {
-        { "commands", print_commands }, { "options", print_options },
+        { "commands", print_commands }, { "options", conf_print_file },
         { "metrics", print_metrics },   { "errors", print_errors },
-        { "man", print_man },
+        { "man", conf_print_man },
     };
 
     for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
         if (strcmp(what, documents[i].name) == 0) {
-            documents[i].print();
+            documents[i].print(stdout);
             return true;
         }
     }

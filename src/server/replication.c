@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/metrics.h"
 #include "base/random.h"
 #include "engine/role.h"
 #include "persist/place.h"
@@ -179,8 +178,9 @@ replication_reloaded(struct server *server)
 }
 
 void
-replication_moved(struct server *server)
+replication_moved(void *ctx)
 {
+    const struct server *server = ctx;
     struct replication *r = server->replication;
 
     if (r != NULL && atomic_load(&r->shared.streams)) {
@@ -188,37 +188,7 @@ replication_moved(struct server *server)
     }
 }
 
-void
-replication_sync_began(struct server *server, int fd, int error,
-                       uint64_t position, uint64_t sequence)
-{
-    int64_t bytes = metric_sum(METRIC_BF_MEMORY);
-    struct primary_sync sync = { .position = position,
-                                 .sequence = sequence,
-                                 .bytes = bytes > 0 ? (uint64_t)bytes : 0 };
-
-    gate_enter(replication_gate(server->replication), 0);
-    memcpy(sync.history, persist_history(server->persist)->id,
-           sizeof(sync.history));
-    gate_leave(replication_gate(server->replication), 0);
-    followers_sync_began(server->replication, fd, error, &sync);
-}
-
-void
-replication_sync_ended(struct server *server, int error)
-{
-    followers_sync_ended(server->replication, error);
-}
-
 /* ---- hooks of commands --------------------------------------------------- */
-
-static void
-on_want_acks(void *ctx, uint64_t position)
-{
-    struct server *server = ctx;
-
-    outgoing_ask(server->replication, position);
-}
 
 /* Closes the link with this client id, on loop 0. */
 static void
@@ -263,7 +233,7 @@ replication_new(struct server *server)
     r->replica = replica_new(service->run_id, &following);
     service->replication = (struct replication_calls){
         .role_changed = on_role_changed,
-        .want_acks = on_want_acks,
+        .want_acks = outgoing_ask,
         .hand_over = followers_take,
         .failover = failover_ask,
         .failover_abort = failover_abort,
@@ -384,7 +354,7 @@ replication_is_even(struct server *server)
     }
     mem_free(replicas);
     if (!even) {
-        outgoing_ask(r, position);
+        outgoing_ask(server, position);
     }
     return even;
 }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct replication;
 struct server;
@@ -35,9 +34,5 @@ void replication_stop(struct server *server);
  * gate. */
 void replication_reloaded(struct server *server);
 
-/* Hooks of persist: the log was released or tapped further (any thread); the
- * child with a snapshot for replicas began and ended. */
-void replication_moved(struct server *server);
-void replication_sync_began(struct server *server, int fd, int error,
-                            uint64_t position, uint64_t sequence);
-void replication_sync_ended(struct server *server, int error);
+/* Sends what was released or tapped. Any thread; it has the type of a hook. */
+void replication_moved(void *ctx);

@@ -88,7 +88,6 @@ struct following {
     bool synced_once;
     struct transfer *transfer;   /* NULL: no snapshot arrives */
     struct wire_answer arriving; /* the state that the transfer is to be */
-    uint64_t heard_bytes;        /* of the transfer */
     bool complete;               /* the transfer has all bytes */
     bool adopting;               /* persist puts the transfer in place */
 };

@@ -145,23 +145,23 @@ take_role(struct slice *text, struct role_state *state)
 }
 
 static bool
-take_key(struct slice *text, uint64_t *ret_key)
+take_key(struct slice *text, struct role_state *state)
 {
     struct slice digits;
 
     return take(text, "key ") && take_until(text, '\n', &digits) &&
-           hex_parse_u64(digits, ret_key);
+           hex_parse_u64(digits, &state->key);
 }
 
 static bool
-take_replicas(struct slice *text, bool *ret_replicas)
+take_replicas(struct slice *text, struct role_state *state)
 {
-    *ret_replicas = take(text, "replicas yes\n");
-    return *ret_replicas || take(text, "replicas no\n");
+    state->replicas = take(text, "replicas yes\n");
+    return state->replicas || take(text, "replicas no\n");
 }
 
 static bool
-take_history(struct slice *text, char *ret_id)
+take_history(struct slice *text, struct role_state *state)
 {
     struct slice id;
 
@@ -174,7 +174,7 @@ take_history(struct slice *text, char *ret_id)
     if (!history_is_id(id)) {
         return false;
     }
-    memcpy(ret_id, id.data, id.len);
+    memcpy(state->history, id.data, id.len);
     return true;
 }
 
@@ -249,6 +249,18 @@ enum verdict { GOOD, DAMAGED, NEWER };
 static enum verdict
 parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
 {
+    static const struct {
+        unsigned version; /* that has it first */
+        bool (*take)(struct slice *text, struct role_state *state);
+        const char *reason;
+    } lines[] = {
+        { 1, take_role, "the line of the role is wrong" },
+        { 1, take_key, "the line of the key is wrong" },
+        { 1, take_replicas, "the line of the replicas is wrong" },
+        { 1, take_history, "the line of the history is wrong" },
+        { 2, take_before, "the lines of what came before are wrong" },
+        { 2, take_followers, "the lines of what came before are wrong" },
+    };
     struct role_state state = { .known = true };
     struct slice rest = text;
     struct slice version;
@@ -268,26 +280,13 @@ parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
     if (number > VERSION) {
         return NEWER;
     }
-    *ret_reason = "the line of the role is wrong";
-    if (!take_role(&rest, &state)) {
-        return DAMAGED;
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        *ret_reason = lines[i].reason;
+        if (number >= lines[i].version && !lines[i].take(&rest, &state)) {
+            return DAMAGED;
+        }
     }
-    *ret_reason = "the line of the key is wrong";
-    if (!take_key(&rest, &state.key)) {
-        return DAMAGED;
-    }
-    *ret_reason = "the line of the replicas is wrong";
-    if (!take_replicas(&rest, &state.replicas)) {
-        return DAMAGED;
-    }
-    *ret_reason = "the line of the history is wrong";
-    if (!take_history(&rest, state.history)) {
-        return DAMAGED;
-    }
-    *ret_reason = "the lines of what came before are wrong";
-    if ((number > 1 &&
-         (!take_before(&rest, &state) || !take_followers(&rest, &state))) ||
-        rest.len > 0) {
+    if (rest.len > 0) {
         return DAMAGED;
     }
     *ret_reason = "";

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Dekker's handshake: a loop says "inside" and then looks at `raised`; a
- * raiser says "raised" and then looks at every `inside`. All four accesses are
- * sequentially consistent, so at least one of the two sees the other. The same
- * holds on leaving, so a raiser that sleeps is always woken.
+ * Dekker's handshake: a loop stores `inside` and then loads `raised`; a raiser
+ * stores `raised` and then loads every `inside`. All four accesses are
+ * sequentially consistent, so at least one of the two sees the other's store.
+ * The same is true on leaving, so a raiser that sleeps is always woken.
  */
 #include "keyspace/gate.h"
 
@@ -14,7 +14,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { SPINS = 2000 }; /* some 10 us to 50 us: most sections end within */
+enum { SPINS = 2000 }; /* 10 us to 50 us: most sections are shorter */
 
 struct gate_slot {
     _Alignas(64) atomic_bool inside;
@@ -26,7 +26,7 @@ struct gate {
     unsigned threads;
     size_t bytes;
     struct longest_span raised_at;        /* the owner's */
-    _Alignas(64) pthread_mutex_t raisers; /* held from raise to lower */
+    _Alignas(64) pthread_mutex_t raisers; /* locked from raise to lower */
     pthread_mutex_t mutex;                /* for the two conditions */
     pthread_cond_t opened, left;
     struct gate_slot slots[];
@@ -68,7 +68,7 @@ gate_free(struct gate *gate)
 }
 
 static void
-tell_raiser(struct gate *gate)
+wake_raiser(struct gate *gate)
 {
     pthread_mutex_lock(&gate->mutex);
     pthread_cond_signal(&gate->left);
@@ -78,17 +78,19 @@ tell_raiser(struct gate *gate)
 bool
 gate_try_enter(struct gate *gate, unsigned thread)
 {
-    atomic_bool *inside = &gate->slots[thread].inside;
+    atomic_bool *inside;
 
     if (gate->threads == 1) {
         return true;
     }
+    CHECK(thread < gate->threads);
+    inside = &gate->slots[thread].inside;
     atomic_store(inside, true);
     if (__builtin_expect(!atomic_load(&gate->raised), 1)) {
         return true;
     }
     atomic_store(inside, false);
-    tell_raiser(gate);
+    wake_raiser(gate);
     return false;
 }
 
@@ -112,12 +114,12 @@ gate_leave(struct gate *gate, unsigned thread)
     }
     atomic_store(&gate->slots[thread].inside, false);
     if (__builtin_expect(atomic_load(&gate->raised), 0)) {
-        tell_raiser(gate);
+        wake_raiser(gate);
     }
 }
 
 static bool
-somebody_inside(const struct gate *gate)
+any_inside(const struct gate *gate)
 {
     for (unsigned i = 0; i < gate->threads; i++) {
         if (atomic_load(&gate->slots[i].inside)) {
@@ -138,16 +140,17 @@ pause_cpu(void)
 void
 gate_raise(struct gate *gate, unsigned thread)
 {
+    CHECK(thread != NOBODY && !gate_is_mine(gate, thread));
     if (gate->threads > 1) {
         CHECK(thread >= gate->threads ||
               !atomic_load(&gate->slots[thread].inside));
         pthread_mutex_lock(&gate->raisers);
         atomic_store(&gate->raised, true);
-        for (int i = 0; i < SPINS && somebody_inside(gate); i++) {
+        for (int i = 0; i < SPINS && any_inside(gate); i++) {
             pause_cpu();
         }
         pthread_mutex_lock(&gate->mutex);
-        while (somebody_inside(gate)) {
+        while (any_inside(gate)) {
             pthread_cond_wait(&gate->left, &gate->mutex);
         }
         pthread_mutex_unlock(&gate->mutex);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The world gate. A loop is inside its section while it executes commands; who
- * needs the whole world (FLUSHALL, CONFIG SET, ...) raises the gate, waits
- * until every other loop is outside, and then owns everything without taking a
- * single stripe lock. Lock order: gate < stripes. Nobody waits for a disk or a
- * socket inside a section.
+ * The gate. A loop is inside its section of the gate while it executes
+ * commands. A thread that needs the whole keyspace and all settings (FLUSHALL,
+ * CONFIG SET, ...) raises the gate: it waits until every other thread has left
+ * its section, and then owns everything without a stripe lock. Lock order: gate
+ * before stripes. No thread waits for a disk or a socket inside a section.
  *
- * Entering costs one sequentially consistent store and one load of a line that
- * nobody writes; with one thread it costs nothing.
+ * Entering costs one sequentially consistent store and one load of a cache line
+ * that is rarely written; with one thread it costs nothing.
  */
 #pragma once
 
@@ -17,24 +17,25 @@
 
 struct gate;
 
-/* NULL without memory. */
+/* Returns NULL without memory. */
 struct gate *gate_try_new(unsigned threads);
 void gate_free(struct gate *gate);
 
-/* Around the execution of commands, by the loop with this index. Waits while
- * the gate is raised by another. Not recursive. */
+/* Enters and leaves the section of the loop with this index. Entering waits
+ * while another thread has raised the gate. Not recursive. */
 void gate_enter(struct gate *gate, unsigned thread);
 void gate_leave(struct gate *gate, unsigned thread);
 
-/* Enters, or is false where gate_enter would wait. */
+/* Enters, or returns false where gate_enter would wait. */
 MUST_CHECK bool gate_try_enter(struct gate *gate, unsigned thread);
 
-/* From outside any section of this thread. Returns when all other threads are
- * outside theirs; raisers queue up. A thread that never enters may raise too,
- * under an index of its own that is not below `threads` (with more than one
- * thread). Lowering is for the thread that raised. */
+/* Raises the gate, from outside this thread's section, and returns when all
+ * other threads are outside theirs. Raisers wait for each other. A thread that
+ * never enters may raise too, under an index of its own that is not below
+ * `threads` (with more than one thread). The thread that raised the gate lowers
+ * it. */
 void gate_raise(struct gate *gate, unsigned thread);
 void gate_lower(struct gate *gate, unsigned thread);
 
-/* True between this thread's raise and lower. */
+/* Returns true between this thread's raise and lower. */
 bool gate_is_mine(const struct gate *gate, unsigned thread);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- *   state = | 1 bit: a writer has it | 1 bit: somebody sleeps |
- *           | 14 bits: writers that wait | 16 bits: readers that have it |
+ *   state = | 1 bit: WRITER, a writer owns it | 1 bit: SLEEPERS |
+ *           | 14 bits: writers that wait | 16 bits: readers that own it |
  *
- * Sleepers sleep on the state, and only while it is the one that they saw, with
- * the bit for that set. Who takes the bit away wakes all of them; the last
- * holder that goes does. So no wake-up is lost.
+ * A thread sleeps on the state only while it is the state that it saw, with
+ * SLEEPERS set. The last owner to release it clears the bit and wakes all
+ * sleepers, so no wake-up is lost.
  *
- * A calm lock is Dekker's handshake, as the gate is: a reader says "I have it"
- * in its slot and then looks whether the lock is calm still; a writer says that
- * it is not and then looks at all slots. Sequential consistency lets at least
- * one of them see the other, when a reader leaves too. `reads` changes under
- * the lock only: it is counted up by who shares it, and reset by a writer.
+ * A calm lock is Dekker's handshake, as the gate is: a reader stores the stripe
+ * in its slot and then loads `reads`; a writer resets `reads` and then loads
+ * all slots. Sequential consistency lets at least one of them see the other's
+ * store, also when a reader leaves. `reads` changes under the lock only:
+ * readers that share it count it up, a writer resets it.
  */
 #include "keyspace/stripe_lock.h"
 
@@ -24,11 +24,11 @@
 #include <unistd.h>
 
 enum {
-    SPINS = 1000,      /* some 10 us to 50 us */
+    SPINS = 1000,      /* 10 us to 50 us */
     POLITE_SPINS = 500 /* of a reader, while writers wait */
 };
 
-static const uint32_t HELD = (uint32_t)1 << 31;
+static const uint32_t WRITER = (uint32_t)1 << 31;
 static const uint32_t SLEEPERS = (uint32_t)1 << 30;
 static const uint32_t WAITING = (uint32_t)1 << 16; /* one writer */
 static const uint32_t WAITING_MASK = ((uint32_t)1 << 30) - ((uint32_t)1 << 16);
@@ -42,7 +42,7 @@ pause_cpu(void)
 #endif
 }
 
-/* Returns at once if the word has another value. */
+/* Sleeps while the word has this value. */
 static void
 sleep_on(_Atomic uint32_t *word, uint32_t value)
 {
@@ -56,7 +56,7 @@ wake_all(_Atomic uint32_t *word)
                   0);
 }
 
-/* Waits a moment for a state that was seen to change. True if it slept. */
+/* Waits for this state to change: spins at first. Returns true if it slept. */
 static bool
 wait_for_change(struct stripe_lock *lock, uint32_t state, unsigned turn)
 {
@@ -78,11 +78,11 @@ wait_for_change(struct stripe_lock *lock, uint32_t state, unsigned turn)
 static void
 acquire_shared(struct stripe_lock *lock)
 {
-    uint32_t blocked_by = HELD | WAITING_MASK;
+    uint32_t blocked_by = WRITER | WAITING_MASK;
     uint32_t state = 0;
 
     for (unsigned turn = 0;; turn++) {
-        /* Most often it is free; to look first would move the line twice. */
+        /* It is mostly free; loading it first would move the line twice. */
         while ((state & blocked_by) == 0) {
             if (atomic_compare_exchange_weak_explicit(
                     &lock->state, &state, state + 1, memory_order_acquire,
@@ -91,7 +91,7 @@ acquire_shared(struct stripe_lock *lock)
             }
         }
         if (turn >= POLITE_SPINS) {
-            blocked_by = HELD;
+            blocked_by = WRITER;
         }
         if (wait_for_change(lock, state, turn)) {
             turn = 0;
@@ -119,9 +119,9 @@ wait_exclusive(struct stripe_lock *lock)
     uint32_t state = atomic_fetch_add(&lock->state, WAITING) + WAITING;
 
     for (unsigned turn = 0;; turn++) {
-        while ((state & (HELD | READERS_MASK)) == 0) {
+        while ((state & (WRITER | READERS_MASK)) == 0) {
             if (atomic_compare_exchange_weak_explicit(
-                    &lock->state, &state, (state - WAITING) | HELD,
+                    &lock->state, &state, (state - WAITING) | WRITER,
                     memory_order_acquire, memory_order_relaxed)) {
                 return;
             }
@@ -136,9 +136,10 @@ wait_exclusive(struct stripe_lock *lock)
 static void
 release_exclusive(struct stripe_lock *lock)
 {
-    uint32_t state = atomic_fetch_and_explicit(&lock->state, ~(HELD | SLEEPERS),
-                                               memory_order_release);
+    uint32_t state = atomic_fetch_and_explicit(
+        &lock->state, ~(WRITER | SLEEPERS), memory_order_release);
 
+    CHECK((state & READERS_MASK) == 0);
     if (__builtin_expect((state & SLEEPERS) != 0, 0)) {
         wake_all(&lock->state);
     }
@@ -155,22 +156,23 @@ is_calm(const struct stripe_lock *lock)
 static void
 leave_slot(struct stripe_lock *lock, struct stripe_lock_slot *own)
 {
-    atomic_store(&own->held, 0);
+    atomic_store(&own->stripe, 0);
     if (__builtin_expect(!is_calm(lock), 0)) {
-        wake_all(&own->held); /* a writer may wait for just this */
+        wake_all(&own->stripe); /* a writer may wait for it */
     }
 }
 
-/* False if the lock is not calm, or the slot is taken by another stripe. */
+/* Returns false if the lock is not calm, or the slot is in use for another
+ * stripe. */
 static bool
 enter_slot(struct stripe_lock *lock, struct stripe_lock_slot *own,
            uint32_t mark)
 {
     if (!is_calm(lock) ||
-        atomic_load_explicit(&own->held, memory_order_relaxed) != 0) {
+        atomic_load_explicit(&own->stripe, memory_order_relaxed) != 0) {
         return false;
     }
-    atomic_store(&own->held, mark);
+    atomic_store(&own->stripe, mark);
     if (__builtin_expect(is_calm(lock), 1)) {
         return true;
     }
@@ -178,25 +180,25 @@ enter_slot(struct stripe_lock *lock, struct stripe_lock_slot *own,
     return false;
 }
 
-/* Until nobody reads by a slot. It has been said that the lock is not calm, so
- * that nobody enters one any more. */
+/* Waits until no thread reads this stripe by its slot. The lock is no longer
+ * calm, so no thread begins to. */
 __attribute__((noinline)) static void
 wait_for_slots(const struct stripe_lock_slots *slots, uint32_t mark)
 {
     for (unsigned i = 0; i < slots->threads; i++) {
-        _Atomic uint32_t *held = &slots->slot[i].held;
+        _Atomic uint32_t *stripe = &slots->slot[i].stripe;
 
-        for (unsigned turn = 0; atomic_load(held) == mark; turn++) {
+        for (unsigned turn = 0; atomic_load(stripe) == mark; turn++) {
             if (turn < SPINS) {
                 pause_cpu();
             } else {
-                sleep_on(held, mark);
+                sleep_on(stripe, mark);
             }
         }
     }
 }
 
-/* ---- both ---------------------------------------------------------------- */
+/* ---- the calls ----------------------------------------------------------- */
 
 void
 stripe_lock_shared(struct stripe_lock *lock,
@@ -221,7 +223,7 @@ stripe_lock_exclusive(struct stripe_lock *lock,
     uint32_t state = 0;
     uint32_t reads;
 
-    if (!atomic_compare_exchange_strong_explicit(&lock->state, &state, HELD,
+    if (!atomic_compare_exchange_strong_explicit(&lock->state, &state, WRITER,
                                                  memory_order_acquire,
                                                  memory_order_relaxed)) {
         wait_exclusive(lock);
@@ -241,11 +243,11 @@ stripe_lock_release(struct stripe_lock *lock,
                     uint32_t stripe)
 {
     if (thread < slots->threads &&
-        atomic_load_explicit(&slots->slot[thread].held, memory_order_relaxed) ==
-            stripe + 1) {
+        atomic_load_explicit(&slots->slot[thread].stripe,
+                             memory_order_relaxed) == stripe + 1) {
         leave_slot(lock, &slots->slot[thread]);
     } else if ((atomic_load_explicit(&lock->state, memory_order_relaxed) &
-                HELD) != 0) {
+                WRITER) != 0) {
         release_exclusive(lock);
     } else {
         release_shared(lock);

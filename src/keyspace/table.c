@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The directory, and the first segment while it is the only one, have room for
- * a power of two that `used` tells, so no capacity is kept. To grow again at
- * such a point the table must have shrunk to it, and between the two half of
- * the entries come or go: nothing is moved to and fro.
+ * The capacity of the directory, and of the first segment while it is the only
+ * one, is the power of two that follows from `used`, so it is not stored. A
+ * table that grows at such a point, shrinks and grows again has gained or lost
+ * half of its entries in between, so reallocations are rare.
  *
- * An entry does not keep its hash (8 bytes for each of millions): to split its
- * bucket is to hash its name again.
+ * An entry does not store its hash, to save 8 bytes; splitting its bucket
+ * hashes its name again.
  */
 #include "keyspace/table.h"
 
@@ -16,7 +16,7 @@
 
 enum {
     BUCKETS_MIN = 4,
-    SPLITS = 2 /* an insert; to catch up when there was no memory */
+    SPLITS = 2 /* at most in an insert; more than one after memory was short */
 };
 
 static const uint32_t BUCKETS_MAX = (uint32_t)1 << 31;
@@ -27,7 +27,7 @@ table_hash(const struct entry *entry)
     return hash_name((struct slice){ entry->name, entry->name_len });
 }
 
-/* ---- room for buckets ---------------------------------------------------- */
+/* ---- memory of buckets --------------------------------------------------- */
 
 static bool
 is_power_of_two(uint32_t number)
@@ -77,9 +77,9 @@ begin(struct table *table)
     return true;
 }
 
-/* For bucket `used`; its contents are whatever was there. */
+/* Allocates bucket `used`, uninitialised. */
 static bool
-make_room(struct table *table)
+grow(struct table *table)
 {
     uint32_t segments = table->used / TABLE_SEGMENT;
     struct entry **segment;
@@ -103,10 +103,9 @@ make_room(struct table *table)
     return true;
 }
 
-/* Behind the last bucket. What does not want to become smaller stays as it is.
- */
+/* Frees the memory behind the last bucket. A realloc that fails is ignored. */
 static void
-give_room(struct table *table)
+shrink(struct table *table)
 {
     uint32_t segments = table->used / TABLE_SEGMENT;
 
@@ -131,7 +130,7 @@ split(struct table *table)
     struct entry **stay;
     struct entry **leave;
 
-    if (!make_room(table)) {
+    if (!grow(table)) {
         return false;
     }
     stay = table_chain(table, linear_parent(table->used));
@@ -166,7 +165,7 @@ join(struct table *table)
     *end = *to;
     *to = chain;
     table->used = last;
-    give_room(table);
+    shrink(table);
 }
 
 /* ---- the calls ----------------------------------------------------------- */
@@ -205,6 +204,7 @@ table_link(const struct table *table, uint64_t hash, const struct entry *entry)
 void
 table_remove(struct table *table, struct entry **link)
 {
+    CHECK(*link != NULL && table->count > 0);
     *link = (*link)->next;
     table->count--;
 }
@@ -224,8 +224,8 @@ table_fit(struct table *table)
     return is_mostly_empty(table);
 }
 
-/* Adds one to the bucket number read from its highest bit down, which is the
- * point where this bucket ends. */
+/* Adds one to the bucket number with its bits reversed, which is the point
+ * where this bucket ends. */
 uint64_t
 table_next(const struct table *table, uint64_t cursor)
 {

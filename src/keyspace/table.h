@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The hash table of one stripe: chains of entries, hardly more than one entry a
- * bucket. It grows and shrinks by a bucket or two at a time, so that no call
- * takes long however much is in it. It owns the buckets, in segments of one
- * size with a directory, and not the entries; it has neither until the first
+ * The hash table of one stripe: chains of entries, about one entry a bucket. It
+ * grows and shrinks by a bucket or two at a time, so that no call takes long,
+ * whatever its size. It owns its buckets, which are in segments of one size
+ * with a directory, and not the entries; it allocates nothing before the first
  * insert. The caller has the stripe's lock.
  *
- * A walk goes through buckets in the order of their reversed bits (Pieter
- * Noordhuis's scheme): a bucket is all hashes between two points of that order,
- * a cursor is such a point, and what lies before it has been met, however
- * buckets were split and joined meanwhile.
+ * A walk visits the buckets in the order of their reversed bits (Pieter
+ * Noordhuis's scheme): a bucket has all hashes between two points of that
+ * order, a cursor is such a point, and the walk has seen every entry before it,
+ * however buckets were split and joined meanwhile.
  */
 #pragma once
 
@@ -24,16 +24,17 @@
 enum {
     TABLE_SEGMENT_BITS = 7,
     TABLE_SEGMENT = 1 << TABLE_SEGMENT_BITS, /* buckets: 1 KiB */
-    TABLE_FIT_MAX = 128 /* buckets that go in one table_fit */
+    TABLE_FIT_MAX = 128 /* buckets that one table_fit frees */
 };
 
 struct table {
-    struct entry ***segments; /* NULL while nothing was ever inserted */
+    struct entry ***segments; /* NULL before the first insert */
     uint32_t used;            /* buckets */
     uint32_t count;           /* entries */
 };
 
-/* The chain of bucket 0 to used - 1, for walks while nothing changes. */
+/* Returns the chain of bucket 0 to used - 1, for walks while nothing changes.
+ */
 static inline struct entry **
 table_chain(const struct table *table, uint64_t bucket)
 {
@@ -41,7 +42,7 @@ table_chain(const struct table *table, uint64_t bucket)
                            [bucket & (TABLE_SEGMENT - 1)];
 }
 
-/* The chain that has this hash, or that a cursor stands at; the table must have
+/* Returns the chain for this hash, or at this cursor. The table must have
  * buckets. */
 static inline struct entry **
 table_bucket(const struct table *table, uint64_t hash)
@@ -68,28 +69,29 @@ table_find(const struct table *table, uint64_t hash, struct slice name,
     return NULL;
 }
 
-/* The hash that its name has. */
+/* Returns the hash of the entry's name. */
 uint64_t table_hash(const struct entry *entry);
 
-/* False, and nothing changed, if there is no memory for the first buckets.
- * A table that cannot grow works on with longer chains. */
+/* Adds an entry whose name has this hash. Returns false, with nothing changed,
+ * if there is no memory for the first buckets. A table that cannot grow works
+ * on with longer chains. */
 bool table_insert(struct table *table, uint64_t hash, struct entry *entry);
 
-/* Where the table keeps its pointer to ENTRY, which must be in it. */
+/* Returns where the table keeps its pointer to ENTRY, which must be in it. */
 struct entry **table_link(const struct table *table, uint64_t hash,
                           const struct entry *entry);
 
-/* Takes the entry at this link out. Never shrinks, so that walks may remove:
- * the link then holds the next entry of the chain. */
+/* Removes the entry at this link; the link then points to the next entry of the
+ * chain. Never shrinks the table, so that walks may remove. */
 void table_remove(struct table *table, struct entry **link);
 
-/* Gives up buckets while more than half must be empty, at most TABLE_FIT_MAX of
- * them: two for each entry that was removed are enough. True if there is more
+/* Frees buckets while more than half are certainly empty, at most TABLE_FIT_MAX
+ * of them: two for each removed entry are enough. Returns true if there is more
  * to do. */
 bool table_fit(struct table *table);
 
-/* The cursor of the next bucket, 0 after the last. */
+/* Returns the cursor of the next bucket, 0 after the last. */
 uint64_t table_next(const struct table *table, uint64_t cursor);
 
-/* Frees the buckets; the entries are no longer the table's. */
+/* Frees the buckets, not the entries. */
 void table_fini(struct table *table);

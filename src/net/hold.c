@@ -8,6 +8,7 @@
  */
 #include "net/hold.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/outbox.h"
@@ -88,6 +89,7 @@ release(struct conn *conn, uint64_t released, bool gives_up)
     struct hold *hold = conn->hold;
     uint64_t limit = gives_up ? UINT64_MAX : released;
 
+    CHECK(hold->first.bytes.len > 0);
     if (hold->first.until > limit) {
         return;
     }
@@ -162,6 +164,7 @@ keep(struct conn *conn, struct buf *out)
         return;
     }
     to->until = conn->hold_until;
+    CHECK(to == &hold->first || hold->first.until <= to->until);
     hold->used = true;
     if (conn->held_bytes == 0) {
         list_add(conn->loop, conn);

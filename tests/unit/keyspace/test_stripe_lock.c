@@ -75,7 +75,7 @@ is_free(struct world *world)
     bool free = atomic_load(&world->lock.state) == 0;
 
     for (unsigned i = 0; i < THREADS; i++) {
-        free = free && atomic_load(&world->slot[i].held) == 0;
+        free = free && atomic_load(&world->slot[i].stripe) == 0;
     }
     return free;
 }
@@ -127,7 +127,7 @@ TEST(readers_of_a_calm_lock_do_not_write_to_it)
     share(&world, 2);
     assert_int_equal(atomic_load(&world.lock.state), 0);
     assert_int_equal(atomic_load(&world.lock.reads), STRIPE_LOCK_CALM);
-    assert_int_equal(atomic_load(&world.slot[2].held), STRIPE + 1);
+    assert_int_equal(atomic_load(&world.slot[2].stripe), STRIPE + 1);
     release(&world, 2);
     assert_true(is_free(&world));
 }
@@ -158,7 +158,7 @@ TEST(a_thread_can_read_two_stripes_at_a_time)
     }
     share(&world, 0);
     stripe_lock_shared(&world.other, &world.slots, 0, STRIPE + 1);
-    assert_int_equal(atomic_load(&world.slot[0].held), STRIPE + 1);
+    assert_int_equal(atomic_load(&world.slot[0].stripe), STRIPE + 1);
     assert_int_equal(atomic_load(&world.other.state), 1);
     release(&world, 0);
     assert_int_equal(atomic_load(&world.other.state), 1);

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Random BF commands, right and wrong, against a model of each dialect
-# (lib/bf_model.py): every reply has to be what the model says, byte for byte.
-# The model itself is held against the recording of RedisBloom and the figures
-# of valkey-bloom first.
+# Random BF commands, valid and invalid, compared with a model of each dialect
+# (lib/bf_model.py), byte for byte. First the model itself is compared with the
+# recording of RedisBloom and the figures of valkey-bloom.
 #
 #   make model ROUNDS=500000 [SEED=7]
 #
-# sends so many commands in each dialect.
+# sends that many commands in each dialect.
 
 import os
 import random

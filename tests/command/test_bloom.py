@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What a transcript cannot say of the BF commands: relations between figures,
-# seeds, and error rates. Everything random prints its seed.
+# Properties of the BF commands that a transcript cannot express: relations between
+# figures, seeds, and error rates. Random tests print their seed.
 
 import math
 import random

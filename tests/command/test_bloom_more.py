@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# BF commands beyond one reply: both dialects leave the same filters behind, a
-# restart in the other one included; what no module has against sets; and what
-# others are told. Everything random prints its seed.
+# Effects of the BF commands: both dialects create the same filters, also after a
+# restart in the other dialect; commands beyond the modules are compared with sets; and
+# other clients get events. Random tests print their seed.
 
 import random
 import threading

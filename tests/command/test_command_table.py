@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The command table as clients see it: COMMAND, INFO, COUNT, LIST and DOCS
-# agree, rows that Redis has too equal Redis's, and every row has a transcript.
+# The command table as clients see it: COMMAND INFO, COUNT, LIST and DOCS agree, rows
+# that Redis has too are equal to Redis's, and every row has a transcript.
 
 import re
 from pathlib import Path

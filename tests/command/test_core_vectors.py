@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Replays what redis-server 7.0.15 with RedisBloom answered to every command of
-# a recorded conversation that is not BF.*, in RESP2 and in RESP3, and compares
-# byte for byte. What varies from run to run is normalised in VOLATILE, what
-# differs on purpose stands in INTENDED with the reason; a difference that is
-# listed and does not occur fails. BF.* has its own: test_vectors.py.
+# Replays a recorded conversation with redis-server 7.0.15 and RedisBloom, without the
+# BF.* commands, in RESP2 and RESP3, and compares the replies byte for byte. VOLATILE
+# normalises values that vary from run to run. INTENDED lists the intended differences
+# with the reason; a listed difference that does not occur fails. test_vectors.py
+# replays the BF.* commands.
 
 import ast
 import re

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Thousands of random conversations, right and wrong, with the server and with
-# redis-server 7.0.15 beside it: the replies to everything that is not BF.*
-# must be equal. tests/lib/differ.py makes and compares them.
+# Thousands of random conversations, valid and invalid, with the server and with
+# redis-server 7.0.15: the replies to all commands but BF.* must be equal.
+# tests/lib/differ.py makes and compares them.
 #
 #   ROUNDS=20000 SEED=7 make test TESTFLAGS=tests/command/test_differential.py
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Errors for which a transcript is no place: a client that comes over the
-# network, a password, limits of the server. And that every error has a test:
-# its text stands in one of them.
+# Errors that a transcript cannot test: a client from the network, a password, limits
+# of the server. Also that every error has a test: its text appears in one of them.
 
 import re
 import socket

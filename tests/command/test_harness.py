@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The instruments themselves: that the RESP reader takes exactly one reply, that
-# the text form loses nothing, and that a transcript does fail.
+# The test tools themselves: the RESP reader reads exactly one reply, the text form
+# loses nothing, and a wrong transcript fails.
 
 import pytest
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Runs every transcript of this folder, in RESP2 and RESP3, against a fresh
-# server and, where the file says so, against a fresh redis-server 7.0.15.
+# Runs every transcript of this folder, in RESP2 and RESP3, against a new server and,
+# if the file has @oracle, against a new redis-server 7.0.15.
 
 from pathlib import Path
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Replays every BF call of a recorded conversation with RedisBloom against the
-# server in dialect redis, RESP2 and RESP3, and compares byte for byte. What
-# differs on purpose stands in INTENDED with the reason: anything else fails,
-# and so does an entry that no call needs any more. Then the filters that
-# valkey-bloom made: the same adds give the same answers and counts in dialect
-# valkey.
+# Replays every BF call of a recorded conversation with RedisBloom against the server
+# in dialect redis, in RESP2 and RESP3, and compares byte for byte. INTENDED lists the
+# intended differences with the reason: any other difference fails, and so does an
+# entry that no call needs. Then it makes the same filters as valkey-bloom did: the
+# same adds give the same replies and counts in dialect valkey.
 
 import ast
 import json

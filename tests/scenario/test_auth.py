@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A password: what works before AUTH, what AUTH and HELLO answer, and how
-# little an unauthenticated client may send. Compared with redis-server 7.0.15.
+# Passwords: the commands that work before AUTH, the replies of AUTH and HELLO, and
+# the limits of an unauthenticated client. Compared with redis-server 7.0.15.
 
 import socket
 import threading

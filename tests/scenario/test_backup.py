@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Backups of a live server: writers, rewrites and snapshots go on while one is
-# taken, and a second server that starts on it has everything that was
-# acknowledged before it began.
+# Backups of a live server: writers, rewrites and snapshots go on meanwhile. A second
+# server that starts on the backup has every write that was acknowledged before it
+# began.
 
 import json
 import os

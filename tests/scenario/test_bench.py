@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The report of the benchmarks: what it does with tables that parts leave, with
-# parts that are missing, and with modules that do not load. No figure is
-# measured here but in the last test, which only looks whether the report comes
-# out; it needs the programs that `make bench` builds.
+# The report of the benchmarks: how it shows the tables of its parts, and handles
+# missing parts and modules that do not load. Only the last test measures anything;
+# it checks that the report is written, and needs the programs of `make bench`.
 """The benchmarks' report."""
 
 import json

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Clients that wait for something that may never come: they do not keep their
-# place when they are gone, cost next to nothing, and get what they are owed.
+# Clients that wait for an event that may never happen: they cost almost nothing, get
+# their replies, and leave nothing behind when they disconnect.
 
 import socket
 import time

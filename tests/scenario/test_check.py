@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# bloomery-check on files of a real server: intact, damaged in every way that
-# has a rule, of a newer version; and a server that starts on what it makes.
+# bloomery-check on files of a real server: intact files, every kind of damage that
+# has a rule, files of a newer version. A server starts on the files that it writes.
 
 import collections
 import ctypes

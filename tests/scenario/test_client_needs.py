@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What clients and dashboards send, and the shape they need back: the commands
-# that RedisInsight and Grafana show a server with, every command of the union
-# that current clients send, in RESP2 and RESP3, and whole connect sequences in
-# the bytes that go over the wire. The real ones run in tests/clients.
+# The commands of clients and dashboards, and the form of the replies that they need:
+# those with which RedisInsight and Grafana show a server, every command that current
+# clients send, in RESP2 and RESP3, and whole connect sequences byte for byte. The
+# real clients run in tests/clients.
 
 import re
 

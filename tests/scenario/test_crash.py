@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# kill -9. At random points under eight pipelined writers, and before and after
-# every call that save, rewrite, start and the switching of the journal make:
-# whatever had a reply is there after the next start, which needs nobody. The
-# page cache survives, so this holds for everysec as for always; what a loss of
-# power adds is in test_power_loss.py.
+# Kills the server with kill -9: at random points under eight pipelined writers, and
+# before and after every system call of a save, a rewrite, a start and switching the
+# journal. Every write with a reply is present after the next start, which needs no
+# help. The page cache survives, so this holds for everysec as for always.
+# test_power_loss.py tests power failures.
 #
 # ROUNDS=2000 kills more often, SEED=n repeats a run (make crash).
 

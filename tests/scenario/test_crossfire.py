@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Everything at once: clients that change keys, subscribe, track, watch what
-# others send, pause and kill each other, read slowly or not at all, and leave
-# without a word. Nothing that they get is judged here; the server has to
-# survive, to answer a new client, to forget those that are gone, and to end
-# without a report of a sanitizer.
+# Everything at once: clients change keys, subscribe, track, run MONITOR, pause and
+# kill each other, read slowly or not at all, and disconnect. The test does not check
+# their replies. The server must survive, answer a new client, free the resources of
+# disconnected clients, and stop without a sanitizer report.
 
 import os
 import random

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# DEBUG: it stops the whole server, compares servers, and takes all data to the
-# disk and back, whatever the others do meanwhile.
+# DEBUG: it pauses the whole server, compares servers, and writes all data to the disk
+# and loads it again, while other clients are active.
 
 import os
 import signal

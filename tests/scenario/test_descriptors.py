@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A server that may have few file descriptors: it refuses to start with a
-# sentence, or it does everything while clients take all that they can get.
+# A server with few file descriptors: it refuses to start with a message, or it works
+# completely while clients use all the connections that they can get.
 
 import re
 import resource

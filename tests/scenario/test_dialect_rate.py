@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Which rate the first layer of a filter has in which dialect, that all layers
-# together keep what is promised, and that a rate is halved once: not when the
-# filter is replayed, followed, copied, emptied, united or seen in the other
-# dialect.
+# The error rate of a filter's first layer in each dialect, and the promise for all
+# layers together. A rate is halved only once, at creation: not by replay,
+# replication, COPY, BF.RESET, BF.MERGE or the other dialect.
 
 import random
 import re

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Every command line of the README and the man pages does what is printed
-# below it, on a machine of its own. What cannot run there stands in ELSEWHERE
-# with what runs it instead.
+# Runs every command line of the README and the man pages in its own namespace, and
+# compares the output with the printed one. ELSEWHERE lists the lines that cannot run
+# there, and what runs them instead.
 
 import re
 import time

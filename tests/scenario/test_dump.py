@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Whole filters: DUMP, RESTORE and COPY between names, databases and servers,
-# and with hostile bytes; then what SAVE, BGSAVE, SHUTDOWN and the journal put
-# on the disk, as a client sees it who asks for it. Crashes and failing disks
-# have tests of their own.
+# Whole filters: DUMP, RESTORE and COPY between names, databases and servers, and with
+# hostile bytes. Then SAVE, BGSAVE, SHUTDOWN and the journal, as a client sees them.
+# Other files test crashes and failing disks.
 
 import os
 import random

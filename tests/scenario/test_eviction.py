@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# maxmemory with a policy that evicts: who goes, that no more go than must, that
-# many writers at a time stay below the limit, and that the journal knows.
+# maxmemory with a policy that evicts: the right keys are evicted, no more than
+# necessary, many concurrent writers stay below the limit, and the journal records
+# the deletions.
 
 import random
 import threading

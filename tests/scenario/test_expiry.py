@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Keys with a time to live: at its end they are gone for every command at
-# once, and soon from memory, without anybody asking for them.
+# Keys with a time to live: expired keys are invisible to every command at once, and
+# the server frees their memory soon, even if no client asks for them.
 
 import time
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Failing disks. The N-th write, sync, rename, create or fork fails, for N = 1,
-# 2, 3 ... until none is injected, once and for good; a sync that fails has
-# lost what was not synced, as on Linux. The process lives, reads are served,
-# nothing that had a reply is lost, and when the fault is over writes go on
-# without a restart within 5 s and the time of a base. tests/shim makes the
-# faults.
+# Failing disks. tests/shim makes the N-th write, sync, rename, create or fork fail,
+# once or permanently, for N = 1, 2, 3 ... until no call is left to fail. A failed
+# sync loses the unsynced data, as on Linux. The process survives and serves reads,
+# and no write with a reply is lost. When the fault is over, writes go on without a
+# restart, within 5 s plus the time of a new base.
 
 import errno
 import select

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Patterns and long texts: what they match, what is refused, and that nobody
-# misses a message unawares. That the work is bounded, tests/unit/base/
-# test_glob.c says; here the server has to come to an end at all.
+# Patterns and long texts: the matches, the refusals, and that no client misses a
+# message without noticing. tests/unit/base/test_glob.c checks the limit of the work;
+# here the server only has to finish.
 
 import random
 

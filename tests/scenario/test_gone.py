@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Somebody moves or removes the journal, or the whole data directory, under a
-# running server. The open files would still take what is written, where no
-# start finds it: a fault like any other.
+# The journal, or the whole data directory, is moved or removed under a running
+# server. The open files would still accept writes, but no start would find them. The
+# server must treat this as a fault.
 
 import os
 import shutil

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# INFO: its sections and that its figures are true.
+# INFO: its sections, and that its figures are correct.
 
 import os
 import re

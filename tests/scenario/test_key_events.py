@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Events of keys, of every command that has a counterpart in Redis: the same
-# ones in the same order, on both kinds of channel, as redis-server sends them.
-# Only what makes a key differs by name (set there, bloom.add here).
+# Key events of every command that Redis has too: the same events in the same order,
+# on both kinds of channel, as redis-server sends them. Only the event of a new key
+# has another name (set there, bloom.add here).
 
 import pytest
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Commands on large filters and many names let others in between, and what they
-# leave is what they would have left in one piece: here, in the journal, and on
-# a replica.
+# Commands on large filters and many names run in parts, so that other clients are
+# served in between. Their result is the same as in one piece: on the server, in the
+# journal and on a replica.
 
 import threading
 

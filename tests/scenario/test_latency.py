@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# LATENCY: which events there are, and that histograms count what ran.
+# LATENCY: the recorded events, and that histograms count the executed commands.
 
 import time
 

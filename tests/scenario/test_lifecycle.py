@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Start, reload and stop: options and the configuration file, what is refused
-# and how, signals, SHUTDOWN, unix sockets, and what systemd is told.
+# Start, reload and stop: options and the configuration file, refused values, signals,
+# SHUTDOWN, unix sockets, and the notifications to systemd.
 
 import os
 import re

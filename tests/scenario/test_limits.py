@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Limits: connections, arguments, request bytes, replies that nobody reads,
-# the queue of a transaction. Beyond each of them the one client pays and the
-# others go on.
+# Limits: connections, arguments, request bytes, unread replies, the queue of a
+# transaction. Each limit affects only the client that exceeds it.
 
 import socket
 import time

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# While the data is loaded the server answers, but not about the data; INFO and
-# the log say how far it is.
+# While the server loads its data, it answers -LOADING to commands about the data.
+# INFO and the log show the progress.
 
 import subprocess
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# One directory, one server: of two that start at the same moment exactly one
-# serves, and the other one says why it does not. And the directory is free as
-# soon as its server is gone, however it went.
+# One directory, one server: if two servers start at the same moment, exactly one
+# serves, and the other reports why it does not. The directory is free as soon as its
+# server has ended in any way.
 
 import os
 import subprocess

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Commands of very many items. Those that add are one step for everybody else
-# and for the journal; those that ask let others in between. How many items are
-# too many. Also: CLIENT LIST while clients come and go, and what INFO says was
-# longest.
+# Commands with very many items. Adds are atomic for other clients and in the journal;
+# queries run in parts. The limit of items. Also CLIENT LIST while clients connect and
+# disconnect, and the longest command in INFO.
 
 import threading
 

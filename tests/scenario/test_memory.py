@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# maxmemory without eviction, filters that fit nowhere, and accounts that come
-# back to zero.
+# maxmemory without eviction, filters that are too large, and memory counters that
+# return to zero.
 
 import pytest
 

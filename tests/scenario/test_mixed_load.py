@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Everything at once on few keys: adds, reads, deletes, expiry, transactions,
-# FLUSHALL, SCAN, CONFIG SET, clients that come, go and are killed. Meant for
-# the thread sanitizer (BLOOMERY_SERVER), and useful without. Every reply must
-# be one that the command can give. BLOOMERY_LOAD_SECONDS says how long.
+# Everything at once on few keys: adds, reads, deletes, expiry, transactions, FLUSHALL,
+# SCAN, CONFIG SET, and clients that connect, disconnect and are killed. It is mainly
+# for the thread sanitizer (BLOOMERY_SERVER). Every reply must be one that the command
+# can give. BLOOMERY_LOAD_SECONDS sets the duration.
 
 import os
 import random

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What an operator brings along from Redis, and where a configuration may come
-# from: log and pid files, options that do nothing, redis.conf, standard input,
-# passwords in files, and what a running server does not let change.
+# Options of Redis, and the sources of a configuration: log and pid files, options
+# without effect, redis.conf, standard input, passwords in files, and options that
+# cannot change at run time.
 
 import os
 import re

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Memory ends, under an address-space limit and under allocations, mappings and
-# thread starts that fail in any thread (tests/shim). Clients fill what there
-# is and send everything else besides. The server never dies; who asks for
-# memory that is not there gets an OOM error; and while memory is still out,
-# PING, INFO, DEL, SAVE and SHUTDOWN work, and so does a new connection.
+# Memory runs out: by an address-space limit, and by allocations, mappings and thread
+# starts that fail in any thread (tests/shim). Clients fill the memory and send all
+# other commands as well. The server never dies. A command that needs more memory gets
+# an OOM error. Meanwhile PING, INFO, DEL, SAVE, SHUTDOWN and new connections work.
 #
 # ROUNDS=300 takes more random rounds, SEED=n repeats a run (make
 # out-of-memory).

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# CLIENT PAUSE with many clients: what it holds waits, in order, and none of it
-# is lost; the rest goes on; and CLIENT UNBLOCK.
+# CLIENT PAUSE with many clients: paused commands wait in order and none is lost, and
+# other commands go on. Also CLIENT UNBLOCK.
 
 import threading
 import time

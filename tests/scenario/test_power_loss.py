@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Power loss. A server is recorded under load: all that it does to files, and
-# which replies went out when. For points of the recording, images are built of
-# what a disk may hold then (lib/images.py); on each a server must start
-# unattended and have everything whose reply had to hold.
+# Power failures. The test records a server under load: all its changes to files, and
+# the time of each reply. For points of the recording it builds images of possible
+# disk contents (lib/images.py). A server must start on each image without help, and
+# have every write with a durable reply.
 #
 # ROUNDS=10000 takes more images, SEED=n repeats a run (make power-loss).
 

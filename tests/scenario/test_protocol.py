@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The bytes themselves: what is no request, what is half of one, what only
-# declares to be large. The same bytes go to redis-server 7.0.15 where it is
-# there; the answers must be equal, and so must closing or not closing.
+# The protocol itself: invalid requests, partial requests, and requests that only
+# declare a large size. The same bytes go to redis-server 7.0.15 if it is available.
+# Both servers must give equal replies, and both or neither must close the connection.
 
 import random
 import socket

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Pub/sub over several loops: every message once and in order, who does not read
-# is cut and harms nobody, subscribers that come and go; and events of keys, in
-# the order of the changes, not before these are durable.
+# Pub/sub across several loops: every message arrives once and in order. The server
+# disconnects a client that does not read, without effect on others. Subscribers
+# connect and disconnect. Key events come in the order of the changes, and not before
+# the changes are durable.
 
 import os
 import random

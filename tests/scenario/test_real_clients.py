@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# The client that Debian has: redis-py 4.3.4. The newest clients of the
-# registries run in tests/clients, tools in test_tools.py.
+# Debian's client, redis-py 4.3.4. The newest clients of the registries run in
+# tests/clients, tools in test_tools.py.
 
 import pytest
 import redis

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What the journal repeats is what was there: three clients do all that writes,
-# at random and on few names, while keys end by their time and go by eviction.
-# After kill -9 and a start each key of each database has the filter and the
-# time that it had, bit for bit.
+# Replaying the journal restores the exact data. Three clients send random writes of
+# all kinds on few keys, while keys expire and are evicted. After kill -9 and a start,
+# each key of each database has the same filter, bit for bit, and the same time to
+# live.
 
 import random
 import threading

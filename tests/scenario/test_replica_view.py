@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What clients and Sentinels are told of primaries and replicas, beside a pair
-# of redis-servers in the same state; and what a Redis is told that wants to
-# follow.
+# The replies about primaries and replicas for clients and Sentinels, compared with a
+# pair of redis-servers in the same state. Also the reply to a Redis server that tries
+# to follow.
 
 import re
 import subprocess

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Every command with the write flag, over a real link, and what it did looked
-# at on the replicas item by item. The list of commands is the server's own: a
-# new one without a row here fails. One replica speaks the primary's dialect,
-# the other one the other dialect, and both have other defaults for filters
-# than the primary: what they get must say everything.
+# Every command with the write flag, over a real link, with its result on the replicas
+# compared item by item. The list of commands comes from the server, so a new command
+# without a row here fails. One replica uses the primary's dialect, the other one the
+# other dialect, and both have other filter defaults than the primary: the replicated
+# commands must state all properties.
 
 import pytest
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A primary and its replicas as their clients see them: who may write and who
-# answers, what expires where, who is told of changes, how a server ends and
-# what it is after the next start. Beside a pair of redis-servers where these
-# have an answer.
+# A primary and its replicas as clients see them: which server accepts writes and
+# reads, where keys expire, which clients get notifications, how a server stops, and
+# its role after the next start. Compared with a pair of redis-servers where possible.
 
 import os
 import signal

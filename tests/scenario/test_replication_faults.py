@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Replicas that are killed, stand still or have a failing disk, primaries that
-# end in the middle, memory that is short: the others go on within their
-# limits, and in the end the data is the same.
+# Faults of replication: replicas that are killed, stopped or have a failing disk,
+# primaries that end during a transfer, and lack of memory. The other servers go on
+# within their limits, and in the end all have the same data.
 #
 # ROUNDS=1000 does the random ones more often, SEED=n repeats a run (make
 # replicas).

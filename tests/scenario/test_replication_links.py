@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Links that are cut, stall, flip a bit or are there twice, and servers that
-# start again, all under writers. Whoever comes back while the backlog holds
-# its position goes on from there, and never needs everything anew; and
-# however it went, the data is the same in the end.
+# Links that are cut, stall, flip a bit or exist twice, and servers that restart, all
+# under writes. A replica that reconnects while the backlog has its position resumes
+# there, and never needs a full synchronization. In the end all servers have the same
+# data.
 #
 # ROUNDS=5000 cuts more often, SEED=n repeats a run (make replicas).
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Who may not follow whom, each with the reason in the log and in INFO; and
-# primaries and replicas that lie, flood, stall or talk nonsense. A server goes
-# on serving, neither ends nor grows, and follows a good primary afterwards.
+# Servers that may not follow each other, with the reason in the log and in INFO. Also
+# fake primaries and replicas that send false, too many, too few or meaningless bytes.
+# A server goes on serving, does not grow, and follows a good primary afterwards.
 
 import itertools
 import random

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Moments at which two servers could come to hold different data at one place
-# of the log, or a replica could be kept out for no reason; and roles that
-# change faster than the links can follow.
+# Moments at which two servers could get different data at the same position of the
+# log, or a replica could be refused without a reason. Also roles that change faster
+# than the links.
 
 import os
 import random

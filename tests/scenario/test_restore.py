@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What a server without any option keeps, which of two states a start takes, and
-# what it says of the other one. test_documents.py runs the README's recipes.
+# The data that a server with default options keeps, which of two states a start loads,
+# and what it logs about the other one. test_documents.py runs the README's recipes.
 
 import random
 import re

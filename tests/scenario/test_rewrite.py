@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# CONFIG REWRITE: what CONFIG SET changed survives a restart, in rewritten.conf
-# in the data directory; the configuration file is never written. A crash on
-# the way leaves the old options or the new ones.
+# CONFIG REWRITE: the changes of CONFIG SET survive a restart, in rewritten.conf in the
+# data directory. The server never writes to the configuration file. A crash meanwhile
+# leaves either the old options or the new ones.
 
 import errno
 import os

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# SCAN's promise: a key that is there from the first call to the last comes at
-# least once, whatever happens to others meanwhile; and the scan ends.
+# SCAN's guarantee: it returns a key that exists from the first call to the last at
+# least once, whatever happens to other keys meanwhile, and the scan ends.
 
 import threading
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A million keys, and eight clients that scan them while others insert, delete,
-# rename and let expire: each scanner sees every key that stays, sees no name
-# that never was, and comes to its end; KEYS, DBSIZE and RANDOMKEY tell the
-# truth meanwhile.
+# A million keys, and eight clients that scan them while others insert, delete, rename
+# and expire keys. Each scan returns every key that stays and no name that never
+# existed, and ends. KEYS, DBSIZE and RANDOMKEY are correct meanwhile.
 
 import re
 import socket

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Three stock Sentinels and three servers, with writers that go where the
-# Sentinels point: killed, stopped, told to fail over, and several at once.
-# Whatever two replicas acknowledged is there after each, none is stuck, and
-# the old primary follows the new one by itself. What fewer acknowledged may be
-# lost: it is counted and printed.
+# Three stock Sentinels and three servers, with writers that follow the Sentinels. The
+# tests kill, stop and fail over primaries, also several of these at once. After each,
+# every write that two replicas acknowledged is present, no writer is stuck, and the
+# old primary follows the new one by itself. Writes with fewer acknowledgements may be
+# lost; the tests count and print them.
 #
 # ROUNDS=50 fails over more often, with the Sentinels' own periods, SEED=n
 # repeats a run (make failovers).

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Large filters with few items: files and memory are as small as what was
-# written, on a server that saves, copies, starts again, and has a replica.
+# Large filters with few items: files and memory are only as large as the used parts,
+# on a server that saves, copies, restarts and has a replica.
 
 import os
 import subprocess

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# SLOWLOG under load: pipelines that run together, commands that pause, all
-# threads at once. What an entry looks like: tests/command/slowlog.t.
+# SLOWLOG under load: pipelined commands that run together, commands that run in parts,
+# and all threads at once. tests/command/slowlog.t tests the form of an entry.
 
 import threading
 

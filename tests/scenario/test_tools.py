@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Tools that people point at a server: redis-cli and valkey-cli in all their
-# modes, redis-benchmark, memtier_benchmark, the Prometheus exporter of Debian,
-# iredis. What is not installed and not in build/redis is skipped by name.
+# Tools that users run against a server: redis-cli and valkey-cli in all their modes,
+# redis-benchmark, memtier_benchmark, Debian's Prometheus exporter and iredis. A tool
+# that is neither installed nor in build/redis is skipped by name.
 
 import json
 import re

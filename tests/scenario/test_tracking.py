@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Client-side caching between several clients: what CLIENT TRACKING promises is
-# that a client which drops what it is told to drop never keeps a wrong answer.
+# Client-side caching with several clients. CLIENT TRACKING guarantees that a client
+# that drops the invalidated keys never keeps a wrong answer.
 
 import os
 import queue

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# MULTI and WATCH between several clients: what breaks a watch, that EXEC is
-# one step to everybody else, and how long a queue may get.
+# MULTI and WATCH with several clients: the changes that break a watch, that EXEC is
+# atomic for other clients, and the limits of the queue.
 
 import threading
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The expansion of tbl/options.def, and what CONFIG GET and SET do. Values are
- * parsed first, all of them, and moved in afterwards: so nothing has to be
- * undone.
+ * The expansion of tbl/options.def, and CONFIG GET and SET. All values are
+ * parsed before the first is set, so that nothing has to be undone.
  */
 #include "conf/conf.h"
 
@@ -70,7 +69,7 @@ const struct conf_row conf_table[CONF_OPTION_COUNT] = {
 #undef OPT
 };
 
-/* The value of one field, still owned by conf. */
+/* Returns the value of one field, which conf still owns. */
 static union conf_value
 peek_value(const struct conf *conf, const struct conf_row *row)
 {
@@ -81,7 +80,7 @@ peek_value(const struct conf *conf, const struct conf_row *row)
     return value;
 }
 
-/* Moves a value in; what was there is overwritten, not freed. */
+/* Moves a value into its field; the old one is overwritten, not freed. */
 static void
 put_value(struct conf *conf, const struct conf_row *row,
           const union conf_value *value)
@@ -115,7 +114,7 @@ conf_try_init(struct conf *conf, struct conf_error *ret_error)
             return false;
         }
         if (row->alias) {
-            conf_value_free(row, &value); /* the other row has its own */
+            conf_value_free(row, &value); /* the other row sets the field */
         } else {
             put_value(conf, row, &value);
         }
@@ -256,7 +255,7 @@ conf_copy(const struct conf *conf, struct conf *ret_copy,
         } else if (conf_value_parse(row, buf_slice(&text), &value, ret_error)) {
             put_value(&copy, row, &value);
         } else {
-            CHECK(ret_error->no_memory); /* what is in force can be set */
+            CHECK(ret_error->no_memory); /* a value in force can be set */
             copied = false;
         }
         buf_wipe(&text);
@@ -278,7 +277,7 @@ set_failed(struct conf_error *ret_error, struct slice name, const char *why)
                    slice_shown(name), name.data, why);
 }
 
-/* Whether the option was given already, under whatever name. */
+/* Returns whether an option with the same field was seen before. */
 static bool
 is_seen(const struct conf_row *row, const bool seen[])
 {
@@ -290,8 +289,8 @@ is_seen(const struct conf_row *row, const bool seen[])
     return false;
 }
 
-/* Looks at the names alone, so that no value is read if one of them is wrong;
- * that is the order in which Redis complains. */
+/* Checks the names before any value is parsed, which is the order of Redis's
+ * errors. */
 static bool
 check_names(const struct conf *conf, const struct slice *pairs, size_t count,
             bool seen[], struct conf_error *ret_error)
@@ -326,7 +325,7 @@ check_names(const struct conf *conf, const struct slice *pairs, size_t count,
     return true;
 }
 
-/* Parses values[option] for every pair; on failure none is left. */
+/* Parses values[option] for every pair; on failure all are freed. */
 static bool
 parse_pairs(const struct slice *pairs, size_t count, union conf_value values[],
             struct conf_error *ret_error)

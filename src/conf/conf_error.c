@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Fixed buffers, so that an error can be reported without memory.
+ * The buffers are fixed, so that errors can be reported without memory.
  */
 #include "conf/conf_error.h"
 

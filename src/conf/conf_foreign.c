@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Names of Redis's options, looked at only where the server reads its
- * configuration and found no option of its own.
+ * These names are searched only when the server's own options do not have one.
  */
 #include "conf/conf_foreign.h"
 
@@ -17,8 +16,8 @@ static const struct {
 #undef REDIS_OPTION
 };
 
-/* These do something in Redis that nothing does here, so they are refused; but
- * they tell a file of Redis. */
+/* Options of Redis without a replacement here. They are refused, but show that
+ * a file is one of Redis. */
 static const char *const refused[] = { "include",  "loadmodule",
                                        "user",     "rename-command",
                                        "aclfile",  "cluster-enabled",

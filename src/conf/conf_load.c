@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * inih calls back without a line number, cuts lines that are too long and
- * ends at a zero byte. So we hand it the lines: that is where they are
- * counted and looked at.
+ * inih gives no line numbers, cuts long lines and stops at a zero byte. So it
+ * gets its lines from read_line() here, which counts and checks them.
  */
 #include "conf/conf_load.h"
 
@@ -16,9 +15,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Sets an option. Rules of `save` that stand in several lines of a file, or
- * several times on a command line, add up, as in Redis; an empty one forgets
- * those before it. *save_seen: the one before was from the same place. */
+/* Sets an option. As in Redis, the rules of several `save` in one file, or on
+ * one command line, add up, and an empty one removes those before it.
+ * *save_seen: there was one in the same place. */
 static bool
 set_option(struct conf *conf, const struct conf_row *row, struct slice value,
            bool *save_seen, struct conf_error *ret_error)
@@ -55,7 +54,7 @@ struct reading {
     char text[CONF_LINE_MAX + 1]; /* of the line */
     int line;
     bool save_seen;
-    bool failed; /* *error says why; the rest of the file is passed over */
+    bool failed; /* *error has the reason; the rest of the file is skipped */
 };
 
 static void
@@ -74,7 +73,7 @@ fail_at_line(struct reading *reading, const char *why)
     }
 }
 
-/* inih's reader: the next line with its newline, at most size - 1 bytes. */
+/* Reads the next line for inih, with its newline, at most size - 1 bytes. */
 static char *
 read_line(char *ret_line, int size, void *stream)
 {
@@ -136,7 +135,7 @@ is_section(const char *section)
     return false;
 }
 
-/* True if the line is one of redis.conf, which is what went wrong then. */
+/* Fails, and returns true, if the line is one of redis.conf. */
 static bool
 fail_foreign(struct reading *reading)
 {
@@ -152,7 +151,7 @@ fail_foreign(struct reading *reading)
     return true;
 }
 
-/* Says what is wrong with a line that no row fits. */
+/* Fails for a line that no row matches. */
 static void
 fail_unknown(struct reading *reading, const char *section, const char *key)
 {
@@ -163,7 +162,7 @@ fail_unknown(struct reading *reading, const char *section, const char *key)
         return;
     }
     if (row != NULL) {
-        conf_error_set(&why, "%s belongs into section [%s] as %s", row->name,
+        conf_error_set(&why, "%s belongs in section [%s] as %s", row->name,
                        row->section, conf_key(row));
     } else if (section[0] == '\0') {
         conf_error_set(&why, "unknown option '%.64s' before any section", key);
@@ -192,7 +191,7 @@ unquote(struct slice *value)
     return true;
 }
 
-/* inih's handler: nonzero is success. */
+/* Sets the option of a line, for inih; nonzero is success. */
 static int
 set_from_line(void *user, const char *section, const char *key,
               const char *value)
@@ -234,8 +233,8 @@ read_all(struct reading *reading)
     int first_bad_line;
 
     pthread_mutex_lock(&mutex);
-    /* A continuation line or a comment behind a value would change a value
-     * without a word: a password may well have a semicolon in it. */
+    /* Continuation lines and comments after values would change values
+     * silently: a password may contain a semicolon. */
     ini_allow_multiline = false;
     ini_allow_inline_comments = false;
     ini_stop_on_first_error = true;
@@ -291,7 +290,7 @@ conf_load_text(struct conf *conf, const char *path, struct slice text,
     return read_all(&reading);
 }
 
-/* Standard input can be read once, and a reload wants it again. */
+/* Reads standard input once and keeps it for reloads. */
 static bool
 load_standard_input(struct conf *conf, struct conf_notes *notes,
                     struct conf_error *ret_error)
@@ -336,14 +335,14 @@ struct words {
     struct conf_notes *notes;
     char **argv;
     int argc;
-    int at; /* the last argument that was used */
+    int at; /* the last argument read */
     bool save_seen;
 };
 
-/* The value behind --name. That of `save` may stand in several arguments
- * (--save 900 1 300 10), which are put together in `all`. */
+/* Reads the value after --name. The value of `save` may consist of several
+ * arguments (--save 900 1 300 10), which are joined in `all`. */
 static bool
-take_value(struct words *words, const struct conf_row *row, struct buf *all,
+read_value(struct words *words, const struct conf_row *row, struct buf *all,
            struct slice *ret_value)
 {
     if (words->at + 1 >= words->argc) {
@@ -364,7 +363,7 @@ take_value(struct words *words, const struct conf_row *row, struct buf *all,
     return true;
 }
 
-/* Those of an option that does nothing. */
+/* Skips the values of an option that does nothing. */
 static void
 skip_values(struct words *words)
 {
@@ -374,7 +373,7 @@ skip_values(struct words *words)
     }
 }
 
-/* --name=value or --name value. */
+/* Sets the option of --name=value or --name value. */
 static bool
 set_from_args(struct words *words, struct conf_error *ret_error)
 {
@@ -403,7 +402,7 @@ set_from_args(struct words *words, struct conf_error *ret_error)
     }
     if (equals != NULL) {
         value = slice_of(equals + 1);
-    } else if (!take_value(words, row, &all, &value)) {
+    } else if (!read_value(words, row, &all, &value)) {
         conf_error_set(ret_error, "--%s: a value is missing", row->name);
         return false;
     }
@@ -421,8 +420,8 @@ is_word(const char *text, const char *word, const char *other)
     return strcmp(text, word) == 0 || strcmp(text, other) == 0;
 }
 
-/* The arguments that end the program instead of starting a server. They are
- * looked for at the first place only: elsewhere they may be a value. */
+/* Finds an argument that asks for output instead of a server. It must be the
+ * first one: elsewhere it may be a value. */
 static enum conf_action
 find_action(int argc, char **argv, const char **ret_print)
 {
@@ -444,7 +443,7 @@ find_action(int argc, char **argv, const char **ret_print)
     return CONF_ACTION_RUN;
 }
 
-/* What is behind the file. */
+/* Sets the options of the arguments from `from` on. */
 static bool
 load_words(struct conf *conf, int argc, char **argv, int from,
            struct conf_notes *notes, struct conf_error *ret_error)

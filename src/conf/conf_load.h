@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Where values come from at start and at a reload: an INI file, read with
- * inih, and the command line, which wins. Blocks on the disk. Any
- * thread; one at a time is inside, since inih's settings are global.
+ * Reads the values at the start and at a reload: from an INI file, with inih,
+ * from rewritten.conf, and from the command line. Blocks on the disk. Any
+ * thread; a mutex admits one at a time, since inih's settings are global.
  *
- * The file has [section] lines and name = value lines; lines that begin with
- * # or ; are comments, and nothing else is one. Blanks around a value do not
- * count; one pair of double quotes around it is taken off. A name that stands
- * twice has its last value, but for `save`, whose rules add up.
+ * The file has [section] lines and name = value lines; only lines that begin
+ * with # or ; are comments. Blanks around a value, and then one pair of double
+ * quotes, are removed. If a name stands twice the last value counts; the rules
+ * of `save` add up.
  */
 #pragma once
 
@@ -30,11 +30,11 @@ enum { CONF_REWRITTEN_PATH_MAX = CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) };
 struct conf_args {
     enum conf_action action;
     const char *print;       /* with CONF_ACTION_PRINT: what */
-    const char *file;        /* NULL: none was named; "-": standard input, which
-                                is read once and kept */
+    const char *file;        /* NULL: none; "-": standard input, which is read
+                                once and kept */
     struct conf_notes notes; /* of what was read and does nothing */
-    bool overridden[CONF_OPTION_COUNT]; /* has its value by rewritten.conf, and
-                                           another one without that file */
+    bool overridden[CONF_OPTION_COUNT]; /* by rewritten.conf: without it the
+                                           option has another value */
 };
 
 /* The longest line of a file, without its end. */

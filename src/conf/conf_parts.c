@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Words between blanks, or letters; a formatter writes what its parser reads.
+ * The values are lists of words between blanks, or letters.
  */
 #include "conf/conf_parts.h"
 
@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-/* In the order, and with the names, in which Redis shows them. */
+/* Redis's names, in its order. */
 static const char *const output_classes[CONF_OUTPUT_CLASSES] = {
     [CONF_OUTPUT_NORMAL] = "normal",
     [CONF_OUTPUT_REPLICA] = "slave",
@@ -82,7 +82,7 @@ conf_parts_parse_limits(struct slice text,
     return true;
 }
 
-/* What is given replaces all rules that there were. */
+/* The new rules replace all old ones. */
 bool
 conf_parts_parse_save(struct slice text, struct conf_save *ret_save,
                       struct conf_error *ret_error)
@@ -112,7 +112,7 @@ conf_parts_parse_save(struct slice text, struct conf_save *ret_save,
     return true;
 }
 
-/* In the order in which Redis shows them. */
+/* In Redis's order. */
 static const struct {
     char letter;
     uint32_t event;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Those values of options that are made of several parts: text to value and
- * back, for conf/conf_value.h. A formatter appends what its parser reads; a
- * parser that refuses says why and leaves the value untouched. Pure.
+ * Parsers and formatters of values with several parts, for conf/conf_value.h. A
+ * formatter appends a text that its parser reads. A parser that fails sets
+ * *ret_error and leaves the value untouched. Pure.
  */
 #pragma once
 

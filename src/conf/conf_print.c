@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Three views of tbl/options.def. Rows of a section stand together there, so
- * a heading is due whenever the section changes.
+ * Rows of a section stand together in tbl/options.def, so that a heading comes
+ * whenever the section changes.
  */
 #include "conf/conf_print.h"
 
@@ -11,8 +11,8 @@
 
 enum { COLUMNS = 79, MDOC_COLUMNS = 70 };
 
-/* Words of the text, wrapped; the first line begins with `first`, the others
- * with the prefix. */
+/* Prints the text wrapped; the first line begins with `first`, the others with
+ * the prefix. */
 static void
 print_hanging(FILE *to, const char *first, const char *prefix, const char *text)
 {
@@ -46,7 +46,7 @@ print_wrapped(FILE *to, const char *prefix, const char *text)
     print_hanging(to, prefix, prefix, text);
 }
 
-/* The default as a line of the file has it. */
+/* Returns the default as it stands in a file. */
 static const char *
 shown_preset(const struct conf_row *row)
 {
@@ -60,7 +60,7 @@ starts_section(size_t i)
            strcmp(conf_table[i].section, conf_table[i - 1].section) != 0;
 }
 
-/* "Values: 0 to 65535. Can change at run time." with a NUL behind it. */
+/* Appends "Values: 0 to 65535. Can change at run time." and a NUL. */
 static void
 describe(const struct conf_row *row, struct buf *ret_text)
 {
@@ -128,7 +128,7 @@ print_mdoc_char(FILE *to, char c)
     }
 }
 
-/* \& keeps a point from being the end of a sentence. */
+/* Prints words; \& prevents that a point ends a sentence. */
 static void
 print_mdoc_words(FILE *to, const char *text)
 {
@@ -140,9 +140,9 @@ print_mdoc_words(FILE *to, const char *text)
     }
 }
 
-/* A sentence ends its line in mdoc; longer ones are broken at blanks. No word
- * of the table begins with a point or an apostrophe, which would make a line
- * a macro. */
+/* Prints sentences: in mdoc each ends its line, and long ones are broken at
+ * blanks. A word with a point or an apostrophe at its beginning would make a
+ * line a macro. */
 static void
 print_mdoc_text(FILE *to, const char *text)
 {

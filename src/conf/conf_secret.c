@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A file that everybody can change lets everybody in, so it is refused. One
- * that everybody can read is only warned of: containers mount secrets so.
+ * A file that any user can write lets any user log in, so it is refused. One
+ * that any user can read only gives a warning: containers mount secrets like
+ * that.
  */
 #include "conf/conf_secret.h"
 
@@ -34,7 +35,7 @@ look_at(const struct stat *info, const char *path, const struct conf_row *file,
     return NULL;
 }
 
-/* Up to size bytes; an errno. */
+/* Reads up to size bytes. Returns 0 or an errno. */
 static int
 read_bytes(int fd, char *bytes, size_t size, size_t *ret_len)
 {
@@ -58,9 +59,9 @@ read_bytes(int fd, char *bytes, size_t size, size_t *ret_len)
     return 0;
 }
 
-/* Takes one line end off; what else is wrong with it as a password, or NULL. */
+/* Removes the line end. Returns why the rest is no password, or NULL. */
 static const char *
-take_line(struct slice *text)
+trim_line(struct slice *text)
 {
     if (text->len > 0 && text->data[text->len - 1] == '\n') {
         text->len--;
@@ -98,7 +99,7 @@ load(struct conf *conf, const struct conf_row *row, const char *path,
     if (fd >= 0) {
         (void)close(fd);
     }
-    why = error != 0 ? strerror(error) : why == NULL ? take_line(&text) : why;
+    why = error != 0 ? strerror(error) : why == NULL ? trim_line(&text) : why;
     if (why == NULL && !conf_set(conf, row, text, &bad)) {
         why = bad.text;
     }
@@ -122,8 +123,7 @@ conf_secrets_load(struct conf *conf, struct conf_notes *notes,
         }
         if (conf_has_text(conf, row)) {
             conf_error_set(ret_error,
-                           "%s and %s are both set: the password stands in "
-                           "one place",
+                           "%s and %s are both set: set only one of them",
                            row->name, conf_file_row(row)->name);
             return false;
         }

@@ -17,46 +17,47 @@ enum conf_type {
     CONF_BOOL,         /* yes or no */
     CONF_INT,          /* decimal */
     CONF_BYTES,        /* with an optional unit; shown as plain bytes */
-    CONF_SHARE,        /* bytes, or a part in percent: a negative number */
+    CONF_SHARE,        /* bytes, or percent as a negative number */
     CONF_OCTAL,        /* a file mode */
     CONF_ENUM,         /* one of .choices */
     CONF_STRING,       /* .min to .max bytes */
     CONF_STRINGS,      /* words between blanks, at most .max of them */
     CONF_RATE,         /* a number in (0, 1), shown as it was written */
-    CONF_SECRET,       /* a string that is never shown */
-    CONF_OUTPUT_LIMIT, /* class, hard, soft, seconds; for some classes */
+    CONF_SECRET,       /* a string that no reply and no log shows */
+    CONF_OUTPUT_LIMIT, /* class, hard, soft, seconds; for one class or more */
     CONF_SAVE,         /* pairs of seconds and changes */
     CONF_EVENTS,       /* letters, each for an enum conf_event */
     CONF_PERCENTILES,  /* numbers from 0 to 100 */
 };
 
-/* A rate and the text that it was set with. */
+/* A rate, and the text that set it. */
 struct conf_rate {
     char *text;
     double value;
 };
 
-/* Replies that wait: cut at once above hard, or after more than soft_seconds
- * above soft; 0 bytes is no limit. */
+/* Limits on the replies that wait for a client. The connection is closed at
+ * once above hard_bytes, and after more than soft_seconds above soft_bytes; 0
+ * bytes is no limit. */
 struct conf_output_limit {
     uint64_t hard_bytes, soft_bytes, soft_seconds;
 };
 
-/* Of each class of clients. A value as it is parsed may leave classes out: they
- * keep what they had. */
+/* The limits of each class of clients. A parsed value may leave classes out:
+ * their limits do not change. */
 enum conf_output_class {
     CONF_OUTPUT_NORMAL,
     CONF_OUTPUT_REPLICA, /* links to replicas */
-    CONF_OUTPUT_PUBSUB,  /* who subscribes or monitors */
+    CONF_OUTPUT_PUBSUB,  /* clients that subscribe or monitor */
     CONF_OUTPUT_CLASSES
 };
 struct conf_output_limits {
     struct conf_output_limit of[CONF_OUTPUT_CLASSES];
-    uint64_t given; /* a bit each; in struct conf, all */
+    uint64_t given; /* a bit for each class; in struct conf, all */
 };
 
-/* When to save by itself: `changes` or more since the last save, which is
- * `seconds` or more ago, by any of the rules. Unused ones are zero. */
+/* When the server saves by itself: if any rule finds `changes` or more since
+ * the last save, `seconds` or more ago. Unused rules are zero. */
 enum { CONF_SAVE_RULES_MAX = 16 };
 struct conf_save {
     size_t count;
@@ -65,7 +66,7 @@ struct conf_save {
     } rules[CONF_SAVE_RULES_MAX];
 };
 
-/* In the order in which they were given. Unused ones are zero. */
+/* In the order of the option's text. Unused values are zero. */
 enum { CONF_PERCENTILES_MAX = 32 };
 struct conf_percentiles {
     size_t count;
@@ -74,7 +75,7 @@ struct conf_percentiles {
 
 enum conf_when {
     CONF_START,   /* fixed once the server runs */
-    CONF_RELOAD,  /* a reload changes it, no client does: it names a file */
+    CONF_RELOAD,  /* a reload changes it, CONFIG SET cannot: it names a file */
     CONF_RUNTIME, /* CONFIG SET and a reload change it */
 };
 
@@ -85,11 +86,11 @@ enum conf_debug_command {
     CONF_DEBUG_COMMAND_LOCAL,
     CONF_DEBUG_COMMAND_YES,
 };
-/* Two bits say which keys may go, the others by what they are chosen. */
+/* Two bits select the keys that may be evicted, the others the order. */
 enum conf_maxmemory_policy {
     CONF_POLICY_NOEVICTION = 0,
     CONF_POLICY_ALLKEYS = 1 << 0,
-    CONF_POLICY_VOLATILE = 1 << 1, /* those that have a time to live */
+    CONF_POLICY_VOLATILE = 1 << 1, /* keys with a time to live */
     CONF_POLICY_LRU = 1 << 2,
     CONF_POLICY_LFU = 1 << 3,
     CONF_POLICY_RANDOM = 1 << 4,
@@ -104,10 +105,10 @@ enum conf_appendfsync {
 /* The classes of notify-keyspace-events, in the order of their letters
  * KEg$lshzxetdmn. */
 enum conf_event {
-    CONF_EVENT_KEYSPACE = 1 << 0, /* K: told as __keyspace@<db>__:<key> */
-    CONF_EVENT_KEYEVENT = 1 << 1, /* E: told as __keyevent@<db>__:<event> */
+    CONF_EVENT_KEYSPACE = 1 << 0, /* K: channel __keyspace@<db>__:<key> */
+    CONF_EVENT_KEYEVENT = 1 << 1, /* E: channel __keyevent@<db>__:<event> */
     CONF_EVENT_GENERIC = 1 << 2,  /* g: DEL, EXPIRE, RENAME, ... */
-    CONF_EVENT_STRING = 1 << 3,   /* $ l s h z t: no such types here */
+    CONF_EVENT_STRING = 1 << 3, /* $ l s h z t: types that do not exist here */
     CONF_EVENT_LIST = 1 << 4,
     CONF_EVENT_SET = 1 << 5,
     CONF_EVENT_HASH = 1 << 6,
@@ -151,16 +152,16 @@ struct conf_row {
     const struct conf_choice *choices; /* CONF_ENUM */
     const char *only;      /* why no other value than the default is accepted */
     const char *bad_range; /* replaces the usual text for CONF_RATE */
-    const char *base_name; /* CONF_STRING that is one name in a directory: what
-                              it is the name of, for the error text */
+    const char *base_name; /* CONF_STRING that is a name in a directory: the
+                              kind of thing that it names, for the error text */
     int64_t min, max;
     size_t offset, size; /* of the field */
     int file; /* CONF_SECRET: the option, a CONF_STRING, that may name a file
-                 which has the value; 0: none */
+                 with the value; 0: none */
     enum conf_type type;
     enum conf_when when;
     bool units;     /* CONF_INT that also takes 64mb and the like */
     bool host_port; /* CONF_STRINGS that is a host and a port, or nothing */
-    bool alias;     /* another name for the field of another row; RedisBloom's
+    bool alias;     /* a second name for the field of another row; RedisBloom's
                        names have its ranges and its texts */
 };

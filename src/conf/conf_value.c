@@ -101,8 +101,8 @@ parse_bytes(const struct conf_row *row, struct slice text, uint64_t *ret_bytes,
         conf_error_set(ret_error, "argument must be a memory value");
         return false;
     }
-    /* No maximum is above INT64_MAX: what is larger is out of range, as -1 is
-     * below every minimum. */
+    /* No maximum is above INT64_MAX. A larger number becomes -1, which is below
+     * every minimum. */
     return in_range(row, *ret_bytes > INT64_MAX ? -1 : (int64_t)*ret_bytes,
                     ret_error);
 }
@@ -181,7 +181,7 @@ parse_enum(const struct conf_row *row, struct slice text, int *ret_choice,
     return false;
 }
 
-/* One name in a directory, and none that means a directory itself. */
+/* Accepts one name in a directory, but not "." and "..". */
 static bool
 check_base_name(const struct conf_row *row, struct slice text,
                 struct conf_error *ret_error)
@@ -236,7 +236,7 @@ check_host_port(const struct conf_row *row, struct slice text,
     return false;
 }
 
-/* Kept with single blanks, so that equal lists are equal texts. */
+/* Joins the words with single blanks, so that equal lists are equal texts. */
 static bool
 parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
               struct conf_error *ret_error)
@@ -263,9 +263,9 @@ parse_strings(const struct conf_row *row, struct slice text, char **ret_text,
     return keep_text((struct slice){ joined, len }, ret_text, ret_error);
 }
 
-/* RedisBloom stores what is larger as 0.25. The text is kept if the other row
- * reads the same number from it, since that one shows it and writes it to
- * files; a hexadecimal one is not. */
+/* RedisBloom stores larger rates as 0.25. The text is kept if the other row,
+ * which shows it and writes it to files, reads the same number from it; a
+ * hexadecimal text is not kept. */
 static bool
 parse_alias_rate(const struct conf_row *row, struct slice text,
                  struct conf_rate *ret_rate, struct conf_error *ret_error)
@@ -515,7 +515,7 @@ conf_value_equal(const struct conf_row *row, const union conf_value *a,
     return memcmp(a, b, row->size) == 0;
 }
 
-/* 1048576 as 1mb, where that is exact. */
+/* Appends 1048576 as 1mb, if that is exact. */
 static void
 append_size(struct buf *ret_text, int64_t bytes)
 {

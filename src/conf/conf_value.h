@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One value of an option, apart from struct conf: text to value and back by
- * the type of its row. Texts of refusals are Redis 7.0.15's and, for bf.*,
- * valkey-bloom's. Pure.
+ * One value of an option, outside of struct conf: a parser and a formatter for
+ * each type. Error texts are Redis 7.0.15's and, for bf.*, valkey-bloom's.
+ * Pure.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "conf/conf_error.h"
 #include "conf/conf_types.h"
 
-/* The member that counts is the one of row->type; text is owned. */
+/* row->type selects the member; the value owns its text. */
 union conf_value {
     bool flag;
     int64_t number;
@@ -31,16 +31,16 @@ MUST_CHECK bool conf_value_parse(const struct conf_row *row, struct slice text,
 
 void conf_value_free(const struct conf_row *row, union conf_value *value);
 
-/* A text that conf_value_parse reads back; secrets in clear. */
+/* Appends a text that conf_value_parse reads back; secrets in clear. */
 void conf_value_format(const struct conf_row *row,
                        const union conf_value *value, struct buf *ret_text);
 
-/* Fills in what the text of a value left as it was. */
+/* Fills in the parts that the text of a value left out. */
 void conf_value_complete(const struct conf_row *row, union conf_value *value,
                          const union conf_value *before);
 
 bool conf_value_equal(const struct conf_row *row, const union conf_value *a,
                       const union conf_value *b);
 
-/* What values the option takes, for documentation: "0 to 65535". */
+/* Appends the accepted values, for documentation: "0 to 65535". */
 void conf_value_describe(const struct conf_row *row, struct buf *ret_text);

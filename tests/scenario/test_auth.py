@@ -39,7 +39,7 @@ def both():
     server.stop()
 
 
-def test_before_and_after_auth_every_answer_is_that_of_redis(both):
+def test_every_reply_before_and_after_auth_equals_redis(both):
     server, oracle = both
     if oracle is None:
         pytest.skip("oracle: " + servers.oracle_missing())
@@ -92,7 +92,7 @@ def test_unauthenticated_requests_are_small(both, data, answer):
             assert conn.read_to_close() == answer
 
 
-def test_the_limits_before_auth_are_gone_after_it(both):
+def test_the_limits_before_auth_end_with_it(both):
     server, _ = both
     with server.conn() as conn:
         assert conn.raw("ECHO", "x" * 2048) == \
@@ -126,8 +126,9 @@ JUNK = {
 
 
 @pytest.mark.parametrize("junk", JUNK)
-def test_who_gave_no_password_takes_little_memory(start_server, junk):
-    """As the server counts it, its own state of the connection included."""
+def test_a_client_without_a_password_takes_little_memory(start_server, junk):
+    """Uses the server's own count, which includes its state of the
+    connection."""
     count = 200
     server = start_server("--requirepass", "secret", "--threads", 1)
     with server.conn(password="secret") as conn:
@@ -146,12 +147,12 @@ def test_who_gave_no_password_takes_little_memory(start_server, junk):
             return int(info(conn, "stats")["total_net_input_bytes"])
 
         def quiet():
-            """Nothing was read but the two questions."""
+            """The server has read only the two questions."""
             before = read_so_far()
             time.sleep(0.05)
             return read_so_far() - before < 100
 
-        conns = come(40)  # what is kept for the next one to use
+        conns = come(40)  # kept for the next connection
         before = used()
         conns += come(count)
         each = (used() - before) / count
@@ -172,7 +173,7 @@ def test_a_hundred_refused_commands_are_the_last(both):
     with server.conn() as conn:
         conn.send(resp.command("PING") * 200)
         assert conn.read_to_close() == refused * 100
-    with server.conn() as conn:  # who has a password has a new hundred
+    with server.conn() as conn:  # an authenticated client has a new hundred
         for _ in range(3):
             for _ in range(60):
                 assert conn.raw("PING") == refused
@@ -181,7 +182,7 @@ def test_a_hundred_refused_commands_are_the_last(both):
             assert conn.call("RESET") == b"RESET"
 
 
-def test_who_gives_no_password_in_time_is_cut(start_server):
+def test_a_client_without_a_password_is_cut_in_time(start_server):
     server = start_server("--requirepass", "secret", "--auth-timeout", 1)
     with server.conn(password="secret") as good, server.conn() as silent, \
             server.conn() as slow:
@@ -209,7 +210,7 @@ def test_the_fifth_wrong_password_is_the_last(both, between):
         assert conn.read_to_close() == wrong
 
 
-def test_a_right_password_begins_the_count_anew(both):
+def test_a_right_password_resets_the_count(both):
     server, _ = both
     with server.conn() as conn:
         for _ in range(3):
@@ -220,7 +221,7 @@ def test_a_right_password_begins_the_count_anew(both):
 
 
 class Hoarder:
-    """Asks in few bytes for long replies and reads none."""
+    """Asks for long replies with short requests and reads none."""
 
     REQUEST = b"HELLO\r\n"
 
@@ -230,7 +231,7 @@ class Hoarder:
         self.sent = 0
 
     def push(self):
-        """Sends until the server takes no more for now."""
+        """Sends until the server accepts no more for now."""
         data = self.REQUEST * 5000
         self.conn.sock.setblocking(False)
         try:
@@ -241,8 +242,8 @@ class Hoarder:
             pass
 
 
-def test_replies_that_an_unauthenticated_client_leaves_are_few(start_server):
-    """The limits are those of clients that may be trusted with memory."""
+def test_unread_replies_of_an_unauthenticated_client_are_few(start_server):
+    """The limits are lower than those of clients that may use memory."""
     server = start_server("--requirepass", "secret",
                           "--client-output-buffer-limit", "normal 64mb 8mb 600")
     with server.conn(password="secret") as good:
@@ -270,7 +271,7 @@ def test_replies_that_an_unauthenticated_client_leaves_are_few(start_server):
             hoarder.conn.close()
 
 
-def test_config_set_requirepass_asks_new_connections(start_server):
+def test_config_set_requirepass_applies_to_new_connections(start_server):
     server = start_server()
     with server.conn() as old:
         assert old.call("PING") == b"PONG"
@@ -286,10 +287,10 @@ def test_config_set_requirepass_asks_new_connections(start_server):
 
 # ---- guessing ---------------------------------------------------------------
 
-def test_guesses_are_few_and_lock_nobody_out(start_server):
-    """Ten that guess as fast as they can, with a new connection each time and
-    without waiting for the answer for long, and one that knows, all of them
-    from one address, as behind a proxy."""
+def test_guesses_are_few_and_lock_no_client_out(start_server):
+    """Ten clients guess as fast as they can, with a new connection for each
+    guess and a short wait for the reply. One client knows the password. All
+    have one address, as behind a proxy."""
     server = start_server("--requirepass", "secret",
                           "--auth-failure-delay", 500)
     stop = threading.Event()
@@ -329,8 +330,8 @@ def test_guesses_are_few_and_lock_nobody_out(start_server):
         for thread in threads:
             thread.join()
         print("%.0f guesses a second" % rate)
-        # Ten that are answered twice a second; with reconnecting every 0.2 s
-        # some more are under way.
+        # Ten clients get two replies a second. With a reconnection every 0.2 s
+        # some more are on their way.
         assert rate < 60
         assert good.call("CONFIG", "SET", "auth-failure-delay", 0) == b"OK"
         start = time.monotonic()

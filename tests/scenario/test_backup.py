@@ -21,8 +21,8 @@ ROUNDS = 4
 
 
 class Writers:
-    """Pipelines of adds, and what was acknowledged; and one that rewrites and
-    saves without end."""
+    """Pipelines of adds, with a count of the acknowledged ones; and a thread
+    that rewrites and saves all the time."""
 
     def __init__(self, server, seed):
         self.server = server
@@ -38,7 +38,7 @@ class Writers:
     def run(self, work, arg):
         try:
             work(arg)
-        except Exception as error:  # shown by the test
+        except Exception as error:  # the test shows it
             self.errors.append(repr(error))
 
     def write(self, i):
@@ -74,7 +74,8 @@ class Writers:
 
 
 def assert_holds(start_server, out, done):
-    """A server on the backup has the first done[i] adds of each writer."""
+    """Checks that a server on the backup has the first done[i] adds of each
+    writer."""
     server = start_server("--dir", out, "--bf.bloom-fp-rate", "1e-9")
     with server.conn() as conn:
         for i, count in enumerate(done):
@@ -89,7 +90,7 @@ def assert_holds(start_server, out, done):
 
 
 @pytest.mark.parametrize("policy", ["everysec", "always"])
-def test_a_backup_has_all_that_was_acknowledged(tmp_path, start_server, policy):
+def test_a_backup_has_every_acknowledged_add(tmp_path, start_server, policy):
     seed = random.randrange(1 << 30)
     print("seed", seed)
     data = tmp_path / "data"
@@ -132,7 +133,7 @@ def make_data(start_server, path):
     return server
 
 
-def test_what_is_complete_is_linked_and_not_copied(tmp_path, start_server):
+def test_complete_files_are_linked_and_not_copied(tmp_path, start_server):
     make_data(start_server, tmp_path / "data")
     check("backup", tmp_path / "data", tmp_path / "out")
     for name in ["bloomery.snapshot", next(
@@ -173,7 +174,7 @@ def test_a_damaged_journal_is_not_backed_up(tmp_path, start_server):
     assert not (tmp_path / "out").exists()
 
 
-def test_verify_may_look_while_the_server_writes(tmp_path, start_server):
+def test_verify_works_while_the_server_writes(tmp_path, start_server):
     data = tmp_path / "data"
     data.mkdir()
     server = start_server("--dir", data, "--appendonly", "yes",
@@ -188,7 +189,7 @@ def test_verify_may_look_while_the_server_writes(tmp_path, start_server):
         servers.wait_until(lambda: writers.rewrites > 3, 30, "rewrites")
 
 
-def test_before_the_first_snapshot_the_tool_says_what_is_missing(tmp_path,
+def test_without_a_snapshot_the_tool_names_the_missing_file(tmp_path,
                                                                  start_server):
     (tmp_path / "data").mkdir()
     start_server("--dir", tmp_path / "data", "--appendonly", "no")

@@ -50,12 +50,12 @@ def test_numbers_of_a_column_have_the_same_digits():
     assert tables.cells(found) == [["1,234"], ["7"], ["0.04"]]
 
 
-def test_the_interval_of_eleven_pairs_leaves_out_one_at_each_end():
+def test_the_interval_of_eleven_pairs_omits_one_at_each_end():
     assert compare.interval(range(11)) == (1, 9)
     assert compare.interval([3, 1, 2]) == (1, 3)
 
 
-def test_marks_are_summed_up_by_what_shares_them():
+def test_lines_with_the_same_mark_are_summed_up():
     marks = compare.summary([
         ["TCP", "small", "add", 16, 400, 440, 1.1, 1.12],
         ["TCP", "small", "exists", 16, 400, 460, 1.15, 1.12],
@@ -64,7 +64,7 @@ def test_marks_are_summed_up_by_what_shares_them():
             for mark in marks] == [("≤ 1.12", "1.10 and 1.15", False)]
 
 
-def test_inlined_lines_are_found_where_they_are_written(tmp_path):
+def test_inlined_lines_count_where_they_are_written(tmp_path):
     path = "base/metrics.h"
     first, last, name = next(
         entry for entry in callprofile.functions_of(path)
@@ -99,7 +99,7 @@ def test_a_pin_breaks_both_ways_and_a_limit_only_upwards(server, count, says):
 
 
 @pytest.mark.skipif(not plots.available(), reason="gnuplot is not installed")
-def test_plots_come_from_tables_and_not_without(tmp_path):
+def test_plots_need_their_table(tmp_path):
     found = {"scaling": tables.table("scaling", "", ["loops", "one \"filter\""],
                                      [[1, 1.0], [2, None], [4, 3.5]])}
     picture = plots.draw("scaling", found, tmp_path)
@@ -112,7 +112,7 @@ def test_plots_come_from_tables_and_not_without(tmp_path):
     ("BENCH_MODULE", "/nowhere/bf.so", "BENCH_MODULE=/nowhere/bf.so: no such"),
     ("BENCH_SERVER", "/nowhere/server", "BENCH_SERVER=/nowhere/server: no"),
 ])
-def test_a_wrong_path_of_a_peer_is_said(name, path, says):
+def test_a_wrong_path_of_a_peer_is_reported(name, path, says):
     done = subprocess.run([sys.executable, BENCH / "peers.py", "--quick"],
                           env={**os.environ, name: path}, text=True,
                           stderr=subprocess.PIPE, timeout=60, check=False)
@@ -151,7 +151,7 @@ def test_plain_data_of_scaling_and_holds_becomes_tables_and_marks():
 
 
 @pytest.mark.parametrize("longest, met", [(700, True), (600, False)])
-def test_what_page_faults_take_is_not_the_servers(longest, met):
+def test_the_time_of_page_faults_is_not_the_servers(longest, met):
     case = {"case": "first touch", "handler": "BF.ADD", "handler_usec": 2100,
             "lock": "BF.ADD", "lock_usec": 2000, "note": "pages",
             "kind": "fault", "met": False}
@@ -162,7 +162,7 @@ def test_what_page_faults_take_is_not_the_servers(longest, met):
     assert "2.10 ms" in mark["measured"] and "0.50 ms" in mark["measured"]
 
 
-def test_a_part_that_fails_or_is_missing_is_said(tmp_path, monkeypatch):
+def test_a_part_that_fails_or_is_missing_is_reported(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "BENCH", tmp_path)
     (tmp_path / "holds.py").write_text("import sys; sys.exit('no clock')")
     args = report.argparse.Namespace(build=BUILD, quick=True)

@@ -25,7 +25,7 @@ def blocked(server):
     return int(text.split("blocked_clients:")[1].split()[0])
 
 
-def test_clients_that_left_while_they_waited_give_their_place_back(server):
+def test_clients_that_leave_while_they_wait_free_their_place(server):
     conns = [server.conn() for _ in range(55)]
     for conn in conns:
         conn.send(resp.command("WAITAOF", 0, 1, 0))
@@ -39,7 +39,7 @@ def test_clients_that_left_while_they_waited_give_their_place_back(server):
         conn.close()
 
 
-def test_who_ended_its_half_gets_all_replies(server):
+def test_a_half_closed_client_gets_all_replies(server):
     count = 200
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", server.port)) as sock:
@@ -63,7 +63,7 @@ def cpu_seconds(server):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def test_what_waits_behind_a_blocked_command_costs_nothing(server):
+def test_requests_behind_a_blocked_command_use_no_cpu(server):
     behind = resp.command("PING") * 15000  # 210 KB
     conns = [server.conn() for _ in range(50)]
     for conn in conns:
@@ -80,7 +80,7 @@ def test_what_waits_behind_a_blocked_command_costs_nothing(server):
         conn.close()
 
 
-def test_waitaof_has_it_synced_even_if_nobody_else_would(start_server):
+def test_waitaof_syncs_even_if_nothing_else_does(start_server):
     server = start_server("--appendonly", "yes", "--appendfsync", "no")
     with server.conn() as conn:
         for i in range(5):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(MODE != "release", reason="one build is enough")
 
 
 def make(*words, **more):
-    """Runs make without the jobs of a make around it."""
+    """Runs make without the job server of an outer make."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
     return subprocess.run(["make", "-C", str(servers.TOP), *words], env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -27,7 +27,7 @@ def files(folder):
             for where, _, names in os.walk(folder) for name in names}
 
 
-def test_uninstall_removes_what_install_put_but_the_configuration(tmp_path):
+def test_uninstall_removes_all_installed_files_but_the_configuration(tmp_path):
     make("install", "DESTDIR=%s" % tmp_path, "PREFIX=/usr/local")
     there = files(tmp_path)
     assert "usr/local/bin/bloomery-server" in there and len(there) > 9
@@ -56,7 +56,7 @@ def test_help_shows_no_variable_of_make():
 
 
 class Run:
-    """`make run` in a process group of its own."""
+    """`make run` in its own process group."""
 
     def __init__(self, folder):
         self.port = servers.free_port()
@@ -102,14 +102,14 @@ HARDENING = ["-fcf-protection", "-fstack-clash-protection",
 
 
 def flags_of(compiler):
-    """The flags that a source file of the server is compiled with."""
+    """Returns the compiler flags of a source file of the server."""
     lines = make("-n", "V=1", "CC=%s" % compiler, "-W", "src/base/buf.c",
                  "build/release/src/base/buf.o").splitlines()
     return [word for line in lines
             if "-c src/base/buf.c" in line for word in line.split()]
 
 
-def test_the_server_is_compiled_with_what_the_compiler_has(tmp_path):
+def test_the_server_is_compiled_with_every_hardening_of_the_compiler(tmp_path):
     flags = flags_of("gcc")
     assert set(HARDENING) <= set(flags), flags
     assert any(f.startswith("-D_FORTIFY_SOURCE=") for f in flags), flags

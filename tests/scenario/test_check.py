@@ -49,7 +49,7 @@ def card(found, kind):
 
 
 def digest(path):
-    """Names and bytes of everything below."""
+    """Returns the paths and bytes of all files below a directory."""
     path = Path(path)
     files = [path] if path.is_file() else sorted(path.rglob("*"))
     total = hashlib.sha256()
@@ -61,7 +61,7 @@ def digest(path):
 
 
 def all_groups(data):
-    """(begin, end, sequence, ms) of each group of an increment."""
+    """Returns (begin, end, sequence, ms) of each group of an increment."""
     found, begin = [], FIRST_LINE
     for seal in SEAL.finditer(data):
         if begin + int(seal.group(3)) == seal.start():
@@ -72,7 +72,8 @@ def all_groups(data):
 
 
 def groups(data):
-    """Those of clients: a start says first whose log it is from there on."""
+    """Returns the groups of clients. The first group of a start names the
+    history of the log."""
     return [g for g in all_groups(data)
             if b"HISTORY" not in data[g[0]:g[1]]]
 
@@ -93,7 +94,7 @@ def xxh3(data, seed=0):
 
 
 def rewrite(conn, journal):
-    """BGREWRITEAOF, until the manifest names the new base."""
+    """Runs BGREWRITEAOF and waits until the manifest names the new base."""
     def base():
         manifest = (Path(journal) / "manifest").read_bytes()
         return re.search(rb"\nbase (\d+) ", manifest).group(1)
@@ -105,7 +106,7 @@ def rewrite(conn, journal):
 
 class Data:
     """A data directory: a snapshot, and a journal with a base, a closed
-    increment and an open one. Which keys are where is known."""
+    increment and an open one. It knows which keys are where."""
 
     base = ["b%d" % i for i in range(20)] + ["large"]
     closed = ["c%d" % i for i in range(20)]
@@ -173,7 +174,8 @@ def data(template, tmp_path):
 
 
 def keys_of(start_server, *options):
-    """What a server that starts on this holds, each key with its item."""
+    """Returns the keys of a server that starts on this directory, each with
+    its item."""
     server = start_server("--databases", 16, *options)
     with server.conn() as conn:
         keys = {k.decode() for k in conn.call("KEYS", "*")}
@@ -184,7 +186,7 @@ def keys_of(start_server, *options):
 
 
 def journal_keys(start_server, journal):
-    """The same of a journal alone. The directory is used up."""
+    """Does the same with the journal alone. Changes the directory."""
     journal = Path(journal)
     return keys_of(start_server, "--dir", journal.parent, "--appenddirname",
                    journal.name, "--dbfilename", "none", "--appendonly", "yes")
@@ -231,7 +233,7 @@ def test_the_newer_of_snapshot_and_journal_is_named(data, start_server):
     assert found[-1]["newest"] == SNAPSHOT, found[-1]
 
 
-def test_what_others_keep_beside_it_is_no_matter(data):
+def test_other_files_in_the_directory_are_ignored(data):
     (data.path / "lost+found").mkdir(mode=0)
     (data.path / "notes").write_text("hello")
     shutil.copytree(data.journal, data.path / "journal.stale-7")
@@ -239,7 +241,7 @@ def test_what_others_keep_beside_it_is_no_matter(data):
     check("verify", data.path)
 
 
-def test_each_kind_is_told_by_its_bytes(data, tmp_path):
+def test_each_kind_is_recognised_by_its_bytes(data, tmp_path):
     for i, (path, kind) in enumerate([
             (data.snapshot, "snapshot"), (data.increments()[0], "increment"),
             (data.journal / "manifest", "manifest")]):
@@ -248,7 +250,7 @@ def test_each_kind_is_told_by_its_bytes(data, tmp_path):
         assert [c["kind"] for c in cards(other)] == [kind]
 
 
-def test_info_reads_what_the_header_says(data):
+def test_info_prints_the_header(data):
     got = json.loads(check("info", "--json", data.snapshot).stdout)
     assert got["keys"] == len(Data.base + Data.closed) + 1
     assert got["position"] > 0 and len(got["history"]) == 40
@@ -263,22 +265,22 @@ def test_positions_are_those_of_the_server(data, start_server):
     with server.conn() as conn:
         conn.call("SAVE")
     server.stop()
-    # This start has said whose log it is: one group.
+    # This start wrote one group, which names the history of the log.
     said = all_groups(data.increments()[-1].read_bytes())[0]
     snapshot = json.loads(check("info", "--json", data.snapshot).stdout)
     assert (snapshot["position"], snapshot["sequence"]) == \
         (end["position"] + said[1] - said[0], end["sequence"] + 1)
 
 
-def test_the_progress_is_shown_if_asked_for(data):
+def test_progress_is_shown_on_request(data):
     assert b"%" in check("verify", "--progress", data.path).stderr
     assert check("verify", data.path).stderr == b""
 
 
-def test_files_of_version_1_are_read_for_ever():
+def test_files_of_version_1_stay_readable():
     golden = servers.TOP / "tests/data/golden-v1"
     assert cards(golden / "snapshot.bin")[0]["status"] == "intact"
-    # Its groups hold no commands of a server: verify would execute them.
+    # Its groups hold no real commands, and verify would execute them.
     lines = check("info", "--json", golden / "journal").stdout.splitlines()
     assert card([json.loads(line) for line in lines],
                 "journal")["status"] == "torn"
@@ -344,7 +346,7 @@ def test_cat_resp_fills_another_server(data, start_server, what):
 
 # ---- damage: snapshots -------------------------------------------------------
 
-def test_a_damaged_snapshot_is_told_with_its_offset(data, tmp_path,
+def test_a_damaged_snapshot_is_reported_with_its_offset(data, tmp_path,
                                                     start_server):
     size = data.snapshot.stat().st_size
     whole = data.snapshot.read_bytes()
@@ -431,7 +433,7 @@ def test_damage_in_the_middle_is_refused_and_salvaged(data, tmp_path,
     assert len(ALL - keys) == 1 and keys < ALL
 
 
-def test_what_precedes_the_damage_can_be_had_alone(data, tmp_path,
+def test_data_before_the_damage_can_be_extracted(data, tmp_path,
                                                    start_server):
     increment = data.with_groups()[-1]
     damage_group(increment, 5)
@@ -480,13 +482,13 @@ def test_groups_that_a_start_would_cut_off_can_be_salvaged(data, tmp_path,
 @pytest.mark.parametrize("tail", [b"\0" * 4096, os.urandom(500),
                                   b"*2\r\n$6\r\nSELECT\r\n"],
                          ids=["zeros", "random", "a command"])
-def test_garbage_behind_the_end_is_a_torn_tail(data, tail):
+def test_garbage_after_the_end_is_a_torn_tail(data, tail):
     with open(data.with_groups()[-1], "ab") as file:
         file.write(tail)
     assert card(cards(data.journal), "journal")["status"] == "torn"
 
 
-def test_a_closed_increment_has_to_be_whole(data):
+def test_a_closed_increment_must_be_whole(data):
     closed = data.with_groups()[0]
     os.truncate(closed, closed.stat().st_size - 1)
     got = [c for c in cards(data.journal, status=DAMAGED)
@@ -497,8 +499,7 @@ def test_a_closed_increment_has_to_be_whole(data):
 
 def test_a_journal_without_its_manifest_is_damage(data, tmp_path,
                                                   start_server):
-    """A start from the snapshot, or from nothing, would be one without the
-    last adds."""
+    """A start from the snapshot, or from nothing, would lose the last adds."""
     (data.journal / "manifest").unlink()
     for keeps_snapshot in (True, False):
         if not keeps_snapshot:
@@ -512,8 +513,8 @@ def test_a_journal_without_its_manifest_is_damage(data, tmp_path,
                    "yes") == ALL
 
 
-def test_a_journal_that_was_not_finished_is_none(data, tmp_path, start_server):
-    """As a kill leaves it while it is built or removed."""
+def test_an_unfinished_journal_is_ignored(data, tmp_path, start_server):
+    """A kill leaves this state while the journal is built or removed."""
     (data.journal / "manifest").unlink()
     (data.journal / "unfinished").touch()
     found = cards(data.path)
@@ -530,14 +531,15 @@ def test_a_journal_that_was_not_finished_is_none(data, tmp_path, start_server):
 
 
 def test_an_older_increment_in_place_of_the_newest_is_damage(data):
-    """Its groups are intact, and their sequences are of the past: cut as a torn
-    end, all that was synced since would be gone."""
+    """The groups of the older increment are intact, but their sequence numbers
+    are too low. If a start cut them off as a torn tail, everything synced
+    since would be lost."""
     newest = data.increments()[-1]
     shutil.copy(data.with_groups()[0], newest)
     got = [c for c in cards(data.path, status=DAMAGED)
            if c["path"] == str(newest)][0]
     assert got["status"] == "damaged" and got["offset"] == FIRST_LINE
-    assert check("verify", newest).returncode == INTACT  # by itself it is
+    assert check("verify", newest).returncode == INTACT  # alone it is intact
     log = refusal("--dir", data.path, "--appendonly", "yes")
     assert "%s: group" % newest in log and "no crash leaves behind" in log
 
@@ -551,7 +553,8 @@ def test_damage_of_the_manifest_has_an_offset(data):
 
 
 def start_ends(path):
-    """Whether a server starts on it; its log, if not."""
+    """Tells whether a server starts on the directory; returns its log if
+    not."""
     server = servers.Server("--dir", path, "--appendonly", "yes", ready=False)
     try:
         server.wait_ready()
@@ -565,7 +568,7 @@ def start_ends(path):
 
 
 def flip_one_bit(rng, path):
-    """Somewhere; in each file as often as in any other."""
+    """Flips a bit somewhere, in each file with the same probability."""
     files = sorted(p for p in Path(path).rglob("*") if p.is_file() and
                    p.name != "lock" and p.stat().st_size > 0)
     file = rng.choice(files)
@@ -575,9 +578,9 @@ def flip_one_bit(rng, path):
     return "%s at %d" % (file.relative_to(path), offset)
 
 
-# ROUNDS=1000 SEED=n: more of them, or the same again.
-def test_what_salvage_writes_starts(template, tmp_path):
-    """And what verify finds intact does."""
+# ROUNDS=1000 runs more rounds, SEED=n repeats a run.
+def test_a_server_starts_on_salvaged_files(template, tmp_path):
+    """A server also starts on every directory that verify finds intact."""
     seeds = crash.seeds(crash.amount("ROUNDS", 30))
     seen = collections.Counter()
 
@@ -608,8 +611,8 @@ def copy(path, to):
 
 def test_a_group_that_cannot_be_executed_is_damage(data, tmp_path,
                                                    start_server):
-    """The one that made a filter is lost, another one adds to it: each group is
-    intact, and a start fails all the same."""
+    """The group that created a filter is lost, and another group adds to the
+    filter. Each group is intact, but a start fails."""
     server = start_server("--dir", data.path, "--appendonly", "yes",
                           "--appendfsync", "no")
     with server.conn() as conn:
@@ -629,7 +632,7 @@ def test_a_group_that_cannot_be_executed_is_damage(data, tmp_path,
 
 
 def append_group(increment, *commands):
-    """A group with an intact seal behind the others."""
+    """Returns a group with an intact seal."""
     data = increment.read_bytes()
     key = int(data[61:77], 16)
     body = resp.command("SELECT", "0") + b"".join(resp.command(*c)
@@ -706,7 +709,8 @@ def test_a_damaged_base_is_salvaged(data, tmp_path, start_server):
 
 
 @pytest.mark.parametrize("how", ["flip", "remove", "cut"])
-def test_without_a_manifest_the_files_speak(data, tmp_path, start_server, how):
+def test_without_a_manifest_salvage_uses_the_file_names(data, tmp_path,
+                                                        start_server, how):
     manifest = data.journal / "manifest"
     if how == "flip":
         flip(manifest, 25)
@@ -728,7 +732,7 @@ def test_a_file_that_the_manifest_names_is_missing(data, tmp_path):
     check("verify", tmp_path / "out")
 
 
-def test_numbers_beyond_all_bounds_are_refused(data, tmp_path):
+def test_numbers_out_of_range_are_refused(data, tmp_path):
     manifest = data.journal / "manifest"
     text = re.sub(rb"generation \d+", b"generation 9999999999999999",
                   manifest.read_bytes()[:-26])
@@ -737,7 +741,7 @@ def test_numbers_beyond_all_bounds_are_refused(data, tmp_path):
         got = check(*command, data.journal, tmp_path / "out", status=DAMAGED)
         assert b"beyond" in got.stderr
         assert not (tmp_path / "out").exists()
-    # Salvage does without a manifest, and nothing else is damaged.
+    # Salvage works without a manifest, and nothing else is damaged.
     got = check("salvage", data.journal, tmp_path / "out", status=DAMAGED)
     assert b"beyond" in got.stderr
     check("verify", tmp_path / "out")
@@ -751,7 +755,7 @@ def test_a_lone_increment_is_salvaged(data, tmp_path):
     assert got["groups"] == len(all_groups(increment.read_bytes())) - 1
 
 
-def test_nothing_is_lost_in_the_salvage_of_what_is_intact(data, tmp_path,
+def test_the_salvage_of_an_intact_directory_loses_nothing(data, tmp_path,
                                                           start_server):
     check("salvage", data.path, tmp_path / "out")
     end = card(cards(data.journal), "journal")
@@ -765,7 +769,8 @@ def test_nothing_is_lost_in_the_salvage_of_what_is_intact(data, tmp_path,
 # ---- truncate-to -------------------------------------------------------------
 
 def ends(data):
-    """(position, sequence, ms) at the end of each group, from the base on."""
+    """Returns (position, sequence, ms) at the end of each group, from the base
+    on."""
     position = json.loads(
         check("info", "--json", data.journal / "manifest").stdout)["position"]
     found = []
@@ -779,7 +784,7 @@ def ends(data):
     return found
 
 
-def test_truncate_to_a_position_cuts_behind_the_last_group(data, tmp_path,
+def test_truncate_to_a_position_cuts_after_the_last_group(data, tmp_path,
                                                            start_server):
     all_ends = ends(data)
     for i, add in [(0, 0), (4, 0), (4, 1), (len(Data.closed) + 3, -1),
@@ -807,7 +812,7 @@ def test_truncate_to_a_time(data, tmp_path, start_server):
     keys = keys_of(start_server, "--dir", tmp_path / "out0", "--appendonly",
                    "yes")
     kept = [e for e in all_ends if e[1] <= last]
-    # One of the second increment's groups, the transaction, made two keys.
+    # One group of the second increment, the transaction, created two keys.
     assert len(keys) == len(Data.base) + len(kept) + \
         (1 if len(kept) > len(Data.closed) else 0)
 
@@ -843,7 +848,7 @@ def test_truncate_to_past_damage_is_refused(data, tmp_path):
     "", "x", "-1", "1.5", "12h", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z",
     "2026-01-01", "2026-01-01T00:00:00", "2026-01-01T00:00:00+01:00", "s", "ms",
     "99999999999999999999", "99999999999999999999s"])
-def test_truncate_to_nonsense_is_a_mistake(data, tmp_path, target):
+def test_truncate_to_nonsense_is_a_usage_error(data, tmp_path, target):
     check("truncate-to", "--", target, data.journal, tmp_path / "out",
           status=USAGE)
     assert not (tmp_path / "out").exists()
@@ -874,7 +879,7 @@ def test_a_newer_version_is_named(data, tmp_path, start_server):
 
 
 @pytest.mark.parametrize("command", ["salvage", "backup"])
-def test_what_exists_is_never_replaced(data, tmp_path, command):
+def test_existing_files_are_never_replaced(data, tmp_path, command):
     (tmp_path / "file").write_text("mine")
     (tmp_path / "folder").mkdir()
     for out in ["file", "folder"]:
@@ -898,7 +903,7 @@ def test_a_disk_that_fills_up_leaves_nothing(data, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_mistakes_are_answered_with_2(data):
+def test_usage_errors_exit_with_2(data):
     for args in [(), ("nonsense",), ("verify",), ("verify", "--nonsense", "x"),
                  ("cat",), ("cat", data.snapshot, data.snapshot),
                  ("salvage", data.snapshot), ("truncate-to", "1", "x"),
@@ -907,14 +912,14 @@ def test_mistakes_are_answered_with_2(data):
         assert check(*args, status=USAGE).stderr
 
 
-def test_what_cannot_be_read_is_answered_with_3(tmp_path):
+def test_unreadable_files_exit_with_3(tmp_path):
     check("verify", tmp_path / "missing", status=UNREADABLE)
     check("verify", tmp_path, status=UNREADABLE)
     check("cat", tmp_path / "missing", status=UNREADABLE)
     check("salvage", tmp_path / "missing", tmp_path / "o", status=UNREADABLE)
 
 
-def test_what_is_nothing_of_ours_is_damaged(tmp_path):
+def test_foreign_files_are_reported_as_damaged(tmp_path):
     (tmp_path / "notes").write_text("hello")
     assert cards(tmp_path / "notes", status=DAMAGED)[0]["kind"] == "unknown"
     (tmp_path / "incr-1").write_bytes(b"")

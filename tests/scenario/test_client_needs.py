@@ -39,7 +39,7 @@ def verbatim(inner):
 
 
 def section(*fields):
-    """INFO: a headline, lines that end in CRLF, at least these fields."""
+    """INFO: a headline, lines that end in CRLF, and at least these fields."""
     inner = "".join(r"(?=.*\\r\\n%s:)" % f for f in fields) + \
         r"# [A-Za-z]+\\r\\n.*\\r\\n"
     return verbatim(inner)
@@ -86,9 +86,9 @@ FORMS.update({
                 r'%3 \| "flags" \| ~1 \| "off" .*'),
 })
 
-# Commands and the forms of their replies, in the order they are sent. Every
-# line is answered on a connection of its own state: db 0 with the filter `k`,
-# which holds x. `a / b` are the forms in RESP2 and in RESP3.
+# Commands and the shapes of their replies, in the order of sending. Each line
+# has its own connection, in db 0, with the filter `k`, which holds x. `a / b`
+# are the shapes in RESP2 and in RESP3.
 REDISINSIGHT = r"""
 INFO                                => INFO
 INFO server                         => SERVER
@@ -336,7 +336,8 @@ def rows(text):
 
 
 def pattern(form, proto):
-    """The regular expression of a form; names of FORMS are replaced."""
+    """Returns the regular expression of a shape; replaces the names of
+    FORMS."""
     sides = form.split(" / ")
     form = sides[-1] if proto == 3 else sides[0]
 
@@ -388,7 +389,7 @@ def test_a_wrong_shape_is_seen():
 # ---- connect sequences -----------------------------------------------------
 
 # What a client sends in its first packets, and the beginnings of the replies
-# that it reads, in order. A line `---` separates what is sent in one packet.
+# that it reads, in order. A line `---` separates two packets.
 SEQUENCES = {
     "StackExchange.Redis": r"""
 HELLO 3 SETNAME app(SE.Redis-v3.0)  => %7
@@ -548,8 +549,8 @@ def test_connect_sequences(server, name):
             conn.read_raw()
 
 
-def test_the_tracer_comes_back_byte_for_byte(server):
-    """StackExchange.Redis trusts a connection whose ECHO returns its bytes."""
+def test_echo_returns_the_tracer_byte_for_byte(server):
+    """StackExchange.Redis uses a connection only if ECHO returns its bytes."""
     tracer = bytes(range(240, 256))
     packet = b"*2\r\n$4\r\nECHO\r\n$16\r\n" + tracer + b"\r\n"
     with server.conn() as conn:
@@ -557,7 +558,7 @@ def test_the_tracer_comes_back_byte_for_byte(server):
         assert conn.read_raw() == b"$16\r\n" + tracer + b"\r\n"
 
 
-def test_info_has_what_ready_checks_look_for(server):
+def test_info_has_the_fields_of_ready_checks(server):
     with server.conn() as conn:
         conn.call("BF.ADD", "k", "x")
         conn.call("SELECT", 3)

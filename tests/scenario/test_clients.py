@@ -47,7 +47,7 @@ def test_the_list_has_every_client_with_the_fields_of_redis(server, trio,
         assert set(listed(theirs)[0]) <= set(me), "a field of Redis is missing"
 
 
-def test_info_is_the_own_row(trio):
+def test_info_is_the_row_of_its_client(trio):
     a, _, _ = trio
     own = a.call("CLIENT", "INFO").decode()
     assert own.endswith("\n") and own.count("\n") == 1
@@ -63,7 +63,7 @@ def test_list_by_id_and_type(trio):
     assert listed(a, "TYPE", "replica") == []
 
 
-def test_resp3_shows_in_the_list(server, trio):
+def test_the_list_shows_resp3(server, trio):
     a, _, _ = trio
     with server.conn(3) as d:
         d.call("CLIENT", "SETNAME", "d")
@@ -97,7 +97,7 @@ def test_kill_by_address_old_and_new(trio):
 def test_kill_many_but_not_me(server, trio):
     a, b, c = trio
     laddr = "127.0.0.1:%d" % server.port
-    # Whoever looked whether the server is ready has gone.
+    # The connection that checked for readiness has closed.
     servers.wait_until(lambda: a.call("CLIENT", "LIST").count(b"laddr=") == 3)
     assert a.call("CLIENT", "KILL", "LADDR", laddr) == 2
     assert closed(b) and closed(c)
@@ -106,7 +106,7 @@ def test_kill_many_but_not_me(server, trio):
 
 def test_kill_by_user_and_type_and_me_too(trio):
     a, b, c = trio
-    # The connection that found the server ready may still be on its way out.
+    # The connection that checked for readiness may still be closing.
     servers.wait_until(lambda: a.call("CLIENT", "LIST").count(b"\n") == 3,
                        what="only these three")
     assert a.call("CLIENT", "KILL", "USER", "default", "TYPE", "normal",
@@ -127,7 +127,7 @@ def names(conn, *filters):
     return sorted(r["name"] for r in listed(conn, *filters) if r["name"])
 
 
-def test_list_takes_any_filters_and_their_opposites(server, trio):
+def test_list_accepts_all_filters_and_their_opposites(server, trio):
     a, b, c = trio
     ident = {x: str(x.call("CLIENT", "ID")) for x in trio}
     address = "%s:%d" % b.sock.getsockname()
@@ -175,7 +175,7 @@ def test_kill_by_the_opposite_of_an_id_and_a_name(trio):
 def test_kill_and_list_by_age_and_idle_time(trio):
     a, b, c = trio
     both = ("MAXAGE", "1", "IDLE", "1")
-    # a asks all the time, so it grows old without being idle.
+    # a asks all the time, so it becomes old but never idle.
     servers.wait_until(lambda: names(a, *both) == ["b", "c"] and
                        names(a, "MAXAGE", "1") == ["a", "b", "c"],
                        what="b and c have been idle for a second")
@@ -186,8 +186,8 @@ def test_kill_and_list_by_age_and_idle_time(trio):
     assert c.call("PING") == b"PONG"
 
 
-def test_a_walk_that_pauses_keeps_its_filters(server, trio):
-    """Many ids, so that the command stops for others and goes on."""
+def test_a_list_that_pauses_keeps_its_filters(server, trio):
+    """With many ids the command pauses, so that other clients run."""
     a, b, c = trio
     ids = [str(x.call("CLIENT", "ID")) for x in (b, c)]
     many = [str(n) for n in range(10**9, 10**9 + 50000)]
@@ -197,7 +197,7 @@ def test_a_walk_that_pauses_keeps_its_filters(server, trio):
     assert b.call("PING") == b"PONG"
 
 
-def test_kill_of_a_client_with_a_pipeline_under_way(server, trio):
+def test_kill_of_a_client_during_its_pipeline(server, trio):
     a, b, _ = trio
     ident = b.call("CLIENT", "ID")
     b.send(resp.command("PING") * 5000)
@@ -223,7 +223,7 @@ def test_a_killed_watcher_and_a_killed_transaction_leave_nothing(trio):
 def test_reply_off_skip_and_on(which, request):
     process = request.getfixturevalue(which)
     with process.conn() as conn:
-        # Only what stands here is answered.
+        # Only the replies listed here may arrive.
         conn.send(resp.command("CLIENT", "REPLY", "OFF") +
                   resp.command("PING") + resp.command("NOPE") +
                   resp.command("CLIENT", "REPLY", "ON") +
@@ -234,7 +234,7 @@ def test_reply_off_skip_and_on(which, request):
         assert conn.call("ECHO", "end") == b"end"
 
 
-REPLIES = [  # commands, and what is answered before "end"
+REPLIES = [  # commands, and the replies before "end"
     ("SKIP; ON; PING", [b"OK", b"PONG"]),
     ("OFF; PING; ON; PING", [b"OK", b"PONG"]),
     ("SKIP; SKIP; PING; ECHO a", [b"a"]),
@@ -247,7 +247,7 @@ REPLIES = [  # commands, and what is answered before "end"
 
 @pytest.mark.parametrize("which", ["server", "oracle"])
 @pytest.mark.parametrize("script,wanted", REPLIES, ids=[r[0] for r in REPLIES])
-def test_each_way_through_client_reply(which, script, wanted, request):
+def test_each_sequence_of_client_reply(which, script, wanted, request):
     process = request.getfixturevalue(which)
     with process.conn() as conn:
         for step in script.split("; ") + ["ECHO end"]:
@@ -258,7 +258,7 @@ def test_each_way_through_client_reply(which, script, wanted, request):
         assert [conn.read() for _ in range(len(wanted) + 1)] == wanted + [b"end"]
 
 
-def test_reply_off_does_what_it_does_not_answer(server):
+def test_commands_without_a_reply_are_executed(server):
     with server.conn() as conn:
         conn.send(resp.command("CLIENT", "REPLY", "OFF") +
                   resp.command("BF.MADD", "k", "a", "b") +

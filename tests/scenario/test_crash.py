@@ -24,7 +24,7 @@ CHAIN = 5  # crashes of one data directory
 
 
 class Chain:
-    """A data directory that is crashed several times."""
+    """A data directory on which servers crash several times."""
 
     def __init__(self, seed, policy):
         self.rng = random.Random(seed)
@@ -62,7 +62,7 @@ class Chain:
         store.kill()
 
     def crash(self, store, load):
-        """At some time, or before or after some call."""
+        """Kills at a random time, or before or after a random call."""
         if self.rng.random() < 0.5:
             if load.pump(self.rng.random() * 0.08):
                 store.kill()
@@ -71,7 +71,7 @@ class Chain:
                        shim.CHANGES, nth=self.rng.randrange(1, 60),
                        flags=self.rng.choice((shim.KILL_ALL, 0)),
                        who=self.rng.choice(("server", "both")))
-        # Where it hits the child alone, the server is killed a little later.
+        # If the rule kills only the child, kill the server a little later.
         load.pump(0.2, until=lambda: not store.alive())
 
 
@@ -85,13 +85,13 @@ def test_random_kills_lose_nothing(policy):
 
 # ---- every call of every path ------------------------------------------------
 
-# Beside these, the journal writes and syncs its increment for the writers.
+# Besides these calls, the journal writes and syncs its increment.
 TRAFFIC = {("server", "write", "incr"), ("server", "sync", "incr")}
 FORK = ("server", "fork", "none")
 
 
 def file_made(who, kind, directory):
-    """The steps by which a file gets its name."""
+    """Returns the steps that give a file its name."""
     return {(who, "unlink", kind + ".tmp"), (who, "create", kind + ".tmp"),
             (who, "write", kind + ".tmp"), (who, "sync", kind + ".tmp"),
             (who, "rename", kind), (who, "sync", directory)}
@@ -135,8 +135,8 @@ def persistence(text):
                 if ":" in line)
 
 
-# Who waits for the base by what INFO says must not be told that nothing is
-# under way before it has begun.
+# A client that waits for the base by polling INFO must not see that nothing is
+# in progress before the base has begun.
 def test_info_follows_the_reply_to_config_set():
     with crash.Store("--appendonly", "no", "--threads", "2") as store:
         store.start()
@@ -169,7 +169,7 @@ def stop(store, conn):
 
 
 SAVED = file_made("child", "snapshot", "dir") | {FORK}
-# name: (steps that lead there, the step, the calls it makes)
+# name: (steps before it, the step, the calls that it makes)
 PATHS = {
     "BGSAVE": ([], ask("BGSAVE"), SAVED),
     "SAVE": ([], ask("SAVE"), SAVED),
@@ -183,7 +183,7 @@ PATHS = {
 
 
 class Path:
-    """One path under some load, killed at one of its calls."""
+    """One path under light load, killed at one of its calls."""
 
     def __init__(self, name, policy):
         self.name = name
@@ -192,8 +192,8 @@ class Path:
                         "--auto-aof-rewrite-percentage", "0"]
 
     def run(self, action=None, call=None, nth=0):
-        """Kills at the nth of these calls, and tells whether there was one;
-        without a call, returns all that were made."""
+        """Kills at the nth call of this kind and returns whether there was
+        one; without a call, returns all calls that were made."""
         with crash.written(nth, *self.options) as (store, load, conn):
             load.settle()
             promised = load.all_required()
@@ -207,7 +207,8 @@ class Path:
             store.kill()
             load.lost()
             store.start(shim=False)
-            # What came while the journal was off, or half, is not promised.
+            # Commands that came while the journal was off, or being switched,
+            # are not promised.
             if self.name not in ("off", "on"):
                 promised = load.all_required()
             crash.verify(store, load, promised, "%s, %s %s %d" % (
@@ -227,7 +228,7 @@ def changes(calls):
 
 
 def under_load(load, step):
-    """Runs a step while writers write a little; both may meet their end."""
+    """Runs a step while writers write a little; a kill may end both."""
     def run():
         try:
             step()
@@ -255,9 +256,9 @@ def test_a_kill_at_every_call_loses_nothing(name, policy):
 
 
 def kill_everywhere(run, expected, others=frozenset()):
-    """Before and after each call of a path, the first, the second, ... of its
-    kind. expected is all that there are, so that a new one is noticed; of the
-    others, those come that come."""
+    """Kills before and after each call of a path: the first, the second, ...
+    of its kind. `expected` has all kinds, so that a new one is noticed. Calls
+    of the other kinds may or may not occur."""
     made = run() - TRAFFIC
     assert made == expected, "calls that this test does not know, or that " \
         "are gone: %s" % sorted(made ^ expected)
@@ -307,7 +308,8 @@ def test_a_kill_at_every_call_of_a_start_loses_nothing():
 
 
 def test_a_kill_at_every_call_of_a_first_journal_loses_nothing():
-    """It was off, and is on at this start: the snapshot is its base."""
+    """The journal was off and is switched on by this start, with the snapshot
+    as its base."""
     def saved(store, conn):
         conn.call("SAVE")
         store.options += JOURNALED
@@ -331,8 +333,8 @@ def test_a_kill_at_every_call_that_sets_a_stale_journal_aside_loses_nothing():
 
 
 def test_a_kill_at_every_call_of_a_first_journal_at_run_time_is_no_damage():
-    """Until it has its manifest it promises nothing, and the next start asks
-    nobody; bloomery-check agrees with it."""
+    """Until its manifest exists, the journal promises nothing, and the next
+    start needs no operator. bloomery-check agrees."""
     def run(action=None, call=None, nth=0):
         with crash.written(nth, "--appendonly", "no") as (store, load, conn):
             load.settle()
@@ -360,7 +362,7 @@ def test_a_kill_at_every_call_of_a_first_journal_at_run_time_is_no_damage():
 
 @pytest.mark.parametrize("name", ["BGSAVE", "BGREWRITEAOF"])
 def test_a_child_that_dies_at_any_call_is_reported_and_tried_again(name):
-    """The server goes on, what was there stays, and the next one succeeds."""
+    """The server goes on, the old data stays, and the next save succeeds."""
     def run(job):
         call, action = job
         with crash.written(1, *JOURNALED) as (store, load, conn):
@@ -389,7 +391,7 @@ def test_a_child_that_dies_at_any_call_is_reported_and_tried_again(name):
 
 
 def test_an_orphaned_child_neither_writes_nor_holds_the_lock():
-    """Only the server is killed, while its child is held at a call."""
+    """Kills only the server, while its child is delayed in a call."""
     with crash.written(1, *JOURNALED) as (store, load, conn):
         store.shim.arm(0, "delay", ["rename"], who="child", delay_ms=60000)
         conn.call("BGSAVE")

@@ -21,7 +21,7 @@ ABORT = b"\1\0\0\0\0\0\0\0"
 
 
 def commands(chance):
-    """One packet: requests of one kind, now and then many."""
+    """Returns one packet: requests of one kind, sometimes many."""
     key, other = chance.choice(KEYS), chance.choice(KEYS)
     times = chance.choice([1, 1, 5, 20])
     item = str(chance.random())
@@ -73,7 +73,7 @@ def read_a_little(conn):
 
 
 def one_life(server, chance):
-    """A connection from its beginning to one of its possible ends."""
+    """Runs one connection to one of its possible ends."""
     try:
         with server.conn(chance.choice([2, 3])) as conn:
             for _ in range(chance.randint(1, 30)):
@@ -83,7 +83,7 @@ def one_life(server, chance):
             if chance.random() < 0.5:
                 conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
     except (OSError, resp.Closed, resp.Malformed):
-        pass  # killed by another one
+        pass  # another client has killed it
 
 
 def run_crowd(server, seed, seconds):
@@ -126,7 +126,8 @@ def test_everything_at_once(start_server, options):
 
 
 def test_an_event_when_the_last_client_of_a_thread_is_gone(start_server):
-    """Expiry happens between the clients' batches, and may belong to nobody."""
+    """Expiry runs between the clients' batches, and may belong to no
+    client."""
     server = start_server("--notify-keyspace-events", "Ex", threads=1)
     with server.conn() as listener:
         listener.call("SUBSCRIBE", "__keyevent@0__:expired")

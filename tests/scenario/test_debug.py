@@ -27,7 +27,7 @@ def digest(server):
         return conn.call("DEBUG", "DIGEST")
 
 
-def test_sleep_stops_everybody(server):
+def test_sleep_stops_all_clients(server):
     with server.conn() as conn:
         others = [server.conn() for _ in range(8)]  # on all threads
         began = time.monotonic()
@@ -42,13 +42,13 @@ def test_sleep_stops_everybody(server):
             each.close()
 
 
-def test_who_was_served_before_does_not_wait_for_the_sleep():
+def test_replies_before_a_sleep_do_not_wait_for_it():
     server = servers.Server(*ALLOW, "--threads", 1)
     try:
         with server.conn() as first, server.conn() as second, \
                 server.conn() as third:
             first.send(resp.command("DEBUG", "SLEEP", "0.3"))
-            time.sleep(0.1)  # both of these are there when it ends
+            time.sleep(0.1)  # both replies have arrived when it ends
             second.send(resp.command("PING"))
             time.sleep(0.1)
             third.send(resp.command("DEBUG", "SLEEP", "1"))
@@ -95,11 +95,11 @@ def test_equal_data_has_equal_digests_and_every_difference_shows(server):
                 if words[0] == "FLUSHDB":  # db 1 is empty after the swap
                     assert got in seen
                 elif words[0] == "PERSIST":
-                    assert got in seen  # what it was after BF.ADD
+                    assert got in seen  # the value before BF.ADD
                 else:
                     assert got not in seen, words
                 seen.add(got)
-            # What is over does not count, removed or not.
+            # Expired keys do not count, removed or not.
             conn.call("SELECT", 0)
             before = digest(second)
             conn.call("DEBUG", "SET-ACTIVE-EXPIRE", 0)
@@ -108,8 +108,8 @@ def test_equal_data_has_equal_digests_and_every_difference_shows(server):
             conn.call("PEXPIRE", "short", 1)
             servers.wait_until(lambda: conn.call("EXISTS", "short") == 0)
             assert digest(second) == before
-            # A copy under another name has the same value, and a copy through
-            # DUMP too.
+            # A copy under another name has the same value, and so has a copy
+            # made with DUMP.
             conn.call("COPY", "k6", "k6copy")
             one, two = conn.call("DEBUG", "DIGEST-VALUE", "k6", "k6copy")
             assert one == two
@@ -165,7 +165,7 @@ def test_reload_keeps_everything_while_others_write(journal):
                 reply = conn.call("DEBUG", "RELOAD", "NOSAVE")
                 assert "appendonly is on" in reply.args[0]
             before = digest(server)
-        # What is on the disk is the same.
+        # The data on the disk is the same.
         server.child.send_signal(signal.SIGTERM)
         assert server.wait_exit() == 0
         server.assert_healthy()
@@ -212,7 +212,7 @@ def test_a_watch_does_not_survive_a_reload(server):
 
 
 @pytest.mark.parametrize("words", [("RELOAD",), ("RELOAD", "NOSAVE")])
-def test_who_caches_hears_of_a_reload(start_server, words):
+def test_a_reload_invalidates_client_caches(start_server, words):
     server = start_server(*ALLOW, "--appendonly", "no")
     with server.conn() as conn, server.conn() as cache:
         conn.call("BF.ADD", "k", "a")
@@ -228,7 +228,7 @@ def test_who_caches_hears_of_a_reload(start_server, words):
         conn.call("BF.EXISTS", "k", "b")
 
 
-def test_nobody_may_by_default_and_it_is_said_before_the_password():
+def test_debug_is_refused_by_default_even_before_the_password():
     server = servers.Server("--requirepass", "secret", "--threads", 1)
     try:
         with server.conn() as conn:

@@ -37,7 +37,7 @@ def info(conn):
 
 
 def crowd(port, count):
-    """As many sockets as clients can open at all; they stay."""
+    """Opens as many sockets as clients can open; they stay open."""
     socks = []
     for _ in range(count):
         sock = socket.socket()
@@ -48,7 +48,8 @@ def crowd(port, count):
 
 
 def check_all_works(conn):
-    """What needs descriptors, while clients have all the others."""
+    """Runs everything that needs descriptors, while clients hold all
+    others."""
     assert conn.call("BF.ADD", "k", "x") in (0, 1)
     before = info(conn)
     assert conn.call("SAVE") == b"OK"

@@ -65,7 +65,7 @@ def ratios(conn, key):
             for layer in conn.call("BF.DEBUG", key)[1:]]
 
 
-MADE = {  # key: (how, what the first layer has)
+MADE = {  # key: (how it is made, the rate of its first layer)
     "add": (("BF.ADD", "add", "x"), 0.005),
     "madd": (("BF.MADD", "madd", "x", "y"), 0.005),
     "reserve": (("BF.RESERVE", "reserve", "0.02", "50"), 0.01),
@@ -92,7 +92,8 @@ def test_a_rate_is_halved_once(start_server):
             for command, _ in MADE.values():
                 conn.call(*command)
             assert_rates(conn)
-            # A layer more comes from the first one's rate in any dialect.
+            # One more layer derives its rate from the first one in each
+            # dialect.
             for dialect in ("valkey", "redis"):
                 conn.call("CONFIG", "SET", "dialect", dialect)
                 conn.call("BF.MADD", "insert",

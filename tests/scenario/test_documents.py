@@ -16,7 +16,7 @@ pytestmark = [
     pytest.mark.skipif(documents.missing() is not None,
                        reason="%s" % documents.missing())]
 
-# A server as the text before the block left it.
+# A server in the state after the text before the block.
 SERVER = ["systemctl start bloomery",
           "redis-cli -p 7379 BF.ADD usernames alice"]
 SECOND = ["mkdir -p /var/lib/second",
@@ -24,7 +24,7 @@ SECOND = ["mkdir -p /var/lib/second",
 BACKUP = ["redis-cli -p 7379 SAVE",
           "bloomery-check backup /var/lib/bloomery /var/backups/bloomery"]
 
-# Words of a block -> what is there before it is typed.
+# Words of a block -> the state needed before it is typed.
 BEFORE = {
     "make deps run": ["bloomery-server"],
     "REPLICAOF": SERVER + SECOND,
@@ -36,7 +36,7 @@ BEFORE = {
     "conf/bloomery.conf": [],
 }
 
-# Pattern of a command line -> why not here, and what runs it.
+# Pattern of a command line -> why it cannot run here, and what runs it.
 ELSEWHERE = {
     r"make deps run.*": "installs packages; test_build.py runs make run",
     r"make deps test.*": "is this very run",
@@ -49,7 +49,7 @@ BLOCKS = [("README.md", block) for block in documents.readme()] + \
 
 
 def at_noon(lines):
-    """The moment of the examples is one that the journal reaches."""
+    """Uses a time that the journal reaches as the time of the examples."""
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1))
     return [line.replace("2026-11-20T12:00:00Z", now) for line in lines]
 
@@ -60,7 +60,7 @@ def before(block):
 
 
 def here(block):
-    """The lines of a block that can run here."""
+    """Returns the lines of a block that can run here."""
     return [(command, printed) for command, printed in documents.lines(block)
             if not any(re.fullmatch(p, command) for p in ELSEWHERE)]
 
@@ -77,7 +77,7 @@ def test_every_block_is_known():
 @pytest.mark.parametrize(
     "name,block", BLOCKS,
     ids=["%s-%d" % (name, at) for at, (name, _) in enumerate(BLOCKS)])
-def test_it_does_what_is_printed(tmp_path, name, block):
+def test_it_prints_the_documented_output(tmp_path, name, block):
     first, wanted = before(block), here(block)
     got = documents.type_in(tmp_path, at_noon(
         first + [command for command, _ in wanted]))
@@ -105,7 +105,7 @@ def commands(block):
     return [command for command, _ in documents.lines(block)]
 
 
-def test_the_recipes_restore_what_they_say(tmp_path):
+def test_the_recipes_restore_the_data(tmp_path):
     blocks = {words: next(commands(b) for b in documents.readme() if words in b)
               for words in ("bloomery-check backup", "mv /var/lib/bloomery ",
                             "journal.before", "truncate-to")}
@@ -126,7 +126,7 @@ def test_the_recipes_restore_what_they_say(tmp_path):
     assert answers == [[1, 1, 1, 0], [1, 1, 0, 0], [1, 0, 0, 0]]
 
 
-def test_what_is_copied_and_salvaged_is_there(tmp_path):
+def test_copied_and_salvaged_data_is_complete(tmp_path):
     blocks = documents.page("bloomery-check.1")
     salvage = next(commands(b) for b in blocks if "salvage" in b)
     copy = next(commands(b) for b in blocks if "cat --resp" in b)

@@ -18,7 +18,7 @@ ITEMS = 3000
 
 
 def fill(conn, key, *options):
-    """A filter of several layers; its items are item:0 ..."""
+    """Makes a filter of several layers; its items are item:0 ..."""
     assert conn.call("BF.INSERT", key, "CAPACITY", 100, *options) == []
     for first in range(0, ITEMS, 1000):
         conn.call("BF.MADD", key, *("item:%d" % i
@@ -26,7 +26,8 @@ def fill(conn, key, *options):
 
 
 def same_but_for_its_life(a, b):
-    """Equal dumps, the incarnation and the checksum left out."""
+    """Tells whether two dumps are equal apart from incarnation and
+    checksum."""
     return a[:64] == b[:64] and a[72:-8] == b[72:-8]
 
 
@@ -40,7 +41,8 @@ def persistence(conn):
 
 
 def shut_down(server, conn, *how):
-    """SHUTDOWN has no reply: the connection ends, and then the server."""
+    """Sends SHUTDOWN, which has no reply: the connection ends, then the
+    server."""
     conn.send(resp.command("SHUTDOWN", *how))
     assert conn.read_to_close() == b""
     assert server.wait_exit() == 0
@@ -49,7 +51,7 @@ def shut_down(server, conn, *how):
 # ---- DUMP, RESTORE, COPY ---------------------------------------------------
 
 
-def test_what_is_dumped_is_restored(server):
+def test_a_dump_is_restored(server):
     with server.conn() as conn:
         fill(conn, "k")
         dump = conn.call("DUMP", "k")
@@ -61,14 +63,14 @@ def test_what_is_dumped_is_restored(server):
         again = conn.call("DUMP", "l")
         assert same_but_for_its_life(dump, again)
         assert life(dump) != life(again) != bytes(8)
-        # Both grow apart, in the same way.
+        # Both grow independently, in the same way.
         assert conn.call("BF.MADD", "l", *items) == \
             conn.call("BF.MADD", "k", *items)
         assert same_but_for_its_life(conn.call("DUMP", "k"),
                                      conn.call("DUMP", "l"))
 
 
-def test_a_dump_is_good_for_a_server_with_other_defaults(start_server):
+def test_a_server_with_other_defaults_restores_a_dump(start_server):
     one = start_server()
     other = start_server("--bf.bloom-capacity", 7, "--bf.bloom-expansion", 1,
                          "--bf.bloom-fp-rate", 0.3, "--threads", 1)
@@ -102,7 +104,7 @@ def test_copies_are_equal_and_independent(server):
 
 
 def test_no_byte_of_a_payload_may_change(server):
-    """Bytes cut off, changed and put behind: never a key, never a crash."""
+    """Bytes removed, changed and appended never give a key or a crash."""
     with server.conn() as conn:
         conn.call("BF.INSERT", "k", "CAPACITY", 60, "ITEMS", "a", "b")
         dump = conn.call("DUMP", "k")
@@ -143,7 +145,7 @@ def test_a_dump_beyond_the_output_limit_is_refused(start_server):
         assert conn.call("PING") == b"PONG"
 
 
-def test_what_arrives_whole_respects_maxmemory(server):
+def test_whole_filters_respect_maxmemory(server):
     with server.conn() as conn:
         conn.call("BF.RESERVE", "k", 0.01, 4000000)
         dump = conn.call("DUMP", "k")
@@ -168,7 +170,8 @@ def test_what_arrives_whole_respects_maxmemory(server):
 
 @pytest.fixture
 def folder(tmp_path, start_server):
-    """folder(...): a server on tmp_path, whatever the last one left there."""
+    """folder(...): a server on tmp_path, on the data of the server before
+    it."""
     def start(*options):
         return start_server("--dir", tmp_path, *options)
     start.path = tmp_path
@@ -176,7 +179,7 @@ def folder(tmp_path, start_server):
 
 
 def everything(conn, databases=3):
-    """All keys with their dumps and times."""
+    """Returns all keys with their dumps and times."""
     found = {}
     for db in range(databases):
         conn.call("SELECT", db)
@@ -268,7 +271,7 @@ def test_save_rules_save(folder):
 
 
 def test_a_save_that_fails_says_so_and_stops_writes(folder):
-    """A folder in the place of the snapshot cannot be renamed over."""
+    """A directory in the place of the snapshot makes the rename fail."""
     server = folder("--save", "3600 1")
     (folder.path / "bloomery.snapshot").mkdir()
     with server.conn() as conn, server.conn() as other:
@@ -291,7 +294,7 @@ def test_a_save_that_fails_says_so_and_stops_writes(folder):
         servers.wait_until(lambda: isinstance(other.call("BF.ADD", "k", "c"),
                                               resp.Error))
 
-        # A shutdown that cannot save does not happen, unless it has to.
+        # A shutdown that cannot save is refused unless it is forced.
         got = conn.call("SHUTDOWN", "SAVE")
         assert got == resp.Error("ERR Errors trying to SHUTDOWN. Check logs.")
         assert other.call("BF.EXISTS", "k", "a") == 1
@@ -301,7 +304,7 @@ def test_a_save_that_fails_says_so_and_stops_writes(folder):
         assert persistence(conn)["snapshot_failures"] == "0"
 
 
-def test_a_forced_shutdown_ends_though_it_cannot_save(folder):
+def test_a_forced_shutdown_ends_without_a_save(folder):
     server = folder("--save", "3600 1")
     (folder.path / "bloomery.snapshot").mkdir()
     with server.conn() as conn:
@@ -314,8 +317,8 @@ def test_a_forced_shutdown_ends_though_it_cannot_save(folder):
 
 
 def test_whole_filters_survive_a_kill(folder):
-    """RESTORE and COPY are journaled so that every byte comes back, the life
-    of each name included, whatever the limits of the next start."""
+    """RESTORE and COPY are journaled byte for byte, with the incarnation of
+    each key, so that the limits of the next start do not matter."""
     server = folder("--appendonly", "yes", "--appendfsync", "always")
     rng = random.Random(os.environ.get("BLOOMERY_SEED", "17"))
     with server.conn() as conn:
@@ -355,7 +358,7 @@ def test_waitaof_waits_for_the_disk(folder):
         began = time.monotonic()
         assert conn.call("WAITAOF", 1, 1, 200) == [1, 0]
         assert time.monotonic() - began >= 0.2
-        # Who waits for good is let go when the journal is switched off.
+        # Switching the journal off releases a client that waits without limit.
         conn.send(resp.command("WAITAOF", 1, 1, 0))
         servers.wait_until(lambda: "blocked_clients:1\r" in
                            other.call("INFO", "clients").decode())
@@ -363,7 +366,7 @@ def test_waitaof_waits_for_the_disk(folder):
         assert isinstance(conn.read(), resp.Error)
 
 
-def test_a_rewrite_is_asked_for_and_done(folder):
+def test_bgrewriteaof_rewrites_the_journal(folder):
     server = folder("--appendonly", "yes")
     with server.conn() as conn:
         fill(conn, "k")
@@ -384,7 +387,7 @@ def test_a_rewrite_is_asked_for_and_done(folder):
             int(before["journal_manifest_generation"])
 
 
-def test_the_fields_that_redis_has_come_first_and_in_its_order(
+def test_the_fields_of_redis_come_first_and_in_its_order(
         server, start_oracle):
     def names(where):
         text = where.call("INFO", "persistence").decode()

@@ -20,7 +20,8 @@ MB = 1 << 20
 
 @pytest.fixture
 def server(start_server):
-    """Without a journal, whose buffers come and go in used_memory."""
+    """Starts a server without a journal, whose buffers would change
+    used_memory."""
     return start_server("--appendonly", "no")
 
 
@@ -48,7 +49,7 @@ def reserve(conn, names, shape=FILTER):
 
 
 def push_out(conn, count, prefix="new"):
-    """Makes filters until so many keys were evicted."""
+    """Makes filters until that many keys were evicted."""
     made = 0
     while evicted(conn) < count:
         assert reserve(conn, ["%s%d" % (prefix, made + i)
@@ -64,7 +65,7 @@ def gone(conn, names):
 
 
 def two_halves(conn, cold_words, hot_words):
-    """1000 cold keys and 1000 hot ones, by what RESTORE says of them."""
+    """Makes 1000 cold keys and 1000 hot ones, by the idle times of RESTORE."""
     conn.call("BF.RESERVE", "model", *FILTER)
     payload = conn.call("DUMP", "model")
     conn.call("DEL", "model")
@@ -75,8 +76,8 @@ def two_halves(conn, cold_words, hot_words):
     return cold, hot
 
 
-# Of five samples none is cold in one case of 32 at first, and as keys go, more
-# often: 500 evictions take some 30 hot keys, and never 120.
+# At first one sample of five in 32 has no cold key, and later more. 500
+# evictions remove about 30 hot keys, and never 120.
 @pytest.mark.parametrize("policy,cold_words,hot_words", [
     ("allkeys-lru", ("IDLETIME", "10000"), ("IDLETIME", "10")),
     ("allkeys-lfu", ("FREQ", "1"), ("FREQ", "100")),
@@ -93,7 +94,7 @@ def test_cold_keys_go_first(server, policy, cold_words, hot_words):
 
 
 def test_use_keeps_a_key(server):
-    """Reads, not only what RESTORE says; one key read at each step stays."""
+    """Real reads count, not only RESTORE; each step reads one key."""
     with server.conn() as conn:
         cold, hot = two_halves(conn, ("IDLETIME", "1000"),
                                ("IDLETIME", "2000"))
@@ -111,7 +112,7 @@ def test_by_chance_both_halves_go_alike(server):
         limit(conn, "allkeys-random", 100000)
         push_out(conn, 600)
         cold_gone, hot_gone = len(gone(conn, cold)), len(gone(conn, hot))
-        assert abs(cold_gone - hot_gone) < 150  # some 6 deviations
+        assert abs(cold_gone - hot_gone) < 150  # about 6 standard deviations
 
 
 @pytest.mark.parametrize("policy", ["volatile-lru", "volatile-lfu",
@@ -130,19 +131,20 @@ def test_volatile_policies_take_keys_with_a_time_to_live_only(server, policy):
                 break
             made += 1
             assert made < 1000
-        # What begins below the limit may end above: one more at the end.
+        # A command that begins below the limit may end above it: one more at
+        # the end.
         assert reply == resp.Error(OOM)
         assert conn.call("BF.ADD", "stay0", "x") == resp.Error(OOM)
         assert conn.call("BF.EXISTS", "stay0", "x") == 0
         assert len(gone(conn, go)) == 200 == evicted(conn)
         assert gone(conn, stay) == []
         assert 200 <= made <= 260
-        # With room again, all goes on.
+        # With free memory everything works again.
         assert conn.call("DEL", *("new%d" % i for i in range(20))) == 20
         assert conn.call("BF.ADD", "stay0", "x") == 1
 
 
-def test_the_nearest_end_goes_first(server):
+def test_the_key_that_expires_first_goes_first(server):
     with server.conn() as conn:
         names = ["k%d" % i for i in range(300)]
         reserve(conn, names)
@@ -156,18 +158,18 @@ def test_the_nearest_end_goes_first(server):
         assert went == list(range(1000, 1000 + len(went)))
 
 
-def test_no_more_large_filters_go_than_must(server):
-    """Their memory comes back behind the eviction, and is counted on."""
+def test_no_more_large_filters_go_than_necessary(server):
+    """Eviction frees their memory later, but counts it at once."""
     with server.conn() as conn:
         names = ["large%d" % i for i in range(12)]
         assert reserve(conn, names, LARGE) == [b"OK"] * 12
         limit(conn, "allkeys-lru", 1 * MB)
-        # Ends 3 MB above; the next one makes up for that.
+        # It ends 3 MB above the limit; the next one compensates.
         assert conn.call("BF.RESERVE", "more0", *LARGE) == b"OK"
         assert evicted(conn) == 0
         for i in range(1, 10):
             assert conn.call("BF.RESERVE", "more%d" % i, *LARGE) == b"OK"
-            # Between two counters that fall one may go too early.
+            # While two counters fall, one key too many may go.
             assert i <= evicted(conn) <= i + 1
         assert conn.call("DBSIZE") in (12, 13)
         servers.wait_until(
@@ -209,7 +211,7 @@ def test_a_transaction_makes_room_before_it_runs(server):
         assert evicted(conn) > 10
 
 
-def test_an_eviction_breaks_a_watch_and_is_told(start_server):
+def test_an_eviction_breaks_a_watch_and_sends_an_event(start_server):
     server = start_server("--notify-keyspace-events", "Eeg", threads=2)
     with server.conn() as conn, server.conn() as watcher, \
             server.conn() as listener, server.conn(3) as tracker:
@@ -231,7 +233,7 @@ def test_an_eviction_breaks_a_watch_and_is_told(start_server):
         assert watcher.call("EXEC") is None
 
 
-def test_while_clients_are_paused_nothing_goes(server):
+def test_no_key_is_evicted_while_clients_are_paused(server):
     with server.conn() as conn, server.conn() as writer:
         reserve(conn, ["k%d" % i for i in range(50)])
         limit(conn, "allkeys-lru", -20000)
@@ -248,7 +250,7 @@ def test_while_clients_are_paused_nothing_goes(server):
 
 
 def write(server, index, problems, seed):
-    """Mostly small filters, some that grow, and now and then a large one."""
+    """Mostly small filters, some that grow, and sometimes a large one."""
     rng = random.Random(seed * 100 + index)
     with server.conn() as conn:
         for round_ in range(60 if not servers.sanitized() else 10):
@@ -287,16 +289,16 @@ def test_four_writers_stay_below_the_limit(server):
             highest = max(highest, used(conn))
         for thread in threads:
             thread.join()
-        # Each thread may cross it once, by its largest filter, before it makes
-        # up for that; and buffers of clients count, which evict nothing.
+        # Each thread may exceed the limit once, by its largest filter, before
+        # it evicts. Client buffers also count, but evict nothing.
         assert highest < maximum + 4 * MB
         assert evicted(conn) > 100
-        # A filter that met the limit within a command is refused by itself.
+        # A filter that reaches the limit within a command gets an error.
         assert len(problems) < 100, problems[:5]
         assert set(problems) <= {OOM}
 
 
-def test_the_journal_repeats_evictions():
+def test_a_replay_repeats_evictions():
     with crash.Store("--appendonly", "yes", "--threads", "2") as store:
         store.start(shim=False)
         with store.conn() as conn:
@@ -318,7 +320,7 @@ def test_the_journal_repeats_evictions():
 
 
 def test_a_disk_that_stalls_costs_no_keys():
-    """Changes that wait to be written take memory, but go by themselves."""
+    """Changes that wait for the disk use memory, but free it by themselves."""
     with crash.Store("--appendonly", "yes", "--appendfsync", "always") as store:
         store.add_shim()
         store.start()

@@ -11,7 +11,7 @@ from lib import servers
 
 
 def ended(conn, key="k"):
-    """Makes a filter whose time has just ended."""
+    """Makes a filter that has just expired."""
     conn.call("DEL", key)
     conn.call("BF.MADD", key, "a", "b")
     conn.call("PEXPIRE", key, "1")
@@ -29,7 +29,7 @@ def ended(conn, key="k"):
     (("BF.RESERVE", "k", "0.01", "5"), b"OK"), (("BF.ADD", "k", "a"), 1),
     (("BF.MADD", "k", "a"), [1]), (("BF.INSERT", "k", "ITEMS", "a"), [1]),
 ], ids=lambda v: " ".join(v) if isinstance(v, tuple) else "")
-def test_an_ended_key_is_missing_for(server, command, answer):
+def test_an_expired_key_is_missing_for(server, command, answer):
     with server.conn() as conn:
         for _ in range(5):
             ended(conn)
@@ -37,7 +37,7 @@ def test_an_ended_key_is_missing_for(server, command, answer):
             conn.call("DEL", "k")
 
 
-def test_an_ended_key_is_missing_for_info_and_nocreate(server):
+def test_an_expired_key_is_missing_for_info_and_nocreate(server):
     with server.conn() as conn:
         ended(conn)
         assert conn.raw("BF.INFO", "k") == b"-ERR not found\r\n"
@@ -46,7 +46,7 @@ def test_an_ended_key_is_missing_for_info_and_nocreate(server):
             b"-ERR not found\r\n"
 
 
-def test_ended_keys_leave_memory_by_themselves(server):
+def test_expired_keys_leave_memory_by_themselves(server):
     with server.conn() as conn:
         conn.pipeline([("BF.RESERVE", "k%d" % i, "0.01", "1000")
                        for i in range(1000)])
@@ -69,7 +69,7 @@ def test_a_filter_keeps_its_time_through_adds(server):
         assert conn.call("EXPIRETIME", "k") == 4000000000
 
 
-def test_a_time_that_was_moved_does_not_end_the_key(server):
+def test_a_key_with_a_later_time_does_not_expire(server):
     with server.conn() as conn:
         conn.call("BF.ADD", "k", "a")
         soon_ms = int(60 * servers.time_factor())
@@ -82,7 +82,7 @@ def test_a_time_that_was_moved_does_not_end_the_key(server):
         conn.call("PEXPIRE", "m", soon_ms)
         conn.call("DEL", "m")
         conn.call("BF.ADD", "m", "a")
-        # Long enough for the old times, and for the sweep behind them.
+        # Wait for the old times and for the sweep after them.
         time.sleep(soon_ms / 1000 + 0.2)
         assert conn.call("EXISTS", "k", "l", "m") == 3
         assert conn.call("DBSIZE") == 3

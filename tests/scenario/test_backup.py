@@ -190,7 +190,7 @@ def test_verify_works_while_the_server_writes(tmp_path, start_server):
 
 
 def test_without_a_snapshot_the_tool_names_the_missing_file(tmp_path,
-                                                                 start_server):
+                                                            start_server):
     (tmp_path / "data").mkdir()
     start_server("--dir", tmp_path / "data", "--appendonly", "no")
     got = check("backup", tmp_path / "data", tmp_path / "out", status=3)

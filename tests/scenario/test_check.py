@@ -347,7 +347,7 @@ def test_cat_resp_fills_another_server(data, start_server, what):
 # ---- damage: snapshots -------------------------------------------------------
 
 def test_a_damaged_snapshot_is_reported_with_its_offset(data, tmp_path,
-                                                    start_server):
+                                                        start_server):
     size = data.snapshot.stat().st_size
     whole = data.snapshot.read_bytes()
     lost = set()
@@ -434,7 +434,7 @@ def test_damage_in_the_middle_is_refused_and_salvaged(data, tmp_path,
 
 
 def test_data_before_the_damage_can_be_extracted(data, tmp_path,
-                                                   start_server):
+                                                 start_server):
     increment = data.with_groups()[-1]
     damage_group(increment, 5)
     bad = [c for c in cards(data.journal, status=DAMAGED)
@@ -785,7 +785,7 @@ def ends(data):
 
 
 def test_truncate_to_a_position_cuts_after_the_last_group(data, tmp_path,
-                                                           start_server):
+                                                          start_server):
     all_ends = ends(data)
     for i, add in [(0, 0), (4, 0), (4, 1), (len(Data.closed) + 3, -1),
                    (len(all_ends) - 1, 0)]:

@@ -18,7 +18,7 @@ from lib.workload import Workload
 pytestmark = pytest.mark.slow
 
 RECOVERY_SECONDS = 5
-QUIET = 16  # keys that nobody writes to
+QUIET = 16  # keys that no client writes to
 ERRORS = {"write": (errno.ENOSPC, errno.EIO, errno.EDQUOT),
           "sync": (errno.EIO,), "rename": (errno.EIO, errno.ENOSPC),
           "create": (errno.ENOSPC, errno.EMFILE), "unlink": (errno.EIO,),
@@ -49,7 +49,7 @@ class Faulty:
                 assert conn.call("BF.ADD", "quiet:%d" % number, "x") == 1
         self.load.pump(commands=100)
         self.load.settle()
-        # A flush touches everything, so that every read would wait for it.
+        # A flush touches all keys, so that every read would wait for it.
         for writer in self.load.writers:
             writer.flushes = False
 
@@ -59,12 +59,12 @@ class Faulty:
                             error=error or errors[nth % len(errors)])
 
     def busy(self, seconds, commands=None):
-        """Goes on writing; what is held back waits."""
+        """Continues writing; writes that the fault delays wait."""
         assert self.load.pump(seconds, commands=commands), \
             "it died:\n" + self.store.log()
 
     def ask(self, *words):
-        """A command of an operator, and a while for it to be done."""
+        """Runs an operator's command and waits a while for its end."""
         with self.store.conn() as conn:
             conn.call(*words)
             deadline = time.monotonic() + 0.15
@@ -77,8 +77,8 @@ class Faulty:
                     break
 
     def serves_reads(self):
-        """What shares a stripe with something unreleased may wait for that, a
-        few of many keys."""
+        """Keys that share a stripe with an unreleased change may wait for it;
+        these are few of many."""
         conns = [self.store.conn() for _ in range(QUIET)]
         for number, conn in enumerate(conns):
             conn.send(resp.command("BF.EXISTS", "quiet:%d" % number, "x"))
@@ -95,7 +95,8 @@ class Faulty:
         assert served > QUIET // 2, "%d of %d reads" % (served, QUIET)
 
     def lift(self):
-        """The fault is over; what was held is answered, writes go on."""
+        """Ends the fault: delayed commands get their replies, writes
+        continue."""
         self.store.shim.disarm(0)
         begun = time.monotonic()
         with self.store.conn(timeout=60) as conn:
@@ -112,7 +113,8 @@ class Faulty:
         return took
 
     def end(self, required=None):
-        """kill -9: all that had a reply is there after the next start."""
+        """Kills the server (kill -9): after a restart all acknowledged data is
+        there."""
         assert self.store.alive()
         self.load.close()
         self.store.kill()
@@ -123,8 +125,8 @@ class Faulty:
 
 
 def until_none_is_injected(run, calls, batch=10):
-    """run(call, nth) for nth = 1, 2, ... and each call, until it says that
-    nothing failed."""
+    """Calls run(call, nth) for nth = 1, 2, ... and each call, until it returns
+    that nothing failed."""
     left = {call: 1 for call in calls}
     while left:
         jobs = [(call, n) for call, nth in left.items()
@@ -190,7 +192,7 @@ def test_the_nth_call_fails_while_the_journal_is_switched_on(mode):
 
 
 def test_the_nth_call_of_a_start_fails():
-    """It starts, or says why not; and nothing is lost either way."""
+    """The server starts, or says why not; it loses nothing either way."""
     def run(call, nth):
         with crash.Store() as store:
             faulty = Faulty(store, "everysec")
@@ -215,14 +217,14 @@ def test_the_nth_call_of_a_start_fails():
 @pytest.mark.parametrize("call, error", [
     ("write", errno.EIO), ("write", errno.ENOSPC), ("write", errno.EDQUOT),
     ("sync", errno.EIO)])
-def test_a_fault_that_stays_is_told_and_recovered_from(policy, call, error):
+def test_a_fault_that_stays_is_reported_and_recovered_from(policy, call, error):
     with crash.Store() as store:
         faulty = Faulty(store, policy, "--misconf-after", "1")
         faulty.arm(call, 1, FLAGS["for good"], error)
         begun = time.monotonic()
         with store.conn() as held, store.conn() as conn:
             held.send(resp.command("BF.ADD", "held", "x"))
-            # An everysec reply goes out before the sync that fails.
+            # An everysec reply precedes the sync that fails.
             if policy == "always" or call == "write":
                 reply = held.read()
                 assert misconf(reply) and "applied" in reply.args[0], reply
@@ -245,14 +247,14 @@ def test_a_fault_that_stays_is_told_and_recovered_from(policy, call, error):
         faulty.end()
         with store.conn() as conn:
             assert conn.call("BF.EXISTS", "new", "y") == 1
-            # It was applied, and the new base has it.
+            # The write was applied, and the new base has it.
             assert conn.call("BF.EXISTS", "held", "x") == 1
             assert conn.call("BF.EXISTS", "new", "z") == 0
 
 
 @pytest.mark.parametrize("policy", ["always", "everysec"])
 @pytest.mark.parametrize("misconf_after", ["1", "60"])
-def test_a_disk_that_is_full_for_a_while(policy, misconf_after):
+def test_a_disk_that_is_full_for_some_time(policy, misconf_after):
     with crash.Store() as store:
         faulty = Faulty(store, policy, "--misconf-after", misconf_after)
         for slot, call in enumerate(("write", "create", "link")):
@@ -275,7 +277,7 @@ def test_a_disk_that_is_full_for_a_while(policy, misconf_after):
         faulty.end()
 
 
-def test_a_save_that_fails_stops_writes_where_rules_ask_for_saves():
+def test_a_failed_save_stops_writes_if_there_are_save_rules():
     with crash.Store("--appendonly", "no", "--save", "3600 1000000") as store:
         store.add_shim()
         store.start()

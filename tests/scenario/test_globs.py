@@ -60,14 +60,14 @@ def test_long_names_are_matched(names, walk):
             (b"??" + A + b"*", all_names),
             (b"s*t", [b"short"])]:
         assert walk(conn, pattern) == expected, pattern[:20]
-    # In a transaction nothing pauses.
+    # Commands in a transaction do not pause.
     conn.call("MULTI")
     conn.call("KEYS", b"*" + A)
     assert sorted(conn.call("EXEC")[0]) == all_names
 
 
 @pytest.mark.parametrize("walk", [keys, scan])
-def test_what_is_too_much_work_is_an_error(names, walk):
+def test_too_much_work_is_an_error(names, walk):
     conn, all_names = names
     assert walk(conn, b"*" + b"a" * 20 + b"?b*") == WORK
     conn.call("DEL", *all_names)
@@ -80,8 +80,8 @@ def test_a_pattern_that_may_be_slow_is_refused_when_subscribing(start_server):
         slow = b"*" + b"?" * 100 + b"a*"
         assert conn.call("PSUBSCRIBE", "fine*", slow) == WORK
         assert conn.call("PUBSUB", "NUMPAT") == 0
-        # What begins or ends a pattern costs nothing, and a shorter limit of
-        # channels allows more.
+        # The beginning and the end of a pattern cost nothing, and a lower
+        # limit for channel names allows more.
         conn.call("CONFIG", "SET", "pubsub-max-channel-bytes", 1000)
         with server.conn() as other:
             assert other.call("PSUBSCRIBE", slow)[0] == b"psubscribe"
@@ -107,13 +107,14 @@ def test_names_of_channels_have_a_limit(start_server):
             assert ears.read()[1:] == [b"*" + A, name, b"m"]
 
 
-def test_an_event_that_cannot_be_decided_cuts_who_waits_for_it(start_server):
+def test_an_event_that_is_slow_to_match_cuts_its_subscriber(start_server):
     server = start_server("--notify-keyspace-events", "KEA", threads=2)
     with server.conn() as conn, server.conn() as slow, server.conn() as fast:
         slow.call("PSUBSCRIBE", b"*aaaaaaaaaaaaaaa?b*")
         fast.call("PSUBSCRIBE", b"*:" + A + b"*", "__keyspace@1__*")
         fast.read()
-        # Of an ordinary name both hear, or not, as they should.
+        # For an ordinary name both subscribers get the event or not, as they
+        # should.
         conn.call("BF.RESERVE", b"a" * 15 + b"xb", "0.01", 10)
         assert slow.read()[2] == b"__keyspace@0__:" + b"a" * 15 + b"xb"
         name = b"a" * LONG
@@ -154,7 +155,7 @@ def test_many_patterns_and_channels(start_server):
             name for name in names if name[:-1].endswith(b"99"))
 
 
-def test_config_get_takes_no_more_patterns_than_make_sense(start_server):
+def test_config_get_has_a_limit_of_patterns(start_server):
     server = start_server()
     with server.conn() as conn:
         assert b"maxmemory" in conn.call("CONFIG", "GET", *["maxm*"] * 100)

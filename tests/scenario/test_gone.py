@@ -13,15 +13,15 @@ import pytest
 from lib import crash, resp, servers
 
 ALWAYS = ("--appendonly", "yes", "--appendfsync", "always", "--save", "")
-WITHIN = 1.0  # seconds until it is noticed
+WITHIN = 1.0  # seconds until the server notices
 
 
 def remove(path):
-    shutil.rmtree(path, ignore_errors=True)  # a base may just be written
+    shutil.rmtree(path, ignore_errors=True)  # the server may be writing a base
 
 
 def moved(path):
-    """A place beside the data directory."""
+    """Returns a path beside the data directory."""
     return path.split("/data")[0] + "/moved"
 
 
@@ -89,7 +89,7 @@ def test_a_journal_that_is_gone_gets_new_files(how):
             add(conn, "a", "b")
             how(journal_of(store))
             wait_noticed(conn, 0)
-            add(conn, "c")  # held until the new base is there
+            add(conn, "c")  # waits until the new base is there
             servers.wait_until(
                 lambda: crash.info(conn)["journal_state"] == "on", 10, "it is on")
             assert crash.info(conn)["aof_rewrites"] == "1"
@@ -100,8 +100,8 @@ def test_a_journal_that_is_gone_gets_new_files(how):
         check_after_kill(store, "a", "b", "c", "d", "e")
 
 
-# A load that never stops, and the directory goes again and again.
-def test_no_reply_gets_lost_with_a_journal_that_goes_often():
+# A load that never stops, while the directory disappears several times.
+def test_no_acknowledged_write_is_lost_when_the_journal_disappears_often():
     with crash.Store(*ALWAYS) as store:
         store.start()
         added = 0
@@ -121,13 +121,13 @@ def test_no_reply_gets_lost_with_a_journal_that_goes_often():
         check_after_kill(store, *("k%d" % i for i in range(added)))
 
 
-def test_what_cannot_be_repaired_is_refused_and_held():
+def test_without_a_new_journal_writes_are_refused():
     with crash.Store(*ALWAYS, "--misconf-after", 1) as store:
         store.start()
         with store.conn() as conn, store.conn() as other:
             add(conn, "a")
             move(journal_of(store))
-            open(journal_of(store), "w").close()  # no directory can be made
+            open(journal_of(store), "w").close()  # blocks mkdir
             wait_noticed(other, 0)
             conn.send(resp.command("BF.ADD", "b", "x"))
             servers.wait_until(
@@ -143,7 +143,7 @@ def test_what_cannot_be_repaired_is_refused_and_held():
         check_after_kill(store, "a", "b", "d")
 
 
-def test_a_journal_that_went_while_it_was_off_begins_anew():
+def test_a_journal_removed_while_it_was_off_is_made_anew():
     with crash.Store(*ALWAYS) as store:
         store.start()
         with store.conn() as conn:
@@ -164,7 +164,7 @@ def test_a_journal_that_went_while_it_was_off_begins_anew():
 @pytest.mark.parametrize("how", [remove, move, replace],
                          ids=lambda how: how.__name__)
 @pytest.mark.parametrize("journal", ["yes", "no"])
-def test_a_data_directory_that_is_gone_is_made_anew(how, journal):
+def test_a_removed_data_directory_is_made_anew(how, journal):
     with crash.Store("--appendonly", journal, "--appendfsync", "always",
                      "--save", "3600 1000000") as store:
         store.start()
@@ -178,7 +178,7 @@ def test_a_data_directory_that_is_gone_is_made_anew(how, journal):
             servers.wait_until(lambda: os.path.exists(state), 10, "the role")
             add(conn, "b")
             how(store.data)
-            # Never OK for a snapshot in the old place.
+            # A snapshot in the old place never gets OK.
             if conn.call("SAVE") == b"OK":
                 assert os.path.exists(snapshot)
             for path in (snapshot, state, os.path.join(store.data, "lock")):

@@ -53,7 +53,7 @@ def test_selecting_sections(server):
         assert "bf_bloom_core_metrics" in headings(fetch(conn, "modules"))
 
 
-def test_what_clients_need(server):
+def test_the_fields_that_clients_need(server):
     with server.conn() as conn:
         got = fields(conn)
         assert got["redis_version"].startswith("7.")
@@ -72,7 +72,7 @@ def test_what_clients_need(server):
 
 def test_clients_and_connections_are_counted(server):
     with server.conn() as conn:
-        # The connection that found the server ready may not be gone yet.
+        # The connection that checked for readiness may still be closing.
         servers.wait_until(lambda: fields(conn)["connected_clients"] == "1", 5,
                            "only one client is left")
         base = fields(conn)
@@ -174,7 +174,7 @@ def test_memory_and_cpu_are_measured(server):
         rss = int(b["used_memory_rss"])
         assert abs(rss - server.rss()) < (32 << 20)
         assert b["maxmemory"] == "0" and b["maxmemory_policy"] == "noeviction"
-        # Work, and the processor time must show it.
+        # Do some work; the processor time must show it.
         ticks = os.sysconf("SC_CLK_TCK")
         for _ in range(200):
             conn.call("BF.MADD", "big", *range(1000))
@@ -186,7 +186,7 @@ def test_memory_and_cpu_are_measured(server):
         assert abs(said - real) < 0.25 + 0.2 * real
 
 
-def test_figures_of_the_memory_are_of_one_moment(server):
+def test_memory_figures_are_taken_at_one_moment(server):
     over = threading.Event()
 
     def write(number):
@@ -232,7 +232,7 @@ def test_info_is_text_in_both_protocols(server, proto):
 
 # ---- fields -----------------------------------------------------------------
 
-# What Redis 7.0.15 shows and this server does not, each with the reason.
+# Fields of Redis 7.0.15 that this server does not show, with the reason.
 LEFT_OUT = {
     "redis_git_sha1": "there is no Redis tree that it was built from",
     "redis_git_dirty": "likewise",
@@ -268,7 +268,7 @@ def by_section(conn):
 
 
 @pytest.mark.parametrize("appendonly", ["no", "yes"])
-def test_every_field_of_redis_is_there_or_left_out_for_a_reason(
+def test_every_field_of_redis_is_present_or_omitted_for_a_reason(
         start_server, start_oracle, appendonly):
     server = start_server("--appendonly", appendonly)
     oracle = start_oracle("--appendonly", appendonly)
@@ -290,8 +290,8 @@ def test_every_field_of_redis_is_there_or_left_out_for_a_reason(
         assert not moved
 
 
-# What a Redis answers for these is 0, and so it is here, where the thing
-# itself does not exist; all that is counted must not be 0 for ever.
+# Redis returns 0 for these, and so does this server where it lacks the
+# feature. All other counters must not stay 0.
 def test_counted_fields_count(start_server):
     server = start_server("--save", "", "--maxmemory-policy", "noeviction")
     with server.conn() as conn:
@@ -339,7 +339,7 @@ def test_the_peak_stays(server):
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1gb")
         conn.call("BF.RESERVE", "big", "0.01", "20000000")
         size = conn.call("BF.INFO", "big", "SIZE")
-        assert int(fields(conn)["used_memory"]) > size  # who asks looks, too
+        assert int(fields(conn)["used_memory"]) > size  # updates the peak
         conn.call("FLUSHALL", "SYNC")
         got = fields(conn)
         assert int(got["used_memory_peak"]) > size
@@ -348,7 +348,7 @@ def test_the_peak_stays(server):
         assert int(fields(conn)["used_memory_peak"]) > size
 
 
-def test_what_resetstat_resets(start_server):
+def test_resetstat_resets_the_counters(start_server):
     server = start_server("--slowlog-log-slower-than", 0,
                           "--appendonly", "yes")
     with server.conn() as conn:
@@ -367,7 +367,7 @@ def test_what_resetstat_resets(start_server):
         assert not any(n.startswith(("cmdstat_BF", "latency_percentiles_usec_BF",
                                      "errorstat")) for n in got)
         assert conn.call("SLOWLOG", "LEN") > 0
-        # Saves are counted on, from zero.
+        # Saves are counted again from zero.
         conn.call("BGSAVE")
         servers.wait_until(lambda: fields(conn)["rdb_saves"] == "1")
 
@@ -385,7 +385,7 @@ def test_listeners_are_counted(server):
         assert fields(conn)["pubsub_channels"] == "0"
 
 
-def test_memory_stats_are_those_of_info(server):
+def test_memory_stats_equal_those_of_info(server):
     with server.conn() as conn:
         conn.pipeline([("BF.RESERVE", "k%d" % i, "0.01", 10000)
                        for i in range(100)])

@@ -90,7 +90,7 @@ class Listener:
 
 @pytest.mark.parametrize("classes", ["KEAnm", "Kg", "Exn", "KEm"])
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_events_are_those_of_redis(server, oracle, name, classes):
+def test_events_equal_those_of_redis(server, oracle, name, classes):
     if name == "expired" and "x" not in classes and "A" not in classes:
         pytest.skip("its script waits for an event of class x")
     if name == "expired" and "E" not in classes:
@@ -103,7 +103,7 @@ def test_events_are_those_of_redis(server, oracle, name, classes):
     ours.close()
 
 
-def test_off_means_silence(server):
+def test_no_events_when_they_are_off(server):
     listener = Listener(server, "", lambda k: ["BF.ADD", k, "1"])
     for script in SCRIPTS.values():
         if "wait a" not in script:
@@ -112,8 +112,9 @@ def test_off_means_silence(server):
     listener.close()
 
 
-def test_a_write_that_meets_an_expired_key_tells_of_its_end(server):
-    """And not of a deletion, whoever comes first: it or the timer."""
+def test_a_write_to_an_expired_key_sends_an_expired_event(server):
+    """It sends no del event, whether the write or the timer finds the key
+    first."""
     listener = Listener(server, "Exg", lambda k: ["BF.ADD", k, "1"])
     for verb in (["DEL", "k"], ["RENAME", "k", "l"], ["MOVE", "k", "1"],
                  ["PERSIST", "k"], ["EXPIRE", "k", "100"]):
@@ -132,7 +133,7 @@ def test_a_write_that_meets_an_expired_key_tells_of_its_end(server):
 
 
 def test_keys_expire_after_their_client_has_left(start_server):
-    """Its session is gone when the timer of the loop tells of them."""
+    """Its session has ended when the timer of the loop sends the events."""
     server = start_server(threads=1)
     with server.conn() as listener:
         listener.call("CONFIG", "SET", "notify-keyspace-events", "Ex")

@@ -32,8 +32,8 @@ def test_a_madd_of_ten_thousand_scales(server):
 
 
 def test_a_request_of_a_million_arguments_is_answered(server):
-    """To parse it takes longer than a connection's turn; then it is executed
-    all the same."""
+    """Parsing it takes longer than a connection's turn; the server executes it
+    nevertheless."""
     with server.conn(timeout=60 * servers.time_factor()) as conn:
         count = 1000000
         conn.send(resp.command("BF.MEXISTS", "none", *([7] * count)))
@@ -84,7 +84,8 @@ def test_a_pipeline_of_fifty_thousand_keeps_its_order(server):
 
 
 def test_pipelined_single_commands_equal_one_batch(server):
-    """A run of one-item commands may be executed as a batch: same replies."""
+    """A run of one-item commands may be executed as a batch, with the same
+    replies."""
     with server.conn() as conn:
         conn.call("BF.INSERT", "a", "CAPACITY", "50", "ERROR", "0.2", "SEED",
                   "0123456789abcdef0123456789abcdef")

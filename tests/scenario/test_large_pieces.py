@@ -15,7 +15,8 @@ ITEMS = [b"item:%d" % i for i in range(20_000)]
 
 
 def between(server, *words):
-    """The reply, and how many PINGs of another client came before it."""
+    """Returns the reply, and how many PINGs of another client got theirs
+    before."""
     with server.conn() as slow, server.conn() as other:
         slow.send(resp.command(*words))
         reader = threading.Thread(target=lambda: replies.append(slow.read()))
@@ -29,8 +30,8 @@ def between(server, *words):
 
 
 def lets_others_in(server, words_of, expected):
-    """Whether some PINGs come between in one of some attempts: with one thread
-    and one piece it would be one or two."""
+    """Tells whether several PINGs run in between, in one of some attempts. In
+    one piece, with one thread, it would be one or two."""
     for attempt in range(20):
         reply, pings = between(server, *words_of(attempt))
         assert reply == expected or attempt > 0
@@ -48,7 +49,7 @@ def fixture_large(start_server):
         yield server, conn
 
 
-def test_copy_restore_and_merge_let_others_in(large):
+def test_copy_restore_and_merge_let_other_clients_run(large):
     server, conn = large
     payload = conn.call("DUMP", "source")
     assert lets_others_in(
@@ -66,7 +67,7 @@ def test_copy_restore_and_merge_let_others_in(large):
     assert conn.call("EXISTS", "no") == 0
 
 
-def test_many_names_let_others_in(start_server):
+def test_commands_of_many_names_let_other_clients_run(start_server):
     server = start_server(threads=1)
     names = [b"name:%d" % i for i in range(50_000)]
     with server.conn() as conn:
@@ -81,7 +82,7 @@ def test_many_names_let_others_in(start_server):
         assert conn.call("DBSIZE") == 0
 
 
-def test_a_merge_has_a_bound(large):
+def test_a_merge_has_a_limit(large):
     _, conn = large
     conn.call("CONFIG", "SET", "bf.max-merge-bytes", "40mb")
     conn.call("COPY", "source", "copy")
@@ -93,7 +94,7 @@ def test_a_merge_has_a_bound(large):
     assert conn.call("EXISTS", "new") == 0
 
 
-def test_a_copy_that_is_written_to_is_the_same_after_a_kill():
+def test_writes_to_a_copy_survive_a_kill():
     with crash.Store("--appendonly", "yes", "--appendfsync", "always",
                      "--threads", "2") as store:
         store.start()

@@ -14,7 +14,7 @@ def events(conn):
 
 
 def histogram(conn, *names):
-    """{command: (calls, {microseconds: how many})}"""
+    """Returns {command: (calls, {microseconds: count})}."""
     flat = conn.call("LATENCY", "HISTOGRAM", *names)
     found = {}
     for name, facts in zip(flat[::2], flat[1::2]):
@@ -48,7 +48,7 @@ def test_one_sample_a_second(start_server):
         for seconds in ("0.002", "0.03", "0.002"):
             conn.call("DEBUG", "SLEEP", seconds)
         samples = conn.call("LATENCY", "HISTORY", "command")
-        assert 1 <= len(samples) <= 2  # a second may have begun meanwhile
+        assert 1 <= len(samples) <= 2  # a new second may have begun meanwhile
         assert max(ms for _, ms in samples) >= 30
         assert events(conn)["command"][2] >= 30
 
@@ -58,7 +58,8 @@ def test_forks_and_syncs_are_events(start_server):
                           "--latency-monitor-threshold", 1)
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1gb")
-        # Something to fork: its page tables, and the memory to sync.
+        # Fill memory, so that the fork copies page tables and the sync writes
+        # data.
         for i in range(4):
             conn.call("BF.RESERVE", "big%d" % i, "0.001", 10000000)
 
@@ -83,7 +84,7 @@ def fields(conn, *sections):
                 if ":" in line)
 
 
-def test_histograms_count_what_ran(start_server):
+def test_histograms_count_the_commands_that_ran(start_server):
     server = start_server("--threads", 4)
     with server.conn() as conn:
         conn.call("CONFIG", "RESETSTAT")
@@ -112,7 +113,7 @@ def test_histograms_count_what_ran(start_server):
         assert "BF.ADD" not in histogram(conn)
 
 
-def test_steps_are_those_of_redis(start_server, start_oracle):
+def test_the_steps_equal_those_of_redis(start_server, start_oracle):
     steps = [((1 << bits) + (1 << bits - 7) - 1) // 1000
              for bits in range(10, 37)]
     seen = set()
@@ -147,7 +148,7 @@ def test_percentiles_are_plausible(start_server):
 
 
 @pytest.mark.parametrize("proto", [2, 3])
-def test_nothing_is_tracked_when_it_is_off(start_server, proto):
+def test_nothing_is_recorded_when_it_is_off(start_server, proto):
     server = start_server("--latency-tracking", "no")
     with server.conn(proto) as conn:
         conn.call("PING")

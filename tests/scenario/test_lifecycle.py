@@ -17,7 +17,8 @@ from lib import resp, servers, shim
 
 
 def refused(*options, conf=None):
-    """Starts a server that must refuse; its standard error."""
+    """Starts a server that must refuse to start; returns its standard
+    error."""
     server = servers.Server(*options, conf=conf, ready=False)
     try:
         code = server.wait_exit(20)
@@ -164,8 +165,8 @@ def fill(conn, filters):
 
 @pytest.fixture
 def slow_saver(tmp_path, start_server):
-    """A server whose saving child takes its time over the first write, so that
-    a test on a slow machine meets it. Sanitizers slow it down enough."""
+    """A server whose saving child delays its first write, so that a test on a
+    slow machine sees the child. Sanitizers are slow enough without a delay."""
     data = tmp_path / "data"
     data.mkdir()
     options = ("--dir", data, "--appendonly", "no", "--save", "900 1")
@@ -179,7 +180,8 @@ def slow_saver(tmp_path, start_server):
 
 
 def ended(pid):
-    """Gone, or waiting for an init that takes its time."""
+    """Tells whether the process is gone, or a zombie that a slow init will
+    reap."""
     try:
         with open("/proc/%d/stat" % pid) as file:
             return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
@@ -188,14 +190,14 @@ def ended(pid):
 
 
 def stop_child(server):
-    """Stops the save's child where it is; its process id."""
+    """Stops the child of the save; returns its process id."""
     pid = servers.wait_until(server.children, 10, "a child", 0.0005)[0]
     os.kill(pid, signal.SIGSTOP)
     return pid
 
 
-# A terminal and a service manager signal all processes of a group. The child
-# that writes the last snapshot is one of them.
+# A terminal and a service manager send a signal to all processes of a group,
+# including the child that writes the last snapshot.
 @pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT], ids=str)
 def test_a_signal_to_the_group_does_not_end_the_last_save(
         tmp_path, start_server, slow_saver, first):
@@ -239,7 +241,7 @@ def test_the_log_names_the_signal_that_ended_a_save(slow_saver):
     assert b"Interrupted" not in server.log()
 
 
-def test_sighup_reloads_what_can_be(start_server):
+def test_sighup_reloads_the_options_that_can_change(start_server):
     server = start_server(conf="[network]\nmaxclients = 50\n"
                                "[bf]\nbloom-capacity = 100\n")
     path = os.path.join(server.folder, "test.conf")
@@ -256,7 +258,7 @@ def test_sighup_reloads_what_can_be(start_server):
                            5, "the reload")
         assert config(conn, "maxclients") == b"60"
         assert conn.call("BF.EXISTS", "kept", "a") == 1
-        # A bad file changes nothing and is told.
+        # A bad file changes nothing and is reported.
         before = len(server.log())
         write("[network]\nmaxclients = 70\n[bf]\nbloom-capacity = nonsense\n")
         servers.wait_until(lambda: b"test.conf:4" in server.log()[before:], 5,
@@ -278,13 +280,13 @@ def test_sighup_without_a_file_and_twice_is_harmless(server):
     (("--appendonly", "no", "--save", "900 1"), "snapshots"),
     ((), "every change is journaled"),
 ], ids=str)
-def test_the_start_says_what_is_saved(start_server, options, says):
+def test_the_start_logs_how_data_is_saved(start_server, options, says):
     server = start_server("--loglevel", "notice", *options)
     log = server.log().decode()
     assert re.search("event=.Ready to accept connections. .*%s" % says, log), log
 
 
-def test_a_unix_socket_serves_and_goes(start_server):
+def test_a_unix_socket_serves_and_is_removed(start_server):
     server = start_server("--unixsocket", "{folder}/sock", "--unixsocketperm",
                           "700")
     path = os.path.join(server.folder, "sock")
@@ -339,7 +341,7 @@ def notify(request, tmp_path):
 
 
 def messages(sock, until, seconds=10):
-    """All state lines up to the message that holds `until`."""
+    """Returns all state lines up to the message that contains `until`."""
     lines = []
     deadline = time.monotonic() + seconds * servers.time_factor()
     while until not in lines:
@@ -353,7 +355,7 @@ def messages(sock, until, seconds=10):
     return lines
 
 
-def test_systemd_is_told_everything(start_server, notify):
+def test_systemd_gets_every_state(start_server, notify):
     sock, name = notify
     server = start_server(env={"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "400000"},
                           conf="[network]\nmaxclients = 50\n")
@@ -390,7 +392,7 @@ def test_no_watchdog_for_another_process(start_server, notify):
         assert conn.call("PING") == b"PONG"
 
 
-def test_ready_is_not_said_when_refused(tmp_path):
+def test_a_refused_start_never_says_ready(tmp_path):
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     sock.bind(str(tmp_path / "n"))
     server = servers.Server("--maxclients", "x", ready=False,

@@ -17,15 +17,15 @@ def info(conn, section="everything"):
 
 
 def crowd(server, count):
-    """`count` connections and nobody else: also not the one that found out
-    whether the server is ready, which may not be gone yet."""
+    """Opens `count` connections when no other is open, not even the one that
+    checked for readiness."""
     first = server.conn()
     servers.wait_until(lambda: info(first)["connected_clients"] == "1", 5,
                        "only one client is left")
     return [first] + [server.conn() for _ in range(count - 1)]
 
 
-def test_maxclients_refuses_the_next_and_takes_it_later(start_server):
+def test_maxclients_refuses_the_next_client_until_another_leaves(start_server):
     server = start_server("--maxclients", 3)
     conns = crowd(server, 3)
     for conn in conns:
@@ -104,7 +104,7 @@ def test_the_query_buffer_limit_cuts_the_one_client(start_server):
 
 
 def big_filters(conn, count=100):
-    """Names long enough that KEYS answers with about a MB."""
+    """Makes names so long that KEYS replies with about 1 MB."""
     conn.pipeline([("BF.RESERVE", "%d-%s" % (i, "n" * 10000), "0.5", "1")
                    for i in range(count)])
 
@@ -116,7 +116,7 @@ def test_a_client_that_never_reads_is_cut_at_the_hard_limit(start_server):
         good.call("PING")
         rss = server.rss()
         bad.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        # 300 MB of replies are asked for in one piece; none is read.
+        # One packet asks for 300 MB of replies; the client reads none.
         bad.send(resp.command("KEYS", "*") * 300)
         peak = 0
 
@@ -147,8 +147,8 @@ def test_a_slow_reader_below_the_limit_gets_everything(start_server):
         slow.close()
 
 
-def test_all_of_a_large_pipeline_may_be_written_before_the_first_read(server):
-    """As redis-py does it: 40 MB of replies that nobody reads yet."""
+def test_a_client_may_write_a_large_pipeline_before_it_reads(server):
+    """redis-py does so, here with 40 MB of replies."""
     count, text = 4000, "x" * 10000
     with server.conn(timeout=60 * servers.time_factor()) as conn:
         conn.send(resp.command("ECHO", text) * count)
@@ -158,8 +158,8 @@ def test_all_of_a_large_pipeline_may_be_written_before_the_first_read(server):
 
 
 @pytest.mark.parametrize("journal", ["no", "yes"])
-def test_a_large_transaction_is_taken(start_server, journal):
-    """More commands than 65536, written in one piece: some make filters, most
+def test_a_large_transaction_is_executed(start_server, journal):
+    """It has more than 65536 commands in one packet: some create filters, most
     do not."""
     count = 100000
     server = start_server("--appendonly", journal)
@@ -176,7 +176,7 @@ def test_a_large_transaction_is_taken(start_server, journal):
             150 << 20 or servers.sanitized()
 
 
-def test_the_queue_of_a_transaction_is_finite(start_server):
+def test_the_queue_of_a_transaction_has_a_limit(start_server):
     server = start_server("--multi-max-commands", 3)
     with server.conn() as conn:
         conn.call("MULTI")
@@ -191,7 +191,7 @@ def test_the_queue_of_a_transaction_is_finite(start_server):
         assert conn.call("EXEC") == [1]
 
 
-def test_the_bytes_of_a_transaction_are_finite(start_server):
+def test_the_bytes_of_a_transaction_have_a_limit(start_server):
     server = start_server("--multi-max-bytes", "100kb")
     with server.conn() as conn:
         conn.call("MULTI")
@@ -209,8 +209,8 @@ REPLY_LIMIT = ("ERR the reply would exceed the hard limit of "
 
 
 @pytest.mark.parametrize("proto", [2, 3])
-def test_a_reply_above_the_hard_limit_is_an_error_and_no_end(start_server,
-                                                             proto):
+def test_a_reply_above_the_hard_limit_is_an_error_and_not_a_cut(start_server,
+                                                                proto):
     server = start_server("--client-output-buffer-limit", "normal 1mb 0 0")
     with server.conn(proto) as conn:
         big_filters(conn, 150)
@@ -220,7 +220,7 @@ def test_a_reply_above_the_hard_limit_is_an_error_and_no_end(start_server,
             assert conn.call("ECHO", "x" * (2 << 20)) == resp.Error(REPLY_LIMIT)
             assert len(conn.call("KEYS", "1*")) == 61
             assert len(conn.call("SCAN", "0", "COUNT", "50")[1]) >= 50
-        # In a pipeline as well; those around it are answered.
+        # Also in a pipeline; the commands around it get their replies.
         got = conn.pipeline([("PING",), ("KEYS", "*"), ("ECHO", "a"),
                              ("ECHO", "y" * (2 << 20)), ("DBSIZE",)])
         assert got == [b"PONG", resp.Error(REPLY_LIMIT + "; use SCAN"), b"a",
@@ -251,7 +251,7 @@ def test_a_reply_above_the_hard_limit_is_one_element_of_exec(start_server,
     ("CONFIG", "GET"), ("CONFIG", "GET", "maxclients"),
     ("COMMAND", "LIST", "FILTERBY", "PATTERN"),
 ], ids=" ".join)
-def test_long_patterns_may_only_be_plain(server, command):
+def test_long_patterns_must_be_simple(server, command):
     refused = resp.Error("ERR pattern is longer than 1024 bytes")
     with server.conn() as conn:
         name = "n" * 5000
@@ -268,9 +268,9 @@ def test_long_patterns_may_only_be_plain(server, command):
         assert conn.call("PING") == b"PONG"
 
 
-def test_the_keys_of_watch_are_finite_and_many(start_server):
-    """60000 keys in one command: whatever looks for each of them among the
-    others is not done before the deadline of the reply."""
+def test_watch_accepts_many_keys_up_to_a_limit(start_server):
+    """One command has 60000 keys: a search for each key among the others would
+    miss the deadline of the reply."""
     def memory(conn, ident):
         rows = conn.call("CLIENT", "LIST", "ID", ident).decode()
         return int(rows.split(" multi-mem=")[1].split(" ")[0])
@@ -300,7 +300,7 @@ def test_the_keys_of_watch_are_finite_and_many(start_server):
         assert memory(other, ident) > 0
 
 
-def test_the_bytes_of_watched_keys_are_finite(start_server):
+def test_the_bytes_of_watched_keys_have_a_limit(start_server):
     server = start_server("--multi-max-bytes", "100kb")
     with server.conn() as conn:
         limit = resp.Error("ERR transaction limit reached "
@@ -313,7 +313,7 @@ def test_the_bytes_of_watched_keys_are_finite(start_server):
         assert conn.call("WATCH", "b" * 60000) == b"OK"
 
 
-def test_timeout_closes_the_idle(start_server):
+def test_timeout_closes_idle_clients(start_server):
     server = start_server("--timeout", 1)
     with server.conn() as idle, server.conn() as busy:
         idle.call("PING")
@@ -333,7 +333,8 @@ def test_empty_lines_do_not_evade_the_timeout(start_server):
 
 
 def test_a_request_that_trickles_is_cut_and_a_large_one_is_not(start_server):
-    """Both take longer than request-timeout; one of them is a byte at a time."""
+    """Both take longer than request-timeout; one of them sends single
+    bytes."""
     server = start_server("--request-timeout", 1, "--request-min-rate", "1kb")
     with server.conn() as slow, server.conn() as large:
         large.send(b"*2\r\n$4\r\nECHO\r\n$1000000\r\n" + b"x" * 500000)
@@ -346,14 +347,15 @@ def test_a_request_that_trickles_is_cut_and_a_large_one_is_not(start_server):
 
 
 def rows(conn):
-    """CLIENT LIST by id."""
+    """Returns CLIENT LIST by id."""
     found = [dict(f.split("=", 1) for f in row.split(" "))
              for row in conn.call("CLIENT", "LIST").decode().splitlines()]
     return {int(row["id"]): row for row in found}
 
 
-def test_those_who_do_not_read_are_bounded_together(start_server):
-    """Each is below its own limit; all of them would take 300 MB."""
+def test_clients_that_do_not_read_have_a_common_limit(start_server):
+    """Each client is below its own limit, but together they would use 300
+    MB."""
     server = start_server("--maxmemory-clients", "40mb")
     with server.conn() as good:
         big_filters(good)
@@ -402,8 +404,8 @@ GREEDY = {
 
 
 @pytest.mark.parametrize("greed", GREEDY)
-def test_everything_that_a_client_has_kept_counts(start_server, greed):
-    """Of two that ask for the same, the one that said NO-EVICT stays."""
+def test_all_memory_of_a_client_counts(start_server, greed):
+    """Of two clients with equal requests, the one with NO-EVICT stays."""
     server = start_server("--maxmemory-clients", "100mb",
                           "--tracking-prefixes-max-bytes", "1mb",
                           "--threads", 1)
@@ -423,7 +425,7 @@ def test_everything_that_a_client_has_kept_counts(start_server, greed):
         print(sizes)
         sums = int(info(good)["mem_clients_normal"]) - before
         assert sums >= sum(sizes) * 0.9
-        # Room for one of them.
+        # Memory for one of them.
         assert good.call("CONFIG", "SET", "maxmemory-clients",
                          before + max(sizes) + 300000) == b"OK"
         servers.wait_until(lambda: ids[0] not in rows(good), 10, "it is cut")
@@ -443,7 +445,7 @@ def test_maxmemory_clients_is_bytes_or_a_share(start_server):
         for value in ("101%", "-1", "x%", "%", "1.5%", "1 %", "junk"):
             assert isinstance(conn.call("CONFIG", "SET", "maxmemory-clients",
                                         value), resp.Error), value
-        # Of maxmemory, where there is one.
+        # A share of maxmemory, if it is set.
         assert conn.call("CONFIG", "SET", "maxmemory", "700mb",
                          "maxmemory-clients", "10%") == b"OK"
         with server.conn() as one, server.conn() as other:
@@ -457,7 +459,7 @@ def test_maxmemory_clients_is_bytes_or_a_share(start_server):
                                "one of the two is cut")
 
 
-def test_limits_stand_in_config_and_info(server):
+def test_config_and_info_show_the_limits(server):
     with server.conn() as conn:
         for name in ("maxclients", "proto-max-bulk-len", "proto-max-args",
                      "unauth-max-args", "unauth-max-bulk-len",
@@ -475,7 +477,7 @@ def log_lines(server, event):
             if 'event="%s"' % event in line]
 
 
-def test_maxclients_is_lowered_to_the_descriptors_of_the_process(server):
+def test_maxclients_is_lowered_to_the_limit_of_descriptors(server):
     import resource
     with server.conn() as conn:
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (300, 300))
@@ -491,7 +493,8 @@ def test_maxclients_is_lowered_to_the_descriptors_of_the_process(server):
         assert len(lines) == 1, lines
         assert "maxclients=%d " % left in lines[0], lines
         assert "descriptors=300" in lines[0], lines
-        # And that is in force: no connection finds the descriptors used up.
+        # The lowered limit is in force: no connection exhausts the
+        # descriptors.
         conns = [conn] + [server.conn() for _ in range(240)]
         answers = []
         for late in conns[1:]:
@@ -513,7 +516,7 @@ def test_config_set_is_logged_by_name_and_without_values(start_server):
                          "timeout", "4711") == b"OK"
         names = [x.split(" option=")[1] for x in log_lines(server, event)]
         assert sorted(names) == ["requirepass", "timeout"]
-        # What is refused, or is so already, has changed nothing.
+        # A refused or unchanged value changes nothing.
         assert isinstance(conn.call("CONFIG", "SET", "maxmemory", "nope"),
                           resp.Error)
         assert conn.call("CONFIG", "SET", "timeout", "4711") == b"OK"

@@ -45,11 +45,12 @@ def info(conn):
 
 
 def look(conn):
-    """What clients are told while it loads, or None if that was over."""
+    """Returns the replies that clients get during the load, or None if the
+    load was over."""
     ping = conn.call("PING")
     figures = info(conn)
     while figures["loading"] == "1" and figures["loading_total_bytes"] == "0":
-        figures = info(conn)  # it still looks what there is
+        figures = info(conn)  # it still examines the files
     add = conn.call("BF.ADD", "key:1", "y")
     if figures["loading"] == "0" or ping == b"PONG" or add in (0, 1):
         return None
@@ -61,7 +62,7 @@ def look(conn):
 
 def test_a_server_that_loads_says_so(start_server, tmp_path):
     fill(start_server("--dir", tmp_path))
-    for _ in range(STARTS):  # a start may be over before it is looked at
+    for _ in range(STARTS):  # a start may be over before the first look
         port = servers.free_port()
         child = start(tmp_path, port)
         try:

@@ -33,6 +33,6 @@ def test_of_two_servers_on_one_directory_one_serves(tmp_path):
             assert winner.poll() is None
         finally:
             for racer in racers:
-                racer.kill()  # not even told to stop: the lock goes with it
+                racer.kill()  # not even SIGTERM: the lock ends with the process
                 racer.wait()
                 racer.stderr.close()

@@ -15,8 +15,8 @@ ITEMS = [b"item:%d" % i for i in range(COUNT)]
 
 
 class Long:
-    """A connection that runs one long command, and reads its reply when it is
-    asked to: arrays of :0 and :1 are long, so they are looked at as bytes."""
+    """A connection that runs one long command and reads its reply on request.
+    The reply is a long array of :0 and :1, so it stays bytes."""
 
     def __init__(self, address, *words):
         self.conn = resp.Conn(address, timeout=120 * servers.time_factor())
@@ -31,7 +31,7 @@ class Long:
             self.reply += sock.recv(1 << 20)
 
     def ends(self):
-        """An array of integers, perhaps with an error as its last element."""
+        """Decodes an array of integers; its last element may be an error."""
         if self.reply[:1] == b"-":
             return self.reply.endswith(b"\r\n")
         head, found, body = self.reply.partition(b"\r\n")
@@ -55,7 +55,8 @@ class Long:
         return self.thread.is_alive()
 
     def answers(self):
-        """The answers as a string of 0 and 1, and the error or None."""
+        """Returns the replies as a string of 0 and 1, and the error or
+        None."""
         self.thread.join(120 * servers.time_factor())
         head, _, body = self.reply.partition(b"\r\n")
         count = int(head[1:])
@@ -66,7 +67,7 @@ class Long:
 
 
 def watch(conn, long, key="k"):
-    """What BF.CARD said while the command ran."""
+    """Returns the replies to BF.CARD during the command."""
     seen = set()
     while long.runs():
         seen.add(conn.call("BF.CARD", key))
@@ -78,7 +79,7 @@ def watch(conn, long, key="k"):
     ("BF.MADD", "k"),
     ("BF.INSERT", "k", "CAPACITY", 2 * COUNT, "ERROR", "0.001", "ITEMS"),
 ], ids=["madd", "insert"])
-def test_others_see_all_of_it_or_nothing(start_server, words, threads):
+def test_other_clients_see_all_items_or_none(start_server, words, threads):
     server = start_server(threads=threads)
     with server.conn() as conn:
         for repeat in range(5):
@@ -104,7 +105,7 @@ def test_others_see_all_of_it_or_nothing(start_server, words, threads):
 
 @pytest.mark.parametrize("words", [("BF.MEXISTS", "k"), ("BF.COUNTNEW", "k")],
                          ids=lambda words: words[0])
-def test_what_asks_lets_others_in_between(start_server, words):
+def test_commands_that_ask_let_other_clients_run(start_server, words):
     server = start_server(threads=1)
     with server.conn() as conn:
         conn.call("BF.INSERT", "k", "CAPACITY", 1, "EXPANSION", 1, "ERROR",
@@ -120,11 +121,11 @@ def test_what_asks_lets_others_in_between(start_server, words):
         assert calls > 5
 
 
-def test_what_adds_is_timed_as_one(start_server):
+def test_commands_that_add_are_timed_as_one_step(start_server):
     server = start_server(threads=4)
     with server.conn() as conn:
         conn.call("BF.MADD", "k", *ITEMS[:100_000])
-        # Nothing could be in between, and INFO says who that was.
+        # No other command ran in between, and INFO names the longest handler.
         stats = crash.info(conn, "stats")
         assert stats["longest_handler"] == "BF.MADD"
         assert stats["longest_lock"] == "BF.MADD"
@@ -135,7 +136,7 @@ def test_what_adds_is_timed_as_one(start_server):
         assert stats["longest_lock"] != "BF.MADD"
 
 
-def test_the_option_bounds_the_items(start_server):
+def test_the_option_limits_the_items(start_server):
     server = start_server("--bf.max-items-per-command", "1000")
     too_many = resp.Error(
         "ERR too many items in one command (bf.max-items-per-command)")
@@ -149,7 +150,7 @@ def test_the_option_bounds_the_items(start_server):
         assert len(conn.call("BF.MEXISTS", "k", *ITEMS[:1001])) == 1001
 
 
-def test_the_bound_is_not_for_a_replay_or_a_replica(tmp_path):
+def test_the_limit_does_not_apply_to_a_replay_or_a_replica(tmp_path):
     with crash.Store("--appendonly", "yes", "--appendfsync", "always") as store:
         store.start()
         with store.conn() as conn:
@@ -165,7 +166,7 @@ def test_the_bound_is_not_for_a_replay_or_a_replica(tmp_path):
 @pytest.mark.parametrize("words", [
     ("BF.MADD", "k"), ("BF.INSERT", "k", "CAPACITY", 1000, "ITEMS")],
     ids=["madd", "insert"])
-def test_a_kill_leaves_all_of_it_or_nothing(words):
+def test_a_kill_leaves_all_items_or_none(words):
     with crash.Store("--appendonly", "yes", "--appendfsync", "always") as store:
         store.start()
         with store.conn() as conn:
@@ -200,7 +201,7 @@ def test_it_is_one_event_and_one_entry(start_server):
         assert len(entries) == 1
 
 
-def test_the_list_of_clients_while_they_come_and_go(start_server):
+def test_client_list_while_clients_come_and_go(start_server):
     server = start_server(threads=4)
     stay = [server.conn() for _ in range(300)]
     ids = {conn.call("CLIENT", "ID") for conn in stay}

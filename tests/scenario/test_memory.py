@@ -25,7 +25,7 @@ def figures(conn, section="everything"):
     ("BF.INSERT", "k", "CAPACITY", "5000000000", "ERROR", "1e-9"),
 ], ids=" ".join)
 @pytest.mark.parametrize("limit", ["134217728", "9223372036854775807"])
-def test_a_filter_that_fits_nowhere_is_refused(server, command, limit):
+def test_a_filter_that_does_not_fit_is_refused(server, command, limit):
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", limit)
         conn.call("PING")
@@ -59,7 +59,7 @@ def test_noeviction_refuses_writes_and_serves_reads(server):
             made += 1
         assert 1 <= made < 10
         assert int(figures(conn)["used_memory"]) <= used + (5 << 20)
-        # Below the memory that is in use everything that grows is refused.
+        # Below the used memory, the server refuses every command that grows.
         conn.call("CONFIG", "SET", "maxmemory", 1)
         for command in (("BF.ADD", "k", "new"), ("BF.ADD", "new", "a"),
                         ("BF.MADD", "k", "a"), ("BF.INSERT", "k", "ITEMS", "a"),
@@ -137,8 +137,8 @@ def test_half_a_command_is_in_used_memory(server):
                                "it is gone with the connection: " + how)
 
 
-def test_accounts_return_to_where_they_were(start_server):
-    server = start_server("--appendonly", "no")  # nor its buffers
+def test_memory_counters_return_to_their_start(start_server):
+    server = start_server("--appendonly", "no")  # and no buffers of its own
     with server.conn() as conn:
         names = ["k%d" % i for i in range(200)]
         conn.pipeline([("BF.RESERVE", n, "0.01", "100") for n in names])
@@ -157,7 +157,7 @@ def test_accounts_return_to_where_they_were(start_server):
             assert core["bf_bloom_total_memory_bytes"] == str(200 * size)
             assert int(figures(conn)["used_memory"]) - start >= 200 * size
             if how in ("DEL", "UNLINK"):
-                # The thread sanitizer follows 64 locks of a thread at most.
+                # The thread sanitizer tracks at most 64 locks of a thread.
                 for i in range(0, 200, 50):
                     assert conn.call(how, *names[i:i + 50]) == 50
             elif how == "EXPIRE":
@@ -173,14 +173,14 @@ def test_accounts_return_to_where_they_were(start_server):
                 10, how + " gives the memory back")
 
 
-def test_a_large_filter_goes_and_its_memory_with_it(server):
+def test_a_deleted_large_filter_returns_its_memory(server):
     with server.conn() as conn:
         before = server.rss()
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1gb")
         assert conn.call("BF.RESERVE", "k", "0.01", "50000000") == b"OK"
         size = conn.call("BF.INFO", "k", "SIZE")
         assert size > 50000000
-        # Touch all of it, so that it is resident.
+        # Touch all pages, so that the filter is resident.
         for start in range(0, 200000, 5000):
             conn.call("BF.MADD", "k", *range(start, start + 5000))
         assert conn.call("MEMORY", "USAGE", "k") >= size
@@ -198,7 +198,7 @@ def test_filters_get_no_more_than_the_machine_has(server):
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "bf.bloom-memory-usage-limit", "1tb")
         machine = int(figures(conn)["memory_of_machine_or_cgroup"])
-        items = machine // 30  # of 1.2 bytes each: a 25th part
+        items = machine // 30  # 1.2 bytes each: a 25th part
         count = 0
         while True:
             reply = conn.call("BF.RESERVE", "k%d" % count, "0.01", items)
@@ -217,8 +217,9 @@ def test_filters_get_no_more_than_the_machine_has(server):
 
 @pytest.mark.skipif(servers.sanitized(), reason="another allocator")
 @pytest.mark.parametrize("way", ["DEL", "FLUSHALL", "PEXPIRE"])
-def test_memory_of_small_filters_goes_back_while_nobody_asks(server, way):
-    """By the allocator's own thread: an idle server calls it hardly ever."""
+def test_an_idle_server_returns_the_memory_of_small_filters(server, way):
+    """The allocator's own thread does it, because an idle server hardly ever
+    calls the allocator."""
     keys = ["key:%07d" % number for number in range(60000)]
     with server.conn() as conn:
         conn.call("PING")

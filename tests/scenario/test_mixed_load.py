@@ -59,7 +59,8 @@ def info_reply(value):
 
 
 class Worker(threading.Thread):
-    """Runs random operations until told to stop; keeps what went wrong."""
+    """Runs random operations until the test stops it; collects the
+    problems."""
 
     def __init__(self, server, rng, stop):
         super().__init__()
@@ -78,7 +79,7 @@ class Worker(threading.Thread):
             self.stop_event.set()
 
     def session(self):
-        """One connection, until it is killed or has done enough."""
+        """Uses one connection, until it is killed or has done enough."""
         try:
             with self.server.conn(self.rng.choice((2, 3)), timeout=30 *
                                   servers.time_factor()) as conn:
@@ -97,7 +98,7 @@ class Worker(threading.Thread):
                 for _ in range(self.rng.randrange(1, most))]
 
     def send(self, conn, commands):
-        """commands: (check, words...); checks every reply."""
+        """commands: (check, words...). Checks every reply."""
         replies = conn.pipeline([c[1:] for c in commands])
         for command, reply in zip(commands, replies):
             assert command[0](reply), "%r answered %r" % (command[1:], reply)

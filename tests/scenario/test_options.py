@@ -21,7 +21,7 @@ def hang_up(server):
 
 
 def refused(*options, conf=None, code=2):
-    """A start that must fail; what it says."""
+    """Starts a server that must fail; returns its output."""
     server = servers.Server(*options, conf=conf, ready=False)
     try:
         assert server.wait_exit(20) == code, server.log().decode()
@@ -51,7 +51,7 @@ def test_the_log_goes_to_its_file_and_follows_logrotate(start_server, tmp_path):
     with server.conn() as conn:
         got = conn.call("CONFIG", "SET", "logfile", str(tmp_path / "other"))
         assert "immutable" in got.args[0]
-    # A place that is gone: the lines go where they went.
+    # If the directory is gone, the lines go to the old file.
     log.unlink()
     log.mkdir()
     hang_up(server)
@@ -82,14 +82,14 @@ def test_the_pidfile_is_there_while_the_server_is(start_server, tmp_path, how):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_place_for_it_the_server_serves(start_server):
+def test_the_server_serves_without_its_pidfile(start_server):
     server = start_server("--pidfile", "/nonexistent/pid")
     assert b"could not write the pidfile" in server.log()
 
 
 # ---- options that do nothing -------------------------------------------------
 
-def test_harmless_options_of_redis_are_accepted_with_an_advice(start_server):
+def test_harmless_options_of_redis_are_accepted_with_advice(start_server):
     server = start_server(
         "--daemonize", "yes", "--hz=20", "--oom-score-adj-values", "0", "200",
         "800", "--maxclients", "50",
@@ -105,7 +105,7 @@ def test_harmless_options_of_redis_are_accepted_with_an_advice(start_server):
         assert re.search("level=warn .*%s does nothing here: .*%s" % (
             name, advice), log), (name, log)
     assert config(server, "maxclients") == "50"
-    # A reload says it again, and changes what it should.
+    # A reload logs it again, and changes the other options.
     with open(os.path.join(server.folder, "test.conf"), "a") as file:
         file.write("[network]\ntimeout = 7\n")
     hang_up(server)
@@ -134,7 +134,7 @@ def test_a_file_of_redis_is_recognised(text, line):
 # ---- standard input ----------------------------------------------------------
 
 class Piped(servers.Process):
-    """A server that gets its configuration through a pipe."""
+    """Starts a server that reads its configuration from a pipe."""
 
     def __init__(self, text, *options):
         folder = tempfile.mkdtemp(prefix="bloomery-test-")
@@ -183,7 +183,7 @@ def test_the_configuration_may_come_from_standard_input(tmp_path):
             text = file.read()
         assert text[text.index("["):] == ("[network]\nmaxclients = 60\n\n"
                                           "[bf]\nbloom-capacity = 7\n")
-        # What can be read again is: the file of the password.
+        # The password file can be read again, so a reload reads it.
         secret.write_text("two\n")
         hang_up(server)
         wait_until(lambda: b"did not read standard input again" in server.log(),
@@ -196,7 +196,7 @@ def test_the_configuration_may_come_from_standard_input(tmp_path):
         server.remove()
 
 
-def test_a_mistake_in_standard_input_has_its_line():
+def test_an_error_in_standard_input_has_its_line():
     server = Piped("[network]\nnope = 1\n")
     try:
         assert server.wait_exit() == 2
@@ -206,7 +206,7 @@ def test_a_mistake_in_standard_input_has_its_line():
         server.remove()
 
 
-def test_nothing_in_standard_input_is_the_default():
+def test_empty_standard_input_means_the_defaults():
     server = Piped("")
     try:
         server.wait_ready()
@@ -240,7 +240,7 @@ def test_a_password_from_a_file_is_read_again_on_sighup(start_server, tmp_path):
     hang_up(server)
     wait_until(lambda: may_enter(server, "zwei"), 10, "the new password")
     assert not may_enter(server, "one")
-    # A file that cannot be used changes nothing and is named.
+    # An unusable file changes nothing, and the log names it.
     path.write_text("")
     hang_up(server)
     wait_until(lambda: ("requirepass-file: %s: it is empty" % path).encode() in
@@ -268,8 +268,7 @@ def test_a_password_from_a_file_is_read_again_on_sighup(start_server, tmp_path):
     ("x", 0o666, "others can write to it"), ("x" * 600, 0o600, "512"),
     (None, 0, "No such file or directory")])
 @pytest.mark.parametrize("name", ["requirepass-file", "masterauth-file"])
-def test_a_bad_file_ends_the_start_with_its_reason(tmp_path, name, text, mode,
-                                                   why):
+def test_a_bad_password_file_ends_the_start(tmp_path, name, text, mode, why):
     path = tmp_path / "secret"
     if text is not None:
         secret_file(tmp_path, text, mode)
@@ -283,7 +282,7 @@ def test_two_sources_of_one_password_are_refused(tmp_path):
     assert "requirepass and requirepass-file are both set" in said
 
 
-def test_a_file_that_others_can_read_is_warned_of(start_server, tmp_path):
+def test_the_log_warns_of_a_file_that_others_can_read(start_server, tmp_path):
     server = start_server("--requirepass-file",
                           secret_file(tmp_path, "x\r\n", 0o444))
     assert b"others can read it" in server.log() and may_enter(server, "x")
@@ -307,7 +306,7 @@ def test_protected_mode_does_not_change_at_run_time(start_server):
         assert conn.call("CONFIG", "GET", "protected-mode")[1] == b"yes"
 
 
-def test_replicaof_points_only_where_it_may(start_server):
+def test_replicaof_accepts_only_allowed_addresses(start_server):
     server = start_server("--replicaof-allowed", "127.0.0.0/8 db.example",
                           "--shutdown-timeout", 0)
     with server.conn() as conn:
@@ -326,13 +325,13 @@ def test_replicaof_points_only_where_it_may(start_server):
         assert "immutable" in got.args[0]
 
 
-def test_a_start_does_not_follow_where_it_may_not(tmp_path):
+def test_a_start_does_not_follow_a_forbidden_address(tmp_path):
     said = refused("--replicaof-allowed", "10.0.0.0/8", "--replicaof",
                    "127.0.0.1 7379", code=1)
     assert "replicaof-allowed does not name it" in said
 
 
-def test_a_kept_role_is_bound_too():
+def test_a_stored_role_obeys_the_allowed_addresses():
     server = replicas.Node()
     try:
         with server.conn() as conn:

@@ -5,7 +5,7 @@
 # other commands as well. The server never dies. A command that needs more memory gets
 # an OOM error. Meanwhile PING, INFO, DEL, SAVE, SHUTDOWN and new connections work.
 #
-# ROUNDS=300 takes more random rounds, SEED=n repeats a run (make
+# ROUNDS=300 runs more random rounds, SEED=n repeats a run (make
 # out-of-memory).
 
 import collections
@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.slow,
 
 ROUNDS = crash.amount("ROUNDS", 6)
 MIB = 1 << 20
-IDLE_SECONDS = 1.2  # the longest tick, and some
+IDLE_SECONDS = 1.2  # the longest tick, and a reserve
 
 
 def oom(reply):
@@ -34,7 +34,7 @@ def oom(reply):
 
 
 class Full:
-    """A server, and connections that come again when it cuts them."""
+    """A server, and connections that reconnect when the server cuts them."""
 
     def __init__(self, rng, *options, env=None):
         self.rng = rng
@@ -61,7 +61,8 @@ class Full:
             code, what, self.server.log().decode("utf-8", "replace")[-4000:])
 
     def limit(self, extra_bytes):
-        """From now on, so much more address space than there is."""
+        """Limits the address space to this much more than the server uses
+        now."""
         with open("/proc/%d/statm" % self.server.pid) as file:
             pages = int(file.read().split()[0])
         bytes_max = pages * resource.getpagesize() + extra_bytes
@@ -70,7 +71,8 @@ class Full:
         return bytes_max
 
     def call(self, *args, name="one"):
-        """The reply, or None if the connection was cut for want of memory."""
+        """Returns the reply, or None if the server cut the connection because
+        memory was short."""
         try:
             if name not in self.conns:
                 self.conns[name] = self.server.conn()
@@ -102,7 +104,7 @@ class Full:
         return reply
 
     def fill(self):
-        """Until every size answers OOM."""
+        """Fills memory until every size gets OOM."""
         self.until(lambda r: r == b"OK", "REPLICAOF", "NO", "ONE")
         items, calls = 100_000_000, 0
         while items >= 1:
@@ -185,7 +187,7 @@ class Full:
             self.alive("idle")
 
     def until(self, want, *args):
-        """Repeats while something is in the way that will end by itself."""
+        """Repeats a call while a temporary condition prevents it."""
         def tried():
             reply = self.call(*args, name="last")
             return (reply,) if want(reply) else None
@@ -197,7 +199,7 @@ class Full:
                 self.server.log().decode()[-3000:])) from error
 
     def works(self):
-        """What has to work while memory is out, for somebody who comes now."""
+        """Checks what must work while memory is short, for a new client."""
         for name in list(self.conns):
             self.drop(name)
         self.until(lambda r: r == b"PONG", "PING")
@@ -211,7 +213,7 @@ class Full:
 
 
 def shut_down(full):
-    """SHUTDOWN, which may have to wait for a rewrite that runs."""
+    """Sends SHUTDOWN, which may have to wait for a running rewrite."""
     server = full.server
     deadline = time.monotonic() + 20 * servers.time_factor()
     while server.child.poll() is None and time.monotonic() < deadline:
@@ -246,7 +248,7 @@ def play(full, rng, commands):
 
 
 def random_round(seed, commands=60):
-    """One server until memory has ended, and to its end."""
+    """Runs one server until memory has ended, and then to its end."""
     rng = random.Random(seed)
     faults = rng.choice((None, None, "every", "for good"))
     with tempfile.TemporaryDirectory() as folder:
@@ -282,7 +284,7 @@ def random_round(seed, commands=60):
 
 
 def attach(full, rng):
-    """A replica of it, in some rounds."""
+    """Adds a replica in some rounds."""
     if rng.random() > 0.25:
         return None
     replica = servers.Server("--replicaof",
@@ -293,7 +295,7 @@ def attach(full, rng):
 
 
 def test_a_full_server_goes_on():
-    """Everything that once ended it, one after the other."""
+    """Runs everything that once ended a server, one after the other."""
     with Full(random.Random(1), "--appendonly", "no") as full:
         full.limit(60 * MIB)
         full.fill()
@@ -319,7 +321,7 @@ def test_a_full_server_goes_on():
 
 
 class Cgroup:
-    """One of our own with so much memory, of whichever version there is."""
+    """Makes a cgroup with this much memory, of version 1 or 2."""
 
     PLACES = (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
               ("/sys/fs/cgroup", "memory.max"))
@@ -343,7 +345,7 @@ class Cgroup:
             file.write(str(value))
 
     def starter(self, folder):
-        """A program that starts the server in it."""
+        """Returns a program that starts the server in the cgroup."""
         path = os.path.join(folder, "starter")
         with open(path, "w") as file:
             file.write("#!/bin/sh\necho $$ > %s/cgroup.procs\nexec %s \"$@\"\n"
@@ -362,7 +364,7 @@ class Cgroup:
 
 
 def touch(full, sizes):
-    """Adds random items until nearly every page of the filters is there."""
+    """Adds random items until nearly every page of the filters is resident."""
     for key, items in sizes:
         pages = items * 2 // 4096 + 1
         for _ in range(-(-4 * pages // 500)):
@@ -370,8 +372,9 @@ def touch(full, sizes):
                                         for _ in range(500)])
 
 
-def test_a_cgroup_is_filled_to_its_end(monkeypatch, tmp_path):
-    """All that may be reserved is used; the kernel kills nobody."""
+def test_a_cgroup_is_filled_to_its_limit(monkeypatch, tmp_path):
+    """The server uses all memory that it may reserve, and the kernel kills no
+    process."""
     cgroup = Cgroup(96 * MIB)
     try:
         monkeypatch.setenv("BLOOMERY_SERVER", cgroup.starter(tmp_path))
@@ -384,7 +387,7 @@ def test_a_cgroup_is_filled_to_its_end(monkeypatch, tmp_path):
                     items //= 3
             touch(full, sizes)
             rss = full.server.rss()
-            assert rss > 64 * MIB  # some of it not the cgroup's
+            assert rss > 64 * MIB  # some of it does not count for the cgroup
             full.until(lambda r: isinstance(r, bytes), "BGREWRITEAOF")
             full.idle()
             assert full.call("BF.EXISTS", sizes[0][0], "x") in (0, 1)
@@ -394,8 +397,8 @@ def test_a_cgroup_is_filled_to_its_end(monkeypatch, tmp_path):
         cgroup.remove()
 
 
-def test_no_password_is_right_for_want_of_memory():
-    """Digests that were never computed are equal."""
+def test_no_password_is_accepted_when_memory_is_short():
+    """Digests that were never computed would be equal."""
     with tempfile.TemporaryDirectory() as folder:
         preload = shim.Shim(folder, folder)
         with Full(random.Random(2), "--requirepass", "right",
@@ -406,7 +409,7 @@ def test_no_password_is_right_for_want_of_memory():
             for number in range(50):
                 assert full.call("AUTH", "right", name="a") == b"OK"
                 wrong = full.call("AUTH", "wrong%d" % number, name="b")
-                if wrong is not None:  # cut, after some
+                if wrong is not None:  # the server cuts after several
                     assert wrong.args[0].startswith("WRONGPASS"), wrong
                     refused += 1
             assert refused > 25
@@ -418,7 +421,7 @@ def test_no_password_is_right_for_want_of_memory():
         preload.close()
 
 
-def test_nothing_random_ends_it():
+def test_random_commands_without_memory_never_end_the_server():
     total = collections.Counter()
     for number, seed in enumerate(crash.seeds(ROUNDS)):
         try:

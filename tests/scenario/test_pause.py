@@ -64,7 +64,7 @@ def test_writes_wait_reads_go_on_and_nothing_is_lost(server):
         servers.wait_until(lambda: min(acked) > 100)
         for _ in range(5):
             assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
-            # From the reply on nothing changes any more, and reads are served.
+            # After the reply no data changes any more, and reads are served.
             before = [conn.call("BF.CARD", "k%d" % at)
                       for at in range(CLIENTS)]
             servers.wait_until(lambda: blocked(conn) == CLIENTS)
@@ -128,7 +128,7 @@ def test_publish_waits_with_the_writes(server):
         assert other.read() == 0
 
 
-def test_keys_do_not_expire_while_it_lasts_and_are_not_seen(server):
+def test_expired_keys_are_invisible_and_stay_during_a_pause(server):
     with server.conn() as conn:
         for number in range(50):
             conn.call("BF.ADD", "k%d" % number, "a")
@@ -137,7 +137,7 @@ def test_keys_do_not_expire_while_it_lasts_and_are_not_seen(server):
         servers.wait_until(
             lambda: conn.call("EXISTS", *["k%d" % n for n in range(50)]) == 0)
         before = info(server, "stats", "expired_keys")
-        time.sleep(0.4)  # several times as long as a removal takes otherwise
+        time.sleep(0.4)  # several times as long as a removal usually takes
         assert info(server, "stats", "expired_keys") == before
         assert conn.call("CLIENT", "UNPAUSE") == b"OK"
         servers.wait_until(
@@ -150,7 +150,7 @@ def cpu_seconds(server):
     return (int(fields[11]) + int(fields[12])) / 100
 
 
-def test_who_waits_costs_next_to_nothing(server):
+def test_paused_clients_use_almost_no_cpu(server):
     conns = [server.conn() for _ in range(400)]
     with server.conn() as conn:
         assert conn.call("CLIENT", "PAUSE", 60000, "WRITE") == b"OK"
@@ -212,8 +212,8 @@ def test_unblock_does_not_end_a_pause(server):
 
 
 def test_a_pause_without_end_can_be_ended(start_server):
-    """By the client that began it, by another one, and by one that comes
-    later and has to give the password first, as its library does."""
+    """The client that began it can end it, another one can, and so can a later
+    one that must authenticate first, as its library does."""
     server = start_server("--requirepass", "secret")
     with server.conn() as conn, server.conn() as other:
         for each in (conn, other):
@@ -236,9 +236,9 @@ def test_a_pause_without_end_can_be_ended(start_server):
 
 
 @pytest.mark.parametrize("door", ["unix", "admin"])
-def test_the_operator_gets_in_and_is_not_held(start_server, door):
-    """All places are taken by clients who say nothing, and everything is
-    paused: the operator still has a place, and all commands."""
+def test_the_operator_can_connect_and_is_not_paused(start_server, door):
+    """Silent clients use all connections, and all commands are paused: the
+    operator still gets a connection, and all commands."""
     admin = servers.free_port()
     options = ["--maxclients", 50, "--unixsocket", "{folder}/sock"]
     if door == "admin":

@@ -5,7 +5,7 @@
 # disk contents (lib/images.py). A server must start on each image without help, and
 # have every write with a durable reply.
 #
-# ROUNDS=10000 takes more images, SEED=n repeats a run (make power-loss).
+# ROUNDS=10000 tests more images, SEED=n repeats a run (make power-loss).
 
 import random
 import time
@@ -18,25 +18,26 @@ from lib.workload import Workload
 pytestmark = pytest.mark.slow
 
 ROUNDS = crash.amount("ROUNDS", 500)
-# Beside the second that everysec may lose: a group, a sync, and a machine that
-# is slow to schedule threads.
+# In addition to the second that everysec may lose: a group, a sync, and a
+# machine that schedules threads late.
 SLACK_SECONDS = 0.25 * servers.time_factor()
 
 
 class Session:
-    """A server that is recorded, and what its clients were promised."""
+    """A recorded server, and what its clients were promised."""
 
     def __init__(self, seed, *options):
         self.options = ("--auto-aof-rewrite-percentage", "0") + options
         self.rng = random.Random(seed)
         self.store = crash.Store(*self.options)
-        # A sparse file: a slow machine writes more while it waits for a rewrite.
+        # A sparse file: a slow machine writes more while it waits for a
+        # rewrite.
         self.shim = self.store.add_shim(record=True, log_bytes=1 << 30,
                                         skip_syncs=True)
         self.loads = []
         self.used_ports = []
-        self.windows = []   # no journal: (off, on asked for, on seen)
-        self.saves = []     # (asked for, done)
+        self.windows = []   # no journal: (off, on requested, on confirmed)
+        self.saves = []     # (requested, done)
         self.on_snapshots = "yes" not in options
         self.everysec = "always" not in options
 
@@ -47,7 +48,8 @@ class Session:
         self.store.__exit__()
 
     def start(self):
-        """Starts it, after the first time on what a kill left."""
+        """Starts the server, after the first time on the state that a kill
+        left."""
         if self.store.child is not None:
             self.store.kill()
             self.loads[-1].lost()
@@ -58,7 +60,8 @@ class Session:
         load.connect(self.store.address(), crash.payload(self.conn))
 
     def new_port(self):
-        """Not one of before: a connection is known by its two ports."""
+        """Makes a connection whose two ports were not used before, because the
+        ports identify a connection."""
         port = servers.free_port()
         while port in self.used_ports:
             port = servers.free_port()
@@ -69,7 +72,7 @@ class Session:
         self.loads[-1].pump(commands=commands)
 
     def call(self, *words):
-        """A command of an operator, in the middle of the writers' work."""
+        """Runs an operator's command while the writers work."""
         self.conn.send(resp.command(*words))
         self.work(50)
         reply = self.conn.read()
@@ -108,7 +111,7 @@ class Session:
         self.work(200)
 
     def end(self):
-        """Ends the recording; from here on it can be asked."""
+        """Ends the recording; the state can be queried from here on."""
         self.loads[-1].settle()
         self.conn.close()
         self.log = self.shim.log()
@@ -120,7 +123,8 @@ class Session:
         return self
 
     def oldest_unsynced(self):
-        """How long a group waited for its sync to end, at most."""
+        """Returns the longest time that a group waited for the end of its
+        sync."""
         begun, first, worst = {}, {}, 0
         for record in self.log:
             if record.kind != "incr":
@@ -136,7 +140,8 @@ class Session:
     # ---- points ------------------------------------------------------------
 
     def points(self, count):
-        """Half of them anywhere, half where names and syncs change things."""
+        """Chooses half of the points anywhere, and half near changes of names
+        and syncs."""
         names = ("create", "rename", "unlink", "link", "mkdir", "truncate")
         busy = [i for i, record in enumerate(self.log)
                 if record.type in names or
@@ -150,7 +155,7 @@ class Session:
             yield at, self.rng.randrange(1 << 62)
 
     def required(self, load, point):
-        """What had to hold of a load when power was lost."""
+        """Returns the operations that were promised when power was lost."""
         now = self.recording.times[point]
         before = None
         if self.on_snapshots:
@@ -162,7 +167,7 @@ class Session:
             if off <= now < seen:
                 before = off
         required = load.required(self.recording, point, before)
-        # What was answered while the journal's first base was written is in an
+        # Operations acknowledged while the first base was written are in an
         # increment, and on the disk by the time of the next promise.
         for _, on, seen in self.windows:
             if seen <= now:
@@ -241,7 +246,7 @@ def snapshots_only(session):
 
 
 def several_seconds(session):
-    """Long enough that everysec has promised something."""
+    """Records long enough for a promise of everysec."""
     session.start()
     session.loads[-1].window = 6
     until = time.monotonic() + 4
@@ -256,7 +261,7 @@ NO_JOURNAL = ("--appendonly", "no")
 ALWAYS = ("--appendonly", "yes", "--appendfsync", "always")
 EVERYSEC = ("--appendonly", "yes", "--appendfsync", "everysec")
 
-# name: (recording, options, its share of the images, images of one recording)
+# name: (recording, options, its share of the images, images per recording)
 RECORDINGS = {"saves": (saves_and_rewrites, ALWAYS, 0.25, 150),
               "rewrites": (many_rewrites, ALWAYS, 0.2, 40),
               "switches": (switched_off_and_on, ALWAYS, 0.2, 150),
@@ -265,7 +270,7 @@ RECORDINGS = {"saves": (saves_and_rewrites, ALWAYS, 0.25, 150),
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_every_image_starts_and_has_what_was_promised(name):
+def test_every_image_starts_and_has_the_promised_data(name):
     record, options, share, each = RECORDINGS[name]
     kinds = []
     total = round(ROUNDS * share)
@@ -281,7 +286,8 @@ def test_every_image_starts_and_has_what_was_promised(name):
 # ---- the images can find something ------------------------------------------
 
 def found_without_sync_of(kind, seed):
-    """Whether images tell when the server's syncs of a kind do nothing."""
+    """Tells whether images detect that the server's syncs of a kind do
+    nothing."""
     session = Session(seed, "--appendonly", "yes", "--appendfsync", "always")
     with session:
         session.shim.arm(0, "lie", ["sync"], [kind],

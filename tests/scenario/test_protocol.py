@@ -14,7 +14,7 @@ from lib import resp, servers
 
 PING = b"*1\r\n$4\r\nPING\r\n"
 
-# name, bytes, the whole answer, "closed" or "open"
+# name, bytes, the whole reply, "closed" or "open"
 CASES = [
     ("count_too_large", b"*2147483648\r\n",
      b"-ERR Protocol error: invalid multibulk length\r\n", "closed"),
@@ -91,7 +91,7 @@ CASES = [
 
 
 def talk(process, data, one_by_one=False, wanted=(b"", "open")):
-    """Sends `data`. Returns what comes back, and "closed" or "open"."""
+    """Sends `data`. Returns the reply, and "closed" or "open"."""
     with process.conn() as conn:
         try:
             if one_by_one:
@@ -105,8 +105,8 @@ def talk(process, data, one_by_one=False, wanted=(b"", "open")):
 
 
 def drain(conn, process, wanted=(b"", "open")):
-    """Reads until the `wanted` (bytes, end) are there, then a moment longer, so
-    that surplus bytes are seen. A PING on a second connection proves that the
+    """Reads until the `wanted` (bytes, end) have arrived, and a moment longer
+    to detect surplus bytes. A PING on a second connection proves that the
     server had its turn."""
     out, deadline = b"", time.monotonic() + 10 * servers.time_factor()
     conn.sock.settimeout(0.15 * servers.time_factor())
@@ -128,7 +128,7 @@ def drain(conn, process, wanted=(b"", "open")):
 
 
 def http(got):
-    """GET is unknown here and fails there: only the close counts."""
+    """GET is unknown here and fails there, so only the close counts."""
     return (None, got[1])
 
 
@@ -144,7 +144,7 @@ def both():
 
 @pytest.mark.parametrize("name,data,answer,end", CASES,
                          ids=[c[0] for c in CASES])
-def test_malformed_bytes_get_the_answer_of_redis(both, name, data, answer, end):
+def test_malformed_bytes_get_the_reply_of_redis(both, name, data, answer, end):
     server, oracle = both
     got = talk(server, data, wanted=(answer, end))
     if answer is None:
@@ -160,8 +160,8 @@ def test_malformed_bytes_get_the_answer_of_redis(both, name, data, answer, end):
 @pytest.mark.parametrize("name,data,answer,end",
                          [c for c in CASES if len(c[1]) < 200],
                          ids=[c[0] for c in CASES if len(c[1]) < 200])
-def test_cut_into_single_bytes_the_answer_is_the_same(both, name, data, answer,
-                                                      end):
+def test_single_bytes_get_the_same_reply(both, name, data, answer,
+                                         end):
     server, _ = both
     got = talk(server, data, one_by_one=True, wanted=(answer, end))
     if answer is None:
@@ -208,7 +208,7 @@ def test_a_large_declared_count_takes_no_memory(both):
     answers = {drain(conn, server) for conn in conns[:3]}
     for conn in conns:
         conn.close()
-    # Either it waits for what was declared, as Redis does, or it refuses.
+    # The server waits for the declared bytes, as Redis does, or it refuses.
     assert answers <= {(b"", "open"), (
         b"-ERR Protocol error: invalid multibulk length\r\n", "closed")}
     assert grown < (4 << 20) * servers.time_factor()

@@ -36,7 +36,7 @@ class Listener:
             self.conn.read()
 
     def message(self):
-        """(channel, payload) of the next one."""
+        """Returns (channel, payload) of the next message."""
         got = self.conn.read()
         assert got[0] in (b"message", b"pmessage", b"smessage"), got
         return got[-2], got[-1]
@@ -60,7 +60,7 @@ def info(conn, field):
 
 
 def run_all(jobs):
-    """Runs functions in threads; what one raises is raised here."""
+    """Runs functions in threads; raises their exceptions here."""
     failures = []
 
     def guard(job):
@@ -125,11 +125,11 @@ def test_every_message_once_and_in_order(start_server, proto):
         listener.close()
 
 
-def test_a_subscription_hears_what_comes_after_it_and_nothing_else(server):
+def test_a_subscription_gets_only_the_messages_after_it(server):
     with server.conn() as publisher:
         others = [Listener(server, 3, "SUBSCRIBE", "c") for _ in range(4)]
         for turn in range(200):
-            # Answered, and on its way to the loops of the others.
+            # It has its reply, and is on its way to the loops of the others.
             assert publisher.call("PUBLISH", "c", "before") == 4
             late = Listener(server, 3, "SUBSCRIBE", "c")
             assert publisher.call("PUBLISH", "c", turn) == 5
@@ -156,7 +156,7 @@ def test_many_channels_of_one_client(server):
     listener.close()
 
 
-def test_subscriptions_have_a_limit(start_server):
+def test_the_number_of_subscriptions_has_a_limit(start_server):
     server = start_server("--pubsub-max-subscriptions", 5, "--pubsub-max-bytes",
                           2000)
     with server.conn(3) as conn:
@@ -180,7 +180,7 @@ def test_subscriptions_have_a_limit(start_server):
 
 # ---- those who do not read --------------------------------------------------
 
-def test_who_does_not_read_is_cut_and_nobody_else_waits(start_server):
+def test_a_client_that_does_not_read_is_cut_others_do_not_wait(start_server):
     server = start_server("--client-output-buffer-limit",
                           "pubsub 2mb 0 0 normal 64mb 16mb 30")
     payload = "x" * 10000
@@ -220,7 +220,7 @@ def test_the_soft_limit_of_the_class_cuts_after_its_time(start_server):
     slow = Listener(server, 3, "SUBSCRIBE", "c")
     slow.conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     with server.conn() as conn:
-        for _ in range(200):  # more than sockets take
+        for _ in range(200):  # more than the sockets hold
             conn.raw("PUBLISH", "c", "x" * 100000)
         servers.wait_until(
             lambda: info(conn, "client_output_buffer_limit_disconnections"),
@@ -231,8 +231,8 @@ def test_the_soft_limit_of_the_class_cuts_after_its_time(start_server):
     slow.close()
 
 
-def test_what_a_loop_cannot_keep_cuts_its_listeners(start_server):
-    """A transaction makes more at once than may wait."""
+def test_more_messages_than_a_loop_may_keep_cut_its_subscribers(start_server):
+    """A transaction makes more messages at once than may wait."""
     server = start_server("--notice-buffer-limit", "1mb", threads=2)
     listeners = [Listener(server, 3, "SUBSCRIBE", "c") for _ in range(4)]
     with server.conn() as conn:
@@ -261,8 +261,8 @@ def test_what_a_loop_cannot_keep_cuts_its_listeners(start_server):
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_fast_publisher_is_as_fast_as_those_who_read(start_server, threads):
-    """Far more than may wait at once; nobody who reads is cut for it."""
+def test_a_fast_publisher_keeps_the_pace_of_its_readers(start_server, threads):
+    """It sends far more than may wait at once; no reader is cut for that."""
     server = start_server("--notice-buffer-limit", "1mb", threads=threads)
     listeners = [Listener(server, 3, "SUBSCRIBE", "c") for _ in range(12)]
     bystander = server.conn()
@@ -289,7 +289,7 @@ def test_a_fast_publisher_is_as_fast_as_those_who_read(start_server, threads):
         each.close()
 
 
-def test_one_message_beyond_all_room_arrives(start_server):
+def test_one_message_larger_than_the_buffers_arrives(start_server):
     server = start_server("--notice-buffer-limit", "1mb", threads=2)
     with Listener(server, 3, "SUBSCRIBE", "c") as listener, \
             server.conn() as conn:
@@ -345,7 +345,7 @@ def test_subscribers_come_and_go_in_storms(start_server):
         finally:
             published[0] += 1
             stop.set()
-            with server.conn() as conn:  # so that the listener looks again
+            with server.conn() as conn:  # so that the listener checks again
                 conn.call("PUBLISH", "c", "0")
 
     run_all([publish_all, listen] +
@@ -361,7 +361,7 @@ def test_subscribers_come_and_go_in_storms(start_server):
 
 # ---- who may, and for how long ----------------------------------------------
 
-def test_nobody_subscribes_without_the_password(start_server):
+def test_subscribing_needs_the_password(start_server):
     server = start_server("--requirepass", "secret")
     with server.conn() as conn:
         for words in (("SUBSCRIBE", "a"), ("PSUBSCRIBE", "*"), ("MONITOR",),
@@ -369,7 +369,7 @@ def test_nobody_subscribes_without_the_password(start_server):
                       ("PUBSUB", "CHANNELS"), ("UNSUBSCRIBE",)):
             assert "NOAUTH" in str(conn.call(*words))
     listener = Listener(server, 3, "SUBSCRIBE", "a", password="secret")
-    listener.conn.raw("RESET")  # and nothing is heard any more
+    listener.conn.raw("RESET")  # and no message arrives any more
     with server.conn(password="secret") as conn:
         assert conn.call("PUBLISH", "a", "b") == 0
     listener.close()
@@ -430,7 +430,7 @@ def test_monitor_names_the_socket_file(start_server):
 # ---- events of keys ---------------------------------------------------------
 
 def events_of(server, listener):
-    """What was told so far: (channel, payload), up to a mark."""
+    """Returns the events so far, (channel, payload), up to a mark."""
     with server.conn() as conn:
         mark = b"mark %d" % time.monotonic_ns()
         conn.call("PUBLISH", "__keymark__", mark)
@@ -439,7 +439,7 @@ def events_of(server, listener):
         got = listener.message()
         if got == (b"__keymark__", mark):
             return out
-        if got[0] != b"__keymark__":  # of another listener
+        if got[0] != b"__keymark__":  # another listener caused it
             out.append(got)
 
 
@@ -453,7 +453,7 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("letters", EVENTS)
-def test_events_are_told_as_they_are_asked_for(start_server, letters):
+def test_events_follow_the_option(start_server, letters):
     server = start_server("--notify-keyspace-events", letters)
     listener = Listener(server, 3, "PSUBSCRIBE", "__key*")
     expected = []
@@ -474,14 +474,14 @@ def test_events_are_told_as_they_are_asked_for(start_server, letters):
     listener.close()
 
 
-def test_a_key_that_expires_is_told_whoever_finds_it(start_server):
+def test_an_expired_event_comes_once_from_timer_or_access(start_server):
     server = start_server("--notify-keyspace-events", "Ex")
     listener = Listener(server, 3, "PSUBSCRIBE", "__key*")
     with server.conn() as conn:
         conn.call("BF.ADD", "timer", "x")
         conn.call("PEXPIRE", "timer", 20)
         assert listener.message() == (b"__keyevent@0__:expired", b"timer")
-        for turn in range(20):  # the timer or the access: once
+        for turn in range(20):  # from the timer or the access: once
             key = "access:%d" % turn
             conn.call("BF.ADD", key, "x")
             conn.call("PEXPIRE", key, 1)
@@ -550,7 +550,7 @@ def test_events_of_a_key_come_in_the_order_of_the_journal(start_server,
             assert per_key[key] == written[key]
 
 
-def test_an_event_is_not_told_before_its_change_is_durable(start_server,
+def test_an_event_is_not_sent_before_its_change_is_durable(start_server,
                                                            tmp_path):
     faults = shim.Shim(str(tmp_path), tmp_path / "data")
     (tmp_path / "data").mkdir()
@@ -567,7 +567,7 @@ def test_an_event_is_not_told_before_its_change_is_durable(start_server,
             began = time.monotonic()
             conn.send(command("BF.ADD", "k", "%d" % turn) +
                       command("PUBLISH", "c", "done"))
-            # Who has nothing to do with it need not wait.
+            # An unrelated client does not wait.
             assert other.call("PING") == b"PONG"
             for listener in listeners:
                 expected = [(b"__keyevent@0__:bloom.add", b"k")]

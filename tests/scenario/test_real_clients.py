@@ -26,7 +26,7 @@ def test_redis_py_basics(r):
     assert r.config_get("maxmemory") == {"maxmemory": "0"}
     assert r.config_set("maxmemory", "1gb") and r.config_set("maxmemory", 0)
     assert r.command_count() > 40
-    # redis-py files a command under its first word, in lower case.
+    # redis-py stores a command under its first word, in lower case.
     assert "bf.add" in {k.lower() for k in r.command()}
     assert len(r.time()) == 2
     assert r.module_list() is not None

@@ -14,7 +14,7 @@ from lib import crash, resp, servers
 
 DATABASES = 4
 COMMANDS = 6000 if not servers.sanitized() else 1500
-SHORT, LONG = (1, 5, 30), (10 ** 8, 10 ** 9)  # ms to live
+SHORT, LONG = (1, 5, 30), (10 ** 8, 10 ** 9)  # the time to live in ms
 
 
 class Client:
@@ -97,7 +97,7 @@ class Client:
 
 
 def state(conn):
-    """Of each key that does not end soon: (its end, its DUMP)."""
+    """Returns (expiry time, DUMP) of each key that does not expire soon."""
     told = {}
     for db in range(DATABASES):
         assert conn.call("SELECT", db) == b"OK"
@@ -111,7 +111,7 @@ def state(conn):
 
 @pytest.mark.parametrize("policy", ["noeviction", "allkeys-lru",
                                     "volatile-random"])
-def test_what_was_there_is_there_again(policy):
+def test_a_start_restores_every_key(policy):
     seed, = crash.seeds(1)
     names = ["k%d" % i for i in range(random.Random(seed).choice((5, 60)))]
     problems = []

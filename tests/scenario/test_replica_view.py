@@ -12,14 +12,14 @@ import pytest
 from lib import replicas, servers
 from lib.servers import wait_until
 
-# Behind the fields of Redis.
+# These come after the fields of Redis.
 OURS = ["master_link_refusal", "master_failover_error", "start_grace_left_ms",
         "behind_replicas",
         "data_absent"]
 
 
 class Pair:
-    """A primary and its replica, of either kind."""
+    """A primary and its replica, ours or of redis-server."""
 
     def __init__(self, start):
         self.primary, self.replica = start(), start()
@@ -122,7 +122,7 @@ def test_role_looks_as_in_redis(pair, oracles):
         b"127.0.0.1", str(pair.replica.port).encode()]
 
 
-def test_what_a_sentinel_reads(pair):
+def test_the_fields_that_a_sentinel_reads(pair):
     wait_until(lambda: replicas.info(pair.primary).get("slave0", "").find(
         "state=online") > 0)
     got = replicas.info(pair.primary)
@@ -132,8 +132,8 @@ def test_what_a_sentinel_reads(pair):
     replica = replicas.info(pair.replica)
     assert replica["master_replid"] == got["master_replid"]
     assert replica["slave_repl_offset"] == replica["master_repl_offset"]
-    # Told to follow somebody who is not there, it shows so at once; it keeps
-    # the data of its last primary, so that it may be promoted all the same.
+    # A replica that must follow an absent primary shows so at once. It keeps
+    # the data of its last primary, so that it may still be promoted.
     replicas.follow(pair.replica, ("127.0.0.1", 1), wait=False)
     replica = replicas.info(pair.replica)
     assert (replica["master_port"], replica["master_link_status"],
@@ -175,12 +175,12 @@ def test_links_among_the_clients(pair, oracles, which, kind, flags):
     assert lines(pair.of(which), "ID", mine["id"])[0]["flags"] == flags
     wait_until(lambda: [line["flags"] for line in lines(pair.of(which))] ==
                ["N", flags])
-    # It does not count as a client, and comes back when it is killed.
+    # It does not count as a client, and reconnects when it is killed.
     wait_until(lambda: replicas.info(pair.of(which), "clients")
                ["connected_clients"] == "1")
     before = replicas.info(pair.primary, "stats")
     with pair.of(which).conn() as conn:
-        # Maybe the connection that asked last, which is not quite gone.
+        # It may be the connection of the last request, which is still closing.
         assert conn.call("CLIENT", "KILL", "TYPE", "normal") in (0, 1)
         assert conn.call("CLIENT", "KILL", "ID", mine["id"]) == 1
     wait_until(lambda: int(replicas.info(pair.primary, "stats")
@@ -245,7 +245,7 @@ def test_passwords_on_the_link(start_server):
 REFUSED = "Only another Bloomery can follow this server"
 
 
-def test_a_redis_is_told_why_it_cannot_follow(start_server, start_oracle):
+def test_a_redis_gets_the_reason_of_a_refusal(start_server, start_oracle):
     server, redis = start_server(), start_oracle()
     with redis.conn() as conn:
         assert conn.call("REPLICAOF", "127.0.0.1", server.port) == b"OK"
@@ -255,7 +255,7 @@ def test_a_redis_is_told_why_it_cannot_follow(start_server, start_oracle):
 
 
 @pytest.mark.parametrize("option", ["--rdb", "--replica"])
-def test_redis_cli_is_told_so_too(start_server, tmp_path, option):
+def test_redis_cli_gets_that_reason_too(start_server, tmp_path, option):
     server = start_server()
     words = [option] + ([tmp_path / "x.rdb"] if option == "--rdb" else [])
     done = subprocess.run([servers.REDIS / "redis-cli", "-p", str(server.port),

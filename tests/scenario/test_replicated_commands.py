@@ -16,9 +16,9 @@ ABSENT = None
 
 
 class Case:
-    """Commands of which the last one is the one in question, and what there is
-    afterwards: {key or (key, database): its items, or ABSENT}. times: likewise
-    {key: PEXPIRETIME}."""
+    """Commands, of which the last one is tested, and the data after it: {key
+    or (key, database): its items, or ABSENT}. times: likewise {key:
+    PEXPIRETIME}."""
 
     def __init__(self, *steps, has, times=None, fails=False):
         self.steps = [s.split() if isinstance(s, str) else s for s in steps]
@@ -26,7 +26,7 @@ class Case:
 
 
 def dumped(conn, *items):
-    """A DUMP of a filter with these."""
+    """Returns a DUMP of a filter with these items."""
     conn.call("BF.MADD", "dumped", *items)
     data = conn.call("DUMP", "dumped")
     conn.call("DEL", "dumped")
@@ -169,7 +169,7 @@ ROWS = {
 
 
 class Trio:
-    """A primary of one dialect with a replica of each."""
+    """A primary of one dialect with a replica of each dialect."""
 
     def __init__(self, start, dialect):
         self.dialect = dialect
@@ -206,7 +206,8 @@ class Trio:
 
     @staticmethod
     def hold_against(case, seen):
-        """That the primary did it, or else nothing would be shown."""
+        """Checks that the command worked on the primary; otherwise the test
+        would prove nothing."""
         wanted = {}
         for key, items in case.has.items():
             key, db = key if isinstance(key, tuple) else (key, 0)
@@ -223,8 +224,7 @@ class Trio:
             assert seen[0, resp.as_bytes(key)][2] == time
 
     def compare(self, one, other, replica):
-        """The shapes of BF.INFO differ between dialects, its figures do
-        not."""
+        """The shape of BF.INFO depends on the dialect, its figures do not."""
         assert set(one) == set(other)
         same = self.replicas.index(replica) == 0
         for place, facts in one.items():
@@ -251,7 +251,7 @@ def trio(request):
 
 
 def with_flag(rows, flag):
-    """The names of the commands and subcommands that have it."""
+    """Returns the names of the commands and subcommands with a flag."""
     for row in rows:
         if flag in row[2]:
             yield row[0].decode().lower()
@@ -312,7 +312,7 @@ def test_large_values_arrive(trio):
     payload = conn.call("DUMP", "big")
     assert len(payload) > 2 << 20
     assert conn.call("RESTORE", "twin", 0, payload) == b"OK"
-    twin = conn.call("DUMP", "twin")  # it names another life of a key
+    twin = conn.call("DUMP", "twin")  # it names another incarnation of the key
     trio.wait()
     for replica in trio.replicas:
         with replica.conn() as other:

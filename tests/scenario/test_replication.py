@@ -58,7 +58,7 @@ def test_a_chain_of_replicas(start):
             conn.call("BF.ADD", "k:%d" % (number % 9), "i:%d" % number)
     wait_even(*chain)
     assert len({info(s)["master_replid"] for s in chain}) == 1
-    # The middle becomes a primary: those below it stay.
+    # The middle server becomes a primary: the replicas below it stay.
     lead(chain[1])
     with chain[1].conn() as conn:
         assert conn.call("BF.ADD", "k:0", "new") == 1
@@ -69,7 +69,7 @@ def test_a_chain_of_replicas(start):
     wait_until(lambda: info(chain[0])["connected_slaves"] == "0")
 
 
-def test_a_replica_that_leads_keeps_its_data(pair):
+def test_a_promoted_replica_keeps_its_data(pair):
     primary, replica = pair
     with primary.conn() as conn:
         conn.call("BF.ADD", "k", "x")
@@ -163,7 +163,7 @@ ASKED = ["EXISTS k", "DBSIZE", "KEYS *", "SCAN 0", "TTL k", "TYPE k",
          "MONITOR"]
 
 
-def test_stale_data_is_not_served_if_so_wished(start, start_oracle):
+def test_stale_data_is_not_served_without_the_option(start, start_oracle):
     asked = []
     for begin in (start, start_oracle):
         replica = begin("--replica-serve-stale-data", "no")
@@ -195,7 +195,7 @@ def test_filters_of_a_replica_whose_link_is_down(start):
         assert conn.call("BF.EXISTS", "k", "x") == 1
         conn.call("CONFIG", "SET", "replica-serve-stale-data", "no")
     primary.restart()
-    lead(primary)       # with nothing, which is older than what its replica has
+    lead(primary)       # empty, so older than its replica
     wait_until(lambda: replicas.link_is_up(replica), 30)
     with replica.conn() as conn:
         assert conn.call("BF.EXISTS", "k", "x") == 0
@@ -204,7 +204,8 @@ def test_filters_of_a_replica_whose_link_is_down(start):
 # ---- enough replicas -------------------------------------------------------
 
 def test_writes_stop_soon_after_the_replicas_are_lost(start):
-    """Within min-replicas-max-lag and a second, however the loss looks."""
+    """They stop within min-replicas-max-lag and a second, for each kind of
+    loss."""
     primary, replica = start("--min-replicas-to-write", 1,
                              "--min-replicas-max-lag", 2), start()
     follow(replica, primary)
@@ -238,8 +239,8 @@ READS = ["EXISTS k", "TTL k", "PTTL k", "EXPIRETIME k", "PEXPIRETIME k",
          "TOUCH k", "DBSIZE"]
 
 
-def test_only_the_primary_removes_what_is_over(pair, redis_pair):
-    """The primaries stand still while the key's time passes."""
+def test_only_the_primary_removes_expired_keys(pair, redis_pair):
+    """The primaries are stopped while the key expires."""
     replies = []
     for (primary, replica), make in ((pair, "BF.ADD k x"),
                                      (redis_pair, "SET k x")):
@@ -255,7 +256,7 @@ def test_only_the_primary_removes_what_is_over(pair, redis_pair):
                 if make.startswith("BF"):
                     assert other.call("BF.EXISTS", "k", "x") == 0
                     assert other.call("BF.CARD", "k") == 0
-                time.sleep(0.3)  # many turns of what reclaims
+                time.sleep(0.3)  # many turns of the reclaimer
                 assert other.call("DBSIZE") == 1
             finally:
                 primary.child.send_signal(signal.SIGCONT)
@@ -265,9 +266,9 @@ def test_only_the_primary_removes_what_is_over(pair, redis_pair):
     wait_even(*pair)
 
 
-def test_what_is_over_becomes_a_del_and_so_does_what_is_replaced(pair):
-    """A key whose time is over, found by a write before it is reclaimed: its
-    successor on the replica has nothing of it."""
+def test_expired_and_replaced_keys_become_a_del(pair):
+    """A write finds an expired key before the reclaimer: on the replica the
+    new key has nothing of the old one."""
     primary, replica = pair
     with primary.conn() as conn:
         for number in range(100):
@@ -278,7 +279,7 @@ def test_what_is_over_becomes_a_del_and_so_does_what_is_replaced(pair):
     wait_even(primary, replica)
 
 
-def test_a_promoted_replica_reclaims_what_is_over(pair):
+def test_a_promoted_replica_reclaims_expired_keys(pair):
     primary, replica = pair
     with primary.conn() as conn:
         conn.pipeline([("BF.ADD", "k:%d" % i, "x") for i in range(50)] +
@@ -294,8 +295,8 @@ def test_a_promoted_replica_reclaims_what_is_over(pair):
 
 
 def test_expired_keys_of_a_snapshot_stay_until_their_del(pair):
-    """A full synchronization takes over what is over as well: its DEL may be
-    in the stream behind it."""
+    """A full synchronization also transfers expired keys, because their DEL
+    may follow in the stream."""
     primary, replica = pair
     other = node()
     try:
@@ -316,8 +317,8 @@ def test_expired_keys_of_a_snapshot_stay_until_their_del(pair):
 # ---- eviction --------------------------------------------------------------
 
 def test_only_the_primary_evicts(start):
-    """The replica's own maxmemory is much smaller, and does not matter while
-    it follows."""
+    """The replica's own maxmemory is much smaller, but has no effect while it
+    follows."""
     primary = start("--maxmemory", "24mb", "--maxmemory-policy", "allkeys-lru")
     replica = start("--maxmemory", "12mb", "--maxmemory-policy", "allkeys-lru")
     follow(replica, primary)
@@ -333,7 +334,7 @@ def test_only_the_primary_evicts(start):
 
 # ---- who listens on a replica ----------------------------------------------
 
-def test_caches_of_a_replica_hear_of_changes(pair):
+def test_caching_clients_of_a_replica_get_invalidations(pair):
     primary, replica = pair
     with primary.conn() as conn, replica.conn(3) as reader:
         conn.call("BF.ADD", "k", "x")
@@ -352,7 +353,7 @@ def test_caches_of_a_replica_hear_of_changes(pair):
         reader.call("BF.EXISTS", "m", "x")
         conn.call("FLUSHALL")
         assert reader.read() == [b"invalidate", None]
-        # All data is replaced.
+        # A new primary replaces all data.
         reader.call("BF.EXISTS", "m", "x")
         other = node()
         try:
@@ -385,14 +386,14 @@ def test_events_of_keys_on_a_replica(pair):
     assert [b"__keyspace@0__:k", b"rename_from"] in heard[0]
     assert [b"__keyspace@0__:l", b"expired"] in heard[0]
     print(heard)
-    # To a replica it is a DEL like any other.
+    # For a replica it is an ordinary DEL.
     assert [[name, b"del" if event == b"expired" else event]
             for name, event in heard[0] if b"expired" not in name] == \
         [[name, event] for name, event in heard[1]
          if name != b"__keyevent@0__:del" or event != b"l"]
 
 
-def test_messages_stay_where_they_are_published(pair):
+def test_messages_stay_on_their_server(pair):
     primary, replica = pair
     with primary.conn() as one, replica.conn() as two, \
             replica.conn() as teller, primary.conn() as other:
@@ -418,7 +419,7 @@ def test_watch_on_a_replica(pair):
             assert other.call("EXEC") == want
 
 
-def test_monitor_shows_what_the_stream_brings(pair, redis_pair):
+def test_monitor_shows_replicated_commands(pair, redis_pair):
     seen = []
     for primary, replica in (pair, redis_pair):
         with replica.conn() as ear, primary.conn() as conn:
@@ -441,13 +442,13 @@ def test_wait_and_its_errors_as_in_redis(pair, redis_pair):
             wait_until(lambda c=conn: c.call("WAIT", 1, 1000) == 1)
             told.append([conn.call(*words.split()) for words in asked] +
                         [other.call("WAIT", 1, 100)])
-    # How many a Redis counts at once depends on when it last sent a PING.
+    # The number that a Redis counts at once depends on its last PING.
     mine, theirs = [[r if isinstance(r, (resp.Error, bytes)) else type(r)
                      for r in replies] for replies in told]
     assert mine == theirs
 
 
-def test_wait_counts_those_who_answer(start):
+def test_wait_counts_replicas_that_acknowledge(start):
     primary, quick, slow = start(), start(), start()
     follow(quick, primary)
     follow(slow, primary)
@@ -511,7 +512,7 @@ def test_a_shutdown_waits_for_a_slow_replica(start):
         conn.call("BF.MADD", "late", *range(50000))
         want, position = replicas.digest(primary), replicas.offset(primary)
     primary.child.send_signal(signal.SIGTERM)
-    with pytest.raises(Exception):  # it does not end, however long
+    with pytest.raises(Exception):  # it does not end
         primary.child.wait(1)
     proxy.flow.set()
     assert primary.wait_exit() == 0
@@ -547,8 +548,8 @@ def test_a_shutdown_does_not_wait_forever(start):
 
 
 def test_the_role_survives_with_a_configuration_that_cannot_be_written(start):
-    """What REPLICAOF said is stronger than what the command line says, and
-    needs no CONFIG REWRITE."""
+    """The role set by REPLICAOF overrides the command line, and needs no
+    CONFIG REWRITE."""
     primary, other = start(), start()
     replica = start("--replicaof", "127.0.0.1 %d" % other.port,
                     conf="[server]\nloglevel = \"notice\"\n")
@@ -575,7 +576,7 @@ def test_the_role_survives_with_a_configuration_that_cannot_be_written(start):
 def test_a_returning_primary_waits_before_it_writes(start):
     primary, replica = start("--start-grace", 1, "--appendonly", "yes"), start()
     with primary.conn() as conn:
-        assert conn.call("BF.ADD", "k", "y") == 1  # it does not come back
+        assert conn.call("BF.ADD", "k", "y") == 1  # the replica stays away
     follow(replica, primary)
     wait_even(primary, replica)
     replica.freeze()
@@ -593,7 +594,7 @@ def test_a_returning_primary_waits_before_it_writes(start):
     replica.thaw()
 
 
-def test_a_returning_primary_waits_for_those_who_followed(start):
+def test_a_returning_primary_waits_for_its_former_replicas(start):
     primary = start("--start-grace", 600, "--appendonly", "yes")
     one, two = start(), start()
     with primary.conn() as conn:
@@ -616,13 +617,13 @@ def test_a_returning_primary_waits_for_those_who_followed(start):
 
 
 def test_a_primary_that_comes_back_empty_keeps_what_its_replica_has(start):
-    """Its data knows nothing of what was; its role file does."""
+    """Its data lacks the old changes, but its role file names the position."""
     primary, replica = start("--appendonly", "no"), start()
     follow(replica, primary)
     with primary.conn() as conn:
         assert conn.call("BF.ADD", "k", "x") == 1
         assert conn.call("WAIT", 1, 0) == 1
-    for _ in range(2):              # also if it comes back several times
+    for _ in range(2):              # even if it returns several times
         primary.crash()
         primary.restart()
         wait_until(lambda: info(primary)["behind_replicas"] == "1", 30, "it knows")
@@ -635,8 +636,8 @@ def test_a_primary_that_comes_back_empty_keeps_what_its_replica_has(start):
 
 @pytest.fixture
 def outdated(start):
-    """A primary that comes back without what its replica acknowledged, the
-    replica, and who follows for the first time."""
+    """A primary that returns without changes that its replica has
+    acknowledged; the replica; and a server that follows for the first time."""
     primary, replica = start("--appendonly", "no"), start()
     with primary.conn() as conn:
         assert conn.call("BF.ADD", "k", "old") == 1
@@ -681,7 +682,7 @@ def test_a_primary_with_older_data_keeps_what_its_replica_has(outdated):
             assert conn.call("BF.MEXISTS", "k", "old", "new") == [1, 1]
 
 
-def test_older_data_counts_if_somebody_says_so(outdated):
+def test_the_operator_may_confirm_older_data(outdated):
     primary, replica, fresh = outdated
     lead(primary)
     with primary.conn() as conn:
@@ -705,8 +706,8 @@ def test_debug_reload_of_either_side(start):
             assert one.call("DEBUG", *words) == b"OK"
             assert conn.call("BF.ADD", "k", "%r" % one) == 1
             wait_even(primary, replica)
-        # What was saved is of an earlier time: the data goes back to it, and
-        # the others have to follow.
+        # The saved data is older: the primary goes back to it, and the others
+        # must follow.
         assert conn.call("SAVE") == b"OK"
         conn.call("BF.ADD", "k", "later")
         wait_even(primary, replica)
@@ -714,7 +715,7 @@ def test_debug_reload_of_either_side(start):
         assert conn.call("BF.EXISTS", "k", "later") == 0
         wait_even(primary, replica)
         assert other.call("BF.EXISTS", "k", "later") == 0
-        # What it took over may still be on its way to the disk.
+        # The new data may still be on its way to the disk.
         wait_until(lambda: other.call("SAVE") == b"OK")
         conn.call("BF.ADD", "k", "still later")
         wait_even(primary, replica)
@@ -724,7 +725,8 @@ def test_debug_reload_of_either_side(start):
 
 
 def test_a_full_synchronization_keeps_clients_served(start):
-    """The old data until the new one is there, with no moment between."""
+    """Clients see the old data until the new data is complete, without a
+    gap."""
     primary, replica = start(), start()
     with primary.conn() as conn:
         for number in range(20):

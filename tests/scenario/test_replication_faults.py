@@ -4,7 +4,7 @@
 # primaries that end during a transfer, and lack of memory. The other servers go on
 # within their limits, and in the end all have the same data.
 #
-# ROUNDS=1000 does the random ones more often, SEED=n repeats a run (make
+# ROUNDS=1000 runs the random tests more often, SEED=n repeats a run (make
 # replicas).
 
 import errno
@@ -38,8 +38,8 @@ def start(group, tmp_path):
 
 
 def filled(server, keys, capacity=500000):
-    """About a MiB for each key of that capacity, hardly a line of it zero, so
-    that it is sent."""
+    """Writes about 1 MiB per key. Few lines of the filters are zero, so that
+    the data is really sent."""
     with server.conn() as conn:
         for key in range(keys):
             assert conn.call("BF.RESERVE", "big:%d" % key, "0.001",
@@ -54,7 +54,7 @@ def connected(server):
 # ---- killed and stopped ----------------------------------------------------
 
 def test_random_ends_of_a_replica(start):
-    """kill -9 and SIGSTOP at any moment, one of two replicas or both, with
+    """kill -9 and SIGSTOP at any moment, of one of two replicas or both, with
     and without a journal; the primary stays within its limits."""
     rng = random.Random(crash.seeds(1)[0])
     primary = start("--repl-backlog-size", "1mb", "--repl-timeout", 5,
@@ -71,7 +71,7 @@ def test_random_ends_of_a_replica(start):
                 replica.crash()
                 time.sleep(rng.random() * 0.05)
                 replica.restart()
-                if not replicas.link_is_up(replica):  # its role was kept
+                if not replicas.link_is_up(replica):  # it kept its role
                     assert info(replica)["role"] == "slave"
             else:
                 replica.freeze()
@@ -91,9 +91,10 @@ def test_random_ends_of_a_replica(start):
     print("full, partial, refused: %s" % (links.counts(primary),))
 
 
-def test_random_ends_of_all_lose_nothing_that_was_waited_for(start):
-    """Primary and replica with a journal are killed in turn; what WAIT 1, or
-    the reply of appendfsync always, has promised is on both in the end."""
+def test_random_ends_of_all_lose_no_acknowledged_write(start):
+    """Kills a primary and a replica with a journal in turn. In the end both
+    have everything that WAIT 1, or a reply with appendfsync always, has
+    promised."""
     rng = random.Random(crash.seeds(1)[0])
     primary, replica = (start(*JOURNAL, "--appendfsync", "always")
                         for _ in range(2))
@@ -149,8 +150,8 @@ def test_a_frozen_replica_costs_no_more_than_the_limits(start):
 
 
 def test_a_stalled_full_synchronization_costs_no_more_than_the_limits(start):
-    """Whoever takes nothing of a snapshot stops it, not the primary; what is
-    written meanwhile has a limit."""
+    """A replica that does not read its snapshot stops the snapshot, not the
+    primary. The writes meanwhile have a limit."""
     primary = start("--repl-backlog-size", "1mb", "--repl-timeout", 60,
                     "--client-output-buffer-limit", "replica 6mb 0 0")
     filled(primary, 30)
@@ -183,7 +184,7 @@ def test_a_replica_whose_disk_fails_keeps_replicating(start, policy, error):
     with primary.conn() as conn:
         conn.call("BF.ADD", "k", "before")
         wait_even(primary, replica)
-        # What it took over has its place on the disk.
+        # The received changes have their place on the disk.
         wait_until(lambda: info(replica, "persistence")
                    ["journal_state"] == "on", 10)
         replica.shim.arm(0, "fail", ["write", "create"], error=error,
@@ -194,7 +195,7 @@ def test_a_replica_whose_disk_fails_keeps_replicating(start, policy, error):
         for number in range(300):
             conn.call("BF.ADD", "k:%d" % (number % 7), "i:%d" % number)
         assert conn.call("WAIT", 1, 5000) == 1
-        assert conn.call("WAITAOF", 0, 1, 100)[1] == 0  # its disk has it not
+        assert conn.call("WAITAOF", 0, 1, 100)[1] == 0  # not on its disk
         wait_even(primary, replica)
         assert replicas.link_is_up(replica)
         with replica.conn() as other:
@@ -233,8 +234,8 @@ def test_a_disk_that_fails_during_a_full_synchronization(start):
     assert links.counts(primary)[0] == 1
 
 
-def test_a_write_that_is_held_is_not_on_the_replica(start):
-    """With appendfsync always the disk comes first, and may yet refuse."""
+def test_a_write_that_waits_for_the_disk_is_not_on_the_replica(start):
+    """With appendfsync always the disk comes first, and may still fail."""
     primary = start(*JOURNAL, "--appendfsync", "always", shimmed=True)
     replica = start()
     follow(replica, primary)
@@ -254,7 +255,7 @@ def test_a_write_that_is_held_is_not_on_the_replica(start):
     wait_even(primary, replica)
 
 
-def test_a_primary_whose_disk_fails_tells_its_replica_nothing_of_it(start):
+def test_a_write_that_fails_on_the_primarys_disk_is_not_replicated(start):
     primary = start(*JOURNAL, "--appendfsync", "always", shimmed=True)
     replica = start()
     follow(replica, primary)
@@ -279,9 +280,9 @@ def test_a_primary_whose_disk_fails_tells_its_replica_nothing_of_it(start):
 
 # ---- full synchronizations -------------------------------------------------
 
-def test_memory_for_one_of_both_only(start):
-    """The old data goes first; meanwhile -LOADING, and nobody makes this a
-    primary."""
+def test_a_full_synchronization_with_memory_for_one_copy_only(start):
+    """The replica drops the old data first. Meanwhile it answers -LOADING, and
+    no server or operator can make it a primary."""
     primary = start()
     filled(primary, 30)
     replica = start("--maxmemory", "50mb")
@@ -307,7 +308,7 @@ def test_memory_for_one_of_both_only(start):
 
 
 def test_a_primary_that_ends_after_the_data_was_dropped(start):
-    """What the disk has comes back with a start."""
+    """A start brings back the data on the disk."""
     primary = start()
     filled(primary, 30)
     replica = start("--maxmemory", "50mb", *JOURNAL)
@@ -334,7 +335,7 @@ def test_a_primary_that_ends_after_the_data_was_dropped(start):
         assert conn.call("BF.ADD", "old", "y") == 1
 
 
-def test_a_primary_killed_while_it_gives_everything(start):
+def test_a_primary_killed_during_a_full_synchronization(start):
     primary, replica = start(*JOURNAL), start()
     filled(primary, 20)
     with replica.conn() as conn:
@@ -349,14 +350,14 @@ def test_a_primary_killed_while_it_gives_everything(start):
         if replicas.link_is_up(replica):
             break
         primary.crash()
-        with replica.conn() as conn:  # the old data, or already the new one
+        with replica.conn() as conn:  # the old data, or already the new data
             assert conn.call("BF.EXISTS", "old", "x") + \
                 conn.call("BF.EXISTS", "big:0", 1) == 1
         primary.restart()
     wait_even(primary, replica)
 
 
-def test_a_primary_that_stands_still_while_it_gives_everything(start):
+def test_a_primary_stopped_during_a_full_synchronization(start):
     primary, replica = start(), start("--repl-timeout", 1)
     filled(primary, 20)
     proxy = start.proxy(primary)
@@ -369,8 +370,8 @@ def test_a_primary_that_stands_still_while_it_gives_everything(start):
 
 
 class Adoption:
-    """A replica with data of its own that is to take a primary's, and is
-    killed, or its child is, before or after the n-th change of its disk."""
+    """A replica with its own data that receives a primary's data. The replica
+    or its child is killed before or after the n-th change of its disk."""
 
     def __init__(self, start, primary, number, who, action):
         self.primary, self.who = primary, who
@@ -382,7 +383,7 @@ class Adoption:
         self.replica.shim.arm(0, action, shim.CHANGES, nth=number, who=who)
 
     def run(self):
-        """Whether there were so many changes."""
+        """Returns whether there were that many changes."""
         try:
             follow(self.replica, self.primary, wait=False)
             wait_until(self.is_over, 30, "it has taken everything")
@@ -401,7 +402,7 @@ class Adoption:
             info(self.replica, "persistence")["journal_state"] == "on")
 
     def look(self):
-        """The old data or the new one, never a part."""
+        """The server has the old data or the new data, never a part."""
         self.primary.freeze()
         try:
             self.replica.restart()
@@ -409,7 +410,7 @@ class Adoption:
             role = info(self.replica)["role"]
         finally:
             self.primary.thaw()
-        if role == "master":  # the kill came before its role was kept
+        if role == "master":  # the kill came before the role was kept
             follow(self.replica, self.primary)
 
     def end(self):
@@ -438,7 +439,7 @@ def test_a_replica_killed_while_it_takes_over_everything(start, who):
 
 
 def test_many_full_synchronizations_at_once(start):
-    """One fork serves all that wait, and those who come later the next."""
+    """One fork serves all replicas that wait; later ones get the next fork."""
     primary = start("--repl-diskless-sync-delay", 1)
     filled(primary, 10)
     nodes = [start("--threads", 1) for _ in range(5)]
@@ -452,7 +453,7 @@ def test_many_full_synchronizations_at_once(start):
 
 
 def test_roles_that_change_all_the_time(start):
-    """REPLICAOF in every direction under writers, from several clients."""
+    """Several clients send REPLICAOF in every direction while writers work."""
     rng = random.Random(crash.seeds(1)[0])
     nodes = [start() for _ in range(3)]
     stop, problems = threading.Event(), []

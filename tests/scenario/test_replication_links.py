@@ -24,8 +24,8 @@ JOURNAL = ("--appendonly", "yes")
 
 
 def wait_partial(primary, before):
-    """Until the replica is back; with before: counts, that it took no more
-    than one partial one."""
+    """Waits until the replica is back; before: counts, checks that it needed
+    only one partial synchronization."""
     wait_until(lambda: links.counts(primary) != before, 30, "it is back")
     assert links.counts(primary) == (before[0], before[1] + 1, before[2])
 
@@ -40,15 +40,16 @@ def filled(primary, keys=20, items=50):
 # ---- cuts ------------------------------------------------------------------
 
 def test_cuts_anywhere_need_no_full_synchronization(group):
-    """The link ends at a random byte of what goes to the replica, often in the
-    middle of a group, of a seal or of an answer of the handshake."""
+    """The link ends at a random byte towards the replica, often inside a
+    group, a seal or a reply of the handshake."""
     rng = random.Random(crash.seeds(1)[0])
     primary, replica, proxy = group.pair("--repl-backlog-size", "64mb")
     before = links.counts(primary)
     assert before[0] == 1
     with links.Writers(primary, rng.randrange(1 << 30), 0.001) as writers:
         for number in range(ROUNDS):
-            # Who gets nowhere on a link waits longer before the next one.
+            # A replica without progress on a link waits longer before the next
+            # one.
             reach = 300 if rng.random() < 0.1 else 60000
             with proxy.lock:
                 proxy.cut_at = proxy.sent + rng.randrange(reach)
@@ -63,7 +64,7 @@ def test_cuts_anywhere_need_no_full_synchronization(group):
 
 
 def test_a_cut_of_each_kind_ends_in_a_partial_resynchronization(group):
-    """One at a time: after each, exactly one partial one more."""
+    """One cut at a time: each causes exactly one partial synchronization."""
     rng = random.Random(crash.seeds(1)[0])
     primary, replica, proxy = group.pair()
     with links.Writers(primary, rng.randrange(1 << 30)) as writers:
@@ -78,7 +79,8 @@ def test_a_cut_of_each_kind_ends_in_a_partial_resynchronization(group):
 
 
 def test_a_full_synchronization_interrupted_anywhere(group):
-    """Its link is cut somewhere within the snapshot, and at last is not."""
+    """Cuts the link somewhere in the snapshot, several times, and at last
+    not."""
     rng = random.Random(crash.seeds(1)[0])
     primary, replica = group.node(), group.node()
     with primary.conn() as conn:
@@ -103,7 +105,7 @@ def test_a_full_synchronization_interrupted_anywhere(group):
                     conn.call("DEBUG", "RELOAD")
                 follow(replica, proxy, wait=False)
             else:
-                with replica.conn() as conn:  # the old data is still served
+                with replica.conn() as conn:  # still the old data
                     assert conn.call("BF.EXISTS", "old", "x") == 1
     wait_even(primary, replica)
     with replica.conn() as conn:
@@ -113,7 +115,7 @@ def test_a_full_synchronization_interrupted_anywhere(group):
 # ---- bits ------------------------------------------------------------------
 
 def test_a_flipped_bit_of_the_stream_is_found(group):
-    """The seal does not hold: the group is asked for once more."""
+    """The seal does not match, so the replica requests the group again."""
     rng = random.Random(crash.seeds(1)[0])
     primary, replica, proxy = group.pair()
     flips = 30 if not servers.sanitized() else 5
@@ -124,7 +126,7 @@ def test_a_flipped_bit_of_the_stream_is_found(group):
                 proxy.flip_at = proxy.sent + rng.randrange(500, 5000)
             wait_until(lambda: proxy.flip_at is None, 30, "the bit is flipped")
             wait_partial(primary, before)
-            # Twice at the same place would not be a fault of the link.
+            # A second time at the same place would not be a fault of the link.
             position = replicas.offset(replica)
             wait_until(lambda: replicas.offset(replica) > position, 30,
                        "it gets on")
@@ -156,7 +158,7 @@ def test_a_flipped_bit_of_a_snapshot_is_found(group):
 
 # ---- stalls, doubles, and a backlog that is too small ----------------------
 
-def test_a_stalled_link_is_given_up_and_made_anew(group):
+def test_a_stalled_link_is_closed_and_made_anew(group):
     primary, replica, proxy = group.pair("--repl-timeout", 1,
                                          "--repl-ping-replica-period", 1)
     before = links.counts(primary)
@@ -175,7 +177,7 @@ def test_a_stalled_link_is_given_up_and_made_anew(group):
 
 
 def test_an_idle_link_lives(group):
-    """Longer than repl-timeout without a change: pings keep it."""
+    """No change happens for longer than repl-timeout: pings keep the link."""
     primary, replica, proxy = group.pair("--repl-timeout", 2,
                                          "--repl-ping-replica-period", 1)
     until = time.monotonic() + 3
@@ -187,8 +189,7 @@ def test_an_idle_link_lives(group):
 
 
 def test_a_second_connection_of_one_replica_replaces_the_first(group):
-    """The first one is still open at the primary, which nobody told of its
-    end."""
+    """The first one is still open at the primary, which was not notified."""
     primary, replica, _ = group.pair()
     with primary.conn() as conn:
         conn.call("BF.ADD", "k", "one")
@@ -199,7 +200,7 @@ def test_a_second_connection_of_one_replica_replaces_the_first(group):
         other = group.proxy(primary)
         for proxy in group.proxies:
             proxy.flow.clear()
-        # Only its own side of the old link ends; the proxy says nothing.
+        # Only its own side of the old link ends; the proxy stays silent.
         follow(replica, other, wait=False)
         other.flow.set()
         wait_until(lambda: replicas.link_is_up(replica), 30, "it follows")
@@ -211,7 +212,7 @@ def test_a_second_connection_of_one_replica_replaces_the_first(group):
     assert links.counts(primary)[0] == 1
 
 
-def test_a_backlog_that_is_too_small_leads_to_a_full_one(group):
+def test_a_backlog_that_is_too_small_causes_a_full_synchronization(group):
     primary, replica, proxy = group.pair("--repl-backlog-size", "16kb")
     proxy.up = False
     proxy.cut()
@@ -231,7 +232,7 @@ def test_a_backlog_that_is_too_small_leads_to_a_full_one(group):
 
 @pytest.fixture(params=["everysec", "always"])
 def chain(request, group):
-    """Three in a row, with a journal each, and some data."""
+    """Three servers in a chain, each with a journal, and some data."""
     a, b, c = (group.node(*JOURNAL, "--appendfsync", request.param)
                for _ in range(3))
     filled(a)
@@ -251,7 +252,7 @@ def all_full(*servers_):
     return [links.counts(s)[0] for s in servers_]
 
 
-def test_starts_need_no_full_synchronization(chain):
+def test_restarts_need_no_full_synchronization(chain):
     a, b, c = chain
     for number, (one, how) in enumerate((
             (b, signal.SIGTERM), (c, signal.SIGTERM), (b, signal.SIGKILL),
@@ -265,7 +266,8 @@ def test_starts_need_no_full_synchronization(chain):
             links.restart(one)
         add(a, "then:%d" % number)
         wait_even(a, b, c)
-        # Its counters began anew; none of the others gave a full one.
+        # Its counters restarted; none of the others gave a full
+        # synchronization.
         wanted = [1 if s in (a, b) and s is not one else 0 for s in chain]
         assert all(got <= most for got, most in
                    zip(all_full(*chain), wanted)), (number, all_full(*chain))
@@ -276,7 +278,7 @@ def test_starts_need_no_full_synchronization(chain):
 
 
 def test_a_killed_primary_that_loses_nothing_goes_on(chain):
-    """Of everysec the page cache still has all of it."""
+    """With everysec the page cache still has everything."""
     a, b, c = chain
     add(a, "before")
     wait_even(a, b, c)
@@ -287,7 +289,7 @@ def test_a_killed_primary_that_loses_nothing_goes_on(chain):
     assert all_full(a)[0] == 0
 
 
-def test_siblings_follow_the_promoted_one_without_a_full_one(group):
+def test_siblings_follow_a_promoted_replica_without_a_full_one(group):
     primary, first, second = (group.node("--appendonly", "no")
                               for _ in range(3))
     follow(first, primary)
@@ -304,15 +306,15 @@ def test_siblings_follow_the_promoted_one_without_a_full_one(group):
     wait_even(first, second)
     assert links.counts(first)[:2] == (0, 1)
     assert info(second)["master_replid"] == info(first)["master_replid"]
-    # The old primary comes without data: it never had a journal.
+    # The old primary returns without data: it never had a journal.
     primary.restart()
     follow(primary, first)
     wait_even(first, second, primary)
     assert links.counts(first)[0] == 1
 
 
-def test_a_demoted_primary_goes_on_where_it_was(group):
-    """It had nothing that its successor has not: partial both ways."""
+def test_a_demoted_primary_continues_at_its_position(group):
+    """Its successor has everything that it had: partial both ways."""
     a, b, c = (group.node(*JOURNAL) for _ in range(3))
     follow(b, a)
     follow(c, a)
@@ -328,7 +330,7 @@ def test_a_demoted_primary_goes_on_where_it_was(group):
     assert sorted(all_full(a, b, c)) == [0, 0, 2]
 
 
-def test_a_returning_primary_with_writes_of_its_own_takes_everything(group):
+def test_a_returning_primary_with_its_own_writes_takes_over_everything(group):
     a, b = group.node(*JOURNAL), group.node(*JOURNAL)
     proxy = group.proxy(a)
     follow(b, proxy)
@@ -352,8 +354,8 @@ def test_a_returning_primary_with_writes_of_its_own_takes_everything(group):
     assert links.counts(b)[0] == 1
 
 
-def test_a_chain_whose_middle_is_cut_out(group):
-    """c followed b, and follows a now: the position is the same."""
+def test_a_chain_without_its_middle_server(group):
+    """c followed b, and now follows a: the position is the same."""
     a, b, c = (group.node() for _ in range(3))
     follow(b, a)
     follow(c, b)
@@ -371,8 +373,9 @@ def test_a_chain_whose_middle_is_cut_out(group):
 
 # ---- WAIT ------------------------------------------------------------------
 
-def test_wait_never_counts_who_has_not_got_it(group):
-    """Under cuts: asked right behind the answer, as many have the item."""
+def test_wait_never_counts_a_replica_without_the_write(group):
+    """Under cuts: directly after the reply, at least that many servers have
+    the item."""
     rng = random.Random(crash.seeds(1)[0])
     primary, first, proxy = group.pair()
     second, other = group.node(), group.proxy(primary)

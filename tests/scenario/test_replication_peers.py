@@ -19,7 +19,7 @@ from lib.servers import wait_until
 pytestmark = pytest.mark.slow
 
 MIB = 1 << 20
-# What one connection may cost: a group as large as these limits allow.
+# The cost of one connection: a group as large as these limits allow.
 SMALL = ("--proto-max-bulk-len", "1mb", "--multi-max-bytes", "1mb")
 
 
@@ -30,7 +30,7 @@ def start(group):
 
 @pytest.fixture
 def fake(request):
-    """fake(act): a primary that acts so."""
+    """fake(act): a primary that runs act(peer)."""
     made = []
 
     def begin(act):
@@ -82,7 +82,7 @@ def test_a_redis_that_wants_a_password(start, start_oracle):
     links.wait_refusal(replica, "masterauth")
 
 
-def test_nobody_there(start):
+def test_no_server_at_the_address(start):
     replica = start()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -90,13 +90,13 @@ def test_nobody_there(start):
         links.wait_refusal(replica, "refused")
 
 
-def test_a_name_that_means_nothing(start):
+def test_an_unknown_host_name(start):
     replica = start()
     follow(replica, ("no-such-host.invalid", 7379), wait=False)
     wait_until(lambda: links.refusal(replica) != "", 20)
 
 
-def test_itself(start):
+def test_a_server_cannot_follow_itself(start):
     server = start()
     follow(server, server, wait=False)
     links.wait_refusal(server, "this very server")
@@ -148,7 +148,7 @@ def test_more_replicas_than_allowed(start):
 
 
 def test_a_chain_as_long_as_allowed(start):
-    """Eight above one; the next one is refused."""
+    """Eight servers below one; the next one is refused."""
     chain = [start("--threads", 1) for _ in range(10)]
     for upper, lower in zip(chain, chain[1:9]):
         follow(lower, upper)
@@ -186,7 +186,7 @@ SAID = [
 
 
 @pytest.mark.parametrize("line,text", SAID)
-def test_a_hello_that_is_none(start, fake, line, text):
+def test_an_invalid_hello(start, fake, line, text):
     replica = start()
 
     def act(peer):
@@ -200,7 +200,7 @@ def test_a_hello_that_is_none(start, fake, line, text):
     assert b'event="fake' not in replica.log()
 
 
-def test_a_newer_replica_is_told_so(start):
+def test_a_newer_replica_gets_the_reason(start):
     primary = start()
     with primary.conn() as conn:
         got = conn.call("REPLCONF", "bloomery", 2, "run", RUN)
@@ -210,7 +210,7 @@ def test_a_newer_replica_is_told_so(start):
 # ---- hostile primaries -----------------------------------------------------
 
 def endless(data, limit=256 * MIB):
-    """Sends this until the other side hangs up."""
+    """Sends these bytes until the other side closes."""
     def act(peer, first=None):
         if first is not None:
             first(peer)
@@ -250,7 +250,7 @@ def shake(answer):
 
 
 def forever(peer):
-    """Nothing but what keeps a link alive."""
+    """Sends nothing but pings, which keep a link alive."""
     peer.shake(full())
     for _ in range(100):
         peer.send("+PING\r\n" * 100 + "\n" * 1000 + "+GETACK\r\n")
@@ -261,7 +261,7 @@ def forever(peer):
 ADD = resp.command("BF.ADD", "k", "hostile")
 SEAL = b"*" + b"S" * 103
 HUGE = 9223372036854775807
-PLACE, NUMBER = 2 ** 61, 10 ** 14  # a replica takes over no higher ones
+PLACE, NUMBER = 2 ** 61, 10 ** 14  # a replica accepts no higher ones
 LIES = {
     "noise at once": noise,
     "an endless first line": endless("x"),
@@ -317,7 +317,7 @@ def test_a_primary_that_lies(start, fake, name):
         before = replica.rss()
         bad = fake(LIES[name])
         follow(replica, bad, wait=False)
-        # It tries again a few times.
+        # It retries a few times.
         top, until = before, time.monotonic() + 10 * servers.time_factor()
         while bad.dialled < 3 and time.monotonic() < until:
             assert conn.call("PING") == b"PONG"
@@ -356,7 +356,7 @@ def primary(start):
     return server
 
 
-def test_acknowledgements_of_what_was_never_sent(primary):
+def test_acknowledgements_beyond_the_sent_offset(primary):
     for words in (("ACK", HUGE), ("ACK", 10 ** 9), ("ACK", "-1"),
                   ("ACK", "x"), ("ACK",), ("ACK", "1", "FACK"),
                   ("GETACK", "*"), ("listening-port", 5)):
@@ -384,7 +384,7 @@ def test_a_wait_does_not_believe_every_acknowledgement(primary):
     b"x" * 10000, b"\x00\xff" * 5000, b"*1\r\n$4\r\nPING\r\n" * 100,
     b"*99999999\r\n", b"*1\r\n$99999999\r\n", b"PING\r\n" * 10,
     resp.command("BF.ADD", "smuggled", "x"), b"\r\n" * 5000])
-def test_a_replica_that_says_something_else(primary, data):
+def test_a_replica_that_sends_other_commands(primary, data):
     with FakeReplica(primary.address) as replica:
         assert replica.ask().startswith(b"+FULLRESYNC")
         replica.sock.sendall(data)
@@ -396,7 +396,7 @@ def test_a_replica_that_says_something_else(primary, data):
     wait_until(lambda: connected(primary) == 0)
 
 
-def test_commands_behind_psync_are_not_run(primary):
+def test_commands_after_psync_are_not_run(primary):
     with FakeReplica(primary.address) as replica:
         replica.sock.sendall(resp.command("PSYNC", "?", "-1") +
                              resp.command("BF.ADD", "smuggled", "x"))
@@ -427,7 +427,7 @@ def test_psync_at_odd_places(primary, start):
                   ("REPLCONF", "bloomery", 0, "run", RUN)):
         got = ask(*words)
         assert got.startswith(b"-ERR") or got == b"+OK", (words, got)
-    with FakeReplica(primary.address) as replica:  # a place to come
+    with FakeReplica(primary.address) as replica:  # an offset in the future
         assert replica.ask(HISTORY, HUGE).startswith((b"+FULL", b"-ERR"))
     with primary.conn() as conn:
         for words in ("MULTI", "REPLCONF bloomery 1 run %s" % RUN,
@@ -444,7 +444,7 @@ def test_psync_at_odd_places(primary, start):
 
 
 def test_a_flood_of_psync(primary):
-    """Connections that ask for everything and go, or stay."""
+    """Connections that ask for a full synchronization and leave, or stay."""
     before = primary.rss()
     kept = []
     try:
@@ -468,7 +468,7 @@ def test_a_flood_of_psync(primary):
 
 
 def test_one_run_id_on_many_connections(primary, start):
-    """The newest one counts, and the rightful one comes back."""
+    """The newest connection counts, and the real replica returns."""
     replica = start()
     follow(replica, primary)
     with replica.conn() as conn:
@@ -489,7 +489,7 @@ FRESH = itertools.count()
 
 
 def grow(primary, megabytes):
-    """Writes that much to the log, into a filter that does not grow."""
+    """Writes that many bytes to the log, into a filter that does not grow."""
     items = ["%01000d" % i for i in range(250)]
     with primary.conn() as conn:
         conn.call("BF.RESERVE", "wide", "0.01", 10 ** 6)
@@ -500,7 +500,7 @@ def grow(primary, megabytes):
 
 
 def test_a_replica_that_never_reads(primary):
-    """It costs its limits, once, and is let go."""
+    """It costs its limits, once, and is disconnected."""
     grow(primary, 4)
     before = primary.rss()
     top = 0
@@ -517,7 +517,8 @@ def test_a_replica_that_never_reads(primary):
 
 
 def test_a_full_synchronization_does_not_wait_for_the_slowest(primary, start):
-    """One of two does not read: it is timed out, the other one is served."""
+    """One of two replicas does not read: it times out, the other one is
+    served."""
     with primary.conn() as conn:
         conn.call("CONFIG", "SET", "repl-diskless-sync-delay", 1)
         for number in range(10):

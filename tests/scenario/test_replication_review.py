@@ -33,9 +33,9 @@ def cut_off(proxy):
 
 # ---- places ----------------------------------------------------------------
 
-def test_what_is_evicted_without_a_log_moves_the_place(group):
-    """The backlog was given back, and no command changes anything: but keys
-    go. A replica at that place must not go on from there."""
+def test_an_eviction_without_a_log_moves_the_offset(group):
+    """The backlog was freed, and no command changes anything, but keys are
+    evicted. A replica at that offset must not continue there."""
     primary = group.node("--repl-backlog-ttl", 1, "--maxmemory-policy",
                          "allkeys-random")
     replica, proxy = group.node(), group.proxy(primary)
@@ -60,7 +60,7 @@ def test_what_is_evicted_without_a_log_moves_the_place(group):
     assert stat(primary, "sync_full") == 2
 
 
-def test_what_expires_without_a_log_moves_the_place(group):
+def test_an_expiry_without_a_log_moves_the_offset(group):
     primary = group.node("--repl-backlog-ttl", 1)
     replica, proxy = group.node(), group.proxy(primary)
     add(primary, "gone", "kept")
@@ -78,9 +78,9 @@ def test_what_expires_without_a_log_moves_the_place(group):
     assert stat(primary, "sync_full") == 2
 
 
-def test_a_replica_of_a_replica_goes_on_after_a_history_has_begun(group):
-    """The first primary begins a new history when it starts; the one in the
-    middle hears of it in the log, and knows it when it is asked for it."""
+def test_a_replica_of_a_replica_continues_in_a_new_history(group):
+    """The first primary begins a new history when it starts. The server in the
+    middle learns it from the log, and accepts it from its replica."""
     first = group.node("--appendonly", "yes")
     middle, last = group.node(), group.node()
     proxy = group.proxy(middle)
@@ -104,8 +104,8 @@ def test_a_replica_of_a_replica_goes_on_after_a_history_has_begun(group):
 # ---- no memory for both ----------------------------------------------------
 
 def test_data_that_was_dropped_for_a_primary_is_never_saved(group):
-    """Else the disk would have nothing in the place of something, under the
-    name of the latter."""
+    """Otherwise the disk would have an empty state under the name of the old
+    data."""
     primary = group.node("--appendonly", "no")
     replica = group.node("--appendonly", "no", "--save", "3600 1")
     proxy = group.proxy(primary)
@@ -147,7 +147,8 @@ def test_data_that_was_dropped_for_a_primary_is_never_saved(group):
 # ---- snapshots for replicas ------------------------------------------------
 
 class Stranger:
-    """Says what a replica says, and reads what it likes."""
+    """Sends the handshake of a replica, and reads as much as the test
+    wants."""
 
     def __init__(self, server, number):
         self.conn = server.conn()
@@ -159,7 +160,7 @@ class Stranger:
         self.conn.send(resp.command("PSYNC", "?", "-1"))
 
     def answer(self):
-        """What PSYNC is answered with, b"" if the link just ends."""
+        """Returns the reply to PSYNC, or b"" if the link just ends."""
         data = b""
         while b"RESYNC" not in data:
             more = self.conn.sock.recv(4096)
@@ -172,9 +173,10 @@ class Stranger:
         self.conn.close()
 
 
-def test_the_end_of_a_snapshot_that_nobody_wants_is_not_that_of_the_next(group):
-    """A replica that comes when the last one for whom a snapshot was made has
-    left gets the next one: the child of the first ends behind its wish."""
+def test_the_end_of_an_abandoned_snapshot_does_not_end_the_next_one(group):
+    """A replica that connects when the last replica of a snapshot has left
+    gets the next snapshot, although the child of the first one ends after its
+    request."""
     primary = group.node()
     with primary.conn() as conn:
         for i in range(100):
@@ -194,7 +196,7 @@ def test_the_end_of_a_snapshot_that_nobody_wants_is_not_that_of_the_next(group):
 
 # ---- what is asked for at once ---------------------------------------------
 
-def test_too_few_replicas_are_too_few_at_once(group):
+def test_the_option_for_too_few_replicas_applies_at_once(group):
     server = group.node("--min-replicas-to-write", 1)
     with server.conn() as conn:
         for _ in range(2):
@@ -207,8 +209,8 @@ def test_too_few_replicas_are_too_few_at_once(group):
         assert str(got).startswith("NOREPLICAS"), got
 
 
-def test_a_failover_leaves_the_pause_of_a_client_as_it_is(group):
-    """And the other way round: UNPAUSE lets nobody write into a handover."""
+def test_a_failover_does_not_change_the_pause_of_a_client(group):
+    """Nor does UNPAUSE let a client write during a handover."""
     primary, replica = group.node(), group.node()
     proxy = group.proxy(primary)
     add(primary, "k")
@@ -237,8 +239,8 @@ def test_a_failover_leaves_the_pause_of_a_client_as_it_is(group):
 # ---- roles in quick succession ---------------------------------------------
 
 def test_roles_change_faster_than_the_links(group):
-    """Several connections of a server say whom it is to follow while writers
-    are at work: in the end its links are where the last one said."""
+    """Several connections of a server send REPLICAOF while writers work: in
+    the end its links are where the last one said."""
     seed = crash.seeds(1)[0]
     one, two, third = group.node(), group.node(), group.node("--threads", 4)
     add(one, "one")
@@ -256,7 +258,7 @@ def test_roles_change_faster_than_the_links(group):
                 conn.call("BF.ADD", "own", str(rng.random()))
                 conn.call("INFO", "replication")
                 if rng.randrange(4) == 0:
-                    time.sleep(rng.random() / 10)   # a link gets somewhere
+                    time.sleep(rng.random() / 10)   # a link can make progress
 
     with links.Writers(one, seed), links.Writers(two, seed + 1):
         threads = [threading.Thread(target=change, args=(n,))
@@ -278,9 +280,9 @@ def test_roles_change_faster_than_the_links(group):
 
 # ---- what is told ----------------------------------------------------------
 
-def test_wait_counts_what_a_client_saw(group):
-    """An add that is tried again on another connection wrote nothing there,
-    and yet its client relies on it."""
+def test_wait_counts_what_a_client_read(group):
+    """An add that a client repeats on another connection wrote nothing there,
+    but the client relies on it."""
     primary, replica = group.node(), group.node()
     follow(replica, primary)
     wait_until(lambda: "state=online" in info(primary)["slave0"])
@@ -297,10 +299,10 @@ def test_wait_counts_what_a_client_saw(group):
 
 
 @pytest.mark.parametrize("journal", ["yes", "no"])
-def test_a_restarted_replica_without_its_primary_shows_what_it_has(group,
-                                                                   journal):
-    """After a power cut, if the primary stays away, a Sentinel may promote who
-    has the data, and nobody who lost it."""
+def test_a_restarted_replica_without_its_primary_shows_its_offset(group,
+                                                                  journal):
+    """After a power failure, if the primary stays away, a Sentinel may promote
+    the replica that has the data, and none that lost it."""
     primary, replica = group.node(), group.node("--appendonly", journal)
     follow(replica, primary)
     add(primary, "k")

@@ -20,7 +20,7 @@ NEVER_BOTH = "--bf.bloom-fp-rate", "1e-9"
 # ---- the default -------------------------------------------------------------
 
 class Writer(threading.Thread):
-    """Adds in pipelines, and counts what was answered."""
+    """Adds in pipelines, and counts the replies."""
 
     def __init__(self, server, name, seed):
         super().__init__()
@@ -43,7 +43,7 @@ class Writer(threading.Thread):
             pass
 
 
-def test_a_kill_of_a_server_without_options_loses_nothing_answered():
+def test_a_kill_of_a_server_without_options_loses_no_acknowledged_write():
     seed = random.randrange(1 << 30)
     print("seed", seed)
     rng = random.Random(seed)
@@ -79,7 +79,8 @@ def test_a_kill_of_a_server_without_options_loses_nothing_answered():
 
 @pytest.fixture
 def start(start_server):
-    """start(folder, options): a server on that data that says what it does."""
+    """start(folder, options): a server on this data directory with a verbose
+    log."""
     return lambda folder, *options: start_server(
         "--dir", folder, "--loglevel", "notice", *options)
 
@@ -101,7 +102,7 @@ def say(server, *words):
 
 
 def event(server, name):
-    """The log's line of an event, as a dict, or None."""
+    """Returns the log's line of an event, as a dict, or None."""
     for line in server.log().decode().splitlines():
         got = {key: value.strip('"') for key, value in
                re.findall(r'(\w+)=("[^"]*"|\S+)', line)}
@@ -116,7 +117,7 @@ def kill(server):
     server.stopped = True
 
 
-def test_an_older_snapshot_is_named_and_not_taken(tmp_path, start):
+def test_an_older_snapshot_is_reported_and_not_loaded(tmp_path, start):
     server = start(tmp_path)
     add(server, "old")
     say(server, "SAVE")
@@ -132,8 +133,8 @@ def test_an_older_snapshot_is_named_and_not_taken(tmp_path, start):
     assert event(again, "did not load the journal") is None
 
 
-def test_a_snapshot_that_was_put_back_is_named(tmp_path, start):
-    """An operator who copies a backup beside the journal hears of it."""
+def test_a_snapshot_that_was_put_back_is_reported(tmp_path, start):
+    """An operator copied a backup beside the journal, and the log says so."""
     server = start(tmp_path)
     add(server, "old")
     say(server, "SAVE")
@@ -146,7 +147,7 @@ def test_a_snapshot_that_was_put_back_is_named(tmp_path, start):
     assert holds(again, "old", "new") == [1, 1]
     assert event(again, "did not load the snapshot") is not None
     again.stop()
-    # And the way that the line names.
+    # And the procedure that the line describes.
     shutil.copy(tmp_path / "kept", tmp_path / "bloomery.snapshot")
     (tmp_path / "journal").rename(tmp_path / "away")
     restored = start(tmp_path)
@@ -173,8 +174,8 @@ def test_a_snapshot_of_another_server_is_a_warning(tmp_path, start):
     assert told["level"] == "warn" and "does not continue" in told["reason"]
 
 
-def test_a_stop_leaves_nothing_to_name(tmp_path, start):
-    """Snapshot and journal are the same state then."""
+def test_a_clean_stop_leaves_nothing_to_report(tmp_path, start):
+    """Snapshot and journal have the same state then."""
     server = start(tmp_path, "--save", "3600 1")
     add(server, "x")
     server.stop()
@@ -186,7 +187,7 @@ def test_a_stop_leaves_nothing_to_name(tmp_path, start):
     assert event(again, "did not load the journal") is None
 
 
-def test_a_newer_snapshot_is_taken_and_the_journal_named(tmp_path, start):
+def test_a_newer_snapshot_is_loaded_and_the_journal_reported(tmp_path, start):
     server = start(tmp_path)
     add(server, "both")
     say(server, "CONFIG", "SET", "appendonly", "no")

@@ -93,7 +93,7 @@ def call(server, *words):
         return conn.call(*words)
 
 
-def test_what_config_set_changed_survives_and_the_file_is_left_alone():
+def test_changes_of_config_set_survive_and_the_file_stays_unchanged():
     with Home() as home:
         server = home.start()
         assert call(server, "CONFIG", "SET", "timeout", 9, "maxclients", 77,
@@ -115,10 +115,10 @@ def test_what_config_set_changed_survives_and_the_file_is_left_alone():
         with again.conn(password="s ; # s") as conn:
             assert conn.call("CONFIG", "GET", "maxclients")[1] == b"77"
             assert conn.call("CONFIG", "GET", "save")[1] == b"55 4 3 2"
-            # Once more changes nothing.
+            # A second time changes nothing.
             assert conn.call("CONFIG", "REWRITE") == b"OK"
             assert home.text(home.beside) == text
-            # What the file gives as well needs no line.
+            # An option that the file sets to the same value needs no line.
             assert conn.call("CONFIG", "SET", "timeout", 3) == b"OK"
             assert conn.call("CONFIG", "REWRITE") == b"OK"
         assert home.text(home.beside) == text.replace("timeout = 9\n", "")
@@ -126,7 +126,8 @@ def test_what_config_set_changed_survives_and_the_file_is_left_alone():
 
 
 def overrides(server):
-    """Option, value and the value without rewritten.conf, as logged."""
+    """Returns the option, its value and the value without rewritten.conf, as
+    logged."""
     found = re.findall(rb"rewritten.conf overrides the configuration.*?"
                        rb" option=(\S+) value=\"(.*?)\" instead_of=\"(.*?)\"",
                        server.log())
@@ -142,7 +143,7 @@ def test_the_log_names_each_option_that_overrides_the_file():
                     "requirepass", "sesame") == b"OK"
         with server.conn(password="sesame") as conn:
             assert conn.call("CONFIG", "REWRITE") == b"OK"
-        # An edit of other options is in force, one of these is not.
+        # An edit of other options is in force, an edit of this one is not.
         with open(home.file, "w") as file:
             file.write(CONF.replace("timeout = 3", "timeout = 4")
                        .replace("500", "501"))
@@ -154,7 +155,7 @@ def test_the_log_names_each_option_that_overrides_the_file():
         assert overrides(server) == {"timeout": ("9", "4"),
                                      "requirepass": ("********", "")}
         assert b"sesame" not in server.log()
-        # A reload says it again, for what the file says by then.
+        # A reload logs it again, with the value of the file at that time.
         with open(home.file, "a") as file:
             file.write("[network]\ntimeout = 5\n")
         server.child.send_signal(signal.SIGHUP)
@@ -162,7 +163,7 @@ def test_the_log_names_each_option_that_overrides_the_file():
         home.stop()
 
 
-def test_an_edit_that_was_not_read_yet_is_not_overridden():
+def test_an_edit_that_was_not_loaded_yet_is_not_overridden():
     with Home() as home:
         server = home.start()
         with open(home.file, "w") as file:
@@ -175,7 +176,7 @@ def test_an_edit_that_was_not_read_yet_is_not_overridden():
 
 
 def other(name, value):
-    """Values to try for an option, by what it has."""
+    """Returns values to try for an option, by its type."""
     if value in (b"yes", b"no"):
         return [b"no" if value == b"yes" else b"yes"]
     if re.fullmatch(rb"\d+", value):
@@ -218,13 +219,13 @@ def test_without_a_file_it_is_the_same():
         server = home.start("--maxclients", 66)
         assert call(server, "CONFIG", "SET", "timeout", 8) == b"OK"
         assert call(server, "CONFIG", "REWRITE") == b"OK"
-        # The command line is stronger, and is not written.
+        # The command line overrides the file, and is not written.
         server = home.restart("--timeout", 4)
         got = values(server)
         assert (got[b"timeout"], got[b"maxclients"]) == (b"4", b"10000")
         server = home.restart()
         assert values(server)[b"timeout"] == b"8"
-        # A reload does not forget it.
+        # A reload keeps it.
         assert call(server, "CONFIG", "SET", "timeout", 1) == b"OK"
         server.child.send_signal(signal.SIGHUP)
         servers.wait_until(lambda: values(server)[b"timeout"] == b"8")
@@ -264,8 +265,8 @@ STEPS = ["create", "write", "sync", "rename"]
 
 
 def test_a_crash_leaves_the_old_options_or_the_new_ones():
-    """Killed before and after each call on the way; with and without a file
-    in the directory to begin with."""
+    """Kills before and after each call of the rewrite, with and without an
+    existing rewritten.conf."""
     for begins in (False, True):
         for what in STEPS:
             for action in ("kill-before", "kill-after"):

@@ -13,7 +13,7 @@ KEYS = 20000
 
 
 def scan_all(conn, *options, limit=200000):
-    """All keys, and how many calls it took."""
+    """Returns all keys, and the number of calls."""
     cursor, keys, calls = b"0", [], 0
     while True:
         reply = conn.call("SCAN", cursor, *options)
@@ -118,8 +118,9 @@ def test_foreign_cursors_do_no_harm(server):
             assert conn.raw("SCAN", cursor) == b"-ERR invalid cursor\r\n"
 
 
-def test_keys_over_many_keys_leaves_others_their_turn(server):
-    """KEYS is cut into steps: a PING on the same server goes in between."""
+def test_keys_over_many_keys_lets_other_clients_run(server):
+    """KEYS runs in steps: a PING on the same server gets its reply in
+    between."""
     with server.conn() as conn, server.conn() as other:
         names = fill(conn, "k", KEYS)
         conn.send(resp.command("KEYS", "*") * 20)

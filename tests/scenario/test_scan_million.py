@@ -15,15 +15,15 @@ STAY = KEYS * 9 // 10
 RENAMED = KEYS - STAY
 CHURN = KEYS // 20
 BATCH = 500
-PAUSE_S = 0.01  # of who changes keys, between two batches: all share one GIL
+PAUSE_S = 0.01  # of clients that change keys: all share one GIL
 FINE = {b"+OK", b":0", b":1", b"-ERR no such key"}
 VALID = re.compile(rb"stay:\d{7}|(odd|even):\d{7}|churn[01]:\d*[02468]"
                    rb"|end[01]:\d*[02468]")
 
 
 class Raw:
-    """A connection that is as fast as Python lets it: replies are cut at
-    their line ends, and no name has one."""
+    """A connection that is as fast as Python allows: it splits replies at line
+    ends, because no name has one."""
 
     def __init__(self, server):
         self.sock = socket.create_connection(server.address)
@@ -37,7 +37,7 @@ class Raw:
         self.sock.close()
 
     def run(self, commands):
-        """Sends inline commands; each is answered by one line."""
+        """Sends inline commands; the reply to each is one line."""
         for at in range(0, len(commands), 5000):
             part = commands[at:at + 5000]
             self.sock.sendall(b"\r\n".join(part) + b"\r\n")
@@ -102,8 +102,8 @@ def fill(server):
 
 
 def churn(server, stop, index):
-    """Keys that come, until most stripes have doubled their tables, and go;
-    only even numbers are ever used."""
+    """Adds keys until most stripes have doubled their tables, and deletes
+    them; it only uses even numbers."""
     first = number = 0
     comes = True
     with Raw(server) as conn:
@@ -136,7 +136,7 @@ def expire(server, stop, index):
 
 
 def rename(server, stop):
-    """There and back again."""
+    """Renames keys, and then back."""
     at, names = 0, [b"even:%07d", b"odd:%07d"]
     with Raw(server) as conn:
         while not stop.wait(PAUSE_S):
@@ -172,7 +172,7 @@ def scan(server, count):
 
 
 def look(server, stop):
-    """DBSIZE, RANDOMKEY and KEYS, as long as there is scanning."""
+    """Calls DBSIZE, RANDOMKEY and KEYS, as long as there is scanning."""
     rounds = 0
     with Raw(server) as conn:
         while not stop.wait(30 * PAUSE_S) or rounds < 2:

@@ -25,10 +25,10 @@ from lib.servers import wait_until
 JOURNAL = ("--appendonly=yes", "--appendfsync=everysec")
 NO_JOURNAL = ("--appendonly=no",)
 LONG = "ROUNDS" in os.environ
-# Two clusters at a time, since most of their time is waiting.
+# Run two clusters at a time, since most of their time is waiting.
 PLANS = (("stop", "command", "both"), ("kill", "meanwhile", "early"))
 MEANWHILE = ("command_and_kill", "command_and_stop", "both")
-EARLY = ("kill_early", "stop_early")    # there may be no need of another one
+EARLY = ("kill_early", "stop_early")    # another one may not be necessary
 ALL = failover.PLAIN + failover.PLAIN + MEANWHILE + EARLY
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(
@@ -38,8 +38,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(
 # ---- the campaign ------------------------------------------------------------
 
 def plan(rng, number, rounds):
-    """Which faults one of the clusters sees. Of many there are as many as it
-    takes until another one was the primary so many times."""
+    """Returns the faults of one of the clusters: some until another server was
+    the primary that many times."""
     if LONG:
         wanted = (int(os.environ["ROUNDS"]) + number) // 2
         while sum(r.named is not None for r in rounds) < wanted:
@@ -51,9 +51,9 @@ def plan(rng, number, rounds):
 
 
 def fail_over(job):
-    """One cluster and its rounds. Half of the servers have a journal. One of
-    the clusters has passwords, doubts about who is the primary when one comes
-    back, and takes no writes where no replica takes them."""
+    """Runs the rounds of one cluster. Half of the servers have a journal. One
+    of the clusters has passwords, a start-grace for returning primaries, and
+    min-replicas-to-write."""
     number, seed = job
     rng = random.Random(seed)
     options = [list(JOURNAL if n % 2 == number % 2 else NO_JOURNAL)
@@ -127,7 +127,7 @@ def nodes(group):
 
 @pytest.fixture
 def watch():
-    """watch(primary, replicas): three Sentinels in a hurry."""
+    """watch(primary, replicas): three Sentinels with short periods."""
     started = []
 
     def start(primary, others, **kwargs):
@@ -152,12 +152,12 @@ def has(server, key, item):
 
 
 def listed(sentinel):
-    """Ports of the replicas that it shows."""
+    """Returns the ports of the replicas that it shows."""
     flat = sentinel.ask("REPLICAS", sentinel.name)
     return {int(dict(zip(r[::2], r[1::2]))[b"port"]) for r in flat}
 
 
-def test_who_has_no_data_or_priority_0_is_never_promoted(nodes, watch):
+def test_no_replica_without_data_or_priority_is_promoted(nodes, watch):
     """The snapshot for one of them never arrives."""
     primary, never, empty = nodes(), nodes("--replica-priority", 0), nodes()
     add(primary, "k", "a", "b")
@@ -185,8 +185,8 @@ def test_who_has_no_data_or_priority_0_is_never_promoted(nodes, watch):
         proxy.close()
 
 
-def test_who_has_data_stays_good_when_the_next_primary_dies_too(nodes):
-    """Told to follow somebody who is gone before it got there."""
+def test_a_replica_with_data_stays_eligible_after_two_deaths(nodes):
+    """It must follow a server that died before the link was up."""
     primary, replica = nodes(), nodes(*JOURNAL)
     add(primary, "k", "a")
     follow(replica, primary)
@@ -215,7 +215,7 @@ def test_a_replica_that_is_not_announced_is_not_shown(nodes, watch):
 # ---- what survives a restart -------------------------------------------------
 
 def test_a_role_survives_a_restart_with_a_configuration_that_cannot_change(nodes):
-    """Both ways, and against what the configuration says."""
+    """Both ways, and against the role in the configuration."""
     primary, gone = nodes(), servers.free_port()
     text = "[replication]\nreplicaof = 127.0.0.1 %d\n" % gone
     one = nodes(conf=text)
@@ -243,15 +243,16 @@ def test_a_role_survives_a_restart_with_a_configuration_that_cannot_change(nodes
 
 @pytest.fixture
 def returned(nodes):
-    """returned(seconds): a primary that others followed, killed and back."""
+    """returned(seconds): a primary with former replicas, killed and
+    restarted."""
     def start(grace_seconds):
         one, other = nodes("--start-grace", grace_seconds, *JOURNAL), nodes()
-        add(one, "k", "a")      # at its first start it is in no doubt
+        add(one, "k", "a")      # at its first start it does not wait
         follow(other, one)
         wait_even(one, other)
         wait_until(lambda: os.path.exists(
             os.path.join(one.folder, "replication.state")), 10, "its role is kept")
-        other.freeze()          # else all who followed are back at once
+        other.freeze()          # otherwise all former replicas are back at once
         one.crash()
         one.restart()
         return one, other
@@ -259,7 +260,7 @@ def returned(nodes):
     return start
 
 
-def test_a_primary_that_returns_takes_no_writes_until_it_is_told(returned):
+def test_a_returning_primary_refuses_writes_until_it_is_confirmed(returned):
     one, other = returned(600)
     with one.conn() as conn:
         got = conn.call("BF.ADD", "k", "b")
@@ -275,7 +276,7 @@ def test_a_primary_that_returns_takes_no_writes_until_it_is_told(returned):
     wait_even(one, other)
 
 
-def test_a_primary_that_returns_takes_writes_when_the_time_is_over(returned):
+def test_a_returning_primary_accepts_writes_after_the_grace_time(returned):
     begun = time.monotonic()
     one, _ = returned(1)
     with one.conn() as conn:
@@ -283,8 +284,8 @@ def test_a_primary_that_returns_takes_writes_when_the_time_is_over(returned):
     assert time.monotonic() - begun >= 1
 
 
-def test_a_primary_that_returns_with_older_data_is_replaced(nodes, watch):
-    """It is back before a Sentinel misses it."""
+def test_a_returning_primary_with_older_data_is_replaced(nodes, watch):
+    """It is back before a Sentinel notices."""
     primary, one, two = nodes("--appendonly", "no"), nodes(), nodes()
     add(primary, "k", "old")
     for other in (one, two):
@@ -335,7 +336,7 @@ def wait_handed_over(old, new):
 
 
 def test_failover_hands_over_without_a_loss_or_a_full_synchronization(trio):
-    """While somebody writes, who is held meanwhile and then sent away."""
+    """A client writes meanwhile; it is paused, and then redirected."""
     primary, one, two = trio
     added = 0
     with primary.conn() as conn:
@@ -361,7 +362,7 @@ def test_failover_hands_over_without_a_loss_or_a_full_synchronization(trio):
     assert failover.syncs(new)[0] == 0
 
 
-def test_failover_to_the_one_that_is_named(trio):
+def test_failover_to_a_named_replica(trio):
     primary, one, two = trio
     for target in (two, one, two):
         leader = next(n for n in trio if info(n)["role"] == "master")
@@ -378,12 +379,12 @@ def test_failover_to_the_one_that_is_named(trio):
 
 
 def behind(primary, replica):
-    """Stops the replica, and writes what it has not got."""
+    """Stops the replica, and writes data that the replica does not get."""
     replica.freeze()
     add(primary, "k", "unknown to it")
 
 
-def test_failover_gives_up_in_time_and_when_it_is_called_off(trio):
+def test_failover_ends_at_its_timeout_and_when_aborted(trio):
     primary, one, two = trio
     follow(two, one)
     behind(primary, one)
@@ -409,7 +410,7 @@ def test_failover_gives_up_in_time_and_when_it_is_called_off(trio):
     wait_even(primary, one, two)
 
 
-def test_failover_by_force_leaves_behind_what_the_replica_has_not_got(trio):
+def test_a_forced_failover_loses_writes_that_the_replica_does_not_have(trio):
     primary, one, two = trio
     behind(primary, one)
     got = ask(primary, "FAILOVER", "TO", "127.0.0.1", one.port, "TIMEOUT", 200,

@@ -9,7 +9,7 @@ from lib import servers
 
 
 def entries(conn, count=-1):
-    """All entries, the newest first."""
+    """Returns all entries, the newest first."""
     return conn.call("SLOWLOG", "GET", count)
 
 
@@ -37,12 +37,12 @@ def test_each_command_of_a_pipeline_has_its_entry(start_server):
             [[b"BF.ADD", b"k", b"item%d" % i] for i in range(300)]
         ids = [e[0] for e in adds]
         assert ids == list(range(ids[0], ids[0] - 300, -1))
-        # Their shares, each cut to whole microseconds, make up the whole.
+        # Each share is rounded down to microseconds; their sum is the whole.
         spent = sum(e[2] for e in adds)
         assert spent <= usec_of(conn, "BF.ADD") <= spent + 300
 
 
-def test_what_pauses_is_logged_once_with_all_of_its_work(start_server):
+def test_a_command_that_pauses_is_logged_once_with_all_its_work(start_server):
     server = start_server("--slowlog-log-slower-than", 3000)
     with server.conn() as conn:
         for base in range(0, 100000, 10000):
@@ -78,7 +78,7 @@ def test_fast_commands_are_not_logged(start_server):
         assert conn.call("SLOWLOG", "LEN") == 0
 
 
-def test_waiting_is_not_work(start_server):
+def test_waiting_does_not_count_as_work(start_server):
     server = start_server("--slowlog-log-slower-than", 20000,
                           "--latency-monitor-threshold", 20)
     with server.conn() as conn:
@@ -87,7 +87,7 @@ def test_waiting_is_not_work(start_server):
         assert conn.call("LATENCY", "LATEST") == []
 
 
-def test_passwords_never_reach_it(start_server):
+def test_passwords_never_reach_the_slow_log(start_server):
     server = start_server("--slowlog-log-slower-than", 0,
                           "--requirepass", "sesame", "--slowlog-max-len", 1000)
     with server.conn() as conn:
@@ -104,7 +104,7 @@ def test_passwords_never_reach_it(start_server):
         assert words.count(b"(redacted)") == 1 + 2 + 2 + 2 + 1 + 1
 
 
-def test_passwords_inside_of_another_command_are_never_shown(start_server):
+def test_passwords_inside_another_command_are_never_shown(start_server):
     server = start_server("--slowlog-log-slower-than", 0,
                           "--slowlog-max-len", 1000)
     carried = [("AUTH", "sesame"), ("AUTH", "me", "sesame"),
@@ -131,12 +131,12 @@ def test_passwords_inside_of_another_command_are_never_shown(start_server):
         lines = []
         while not lines or b"the end" not in lines[-1]:
             lines.append(watch.read())
-        # It does not show what only administrators may run.
+        # It does not show commands that only administrators may run.
         assert sum(b"(redacted)" in line for line in lines) >= 2 * len(carried)
         assert not any(b"sesame" in line for line in lines)
 
 
-def test_passwords_in_transactions_and_mistyped_ones_never_reach_it(
+def test_passwords_in_transactions_and_typing_errors_never_reach_it(
         start_server):
     server = start_server("--slowlog-log-slower-than", 0,
                           "--slowlog-max-len", 1000)

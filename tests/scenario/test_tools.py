@@ -18,7 +18,7 @@ from lib import resp, servers, tools
 from lib.tools import cli, run, tool
 
 FACTOR = servers.time_factor()
-# How many commands the larger runs send: less where each costs much more.
+# The number of commands of the larger runs: fewer where each is much slower.
 MANY = 20000 if servers.sanitized() else 100000
 
 
@@ -30,7 +30,7 @@ def name(request):
 
 @pytest.fixture
 def filled(server):
-    """500 filters, and a slow log that stays empty on a slow machine too."""
+    """500 filters, and a slow log that stays empty even on a slow machine."""
     with server.conn() as conn:
         conn.call("CONFIG", "SET", "slowlog-log-slower-than", -1)
         conn.call("SLOWLOG", "RESET")
@@ -39,7 +39,7 @@ def filled(server):
 
 
 def follow(server, *args):
-    """redis-cli that runs until it is ended."""
+    """redis-cli that runs until the test ends it."""
     return tools.Reader([tool("redis-cli"), "-p", server.port, *args])
 
 
@@ -120,7 +120,7 @@ def terminal(server):
         yield shown
 
 
-# What is typed -> what stands behind it, before it is sent.
+# Typed text -> the hint that redis-cli shows after it.
 HINTS = [
     ("bf.add ", rb"bf\.add key item"),
     ("bf.add k ", rb"bf\.add k item"),
@@ -281,7 +281,7 @@ def test_cli_shows_invalidations(server):
         shown.until(rb"\(integer\) 0\r\n.*> $")
         cli(server, "BF.ADD", "k", "x")
         for _ in range(100):
-            # It looks at what came when it has something to send.
+            # redis-cli shows messages when it has something to send.
             shown.type("ping\r")
             shown.until(rb"PONG\r\n.*> $")
             if b"invalidate" in shown.seen:
@@ -289,8 +289,8 @@ def test_cli_shows_invalidations(server):
         assert re.search(rb"invalidate.*'k'", shown.seen), shown.seen
 
 
-# What stands for a part of Redis that is not there: refused with words, an exit
-# status, and no harm.
+# Commands for parts of Redis that do not exist here: refused with a message
+# and an exit status, and without harm.
 REFUSED = [
     (("--rdb", "{folder}/x.rdb"), b"SYNC|PSYNC|REPLCONF"),
     (("--functions-rdb", "{folder}/x.rdb"), b"SYNC|PSYNC|REPLCONF"),
@@ -317,7 +317,7 @@ def test_cli_refusals(server, tmp_path, args, words):
     assert all(path.stat().st_size == 0 for path in left), left
 
 
-def test_cli_follows_no_redirection_that_is_none(server):
+def test_cli_ignores_text_that_looks_like_a_redirection(server):
     assert cli(server, "-c", "BF.ADD", "k", "x") == "1\n"
 
 
@@ -360,7 +360,8 @@ def test_benchmark_of_a_command(server, command):
 
 
 def test_benchmark_asks_for_the_configuration(server):
-    """It prints save and appendonly where it can read them, else a warning."""
+    """It prints save and appendonly if it can read them, otherwise a
+    warning."""
     got = run(server, "redis-benchmark", "-n", "100", "-t", "ping_mbulk")
     out = (got.stdout + got.stderr).decode()
     assert "host configuration" in out and "WARNING" not in out, out
@@ -388,7 +389,8 @@ def test_memtier(server):
 # ---- the exporter ----------------------------------------------------------
 
 class Exporter:
-    """The exporter, its log in a file: it stands still when nobody reads it."""
+    """The exporter, with its log in a file: it blocks if no process reads its
+    output."""
 
     def __init__(self, port, *args):
         address = "127.0.0.1:%d" % servers.free_port()
@@ -472,7 +474,7 @@ def test_exporter_sees_a_slow_command_and_a_latency_event(start_server):
         conn.call("CONFIG", "SET", "slowlog-log-slower-than", 1000)
         conn.call("CONFIG", "SET", "latency-monitor-threshold", 1)
         assert conn.call("DEBUG", "SLEEP", "0.02") == b"OK"
-        # The newest entry stays the one of DEBUG SLEEP on a slow machine too.
+        # The newest entry stays DEBUG SLEEP on a slow machine too.
         conn.call("CONFIG", "SET", "slowlog-log-slower-than", -1,
                   "latency-monitor-threshold", 0)
     with Exporter(server.port) as exporter:
@@ -493,7 +495,7 @@ def test_exporter_with_a_password(start_server):
         assert exporter.complaints() == []
 
 
-# Metrics of redis-server 7.0.15 that are not there, and why.
+# Metrics of redis-server 7.0.15 that are missing here, and why.
 NOT_THERE = {
     "redis_client_recent_max_input_buffer_bytes": "see mem_clients_input",
     "redis_client_recent_max_output_buffer_bytes": "see mem_clients_output",
@@ -506,7 +508,7 @@ NOT_THERE = {
 }
 
 
-def test_exporter_shows_what_it_shows_of_redis(server, oracle):
+def test_exporter_shows_the_metrics_that_it_shows_of_redis(server, oracle):
     """Dashboards stay filled: every metric of redis-server 7.0.15 is there."""
     with server.conn() as ours, oracle.conn() as theirs:
         ours.call("BF.ADD", "k", "x")
@@ -517,7 +519,7 @@ def test_exporter_shows_what_it_shows_of_redis(server, oracle):
                       "-export-client-list") as exporter:
             shown.append(names(exporter.scrape()))
     missing = shown[1] - shown[0]
-    if servers.sanitized():  # their allocator counts nothing
+    if servers.sanitized():  # the sanitizers' allocator has no statistics
         missing = {name for name in missing if "_allocator_" not in name}
     assert missing == set(NOT_THERE), "missing %s, listed without need %s" % (
         sorted(missing - set(NOT_THERE)), sorted(set(NOT_THERE) - missing))
@@ -545,7 +547,8 @@ def test_iredis(server, tmp_path):
 # ---- the lint of this file -------------------------------------------------
 
 def test_tools_that_ci_fetches_are_there():
-    """tests/peers fetches these; a skip of all their tests would not be seen."""
+    """tests/peers fetches these; if all their tests were skipped, CI would not
+    notice."""
     if servers.oracle_missing() or not shutil.which("apt-get"):
         pytest.skip("no package manager that has them")
     for name in ("redis-cli", "redis-benchmark", "prometheus-redis-exporter"):

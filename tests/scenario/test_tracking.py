@@ -27,7 +27,7 @@ def seed():
 
 
 class Client(resp.Conn):
-    """A connection that keeps pushes apart from replies."""
+    """A connection that separates pushes from replies."""
 
     def __init__(self, address, proto=3):
         super().__init__(address, proto)
@@ -47,7 +47,7 @@ class Client(resp.Conn):
         return "reply", value
 
     def ask(self, *args):
-        """The reply, with the messages that came before it in .heard."""
+        """Returns the reply, with the messages before it in .heard."""
         self.send(resp.command(*args))
         self.heard = []
         while True:
@@ -80,7 +80,8 @@ def tracking(conn, *options):
 
 
 def on_other_loop(client, than, same, proto=3):
-    """Connections go round robin: 4 threads, ids one after the other."""
+    """The server assigns connections round robin: 4 threads, consecutive
+    ids."""
     while True:
         conn = client(proto)
         if (conn.id % 4 == than.id % 4) == same:
@@ -91,7 +92,7 @@ def on_other_loop(client, than, same, proto=3):
 
 @pytest.mark.parametrize("same", [True, False], ids=["one loop", "two loops"])
 @pytest.mark.parametrize("proto", [2, 3])
-def test_redirected_invalidations_arrive_and_a_broken_way_is_told(
+def test_redirected_invalidations_arrive_and_a_broken_redirection_is_reported(
         client, same, proto):
     reader, writer = client(), client()
     target = on_other_loop(client, reader, same, proto)
@@ -101,7 +102,7 @@ def test_redirected_invalidations_arrive_and_a_broken_way_is_told(
                 for word in reader.ask("CLIENT", "INFO").decode().split())
     assert (info["flags"], info["redir"]) == ("t", str(target.id))
     if proto == 2:
-        # Without a subscription there is no way to tell it anything.
+        # Without a subscription the client cannot get any message.
         reader.ask("BF.EXISTS", "lost", "x")
         writer.ask("BF.ADD", "lost", "x")
         assert target.ask("PING") == b"PONG" and not target.heard
@@ -111,7 +112,7 @@ def test_redirected_invalidations_arrive_and_a_broken_way_is_told(
         assert reader.ask("BF.EXISTS", name, "x") in (0, False)
         writer.ask("BF.ADD", name, "x")
         heard = target.next_push()
-        if heard == ("invalidate", b"lost"):  # it came after SUBSCRIBE
+        if heard == ("invalidate", b"lost"):  # it arrived after SUBSCRIBE
             heard = target.next_push()
         assert heard == ("invalidate", name)
     writer.ask("FLUSHALL")
@@ -126,7 +127,7 @@ def test_redirected_invalidations_arrive_and_a_broken_way_is_told(
     state = reader.ask("CLIENT", "TRACKINGINFO")
     assert state[b"flags"] == [b"on", b"broken_redirect"]
     assert b"flags=tR " in reader.ask("CLIENT", "INFO")
-    # Turned on again it is as new.
+    # After being turned on again it works as before.
     tracking(reader)
     assert reader.ask("CLIENT", "TRACKINGINFO")[b"flags"] == [b"on"]
     reader.ask("BF.EXISTS", "k", "x")
@@ -134,7 +135,7 @@ def test_redirected_invalidations_arrive_and_a_broken_way_is_told(
     assert reader.next_push() == ("invalidate", b"k")
 
 
-def test_a_target_that_does_reset_in_resp3_is_still_one(client):
+def test_a_target_stays_a_target_after_reset_in_resp3(client):
     reader, writer = client(), client()
     target = on_other_loop(client, reader, False)
     tracking(reader, "REDIRECT", str(target.id))
@@ -146,7 +147,7 @@ def test_a_target_that_does_reset_in_resp3_is_still_one(client):
         target.ask("HELLO", "3")
 
 
-def test_one_may_redirect_to_oneself(client):
+def test_a_client_may_redirect_to_itself(client):
     reader, writer = client(), client()
     tracking(reader, "REDIRECT", str(reader.id))
     reader.ask("BF.EXISTS", "k", "x")
@@ -156,7 +157,7 @@ def test_one_may_redirect_to_oneself(client):
 
 # ---- who hears, who does not -----------------------------------------------
 
-def test_one_key_and_many_clients_some_of_whom_are_gone(client):
+def test_one_key_and_many_clients_of_which_some_have_left(client):
     readers = [client() for _ in range(60)]
     writer = client()
     for reader in readers:
@@ -182,7 +183,7 @@ def test_one_key_and_many_clients_some_of_whom_are_gone(client):
 
 
 @pytest.mark.parametrize("how", ["timer", "access"])
-def test_the_end_of_a_keys_time_is_told_however_it_is_noticed(client, how):
+def test_an_expired_key_is_invalidated_by_timer_and_by_access(client, how):
     reader, writer, bcast = client(), client(), client()
     tracking(reader, "NOLOOP")
     tracking(bcast, "BCAST", "PREFIX", "k")
@@ -223,9 +224,9 @@ def test_a_reply_comes_before_its_invalidation_within_a_pipeline(client):
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["one loop", "two loops"])
-def test_who_knows_of_a_change_asks_in_vain_for_what_came_before(client, same):
-    """Once the writer has its reply, whatever the reader is answered next
-    comes behind the invalidation: a round trip is a barrier."""
+def test_no_reply_after_a_change_is_older_than_its_invalidation(client, same):
+    """Once the writer has its reply, every later reply to the reader comes
+    after the invalidation: a round trip is a barrier."""
     reader = client()
     tracking(reader)
     writer = on_other_loop(client, reader, same)
@@ -251,7 +252,7 @@ def test_a_published_message_comes_before_the_next_reply(client, same):
         assert reader.read() == b"PONG"
 
 
-def test_keys_beyond_the_limit_are_declared_to_have_changed(client):
+def test_keys_beyond_the_limit_are_invalidated(client):
     reader, admin = client(), client()
     admin.ask("CONFIG", "SET", "tracking-table-max-keys", "10")
     tracking(reader)
@@ -265,7 +266,7 @@ def test_keys_beyond_the_limit_are_declared_to_have_changed(client):
     assert b"tracking_total_keys:10\r\n" in admin.ask("INFO", "stats")
 
 
-def test_long_names_are_bounded_by_bytes(client):
+def test_the_names_of_tracked_keys_have_a_limit_in_bytes(client):
     reader, admin = client(), client()
     admin.ask("CONFIG", "SET", "tracking-table-max-bytes", "1mb")
     tracking(reader)
@@ -280,12 +281,13 @@ def test_long_names_are_bounded_by_bytes(client):
     while heard < 100 - kept:
         reader.next_push()
         heard += 1
-    # One that is too long for the table is dropped as soon as it is read.
+    # A name that is too long for the table is invalidated right after the
+    # read.
     reader.ask("BF.EXISTS", b"y" * 100000, "x")
     assert (reader.heard or [reader.next_push()])[0][1] == b"y" * 100000
 
 
-def test_prefixes_are_bounded(client):
+def test_prefixes_have_a_limit(client):
     reader = client()
     count, words = 0, []
     while True:
@@ -320,7 +322,7 @@ def test_prefixes_of_several_loops_count_once(client):
     assert readers[3].next_push() == ("invalidate", b"own3:1")
 
 
-def test_evicted_keys_are_told(client, start_server):
+def test_evicted_keys_are_invalidated(client, start_server):
     server = start_server("--maxmemory-policy", "allkeys-random",
                           "--maxmemory", "4mb")
     with Client(server.address) as reader, \
@@ -338,9 +340,9 @@ def test_evicted_keys_are_told(client, start_server):
             assert reader.next_push()[0] == "invalidate"
 
 
-def test_what_a_loop_loses_cuts_its_caching_clients(client, start_server):
-    """A reader that reads nothing: sooner or later it is cut, never left with
-    a gap."""
+def test_a_loop_that_drops_invalidations_cuts_their_clients(client, start_server):
+    """A client that reads nothing is cut at some time, and never misses an
+    invalidation silently."""
     server = start_server("--notice-buffer-limit", "1mb",
                           "--client-output-buffer-limit",
                           "normal 1mb 512kb 1")
@@ -364,14 +366,14 @@ ITEMS = [b"i%d" % i for i in range(40)]
 
 
 class Writer(threading.Thread):
-    """Works in bursts; between two of them nothing changes."""
+    """Works in bursts; between two bursts nothing changes."""
 
     def __init__(self, address, number, errors):
         super().__init__(daemon=True)
         self.random = random.Random(number)
         self.address, self.errors = address, errors
         self.dumped = []
-        self.bursts = queue.Queue()  # seconds; None ends it
+        self.bursts = queue.Queue()  # seconds; None ends the thread
         self.rested = threading.Event()
 
     def burst(self, conn, seconds):
@@ -429,15 +431,15 @@ class Writer(threading.Thread):
                 for seconds in iter(self.bursts.get, None):
                     self.burst(conn, seconds)
                     self.rested.set()
-        except Exception as problem:  # shown by the test
+        except Exception as problem:  # the test shows it
             self.errors.append(problem)
             self.rested.set()
 
 
 class Reader(threading.Thread):
-    """Asks for what it has not cached, and drops what it is told to drop.
-    PENDING marks an answer that is still to come: with REDIRECT the news that
-    it is old may overtake it on the other connection."""
+    """Requests keys that it has not cached, and drops invalidated keys.
+    PENDING marks a reply that has not arrived yet: with REDIRECT its
+    invalidation may arrive earlier, on the other connection."""
 
     PENDING = object()
 
@@ -465,7 +467,7 @@ class Reader(threading.Thread):
         self.waiting = []
 
     def questions(self):
-        """Some (what to send, what of the replies is the answer, key)."""
+        """Returns some (request, part of the replies that matters, key)."""
         key, item = self.random.choice(KEYS), self.random.choice(ITEMS)
         question = self.random.choice([
             (b"BF.CARD", key), (b"BF.EXISTS", key, item),
@@ -542,8 +544,8 @@ MODES = ["default", "default", "optin", "optout", "bcast", "exec", "redirect2",
 
 
 def settle(control):
-    """Nothing changes by itself any more: a key whose time is over is missing
-    at once, but told when it is removed."""
+    """Waits until nothing changes by itself any more: an expired key is
+    missing at once, but its invalidation comes when it is removed."""
     for db in "10":
         control.call("SELECT", db)
         control.pipeline([("PERSIST", key) for key in KEYS])
@@ -559,8 +561,8 @@ def one_burst(control, readers, writers, errors):
     for thread in writers:
         assert thread.rested.wait(60 * FACTOR)
     settle(control)
-    time.sleep(0.03)  # readers ask for some of it once more
-    # It comes on the same way as invalidations do, and behind them.
+    time.sleep(0.03)  # readers request some of it once more
+    # It uses the same path as the invalidations, and comes after them.
     control.call("PUBLISH", "quiet", "now")
     for thread in readers:
         assert thread.rests.wait(30 * FACTOR), (thread.mode, thread.waiting)
@@ -592,7 +594,7 @@ def test_caches_equal_the_truth_when_all_is_quiet(start_server, options):
                for i in range(8)]
     for thread in readers + writers:
         thread.start()
-    # BF.EXISTS may answer with booleans in RESP3, as it does to the readers.
+    # BF.EXISTS may reply with booleans in RESP3, as it does to the readers.
     with resp.Conn(server.address, 3) as control:
         for _ in range(bursts):
             one_burst(control, readers, writers, errors)

@@ -54,7 +54,7 @@ def test_a_write_by_another_client_breaks_the_watch(pair, commands):
     ("DEL", "missing"), ("PERSIST", "k"), ("BF.ADD", "k"), ("TOUCH", "k"),
     ("BF.RESERVE", "k", "x", "100"),
 ], ids=lambda c: " ".join(c))
-def test_a_read_or_a_refused_write_does_not(pair, command):
+def test_a_read_or_a_refused_write_does_not_break_the_watch(pair, command):
     a, b = pair
     b.call("BF.ADD", "k", "a")
     a.call("WATCH", "k")
@@ -154,7 +154,7 @@ def test_the_replies_of_exec_keep_order_and_errors(pair):
 
 
 def test_exec_is_one_step_for_others(server):
-    """A reader never sees one of two keys that are written together."""
+    """A reader never sees only one of two keys that are written together."""
     stop = threading.Event()
     problems = []
 
@@ -212,13 +212,12 @@ def test_check_and_set_never_loses_an_update(server):
 
 # ---- every write command and a watched key ---------------------------------
 
-# What is done, and whether a watch of k is broken by it: as redis-server 7.0.15
-# has it for what it has too. Before: k is a filter without a time to live, "t"
-# has one, q is another filter; "missing" means that k is removed first. Names
-# of steps that are not commands: "missing".
+# Commands, and whether they break a watch of k: as in redis-server 7.0.15, as
+# far as it has them. Before them k is a filter without a time to live, "t" has
+# one, q is another filter; "missing" removes k first, and is not a command.
 BREAKS = {
     b"BF.ADD": [([("BF.ADD", "k", "new")], True),
-                ([("BF.ADD", "k", "a")], True),  # opened for writing
+                ([("BF.ADD", "k", "a")], True),  # it is opened for writing
                 ([("BF.ADD", "q", "new")], False),
                 ([("BF.ADD", "k")], False),
                 (["missing", ("BF.ADD", "k", "a")], True)],
@@ -323,7 +322,7 @@ def test_what_breaks_a_watch(pair, name):
             b.call("DEL", "k")
         if "t" in steps:
             b.call("EXPIRE", "k", "1000")
-        # What comes before the last command may be part of the scene.
+        # The commands before the last one may only prepare it.
         scene = commands[:-1] if ("SELECT", "1") in commands[:-1] and \
             commands[0] == ("SELECT", "1") else []
         for command in scene:
@@ -335,7 +334,7 @@ def test_what_breaks_a_watch(pair, name):
 
 
 @pytest.mark.parametrize("how", ["timer", "access", "made again"])
-def test_the_end_of_its_time_breaks_a_watch_however_it_is_noticed(pair, how):
+def test_expiry_breaks_a_watch_by_timer_and_by_access(pair, how):
     a, b = pair
     b.call("BF.ADD", "k", "a")
     b.call("PEXPIRE", "k", int(60 * servers.time_factor()))
@@ -353,9 +352,9 @@ def test_the_end_of_its_time_breaks_a_watch_however_it_is_noticed(pair, how):
     assert broken(a)
 
 
-def test_one_that_was_over_before_the_watch_does_not(pair):
+def test_a_key_that_expired_before_the_watch_does_not_break_it(pair):
     a, b = pair
-    for _ in range(20):  # now and then the timer is first
+    for _ in range(20):  # sometimes the timer is first
         b.call("BF.ADD", "k", "a")
         b.call("PEXPIRE", "k", "1")
         servers.wait_until(lambda: b.call("EXISTS", "k") == 0, 5, "its end")
@@ -378,9 +377,9 @@ def test_eviction_breaks_a_watch(start_server):
         assert broken(a)
 
 
-def test_a_watched_missing_key_does_not_mind_what_else_goes(pair):
-    """Hundreds of names go, and some of them share a stripe (there are 1024)
-    with one that is watched."""
+def test_removing_other_keys_does_not_break_a_watch_of_a_missing_key(pair):
+    """Hundreds of keys are removed, and some of them share a stripe (there are
+    1024) with a watched name."""
     a, b = pair
     watched = ["w%d" % i for i in range(40)]
     b.pipeline([("BF.ADD", "o%d" % i, "x") for i in range(500)])
@@ -395,8 +394,8 @@ def test_a_watched_missing_key_does_not_mind_what_else_goes(pair):
 # ---- a bank ----------------------------------------------------------------
 
 class Teller(threading.Thread):
-    """Moves items: out of one account and into another, in one EXEC. Filters
-    cannot lose an item, so an account is a pair of keys whose existence says
+    """Moves items from one account to another, in one EXEC. A filter cannot
+    lose an item, so an account is a pair of keys, and their existence says
     where the money is."""
 
     def __init__(self, address, number, rounds, errors):
@@ -406,7 +405,7 @@ class Teller(threading.Thread):
         self.moved = self.lost = 0
 
     def transfer(self, conn, coin):
-        """coin lies under exactly one of two names."""
+        """Each coin lies under exactly one of two names."""
         here, there = "coin%d:a" % coin, "coin%d:b" % coin
         conn.call("WATCH", here, there)
         if conn.call("EXISTS", here) == 0:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Subscriptions of several loops, one of which has connections.
+ * Helpers for tests of pub/sub: receivers on several loops, of which loop 0 has
+ * connections.
  */
 #pragma once
 
@@ -11,65 +12,26 @@
 
 enum { LOOPS = 3 };
 
-static const unsigned resp2 = 2, resp3 = 3;
+extern const unsigned resp2, resp3; /* protocols of receivers */
 
-static inline struct receiver
-receiver_on(unsigned loop)
-{
-    return (struct receiver){ .loop = loop, .resp = &resp2 };
-}
+struct receiver receiver_on(unsigned loop);
+enum pubsub_result subscribe(struct pubsub *pubsub, struct receiver *receiver,
+                             enum pubsub_kind kind, const char *name);
 
-/* Counts in one go, or in as many pieces as there can be. */
-static inline uint64_t
-publish_as(struct pubsub *pubsub, enum notice_kind kind, struct slice channel,
-           struct slice payload, struct notice_list *list)
-{
-    struct publishing publishing = { .kind = kind, .channel = channel };
+/* Publish a message at once, and return how many subscribers it has. */
+uint64_t publish_as(struct pubsub *pubsub, enum notice_kind kind,
+                    struct slice channel, struct slice payload,
+                    struct notice_list *list);
+uint64_t publish(struct pubsub *pubsub, const char *channel,
+                 struct notice_list *list);
 
-    assert_true(publishing_count(pubsub, &publishing, UINT64_MAX));
-    publishing_send(pubsub, &publishing, 0, payload, list);
-    publishing_fini(&publishing);
-    return publishing.count;
-}
-
-static inline uint64_t
-publish(struct pubsub *pubsub, const char *channel, struct notice_list *list)
-{
-    return publish_as(pubsub, NOTICE_MESSAGE, slice_of(channel), slice_lit("m"),
-                      list);
-}
-
-static inline enum pubsub_result
-subscribe(struct pubsub *pubsub, struct receiver *receiver,
-          enum pubsub_kind kind, const char *name)
-{
-    return pubsub_subscribe(pubsub, receiver, kind, slice_of(name));
-}
-
+/* A receiver on loop 0 with a connection. */
 struct hearer {
     struct peer peer;
     struct receiver receiver;
 };
 
-static inline struct hearer
-hearer_new(struct rig *rig, const unsigned *resp)
-{
-    struct hearer hearer = { .peer = peer_new(rig, false) };
+struct hearer hearer_new(struct rig *rig, const unsigned *resp);
 
-    hearer.receiver = (struct receiver){ .conn = rig->last, .resp = resp };
-    return hearer;
-}
-
-/* Delivers what loop 0 has in the list. */
-static inline void
-deliver(struct rig *rig, struct pubsub *pubsub, struct notice_list *list)
-{
-    for (uint32_t i = 0; i < list->count; i++) {
-        if (list->posts[i].loop == 0) {
-            assert_true(pubsub_deliver(pubsub, 0, list->posts[i].notice,
-                                       list->posts[i].to, UINT64_MAX));
-        }
-    }
-    push_flush(&rig->loop);
-    notice_list_fini(list);
-}
+/* Delivers the notices that the list has for loop 0. */
+void deliver(struct rig *rig, struct pubsub *pubsub, struct notice_list *list);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who was refused: what is kept, what is one entry, and what falls off.
+ * Refused logins: what an entry keeps, which are merged, which are dropped.
  */
 #include "admin/acl_log.h"
 

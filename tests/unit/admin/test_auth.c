@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who may: with and without a password, and what is counted.
+ * Logins with and without a password, and the count of failures.
  */
 #include "admin/auth.h"
 

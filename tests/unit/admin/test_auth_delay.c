@@ -63,7 +63,7 @@ TEST(another_address_does_not_wait)
 
     fail_from(delay, 1, 100, 5);
     assert_int_equal(0, wait_of(delay, 2, 5));
-    assert_int_equal(0, wait_of(delay, 0, 5)); /* nor one of zeros */
+    assert_int_equal(0, wait_of(delay, 0, 5)); /* another address */
     fail_from(delay, 0, 6, 5);
     assert_int_equal(20, wait_of(delay, 0, 5));
     auth_delay_free(delay);
@@ -86,7 +86,7 @@ TEST(failures_are_forgotten_by_half_each_minute)
     auth_delay_free(delay);
 }
 
-/* Many who failed once do not push out the one who fails on and on. */
+/* Many addresses with one failure do not replace one with many failures. */
 TEST(of_too_many_those_with_the_fewest_failures_go)
 {
     struct auth_delay *delay = auth_delay_new();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The line of MONITOR, and who gets it.
+ * The line of MONITOR, and the loops that get it.
  */
 #include "admin/monitor.h"
 
@@ -18,7 +18,7 @@ expect_line(const struct slice *argv, size_t argc, const char *expected)
     struct monitor_line line = { 1700000000000042, 7, "[::1]:5", argv, argc };
 
     monitor_feed(monitor, &line, &list);
-    assert_int_equal(0, list.count); /* nobody monitors */
+    assert_int_equal(0, list.count); /* no monitors */
     monitor_join(monitor, &receiver);
     monitor_feed(monitor, &line, &list);
     assert_int_equal(1, list.count);
@@ -57,7 +57,7 @@ first_payload(const struct notice_list *list)
     return list->posts[0].notice->payload;
 }
 
-TEST(what_is_very_long_is_cut)
+TEST(long_commands_are_shortened)
 {
     enum { WORDS = 100, LONG = 20000 };
     struct monitor *monitor = monitor_new(1);

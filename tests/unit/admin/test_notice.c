@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Notices on their way: in order, once, counted, and if they are lost, never
- * silently.
+ * Notices arrive in order and once, and their loss is always reported.
  */
 #include "admin/notice.h"
 
@@ -9,7 +8,7 @@
 
 static const struct slice nothing = { NULL, 0 };
 
-/* What a loop has heard: the first byte of each payload, and X for a loss. */
+/* The notices of a loop: the first byte of each payload, and X for a loss. */
 struct ear {
     char heard[4096];
     size_t count;
@@ -54,7 +53,7 @@ struct post {
     uint64_t used;
 };
 
-/* One loop that is real, number 1 of 3. */
+/* Three inboxes, of which number 1 has a real loop. */
 static struct post *
 post_new(void)
 {
@@ -114,7 +113,7 @@ expect_heard(struct post *post, const char *expected)
     assert_memory_equal(expected, post->ear.heard, post->ear.count);
 }
 
-TEST(a_notice_keeps_what_it_was_made_of)
+TEST(a_notice_copies_its_channel_and_payload)
 {
     uint64_t used = mem_used();
     char channel[] = "abc", payload[] = "defg";
@@ -153,7 +152,7 @@ TEST(notices_arrive_in_order_and_only_where_they_are_sent)
     add(post, "d", 1, 0);
     send_all(post, 79);
     expect_heard(post, "abcd");
-    post_free(post); /* and what loop 0 never took is freed */
+    post_free(post); /* frees what loop 0 never delivered */
 }
 
 TEST(a_notice_that_takes_pieces_comes_before_the_next)
@@ -184,7 +183,7 @@ TEST(nothing_arrives_before_the_list_is_closed)
     post_free(post);
 }
 
-TEST(what_finds_no_room_is_told_as_a_loss)
+TEST(a_full_inbox_reports_a_loss)
 {
     struct post *post = post_new();
     int64_t lost = metric_sum(METRIC_NOTICES_LOST);
@@ -202,7 +201,7 @@ TEST(what_finds_no_room_is_told_as_a_loss)
     post_free(post);
 }
 
-TEST(one_that_is_longer_than_all_the_room_costs_nobody_his_place)
+TEST(a_notice_above_the_limit_is_accepted_by_an_inbox_below_it)
 {
     struct post *post = post_new();
     static char payload[10000];
@@ -215,7 +214,7 @@ TEST(one_that_is_longer_than_all_the_room_costs_nobody_his_place)
     send_all(post, 0);
     expect_heard(post, "al");
     add(post, payload, 1, 0);
-    add(post, "b", 1, 0); /* but there is no room behind it */
+    add(post, "b", 1, 0); /* the inbox is full */
     send_all(post, 0);
     expect_heard(post, "alX");
     post_free(post);
@@ -339,18 +338,25 @@ TEST(a_long_queue_leaves_others_their_turn)
     post_free(post);
 }
 
-/* Its poke is one with ours, for the rest of the turn before. */
-TEST(what_comes_while_a_turn_is_unfinished_is_not_forgotten)
+/* Sends 60 notices that take more than one turn, and waits for the first. */
+static void
+begin_turn(struct post *post, unsigned work_us)
 {
-    struct post *post = post_new();
-
-    post->ear.work_us = 100;
+    post->ear.work_us = work_us;
     for (unsigned i = 0; i < 60; i++) {
         add(post, "a", 1, 0);
     }
     send_all(post, 0);
     rig_until(post->rig, post->ear.count > 0);
     assert_true(post->ear.count < 60);
+}
+
+/* Its poke merges with the one for the rest of the turn. */
+TEST(a_notice_sent_during_an_unfinished_turn_is_delivered)
+{
+    struct post *post = post_new();
+
+    begin_turn(post, 100);
     add(post, "z", 1, 0);
     send_all(post, 0);
     rig_until(post->rig, post->ear.count == 61);
@@ -358,17 +364,11 @@ TEST(what_comes_while_a_turn_is_unfinished_is_not_forgotten)
     post_free(post);
 }
 
-TEST(a_loss_drops_what_waits_behind_a_turn_too)
+TEST(a_loss_also_drops_the_rest_of_a_turn)
 {
     struct post *post = post_new();
 
-    post->ear.work_us = 500;
-    for (unsigned i = 0; i < 60; i++) {
-        add(post, "a", 1, 0);
-    }
-    send_all(post, 0);
-    rig_until(post->rig, post->ear.count > 0);
-    assert_true(post->ear.count < 60);
+    begin_turn(post, 500);
     notice_list_add(&post->list, NULL, 1, 0);
     send_all(post, 0);
     rig_settle(post->rig);

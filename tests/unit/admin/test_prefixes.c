@@ -31,7 +31,7 @@ hears(const struct prefixes *prefixes, const char *name)
     return heard;
 }
 
-TEST(followers_hear_of_names_that_begin_with_their_prefix)
+TEST(followers_are_visited_for_names_with_their_prefix)
 {
     struct prefixes prefixes;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who subscribes to what, on several loops.
+ * Subscriptions on several loops.
  */
 #include "pubsub_help.h"
 
@@ -45,7 +45,7 @@ TEST(subscriptions_are_counted_by_kind)
     assert_int_equal(used, mem_used());
 }
 
-TEST(publishing_counts_every_way_in_which_it_is_heard)
+TEST(publishing_counts_the_channel_and_each_pattern)
 {
     struct pubsub *pubsub = pubsub_new(LOOPS);
     struct receiver a = receiver_on(0), b = receiver_on(2), c = receiver_on(2);
@@ -81,7 +81,7 @@ TEST(publishing_counts_every_way_in_which_it_is_heard)
     pubsub_free(pubsub);
 }
 
-/* All names, as items in no order. */
+/* Lists all names, unordered, and returns how many. */
 static size_t
 list_all(struct pubsub *pubsub, struct buf *ret_names, unsigned *ret_calls)
 {

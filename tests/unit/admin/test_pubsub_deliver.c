@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What arrives on a loop, in one go and in pieces.
+ * Delivery of messages on a loop, whole and in pieces.
  */
 #include "pubsub_help.h"
 
@@ -38,7 +38,7 @@ TEST(messages_are_written_in_the_receivers_protocol)
     rig_free(rig);
 }
 
-TEST(only_what_is_published_after_a_subscription_is_heard)
+TEST(a_subscription_gets_only_later_messages)
 {
     struct rig *rig = rig_new();
     struct pubsub *pubsub = pubsub_new(1);
@@ -66,7 +66,7 @@ TEST(only_what_is_published_after_a_subscription_is_heard)
     rig_free(rig);
 }
 
-TEST(who_has_left_hears_nothing_and_a_cut_takes_all_who_subscribe)
+TEST(a_client_that_left_gets_nothing_and_a_loss_cuts_all_subscribers)
 {
     struct rig *rig = rig_new();
     struct pubsub *pubsub = pubsub_new(1);
@@ -149,7 +149,7 @@ crowd_free(struct crowd *crowd)
     mem_free(crowd);
 }
 
-/* A piece when there is no time; true if it was the last. */
+/* Delivers one piece, since the time is over; true if it was the last. */
 static bool
 deliver_piece(struct crowd *crowd)
 {
@@ -157,7 +157,7 @@ deliver_piece(struct crowd *crowd)
                           crowd->list.posts[0].to, 0);
 }
 
-/* How many messages the one connection behind all of them got. */
+/* Counts the messages that the one connection behind all receivers got. */
 static unsigned
 messages(struct crowd *crowd)
 {
@@ -183,13 +183,13 @@ TEST(a_message_for_many_is_delivered_in_pieces)
     }
     assert_true(pieces >= 2 * MANY / 40 && pieces <= 2 * MANY);
     assert_int_equal(2 * MANY, messages(crowd));
-    /* The next one begins anew. */
+    /* The next message starts from the beginning. */
     assert_false(deliver_piece(crowd));
     crowd_free(crowd);
 }
 
-/* Whoever leaves between two pieces hears no more, and nobody else is missed
- * or served twice; who comes is too late. */
+/* A client that leaves between two pieces gets nothing more, a new one gets
+ * nothing, and every other one gets the message once. */
 TEST(subscriptions_may_come_and_go_between_two_pieces)
 {
     struct crowd *crowd = crowd_new();
@@ -224,21 +224,21 @@ TEST(all_may_leave_between_two_pieces)
     crowd_free(crowd);
 }
 
-TEST(what_is_lost_in_the_middle_ends_the_message)
+TEST(a_loss_between_two_pieces_ends_the_message)
 {
     struct crowd *crowd = crowd_new();
 
     assert_false(deliver_piece(crowd));
     pubsub_deliver_lost(crowd->pubsub, 0);
     assert_true(conn_is_closing(crowd->hearer.receiver.conn));
-    while (!deliver_piece(crowd)) { /* anew, and nobody is there to hear it */
+    while (!deliver_piece(crowd)) { /* again, without receivers */
     }
     crowd_free(crowd);
 }
 
-/* The limit of channels was raised after the subscription: it is not known
- * whether the pattern matches, and so its client is cut. */
-TEST(a_pattern_that_is_too_much_work_cuts_who_has_it)
+/* The limit of channels was raised after the subscription, so that matching the
+ * pattern is too much work: its client is cut. */
+TEST(a_pattern_that_is_too_much_work_cuts_its_client)
 {
     enum { LONG = 1 << 20 };
     struct rig *rig = rig_new();

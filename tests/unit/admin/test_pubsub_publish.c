@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Counting who will hear a message, a piece at a time.
+ * Counting the subscribers of a message, a piece at a time.
  */
 #include "pubsub_help.h"
 
 enum { MANY = 2000 };
 
-/* Patterns of which every second one matches the channel "c...". */
+/* Subscribes to patterns, half of which match the channel "c...". */
 static void
 subscribe_many(struct pubsub *pubsub, struct receiver *receiver)
 {
@@ -58,7 +58,7 @@ TEST(many_patterns_are_counted_in_pieces)
     pubsub_free(pubsub);
 }
 
-/* Each pattern that stays is counted once, whatever else goes meanwhile. */
+/* A pattern that stays is counted once, while others are removed. */
 TEST(patterns_may_go_while_they_are_counted)
 {
     struct pubsub *pubsub = pubsub_new(1);
@@ -81,7 +81,7 @@ TEST(patterns_may_go_while_they_are_counted)
     pubsub_free(pubsub);
 }
 
-/* More work than a lock is held for, and no more than is allowed. */
+/* More work than is done under the lock, but less than the limit. */
 TEST(a_slow_pattern_is_matched_and_counted_without_the_lock)
 {
     enum { CHANNEL = 16 << 10 };
@@ -106,8 +106,8 @@ TEST(a_slow_pattern_is_matched_and_counted_without_the_lock)
     pubsub_free(pubsub);
 }
 
-/* An event is told under locks: what is slow is for the loop to find out. */
-TEST(an_event_goes_where_somebody_may_hear_it)
+/* Events are published under locks, so slow patterns are left to the loop. */
+TEST(an_event_goes_to_each_loop_that_may_have_subscribers)
 {
     struct pubsub *pubsub = pubsub_new(LOOPS);
     struct receiver a = receiver_on(0), b = receiver_on(1);

@@ -51,8 +51,19 @@ changes(struct rig *rig, const char *name)
     invalidation_fini(&invalidation);
 }
 
-/* How often this client is told that the name changed; all of the list is
- * forgotten if name is NULL. */
+/* Reads the keys k<from> to k<end - 1>. */
+static void
+reads_many(struct rig *rig, struct reader *reader, int from, int end)
+{
+    char name[16];
+
+    for (int i = from; i < end; i++) {
+        (void)snprintf(name, sizeof(name), "k%d", i);
+        reads(rig, reader, name);
+    }
+}
+
+/* Counts the posts of an invalidation of this name to a client. */
 static unsigned
 told(const struct rig *rig, uint64_t id, const char *name)
 {
@@ -67,7 +78,7 @@ told(const struct rig *rig, uint64_t id, const char *name)
     return count;
 }
 
-TEST(a_reader_hears_once_of_a_key_that_it_read)
+TEST(a_reader_gets_one_invalidation_of_a_key)
 {
     struct rig rig;
     struct reader *reader;
@@ -87,7 +98,7 @@ TEST(a_reader_hears_once_of_a_key_that_it_read)
     rig_fini(&rig);
 }
 
-TEST(every_reader_of_a_key_hears_and_shares_one_notice)
+TEST(all_readers_of_a_key_share_one_notice)
 {
     enum { READERS = 1000 };
     struct rig rig;
@@ -115,7 +126,7 @@ TEST(every_reader_of_a_key_hears_and_shares_one_notice)
     rig_fini(&rig);
 }
 
-TEST(who_has_left_is_not_told_and_is_swept_away)
+TEST(a_reader_that_left_gets_nothing_and_is_swept)
 {
     struct rig rig;
     struct reader *gone, *here;
@@ -144,8 +155,7 @@ TEST(who_has_left_is_not_told_and_is_swept_away)
     rig_fini(&rig);
 }
 
-/* A key that stays, and clients that come and go: what they leave is dropped
- * when the set would grow. */
+/* Clients that have left are dropped from the set of a key before it grows. */
 TEST(clients_that_come_and_go_do_not_pile_up_on_a_key)
 {
     struct rig rig;
@@ -162,7 +172,7 @@ TEST(clients_that_come_and_go_do_not_pile_up_on_a_key)
     rig_fini(&rig);
 }
 
-TEST(beyond_the_number_of_keys_readers_hear_of_what_is_forgotten)
+TEST(beyond_the_number_of_keys_evicted_keys_are_invalidated)
 {
     struct rig rig;
     struct reader *reader;
@@ -190,19 +200,12 @@ TEST(a_lower_limit_is_reached_with_the_reads_that_follow)
 {
     struct rig rig;
     struct reader *reader;
-    char name[16];
 
     rig_init(&rig, 0, 0);
     reader = readership_join(1, 0);
-    for (int i = 0; i < 100; i++) {
-        (void)snprintf(name, sizeof(name), "k%d", i);
-        reads(&rig, reader, name);
-    }
+    reads_many(&rig, reader, 0, 100);
     rig.keys = 1;
-    for (int i = 100; i < 110; i++) {
-        (void)snprintf(name, sizeof(name), "k%d", i);
-        reads(&rig, reader, name);
-    }
+    reads_many(&rig, reader, 100, 110);
     assert_int_equal(readership_sum(rig.readership).keys, 1);
     assert_int_equal(rig.list.count, 109);
     readership_leave(rig.readership, reader);
@@ -234,7 +237,7 @@ TEST(names_and_sets_stay_below_the_limit_in_bytes)
     rig_fini(&rig);
 }
 
-TEST(a_name_too_long_to_remember_has_changed_at_once)
+TEST(a_name_too_long_to_remember_is_invalidated_at_once)
 {
     struct rig rig;
     struct reader *reader;
@@ -250,18 +253,14 @@ TEST(a_name_too_long_to_remember_has_changed_at_once)
     rig_fini(&rig);
 }
 
-TEST(what_is_forgotten_is_not_told_and_frees_itself)
+TEST(cleared_keys_are_not_invalidated_and_are_swept)
 {
     struct rig rig;
     struct reader *reader;
-    char name[16];
 
     rig_init(&rig, 0, 0);
     reader = readership_join(1, 0);
-    for (int i = 0; i < 1000; i++) {
-        (void)snprintf(name, sizeof(name), "k%d", i);
-        reads(&rig, reader, name);
-    }
+    reads_many(&rig, reader, 0, 1000);
     readership_clear(rig.readership);
     assert_int_equal(readership_sum(rig.readership).keys, 0);
     assert_int_equal(readership_sum(rig.readership).items, 0);
@@ -280,8 +279,8 @@ TEST(what_is_forgotten_is_not_told_and_frees_itself)
     rig_fini(&rig);
 }
 
-/* A read that could not be remembered is told, or its loop is cut. */
-TEST(no_read_goes_unnoticed_for_want_of_memory)
+/* A read without memory is invalidated, or the loop learns of a loss. */
+TEST(a_read_without_memory_is_invalidated_at_once)
 {
     bool fired = true;
 
@@ -319,7 +318,7 @@ draw(uint64_t *state)
     return *state;
 }
 
-TEST(readers_hear_exactly_what_a_simple_model_says)
+TEST(invalidations_match_a_simple_model)
 {
     enum { READERS = 20, KEYS = 30 };
     uint64_t dice = test_seed() | 1;

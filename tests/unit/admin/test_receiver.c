@@ -7,7 +7,7 @@
 #include "../net/rig.h"
 #include "net/push.h"
 
-TEST(what_is_pushed_arrives_and_stays_the_callers)
+TEST(a_push_arrives_and_its_bytes_stay_the_callers)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -39,7 +39,7 @@ TEST(without_memory_for_a_message_its_receiver_is_cut)
     rig_free(rig);
 }
 
-TEST(without_a_connection_nothing_is_heard)
+TEST(a_receiver_without_a_connection_gets_nothing)
 {
     struct receiver receiver = { .conn = NULL };
     struct buf bytes = { 0 };

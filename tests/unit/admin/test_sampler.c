@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Rates over the last looks, counters that are set back, the peak.
+ * Rates over the latest samples, counters that were reset, the peak.
  */
 #include "admin/sampler.h"
 
@@ -33,7 +33,7 @@ TEST(sampler_rates_are_those_of_the_last_looks)
 
     assert_rate(sampler, 0);
     take(sampler, now_ns, commands);
-    assert_rate(sampler, 0); /* one look is no interval */
+    assert_rate(sampler, 0); /* one sample is no interval */
     for (unsigned i = 0; i < 100; i++) {
         take(sampler, now_ns += TICK_NS, commands += 50);
         assert_rate(sampler, 500);

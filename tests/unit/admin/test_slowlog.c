@@ -323,7 +323,7 @@ note_id(void *ctx, const struct slowlog_entry *entry)
     *(uint64_t *)ctx = entry->id;
 }
 
-/* Also while others are added at the front, and the oldest go. */
+/* Also while entries are added and the oldest are dropped. */
 TEST(slowlog_is_shown_in_pieces_by_the_last_id_seen)
 {
     struct slowlog *log = log_of(20);
@@ -345,7 +345,7 @@ TEST(slowlog_is_shown_in_pieces_by_the_last_id_seen)
     visitor.before_id = last;
     assert_int_equal(3, slowlog_visit(log, 100, &visitor));
     assert_int_equal(14, last);
-    /* The one to go on behind goes itself, and all with it. */
+    /* The last entry shown is dropped, and all older ones with it. */
     visitor.before_id = 0;
     assert_int_equal(10, slowlog_visit(log, 10, &visitor));
     visitor.before_id = last;

@@ -88,6 +88,17 @@ TEST(stats_reset_clears_every_figure_of_every_slot)
     stats_free(stats);
 }
 
+/* Starts a thread for each slot, with the slot as its argument. */
+static void
+start_threads(struct stats *stats, void *(*run)(void *slot),
+              pthread_t ret_thread[THREADS])
+{
+    for (unsigned t = 0; t < THREADS; t++) {
+        assert_int_equal(
+            pthread_create(&ret_thread[t], NULL, run, stats_slot(stats, t)), 0);
+    }
+}
+
 static void *
 count(void *slot_ptr)
 {
@@ -106,10 +117,7 @@ TEST(stats_lose_nothing_while_every_thread_writes_its_own_slot)
     pthread_t thread[THREADS];
     uint64_t before = 0;
 
-    for (unsigned t = 0; t < THREADS; t++) {
-        assert_int_equal(
-            pthread_create(&thread[t], NULL, count, stats_slot(stats, t)), 0);
-    }
+    start_threads(stats, count, thread);
     for (unsigned i = 0; i < 100; i++) { /* a reader sees it only rise */
         uint64_t now = stats_sum_command(stats, 2).calls;
 
@@ -124,7 +132,7 @@ TEST(stats_lose_nothing_while_every_thread_writes_its_own_slot)
     stats_free(stats);
 }
 
-/* ---- resets and counting at once ----------------------------------------- */
+/* ---- resets while threads count ------------------------------------------ */
 
 struct counter {
     struct stats_slot *slot;
@@ -146,7 +154,7 @@ count_on(void *counter_ptr)
 }
 
 /* What was counted before a reset, and at most what was counted after it. */
-TEST(what_was_counted_before_a_reset_does_not_come_back)
+TEST(counts_from_before_a_reset_do_not_come_back)
 {
     enum { RESETS = 20000, BEFORE = 100000 };
     struct stats *stats = stats_new(1, COMMANDS);
@@ -164,7 +172,7 @@ TEST(what_was_counted_before_a_reset_does_not_come_back)
         stats_reset(stats);
         calls = stats_sum_command(stats, 0).calls;
         (void)stats_sum_spread(stats, 0, &histogram);
-        /* One may be in the making, and one counted but not yet told. */
+        /* One may be being counted, and one counted but not yet published. */
         most = atomic_load(&counter.count) - before + 2;
         assert_true(calls <= most);
         assert_true(histogram.count <= most);
@@ -355,10 +363,7 @@ TEST(spreads_appear_while_others_read)
     pthread_t thread[THREADS];
     uint64_t sum = 0;
 
-    for (unsigned t = 0; t < THREADS; t++) {
-        assert_int_equal(
-            pthread_create(&thread[t], NULL, spread, stats_slot(stats, t)), 0);
-    }
+    start_threads(stats, spread, thread);
     for (unsigned i = 0; i < 200; i++) {
         uint64_t now = histogram_of(stats, COMMANDS - 1).count;
 

@@ -7,9 +7,9 @@
 
 #include <string.h>
 
-/* Instead of those of receiver.c, which want a loop. */
+/* Replaces receiver.c, which needs a loop. */
 static unsigned cuts;
-static struct targets *cut_unlocked; /* not NULL: what must not be locked */
+static struct targets *cut_unlocked; /* not NULL: its lock must be free */
 
 void
 receiver_cut(struct receiver *receiver)
@@ -66,7 +66,7 @@ find(void *ctx, uint64_t id)
     return id <= crowd->there ? &crowd->receivers[id - 1] : NULL;
 }
 
-TEST(a_target_is_looked_for_once_and_kept_until_nobody_uses_it)
+TEST(a_target_is_looked_up_once_and_kept_until_its_last_release)
 {
     struct targets targets;
     struct crowd crowd;

@@ -9,8 +9,7 @@
 
 enum { LOOPS = 2, CLIENTS = 4 };
 
-/* Instead of those of receiver.c, which want a loop: what the clients were
- * sent, and who was cut. */
+/* Replaces receiver.c, which needs a loop: notes the pushes and the cuts. */
 static struct buf sent[CLIENTS];
 static bool cut[CLIENTS], subscribes[CLIENTS];
 
@@ -33,7 +32,7 @@ receiver_subscribes(const struct receiver *receiver)
     return subscribes[receiver->id - 1];
 }
 
-/* Clients 1 to 4; the even ones are of loop 1. */
+/* Clients 1 to 4; those with even ids are on loop 1. */
 struct rig {
     struct tracking *tracking;
     _Atomic uint64_t keys, bytes;
@@ -96,7 +95,7 @@ reads(struct rig *rig, unsigned id, const char *name)
     }
 }
 
-/* Delivers all there is, and what comes of it. */
+/* Delivers all notices, and those that result from them. */
 static void
 deliver_all(struct rig *rig)
 {
@@ -141,7 +140,7 @@ turn_on(struct rig *rig, unsigned id, struct tracking_options options)
 
 #define INVALIDATE_K ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
 
-TEST(who_has_read_a_key_is_told_when_it_changes)
+TEST(a_reader_of_a_key_gets_an_invalidation_when_it_changes)
 {
     struct rig rig;
 
@@ -163,7 +162,7 @@ TEST(who_has_read_a_key_is_told_when_it_changes)
     rig_fini(&rig);
 }
 
-TEST(noloop_optin_and_optout_say_what_is_told_and_remembered)
+TEST(noloop_optin_and_optout_choose_what_is_pushed_and_remembered)
 {
     struct rig rig;
 
@@ -183,7 +182,7 @@ TEST(noloop_optin_and_optout_say_what_is_told_and_remembered)
     rig_fini(&rig);
 }
 
-TEST(bcast_hears_of_prefixes_which_add_up_in_order)
+TEST(bcast_follows_prefixes_which_add_up_in_order)
 {
     struct rig rig;
     struct slice first[] = { slice_lit("k"), slice_lit("zz") };
@@ -217,7 +216,7 @@ TEST(bcast_hears_of_prefixes_which_add_up_in_order)
     rig_fini(&rig);
 }
 
-TEST(a_flush_is_told_to_all_and_forgets_all)
+TEST(a_flush_goes_to_all_trackers_and_forgets_all_keys)
 {
     struct rig rig;
 
@@ -235,8 +234,8 @@ TEST(a_flush_is_told_to_all_and_forgets_all)
     rig_fini(&rig);
 }
 
-/* Client 3 is of the same loop as client 1, client 2 is not. */
-TEST(redirected_invalidations_find_their_way_and_a_broken_one_is_told)
+/* Client 3 is on the loop of client 1, client 2 is not. */
+TEST(redirected_invalidations_arrive_and_a_broken_redirection_is_reported)
 {
     for (unsigned target = 2; target <= 3; target++) {
         const char *broken =
@@ -275,7 +274,7 @@ TEST(redirected_invalidations_find_their_way_and_a_broken_one_is_told)
     }
 }
 
-TEST(what_was_read_before_tracking_was_switched_off_is_still_told_after)
+TEST(keys_read_before_tracking_was_off_are_invalidated_when_it_is_on_again)
 {
     struct rig rig;
 
@@ -296,7 +295,7 @@ TEST(what_was_read_before_tracking_was_switched_off_is_still_told_after)
     rig_fini(&rig);
 }
 
-TEST(a_loss_cuts_those_of_its_loop_who_track_or_hear_for_one)
+TEST(a_loss_cuts_the_trackers_and_targets_of_its_loop)
 {
     struct rig rig;
     struct tracking_place place = { 1, &rig.list, find, &rig };

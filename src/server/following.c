@@ -213,8 +213,7 @@ disown(struct replication *r)
     gate_raise(gate, 0); /* whether or not the role has changed */
     persist_place(persist, &arrival.position, &arrival.sequence);
     arrival.position++;
-    r->following.adopting =
-        true; /* the link ends when it hears that this was refused */
+    r->following.adopting = true; /* the link ends with the refusal */
     persist_adopt(persist, &arrival);
     r->following.adopting = false;
     primary_set_history(r->primary, persist_history(persist), r->key);

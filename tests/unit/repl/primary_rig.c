@@ -129,6 +129,20 @@ rig_stream(struct rig *rig)
 }
 
 void
+rig_publish(struct rig *rig, size_t bytes)
+{
+    rig_write(rig, bytes);
+    (void)rig_stream(rig);
+}
+
+void
+rig_unstick(struct rig *rig, uint64_t id)
+{
+    rig->links[id].stuck = false;
+    rig->links[id].unsent = 0;
+}
+
+void
 rig_ask(struct rig *rig, uint64_t position)
 {
     primary_ask_acks(rig->primary, (struct primary_ask){ position, position });

@@ -52,6 +52,12 @@ void rig_end(struct rig *rig);
 void rig_write(struct rig *rig, size_t bytes);
 bool rig_stream(struct rig *rig);
 
+/* Writes a group and streams. */
+void rig_publish(struct rig *rig, size_t bytes);
+
+/* Lets the socket of a stuck link take everything. */
+void rig_unstick(struct rig *rig, uint64_t id);
+
 /* A client waits for acknowledgements of this position. */
 void rig_ask(struct rig *rig, uint64_t position);
 

@@ -206,7 +206,8 @@ void
 hear_bytes(struct rig *rig, struct slice bytes)
 {
     size_t used = SIZE_MAX;
-    char *copy = mem_alloc(bytes.len); /* its end is its end */
+    char *copy =
+        mem_alloc(bytes.len); /* exact size: ASan finds reads beyond it */
 
     memcpy(copy, bytes.data, bytes.len);
     replica_bytes(rig->replica, rig->number, (struct slice){ copy, bytes.len },

@@ -184,7 +184,7 @@ truth_key(const char *id, uint64_t position)
            1;
 }
 
-/* Where it is, or a free one. */
+/* Returns the slot of this position, or a free one. */
 static struct truth *
 truth_slot(struct sim *sim, const char *id, uint64_t position)
 {
@@ -235,7 +235,7 @@ truth_find(struct sim *sim, const char *id, uint64_t position,
 struct sim *
 sim_new(uint64_t seed)
 {
-    static struct truth *truths; /* large: one for all */
+    static struct truth *truths; /* large: one for all worlds */
     struct sim *sim = mem_zalloc(sizeof(*sim));
 
     if (truths == NULL) {

@@ -235,7 +235,7 @@ node_write(struct node *node, size_t padding_max)
     argv[2] = slice_of(value);
     argv[3] = (struct slice){ padding, (size_t)sim_below(sim, padding_max) };
     if (argv[3].len > 4) {
-        memcpy(padding, "\n#XX", 4); /* no seal, though it begins like one */
+        memcpy(padding, "\n#XX", 4); /* no seal, but begins like one */
     }
     node_append(node, argv, argc);
     node_execute(node, argv, argc);
@@ -312,8 +312,8 @@ node_flush_soon(struct node *node)
 
 /* ---- the toy's snapshot -------------------------------------------------- */
 
-/* history, position, sequence, registers, as much padding as it likes, and
- * behind it a sum of it all. */
+/* A snapshot: history, position, sequence, registers, padding, and a sum of all
+ * that. */
 
 enum { SNAPSHOT_HEAD = HISTORY_ID_CHARS + 16 };
 

@@ -55,7 +55,7 @@ side_take(struct side *side, size_t len)
     }
 }
 
-/* What is on its way gets lost. */
+/* Discards the bytes that have not arrived. */
 static void
 side_lose(struct side *side)
 {
@@ -63,7 +63,7 @@ side_lose(struct side *side)
     side->taken = 0;
 }
 
-/* The other side left, or the network did: this one learns of it. */
+/* Tells a side that the connection has ended. */
 static void
 on_end(struct sim *sim, uint64_t id, uint64_t which)
 {
@@ -155,7 +155,7 @@ conn_send(struct sim *sim, struct conn *conn, unsigned to, struct slice bytes)
     }
     side->sent += bytes.len;
     if (side->closed || side->dead) {
-        return true; /* nobody takes it: it waits, so that limits are met */
+        return true; /* the bytes stay unsent, so that limits are reached */
     }
     if (side_unsent(side) > side->peak) {
         side->peak = side_unsent(side);
@@ -175,7 +175,7 @@ flip_in(struct sim *sim, struct side *side, char *bytes, size_t len)
     }
 }
 
-/* A copy of its own, so that reading behind its end is found. */
+/* Delivers a copy of exact size, so that ASan finds reads beyond it. */
 static void
 give_piece(struct sim *sim, struct conn *conn, unsigned which, size_t len)
 {
@@ -303,7 +303,7 @@ conn_dial(struct sim *sim, unsigned from, unsigned to)
             sim_below(sim, UINT64_C(10) << sim_below(sim, 12));
     }
     if (sim_chance(sim, sim->flip_permille / 4)) {
-        /* Of the handshake: acknowledgements have no sum of their own. */
+        /* Within the handshake, since acknowledgements have no checksum. */
         conn->side[ACCEPTER].flip_at = sim_below(sim, 200);
     }
     conn->side[DIALER].dead = sim_chance(sim, sim->dead_permille / 4);

@@ -90,8 +90,8 @@ node_drained(struct sim *sim, struct conn *conn)
 
 /* ---- life ---------------------------------------------------------------- */
 
-/* The most that a primary may hold: what it keeps, what it owes, and a few
- * blocks. */
+/* Checks the memory of a primary: the backlog, the part that replicas have yet
+ * to get, and a few blocks. */
 static void
 check_memory(struct node *node)
 {
@@ -103,7 +103,7 @@ check_memory(struct node *node)
     bool looks = sim_chance(node->sim, 100);
     uint64_t sendable = backlog_sealed(node->backlog);
 
-    /* And what cannot be sent yet. */
+    /* and the part that is not released */
     sendable = sendable < node->released ? sendable : node->released;
     owed += node->position + node->open_bytes - sendable;
     SIM_CHECK(node->sim, bytes <= limits->backlog_bytes + owed + (1 << 20),
@@ -114,7 +114,7 @@ check_memory(struct node *node)
     for (size_t i = 0; i < CONNS_MAX && looks; i++) {
         const struct conn *conn = &node->sim->conns[i];
 
-        /* A turn's worth, and the block that reached it. */
+        /* one turn, and one block more */
         SIM_CHECK(node->sim,
                   !conn->used || conn->side[ACCEPTER].node != node->index ||
                       conn->side[ACCEPTER].closed ||
@@ -162,7 +162,7 @@ node_follow(struct node *node, int leader, bool failover)
     replica_follow(node->replica, &target, node->sim->now_ms);
 }
 
-/* A new history goes on from here, if there is something to go on from. */
+/* Begins a new history here, or anew if there is no data. */
 static void
 new_history(struct node *node)
 {
@@ -184,7 +184,7 @@ new_history(struct node *node)
     node_append(node, argv, 3);
 }
 
-/* Only what its disk has is for others. */
+/* Releases only what the disk has. */
 static void
 hold_back(struct node *node)
 {
@@ -274,7 +274,7 @@ node_free_parts(struct node *node)
     if (node->replica == NULL) {
         return;
     }
-    /* Its link is no more: no hook finds it. */
+    /* Its link is closed already: the hooks must not find it. */
     replica_free(node->replica);
     primary_free(node->primary);
     node_give_journal(node->journal);

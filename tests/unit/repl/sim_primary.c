@@ -18,8 +18,8 @@ client_of(struct node *node, uint64_t id)
     return conn;
 }
 
-/* Nobody who has what this primary has lost, and says so, is told to throw it
- * away. */
+/* A replica that names changes which this primary has lost must not get a full
+ * synchronization. */
 static void
 check_full_sync(const struct node *node, const struct conn *conn)
 {
@@ -78,7 +78,7 @@ child_moves(struct node *node)
     }
 }
 
-/* Some bytes of the snapshot come through the pipe, or its end does. */
+/* Delivers some bytes of the snapshot from the pipe, or its end. */
 static void
 on_child(struct sim *sim, uint64_t index, uint64_t generation)
 {
@@ -214,7 +214,7 @@ answer_hello(struct node *node, struct conn *conn, struct slice run_id)
     buf_free(&text);
 }
 
-/* Why it cannot be followed at present; NULL: it can. */
+/* Returns why the server cannot be followed now, as an error reply; or NULL. */
 static const char *
 unfit(struct node *node)
 {
@@ -254,7 +254,8 @@ obey_psync(struct node *node, struct conn *conn, const struct slice *argv,
         conn_leave(sim, conn, ACCEPTER, true);
         return;
     }
-    /* It may ask for the place of a snapshot, where a group was closed. */
+    /* The replica may ask for the position of a snapshot, where a group ends.
+     */
     (void)backlog_seal(node->backlog, node->key, sim->now_ms);
     could = history_covers(&node->history, argv[1], hello.position) &&
             hello.position >= first &&
@@ -283,7 +284,7 @@ obey_psync(struct node *node, struct conn *conn, const struct slice *argv,
     }
 }
 
-/* The data that this place is, in the node's view of it. */
+/* Finds the data of a position in the node's history. */
 static bool
 meaning_of(struct node *node, uint64_t position, uint64_t *ret_digest)
 {
@@ -301,8 +302,8 @@ meaning_of(struct node *node, uint64_t position, uint64_t *ret_digest)
     return false;
 }
 
-/* Whoever is told this counts on it: the data was there when it was said, and
- * was what the one who hears it takes it for. */
+/* Checks an acknowledgement: the replica had this position when it sent it,
+ * with the data that the primary means by it. */
 static void
 obey_ack(struct node *node, struct conn *conn, uint64_t position,
          uint64_t synced)

@@ -25,7 +25,7 @@ replica_dial(void *ctx, uint64_t number, const char *host, unsigned port,
     struct node *node = ctx;
     struct conn *conn = conn_dial(node->sim, node->index, port);
 
-    (void)timeout_ms; /* who dials looks at the time, too */
+    (void)timeout_ms; /* the replica checks the time itself */
     assert_string_equal("node", host);
     conn->side[DIALER].boot = node->boot;
     conn->side[DIALER].number = number;
@@ -37,7 +37,7 @@ replica_dial(void *ctx, uint64_t number, const char *host, unsigned port,
                         conn->side[ACCEPTER].flip_at != UINT64_MAX;
 }
 
-/* What it claims here, it has to have. */
+/* Checks an acknowledgement that is sent, and records it. */
 static void
 note_ack(struct node *node, struct conn *conn, struct slice bytes)
 {
@@ -72,7 +72,7 @@ replica_send(void *ctx, uint64_t number, struct slice bytes)
 
     SIM_CHECK(node->sim, conn != NULL, "sent to no link");
     if (conn->acks_sent - conn->acks_heard == ACKS_MAX) {
-        return false; /* the primary takes too little */
+        return false; /* as if the primary read too little */
     }
     if (bytes.len > 20 &&
         memcmp(bytes.data, "*3\r\n$5\r\nPSYNC\r\n$1\r\n?",
@@ -204,7 +204,7 @@ replica_load_begin(void *ctx, const struct wire_answer *answer,
     return true;
 }
 
-/* What came is found to be bad before all of it is there. */
+/* Fails a load before its end. */
 static void
 on_load_failed(struct sim *sim, uint64_t index, uint64_t generation)
 {

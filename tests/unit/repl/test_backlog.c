@@ -17,8 +17,8 @@ enum { BLOCK = 64 * 1024 };
 
 static const char select_zero[] = "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n";
 
-/* A group of about so many bytes, as a journal would tell of it: in pieces. It
- * takes no memory that may fail. */
+/* Appends a group of about `bytes` bytes in pieces, as a journal does.
+ * Allocates no memory that may fail. */
 static void
 tap_group(struct backlog *backlog, uint64_t sequence, size_t bytes)
 {
@@ -37,7 +37,7 @@ tap_group(struct backlog *backlog, uint64_t sequence, size_t bytes)
     mem_free(item);
 }
 
-/* All that can be read from `from` on. */
+/* Reads all bytes from `from` on. */
 static void
 read_all(const struct backlog *backlog, uint64_t from, struct buf *ret_text)
 {
@@ -54,7 +54,8 @@ read_all(const struct backlog *backlog, uint64_t from, struct buf *ret_text)
     assert_int_equal(backlog_read(backlog, end, end).len, 0);
 }
 
-/* Groups first, first + 1, ... of what is there. Returns how many. */
+/* Checks the groups first, first + 1, ... of the text. Returns how many there
+ * are. */
 static uint64_t
 assert_groups(struct slice log, uint64_t key, uint64_t first)
 {
@@ -198,7 +199,7 @@ TEST(trimming_keeps_what_is_needed_and_the_last_bytes)
         assert_memory_equal(some.data, log.data + at, some.len);
         at += some.len;
     }
-    tap_group(backlog, 101, 10); /* it goes on behind that */
+    tap_group(backlog, 101, 10); /* the log continues there */
     assert_true(backlog_seal(backlog, LOG_KEY, LOG_MS) > end);
     log.len = 0;
     read_all(backlog, end, &log);
@@ -207,7 +208,7 @@ TEST(trimming_keeps_what_is_needed_and_the_last_bytes)
     backlog_free(backlog);
 }
 
-/* The writer may still stand in the last one. */
+/* The writer may still fill the last block. */
 TEST(the_last_block_stays_even_if_it_ends_with_a_group)
 {
     struct backlog *backlog = backlog_new();
@@ -256,8 +257,8 @@ TEST(memory_stays_near_what_is_kept_and_is_counted)
     assert_int_equal(metric_sum(METRIC_REPL_BACKLOG), before);
 }
 
-/* Without memory at any moment: what was sealed can still be read, and it
- * begins anew afterwards. */
+/* If memory ends at any moment, sealed groups can still be read, and the
+ * backlog can begin anew. */
 TEST(without_memory_it_breaks_and_can_begin_anew)
 {
     bool fired = true;

@@ -14,7 +14,7 @@ enum {
     ENOUGH_MS = 1000 * 1000 * 1000
 };
 
-/* Where the connections end, one after the other. */
+/* The bytes at which successive connections end. */
 static struct {
     uint64_t *places;
     size_t count, next;
@@ -40,7 +40,7 @@ agree_after_all(struct sim *sim)
     return sim->counts.cuts == cuts.count && agree(sim);
 }
 
-/* What a test that failed left. */
+/* Resets what a failed test left. */
 static void
 reset(void)
 {
@@ -63,7 +63,7 @@ begin(bool connected)
 
         node->leader = (int)i - 1;
         node->limits.backlog_bytes = 1 << 30;
-        /* No line may stand in the stream: its places are counted. */
+        /* No line may be in the stream, since its bytes are counted. */
         node->limits.ping_ms = node->limits.timeout_ms = ENOUGH_MS;
         node->options.timeout_ms = ENOUGH_MS;
         node->snapshot_padding = 512;
@@ -85,7 +85,7 @@ end(void)
     sim_free(world);
 }
 
-/* The replica sees none of it yet. */
+/* The replica has not seen any of it. */
 static void
 write_alone(uint64_t bytes, size_t padding_max)
 {
@@ -173,7 +173,7 @@ TEST(a_long_stream_that_is_cut_at_random_places_arrives)
     end();
 }
 
-/* The nth connection ends at its nth byte, until one gets through. */
+/* Cuts the nth connection at its nth byte, until one lasts to the end. */
 static void
 cut_connection(struct node *node, struct conn *conn)
 {

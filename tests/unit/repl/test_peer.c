@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One replica: what it costs while it is slow, when it is given up, and when it
- * is told that we are there.
+ * One replica: its memory while it is slow, when it is dropped, and when it
+ * gets pings.
  */
 #include "repl/peer.h"
 
@@ -18,16 +18,14 @@ TEST(a_link_gets_about_a_mebibyte_more_than_its_socket_takes)
     rig_follow(&rig, 1);
     rig.links[1].stuck = true;
     for (int i = 0; i < 50; i++) {
-        rig_write(&rig, 100000);
-        (void)rig_stream(&rig);
+        rig_publish(&rig, 100000);
     }
     assert_in_range(rig.links[1].unsent, 1 << 20, (1 << 20) + (64 << 10));
     rig.links[1].unsent = 1000;
     primary_drained(rig.primary, 1, rig.now);
     assert_in_range(rig.links[1].unsent, 1 << 20, (1 << 20) + (65 << 10));
     assert_int_equal(rig.links[1].drops, 0);
-    rig.links[1].stuck = false;
-    rig.links[1].unsent = 0;
+    rig_unstick(&rig, 1);
     while (rig_stream(&rig)) {
     }
     assert_memory_equal(rig_told(&rig, 1), "+CONTINUE 1 2 3", 15);
@@ -47,8 +45,7 @@ TEST(who_leaves_more_than_the_hard_limit_is_dropped)
     for (int i = 0; rig.links[1].drops == 0; i++) {
         assert_in_range(rig.position - RIG_START, 0, 8 << 20);
         assert_true(i < 100);
-        rig_write(&rig, 100000);
-        (void)rig_stream(&rig);
+        rig_publish(&rig, 100000);
     }
     assert_memory_equal(rig.links[1].reason, "it has not taken 8", 18);
     assert_non_null(strstr(rig.links[1].reason, "the hard output limit"));
@@ -64,16 +61,14 @@ TEST(above_the_soft_limit_a_replica_may_stay_for_its_time)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     rig.links[1].stuck = true;
-    rig_write(&rig, (6 << 20) + 1000);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, (6 << 20) + 1000);
     rig_pass(&rig, 4900, 0);
     assert_int_equal(rig.links[1].drops, 0);
-    rig.links[1].unsent = 0; /* it takes some: the time begins anew */
+    rig.links[1].unsent = 0; /* it reads: the time begins anew */
     primary_drained(rig.primary, 1, rig.now);
     rig_pass(&rig, 10000, 0);
     assert_int_equal(rig.links[1].drops, 0);
-    rig_write(&rig, 2 << 20);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 2 << 20);
     rig_pass(&rig, 4900, 0);
     assert_int_equal(rig.links[1].drops, 0);
     rig_pass(&rig, 100, 0);
@@ -91,8 +86,7 @@ TEST(limits_of_zero_are_none_and_small_ones_leave_the_backlog)
     primary_set_limits(rig.primary, &rig.limits);
     rig_follow(&rig, 1);
     rig.links[1].stuck = true;
-    rig_write(&rig, 20 << 20);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 20 << 20);
     rig_pass(&rig, 10000, 0);
     assert_int_equal(rig.links[1].drops, 0);
 
@@ -144,7 +138,8 @@ TEST(who_does_not_acknowledge_for_the_time_out_is_dropped)
     rig_end(&rig);
 }
 
-/* What they said while we slept is read before the next tick. */
+/* Acknowledgements that arrived during the pause are read before the next tick.
+ */
 TEST(after_a_stop_of_our_own_nobody_is_dropped_at_once)
 {
     struct rig rig;
@@ -199,8 +194,7 @@ TEST(a_silent_link_is_pinged_and_a_busy_one_is_not)
     assert_string_equal(rig_told(&rig, 1), "+PING");
     rig_pass(&rig, 9900, 2);
     assert_string_equal(rig_told(&rig, 1), "");
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     rig_pass(&rig, 9900, 2);
     assert_string_equal(rig_told(&rig, 1), "1");
     rig_pass(&rig, 10100, 2);
@@ -215,12 +209,10 @@ TEST(no_ping_stands_inside_a_group)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     rig.links[1].stuck = true;
-    rig_write(&rig, 2 << 20);
-    (void)rig_stream(&rig);
-    rig.links[1].unsent = 1 << 20; /* and not told of */
+    rig_publish(&rig, 2 << 20);
+    rig.links[1].unsent = 1 << 20; /* without a drained event */
     rig_pass(&rig, 30000, 0);
-    rig.links[1].stuck = false;
-    rig.links[1].unsent = 0;
+    rig_unstick(&rig, 1);
     primary_drained(rig.primary, 1, rig.now);
     primary_drained(rig.primary, 1, rig.now);
     assert_string_equal(rig_told(&rig, 1), "+CONTINUE 1");
@@ -229,7 +221,7 @@ TEST(no_ping_stands_inside_a_group)
     rig_end(&rig);
 }
 
-/* A fault of our own disk: nothing more is released while a group is half
+/* After a fault of our disk no more is released, while half of a group was
  * sent. */
 TEST(no_line_stands_inside_a_group_that_cannot_go_on)
 {
@@ -238,12 +230,10 @@ TEST(no_line_stands_inside_a_group_that_cannot_go_on)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     rig.links[1].stuck = true;
-    rig_write(&rig, 2 << 20);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 2 << 20);
     rig.released = RIG_START;
     (void)rig_stream(&rig);
-    rig.links[1].stuck = false;
-    rig.links[1].unsent = 0;
+    rig_unstick(&rig, 1);
     primary_drained(rig.primary, 1, rig.now);
     rig_ask(&rig, rig.position);
     rig_pass(&rig, 20000, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who may join and how, what acknowledgements may say, and what is told of it.
+ * How replicas join, which acknowledgements are valid, and what is published.
  */
 #include "repl/primary.h"
 
@@ -216,8 +216,7 @@ TEST(acknowledgements_move_forward_and_are_told)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     rig.acked = 0;
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     rig.now += 500;
     primary_acked(rig.primary, 1, RIG_START, 0, rig.now);
     assert_int_equal(rig.acked, 0); /* nothing moved */
@@ -269,8 +268,7 @@ TEST(acknowledgements_are_asked_for_between_groups)
     assert_string_equal(rig_told(&rig, 2), "+PING");
 
     rig.links[1].stuck = true;
-    rig_write(&rig, 3 << 20);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 3 << 20);
     assert_string_equal(rig_told(&rig, 1), "...");
     rig_ask(&rig, rig.position);
     rig_ask(&rig, rig.position);
@@ -283,7 +281,7 @@ TEST(acknowledgements_are_asked_for_between_groups)
     rig_end(&rig);
 }
 
-/* An acknowledgement of what was released before would not help the client. */
+/* An acknowledgement of an earlier position would not help the client. */
 TEST(an_ask_stays_due_until_its_position_was_sent)
 {
     struct rig rig;
@@ -295,8 +293,7 @@ TEST(an_ask_stays_due_until_its_position_was_sent)
     rig.released = RIG_START;
     rig_write(&rig, 10);
     first = rig.position;
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     rig_ask(&rig, rig.position);
     assert_string_equal(rig_told(&rig, 1), "");
     rig_pass(&rig, 5000, 0);
@@ -309,8 +306,7 @@ TEST(an_ask_stays_due_until_its_position_was_sent)
     (void)rig_stream(&rig);
     assert_string_equal(rig_told(&rig, 1), "2 +GETACK");
     assert_false(primary_owes_ask(rig.primary));
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     assert_string_equal(rig_told(&rig, 1), "3");
     rig_end(&rig);
 }
@@ -352,8 +348,7 @@ TEST(nobody_is_asked_twice_for_the_same_position)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     (void)rig_told(&rig, 1);
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     for (int i = 0; i < 3; i++) {
         rig_ask(&rig, rig.position);
     }
@@ -362,7 +357,7 @@ TEST(nobody_is_asked_twice_for_the_same_position)
     rig_ask(&rig, rig.position);
     assert_string_equal(rig_told(&rig, 1), "");
     assert_string_equal(rig_told(&rig, 2), "+CONTINUE +GETACK");
-    rig_ask(&rig, 0); /* nobody waits for anything */
+    rig_ask(&rig, 0); /* no client waits */
     assert_false(primary_owes_ask(rig.primary));
     rig_end(&rig);
 }
@@ -372,8 +367,7 @@ TEST(nobody_is_asked_twice_for_the_same_position)
 
 static const struct history_past ended = { RIG_OTHER, 4000 };
 
-/* The others' data is older than the one's that is ahead, and newer than ours,
- * for all we know. */
+/* The other replicas may have newer data than ours, too. */
 TEST(who_came_back_with_older_data_gives_no_full_synchronization)
 {
     struct rig rig;
@@ -414,7 +408,7 @@ TEST(who_is_ahead_in_a_history_that_did_not_end_at_our_start_is_nobody)
 
     rig_begin(&rig);
     primary_set_ended(rig.primary, both, 2);
-    assert_true(rig_attach(&rig, 1, 1, RIG_FOURTH, 9999)); /* a stranger's */
+    assert_true(rig_attach(&rig, 1, 1, RIG_FOURTH, 9999)); /* an unknown id */
     assert_true(rig_attach(&rig, 2, 2, NULL, 0));
     assert_true(rig_attach(&rig, 3, 3, RIG_THIRD, 100));
     assert_false(primary_is_behind(rig.primary));
@@ -436,8 +430,7 @@ TEST(what_is_not_released_is_not_sent)
     rig_follow(&rig, 1);
     rig_write(&rig, 10);
     first = rig.position;
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     assert_string_equal(rig_told(&rig, 1), "+CONTINUE");
     rig.released = first;
     (void)rig_stream(&rig);
@@ -479,8 +472,7 @@ TEST(what_somebody_needs_is_kept_and_the_rest_is_trimmed)
     rig_follow(&rig, 1);
     rig.links[1].stuck = true;
     for (int i = 0; i < 40; i++) {
-        rig_write(&rig, 100000);
-        (void)rig_stream(&rig);
+        rig_publish(&rig, 100000);
     }
     assert_true(backlog_first(rig.backlog) < RIG_START + (2 << 20));
     assert_true(backlog_bytes(rig.backlog) > 2 << 20);
@@ -553,7 +545,7 @@ TEST(replicas_are_shown_in_the_order_in_which_they_came)
     assert_int_equal(figures.backlog_end, rig.position);
     assert_int_equal(figures.backlog_size, 16 << 10);
     assert_int_equal(figures.backlog_bytes, backlog_bytes(rig.backlog));
-    assert_int_equal(figures.epoch, 9); /* not its business */
+    assert_int_equal(figures.epoch, 9); /* not touched */
     assert_true(figures.backlog_active);
     rig_end(&rig);
 }

@@ -15,18 +15,15 @@ TEST(a_full_synchronization_is_a_snapshot_and_the_log_behind_it)
     rig_begin(&rig);
     rig_write(&rig, 10);
     rig_begin_snapshot(&rig, 1);
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     rig_send_snapshot(&rig, 100);
     rig_send_snapshot(&rig, (2 << 20) + 1);
     assert_string_equal(rig_told(&rig, 1), "(100) (1048576) (1048576) (1)");
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     assert_string_equal(rig_told(&rig, 1), "");
     primary_sync_ended(rig.primary, true, rig.now);
     assert_string_equal(rig_told(&rig, 1), "end 2 3");
-    rig_write(&rig, 10);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 10);
     assert_string_equal(rig_told(&rig, 1), "4");
     assert_int_equal(rig_shown(&rig, 1).state, STATUS_SYNCS);
     assert_int_equal(rig_shown(&rig, 1).acked, 0);
@@ -137,8 +134,7 @@ TEST(the_log_since_the_snapshot_is_kept_however_much_it_is)
     for (int i = 0; i < 20; i++) {
         struct primary_sync sync = { .position = RIG_START };
 
-        rig_write(&rig, 100000);
-        (void)rig_stream(&rig);
+        rig_publish(&rig, 100000);
         if (i == 10) {
             primary_sync_began(rig.primary, &sync, rig.now);
         }
@@ -163,15 +159,13 @@ TEST(one_that_is_waited_for_keeps_no_more_than_a_replica_may_be_owed)
     rig_pass(&rig, 1000, 0);
     assert_int_equal(rig.asked, 1);
     for (int i = 0; i < 40; i++) {
-        rig_write(&rig, 100000);
-        (void)rig_stream(&rig);
+        rig_publish(&rig, 100000);
     }
     assert_true(backlog_bytes(rig.backlog) < 2 << 20);
     assert_true(backlog_first(rig.backlog) < rig.position - (1 << 20));
     rig_sync_begins(&rig);
     primary_sync_ended(rig.primary, true, rig.now);
-    rig_write(&rig, 100);
-    (void)rig_stream(&rig);
+    rig_publish(&rig, 100);
     assert_string_equal(rig_told(&rig, 1), "+PING +FULLRESYNC end 41");
     rig_end(&rig);
 }

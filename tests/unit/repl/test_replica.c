@@ -41,7 +41,7 @@ TEST(it_goes_on_from_where_it_is_and_says_how_far_it_gets)
     rig_free(rig);
 }
 
-/* Nobody else would say before the next second what our disk has. */
+/* Otherwise the disk's position would be sent a second later. */
 TEST(who_was_asked_says_so_again_when_its_disk_is_there)
 {
     struct rig *rig = rig_new();
@@ -50,7 +50,7 @@ TEST(who_was_asked_says_so_again_when_its_disk_is_there)
     connect_partial(rig);
     rig->place.synced = rig->place.position;
     replica_disk_moved(rig->replica, rig->now_ms);
-    assert_string_equal("", said(rig)); /* nobody asked */
+    assert_string_equal("", said(rig)); /* no GETACK before */
     hear_group(rig, 42, 30);
     first = rig->place.position;
     hear(rig, "+GETACK\r\n");
@@ -66,7 +66,7 @@ TEST(who_was_asked_says_so_again_when_its_disk_is_there)
     rig->place.synced = rig->place.position;
     replica_disk_moved(rig->replica, rig->now_ms);
     assert_non_null(strstr(said(rig), " FACK "));
-    hear_group(rig, 44, 30); /* this one nobody asks for */
+    hear_group(rig, 44, 30); /* without GETACK */
     rig->place.synced = rig->place.position;
     replica_disk_moved(rig->replica, rig->now_ms);
     assert_string_equal("", said(rig));
@@ -186,7 +186,7 @@ TEST(a_snapshot_is_put_in_place_before_the_log_is_read)
     assert_true(rig->paused);
     assert_int_equal(0, rig->applied);
     assert_int_equal(0, rig->key);
-    /* However long it takes. */
+    /* even if that takes long */
     for (int i = 0; i < 100; i++) {
         tick(rig, 1000);
         expect_ack(rig, 0);
@@ -338,7 +338,7 @@ TEST(a_load_that_has_enough_pauses_the_link)
     replica_bytes(rig->replica, rig->number, slice_lit("more"), &used,
                   rig->now_ms);
     assert_int_equal(0, used);
-    tick(rig, 2 * TIMEOUT_MS); /* who does not listen hears nothing */
+    tick(rig, 2 * TIMEOUT_MS); /* silence means nothing while paused */
     assert_true(rig->linked);
     replica_go_on(rig->replica, rig->now_ms);
     assert_true(rig->paused);
@@ -421,7 +421,7 @@ TEST(who_was_asked_to_take_over_says_so_or_not)
                          replica_failover(rig->replica));
     }
     (void)said(rig);
-    /* It is one's primary now like any other. */
+    /* It is an ordinary primary from now on. */
     replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
     rig->linked = false;
     tick(rig, 10000);

@@ -67,8 +67,8 @@ TEST(byte_by_byte_is_as_good)
     rig_free(rig);
 }
 
-/* Each bit of a group and of what stands around it: nothing else is ever
- * applied, and what is not gets asked for again. */
+/* Flips each bit of a group and of its surroundings: no other group is ever
+ * applied, and a group that is not applied is asked for again. */
 TEST(a_flipped_bit_never_gets_in)
 {
     struct buf all = { 0 };
@@ -86,7 +86,7 @@ TEST(a_flipped_bit_never_gets_in)
         all.data[at] = (char)(all.data[at] ^ 1 << bit % 8);
         hear_bytes(rig, buf_slice(&all));
         all.data[at] = (char)(all.data[at] ^ 1 << bit % 8);
-        /* It was found, or more is expected, which will not come. */
+        /* The error was found, or the reader waits for more bytes. */
         assert_int_equal(at < first ? 0 : 1, rig->applied);
         if (replica_is_connected(rig->replica)) {
             tick(rig, TIMEOUT_MS);
@@ -204,7 +204,7 @@ TEST(an_acknowledgement_covers_the_groups_before_the_question)
     buf_append_slice(&bytes, slice_lit("+GETACK\r\n"));
     hear_bytes(rig, buf_slice(&bytes));
     expect_ack(rig, rig->place.position);
-    /* Many questions in one read get one answer. */
+    /* Several GETACKs in one read get one acknowledgement. */
     buf_reset(&bytes, 0);
     for (int i = 0; i < 100; i++) {
         buf_append_slice(&bytes, slice_lit("+GETACK\r\n"));
@@ -252,7 +252,7 @@ TEST(no_allocation_that_fails_does_harm)
     buf_free(&all);
 }
 
-/* Whatever is said, at whatever step. */
+/* Any line at any stage. */
 TEST(noise_is_survived)
 {
     static const char *const words[] = {

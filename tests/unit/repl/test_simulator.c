@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Worlds of two to five servers, each from a seed. First everything may go
- * wrong for some seconds: connections end, stand still or lie, servers come
- * back with what some group had left them or with nothing, change their roles,
- * run full, fail to fork. At each end of a group, and with each
- * acknowledgement, the oracle compares. Then the network is well, one server is
- * followed by all others, and all must agree within a bounded time; and then
- * connections end a few more times, which may not cost a full synchronization.
+ * Worlds of two to five servers, each from a seed. First there are faults for
+ * some seconds: connections end, stall or corrupt bytes; servers restart with
+ * an older state or without data, change roles, run out of memory, fail to
+ * fork. The oracle compares the data at each end of a group and at each
+ * acknowledgement. Then the network heals, all servers follow one of them, and
+ * all must agree within a bounded time. At last connections end a few more
+ * times, which must not cost a full synchronization.
  *
  * BLOOMERY_ROUNDS=100 for a hundred thousand; BLOOMERY_SIM=<seed> repeats one
  * and shows what happened.
@@ -24,7 +24,7 @@ enum {
     LAST_CUT_MS = 20 * 1000
 };
 
-/* What kind of a world it is. */
+/* The parameters of a world. */
 struct plan {
     uint64_t write_ms, fault_ms, until_ms;
     size_t padding_max;
@@ -35,7 +35,7 @@ static struct plan plan;
 
 /* ---- what happens by itself ---------------------------------------------- */
 
-enum { WAITS_MAX = 1024 }; /* within the time that one takes */
+enum { WAITS_MAX = 1024 }; /* at a time */
 
 struct wait {
     uint64_t boot, epoch, position;
@@ -55,7 +55,7 @@ on_waited(struct sim *sim, uint64_t index, uint64_t at)
     }
 }
 
-/* As WAIT does: asks, and counts some time later. */
+/* Does what WAIT does: asks, and counts some time later. */
 static void
 wait_for_acks(struct sim *sim, struct node *node)
 {
@@ -69,7 +69,7 @@ wait_for_acks(struct sim *sim, struct node *node)
     sim_at(sim, sim_below(sim, 100), on_waited, node->index, at);
 }
 
-/* A replica has newer data: nothing is written. */
+/* A replica has newer data: the primary writes nothing. */
 static bool
 is_behind(struct sim *sim, const struct node *node)
 {
@@ -193,7 +193,7 @@ change_role(struct sim *sim, struct node *node)
     }
 }
 
-/* More than a socket, a link and a turn of the loop take. */
+/* More than socket, link and one turn of the loop can hold. */
 static void
 flood(struct node *node)
 {
@@ -237,7 +237,7 @@ on_fault(struct sim *sim, uint64_t unused, uint64_t unused_too)
             replica_set_options(node->replica, &node->options);
         }
     } else if (node->up) {
-        node->was_flipped = true; /* it is allowed to doubt */
+        node->was_flipped = true; /* a full synchronization is allowed */
         replica_distrust(node->replica);
     }
 }
@@ -328,8 +328,8 @@ heal_node(struct sim *sim, struct node *node)
     }
 }
 
-/* Connections that are there stay as ill as they are: time-outs find them. Who
- * stands still does so until his time is over. */
+/* Present connections keep their faults, which time-outs find. A server that
+ * stands still does so until its time is over. */
 static void
 heal(struct sim *sim)
 {
@@ -366,7 +366,7 @@ heal(struct sim *sim)
     }
 }
 
-/* All have what the primary has, and it knows. */
+/* Whether all have the primary's log and have acknowledged it. */
 static bool
 agree(struct sim *sim)
 {
@@ -417,7 +417,7 @@ write_for(struct sim *sim, uint64_t ms)
     (void)sim_run(sim, sim->now_ms + ms, NULL);
 }
 
-/* Now that all are well, the backlog holds what a cut takes away. */
+/* Now the backlog must be enough to resume after a cut. */
 static void
 cut_a_few_times(struct sim *sim)
 {
@@ -435,7 +435,7 @@ cut_a_few_times(struct sim *sim)
         write_for(sim, sim_below(sim, 300));
         expect_agreement(sim, LAST_CUT_MS);
     }
-    /* Who was told to distrust itself may have been connected since. */
+    /* A replica that distrusts its data may have connected since. */
     SIM_CHECK(sim, sim->counts.fulls == fulls || sim->counts.doubts > doubts,
               "%" PRIu64 " full synchronizations where none was needed",
               sim->counts.fulls - fulls);

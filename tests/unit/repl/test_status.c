@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What was published is what others read, in one piece, also while it changes.
+ * Other threads read what was published, whole, also while it changes.
  */
 #include "repl/status.h"
 
@@ -133,7 +133,7 @@ struct shared {
     _Atomic unsigned reads;
 };
 
-/* Every publication is of one number. */
+/* All figures of one publication are the same number. */
 static void *
 read_on(void *arg)
 {

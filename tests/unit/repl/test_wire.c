@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What each side writes the other one reads; what nobody would write is
- * refused with a reason that says what it is; and however the bytes arrive, the
- * pieces are the same.
+ * Each side reads what the other one writes, and refuses anything else with a
+ * reason; the pieces do not depend on how the bytes arrive.
  */
 #include "repl/wire.h"
 
@@ -36,8 +35,8 @@ reader_in(enum wire_phase phase)
 
 /* ---- an owner that reads ------------------------------------------------- */
 
-/* What came, as text: a letter for each piece, and its bytes. Chunks that
- * follow each other are one. */
+/* Describes the pieces as text: a letter for each, and its bytes. Joins
+ * successive chunks. */
 struct heard {
     struct buf log;
     bool in_chunk, bad;
@@ -80,8 +79,8 @@ hear(struct heard *heard, const struct wire_piece *piece)
     }
 }
 
-/* The stream arrives in parts of `part` bytes, the first one of `first`. Each
- * time the reader sees an allocation of just what is there. */
+/* Reads the stream in parts of `part` bytes, the first one of `first`. Each
+ * part is in an allocation of exact size. */
 static void
 receive(struct wire_reader reader, struct slice stream, size_t first,
         size_t part, struct heard *heard)
@@ -314,7 +313,7 @@ TEST(answers_read_back)
           .sequence = 99,
           .bytes = 1 << 30 },
         { .kind = WIRE_ERROR, .error = "NOMASTERLINK no data yet" },
-        /* The highest place that may be taken over. */
+        /* The highest position that a replica accepts. */
         { .kind = WIRE_FULLRESYNC,
           .history = ID_B,
           .key = 1,
@@ -530,7 +529,7 @@ TEST(a_group_may_be_read_twice)
     buf_free(&stream);
 }
 
-/* Each byte of a group and its seal changed in each bit: never a group. */
+/* Flips each bit of a group and its seal: it is never read as a group. */
 TEST(every_flipped_bit_is_found)
 {
     struct buf stream = { 0 };

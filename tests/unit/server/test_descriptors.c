@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Who gets how many descriptors, from few to plenty.
+ * How descriptors are shared, from few to plenty.
  */
 #include "server/descriptors.h"
 

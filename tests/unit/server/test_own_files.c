@@ -49,7 +49,7 @@ TEST(it_has_our_number_while_the_server_runs)
     own_files_remove_pid(path);
     assert_int_equal(-1, access(path, F_OK));
     own_files_remove_pid(path);
-    write_text(path, "1\n"); /* somebody else's */
+    write_text(path, "1\n"); /* of another process */
     own_files_remove_pid(path);
     assert_int_equal(1, read_number(path));
     (void)unlink(path);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The role to the disk and back: damage of every kind, disks that fail, and
- * wishes that overtake each other.
+ * The role on its way to the disk and back: damage of every kind, disks that
+ * fail, and states that replace each other.
  */
 #include "server/role_file.h"
 
@@ -240,7 +240,7 @@ TEST(the_file_is_as_it_is_drawn)
 
 /* ---- damage -------------------------------------------------------------- */
 
-/* With its checksum. */
+/* Appends the checksum. */
 static size_t
 seal(const char *body, char text[TEXT_MAX])
 {
@@ -598,7 +598,7 @@ TEST(a_new_wish_does_not_wait_for_a_failed_one)
     home_start(&home);
     file_fail_at(FILE_CALL_RENAME, 1, EIO, true);
     one = role_file_write(home.file, &first);
-    wait_until(home.attempts >= 4); /* it is patient by now */
+    wait_until(home.attempts >= 4); /* the pause is long by now */
     assert_true(file_fail_clear());
     two = role_file_write(home.file, &second);
     wait_until(role_file_outcome(home.file, two) == 1);

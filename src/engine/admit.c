@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The checks before a command runs, in Redis's order, with its texts.
+ * The checks have Redis's order and texts.
  */
 #include "engine/admit.h"
 
@@ -15,7 +15,8 @@
 
 /* ---- the request --------------------------------------------------------- */
 
-/* How many bytes of a client's word to show; printf stops at a NUL, too. */
+/* Returns how many bytes of a client's word to show. printf also stops at a
+ * NUL. */
 static int
 shown(struct slice word, size_t max)
 {
@@ -77,7 +78,7 @@ is_for_subscribers(const struct command *command)
     }
 }
 
-/* The option never changes, so that no section is needed to look at it. */
+/* The option never changes, so it is read outside the gate. */
 static bool
 may_debug(const struct request *req)
 {
@@ -99,7 +100,7 @@ may_debug(const struct request *req)
     return true;
 }
 
-/* What is checked of every command, run or queued, in Redis's order. */
+
 enum err
 admit_request(struct request *req, unsigned words)
 {
@@ -151,8 +152,8 @@ hold(struct session *session)
     return ERR_AGAIN;
 }
 
-/* What somebody needs who comes to end a pause, on a new connection and with a
- * client library that says who it is. None of it changes data. */
+/* Commands that an operator needs to end a pause from a new connection, with a
+ * client library that names itself. None of them changes data. */
 static bool
 ends_pauses(const struct command *command)
 {
@@ -175,8 +176,8 @@ is_paused(const struct request *req, uint32_t flags)
            pause_holds_operator(req->service, flags);
 }
 
-/* Whether somebody is to hear of what such a command does, while there is
- * hardly room for more of it. */
+/* Returns whether a command with these flags may produce notices while an inbox
+ * is nearly full. */
 static bool
 is_too_loud(const struct request *req, uint32_t flags)
 {
@@ -192,7 +193,7 @@ is_too_loud(const struct request *req, uint32_t flags)
            (shown || (flags & loud) != 0);
 }
 
-/* A Sentinel takes a server that answers so for dead. */
+/* A Sentinel takes a server for dead that answers PING with an error. */
 static enum err
 admit_ping(const struct service *service)
 {
@@ -202,8 +203,8 @@ admit_ping(const struct service *service)
     return behind ? ERR_BEHIND : refusal_in(&service->ping_refusal);
 }
 
-/* The flags that this command, and all that EXEC runs, has; WATCH looks at
- * keys, which it must not while they are not here. */
+/* Returns the flags that the command, and everything that EXEC runs, has. WATCH
+ * reads keys, so it must not run while data is absent. */
 static uint32_t
 flags_for_data(const struct request *req)
 {

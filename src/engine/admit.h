@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whether a command may run: is the request as it must be, and is the server
- * in a state for it. Both also hold for commands that MULTI queues. Pure but
- * for worker->detail.
+ * Decides whether a command may run: whether the request is valid, and whether
+ * the state of the server permits it. Both also apply to commands that MULTI
+ * queues. Writes the text of an error to worker->detail.
  */
 #pragma once
 
 #include "engine/request.h"
 
-/* What is wrong with the request: an unknown name, the arity, no AUTH, not
- * allowed in MULTI. words: of the name. */
+/* Checks the request: the name, the arity, authentication, whether MULTI allows
+ * it. words: of the name. */
 MUST_CHECK enum err admit_request(struct request *req, unsigned words);
 
-/* What the server cannot do now, in Redis's order: memory, disk, replicas, the
- * role, stale data, loading. ERR_AGAIN: it has to wait for the end of CLIENT
- * PAUSE, and is parked. Everything is possible for who obeys. Inside a gate
- * section. */
+/* Checks the state of the server, in Redis's order: memory, disk, replicas, the
+ * role, stale data, loading. ERR_AGAIN: the session has to wait, for the end of
+ * CLIENT PAUSE or until notices have been delivered. A request that replays a
+ * log (req->obey) is always admitted. Inside a section of the gate. */
 MUST_CHECK enum err admit_now(const struct request *req);

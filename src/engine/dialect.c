@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A row of the command table under the row that stands for it.
+ * A row, and over it the fields that differ in dialect redis.
  */
 #include "engine/dialect.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The option dialect: whose words are used where valkey-bloom and RedisBloom
- * differ. It changes under the raised gate, and a command may see the old one
- * when it is admitted and the new one when it runs: so a handler relies on the
- * smaller of the two arities. A command that is replayed (req->obey) has one
- * meaning, whatever the dialect; see bloom_make.h.
+ * The option dialect: whether BF.* replies and errors are those of valkey-bloom
+ * or of RedisBloom. It changes under the raised gate. A command may be admitted
+ * under the old dialect and run under the new one, so a handler relies on the
+ * smaller of the two arities only. A command that is replayed (req->obey) means
+ * the same in both; see bloom_make.h.
  */
 #pragma once
 
@@ -29,7 +29,7 @@ dialect_type_name(const struct service *service)
     return dialect_is_redis(service) ? DIALECT_TYPE_REDIS : DIALECT_TYPE_VALKEY;
 }
 
-/* The name that clients are shown: bf.add or BF.ADD. */
+/* Returns the name that clients see: bf.add or BF.ADD. */
 static inline const char *
 dialect_command_name(const struct service *service,
                      const struct command *command)
@@ -39,7 +39,7 @@ dialect_command_name(const struct service *service,
                : command->name;
 }
 
-/* Whether so many words are enough, and not too many. */
+/* Returns whether the arity of the command permits so many words. */
 static inline bool
 dialect_arity_fits(const struct service *service, const struct command *command,
                    size_t argc)
@@ -51,6 +51,6 @@ dialect_arity_fits(const struct service *service, const struct command *command,
     return command_arity_fits(command, argc);
 }
 
-/* A copy of the row as COMMAND shows it. */
+/* Returns a copy of the row as COMMAND shows it. */
 struct command dialect_row(const struct service *service,
                            const struct command *command);

@@ -32,8 +32,8 @@ count_deletion(void *ctx, size_t position)
     deletions->bytes += effect_delete_bytes(deletions->argv[position]);
 }
 
-/* A key of a command in another database than its own (MOVE) is one that goes
- * instead of that. */
+/* A key of a command in another database than its own (MOVE) goes instead of
+ * that one, so one DEL for each name is enough. */
 size_t
 effect_bytes(const struct command *command, const struct slice *argv,
              size_t argc)
@@ -141,9 +141,9 @@ hand_over(struct worker *worker, bool txn)
     return position;
 }
 
-/* What a client has seen counts for its WAIT like what it wrote, as in Redis:
- * who tries an add again on another connection, and hears that the item is
- * there, wrote nothing, but relies on it all the same. */
+/* What a client has read counts for its WAIT like what it wrote, as in Redis: a
+ * client that repeats an add on another connection, and reads that the item is
+ * there, has written nothing but relies on it. */
 static void
 note_seen(struct worker *worker, uint64_t position)
 {

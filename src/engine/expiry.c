@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Room for some names is made before the stripe is locked; a slice of removals
- * is one piece of the journal. A name that is too long for that ends the slice,
- * and the next one begins with room for it.
+ * Space for the effects of several names is reserved before the stripe is
+ * locked; a slice of removals is one piece of the journal. A name that does not
+ * fit ends the slice, and the next slice reserves enough for it.
  */
 #include "engine/expiry.h"
 
@@ -15,7 +15,7 @@
 
 enum { ROOM_BYTES = 16 * 1024 };
 
-/* No raise of the gate is needed to see the end of the grace: it is a time. */
+/* The grace ends by the clock, so no raised gate is needed to see its end. */
 static bool
 in_grace(const struct service *service)
 {

@@ -1,24 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Keys whose time is over go, even if nobody asks for them: bit by bit, on loop
- * 0, from its timer. Each removal is an effect, a DEL, so that files and
- * replicas have it at the same place of the log; where the journal has no room
- * they stay a while longer, and so they do while this server is not the one to
- * decide. Nobody finds them meanwhile.
+ * Removes expired keys in the background: a slice at a time, from a timer of
+ * loop 0. Each removal is a DEL in the log, so that files and replicas have it
+ * at the same position. While the journal is full, and on a server that does
+ * not decide about expiry (a replica), expired keys keep their memory; no
+ * command sees them.
  */
 #pragma once
 
 #include "engine/service.h"
 
-/* Whether this server may remove keys that no client asked it to: a replica
- * waits for what its primary says, one that may still turn out to be a replica
- * (the grace of a start) for the end of that, and in a pause nothing changes.
- * Inside a section of the gate. */
+/* Returns whether this server may remove keys that no client asked it to
+ * remove. A replica may not, nor a server in the grace after its start, which
+ * may become a replica, and nothing changes during a pause. Inside a section of
+ * the gate. */
 bool expiry_may_remove(const struct service *service);
 
-/* Removes what is over, and what is left of flushed databases, for about
- * budget_us; true if there may be more to do at once. Outside the gate; wakes
- * who listens, and the journal. Loop 0, with its worker. */
+/* Removes expired keys and what is left of flushed databases for about
+ * budget_us. Returns true if there may be more to do at once. Outside the gate;
+ * wakes the loops that have notices to deliver, and the journal. Loop 0, with
+ * its worker. */
 bool expiry_reclaim(struct worker *worker, uint64_t now_ms, uint64_t budget_us);
 
 /* For struct keyspace_expiry, with the worker of the thread that reclaims. */

@@ -9,18 +9,17 @@
 #include "engine/request.h"
 #include "keyspace/access.h"
 
-/* Opens a key for writing: as keyspace_open, and if its time was over, its
- * removal becomes an effect of its own, and who listens hears of it. */
+/* Opens a key for writing, as keyspace_open. An expired key is removed, with an
+ * effect and events of its own. */
 struct entry *keys_open(struct request *req, const struct key *key);
 
-/* Looks a key up for reading, as keyspace_find; the lookup counts as a hit or
- * a miss, a miss may be told as an event, and keys_find counts as a use of
- * the key. */
+/* Looks a key up for reading, as keyspace_find. Counts a hit or a miss, and may
+ * publish an event for a miss. Only keys_find counts as a use of the key. */
 struct entry *keys_find(struct request *req, const struct key *key);
 struct entry *keys_peek(struct request *req, const struct key *key);
 
-/* The key at hand was used, for eviction by age: if its client wants that to
- * count (CLIENT NO-TOUCH). */
+/* Notes a use of the key for eviction, unless its client has said CLIENT
+ * NO-TOUCH. */
 static inline void
 keys_use(const struct request *req, struct entry *entry)
 {
@@ -29,5 +28,5 @@ keys_use(const struct request *req, struct entry *entry)
     }
 }
 
-/* A key that was missing exists now: who wants events of that hears of it. */
+/* Publishes the event of a new key. */
 void keys_made(struct request *req, const struct key *key);

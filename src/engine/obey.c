@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Logs are written in the canonical form that the scanner takes where it lies;
- * anything else in one was not written by us. Replies are thrown away: the
- * worker says whether there was an error among them. No command that may stand
- * in a log pauses or waits when it obeys, so that each batch ends.
+ * Logs have the canonical form of RESP, which the scanner parses in place.
+ * Replies are dropped: the worker remembers whether one was an error. No command
+ * of a log pauses or waits, so each batch ends.
  */
 #include "engine/obey.h"
 
@@ -53,8 +52,8 @@ read_batch(struct obey *obey, struct slice commands, size_t *at)
 
 /* ---- which commands ------------------------------------------------------ */
 
-/* HISTORY, REPLCONF HISTORY, is the one thing in a log that is no change of
- * data: it says whose log it is from here on (persist/history.h). */
+/* REPLCONF HISTORY is the only command in a log that changes no data: it says
+ * whose log follows (persist/history.h). MULTI and EXEC are marks. */
 enum kind { KIND_WRITE, KIND_HISTORY, KIND_MARK, KIND_REFUSE };
 
 static bool
@@ -84,9 +83,9 @@ kind_of(const struct slice *argv, size_t argc)
                : KIND_REFUSE;
 }
 
-/* Takes the marks of transactions out of the batch, if so asked. False if there
- * is a command that no log consists of, which begins at *ret_bad. Most writes
- * follow others of their name, which says enough of them. */
+/* Removes MULTI and EXEC from the batch if drops_marks. Returns false if there
+ * is a command that may not be in a log; it begins at *ret_bad. A write with the
+ * same name as the one before needs no lookup. */
 static bool
 sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
 {
@@ -158,7 +157,7 @@ obey_needs_world(struct obey *obey, struct slice commands)
 
 /* ---- executing ----------------------------------------------------------- */
 
-/* What the refusal of a link and the end of a start say: one printable line. */
+/* Describes the failed command in one printable line, for the log. */
 static bool
 say_failure(const struct worker *worker, char *ret_reason, size_t reason_size)
 {

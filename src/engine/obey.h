@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What replay and apply have in common: a group of a log is read, sifted, and
- * executed by a session that obeys (no limits, defaults, clock, refusals),
- * with a worker of its own, whose statistics are no client's. Belongs to one
- * thread at a time.
+ * Executes groups of a log, for replay (at a start) and apply (on a replica).
+ * A group is parsed, checked, and executed by a session with `obey` set, to
+ * which limits, defaults, the clock and refusals do not apply. Its worker's
+ * statistics are not those of clients. Belongs to one thread at a time.
  */
 #pragma once
 
@@ -11,10 +11,10 @@
 #include "engine/service.h"
 #include "engine/session.h"
 
-/* Open since it is embedded; the fields are obey.c's, but for what its owner
- * says of the worker (alone, silent, holds_gate) before the first group. */
+/* Open since it is embedded; obey.c owns the fields. Before the first group the
+ * embedding module sets alone, silent and holds_gate of the worker. */
 struct obey {
-    struct stats *stats; /* not those that clients see */
+    struct stats *stats; /* which no client sees */
     struct worker *worker;
     struct session session;
     struct batch batch;
@@ -25,15 +25,15 @@ struct obey {
 void obey_init(struct obey *obey, struct service *service, unsigned index);
 void obey_fini(struct obey *obey);
 
-/* Whether a command of the group needs the gate raised: what touches more than
- * its keys, and REPLCONF HISTORY. What is no command is not looked at any
- * further. */
+/* Returns whether a command of the group needs the raised gate: a command that
+ * touches more than its keys, or REPLCONF HISTORY. Bytes that are no command end
+ * the search. */
 bool obey_needs_world(struct obey *obey, struct slice commands);
 
-/* Executes the commands of a group: canonical RESP of writes, SELECT, REPLCONF
- * HISTORY, and MULTI and EXEC, which are passed over where the worker is alone:
- * there is nobody to see half of what is between them. The database stays
- * selected. False and a reason if bytes are something else, or a command
- * failed; what came before it was executed. */
+/* Executes the commands of a group: writes, SELECT, REPLCONF HISTORY, MULTI and
+ * EXEC in canonical RESP. A worker that is alone skips MULTI and EXEC, since no
+ * other thread can see half of a transaction. The selected database stays for
+ * the next group. Returns false and a reason if there are other bytes or a
+ * command failed; the commands before it were executed. */
 bool obey_group(struct obey *obey, struct slice commands, char *ret_reason,
                 size_t reason_size);

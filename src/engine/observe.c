@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands on one side; pub/sub, tracking and MONITOR on the other.
+ * Between commands on one side and pub/sub, tracking and MONITOR on the other.
  */
 #include "engine/observe.h"
 
@@ -44,7 +44,7 @@ client_id(const struct worker *worker)
     return worker->session != NULL ? worker->session->id : 0;
 }
 
-/* One of the two messages of an event: to `prefix@db__:<tail>`. */
+/* Publishes one of the two messages of an event to `__prefix@db__:<tail>`. */
 static void
 publish_event(struct worker *worker, const char *prefix, uint32_t db,
               struct slice tail, struct slice payload)
@@ -121,8 +121,8 @@ observe_expired(struct worker *worker, const struct key *key)
     }
 }
 
-/* Nothing was appended to the journal for it, so it waits for what the journal
- * has by now: the change that it follows is part of that. */
+/* The notices wait for the journal's present end, which includes the effect of
+ * the removal. */
 void
 observe_removed_alone(struct worker *worker, const struct key *key,
                       enum conf_event event_class, const char *event)
@@ -181,8 +181,8 @@ observe_read_told(struct request *req)
     }
 }
 
-/* CLIENT CACHING is for the next command that is no other CLIENT one, as in
- * Redis; MULTI hands it on to EXEC. */
+/* As in Redis, CLIENT CACHING holds for the next command other than CLIENT; in
+ * MULTI it holds until EXEC. */
 void
 observe_command_ends(struct request *req)
 {
@@ -195,8 +195,8 @@ observe_command_ends(struct request *req)
     }
 }
 
-/* The words of a command without its passwords, in memory of their own; NULL
- * without memory. */
+/* Returns the words of a command without its passwords, in an array that the
+ * caller frees, or NULL without memory. */
 static struct slice *
 redacted(const struct request *req)
 {
@@ -208,7 +208,7 @@ redacted(const struct request *req)
     return words;
 }
 
-/* As MONITOR shows it: a socket file has no port. */
+/* Writes the peer's address as MONITOR shows it: a socket file has no port. */
 static void
 describe_peer(const struct conn *conn, char *ret_text)
 {
@@ -227,7 +227,8 @@ describe_peer(const struct conn *conn, char *ret_text)
     }
 }
 
-/* Where a command comes from: one of the log, from the primary. */
+/* Writes where a command comes from. A command of the log comes from the
+ * primary. */
 static void
 describe_source(const struct request *req, char *ret_text, size_t size)
 {
@@ -281,7 +282,7 @@ observe_wake_told(struct worker *worker)
     notice_list_wake(&worker->notices, worker->service->inboxes);
 }
 
-/* A client of this loop. */
+/* Finds a client of this loop by its id. */
 static struct receiver *
 find_receiver(void *ctx, uint64_t id)
 {
@@ -300,7 +301,7 @@ tracking_place(struct worker *worker)
                                     .ctx = worker };
 }
 
-/* What is redirected goes on to other loops. */
+/* Delivers an invalidation, and hands redirected ones over to other loops. */
 static void
 deliver_invalidation(struct worker *worker, const struct notice *notice,
                      uint64_t to)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What others may want to hear of what a command does: events of keys for
- * pub/sub, invalidations for clients that cache, lines for MONITOR. Handlers
- * say what they changed (observe_change), dispatch says what was read and run.
- * While nobody looks, all of it is one test of service->observed.
+ * Produces the notices that commands cause: events of keys for pub/sub,
+ * invalidations for clients that cache, lines for MONITOR. Handlers report what
+ * they changed (observe_change), dispatch reports what was read and run. While
+ * no client wants notices, each report is one test of service->observed; the
+ * functions named _slow are the rest.
  */
 #pragma once
 
 #include "engine/request.h"
 
-/* What service->observed is made of: two flags, and two numbers of clients, in
- * one word so that they come and go without a lock. */
+/* service->observed: two flags and two counts of clients in one word, so that
+ * they change without a lock. */
 #define OBSERVED_EVENTS   ((uint64_t)1 << 0) /* notify-keyspace-events */
 #define OBSERVED_PAUSE    ((uint64_t)1 << 1) /* commands go one by one then */
 #define OBSERVED_TRACKING ((uint64_t)0xffffff << 8)
@@ -29,16 +30,17 @@ observe_is_on(const struct request *req)
            !req->worker->alone;
 }
 
-/* One of the flags. Any thread. */
+/* Sets or clears one of the flags. Any thread. */
 void observe_flag(struct service *service, uint64_t flag, bool on);
 
-/* A client begins or ends to track, or to monitor. Any thread. */
+/* Counts a client that begins or ends to track, or to monitor. Any thread. */
 void observe_count(struct service *service, uint64_t which, bool comes);
 
-/* A handler has changed a key, made it or removed it: who caches it is told,
- * and who wants events of this class (conf.h) hears "event" of it. NULL: no
- * event. Once for each key, in the order of the changes. Without dirty, too:
- * in valkey-bloom's eyes to open a filter for writing is to change it. */
+/* Reports that a handler changed, made or removed a key: clients that cache it
+ * get an invalidation, and subscribers of this class of events (conf.h) get
+ * `event`, unless it is NULL. Once for each key, in the order of the changes,
+ * and also if nothing is dirty: for valkey-bloom, opening a filter for writing
+ * changes it. */
 void observe_change_told(struct request *req, const struct key *key,
                          enum conf_event event_class, const char *event);
 static inline void
@@ -50,27 +52,27 @@ observe_change(struct request *req, const struct key *key,
     }
 }
 
-/* An event alone: nothing changed for who caches the key. */
+/* Publishes an event without an invalidation. */
 void observe_event(struct request *req, const struct key *key,
                    enum conf_event event_class, const char *event);
 
-/* A key's time was over, and it is removed: under its stripe. */
+/* Reports the removal of an expired key. Under its stripe. */
 void observe_expired(struct worker *worker, const struct key *key);
 
-/* The same, or removed for want of memory, outside of any command: it is
- * closed at once. */
+/* Reports the removal of an expired or evicted key outside any command, and
+ * hands the notices over at once. */
 void observe_removed_alone(struct worker *worker, const struct key *key,
                            enum conf_event event_class, const char *event);
 
-/* A database, or all of them, were emptied or exchanged. */
+/* Reports that databases were emptied or exchanged. */
 void observe_flush(struct request *req);
 
-/* All data was exchanged outside of any command: it is closed at once. Under
- * the raised gate, by the loop of this worker. */
+/* Reports that all data was exchanged outside any command, and hands the notices
+ * over at once. Under the raised gate, by the loop of this worker. */
 void observe_flush_alone(struct worker *worker);
 
-/* A command that reads keys has run, and its client may cache what it read.
- * Under the locks. */
+/* Remembers the keys that a command has read, if its client caches them. Under
+ * the locks. */
 void observe_read_told(struct request *req);
 static inline void
 observe_read(struct request *req)
@@ -80,7 +82,7 @@ observe_read(struct request *req)
     }
 }
 
-/* A command of a client ends: CLIENT CACHING was for the one before. */
+/* Ends a command: CLIENT CACHING holds for one command only. */
 void observe_command_ends(struct request *req);
 
 /* Shows a command that ran to MONITOR. */
@@ -93,8 +95,9 @@ observe_ran(struct request *req)
     }
 }
 
-/* Hands over what was gathered, under the locks of what changed; and then, with
- * no lock in hand, wakes who is to read it. Nothing to do most of the time. */
+/* observe_close hands the notices over to the inboxes of their loops, under the
+ * locks of what changed, so that notices of one key keep the order of its
+ * changes. observe_wake then wakes these loops, with no lock held. */
 void observe_close_told(struct worker *worker);
 static inline void
 observe_close(struct worker *worker)
@@ -114,8 +117,8 @@ observe_wake(struct worker *worker)
     }
 }
 
-/* What each loop does with its inbox. ctx: its worker. */
+/* How each loop delivers the notices in its inbox. ctx: its worker. */
 extern const struct inbox_reader observe_reader;
 
-/* The end of a client, or RESET: it hears nothing any more. */
+/* Removes a client from all lists of receivers: its end, or RESET. */
 void observe_leave(struct worker *worker, struct session *session);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The flag says that there may be a pause, the clock whether there is one.
+ * OBSERVED_PAUSE says that there may be a pause, the clock whether there is one.
  */
 #include "engine/pause.h"
 

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CLIENT PAUSE: for a time, commands that may change data wait, or all of them
- * do. They wait before they are run, so that their replies come in order and
- * nothing is lost; keys whose time is over stay where nobody sees them. The end
- * of the server and FAILOVER pause writes as well: what one of the three begins
- * or ends changes nothing of the others' pauses.
+ * CLIENT PAUSE: for a time, all commands wait, or those that may change data.
+ * They wait before they run, so that replies stay in order and nothing is lost.
+ * Expired keys are not removed meanwhile. SHUTDOWN and FAILOVER pause writes as
+ * well; the three pauses do not affect each other.
  *
- * It begins and ends under the raised gate: once PAUSE is answered, no command
- * that it holds is running any more.
+ * A pause begins and ends under the raised gate: once PAUSE is answered, no
+ * paused command is still running.
  */
 #pragma once
 
 #include "engine/observe.h"
 
-/* Under the raised gate. A pause that is on is not made shorter, and not
- * narrower. */
+/* Under the raised gate. pause_begin never shortens a running pause, nor
+ * narrows it from all commands to writes. */
 void pause_begin(struct service *service, enum pause_cause cause,
                  uint64_t for_ms, bool all);
 void pause_end(struct service *service, enum pause_cause cause);
 
-/* Any thread; by the clock, so that it ends on time. */
+/* By the clock, so that a pause ends on time. Any thread. */
 bool pause_is_on_now(const struct service *service);
 bool pause_holds_all_now(const struct service *service);
 static inline bool
@@ -29,7 +28,8 @@ pause_is_on(const struct service *service)
            pause_is_on_now(service);
 }
 
-/* Whether a command with these flags has to wait. Inside a gate section. */
+/* Returns whether a command with these flags has to wait. Inside a section of
+ * the gate. */
 static inline bool
 pause_holds(const struct service *service, uint32_t flags)
 {
@@ -38,10 +38,10 @@ pause_holds(const struct service *service, uint32_t flags)
             pause_holds_all_now(service));
 }
 
-/* The same for the operator's own connections, which CLIENT PAUSE does not
- * hold: only what the server pauses for itself, so that no write is lost. */
+/* The same for reserved connections (reserved-clients, admin-port). CLIENT PAUSE
+ * does not stop them; SHUTDOWN and FAILOVER do, so that no write is lost. */
 bool pause_holds_operator(const struct service *service, uint32_t flags);
 
-/* Now and then, from loop 0 inside its gate section: forgets one that is
- * over. */
+/* Clears the flag of a pause that has ended. From time to time, by loop 0 inside
+ * a section of the gate. */
 void pause_forget(struct service *service);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The words after AUTH, the two after HELLO's AUTH, and the values of secret
- * options, whatever they are: a mistyped password is one too, and so is one
- * behind a mistyped option, or behind a word that is missing. Where one command
- * carries another as its arguments, the other one's rules hold for them.
+ * Hidden are the words after AUTH, the two after HELLO's AUTH, and the values
+ * of secret options. Where an option is mistyped or a word is missing, every
+ * word that could be a password is hidden. If a command has another command as
+ * its arguments, the rules of the other command hold for them.
  */
 #include "engine/redact.h"
 
@@ -18,9 +18,9 @@ redact_wants(const struct command *command)
            command->id == CMD_ID_HELLO || command->id == CMD_ID_CONFIG_SET;
 }
 
-/* HELLO version [AUTH user password] [SETNAME name]: from a word on that does
- * not belong there all is taken for a secret; so is what is much longer, which
- * is not read to its end for each of its words. */
+/* HELLO version [AUTH user password] [SETNAME name]. From the first unknown word
+ * on, every word counts as a secret. So does every word beyond
+ * HELLO_WORDS_MAX, which bounds the work for each word. */
 static bool
 is_secret_of_hello(const struct slice *argv, size_t index)
 {
@@ -46,8 +46,8 @@ is_secret_of_hello(const struct slice *argv, size_t index)
     }
 }
 
-/* CONFIG SET name value [name value ...]; without a value for each name nobody
- * knows which is which. */
+/* CONFIG SET name value [name value ...]. If a value is missing, names and
+ * values cannot be told apart, and all are secret. */
 static bool
 is_secret_of_config(const struct slice *argv, size_t argc, size_t index)
 {

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What is shown of a command to others than its sender: everything but its
- * passwords. For the slow log and MONITOR. Pure.
+ * Hides passwords in commands that the slow log and MONITOR show. Pure.
  */
 #pragma once
 
 #include "engine/table.h"
 
-/* Whether a command may carry a password at all. */
+/* Returns whether a command may contain a password. */
 bool redact_wants(const struct command *command);
 
-/* Word `index` of a request of that command, or "(redacted)". */
+/* Returns word `index` of a request of that command, or "(redacted)". */
 struct slice redact_word(const struct command *command,
                          const struct slice *argv, size_t argc, size_t index);

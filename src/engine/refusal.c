@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "engine/table.h"
 
-/* Too few replicas count for a primary, which is also in doubt for a while;
- * what is not here cannot be written to by anybody. */
+/* A replica refuses writes; a primary does in the grace after its start, and
+ * with too few replicas; any server does while its data is absent. */
 enum err
 refusal_of_writes_by_role(const struct service *service)
 {
@@ -26,8 +26,8 @@ refusal_of_writes_by_role(const struct service *service)
     return atomic_load(&service->absent) ? ERR_LOADING : OK;
 }
 
-/* Who is to say whom a server follows must be able to, above all while it waits
- * for the data of a primary that has gone. */
+/* Commands that change the role always run, above all while the server waits
+ * for the data of a primary that is gone. */
 static bool
 needs_no_data(uint32_t flags)
 {

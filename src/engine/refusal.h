@@ -19,8 +19,8 @@ refusal_flag(const atomic_bool *flag)
     return atomic_load_explicit(flag, memory_order_relaxed);
 }
 
-/* A primary with its data, in no doubt about its role, and with replicas
- * enough: nothing of replication is in anybody's way. */
+/* Returns whether replication refuses nothing: the server is a primary with its
+ * data, sure of its role, and with enough replicas. */
 static inline bool
 refusal_is_none(const struct service *service)
 {
@@ -32,13 +32,14 @@ refusal_is_none(const struct service *service)
                             1);
 }
 
-/* What else it is. Inside a gate section. flags: of the row. */
+/* The refusals of any other server. Inside a section of the gate. flags: of the
+ * row. */
 enum err refusal_of_writes_by_role(const struct service *service);
 enum err refusal_of_data_by_role(const struct service *service, uint32_t flags);
 
-/* What writes are refused with; OK if they are not. Inside a gate section,
- * and once in each that writes, since the server's end begins under the raised
- * gate, and so does another role. */
+/* Returns the error with which writes are refused, or OK. Asked once in each
+ * section of the gate that writes, since shutdown and another role begin under
+ * the raised gate. */
 MUST_CHECK static inline enum err
 refusal_of_writes(const struct service *service)
 {
@@ -49,8 +50,8 @@ refusal_of_writes(const struct service *service)
                : refusal_of_writes_by_role(service);
 }
 
-/* What a command with these flags is refused with because the data is old, or
- * not here; likewise, for what reads. */
+/* Returns the error for a command with these flags because the data is stale or
+ * absent, or OK. Inside a section of the gate. */
 MUST_CHECK static inline enum err
 refusal_of_data(const struct service *service, uint32_t flags)
 {
@@ -58,7 +59,7 @@ refusal_of_data(const struct service *service, uint32_t flags)
                                     : refusal_of_data_by_role(service, flags);
 }
 
-/* While it is true, the keyspace belongs to the loader; it ends once. */
+/* Returns whether the loader still owns the keyspace. Ends once. */
 static inline bool
 refusal_is_loading(const struct service *service)
 {

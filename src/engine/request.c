@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What handlers call.
+ * Errors, keys, pauses and rewritten effects of handlers.
  */
 #include "engine/request.h"
 
@@ -90,9 +90,9 @@ request_block(struct request *req, void *state, void (*free_fn)(void *))
                                          SESSION_OPEN);
 }
 
-/* A client stays blocked while its handler looks whether it still waits: who
- * wants to unblock it at this moment shall find it so, and be heeded when the
- * loop is woken for it. It runs when its command ends (dispatch). */
+/* The client stays blocked while its handler checks whether it still has to
+ * wait, so that a CLIENT UNBLOCK at this moment finds it blocked and takes
+ * effect when the loop is woken. Dispatch unblocks it when the command ends. */
 enum session_block
 request_unblocked(struct request *req)
 {
@@ -109,8 +109,8 @@ request_resumed(const struct request *req)
     return req->worker->in_exec ? NULL : req->session->again;
 }
 
-/* The words come first in the arena, then what they point to; both must not
- * move, so all of the space is reserved at once. */
+/* The arena has the words first, then the bytes that they point to. Neither may
+ * move, so all space is reserved at once. */
 enum err
 request_effect_begin(struct request *req, size_t argc_max)
 {

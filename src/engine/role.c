@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a client wrote before its server began to follow another one may be
- * lost, whatever replicas acknowledge afterwards: positions are then another
- * log's. So no connection keeps one over that.
+ * Writes from before a server becomes a replica may be lost, whatever replicas
+ * acknowledge afterwards, since positions then belong to another log. So no
+ * session keeps a position over that change.
  */
 #include "engine/role.h"
 
@@ -121,9 +121,9 @@ role_host_is_valid(struct slice host)
     return host.len > 0 && host.len < ROLE_HOST_MAX;
 }
 
-/* ---- whom it may follow -------------------------------------------------- */
+/* ---- which hosts are allowed --------------------------------------------- */
 
-/* An address as 16 bytes; one of IPv4 as its mapped one. */
+/* Parses an address into 16 bytes; an IPv4 address becomes its mapped one. */
 static bool
 parse_address(struct slice text, unsigned char ret_bytes[16],
               unsigned *ret_bits_before)

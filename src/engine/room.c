@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One key at a time. The memory of a large filter comes back later, by the
- * background thread: what is on its way counts as free, so that no more goes
- * than must.
+ * Keys go one at a time. A background thread frees the memory of large filters
+ * later; memory on its way there counts as free, so that no key goes needlessly.
  */
 #include "engine/room.h"
 
@@ -31,8 +30,8 @@ by_of(int policy)
     }
 }
 
-/* Under the key's stripe, with room for the effect. Who listens hears of it
- * behind the effect; the name lives as long as the entry. */
+/* Under the key's stripe, with space for the effect. Notices follow the effect;
+ * the name lives as long as the entry. */
 static void
 evict(struct worker *worker, const struct key *key, struct entry *entry,
       bool expired)
@@ -76,10 +75,9 @@ evict_one(struct worker *worker, const struct evict_plan *plan)
     return OK;
 }
 
-/* While the keyspace belongs to the loader, or to the primary of this replica,
- * nothing changes (a pause), or nothing may be written, nothing is deleted
- * either. Then that is what clients are to hear, or to wait for, and not of
- * memory. */
+/* Nothing is evicted while the loader owns the keyspace, on a replica, during a
+ * pause, or while writes are refused. Clients then get that error, or wait, and
+ * do not get the one about memory. */
 static bool
 must_wait(const struct service *service)
 {

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Eviction: makes room below maxmemory before a command takes its locks, as
- * maxmemory-policy says. The effect of each eviction is a DEL, so that whoever
- * repeats the journal has the same keys. A replica evicts nothing: it has what
- * its primary has. Belongs to the executing loop.
+ * Eviction: frees memory below maxmemory before a command takes its locks, as
+ * maxmemory-policy says. The effect of each eviction is a DEL, so that a replay
+ * of the log has the same keys. A replica evicts nothing: it has the keys of
+ * its primary. Belongs to the executing loop.
  */
 #pragma once
 
 #include "engine/service.h"
 
-/* To be called while keyspace_is_over, inside a gate section, no stripe held.
- * Does a bounded amount of work: OK says that there is room or that some was
- * made (what does not fit nevertheless is refused where it asks for memory), or
- * that something else than memory keeps all writes from running.
- * ERR_OOM: nothing may be evicted. ERR_AGAIN: the journal has no room, as from
- * effect_open. */
+/* Evicts a bounded number of keys. Called while keyspace_is_over, inside a
+ * section of the gate, with no stripe locked. OK: memory was freed (a command
+ * for which that is not enough is refused where it allocates), or writes are
+ * refused for another reason than memory. ERR_OOM: the policy lets no key go.
+ * ERR_AGAIN: the journal's queue is full, as from effect_open. */
 MUST_CHECK enum err room_make(struct worker *worker);
 
 /* Whether what may need memory may run: if maxmemory is set and exceeded, keys

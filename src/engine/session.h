@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One client's state beside its socket. Owned by its loop; what CLIENT LIST
- * reads from other loops is atomic, and the texts change only under the
- * registry's lock (net/registry.h).
+ * The state of one client apart from its connection. Owned by its loop; what
+ * CLIENT LIST reads from other loops is atomic, and the texts change only under
+ * the registry's lock (net/registry.h).
  */
 #pragma once
 
@@ -18,8 +18,13 @@ struct conn;
 struct handover;
 struct txn;
 
-/* Whether it waits, and for what; CLIENT UNBLOCK moves OPEN to one of the last
- * two. */
+/* Whether the client counts as blocked.
+ *
+ *   RUNS     BLOCKED            its command waits for what ends by itself
+ *   RUNS     BLOCKED_OPEN       its command waits, and CLIENT UNBLOCK may end it
+ *   OPEN     UNBLOCK_...        CLIENT UNBLOCK, from any loop
+ *   any      RUNS               the command goes on or has ended
+ */
 enum session_block {
     SESSION_RUNS,
     SESSION_HELD, /* parked for what ends by itself */
@@ -28,13 +33,13 @@ enum session_block {
     SESSION_UNBLOCK_ERROR,
 };
 
-/* What a replica says of itself with REPLCONF, before PSYNC. */
+/* What a replica says about itself with REPLCONF, before PSYNC. */
 struct introduction {
-    bool is_bloomery; /* and which run of it this is: */
+    bool is_bloomery; /* then run_id is known */
     char run_id[41];
-    char ip[256];           /* announced; "": it is the one that we see */
-    unsigned port;          /* that it listens on; 0: not told */
-    uint64_t chain_changes; /* of the service, when it was told the chain */
+    char ip[256];           /* announced; "": the address of its connection */
+    unsigned port;          /* that it listens on; 0: not said */
+    uint64_t chain_changes; /* of the service, when the chain was sent */
 };
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
@@ -44,15 +49,15 @@ struct session {
     uint64_t id;
     unsigned resp; /* 2 or 3; changes under the registry's lock */
     bool authenticated;
-    bool obey;             /* replays effects: see struct request */
+    bool obey;             /* replays a log: see struct request */
     bool closing;          /* close when the replies so far are sent */
     uint8_t auth_failures; /* in a row */
     uint8_t refusals;      /* of commands before the password */
     enum session_reply reply_mode;
     _Atomic uint32_t db;
-    struct receiver receiver; /* what it hears beside its replies */
+    struct receiver receiver; /* of messages, invalidations and MONITOR lines */
     bool subscribed; /* has subscriptions in RESP2: few commands are allowed */
-    bool was_subscribed; /* ever: what is held may have messages in RESP2 */
+    bool was_subscribed; /* ever: held output may have messages in RESP2 */
     struct txn *txn;     /* NULL unless in MULTI or WATCH */
     char *name, *lib_name, *lib_ver; /* NULL: not set */
     bool no_evict, no_touch;         /* like the texts: under the lock */
@@ -65,40 +70,40 @@ struct session {
     void *again; /* a paused handler's state */
     void (*again_free)(void *state);
     size_t again_bytes; /* of that state, where it is large */
-    uint64_t worked_ns; /* by the command that paused, so far */
+    uint64_t worked_ns; /* so far, by the command that has paused */
     bool parked; /* what stopped here waits for something: go on when the loop
                     is woken or has ticked, not at once */
     bool parked_for_room; /* the something is room in the journal's queue */
     _Atomic int blocked;  /* enum session_block */
-    /* Position behind its last effect; UINT64_MAX: that was before the server
-     * became a replica, and may be lost (role.h). */
+    /* Position behind its last effect. UINT64_MAX: it wrote before the server
+     * became a replica, so that may be lost (role.h). */
     _Atomic uint64_t written;
     struct introduction *introduction; /* NULL: nothing was said */
-    struct handover *handover; /* PSYNC: where the connection goes next */
+    struct handover *handover; /* after PSYNC: the connection becomes a link */
 };
 
 /* authenticated: no password is set. */
 void session_init(struct session *session, bool authenticated);
 void session_fini(struct session *session);
 
-/* RESET: as a new connection, but with its id, and with the library's name and
- * version, which go with the program at the other end. MULTI and WATCH are not
- * touched: end them before. Under the registry's lock if there is a conn. */
+/* Resets a session for RESET: as a new connection, but with its id, and with the
+ * library's name and version, which belong to the client program. The caller
+ * ends MULTI and WATCH before. Under the registry's lock if there is a conn. */
 void session_reset(struct session *session, bool authenticated);
 
-/* Its subscriptions, its protocol, or whether it monitors, have changed: says
- * anew what follows from that. */
+/* Updates `subscribed` and the receiver after a change of subscriptions,
+ * protocol or MONITOR. */
 void session_hears(struct session *session);
 
-/* Takes a copy of `text` for one of the session's texts and frees the old one;
- * an empty text leaves it unset. False without memory: the old one stays. Under
- * the registry's lock if there is a conn. */
+/* Sets one of the session's texts to a copy of `text`; an empty text unsets it.
+ * Returns false without memory, and the old text stays. Under the registry's
+ * lock if there is a conn. */
 MUST_CHECK bool session_set_text(char **field, struct slice text);
 
-/* The memory of its texts. */
+/* Returns the bytes of its texts. */
 size_t session_text_bytes(const struct session *session);
 
-/* Names are printable ASCII without blanks, since CLIENT LIST puts them
- * between blanks, and no longer than SESSION_TEXT_MAX. */
+/* Returns whether a text may be a name: printable ASCII without blanks, since
+ * CLIENT LIST separates by blanks, and at most SESSION_TEXT_MAX bytes. */
 enum { SESSION_TEXT_MAX = 1024 };
 bool session_text_is_valid(struct slice text);

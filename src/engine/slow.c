@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Outside the gate's sections (dispatch counts when it has given everything
- * back), so that the options are read from copies.
+ * Dispatch counts outside the sections of the gate, after it has released its
+ * locks, so the options are read from atomic copies.
  */
 #include "engine/slow.h"
 

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands that took long: told to the slow log and to the latency monitor.
- * While none is as slow as service->slow_ns, it is one comparison.
+ * Passes commands that took long on to the slow log and the latency monitor. A
+ * command faster than service->slow_ns costs one comparison.
  */
 #pragma once
 
 #include "admin/latency.h"
 #include "engine/request.h"
 
-/* The options changed: sets service->slow_ns, the length of the slow log, and
- * whether the times of commands are spread over histograms. At start, and under
- * the raised gate. */
+/* Takes over the options: sets service->slow_ns, the length of the slow log, and
+ * whether histograms of command times are kept. At start, and under the raised
+ * gate. */
 void slow_apply_conf(struct service *service);
 
-/* Something else than a command took so long. Any thread. */
+/* Passes on an event other than a command. Any thread. */
 void slow_event(const struct service *service, enum latency_event event,
                 uint64_t took_ns);
 
-/* Whether anybody wants to know. */
+/* Returns whether the slow log or the latency monitor wants such a command. */
 static inline bool
 slow_is(const struct service *service, uint64_t took_ns)
 {
@@ -28,8 +28,9 @@ slow_is(const struct service *service, uint64_t took_ns)
 /* Passes on a command for which slow_is. */
 void slow_note(const struct request *req, uint64_t took_ns);
 
-/* A command, or a part of one, ends: it may be the longest handler, or have
- * held its locks longest. What EXEC runs counts with EXEC, as one. */
+/* Notes the end of a command, or of a part of one, which may be the longest
+ * handler or have held its locks longest. The commands of an EXEC count as one,
+ * with EXEC. */
 static inline void
 slow_note_longest(struct request *req, uint64_t now_ns)
 {

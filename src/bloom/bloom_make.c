@@ -89,7 +89,7 @@ bloom_make_tell_all(struct request *req, bool added, bool created)
 {
     const char *event = created ? "bloom.reserve" : NULL;
 
-    observe_change_told(req, &req->key, CONF_EVENT_GENERIC,
+    observe_change_slow(req, &req->key, CONF_EVENT_GENERIC,
                         added ? "bloom.add" : event);
     if (added && created) {
         observe_event(req, &req->key, CONF_EVENT_GENERIC, event);

@@ -172,7 +172,7 @@ cmd_config_rewrite(struct request *req)
     }
     if (err != OK) {
         /* Parked: another one is written just now. */
-        req->session->parked = err == ERR_AGAIN;
+        req->session->wait = err == ERR_AGAIN ? CONN_FOR_EVENT : CONN_RUNS;
         return err;
     }
     request_wait(req, job, forget);

@@ -149,7 +149,7 @@ wait_for_turn(struct request *req)
     if (now_ms >= *until_ms) {
         return OK;
     }
-    req->session->parked_ms = (uint32_t)(*until_ms - now_ms);
+    req->session->wait_ms = (uint32_t)(*until_ms - now_ms);
     request_wait(req, until_ms, mem_free);
     return ERR_AGAIN;
 }

@@ -54,7 +54,7 @@ static void
 unblock_if_open(void *ctx, struct conn *conn)
 {
     struct unblock *unblock = ctx;
-    int open = SESSION_OPEN;
+    int open = SESSION_BLOCKED;
 
     if (atomic_compare_exchange_strong(&client_of(conn)->session.blocked, &open,
                                        (int)unblock->how)) {

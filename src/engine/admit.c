@@ -100,7 +100,6 @@ may_debug(const struct request *req)
     return true;
 }
 
-
 enum err
 admit_request(struct request *req, unsigned words)
 {
@@ -142,13 +141,12 @@ admit_request(struct request *req, unsigned words)
 
 /* ---- the moment ---------------------------------------------------------- */
 
-/* What waits for the end of a pause is looked at when there is one, not each
- * time that something else happens (client_has_room). */
+/* Has a session wait for room, which includes the end of a pause: only that
+ * wakes it, not every event (gateway_has_room). */
 static enum err
-hold(struct session *session)
+wait_for_room(struct session *session)
 {
-    session->parked = true;
-    session->parked_for_room = true;
+    session->wait = CONN_FOR_ROOM;
     return ERR_AGAIN;
 }
 
@@ -255,7 +253,7 @@ admit_by_all(const struct request *req)
         err = ERR_LOADING;
     }
     if (err == OK && (is_paused(req, flags) || is_too_loud(req, flags))) {
-        err = hold(req->session);
+        err = wait_for_room(req->session);
     }
     return err;
 }

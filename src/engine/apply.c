@@ -68,11 +68,11 @@ apply_group(struct apply *apply, struct slice commands, char *ret_reason,
 }
 
 void
-apply_tell(struct apply *apply)
+apply_wake(struct apply *apply)
 {
     struct worker *worker = apply->obey.worker;
 
     if (worker->notices.to_wake != 0) {
-        observe_wake_told(worker);
+        observe_wake_slow(worker);
     }
 }

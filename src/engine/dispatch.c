@@ -439,12 +439,11 @@ dispatch_batch(struct worker *worker, struct session *session,
     worker->hold = 0;
     worker->now_ns = loop != NULL && loop->executing != NULL ? loop->now_ns
                                                              : clock_mono_ns();
-    session->parked = false;
-    session->parked_for_room = false;
-    session->parked_ms = 0;
+    session->wait = CONN_RUNS;
+    session->wait_ms = 0;
     if (__builtin_expect(
             atomic_load_explicit(&session->blocked, memory_order_relaxed) ==
-                SESSION_HELD,
+                SESSION_WAITS,
             0)) {
         atomic_store(&session->blocked, SESSION_RUNS);
     }

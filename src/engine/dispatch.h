@@ -19,7 +19,7 @@ void dispatch_free_worker(struct worker *worker);
  * LOOP_FLUSH_BYTES of replies have gathered, or when clock_mono_ns has passed
  * until_ns (UINT64_MAX: never). At least one command or run is done, however
  * late it is: to parse a large one may take longer than a turn; unless there
- * is something to wait for first (session->parked is set). worker->hold is the
+ * is something to wait for first (session->wait is set). worker->hold is the
  * position that the replies have to wait for, 0 for none. */
 uint32_t dispatch_batch(struct worker *worker, struct session *session,
                         const struct batch *batch, uint32_t first,

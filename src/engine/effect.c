@@ -59,8 +59,7 @@ effect_open(struct worker *worker, size_t bytes)
     }
     if (!worker->alone && !journal_has_room(worker->service->journal)) {
         if (session != NULL) {
-            session->parked = true;
-            session->parked_for_room = true;
+            session->wait = CONN_FOR_ROOM;
         }
         return ERR_AGAIN;
     }
@@ -168,7 +167,7 @@ hold_until(struct worker *worker, uint64_t position)
 
 /* What was appended is behind all that could have been read. */
 void
-effect_close_on(struct worker *worker, const struct lock_set *set, bool txn)
+effect_close_slow(struct worker *worker, const struct lock_set *set, bool txn)
 {
     struct journal *journal = worker->service->journal;
     struct keyspace *ks = worker->service->keyspace;

@@ -64,13 +64,13 @@ void effect_delete(struct worker *worker, const struct key *key);
 /* Hands over the effects that were added, as one transaction if txn, and gives
  * the set's stripes their new position; if none were added, notes the position
  * of what was read. Under the set's locks. */
-void effect_close_on(struct worker *worker, const struct lock_set *set,
-                     bool txn);
+void effect_close_slow(struct worker *worker, const struct lock_set *set,
+                       bool txn);
 static inline void
 effect_close(struct worker *worker, const struct lock_set *set, bool txn)
 {
     if (effect_is_on(worker)) {
-        effect_close_on(worker, set, txn);
+        effect_close_slow(worker, set, txn);
     }
 }
 

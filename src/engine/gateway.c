@@ -71,13 +71,13 @@ is_http(const struct batch *batch)
 
 /* For CLIENT LIST and CLIENT UNBLOCK. */
 static void
-note_parked(struct session *session)
+note_waiting(struct session *session)
 {
     int runs = SESSION_RUNS;
 
-    if (session->parked && !session->closing) {
+    if (session->wait != CONN_RUNS && !session->closing) {
         (void)atomic_compare_exchange_strong(&session->blocked, &runs,
-                                             SESSION_HELD);
+                                             SESSION_WAITS);
     }
 }
 
@@ -160,17 +160,15 @@ gateway_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     if (conn->hold_until < worker->hold) {
         conn->hold_until = worker->hold;
     }
-    note_parked(session);
+    note_waiting(session);
     if (session->handover != NULL) {
         become_link(conn, done == batch->count);
     }
     if (session->closing) { /* it is no subscriber when it sees its end */
         observe_leave(worker, session);
         conn_leave(conn);
-    } else if (session->parked_for_room) {
-        conn_park(conn, CONN_FOR_ROOM, 0);
-    } else if (session->parked || session->parked_ms > 0) {
-        conn_park(conn, CONN_FOR_EVENT, session->parked_ms);
+    } else if (session->wait != CONN_RUNS) {
+        conn_park(conn, session->wait, session->wait_ms);
     } else if (session->again != NULL) {
         conn_resume_later(conn);
     }

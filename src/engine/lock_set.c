@@ -49,7 +49,7 @@ insert(struct lock_set *set, unsigned stripe)
 }
 
 void
-lock_set_add_next(struct lock_set *set, unsigned stripe)
+lock_set_add_slow(struct lock_set *set, unsigned stripe)
 {
     CHECK(stripe < KEYSPACE_STRIPES && set->locks);
     if (set->count > LOCK_SET_FEW) {
@@ -132,7 +132,7 @@ flush_replies(const struct worker *worker)
 }
 
 void
-lock_set_enter_slowly(const struct lock_set *set, struct worker *worker)
+lock_set_enter_slow(const struct lock_set *set, struct worker *worker)
 {
     struct gate *gate = keyspace_gate(worker->service->keyspace);
 
@@ -165,7 +165,7 @@ lock_set_leave(const struct lock_set *set, struct worker *worker)
 }
 
 void
-lock_set_lock_all(const struct lock_set *set, struct worker *worker)
+lock_set_lock_slow(const struct lock_set *set, struct worker *worker)
 {
     struct keyspace *ks = worker->service->keyspace;
     unsigned cursor = 0;
@@ -182,7 +182,7 @@ lock_set_lock_all(const struct lock_set *set, struct worker *worker)
 }
 
 void
-lock_set_unlock_all(const struct lock_set *set, struct worker *worker)
+lock_set_unlock_slow(const struct lock_set *set, struct worker *worker)
 {
     struct keyspace *ks = worker->service->keyspace;
     unsigned cursor = 0;

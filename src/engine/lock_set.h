@@ -39,12 +39,12 @@ void lock_set_add(struct lock_set *set, const struct command *command,
 void lock_set_add_key(struct lock_set *set, struct slice name);
 
 /* Adds a stripe; what follows the first one is _next's. */
-void lock_set_add_next(struct lock_set *set, unsigned stripe);
+void lock_set_add_slow(struct lock_set *set, unsigned stripe);
 static inline void
 lock_set_add_stripe(struct lock_set *set, unsigned stripe)
 {
     if (set->count > 0) {
-        lock_set_add_next(set, stripe);
+        lock_set_add_slow(set, stripe);
     } else {
         set->count = 1;
         set->few[0] = (uint16_t)stripe;
@@ -61,19 +61,19 @@ bool lock_set_next(const struct lock_set *set, unsigned *cursor,
  * any section of this worker), then the stripes. A worker that is alone takes
  * nothing, and one whose caller holds the gate takes no gate. If it has to wait
  * for the gate, the loop's pending replies are sent before. */
-void lock_set_enter_slowly(const struct lock_set *set, struct worker *worker);
+void lock_set_enter_slow(const struct lock_set *set, struct worker *worker);
 static inline void
 lock_set_enter(const struct lock_set *set, struct worker *worker)
 {
     if (set->world || worker->alone || worker->holds_gate ||
         !gate_try_enter(keyspace_gate(worker->service->keyspace),
                         worker->index)) {
-        lock_set_enter_slowly(set, worker);
+        lock_set_enter_slow(set, worker);
     }
 }
 void lock_set_leave(const struct lock_set *set, struct worker *worker);
-void lock_set_lock_all(const struct lock_set *set, struct worker *worker);
-void lock_set_unlock_all(const struct lock_set *set, struct worker *worker);
+void lock_set_lock_slow(const struct lock_set *set, struct worker *worker);
+void lock_set_unlock_slow(const struct lock_set *set, struct worker *worker);
 
 /* The usual case: one stripe, which is locked. */
 static inline bool
@@ -91,7 +91,7 @@ lock_set_lock(const struct lock_set *set, struct worker *worker)
                       set->exclusive);
         worker->held = longest_span_since(worker->now_ns);
     } else {
-        lock_set_lock_all(set, worker);
+        lock_set_lock_slow(set, worker);
     }
 }
 
@@ -101,7 +101,7 @@ lock_set_unlock(const struct lock_set *set, struct worker *worker)
     if (lock_set_is_one(set, worker)) {
         keyspace_unlock(worker->service->keyspace, worker->index, set->few[0]);
     } else {
-        lock_set_unlock_all(set, worker);
+        lock_set_unlock_slow(set, worker);
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Logs have the canonical form of RESP, which the scanner parses in place.
- * Replies are dropped: the worker remembers whether one was an error. No command
- * of a log pauses or waits, so each batch ends.
+ * Replies are dropped: the worker remembers whether one was an error. No
+ * command of a log pauses or waits, so each batch ends.
  */
 #include "engine/obey.h"
 
@@ -84,8 +84,8 @@ kind_of(const struct slice *argv, size_t argc)
 }
 
 /* Removes MULTI and EXEC from the batch if drops_marks. Returns false if there
- * is a command that may not be in a log; it begins at *ret_bad. A write with the
- * same name as the one before needs no lookup. */
+ * is a command that may not be in a log; it begins at *ret_bad. A write with
+ * the same name as the one before needs no lookup. */
 static bool
 sift(struct batch *batch, bool drops_marks, size_t *ret_bad)
 {

@@ -26,8 +26,8 @@ void obey_init(struct obey *obey, struct service *service, unsigned index);
 void obey_fini(struct obey *obey);
 
 /* Returns whether a command of the group needs the raised gate: a command that
- * touches more than its keys, or REPLCONF HISTORY. Bytes that are no command end
- * the search. */
+ * touches more than its keys, or REPLCONF HISTORY. Bytes that are no command
+ * end the search. */
 bool obey_needs_world(struct obey *obey, struct slice commands);
 
 /* Executes the commands of a group: writes, SELECT, REPLCONF HISTORY, MULTI and

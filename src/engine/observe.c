@@ -97,7 +97,7 @@ tell_change(struct worker *worker, uint64_t from, const struct key *key,
 }
 
 void
-observe_change_told(struct request *req, const struct key *key,
+observe_change_slow(struct request *req, const struct key *key,
                     enum conf_event event_class, const char *event)
 {
     tell_change(req->worker, req->session->id, key, event_class, event);
@@ -172,7 +172,7 @@ remember_key(void *ctx, size_t position)
 }
 
 void
-observe_read_told(struct request *req)
+observe_read_slow(struct request *req)
 {
     if ((req->command->flags & CMD_READONLY) != 0 &&
         req->command->lock == LOCK_KEYS &&
@@ -244,7 +244,7 @@ describe_source(const struct request *req, char *ret_text, size_t size)
 }
 
 void
-observe_ran_told(struct request *req)
+observe_ran_slow(struct request *req)
 {
     char address[CONN_ADDRESS_MAX + ROLE_HOST_MAX];
     struct monitor_line line = { .wall_us = clock_wall_us(),
@@ -271,13 +271,13 @@ observe_ran_told(struct request *req)
 /* ---- handing over -------------------------------------------------------- */
 
 void
-observe_close_told(struct worker *worker)
+observe_close_slow(struct worker *worker)
 {
     notice_list_close(&worker->notices, worker->service->inboxes, worker->hold);
 }
 
 void
-observe_wake_told(struct worker *worker)
+observe_wake_slow(struct worker *worker)
 {
     notice_list_wake(&worker->notices, worker->service->inboxes);
 }

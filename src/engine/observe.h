@@ -41,14 +41,14 @@ void observe_count(struct service *service, uint64_t which, bool comes);
  * `event`, unless it is NULL. Once for each key, in the order of the changes,
  * and also if nothing is dirty: for valkey-bloom, opening a filter for writing
  * changes it. */
-void observe_change_told(struct request *req, const struct key *key,
+void observe_change_slow(struct request *req, const struct key *key,
                          enum conf_event event_class, const char *event);
 static inline void
 observe_change(struct request *req, const struct key *key,
                enum conf_event event_class, const char *event)
 {
     if (observe_is_on(req)) {
-        observe_change_told(req, key, event_class, event);
+        observe_change_slow(req, key, event_class, event);
     }
 }
 
@@ -67,18 +67,18 @@ void observe_removed_alone(struct worker *worker, const struct key *key,
 /* Reports that databases were emptied or exchanged. */
 void observe_flush(struct request *req);
 
-/* Reports that all data was exchanged outside any command, and hands the notices
- * over at once. Under the raised gate, by the loop of this worker. */
+/* Reports that all data was exchanged outside any command, and hands the
+ * notices over at once. Under the raised gate, by the loop of this worker. */
 void observe_flush_alone(struct worker *worker);
 
 /* Remembers the keys that a command has read, if its client caches them. Under
  * the locks. */
-void observe_read_told(struct request *req);
+void observe_read_slow(struct request *req);
 static inline void
 observe_read(struct request *req)
 {
     if (__builtin_expect(req->session->receiver.tracker != NULL, 0)) {
-        observe_read_told(req);
+        observe_read_slow(req);
     }
 }
 
@@ -86,34 +86,34 @@ observe_read(struct request *req)
 void observe_command_ends(struct request *req);
 
 /* Shows a command that ran to MONITOR. */
-void observe_ran_told(struct request *req);
+void observe_ran_slow(struct request *req);
 static inline void
 observe_ran(struct request *req)
 {
     if ((observed_by(req->service) & OBSERVED_MONITOR) != 0) {
-        observe_ran_told(req);
+        observe_ran_slow(req);
     }
 }
 
 /* observe_close hands the notices over to the inboxes of their loops, under the
  * locks of what changed, so that notices of one key keep the order of its
  * changes. observe_wake then wakes these loops, with no lock held. */
-void observe_close_told(struct worker *worker);
+void observe_close_slow(struct worker *worker);
 static inline void
 observe_close(struct worker *worker)
 {
     if (__builtin_expect(worker->notices.count > 0 || worker->notices.lost,
                          0)) {
-        observe_close_told(worker);
+        observe_close_slow(worker);
     }
 }
-void observe_wake_told(struct worker *worker);
+void observe_wake_slow(struct worker *worker);
 static inline void
 observe_wake(struct worker *worker)
 {
     if (__builtin_expect(worker->notices.to_wake != 0, 0) &&
         !worker->holds_gate) {
-        observe_wake_told(worker);
+        observe_wake_slow(worker);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * OBSERVED_PAUSE says that there may be a pause, the clock whether there is one.
+ * OBSERVED_PAUSE says that there may be a pause, the clock whether there is
+ * one.
  */
 #include "engine/pause.h"
 

@@ -18,8 +18,8 @@ redact_wants(const struct command *command)
            command->id == CMD_ID_HELLO || command->id == CMD_ID_CONFIG_SET;
 }
 
-/* HELLO version [AUTH user password] [SETNAME name]. From the first unknown word
- * on, every word counts as a secret. So does every word beyond
+/* HELLO version [AUTH user password] [SETNAME name]. From the first unknown
+ * word on, every word counts as a secret. So does every word beyond
  * HELLO_WORDS_MAX, which bounds the work for each word. */
 static bool
 is_secret_of_hello(const struct slice *argv, size_t index)

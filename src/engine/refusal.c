@@ -10,7 +10,7 @@
 /* A replica refuses writes; a primary does in the grace after its start, and
  * with too few replicas; any server does while its data is absent. */
 enum err
-refusal_of_writes_by_role(const struct service *service)
+refusal_of_writes_slow(const struct service *service)
 {
     uint64_t grace_until_ms = atomic_load(&service->grace_until_ms);
 
@@ -37,7 +37,7 @@ needs_no_data(uint32_t flags)
 }
 
 enum err
-refusal_of_data_by_role(const struct service *service, uint32_t flags)
+refusal_of_data_slow(const struct service *service, uint32_t flags)
 {
     if (service->role.replica && (flags & CMD_STALE) == 0 &&
         !atomic_load(&service->link_up) &&

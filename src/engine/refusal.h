@@ -34,8 +34,8 @@ refusal_is_none(const struct service *service)
 
 /* The refusals of any other server. Inside a section of the gate. flags: of the
  * row. */
-enum err refusal_of_writes_by_role(const struct service *service);
-enum err refusal_of_data_by_role(const struct service *service, uint32_t flags);
+enum err refusal_of_writes_slow(const struct service *service);
+enum err refusal_of_data_slow(const struct service *service, uint32_t flags);
 
 /* Returns the error with which writes are refused, or OK. Asked once in each
  * section of the gate that writes, since shutdown and another role begin under
@@ -47,7 +47,7 @@ refusal_of_writes(const struct service *service)
 
     return err != OK || refusal_is_none(service)
                ? err
-               : refusal_of_writes_by_role(service);
+               : refusal_of_writes_slow(service);
 }
 
 /* Returns the error for a command with these flags because the data is stale or
@@ -55,8 +55,7 @@ refusal_of_writes(const struct service *service)
 MUST_CHECK static inline enum err
 refusal_of_data(const struct service *service, uint32_t flags)
 {
-    return refusal_is_none(service) ? OK
-                                    : refusal_of_data_by_role(service, flags);
+    return refusal_is_none(service) ? OK : refusal_of_data_slow(service, flags);
 }
 
 /* Returns whether the loader still owns the keyspace. Ends once. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Executes the groups of the journal at the start of the server, on the loader's
- * thread, which has the keyspace to itself: no gate, no locks. See obey.h.
+ * Executes the groups of the journal at the start of the server, on the
+ * loader's thread, which has the keyspace to itself: no gate, no locks. See
+ * obey.h.
  */
 #pragma once
 

@@ -77,7 +77,7 @@ void
 request_wait(struct request *req, void *state, void (*free_fn)(void *))
 {
     request_pause(req, state, free_fn);
-    req->session->parked = true;
+    req->session->wait = CONN_FOR_EVENT;
 }
 
 void
@@ -87,7 +87,7 @@ request_block(struct request *req, void *state, void (*free_fn)(void *))
 
     request_wait(req, state, free_fn);
     (void)atomic_compare_exchange_strong(&req->session->blocked, &runs,
-                                         SESSION_OPEN);
+                                         SESSION_BLOCKED);
 }
 
 /* The client stays blocked while its handler checks whether it still has to

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Keys go one at a time. A background thread frees the memory of large filters
- * later; memory on its way there counts as free, so that no key goes needlessly.
+ * later; memory on its way there counts as free, so that no key goes
+ * needlessly.
  */
 #include "engine/room.h"
 

@@ -9,26 +9,26 @@
 #include "admin/receiver.h"
 #include "base/slice.h"
 #include "keyspace/keyspace.h"
+#include "net/conn.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-struct conn;
 struct handover;
 struct txn;
 
-/* Whether the client counts as blocked.
+/* Whether the client counts as blocked, for CLIENT LIST and CLIENT UNBLOCK.
  *
- *   RUNS     BLOCKED            its command waits for what ends by itself
- *   RUNS     BLOCKED_OPEN       its command waits, and CLIENT UNBLOCK may end it
- *   OPEN     UNBLOCK_...        CLIENT UNBLOCK, from any loop
- *   any      RUNS               the command goes on or has ended
+ *   RUNS      WAITS       its command waits for what ends by itself
+ *   RUNS      BLOCKED     its command waits, and CLIENT UNBLOCK may end that
+ *   BLOCKED   UNBLOCK_*   CLIENT UNBLOCK, on any loop
+ *   any       RUNS        the command goes on or has ended
  */
 enum session_block {
     SESSION_RUNS,
-    SESSION_HELD, /* parked for what ends by itself */
-    SESSION_OPEN, /* parked in a command that CLIENT UNBLOCK may end */
+    SESSION_WAITS,
+    SESSION_BLOCKED,
     SESSION_UNBLOCK_TIMEOUT,
     SESSION_UNBLOCK_ERROR,
 };
@@ -63,7 +63,6 @@ struct session {
     bool no_evict, no_touch;         /* like the texts: under the lock */
     _Atomic uint32_t last_command;   /* index in the table, +1; 0: none */
     _Atomic uint64_t created_ms, active_ms;
-    uint32_t parked_ms;           /* parked: for so long at least */
     _Atomic int32_t multi_count;  /* queued commands; -1: not in MULTI */
     _Atomic uint64_t multi_bytes; /* of what is queued */
     _Atomic uint32_t watch_count;
@@ -71,10 +70,12 @@ struct session {
     void (*again_free)(void *state);
     size_t again_bytes; /* of that state, where it is large */
     uint64_t worked_ns; /* so far, by the command that has paused */
-    bool parked; /* what stopped here waits for something: go on when the loop
-                    is woken or has ticked, not at once */
-    bool parked_for_room; /* the something is room in the journal's queue */
-    _Atomic int blocked;  /* enum session_block */
+    /* What the command that stopped the batch waits for, and for how long at
+     * least. The function that stops it sets them; they are cleared when the
+     * batch goes on. */
+    enum conn_wait wait;
+    uint32_t wait_ms;
+    _Atomic int blocked; /* enum session_block */
     /* Position behind its last effect. UINT64_MAX: it wrote before the server
      * became a replica, so that may be lost (role.h). */
     _Atomic uint64_t written;
@@ -86,9 +87,10 @@ struct session {
 void session_init(struct session *session, bool authenticated);
 void session_fini(struct session *session);
 
-/* Resets a session for RESET: as a new connection, but with its id, and with the
- * library's name and version, which belong to the client program. The caller
- * ends MULTI and WATCH before. Under the registry's lock if there is a conn. */
+/* Resets a session for RESET: as a new connection, but with its id, and with
+ * the library's name and version, which belong to the client program. The
+ * caller ends MULTI and WATCH before. Under the registry's lock if there is a
+ * conn. */
 void session_reset(struct session *session, bool authenticated);
 
 /* Updates `subscribed` and the receiver after a change of subscriptions,

@@ -8,9 +8,9 @@
 #include "admin/latency.h"
 #include "engine/request.h"
 
-/* Takes over the options: sets service->slow_ns, the length of the slow log, and
- * whether histograms of command times are kept. At start, and under the raised
- * gate. */
+/* Takes over the options: sets service->slow_ns, the length of the slow log,
+ * and whether histograms of command times are kept. At start, and under the
+ * raised gate. */
 void slow_apply_conf(struct service *service);
 
 /* Passes on an event other than a command. Any thread. */

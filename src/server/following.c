@@ -244,7 +244,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     } else {
         gate_leave(gate, 0);
     }
-    apply_tell(r->apply);
+    apply_wake(r->apply);
     if (applied == REPLICA_APPLIED) {
         journal_kick(persist_journal(r->server->persist));
         outgoing_stir(r);

@@ -51,7 +51,7 @@ apply_bytes(struct apply *apply, struct service *service, struct slice group,
     hold_gate(service, world);
     done = apply_group(apply, group, ret_reason, size);
     drop_gate(service, world);
-    apply_tell(apply);
+    apply_wake(apply);
     return done;
 }
 

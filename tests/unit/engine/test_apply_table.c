@@ -152,7 +152,7 @@ apply_one(struct pair *pair, struct slice commands)
     } else {
         gate_leave(gate, 0);
     }
-    apply_tell(pair->apply);
+    apply_wake(pair->apply);
     if (!done) {
         fail_msg("%s", reason);
     }

@@ -467,13 +467,13 @@ TEST(writes_wait_for_room_before_they_do_anything)
         batch_begin(rig);
         batch_text(rig, c->command);
         assert_int_equal(c->parks ? 0 : 1, run_once(rig));
-        assert_int_equal(c->parks, rig->session.parked);
-        assert_int_equal(c->parks, rig->session.parked_for_room);
+        assert_int_equal(c->parks ? CONN_FOR_ROOM : CONN_RUNS,
+                         rig->session.wait);
         assert_int_equal(c->parks, rig->out.len == 0);
         if (c->parks) {
             effects_clear(rig);
             assert_int_equal(1, run_once(rig));
-            assert_false(rig->session.parked || rig->session.parked_for_room);
+            assert_int_equal(CONN_RUNS, rig->session.wait);
             effects_take(rig);
             assert_true(rig->effects.count > 0);
         }

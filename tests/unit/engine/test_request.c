@@ -185,15 +185,15 @@ TEST(client_unblock_ends_a_wait_once)
     int waits = 0;
 
     request_block(&req, &waits, NULL);
-    assert_true(rig->session.parked);
-    assert_int_equal(SESSION_OPEN, atomic_load(&rig->session.blocked));
+    assert_int_equal(CONN_FOR_EVENT, rig->session.wait);
+    assert_int_equal(SESSION_BLOCKED, atomic_load(&rig->session.blocked));
     assert_int_equal(SESSION_RUNS, request_unblocked(&req));
     /* Who wants to unblock it while it looks is told that it is blocked. */
-    assert_int_equal(SESSION_OPEN, atomic_load(&rig->session.blocked));
+    assert_int_equal(SESSION_BLOCKED, atomic_load(&rig->session.blocked));
     atomic_store(&rig->session.blocked, SESSION_UNBLOCK_ERROR);
     request_block(&req, &waits, NULL);
     assert_int_equal(SESSION_UNBLOCK_ERROR, request_unblocked(&req));
-    atomic_store(&rig->session.blocked, SESSION_HELD);
+    atomic_store(&rig->session.blocked, SESSION_WAITS);
     assert_int_equal(SESSION_RUNS, request_unblocked(&req));
     rig->session.again = NULL;
     rig_free(rig);

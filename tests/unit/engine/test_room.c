@@ -217,7 +217,7 @@ TEST(without_room_in_the_journal_the_write_waits_and_no_key_goes)
         assert_int_equal(0,
                          dispatch_batch(rig->worker, &rig->session, &rig->batch,
                                         0, UINT64_MAX, &rig->out));
-        assert_true(rig->session.parked && rig->session.parked_for_room);
+        assert_true(rig->session.wait == CONN_FOR_ROOM);
         assert_int_equal(0, rig->out.len);
         assert_int_equal(count_keys(rig, 3), KEYS);
         journal_set_limit(rig->journal, (size_t)1 << 30);

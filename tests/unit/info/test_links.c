@@ -496,7 +496,7 @@ begin_waiting(struct rig *rig, const char *text)
     batch_begin(rig);
     batch_text(rig, text);
     assert_int_equal(0, run_again(rig));
-    assert_true(rig->session.parked);
+    assert_int_equal(CONN_FOR_EVENT, rig->session.wait);
 }
 
 TEST(wait_counts_those_that_have_what_was_written)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reading, writing, closing. libuv sends one queued request a tick, so there is
- * one write under way and one buffer that gathers what comes meanwhile; long
- * ones are written in pieces, so that link_unsent and `drained` follow what the
- * socket takes.
+ * Reads, writes and closes. libuv sends one queued request a loop turn, so
+ * there is one write under way and one buffer that gathers what comes
+ * meanwhile. Long buffers are written in pieces, so that link_unsent and
+ * `drained` follow what the socket takes.
  */
 #include "net/link.h"
 
@@ -22,12 +22,12 @@
 
 enum {
     WRITE_BYTES = 512 * 1024,
-    /* A write fails before what the other side said last has been read: why it
-     * ended, say. That comes first, if it comes so soon. */
+    /* After a failed write the other side's last bytes may still be unread, for
+     * example why it closed: they are read first if they come this soon. */
     LAST_WORDS_MS = 100,
 };
 
-/* ---- its end ------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------- */
 
 void
 link_handle_closed(uv_handle_t *handle)
@@ -74,10 +74,10 @@ void
 link_close(struct link *link)
 {
     CHECK(link->magic == LINK_MAGIC);
-    if (link->closing) {
+    if (link->state == LINK_CLOSED) {
         return;
     }
-    link->closing = true;
+    link->state = LINK_CLOSED;
     leave_soon(link);
     leave_loop(link);
     lookup_free(link->lookup);
@@ -119,7 +119,7 @@ start_timer(struct link *link, uint64_t ms)
 void
 link_fail_soon(struct link *link, int error, const char *reason, uint64_t ms)
 {
-    if (!link->failed && !link->closing) {
+    if (!link->failed && link->state != LINK_CLOSED) {
         link->failed = true;
         link->error = error;
         link->reason = reason;
@@ -131,8 +131,7 @@ link_fail_soon(struct link *link, int error, const char *reason, uint64_t ms)
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
 
-/* The loop's buffer: nobody else uses it between this and the end of on_read.
- */
+/* Returns the loop's buffer, which is free until the end of on_read. */
 static void
 on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
 {
@@ -147,7 +146,7 @@ link_settle(struct link *link)
 {
     bool read = !link->paused && link->soon_at == NULL;
 
-    if (link->closing || link->state < LINK_OPEN) {
+    if (link->state < LINK_OPEN || link->state == LINK_CLOSED) {
         return;
     }
     if (!read && link->reading) {
@@ -164,11 +163,11 @@ link_settle(struct link *link)
 }
 
 static void
-go_on_soon(struct link *link)
+resume_soon(struct link *link)
 {
     struct loop *loop = link->loop;
 
-    if (link->soon_at != NULL || link->closing || loop->stopping) {
+    if (link->soon_at != NULL || link->state == LINK_CLOSED || loop->stopping) {
         return;
     }
     link->next_soon = loop->links_soon;
@@ -180,8 +179,8 @@ go_on_soon(struct link *link)
     loop_resume_soon(loop);
 }
 
-/* Returns how much was used; what is left is worth nothing when the owner has
- * turned away from the link. */
+/* Calls the bytes hook and returns how many bytes it used; all of them if the
+ * hook closed the link, since it then wants no more. */
 static size_t
 give(struct link *link, struct slice bytes)
 {
@@ -190,10 +189,10 @@ give(struct link *link, struct slice bytes)
     if (link->hooks->bytes == NULL) {
         return bytes.len;
     }
-    pending_flush(link->loop); /* what is done with them may last */
+    pending_flush(link->loop); /* the hook may take long */
     link->hooks->bytes(link->ctx, link, bytes, &used);
     CHECK(used <= bytes.len);
-    return link->closing || link->state == LINK_LEAVING ? bytes.len : used;
+    return link->state >= LINK_LEAVING ? bytes.len : used;
 }
 
 static void
@@ -209,7 +208,7 @@ give_kept(struct link *link)
 }
 
 static void
-take(struct link *link, struct slice bytes)
+receive(struct link *link, struct slice bytes)
 {
     size_t used = 0;
     bool fresh = link->kept.len == 0;
@@ -232,22 +231,22 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 
     CHECK(link->magic == LINK_MAGIC);
     if (nread == UV_EOF && link->state == LINK_LEAVING) {
-        link->paused = true; /* it may still read what it is owed */
+        link->paused = true; /* it may still read what is unsent */
     } else if (nread == UV_EOF) {
         end(link, 0, "the other side closed the connection");
     } else if (nread < 0) {
         end(link, link_errno((int)nread), uv_strerror((int)nread));
     } else if (nread > 0) {
-        if (link->is_socket) {
+        if (link->kind != LINK_PIPE) {
             metric_add(METRIC_NET_REPL_INPUT, nread);
         }
         if (link->state == LINK_OPEN) {
-            take(link, (struct slice){ buf->base, (size_t)nread });
+            receive(link, (struct slice){ buf->base, (size_t)nread });
         }
         if (nread == LOOP_READ_BYTES) {
-            /* A full buffer makes libuv read up to 32 times at once; others
-             * have their turn first. */
-            go_on_soon(link);
+            /* A full buffer makes libuv read up to 32 times at once; other
+             * connections have their turn first. */
+            resume_soon(link);
         }
     }
     link_settle(link);
@@ -262,7 +261,7 @@ link_pause(struct link *link, bool paused)
     }
     if (link->paused && !paused) {
         link->again = true;
-        go_on_soon(link);
+        resume_soon(link);
     }
     link->paused = paused;
     link_settle(link);
@@ -273,7 +272,7 @@ link_resume_all(struct loop *loop)
 {
     struct link *batch = loop->links_soon;
 
-    /* Those that want another turn get it after this one. */
+    /* A link that asks for another turn gets it after this round. */
     loop->links_soon = NULL;
     if (batch != NULL) {
         batch->soon_at = &batch;
@@ -359,13 +358,13 @@ start_write(struct link *link)
     }
     link->writing = true;
     link->sent_to += piece.len;
-    if (link->is_socket) {
+    if (link->kind != LINK_PIPE) {
         metric_add(METRIC_NET_REPL_OUTPUT, (int64_t)piece.len);
     }
 }
 
 static void
-tell_drained(struct link *link, size_t unsent)
+call_drained(struct link *link, size_t unsent)
 {
     link->peak = unsent;
     if (link->hooks->drained != NULL && link->state == LINK_OPEN &&
@@ -382,7 +381,7 @@ on_written(uv_write_t *write, int status)
 
     CHECK(link->magic == LINK_MAGIC);
     link->writing = false;
-    if (link->closing) {
+    if (link->state == LINK_CLOSED) {
         return;
     }
     if (status < 0) {
@@ -402,11 +401,11 @@ on_written(uv_write_t *write, int status)
     if (link->state == LINK_LEAVING && unsent == 0) {
         link_close(link);
     } else if (link->peak > 0 && unsent <= link->peak / 2) {
-        tell_drained(link, unsent);
+        call_drained(link, unsent);
     }
 }
 
-/* Returns how much the socket took at once. */
+/* Returns how many bytes the socket took at once. */
 static size_t
 write_now(struct link *link, struct slice bytes)
 {
@@ -419,7 +418,7 @@ write_now(struct link *link, struct slice bytes)
         }
         return 0;
     }
-    if (link->is_socket) {
+    if (link->kind != LINK_PIPE) {
         metric_add(METRIC_NET_REPL_OUTPUT, written);
     }
     return (size_t)written;
@@ -429,7 +428,7 @@ void
 link_flush(struct link *link)
 {
     if (link->waiting.len > 0 && !link->writing && !link->failed &&
-        !link->closing) {
+        link->state != LINK_CLOSED) {
         start_write(link);
     }
 }
@@ -440,7 +439,7 @@ link_send(struct link *link, struct slice bytes)
     size_t unsent;
 
     CHECK(link->magic == LINK_MAGIC && link->state != LINK_LEAVING);
-    if (link->failed || link->closing || bytes.len == 0) {
+    if (link->failed || link->state == LINK_CLOSED || bytes.len == 0) {
         return true;
     }
     if (link->state == LINK_OPEN && link_unsent(link) == 0 && !link->writing) {
@@ -472,7 +471,7 @@ link_close_after(struct link *link, unsigned timeout_ms)
     CHECK(link->magic == LINK_MAGIC);
     if (link->state != LINK_OPEN || link->failed || link_unsent(link) == 0) {
         link_close(link);
-    } else if (!link->closing) {
+    } else {
         link->state = LINK_LEAVING;
         link->paused = false;
         start_timer(link, timeout_ms);
@@ -480,12 +479,12 @@ link_close_after(struct link *link, unsigned timeout_ms)
     }
 }
 
-/* ---- its beginning ------------------------------------------------------- */
+/* ---- the beginning ------------------------------------------------------- */
 
 static void
 apply_keepalive(struct link *link)
 {
-    if (link->is_tcp && link->state == LINK_OPEN && !link->closing) {
+    if (link->kind == LINK_TCP && link->state == LINK_OPEN) {
         unsigned seconds = link->keepalive_s > 0 ? link->keepalive_s : 1;
 
         (void)uv_tcp_keepalive(&link->uv.tcp, link->keepalive_s > 0, seconds);
@@ -507,12 +506,12 @@ link_become_open(struct link *link)
 
     link->state = LINK_OPEN;
     CHECK(uv_fileno(&link->uv.handle, &fd) == 0);
-    if (link->is_socket) {
-        address_peer(fd, !link->is_tcp, link->peer);
-        address_local(fd, !link->is_tcp, link->local);
-        address_peer_host(fd, !link->is_tcp, link->host);
+    if (link->kind != LINK_PIPE) {
+        address_peer(fd, link->kind != LINK_TCP, link->peer);
+        address_local(fd, link->kind != LINK_TCP, link->local);
+        address_peer_host(fd, link->kind != LINK_TCP, link->host);
     }
-    if (link->is_tcp) {
+    if (link->kind == LINK_TCP) {
         (void)uv_tcp_nodelay(&link->uv.tcp, 1);
         apply_keepalive(link);
     }
@@ -523,7 +522,7 @@ on_timer(uv_timer_t *timer)
 {
     struct link *link = timer->data;
 
-    CHECK(link->magic == LINK_MAGIC && !link->closing);
+    CHECK(link->magic == LINK_MAGIC && link->state != LINK_CLOSED);
     if (link->state == LINK_LEAVING) {
         link_close(link);
     } else {
@@ -551,7 +550,7 @@ link_begin(struct link *link, struct loop *loop, const struct link_hooks *hooks,
     loop->links = link;
 }
 
-/* False: it is neither a stream socket nor a pipe. */
+/* Returns false if it is neither a stream socket nor a pipe. */
 static bool
 classify(struct link *link, int fd)
 {
@@ -562,14 +561,15 @@ classify(struct link *link, int fd)
     if (fstat(fd, &info) != 0) {
         return false;
     }
-    link->is_socket = S_ISSOCK(info.st_mode);
-    if (link->is_socket) {
-        if (getsockname(fd, (struct sockaddr *)&near, &len) != 0) {
-            return false;
-        }
-        link->is_tcp = near.ss_family != AF_UNIX;
+    if (!S_ISSOCK(info.st_mode)) {
+        link->kind = LINK_PIPE;
+        return S_ISFIFO(info.st_mode);
     }
-    return link->is_socket || S_ISFIFO(info.st_mode);
+    if (getsockname(fd, (struct sockaddr *)&near, &len) != 0) {
+        return false;
+    }
+    link->kind = near.ss_family != AF_UNIX ? LINK_TCP : LINK_UNIX;
+    return true;
 }
 
 static bool
@@ -580,7 +580,7 @@ adopt(struct link *link, int fd)
     if (!classify(link, fd)) {
         return false;
     }
-    if (link->is_tcp) {
+    if (link->kind == LINK_TCP) {
         CHECK(uv_tcp_init(&link->loop->uv, &link->uv.tcp) == 0);
         status = uv_tcp_open(&link->uv.tcp, fd);
     } else {

@@ -27,7 +27,7 @@ on_try_closed(uv_handle_t *handle)
     struct link *link = handle->data;
 
     link->has_stream = false;
-    if (link->closing) {
+    if (link->state == LINK_CLOSED) {
         link_handle_closed(handle);
     } else {
         link->handles--;
@@ -52,7 +52,7 @@ on_connected(uv_connect_t *connect, int status)
     struct link *link = connect->data;
 
     CHECK(link->magic == LINK_MAGIC);
-    if (link->closing || uv_is_closing(&link->uv.handle)) {
+    if (link->state == LINK_CLOSED || uv_is_closing(&link->uv.handle)) {
         return;
     }
     if (status != 0) {
@@ -118,7 +118,7 @@ on_timeout(uv_timer_t *timer)
 {
     struct link *link = timer->data;
 
-    CHECK(link->magic == LINK_MAGIC && !link->closing && !link->failed &&
+    CHECK(link->magic == LINK_MAGIC && !link->failed &&
           link->state < LINK_OPEN);
     if (link->state == LINK_CONNECTING) {
         give_up_address(link, UV_ETIMEDOUT);
@@ -129,7 +129,7 @@ on_timeout(uv_timer_t *timer)
 }
 
 static void
-take_lookup(struct link *link)
+try_addresses(struct link *link)
 {
     int error = lookup_error(link->lookup);
 
@@ -150,7 +150,7 @@ on_found(uv_async_t *async)
 
     if (link->state == LINK_LOOKING && !link->failed &&
         lookup_is_done(link->lookup)) {
-        take_lookup(link);
+        try_addresses(link);
     }
 }
 
@@ -170,7 +170,7 @@ link_dial(struct loop *loop, const char *host, unsigned port,
     struct link *link = mem_zalloc(sizeof(*link));
 
     link_begin(link, loop, hooks, ctx);
-    link->is_socket = link->is_tcp = true;
+    link->kind = LINK_TCP;
     if (loop->stopping) {
         link_fail_soon(link, ECANCELED, "the server stops", 0);
         return link;

@@ -2,10 +2,11 @@
  *
  * The struct that link.c and link_dial.c share. A link has a timer, a stream,
  * and, while a name is looked up, an async; it is freed when the last of them
- * is closed, so that a caller of a hook can still read `closing`, whatever the
- * hook did.
+ * is closed, so that a caller of a hook can still read its state, whatever the
+ * hook did. Every state may become CLOSED; a link that is made of a descriptor
+ * begins as OPEN.
  *
- *   LOOKING -> CONNECTING (address after address) -> OPEN -> LEAVING
+ *   LOOKING -> CONNECTING (address after address) -> OPEN -> LEAVING -> CLOSED
  *
  * The timer limits how long each state may last. After a failure
  * (link_fail_soon) it calls the closed hook.
@@ -26,18 +27,24 @@ struct link_hooks;
 struct loop;
 struct lookup;
 
-enum link_state { LINK_LOOKING, LINK_CONNECTING, LINK_OPEN, LINK_LEAVING };
+enum link_state {
+    LINK_LOOKING,
+    LINK_CONNECTING,
+    LINK_OPEN,
+    LINK_LEAVING, /* link_close_after: sends what is left */
+    LINK_CLOSED   /* link_close: its handles are closing */
+};
+enum link_kind { LINK_PIPE, LINK_UNIX, LINK_TCP };
 
 /* More than 30 fields, since dialling, reading and writing share one lifetime;
  * all of them belong to the loop's thread. */
 struct link {
     uint32_t magic;
     enum link_state state;
-    bool closing; /* link_close was called */
     bool paused, reading;
     bool again;  /* `kept` is given again at the next turn */
     bool failed; /* the timer will call the closed hook */
-    bool is_socket, is_tcp;
+    enum link_kind kind;
     bool has_stream, has_async;
     unsigned handles; /* that are not closed yet */
     const struct link_hooks *hooks;

@@ -15,7 +15,7 @@
 
 struct reaper {
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
+    pthread_mutex_t mutex; /* guards the fields below */
     pthread_cond_t work, done;
     struct entry *entries;
     struct reaper_set *sets;
@@ -116,7 +116,7 @@ free_sets(struct reaper *reaper, struct reaper_set *set)
 }
 
 static void *
-run(void *arg)
+reap(void *arg)
 {
     struct reaper *reaper = arg;
 
@@ -171,7 +171,7 @@ reaper_try_new(enum thread_life life)
     CHECK(pthread_cond_init(&reaper->done, NULL) == 0);
     reaper->spare = mem_try_alloc(sizeof(*reaper->spare));
     if (reaper->spare == NULL ||
-        !thread_start(&reaper->thread, "reaper", run, reaper, life)) {
+        !thread_start(&reaper->thread, "reaper", reap, reaper, life)) {
         destroy(reaper);
         return NULL;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * getpeername, getsockname, and how Redis writes what they find.
+ * Formats the results of getpeername and getsockname as Redis does.
  */
 #include "net/address.h"
 
@@ -17,7 +17,7 @@ union address {
     struct sockaddr_un un;
 };
 
-/* A client's end of a unix socket has no path; Redis shows ours. */
+/* The client's end of a unix socket has no path; Redis shows the server's. */
 static void
 find(int fd, bool is_unix, bool peer, union address *ret_address)
 {
@@ -103,7 +103,7 @@ address_peer_host(int fd, bool is_unix, char *ret_text)
     (void)snprintf(ret_text, ADDRESS_TEXT_MAX, "%s", host);
 }
 
-/* Who has an IPv6 address mostly has all that begin like it. */
+/* The owner of one IPv6 address mostly has the whole /64 network. */
 void
 address_source(int fd, bool is_unix, uint8_t ret_source[ADDRESS_SOURCE_BYTES])
 {
@@ -116,7 +116,7 @@ address_source(int fd, bool is_unix, uint8_t ret_source[ADDRESS_SOURCE_BYTES])
     }
     find(fd, false, true, &address);
     if (address.any.sa_family == AF_INET) {
-        ret_source[10] = 0xff; /* as it is mapped into IPv6 */
+        ret_source[10] = 0xff; /* the IPv4 address mapped into IPv6 */
         ret_source[11] = 0xff;
         memcpy(ret_source + 12, &address.in.sin_addr, 4);
     } else if (address.any.sa_family == AF_INET6) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The two ends of a socket as texts, as CLIENT LIST shows them: "ip:port",
- * "[ip6]:port", or "path:0" for a unix socket, whose two ends are both called
- * by the path that was bound. Any thread.
+ * The two ends of a socket as text, as CLIENT LIST shows them: "ip:port",
+ * "[ip6]:port", or "path:0" for a unix socket, where both ends show the path
+ * that was bound. Any thread.
  */
 #pragma once
 
@@ -14,11 +14,11 @@ enum { ADDRESS_TEXT_MAX = 128 };
 void address_peer(int fd, bool is_unix, char *ret_text);
 void address_local(int fd, bool is_unix, char *ret_text);
 
-/* The far end without its port; of a unix socket, the path. */
+/* Writes the far end without its port; for a unix socket the path. */
 void address_peer_host(int fd, bool is_unix, char *ret_text);
 
-/* Who is behind the far end, as far as the network says: an IPv4 address, the
- * first 64 bits of an IPv6 one, or the unix socket (all of them zeros). */
+/* Writes the source that delays after wrong passwords count by: an IPv4
+ * address, the first 64 bits of an IPv6 address, or zeros for a unix socket. */
 enum { ADDRESS_SOURCE_BYTES = 16 };
 void address_source(int fd, bool is_unix,
                     uint8_t ret_source[ADDRESS_SOURCE_BYTES]);

@@ -63,7 +63,7 @@ conn_resume_later(struct conn *conn)
 }
 
 void
-conn_take_turns(struct loop *loop, struct conn **batch)
+conn_begin_turns(struct loop *loop, struct conn **batch)
 {
     *batch = loop->resumable;
     loop->resumable = NULL;
@@ -408,7 +408,7 @@ conn_cut_no_memory(struct conn *conn)
     conn_close(conn);
 }
 
-/* ---- who it is ----------------------------------------------------------- */
+/* ---- id and addresses ---------------------------------------------------- */
 
 struct conn *
 conn_find(struct loop *loop, uint64_t id)

@@ -211,7 +211,7 @@ void conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms);
 
 /* Empties loop->resumable into BATCH; takes the first connection out of it, or
  * returns NULL. */
-void conn_take_turns(struct loop *loop, struct conn **batch);
+void conn_begin_turns(struct loop *loop, struct conn **batch);
 struct conn *conn_next_turn(struct conn **batch);
 
 /* Moves parked connections to `resumable`: those whose event may have come, or
@@ -257,7 +257,7 @@ void conn_drop_held(struct conn *conn);
 void conn_free_hold(struct conn *conn);
 void conn_free_outbox(struct conn *conn);
 
-/* ---- who it is ----------------------------------------------------------- */
+/* ---- id and addresses ---------------------------------------------------- */
 
 /* Adds an accepted connection to its loop and to the registry. */
 void conn_join(struct conn *conn);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bind, listen, accept. When descriptors run out, a reserved one is closed to
- * accept and refuse the waiting client, so that the loop does not spin on a
- * socket that stays readable.
+ * When descriptors run out, a reserved one is closed to accept and refuse the
+ * waiting client: otherwise the loop would spin on a socket that stays
+ * readable.
  */
 #include "net/listener.h"
 
@@ -103,8 +103,8 @@ listen_on_address(struct listeners *all, const char *address,
     return true;
 }
 
-/* A socket file that nobody listens on any more is removed. Somebody who
- * listens and does not accept must not keep us waiting. */
+/* Removes a socket file on which no process listens. Does not block if the
+ * listening process does not accept. */
 static bool
 remove_stale(const struct sockaddr_un *address)
 {
@@ -134,8 +134,8 @@ remove_stale(const struct sockaddr_un *address)
     return unlink(address->sun_path) == 0;
 }
 
-/* The mode is narrow from the first moment: bind obeys the umask, and chmod
- * comes before listen, so nobody can connect in between. */
+/* The mode is never wider than asked: bind obeys the umask, and no client can
+ * connect before listen, which comes after chmod. */
 static bool
 listen_on_path(struct listeners *all, const struct listen_options *options,
                char *ret_reason)
@@ -171,7 +171,7 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
     return true;
 }
 
-/* All addresses of one list, which is no longer than the options say. */
+/* Listens on all addresses of one list. */
 static bool
 listen_on_addresses(struct listeners *all, const char *at, unsigned port,
                     int backlog, char *ret_reason)
@@ -249,7 +249,7 @@ refuse(int fd, enum err err)
 
     metric_add(METRIC_REJECTED_CONNECTIONS, 1);
     if (write(fd, line, (size_t)len) < 0) {
-        errno = 0; /* the client is gone: nothing to tell */
+        errno = 0; /* the client has gone */
     }
     (void)close(fd);
 }
@@ -267,7 +267,7 @@ is_local(const struct sockaddr_storage *peer)
 }
 
 static void
-open_there(struct loop *loop, void *ptr, uint64_t fd_and_how)
+open_here(struct loop *loop, void *ptr, uint64_t fd_and_how)
 {
     (void)ptr;
     serve_open(loop, (int)(fd_and_how & UINT32_MAX),
@@ -275,7 +275,7 @@ open_there(struct loop *loop, void *ptr, uint64_t fd_and_how)
 }
 
 static void
-hand_over(struct listener *listener, int fd, enum registry_place place)
+post_to_loop(struct listener *listener, int fd, enum registry_place place)
 {
     struct listeners *all = listener->all;
     struct loop *loop = &all->loops[all->next_loop];
@@ -287,15 +287,16 @@ hand_over(struct listener *listener, int fd, enum registry_place place)
         serve_open(loop, fd, how);
         return;
     }
-    if (!mailbox_post(&loop->mailbox, open_there, NULL,
+    if (!mailbox_post(&loop->mailbox, open_here, NULL,
                       (uint64_t)how << 32 | (uint32_t)fd)) {
         registry_release(loop->env->registry, place);
         refuse(fd, ERR_MAXCLIENTS);
     }
 }
 
-/* The operator's door has the places behind it first; the unix socket, where it
- * is that door, is one for others too, and has them last. */
+/* Finds a place for a client. The admin port uses the reserved places first; a
+ * unix socket that stands in for it uses them last, since other clients come in
+ * there too. */
 static bool
 find_place(const struct listener *listener, enum registry_place *ret_place)
 {
@@ -320,7 +321,7 @@ find_place(const struct listener *listener, enum registry_place *ret_place)
 }
 
 static void
-welcome(struct listener *listener, int fd, const struct sockaddr_storage *peer)
+admit(struct listener *listener, int fd, const struct sockaddr_storage *peer)
 {
     const struct loop_env *env = listener->all->loops[0].env;
     enum registry_place place;
@@ -330,12 +331,12 @@ welcome(struct listener *listener, int fd, const struct sockaddr_storage *peer)
     } else if (!find_place(listener, &place)) {
         refuse(fd, ERR_MAXCLIENTS);
     } else {
-        hand_over(listener, fd, place);
+        post_to_loop(listener, fd, place);
     }
 }
 
-/* No descriptor is left for a client that waits: give up the reserve, take the
- * client, send it away, and take the reserve back. */
+/* Without a descriptor for a waiting client: closes the reserve, accepts and
+ * refuses the client, and opens the reserve again. */
 static void
 shed_one(struct listener *listener)
 {
@@ -368,7 +369,7 @@ on_connection(uv_poll_t *poll, int status, int events)
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
 
         if (fd >= 0) {
-            welcome(listener, fd, &peer);
+            admit(listener, fd, &peer);
         } else if (errno == EMFILE || errno == ENFILE) {
             shed_one(listener);
             return;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Listening sockets: raw descriptors watched by loop 0, which accepts and
- * hands each new descriptor round robin to a loop's mailbox. Spreads evenly
- * and works for unix sockets too, unlike SO_REUSEPORT. Loop 0 only.
+ * Listening sockets: raw descriptors that loop 0 watches. It accepts, and posts
+ * each new descriptor round robin to a loop's mailbox. That spreads clients
+ * evenly and works for unix sockets too, unlike SO_REUSEPORT. Loop 0 only.
  *
- * Some places beyond maxclients are kept for the operator, so that a crowd
- * cannot lock him out: for the admin port, or where there is none for the unix
- * socket. Where a client comes from does not matter: behind a proxy all come
- * from this machine.
+ * Some places beyond maxclients are reserved for the operator, so that many
+ * clients cannot lock the operator out: for the admin port or, where there is
+ * none, for the unix socket. The client's address does not matter, since behind
+ * a proxy all clients come from one machine.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct listener {
 struct listeners {
     struct loop *loops; /* loops[0] accepts */
     unsigned loop_count, next_loop;
-    int reserve_fd; /* given up for a moment when descriptors run out */
+    int reserve_fd; /* closed for a moment when descriptors run out */
     unsigned count;
     bool has_admin;
     char unix_path[108];
@@ -33,8 +33,9 @@ struct listeners {
 };
 
 struct listen_options {
-    const char *bind; /* addresses between blanks; '-' in front: optional */
-    unsigned port;    /* 0: no TCP */
+    const char
+        *bind;     /* addresses separated by blanks; '-' in front: optional */
+    unsigned port; /* 0: no TCP */
     const char *admin_bind; /* likewise, for the operator */
     unsigned admin_port;    /* 0: none */
     const char *unix_path;  /* "": none */
@@ -42,8 +43,8 @@ struct listen_options {
     int backlog;
 };
 
-/* Binds and listens, without accepting yet. False with a reason for the
- * operator; nothing is left open then. */
+/* Binds and listens, without accepting yet. On failure returns false with a
+ * reason for the operator, and leaves nothing open. */
 bool listeners_open(struct listeners *all, const struct listen_options *options,
                     char ret_reason[LISTENER_REASON_MAX]);
 
@@ -51,5 +52,6 @@ bool listeners_open(struct listeners *all, const struct listen_options *options,
 void listeners_start(struct listeners *all, struct loop *loops,
                      unsigned loop_count);
 
-/* Closes the sockets and removes the unix path; handles end with loop 0. */
+/* Closes the sockets and removes the unix path. Loop 0 must still turn, to
+ * close the handles. */
 void listeners_close(struct listeners *all);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Names wait in one queue for at most four threads, which end when it is empty.
- * The newest name goes first, and one that nobody waits for any more leaves the
- * queue. A resolver that is busy cannot be stopped: its thread looks up the
- * next name when it comes back, and who asks for the same name meanwhile gets
- * what it finds.
+ * The newest name is looked up first, and an abandoned one leaves the queue. A
+ * look-up that a thread has begun cannot be stopped: the thread finishes it,
+ * and a new look-up of the same name takes over its result.
  *
- * The mutex is held while `done` is called, so that lookup_free can promise
- * that it is over.
+ * `done` is called under the mutex, so that lookup_free can guarantee that it
+ * is not called afterwards.
  */
 #include "net/lookup.h"
 
@@ -22,7 +21,8 @@
 
 enum { THREADS_MAX = 4 };
 
-enum state { QUEUED, RUNS, DONE };
+/* QUEUED -> RESOLVING -> DONE; an address in digits begins as DONE. */
+enum state { QUEUED, RESOLVING, DONE };
 
 struct lookup {
     struct lookup *next; /* in the list of its state */
@@ -33,13 +33,13 @@ struct lookup {
     void (*done)(void *ctx);
     void *ctx;
     enum state state;
-    bool abandoned; /* while it runs: its thread frees it */
+    bool abandoned; /* while RESOLVING: its thread frees it */
 };
 
 static struct {
-    pthread_mutex_t mutex; /* guards what follows, and lookups but for what one
-                              that runs or is done has found */
-    struct lookup *queue, *running;
+    pthread_mutex_t mutex; /* guards the fields below, and all look-ups but for
+                              the results of those being resolved or done */
+    struct lookup *queue, *resolving;
     unsigned threads;
 } pool = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
@@ -67,7 +67,7 @@ destroy(struct lookup *lookup)
 }
 
 static void
-put(struct lookup **list, struct lookup *lookup, enum state state)
+add(struct lookup **list, struct lookup *lookup, enum state state)
 {
     lookup->state = state;
     lookup->next = *list;
@@ -75,7 +75,7 @@ put(struct lookup **list, struct lookup *lookup, enum state state)
 }
 
 static void
-take(struct lookup **list, struct lookup *lookup)
+remove_from(struct lookup **list, struct lookup *lookup)
 {
     while (*list != lookup) {
         list = &(*list)->next;
@@ -85,18 +85,20 @@ take(struct lookup **list, struct lookup *lookup)
 
 /* ---- threads ------------------------------------------------------------- */
 
-/* The newest one. Under the mutex, which is open meanwhile. */
+/* Resolves the newest name. Called under the mutex, which it releases
+ * meanwhile.
+ */
 static void
-run_one(void)
+resolve_one(void)
 {
     struct lookup *lookup = pool.queue;
 
-    take(&pool.queue, lookup);
-    put(&pool.running, lookup, RUNS);
+    remove_from(&pool.queue, lookup);
+    add(&pool.resolving, lookup, RESOLVING);
     pthread_mutex_unlock(&pool.mutex);
     resolve(lookup, 0);
     pthread_mutex_lock(&pool.mutex);
-    take(&pool.running, lookup);
+    remove_from(&pool.resolving, lookup);
     lookup->state = DONE;
     if (lookup->abandoned) {
         destroy(lookup);
@@ -105,14 +107,14 @@ run_one(void)
     }
 }
 
-/* Nobody joins it. */
+/* A detached thread. */
 static void *
-run(void *arg)
+resolve_all(void *arg)
 {
     (void)arg;
     pthread_mutex_lock(&pool.mutex);
     while (pool.queue != NULL) {
-        run_one();
+        resolve_one();
     }
     pool.threads--;
     pthread_mutex_unlock(&pool.mutex);
@@ -124,7 +126,8 @@ static bool
 start_thread(void)
 {
     pthread_t thread;
-    bool started = thread_start(&thread, "lookup", run, NULL, THREAD_PASSES);
+    bool started =
+        thread_start(&thread, "lookup", resolve_all, NULL, THREAD_PASSES);
 
     if (started) {
         CHECK(pthread_detach(thread) == 0);
@@ -133,7 +136,7 @@ start_thread(void)
     return started;
 }
 
-/* ---- who asks ------------------------------------------------------------ */
+/* ---- the callers --------------------------------------------------------- */
 
 static struct lookup *
 make(const char *host, const char *port)
@@ -155,11 +158,11 @@ make(const char *host, const char *port)
     return lookup;
 }
 
-/* One of this name that runs, and that nobody waits for any more. */
+/* Returns an abandoned look-up of this name that is being resolved. */
 static struct lookup *
 find_abandoned(const char *host, const char *port)
 {
-    struct lookup *lookup = pool.running;
+    struct lookup *lookup = pool.resolving;
 
     while (lookup != NULL &&
            (!lookup->abandoned || strcmp(lookup->host, host) != 0 ||
@@ -169,15 +172,15 @@ find_abandoned(const char *host, const char *port)
     return lookup;
 }
 
-/* False: there is no thread for it. */
+/* Queues a look-up; false if there is no thread for it. */
 static bool
 start(struct lookup *lookup)
 {
-    put(&pool.queue, lookup, QUEUED);
+    add(&pool.queue, lookup, QUEUED);
     if (pool.threads == THREADS_MAX || start_thread()) {
         return true;
     }
-    take(&pool.queue, lookup);
+    remove_from(&pool.queue, lookup);
     return false;
 }
 
@@ -222,9 +225,9 @@ lookup_free(struct lookup *lookup)
     }
     pthread_mutex_lock(&pool.mutex);
     if (lookup->state == QUEUED) {
-        take(&pool.queue, lookup);
+        remove_from(&pool.queue, lookup);
     }
-    lookup->abandoned = lookup->state == RUNS;
+    lookup->abandoned = lookup->state == RESOLVING;
     if (!lookup->abandoned) {
         destroy(lookup);
     }

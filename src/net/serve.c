@@ -101,7 +101,7 @@ execute_batch(struct conn *conn, size_t used, size_t behind)
 /* Parses and executes until the data is used up or the connection has to wait.
  * Returns how many bytes are done. */
 static size_t
-run(struct conn *conn, const char *data, size_t len)
+serve(struct conn *conn, const char *data, size_t len)
 {
     struct loop *loop = conn->loop;
     struct parse_error error;
@@ -219,7 +219,7 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
     }
     metric_add(METRIC_NET_INPUT, (int64_t)len);
     metric_add(METRIC_READS, 1);
-    used = run(conn, buf->base, len);
+    used = serve(conn, buf->base, len);
     if (len == LOOP_READ_BYTES && !conn_must_wait(conn)) {
         /* A full buffer makes libuv read up to 32 times at once. */
         conn_resume_later(conn);
@@ -235,9 +235,9 @@ on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 
 /* Continues with the input that was kept while the connection waited. */
 static void
-run_kept(struct conn *conn)
+serve_kept(struct conn *conn)
 {
-    size_t used = run(conn, conn->kept.data, conn->kept.len);
+    size_t used = serve(conn, conn->kept.data, conn->kept.len);
 
     if (used == conn->kept.len) {
         buf_free(&conn->kept);
@@ -253,10 +253,10 @@ serve_resume_all(struct loop *loop)
     struct conn *batch;
     struct conn *conn;
 
-    conn_take_turns(loop, &batch);
+    conn_begin_turns(loop, &batch);
     while ((conn = conn_next_turn(&batch)) != NULL) {
         if (!conn_must_wait(conn)) {
-            run_kept(conn);
+            serve_kept(conn);
         } else {
             settle(conn);
         }

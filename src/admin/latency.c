@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A ring of samples for each event. They are rare, so one lock is enough.
+ * A ring of samples for each event. Samples are rare, so one lock is enough.
  */
 #include "admin/latency.h"
 

@@ -13,7 +13,7 @@ struct monitor;
 struct monitor *monitor_new(unsigned loops);
 void monitor_free(struct monitor *monitor);
 
-/* The next four: on the receiver's loop. */
+/* Only the receiver's loop calls these four. */
 void monitor_join(struct monitor *monitor, struct receiver *receiver);
 void monitor_leave(struct monitor *monitor, struct receiver *receiver);
 void monitor_deliver(struct monitor *monitor, unsigned loop,

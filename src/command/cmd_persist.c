@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SAVE BGSAVE LASTSAVE BGREWRITEAOF. The work is loop 0's and a
- * child's: these ask for it, and their connection may wait for it, which holds
- * nobody else up. Runs on the loop of the connection.
+ * SAVE BGSAVE LASTSAVE BGREWRITEAOF. They run on the loop of their connection
+ * and request work of loop 0 and a child process. Only their own client waits.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -17,7 +16,8 @@ no_persistence(struct request *req)
     return request_fail(req, ERR_CUSTOM, "this server has no persistence");
 }
 
-/* Asks for a snapshot; the state for request_wait, or NULL without memory. */
+/* Requests a snapshot. Returns the state for request_wait, or NULL without
+ * memory. */
 static uint64_t *
 ask_save(struct request *req)
 {
@@ -55,7 +55,7 @@ already_saving(struct request *req)
     return request_fail(req, ERR_CUSTOM, "Background save already in progress");
 }
 
-/* A client may wait for the end of what BGSAVE does; nobody else has to. */
+/* Requests the same snapshot as BGSAVE, and replies when it is written. */
 enum err
 cmd_save(struct request *req)
 {
@@ -83,8 +83,8 @@ cmd_save(struct request *req)
     return ERR_AGAIN;
 }
 
-/* What is asked for begins with loop 0's next tick; the client waits for that,
- * so that "started" is true and INFO says so too. */
+/* Replies when loop 0 has begun the snapshot, at its next tick, so that
+ * "started" is true, and INFO agrees. */
 static enum err
 await_start(struct request *req, uint64_t *ticket)
 {
@@ -101,7 +101,7 @@ await_start(struct request *req, uint64_t *ticket)
         reply_simple(req->reply, "Background saving started");
         return OK;
     }
-    if (info.rewriting) { /* it was faster */
+    if (info.rewriting) { /* a rewrite has begun first */
         reply_simple(req->reply, "Background saving scheduled");
         return OK;
     }
@@ -166,7 +166,7 @@ cmd_lastsave(struct request *req)
 
 /* ---- BGREWRITEAOF -------------------------------------------------------- */
 
-/* What was true when a rewrite was asked for. */
+/* The counters when a rewrite was requested, and how long to wait for it. */
 struct asked {
     uint64_t rewrites, failures;
     uint64_t deadline_ns;
@@ -210,8 +210,8 @@ begin_rewrite(struct request *req, const struct persist_info *info)
     return ERR_AGAIN;
 }
 
-/* The client waits for the beginning, as with BGSAVE; when something is in the
- * way (a fault, a snapshot that came first) not for long. */
+/* Replies when the rewrite has begun, as BGSAVE does. If it cannot begin soon,
+ * because of a fault or a snapshot, the reply is "scheduled". */
 enum err
 cmd_bgrewriteaof(struct request *req)
 {

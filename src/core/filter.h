@@ -29,7 +29,8 @@ struct bloom_odd {
     uint8_t seed[BLOOM_SEED_BYTES];
 };
 
-/* Of two layers or more; plan_slots() gives the length of the array. */
+/* The layers of a filter with two or more; plan_slots() gives the length of the
+ * array. */
 struct bloom_chain {
     struct bloom_odd *odd; /* or NULL */
     uint64_t capacity;     /* all layers */
@@ -38,13 +39,13 @@ struct bloom_chain {
 };
 
 struct bloom {
-    struct layer first; /* while it is the only one */
+    struct layer first; /* unused if there are several layers */
     uint64_t seed64;
     uint32_t count; /* of layers */
     uint32_t expansion;
     union {
-        struct bloom_odd *odd;     /* of one layer; or NULL */
-        struct bloom_chain *chain; /* of several */
+        struct bloom_odd *odd;     /* with one layer; or NULL */
+        struct bloom_chain *chain; /* with several layers */
     };
     double error_rate;
 };

@@ -13,15 +13,15 @@
  * the caller of any function of the journal. A hook may only leave a message;
  * it must not wait. NULL: not called. */
 struct journal_hooks {
-    /* released or synced moved, or the queue is below its limit again: loops
-     * with waiting connections should look. */
+    /* The released or synced position has advanced, or the queue is below its
+     * limit again: loops with waiting connections should check them. */
     void (*moved)(void *ctx);
-    /* A fault, a target was reached, or the journal is off: loop 0 should call
-     * journal_get_status. */
+    /* The journal has a fault, has reached a target, or is off: loop 0 should
+     * call journal_get_status. */
     void (*event)(void *ctx);
     /* journal_append passed bytes to the tap, for the first time since
-     * journal_close_group. Called by journal_kick, so on any loop; perhaps once
-     * more after the tap was removed. */
+     * journal_close_group. journal_kick calls it, on any loop. One call may
+     * still come after the tap was removed. */
     void (*tapped)(void *ctx);
     void *ctx;
 };
@@ -30,8 +30,8 @@ struct journal_hooks {
  * journal's mutex, by the thread that appends or closes a group (the writer,
  * too): a tap copies, and does nothing else. */
 struct journal_tap {
-    /* The log is at this place, the end of a group, and goes on from here: at
-     * journal_set_tap and journal_move. Earlier bytes are void. */
+    /* The log continues from this position, which is the end of a group. The
+     * tap forgets earlier bytes. Called by journal_set_tap and journal_move. */
     void (*begin)(void *ctx, uint64_t position, uint64_t sequence);
     /* Bytes of the open group; the first ones open it. */
     void (*text)(void *ctx, struct slice bytes);

@@ -6,14 +6,17 @@
 
 struct persist;
 
-/* Asks for a snapshot that is written into a pipe; there has to be a tap. It
- * begins when nothing else is being written. Cancelling breaks it off, or
- * withdraws the request; the hooks are called for one that had begun. */
+/* Requests a snapshot that a child writes into a pipe. The log must have a tap.
+ * The snapshot begins when no other save or rewrite runs. */
 void persist_ask_sync(struct persist *persist);
+
+/* Withdraws the request, or breaks off the snapshot if it has begun; then the
+ * hook for its end is still called. */
 void persist_cancel_sync(struct persist *persist);
 
-/* Begins it, and moves the step on. */
+/* Begins the requested snapshot: STEP_NONE becomes STEP_SYNC, unless the fork
+ * fails. Calls the hook for the beginning in both cases. */
 void sync_begin(struct persist *persist);
 
-/* Calls the hook for the end of one that had begun. */
+/* Calls the hook for the end of the snapshot, if one had begun. */
 void sync_ended(struct persist *persist, int error);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * main of a fuzz target without libFuzzer: gives it every file named, and
- * every file of every directory named, and says how many. With -g N also N
- * inputs that the target's fuzz_generate makes, from -s SEED on. A finding
- * ends in abort, behind the name of its input.
+ * main of a fuzz target without libFuzzer. It runs the target on every file,
+ * and on every file below a directory, of its arguments, and prints their
+ * number. With -g N it also runs N inputs that fuzz_generate makes from the
+ * seeds SEED, SEED + 1, ... A failed check prints the name of its input and
+ * aborts.
  *
  *   fuzz_stream [-g N] [-s SEED] [file or directory]...
  */
@@ -18,7 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A target may have a grammar of its own. */
+/* Weak, because a target need not define it. */
 __attribute__((weak)) size_t fuzz_generate(uint64_t seed, uint8_t *to,
                                            size_t max);
 
@@ -48,8 +49,8 @@ fail(const char *what, const char *path)
     exit(2);
 }
 
-/* The target gets a copy of the exact size, so that a sanitizer sees reads
- * behind it. */
+/* Runs the target on a copy of the exact size, so that a sanitizer detects a
+ * read beyond its end. */
 static void
 play(const uint8_t *data, size_t len)
 {

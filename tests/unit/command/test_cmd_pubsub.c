@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SUBSCRIBE and its kin where a transcript cannot look: without memory or room
- * for the reply, all or nothing happens.
+ * What transcripts cannot test of SUBSCRIBE and the like: without memory, or
+ * with a reply above its limit, they change everything or nothing.
  */
 #include "admin/pubsub.h"
 
@@ -24,7 +24,7 @@ listener_free(struct rig *rig)
     rig_free(rig);
 }
 
-/* What a command answers. */
+/* Returns the reply to a command. */
 static const char *
 answer(struct rig *rig, const char *text)
 {
@@ -40,7 +40,7 @@ count(const struct rig *rig)
     return pubsub_count(&rig->session.receiver, PUBSUB_CHANNEL);
 }
 
-TEST(to_subscribe_without_memory_changes_nothing)
+TEST(subscribing_without_memory_changes_nothing)
 {
     bool fired = true;
 
@@ -69,7 +69,7 @@ TEST(to_subscribe_without_memory_changes_nothing)
     }
 }
 
-TEST(without_room_for_the_confirmations_nothing_changes)
+TEST(a_reply_above_its_limit_changes_nothing)
 {
     struct rig *rig = listener_new();
 
@@ -89,7 +89,7 @@ TEST(without_room_for_the_confirmations_nothing_changes)
     listener_free(rig);
 }
 
-TEST(what_a_subscriber_in_resp2_may_do_follows_its_subscriptions)
+TEST(subscriptions_restrict_a_client_in_resp2_only)
 {
     struct rig *rig = listener_new();
 

@@ -94,8 +94,8 @@ TEST(a_nul_is_a_byte_like_others)
     arena_fini(&arena);
 }
 
-/* Feeds data in pieces of `step`; returns the last answer, *ret_taken is what
- * was taken in all. */
+/* Feeds data in pieces of `step` bytes. Returns the last result, and in
+ * *ret_taken the number of consumed bytes. */
 static enum parse_result
 feed(const struct parse_limits *limits, struct slice data, size_t step,
      struct arena *arena, size_t *ret_taken, enum err *ret_err)

@@ -83,8 +83,7 @@ peer_drop_if_broken(struct primary *primary)
     if (!backlog_is_broken(primary->backlog)) {
         return false;
     }
-    peer_drop_all(primary, "there was no memory for the changes kept for "
-                           "replicas");
+    peer_drop_all(primary, "there was no memory for the backlog");
     return true;
 }
 
@@ -94,7 +93,7 @@ bool
 peer_send(struct primary *primary, struct peer *peer, struct slice bytes)
 {
     if (!primary->hooks.send(primary->hooks.ctx, peer->hello.id, bytes)) {
-        peer_drop(primary, peer, "there was no memory for what is sent to it");
+        peer_drop(primary, peer, "there was no memory for its output");
         return false;
     }
     peer->sent += bytes.len;
@@ -116,7 +115,7 @@ peer_answer(struct primary *primary, struct peer *peer,
     buf_reset(&primary->text, TEXT_KEPT);
     wire_write_answer(&primary->text, answer);
     if (primary->text.failed) {
-        peer_drop(primary, peer, "there was no memory for what is sent to it");
+        peer_drop(primary, peer, "there was no memory for its output");
         return false;
     }
     return peer_send_line(primary, peer, buf_slice(&primary->text), now_ms);
@@ -155,8 +154,7 @@ peer_push(struct primary *primary, struct peer *peer, uint64_t now_ms,
     uint64_t stop = peer->cursor + TURN_MAX;
 
     if (peer->cursor < backlog_first(primary->backlog)) {
-        peer_drop(primary, peer,
-                  "the changes kept here begin behind what it has");
+        peer_drop(primary, peer, "the backlog begins behind its position");
         return false;
     }
     while (peer->cursor < target) {

@@ -142,7 +142,7 @@ judge(struct primary *primary, const struct primary_hello *hello)
         return primary->behind;
     }
     primary->behind = true;
-    log_error("repl.primary", "a replica has what is lost here",
+    log_error("repl.primary", "a replica has changes that are lost here",
               "id=%" PRIu64 " address=%s history=%s position=%" PRIu64,
               hello->id, hello->address, hello->history, hello->position);
     peer_drop_phase(primary, PHASE_WAITS, "a replica has newer data");
@@ -265,7 +265,7 @@ primary_attach(struct primary *primary, const struct primary_hello *hello,
     for (size_t i = primary->count; i-- > 0;) {
         peer = primary->peers[i];
         if (strcmp(peer->hello.run_id, hello->run_id) == 0) {
-            peer_drop(primary, peer, "the same server has connected anew");
+            peer_drop(primary, peer, "the same server has connected again");
         }
     }
     refused = refusal(primary, hello);

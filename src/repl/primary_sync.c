@@ -45,9 +45,8 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
         return; /* it was cancelled */
     }
     if (sync->position < backlog_first(primary->backlog)) {
-        peer_drop_phase(
-            primary, PHASE_WAITS,
-            "the changes kept here do not reach back to the snapshot");
+        peer_drop_phase(primary, PHASE_WAITS,
+                        "the backlog does not reach back to the snapshot");
         return;
     }
     memcpy(answer.history,
@@ -83,7 +82,7 @@ send_chunk(struct primary *primary, struct slice chunk, uint64_t now_ms)
     head = buf_slice(&primary->text);
     if (primary->text.failed) {
         peer_drop_phase(primary, PHASE_SNAPSHOT,
-                        "there was no memory for what is sent to it");
+                        "there was no memory for its output");
         return;
     }
     for (size_t i = primary->count; i-- > 0;) {
@@ -135,7 +134,7 @@ primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms)
     if (!good || sync == SYNC_ASKED) {
         peer_drop_phase(primary,
                         sync == SYNC_ASKED ? PHASE_WAITS : PHASE_SNAPSHOT,
-                        "the snapshot for it could not be made");
+                        "its snapshot could not be made");
         return;
     }
     log_notice("repl.primary", "full synchronization was sent", "replicas=%zu",

@@ -219,8 +219,9 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
                place.position != answer->position ||
                place.sequence != answer->sequence) {
         replica->retry.distrusted = true;
-        replica_link_explain(replica,
-                             "the snapshot is of another state than was said");
+        replica_link_explain(
+            replica,
+            "the snapshot is of another state than the primary announced");
         good = false;
     }
     if (!good) {
@@ -259,7 +260,7 @@ check_silence(struct replica *replica, uint64_t now_ms)
                 replica_talk_step(replica), replica->options.timeout_ms);
         } else {
             replica_link_explain(replica,
-                                 "nothing was heard for %" PRIu64 " ms",
+                                 "the primary sent nothing for %" PRIu64 " ms",
                                  replica->options.timeout_ms);
         }
         replica_link_lose(replica, now_ms);

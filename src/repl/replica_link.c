@@ -175,8 +175,8 @@ replica_link_flush(struct replica *replica, uint64_t now_ms)
     buf_reset(&replica->out, REPLICA_KEPT_BYTES);
     if (!sent) {
         replica_link_explain(replica,
-                             "the primary does not take what is sent to it, or "
-                             "there is no memory for it");
+                             "the primary does not read acknowledgements, or "
+                             "there is no memory for them");
         replica_link_lose(replica, now_ms);
     }
     return sent;

@@ -164,8 +164,8 @@ refused(struct replica *replica, struct slice line, uint64_t now_ms)
                              "masterauth): %.*s",
                              shown, words);
     } else if (replica->stage >= STAGE_LOADS) {
-        replica_link_explain(replica, "the primary ended it: %.*s", shown,
-                             words);
+        replica_link_explain(replica, "the primary closed the link: %.*s",
+                             shown, words);
     } else {
         replica_link_explain(replica, "the primary refused %s: %.*s",
                              replica_talk_step(replica), shown, words);
@@ -209,7 +209,7 @@ fits_below(struct replica *replica)
     const struct wire_hello *primary = &replica->primary;
 
     if (strcmp(primary->run_id, replica->run_id) == 0) {
-        replica_link_explain(replica, "the primary is this very server");
+        replica_link_explain(replica, "the primary is this server itself");
         return false;
     }
     for (size_t i = 0; i < primary->chain_count; i++) {
@@ -301,7 +301,7 @@ go_on_from(struct replica *replica, const struct wire_answer *answer,
         place.position != replica->link.asked.position ||
         place.sequence != replica->link.asked.sequence) {
         replica_link_explain(
-            replica, "the primary goes on from a place that is not ours");
+            replica, "the primary resumes at a position that is not ours");
         replica_link_lose(replica, now_ms);
         return;
     }
@@ -321,7 +321,7 @@ begin_load(struct replica *replica, const struct wire_answer *answer,
 
     if (!replica->hooks.load_begin(replica->hooks.ctx, answer, reason,
                                    sizeof(reason))) {
-        replica_link_explain(replica, "the snapshot cannot be taken: %s",
+        replica_link_explain(replica, "the snapshot cannot be loaded: %s",
                              reason);
         replica_link_lose(replica, now_ms);
         return;
@@ -375,7 +375,7 @@ replica_talk_line(struct replica *replica, struct slice line, uint64_t now_ms)
     } else if (begins(line, "-")) {
         refused(replica, line, now_ms);
     } else if (asked || !slice_equal(line, slice_lit("+OK"))) {
-        replica_link_bad(replica, "an answer that means nothing here", now_ms);
+        replica_link_bad(replica, "an unexpected answer", now_ms);
     } else if (replica->stage == STAGE_AUTHENTICATES) {
         greet(replica, now_ms);
     } else {

@@ -260,8 +260,8 @@ wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
     }
     if (!read_chain(fields[3], &hello)) {
         return refuse(ret_reason, reason_size,
-                      "the primary's own primaries are not told as run ids, "
-                      "at most %d",
+                      "the primary's chain of primaries is not a list of at "
+                      "most %d run ids",
                       WIRE_CHAIN_MAX);
     }
     *ret_hello = hello;

@@ -104,7 +104,8 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
     *ret_used = at;
     /* An acknowledgement may have dropped the replica. */
     if (find(r, id) != NULL && (!good || bytes.len - at > UNPARSED_MAX)) {
-        (void)primary_drop(r->primary, id, "it does not speak as a replica");
+        (void)primary_drop(r->primary, id,
+                           "it sent something other than REPLCONF ACK");
     }
     figures_settle(r);
 }

@@ -337,7 +337,8 @@ make_room(struct replication *r, uint64_t bytes,
     if (used <= limit && bytes <= limit - used) {
         return true;
     }
-    log_warn("server.replication", "dropped the data before the new one comes",
+    log_warn("server.replication",
+             "dropped the data before the new data arrives",
              "reason=\"no memory for both\" used=%llu coming=%llu limit=%llu",
              (unsigned long long)used, (unsigned long long)bytes,
              (unsigned long long)limit);

@@ -242,7 +242,8 @@ void
 grace_end(struct replication *r)
 {
     if (primary_is_behind(r->primary)) {
-        log_notice("server.replication", "it was said who leads", "%s", "");
+        log_notice("server.replication",
+                   "a command has said which server leads", "%s", "");
     }
     primary_set_ended(r->primary, NULL, 0);
     stop_awaiting(&r->grace);

@@ -113,8 +113,7 @@ kept_role_open(struct server *server)
     }
     r->has_replicas = state.known && state.replicas;
     if (state.known && conf->replicaof[0] != '\0') {
-        log_notice("server.replication",
-                   "goes by the role that was kept, not by replicaof",
+        log_notice("server.replication", "uses the kept role, not replicaof",
                    "file=\"%s/" ROLE_FILE_NAME "\" replicaof=\"%s\"", conf->dir,
                    conf->replicaof);
     }

@@ -364,7 +364,7 @@ def test_a_primary_stopped_during_a_full_synchronization(start):
     follow(replica, proxy, wait=False)
     wait_until(lambda: proxy.sent > MIB)
     proxy.flow.clear()
-    wait_until(lambda: "nothing was heard" in links.refusal(replica), 10)
+    wait_until(lambda: "the primary sent nothing" in links.refusal(replica), 10)
     proxy.flow.set()
     wait_even(primary, replica)
 

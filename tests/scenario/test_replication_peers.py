@@ -99,7 +99,7 @@ def test_an_unknown_host_name(start):
 def test_a_server_cannot_follow_itself(start):
     server = start()
     follow(server, server, wait=False)
-    links.wait_refusal(server, "this very server")
+    links.wait_refusal(server, "this server itself")
 
 
 def test_a_ring_of_two(start):

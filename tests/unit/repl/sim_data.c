@@ -365,7 +365,7 @@ node_adopt(struct node *node)
     if (memcmp(data.data, answer->history, HISTORY_ID_CHARS) != 0 ||
         slice_load64(data.data + HISTORY_ID_CHARS) != answer->position ||
         slice_load64(data.data + HISTORY_ID_CHARS + 8) != answer->sequence) {
-        return "the snapshot is of another state than was said";
+        return "the snapshot is of another state than the primary announced";
     }
     primary_drop_all(node->primary, "the data was replaced");
     memcpy(node->registers, data.data + SNAPSHOT_HEAD, sizeof(node->registers));

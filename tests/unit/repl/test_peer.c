@@ -113,7 +113,7 @@ TEST(a_send_that_fails_drops_the_replica)
     rig.links[1].fails = true;
     (void)rig_stream(&rig);
     assert_string_equal(rig.links[1].reason,
-                        "there was no memory for what is sent to it");
+                        "there was no memory for its output");
     assert_string_equal(rig_told(&rig, 2), "+CONTINUE 1");
     rig_end(&rig);
 }

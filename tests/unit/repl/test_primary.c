@@ -144,7 +144,7 @@ TEST(no_more_than_max_replicas_join_and_a_newer_link_replaces_an_older)
     assert_true(rig_attach(&rig, 5, 2, RIG_HISTORY, rig.position));
     assert_int_equal(rig.links[2].drops, 1);
     assert_string_equal(rig.links[2].reason,
-                        "the same server has connected anew");
+                        "the same server has connected again");
     assert_string_equal(rig_told(&rig, 5), "+CONTINUE");
     assert_int_equal(primary_replicas(rig.primary), 4);
     rig_end(&rig);
@@ -194,8 +194,7 @@ TEST(when_the_backlog_breaks_all_go_until_it_begins_anew)
     (void)rig_stream(&rig);
     assert_int_equal(primary_replicas(rig.primary), 0);
     assert_string_equal(rig.links[1].reason,
-                        "there was no memory for the changes kept for "
-                        "replicas");
+                        "there was no memory for the backlog");
     assert_int_equal(rig.links[2].drops, 1);
     assert_int_equal(rig.cancelled, 1);
     assert_false(rig_attach(&rig, 3, 3, RIG_HISTORY, rig.position));
@@ -492,7 +491,7 @@ TEST(a_backlog_that_was_moved_under_a_replica_drops_it)
     backlog_begin(rig.backlog, rig.position + 100000);
     (void)rig_stream(&rig);
     assert_string_equal(rig.links[1].reason,
-                        "the changes kept here begin behind what it has");
+                        "the backlog begins behind its position");
     rig_end(&rig);
 }
 

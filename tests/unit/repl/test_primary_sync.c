@@ -180,8 +180,7 @@ TEST(a_snapshot_older_than_what_is_kept_serves_nobody)
     rig_pass(&rig, 1000, 0);
     primary_sync_began(rig.primary, &sync, rig.now);
     assert_string_equal(rig.links[1].reason,
-                        "the changes kept here do not reach back to the "
-                        "snapshot");
+                        "the backlog does not reach back to the snapshot");
     assert_int_equal(rig.cancelled, 1);
     rig_end(&rig);
 }
@@ -198,8 +197,7 @@ TEST(one_that_fails_drops_those_who_got_it)
     rig_follow(&rig, 4);
     rig_send_snapshot(&rig, 10);
     primary_sync_ended(rig.primary, false, rig.now);
-    assert_string_equal(rig.links[1].reason,
-                        "the snapshot for it could not be made");
+    assert_string_equal(rig.links[1].reason, "its snapshot could not be made");
     assert_int_equal(rig.links[2].drops, 1);
     assert_int_equal(rig.links[3].drops + rig.links[4].drops, 0);
     assert_int_equal(rig.cancelled, 0);

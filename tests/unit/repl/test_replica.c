@@ -283,7 +283,7 @@ TEST(a_snapshot_that_cannot_be_loaded_or_begun_is_tried_again)
     (void)said(rig);
     hear(rig, "+FULLRESYNC " HISTORY " 9000 77 " KEY_TEXT " 5000\r\n");
     assert_false(rig->linked);
-    assert_string_equal("the snapshot cannot be taken: no room",
+    assert_string_equal("the snapshot cannot be loaded: no room",
                         reason_of(rig));
     assert_int_equal(0, rig->cancels);
     tick(rig, 10000);
@@ -399,7 +399,8 @@ TEST(silence_ends_a_link)
     assert_int_equal(0, rig->closes);
     tick(rig, 1);
     assert_int_equal(1, rig->closes);
-    assert_string_equal("nothing was heard for 10000 ms", reason_of(rig));
+    assert_string_equal("the primary sent nothing for 10000 ms",
+                        reason_of(rig));
     rig_free(rig);
 }
 

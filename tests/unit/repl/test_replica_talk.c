@@ -87,7 +87,7 @@ TEST(each_refusal_has_its_reason)
         { AT_HELLO, "+OK", "Bloomery" },
         { AT_HELLO, "+BLOOMERY 2 " PRIMARY_ID " -", "newer" },
         { AT_HELLO, "+BLOOMERY 1 " RUN_ID " -",
-          "the primary is this very server" },
+          "the primary is this server itself" },
         { AT_HELLO, "+BLOOMERY 1 " PRIMARY_ID " " ABOVE_ID "," RUN_ID,
           "a ring: the primary is itself a replica of this server, 2 steps "
           "down" },
@@ -104,7 +104,8 @@ TEST(each_refusal_has_its_reason)
         { AT_PSYNC, "+CONTINUE " HISTORY, "" },
         { AT_PSYNC, "+FULLRESYNC " HISTORY " -1 2 " KEY_TEXT " 7", "" },
         { AT_PSYNC, "+WHAT", "" },
-        { AT_STREAM, "-ERR leaving", "the primary ended it: ERR leaving" },
+        { AT_STREAM, "-ERR leaving",
+          "the primary closed the link: ERR leaving" },
         { AT_STREAM, "+WHAT", "cannot be read" },
         { AT_STREAM, "*1", "cannot be read" },
     };

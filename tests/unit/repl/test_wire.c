@@ -282,13 +282,15 @@ TEST(who_is_no_primary_is_named)
           "the primary's introduction does not have 4 fields" },
         { "+BLOOMERY 1 x" ID_A " -",
           "the primary's run id is not of 40 hex digits" },
-        { "+BLOOMERY 1 " ID_A " ",
-          "the primary's own primaries are not told as run ids, at most 8" },
+        { "+BLOOMERY 1 " ID_A " ", "the primary's chain of primaries is not a "
+                                   "list of at most 8 run ids" },
         { "+BLOOMERY 1 " ID_A " " ID_A ",",
-          "the primary's own primaries are not told as run ids, at most 8" },
+          "the primary's chain of primaries is not a list of at most 8 run "
+          "ids" },
         { "+BLOOMERY 1 " ID_A " " ID_A "," ID_A "," ID_A "," ID_A "," ID_A
           "," ID_A "," ID_A "," ID_A "," ID_A,
-          "the primary's own primaries are not told as run ids, at most 8" },
+          "the primary's chain of primaries is not a list of at most 8 run "
+          "ids" },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -63,8 +63,7 @@ enum {
     RUN_ID_DIGITS = 40,
     TIME_DIGITS = 14,
     NUMBER_DIGITS = 16,
-    VERSION_DIGITS_MAX = 9,
-    HASH_ALIGNMENT = 64
+    VERSION_DIGITS_MAX = 9
 };
 
 #define TIME_MAX 99999999999999U /* year 5138 */
@@ -210,20 +209,15 @@ group_read_first_line(struct slice data, struct group_file *ret_file)
 /* ---- writing a seal ------------------------------------------------------ */
 
 struct group_hash {
-    void *block;
-    XXH3_state_t *state; /* in block, aligned */
+    _Alignas(64) XXH3_state_t state;
 };
 
 struct group_hash *
 group_hash_new(void)
 {
-    struct group_hash *hash = mem_alloc(sizeof(*hash));
-    char *block = mem_alloc(sizeof(XXH3_state_t) + HASH_ALIGNMENT - 1);
-    size_t over = (uintptr_t)block % HASH_ALIGNMENT;
+    struct group_hash *hash = mem_lines(sizeof(*hash));
 
-    hash->block = block;
-    hash->state = (void *)(over == 0 ? block : block + HASH_ALIGNMENT - over);
-    XXH3_INITSTATE(hash->state);
+    XXH3_INITSTATE(&hash->state);
     return hash;
 }
 
@@ -231,21 +225,20 @@ void
 group_hash_free(struct group_hash *hash)
 {
     if (hash != NULL) {
-        mem_free(hash->block);
-        mem_free(hash);
+        mem_free_lines(hash, sizeof(*hash));
     }
 }
 
 void
 group_hash_begin(struct group_hash *hash, uint64_t key)
 {
-    XXH3_64bits_reset_withSeed(hash->state, key);
+    XXH3_64bits_reset_withSeed(&hash->state, key);
 }
 
 void
 group_hash_add(struct group_hash *hash, const void *data, size_t len)
 {
-    XXH3_64bits_update(hash->state, data, len);
+    XXH3_64bits_update(&hash->state, data, len);
 }
 
 void
@@ -266,7 +259,7 @@ group_write_seal(struct group_hash *hash, uint64_t key,
     hex_put_u64(ret_seal + SEAL_AT_TAG,
                 XXH3_64bits_withSeed(ret_seal, SEAL_AT_TAG, key));
     group_hash_add(hash, ret_seal, SEAL_AT_TAG);
-    hex_put_u64(ret_seal + SEAL_AT_HASH, XXH3_64bits_digest(hash->state));
+    hex_put_u64(ret_seal + SEAL_AT_HASH, XXH3_64bits_digest(&hash->state));
     put_line_end(ret_seal + SEAL_AT_END);
 }
 

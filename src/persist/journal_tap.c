@@ -43,6 +43,19 @@ journal_close_group(struct journal *journal)
     return position;
 }
 
+/* Copies the group while the journal is on; NULL also without memory. Only this
+ * thread switches it on and off, so the copying needs no mutex. */
+static struct piece *
+copy_for_file(struct journal *journal, struct slice group)
+{
+    bool on;
+
+    pthread_mutex_lock(&journal->mutex);
+    on = journal_state_is_on(journal);
+    pthread_mutex_unlock(&journal->mutex);
+    return on ? piece_try_copy(group) : NULL;
+}
+
 /* Whether the file gets this group (NULL: there was no memory for it). The
  * queue is bounded here, since a primary does not wait for it. */
 static bool
@@ -60,9 +73,7 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
               const char *seal)
 {
     const struct journal_tap *tap = &journal->tap;
-    /* Only this thread switches the journal on and off. */
-    struct piece *piece =
-        journal_state_is_on(journal) ? piece_try_copy(commands) : NULL;
+    struct piece *piece = copy_for_file(journal, commands);
     struct piece *freed;
     uint64_t position;
 

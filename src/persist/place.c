@@ -101,16 +101,24 @@ record_history(struct persist *persist)
     persist->log.unrecorded = false;
 }
 
+/* Continues from the present place under a new id. */
+static void
+continue_history(struct persist *persist, const char *id)
+{
+    uint64_t position;
+    uint64_t sequence;
+
+    persist_place(persist, &position, &sequence);
+    history_go_on(&persist->log.history, id, position);
+}
+
 void
 persist_renew_history(struct persist *persist)
 {
     char id[HISTORY_ID_CHARS + 1];
-    uint64_t position;
-    uint64_t sequence;
 
     random_hex(id, HISTORY_ID_CHARS);
-    persist_place(persist, &position, &sequence);
-    history_go_on(&persist->log.history, id, position);
+    continue_history(persist, id);
     persist->log.unrecorded = true;
     if (is_logged(persist)) {
         record_history(persist);
@@ -120,21 +128,17 @@ persist_renew_history(struct persist *persist)
 void
 persist_note_history(struct persist *persist, struct slice id)
 {
-    bool loading = atomic_load(&persist->load.loading);
     char text[HISTORY_ID_CHARS + 1] = "";
-    uint64_t position;
-    uint64_t sequence;
 
     if (!history_is_id(id)) {
         return;
     }
     memcpy(text, id.data, HISTORY_ID_CHARS);
-    if (loading) {
+    if (atomic_load(&persist->load.loading)) {
         history_go_on(&persist->load.history, text, persist->load.position);
-        return;
+    } else {
+        continue_history(persist, text);
     }
-    persist_place(persist, &position, &sequence);
-    history_go_on(&persist->log.history, text, position);
 }
 
 /* The position rises, although older data was loaded: see recover.h. */

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# Three servers, three Sentinels, and programs that add all the while: once the
-# Sentinels are told to fail over, once the primary is killed. Each program has
-# to add again after each. The end of its input tells it to stop.
+# Three servers, three Sentinels, and programs that add items all the time. Once the
+# Sentinels are told to fail over, once the primary is killed. After each, every
+# program must add again. A program stops at the end of its input.
 
 import os
 import subprocess
@@ -16,7 +16,7 @@ SECONDS = 30     # for them
 
 
 class StandIn(Faults, Oracle):
-    """A redis-server in the place of a server."""
+    """A redis-server instead of a bloomery-server."""
 
     def __init__(self, *options):
         super().__init__("--repl-diskless-sync-delay", "0", *options)
@@ -44,7 +44,7 @@ class Program:
         return self.child.poll() is not None
 
     def end(self):
-        """Its output and exit status."""
+        """Returns its output and exit status."""
         try:
             output, _ = self.child.communicate(timeout=30)
         except subprocess.TimeoutExpired:
@@ -55,8 +55,8 @@ class Program:
 
 
 def wait_all(programs, primary):
-    """Each adds, or has ended, which its output tells about. Whoever has not
-    will say so itself, since it measures how long it stood still."""
+    """Waits until each program adds again or has ended. A program that does not add
+    reports that itself, because it measures its interruptions."""
     begun = [p.count(primary) for p in programs]
 
     def go_on():
@@ -73,8 +73,8 @@ def wait_all(programs, primary):
 
 
 def run(makes, dialect):
-    """([(output, exit status)], lines about the servers) of programs that are
-    given as (argv, env)."""
+    """Runs programs, given as (argv, env); returns ([(output, exit status)], lines
+    about the servers)."""
     options = {"make": StandIn} if dialect == "redis-server" else {
         "make": node, "options": [("--dialect", dialect)] * 3}
     programs, trouble = [], []
@@ -98,7 +98,8 @@ def run(makes, dialect):
 
 
 def end_all(programs):
-    """While the servers are still there: they ask them for what they added."""
+    """Ends the programs while the servers still run, so that they can check their
+    items."""
     for program in programs:
         if program.child.stdin and not program.child.stdin.closed:
             program.child.stdin.close()

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# How the clients of each language get onto this machine: their pinned packages
-# from their registry and, for the compiled ones, the programs built with them.
-# All of it lies under build/clients and is made again only when what it is made
-# from changes. Downloads go through each tool's own cache.
+# Installs the clients of each language: pinned packages from their registry and,
+# for compiled languages, the programs built with them. Everything is under
+# build/clients, and is made again only when its sources change. Downloads use each
+# tool's own cache.
 #
-# A maker returns the command that runs its program, and the environment for
-# it, or raises Missing with the reason why it can not be had here.
+# A maker returns the command that runs its program, and the environment for it. It
+# raises Missing with the reason if the client is not available here.
 
 import hashlib
 import os
@@ -22,11 +22,11 @@ BUILD = HERE.parents[1] / "build" / "clients"
 
 
 class Missing(Exception):
-    """Why a client can not be had here: it is skipped."""
+    """The reason why a client is not available here: it is skipped."""
 
 
 class Broken(Exception):
-    """Why our own program does not build: that is a failure."""
+    """The reason why our own program does not build, which is a failure."""
 
 
 def need(*tools):
@@ -36,21 +36,21 @@ def need(*tools):
 
 
 def reason(output):
-    """The line of a tool's output that says best what went wrong."""
+    """Returns the line of a tool's output that best describes the error."""
     lines = [x.strip() for x in output.splitlines() if x.strip()]
     errors = [x for x in lines if re.match(r"(npm |\[)?error\b", x, re.I)]
     return (errors or lines[-1:] or ["no output"])[0][:200]
 
 
 def need_version(name, wanted):
-    """Tools of which an older version does not know what we write."""
+    """Tools whose older versions do not support what our programs use."""
     found = re.search(r"\d+", tool(name, "--version"))
     if found is None or int(found.group()) < wanted:
         raise Missing("%s is older than version %d" % (name, wanted))
 
 
 def tool(*argv, cwd=None, env=None, problem=Missing):
-    """Runs a tool of the toolchain; its output matters only if it fails."""
+    """Runs a tool of the toolchain, and keeps its output only if it fails."""
     try:
         got = subprocess.run([str(a) for a in argv], stdin=subprocess.DEVNULL,
                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -69,8 +69,8 @@ MISSING = {}
 
 
 def cached(name, sources, make):
-    """Calls make(folder) if the folder was not made from these very sources.
-    What could not be had is not asked for again."""
+    """Calls make(folder) if the folder was not made from exactly these sources. It
+    does not try again what was missing before."""
     if name in MISSING:
         raise MISSING[name]
     try:
@@ -95,8 +95,8 @@ def cached_folder(folder, sources, make):
 
 
 def python(requirements, script):
-    """Pure pip packages in a folder of their own, no virtual environment: so
-    several versions of one package live side by side."""
+    """Installs pip packages in a separate folder without a virtual environment, so
+    that several versions of one package can exist."""
     need("python3")
     wanted = HERE / "python" / requirements
 
@@ -156,7 +156,7 @@ def rust():
     def make(folder):
         manifest = ("--locked", "--manifest-path", at / "Cargo.toml")
         tool("cargo", "fetch", "-q", *manifest)
-        # A compiler older than the client wants is found out here.
+        # This fails if the compiler is older than the client requires.
         build = ("cargo", "build", "-q", *manifest, "--target-dir", folder)
         tool(*build, "-p", "redis")
         tool(*build, problem=Broken)
@@ -204,8 +204,8 @@ def hiredis():
 
 
 def php(script, probe):
-    """Debian's packages: PHP has no registry that the ordinary tools of this
-    system reach."""
+    """Uses Debian's packages, because the ordinary tools of this system reach no
+    registry of PHP."""
     need("php")
     if tool("php", "-r", "echo %s ? 'yes' : 'no';" % probe).strip() != "yes":
         raise Missing("no package for it on this machine")

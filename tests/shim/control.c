@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The shared file from the side of the processes under test: the lock, the
- * rules and the log. Everything works in a child of a threaded process too.
+ * The processes' side of the shared file: the lock, the rules and the log. All
+ * functions also work in a child of a threaded process.
  */
 #include "control.h"
 
@@ -59,8 +59,8 @@ control_open(const char *path)
 void
 control_lock(void)
 {
-    /* Whoever was killed with it in hand left counters, nothing half done
-     * that matters. */
+    /* A process that was killed while it had the lock left at most a wrong
+     * counter. */
     if (pthread_mutex_lock(&control_shared->lock) == EOWNERDEAD) {
         pthread_mutex_consistent(&control_shared->lock);
     }
@@ -127,7 +127,7 @@ control_append_names(struct record record, const char *name, const char *other)
 static void
 end_it(bool all)
 {
-    /* The test starts the server in a process group of its own. */
+    /* The test starts the server in its own process group. */
     if (all && getpgrp() == (pid_t)control_shared->control.server_pid) {
         kill(-getpgrp(), SIGKILL);
     }

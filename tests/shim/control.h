@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file that a test and the processes under test share: rules that the
- * test arms at any time, what was counted, and in record mode a log of all
- * effects in the order in which they happened. tests/lib/shim.py reads and
- * writes the same layout; every field has a fixed width and place.
+ * The file that a test shares with the processes under test. It has rules that
+ * the test can set at any time, counters, and in record mode a log of all calls
+ * with effects, in order. tests/lib/shim.py reads and writes the same layout;
+ * every field has a fixed width and place.
  *
  *      0  magic, flags, figures
  *    256  rules
  *   2048  counts[who][call][kind]
  *   7168  the lock
- *   8192  log: records one behind the other, up to log_used
+ *   8192  log: consecutive records, up to log_used
  */
 #pragma once
 
@@ -175,8 +175,8 @@ struct step {
     bool shorten, lie, kill_after, kill_all;
 };
 
-/* Before each call: counts it, waits or kills if a rule says so, and tells
- * what else is to happen. */
+/* Counts a call before it is made, waits or kills if a rule says so, and
+ * returns what else must happen. */
 struct step control_begin(enum call call, enum kind kind);
 void control_finish(const struct step *step);
 
@@ -187,7 +187,8 @@ struct bytes {
 
 struct record control_record(const struct step *step, enum record_type type);
 
-/* Adds to the log, if one is kept. Under the lock. other may be NULL. */
+/* Adds a record to the log in record mode. Under the lock. other may be NULL.
+ */
 void control_append(struct record record, const struct bytes *pieces,
                     size_t count);
 void control_append_names(struct record record, const char *name,

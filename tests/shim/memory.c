@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Calls that take memory, of any thread and of any library: allocations,
- * mappings (the allocator's own among them), and threads. They are counted and
- * can fail; who sees one fail finds nothing changed. The allocator behind them
- * is the server's, jemalloc, which is looked up when the first call comes: that
- * is before any constructor.
+ * Calls that need memory, in any thread and library: allocations, mappings
+ * (including the allocator's own), and thread starts. The library counts them
+ * and can make them fail without any effect. It forwards the others to the
+ * server's allocator, jemalloc, which it looks up at the first call: that is
+ * before any constructor.
  */
 #include "shim.h"
 
@@ -30,7 +30,7 @@ static struct {
 
 static _Thread_local int inside; /* of a call that is looked at just now */
 
-/* The function of that name behind this library's. */
+/* Returns the next function of that name after this library's. */
 static void
 find(void *ret_fn, size_t size, const char *name)
 {
@@ -63,7 +63,7 @@ is_wanted(enum call call)
     return false;
 }
 
-/* Whether a rule has this call fail. */
+/* Returns whether a rule makes this call fail. */
 static bool
 fails(enum call call)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A library to preload under the server: it sees every call that touches the
- * data directory, and every send to a client. It counts them, kills or fails
- * where a test asked for it, and in record mode writes down all effects in
- * order, from which tests/lib/images.py builds what a power loss may leave.
+ * A library to preload into the server. It intercepts every call on the data
+ * directory and every send to a client. It counts them, and kills or fails
+ * where a test asks for it. In record mode it logs all effects in order;
+ * tests/lib/images.py builds the possible states after a power failure from it.
  *
- * control.h says how a test talks to it. BLOOMERY_SHIM names the control_shared
- * file, BLOOMERY_SHIM_DIR the data directory; without them it does nothing.
+ * control.h describes how a test controls it. BLOOMERY_SHIM names the
+ * control_shared file, BLOOMERY_SHIM_DIR the data directory; without them the
+ * library does nothing.
  *
  * It must work in a child of a threaded process, so it allocates nothing and
- * makes plain system calls only. A sync that fails throws away what was not
- * synced, as Linux does: dirty pages are dropped and marked clean.
+ * makes only plain system calls. A failed sync discards the unsynced data, as
+ * Linux does: it drops dirty pages and marks them clean.
  */
 #include "shim.h"
 
@@ -123,7 +124,7 @@ shim_file_of(int fd)
     return &files[fd];
 }
 
-/* The name below the data directory; false: it is somewhere else. */
+/* Returns the name below the data directory, or false if it is elsewhere. */
 static bool
 resolve(int dir_fd, const char *path, char *ret_name)
 {
@@ -264,7 +265,7 @@ openat64(int dir_fd, const char *path, int flags, ...)
     return open_at(dir_fd, path, flags | O_LARGEFILE, mode);
 }
 
-/* What _FORTIFY_SOURCE makes of those without a mode. */
+/* The functions that _FORTIFY_SOURCE uses for calls without a mode. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dir_fd, const char *path, int flags);
@@ -305,8 +306,9 @@ close(int fd)
 
 /* ---- sync ---------------------------------------------------------------- */
 
-/* What Linux does when write-back fails: the pages are dropped and count as
- * clean. Zeros stand for whatever the disk had there. */
+/* Discards unsynced data, as Linux does when write-back fails: it drops the
+ * pages and marks them clean. Zeros stand for the unknown contents of the disk.
+ */
 static void
 throw_away(int fd, struct shim_file *file)
 {
@@ -387,7 +389,7 @@ struct names {
     const char *from, *to;
 };
 
-/* Renames or links; both names lie in the data directory, or neither does. */
+/* Renames or links; both names are in the data directory, or neither is. */
 static int
 two_names(enum call call, const struct names *names, unsigned flags)
 {
@@ -514,7 +516,8 @@ mkdirat(int dir_fd, const char *path, mode_t mode)
     return one_name(CALL_MKDIR, dir_fd, path, 0, mode);
 }
 
-/* ---- what no image can model: a test that meets it fails ----------------- */
+/* ---- calls that images cannot model: a test with such a call fails --------
+ */
 
 static void
 note_other(int fd)

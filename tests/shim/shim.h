@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the two halves of the library share: the table of open files. shim.c
- * opens, names and syncs them, transfer.c writes and reads.
+ * The table of open files. shim.c opens, names and syncs them; transfer.c
+ * writes and reads.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ enum { FDS_MAX = 4096, NAME_MAX_BYTES = 160 };
 
 #define RAW(name, ...) syscall(SYS_##name, __VA_ARGS__)
 
-/* An open file of the data directory; a child has a copy of all of them. */
+/* An open file of the data directory; a child process has a copy of all. */
 struct shim_file {
     bool used;
     enum kind kind;
@@ -24,8 +24,8 @@ struct shim_file {
     char name[NAME_MAX_BYTES];     /* below the data directory; "" is itself */
 };
 
-/* NULL: nothing of the data directory. */
+/* Returns NULL if the descriptor is no file of the data directory. */
 struct shim_file *shim_file_of(int fd);
 
-/* Sets errno; -1. */
+/* Sets errno and returns -1. */
 int shim_fail(int error);

@@ -12,7 +12,7 @@
 
 /* ---- write, read, truncate ----------------------------------------------- */
 
-/* offset -1: where the file stands. */
+/* offset -1 means the current offset of the file. */
 static ssize_t
 raw_write(int fd, const struct iovec *iov, int count, int64_t offset)
 {
@@ -20,7 +20,7 @@ raw_write(int fd, const struct iovec *iov, int count, int64_t offset)
                       : RAW(pwritev, fd, iov, count, offset, 0);
 }
 
-/* At most max bytes of iov, into ret_iov; returns how many pieces. */
+/* Copies at most max bytes of iov to ret_iov; returns the number of pieces. */
 static int
 shortened(const struct iovec *iov, int count, size_t max, struct iovec *ret_iov)
 {
@@ -36,7 +36,7 @@ shortened(const struct iovec *iov, int count, size_t max, struct iovec *ret_iov)
     return used;
 }
 
-/* Writes, and notes what is now in the file. Under the lock. */
+/* Writes, and logs what the file contains then. Under the lock. */
 static ssize_t
 write_noted(int fd, struct shim_file *file, const struct step *step,
             const struct iovec *iov, int count, int64_t offset)
@@ -107,7 +107,8 @@ write_file(int fd, struct shim_file *file, const struct iovec *iov, int count,
     return done;
 }
 
-/* The client's, or the server's; 0: it is no TCP socket. */
+/* Returns the client's or the server's port, or 0 for another kind of socket.
+ */
 static uint32_t
 port_of(int fd, int (*name_fn)(int, struct sockaddr *, socklen_t *))
 {
@@ -148,8 +149,8 @@ raw_send(int fd, const struct msghdr *msg, int flags, bool plain)
                : RAW(writev, fd, msg->msg_iov, msg->msg_iovlen);
 }
 
-/* The begin is noted before anything can be on its way, the end says how much
- * the socket took. */
+/* Sends, and logs the begin before any byte can leave, and then how many bytes
+ * the socket accepted. */
 static ssize_t
 send_noted(int fd, const struct msghdr *msg, int flags, bool plain)
 {

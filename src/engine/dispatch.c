@@ -433,6 +433,7 @@ dispatch_batch(struct worker *worker, struct session *session,
     uint32_t done = first;
     enum mem_claim before = mem_set_claim(MEM_FILL);
 
+    CHECK(first <= batch->count && !worker->in_exec);
     worker->reply = &reply;
     worker->session = session;
     worker->in_place = batch->in_place;
@@ -476,6 +477,7 @@ dispatch_batch(struct worker *worker, struct session *session,
     if (loop != NULL) {
         loop->now_ns = worker->now_ns;
     }
+    CHECK(done >= first && done <= batch->count && !worker->in_exec);
     worker->reply = NULL;
     worker->session = NULL; /* it may be gone when a timer uses the worker */
     (void)mem_set_claim(before);

@@ -105,8 +105,8 @@ execute_count_part(struct request *req)
 
 /* ---- errors -------------------------------------------------------------- */
 
-/* Only the first %s is filled in: the row of an unknown command has two, and
- * its detail brings the whole text. */
+/* The row of an unknown command has two %s, and the detail is the whole text;
+ * in others the detail fills the only %s. */
 void
 execute_error_text(const struct worker *worker, enum err err, char *ret_text,
                    size_t size)
@@ -176,7 +176,7 @@ execute_refuse(struct request *req, enum err err)
 
 /* ---- running, locks held ------------------------------------------------- */
 
-/* What clients and keys keep takes nothing of the reserve. */
+/* Commands that keep memory for clients or keys may not use the reserve. */
 static enum mem_claim
 claim_of(const struct command *command)
 {

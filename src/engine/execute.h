@@ -11,9 +11,9 @@
 void execute_prepare(struct request *req, const struct run *run,
                      uint32_t index);
 
-/* Runs a checked command whose locks are held, and appends its reply: what
- * the handler wrote, or its error. ERR_AGAIN is passed on; any other error was
- * replied to and is returned for the record. */
+/* Runs the handler of a checked command whose locks are held, and appends its
+ * reply or the error that it returned. Returns OK, ERR_AGAIN if the handler has
+ * paused, or the error that was the reply. */
 enum err execute_locked(struct request *req);
 
 /* Counts the commands of a run as done, and the time since the last count as
@@ -30,8 +30,8 @@ void execute_refuse(struct request *req, enum err err);
 
 enum { ERROR_TEXT_MAX = 1024 };
 
-/* The text of an error with its %s filled in: as of the request that failed
- * last on this worker. Its detail may quote what a client sent. */
+/* Writes the text of an error with its %s filled in from worker->detail, which
+ * may quote what a client sent. */
 void execute_error_text(const struct worker *worker, enum err err,
                         char *ret_text, size_t size);
 

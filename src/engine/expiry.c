@@ -75,6 +75,7 @@ expiry_remove(struct worker *worker, const struct key *key)
 {
     size_t bytes = effect_delete_bytes(key->name);
 
+    CHECK(worker->session == NULL); /* between batches */
     if (bytes > worker->expiry_room) {
         worker->expiry_wants = bytes;
         return false;

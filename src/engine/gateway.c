@@ -58,8 +58,8 @@ gateway_accept(struct loop *loop)
     return &client->conn;
 }
 
-/* A request that looks like HTTP comes from a browser that was lured here, or
- * from a misdirected proxy: nothing that follows is to be run. */
+/* A request that looks like HTTP comes from a browser that a web page misuses,
+ * or from a misdirected proxy: none of its bytes may run as a command. */
 static bool
 is_http(const struct batch *batch)
 {
@@ -88,9 +88,10 @@ static const char *const NOT_DETACHED =
     "are under way, or there are no descriptors";
 static const char *const NOT_TAKEN = "-ERR replicas are not taken now\r\n";
 
-/* What is behind PSYNC in the same bytes nobody would answer. Without a
- * connection there is nothing that the error could be told through but the
- * socket itself; a replica that does not get it tries again all the same. */
+/* Hands the connection over to loop 0. Commands behind PSYNC would get no
+ * reply, so PSYNC must be alone. Once the connection is detached, an error can
+ * be sent only through the socket itself; a replica without a reply tries
+ * again. */
 static void
 become_link(struct conn *conn, bool alone)
 {
@@ -114,7 +115,7 @@ become_link(struct conn *conn, bool alone)
     }
 }
 
-/* What the client has of the server's memory beside its connection. */
+/* Returns the memory that the client uses apart from its connection. */
 static uint64_t
 owned_bytes(const struct session *session)
 {
@@ -124,7 +125,7 @@ owned_bytes(const struct session *session)
            tracking_memory(&session->receiver);
 }
 
-/* Runs of adds and lookups leave nothing behind but what is tracked. */
+/* Runs of adds and lookups change only the memory of tracking. */
 static void
 count_owned(struct conn *conn, struct worker *worker)
 {
@@ -227,9 +228,8 @@ gateway_closed(struct conn *conn)
     mem_free(client);
 }
 
-/* Or that they are to be refused, which needs none. Who waits for the end of a
- * pause, or for room in the inboxes, is parked with them: they have to wait for
- * that as well. */
+/* Returns whether commands that wait for room may go on: the journal's queue
+ * and the inboxes have room and no pause is on, or writes are refused. */
 static bool
 gateway_has_room(struct loop *loop)
 {
@@ -252,9 +252,9 @@ gateway_turn_end(struct loop *loop)
     effect_kick(loop->owner);
 }
 
-/* In RESP2, what is told looks like replies: arrays that begin with one of
- * these words, and the lines of MONITOR, like which no answer looks. Its client
- * may have unsubscribed while it was held. */
+/* In RESP2 messages look like replies: arrays that begin with one of these
+ * words, and lines of MONITOR, whose form no reply has. The client may have
+ * unsubscribed while a message was held. */
 static bool
 is_told_in_resp2(const struct session *session, struct slice value)
 {
@@ -285,8 +285,8 @@ is_no_answer(const struct session *session, struct slice value)
     return reply_is_push(value) || is_told_in_resp2(session, value);
 }
 
-/* What was done stays done; only whether it would survive cannot be said. A
- * message answers nothing and tells what has happened all the same. */
+/* Replaces held replies by an error that says that the command was applied but
+ * may not survive. Messages and errors stay: they claim no durability. */
 static void
 gateway_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
 {
@@ -298,7 +298,7 @@ gateway_give_up(struct conn *conn, struct slice held, struct buf *ret_replies)
         struct slice value = reply_first(held);
 
         CHECK(value.len > 0);
-        /* An error says that nothing was applied, and stays true. */
+
         if (is_no_answer(session, value) || value.data[0] == '-') {
             buf_append_slice(ret_replies, value);
         } else {

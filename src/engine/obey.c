@@ -204,6 +204,7 @@ obey_group(struct obey *obey, struct slice commands, char *ret_reason,
     size_t bad = 0;
     size_t at = 0;
 
+    CHECK(obey->session.obey && obey->worker->session == NULL);
     obey->worker->failure = OK;
     while (at < commands.len) {
         size_t begin = at;

@@ -62,6 +62,7 @@ set(struct role *role, struct slice host, uint32_t port)
     role->port = port;
     role->replica = host.len > 0;
     role->epoch++;
+    CHECK(role->epoch > 0 && role->replica == (role->host[0] != '\0'));
 }
 
 static void

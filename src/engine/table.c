@@ -13,9 +13,9 @@ static struct {
     uint16_t len;
 } name_index[INDEX_SLOTS];
 
-/* Where the search for a name begins: from its first and last bytes, which may
- * overlap, and its length. 0x20 folds letters; what else it maps together, the
- * comparison tells apart. */
+/* Returns where the search for a name begins, from its first and last bytes,
+ * which may overlap, and its length. 0x20 folds letters; other bytes that it
+ * maps together differ in the comparison. */
 static uint32_t
 slot_of(struct slice name)
 {

@@ -17,11 +17,11 @@ struct request;
 
 typedef enum err (*command_fn)(struct request *req);
 
-/* Executes the first of COUNT requests that are equal but for their last word,
- * the item; their words follow each other in ARGV. For each it writes one reply
- * and passes its effect on. Returns how many it did, which may be fewer, so
- * that nothing takes long; 0 if the first is for the row's handler, which makes
- * filters and knows errors. */
+/* Executes COUNT requests that are equal but for their last word, the item;
+ * their words follow each other in ARGV. Writes a reply and adds the effect of
+ * each. Returns how many it has executed: fewer, to bound its time; 0 if the
+ * first one needs the row's handler, which creates filters and returns errors.
+ */
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
 
@@ -51,12 +51,12 @@ enum command_flag {
     CMD_NO_MULTI = 1 << 21,
     CMD_MOVABLE_KEYS = 1 << 22,
     CMD_ALLOW_BUSY = 1 << 23,
-    /* Not shown: it keeps memory for its client or for a key. */
+    /* Internal: the command keeps memory for its client or for a key. */
     CMD_KEEPS = 1 << 24,
 };
 
-/* In the order of Redis's ACL CAT, and bloom behind them. Some are of types
- * that do not exist here. */
+/* In the order of Redis's ACL CAT, then bloom. Some are of types that Bloomery
+ * does not have. */
 enum acl_category {
     ACL_KEYSPACE = 1 << 0,
     ACL_READ = 1 << 1,
@@ -88,7 +88,7 @@ enum command_lock {
     LOCK_KEYS, /* the stripes of its keys: shared if readonly, else exclusive */
     LOCK_WALK, /* visits stripes through keyspace_scan and friends */
     LOCK_WORLD, /* raises the gate */
-    LOCK_SELF   /* EXEC: finds out itself, through lock_set.h */
+    LOCK_SELF   /* EXEC: takes its own, through lock_set.h */
 };
 
 /* Key positions in argv (the name is 0); last < 0 counts from the end. */
@@ -106,7 +106,7 @@ enum key_use {
     KEY_UPDATE = 1 << 5,
     KEY_INSERT = 1 << 6,
     KEY_DELETE = 1 << 7,
-    KEY_NOT = 1 << 8, /* a shard channel: it goes with a slot, but is no key */
+    KEY_NOT = 1 << 8, /* a shard channel: has a slot, but is no key */
 };
 
 enum arg_type {
@@ -133,8 +133,9 @@ struct command_arg {
     const struct command_arg *nested;     /* of ONEOF and BLOCK */
 };
 
-/* Does what takes long before the locks are taken. False: it has paused, and
- * is to be called again. Not for who may not pause, or obeys. */
+/* Does the long part of a command before its locks are taken. Returns false if
+ * it has paused, and is then called again. Not called in EXEC or for a request
+ * that replays a log. */
 typedef bool (*command_prepare_fn)(struct request *req);
 
 struct command {
@@ -142,8 +143,8 @@ struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
     command_many_fn many; /* one-item commands: see run.h */
-    /* The same for a row that writes, under the shared lock: of requests that
-     * change nothing. 0: there is another among them, and nothing was done. */
+    /* The same under the shared lock, for writes that change nothing. Returns 0
+     * and does nothing if one of them would change something. */
     command_many_fn known;
     command_prepare_fn prepare; /* NULL: there is nothing */
     int arity;                  /* name included; negative: at least */
@@ -152,19 +153,19 @@ struct command {
     enum command_lock lock;
     struct command_keys keys;
     uint32_t key_use;
-    uint32_t last_key_use; /* of the last key, if it is used in another way */
-    bool splits;           /* counts its keys one by one (req->counted), so that
-                              many of them may be done in pieces */
-    unsigned carries;      /* the word from which on the arguments are another
-                              command; 0: there is none */
-    bool container;        /* has subcommands; handler runs without one */
+    uint32_t last_key_use; /* of the last key, if it differs; else 0 */
+    bool splits;           /* counts its keys (req->counted), so that it can be
+                              executed in pieces of fewer keys */
+    unsigned carries;      /* the word where another command begins in the
+                              arguments; 0: none */
+    bool container;        /* has subcommands; the handler runs without one */
     bool is_syscmd;        /* not for applications */
     const char *group, *since, *complexity, *summary;
     const struct command_arg *args;
     const char *const *tips;                    /* ends with NULL; NULL: none */
     const char *deprecated_since, *replaced_by; /* NULL: it is not */
-    /* What clients see in dialect redis: a name, and what else differs; fields
-     * of zero are as here. NULL: nothing differs. See dialect.h. */
+    /* What differs in dialect redis: the name, and fields other than zero.
+     * NULL: nothing. See dialect.h. */
     const struct command *redis;
 };
 
@@ -182,14 +183,14 @@ void command_table_init(const struct command rows[CMD_ID_COUNT]);
 /* The row with this id, an enum command_id. */
 const struct command *command_at(unsigned id);
 
-/* Any case; NULL if there is no such command. Subcommands are found as
- * command_find_sub(container, "id"). */
+/* Finds a command by its name in any case; NULL if there is none. A subcommand
+ * is found by command_find_sub(container, "id"). */
 const struct command *command_find(struct slice name);
 const struct command *command_find_sub(const struct command *container,
                                        struct slice sub);
 
-/* What one request means: resolves a container's subcommand. words is 1, or 2
- * if a subcommand was named. */
+/* Finds the command or subcommand of a request. *ret_words is the words of its
+ * name: 2 if the request names a subcommand, else 1. */
 const struct command *command_resolve(const struct slice *argv, size_t argc,
                                       unsigned *ret_words);
 
@@ -206,7 +207,7 @@ command_arity_fits(const struct command *command, size_t argc)
                                : argc >= (size_t)-command->arity;
 }
 
-/* Calls visit for each key position of a request whose arity fits. */
+/* Calls visit with each key position of a request whose arity fits. */
 typedef void (*command_key_fn)(void *ctx, size_t position);
 void command_each_key(const struct command *command, size_t argc,
                       command_key_fn visit, void *ctx);

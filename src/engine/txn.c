@@ -61,13 +61,14 @@ txn_unwatch(struct session *session)
         mem_free(txn->watches);
         txn->watches = next;
     }
+    CHECK(txn->bytes < SIZE_MAX / 2); /* as much as was counted came back */
     txn->watch_count = 0;
     atomic_store(&session->multi_bytes, txn->bytes);
     atomic_store(&session->watch_count, 0);
     metric_add(METRIC_WATCHING_CLIENTS, -1);
 }
 
-/* Clients in MULTI; who repeats a log is none. */
+/* Counts clients in MULTI; a session that replays a log is no client. */
 static void
 count_open(const struct session *session, int64_t n)
 {
@@ -219,8 +220,10 @@ txn_queue(struct request *req)
     struct txn *txn = req->session->txn;
     size_t bytes = argv_bytes(req->argv, req->argc);
     struct slice *argv;
-    enum err err = make_room(req, bytes);
+    enum err err;
 
+    CHECK(txn != NULL && txn->open);
+    err = make_room(req, bytes);
     if (err != OK) {
         return err;
     }

@@ -36,10 +36,10 @@ struct txn {
     uint32_t watch_count;
 };
 
-/* Between MULTI and EXEC. */
+/* Returns whether the session is between MULTI and EXEC. */
 bool txn_is_open(const struct session *session);
 
-/* True if this command is queued now rather than run. */
+/* Returns whether the session queues this command instead of running it. */
 bool txn_takes(const struct session *session, const struct command *command);
 
 /* Opens the transaction of a session that has none open. Fails with ERR_NOMEM.
@@ -49,16 +49,17 @@ MUST_CHECK enum err txn_begin(struct session *session);
 /* Queues and replies +QUEUED. Fails with ERR_MULTI_QUEUE, ERR_NOMEM. */
 MUST_CHECK enum err txn_queue(struct request *req);
 
-/* A command was refused: EXEC will be, too. */
+/* Notes that a command was refused, so that EXEC will be refused. */
 void txn_refused(struct session *session);
 
-/* The union of the flags of what is queued, and those that all of it has. */
+/* Return the flags that any of the queued commands has, and those that all of
+ * them have. */
 uint32_t txn_flags(const struct session *session);
 uint32_t txn_common_flags(const struct session *session);
 
-/* EXEC itself was refused: ends the transaction and replies "EXECABORT
- * Transaction discarded because of: <text>", the prefix of err before it
- * unless that is ERR. */
+/* Ends the transaction of a refused EXEC with the reply "EXECABORT Transaction
+ * discarded because of: <text>", with the prefix of err before the text unless
+ * that is ERR. */
 void txn_abort(struct request *req, enum err err, const char *text);
 
 /* Remembers the version that a key has now. Under its lock. Fails with
@@ -66,5 +67,5 @@ void txn_abort(struct request *req, enum err err, const char *text);
 MUST_CHECK enum err txn_watch(struct request *req, const struct key *key);
 void txn_unwatch(struct session *session);
 
-/* Forgets queue and watches: EXEC, DISCARD, RESET, the end of a session. */
+/* Drops queue and watches: EXEC, DISCARD, RESET, the end of a session. */
 void txn_end(struct session *session);

@@ -42,6 +42,28 @@ test_rounds(void)
     return rounds > 0 && rounds < 1000000 ? (unsigned)rounds : 1;
 }
 
+uint64_t
+test_random(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9E3779B97F4A7C15U);
+
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31);
+}
+
+uint64_t
+test_random_below(uint64_t *state, uint64_t bound)
+{
+    return test_random(state) % bound;
+}
+
+double
+test_random_unit(uint64_t *state)
+{
+    return (double)(test_random(state) >> 11) * 0x1p-53;
+}
+
 int
 main(void)
 {

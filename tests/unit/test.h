@@ -28,3 +28,9 @@ uint64_t test_seed(void);
 
 /* Multiplier for how long randomised tests run: BLOOMERY_ROUNDS or 1. */
 unsigned test_rounds(void);
+
+/* Random numbers by splitmix64: of 64 bits, below a bound, and in [0, 1). Any
+ * state begins a good sequence. */
+uint64_t test_random(uint64_t *state);
+uint64_t test_random_below(uint64_t *state, uint64_t bound);
+double test_random_unit(uint64_t *state);

@@ -8,16 +8,6 @@
 #include "../test.h"
 #include "base/mem.h"
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
 TEST(an_empty_buffer_is_zero_and_takes_nothing)
 {
     uint64_t used = mem_used();
@@ -43,11 +33,11 @@ TEST(random_appends_and_consumes_match_an_array)
 
     for (int i = 0; i < 20000; i++) {
         char piece[300];
-        size_t n = next_random(&random) % sizeof(piece);
+        size_t n = test_random(&random) % sizeof(piece);
 
         memset(piece, (char)('a' + i % 26), n);
-        if (next_random(&random) % 3 == 0 || len + n > MODEL_BYTES) {
-            n = next_random(&random) % (len + 1);
+        if (test_random(&random) % 3 == 0 || len + n > MODEL_BYTES) {
+            n = test_random(&random) % (len + 1);
             buf_consume(&buf, n);
             memmove(model, model + n, len - n);
             len -= n;

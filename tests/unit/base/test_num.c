@@ -13,16 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
 struct int_case {
     const char *text;
     bool ok;
@@ -292,7 +282,7 @@ TEST(random_doubles_read_back_from_both_formats)
         check_round_trip(edges[i]);
     }
     for (int i = 0; i < 5000; i++) {
-        uint64_t bits = next_random(&random);
+        uint64_t bits = test_random(&random);
         double value;
 
         memcpy(&value, &bits, sizeof(value));
@@ -310,9 +300,9 @@ TEST(few_digits_stay_few)
     uint64_t random = test_seed();
 
     for (unsigned i = 0; i < 20000; i++) {
-        int digits = 1 + (int)(next_random(&random) % 17);
-        int places = (int)(next_random(&random) % 20);
-        uint64_t whole = next_random(&random);
+        int digits = 1 + (int)(test_random(&random) % 17);
+        int places = (int)(test_random(&random) % 20);
+        uint64_t whole = test_random(&random);
         char text[64];
         char plain[NUM_PLAIN_MAX];
         int written = 0;
@@ -341,7 +331,7 @@ TEST(whole_numbers_are_written_in_decimal)
     uint64_t random = test_seed();
 
     for (unsigned i = 0; i < 5000; i++) {
-        uint64_t value = next_random(&random) >> (i % 64);
+        uint64_t value = test_random(&random) >> (i % 64);
         char expected[NUM_U64_MAX + 1];
         char text[NUM_U64_MAX];
         size_t len;

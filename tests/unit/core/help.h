@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the tests of the filter share: a generator, and an allocator that
- * counts what is out and fails when asked to, and ways to make, fill and
- * compare filters. Include after test.h.
+ * Shared by the tests of the filter: an allocator that counts its bytes and
+ * fails when a test asks for it, and functions that make, fill and compare
+ * filters.
  */
 #pragma once
 
@@ -13,30 +13,6 @@
 
 #include "core/plan.h"
 
-/* splitmix64: every state gives a good stream. */
-static inline uint64_t
-random_next(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9E3779B97F4A7C15U);
-
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31);
-}
-
-static inline uint64_t
-random_below(uint64_t *state, uint64_t bound)
-{
-    return random_next(state) % bound;
-}
-
-/* In [0, 1). */
-static inline double
-random_unit(uint64_t *state)
-{
-    return (double)(random_next(state) >> 11) * 0x1p-53;
-}
-
 struct fault_heap {
     uint64_t calls;    /* allocations asked for */
     uint64_t fail_at;  /* the call that fails, from 1; 0: none */
@@ -44,101 +20,19 @@ struct fault_heap {
     uint64_t most_ask; /* largest single allocation asked for */
 };
 
-static inline bool
-fault_heap_refuses(struct fault_heap *heap, size_t bytes)
-{
-    if (bytes > heap->most_ask) {
-        heap->most_ask = bytes;
-    }
-    return ++heap->calls == heap->fail_at;
-}
+struct bloom_env fault_env(struct fault_heap *heap);
 
-static inline void *
-fault_alloc(void *ctx, size_t bytes)
-{
-    struct fault_heap *heap = ctx;
+struct bloom_params params_of(uint64_t capacity, double error_rate,
+                              uint32_t expansion);
 
-    if (fault_heap_refuses(heap, bytes)) {
-        return NULL;
-    }
-    heap->out += bytes;
-    return malloc(bytes);
-}
+struct bloom_hash hash_id(const struct bloom *bloom, uint64_t id);
 
-static inline void *
-fault_alloc_lines(void *ctx, size_t bytes)
-{
-    struct fault_heap *heap = ctx;
-    void *lines;
-
-    if (fault_heap_refuses(heap, bytes)) {
-        return NULL;
-    }
-    heap->out += bytes;
-    lines = aligned_alloc(BLOOM_LINE_BYTES, bytes);
-    return lines != NULL ? memset(lines, 0, bytes) : NULL;
-}
-
-static inline void
-fault_free(void *ctx, void *ptr, size_t bytes)
-{
-    struct fault_heap *heap = ctx;
-
-    heap->out -= bytes;
-    free(ptr);
-}
-
-static inline struct bloom_env
-fault_env(struct fault_heap *heap)
-{
-    return (struct bloom_env){ .alloc = fault_alloc,
-                               .free = fault_free,
-                               .alloc_lines = fault_alloc_lines,
-                               .free_lines = fault_free,
-                               .ctx = heap,
-                               .size_limit_bytes = UINT64_MAX };
-}
-
-static inline struct bloom_params
-params_of(uint64_t capacity, double error_rate, uint32_t expansion)
-{
-    return (struct bloom_params){ .capacity = capacity,
-                                  .error_rate = error_rate,
-                                  .tightening = 0.5,
-                                  .expansion = expansion };
-}
-
-static inline struct bloom_hash
-hash_id(const struct bloom *bloom, uint64_t id)
-{
-    return bloom_hash(bloom, &id, sizeof(id));
-}
-
-static inline struct bloom *
-make(const struct bloom_params *params, const struct bloom_env *env)
-{
-    struct bloom *bloom = NULL;
-
-    assert_int_equal(BLOOM_OK, bloom_new(params, env, &bloom));
-    assert_non_null(bloom);
-    return bloom;
-}
+struct bloom *make(const struct bloom_params *params,
+                   const struct bloom_env *env);
 
 /* Adds ids until COUNT of them were new; returns the next unused id. */
-static inline uint64_t
-fill(struct bloom *bloom, const struct bloom_env *env, uint64_t id,
-     uint64_t count)
-{
-    bool added;
-
-    while (count > 0) {
-        assert_int_equal(BLOOM_OK,
-                         bloom_add(bloom, env, hash_id(bloom, id), &added));
-        count -= added;
-        id++;
-    }
-    return id;
-}
+uint64_t fill(struct bloom *bloom, const struct bloom_env *env, uint64_t id,
+              uint64_t count);
 
 struct snapshot {
     struct bloom_info info;
@@ -146,55 +40,9 @@ struct snapshot {
 };
 
 /* Everything that can be observed, in a few words. */
-static inline struct snapshot
-snapshot_of(const struct bloom *bloom)
-{
-    struct snapshot shot;
-    struct bloom_layer_info layer;
-
-    bloom_get_info(bloom, &shot.info);
-    shot.hash = 0;
-    for (uint32_t i = 0; bloom_get_layer(bloom, i, &layer); i++) {
-        size_t bytes;
-        const uint64_t *words = bloom_layer_lines(bloom, i, &bytes);
-
-        for (size_t at = 0; at < bytes / 8; at++) {
-            shot.hash = (shot.hash ^ words[at]) * 0x9E3779B97F4A7C15U;
-        }
-        shot.hash ^= layer.items + (layer.capacity << 20);
-    }
-    return shot;
-}
+struct snapshot snapshot_of(const struct bloom *bloom);
 
 /* The least limit under which it may be stored and copied. */
-static inline uint64_t
-least_limit(const struct bloom *bloom)
-{
-    uint64_t low = 0;
-    uint64_t high = 2 * bloom_size(bloom) + 4096;
-    struct bloom_params params;
-    struct bloom_info info;
+uint64_t least_limit(const struct bloom *bloom);
 
-    bloom_get_params(bloom, &params);
-    bloom_get_info(bloom, &info);
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-
-        if (plan_stored_fits(&params, info.layers, info.size, middle)) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return low;
-}
-
-static inline void
-assert_same(struct snapshot before, struct snapshot after)
-{
-    assert_int_equal(before.info.capacity, after.info.capacity);
-    assert_int_equal(before.info.items, after.info.items);
-    assert_int_equal(before.info.size, after.info.size);
-    assert_int_equal(before.info.layers, after.info.layers);
-    assert_true(before.hash == after.hash);
-}
+void assert_same(struct snapshot before, struct snapshot after);

@@ -244,7 +244,7 @@ check_batch(struct bloom *batched, struct bloom *single, size_t count,
     enum bloom_status status;
 
     for (size_t i = 0; i < count; i++) {
-        hashes[i] = hash_of(batched, random_below(rng, 3000));
+        hashes[i] = hash_of(batched, test_random_below(rng, 3000));
     }
     bloom_prefetch_batch(batched, hashes, count);
     bloom_contains_batch(batched, hashes, count, answers);
@@ -276,7 +276,7 @@ check_batches(struct bloom_params params, enum bloom_status expected)
     uint64_t rng = test_seed();
 
     for (unsigned round = 0; round < 200; round++) {
-        size_t count = random_below(&rng, BLOOM_BATCH_MAX + 1);
+        size_t count = test_random_below(&rng, BLOOM_BATCH_MAX + 1);
 
         status = check_batch(batched, single, count, &rng);
         assert_true(status == BLOOM_OK || status == expected);

@@ -170,10 +170,11 @@ TEST(growth_ends_where_the_projection_says)
     for (unsigned round = 0; round < 60; round++) {
         struct fault_heap heap = { 0 };
         struct bloom_env env = fault_env(&heap);
-        struct bloom_params params = params_of(
-            1 + random_below(&rng, 300), pow(10, -1 - 4 * random_unit(&rng)),
-            1 + (uint32_t)random_below(&rng, 4));
-        uint64_t limit = 300 + random_below(&rng, 50000);
+        struct bloom_params params =
+            params_of(1 + test_random_below(&rng, 300),
+                      pow(10, -1 - 4 * test_random_unit(&rng)),
+                      1 + (uint32_t)test_random_below(&rng, 4));
+        uint64_t limit = 300 + test_random_below(&rng, 50000);
         uint64_t total = 0;
         uint64_t most = 0;
         uint64_t slots_bytes;

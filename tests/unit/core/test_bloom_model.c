@@ -32,13 +32,13 @@ model_open(struct model *model, uint64_t *rng)
 {
     memset(model, 0, sizeof(*model));
     model->env = fault_env(&model->heap);
-    model->env.size_limit_bytes = 4096 + random_below(rng, 100000);
-    model->params = params_of(1 + random_below(rng, 800),
-                              pow(10, -0.3 - 5 * random_unit(rng)),
-                              (uint32_t)random_below(rng, 5));
-    model->params.tightening = 0.3 + 0.6 * random_unit(rng);
+    model->env.size_limit_bytes = 4096 + test_random_below(rng, 100000);
+    model->params = params_of(1 + test_random_below(rng, 800),
+                              pow(10, -0.3 - 5 * test_random_unit(rng)),
+                              (uint32_t)test_random_below(rng, 5));
+    model->params.tightening = 0.3 + 0.6 * test_random_unit(rng);
     for (unsigned i = 0; i < BLOOM_SEED_BYTES; i++) {
-        model->params.seed[i] = (uint8_t)random_next(rng);
+        model->params.seed[i] = (uint8_t)test_random(rng);
     }
     assert_int_equal(BLOOM_OK,
                      bloom_new(&model->params, &model->env, &model->bloom));
@@ -139,14 +139,14 @@ model_counts(const struct model *model)
 static unsigned
 model_batch(struct model *model, uint64_t *rng)
 {
-    unsigned count = 1 + (unsigned)random_below(rng, BLOOM_BATCH_MAX);
-    uint64_t span = 1 + random_below(rng, UNIVERSE);
-    bool adding = random_below(rng, 2) == 0;
+    unsigned count = 1 + (unsigned)test_random_below(rng, BLOOM_BATCH_MAX);
+    uint64_t span = 1 + test_random_below(rng, UNIVERSE);
+    bool adding = test_random_below(rng, 2) == 0;
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     uint64_t ids[BLOOM_BATCH_MAX];
 
     for (unsigned i = 0; i < count; i++) {
-        ids[i] = random_below(rng, span);
+        ids[i] = test_random_below(rng, span);
         hashes[i] = hash_id(model->bloom, ids[i]);
         bloom_prefetch_batch(model->bloom, &hashes[i], 1);
     }
@@ -172,11 +172,11 @@ TEST(random_operations_agree_with_exact_sets)
         model_open(&models[i], &rng);
     }
     for (uint64_t done = 0; done < rounds;) {
-        struct model *model = &models[random_below(&rng, FILTERS)];
+        struct model *model = &models[test_random_below(&rng, FILTERS)];
 
         done += model_batch(model, &rng);
-        if (random_below(&rng, 64) == 0) {
-            (void)bloom_select_cpu(random_below(&rng, 2) == 0);
+        if (test_random_below(&rng, 64) == 0) {
+            (void)bloom_select_cpu(test_random_below(&rng, 2) == 0);
             model_close(model);
             model_open(model, &rng);
             reopened++;
@@ -208,12 +208,12 @@ static double
 false_positives(const struct pool *pool, uint64_t *rng)
 {
     struct bloom_params params =
-        params_of(pool->capacity + random_below(rng, pool->capacity),
+        params_of(pool->capacity + test_random_below(rng, pool->capacity),
                   pool->rate, pool->expansion);
     struct bloom *bloom = NULL;
     struct bloom_info info;
     unsigned wrong = 0;
-    uint64_t id = random_next(rng) & ~(uint64_t)1;
+    uint64_t id = test_random(rng) & ~(uint64_t)1;
     uint64_t presented = 0;
 
     memcpy(params.seed, &id, sizeof(id));

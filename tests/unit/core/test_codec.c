@@ -38,13 +38,14 @@ random_params(uint64_t *random)
 {
     static const double tightenings[] = { 0.5, 0.85, 0.99, 0.1, 1e-3 };
     static const uint32_t expansions[] = { 2, 2, 1, 3, 0, 10 };
-    struct bloom_params params = params_of(
-        1 + random_below(random, 200), exp(-0.01 - 30 * random_unit(random)),
-        expansions[random_below(random, 6)]);
+    struct bloom_params params =
+        params_of(1 + test_random_below(random, 200),
+                  exp(-0.01 - 30 * test_random_unit(random)),
+                  expansions[test_random_below(random, 6)]);
 
-    params.tightening = tightenings[random_below(random, 5)];
+    params.tightening = tightenings[test_random_below(random, 5)];
     for (size_t i = 0; i < sizeof(params.seed); i++) {
-        params.seed[i] = (uint8_t)random_next(random);
+        params.seed[i] = (uint8_t)test_random(random);
     }
     return params;
 }
@@ -89,9 +90,9 @@ TEST(what_is_loaded_or_copied_equals_the_original_and_grows_like_it)
         struct bloom_env env = fault_env(&heap);
         struct bloom_params params = random_params(&random);
         struct bloom *bloom = make(&params, &env);
-        uint64_t id = add_some(bloom, &env, random_next(&random),
-                               random_below(&random, 1000));
-        uint64_t incarnation = random_next(&random);
+        uint64_t id = add_some(bloom, &env, test_random(&random),
+                               test_random_below(&random, 1000));
+        uint64_t incarnation = test_random(&random);
         struct bytes dump = dump_of(bloom, incarnation);
         struct bloom *loaded = load(dump, &env, incarnation);
         struct bloom *copy = NULL;
@@ -250,7 +251,7 @@ TEST(a_filter_comes_back_from_its_pieces)
         struct bytes dump;
         size_t len;
 
-        (void)add_some(bloom, NULL, 0, random_below(&random, 1000));
+        (void)add_some(bloom, NULL, 0, test_random_below(&random, 1000));
         dump = dump_of(bloom, 7);
         len = codec_put_head(bloom, 7, head);
         assert_memory_equal(dump.data, head, len);
@@ -300,10 +301,10 @@ TEST(a_memo_changes_no_answer)
 
         memcpy(copy, dump.data, sizeof(copy));
         if (round % 2 == 1) {
-            size_t at = random_below(&random,
-                                     CODEC_FIXED_BYTES + 3 * CODEC_LAYER_BYTES);
+            size_t at = test_random_below(&random, CODEC_FIXED_BYTES +
+                                                       3 * CODEC_LAYER_BYTES);
 
-            copy[at] ^= (uint8_t)(1U << random_below(&random, 8));
+            copy[at] ^= (uint8_t)(1U << test_random_below(&random, 8));
         }
         if (codec_read_head(copy, sizeof(copy), &head) != BLOOM_OK) {
             continue;

@@ -32,7 +32,7 @@ TEST(no_damaged_byte_is_accepted)
             dump.data[at] = 0;
             assert_load(BLOOM_CORRUPT, dump.data, dump.len);
         }
-        dump.data[at] = (uint8_t)(good + 1 + random_below(&random, 255));
+        dump.data[at] = (uint8_t)(good + 1 + test_random_below(&random, 255));
         assert_load(BLOOM_CORRUPT, dump.data, dump.len);
         dump.data[at] = good;
     }
@@ -71,10 +71,11 @@ TEST(a_head_that_is_damaged_and_sealed_again_never_gives_another_filter)
 
         assert_non_null(copy);
         memcpy(copy, dump.data, dump.len);
-        for (uint64_t left = 1 + random_below(&random, 3); left > 0; left--) {
-            copy[random_below(&random,
-                              CODEC_FIXED_BYTES + 3 * CODEC_LAYER_BYTES)] =
-                (uint8_t)random_next(&random);
+        for (uint64_t left = 1 + test_random_below(&random, 3); left > 0;
+             left--) {
+            copy[test_random_below(&random,
+                                   CODEC_FIXED_BYTES + 3 * CODEC_LAYER_BYTES)] =
+                (uint8_t)test_random(&random);
         }
         seal(copy, dump.len);
         if (bloom_load(copy, dump.len, NULL, &incarnation, &bloom) ==

@@ -38,8 +38,8 @@ random_hash(uint64_t *state)
 {
     struct bloom_hash hash;
 
-    hash.high = random_next(state);
-    hash.low = random_next(state);
+    hash.high = test_random(state);
+    hash.low = test_random(state);
     return hash;
 }
 
@@ -251,11 +251,11 @@ check_ones(bool portable)
         skip();
     }
     for (unsigned round = 0; round < 100; round++) {
-        size_t count = random_below(&random, 6);
+        size_t count = test_random_below(&random, 6);
         uint64_t ones = 0;
 
         for (size_t i = 0; i < 5 * 8; i++) {
-            uint64_t word = random_next(&random) & random_next(&random);
+            uint64_t word = test_random(&random) & test_random(&random);
 
             lines[i / 8].words[i % 8] = word;
             for (; i < count * 8 && word != 0; word &= word - 1) {

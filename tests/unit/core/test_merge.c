@@ -86,12 +86,12 @@ TEST(the_items_of_a_union_are_near_the_truth)
     double worst = 0;
 
     for (unsigned round = 0; round < 200 * test_rounds(); round++) {
-        uint64_t capacity = 100 + random_below(&random, 20000);
-        struct bloom_params params =
-            params_of(capacity, pow(10, -0.5 - 5 * random_unit(&random)), 0);
-        uint64_t first = random_below(&random, capacity / 2 + 1);
-        uint64_t from = random_below(&random, first + 1);
-        uint64_t to = from + random_below(&random, capacity / 2 + 1);
+        uint64_t capacity = 100 + test_random_below(&random, 20000);
+        struct bloom_params params = params_of(
+            capacity, pow(10, -0.5 - 5 * test_random_unit(&random)), 0);
+        uint64_t first = test_random_below(&random, capacity / 2 + 1);
+        uint64_t from = test_random_below(&random, first + 1);
+        uint64_t to = from + test_random_below(&random, capacity / 2 + 1);
         uint64_t truth = to > first ? to : first;
         struct bloom *a = make(&params, NULL);
         struct bloom *b = make(&params, NULL);
@@ -129,7 +129,7 @@ TEST(a_union_keeps_the_rate)
         struct bloom *a, *b;
         uint64_t next = 0;
 
-        params.seed[0] = (uint8_t)random_next(&random);
+        params.seed[0] = (uint8_t)test_random(&random);
         params.seed[1] = (uint8_t)i;
         a = make(&params, NULL);
         b = make(&params, NULL);
@@ -401,8 +401,8 @@ TEST(random_families_lose_nothing)
 
     for (unsigned round = 0; round < 300 * test_rounds(); round++) {
         struct bloom_params params =
-            params_of(50 + random_below(&random, 300), 0.001,
-                      (uint32_t)random_below(&random, 4));
+            params_of(50 + test_random_below(&random, 300), 0.001,
+                      (uint32_t)test_random_below(&random, 4));
         struct bloom *a = make(&params, NULL);
         struct bloom *b;
         const struct bloom *other;
@@ -411,12 +411,14 @@ TEST(random_families_lose_nothing)
         bool in_a[UNIVERSE] = { false };
         bool in_b[UNIVERSE] = { false };
 
-        fill(a, NULL, UNIVERSE, random_below(&random, 2) * params.capacity / 2);
+        fill(a, NULL, UNIVERSE,
+             test_random_below(&random, 2) * params.capacity / 2);
         b = copy_of(a);
         other = b;
-        for (unsigned i = (unsigned)random_below(&random, 200); i > 0; i--) {
-            uint64_t id = random_below(&random, UNIVERSE);
-            bool into_a = random_below(&random, 2) == 0;
+        for (unsigned i = (unsigned)test_random_below(&random, 200); i > 0;
+             i--) {
+            uint64_t id = test_random_below(&random, UNIVERSE);
+            bool into_a = test_random_below(&random, 2) == 0;
             bool added;
 
             if (bloom_add(into_a ? a : b, NULL, hash_id(a, id), &added) ==

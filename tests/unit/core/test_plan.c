@@ -294,15 +294,16 @@ static struct bloom_params
 random_params(uint64_t *rng)
 {
     struct bloom_params params =
-        params_of((uint64_t)exp(random_unit(rng) * log(2e8)),
-                  0.05 * pow(1e-12, random_unit(rng)),
-                  1 + (uint32_t)random_below(rng, 8));
+        params_of((uint64_t)exp(test_random_unit(rng) * log(2e8)),
+                  0.05 * pow(1e-12, test_random_unit(rng)),
+                  1 + (uint32_t)test_random_below(rng, 8));
 
-    if (random_below(rng, 8) == 0) {
-        params.expansion = (uint32_t)exp(random_unit(rng) * log(UINT32_MAX));
+    if (test_random_below(rng, 8) == 0) {
+        params.expansion =
+            (uint32_t)exp(test_random_unit(rng) * log(UINT32_MAX));
     }
-    params.tightening = 0.05 + 0.9 * random_unit(rng);
-    if (random_below(rng, 2) == 0) {
+    params.tightening = 0.05 + 0.9 * test_random_unit(rng);
+    if (test_random_below(rng, 2) == 0) {
         params.tightening = 0.5;
     }
     return params;
@@ -386,7 +387,7 @@ TEST(what_fits_in_valkey_bloom_fits_here_under_any_limit)
 
     for (unsigned round = 0; round < ROUNDS + left_out; round++) {
         struct bloom_params params = random_params(&rng);
-        uint64_t limit = (uint64_t)(1e6 * pow(1e4, random_unit(&rng)));
+        uint64_t limit = (uint64_t)(1e6 * pow(1e4, test_random_unit(&rng)));
 
         params.expansion += params.expansion == 1;
         compare_with_module(&params, limit, &left_out);
@@ -400,9 +401,9 @@ TEST(beyond_a_quarter_more_the_size_itself_is_limited)
 
     for (unsigned round = 0; round < 1000; round++) {
         struct bloom_params params =
-            params_of(100000 + random_below(&rng, 1000000),
-                      0.12 + 0.87 * random_unit(&rng), 2);
-        uint64_t limit = 100000 + random_below(&rng, LIMIT_DEFAULT);
+            params_of(100000 + test_random_below(&rng, 1000000),
+                      0.12 + 0.87 * test_random_unit(&rng), 2);
+        uint64_t limit = 100000 + test_random_below(&rng, LIMIT_DEFAULT);
         struct plan plan = { .odd = false };
         struct plan_layer next;
 

@@ -134,8 +134,8 @@ TEST(the_fast_root_agrees_with_bisection_to_the_last_line)
     unsigned rounds = 4000 * test_rounds();
 
     for (unsigned i = 0; i < rounds; i++) {
-        double rate = pow(10, -12 * random_unit(&rng)) * 0.9999;
-        uint64_t capacity = 1 + (random_next(&rng) >> (24 + i % 40));
+        double rate = pow(10, -12 * test_random_unit(&rng)) * 0.9999;
+        uint64_t capacity = 1 + (test_random(&rng) >> (24 + i % 40));
         uint64_t expected = lines_by_bisection(capacity, rate);
         struct geometry geometry = sizing_geometry(capacity, rate);
 
@@ -201,8 +201,8 @@ TEST(every_native_geometry_keeps_its_rate_and_is_accepted)
     uint64_t rng = test_seed() + 1;
 
     for (unsigned i = 0; i < 5000; i++) {
-        double rate = pow(10, -10 * random_unit(&rng)) * 0.9999;
-        uint64_t capacity = 1 + (random_next(&rng) >> (20 + i % 44));
+        double rate = pow(10, -10 * test_random_unit(&rng)) * 0.9999;
+        uint64_t capacity = 1 + (test_random(&rng) >> (20 + i % 44));
         struct geometry geometry = sizing_geometry(capacity, rate);
 
         assert_true(sizing_exact_rate(capacity, geometry) <= rate);
@@ -254,7 +254,7 @@ TEST(a_geometry_does_not_depend_on_those_before)
     double rates[RATES];
 
     for (unsigned i = 0; i < RATES; i++) {
-        rates[i] = pow(10, -0.3 - 5 * random_unit(&random));
+        rates[i] = pow(10, -0.3 - 5 * test_random_unit(&random));
     }
     for (unsigned i = 0; i < PAIRS; i++) {
         uint64_t capacity = (uint64_t)100 << (i / RATES);
@@ -265,7 +265,7 @@ TEST(a_geometry_does_not_depend_on_those_before)
                         seen[i].lines - 1, seen[i].lines + 1);
     }
     for (unsigned i = 0; i < 10000; i++) {
-        unsigned at = (unsigned)random_below(&random, PAIRS);
+        unsigned at = (unsigned)test_random_below(&random, PAIRS);
         struct geometry again =
             sizing_geometry((uint64_t)100 << (at / RATES), rates[at % RATES]);
 

@@ -6,7 +6,6 @@
  */
 #include "../test.h"
 
-#include "../core/help.h"
 #include "base/buf.h"
 #include "base/mem.h"
 #include "proto/scan.h"
@@ -272,24 +271,26 @@ send_command(struct sent *sent, unsigned at, uint64_t *random)
     static const char *const first[] = { "BF.ADD", "BF.EXISTS", "bf.add" };
     static const char *const second[] = { "k", "", "key", "kez" };
 
-    sent->argc[at] =
-        random_below(random, 8) > 0 ? 3 : 1 + random_below(random, WORDS_MAX);
+    sent->argc[at] = test_random_below(random, 8) > 0
+                         ? 3
+                         : 1 + test_random_below(random, WORDS_MAX);
     buf_printf(&sent->bytes, "*%zu\r\n", sent->argc[at]);
     for (size_t w = 0; w < sent->argc[at]; w++) {
         char *word = sent->words[at][w];
 
         if (w < 2 && at > 0 && w < sent->argc[at - 1] &&
-            random_below(random, 8) > 0) {
+            test_random_below(random, 8) > 0) {
             memcpy(word, sent->words[at - 1][w], sizeof(sent->words[at][w]));
         } else if (w < 2) {
             (void)snprintf(word, sizeof(sent->words[at][w]), "%s",
-                           w == 0 ? first[random_below(random, 3)]
-                                  : second[random_below(random, 4)]);
+                           w == 0 ? first[test_random_below(random, 3)]
+                                  : second[test_random_below(random, 4)]);
         } else {
-            size_t len =
-                random_below(random, 4) > 0 ? 12 : random_below(random, 150);
+            size_t len = test_random_below(random, 4) > 0
+                             ? 12
+                             : test_random_below(random, 150);
 
-            memset(word, 'a' + (int)random_below(random, 26), len);
+            memset(word, 'a' + (int)test_random_below(random, 26), len);
             word[len] = '\0';
         }
         buf_printf(&sent->bytes, "$%zu\r\n", strlen(word));
@@ -344,11 +345,11 @@ TEST(pipelines_that_repeat_themselves_are_read_as_any_other)
             send_command(sent, i, &random);
         }
         cut = round % 4 == 0 ? sent->bytes.len
-                             : random_below(&random, sent->bytes.len) + 1;
+                             : test_random_below(&random, sent->bytes.len) + 1;
         data = mem_alloc(cut);
         memcpy(data, sent->bytes.data, cut);
         if (round % 4 == 3) { /* one that no command can have */
-            size_t wrong = random_below(&random, cut);
+            size_t wrong = test_random_below(&random, cut);
 
             while (wrong > 0 && strchr("*$\r\n", data[wrong]) == NULL) {
                 wrong--;

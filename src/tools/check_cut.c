@@ -28,20 +28,34 @@ struct cut {
 
 /* ---- the target ---------------------------------------------------------- */
 
-/* Parses exactly `count` digits at *at. */
+/* Returns whether text begins like the mask: 0 stands for any digit, T for T, t
+ * or a space. */
 static bool
-parse_digits(const char **at, int count, unsigned *ret_value)
+begins_like(const char *text, const char *mask)
+{
+    for (; *mask != '\0'; text++, mask++) {
+        bool fits = *mask == '0' ? *text >= '0' && *text <= '9'
+                    : *mask == 'T'
+                        ? *text == 'T' || *text == 't' || *text == ' '
+                        : *text == *mask;
+
+        if (!fits) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns the value of so many digits. */
+static unsigned
+number_of(const char *digits, int count)
 {
     unsigned value = 0;
 
-    for (int i = 0; i < count; i++, (*at)++) {
-        if (**at < '0' || **at > '9') {
-            return false;
-        }
-        value = value * 10 + (unsigned)(**at - '0');
+    for (int i = 0; i < count; i++) {
+        value = value * 10 + (unsigned)(digits[i] - '0');
     }
-    *ret_value = value;
-    return true;
+    return value;
 }
 
 /* Parses an optional fraction as milliseconds. Ignores further digits. */
@@ -65,35 +79,27 @@ parse_fraction(const char **at, unsigned *ret_ms)
     return true;
 }
 
-/* Skips one character, if it is one of the choices. */
-static bool
-skip_one_of(const char **at, const char *choices)
-{
-    if (**at == '\0' || strchr(choices, **at) == NULL) {
-        return false;
-    }
-    (*at)++;
-    return true;
-}
-
 static bool
 parse_date(const char *text, uint64_t *ret_ms)
 {
+    static const char mask[] = "0000-00-00T00:00:00";
+    const char *end = text + strlen(mask);
     unsigned year, month, day, hour, minute, second;
     unsigned ms = 0;
     struct tm utc = { 0 };
     time_t seconds;
 
-    if (!parse_digits(&text, 4, &year) || !skip_one_of(&text, "-") ||
-        !parse_digits(&text, 2, &month) || !skip_one_of(&text, "-") ||
-        !parse_digits(&text, 2, &day) || !skip_one_of(&text, "Tt ") ||
-        !parse_digits(&text, 2, &hour) || !skip_one_of(&text, ":") ||
-        !parse_digits(&text, 2, &minute) || !skip_one_of(&text, ":") ||
-        !parse_digits(&text, 2, &second) || !parse_fraction(&text, &ms)) {
+    if (!begins_like(text, mask) || !parse_fraction(&end, &ms)) {
         return false;
     }
-    if ((strcmp(text, "Z") != 0 && strcmp(text, "z") != 0 &&
-         strcmp(text, "+00:00") != 0) ||
+    year = number_of(text, 4);
+    month = number_of(text + 5, 2);
+    day = number_of(text + 8, 2);
+    hour = number_of(text + 11, 2);
+    minute = number_of(text + 14, 2);
+    second = number_of(text + 17, 2);
+    if ((strcmp(end, "Z") != 0 && strcmp(end, "z") != 0 &&
+         strcmp(end, "+00:00") != 0) ||
         year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 ||
         hour > 23 || minute > 59 || second > 60) {
         return false;

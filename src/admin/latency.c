@@ -71,6 +71,7 @@ latency_add(struct latency *latency, enum latency_event event, uint64_t time_s,
     struct ring *ring = &latency->ring[event];
     struct latency_sample *last;
 
+    CHECK(event < LATENCY_EVENTS);
     pthread_mutex_lock(&latency->mutex);
     last = &ring->sample[(ring->next + LATENCY_SAMPLES_MAX - 1) %
                          LATENCY_SAMPLES_MAX];

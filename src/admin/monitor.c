@@ -5,6 +5,7 @@
  */
 #include "admin/monitor.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 
 enum {
@@ -47,6 +48,8 @@ monitor_join(struct monitor *monitor, struct receiver *receiver)
 {
     struct monitor_loop *loop = &monitor->loop[receiver->loop];
 
+    CHECK(receiver->loop < monitor->loops);
+    CHECK(!atomic_load(&receiver->monitors));
     receiver->next_monitor = loop->first;
     receiver->monitor_at = &loop->first;
     if (loop->first != NULL) {
@@ -62,6 +65,7 @@ monitor_leave(struct monitor *monitor, struct receiver *receiver)
 {
     struct monitor_loop *loop = &monitor->loop[receiver->loop];
 
+    CHECK(atomic_load(&receiver->monitors));
     *receiver->monitor_at = receiver->next_monitor;
     if (receiver->next_monitor != NULL) {
         receiver->next_monitor->monitor_at = receiver->monitor_at;

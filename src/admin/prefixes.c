@@ -32,7 +32,7 @@ prefixes_init(struct prefixes *prefixes)
 void
 prefixes_fini(struct prefixes *prefixes)
 {
-    CHECK(prefixes->followers.count == 0);
+    CHECK(prefixes->followers.count == 0 && prefixes->length_count == 0);
     map_free(&prefixes->followers);
     mem_free(prefixes->lengths);
     pthread_mutex_destroy(&prefixes->mutex);
@@ -170,7 +170,7 @@ prefixes_remove(struct prefixes *prefixes, struct slice prefix, void *follower)
 
     pthread_mutex_lock(&prefixes->mutex);
     list = map_find(&prefixes->followers, prefix);
-    CHECK(list != NULL);
+    CHECK(list != NULL && list->count > 0);
     while (list->follower[at] != follower) {
         at++;
         CHECK(at < list->count);

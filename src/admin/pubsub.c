@@ -246,6 +246,7 @@ unlink_subscription(struct slot *slot, struct subscription *sub)
     if (slot->delivery.next == sub) {
         slot->delivery.next = sub->next;
     }
+    CHECK(topic->count > 0);
     uv_mutex_lock(&slot->mutex);
     *sub->at = sub->next;
     if (sub->next != NULL) {
@@ -268,6 +269,7 @@ subscribe(struct pubsub *pubsub, struct receiver *receiver,
     struct subscription *sub;
     struct topic *topic;
 
+    CHECK(receiver->loop < pubsub->loops);
     if (own == NULL) {
         return PUBSUB_NOMEM;
     }
@@ -315,6 +317,7 @@ pubsub_unsubscribe(struct pubsub *pubsub, struct receiver *receiver,
         return PUBSUB_NONE;
     }
     sub = map_find(&receiver->subscriptions->own[kind], name);
+    CHECK(sub->receiver == receiver);
     unlink_subscription(slot, sub);
     if (sub->topic->count == 0) {
         topic_end(pubsub, slot, kind, name, sub->topic);

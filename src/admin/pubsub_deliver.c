@@ -154,6 +154,7 @@ pubsub_deliver(struct pubsub *pubsub, unsigned loop,
     struct message message = { .notice = notice };
     size_t steps = 0;
 
+    CHECK(loop < pubsub->loops && stamp > 0);
     if (delivery->stage == DELIVERY_NONE) {
         begin_delivery(slot, shard ? PUBSUB_SHARD : PUBSUB_CHANNEL,
                        notice->channel, delivery);

@@ -150,6 +150,7 @@ publishing_send(struct pubsub *pubsub, const struct publishing *publishing,
 {
     struct notice *notice = NULL;
 
+    CHECK(pubsub->loops <= PUBSUB_LOOPS_MAX);
     for (unsigned i = 0; i < pubsub->loops; i++) {
         if (publishing->stamp[i] == 0) {
             continue;

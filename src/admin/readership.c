@@ -241,6 +241,7 @@ set_add(struct readership *readership, struct shard *shard, struct key *key,
                                     memory_order_relaxed);
     key->count++;
     shard->items++;
+    CHECK(key->count <= key->capacity);
     return ADDED;
 }
 
@@ -280,6 +281,7 @@ detach(struct readership *readership, struct shard *shard, struct key **at)
 {
     struct key *key = *at;
 
+    CHECK(shard->count > 0);
     *at = key->next;
     shard->count--;
     if (!is_forgotten(shard, key)) {

@@ -77,6 +77,7 @@ cut(struct slowlog *log)
         log->count--;
         log->bytes -= last->bytes;
     }
+    CHECK((log->oldest == NULL) == (log->count == 0 && log->bytes == 0));
     if (last == NULL) {
         return NULL;
     }

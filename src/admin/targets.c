@@ -68,7 +68,7 @@ targets_release(struct targets *targets, uint64_t id)
 
     pthread_mutex_lock(&targets->mutex);
     target = map_find(&targets->map, name_of(&id));
-    CHECK(target != NULL);
+    CHECK(target != NULL && target->uses > 0);
     if (--target->uses == 0) {
         (void)map_remove(&targets->map, name_of(&id));
         mem_free(target);

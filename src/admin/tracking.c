@@ -273,6 +273,7 @@ new_tracker(struct slot *slot, struct receiver *receiver)
 static void
 end_tracker(struct slot *slot, struct tracker *tracker)
 {
+    CHECK(tracker->options.prefix_count == 0);
     (void)map_remove(&slot->trackers, name_of_id(&tracker->receiver->id));
     atomic_store(&slot->tracker_count, slot->trackers.count);
     mem_free(tracker->prefixes);
@@ -296,6 +297,8 @@ tracking_on(struct tracking *tracking, struct receiver *receiver,
     uint64_t before = tracker != NULL ? tracker->options.redirect : 0;
     unsigned before_loop = tracker != NULL ? tracker->options.redirect_loop : 0;
 
+    CHECK(receiver->loop < tracking->loops);
+    CHECK(options->redirect_loop < tracking->loops);
     if (tracker == NULL) {
         tracker = new_tracker(slot, receiver);
     }

@@ -180,6 +180,7 @@ check_chain_refuse(struct check_journal *journal,
 {
     uint32_t index = (uint32_t)(increment - journal->increments);
 
+    CHECK(index < journal->count && group->seal.sequence > 0);
     (void)snprintf(journal->why, sizeof(journal->why),
                    "group %llu cannot be executed: %s",
                    (unsigned long long)group->seal.sequence, why);

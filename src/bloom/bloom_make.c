@@ -85,7 +85,7 @@ bloom_make_add_error(const struct request *req, enum bloom_status status)
 }
 
 void
-bloom_make_tell_all(struct request *req, bool added, bool created)
+bloom_make_notify_slow(struct request *req, bool added, bool created)
 {
     const char *event = created ? "bloom.reserve" : NULL;
 
@@ -175,7 +175,7 @@ bloom_make_incarnation(void)
     return incarnation;
 }
 
-/* Gives the filter its name, and with that its place. */
+/* Puts the filter under its name. */
 static enum err
 settle(struct request *req, struct bloom *bloom, uint64_t incarnation,
        struct bloom **ret_bloom)
@@ -193,9 +193,9 @@ settle(struct request *req, struct bloom *bloom, uint64_t incarnation,
     return err;
 }
 
-/* RedisBloom gives the first layer of a filter that scales half the rate that
- * was asked for, so that all layers together stay below it. The effect has the
- * rate of the filter as it is, so who repeats it does not halve it again. */
+/* RedisBloom gives the first layer of a scaling filter half of the requested
+ * rate, so that all layers together stay below it. The effect has the halved
+ * rate, so a replay does not halve it again. */
 static void
 tighten_first(const struct request *req, struct bloom_params *params)
 {
@@ -256,7 +256,8 @@ bloom_make_check_items(struct request *req, size_t count)
                : OK;
 }
 
-/* One batch of at most BLOOM_BATCH_MAX items; room for the replies is there. */
+/* Adds a batch of at most BLOOM_BATCH_MAX items. The caller has reserved the
+ * space for the replies. */
 static enum bloom_status
 add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
           size_t count, size_t *ret_done)
@@ -273,7 +274,8 @@ add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
     return status;
 }
 
-/* Returns how many items were applied: all of them, unless one failed. */
+/* Adds all items in batches. Returns how many were added: all, unless one
+ * failed. */
 static size_t
 add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
         enum bloom_status *ret_status)
@@ -300,8 +302,9 @@ add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
     return applied;
 }
 
-/* The array is shorter than announced: writes its header again, which is not
- * longer, moves the answers behind it, and appends the error as the last. */
+/* Ends an array of replies early with an error as its last element: writes the
+ * header again, which does not become longer, and moves the replies behind it.
+ */
 static void
 end_early(struct request *req, size_t header, size_t body, size_t answers,
           enum err err)
@@ -317,9 +320,9 @@ end_early(struct request *req, size_t header, size_t body, size_t answers,
     execute_note_error(req, err);
 }
 
-/* What repeats it: a creation lists the items applied; an add that stopped
- * halfway, or whose words are no effect, becomes a BF.MADD of those; else the
- * command is its own effect. */
+/* Completes a rewritten effect: that of a creation lists the items that were
+ * added; an add that stopped halfway, or whose words cannot be replayed,
+ * becomes a BF.MADD of them. */
 static void
 complete_effect(struct request *req, const struct bloom_adds *adds,
                 size_t applied)
@@ -338,8 +341,8 @@ complete_effect(struct request *req, const struct bloom_adds *adds,
     }
 }
 
-/* All that can fail comes before the first add: room for the reply, and for an
- * effect that lists items. */
+/* Everything that can fail comes before the first add: space for the reply, and
+ * for an effect that lists items. */
 enum err
 bloom_make_add_items(struct request *req, struct bloom *bloom,
                      const struct bloom_adds *adds)
@@ -365,6 +368,6 @@ bloom_make_add_items(struct request *req, struct bloom *bloom,
         req->effect.kind = EFFECT_VERBATIM;
     }
     complete_effect(req, adds, applied);
-    bloom_make_tell(req, req->dirty > dirty, adds->created);
+    bloom_make_notify(req, req->dirty > dirty, adds->created);
     return OK;
 }

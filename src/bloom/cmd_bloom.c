@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.ADD, BF.EXISTS, BF.MADD, BF.CARD: the hot ones. Replies are
- * those of valkey-bloom 1.0.1, integers in RESP2 and RESP3, or of RedisBloom,
- * which has booleans in RESP3.
+ * BF.ADD, BF.EXISTS, BF.MADD, BF.CARD: the hot path. Replies are those of
+ * valkey-bloom 1.0.1, integers in RESP2 and RESP3, or of RedisBloom, booleans
+ * in RESP3.
  */
 #include "base/metrics.h"
 #include "bloom/bloom_make.h"
@@ -18,7 +18,7 @@ hash_item(const struct bloom *bloom, struct slice item)
     return bloom_hash(bloom, item.data, item.len);
 }
 
-/* The filter grew by its newest layer: brings the gauges up to date. */
+/* Updates the gauges for a filter that has grown by its newest layer. */
 __attribute__((noinline)) static void
 account_growth(const struct bloom *bloom)
 {
@@ -36,7 +36,7 @@ account_growth(const struct bloom *bloom)
     keyspace_account(&before, &after);
 }
 
-/* The filter is there and the item hashed. */
+/* Adds a hashed item to a filter, and replies. */
 static inline enum err
 add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
         bool created)
@@ -46,7 +46,7 @@ add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     enum bloom_status status =
         bloom_add(bloom, bloom_make_env(req), hash, &added);
 
-    bloom_make_tell(req, added, created);
+    bloom_make_notify(req, added, created);
     if (status != BLOOM_OK) {
         return bloom_make_add_error(req, status);
     }
@@ -102,10 +102,10 @@ cmd_bf_exists(struct request *req)
 
 /* ---- many requests for one filter ---------------------------------------- */
 
-/* Room for the replies. Where there is none, the handler finds out how far
- * they go. */
+/* Reserves space for the replies. Without it, the handler executes the requests
+ * that still fit, one by one. */
 static bool
-has_room(struct request *req, uint32_t count)
+reserve_replies(struct request *req, uint32_t count)
 {
     struct buf *out = req->reply->buf;
 
@@ -129,8 +129,8 @@ together(const struct bloom *bloom, uint32_t count)
     return count < most ? count : (uint32_t)most;
 }
 
-/* Under a policy that counts uses, each request is one; the first was counted
- * when the name was looked up. */
+/* Counts the uses of all requests but the first, which the lookup counted,
+ * under a policy that counts uses. */
 static void
 use_again(struct request *req, uint32_t count)
 {
@@ -144,13 +144,14 @@ use_again(struct request *req, uint32_t count)
     }
 }
 
-/* What each of the requests did, for those who want that one by one. */
+/* Adds the effect of each request that has added its item, and reports the
+ * changes. */
 static void
 pass_on(struct request *req, const struct slice *argv, const bool *added,
         uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        bloom_make_tell(req, added[i], false);
+        bloom_make_notify(req, added[i], false);
         if (added[i]) {
             req->argv = argv + (size_t)i * WORDS;
             req->dirty = 1;
@@ -169,13 +170,13 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
     struct bloom_info after;
     size_t done = 0;
 
-    if (bloom == NULL || !has_room(req, count)) {
+    if (bloom == NULL || !reserve_replies(req, count)) {
         return 0;
     }
     count = together(bloom, count);
     bloom_get_info(bloom, &before);
     bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
-    /* What stops it is met again by the handler, and told. */
+    /* The handler meets the error that stops the batch again, and replies. */
     (void)bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
                           &done);
     bloom_get_info(bloom, &after);
@@ -193,8 +194,8 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
     return (uint32_t)done;
 }
 
-/* Who watches the key, or wants to hear of it, shall see that it was opened for
- * writing, though nothing came of it. */
+/* If the key is watched, or notices are wanted, it must be opened for writing,
+ * even if nothing changes: cmd_bf_add_many does that. */
 uint32_t
 cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
 {
@@ -204,7 +205,7 @@ cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
     bool found[BLOOM_BATCH_MAX];
 
     if (entry == NULL || keyspace_is_watched(entry) || observe_is_on(req) ||
-        !has_room(req, count)) {
+        !reserve_replies(req, count)) {
         return 0;
     }
     count = together(&entry->bloom, count);
@@ -227,7 +228,7 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX];
 
-    if (!has_room(req, count)) {
+    if (!reserve_replies(req, count)) {
         return 0;
     }
     bloom = bloom_make_find(req);

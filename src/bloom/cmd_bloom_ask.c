@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.MEXISTS and BF.COUNTNEW, which ask for many items and change nothing. A
- * command of more than a few items works in pieces: after PIECE_NS its lock is
- * given back, others are served, and it goes on with the item behind the last
- * one. So it is not atomic: each piece takes the key as it is then, and one
- * that is missing has no items. In EXEC all is one piece.
+ * BF.MEXISTS and BF.COUNTNEW, which look up many items and change nothing. A
+ * command of more than a few items works in pieces: after PIECE_NS it releases
+ * its lock, other clients are served, and it goes on with the next item. So it
+ * is not atomic: each piece sees the key as it is then, and a missing key has
+ * no items. In EXEC all items are one piece.
  */
 #include "base/clock.h"
 #include "base/hash.h"
@@ -14,7 +14,7 @@
 
 enum {
     FIRST_ITEM = 2,
-    FEW = 4 * BLOOM_BATCH_MAX, /* that are asked for in one piece */
+    FEW = 4 * BLOOM_BATCH_MAX, /* items that are always one piece */
     PIECE_NS = 500 * 1000,
     HEADER_BYTES = 32
 };
@@ -81,7 +81,7 @@ ask_batch(struct request *req, struct asking *asking, const struct bloom *bloom,
     asking->at += count;
 }
 
-/* Only the first piece counts as a look at the key. */
+/* Finds the filter. Only the first piece counts as a hit or miss. */
 static const struct bloom *
 find_for_piece(struct request *req, const struct asking *asking)
 {
@@ -115,7 +115,7 @@ ask(struct request *req, struct asking *asking)
 
 /* ---- BF.MEXISTS ---------------------------------------------------------- */
 
-/* Begins, or goes on with what paused. NULL: no memory. */
+/* Returns the state of a paused command, or a new one; NULL without memory. */
 static struct asking *
 take_up(const struct request *req)
 {
@@ -130,7 +130,7 @@ take_up(const struct request *req)
     return asking;
 }
 
-/* Keeps what is to go on, and frees what is done. */
+/* Keeps the state of a command that pauses, and frees it at the end. */
 static enum err
 put_down(struct request *req, struct asking *asking, enum err err)
 {
@@ -148,8 +148,8 @@ put_down(struct request *req, struct asking *asking, enum err err)
     return err;
 }
 
-/* Room for the reply is made before anything is asked: one that could not be
- * sent is not put together. */
+/* Reserves the space for the reply before anything is looked up: a reply above
+ * the limit of the output is refused at once. */
 static enum err
 begin_answers(const struct request *req, struct buf *out)
 {
@@ -163,8 +163,8 @@ begin_answers(const struct request *req, struct buf *out)
     return OK;
 }
 
-/* The answers are written as they come, into a buffer that becomes the reply:
- * its memory is touched a piece at a time, too. */
+/* Writes the replies of each piece into a buffer that becomes the reply, so
+ * that the fresh memory is touched a piece at a time, too. */
 static enum err
 answer_many(struct request *req, struct asking *asking)
 {
@@ -228,9 +228,10 @@ open_slots(const struct request *req, struct asking *asking)
     return asking->slots != NULL;
 }
 
-/* A missing filter has no item, so all that differ are new. Items are told
- * apart by their bytes: what an add might take for there already, since it met
- * a false positive among the others of the same command, is counted. */
+/* Counts the distinct items that are not in the filter; all of them if it is
+ * missing. Items are compared by their bytes: an item that an add would take
+ * for present, because of a false positive among the items added before it, is
+ * counted. */
 enum err
 cmd_bf_countnew(struct request *req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.INFO, in the shapes of both dialects, and BF.DEBUG, which valkey-bloom
- * does not have and which is the same in both.
+ * BF.INFO, with the reply shapes of both dialects, and BF.DEBUG, RedisBloom's,
+ * which is the same in both.
  */
 #include "bloom/bloom_make.h"
 #include "core/sizing.h"
@@ -25,8 +25,8 @@ enum info_field {
 };
 
 /* The first INFO_TIGHTENING fields are shown for every filter, the rest for
- * those that scale; RedisBloom has five of them, and go-redis gives up on a
- * sixth. */
+ * scaling filters. RedisBloom has five fields, and go-redis fails on a sixth.
+ */
 static const struct {
     const char *word, *label;
     bool redis;
@@ -91,7 +91,7 @@ show_named(struct request *req, const struct shown *shown,
     show_value(req, shown, field);
 }
 
-/* RedisBloom has a map in RESP3, valkey-bloom an array in both. */
+/* Replies with all fields: in RESP3 a map in dialect redis, else an array. */
 static void
 show_all(struct request *req, const struct shown *shown)
 {
@@ -110,7 +110,8 @@ show_all(struct request *req, const struct shown *shown)
     }
 }
 
-/* valkey-bloom: the value. RedisBloom: an array of it, in RESP3 a map. */
+/* Replies with one field: the value, or in dialect redis an array of it, in
+ * RESP3 a map. */
 static void
 show_one(struct request *req, const struct shown *shown, enum info_field field)
 {
@@ -140,7 +141,7 @@ find_field(const struct request *req, uint32_t expansion)
     return INFO_FIELDS;
 }
 
-/* The capacity that the filter can grow to; 0 where nobody asks. */
+/* Computes the capacity that the filter can grow to, if the field needs it. */
 static enum err
 project(const struct request *req, struct shown *shown, enum info_field field)
 {
@@ -194,10 +195,10 @@ cmd_bf_info(struct request *req)
 
 /* ---- BF.DEBUG ------------------------------------------------------------ */
 
-/* One layer in RedisBloom's words. bytes and bits are those of its lines;
- * hashes is how many bits an item sets, 8 in each stripe; hashwidth is the
- * width of the numbers that those are found with; capacity and size are items,
- * and ratio is the error rate that the layer was made for. */
+/* Replies with one layer in RedisBloom's words. bytes and bits are those of its
+ * lines; hashes is how many bits an item sets, 8 in each stripe; hashwidth is
+ * the width of the hash; capacity and size count items; ratio is the error rate
+ * that the layer was made for. */
 static void
 show_layer(struct request *req, const struct bloom_layer_info *layer,
            double rate)

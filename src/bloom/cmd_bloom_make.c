@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * BF.RESERVE and BF.INSERT. What their words mean is told by the grammar of
- * the dialect; what they do is the same. Who obeys reads valkey-bloom's.
+ * BF.RESERVE and BF.INSERT. The grammar of the dialect parses their words; what
+ * they do is the same. A request that replays a log has valkey-bloom's grammar.
  */
 #include "bloom/bloom_make.h"
 #include "bloom/grammar_redis.h"
 #include "bloom/grammar_valkey.h"
 #include "engine/handlers.h"
 
-/* Whether the request's words are RedisBloom's. */
+/* Returns whether the request has RedisBloom's grammar. */
 static bool
 reads_redis(const struct request *req)
 {
@@ -33,14 +33,15 @@ cmd_bf_reserve(struct request *req)
     } else {
         err = bloom_make_create(req, &params, 0, 0, &bloom);
     }
-    bloom_make_tell(req, false, err == OK);
+    bloom_make_notify(req, false, err == OK);
     if (err == OK) {
         reply_ok(req->reply);
     }
     return err;
 }
 
-/* Comes before the key is looked at, so that it also precedes NOCREATE. */
+/* Checks VALIDATESCALETO. Before the key is looked up, so also before
+ * NOCREATE. */
 static enum err
 validate_target(const struct request *req, const struct bloom_insert *insert)
 {
@@ -66,7 +67,7 @@ validate_target(const struct request *req, const struct bloom_insert *insert)
     }
 }
 
-/* The key is opened. */
+/* Creates the filter if it is missing, and adds the items. */
 static enum err
 insert_items(struct request *req, const struct bloom_insert *insert,
              struct bloom *bloom)
@@ -86,7 +87,7 @@ insert_items(struct request *req, const struct bloom_insert *insert,
                                 adds.count, &bloom);
     }
     if (err != OK) {
-        bloom_make_tell(req, false, false);
+        bloom_make_notify(req, false, false);
         return err;
     }
     return bloom_make_add_items(req, bloom, &adds);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What no module has: BF.RESET and BF.MERGE.
+ * BF.RESET and BF.MERGE, which no module has.
  */
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
@@ -18,9 +18,9 @@ enum { FIRST_SOURCE = 2 };
 
 enum { REPLACE_BYTES = 1 << 20 }; /* from here on the lines are not cleared */
 
-/* The name's next life. Derived from the last one, so that who repeats the
- * command gets the same (the finisher of Steele, Lea and Flood's SplitMix,
- * OOPSLA 2014, is one to one and takes nothing but 0 to 0). */
+/* Returns the number of the name's next life. It is derived from the last one,
+ * so that a replay gets the same (the finisher of Steele, Lea and Flood's
+ * SplitMix, OOPSLA 2014, which is one to one and maps only 0 to 0). */
 static uint64_t
 next_incarnation(uint64_t incarnation)
 {
@@ -29,9 +29,9 @@ next_incarnation(uint64_t incarnation)
     return incarnation ^ (incarnation >> 31);
 }
 
-/* Puts an empty filter in the place of a large one, whose memory is given back
- * in the background: new lines are zero by themselves. False if there is no
- * memory for both. */
+/* Replaces a large filter by an empty one: new lines are zero already, and a
+ * background thread frees the old ones. Returns false if there is no memory for
+ * both. */
 static bool
 replace_empty(struct request *req, struct entry *entry)
 {
@@ -66,7 +66,7 @@ empty_in_place(struct request *req, struct entry *entry)
     entry->incarnation = next_incarnation(entry->incarnation);
 }
 
-/* Never refused for want of memory: it gives some back. */
+/* Never refused for lack of memory, since it frees some. */
 enum err
 cmd_bf_reset(struct request *req)
 {
@@ -88,8 +88,8 @@ cmd_bf_reset(struct request *req)
 /* ---- BF.MERGE ------------------------------------------------------------ */
 
 /* The effect is the command with INCARNATION n behind it: the number of the
- * life that it began, or 0 if the destination was there. Who obeys has these
- * two words always, so that no source can be taken for them. */
+ * life that it began, or 0 if the destination was there. A replayed command
+ * always has these two words, so no source can be mistaken for them. */
 struct merge {
     size_t end; /* of the sources */
     bool begins;
@@ -100,7 +100,7 @@ struct merge {
 };
 
 static enum err
-parse_obeyed(const struct request *req, struct merge *merge)
+parse_replayed(const struct request *req, struct merge *merge)
 {
     enum { WORDS = 2 };
 
@@ -123,7 +123,7 @@ compare_pointers(const void *a, const void *b)
     return (*left > *right) - (*left < *right);
 }
 
-/* One that is named twice is read but once. */
+/* Sorts the sources and drops repeats. */
 static void
 sort_sources(struct merge *merge)
 {
@@ -204,8 +204,8 @@ begin_effect(struct request *req, const struct merge *merge)
     return OK;
 }
 
-/* Layer shapes can differ between two sources alone, if those have more layers
- * than the destination. */
+/* Names the two filters that do not fit. They can both be sources, if these
+ * have more layers than the destination. */
 static enum err
 merge_error(struct request *req, const struct bloom *into,
             const struct merge *merge, enum bloom_status status)
@@ -222,8 +222,8 @@ merge_error(struct request *req, const struct bloom *into,
                         what != NULL ? what : "layer shapes");
 }
 
-/* Into a filter that has no name yet, or is there and stays as it was if this
- * fails. What it has already need not be read again. */
+/* Merges all sources but `has`, which the filter contains already, into a
+ * filter that stays as it was if this fails. */
 static enum err
 unite(struct request *req, struct bloom *into, const struct bloom *has,
       struct merge *merge)
@@ -321,7 +321,7 @@ enum err
 cmd_bf_merge(struct request *req)
 {
     struct merge merge = { .end = req->argc };
-    enum err err = req->obey ? parse_obeyed(req, &merge) : OK;
+    enum err err = req->obey ? parse_replayed(req, &merge) : OK;
 
     if (err == OK) {
         err = merge_all(req, &merge);

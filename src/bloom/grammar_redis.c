@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Parsing only: nothing here looks at a key.
+ * Parsing only: no key is looked up.
  */
 #include "bloom/grammar_redis.h"
 
@@ -15,7 +15,7 @@ enum {
 
 static const int64_t capacity_max = 1 << 30;
 
-/* What is wrong with a number: it is none, or it is out of range. */
+/* The errors of a number: not a number, out of range. */
 struct number_errors {
     enum err none, range;
 };
@@ -54,7 +54,7 @@ parse_capacity(struct slice text, const struct number_errors *errors,
 
 /* ---- BF.RESERVE ---------------------------------------------------------- */
 
-/* The place of a word among the options; 0 if it is not there. */
+/* Returns the position of a word among the options; 0 if it is missing. */
 static size_t
 find_option(const struct request *req, const char *word)
 {
@@ -66,8 +66,8 @@ find_option(const struct request *req, const char *word)
     return 0;
 }
 
-/* A filter that does not scale, by its words or by bf-expansion-factor 0, takes
- * no number but 0, whatever the range. */
+/* Parses EXPANSION and NONSCALING. A filter that does not scale, by its words
+ * or by bf-expansion-factor 0, accepts only 0, whatever the range. */
 static enum err
 parse_scaling(struct request *req, struct bloom_params *params)
 {
@@ -128,16 +128,15 @@ enum word {
     WORD_EXPANSION
 };
 
-/* Folded to lower case; 0 behind the end. */
+/* Returns a letter in lower case; 0 behind the end. */
 static unsigned
 letter(struct slice word, size_t at)
 {
     return at < word.len ? (unsigned char)word.data[at] | 0x20U : 0;
 }
 
-/* The full words are what clients send: redis-py, Jedis, go-redis and the
- * others all spell them out. That ITEM, NX or CAP do as well is RedisBloom's
- * doing, which tells words apart by these letters alone. */
+/* RedisBloom recognises words by these letters alone, so ITEM, NX or CAP also
+ * work. redis-py, Jedis, go-redis and other clients send the full words. */
 static enum word
 which_word(struct slice word)
 {
@@ -178,8 +177,7 @@ parse_value(enum word word, struct slice value, struct bloom_params *params)
     return OK;
 }
 
-/* NONSCALING, or bf-expansion-factor 0, wins over EXPANSION, wherever it
- * stands. */
+/* NONSCALING, or bf-expansion-factor 0, overrides EXPANSION in any order. */
 enum err
 grammar_redis_insert(struct request *req, struct bloom_insert *insert)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Parsing only: nothing here looks at a key.
+ * Parsing only: no key is looked up.
  */
 #include "bloom/grammar_valkey.h"
 
@@ -11,7 +11,7 @@ enum { RESERVE_PLAIN = 4, RESERVE_NONSCALING = 5, RESERVE_EXPANSION = 6 };
 
 /* ---- numbers ------------------------------------------------------------- */
 
-/* NaN fails the comparison, as it must. */
+/* Returns whether 0 < value < 1; false for NaN. */
 static bool
 is_open_unit(double value)
 {
@@ -58,8 +58,8 @@ parse_expansion(struct slice text, uint32_t *ret_expansion)
 
 /* ---- BF.RESERVE ---------------------------------------------------------- */
 
-/* The tail behind rate and capacity: nothing, NONSCALING, or EXPANSION n, each
- * valid at its own length only. */
+/* Parses the words behind rate and capacity: nothing, NONSCALING, or EXPANSION
+ * n, each valid at its own length only. */
 static enum err
 parse_scaling(struct request *req, struct bloom_params *params)
 {
@@ -113,9 +113,10 @@ parse_shape(struct slice text, uint64_t max, uint64_t *ret_value)
                : ERR_BF_UNKNOWN_ARG;
 }
 
-/* STRIPES, LINES and INCARNATION of a replayed creation. */
+/* Parses STRIPES, LINES and INCARNATION of a replayed creation. */
 static enum err
-parse_obeyed(struct slice word, struct slice value, struct bloom_insert *insert)
+parse_replayed(struct slice word, struct slice value,
+               struct bloom_insert *insert)
 {
     struct bloom_params *params = &insert->params;
     uint64_t stripes = 0;
@@ -158,15 +159,15 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
         insert->has_target = true;
         return parse_capacity(value, &insert->target);
     }
-    return req->obey ? parse_obeyed(word, value, insert) : ERR_BF_UNKNOWN_ARG;
+    return req->obey ? parse_replayed(word, value, insert) : ERR_BF_UNKNOWN_ARG;
 }
 
-/* True for words that take a value, so that one without it is an arity error
- * and any other word an unknown argument, in argument order. */
+/* Returns whether a word needs a value. Without the value it is an arity error;
+ * any other word is an unknown argument. */
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    enum { OBEYED = 3 }; /* the first ones are for who obeys */
+    enum { REPLAYED = 3 }; /* the first words are from a log only */
     static const char *const words[] = {
         "stripes",   "lines",      "incarnation", "error",          "capacity",
         "expansion", "tightening", "seed",        "validatescaleto"
@@ -174,7 +175,7 @@ takes_value(const struct request *req, struct slice word)
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (slice_is_word(word, words[i])) {
-            return i >= OBEYED || req->obey;
+            return i >= REPLAYED || req->obey;
         }
     }
     return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A payload does not change, so it is hashed and copied as time allows. A
- * source may be written to between two pieces: then all of it is copied once
- * more, under the locks, but into memory that the system has provided by then,
- * which is what takes longest.
+ * A payload does not change, so it is hashed and copied in pieces. A source may
+ * be written to between two pieces. Then all of it is copied once more under
+ * the locks, but into memory that is mapped by then, which is faster: page
+ * faults take longest.
  */
 #include "bloom/prepare.h"
 
@@ -51,7 +51,8 @@ preparing_free(void *state)
     mem_free_lines(state, sizeof(struct preparing));
 }
 
-/* Begins, or goes on. NULL: there is no memory, so the handler does it. */
+/* Returns the state of a paused command, or a new one. NULL without memory: the
+ * handler then does all of the work. */
 static struct preparing *
 take_up(struct request *req)
 {
@@ -116,7 +117,7 @@ copy_unless_zero(char *to, const char *from, size_t count)
     }
 }
 
-/* Where byte `at` of all lines lies in the layers of a filter. */
+/* Returns the address of byte `at` of all lines, and its layer. */
 static char *
 lines_at(struct bloom *bloom, uint64_t at, uint32_t *ret_layer,
          size_t *ret_offset, size_t *ret_left)
@@ -137,7 +138,7 @@ lines_at(struct bloom *bloom, uint64_t at, uint32_t *ret_layer,
 
 /* ---- RESTORE ------------------------------------------------------------- */
 
-/* One step. False: all is hashed. */
+/* Hashes one piece. Returns false when everything is hashed. */
 static bool
 hash_step(struct preparing *preparing, struct slice payload)
 {
@@ -166,7 +167,7 @@ sum_holds(const struct preparing *preparing, struct slice payload)
     return stored == XXH3_64bits_digest(&preparing->hash);
 }
 
-/* As bloom_load() does when the checksum is known. */
+/* Makes the filter without its lines, as bloom_load() does. */
 static void
 make_shape(struct preparing *preparing, struct slice payload)
 {
@@ -211,7 +212,7 @@ fill_step(struct preparing *preparing, struct slice payload)
     preparing->at += left;
 }
 
-/* The payload is where it was, or its bytes are elsewhere the same. */
+/* Between two calls the payload may move, but its bytes stay the same. */
 bool
 prepare_restore(struct request *req)
 {
@@ -253,8 +254,8 @@ unlock(struct request *req, const struct key *key)
                     keyspace_stripe_of(key->hash));
 }
 
-/* Takes the shape of the source, and what WATCH would remember of it. False:
- * there is nothing to prepare. */
+/* Makes an empty filter of the source's shape and remembers the source's
+ * version, as WATCH does. Returns false if there is nothing to prepare. */
 static bool
 take_shape(struct request *req, const struct key *key,
            struct preparing *preparing)
@@ -279,9 +280,9 @@ take_shape(struct request *req, const struct key *key,
     return bytes > 0;
 }
 
-/* One step under the shared lock. What is written to meanwhile is copied again
- * by prepare_take(), into memory that is there by then. False: the source has
- * gone, or has another shape. */
+/* Copies one piece under the shared lock. prepare_take() copies again what has
+ * been written to since. Returns false if the source is gone or has another
+ * shape. */
 static bool
 copy_step(struct request *req, const struct key *key,
           struct preparing *preparing)
@@ -362,7 +363,7 @@ prepare_copy(struct request *req)
     return prepare_from(req, SOURCE_AT, UINT64_MAX); /* it has its size */
 }
 
-/* A filter that is to be made begins as a copy of the first source. */
+/* A filter that BF.MERGE creates begins as a copy of the first source. */
 bool
 prepare_merge(struct request *req)
 {

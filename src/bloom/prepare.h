@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The long part of RESTORE, COPY and BF.MERGE of large filters, before their
- * locks are taken: a payload is checked and loaded, a source is copied, a piece
- * at a time while others are served. What is left for the handler is to put the
- * filter under its name. In EXEC, for who repeats a log, and for filters that
- * are not large, nothing is prepared, and the handler does all of it.
+ * Does the long part of RESTORE, COPY and BF.MERGE of large filters before
+ * their locks are taken: checks and loads a payload, or copies a source, a
+ * piece at a time while other clients are served. The handler then only puts
+ * the filter under its name. In EXEC, in a replay, and for filters that are not
+ * large, nothing is prepared, and the handler does all of the work.
  *
- * prepare_restore and its like are .prepare of their rows (table.h). What
- * they made stays with the session until the command ends.
+ * prepare_restore, prepare_copy and prepare_merge are .prepare of their rows
+ * (table.h). The session keeps what they made until the command ends.
  */
 #pragma once
 
 #include "engine/request.h"
 
-/* What was prepared: a filter, which is the caller's from then on, or why there
- * is none. incarnation: that a payload names. */
+/* What was prepared: a filter, which the caller owns from then on, or why there
+ * is none. incarnation: the number in a payload. */
 struct prepared {
     enum bloom_status status;
     bool sum_holds; /* of a payload: its checksum */
@@ -22,8 +22,8 @@ struct prepared {
     struct bloom *bloom;
 };
 
-/* False: nothing was, or not from this source (NULL: there is none);
- * *ret_made is untouched. Once for each command, by its handler. What the
- * source has got since is copied now. */
+/* Takes what was prepared from this source (NULL: from a payload), after
+ * copying what the source has got since. Returns false, and leaves *ret_made
+ * alone, if nothing was. Once for each command, by its handler. */
 bool prepare_take(struct request *req, const struct bloom *source,
                   struct prepared *ret_made);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One function a section, in a table with its name and where it belongs.
- * Metrics are walked, not listed: section_of says which section has which, and
- * a new counter shows up among the statistics by itself.
+ * A table has a function for each section. Metrics are not listed here:
+ * section_of gives the section of each, and a new counter appears among the
+ * statistics without a change.
  */
 #include "info/info.h"
 
@@ -111,7 +111,7 @@ write_server(const struct service *service, struct buf *text)
     info_put_number(text, "threads", service->threads);
 }
 
-/* Every limit on what a client may do: maxclients and the section of limits. */
+/* Shows every limit of clients: maxclients and the section of limits. */
 static void
 write_clients(const struct service *service, struct buf *text)
 {
@@ -176,7 +176,7 @@ put_listeners(const struct service *service, struct buf *text)
     info_put_number(text, "tracking_total_prefixes", tracked.prefixes);
 }
 
-/* What this server does not do at all, under names that monitors ask for. */
+/* Shows zeros for what this server does not have, since monitors ask for it. */
 static void
 put_undone(struct buf *text)
 {
@@ -289,7 +289,7 @@ write_bf_core(const struct service *service, struct buf *text)
     put_metrics(text, INFO_BF_CORE);
 }
 
-/* There is no defragmentation, so that it has neither hit nor missed. */
+/* There is no defragmentation, so there are no hits and misses. */
 static void
 write_bf_defrag(const struct service *service, struct buf *text)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The text of INFO, section by section, and what else tells clients who
- * answers. Figures come from the metrics, the command statistics, the options
- * and the kernel at the moment of the call; a figure that is not known is left
- * out. Any loop, inside a section of the world gate.
+ * The text of INFO, section by section, and the server's names and versions.
+ * Figures come from the metrics, the command statistics, the options and the
+ * kernel at the moment of the call; an unknown figure is left out. Any loop,
+ * inside a section of the gate.
  */
 #pragma once
 
 #include "engine/service.h"
 #include "proto/reply.h"
 
-/* Whose behaviour the dialects are. Clients branch on HELLO's server and
- * version: redis-py and jedis do client-side caching with "redis" from 7.4 on
- * only, so HELLO says that in both dialects. */
+/* The servers whose behaviour the dialects have. Clients branch on HELLO's
+ * server and version: redis-py and jedis use client-side caching only with
+ * "redis" from 7.4 on, so HELLO says that in both dialects. */
 #define INFO_REDIS_VERSION  "7.4.0"
 #define INFO_VALKEY_VERSION "9.0.0"
 
@@ -39,15 +39,16 @@ enum info_section {
     INFO_SECTION_COUNT
 };
 
-/* What INFO's arguments ask for, in any case: nothing or "default", "all",
+/* Returns the sections that INFO's arguments select, a bit (1 << enum
+ * info_section) for each. Arguments in any case: nothing or "default", "all",
  * "everything" (all and the bf sections), "modules" (theirs and the bf
- * sections), "bf" (both bf sections) or sections by name. Unknown names select
- * nothing. A bit (1 << enum info_section) a section. */
+ * sections), "bf" (both bf sections), or sections by name. Unknown names select
+ * nothing. */
 uint32_t info_select(const struct slice *names, size_t count);
 
 /* Appends these sections in their fixed order, a blank line between them. */
 void info_write(const struct service *service, uint32_t selected,
                 struct buf *text);
 
-/* The array of loaded modules, for HELLO and MODULE LIST. */
+/* Replies with the array of loaded modules, for HELLO and MODULE LIST. */
 void info_reply_modules(struct reply *reply);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sums over the slots of admin/stats; what was never used has no line.
+ * Sums over the slots of admin/stats. A command that was never used has no
+ * line.
  */
 #include "info/info_commands.h"
 
@@ -29,7 +30,8 @@ info_commands_write(const struct service *service, struct buf *text)
     }
 }
 
-/* Errors are told apart by their first word, as clients do. */
+/* Errors are counted by their first word, which is how clients tell them apart.
+ */
 void
 info_commands_write_errors(const struct service *service, struct buf *text)
 {
@@ -52,7 +54,7 @@ info_commands_write_errors(const struct service *service, struct buf *text)
     }
 }
 
-/* The percentiles that latency-tracking-info-percentiles names. */
+/* Shows the percentiles of the option latency-tracking-info-percentiles. */
 void
 info_commands_write_latency(const struct service *service, struct buf *text)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Filters from 2 MiB on have mappings of their own, which the allocator knows
- * nothing of: so its figures are about the rest, and the difference between
- * what is resident and what it holds is no overhead and not shown as one.
+ * Filters from 2 MiB on have mappings of their own, which the allocator does
+ * not count. So the allocator's figures are about the rest, and the difference
+ * between resident and allocated memory is not overhead and not shown as such.
  */
 #include "info/info_memory.h"
 
@@ -121,7 +121,8 @@ put_fragmentation(struct buf *text, const struct info_memory *memory)
     }
 }
 
-/* What a Redis can have in its memory beside keys, and this server has not. */
+/* Shows zeros for what Redis has in memory beside keys and this server does
+ * not. */
 static void
 put_absent(struct buf *text)
 {

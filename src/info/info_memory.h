@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the memory is used for, of this moment: for INFO, MEMORY STATS and
- * MEMORY DOCTOR. Any loop, inside a section of the world gate.
+ * The present use of memory, for INFO, MEMORY STATS and MEMORY DOCTOR. Any
+ * loop, inside a section of the gate.
  */
 #pragma once
 
@@ -24,10 +24,10 @@ struct info_memory {
 void info_memory_get(const struct service *service,
                      struct info_memory *ret_memory);
 
-/* part of whole in percent; 0 of nothing. */
+/* Return part / whole, in percent and as a ratio; 0 if whole is 0. */
 double info_memory_percent(uint64_t part, uint64_t whole);
 double info_memory_ratio(uint64_t a, uint64_t b);
 
-/* The section of INFO, without the metrics that belong to it but that of the
- * used memory: what it is compared with comes from the same moment. */
+/* Writes the section of INFO, except its metrics. used_memory is written here,
+ * since the figures that it is compared with must be of the same moment. */
 void info_memory_write(const struct service *service, struct buf *text);

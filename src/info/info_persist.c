@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * First what Redis 7.0.15 has, under its names and in its order, so that
- * monitors find it; then what it does not have. A server without persistence
- * (in tests) shows the figures of one that has done nothing yet.
+ * First the fields of Redis 7.0.15, in its order, so that monitors find them;
+ * then Bloomery's own. A server without persistence (in tests) shows the
+ * figures of a server that has done nothing yet.
  */
 #include "info/info_persist.h"
 
@@ -46,14 +46,14 @@ put_child(struct buf *text, const struct persist_info *info)
     info_put_number(text, "current_save_keys_total", info->child.keys_total);
 }
 
-/* What was counted since the last CONFIG RESETSTAT. */
+/* Returns the count since the last CONFIG RESETSTAT. */
 static uint64_t
 since(uint64_t count, const _Atomic uint64_t *before)
 {
     return count - atomic_load_explicit(before, memory_order_relaxed);
 }
 
-/* Seconds are -1 for "never" or "not now". */
+/* Seconds of -1 mean "never" or "not now". */
 static void
 put_snapshot(const struct service *service, struct buf *text,
              const struct persist_info *info)
@@ -95,7 +95,7 @@ put_rewrite(const struct service *service, struct buf *text,
     info_put_number(text, "module_fork_last_cow_size", 0);
 }
 
-/* A sync never delays a write here, so that none is counted as delayed. */
+/* A sync never delays a write here, so aof_delayed_fsync is 0. */
 static void
 put_files(struct buf *text, const struct persist_info *info)
 {
@@ -135,7 +135,7 @@ journal_state(const struct journal_status *journal)
     return journal->on ? "on" : "off";
 }
 
-/* released is UINT64_MAX while nothing has to wait. */
+/* info->released is UINT64_MAX while no reply has to wait. */
 static void
 put_journal(struct buf *text, const struct persist_info *info)
 {

@@ -9,11 +9,11 @@
 
 void info_persist_write(const struct service *service, struct buf *text);
 
-/* Those figures of the section Stats that are about forks. */
+/* Writes the fields of the section Stats about forks. */
 void info_persist_write_forks(const struct service *service, struct buf *text);
 
-/* What CONFIG RESETSTAT sets to zero of all that: saves, rewrites, forks. */
+/* Resets the counts of saves, rewrites and forks, for CONFIG RESETSTAT. */
 void info_persist_reset(struct service *service);
 
-/* The position of the log, which replicas would follow; 0 without one. */
+/* Returns the position of the log; 0 without one. */
 uint64_t info_persist_position(const struct service *service);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * buf_printf is for short texts; what may be long is appended piece by piece.
+ * buf_printf is for short texts; long texts are appended in pieces.
  */
 #include "info/info_put.h"
 

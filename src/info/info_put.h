@@ -12,21 +12,21 @@ void info_put_number(struct buf *text, const char *name, uint64_t value);
 void info_put_signed(struct buf *text, const char *name, int64_t value);
 void info_put_ratio(struct buf *text, const char *name, double value);
 
-/* Each of these names with 0. */
+/* Writes each of these names with the value 0. */
 void info_put_zeros(struct buf *text, const char *const *names, size_t count);
 
-/* Of any length; NULL is empty. */
+/* Writes a text of any length; NULL is empty. */
 void info_put_text(struct buf *text, const char *name, const char *value);
 
-/* "943.38K" under the name with _human behind it; the second, with the plain
- * number before it. */
+/* Writes "943.38K" under the name with _human appended; info_put_bytes writes
+ * the plain number before it. */
 void info_put_human(struct buf *text, const char *name, uint64_t bytes);
 void info_put_bytes(struct buf *text, const char *name, uint64_t bytes);
 
-/* An option, its name with _ for - and without what stands before a dot. */
+/* Writes an option; its name has _ for - and no part before a dot. */
 void info_put_option(struct buf *text, const struct conf *conf,
                      const struct conf_row *row);
 
-/* A sum over slots that others write to meanwhile may dip below zero: then it
- * is 0. */
+/* Returns a metric. Its sum over slots that other threads write to may be below
+ * zero for a moment; then it is 0. */
 uint64_t info_put_metric_value(enum metric metric);

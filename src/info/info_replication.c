@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Names, order and meaning are those of Redis 7.0.15, since a Sentinel parses
- * what follows "role:slave" in that order; our own facts stand behind. A
- * replica that has nothing of its primary yet shows an offset and a priority
- * of 0: no Sentinel promotes it then, however many positions it has counted
- * on its own. Where Redis counts from the first byte on, 1 is added to what
- * are positions here.
+ * the fields behind "role:slave" in that order; Bloomery's own fields follow. A
+ * replica that has no data of its primary yet shows an offset and a priority of
+ * 0, so that no Sentinel promotes it. Offsets that Redis counts from 1 are
+ * positions plus 1.
  */
 #include "info/info_replication.h"
 
@@ -26,7 +25,7 @@ now_ms(void)
     return clock_mono_ns() / 1000000;
 }
 
-/* -1: never. */
+/* Returns the seconds since then_ms, or -1 for never. */
 static int64_t
 seconds_since(uint64_t then_ms)
 {

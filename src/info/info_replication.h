@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The section Replication of INFO, which Sentinels read line by line, and what
- * other sections say of replication. Any loop, inside a section of the gate.
+ * The section Replication of INFO, which Sentinels parse, and what other
+ * sections show of replication. Any loop, inside a section of the gate.
  */
 #pragma once
 
@@ -10,14 +10,14 @@
 
 void info_replication_write(const struct service *service, struct buf *text);
 
-/* Of the section Stats: how many synchronizations there were. */
+/* Writes the counts of synchronizations, in the section Stats. */
 void info_replication_write_syncs(const struct service *service,
                                   struct buf *text);
 
-/* What CONFIG RESETSTAT sets to zero of that. */
+/* Resets these counts, for CONFIG RESETSTAT. */
 void info_replication_reset(struct service *service);
 
-/* The backlog's bytes, and those that replicas have yet to take. */
+/* The bytes of the backlog, and those that replicas have not received yet. */
 struct info_replication_memory {
     uint64_t backlog, replicas;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How many replicas there are may change between two looks; the second one
- * copies no more than the first one found.
+ * The number of replicas may change between counting and copying them; the
+ * second call copies at most as many as the first one counted.
  */
 #include "info/links.h"
 
@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <strings.h>
 
-/* The role changes at once, and loop 0 follows: until it has, the new link is
- * one that will be tried. */
+/* The role changes at once, and loop 0 moves the link afterwards. Until then
+ * the link shows as connecting. */
 static void
 judge(const struct service *service, struct status_figures *figures)
 {
@@ -164,7 +164,7 @@ replica_client(const struct status_replica *replica)
     };
 }
 
-/* Nobody logged in here: what it sends is obeyed. */
+/* The primary has no user: what it sends is executed. */
 static struct links_client
 primary_client(const struct status_figures *figures)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The links to replicas and to the primary as clients see them: a copy of what
- * loop 0 has published (repl/status.h), read in the light of the role, and the
- * lines that CLIENT LIST shows of them. Any loop, inside a section of the gate.
+ * loop 0 has published (repl/status.h), adapted to the present role, and their
+ * lines in CLIENT LIST. Any loop, inside a section of the gate.
  */
 #pragma once
 
@@ -11,36 +11,36 @@
 #include "repl/status.h"
 
 struct links {
-    /* What it says of the link to the primary is about the present one: what
-     * loop 0 said of an earlier one is left out. */
+    /* Figures of an earlier link to a primary are left out. */
     struct status_figures figures;
     struct status_replica *replicas;
     size_t count;
 };
 
-/* ERR_NOMEM: nothing is to be freed. Without a status there are no links. */
+/* Copies the links; none without a status. ERR_NOMEM: there is nothing to free.
+ */
 MUST_CHECK enum err links_get(const struct service *service,
                               struct links *ret_links);
 void links_free(struct links *links);
 
-/* The figures alone. */
+/* Copies the figures alone. */
 void links_get_figures(const struct service *service,
                        struct status_figures *ret_figures);
 
-/* A replica with data of its primary, or with a link that is up. */
+/* Returns whether a replica has data of its primary, or a link that is up. */
 bool links_has_data(const struct service *service);
 
-/* The replica with this address, as FAILOVER names it; NULL: there is none. */
+/* Finds the replica with this address, as FAILOVER names it; NULL if none. */
 const struct status_replica *links_find(const struct links *links,
                                         struct slice host, uint64_t port);
 
-/* Bytes that replicas have yet to take. */
+/* Returns the bytes that replicas have not received yet. */
 uint64_t links_unsent(const struct links *links);
 
-/* Whether there is a link to the primary that clients can see. */
+/* Returns whether clients see a link to the primary. */
 bool links_has_primary(const struct links *links);
 
-/* A link as a client: its texts are borrowed from what it was made of. */
+/* A link as a client. Its texts are borrowed from the links. */
 struct links_client {
     uint64_t id, age_s, idle_s, unsent;
     const char *address, *local_address, *user, *command;
@@ -52,5 +52,5 @@ typedef void (*links_visit_fn)(void *ctx, const struct links_client *client);
 void links_visit(const struct links *links, uint64_t id, links_visit_fn visit,
                  void *ctx);
 
-/* Its line as those of other clients, with a line feed. */
+/* Appends its line in CLIENT LIST, with a line feed. */
 void links_client_line(struct buf *text, const struct links_client *line);

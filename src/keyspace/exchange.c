@@ -13,35 +13,8 @@
 #include "keyspace/make.h"
 #include "keyspace/reaper.h"
 
-static void
-exchange_u32(_Atomic uint32_t *a, _Atomic uint32_t *b)
-{
-    uint32_t value = atomic_load_explicit(a, memory_order_relaxed);
-
-    atomic_store_explicit(a, atomic_load_explicit(b, memory_order_relaxed),
-                          memory_order_relaxed);
-    atomic_store_explicit(b, value, memory_order_relaxed);
-}
-
-static void
-exchange_u64(_Atomic uint64_t *a, _Atomic uint64_t *b)
-{
-    uint64_t value = atomic_load_explicit(a, memory_order_relaxed);
-
-    atomic_store_explicit(a, atomic_load_explicit(b, memory_order_relaxed),
-                          memory_order_relaxed);
-    atomic_store_explicit(b, value, memory_order_relaxed);
-}
-
-static void
-exchange_count(_Atomic int64_t *a, _Atomic int64_t *b)
-{
-    int64_t value = atomic_load_explicit(a, memory_order_relaxed);
-
-    atomic_store_explicit(a, atomic_load_explicit(b, memory_order_relaxed),
-                          memory_order_relaxed);
-    atomic_store_explicit(b, value, memory_order_relaxed);
-}
+/* Exchanges two atomic values that no other thread writes. */
+#define EXCHANGE(a, b) atomic_store(b, atomic_exchange(a, atomic_load(b)))
 
 /* Continues versions above those of both, since the entries keep theirs. A
  * watched missing name counts as changed: it may have existed in the other. */
@@ -71,16 +44,16 @@ exchange_databases(struct keyspace *a, struct keyspace *b)
     for (uint32_t db = 0; db < a->databases; db++) {
         uint32_t number = a->slot_dbs[db];
 
-        exchange_u32(&a->db_ids[db], &b->db_ids[db]);
-        exchange_u32(&a->slot_ids[db], &b->slot_ids[db]);
+        EXCHANGE(&a->db_ids[db], &b->db_ids[db]);
+        EXCHANGE(&a->slot_ids[db], &b->slot_ids[db]);
         a->slot_dbs[db] = b->slot_dbs[db];
         b->slot_dbs[db] = number;
         a->swaps[db]++;
         b->swaps[db]++;
     }
     for (size_t i = 0; i < counts; i++) {
-        exchange_count(&a->counts[i].keys, &b->counts[i].keys);
-        exchange_count(&a->counts[i].expires, &b->counts[i].expires);
+        EXCHANGE(&a->counts[i].keys, &b->counts[i].keys);
+        EXCHANGE(&a->counts[i].expires, &b->counts[i].expires);
     }
 }
 
@@ -106,13 +79,13 @@ keyspace_exchange(struct keyspace *ks, struct keyspace *other)
           ks->shards == other->shards);
     for (unsigned i = 0; i < KEYSPACE_STRIPES; i++) {
         exchange_stripe(&ks->stripes[i], &other->stripes[i]);
-        exchange_u64(&ks->next_expiry_ms[i], &other->next_expiry_ms[i]);
+        EXCHANGE(&ks->next_expiry_ms[i], &other->next_expiry_ms[i]);
     }
     for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
-        exchange_u64(&ks->occupied[i], &other->occupied[i]);
+        EXCHANGE(&ks->occupied[i], &other->occupied[i]);
     }
     exchange_databases(ks, other);
-    exchange_count(&ks->dead, &other->dead);
+    EXCHANGE(&ks->dead, &other->dead);
     exchange_cursors(ks, other);
     access_exchange(&ks->access, &other->access);
 }

@@ -294,16 +294,6 @@ link_resume_all(struct loop *loop)
 
 /* ---- writing ------------------------------------------------------------- */
 
-/* uv_buf_init takes an unsigned int, and a piece may be longer. libuv does not
- * write through the pointer. */
-static uv_buf_t
-buffer_of(struct slice bytes)
-{
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
-    return (uv_buf_t){ .base = (char *)(uintptr_t)bytes.data,
-                       .len = bytes.len };
-}
-
 size_t
 link_unsent(const struct link *link)
 {
@@ -349,7 +339,7 @@ start_write(struct link *link)
     if (piece.len > WRITE_BYTES) {
         piece.len = WRITE_BYTES;
     }
-    part = buffer_of(piece);
+    part = loop_uv_buf(piece);
     link->write.data = link;
     status = uv_write(&link->write, &link->uv.stream, &part, 1, on_written);
     if (status != 0) {
@@ -409,7 +399,7 @@ on_written(uv_write_t *write, int status)
 static size_t
 write_now(struct link *link, struct slice bytes)
 {
-    uv_buf_t part = buffer_of(bytes);
+    uv_buf_t part = loop_uv_buf(bytes);
     int written = uv_try_write(&link->uv.stream, &part, 1);
 
     if (written < 0) {

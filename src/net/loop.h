@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/slice.h"
 #include "net/mailbox.h"
 #include "proto/stream.h"
 
@@ -126,6 +127,16 @@ struct loop {
     size_t behind_batch;    /* its unparsed bytes, behind the batch */
     struct stream_pool *pool;
 };
+
+/* Makes libuv's form of bytes to write. uv_buf_init takes an unsigned int, and
+ * bytes may be more. libuv does not write through the pointer. */
+static inline uv_buf_t
+loop_uv_buf(struct slice bytes)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
+    return (uv_buf_t){ .base = (char *)(uintptr_t)bytes.data,
+                       .len = bytes.len };
+}
 
 /* Keeps the loop from waiting for I/O: it serves `resumable` and `links_soon`
  * first. */

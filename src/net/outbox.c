@@ -38,16 +38,6 @@ outbox_moved(struct conn *conn)
     return moved;
 }
 
-/* uv_buf_init takes an unsigned int, and replies may be longer. libuv does not
- * write through the pointer. */
-static uv_buf_t
-buffer_of(struct slice bytes)
-{
-    /* NOLINTNEXTLINE(performance-no-int-to-ptr): only casts const away */
-    return (uv_buf_t){ .base = (char *)(uintptr_t)bytes.data,
-                       .len = bytes.len };
-}
-
 static void start_write(struct conn *conn);
 
 static void
@@ -84,7 +74,7 @@ start_write(struct conn *conn)
     box->sending = box->waiting;
     box->waiting = empty;
     box->write.data = conn;
-    part = buffer_of(buf_slice(&box->sending));
+    part = loop_uv_buf(buf_slice(&box->sending));
     metric_add(METRIC_WRITES, 1);
     metric_add(METRIC_NET_OUTPUT, (int64_t)box->sending.len);
     if (uv_write(&box->write, &conn->uv.stream, &part, 1, on_written) != 0) {
@@ -135,7 +125,7 @@ keep(struct conn *conn, struct buf *out, struct slice rest, uint64_t hard)
 static struct slice
 write_now(struct conn *conn, struct slice bytes)
 {
-    uv_buf_t part = buffer_of(bytes);
+    uv_buf_t part = loop_uv_buf(bytes);
     int written = uv_try_write(&conn->uv.stream, &part, 1);
 
     if (written < 0 && written != UV_EAGAIN) {

@@ -309,7 +309,7 @@ go_on_from(struct replica *replica, const struct wire_answer *answer,
     replica->link.reader.key = answer->key;
     replica->answer = *answer;
     replica->position = place.position;
-    accepted(replica, "goes on where it was");
+    accepted(replica, "resumes");
     replica_talk_follow(replica, &place, answer->key, now_ms);
 }
 

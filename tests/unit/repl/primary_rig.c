@@ -195,15 +195,15 @@ rig_follow(struct rig *rig, uint64_t id)
 }
 
 const char *
-rig_told(struct rig *rig, uint64_t id)
+rig_received(struct rig *rig, uint64_t id)
 {
     struct rig_link *link = &rig->links[id];
     size_t len = 0;
 
     rig->words[0] = '\0';
     for (;;) {
-        struct slice rest = { link->sent.data + link->told,
-                              link->sent.len - link->told };
+        struct slice rest = { link->sent.data + link->described,
+                              link->sent.len - link->described };
         struct wire_piece piece;
         char *to = rig->words + len;
         size_t room = sizeof(rig->words) - len;
@@ -237,7 +237,7 @@ rig_told(struct rig *rig, uint64_t id)
             return rig->words;
         }
         CHECK(len < sizeof(rig->words) / 2);
-        link->told += piece.used;
+        link->described += piece.used;
     }
 }
 
@@ -276,7 +276,7 @@ rig_begin_snapshot(struct rig *rig, uint64_t last)
     assert_int_equal(rig->asked, 1);
     rig_sync_begins(rig);
     for (uint64_t id = 1; id <= last; id++) {
-        assert_string_equal(rig_told(rig, id), "+PING +FULLRESYNC");
+        assert_string_equal(rig_received(rig, id), "+PING +FULLRESYNC");
         assert_int_equal(rig_shown(rig, id).state, STATUS_SYNCS);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A primary whose links only record what was sent, for its tests. rig_told
+ * A primary whose links only record what was sent, for its tests. rig_received
  * reads the recorded bytes as a replica would and describes them in words.
  */
 #pragma once
@@ -26,8 +26,8 @@ enum { RIG_LINKS = 6, RIG_START = 5000, RIG_WORDS = 2048 };
 
 struct rig_link {
     struct buf sent;
-    size_t told;   /* bytes of `sent` that rig_told has described */
-    size_t unsent; /* grows while stuck */
+    size_t described; /* bytes of `sent` that rig_received has described */
+    size_t unsent;    /* grows while stuck */
     bool stuck, fails;
     unsigned drops;
     char reason[200];
@@ -77,7 +77,7 @@ void rig_follow(struct rig *rig, uint64_t id);
 /* Describes what was sent since the last call: lines by their first word,
  * groups by their sequence, chunks by their lengths; "..." for an unfinished
  * piece. */
-const char *rig_told(struct rig *rig, uint64_t id);
+const char *rig_received(struct rig *rig, uint64_t id);
 
 /* Returns the figures of a replica; their id is 0 if there is none. */
 struct status_replica rig_shown(const struct rig *rig, uint64_t id);

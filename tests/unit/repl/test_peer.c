@@ -28,8 +28,8 @@ TEST(a_link_gets_about_a_mebibyte_more_than_its_socket_takes)
     rig_unstick(&rig, 1);
     while (rig_stream(&rig)) {
     }
-    assert_memory_equal(rig_told(&rig, 1), "+CONTINUE 1 2 3", 15);
-    assert_int_equal(rig.links[1].told, rig.links[1].sent.len);
+    assert_memory_equal(rig_received(&rig, 1), "+CONTINUE 1 2 3", 15);
+    assert_int_equal(rig.links[1].described, rig.links[1].sent.len);
     assert_int_equal(rig_shown(&rig, 1).unsent_bytes, 0);
     rig_end(&rig);
 }
@@ -114,7 +114,7 @@ TEST(a_send_that_fails_drops_the_replica)
     (void)rig_stream(&rig);
     assert_string_equal(rig.links[1].reason,
                         "there was no memory for its output");
-    assert_string_equal(rig_told(&rig, 2), "+CONTINUE 1");
+    assert_string_equal(rig_received(&rig, 2), "+CONTINUE 1");
     rig_end(&rig);
 }
 
@@ -189,16 +189,16 @@ TEST(a_silent_link_is_pinged_and_a_busy_one_is_not)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     rig_pass(&rig, 9900, 2);
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE");
     rig_pass(&rig, 100, 2);
-    assert_string_equal(rig_told(&rig, 1), "+PING");
+    assert_string_equal(rig_received(&rig, 1), "+PING");
     rig_pass(&rig, 9900, 2);
-    assert_string_equal(rig_told(&rig, 1), "");
+    assert_string_equal(rig_received(&rig, 1), "");
     rig_publish(&rig, 10);
     rig_pass(&rig, 9900, 2);
-    assert_string_equal(rig_told(&rig, 1), "1");
+    assert_string_equal(rig_received(&rig, 1), "1");
     rig_pass(&rig, 10100, 2);
-    assert_string_equal(rig_told(&rig, 1), "+PING +PING");
+    assert_string_equal(rig_received(&rig, 1), "+PING +PING");
     rig_end(&rig);
 }
 
@@ -215,9 +215,9 @@ TEST(no_ping_stands_inside_a_group)
     rig_unstick(&rig, 1);
     primary_drained(rig.primary, 1, rig.now);
     primary_drained(rig.primary, 1, rig.now);
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE 1");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE 1");
     rig_pass(&rig, 10000, 0);
-    assert_string_equal(rig_told(&rig, 1), "+PING");
+    assert_string_equal(rig_received(&rig, 1), "+PING");
     rig_end(&rig);
 }
 
@@ -237,10 +237,10 @@ TEST(no_line_stands_inside_a_group_that_cannot_go_on)
     primary_drained(rig.primary, 1, rig.now);
     rig_ask(&rig, rig.position);
     rig_pass(&rig, 20000, 0);
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE...");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE...");
     rig.released = UINT64_MAX;
     while (rig_stream(&rig)) {
     }
-    assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "1 +GETACK");
     rig_end(&rig);
 }

@@ -39,14 +39,14 @@ TEST(who_knows_a_place_of_the_history_resumes_there)
     assert_true(rig_attach(&rig, 1, 1, RIG_HISTORY, RIG_START));
     assert_true(rig_attach(&rig, 2, 2, RIG_HISTORY, middle));
     assert_true(rig_attach(&rig, 3, 3, RIG_HISTORY, rig.position));
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE 1 2");
-    assert_string_equal(rig_told(&rig, 2), "+CONTINUE 2");
-    assert_string_equal(rig_told(&rig, 3), "+CONTINUE");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE 1 2");
+    assert_string_equal(rig_received(&rig, 2), "+CONTINUE 2");
+    assert_string_equal(rig_received(&rig, 3), "+CONTINUE");
     assert_int_equal(rig.acked, 3);
     rig_write(&rig, 10);
     assert_false(rig_stream(&rig));
-    assert_string_equal(rig_told(&rig, 1), "3");
-    assert_string_equal(rig_told(&rig, 3), "3");
+    assert_string_equal(rig_received(&rig, 1), "3");
+    assert_string_equal(rig_received(&rig, 3), "3");
     assert_int_equal(figures_of(&rig).partial_syncs, 3);
     assert_int_equal(figures_of(&rig).full_syncs, 0);
     assert_int_equal(rig.asked, 0);
@@ -80,7 +80,7 @@ TEST(who_is_elsewhere_waits_for_a_full_synchronization)
     assert_true(rig_attach(&rig, 3, 3, RIG_HISTORY, RIG_START - 1));
     assert_true(rig_attach(&rig, 4, 4, RIG_HISTORY, rig.position + 1));
     for (uint64_t id = 1; id <= 4; id++) {
-        assert_string_equal(rig_told(&rig, id), "+PING");
+        assert_string_equal(rig_received(&rig, id), "+PING");
         assert_int_equal(rig_shown(&rig, id).state, STATUS_WAITS);
     }
     assert_int_equal(figures_of(&rig).full_syncs, 4);
@@ -103,10 +103,10 @@ TEST(after_a_promotion_the_old_history_counts_up_to_its_end)
     rig_write(&rig, 10);
     assert_true(rig_attach(&rig, 1, 1, RIG_HISTORY, until));
     assert_true(rig_attach(&rig, 2, 2, RIG_HISTORY, rig.position));
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE 2");
-    assert_string_equal(rig_told(&rig, 2), "+PING");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE 2");
+    assert_string_equal(rig_received(&rig, 2), "+PING");
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 3), "+CONTINUE 2"); /* stayed */
+    assert_string_equal(rig_received(&rig, 3), "+CONTINUE 2"); /* stayed */
     rig_end(&rig);
 }
 
@@ -145,7 +145,7 @@ TEST(no_more_than_max_replicas_join_and_a_newer_link_replaces_an_older)
     assert_int_equal(rig.links[2].drops, 1);
     assert_string_equal(rig.links[2].reason,
                         "the same server has connected again");
-    assert_string_equal(rig_told(&rig, 5), "+CONTINUE");
+    assert_string_equal(rig_received(&rig, 5), "+CONTINUE");
     assert_int_equal(primary_replicas(rig.primary), 4);
     rig_end(&rig);
 }
@@ -261,22 +261,22 @@ TEST(acknowledgements_are_asked_for_between_groups)
     rig_begin(&rig);
     rig_follow(&rig, 1);
     assert_true(rig_attach(&rig, 2, 2, NULL, 0));
-    (void)rig_told(&rig, 1);
+    (void)rig_received(&rig, 1);
     rig_ask(&rig, rig.position);
-    assert_string_equal(rig_told(&rig, 1), "+GETACK");
-    assert_string_equal(rig_told(&rig, 2), "+PING");
+    assert_string_equal(rig_received(&rig, 1), "+GETACK");
+    assert_string_equal(rig_received(&rig, 2), "+PING");
 
     rig.links[1].stuck = true;
     rig_publish(&rig, 3 << 20);
-    assert_string_equal(rig_told(&rig, 1), "...");
+    assert_string_equal(rig_received(&rig, 1), "...");
     rig_ask(&rig, rig.position);
     rig_ask(&rig, rig.position);
-    assert_string_equal(rig_told(&rig, 1), "...");
+    assert_string_equal(rig_received(&rig, 1), "...");
     for (int i = 0; i < 3; i++) {
         rig.links[1].unsent = 0;
         primary_drained(rig.primary, 1, rig.now);
     }
-    assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "1 +GETACK");
     rig_end(&rig);
 }
 
@@ -288,25 +288,25 @@ TEST(an_ask_stays_due_until_its_position_was_sent)
 
     rig_begin(&rig);
     rig_follow(&rig, 1);
-    (void)rig_told(&rig, 1);
+    (void)rig_received(&rig, 1);
     rig.released = RIG_START;
     rig_write(&rig, 10);
     first = rig.position;
     rig_publish(&rig, 10);
     rig_ask(&rig, rig.position);
-    assert_string_equal(rig_told(&rig, 1), "");
+    assert_string_equal(rig_received(&rig, 1), "");
     rig_pass(&rig, 5000, 0);
-    assert_string_equal(rig_told(&rig, 1), "");
+    assert_string_equal(rig_received(&rig, 1), "");
     assert_true(primary_owes_ask(rig.primary));
     rig.released = first;
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 1), "1");
+    assert_string_equal(rig_received(&rig, 1), "1");
     rig.released = UINT64_MAX;
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 1), "2 +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "2 +GETACK");
     assert_false(primary_owes_ask(rig.primary));
     rig_publish(&rig, 10);
-    assert_string_equal(rig_told(&rig, 1), "3");
+    assert_string_equal(rig_received(&rig, 1), "3");
     rig_end(&rig);
 }
 
@@ -318,7 +318,7 @@ TEST(a_later_ask_does_not_put_off_an_earlier_one)
 
     rig_begin(&rig);
     rig_follow(&rig, 1);
-    (void)rig_told(&rig, 1);
+    (void)rig_received(&rig, 1);
     rig.released = RIG_START;
     rig_write(&rig, 10);
     first = rig.position;
@@ -331,11 +331,11 @@ TEST(a_later_ask_does_not_put_off_an_earlier_one)
     primary_ask_acks(rig.primary, asks);
     rig.released = first;
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "1 +GETACK");
     assert_true(primary_owes_ask(rig.primary));
     rig.released = UINT64_MAX;
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 1), "2 +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "2 +GETACK");
     assert_false(primary_owes_ask(rig.primary));
     rig_end(&rig);
 }
@@ -346,16 +346,16 @@ TEST(nobody_is_asked_twice_for_the_same_position)
 
     rig_begin(&rig);
     rig_follow(&rig, 1);
-    (void)rig_told(&rig, 1);
+    (void)rig_received(&rig, 1);
     rig_publish(&rig, 10);
     for (int i = 0; i < 3; i++) {
         rig_ask(&rig, rig.position);
     }
-    assert_string_equal(rig_told(&rig, 1), "1 +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "1 +GETACK");
     rig_follow(&rig, 2); /* but this one was not */
     rig_ask(&rig, rig.position);
-    assert_string_equal(rig_told(&rig, 1), "");
-    assert_string_equal(rig_told(&rig, 2), "+CONTINUE +GETACK");
+    assert_string_equal(rig_received(&rig, 1), "");
+    assert_string_equal(rig_received(&rig, 2), "+CONTINUE +GETACK");
     rig_ask(&rig, 0); /* no client waits */
     assert_false(primary_owes_ask(rig.primary));
     rig_end(&rig);
@@ -382,7 +382,7 @@ TEST(who_came_back_with_older_data_gives_no_full_synchronization)
     assert_false(primary_is_behind(rig.primary));
     assert_false(rig_attach(&rig, 4, 4, RIG_OTHER, 4001));
     assert_true(primary_is_behind(rig.primary));
-    assert_string_equal(rig_told(&rig, 4), "-ERR");
+    assert_string_equal(rig_received(&rig, 4), "-ERR");
     assert_int_equal(rig.links[1].drops, 0);
     assert_int_equal(rig.links[2].drops, 1);
     assert_int_equal(rig.links[3].drops, 1);
@@ -430,17 +430,17 @@ TEST(what_is_not_released_is_not_sent)
     rig_write(&rig, 10);
     first = rig.position;
     rig_publish(&rig, 10);
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE");
     rig.released = first;
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 1), "1");
+    assert_string_equal(rig_received(&rig, 1), "1");
     rig.released = RIG_START; /* a fault: as it was before */
     (void)rig_stream(&rig);
     rig_pass(&rig, 10000, 0);
-    assert_string_equal(rig_told(&rig, 1), "+PING");
+    assert_string_equal(rig_received(&rig, 1), "+PING");
     rig.released = UINT64_MAX;
     (void)rig_stream(&rig);
-    assert_string_equal(rig_told(&rig, 1), "2");
+    assert_string_equal(rig_received(&rig, 1), "2");
     assert_int_equal(rig.links[1].drops, 0);
     rig_end(&rig);
 }
@@ -459,7 +459,7 @@ TEST(a_turn_gives_a_replica_a_mebibyte_and_says_that_there_is_more)
         turns++;
     }
     assert_int_equal(turns, 4); /* and the last one */
-    assert_string_equal(rig_told(&rig, 1), "+CONTINUE 1");
+    assert_string_equal(rig_received(&rig, 1), "+CONTINUE 1");
     rig_end(&rig);
 }
 

@@ -59,8 +59,8 @@ TEST(the_slow_are_cut_and_the_fast_go_on)
     assert_false(rig.paused);
     assert_int_equal(rig.cancelled, 0);
     primary_sync_ended(rig.primary, true, rig.now);
-    (void)rig_told(&rig, 1);
-    assert_int_equal(rig.links[1].told, rig.links[1].sent.len);
+    (void)rig_received(&rig, 1);
+    assert_int_equal(rig.links[1].described, rig.links[1].sent.len);
     assert_int_equal(primary_replicas(rig.primary), 1);
     rig_end(&rig);
 }
@@ -97,13 +97,13 @@ TEST(a_snapshot_that_nobody_wants_any_more_is_cancelled)
     assert_true(rig_attach(&rig, 4, 4, NULL, 0));
     rig_sync_begins(&rig); /* too late: nothing happens */
     rig_send_snapshot(&rig, 10);
-    assert_string_equal(rig_told(&rig, 4), "+PING");
+    assert_string_equal(rig_received(&rig, 4), "+PING");
     primary_sync_ended(rig.primary, true, rig.now);
     assert_int_equal(rig.cancelled, 1);
     primary_detached(rig.primary, 4);
 
     rig.asked = 0;
-    rig.links[1].sent.len = rig.links[1].told = 0;
+    rig.links[1].sent.len = rig.links[1].described = 0;
     rig_begin_snapshot(&rig, 2);
     assert_true(primary_drop(rig.primary, 1, "x"));
     assert_int_equal(rig.cancelled, 1);

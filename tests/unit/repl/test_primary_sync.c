@@ -18,13 +18,13 @@ TEST(a_full_synchronization_is_a_snapshot_and_the_log_behind_it)
     rig_publish(&rig, 10);
     rig_send_snapshot(&rig, 100);
     rig_send_snapshot(&rig, (2 << 20) + 1);
-    assert_string_equal(rig_told(&rig, 1), "(100) (1048576) (1048576) (1)");
+    assert_string_equal(rig_received(&rig, 1), "(100) (1048576) (1048576) (1)");
     rig_publish(&rig, 10);
-    assert_string_equal(rig_told(&rig, 1), "");
+    assert_string_equal(rig_received(&rig, 1), "");
     primary_sync_ended(rig.primary, true, rig.now);
-    assert_string_equal(rig_told(&rig, 1), "end 2 3");
+    assert_string_equal(rig_received(&rig, 1), "end 2 3");
     rig_publish(&rig, 10);
-    assert_string_equal(rig_told(&rig, 1), "4");
+    assert_string_equal(rig_received(&rig, 1), "4");
     assert_int_equal(rig_shown(&rig, 1).state, STATUS_SYNCS);
     assert_int_equal(rig_shown(&rig, 1).acked, 0);
     primary_acked(rig.primary, 1, rig.position, 0, rig.now);
@@ -79,7 +79,7 @@ TEST(the_first_who_waits_waits_for_others_and_no_longer_than_the_delay)
     assert_true(rig_attach(&rig, 3, 3, NULL, 0)); /* still in time */
     rig_sync_begins(&rig);
     for (uint64_t id = 1; id <= 3; id++) {
-        assert_string_equal(rig_told(&rig, id), "+PING +FULLRESYNC");
+        assert_string_equal(rig_received(&rig, id), "+PING +FULLRESYNC");
     }
     rig_pass(&rig, 5000, 0);
     assert_int_equal(rig.asked, 1);
@@ -107,17 +107,17 @@ TEST(who_comes_while_a_snapshot_runs_waits_for_the_next_one)
     assert_true(rig_attach(&rig, 2, 2, NULL, 0));
     rig_pass(&rig, 3000, 0);
     rig_send_snapshot(&rig, 10);
-    assert_string_equal(rig_told(&rig, 2), "+PING");
+    assert_string_equal(rig_received(&rig, 2), "+PING");
     assert_int_equal(rig.asked, 1);
     primary_sync_ended(rig.primary, true, rig.now);
-    assert_string_equal(rig_told(&rig, 1), "(10) end");
-    assert_string_equal(rig_told(&rig, 2), "");
+    assert_string_equal(rig_received(&rig, 1), "(10) end");
+    assert_string_equal(rig_received(&rig, 2), "");
     rig_pass(&rig, 100, 0);
     assert_int_equal(rig.asked, 2);
     rig_sync_begins(&rig);
-    assert_string_equal(rig_told(&rig, 2), "+FULLRESYNC");
+    assert_string_equal(rig_received(&rig, 2), "+FULLRESYNC");
     rig_send_snapshot(&rig, 10);
-    assert_string_equal(rig_told(&rig, 1), "");
+    assert_string_equal(rig_received(&rig, 1), "");
     rig_end(&rig);
 }
 
@@ -142,7 +142,7 @@ TEST(the_log_since_the_snapshot_is_kept_however_much_it_is)
     primary_sync_ended(rig.primary, true, rig.now);
     while (rig_stream(&rig)) {
     }
-    assert_string_equal(rig_told(&rig, 1),
+    assert_string_equal(rig_received(&rig, 1),
                         "+PING +FULLRESYNC end 1 2 3 4 5 6 7 8 9 10 11 12 13 "
                         "14 15 16 17 18 19 20");
     rig_end(&rig);
@@ -166,7 +166,7 @@ TEST(one_that_is_waited_for_keeps_no_more_than_a_replica_may_be_owed)
     rig_sync_begins(&rig);
     primary_sync_ended(rig.primary, true, rig.now);
     rig_publish(&rig, 100);
-    assert_string_equal(rig_told(&rig, 1), "+PING +FULLRESYNC end 41");
+    assert_string_equal(rig_received(&rig, 1), "+PING +FULLRESYNC end 41");
     rig_end(&rig);
 }
 
@@ -241,7 +241,7 @@ TEST(pings_stand_between_chunks_and_behind_the_end)
     rig_send_snapshot(&rig, 10);
     primary_sync_ended(rig.primary, true, rig.now);
     rig_pass(&rig, 10000, 0);
-    assert_string_equal(rig_told(&rig, 1), "(10) +PING (10) end +PING");
+    assert_string_equal(rig_received(&rig, 1), "(10) +PING (10) end +PING");
     rig_end(&rig);
 }
 

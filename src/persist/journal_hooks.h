@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the journal calls: hooks, when something moved, and a tap, which copies
- * the log.
+ * The functions that the journal calls: hooks, when something moved, and a tap,
+ * which copies the log.
  */
 #pragma once
 

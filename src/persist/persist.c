@@ -285,7 +285,7 @@ turn_off(struct persist *persist, const struct journal_status *status)
                (unsigned long long)persist->log.idle_position);
 }
 
-/* Begins what the journal needs: false if that is nothing. */
+/* Begins a step that the journal needs; false if it needs none. */
 static bool
 keep_journal(struct persist *persist, const struct persist_conf *conf,
              const struct journal_status *status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What persist works with, and whom it calls.
+ * What persist uses, and the hooks that it calls.
  */
 #pragma once
 

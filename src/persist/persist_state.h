@@ -120,8 +120,8 @@ struct persist_sync {
     bool yields; /* one was made: first the other work that is due */
 };
 
-/* Counts data that came from another server: all of it, what the snapshot being
- * written has, and what the one on the disk has. */
+/* Counts arrivals of data from another server: all of them, those in the
+ * snapshot being written, and those in the one on the disk. */
 struct persist_adopted {
     uint64_t arrived, forked, stored;
     int error; /* of putting it in place; the task's */

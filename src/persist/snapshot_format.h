@@ -61,14 +61,15 @@ enum {
 
     DATABASES_MAX = 65535,
     NAME_BYTES_MAX = 512 << 20,
-    /* Of a section of small filters: full but for a byte, and one more. */
+    /* A section of small filters that lacks one byte to be full, and one more
+     * filter. */
     RECORDS_BYTES_MAX = SNAPSHOT_SECTION_BYTES + SNAPSHOT_DIRECT_BYTES,
     LARGE_BYTES_MAX = RECORD_HEAD_BYTES + NAME_BYTES_MAX + CODEC_HEAD_BYTES_MAX,
-    /* What is hashed and written, or read and hashed, before the next: it
-     * stays in a core's own cache meanwhile. */
+    /* The step in which lines are hashed and written, or read and hashed: it
+     * fits into a core's own cache. */
     PIECE_BYTES = 256 << 10,
     PIECE_LINES = PIECE_BYTES / BLOOM_LINE_BYTES,
-    /* Of a chunk with runs, which spans a piece at most: runs take less than
+    /* A chunk with runs, which spans a piece at most: the runs take less than
      * the zero lines between them would. */
     SPARSE_BYTES_MAX = CHUNK_HEAD_BYTES + PIECE_BYTES + RUN_BYTES
 };
@@ -80,7 +81,7 @@ enum section_type {
     SECTION_END = 4
 };
 
-/* With what a section's payload is hashed. */
+/* The seed for the hash of a section's payload. */
 static inline uint64_t
 section_seed(const uint8_t *section_head, uint64_t file_key)
 {

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A snapshot that comes as a stream. Fills all of `to`, and waits for it if
- * need be; *ret_len is short at the end of the stream only. 0 or an errno
- * value. */
+/* A snapshot that comes as a stream. read fills all of `to`, and waits for it
+ * if need be; *ret_len is short at the end of the stream only. Returns 0 or an
+ * errno value. */
 struct snapshot_source {
     int (*read)(void *ctx, void *to, size_t len, size_t *ret_len);
     void *ctx;
@@ -18,17 +18,18 @@ struct snapshot_source {
 enum snapshot_status {
     SNAPSHOT_OK,
     SNAPSHOT_DAMAGED,
-    SNAPSHOT_NEWER, /* an intact header of a version not known here */
+    SNAPSHOT_NEWER, /* an intact header of a later version */
     SNAPSHOT_IO,    /* error.error is the errno */
     SNAPSHOT_NOMEM,
     SNAPSHOT_STOPPED, /* by the visitor */
 };
 
-/* What and where; text is one English sentence without the file's name. */
+/* Where reading failed, and why. text is one English sentence without the
+ * file's name. */
 struct snapshot_error {
     enum snapshot_status status;
     int error;
-    uint64_t offset; /* of the section or field that is wrong */
-    uint64_t record; /* records before it */
+    uint64_t offset; /* of the wrong section or field */
+    uint64_t record; /* number of records before it */
     char text[256];
 };

@@ -50,7 +50,7 @@ BLOCKS = [("README.md", block) for block in documents.readme()] + \
 
 def at_noon(lines):
     """Uses a time that the journal reaches as the time of the examples."""
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 1))
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60))
     return [line.replace("2026-11-20T12:00:00Z", now) for line in lines]
 
 

@@ -85,15 +85,13 @@ VARIED = ["add-new", "exists", "madd-new"]
 ALWAYS_ON = "statistics"
 FEATURES = {
     ALWAYS_ON: r"admin/(stats|sampler)\.|base/(metrics|clock)\.|"
-                  r"engine/run\.c:count_run|dispatch\.c:(count_|execute_count)|"
-                  r"libraries:.*gettime",
+                  r"engine/execute\.c:execute_count|libraries:.*gettime",
     "slow log, latency monitor": r"engine/slow\.|admin/(slowlog|latency)\.",
     "notifications, tracking, MONITOR":
         r"engine/observe\.|admin/(notice|pubsub|monitor|tracking|readership|"
         r"prefixes|targets|receiver)\.",
-    "journal, replication": r"engine/effect\.|persist/|repl/|server/follow|"
-                            r"engine/run\.c:open_run",
-    "access": r"admin/(auth|acl_log)\.|command/(admit|pause)\.",
+    "journal, replication": r"engine/effect\.|persist/|repl/|server/follow",
+    "access": r"admin/(auth|acl_log)\.|engine/(admit|refusal|pause)\.",
 }
 
 

@@ -21,6 +21,7 @@ import os
 import pathlib
 import platform
 import shutil
+import statistics
 import sys
 import tempfile
 
@@ -142,25 +143,50 @@ def count(args, server, workload, pipeline, commands, profile):
     return callgrind.collected(profile, process.process.pid), int(done)
 
 
-def count_all(args, folder):
-    """Yield server, workload, pipeline, instructions of a command, pin."""
-    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        runs = []
-        for server, workloads in (("bloomery", SERVER_PINS),
-                                  ("null", NULL_LIMITS)):
-            for name, workload in workloads.items():
-                for pipeline, pin in workload.pins.items():
-                    pair = [pool.submit(count, args, server, workload, pipeline,
-                                        commands, folder / f"{len(runs)}.{end}")
-                            for end, commands in enumerate(
-                                workload.counts or COMMANDS[pipeline])]
-                    runs.append((server, name, pipeline, pair, pin))
-        try:
-            for server, name, pipeline, pair, pin in runs:
-                yield server, name, pipeline, callgrind.per_command(
-                    *(run.result() for run in pair)), pin
-        finally:
-            pool.shutdown(cancel_futures=True)
+class Counter:
+    """Counts the instructions of a command, several runs at a time."""
+
+    def __init__(self, args, folder):
+        self.args, self.folder = args, folder
+        self.pool = concurrent.futures.ThreadPoolExecutor(args.jobs)
+        self.begun = 0
+
+    def start(self, server, workload, pipeline):
+        """Begin the short and the long run of a workload."""
+        self.begun += 1
+        return [self.pool.submit(count, self.args, server, workload, pipeline,
+                                 commands, self.folder / f"{self.begun}.{end}")
+                for end, commands in enumerate(
+                    workload.counts or COMMANDS[pipeline])]
+
+    def cost(self, pair):
+        return callgrind.per_command(*(run.result() for run in pair))
+
+    def all(self):
+        """Yield server, workload, pipeline, instructions of a command, pin.
+
+        A broken pin gets two more counts, and the median is judged: on a very
+        busy machine a count may be wrong, once in a hundred times.
+        """
+        runs = [(server, name, workload, pipeline,
+                 self.start(server, workload, pipeline), pin)
+                for server, workloads in (("bloomery", SERVER_PINS),
+                                          ("null", NULL_LIMITS))
+                for name, workload in workloads.items()
+                for pipeline, pin in workload.pins.items()]
+        for server, name, workload, pipeline, pair, pin in runs:
+            cost = self.cost(pair)
+            if not holds(server, cost, pin):
+                more = [self.start(server, workload, pipeline)
+                        for _ in range(2)]
+                cost = statistics.median([cost, *map(self.cost, more)])
+            yield server, name, pipeline, cost, pin
+
+
+def holds(server, cost, pin):
+    """Return whether a count is within its limit or near its pin."""
+    return (cost <= pin if server == "null"
+            else abs(cost / pin - 1) <= MARGIN)
 
 
 def compare(counted):
@@ -174,10 +200,12 @@ def compare(counted):
         limit = f"≤ {pin:,}" if server == "null" else pin
         result["rows"].append([name, pipeline, round(cost, 1), limit,
                                f"{100 * more:+.1f} %"])
-        if server == "null" and more > 0:
+        if holds(server, cost, pin):
+            continue
+        if server == "null":
             broken.append(f"{name}, pipeline {pipeline}: {cost:,.1f} "
                           f"instructions, allowed are {pin:,}.")
-        elif server != "null" and abs(more) > MARGIN:
+        else:
             broken.append(
                 f"{name}, pipeline {pipeline}: {cost:,.1f} instructions, "
                 f"{100 * abs(more):.1f} % {'more' if more > 0 else 'fewer'} "
@@ -193,7 +221,11 @@ def main():
     if shutil.which("valgrind") is None:
         sys.exit("pins.py: valgrind is missing (Debian package: valgrind)")
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        result, broken = compare(count_all(args, pathlib.Path(folder)))
+        counter = Counter(args, pathlib.Path(folder))
+        try:
+            result, broken = compare(counter.all())
+        finally:
+            counter.pool.shutdown(cancel_futures=True)
     reasons = reasons_not_to_judge(args.build / "bloomery-server")
     if reasons:
         result["notes"].append(f"Not judged: {'; '.join(reasons)}.")

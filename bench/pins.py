@@ -55,13 +55,13 @@ SERVER_PINS = {
     "BF.EXISTS":
         Workload(["--command", "exists", *KNOWN], ALL_ITEMS, {100: 229}),
     "BF.MADD of 100 known items":
-        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14460},
+        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14060},
                  (80, 720)),
     "BF.MADD of 100 new items":
-        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 14988},
+        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 14575},
                  (80, 720)),
     "BF.MEXISTS of 100 items":
-        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13827},
+        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13440},
                  (80, 720)),
     "BF.EXISTS, random names":
         Workload(["--command", "exists", *NAMED], ALL_NAMES,

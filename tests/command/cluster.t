@@ -17,8 +17,3 @@
 > CLUSTER KEYSLOT foo
 < -ERR This instance has cluster support disabled
 > cluster countkeysinslot 5
-< -ERR This instance has cluster support disabled
-> CLUSTER NOPE
-< -ERR unknown subcommand 'NOPE'. Try CLUSTER HELP.
-> CLUSTER INFO x
-< -ERR wrong number of arguments for 'cluster|info' command

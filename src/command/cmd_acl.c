@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ACL CAT DRYRUN GENPASS GETUSER LIST LOG USERS WHOAMI: what there is to read
- * about the one user, "default", who may do everything once the password of
- * requirepass is given. Reads conf, inside a section of the gate.
+ * ACL CAT DRYRUN GENPASS GETUSER LIST LOG USERS WHOAMI. There is one user,
+ * "default", who may do everything once the password of requirepass is given.
+ * Reads conf, inside a section of the gate.
  */
 #include "admin/acl_log.h"
 #include "admin/auth.h"
@@ -145,7 +145,7 @@ cmd_acl_cat(struct request *req)
                         slice_shown(name), name.data);
 }
 
-/* Who asks is allowed everything, and so is whom he asks about. */
+/* The one user may do everything. */
 enum err
 cmd_acl_dryrun(struct request *req)
 {

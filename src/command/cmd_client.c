@@ -77,7 +77,7 @@ cmd_client_type(const struct session *session)
 
 /* ---- the line ------------------------------------------------------------ */
 
-/* -1: it does not track. */
+/* Returns the id that invalidations go to; -1: the client does not track. */
 static int64_t
 redirect_of(const struct receiver *receiver)
 {
@@ -161,7 +161,7 @@ text_or_empty(const char *text)
     return text != NULL ? text : "";
 }
 
-/* Names are up to SESSION_TEXT_MAX long, buf_printf is for short texts. */
+/* Appends a name, which may be too long for buf_printf. */
 static void
 append_field(struct buf *text, const char *name, const char *value)
 {
@@ -169,8 +169,8 @@ append_field(struct buf *text, const char *name, const char *value)
     buf_append_slice(text, slice_of(text_or_empty(value)));
 }
 
-/* Memory figures: arguments and fixed reply buffers belong to the loop, so a
- * client has none of its own (argv-mem, rbs, rbp, obl are 0). */
+/* Appends the memory fields. Arguments and fixed reply buffers belong to the
+ * loop, so argv-mem, rbs, rbp and obl are 0. */
 static void
 append_memory(struct buf *text, const struct session *session)
 {
@@ -324,7 +324,7 @@ cmd_client_no_touch(struct request *req)
     return set_switch(req, &req->session->no_touch);
 }
 
-/* Dispatch drops the replies: OFF and SKIP have none themselves. */
+/* Dispatch drops the replies; OFF and SKIP have none themselves. */
 enum err
 cmd_client_reply(struct request *req)
 {
@@ -345,8 +345,8 @@ cmd_client_reply(struct request *req)
     return OK;
 }
 
-/* A container by itself never comes this far: its arity asks for a subcommand.
- * The handlers of COMMAND, which may stand alone, are its own. */
+/* Never runs: the arity of a container requires a subcommand. COMMAND, which
+ * may stand alone, has a handler of its own. */
 enum err
 cmd_container(struct request *req)
 {

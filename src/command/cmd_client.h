@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the commands on connections share: the lock under which CLIENT LIST
- * reads a session from other loops, the check of texts, and what describes one
+ * What the CLIENT commands share: the lock under which CLIENT LIST reads a
+ * session from other loops, the check of texts, and the description of one
  * client. Any loop.
  */
 #pragma once
@@ -9,18 +9,18 @@
 #include "engine/client.h"
 #include "engine/request.h"
 
-/* The registry's lock, for changing what other loops read. Nothing when the
- * session has no connection. */
+/* Take and release the registry's lock, under which what other loops read
+ * changes. Nothing if the session has no connection. */
 void cmd_client_lock(struct request *req);
 void cmd_client_unlock(struct request *req);
 
-/* Refuses texts that a line of CLIENT LIST could not hold; what names them in
- * the error. */
+/* Refuses texts that may not stand in a line of CLIENT LIST. `what` names the
+ * text in the error. */
 enum err cmd_client_check_text(struct request *req, const char *what,
                                struct slice text);
 
-/* As LIST and KILL tell clients apart. Who monitors is a normal client, as in
- * Redis; the last two are links (links.h). */
+/* The types of clients for LIST and KILL. A client in MONITOR is a normal one,
+ * as in Redis; the last two are links (links.h). */
 enum client_type {
     CLIENT_NORMAL,
     CLIENT_PUBSUB,
@@ -28,21 +28,21 @@ enum client_type {
     CLIENT_REPLICA
 };
 
-/* Fails with an error that names the type. */
+/* Parses a type. Fails with an error that quotes it. */
 enum err cmd_client_parse_type(struct request *req, struct slice type,
                                enum client_type *ret_type);
 enum client_type cmd_client_type(const struct session *session);
 
-/* The flags of a client's line, "N" if it has none, with a NUL behind. */
+/* Writes the flags of a client's line, "N" if it has none, and a NUL. */
 enum { CMD_CLIENT_FLAGS_MAX = 10 };
 void cmd_client_flags(const struct session *session, char *ret_flags);
 
-/* For how long it is there, and has sent nothing. */
+/* Return how long the client has been connected, and has sent nothing. */
 uint64_t cmd_client_age_s(const struct session *session, uint64_t now_ms);
 uint64_t cmd_client_idle_s(const struct session *session, uint64_t now_ms);
 
-/* Appends the line of one client, its line feed included, as of now_ms. For a
- * session of another loop: under the registry's lock. running: for the calling
- * session the command that it runs, else NULL. */
+/* Appends the line of one client with its line feed, as of now_ms. Under the
+ * registry's lock for a session of another loop. running: the command that
+ * runs, if it is the calling session, else NULL. */
 void cmd_client_line(struct buf *text, const struct session *session,
                      const struct command *running, uint64_t now_ms);

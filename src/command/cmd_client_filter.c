@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The filters are those of Valkey 9, for LIST and KILL alike. Where Redis 7.0
- * has a filter, its errors are those of Redis.
+ * LIST and KILL have the filters of Valkey 9. A filter that Redis 7.0 has, too,
+ * has the errors of Redis.
  */
 #include "command/cmd_client_filter.h"
 
@@ -71,8 +71,8 @@ refuse_id(struct request *req, bool for_kill)
                                  : "Invalid client ID");
 }
 
-/* Takes numbers as long as there are any. What stands behind them is the next
- * filter; LIST calls a word that is none a wrong id, as Redis does. */
+/* Parses numbers as long as there are any. The next word is the next filter;
+ * for LIST, a word that is no filter is an invalid id, as in Redis. */
 static enum err
 parse_ids(struct request *req, struct cmd_client_filter *filter, bool negated)
 {
@@ -143,7 +143,7 @@ parse_db(struct request *req, struct slice text, int64_t *ret_db)
     return OK;
 }
 
-/* Each letter of the text must be one of the known ones. */
+/* Checks that each letter of the text is one of the known ones. */
 static enum err
 check_letters(struct request *req, struct slice text, const char *known,
               const char *what, bool negated)
@@ -271,7 +271,7 @@ cmd_client_filter_free(struct cmd_client_filter *filter)
 
 /* ---- what they say of a client ------------------------------------------- */
 
-/* A client or a link; without a session it is a link. */
+/* A client, or without a session a link. */
 struct candidate {
     const struct session *session;
     const struct links_client *link;
@@ -296,8 +296,8 @@ address_is(const struct candidate *who, bool local, struct slice wanted)
     return slice_equal(wanted, slice_of(text));
 }
 
-/* The address without its port, and without the brackets of an IPv6 one. A unix
- * socket has none: its "port" is 0. */
+/* Compares the address without its port and without the brackets of IPv6. A
+ * unix socket has the "port" 0. */
 static bool
 ip_is(const struct candidate *who, struct slice wanted)
 {
@@ -327,7 +327,7 @@ text_is(const struct candidate *who, const char *text, struct slice wanted)
            slice_equal(wanted, slice_of(text));
 }
 
-/* Whether the client has all of these flags. */
+/* Returns whether the client has all of these flags. */
 static bool
 has_flags(const struct candidate *who, struct slice wanted)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Which clients CLIENT LIST shows and CLIENT KILL closes: the filters of both,
- * in any number and order, and what they say of one client or link. All that
- * are named must hold; of one that is named twice the later one counts, but ids
- * add up. A filter is parsed once and outlives the pauses of its command: it
- * remembers where its texts lie among the arguments, which are given anew.
+ * The filters of CLIENT LIST and CLIENT KILL, in any number and order. A client
+ * or link must match all of them. A filter that is given twice counts as given
+ * last, but ids add up. The filters are parsed once and outlive the pauses of
+ * their command: they remember the positions of their texts among the
+ * arguments, since the arguments may move.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ enum cmd_client_filter_kind {
 };
 enum { FILTER_KINDS = FILTER_USER + 1 };
 
-/* Of each pair the second is for the form with NOT-. */
+/* The second of each pair is for the form with NOT-. */
 struct cmd_client_filter {
     bool for_kill;
     bool skip_me, has_ids;
@@ -44,15 +44,15 @@ struct cmd_client_filter {
     size_t id_count[2];
 };
 
-/* Reads all arguments that are left. Fails with an error for the client; the
- * filter is to be freed either way. */
+/* Parses all arguments that are left. Fails with an error for the client; the
+ * caller frees the filter in any case. */
 MUST_CHECK enum err cmd_client_filter_parse(struct request *req, bool for_kill,
                                             struct cmd_client_filter *filter);
 void cmd_client_filter_free(struct cmd_client_filter *filter);
 
-/* Whether all hold but the list of wanted ids, which the caller walks. args:
- * those that were parsed. For a session of another loop: under the registry's
- * lock. */
+/* Returns whether a client matches everything but the list of wanted ids, which
+ * the caller walks. args: as parsed. Under the registry's lock for a session of
+ * another loop. */
 bool cmd_client_filter_wants(const struct cmd_client_filter *filter,
                              const struct slice *args,
                              const struct session *session, uint64_t now_ms);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CLIENT LIST and CLIENT KILL: both read the registry of all loops, a piece of
- * it at a time so that ten thousand connections do not stop this loop, and
- * under its lock no longer than one piece takes. A connection that comes or
- * goes between two pieces is seen or is not. Links to other servers are in no
- * registry: they come last (links.h).
+ * CLIENT LIST and CLIENT KILL read the registry of all loops in pieces, so that
+ * ten thousand connections do not stop this loop, and hold its lock for one
+ * piece at a time. A connection that comes or goes between two pieces may be
+ * missing or not. Links to other servers are in no registry; they come last
+ * (links.h).
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -19,7 +19,7 @@
 enum { HEADER_GAP = 32 };
 enum { PIECE_CLIENTS = 32, PIECE_IDS = 16, PIECES_NS = 500 * 1000 };
 
-/* Whether others are to be served now. */
+/* Returns whether it is time to serve other connections. */
 static bool
 worked_enough(const struct request *req)
 {
@@ -29,7 +29,7 @@ worked_enough(const struct request *req)
 
 /* ---- the walk of both ---------------------------------------------------- */
 
-/* Outlives a pause, but for the arguments, which are of one call. */
+/* The state that outlives a pause, except the arguments, which may move. */
 struct walk {
     struct cmd_client_filter filter;
     const struct slice *args;
@@ -64,7 +64,7 @@ walk_visit_link(void *ctx, const struct links_client *link)
     }
 }
 
-/* In the order of the ids; unknown ones are left out. */
+/* Visits clients in the order of the given ids; unknown ids are skipped. */
 static bool
 walk_ids(const struct request *req, struct walk *walk)
 {
@@ -88,7 +88,7 @@ walk_ids(const struct request *req, struct walk *walk)
     return end < count;
 }
 
-/* Returns true if there is more. */
+/* Visits one piece of the registry. Returns true if there is more. */
 static bool
 walk_piece(const struct request *req, struct walk *walk)
 {
@@ -161,9 +161,8 @@ list_found_link(struct walk *walk, const struct links_client *link)
     links_client_line(&((struct list *)walk)->text, link);
 }
 
-/* Room for all lines that are to be expected, so that the text is not moved as
- * it grows, under the registry's lock at that. Memory that is not used is not
- * touched. */
+/* Reserves space for all expected lines, so that the text does not move while
+ * it grows under the registry's lock. Unused memory is never touched. */
 static void
 expect_lines(struct list *list)
 {
@@ -285,8 +284,9 @@ kill_found_link(struct walk *walk, const struct links_client *link)
     }
 }
 
-/* The loops are asked outside the registry's lock: their mailboxes are leaves
- * too. Returns true if there is more. */
+/* Closes the clients of one piece. Messages to the loops are sent outside the
+ * registry's lock, since mailboxes are leaf locks, too. Returns true if there
+ * is more. */
 static bool
 kill_piece(const struct request *req, struct kill *kill)
 {

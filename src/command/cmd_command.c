@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * COMMAND and COMMAND COUNT INFO LIST GETKEYS: the command table as clients
- * ask for it. Reads constants only, any loop. DOCS: cmd_command_docs.c.
+ * COMMAND and COMMAND COUNT INFO LIST GETKEYS show the command table. Reads
+ * constants only, any loop. For DOCS see cmd_command_docs.c.
  */
 #include "command/cmd_command.h"
 
@@ -39,7 +39,8 @@ static const char *const flag_names[] = {
     "allow_busy",
 };
 
-/* Redis has the first four and keeps them to itself; the last one is ours. */
+/* Redis has the first four and does not show them; the last one is Bloomery's.
+ */
 static const uint32_t FLAGS_NOT_SHOWN = CMD_MAY_REPLICATE | CMD_PROTECTED |
                                         CMD_SENTINEL | CMD_ONLY_SENTINEL |
                                         CMD_KEEPS;
@@ -129,7 +130,7 @@ cmd_command_count_top(void)
 
 /* ---- one row as COMMAND INFO shows it ------------------------------------ */
 
-/* The names of the bits that are set, each behind `lead`. */
+/* Replies with the names of the bits that are set, each behind `lead`. */
 static void
 reply_bits(struct reply *reply, uint32_t bits, const char *lead,
            const char *const *names)
@@ -159,8 +160,8 @@ reply_tips(struct reply *reply, const char *const *tips)
     }
 }
 
-/* Keys from `first` on, in a range whose end counts from its first key, or
- * from the end of the arguments if negative. */
+/* Replies with one key specification: keys from `first` on, up to an end that
+ * counts from the first key, or from the end of the arguments if negative. */
 static void
 reply_key_spec(struct reply *reply, uint32_t use,
                const struct command_keys *keys)
@@ -332,7 +333,8 @@ has_category(const struct command *command, struct slice name)
     return false;
 }
 
-/* work: that is left for matching names of all rows; 0: there is none. */
+/* Returns whether the filter takes the command. *work is what is left for
+ * matching the names of all rows. */
 static bool
 filter_takes(const struct filter *filter, const struct command *command,
              size_t *work)
@@ -385,7 +387,7 @@ struct keys_reply {
     size_t argc, count;
 };
 
-/* The command that the arguments are, if it has keys. */
+/* Finds the command that the arguments are, if it has keys. */
 static enum err
 find_keys(struct request *req, struct keys_reply *to)
 {

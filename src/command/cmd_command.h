@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What COMMAND INFO and COMMAND DOCS share: finding rows by the names that
- * clients use, and the subcommands behind a container. Any thread.
+ * What COMMAND INFO and COMMAND DOCS share: finding rows by names, and the
+ * subcommands of a container. Any thread.
  */
 #pragma once
 
 #include "engine/request.h"
 
-/* Names that one request may ask for: a reply says several hundred bytes of
- * each. */
+/* The most names in one request: the reply has several hundred bytes for each.
+ */
 enum { CMD_COMMAND_NAMES_MAX = 2 * CMD_ID_COUNT };
 
 bool cmd_command_is_sub(const struct command *command);
 
-/* Its subcommands are the rows command + 1 .. command + count. */
+/* Returns the count of its subcommands: the rows command + 1 .. command +
+ * count. */
 unsigned cmd_command_count_subs(const struct command *command);
 
-/* Rows that are no subcommands. */
+/* Returns the count of rows that are no subcommands. */
 unsigned cmd_command_count_top(void);
 
-/* The names of the ACL categories by their bits; NULL behind the last one. */
+/* Returns the name of the ACL category of a bit; NULL behind the last one. */
 const char *cmd_command_category(unsigned bit);
 
-/* "get" or "client|id", any case; NULL if there is none. */
+/* Finds "get" or "client|id" in any case; NULL if there is none. */
 const struct command *cmd_command_find(struct slice name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * COMMAND DOCS: the documentation in the command table, arguments included.
+ * COMMAND DOCS shows the documentation in the command table.
  * Reads constants only, any loop.
  */
 #include "command/cmd_command.h"
@@ -36,7 +36,7 @@ reply_arg_flags(struct reply *reply, unsigned flags)
     }
 }
 
-/* Nothing if there is no value. */
+/* Replies with a name and its value; nothing if the value is NULL. */
 static void
 reply_text_field(struct reply *reply, const char *name, const char *value)
 {

@@ -12,9 +12,9 @@
 #include "info/info_persist.h"
 #include "info/info_replication.h"
 
-/* Under which name GET shows a row: as a pattern without special bytes spells
- * it, since clients look for what they wrote; else as the table does. An empty
- * slice if no pattern takes it. All rows share the work. */
+/* Finds the name under which GET shows a row: as spelt in a pattern without
+ * special characters, since clients look for what they wrote; else as in the
+ * table. An empty slice if no pattern matches. All rows share the work. */
 static enum err
 name_for(const struct conf_row *row, const struct slice *patterns, size_t count,
          size_t *work, struct slice *ret_name)
@@ -40,7 +40,7 @@ name_for(const struct conf_row *row, const struct slice *patterns, size_t count,
     return OK;
 }
 
-/* Whom the server follows is not in the options: it has been told since. */
+/* Appends the value of an option; replicaof is the present role. */
 static void
 get_value(const struct service *service, const struct conf_row *row,
           struct buf *value)
@@ -138,7 +138,7 @@ forget(void *job)
     conf_file_forget(job);
 }
 
-/* A transaction cannot pause, and waits for the disk where it stands. */
+/* A transaction cannot pause, so its loop waits for the disk. */
 static enum err
 rewrite_in_exec(struct request *req)
 {
@@ -171,7 +171,7 @@ cmd_config_rewrite(struct request *req)
         return rewrite_ended(req, job);
     }
     if (err != OK) {
-        /* Parked: another one is written just now. */
+        /* ERR_AGAIN: another rewrite is running. */
         req->session->wait = err == ERR_AGAIN ? CONN_FOR_EVENT : CONN_RUNS;
         return err;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands on the own connection: PING ECHO QUIT RESET SELECT AUTH HELLO. All
- * of it belongs to the connection's loop; what CLIENT LIST reads from other
- * loops changes under the registry's lock.
+ * Commands about their own connection: PING ECHO QUIT RESET SELECT AUTH HELLO.
+ * They run on the connection's loop; what CLIENT LIST reads from other loops
+ * changes under the registry's lock.
  */
 #include "admin/acl_log.h"
 #include "admin/auth.h"
@@ -81,7 +81,7 @@ cmd_select(struct request *req)
     return OK;
 }
 
-/* For ACL LOG. */
+/* Adds a failed login to ACL LOG. */
 static void
 note_failure(struct request *req, struct slice user)
 {
@@ -105,8 +105,8 @@ note_failure(struct request *req, struct slice user)
     buf_free(&line);
 }
 
-/* Where the client comes from: somebody who guesses and reconnects stays the
- * same one. */
+/* Finds the source of the connection, by which failed logins are counted: a
+ * client that guesses and reconnects keeps its source. */
 static bool
 find_source(const struct request *req, uint8_t ret_source[AUTH_DELAY_SOURCE])
 {
@@ -120,7 +120,7 @@ find_source(const struct request *req, uint8_t ret_source[AUTH_DELAY_SOURCE])
     return true;
 }
 
-/* ERR_AGAIN while the password has to wait. */
+/* Delays a password after failed logins: ERR_AGAIN while it has to wait. */
 static enum err
 wait_for_turn(struct request *req)
 {
@@ -209,7 +209,7 @@ cmd_auth(struct request *req)
     return err;
 }
 
-/* What HELLO was asked for; nothing of it is done before all is understood. */
+/* The arguments of HELLO. All are parsed before any takes effect. */
 struct hello {
     unsigned resp;
     bool has_auth, has_name;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * DEBUG, for tests and for comparing servers; admit.c keeps out who may not.
- * All of it runs under the raised gate. RELOAD is loop 0's to do: here it is
- * asked for, and the connection waits.
+ * DEBUG, for tests and for comparing servers; admit.c checks who may use it.
+ * Runs under the raised gate. Loop 0 does a RELOAD, and the connection waits
+ * for it.
  */
 #include "base/mem.h"
 #include "base/num.h"
@@ -83,8 +83,8 @@ debug_digest_value(struct request *req)
     return OK;
 }
 
-/* For tests of clients. The command has done what it was asked for, so the
- * error is not counted as one of its failures, as in Redis. */
+/* Replies with an error, for tests of clients. As in Redis, the error does not
+ * count as a failure of the command. */
 static enum err
 debug_error(struct request *req)
 {
@@ -248,7 +248,7 @@ cmd_debug(struct request *req)
     for (size_t i = 0; i < SUB_COUNT; i++) {
         if (slice_is_word(req->argv[1], subs[i].name) &&
             req->argc >= subs[i].argc_min && req->argc <= subs[i].argc_max) {
-            /* Until then it belongs to the loader alone. */
+            /* While loading, the data belongs to the loader. */
             return subs[i].needs_data && refusal_is_loading(req->service)
                        ? ERR_LOADING
                        : subs[i].run(req);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whole filters: DUMP RESTORE COPY. What arrives whole is put under its name
- * in one step or not at all. The effects say everything that the clock, a
- * limit or chance decided, with a word that clients may not use:
+ * DUMP RESTORE COPY. A filter is put under its name in one step or not at all.
+ * The effects have everything that the clock, a limit or chance decided, with a
+ * word that clients may not use:
  *
  *   RESTORE key <absolute ms, or 0> payload REPLACE ABSTTL INCARNATION n
  *   COPY source destination [DB n] REPLACE INCARNATION n
  *
- * A client's RESTORE or COPY starts a new life of the name, so it draws a new
- * incarnation. Dispatch holds the stripes of all names; a stripe is that of
- * the name in every database. Runs on the loop of the connection.
+ * A client's RESTORE or COPY starts a new life of the name, with a new random
+ * incarnation. Dispatch has locked the stripes of all names; a name has the
+ * same stripe in every database. Runs on the loop of the connection.
  */
 #include "base/random.h"
 #include "bloom/bloom_make.h"
@@ -24,8 +24,8 @@
 
 /* ---- DUMP ---------------------------------------------------------------- */
 
-/* The room is asked for before anything is copied: a reply beyond the limit of
- * the output costs nothing, and dispatch says so. */
+/* Reserves the space before anything is copied: a reply above the limit of the
+ * output costs nothing, and dispatch replies with the error. */
 enum err
 cmd_dump(struct request *req)
 {
@@ -50,7 +50,8 @@ cmd_dump(struct request *req)
 
 /* ---- what RESTORE and COPY share ----------------------------------------- */
 
-/* The incarnation of a filter that is put under a name; 0: not given. */
+/* Returns the incarnation of a filter that is put under a name. given: 0 for a
+ * random one. */
 static uint64_t
 choose_incarnation(uint64_t given)
 {
@@ -60,7 +61,7 @@ choose_incarnation(uint64_t given)
     return given;
 }
 
-/* INCARNATION n, in a replayed effect only. */
+/* Parses INCARNATION n, in a replayed effect only. */
 static bool
 parse_incarnation(struct request *req, uint64_t *ret_incarnation)
 {
@@ -87,7 +88,7 @@ add_incarnation(struct request *req, uint64_t incarnation)
     add_number(req, incarnation);
 }
 
-/* A filter that has no name yet. */
+/* A filter that is not yet under its name. */
 struct arrival {
     struct bloom *bloom;
     uint64_t incarnation;
@@ -128,8 +129,8 @@ replace(struct request *req, const struct key *key, struct entry *entry,
     return err;
 }
 
-/* Puts the filter under the name, in place of what is there; on failure it is
- * freed, and the name means what it meant before. */
+/* Puts the filter under the name and replaces what is there. On failure the
+ * filter is freed and the name stays as it was. */
 static enum err
 settle(struct request *req, const struct key *key,
        const struct arrival *arrival)
@@ -157,7 +158,7 @@ struct restore {
     uint64_t expires_at_ms;
 };
 
-/* IDLETIME or FREQ, whose word has been taken. */
+/* Parses the value of IDLETIME or FREQ. */
 static enum err
 parse_access(struct request *req, int64_t max, const char *why,
              struct restore *how)
@@ -227,8 +228,8 @@ parse_ttl(struct request *req, struct restore *how)
     return OK;
 }
 
-/* Whether the last 8 bytes are the checksum of the others: if so, what is wrong
- * with the payload was wrong when it was made. */
+/* Returns whether the last 8 bytes are the checksum of the others. If so, an
+ * invalid payload was already invalid when it was made. */
 static bool
 checksum_holds(struct slice payload)
 {
@@ -272,8 +273,7 @@ load_payload(struct request *req, const struct restore *how,
     }
 }
 
-/* The payload's time is over already: what is left of the command is that the
- * name is gone. */
+/* Executes a RESTORE whose expiry is past: it only removes the name. */
 static enum err
 restore_nothing(struct request *req)
 {
@@ -296,7 +296,7 @@ restore_nothing(struct request *req)
     return OK;
 }
 
-/* As if the filter had been used so long ago, or so often, before it came. */
+/* Sets the idle time or the use counter that the command gives. */
 static void
 note_access(struct request *req, const struct restore *how)
 {
@@ -364,7 +364,7 @@ cmd_restore(struct request *req)
         bloom_free(arrival.bloom, bloom_make_env(req));
         return restore_nothing(req);
     }
-    /* A replayed RESTORE without the word repeats the life that was dumped. */
+    /* A replayed RESTORE without INCARNATION continues the life in the dump. */
     arrival.incarnation = choose_incarnation(
         how.incarnation == 0 && req->obey ? dumped : how.incarnation);
     return restore_filter(req, &how, &arrival);

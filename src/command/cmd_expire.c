@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Times to live: EXPIRE PEXPIRE EXPIREAT PEXPIREAT, TTL PTTL EXPIRETIME
- * PEXPIRETIME, PERSIST. Every time is kept as absolute milliseconds of the
- * wall clock, and that is also what the effect of the EXPIRE family says
- * (PEXPIREAT key ms, or DEL key when the time is over already), so that it
- * means the same whenever it is repeated.
+ * Expiry: EXPIRE PEXPIRE EXPIREAT PEXPIREAT, TTL PTTL EXPIRETIME PEXPIRETIME,
+ * PERSIST. Every time is stored as absolute milliseconds of the wall clock. The
+ * effect of the EXPIRE family has that time, too (PEXPIREAT key ms, or DEL key
+ * if it is past), so that it means the same whenever it is replayed.
  */
 #include "engine/handlers.h"
 #include "engine/keys.h"
@@ -16,7 +15,7 @@
 
 enum { CONDITION_NX = 1, CONDITION_XX = 2, CONDITION_GT = 4, CONDITION_LT = 8 };
 
-/* The words behind the time; they are judged before the time is. */
+/* Parses the words behind the time. They are checked before the time. */
 static enum err
 parse_conditions(struct request *req, unsigned *ret_conditions)
 {
@@ -51,8 +50,8 @@ parse_conditions(struct request *req, unsigned *ret_conditions)
     return OK;
 }
 
-/* Milliseconds since 1970 from text in units of unit_ms, counted from base_ms.
- * May be negative: that is as far in the past as any. */
+/* Parses a time in units of unit_ms, counted from base_ms, to milliseconds
+ * since 1970. May be negative, which is in the past. */
 static enum err
 parse_time(struct request *req, struct slice text, int64_t unit_ms,
            uint64_t base_ms, int64_t *ret_at_ms)
@@ -70,8 +69,8 @@ parse_time(struct request *req, struct slice text, int64_t unit_ms,
     return OK;
 }
 
-/* expires_ms is 0 for a key that stays, which counts as later than any time
- * for GT and LT. */
+/* Checks NX, XX, GT and LT. expires_ms is 0 for a key without expiry, which GT
+ * and LT treat as later than any time. */
 static bool
 conditions_hold(unsigned conditions, uint64_t expires_ms, int64_t at_ms)
 {
@@ -90,7 +89,7 @@ conditions_hold(unsigned conditions, uint64_t expires_ms, int64_t at_ms)
     return true;
 }
 
-/* Effects are put together before anything changes, since that can fail. */
+/* Makes the effect before anything changes, since that can fail. */
 static enum err
 effect_delete(struct request *req)
 {
@@ -119,8 +118,8 @@ effect_expire_at(struct request *req, uint64_t at_ms)
     return err;
 }
 
-/* Gives the existing key its end. The entry is looked up again for writing, as
- * that is what makes WATCH see a change. */
+/* Sets the expiry of an existing key. The entry is looked up again for writing,
+ * so that WATCH sees a change. */
 static enum err
 set_end(struct request *req, int64_t at_ms)
 {
@@ -206,8 +205,8 @@ cmd_pexpireat(struct request *req)
     return expire(req, 1, 0);
 }
 
-/* Answers -2 for a missing key, -1 for one that stays, else the time in units
- * of unit_ms, rounded to the nearest, counted from base_ms. */
+/* Replies with -2 for a missing key, -1 for a key without expiry, else with the
+ * expiry in units of unit_ms, rounded to the nearest, counted from base_ms. */
 static enum err
 tell_end(struct request *req, uint64_t unit_ms, uint64_t base_ms)
 {
@@ -257,8 +256,8 @@ cmd_persist(struct request *req)
 {
     struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
 
-    /* Opened for writing only if there is something to change: a PERSIST that
-     * does nothing must not fail somebody's WATCH. */
+    /* The key is opened for writing only if something changes: a PERSIST that
+     * does nothing must not fail a WATCH. */
     if (entry != NULL &&
         keyspace_expiry(req->keyspace, &req->key, entry) != 0) {
         entry = keys_open(req, &req->key);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * FLUSHDB, FLUSHALL and SWAPDB. Dispatch has raised the gate: names vanish, or
- * change places, as one step, whatever their number. With ASYNC, and without a
- * word, their memory comes back in the background while others go on. With SYNC
- * it is back before the reply, and until then the server stands still, as
- * Redis's does: for who must have the memory before he loads anew.
+ * FLUSHDB, FLUSHALL and SWAPDB. Dispatch has raised the gate: all names vanish
+ * or change places in one step. By default and with ASYNC a background thread
+ * frees the memory. With SYNC it is free before the reply, and the server
+ * serves nothing until then, as in Redis: for operators who need the memory to
+ * load new data.
  */
 #include "engine/handlers.h"
 #include "engine/observe.h"
@@ -26,8 +26,8 @@ parse_mode(struct args *args, bool *ret_sync)
     return args_end(args);
 }
 
-/* Dirty even if there was nothing: Redis repeats every flush to its replicas
- * too, and one that failed to arrive somewhere is worth repeating. */
+/* Dirty even if nothing was there: Redis also sends every flush to its
+ * replicas, and repeating a flush that a replica has missed is useful. */
 static void
 finish(struct request *req, bool sync)
 {

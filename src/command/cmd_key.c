@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands on the names of filters: DEL UNLINK EXISTS TYPE TOUCH GET. Dispatch
- * holds the stripes of all named keys, so each command is one step for
- * everybody else, but for many names: those are counted a piece at a time. Runs
- * on the loop of the connection.
+ * Commands on names: DEL UNLINK EXISTS TYPE TOUCH GET. Dispatch has locked the
+ * stripes of all keys, so each command is atomic, except for commands of many
+ * names, which run in pieces. Runs on the loop of the connection.
  */
 #include "engine/dialect.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 
-/* DEL and UNLINK differ in name only: a large filter is always given back by
- * the background thread. */
+/* DEL and UNLINK differ only in name: the background thread always frees large
+ * filters. */
 static enum err
 delete_keys(struct request *req)
 {
@@ -42,7 +41,7 @@ cmd_unlink(struct request *req)
     return delete_keys(req);
 }
 
-/* A name counts as often as it is given. To ask is no use of a key. */
+/* A name counts as often as it is given. EXISTS is no use of a key. */
 enum err
 cmd_exists(struct request *req)
 {
@@ -55,7 +54,7 @@ cmd_exists(struct request *req)
     return OK;
 }
 
-/* This is one, for a client whose other commands are none, too. */
+/* TOUCH is a use of the key, also for a client in NO-TOUCH. */
 enum err
 cmd_touch(struct request *req)
 {
@@ -81,8 +80,8 @@ cmd_type(struct request *req)
     return OK;
 }
 
-/* For clients that look whether a name is in use by trying: no value of it is
- * a string. */
+/* For clients that test with GET whether a name is in use: no value is a
+ * string. */
 enum err
 cmd_get(struct request *req)
 {

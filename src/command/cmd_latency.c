@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * LATENCY: events that took long (admin/latency), and how the times of commands
- * were spread (admin/stats).
+ * LATENCY: events that took long (admin/latency), and histograms of command
+ * times (admin/stats).
  */
 #include "admin/latency.h"
 
@@ -40,7 +40,7 @@ cmd_latency_latest(struct request *req)
     return OK;
 }
 
-/* An event that there is not has no samples either. */
+/* Reads the samples of a named event; none for an unknown name. */
 static void
 read_named(struct request *req, struct slice name,
            struct latency_series *ret_series)
@@ -91,7 +91,7 @@ cmd_latency_reset(struct request *req)
 
 enum { GRAPH_COLUMNS = 80, GRAPH_ROWS = 4, AGE_MAX = 8 };
 
-/* "17s", "5m", "3h" or "2d" ago. */
+/* Writes an age: "17s", "5m", "3h" or "2d". */
 static void
 format_age(uint64_t seconds, char *ret_text)
 {
@@ -108,8 +108,8 @@ format_age(uint64_t seconds, char *ret_text)
                    seconds / units[i].seconds % 100000, units[i].unit);
 }
 
-/* How many rows of a column are filled: none for the lowest, all for the
- * highest value shown. */
+/* Returns how many rows of a column are filled: none for the lowest value, all
+ * for the highest. */
 static unsigned
 height(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -138,7 +138,7 @@ draw_row(const struct latency_sample *samples, size_t count, unsigned row,
     buf_append(text, "\n", 1);
 }
 
-/* How long ago each sample was, written downwards. */
+/* Draws the age of each sample, written downwards. */
 static void
 draw_ages(const struct latency_sample *samples, size_t count, uint64_t now_s,
           struct buf *text)
@@ -266,8 +266,8 @@ cmd_latency_doctor(struct request *req)
 
 enum { FIRST_BITS = 10 /* 1 us */ };
 
-/* Which commands have times; it does not change while this runs, so that what
- * is counted is what is shown. */
+/* The commands that have times: a copy, so that the count and the list of one
+ * reply agree. */
 struct timed {
     bool has[CMD_ID_COUNT];
 };
@@ -282,9 +282,9 @@ find_timed(const struct stats *stats, struct timed *timed)
     }
 }
 
-/* How many calls took at most 1031 ns, 2063 ns, and so on (stats.h), under
- * these numbers in whole microseconds; those that are no more than the one
- * before are left out. */
+/* Replies with how many calls took at most 1031 ns, 2063 ns, and so on
+ * (stats.h), in whole microseconds. A count equal to the one before is left
+ * out. */
 static void
 show_histogram(struct request *req, unsigned id)
 {
@@ -312,8 +312,8 @@ show_histogram(struct request *req, unsigned id)
     }
 }
 
-/* The rows that a name means: one, or all in a container, which follow it; none
- * for a name that no command has. */
+/* The rows of a name: one, or a container's subcommands, which follow it; none
+ * for an unknown name. */
 struct rows {
     unsigned first, end;
 };
@@ -344,7 +344,8 @@ rows_of(struct slice name)
     return rows;
 }
 
-/* Returns how many of the rows have times. */
+/* Shows the histograms of the rows that have times, or only counts them.
+ * Returns how many there are. */
 static size_t
 each_timed(struct request *req, const struct timed *timed, struct rows rows,
            bool shows)

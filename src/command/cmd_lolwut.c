@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * LOLWUT: a filter of a few lines as it looks after some items, each of which
- * sets one bit in each of the eight columns of one line, as the real one does.
+ * LOLWUT draws a small filter after some adds. Each item sets one bit in each
+ * of the eight columns of one line, as in a real filter.
  */
 #include "base/random.h"
 #include "engine/dialect.h"
@@ -11,7 +11,7 @@
 
 enum { LINES = 12, BLOCKS = 8, BITS = 8, ITEMS_MIN = 4, ITEMS_RANGE = 40 };
 
-/* A sequence that looks random, and is the same for the same state. */
+/* Returns the next number of a pseudo-random sequence. */
 static uint64_t
 next(uint64_t *state)
 {
@@ -49,8 +49,8 @@ draw(uint64_t seed, struct buf *text)
                LINES * BLOCKS * BITS);
 }
 
-/* VERSION n is the drawing with that number, the same each time. Other words
- * are for drawings of some Redis, which knows best which: they are ignored. */
+/* VERSION n always draws the same filter. Other arguments, which belong to the
+ * drawings of Redis versions, are ignored. */
 enum err
 cmd_lolwut(struct request *req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * MEMORY. The figures are those of INFO (info_memory.h), under the names and in
- * the order that Redis has for STATS; what cannot be told truly is left out.
+ * MEMORY. The figures are those of INFO (info_memory.h), with the names and in
+ * the order of Redis's STATS; what the server does not know is left out.
  */
 #include "base/machine.h"
 #include "base/mem.h"
@@ -13,7 +13,7 @@ enum { REPORT_BYTES_MAX = 1 << 20 };
 
 /* ---- USAGE --------------------------------------------------------------- */
 
-/* SAMPLES is for values made of parts; a filter knows its size. */
+/* Parses SAMPLES, which has no effect: a filter knows its size. */
 static enum err
 parse_samples(struct args *args)
 {
@@ -176,7 +176,7 @@ append_concern(struct buf *text, unsigned *count, const char *concern)
     (*count)++;
 }
 
-/* Thresholds below which nobody has to act. */
+/* Appends what the operator should look at, above these thresholds. */
 static void
 append_concerns(const struct service *service, const struct info_memory *memory,
                 struct buf *text)
@@ -246,7 +246,7 @@ cmd_memory_malloc_stats(struct request *req)
     return OK;
 }
 
-/* An allocator that cannot has nothing to give. */
+/* An allocator that cannot purge has nothing to give back. */
 enum err
 cmd_memory_purge(struct request *req)
 {

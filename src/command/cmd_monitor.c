@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * MONITOR: the connection is shown what others do, until it ends or resets. To
- * Redis it is a kind of replica then: it may do nothing with keys (admit.c),
- * and to ask twice has no answer at all.
+ * MONITOR: the connection gets a line for each command of other clients, until
+ * it ends or resets. As in Redis, it may not use keys meanwhile (admit.c), and
+ * a second MONITOR has no reply.
  */
 #include "admin/monitor.h"
 #include "engine/handlers.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * OBJECT ENCODING FREQ IDLETIME REFCOUNT: what is known of a key beside its
- * filter. To ask is no use of the key, and no miss. Which of FREQ and IDLETIME
- * means something depends on maxmemory-policy, as in Redis.
+ * OBJECT ENCODING FREQ IDLETIME REFCOUNT. They do not count as a use of the
+ * key, nor as a hit or miss. Whether FREQ or IDLETIME works depends on
+ * maxmemory-policy, as in Redis.
  */
 #include "engine/request.h"
 
@@ -13,7 +13,7 @@
     " Please note that when switching between policies at runtime LRU and "    \
     "LFU data will take some time to adjust."
 
-/* NULL if it is missing: the null is replied then. */
+/* Finds the key. If it is missing, replies with a null and returns NULL. */
 static struct entry *
 find(struct request *req)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CLIENT PAUSE UNPAUSE UNBLOCK. The first two run under the raised gate; the
- * last one asks no loop, but leaves word with the session and wakes its loop.
+ * CLIENT PAUSE UNPAUSE UNBLOCK. The first two run under the raised gate.
+ * UNBLOCK sets a state in the session and wakes its loop.
  */
 #include "command/help.h"
 #include "engine/client.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SUBSCRIBE, PUBLISH, their kin, and PUBSUB, over admin/pubsub. A message to a
- * client that publishes to itself comes behind the reply of its PUBLISH, as in
- * Redis from 7.2 on: 7.0 has it the other way round. What is published waits
- * for the disk as the reply of its PUBLISH does.
+ * SUBSCRIBE, PUBLISH and the like, and PUBSUB, over admin/pubsub. A client that
+ * publishes to itself gets the reply of PUBLISH before the message, as in Redis
+ * from 7.2 on; 7.0 has the other order. A message waits for the disk like the
+ * reply of its PUBLISH.
  */
 #include "admin/pubsub_publish.h"
 #include "base/clock.h"
@@ -29,8 +29,8 @@ static const char *const unsubscribe_words[PUBSUB_KINDS] = { "unsubscribe",
                                                              "punsubscribe",
                                                              "sunsubscribe" };
 
-/* What confirmations count: channels and patterns together, shard channels by
- * themselves. */
+/* Returns the count in a confirmation: channels and patterns together, or shard
+ * channels. */
 static size_t
 count_as_confirmed(const struct request *req, enum pubsub_kind kind)
 {
@@ -55,8 +55,8 @@ confirm(struct request *req, const char *word, const struct slice *name,
     reply_int(req->reply, (int64_t)count);
 }
 
-/* Room for all confirmations before anything changes: nothing is to be undone
- * for want of it. */
+/* Reserves space for all confirmations before anything changes, so that nothing
+ * must be undone. */
 static bool
 reserve(struct request *req, size_t count, size_t bytes)
 {
@@ -64,8 +64,8 @@ reserve(struct request *req, size_t count, size_t bytes)
            NULL;
 }
 
-/* CLIENT REPLY OFF does not drop what the connection is told of its
- * subscriptions; in EXEC it drops the reply of EXEC as a whole. */
+/* CLIENT REPLY OFF does not drop confirmations of subscriptions; in EXEC it
+ * drops the whole reply of EXEC. */
 static void
 subscriptions_changed(struct request *req)
 {
@@ -83,8 +83,7 @@ check_channel(const struct request *req, struct slice name)
                : OK;
 }
 
-/* A pattern that could take too much work is refused here, not when a message
- * comes. */
+/* Refuses a pattern that could take too much work when a message comes. */
 static enum err
 check_name(const struct request *req, enum pubsub_kind kind, struct slice name)
 {
@@ -99,7 +98,7 @@ check_name(const struct request *req, enum pubsub_kind kind, struct slice name)
     return glob_work_max(name, longest) > GLOB_WORK ? ERR_PATTERN_WORK : OK;
 }
 
-/* Whether this client may have all that it asks for. */
+/* Checks the limits of subscriptions of one client. */
 static enum err
 check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
 {
@@ -129,7 +128,7 @@ check_limits(struct request *req, enum pubsub_kind kind, size_t *ret_bytes)
                : OK;
 }
 
-/* Undoes what was new among the first words. */
+/* Undoes the new subscriptions among the first words. */
 static void
 unsubscribe_new(struct request *req, enum pubsub_kind kind, const bool *is_new,
                 size_t end)
@@ -143,7 +142,8 @@ unsubscribe_new(struct request *req, enum pubsub_kind kind, const bool *is_new,
     }
 }
 
-/* Subscribes to all, or without memory to none; says which were new. */
+/* Subscribes to all names, or without memory to none; is_new[i] says which were
+ * new. */
 static enum err
 subscribe_all(struct request *req, enum pubsub_kind kind, bool *is_new)
 {
@@ -271,7 +271,7 @@ free_publishing(void *state)
     mem_free(state);
 }
 
-/* There is more to count: keeps how far it came. */
+/* Pauses a PUBLISH that has to count more receivers. */
 static enum err
 publish_later(struct request *req, const struct publishing *publishing)
 {
@@ -306,7 +306,7 @@ publish(struct request *req, enum notice_kind kind)
     }
     publishing_send(pubsub, publishing, req->session->id, req->argv[2],
                     &req->worker->notices);
-    /* Whoever hears it may rely on what its sender did before. */
+    /* Receivers may rely on what the publisher wrote before. */
     if (conn != NULL && req->worker->hold < conn->hold_until) {
         req->worker->hold = conn->hold_until;
     }
@@ -347,7 +347,7 @@ free_listing(void *state)
     mem_free(listing);
 }
 
-/* Matches names that were copied; ERR_AGAIN: there is no more time. */
+/* Matches the copied names. ERR_AGAIN: its time is over. */
 static enum err
 match_names(struct request *req, struct listing *listing)
 {
@@ -380,7 +380,7 @@ match_names(struct request *req, struct listing *listing)
     return OK;
 }
 
-/* All names, a piece at a time. */
+/* Lists the matching names, a piece at a time. */
 static enum err
 list_on(struct request *req, struct listing *listing, enum pubsub_kind kind)
 {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * RENAME RENAMENX MOVE: a filter gets another name, or the same one in another
- * database, with its life and its time to live. Nothing is copied, whatever the
- * filter's size. Whoever obeys puts it in place of what is there: the original
- * saw none, or one whose time was over, which who replays does not look at. So
- * the effect of RENAMENX is a RENAME, and a replayed MOVE overwrites.
+ * RENAME RENAMENX MOVE: a filter gets another name, or the same name in another
+ * database, and keeps its incarnation and expiry. Nothing is copied. A replayed
+ * command replaces a key that is there: the original command saw none or an
+ * expired one, and a replay ignores the clock. So the effect of RENAMENX is a
+ * RENAME, and a replayed MOVE overwrites.
  */
 #include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 #include "engine/request.h"
 
-/* Both names were judged; under both stripes. */
+/* Renames after both names were checked. Under both stripes. */
 static enum err
 rename_key(struct request *req, const struct key *to)
 {
@@ -29,7 +29,7 @@ rename_key(struct request *req, const struct key *to)
     return err;
 }
 
-/* An expired one is removed, as by every write. */
+/* Returns whether the source exists; an expired one is removed. */
 static bool
 source_exists(struct request *req)
 {

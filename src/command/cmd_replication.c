@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * REPLICAOF SLAVEOF FAILOVER ROLE, and what a replica says before its
- * connection becomes a link: REPLCONF PSYNC SYNC. The links are loop 0's
- * (service->replication); these change the role, check, and ask.
+ * REPLICAOF SLAVEOF FAILOVER ROLE, and what a replica sends before its
+ * connection becomes a link: REPLCONF PSYNC SYNC. These commands check, change
+ * the role, and ask loop 0, which owns the links (service->replication).
  */
 #include "base/mem.h"
 #include "engine/handlers.h"
@@ -36,7 +36,7 @@ parse_port(struct request *req, struct slice text, uint32_t *ret_port)
 
 /* ---- REPLICAOF ----------------------------------------------------------- */
 
-/* Who is told to lead is no longer in doubt about it, nor about its data. */
+/* Makes the server a primary, which also ends the grace of its start. */
 static enum err
 lead(struct request *req)
 {
@@ -103,8 +103,8 @@ change_role(struct request *req)
     return is_wish_to_lead(req) ? lead(req) : follow(req);
 }
 
-/* A role that a client is told of should outlive a crash: the reply waits for
- * the file, unless somebody else has changed the role by then. */
+/* Returns whether the reply has to wait for the role's file: a role that was
+ * confirmed should survive a crash. Not if the role has changed again. */
 static bool
 has_to_wait(const struct request *req, uint64_t epoch)
 {
@@ -115,7 +115,7 @@ has_to_wait(const struct request *req, uint64_t epoch)
            !service->replication.role_is_kept(service->ctx, epoch);
 }
 
-/* Kept while it waits: the epoch of the role that it made. */
+/* Its state while it waits is the epoch of the role that it has set. */
 enum err
 cmd_replicaof(struct request *req)
 {
@@ -211,7 +211,7 @@ check_target(struct request *req, const struct failover_plan *plan,
     return OK;
 }
 
-/* In Redis's order. */
+/* Checks a FAILOVER in Redis's order. */
 static enum err
 check_failover(struct request *req, const struct failover_plan *plan,
                const struct links *links)
@@ -431,7 +431,7 @@ take_ip(struct request *req, struct slice text)
                             "is too long: %zu bytes",
                             text.len);
     }
-    /* It stands in a line of INFO. */
+    /* The text is shown in a line of INFO. */
     if (text.len > 0 && (!role_host_is_valid(text) ||
                          memchr(text.data, ',', text.len) != NULL)) {
         return request_fail(req, ERR_CUSTOM,
@@ -445,7 +445,7 @@ take_ip(struct request *req, struct slice text)
     return OK;
 }
 
-/* REPLCONF bloomery <version> run <run id> */
+/* REPLCONF bloomery <version> run <run id>. */
 static enum err
 greet(struct request *req)
 {
@@ -480,7 +480,7 @@ greet(struct request *req)
     return OK;
 }
 
-/* In the log, a new history begins; only who obeys that takes it for true. */
+/* Begins a new history. Only from a log. */
 static enum err
 begin_history(struct request *req)
 {
@@ -521,8 +521,8 @@ take_fact(struct request *req, struct slice name, struct slice value)
                         slice_shown(name), name.data);
 }
 
-/* ACK and GETACK are for links: whoever else says so is not answered, as in
- * Redis; but within EXEC each command has its reply. */
+/* ACK and GETACK belong to links. From a client they have no reply, as in
+ * Redis, except in EXEC, where each command has one. */
 static enum err
 ignore(struct request *req)
 {
@@ -563,7 +563,7 @@ cmd_replconf(struct request *req)
 
 /* ---- PSYNC, SYNC --------------------------------------------------------- */
 
-/* PSYNC ? -1 asks for everything. */
+/* Parses the arguments of PSYNC; ? -1 asks for a full synchronization. */
 static enum err
 parse_psync(struct request *req, struct handover *handover)
 {
@@ -602,7 +602,7 @@ check_psync(struct request *req, const struct handover *handover)
     if (service->replication.hand_over == NULL || req->session->conn == NULL) {
         return no_replication(req);
     }
-    /* It is about to lead, and needs nobody above it. */
+    /* A replica that takes over (FAILOVER) is served by any server. */
     if (service->role.replica && !handover->failover &&
         !links_has_data(service)) {
         return ERR_NOMASTERLINK;
@@ -631,8 +631,8 @@ free_nothing(void *state)
     (void)state;
 }
 
-/* The connection becomes a link when this batch is done (client.c), and loop 0
- * answers. What is to be said before that has to be on its way first. */
+/* The connection becomes a link when this batch is done (gateway.c), and loop 0
+ * replies. Earlier replies must have left before. */
 enum err
 cmd_psync(struct request *req)
 {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Commands that look at all names: KEYS SCAN DBSIZE RANDOMKEY. The walks lock
- * one stripe at a time by themselves. One that has worked for WALK_SLICE_NS
- * steps aside (ERR_AGAIN) with what it found so far and its cursor in a struct
- * walk, which its connection keeps until it goes on; in a transaction it runs
- * to its end. What is found is bounded by the hard output limit, so that a
- * reply that could not be sent is not put together first. Under a lock only
- * little work goes into matching; a name that takes more is copied, and matched
- * when the lock is given back.
+ * Commands over all names: KEYS SCAN DBSIZE RANDOMKEY. A walk locks one stripe
+ * at a time by itself. After WALK_SLICE_NS it pauses (ERR_AGAIN) and keeps what
+ * it has found and its cursor in a struct walk; in a transaction it runs to its
+ * end. The hard output limit bounds what is found, so that no reply is built
+ * that could not be sent. Matching under a lock is bounded: a name that takes
+ * more work is copied, and matched after the lock is released.
  */
 #include "base/clock.h"
 #include "base/glob.h"
@@ -24,9 +22,9 @@ enum {
     WALK_SLICE_NS = 1000 * 1000,
     WALK_STEP_KEYS = 256, /* between two looks at the clock */
     WALK_STEP_BUCKETS = 1024,
-    /* SCAN looks at ten times COUNT buckets, as Redis does, and at these: a
-     * small keyspace is spread over all stripes and should not need one call
-     * for every few of them. */
+    /* SCAN visits ten times COUNT buckets, as in Redis, and at least this many:
+     * a small keyspace is spread over all stripes, and one call should visit
+     * many of them. */
     SCAN_BUCKETS_MIN = 4096,
     LOCKED_WORK = 64 * 1024,  /* of matching, in one step */
     LATER_BYTES = 256 * 1024, /* of names to match, and of names found, */
@@ -102,7 +100,7 @@ check_size(struct request *req, const struct walk *walk)
                             : ERR_NOMEM;
 }
 
-/* Matches the names that were copied; no lock is held. */
+/* Matches the copied names, with no lock held. */
 static enum err
 match_later(struct request *req, struct walk *walk, uint64_t until_ns)
 {
@@ -138,7 +136,8 @@ step_of(uint64_t left, size_t step)
     return left < step ? (size_t)left : step;
 }
 
-/* A reply that is large already grows before the locks are taken. */
+/* Begins a step. A reply that is large already grows here, outside the locks.
+ */
 static void
 begin_step(struct walk *walk)
 {
@@ -150,7 +149,7 @@ begin_step(struct walk *walk)
     }
 }
 
-/* Walks on until it has what it wants or may not go on for now. */
+/* Walks until the walk has what it wants or has to pause. */
 static enum err
 walk_on(struct request *req, struct walk *walk)
 {
@@ -182,13 +181,13 @@ struct walk_plan {
     bool any, none; /* every name matches; none does */
 };
 
-/* Leaves as much room before the names as the header will take if all names are
- * found, and in the end what was found need not be moved; and takes memory for
- * them, which costs nothing until it is used. */
+/* Reserves space for the names, which costs nothing until it is used, and
+ * leaves a gap for the header in front, so that the names need not move at the
+ * end. */
 static void
 expect_names(struct request *req, struct walk *walk, bool is_scan)
 {
-    /* Of SCAN's cursors nearly all are as long as that. */
+    /* Nearly all cursors of SCAN have this length. */
     enum { NAME_BYTES = 24 };
     char header[64];
     uint64_t keys, expires;
@@ -207,8 +206,8 @@ expect_names(struct request *req, struct walk *walk, bool is_scan)
     buf_append(&walk->found, header, walk->gap);
 }
 
-/* Begins a walk, or goes on with the paused one, and answers when it is done:
- * a SCAN with its cursor in front. */
+/* Begins a walk or continues the paused one, and replies when it is done;
+ * SCAN's reply has its cursor in front. */
 static enum err
 walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
 {
@@ -232,7 +231,7 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
         walk->any = plan->any;
         expect_names(req, walk, is_scan);
     }
-    /* Arguments may lie elsewhere than in the last call. */
+    /* The arguments may have moved since the last call. */
     walk->pattern = plan->pattern;
     walk->any = plan->any;
     walk->none = plan->none;
@@ -272,8 +271,8 @@ cmd_keys(struct request *req)
     return err == OK ? walk_run(req, &plan, false) : err;
 }
 
-/* As strtoul reads it, which is what clients of Redis rely on: a sign is fine,
- * nothing at all is 0. */
+/* Parses a cursor as strtoul does, on which clients of Redis rely: a sign is
+ * allowed, and an empty text is 0. */
 static enum err
 parse_cursor(struct slice text, uint64_t *ret_cursor)
 {
@@ -299,7 +298,7 @@ parse_cursor(struct slice text, uint64_t *ret_cursor)
     return OK;
 }
 
-/* One of MATCH, COUNT and TYPE with its value. */
+/* Parses one of MATCH, COUNT and TYPE with its value. */
 static enum err
 parse_scan_option(struct args *args, struct walk_plan *plan)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * TIME SHUTDOWN MODULE, and what is refused because it belongs to a
- * cluster. Runs on the loop of the connection.
+ * TIME SHUTDOWN MODULE, and the refused commands of a cluster. Runs on the loop
+ * of the connection.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -61,10 +61,9 @@ parse_shutdown(struct args *args, unsigned *ret_flags, bool *ret_aborts)
                : OK;
 }
 
-/* A shutdown that succeeds has no reply: the connection ends. So the client
- * waits, until that happens or the server says that it could not save. Nothing
- * else runs once the server is about to end, so that ABORT always comes too
- * late or too early. */
+/* A successful shutdown has no reply: the connection ends. The client waits for
+ * that, or for the error that the server could not save. No command runs once a
+ * shutdown has begun, so ABORT always comes too early or too late. */
 enum err
 cmd_shutdown(struct request *req)
 {

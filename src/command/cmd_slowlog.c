@@ -16,8 +16,8 @@ enum {
     HEADER_GAP = 16
 };
 
-/* What was found so far; a long log is shown in pieces. Entries that come
- * meanwhile are not in it, and some of the oldest may have gone. */
+/* The reply so far; a long log is shown in pieces. Entries that are added
+ * meanwhile are not shown, and some of the oldest may be gone. */
 struct listing {
     struct buf text; /* RESP, behind a gap for the header */
     struct reply reply;
@@ -54,7 +54,7 @@ show_entry(void *ctx, const struct slowlog_entry *entry)
     listing->last_id = entry->id;
 }
 
-/* Returns true if there is more. */
+/* Appends one piece of the log. Returns true if there is more. */
 static bool
 show_piece(struct slowlog *log, struct listing *listing)
 {
@@ -70,7 +70,7 @@ show_piece(struct slowlog *log, struct listing *listing)
            !listing->text.failed;
 }
 
-/* NULL without memory. */
+/* Returns a new listing, or NULL without memory. */
 static struct listing *
 listing_new(const struct request *req, uint64_t count)
 {
@@ -83,8 +83,8 @@ listing_new(const struct request *req, uint64_t count)
     }
     listing->left = count;
     listing->text.limit = req->reply->buf->limit;
-    /* As RESP entries take about what they take in memory: so the text need not
-     * be moved while it grows. */
+    /* Entries take about as much in RESP as in memory, so the text need not
+     * move while it grows. */
     if (count > slowlog_length(log)) {
         (void)buf_reserve(&listing->text, slowlog_bytes(log));
         listing->text.failed = listing->text.over = false; /* less may do */

@@ -20,7 +20,8 @@ note_loop(void *ctx, struct conn *conn)
     *loop = conn->loop->index;
 }
 
-/* It may be gone a moment later; then its tracker is told so. */
+/* Parses REDIRECT. If that client ends later, the tracking client gets a
+ * message. */
 static enum err
 parse_redirect(struct request *req, struct tracking_options *options)
 {
@@ -45,7 +46,7 @@ parse_redirect(struct request *req, struct tracking_options *options)
     return OK;
 }
 
-/* prefixes has room for all. */
+/* Parses all options; prefixes has space for all arguments. */
 static enum err
 parse_options(struct request *req, struct tracking_options *options,
               struct slice *prefixes)
@@ -74,7 +75,7 @@ parse_options(struct request *req, struct tracking_options *options,
     return err;
 }
 
-/* One of them begins with the other. */
+/* Returns whether one begins with the other. */
 static bool
 overlap(struct slice a, struct slice b)
 {
@@ -83,7 +84,8 @@ overlap(struct slice a, struct slice b)
     return both == 0 || memcmp(a.data, b.data, both) == 0;
 }
 
-/* Of the first `count` of these, the one that overlaps; NULL if none does. */
+/* Returns the one of the first `count` that overlaps with prefix; NULL if none.
+ */
 static const struct slice *
 overlapping(struct slice prefix, const struct slice *others, size_t count)
 {
@@ -133,7 +135,7 @@ check_prefixes(struct request *req, const struct tracking_options *options,
     return OK;
 }
 
-/* In Redis's order, with its texts. */
+/* Checks the options in Redis's order and with its texts. */
 static enum err
 check_options(struct request *req, const struct tracking_options *options,
               const struct tracking_options *now)

@@ -78,8 +78,9 @@ cmd_unwatch(struct request *req)
 
 /* ---- EXEC ---------------------------------------------------------------- */
 
-/* A walk locks stripes by itself, which would meet those that EXEC holds: such
- * a transaction takes the world. */
+/* Returns the locks of a transaction. A walk locks stripes by itself, which
+ * would deadlock with those of EXEC, so a transaction with a walk raises the
+ * gate. */
 static struct lock_set
 locks_of(const struct txn *txn)
 {
@@ -112,7 +113,7 @@ watches_hold(const struct request *req, const struct txn *txn)
     return true;
 }
 
-/* REPLICAOF may stand before it in the queue. */
+/* A REPLICAOF earlier in the queue may have made the server a replica. */
 static bool
 is_no_longer_admitted(const struct request *req)
 {
@@ -120,8 +121,8 @@ is_no_longer_admitted(const struct request *req)
            req->service->role.replica;
 }
 
-/* Commands in the queue may call into the session (RESET cannot: it is never
- * queued), so the queue stays as it is until all have run. */
+/* Queued commands may change the session, so the queue stays until all have
+ * run. RESET, which would end the transaction, is never queued. */
 static void
 run_queue(struct request *exec, const struct txn *txn)
 {
@@ -154,7 +155,8 @@ run_queue(struct request *exec, const struct txn *txn)
     }
 }
 
-/* One-item commands on one key: at most one of them makes the filter. */
+/* Returns whether two one-item commands follow each other on one key: at most
+ * one of them creates the filter. */
 static bool
 continues_run(const struct queued *before, const struct queued *queued)
 {
@@ -182,7 +184,8 @@ queue_effect_bytes(const struct txn *txn)
     return bytes;
 }
 
-/* Whether what is queued may write now, and room for all of its effects. */
+/* Checks whether the queued writes are admitted, and reserves space for all
+ * their effects. */
 static enum err
 prepare_writes(struct request *req, const struct txn *txn)
 {
@@ -194,7 +197,7 @@ prepare_writes(struct request *req, const struct txn *txn)
     return effect_open(req->worker, queue_effect_bytes(txn));
 }
 
-/* Under the locks. */
+/* Runs the queue if the watched keys are unchanged. Under the locks. */
 static void
 compare_and_run(struct request *req, const struct txn *txn)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * WAIT and WAITAOF: until replicas, and disks, have what this connection wrote.
- * What counts is what a replica has said of itself; nothing is counted once
- * positions no longer mean what they meant when the connection wrote. Its
- * connection waits, and nobody else. Runs on the loop of the connection.
+ * WAIT and WAITAOF wait until replicas, and disks, have what this connection
+ * wrote. A replica counts by its own acknowledgements. Nothing counts once the
+ * server has become a replica, since positions then belong to another log. Only
+ * this connection waits. Runs on its loop.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -15,13 +15,13 @@
 
 static const uint64_t ASK_EVERY_NS = 100000000;
 
-/* What a client asks for. */
+/* The arguments. */
 struct wanted {
     int64_t local, replicas, timeout_ms;
     bool synced; /* replicas count once their disk has it */
 };
 
-/* While it waits. */
+/* The state of a waiting command. */
 struct waiting {
     uint64_t deadline_ns; /* UINT64_MAX: none */
     uint64_t asked_ns;    /* when replicas were asked last how far they are */
@@ -79,9 +79,9 @@ parse_waitaof(struct request *req, struct wanted *wanted)
 
 /* ---- who has it ---------------------------------------------------------- */
 
-/* Whether what this connection wrote is on the disk. While a journal is only
- * being built nothing is: what was written before it was switched on has no
- * position, and is durable with its base. */
+/* Returns whether what this connection wrote is on the disk. Nothing is while a
+ * new journal is being built: earlier writes have no position and become
+ * durable with its base. */
 static bool
 is_on_disk(const struct request *req)
 {
@@ -129,8 +129,8 @@ begin(const struct request *req, int64_t timeout_ms)
     return waiting;
 }
 
-/* Replicas say how far they are once a second, and when they are asked. Those
- * that connect while this client waits are asked a little later. */
+/* Asks replicas for acknowledgements, which they otherwise send once a second;
+ * again from time to time, for those that connect meanwhile. */
 static void
 ask_for_acks(const struct request *req, struct waiting *waiting)
 {
@@ -178,8 +178,8 @@ answer(struct request *req, const struct wanted *wanted, bool local,
     reply_int(req->reply, replicas);
 }
 
-/* Whose role has changed meanwhile is told so, and cut off, as in Redis: what
- * it waits for means something else now. */
+/* If the role has changed meanwhile, the client gets an error and is
+ * disconnected, as in Redis: its positions mean something else now. */
 static enum err
 check_role(struct request *req, const struct waiting *waiting)
 {

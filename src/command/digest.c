@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The filter goes through the hash in its stored form, head and lines, which
- * is canonical; only the head is put together here.
+ * A filter is hashed in its stored form, head and lines, which is canonical;
+ * only the head is built here.
  */
-/* Calls that allocate nothing: OpenSSL 3 deprecates them, but its others crash
- * when memory is out. */
+/* These functions of OpenSSL allocate nothing. OpenSSL 3 deprecates them, but
+ * the others crash without memory. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "command/digest.h"
@@ -67,7 +67,7 @@ begin(struct hashing *hashing)
     (void)SHA256_Init(&hashing->md);
 }
 
-/* Puts what was hashed since begin into the sum. */
+/* Adds what was hashed since begin to the sum. */
 static void
 end(struct hashing *hashing)
 {

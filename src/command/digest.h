@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Digests of the data, to compare servers by: equal data has equal digests, on
- * every machine and whatever the order in which it came. Each key counts with
- * its database, its name, the time at which it ends, and its filter as DUMP
- * shows it, but for the incarnation; keys whose time is over do not count. The
- * sum of all is SHA-256, cut to 160 bits and combined by XOR.
+ * Digests of the data, for comparing servers: equal data has equal digests on
+ * every machine, in whatever order it came. The digest of a key covers its
+ * database, name, expiry and its filter as in DUMP, without the incarnation;
+ * expired keys do not count. The digest of everything is the XOR of SHA-256
+ * sums cut to 160 bits.
  */
 #pragma once
 
@@ -16,12 +16,12 @@ struct digest {
     unsigned char bytes[DIGEST_BYTES];
 };
 
-/* Of everything. Under the raised gate. */
+/* Computes the digest of everything. Under the raised gate. */
 void digest_all(const struct keyspace *ks, uint64_t now_ms,
                 struct digest *ret_digest);
 
-/* Of a filter and the time at which its key ends (0: it stays), without its
- * name. Under its lock. */
+/* Computes the digest of a filter and the expiry of its key (0: none), without
+ * its name. Under its lock. */
 void digest_value(const struct bloom *bloom, uint64_t expires_at_ms,
                   struct digest *ret_digest);
 

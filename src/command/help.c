@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Square brackets: may be left out. Round ones: one of them. Angle brackets:
- * put a value here. Recursion follows the static tables, a few levels deep.
+ * In a syntax, square brackets mean optional, round ones a choice, angle
+ * brackets a value. Recursion follows the static tables, a few levels deep.
  */
 #include "command/help.h"
 
@@ -17,7 +17,7 @@ append_word(struct buf *text, const char *word)
     buf_append_slice(text, slice_of(word));
 }
 
-/* What one occurrence looks like, its token in front. */
+/* Appends one occurrence of an argument, with its token in front. */
 static void
 append_value(struct buf *text, const struct command_arg *arg, bool token)
 {
@@ -111,7 +111,7 @@ help_wrong_subcommand(struct request *req)
     return err;
 }
 
-/* Ends the line, replies it, and empties the buffer. */
+/* Replies with the line and empties the buffer. */
 static void
 reply_line(struct reply *reply, struct buf *text)
 {
@@ -124,7 +124,8 @@ reply_line(struct reply *reply, struct buf *text)
     text->len = 0;
 }
 
-/* The rows of a container follow it; this one is among them. */
+/* The subcommands of a container follow it in the table; HELP is one of them.
+ */
 enum err
 cmd_help(struct request *req)
 {

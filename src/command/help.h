@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Help made from the command table: the syntax of a command out of its .args.
- * Pure. The handler of every "<container>|help" row is cmd_help (help.c).
+ * Makes help from the command table: the syntax of a command from its .args.
+ * Pure. cmd_help (help.c) is the handler of every "<container>|help" row.
  */
 #pragma once
 
@@ -12,6 +12,6 @@
  * arguments. */
 void help_append_syntax(struct buf *text, const struct command_arg *args);
 
-/* The error for a subcommand that is unknown to its handler, or has the wrong
- * number of arguments, in Redis's words. */
+/* Returns the error for an unknown subcommand or a wrong number of arguments,
+ * in Redis's words. */
 enum err help_wrong_subcommand(struct request *req);

@@ -139,7 +139,6 @@ struct command_arg {
 typedef bool (*command_prepare_fn)(struct request *req);
 
 struct command {
-    unsigned id;      /* enum command_id */
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
     command_many_fn many; /* one-item commands: see run.h */
@@ -147,6 +146,7 @@ struct command {
      * and does nothing if one of them would change something. */
     command_many_fn known;
     command_prepare_fn prepare; /* NULL: there is nothing */
+    unsigned id;                /* enum command_id */
     int arity;                  /* name included; negative: at least */
     uint32_t flags;
     uint32_t acl;
@@ -154,10 +154,10 @@ struct command {
     struct command_keys keys;
     uint32_t key_use;
     uint32_t last_key_use; /* of the last key, if it differs; else 0 */
-    bool splits;           /* counts its keys (req->counted), so that it can be
-                              executed in pieces of fewer keys */
     unsigned carries;      /* the word where another command begins in the
                               arguments; 0: none */
+    bool splits;           /* counts its keys (req->counted), so that it can be
+                              executed in pieces of fewer keys */
     bool container;        /* has subcommands; the handler runs without one */
     bool is_syscmd;        /* not for applications */
     const char *group, *since, *complexity, *summary;

@@ -190,8 +190,14 @@ def ended(pid):
 
 
 def stop_child(server):
-    """Stops the child of the save; returns its process id."""
+    """Stops the child of the save; returns its process id. Not before it has
+    settled, which its name shows: until then it does not end with its server."""
     pid = servers.wait_until(server.children, 10, "a child", 0.0005)[0]
+
+    def settled():
+        with open("/proc/%d/comm" % pid) as file:
+            return file.read() == "bloomery-save\n"
+    servers.wait_until(settled, 10, "the child is settled", 0.0005)
     os.kill(pid, signal.SIGSTOP)
     return pid
 

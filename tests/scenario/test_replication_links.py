@@ -161,6 +161,8 @@ def test_a_flipped_bit_of_a_snapshot_is_found(group):
 def test_a_stalled_link_is_closed_and_made_anew(group):
     primary, replica, proxy = group.pair("--repl-timeout", 1,
                                          "--repl-ping-replica-period", 1)
+    # The primary publishes its counts with its next tick.
+    wait_until(lambda: links.counts(primary)[0] == 1, 10, "the first full one")
     before = links.counts(primary)
     with primary.conn() as conn:
         proxy.flow.clear()

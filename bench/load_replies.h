@@ -43,7 +43,8 @@ replies_init(struct replies *replies)
     replies->open = 1;
 }
 
-/* Counts an error, and keeps its text, preferably that of an error reply. */
+/* Counts an error, and keeps the first text; an error reply's text replaces
+ * that of an unexpected reply. */
 static inline void
 replies_error(struct reply_totals *totals, const char *line, size_t len)
 {
@@ -55,8 +56,8 @@ replies_error(struct reply_totals *totals, const char *line, size_t len)
     }
 }
 
-/* Skips all consecutive four-byte values and returns their number in
- * *ret_units. */
+/* Skips consecutive four-byte values, at most `limit`, and returns their number
+ * in *ret_units. */
 static inline const char *
 replies_units(const char *at, uint64_t limit, struct reply_totals *totals,
               uint64_t *ret_units)
@@ -120,7 +121,7 @@ replies_line(struct replies *replies, const struct reply_shape *shape,
     case '+':
         good = !wants_array && shape->status;
         break;
-    default: /* errors, and what no command here answers */
+    default: /* errors, and replies that no measured command gives */
         break;
     }
     replies->open--;
@@ -129,7 +130,8 @@ replies_line(struct replies *replies, const struct reply_shape *shape,
     }
 }
 
-/* Checks one line of another kind. */
+/* Collects the bytes of one line that is not a four-byte value, and checks the
+ * line when it is complete. */
 static inline const char *
 replies_slow(struct replies *replies, const struct reply_shape *shape,
              const char *at, const char *end, struct reply_totals *totals)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Measures the pauses of a server. It sends one PING every --interval
+ * Measures the pauses of a server. It sends one PING every INTERVAL_US
  * microseconds on each of two connections, which the server gives to different
- * loops. With --keys, two more connections send a BF.ADD of a random item to a
- * random key. The load is small, so that the server's pauses show and not a
- * lack of CPU. Each connection has at most one command in flight, so the
+ * loops. With KEYS, two more connections send a BF.ADD of a random item to one
+ * of so many keys. The load is small, so that the server's pauses show and not
+ * a lack of CPU. Each connection has at most one command in flight, so the
  * longest pause counts once and in full. The program prints one logfmt line per
- * connection, in the order of opening. One more line says how much too late the
- * program itself woke up, which limits the precision of all times. With a file,
- * it also writes every reply there: connection, time of sending
- * (CLOCK_MONOTONIC) and duration, in ns. SIGTERM ends it early with the results
- * so far.
+ * connection, in the order in which it opened them. One more line says how late
+ * the program itself woke up, which limits the precision of all times. With
+ * FILE, it also writes a line for every reply there: connection, time of
+ * sending (CLOCK_MONOTONIC) and duration, in ns. SIGTERM ends it early with the
+ * results so far.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -40,7 +40,7 @@ struct sample {
 
 struct conn {
     int fd;
-    bool waits; /* for a reply */
+    bool waits; /* a reply is missing */
     uint64_t due_ns, sent_ns;
     uint64_t max_ns, max_at_ns;
     uint64_t errors;
@@ -48,7 +48,7 @@ struct conn {
 };
 
 static struct conn conns[CONNECTIONS];
-static unsigned count = PINGS; /* of them in use */
+static unsigned count = PINGS; /* of the connections in use */
 static const char *prefix = "big";
 static uint64_t keys;
 static uint64_t interval_ns = 100000;

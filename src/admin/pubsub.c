@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Subscribes, unsubscribes, and answers PUBSUB; pubsub_slot.h draws the data.
+ * Subscribes, unsubscribes, and answers PUBSUB; pubsub_slot.h has a drawing of
+ * the data.
  */
 #include "admin/pubsub.h"
 
@@ -100,7 +101,7 @@ topic_new(enum pubsub_kind kind, struct slice name)
     return topic;
 }
 
-/* Adds a topic to its slot. The caller holds the slot's lock, here and in
+/* Adds a topic to its slot. The caller has locked the slot, here and in
  * topic_leave. */
 static bool
 topic_enter(struct slot *slot, enum pubsub_kind kind, struct slice name,
@@ -258,8 +259,8 @@ unlink_subscription(struct slot *slot, struct subscription *sub)
     uv_mutex_unlock(&slot->mutex);
 }
 
-/* Adds it to the receiver's map first, where no other thread sees it, so that a
- * failure can undo it. */
+/* Adds the subscription to the receiver's map first, where no other thread sees
+ * it, so that it can be removed again if a later step fails. */
 static enum pubsub_result
 subscribe(struct pubsub *pubsub, struct receiver *receiver,
           enum pubsub_kind kind, struct slice name)
@@ -323,7 +324,8 @@ pubsub_unsubscribe(struct pubsub *pubsub, struct receiver *receiver,
         topic_end(pubsub, slot, kind, name, sub->topic);
     }
     receiver->subscriptions->bytes -= name.len;
-    /* The name may be borrowed from this map (pubsub_any): not used below. */
+    /* `name` may be borrowed from this map (pubsub_any), so do not use it below
+     * this call. */
     (void)map_remove(&receiver->subscriptions->own[kind], name);
     mem_free(sub);
     count_own(receiver, kind);

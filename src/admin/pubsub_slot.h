@@ -11,8 +11,8 @@
  * The global map `known` counts the loops that have a name, so that PUBSUB
  * need not search all slots.
  *
- * Only its own loop writes to a slot, under the slot's lock, and so reads it
- * without the lock. Both locks are leaves, and each is held for a bounded
+ * Only the slot's own loop writes to it, under the slot's lock. That loop reads
+ * it without the lock. Both locks are leaves, and each is locked for a bounded
  * number of names only.
  */
 #pragma once
@@ -22,7 +22,7 @@
 
 #include <uv.h>
 
-/* Bounds of the work under one lock: of matching, and of buckets of a map. */
+/* How much one locked section may do: steps of matching, buckets of a map. */
 enum { LOCKED_WORK = 32 * 1024, LOCKED_BUCKETS = 256 };
 
 struct topic;
@@ -42,11 +42,11 @@ struct topic {
     char name[]; /* of a pattern only */
 };
 
-/* What the loop does with the message that it delivers in pieces:
+/* How far the loop is with a message that it delivers in pieces:
  *
  *   NONE -> CHANNEL -> MATCH <-> PATTERN
  *    ^                   |
- *    +-------------------+  behind the last pattern
+ *    +-------------------+  after the last pattern
  */
 enum delivery_stage {
     DELIVERY_NONE,
@@ -80,7 +80,7 @@ struct pubsub {
     struct slot *slots;
 };
 
-/* Of one receiver. */
+/* The subscriptions of one receiver. */
 struct subscriptions {
     struct map own[PUBSUB_KINDS];
     size_t bytes; /* of all names */

@@ -52,9 +52,9 @@ open_socket(const char *path)
     return true;
 }
 
-/* Returns half of the time that the watchdog waits. A parent process may have
- * inherited the variables to us: WATCHDOG_PID names the one that they are for.
- */
+/* Returns half of the watchdog's time-out, 0 without a watchdog. WATCHDOG_PID
+ * names the process that the watchdog watches. If that is not this process, a
+ * parent has only passed its environment on. */
 static uint64_t
 read_watchdog(void)
 {

@@ -144,7 +144,7 @@ describe_creation(struct request *req, const struct bloom *bloom,
     struct slice seed = { (const char *)made.seed, BLOOM_SEED_BYTES };
 
     if (req->effect.kind != EFFECT_REWRITTEN) {
-        return; /* nobody repeats it */
+        return; /* the effect has no words of its own */
     }
     bloom_get_params(bloom, &made);
     request_effect_add(req, slice_lit("BF.INSERT"));

@@ -385,7 +385,7 @@ holds(const struct cmd_client_filter *filter, const struct candidate *who,
         return text_is(who, session != NULL ? session->name : NULL, value);
     case FILTER_TYPE:
         return who->type == filter->type[negated];
-    case FILTER_USER: /* nobody has logged in on the link to the primary */
+    case FILTER_USER: /* the link to the primary has no user */
         return who->type != CLIENT_MASTER;
     case FILTER_ID:
     case FILTER_SKIPME: /* the caller's */

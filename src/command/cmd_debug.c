@@ -219,7 +219,7 @@ static const struct sub {
       "loads the snapshot that is there." },
     { "set-active-expire", debug_set_active_expire, 3, 3, false,
       "SET-ACTIVE-EXPIRE <0|1>",
-      "With 0, keys whose time is over are not removed by themselves." },
+      "With 0, expired keys are not removed in the background." },
     { "sleep", debug_sleep, 3, 3, false, "SLEEP <seconds>",
       "Stops the whole server for so long; decimals are allowed." },
 };

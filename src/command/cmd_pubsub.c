@@ -347,7 +347,8 @@ free_listing(void *state)
     mem_free(listing);
 }
 
-/* Matches the copied names. ERR_AGAIN: its time is over. */
+/* Matches the copied names. ERR_AGAIN: this took PIECE_NS, the rest is for the
+ * next call. */
 static enum err
 match_names(struct request *req, struct listing *listing)
 {

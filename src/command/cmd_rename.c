@@ -18,7 +18,7 @@ rename_key(struct request *req, const struct key *to)
     struct entry *entry;
     enum err err;
 
-    (void)keys_open(req, to); /* if its time is over, that is told */
+    (void)keys_open(req, to); /* removes an expired entry */
     entry = keys_open(req, &req->key);
     CHECK(entry != NULL);
     err = keyspace_rename(req->keyspace, &req->key, entry, to);

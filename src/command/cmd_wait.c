@@ -77,7 +77,7 @@ parse_waitaof(struct request *req, struct wanted *wanted)
     return parse_timeout(req, args_bytes(&req->args), &wanted->timeout_ms);
 }
 
-/* ---- who has it ---------------------------------------------------------- */
+/* ---- counting ------------------------------------------------------------ */
 
 /* Returns whether what this connection wrote is on the disk. Nothing is while a
  * new journal is being built: earlier writes have no position and become

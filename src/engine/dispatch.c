@@ -411,7 +411,7 @@ is_plain(const struct session *session, const struct service *service)
            (session->obey || !refusal_is_loading(service));
 }
 
-/* Whether those who observe commands let them run together. */
+/* Whether the observers of commands allow several to run together. */
 static inline bool
 may_group(const struct service *service)
 {
@@ -449,7 +449,7 @@ dispatch_batch(struct worker *worker, struct session *session,
         atomic_store(&session->blocked, SESSION_RUNS);
     }
     if (session->obey) {
-        worker->now_ms = 0; /* no key ever expires for who repeats a history */
+        worker->now_ms = 0; /* no key expires for a session that obeys */
     } else {
         worker->now_ms = clock_wall_ms_at(worker->now_ns);
         atomic_store_explicit(&session->active_ms, worker->now_ms,

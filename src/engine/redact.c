@@ -47,7 +47,7 @@ is_secret_of_hello(const struct slice *argv, size_t index)
 }
 
 /* CONFIG SET name value [name value ...]. If a value is missing, names and
- * values cannot be told apart, and all are secret. */
+ * values cannot be distinguished, and all are secret. */
 static bool
 is_secret_of_config(const struct slice *argv, size_t argc, size_t index)
 {
@@ -60,8 +60,8 @@ is_secret_of_config(const struct slice *argv, size_t argc, size_t index)
     return argc % 2 != 0 || row == NULL || row->type == CONF_SECRET;
 }
 
-/* Steps to the innermost command that carries word *index. False: nobody knows
- * what it is, as behind a mistyped name, or too far inside. */
+/* Steps to the innermost command that carries word *index. False: that command
+ * is unknown, since a name is mistyped, or is too far inside. */
 static bool
 find_carried(const struct command **command, const struct slice **argv,
              size_t *argc, size_t *index)

@@ -93,7 +93,7 @@ struct replication_calls {
     size_t (*chain)(void *ctx, char (*ret_chain)[41]);
 };
 
-/* Whom the server follows; role.h changes it. */
+/* The primary that the server follows; role.h changes it. */
 enum { ROLE_HOST_MAX = 256 };
 
 /* Read inside a section of the gate. */

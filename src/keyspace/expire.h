@@ -15,16 +15,16 @@
 /* The heap_index of an entry without a time to live. */
 #define EXPIRE_NONE UINT32_MAX
 
-/* Hooks that hear of the keys that keyspace_reclaim removes because they have
- * expired, and may delay it. Called on the thread that reclaims; each may be
- * NULL. */
+/* Hooks of keyspace_reclaim. They learn which expired keys it removes, and may
+ * delay a removal. It calls them on its own thread; each may be NULL. */
 struct keyspace_expiry {
-    /* Before a stripe is locked for a slice of removals. False: not now. */
+    /* Called before a stripe is locked for some removals. False: no removals
+     * now. */
     bool (*begin)(void *ctx, unsigned thread);
-    /* Before each removal, under the lock. False: this key and the rest of the
-     * slice stay for now. */
+    /* Called before each removal, under the lock. False: no removal of
+     * this key now, nor of others before the next begin. */
     bool (*remove)(void *ctx, unsigned thread, const struct key *key);
-    /* After each begin that returned true, still under the lock. */
+    /* Called after the removals that follow a begin, still under the lock. */
     void (*end)(void *ctx, unsigned thread, unsigned stripe);
     void *ctx;
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Names to filters: 1024 stripes by the hash of the name alone (the database is
- * part of the entry), each with a hash table that grows by a bucket at a time,
- * an expiry heap, a version counter and a reader-writer lock (stripe_lock.h).
- * Here are the locks and what a command does with one key; walks are in scan.h,
- * FLUSHALL and the like in databases.h.
+ * The map from names to filters. The hash of a name alone selects one of 1024
+ * stripes; the database is part of the entry. A stripe has a hash table that
+ * grows by a bucket at a time, an expiry heap, a version counter and a
+ * reader-writer lock (stripe_lock.h). This header has the locks and the
+ * operations on one key; walks are in scan.h, FLUSHALL and the like in
+ * databases.h.
  *
  * Dispatch takes the locks. "Under the lock" means: the name's stripe is
  * locked, shared to read, exclusive to write, or the gate is raised (gate.h).
@@ -34,8 +35,8 @@ unsigned keyspace_databases(const struct keyspace *ks);
 
 /* ---- locks --------------------------------------------------------------- */
 
-/* Called by the thread with this index; a thread that is not a loop has an
- * index that is not below `threads`. */
+/* `thread` is the index of the calling loop, from 0 on. A thread that is not a
+ * loop passes an index of keyspace_options.threads or above. */
 void keyspace_lock(struct keyspace *ks, unsigned thread, unsigned stripe,
                    bool exclusive);
 void keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe);
@@ -46,9 +47,9 @@ void keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe);
 struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
-/* Finds a key to write. As keyspace_find, but removes an expired entry
- * (*ret_expired, which may be NULL, reports that) and gives the found entry a
- * new version, so that WATCH notices. */
+/* Finds a key to write, as keyspace_find does. Removes an expired entry, and
+ * reports that in *ret_expired, which may be NULL. Gives the entry that it
+ * finds a new version, so that WATCH notices. */
 struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
                             uint64_t now_ms, bool *ret_expired);
 
@@ -57,24 +58,26 @@ struct entry *keyspace_open(struct keyspace *ks, const struct key *key,
 void keyspace_remove(struct keyspace *ks, const struct key *key,
                      struct entry *entry);
 
-/* Adds a name that keyspace_open has just not found. On success the entry owns
- * the filter and BLOOM, which must come from an environment of keyspace_env, is
- * freed; on failure the caller still owns it. Fails with ERR_NOMEM. */
+/* Adds a name after keyspace_open returned NULL for it. BLOOM must have been
+ * made with an environment of keyspace_env. On success the filter's data moves
+ * into the entry, and BLOOM itself is freed. On failure (ERR_NOMEM) the caller
+ * still owns BLOOM. */
 MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
                                     struct bloom *bloom, uint64_t incarnation,
                                     struct entry **ret_entry);
 
 /* Gives the entry that keyspace_open has just found another filter, another
  * incarnation and another expiry (0: none). The old filter is freed, in the
- * background if it is large. All or nothing, as keyspace_insert. */
+ * background if it is large. Ownership and failure are as in keyspace_insert;
+ * on failure the entry is unchanged. */
 MUST_CHECK enum err keyspace_replace(struct keyspace *ks, const struct key *key,
                                      struct entry *entry, struct bloom *bloom,
                                      uint64_t incarnation, uint64_t at_ms);
 
 /* Moves the filter of ENTRY, which keyspace_open has just found under FROM, to
  * the name TO, with its incarnation, expiry and last use. An entry under TO is
- * removed, expired or not. All or nothing, as keyspace_insert. Filters are
- * never copied. */
+ * removed, expired or not. The filter is not copied. Fails with ERR_NOMEM, and
+ * nothing is changed. */
 MUST_CHECK enum err keyspace_rename(struct keyspace *ks, const struct key *from,
                                     struct entry *entry, const struct key *to);
 
@@ -96,9 +99,9 @@ bool keyspace_clear_expiry(struct keyspace *ks, const struct key *key,
 uint64_t keyspace_expiry(const struct keyspace *ks, const struct key *key,
                          const struct entry *entry);
 
-/* Whether WATCH has seen the version that the key has. If not, a write that
- * changes nothing need not renew it: such a write may find the key with
- * keyspace_find, under the shared lock. */
+/* Whether a WATCH has read the present version of the entry. If none has, a
+ * write that changes nothing need not give the entry a new version: it may find
+ * the key with keyspace_find, under the shared lock. */
 #define KEYSPACE_WATCHED ((uint64_t)1 << 63) /* in a version */
 static inline bool
 keyspace_is_watched(const struct entry *entry)
@@ -107,8 +110,8 @@ keyspace_is_watched(const struct entry *entry)
             KEYSPACE_WATCHED) != 0;
 }
 
-/* What WATCH stores of a key. If the key is missing or expired, `exists` is
- * false and `version` is its stripe's. */
+/* WATCH stores this for each key. If the key is missing or expired, `exists` is
+ * false and `version` is the stripe's. */
 struct key_version {
     uint64_t version;
     uint64_t swaps; /* of its database */
@@ -119,16 +122,16 @@ struct key_version {
 struct key_version keyspace_version(const struct keyspace *ks,
                                     const struct key *key, uint64_t now_ms);
 
-/* Whether the key was changed, created or removed since, or its database
- * swapped. A missing name may count as changed by mistake if its stripe was
- * written to and lost many names or a whole database; a change is never missed.
- */
+/* Whether the key was changed, created or removed since `seen`, or its database
+ * was swapped. A change is never missed. A key that was missing may count as
+ * changed by mistake, if many other names of its stripe or a whole database
+ * were removed meanwhile. */
 bool keyspace_changed(const struct keyspace *ks, const struct key *key,
                       struct key_version seen, uint64_t now_ms);
 
 /* Removes the entry at this link of the stripe's table; the link then points to
  * the next entry. Large filters are freed in the background. The caller calls
- * table_fit when it is done with the stripe. For the rest of this layer. */
+ * table_fit when it is done with the stripe. Only this layer calls it. */
 void keyspace_remove_entry(struct keyspace *ks, unsigned stripe,
                            struct entry **link);
 

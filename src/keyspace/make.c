@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * All parts are allocated before any is initialised, so that one function frees
- * them, whatever is missing.
+ * make_parts allocates all parts. If one is missing, free_parts frees the
+ * others.
  */
 #include "keyspace/make.h"
 
@@ -13,11 +13,12 @@
 #include "keyspace/reaper.h"
 
 enum {
-    COUNT_SHARDS = 16, /* with threads; counts of 64 stripes each */
+    COUNT_SHARDS = 16, /* with several threads; each for 64 stripes */
     DATABASES_MAX = 1 << DB_SLOT_BITS
 };
 
-/* Returns false without memory; free_parts frees the parts that exist. */
+/* Returns false if memory runs out; free_parts then frees the parts that exist.
+ */
 static bool
 make_parts(struct keyspace *ks, enum thread_life life)
 {

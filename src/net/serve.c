@@ -35,7 +35,8 @@ send_replies(struct conn *conn)
     (void)mem_set_claim(before);
 }
 
-/* Ends the connection's turn when its time is over and there is more to do. */
+/* Ends the connection's turn if the loop's turn has lasted long enough and the
+ * connection has more to do. */
 static void
 end_turn_in_time(struct conn *conn, bool more)
 {

@@ -26,7 +26,7 @@ struct persist_arrival {
  * with the next tick, and is never taken for newer than that (adopt.c says
  * how); then a journal begins anew if it is on. If that fails it is tried
  * again, as a save is. Calls hooks.reloaded. Under the raised gate, with a tap,
- * which hears where the log goes on. */
+ * which learns where the log goes on. */
 void persist_adopt(struct persist *persist,
                    const struct persist_arrival *arrival);
 

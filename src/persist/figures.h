@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Figures for INFO: loop 0 publishes its own with each tick, other threads read
- * them.
+ * Figures of persistence for INFO. Loop 0 publishes a copy of its figures at
+ * each tick, and other threads read the copy.
  */
 #pragma once
 
@@ -9,9 +9,10 @@
 
 struct persist;
 
-/* Publishes loop 0's figures, until the next tick. Loop 0. */
+/* Publishes the figures of loop 0. Loop 0 calls it at each tick. */
 void figures_publish(struct persist *persist,
                      const struct journal_status *status);
 
-/* Any thread. */
+/* Returns the figures for INFO: the published copy, and present values where
+ * any thread may read them. Any thread. */
 void persist_get_info(struct persist *persist, struct persist_info *ret_info);

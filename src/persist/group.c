@@ -7,8 +7,8 @@
  *   offset  size  first line: 128 bytes
  *        0    18  "#BLOOMERY JOURNAL "
  *       18        version of this format, no zeros before it: "1 "
- *       20    41  run id of the server that wrote it, 40 hex digits, and a
- * blank 61    17  key of this file's seals, random, 16 hex digits, and a blank
+ *       20    41  run id of the server, 40 hex digits, and a blank
+ *       61    17  key of this file's seals, random, 16 hex digits, and a blank
  *       78    15  when it was created, unix ms, 14 digits, and a blank
  *       93    17  blanks
  *      110    16  XXH3-64 of the 110 bytes before
@@ -32,7 +32,7 @@
  *
  * In every later version the first 18 bytes, the version behind them and the
  * last 18 bytes of the first line keep their place and meaning, so that a file
- * of the future can be told from a damaged one.
+ * of the future can be distinguished from a damaged one.
  */
 #include "persist/group.h"
 
@@ -384,14 +384,14 @@ group_check(struct slice commands, const char *seal, uint64_t key,
         return "a seal is damaged, or was made with another key";
     }
     if (fields.bytes != commands.len) {
-        return "a seal is that of a group of another length";
+        return "a seal belongs to a group of another length";
     }
     /* commands and seal may lie apart */
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, key);
     XXH3_64bits_update(&state, commands.data, commands.len);
     if (!hash_holds(&state, seal)) {
-        return "a group is damaged: its seal does not hold";
+        return "a group is damaged: it does not match its seal";
     }
     *ret_seal = fields;
     return NULL;

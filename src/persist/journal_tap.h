@@ -31,7 +31,7 @@ uint64_t journal_close_group(struct journal *journal);
  *
  * A primary cannot be made to wait here. So a group that finds the queue at its
  * limit (or no memory) gives up the file: what is queued is dropped, and so is
- * all that comes, until the next rebase. For everybody else that is a fault
+ * all that comes, until the next rebase. The journal then reports a fault
  * (ENOBUFS, ENOMEM), which a base ends. While the journal rotates, the next
  * file is given up only if the queue is too long without the old file's part.
  * After a fault that needs a rebase, nothing is queued before that rebase. So

@@ -13,7 +13,7 @@
  *
  * There may be no increment. Open ones stand behind closed ones, since a file
  * is left for the next. A later version keeps the first line's form and the
- * last line, so that it can be told from a damaged file.
+ * last line, so that it can be distinguished from a damaged file.
  */
 #include "persist/manifest.h"
 

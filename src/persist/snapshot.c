@@ -5,7 +5,8 @@
  * little-endian.
  *
  *   header, 104 bytes; in every later version magic, version and hash keep
- *   their places, so that a newer file can be told from a damaged one
+ *   their places, so that a newer file can be distinguished from a damaged
+ *   one
  *      0   8  magic "BLMYSNAP"
  *      8   2  version of this format: 2
  *     10   2  flags: 0

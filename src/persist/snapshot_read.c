@@ -577,7 +577,7 @@ pass_over(struct reader *reader)
 }
 
 /* Skips a damaged header. Its key may still be intact, or that of the end
- * section. Without a key, sections cannot be told from garbage. */
+ * section. Without a key, sections cannot be distinguished from garbage. */
 static enum snapshot_status
 pass_over_header(struct reader *reader)
 {

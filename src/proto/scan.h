@@ -10,9 +10,10 @@
 #include "proto/batch.h"
 #include "proto/parse.h"
 
-/* Adds the commands of data from *at on to the batch, until it is full or the
- * next command is not canonical and complete. Moves *at after the last command
- * added. ERR_NOMEM only if not even one could be stored. */
+/* Adds the commands of `data`, from *at on, to the batch. Stops when the batch
+ * is full, or before a command that is not canonical and complete. Moves *at
+ * behind the last added command. Returns ERR_NOMEM if memory is too short for
+ * the first command; if it runs out later, the added commands stay. */
 MUST_CHECK enum err scan_commands(struct slice data,
                                   const struct parse_limits *limits,
                                   struct batch *batch, size_t *at);

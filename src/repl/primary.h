@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The primary's side of replication: which replicas there are, how far each of
- * them is, which of them need a snapshot. A state machine of loop 0 without I/O
- * or a clock of its own: the owner reports each event with its time, and hooks
- * carry out the decisions at once. The simulator of tests/unit/repl links this
- * same object.
+ * The primary's side of replication: which replicas there are, which position
+ * each of them has, which of them need a snapshot. A state machine of loop 0
+ * without I/O or a clock of its own: the owner reports each event with its
+ * time, and hooks carry out the decisions at once. The simulator of
+ * tests/unit/repl links this same object.
  *
  * All replicas that wait for a full synchronization share one snapshot
  * (primary_sync.h). The primary never waits for a replica: it drops one whose
@@ -29,12 +29,13 @@ void primary_set_limits(struct primary *primary,
 void primary_set_history(struct primary *primary, const struct history *history,
                          uint64_t key);
 
-/* Sets the histories of which this server was the primary, and where each ended
- * here when the server started. A replica that is further in one of them has
- * changes that are lost here, and which WAIT may have confirmed to clients.
- * From then on no replica gets a snapshot, because that would delete these
- * changes there as well. Calling it again (with count 0: our data counts,
- * whatever the replicas have) ends that state. */
+/* Sets the histories that this server wrote as primary, and the position at
+ * which each ended here when the server started. A replica with a higher
+ * position in one of them has changes that are lost here, and that WAIT may
+ * have confirmed to clients. Once such a replica has come, no replica gets a
+ * snapshot, because it would delete these changes there as well. Another call
+ * ends that state; with count 0, this server's data are the valid ones,
+ * whatever the replicas have. */
 void primary_set_ended(struct primary *primary,
                        const struct history_past *ended, size_t count);
 
@@ -42,25 +43,26 @@ void primary_set_ended(struct primary *primary,
 bool primary_is_behind(const struct primary *primary);
 
 /* Adds a replica that asks to follow; drops an older link of the same run id.
- * Answers +CONTINUE at once, or +FULLRESYNC later. False: it was refused; close
- * the link when the error reply has been sent. */
+ * Answers +CONTINUE at once, or +FULLRESYNC later. False: the replica was
+ * refused; close the link when the error reply has been sent. */
 bool primary_attach(struct primary *primary, const struct primary_hello *hello,
                     uint64_t now_ms);
 void primary_detached(struct primary *primary, uint64_t id);
 
 /* Handles an acknowledgement. Ignores unknown ids. Drops the replica if the
- * position is behind its last one or ahead of what it was sent. Until a replica
- * has loaded its snapshot, any position only shows that it is alive. */
+ * position is lower than its last one, or higher than the end of the log that
+ * it was sent. Until a replica has loaded its snapshot, any position only shows
+ * that it is alive. */
 void primary_acked(struct primary *primary, uint64_t id, uint64_t position,
                    uint64_t synced, uint64_t now_ms);
 
-/* Continues sending: the socket has taken what was unsent. */
+/* Continues sending, after the socket has accepted all unsent bytes. */
 void primary_drained(struct primary *primary, uint64_t id, uint64_t now_ms);
 
-/* Sends what is sealed and released (position; UINT64_MAX: all), and trims the
- * backlog. Each replica gets at most 1 MiB a call, so that the loop is not
- * blocked for long. Returns true if one of them could take more: then call it
- * again in the next turn of the loop. */
+/* Sends the sealed groups of the log up to the position `released` (UINT64_MAX:
+ * all of them), and trims the backlog. Each replica gets at most 1 MiB a call,
+ * so that the loop is not blocked for long. Returns true if more could be sent
+ * to one of them: then call it again in the next turn of the loop. */
 bool primary_stream(struct primary *primary, uint64_t released,
                     uint64_t now_ms);
 
@@ -76,8 +78,8 @@ void primary_ask_acks(struct primary *primary, struct primary_ask ask);
  * urgent. */
 bool primary_owes_ask(const struct primary *primary);
 
-/* Starts snapshots, pings, and checks time-outs and limits. Call it about each
- * 100 ms. */
+/* Starts snapshots, sends pings, and checks time-outs and limits. Call it about
+ * every 100 ms. */
 void primary_tick(struct primary *primary, uint64_t now_ms);
 
 void primary_drop_all(struct primary *primary, const char *reason);

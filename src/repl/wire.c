@@ -256,7 +256,7 @@ wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
     }
     if (!read_id(fields[2], hello.run_id)) {
         return refuse(ret_reason, reason_size,
-                      "the primary's run id is not of 40 hex digits");
+                      "the primary's run id does not have 40 hex digits");
     }
     if (!read_chain(fields[3], &hello)) {
         return refuse(ret_reason, reason_size,
@@ -280,26 +280,24 @@ read_full_resync(const struct slice *fields, size_t count,
     }
     if (!read_id(fields[1], answer->history)) {
         return refuse(ret_reason, reason_size,
-                      "FULLRESYNC names a history that is not of 40 hex "
-                      "digits");
+                      "the history of FULLRESYNC does not have 40 hex digits");
     }
     if (!read_position(fields[2], &answer->position) ||
         answer->position > GROUP_POSITION_TAKEN_MAX) {
         return refuse(ret_reason, reason_size,
-                      "FULLRESYNC names no possible position");
+                      "FULLRESYNC has no valid position");
     }
     if (!slice_to_u64(fields[3], &answer->sequence) ||
         answer->sequence > GROUP_NUMBER_TAKEN_MAX) {
         return refuse(ret_reason, reason_size,
-                      "FULLRESYNC names no possible sequence");
+                      "FULLRESYNC has no valid sequence");
     }
     if (!hex_parse_u64(fields[4], &answer->key)) {
         return refuse(ret_reason, reason_size,
-                      "FULLRESYNC names a key that is not of 16 hex digits");
+                      "the key of FULLRESYNC does not have 16 hex digits");
     }
     if (!read_position(fields[5], &answer->bytes)) {
-        return refuse(ret_reason, reason_size,
-                      "FULLRESYNC names no possible size");
+        return refuse(ret_reason, reason_size, "FULLRESYNC has no valid size");
     }
     return true;
 }
@@ -315,11 +313,11 @@ read_continue(const struct slice *fields, size_t count,
     }
     if (!read_id(fields[1], answer->history)) {
         return refuse(ret_reason, reason_size,
-                      "CONTINUE names a history that is not of 40 hex digits");
+                      "the history of CONTINUE does not have 40 hex digits");
     }
     if (!hex_parse_u64(fields[2], &answer->key)) {
         return refuse(ret_reason, reason_size,
-                      "CONTINUE names a key that is not of 16 hex digits");
+                      "the key of CONTINUE does not have 16 hex digits");
     }
     return true;
 }
@@ -440,7 +438,7 @@ read_line(struct slice data, struct wire_piece *piece)
     }
 }
 
-/* Reads a chunk's head if at least one byte of the chunk is there, too. */
+/* Reads a chunk's head, once at least one byte of the chunk has arrived too. */
 static enum step
 read_chunk_head(struct wire_reader *reader, struct slice data,
                 struct wire_piece *piece)
@@ -493,10 +491,10 @@ read_chunk(struct wire_reader *reader, struct slice data,
 
 /* ---- groups -------------------------------------------------------------- */
 
-/* Returns how many more bytes the group may have; 0 also if the limit was
- * lowered meanwhile. */
+/* Returns how many more bytes the group may have: 0 if it has more than a limit
+ * that was lowered meanwhile. */
 static size_t
-room_of(const struct wire_reader *reader)
+bytes_left(const struct wire_reader *reader)
 {
     return reader->group_max > reader->scanned
                ? reader->group_max - reader->scanned
@@ -520,8 +518,8 @@ scan_command(struct wire_reader *reader, struct slice rest,
     if (number.value == 0) {
         return bad(piece, "a command without words in a group");
     }
-    if (number.value > room_of(reader) / WORD_MIN) {
-        return bad(piece, "a command of more words than a group may hold");
+    if (number.value > bytes_left(reader) / WORD_MIN) {
+        return bad(piece, "a command has more words than fit into a group");
     }
     reader->scanned += number.bytes;
     reader->words_left = number.value;
@@ -534,7 +532,7 @@ scan_word(struct wire_reader *reader, struct slice rest,
 {
     struct number number;
     enum step step = read_number(rest, '$', &number);
-    size_t room;
+    size_t left;
 
     if (step == STEP_BAD) {
         return bad(piece, "a word of a command in a group does not begin with "
@@ -543,9 +541,9 @@ scan_word(struct wire_reader *reader, struct slice rest,
     if (step == STEP_MORE) {
         return step;
     }
-    room = room_of(reader);
-    if (room < number.bytes + 2 || number.value > room - number.bytes - 2) {
-        return bad(piece, "a group larger than it may be");
+    left = bytes_left(reader);
+    if (left < number.bytes + 2 || number.value > left - number.bytes - 2) {
+        return bad(piece, "a group is larger than the limit");
     }
     if (rest.len - number.bytes < number.value + 2) {
         return STEP_MORE;
@@ -566,7 +564,7 @@ scan_begin(const struct wire_reader *reader, struct slice data,
     size_t len = sizeof(group_begin) - 1;
 
     if (reader->group_max < len) {
-        return bad(piece, "a group larger than it may be");
+        return bad(piece, "a group is larger than the limit");
     }
     if (memcmp(data.data, group_begin, data.len < len ? data.len : len) != 0) {
         return bad(piece, "a group does not begin with SELECT");
@@ -599,7 +597,7 @@ read_seal(struct wire_reader *reader, struct slice data,
     reader->scanned = 0;
 }
 
-/* Continues to scan the group where the reader's figures say. */
+/* Continues the scan of the group at reader->scanned. */
 static void
 read_group(struct wire_reader *reader, struct slice data,
            struct wire_piece *piece)

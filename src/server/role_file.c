@@ -258,8 +258,10 @@ parse(struct slice text, struct role_state *ret_state, const char **ret_reason)
         { 1, take_key, "the line of the key is wrong" },
         { 1, take_replicas, "the line of the replicas is wrong" },
         { 1, take_history, "the line of the history is wrong" },
-        { 2, take_before, "the lines of what came before are wrong" },
-        { 2, take_followers, "the lines of what came before are wrong" },
+        { 2, take_before,
+          "the line of earlier histories or of followers is wrong" },
+        { 2, take_followers,
+          "the line of earlier histories or of followers is wrong" },
     };
     struct role_state state = { .known = true };
     struct slice rest = text;
@@ -366,7 +368,7 @@ struct role_file {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t work;
-    struct role_state wish;
+    struct role_state newest;
     bool stop;
     uint64_t asked; /* the last ticket */
     /* The thread's: the last tickets that it attempted and that it stored. */
@@ -424,7 +426,7 @@ next_retry_ms(uint64_t retry_ms)
 static void
 attempt(struct role_file *file)
 {
-    struct role_state state = file->wish;
+    struct role_state state = file->newest;
     uint64_t ticket = file->asked;
     int error;
 
@@ -517,7 +519,7 @@ role_file_write(struct role_file *file, const struct role_state *state)
     uint64_t ticket;
 
     pthread_mutex_lock(&file->mutex);
-    file->wish = *state;
+    file->newest = *state;
     file->asked++;
     ticket = file->asked;
     pthread_cond_signal(&file->work);

@@ -96,7 +96,7 @@
 @on a
 @unchanged
 
-# A key whose time is over is none.
+# An expired key counts as missing.
 > PEXPIRE k 1
 < :1
 @sleep_ms 20

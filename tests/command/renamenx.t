@@ -51,7 +51,7 @@
 @on a
 @changed
 
-# A name whose time is over is free.
+# The name of an expired key is free.
 > PEXPIRE there 1
 < :1
 @sleep_ms 20

@@ -26,7 +26,7 @@ class Mismatch(AssertionError):
 
 
 def words(text):
-    """Splits a line into words, as a shell does; \\xNN and the usual escapes work
+    """Splits a line into words, as a shell does. \\xNN and the usual escapes work
     inside and outside of quotes."""
     out, pos = [], 0
     while True:
@@ -87,7 +87,7 @@ class Step:
         return any(":?" in line for line in self.expected[2] + self.expected[3])
 
 
-# The replies to a transaction of one PING after WATCH.
+# The reply to EXEC of a transaction with one PING, after WATCH.
 WATCHED = {"@unchanged": "*1 | +PONG", "@changed": "nullarray"}
 
 
@@ -148,12 +148,12 @@ class Transcript:
         elif word in ("@key", "@closed", "@sleep_ms"):
             self._append(where, word, rest)
         else:
-            self._fail(where, "not understood: %r" % line)
+            self._fail(where, "unknown directive: %r" % line)
         return None
 
     def _expect(self, step, where, kind, text):
         if step is None:
-            self._fail(where, "an expectation without a step")
+            self._fail(where, "an expected reply before the first command")
         if kind == "~":
             step.regex = text
             return
@@ -227,7 +227,8 @@ def run_directive(step, ours, oracle):
     elif step.kind == "@closed":
         for side in (ours, oracle):
             if side and not side.closed(step.conn):
-                raise Mismatch("%s: more came before the close" % place(step))
+                raise Mismatch("%s: the server sent more before it closed the "
+                               "connection" % place(step))
 
 
 def check_step(step, proto, ours, oracle):
@@ -247,13 +248,13 @@ def check_step(step, proto, ours, oracle):
     if want is None and other is None:
         if oracle is None and not step.ours_only():
             return
-        raise ValueError("%s: no expectation" % place(step))
+        raise ValueError("%s: no expected reply" % place(step))
     if want is not None and not want.fullmatch(got):
         explain(step, proto, "differs from the transcript",
                 " | ".join(step.expected[proto]), got)
     if other is not None and step.volatile():
         if not want.fullmatch(other):
-            explain(step, proto, "redis-server 7.0.15 differs from it",
+            explain(step, proto, "redis-server 7.0.15 differs from the transcript",
                     " | ".join(step.expected[proto]), other)
     elif other is not None and got != other:
         explain(step, proto, "differs from redis-server 7.0.15",
@@ -261,7 +262,7 @@ def check_step(step, proto, ours, oracle):
 
 
 def run(transcript, proto, server, oracle_process):
-    """Runs all steps; raises Mismatch with every step that differs."""
+    """Runs all steps; raises a Mismatch that lists every step that differs."""
     ours = Side(server, proto)
     oracle = Side(oracle_process, proto) if oracle_process else None
     failures = []
@@ -275,7 +276,7 @@ def run(transcript, proto, server, oracle_process):
             except (Mismatch, resp.Malformed) as mismatch:
                 failures.append(str(mismatch))
             except (TimeoutError, resp.Closed, OSError) as error:
-                failures.append("%s (RESP%d) %s: %s\n  the rest was not run"
+                failures.append("%s (RESP%d) %s: %s\n  the steps after it did not run"
                                 % (place(step), proto, step.text, error))
                 break
     finally:
@@ -283,7 +284,7 @@ def run(transcript, proto, server, oracle_process):
         if oracle:
             oracle.close()
     if failures:
-        raise Mismatch("%d of %d steps:\n%s" % (
+        raise Mismatch("%d of %d steps failed:\n%s" % (
             len(failures), len(transcript.steps), "\n".join(failures)))
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Whether the keyspace of an original and that of who repeated its effects are
- * the same: DUMP payloads, incarnations and times to live.
+ * Compares the keyspaces of a primary and of a session that repeated its
+ * effects: DUMP payloads, incarnations and times to live.
  */
 #pragma once
 
@@ -24,7 +24,7 @@ dump_of(const struct entry *entry, struct buf *ret_dump)
     ret_dump->len = bytes;
 }
 
-/* Also of keys whose time is over: they go on both sides or on none. */
+/* Compares expired keys as well: both servers have them, or neither. */
 static inline bool
 compare_entry(void *ctx, uint32_t db, const struct entry *entry,
               uint64_t expires_at_ms)

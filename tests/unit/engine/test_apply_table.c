@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every row of the command table that writes, on two servers: what it did on
- * the first is applied to the second, group by group, under other options, and
- * then both have the same keys, dumps, times to live and digests, and give the
- * same answer for every item that anybody may have added (and for some that
- * nobody did). In both dialects, inside and outside of MULTI, with filters that
- * are full halfway, and with keys whose time was over before.
+ * Every writing row of the command table, on a primary and a replica. The
+ * effects of the command on the primary are applied to the replica, group by
+ * group, under other options. Then both servers have the same keys, dumps,
+ * times to live and digests, and give the same reply for every item that a row
+ * adds, and for some that no row adds. The rows run in both dialects, inside
+ * and outside of MULTI, with filters that get full halfway, and with expired
+ * keys.
  */
 #include "engine/apply.h"
 
@@ -18,7 +19,8 @@
 
 #include <stdlib.h>
 
-/* <dump> is the DUMP of k before. A command with | is two. */
+/* In `before`, ';' separates commands; in `command`, '|' does. <dump> is
+ * replaced by the DUMP of k as it is after `before`. */
 struct row {
     enum command_id id;
     const char *before, *command;
@@ -88,7 +90,10 @@ enum { ROWS = sizeof(rows) / sizeof(rows[0]), WAYS = 32 };
 
 struct way {
     const char *dialect;
-    bool txn, over, reclaims, seeds;
+    bool txn;      /* the command runs inside MULTI */
+    bool expires;  /* k has expired before the command */
+    bool reclaims; /* and was removed in the background */
+    bool seeds;    /* filters get random seeds */
 };
 
 /* ---- two servers --------------------------------------------------------- */
@@ -101,7 +106,8 @@ struct pair {
     size_t groups;
 };
 
-/* None of the replica's options may matter. */
+/* The replica gets other options than the primary, and none may make a
+ * difference. */
 static struct pair
 pair_new(const struct way *way)
 {
@@ -159,7 +165,8 @@ apply_one(struct pair *pair, struct slice commands)
     pair->groups++;
 }
 
-/* What the primary's journal got since the last time. */
+/* Applies to the replica all groups that the primary's journal got since the
+ * last call. */
 static void
 ship(struct pair *pair)
 {
@@ -190,7 +197,8 @@ dump_k(struct rig *rig, struct buf *ret_payload)
     }
 }
 
-/* Commands between | or ;, between MULTI and EXEC if so asked. */
+/* Runs the commands of `text`, which ';' or '|' separates; with txn, between
+ * MULTI and EXEC. */
 static void
 run(struct rig *rig, const char *text, bool txn)
 {
@@ -225,7 +233,7 @@ run(struct rig *rig, const char *text, bool txn)
 }
 
 static bool
-end_time(void *ctx, uint32_t db, const struct entry *entry,
+expire_k(void *ctx, uint32_t db, const struct entry *entry,
          uint64_t expires_at_ms)
 {
     struct rig *rig = ctx;
@@ -248,8 +256,8 @@ struct probing {
     size_t answers, yes;
 };
 
-/* The answers for this key, of all items, as one text. The clock of those who
- * ask is stopped, so that what is over can be asked as well. */
+/* Asks BF.EXISTS for every item; the replies are in rig->out. The session
+ * obeys, so it sees expired keys as well. */
 static void
 ask(struct rig *rig, uint32_t db, struct slice name)
 {
@@ -318,12 +326,12 @@ way_of(unsigned number)
 {
     return (struct way){ .dialect = number & 1 ? "redis" : "valkey",
                          .txn = (number & 2) != 0,
-                         .over = (number & 4) != 0,
+                         .expires = (number & 4) != 0,
                          .reclaims = (number & 8) != 0,
                          .seeds = (number & 16) != 0 };
 }
 
-/* Returns whether the second server got anything for the command. */
+/* Returns whether the replica got a group for the command. */
 static bool
 check_row(const struct row *row, const struct way *way, struct probing *probing)
 {
@@ -333,10 +341,10 @@ check_row(const struct row *row, const struct way *way, struct probing *probing)
     run(pair.primary, row->before, false);
     ship(&pair);
     expect_equal(&pair, probing);
-    if (way->over) {
-        assert_true(keyspace_each(pair.primary->service.keyspace, end_time,
+    if (way->expires) {
+        assert_true(keyspace_each(pair.primary->service.keyspace, expire_k,
                                   pair.primary));
-        assert_true(keyspace_each(pair.replica->service.keyspace, end_time,
+        assert_true(keyspace_each(pair.replica->service.keyspace, expire_k,
                                   pair.replica));
         expect_equal(&pair, probing);
     }

@@ -511,14 +511,14 @@ TEST(a_seal_is_checked_against_its_commands_and_says_what_does_not_fit)
                         "a seal is damaged, or was made with another key");
     commands.len--;
     assert_string_equal(group_check(commands, text, LOG_KEY, &seal),
-                        "a seal is that of a group of another length");
+                        "a seal belongs to a group of another length");
     commands.len = 10;
     assert_string_equal(group_check(commands, text, LOG_KEY, &seal),
                         "a group does not begin with SELECT");
     commands.len = log.len - GROUP_SEAL_BYTES;
     log.data[40] ^= 1;
     assert_string_equal(group_check(commands, text, LOG_KEY, &seal),
-                        "a group is damaged: its seal does not hold");
+                        "a group is damaged: it does not match its seal");
     assert_int_equal(seal.sequence, 99); /* untouched */
     log.data[40] ^= 1;
     assert_null(group_check(commands, text, LOG_KEY, &seal));

@@ -3,13 +3,13 @@
  * Worlds of two to five servers, each from a seed. First there are faults for
  * some seconds: connections end, stall or corrupt bytes; servers restart with
  * an older state or without data, change roles, run out of memory, fail to
- * fork. The oracle compares the data at each end of a group and at each
- * acknowledgement. Then the network heals, all servers follow one of them, and
- * all must agree within a bounded time. At last connections end a few more
- * times, which must not cost a full synchronization.
+ * fork. The oracle compares the data of the servers at the end of each group
+ * and at each acknowledgement. Then the network heals, all servers follow one
+ * of them, and all must agree within a bounded time. At last connections end a
+ * few more times, which must not cost a full synchronization.
  *
- * BLOOMERY_ROUNDS=100 for a hundred thousand; BLOOMERY_SIM=<seed> repeats one
- * and shows what happened.
+ * BLOOMERY_ROUNDS=100 runs a hundred thousand worlds instead of a thousand.
+ * BLOOMERY_SIM=<seed> repeats one world and prints its events.
  */
 #include "conf/conf.h"
 
@@ -33,9 +33,9 @@ struct plan {
 };
 static struct plan plan;
 
-/* ---- what happens by itself ---------------------------------------------- */
+/* ---- writes and faults --------------------------------------------------- */
 
-enum { WAITS_MAX = 1024 }; /* at a time */
+enum { WAITS_MAX = 1024 }; /* simulated WAITs at a time */
 
 struct wait {
     uint64_t boot, epoch, position;
@@ -55,7 +55,8 @@ on_waited(struct sim *sim, uint64_t index, uint64_t at)
     }
 }
 
-/* Does what WAIT does: asks, and counts some time later. */
+/* Simulates WAIT: asks for acknowledgements now, and some time later counts the
+ * replicas that sent one. */
 static void
 wait_for_acks(struct sim *sim, struct node *node)
 {
@@ -69,7 +70,7 @@ wait_for_acks(struct sim *sim, struct node *node)
     sim_at(sim, sim_below(sim, 100), on_waited, node->index, at);
 }
 
-/* A replica has newer data: the primary writes nothing. */
+/* Whether a replica has newer data, so that the primary must not write. */
 static bool
 is_behind(struct sim *sim, const struct node *node)
 {
@@ -193,7 +194,7 @@ change_role(struct sim *sim, struct node *node)
     }
 }
 
-/* More than socket, link and one turn of the loop can hold. */
+/* Writes more than fits into the socket, the link and one turn of the loop. */
 static void
 flood(struct node *node)
 {
@@ -328,8 +329,9 @@ heal_node(struct sim *sim, struct node *node)
     }
 }
 
-/* Present connections keep their faults, which time-outs find. A server that
- * stands still does so until its time is over. */
+/* Stops new faults, and lets all servers follow one of them. Connections
+ * that are open keep their faults until a time-out closes them. A server that
+ * is stopped goes on at stopped_until_ms. */
 static void
 heal(struct sim *sim)
 {
@@ -366,7 +368,8 @@ heal(struct sim *sim)
     }
 }
 
-/* Whether all have the primary's log and have acknowledged it. */
+/* Whether all servers have the primary's history, position and data, and are
+ * connected. */
 static bool
 agree(struct sim *sim)
 {
@@ -417,7 +420,7 @@ write_for(struct sim *sim, uint64_t ms)
     (void)sim_run(sim, sim->now_ms + ms, NULL);
 }
 
-/* Now the backlog must be enough to resume after a cut. */
+/* Ends connections one at a time: the backlog must suffice to resume each. */
 static void
 cut_a_few_times(struct sim *sim)
 {
@@ -437,7 +440,7 @@ cut_a_few_times(struct sim *sim)
     }
     /* A replica that distrusts its data may have connected since. */
     SIM_CHECK(sim, sim->counts.fulls == fulls || sim->counts.doubts > doubts,
-              "%" PRIu64 " full synchronizations where none was needed",
+              "%" PRIu64 " full synchronizations that were not needed",
               sim->counts.fulls - fulls);
 }
 
@@ -499,8 +502,9 @@ TEST(no_world_ends_with_other_data_than_its_primary)
                  " groups, %" PRIu64 " acks, %" PRIu64 " cuts, %" PRIu64
                  " flips, %" PRIu64 " crashes, %" PRIu64 " promotions, %" PRIu64
                  " partial and %" PRIu64 " full synchronizations, %" PRIu64
-                 " loads, %" PRIu64 " without trust, %" PRIu64
-                 " counted by WAIT, %" PRIu64 " times no memory, %" PRIu64
+                 " loads, %" PRIu64 " doubts, %" PRIu64
+                 " acks counted by WAIT, %" PRIu64
+                 " times out of memory, %" PRIu64
                  " writes refused by primaries with older data\n",
                  worlds, all.events, all.groups, all.acks, all.cuts, all.flips,
                  all.boots, all.promotions, all.partials, all.fulls, all.loads,

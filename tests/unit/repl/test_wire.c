@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Each side reads what the other one writes, and refuses anything else with a
- * reason; the pieces do not depend on how the bytes arrive.
+ * Each side reads the lines that the other one writes, and refuses all others
+ * with a reason. The pieces do not depend on how the bytes arrive.
  */
 #include "repl/wire.h"
 
@@ -33,9 +33,9 @@ reader_in(enum wire_phase phase)
                                  .group_max = GROUP_MAX };
 }
 
-/* ---- an owner that reads ------------------------------------------------- */
+/* ---- reading a stream ---------------------------------------------------- */
 
-/* Describes the pieces as text: a letter for each, and its bytes. Joins
+/* Describes the pieces as text: for each its kind and its bytes. Joins
  * successive chunks. */
 struct heard {
     struct buf log;
@@ -79,8 +79,9 @@ hear(struct heard *heard, const struct wire_piece *piece)
     }
 }
 
-/* Reads the stream in parts of `part` bytes, the first one of `first`. Each
- * part is in an allocation of exact size. */
+/* Reads the stream in parts: the first of `first` bytes, the others of `part`.
+ * The bytes are copied to an allocation of their own, so that a sanitizer finds
+ * a read past their end. */
 static void
 receive(struct wire_reader reader, struct slice stream, size_t first,
         size_t part, struct heard *heard)
@@ -167,7 +168,7 @@ TEST(a_command_is_written_as_resp)
     assert_text(&out, "*3\r\n$5\r\nPSYNC\r\n$1\r\n?\r\n$2\r\n-1\r\n");
 }
 
-TEST(an_acknowledgement_names_the_disk_only_if_it_has_something)
+TEST(an_acknowledgement_has_fack_only_if_something_is_synced)
 {
     struct buf out = { 0 };
 
@@ -193,7 +194,7 @@ TEST(an_acknowledgement_reads_back)
     assert_int_equal(synced, 0);
 }
 
-TEST(an_odd_acknowledgement_is_refused)
+TEST(a_malformed_acknowledgement_is_refused)
 {
     struct slice good[] = { slice_lit("REPLCONF"), slice_lit("ACK"),
                             slice_lit("120"), slice_lit("FACK"),
@@ -254,7 +255,7 @@ TEST(a_hello_reads_back_with_any_chain)
     }
 }
 
-TEST(who_is_no_primary_is_named)
+TEST(a_reply_that_is_no_hello_is_refused_with_a_reason)
 {
     static const struct {
         const char *line, *reason;
@@ -281,7 +282,7 @@ TEST(who_is_no_primary_is_named)
         { "+BLOOMERY 1 " ID_A " - -",
           "the primary's introduction does not have 4 fields" },
         { "+BLOOMERY 1 x" ID_A " -",
-          "the primary's run id is not of 40 hex digits" },
+          "the primary's run id does not have 40 hex digits" },
         { "+BLOOMERY 1 " ID_A " ", "the primary's chain of primaries is not a "
                                    "list of at most 8 run ids" },
         { "+BLOOMERY 1 " ID_A " " ID_A ",",
@@ -361,7 +362,7 @@ TEST(an_error_longer_than_its_field_is_cut)
     assert_string_equal(answer.error, "x");
 }
 
-TEST(an_odd_answer_is_refused_with_what_is_odd)
+TEST(a_malformed_answer_is_refused_with_a_reason)
 {
     static const struct {
         const char *line, *reason;
@@ -370,30 +371,30 @@ TEST(an_odd_answer_is_refused_with_what_is_odd)
         { "+CONTINUE " ID_A " 0123456789abcdef more",
           "CONTINUE does not have 2 fields" },
         { "+CONTINUE " ID_A "0 0123456789abcdef",
-          "CONTINUE names a history that is not of 40 hex digits" },
+          "the history of CONTINUE does not have 40 hex digits" },
         { "+CONTINUE " ID_A " 0123456789abcdeF",
-          "CONTINUE names a key that is not of 16 hex digits" },
+          "the key of CONTINUE does not have 16 hex digits" },
         { "+CONTINUE " ID_A " 0123456789abcde",
-          "CONTINUE names a key that is not of 16 hex digits" },
+          "the key of CONTINUE does not have 16 hex digits" },
         { "+FULLRESYNC " ID_A " 1", "FULLRESYNC does not have 5 fields" },
         { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 4",
           "FULLRESYNC does not have 5 fields" },
         { "+FULLRESYNC x 1 2 0123456789abcdef 3",
-          "FULLRESYNC names a history that is not of 40 hex digits" },
+          "the history of FULLRESYNC does not have 40 hex digits" },
         { "+FULLRESYNC " ID_A " -1 2 0123456789abcdef 3",
-          "FULLRESYNC names no possible position" },
+          "FULLRESYNC has no valid position" },
         { "+FULLRESYNC " ID_A " 4611686018427387904 2 0123456789abcdef 3",
-          "FULLRESYNC names no possible position" },
+          "FULLRESYNC has no valid position" },
         { "+FULLRESYNC " ID_A " 2305843009213693953 2 0123456789abcdef 3",
-          "FULLRESYNC names no possible position" },
+          "FULLRESYNC has no valid position" },
         { "+FULLRESYNC " ID_A " 1 1000000000000000 0123456789abcdef 3",
-          "FULLRESYNC names no possible sequence" },
+          "FULLRESYNC has no valid sequence" },
         { "+FULLRESYNC " ID_A " 1 100000000000001 0123456789abcdef 3",
-          "FULLRESYNC names no possible sequence" },
+          "FULLRESYNC has no valid sequence" },
         { "+FULLRESYNC " ID_A " 1 2 x 3",
-          "FULLRESYNC names a key that is not of 16 hex digits" },
+          "the key of FULLRESYNC does not have 16 hex digits" },
         { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef x",
-          "FULLRESYNC names no possible size" },
+          "FULLRESYNC has no valid size" },
         { "+OK", "the answer to PSYNC is '+OK', neither CONTINUE nor "
                  "FULLRESYNC" },
         { "", "the answer to PSYNC is '', neither CONTINUE nor FULLRESYNC" },
@@ -412,13 +413,13 @@ TEST(an_odd_answer_is_refused_with_what_is_odd)
 
 /* ---- the stream ---------------------------------------------------------- */
 
-/* Two lines, a snapshot of two chunks, and groups with lines between. */
 static void
-write_stream(struct buf *stream)
+write_lines(struct buf *stream)
 {
     buf_append_slice(stream, slice_lit("\n+OK\r\n\r\n+PING\r\n"));
 }
 
+/* Writes a snapshot of two chunks, with a line between them. */
 static void
 write_snapshot(struct buf *stream)
 {
@@ -430,6 +431,7 @@ write_snapshot(struct buf *stream)
     wire_write_chunk_head(stream, 0);
 }
 
+/* Writes three groups with lines between them. */
 static void
 write_log(struct buf *stream)
 {
@@ -454,7 +456,7 @@ TEST(lines_arrive_whole_however_they_are_split)
     struct buf stream = { 0 };
     struct heard heard = { 0 };
 
-    write_stream(&stream);
+    write_lines(&stream);
     receive(reader_in(WIRE_LINES), buf_slice(&stream), stream.len, 1, &heard);
     assert_text(&heard.log, "\nline \nline +OK\nline \nline +PING");
     assert_all_splits_agree(reader_in(WIRE_LINES), buf_slice(&stream));
@@ -477,7 +479,7 @@ TEST(a_snapshot_arrives_whole_and_groups_follow)
     buf_free(&stream);
 }
 
-TEST(groups_arrive_whole_and_seals_inside_of_them_are_items)
+TEST(groups_arrive_whole_even_if_an_item_contains_a_seal)
 {
     struct buf stream = { 0 };
     struct wire_reader reader = reader_in(WIRE_GROUPS);
@@ -531,7 +533,8 @@ TEST(a_group_may_be_read_twice)
     buf_free(&stream);
 }
 
-/* Flips each bit of a group and its seal: it is never read as a group. */
+/* With any one bit flipped, the bytes of a group and its seal are never read as
+ * a group. */
 TEST(every_flipped_bit_is_found)
 {
     struct buf stream = { 0 };
@@ -554,7 +557,7 @@ TEST(every_flipped_bit_is_found)
     buf_free(&stream);
 }
 
-TEST(what_cannot_be_is_refused_at_once)
+TEST(a_malformed_stream_is_refused_at_once)
 {
 #define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
     static const struct {
@@ -604,9 +607,9 @@ TEST(what_cannot_be_is_refused_at_once)
           "command of a group ended" },
         { WIRE_GROUPS, SELECT "*0\r\n", "a command without words in a group" },
         { WIRE_GROUPS, SELECT "*200000\r\n",
-          "a command of more words than a group may hold" },
+          "a command has more words than fit into a group" },
         { WIRE_GROUPS, SELECT "*9999999999999999999\r\n",
-          "a command of more words than a group may hold" },
+          "a command has more words than fit into a group" },
         { WIRE_GROUPS, SELECT "*1\r\nx",
           "a word of a command in a group does "
           "not begin with its length" },
@@ -614,9 +617,9 @@ TEST(what_cannot_be_is_refused_at_once)
           "a word of a command in a group "
           "does not begin with its length" },
         { WIRE_GROUPS, SELECT "*1\r\n$1048576\r\n",
-          "a group larger than it may be" },
+          "a group is larger than the limit" },
         { WIRE_GROUPS, SELECT "*1\r\n$9999999999999999999\r\n",
-          "a group larger than it may be" },
+          "a group is larger than the limit" },
         { WIRE_GROUPS, SELECT "*1\r\n$3\r\nabcd\r\n",
           "a word of a command in a group is longer than its length" },
     };
@@ -646,7 +649,7 @@ TEST(a_line_may_have_1024_bytes_and_no_more)
                "a line of more than 1024 bytes");
 }
 
-TEST(seals_of_others_are_refused_with_what_does_not_fit)
+TEST(the_seal_of_another_group_is_refused_with_a_reason)
 {
     struct buf stream = { 0 };
     struct buf other = { 0 };
@@ -660,13 +663,13 @@ TEST(seals_of_others_are_refused_with_what_does_not_fit)
     memcpy(stream.data + stream.len - GROUP_SEAL_BYTES,
            other.data + other.len - GROUP_SEAL_BYTES, GROUP_SEAL_BYTES);
     assert_bad(reader_in(WIRE_GROUPS), buf_slice(&stream),
-               "a seal is that of a group of another length");
+               "a seal belongs to a group of another length");
     other.len = 0;
-    log_group(&other, LOG_KEY, 2, 0, 2); /* as long, of other bytes */
+    log_group(&other, LOG_KEY, 2, 0, 2); /* same length, other bytes */
     memcpy(stream.data + stream.len - GROUP_SEAL_BYTES,
            other.data + other.len - GROUP_SEAL_BYTES, GROUP_SEAL_BYTES);
     assert_bad(reader_in(WIRE_GROUPS), buf_slice(&stream),
-               "a group is damaged: its seal does not hold");
+               "a group is damaged: it does not match its seal");
     buf_free(&stream);
     buf_free(&other);
 }
@@ -691,8 +694,8 @@ TEST(a_group_may_be_as_large_as_allowed_and_no_larger)
     buf_free(&stream);
 }
 
-/* The options may change while it arrives. */
-TEST(a_limit_that_sinks_below_what_has_come_ends_the_group)
+/* CONFIG SET may lower the limit while a group arrives. */
+TEST(a_group_is_refused_if_the_limit_sinks_below_its_bytes)
 {
     struct buf stream = { 0 };
     struct wire_reader reader = reader_in(WIRE_GROUPS);
@@ -712,8 +715,9 @@ TEST(a_limit_that_sinks_below_what_has_come_ends_the_group)
     buf_free(&stream);
 }
 
-/* 64 MiB in one item, then in many, a kibibyte a read: if each read began from
- * the beginning, this would take minutes. */
+/* A group of 8 MiB in small items, then one of 64 MiB in one item, both with
+ * one more KiB at each call. If each call scanned from the beginning, this
+ * would take minutes. */
 TEST(a_large_group_in_many_reads_is_scanned_once)
 {
     enum { LARGE = 64 << 20 };
@@ -745,7 +749,7 @@ TEST(a_large_group_in_many_reads_is_scanned_once)
     buf_free(&stream);
 }
 
-TEST(nothing_at_all_is_more_in_every_phase)
+TEST(no_bytes_give_wire_more_in_every_phase)
 {
     for (int phase = WIRE_LINES; phase <= WIRE_GROUPS; phase++) {
         struct wire_reader reader = reader_in((enum wire_phase)phase);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The role on its way to the disk and back: damage of every kind, disks that
- * fail, and states that replace each other.
+ * The file of the role: writing and reading it, damaged and unreadable files,
+ * failing disks, and states that replace each other.
  */
 #include "server/role_file.h"
 
@@ -175,7 +175,7 @@ assert_unknown(const struct role_state *state)
     assert_memory_equal(&unknown, state, sizeof(unknown));
 }
 
-/* ---- there and back ------------------------------------------------------ */
+/* ---- writing and reading ------------------------------------------------- */
 
 TEST(without_a_file_nothing_is_known)
 {
@@ -299,7 +299,7 @@ TEST(a_flip_and_a_cut_anywhere_are_noticed_and_set_aside)
 #define FIRST "bloomery-role 1\n"
 #define LAST  "key 00000000000000aa\nreplicas no\nhistory -\n"
 
-TEST(lines_that_nobody_wrote_are_damage_whatever_the_checksum_says)
+TEST(malformed_lines_are_damage_even_with_a_valid_checksum)
 {
     static const char *const bodies[] = {
         "",
@@ -376,7 +376,7 @@ TEST(a_host_that_is_too_long_and_a_file_that_is_too_large_are_damage)
     home_close(&home);
 }
 
-TEST(bytes_without_sense_are_damage)
+TEST(random_bytes_are_damage)
 {
     uint64_t seed = test_seed();
     struct home home;
@@ -396,7 +396,7 @@ TEST(bytes_without_sense_are_damage)
     home_close(&home);
 }
 
-/* ---- what cannot be read ------------------------------------------------- */
+/* ---- files that cannot be read ------------------------------------------- */
 
 static void
 assert_unreadable(struct home *home, const char *reason)
@@ -406,14 +406,14 @@ assert_unreadable(struct home *home, const char *reason)
 
     assert_false(role_file_read(home->fd, &role, got, sizeof(got)));
     if (strstr(got, reason) == NULL) {
-        fail_msg("said [%s] and not [%s]", got, reason);
+        fail_msg("the reason is [%s], without [%s]", got, reason);
     }
     assert_unknown(&role);
     assert_int_equal(-1, access(home->damaged, F_OK));
     assert_int_equal(0, access(home->path, F_OK));
 }
 
-TEST(a_primary_keeps_who_followed_and_what_they_may_be_in)
+TEST(a_primary_stores_its_followers_and_earlier_histories)
 {
     struct role_state role = a_primary();
     struct role_state other = role;
@@ -447,7 +447,7 @@ TEST(a_primary_keeps_who_followed_and_what_they_may_be_in)
 #define ID    "0123456789abcdef0123456789abcdef01234567"
 #define NAMED "0123456789abcdef"
 
-TEST(lines_of_what_came_before_are_read_strictly)
+TEST(malformed_lines_of_version_2_are_damage)
 {
     static const char *const bodies[] = {
         OLD,
@@ -479,7 +479,7 @@ TEST(lines_of_what_came_before_are_read_strictly)
         put(home.path, text, seal(bodies[i], text));
         assert_true(role_file_read(home.fd, &role, reason, sizeof(reason)));
         assert_false(role.known);
-        assert_non_null(strstr(reason, "what came before"));
+        assert_non_null(strstr(reason, "or of followers is wrong"));
         assert_int_equal(0, unlink(home.damaged));
     }
     put(home.path, text, seal(OLD "before -\nfollowers -\n", text));
@@ -510,7 +510,7 @@ TEST(a_file_of_a_newer_version_is_left_where_it_is)
     home_close(&home);
 }
 
-TEST(what_cannot_be_read_is_no_damage)
+TEST(an_unreadable_file_is_no_damage)
 {
     struct home home;
     char text[TEXT_MAX];
@@ -537,7 +537,7 @@ TEST(what_cannot_be_read_is_no_damage)
 
 /* ---- disks that fail ----------------------------------------------------- */
 
-TEST(what_fails_is_tried_again_until_it_is_there)
+TEST(a_failed_write_is_repeated_until_it_succeeds)
 {
     static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
                                             FILE_CALL_SYNC, FILE_CALL_RENAME };
@@ -556,7 +556,7 @@ TEST(what_fails_is_tried_again_until_it_is_there)
         ticket = role_file_write(home.file, &role);
         wait_until(role_file_outcome(home.file, ticket) != 0);
         assert_int_equal(-1, role_file_outcome(home.file, ticket));
-        wait_until(home.attempts >= before + 2); /* again, all the same */
+        wait_until(home.attempts >= before + 2); /* it failed again */
         assert_int_equal(-1, role_file_outcome(home.file, ticket));
         assert_true(file_fail_clear());
         wait_until(role_file_outcome(home.file, ticket) == 1);
@@ -586,7 +586,7 @@ TEST(a_failed_write_leaves_the_old_role)
     home_close(&home);
 }
 
-TEST(a_new_wish_does_not_wait_for_a_failed_one)
+TEST(a_new_state_does_not_wait_for_a_failed_one)
 {
     struct role_state first = a_replica("10.0.0.1", 1);
     struct role_state second = a_primary();
@@ -598,11 +598,12 @@ TEST(a_new_wish_does_not_wait_for_a_failed_one)
     home_start(&home);
     file_fail_at(FILE_CALL_RENAME, 1, EIO, true);
     one = role_file_write(home.file, &first);
-    wait_until(home.attempts >= 4); /* the pause is long by now */
+    wait_until(home.attempts >= 4); /* the next pause is long */
     assert_true(file_fail_clear());
     two = role_file_write(home.file, &second);
     wait_until(role_file_outcome(home.file, two) == 1);
-    assert_int_equal(1, role_file_outcome(home.file, one)); /* what followed */
+    /* A newer state is on the disk. */
+    assert_int_equal(1, role_file_outcome(home.file, one));
     assert_read(&home, &second);
     home_close(&home);
 }
@@ -627,8 +628,8 @@ TEST(a_directory_that_comes_later_is_found)
     home_close(&home);
 }
 
-/* It would be damage at the next start. */
-TEST(what_could_not_be_read_again_is_not_written)
+/* The next start would take such a file for damaged. */
+TEST(a_state_that_could_not_be_read_again_is_not_written)
 {
     struct role_state old = a_primary();
     struct role_state bad[] = { a_replica("a b", 1), a_replica("a", 0),
@@ -647,9 +648,9 @@ TEST(what_could_not_be_read_again_is_not_written)
     home_close(&home);
 }
 
-/* ---- wishes -------------------------------------------------------------- */
+/* ---- states that replace each other -------------------------------------- */
 
-TEST(an_end_writes_what_was_asked_for)
+TEST(role_file_free_writes_the_newest_state)
 {
     struct home home;
 
@@ -688,7 +689,7 @@ ask(void *arg)
     return NULL;
 }
 
-TEST(the_newest_of_many_wishes_is_what_stays)
+TEST(the_newest_of_many_states_stays)
 {
     enum { ASKERS = 4 };
     struct role_state last = a_primary();

@@ -264,7 +264,6 @@ TEST(monitor_shows_what_the_log_does)
 
         (void)strcpy(rig->service.role.host, hosts[i][0]); /* NOLINT */
         rig->service.role.port = 7379;
-        receiver->monitors = true;
         monitor_join(rig->service.monitor, receiver);
         observe_count(&rig->service, OBSERVED_MONITOR, true);
         expect_applied(apply, rig, "SELECT 3; DEL k");

@@ -89,8 +89,8 @@ def test_a_merge_has_a_limit(large):
     assert conn.call("BF.MERGE", "one", "source") == b"OK"
     for into in ("new", "copy"):
         assert conn.call("BF.MERGE", into, "source", "copy", "one") == \
-            resp.Error("ERR cannot merge: the filters have more bytes than "
-                       "bf.max-merge-bytes together")
+            resp.Error("ERR cannot merge: the filters together are larger than "
+                       "bf.max-merge-bytes")
     assert conn.call("EXISTS", "new") == 0
 
 

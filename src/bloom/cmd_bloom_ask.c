@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * BF.MEXISTS and BF.COUNTNEW, which look up many items and change nothing. A
- * command of more than a few items works in pieces: after PIECE_NS it releases
- * its lock, other clients are served, and it goes on with the next item. So it
- * is not atomic: each piece sees the key as it is then, and a missing key has
- * no items. In EXEC all items are one piece.
+ * command of more than a few items works in pieces: when it has worked long
+ * enough (request_is_late), it releases its lock, other clients are served, and
+ * it goes on with the next item. So it is not atomic: each piece sees the key
+ * as it is then, and a missing key has no items. In EXEC all items are one
+ * piece.
  */
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
@@ -15,7 +15,6 @@
 enum {
     FIRST_ITEM = 2,
     FEW = 4 * BLOOM_BATCH_MAX, /* items that are always one piece */
-    PIECE_NS = 500 * 1000,
     HEADER_BYTES = 32
 };
 
@@ -99,14 +98,12 @@ ask(struct request *req, struct asking *asking)
 {
     const struct bloom *bloom = find_for_piece(req, asking);
     size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
-    bool pauses = req->argc > FEW && request_may_pause(req);
 
     while (asking->at < req->argc) {
         size_t left = req->argc - asking->at;
 
         ask_batch(req, asking, bloom, left < most ? left : most);
-        if (pauses && asking->at < req->argc &&
-            clock_mono_ns() - req->worker->now_ns > PIECE_NS) {
+        if (req->argc > FEW && asking->at < req->argc && request_is_late(req)) {
             return ERR_AGAIN;
         }
     }
@@ -134,18 +131,11 @@ take_up(const struct request *req)
 static enum err
 put_down(struct request *req, struct asking *asking, enum err err)
 {
-    bool kept = request_resumed(req) != NULL;
+    size_t bytes = asking->slots != NULL ? (asking->mask + 1) * sizeof(uint32_t)
+                                         : req->argc * sizeof(bool);
 
-    if (err == ERR_AGAIN && !kept) {
-        request_pause(req, asking, asking_free);
-        req->session->again_bytes =
-            sizeof(*asking) + (asking->slots != NULL
-                                   ? (asking->mask + 1) * sizeof(uint32_t)
-                                   : req->argc * sizeof(bool));
-    } else if (err != ERR_AGAIN && !kept) {
-        asking_free(asking);
-    }
-    return err;
+    return request_end_piece(req, err, asking, asking_free,
+                             sizeof(*asking) + bytes);
 }
 
 /* Reserves the space for the reply before anything is looked up: a reply above

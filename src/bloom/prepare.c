@@ -7,7 +7,6 @@
  */
 #include "bloom/prepare.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/codec.h"
@@ -19,7 +18,6 @@
 enum {
     LARGE_BYTES = 256 * 1024, /* from here on a filter is prepared */
     STEP_BYTES = 64 * 1024,   /* between two looks at the clock */
-    PIECE_NS = 500 * 1000,
     ZERO_BYTES = 4096 /* that are looked at, to leave fresh memory alone */
 };
 
@@ -66,12 +64,6 @@ take_up(struct request *req)
         }
     }
     return preparing;
-}
-
-static bool
-is_late(const struct request *req)
-{
-    return clock_mono_ns() - req->worker->now_ns > PIECE_NS;
 }
 
 bool
@@ -230,7 +222,7 @@ prepare_restore(struct request *req)
         } else if (!hash_step(preparing, payload)) {
             make_shape(preparing, payload);
         }
-        if (preparing->stage != DONE && is_late(req)) {
+        if (preparing->stage != DONE && request_is_late(req)) {
             return false;
         }
     }
@@ -348,7 +340,7 @@ prepare_from(struct request *req, size_t source_at, uint64_t limit_bytes)
         if (!copy_step(req, &key, preparing)) {
             drop(preparing);
             preparing->stage = NOTHING;
-        } else if (preparing->stage == FILLING && is_late(req)) {
+        } else if (preparing->stage == FILLING && request_is_late(req)) {
             return false;
         }
     }

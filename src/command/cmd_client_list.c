@@ -6,7 +6,6 @@
  * missing or not. Links to other servers are in no registry; they come last
  * (links.h).
  */
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
@@ -17,15 +16,7 @@
 #include "net/serve.h"
 
 enum { HEADER_GAP = 32 };
-enum { PIECE_CLIENTS = 32, PIECE_IDS = 16, PIECES_NS = 500 * 1000 };
-
-/* Returns whether it is time to serve other connections. */
-static bool
-worked_enough(const struct request *req)
-{
-    return request_may_pause(req) &&
-           clock_mono_ns() - req->worker->now_ns > PIECES_NS;
-}
+enum { PIECE_CLIENTS = 32, PIECE_IDS = 16 };
 
 /* ---- the walk of both ---------------------------------------------------- */
 
@@ -203,35 +194,23 @@ enum err
 cmd_client_list(struct request *req)
 {
     struct list *list = request_resumed(req);
-    bool resumed = list != NULL;
-    enum err err = resumed ? OK : list_begin(req, &list);
+    enum err err = list != NULL ? OK : list_begin(req, &list);
 
     if (err != OK) {
         return err;
     }
     while (err == OK && walk_piece(req, &list->walk)) {
-        if (worked_enough(req)) {
-            err = ERR_AGAIN;
-        }
+        err = request_is_late(req) ? ERR_AGAIN : OK;
     }
     if (list->text.failed || list->walk.failed) {
         err = ERR_NOMEM;
     }
-    if (err == ERR_AGAIN) {
-        if (!resumed) {
-            request_pause(req, list, list_free);
-        }
-        req->session->again_bytes =
-            sizeof(*list) + list->text.capacity + walk_bytes(&list->walk);
-        return err;
-    }
     if (err == OK) {
         reply_give_verbatim(req->reply, &list->text, HEADER_GAP);
     }
-    if (!resumed) {
-        list_free(list);
-    }
-    return err;
+    return request_end_piece(req, err, list, list_free,
+                             sizeof(*list) + list->text.capacity +
+                                 walk_bytes(&list->walk));
 }
 
 /* ---- KILL ---------------------------------------------------------------- */
@@ -352,27 +331,17 @@ enum err
 cmd_client_kill(struct request *req)
 {
     struct kill *kill = request_resumed(req);
-    bool resumed = kill != NULL;
-    enum err err = resumed ? OK : kill_begin(req, &kill);
+    enum err err = kill != NULL ? OK : kill_begin(req, &kill);
 
     if (err != OK) {
         return err;
     }
     while (err == OK && kill_piece(req, kill)) {
-        if (worked_enough(req)) {
-            err = ERR_AGAIN;
-        }
+        err = request_is_late(req) ? ERR_AGAIN : OK;
     }
-    if (err == ERR_AGAIN) {
-        if (!resumed) {
-            request_pause(req, kill, kill_free);
-        }
-        req->session->again_bytes = sizeof(*kill) + walk_bytes(&kill->walk);
-        return err;
+    if (err == OK) {
+        err = kill->walk.failed ? ERR_NOMEM : kill_reply(req, kill);
     }
-    err = kill->walk.failed ? ERR_NOMEM : kill_reply(req, kill);
-    if (!resumed) {
-        kill_free(kill);
-    }
-    return err;
+    return request_end_piece(req, err, kill, kill_free,
+                             sizeof(*kill) + walk_bytes(&kill->walk));
 }

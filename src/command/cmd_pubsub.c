@@ -6,7 +6,6 @@
  * reply of its PUBLISH.
  */
 #include "admin/pubsub_publish.h"
-#include "base/clock.h"
 #include "base/glob.h"
 #include "base/mem.h"
 #include "command/help.h"
@@ -18,7 +17,7 @@
 
 enum {
     CONFIRMATION_BYTES = 64, /* of one beside its name, at most */
-    PIECE_NS = 500 * 1000,   /* after which others have their turn */
+    PIECE_NS = 500 * 1000,   /* of counting; then others have their turn */
     MUCH_WORK = 16 * 1024    /* of matching, after which the clock is asked */
 };
 
@@ -368,8 +367,7 @@ match_names(struct request *req, struct listing *listing)
             reply_bulk(&reply, name);
             listing->count++;
         }
-        if (request_may_pause(req) && work < GLOB_WORK - MUCH_WORK &&
-            clock_mono_ns() - req->worker->now_ns > PIECE_NS) {
+        if (work < GLOB_WORK - MUCH_WORK && request_is_late(req)) {
             return ERR_AGAIN;
         }
     }
@@ -388,8 +386,7 @@ list_on(struct request *req, struct listing *listing, enum pubsub_kind kind)
     enum err err = match_names(req, listing);
 
     while (err == OK && (!listing->begun || listing->cursor != 0)) {
-        if (listing->begun && request_may_pause(req) &&
-            clock_mono_ns() - req->worker->now_ns > PIECE_NS) {
+        if (listing->begun && request_is_late(req)) {
             return ERR_AGAIN;
         }
         listing->begun = true;
@@ -404,7 +401,6 @@ static enum err
 list_names(struct request *req, enum pubsub_kind kind)
 {
     struct listing *listing = request_resumed(req);
-    bool resumed = listing != NULL;
     enum err err;
 
     if (req->argc > 3) {
@@ -413,7 +409,7 @@ list_names(struct request *req, enum pubsub_kind kind)
     if (req->argc == 3 && !glob_is_fair(req->argv[2])) {
         return ERR_PATTERN_LONG;
     }
-    if (!resumed) {
+    if (listing == NULL) {
         listing = mem_try_zalloc(sizeof(*listing));
         if (listing == NULL) {
             return ERR_NOMEM;
@@ -425,12 +421,7 @@ list_names(struct request *req, enum pubsub_kind kind)
         reply_array(req->reply, listing->count);
         buf_append_slice(req->reply->buf, buf_slice(&listing->bulks));
     }
-    if (!resumed && err == ERR_AGAIN) {
-        request_pause(req, listing, free_listing);
-    } else if (!resumed) {
-        free_listing(listing);
-    }
-    return err;
+    return request_end_piece(req, err, listing, free_listing, 0);
 }
 
 static enum err

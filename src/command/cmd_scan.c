@@ -212,7 +212,6 @@ static enum err
 walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
 {
     struct walk *walk = request_resumed(req);
-    bool resumed = walk != NULL;
     char text[24];
     enum err err;
 
@@ -237,13 +236,6 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
     walk->none = plan->none;
     walk->reply = (struct reply){ &walk->found, req->reply->resp };
     err = walk_on(req, walk);
-    if (err == ERR_AGAIN) {
-        if (!resumed) {
-            request_pause(req, walk, walk_free);
-        }
-        req->session->again_bytes = sizeof(*walk) + walk->found.capacity;
-        return err;
-    }
     if (err == OK) {
         if (is_scan) {
             (void)snprintf(text, sizeof(text), "%" PRIu64, walk->cursor);
@@ -253,10 +245,8 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
         reply_array(req->reply, walk->count);
         reply_give(req->reply, &walk->found, walk->gap);
     }
-    if (!resumed) {
-        walk_free(walk);
-    }
-    return err;
+    return request_end_piece(req, err, walk, walk_free,
+                             sizeof(*walk) + walk->found.capacity);
 }
 
 enum err

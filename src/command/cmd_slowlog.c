@@ -4,7 +4,6 @@
  */
 #include "admin/slowlog.h"
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "command/help.h"
 #include "engine/handlers.h"
@@ -12,7 +11,6 @@
 
 enum {
     PIECE_ENTRIES = 32, /* in one hold of the log's lock */
-    PIECES_NS = 500 * 1000,
     HEADER_GAP = 16
 };
 
@@ -94,44 +92,28 @@ listing_new(const struct request *req, uint64_t count)
     return listing;
 }
 
-static bool
-worked_enough(const struct request *req)
-{
-    return request_may_pause(req) &&
-           clock_mono_ns() - req->worker->now_ns > PIECES_NS;
-}
-
 static enum err
 show_all(struct request *req, uint64_t count)
 {
     struct listing *listing = request_resumed(req);
-    bool resumed = listing != NULL;
     enum err err = OK;
 
-    if (!resumed) {
+    if (listing == NULL) {
         listing = listing_new(req, count);
-        if (listing == NULL) {
-            return ERR_NOMEM;
-        }
     }
-    while (show_piece(req->service->slowlog, listing)) {
-        if (worked_enough(req)) {
-            if (!resumed) {
-                request_pause(req, listing, listing_free);
-            }
-            return ERR_AGAIN;
-        }
+    if (listing == NULL) {
+        return ERR_NOMEM;
+    }
+    while (err == OK && show_piece(req->service->slowlog, listing)) {
+        err = request_is_late(req) ? ERR_AGAIN : OK;
     }
     if (listing->text.failed) {
         err = listing->text.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
-    } else {
+    } else if (err == OK) {
         reply_array(req->reply, listing->count);
         reply_give(req->reply, &listing->text, HEADER_GAP);
     }
-    if (!resumed) {
-        listing_free(listing);
-    }
-    return err;
+    return request_end_piece(req, err, listing, listing_free, 0);
 }
 
 enum err

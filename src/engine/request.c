@@ -4,6 +4,7 @@
  */
 #include "engine/request.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "engine/dialect.h"
 
@@ -71,6 +72,32 @@ request_pause(struct request *req, void *state, void (*free_fn)(void *))
     CHECK(!req->worker->in_exec);
     req->session->again = state;
     req->session->again_free = free_fn;
+}
+
+bool
+request_is_late(const struct request *req)
+{
+    enum { PIECE_NS = 500 * 1000 };
+
+    return request_may_pause(req) &&
+           clock_mono_ns() - req->worker->now_ns > PIECE_NS;
+}
+
+enum err
+request_end_piece(struct request *req, enum err err, void *state,
+                  void (*free_fn)(void *), size_t bytes)
+{
+    bool resumed = request_resumed(req) != NULL;
+
+    if (err == ERR_AGAIN && !resumed) {
+        request_pause(req, state, free_fn);
+    }
+    if (err == ERR_AGAIN) {
+        req->session->again_bytes = bytes;
+    } else if (!resumed) {
+        free_fn(state);
+    }
+    return err;
 }
 
 void

@@ -64,6 +64,16 @@ MUST_CHECK enum err request_parse_db(struct request *req, struct slice text,
 bool request_may_pause(const struct request *req);
 void request_pause(struct request *req, void *state, void (*free_fn)(void *));
 
+/* Returns whether a handler has worked long enough for one piece (since its
+ * loop read the clock) and may pause. */
+bool request_is_late(const struct request *req);
+
+/* Ends one piece of a handler: saves its state for the next call if err is
+ * ERR_AGAIN, else frees it. bytes is the state's size, where it is large.
+ * Returns err. */
+enum err request_end_piece(struct request *req, enum err err, void *state,
+                           void (*free_fn)(void *), size_t bytes);
+
 /* The same for a handler that waits for an event: it is called again when its
  * loop is woken or has ticked (10 ms), and its client counts as blocked until
  * then. */

@@ -385,6 +385,7 @@ struct keys_reply {
     const struct command *command;
     const struct slice *argv;
     size_t argc, count;
+    bool with_flags;
 };
 
 /* Finds the command that the arguments are, if it has keys. */
@@ -395,7 +396,9 @@ find_keys(struct request *req, struct keys_reply *to)
 
     *to = (struct keys_reply){ .reply = req->reply,
                                .argv = req->argv + 2,
-                               .argc = req->argc - 2 };
+                               .argc = req->argc - 2,
+                               .with_flags = req->command->id ==
+                                             CMD_ID_COMMAND_GETKEYSANDFLAGS };
     to->command = command_resolve(to->argv, to->argc, &words);
     if (to->command == NULL) {
         return request_fail(req, ERR_CUSTOM, "Invalid command specified");
@@ -416,15 +419,6 @@ static void
 reply_key(void *ctx, size_t position)
 {
     struct keys_reply *to = ctx;
-
-    reply_bulk(to->reply, to->argv[position]);
-    to->count++;
-}
-
-static void
-reply_key_and_flags(void *ctx, size_t position)
-{
-    struct keys_reply *to = ctx;
     const struct command *command = to->command;
     size_t last = command->keys.last >= 0
                       ? (size_t)command->keys.last
@@ -433,12 +427,17 @@ reply_key_and_flags(void *ctx, size_t position)
                        ? command->last_key_use
                        : command->key_use;
 
-    reply_array(to->reply, 2);
+    if (to->with_flags) {
+        reply_array(to->reply, 2);
+    }
     reply_bulk(to->reply, to->argv[position]);
-    reply_bits(to->reply, use, "", key_use_names);
+    if (to->with_flags) {
+        reply_bits(to->reply, use, "", key_use_names);
+    }
     to->count++;
 }
 
+/* COMMAND GETKEYS and GETKEYSANDFLAGS. */
 enum err
 cmd_command_getkeys(struct request *req)
 {
@@ -449,21 +448,6 @@ cmd_command_getkeys(struct request *req)
         size_t place = reply_array_begin(req->reply);
 
         command_each_key(to.command, to.argc, reply_key, &to);
-        reply_array_end(req->reply, place, to.count);
-    }
-    return err;
-}
-
-enum err
-cmd_command_getkeysandflags(struct request *req)
-{
-    struct keys_reply to;
-    enum err err = find_keys(req, &to);
-
-    if (err == OK) {
-        size_t place = reply_array_begin(req->reply);
-
-        command_each_key(to.command, to.argc, reply_key_and_flags, &to);
         reply_array_end(req->reply, place, to.count);
     }
     return err;

@@ -13,6 +13,36 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* The unit of the command's time, in milliseconds. */
+static int64_t
+unit_ms(const struct request *req)
+{
+    switch (req->command->id) {
+    case CMD_ID_PEXPIRE:
+    case CMD_ID_PEXPIREAT:
+    case CMD_ID_PTTL:
+    case CMD_ID_PEXPIRETIME:
+        return 1;
+    default:
+        return 1000;
+    }
+}
+
+/* The moment from which the command counts its time: now, or 1970. */
+static uint64_t
+base_ms(const struct request *req)
+{
+    switch (req->command->id) {
+    case CMD_ID_EXPIREAT:
+    case CMD_ID_PEXPIREAT:
+    case CMD_ID_EXPIRETIME:
+    case CMD_ID_PEXPIRETIME:
+        return 0;
+    default:
+        return req->now_ms;
+    }
+}
+
 enum { CONDITION_NX = 1, CONDITION_XX = 2, CONDITION_GT = 4, CONDITION_LT = 8 };
 
 /* Parses the words behind the time. They are checked before the time. */
@@ -50,19 +80,18 @@ parse_conditions(struct request *req, unsigned *ret_conditions)
     return OK;
 }
 
-/* Parses a time in units of unit_ms, counted from base_ms, to milliseconds
- * since 1970. May be negative, which is in the past. */
+/* Parses the command's time into milliseconds since 1970. A negative result is
+ * as far in the past as any. */
 static enum err
-parse_time(struct request *req, struct slice text, int64_t unit_ms,
-           uint64_t base_ms, int64_t *ret_at_ms)
+parse_time(struct request *req, struct slice text, int64_t *ret_at_ms)
 {
     int64_t at_ms;
 
     if (!slice_to_i64(text, &at_ms)) {
         return ERR_NOT_INTEGER;
     }
-    if (__builtin_mul_overflow(at_ms, unit_ms, &at_ms) ||
-        __builtin_add_overflow(at_ms, (int64_t)base_ms, &at_ms)) {
+    if (__builtin_mul_overflow(at_ms, unit_ms(req), &at_ms) ||
+        __builtin_add_overflow(at_ms, (int64_t)base_ms(req), &at_ms)) {
         return request_fail(req, ERR_INVALID_EXPIRE, "%s", req->command->name);
     }
     *ret_at_ms = at_ms;
@@ -149,8 +178,9 @@ set_end(struct request *req, int64_t at_ms)
     return err;
 }
 
-static enum err
-expire(struct request *req, int64_t unit_ms, uint64_t base_ms)
+/* EXPIRE PEXPIRE EXPIREAT PEXPIREAT. */
+enum err
+cmd_expire(struct request *req)
 {
     struct slice text;
     struct entry *entry;
@@ -165,7 +195,7 @@ expire(struct request *req, int64_t unit_ms, uint64_t base_ms)
         err = args_end(&req->args);
     }
     if (err == OK) {
-        err = parse_time(req, text, unit_ms, base_ms, &at_ms);
+        err = parse_time(req, text, &at_ms);
     }
     if (err != OK) {
         return err;
@@ -181,35 +211,12 @@ expire(struct request *req, int64_t unit_ms, uint64_t base_ms)
     return set_end(req, at_ms);
 }
 
+/* TTL PTTL EXPIRETIME PEXPIRETIME: replies -2 for a missing key, -1 for one
+ * that stays, else the time, rounded to the nearest unit. */
 enum err
-cmd_expire(struct request *req)
+cmd_ttl(struct request *req)
 {
-    return expire(req, 1000, req->now_ms);
-}
-
-enum err
-cmd_pexpire(struct request *req)
-{
-    return expire(req, 1, req->now_ms);
-}
-
-enum err
-cmd_expireat(struct request *req)
-{
-    return expire(req, 1000, 0);
-}
-
-enum err
-cmd_pexpireat(struct request *req)
-{
-    return expire(req, 1, 0);
-}
-
-/* Replies with -2 for a missing key, -1 for a key without expiry, else with the
- * expiry in units of unit_ms, rounded to the nearest, counted from base_ms. */
-static enum err
-tell_end(struct request *req, uint64_t unit_ms, uint64_t base_ms)
-{
+    uint64_t unit = (uint64_t)unit_ms(req), base = base_ms(req);
     struct entry *entry = keys_peek(req, &req->key);
     uint64_t end_ms;
 
@@ -222,33 +229,9 @@ tell_end(struct request *req, uint64_t unit_ms, uint64_t base_ms)
         reply_int(req->reply, -1);
         return OK;
     }
-    end_ms = end_ms > base_ms ? end_ms - base_ms : 0;
-    reply_int(req->reply, (int64_t)((end_ms + unit_ms / 2) / unit_ms));
+    end_ms = end_ms > base ? end_ms - base : 0;
+    reply_int(req->reply, (int64_t)((end_ms + unit / 2) / unit));
     return OK;
-}
-
-enum err
-cmd_ttl(struct request *req)
-{
-    return tell_end(req, 1000, req->now_ms);
-}
-
-enum err
-cmd_pttl(struct request *req)
-{
-    return tell_end(req, 1, req->now_ms);
-}
-
-enum err
-cmd_expiretime(struct request *req)
-{
-    return tell_end(req, 1000, 0);
-}
-
-enum err
-cmd_pexpiretime(struct request *req)
-{
-    return tell_end(req, 1, 0);
 }
 
 enum err

@@ -21,12 +21,24 @@ enum {
     MUCH_WORK = 16 * 1024    /* of matching, after which the clock is asked */
 };
 
-static const char *const subscribe_words[PUBSUB_KINDS] = { "subscribe",
-                                                           "psubscribe",
-                                                           "ssubscribe" };
-static const char *const unsubscribe_words[PUBSUB_KINDS] = { "unsubscribe",
-                                                             "punsubscribe",
-                                                             "sunsubscribe" };
+/* What the command is about. */
+static enum pubsub_kind
+kind_of(const struct request *req)
+{
+    switch (req->command->id) {
+    case CMD_ID_PSUBSCRIBE:
+    case CMD_ID_PUNSUBSCRIBE:
+        return PUBSUB_PATTERN;
+    case CMD_ID_SSUBSCRIBE:
+    case CMD_ID_SUNSUBSCRIBE:
+    case CMD_ID_SPUBLISH:
+    case CMD_ID_PUBSUB_SHARDCHANNELS:
+    case CMD_ID_PUBSUB_SHARDNUMSUB:
+        return PUBSUB_SHARD;
+    default:
+        return PUBSUB_CHANNEL;
+    }
+}
 
 /* Returns the count in a confirmation: channels and patterns together, or shard
  * channels. */
@@ -41,11 +53,10 @@ count_as_confirmed(const struct request *req, enum pubsub_kind kind)
 }
 
 static void
-confirm(struct request *req, const char *word, const struct slice *name,
-        size_t count)
+confirm(struct request *req, const struct slice *name, size_t count)
 {
     reply_header(req->reply, req->reply->resp == 2 ? '*' : '>', 3);
-    reply_bulk_text(req->reply, word);
+    reply_bulk_text(req->reply, req->command->name);
     if (name != NULL) {
         reply_bulk(req->reply, *name);
     } else {
@@ -159,9 +170,11 @@ subscribe_all(struct request *req, enum pubsub_kind kind, bool *is_new)
     return OK;
 }
 
-static enum err
-subscribe(struct request *req, enum pubsub_kind kind)
+/* SUBSCRIBE PSUBSCRIBE SSUBSCRIBE. */
+enum err
+cmd_subscribe(struct request *req)
 {
+    enum pubsub_kind kind = kind_of(req);
     size_t count = count_as_confirmed(req, kind);
     size_t bytes;
     enum err err = check_limits(req, kind, &bytes);
@@ -174,29 +187,11 @@ subscribe(struct request *req, enum pubsub_kind kind)
     err = is_new != NULL ? subscribe_all(req, kind, is_new) : ERR_NOMEM;
     for (size_t i = 1; err == OK && i < req->argc; i++) {
         count += is_new[i];
-        confirm(req, subscribe_words[kind], &req->argv[i], count);
+        confirm(req, &req->argv[i], count);
     }
     mem_free(is_new);
     subscriptions_changed(req);
     return err;
-}
-
-enum err
-cmd_subscribe(struct request *req)
-{
-    return subscribe(req, PUBSUB_CHANNEL);
-}
-
-enum err
-cmd_psubscribe(struct request *req)
-{
-    return subscribe(req, PUBSUB_PATTERN);
-}
-
-enum err
-cmd_ssubscribe(struct request *req)
-{
-    return subscribe(req, PUBSUB_SHARD);
 }
 
 /* ---- unsubscribing ------------------------------------------------------- */
@@ -209,14 +204,15 @@ unsubscribe_one(struct request *req, enum pubsub_kind kind, struct slice name)
     bool had = pubsub_has(receiver, kind, name);
 
     /* The name may end with the subscription. */
-    confirm(req, unsubscribe_words[kind], &name,
-            count_as_confirmed(req, kind) - had);
+    confirm(req, &name, count_as_confirmed(req, kind) - had);
     (void)pubsub_unsubscribe(pubsub, receiver, kind, name);
 }
 
-static enum err
-unsubscribe(struct request *req, enum pubsub_kind kind)
+/* UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE. */
+enum err
+cmd_unsubscribe(struct request *req)
 {
+    enum pubsub_kind kind = kind_of(req);
     const struct receiver *receiver = &req->session->receiver;
     bool all = req->argc == 1;
     size_t count = all ? 1 + pubsub_count(receiver, kind) : req->argc;
@@ -230,8 +226,7 @@ unsubscribe(struct request *req, enum pubsub_kind kind)
         return OK; /* dispatch sees it, and says why */
     }
     if (all && pubsub_count(receiver, kind) == 0) {
-        confirm(req, unsubscribe_words[kind], NULL,
-                count_as_confirmed(req, kind));
+        confirm(req, NULL, count_as_confirmed(req, kind));
     }
     for (size_t i = 1; i < req->argc; i++) {
         unsubscribe_one(req, kind, req->argv[i]);
@@ -241,24 +236,6 @@ unsubscribe(struct request *req, enum pubsub_kind kind)
     }
     subscriptions_changed(req);
     return OK;
-}
-
-enum err
-cmd_unsubscribe(struct request *req)
-{
-    return unsubscribe(req, PUBSUB_CHANNEL);
-}
-
-enum err
-cmd_punsubscribe(struct request *req)
-{
-    return unsubscribe(req, PUBSUB_PATTERN);
-}
-
-enum err
-cmd_sunsubscribe(struct request *req)
-{
-    return unsubscribe(req, PUBSUB_SHARD);
 }
 
 /* ---- publishing ---------------------------------------------------------- */
@@ -284,12 +261,15 @@ publish_later(struct request *req, const struct publishing *publishing)
     return ERR_AGAIN;
 }
 
-static enum err
-publish(struct request *req, enum notice_kind kind)
+/* PUBLISH SPUBLISH. */
+enum err
+cmd_publish(struct request *req)
 {
     const struct conn *conn = req->session->conn;
     struct pubsub *pubsub = req->service->pubsub;
-    struct publishing fresh = { .kind = kind };
+    struct publishing fresh = { .kind = kind_of(req) == PUBSUB_SHARD
+                                            ? NOTICE_SHARD_MESSAGE
+                                            : NOTICE_MESSAGE };
     struct publishing *kept = request_resumed(req);
     struct publishing *publishing = kept != NULL ? kept : &fresh;
     uint64_t until_ns =
@@ -311,18 +291,6 @@ publish(struct request *req, enum notice_kind kind)
     }
     reply_int(req->reply, (int64_t)publishing->count);
     return OK;
-}
-
-enum err
-cmd_publish(struct request *req)
-{
-    return publish(req, NOTICE_MESSAGE);
-}
-
-enum err
-cmd_spublish(struct request *req)
-{
-    return publish(req, NOTICE_SHARD_MESSAGE);
 }
 
 /* ---- PUBSUB -------------------------------------------------------------- */
@@ -381,7 +349,7 @@ match_names(struct request *req, struct listing *listing)
 
 /* Lists the matching names, a piece at a time. */
 static enum err
-list_on(struct request *req, struct listing *listing, enum pubsub_kind kind)
+list_on(struct request *req, struct listing *listing)
 {
     enum err err = match_names(req, listing);
 
@@ -390,15 +358,16 @@ list_on(struct request *req, struct listing *listing, enum pubsub_kind kind)
             return ERR_AGAIN;
         }
         listing->begun = true;
-        listing->cursor = pubsub_names_from(req->service->pubsub, kind,
+        listing->cursor = pubsub_names_from(req->service->pubsub, kind_of(req),
                                             listing->cursor, &listing->names);
         err = listing->names.failed ? ERR_NOMEM : match_names(req, listing);
     }
     return err;
 }
 
-static enum err
-list_names(struct request *req, enum pubsub_kind kind)
+/* PUBSUB CHANNELS and SHARDCHANNELS. */
+enum err
+cmd_pubsub_channels(struct request *req)
 {
     struct listing *listing = request_resumed(req);
     enum err err;
@@ -416,7 +385,7 @@ list_names(struct request *req, enum pubsub_kind kind)
         }
         listing->bulks.limit = req->reply->buf->limit;
     }
-    err = list_on(req, listing, kind);
+    err = list_on(req, listing);
     if (err == OK) {
         reply_array(req->reply, listing->count);
         buf_append_slice(req->reply->buf, buf_slice(&listing->bulks));
@@ -424,9 +393,12 @@ list_names(struct request *req, enum pubsub_kind kind)
     return request_end_piece(req, err, listing, free_listing, 0);
 }
 
-static enum err
-count_subscribers(struct request *req, enum pubsub_kind kind)
+/* PUBSUB NUMSUB and SHARDNUMSUB. */
+enum err
+cmd_pubsub_numsub(struct request *req)
 {
+    enum pubsub_kind kind = kind_of(req);
+
     reply_array(req->reply, (req->argc - 2) * 2);
     for (size_t i = 2; i < req->argc; i++) {
         reply_bulk(req->reply, req->argv[i]);
@@ -434,30 +406,6 @@ count_subscribers(struct request *req, enum pubsub_kind kind)
                                                           kind, req->argv[i]));
     }
     return OK;
-}
-
-enum err
-cmd_pubsub_channels(struct request *req)
-{
-    return list_names(req, PUBSUB_CHANNEL);
-}
-
-enum err
-cmd_pubsub_shardchannels(struct request *req)
-{
-    return list_names(req, PUBSUB_SHARD);
-}
-
-enum err
-cmd_pubsub_numsub(struct request *req)
-{
-    return count_subscribers(req, PUBSUB_CHANNEL);
-}
-
-enum err
-cmd_pubsub_shardnumsub(struct request *req)
-{
-    return count_subscribers(req, PUBSUB_SHARD);
 }
 
 enum err

@@ -117,12 +117,8 @@ bloom_make_find(struct request *req)
 static void
 add_number(struct request *req, const char *word, uint64_t number)
 {
-    char text[NUM_U64_MAX];
-    size_t len = num_format_u64(number, text);
-
     request_effect_add(req, slice_of(word));
-    request_effect_add(req,
-                       request_arena_copy(req, (struct slice){ text, len }));
+    request_effect_add_number(req, number);
 }
 
 static void
@@ -165,10 +161,8 @@ describe_creation(struct request *req, const struct bloom *bloom,
 }
 
 uint64_t
-bloom_make_incarnation(void)
+bloom_make_incarnation(uint64_t incarnation)
 {
-    uint64_t incarnation = 0;
-
     while (incarnation == 0) {
         random_bytes(&incarnation, sizeof(incarnation));
     }
@@ -222,9 +216,7 @@ bloom_make_create(struct request *req, const struct bloom_params *asked,
     if (err != OK) {
         return err;
     }
-    if (incarnation == 0) {
-        incarnation = bloom_make_incarnation();
-    }
+    incarnation = bloom_make_incarnation(incarnation);
     tighten_first(req, &params);
     status = bloom_new(&params, env, &bloom);
     if (status != BLOOM_OK) {

@@ -62,8 +62,8 @@ MUST_CHECK enum err bloom_make_create(struct request *req,
                                       uint64_t incarnation, size_t items_max,
                                       struct bloom **ret_bloom);
 
-/* Returns a random number for a new life of a name. */
-uint64_t bloom_make_incarnation(void);
+/* Returns the number, or a random one for a new life of a name if it is 0. */
+uint64_t bloom_make_incarnation(uint64_t incarnation);
 
 /* Hashes COUNT items, which are STEP words apart, and prefetches their lines:
  * of a few items while the next few are hashed. */

@@ -8,8 +8,6 @@
 #include "engine/handlers.h"
 #include "engine/keys.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { FIRST_SOURCE = 2 };
@@ -189,8 +187,6 @@ static enum err
 begin_effect(struct request *req, const struct merge *merge)
 {
     enum err err = request_effect_begin(req, merge->end + 2);
-    char number[24];
-    int len = snprintf(number, sizeof(number), "%" PRIu64, merge->incarnation);
 
     if (err != OK) {
         return err;
@@ -199,8 +195,7 @@ begin_effect(struct request *req, const struct merge *merge)
         request_effect_add(req, req->argv[i]);
     }
     request_effect_add(req, slice_lit("INCARNATION"));
-    request_effect_add(
-        req, request_arena_copy(req, (struct slice){ number, (size_t)len }));
+    request_effect_add_number(req, merge->incarnation);
     return OK;
 }
 
@@ -297,7 +292,7 @@ merge_all(struct request *req, struct merge *merge)
 
     if (!req->obey) {
         merge->begins = entry == NULL;
-        merge->incarnation = merge->begins ? bloom_make_incarnation() : 0;
+        merge->incarnation = merge->begins ? bloom_make_incarnation(0) : 0;
     } else if (!merge->begins && entry == NULL) {
         return ERR_BF_NOT_FOUND;
     }

@@ -11,15 +11,12 @@
  * incarnation. Dispatch has locked the stripes of all names; a name has the
  * same stripe in every database. Runs on the loop of the connection.
  */
-#include "base/random.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <xxhash.h>
 
 /* ---- DUMP ---------------------------------------------------------------- */
@@ -50,17 +47,6 @@ cmd_dump(struct request *req)
 
 /* ---- what RESTORE and COPY share ----------------------------------------- */
 
-/* Returns the incarnation of a filter that is put under a name. given: 0 for a
- * random one. */
-static uint64_t
-choose_incarnation(uint64_t given)
-{
-    while (given == 0) {
-        random_bytes(&given, sizeof(given));
-    }
-    return given;
-}
-
 /* Parses INCARNATION n, in a replayed effect only. */
 static bool
 parse_incarnation(struct request *req, uint64_t *ret_incarnation)
@@ -71,21 +57,11 @@ parse_incarnation(struct request *req, uint64_t *ret_incarnation)
 }
 
 static void
-add_number(struct request *req, uint64_t number)
-{
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRIu64, number);
-
-    request_effect_add(
-        req, request_arena_copy(req, (struct slice){ text, (size_t)len }));
-}
-
-static void
 add_incarnation(struct request *req, uint64_t incarnation)
 {
     request_effect_add(req, slice_lit("REPLACE"));
     request_effect_add(req, slice_lit("INCARNATION"));
-    add_number(req, incarnation);
+    request_effect_add_number(req, incarnation);
 }
 
 /* A filter that is not yet under its name. */
@@ -323,7 +299,7 @@ restore_filter(struct request *req, const struct restore *how,
     }
     request_effect_add(req, slice_lit("RESTORE"));
     request_effect_add(req, req->key.name);
-    add_number(req, arrival->expires_at_ms);
+    request_effect_add_number(req, arrival->expires_at_ms);
     request_effect_add(req, how->payload);
     request_effect_add(req, slice_lit("ABSTTL"));
     add_incarnation(req, arrival->incarnation);
@@ -365,7 +341,7 @@ cmd_restore(struct request *req)
         return restore_nothing(req);
     }
     /* A replayed RESTORE without INCARNATION continues the life in the dump. */
-    arrival.incarnation = choose_incarnation(
+    arrival.incarnation = bloom_make_incarnation(
         how.incarnation == 0 && req->obey ? dumped : how.incarnation);
     return restore_filter(req, &how, &arrival);
 }
@@ -412,7 +388,7 @@ begin_copy_effect(struct request *req, const struct key *to,
     request_effect_add(req, to->name);
     if (to->db != req->key.db) {
         request_effect_add(req, slice_lit("DB"));
-        add_number(req, to->db);
+        request_effect_add_number(req, to->db);
     }
     add_incarnation(req, incarnation);
     return OK;
@@ -423,7 +399,7 @@ copy_filter(struct request *req, const struct entry *source,
             const struct key *to, uint64_t incarnation)
 {
     struct arrival arrival = {
-        .incarnation = choose_incarnation(incarnation),
+        .incarnation = bloom_make_incarnation(incarnation),
         .expires_at_ms = keyspace_expiry(req->keyspace, &req->key, source),
     };
     struct bloom_env env = *bloom_make_env(req);

@@ -10,9 +10,6 @@
 #include "engine/observe.h"
 #include "engine/request.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 /* The unit of the command's time, in milliseconds. */
 static int64_t
 unit_ms(const struct request *req)
@@ -134,15 +131,12 @@ effect_delete(struct request *req)
 static enum err
 effect_expire_at(struct request *req, uint64_t at_ms)
 {
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRIu64, at_ms);
     enum err err = request_effect_begin(req, 3);
 
     if (err == OK) {
         request_effect_add(req, slice_lit("PEXPIREAT"));
         request_effect_add(req, req->key.name);
-        request_effect_add(
-            req, request_arena_copy(req, (struct slice){ text, (size_t)len }));
+        request_effect_add_number(req, at_ms);
     }
     return err;
 }

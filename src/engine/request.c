@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/num.h"
 #include "engine/dialect.h"
 
 #include <stdarg.h>
@@ -181,4 +182,14 @@ request_arena_copy(struct request *req, struct slice bytes)
     memcpy(to, bytes.data, bytes.len);
     arena->len += bytes.len;
     return (struct slice){ to, bytes.len };
+}
+
+void
+request_effect_add_number(struct request *req, uint64_t number)
+{
+    char text[NUM_U64_MAX];
+    size_t len = num_format_u64(number, text);
+
+    request_effect_add(req,
+                       request_arena_copy(req, (struct slice){ text, len }));
 }

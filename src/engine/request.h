@@ -97,4 +97,5 @@ void *request_resumed(const struct request *req);
  * handler makes (2 KB in all). Does nothing while effects go nowhere. */
 MUST_CHECK enum err request_effect_begin(struct request *req, size_t argc_max);
 void request_effect_add(struct request *req, struct slice word);
+void request_effect_add_number(struct request *req, uint64_t number);
 struct slice request_arena_copy(struct request *req, struct slice bytes);

@@ -2,9 +2,9 @@
  *
  * Redis's glob patterns: * ? [a-z] [^a-z], and \ before a literal byte. The
  * segments between stars are searched from left to right; the leftmost match of
- * a segment is as good as any. A literal segment takes time linear in the text;
- * one with ? or classes up to its length times that of the text. So all work is
- * counted and bounded.
+ * a segment is as good as any. A literal segment takes time linear in the text.
+ * A segment with ? or classes may take its length times the text's length. So
+ * all work is counted and bounded.
  */
 #pragma once
 

@@ -8,10 +8,12 @@
 
 #include "base/slice.h"
 
-/* Decimal with an optional sign, leading zeros allowed ("+5", "05", "-0"). */
+/* Reads a decimal with an optional sign; leading zeros are allowed ("+5", "05",
+ * "-0"). */
 bool num_parse_i64(struct slice text, int64_t *ret_value);
 
-/* The same for 0..4294967295; "-0" is refused, as Rust refuses it. */
+/* Reads a decimal from 0 to 4294967295, in the same form; refuses "-0", as Rust
+ * does. */
 bool num_parse_u32(struct slice text, uint32_t *ret_value);
 
 /* Rust's f64: decimal or exponent form, ".5", "5.", "inf", "infinity", "nan"

@@ -312,9 +312,9 @@ end_early(struct request *req, size_t header, size_t body, size_t answers,
     execute_note_error(req, err);
 }
 
-/* Completes a rewritten effect: that of a creation lists the items that were
- * added; an add that stopped halfway, or whose words cannot be replayed,
- * becomes a BF.MADD of them. */
+/* Completes a rewritten effect with the items that were added. The effect of a
+ * creation lists them; an add that stopped halfway, or whose words cannot be
+ * replayed, becomes a BF.MADD of them. */
 static void
 complete_effect(struct request *req, const struct bloom_adds *adds,
                 size_t applied)

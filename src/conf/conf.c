@@ -312,7 +312,7 @@ check_names(const struct conf *conf, const struct slice *pairs, size_t count,
         }
         if (conf_file_of(conf, row) != NULL) {
             set_failed(ret_error, name,
-                       "its value is that of a file: change the file and send "
+                       "its value comes from a file: change the file and send "
                        "SIGHUP");
             return false;
         }

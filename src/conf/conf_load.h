@@ -47,7 +47,8 @@ MUST_CHECK bool conf_load_file(struct conf *conf, const char *path,
                                struct conf_notes *notes,
                                struct conf_error *ret_error);
 
-/* The same for the text of a file; path is for messages. */
+/* Sets the options in the text of a file, as conf_load_file does. The messages
+ * name `path`. */
 MUST_CHECK bool conf_load_text(struct conf *conf, const char *path,
                                struct slice text, struct conf_notes *notes,
                                struct conf_error *ret_error);

@@ -51,7 +51,7 @@ size_t effect_delete_bytes(struct slice name);
  * one, waits for room. ERR_NOMEM. */
 MUST_CHECK enum err effect_open(struct worker *worker, size_t bytes);
 
-/* The same for all effects of a run. */
+/* Reserves space, as effect_open does, for all effects of a run. */
 MUST_CHECK enum err effect_open_run(struct worker *worker,
                                     const struct run *run);
 
@@ -74,7 +74,7 @@ effect_close(struct worker *worker, const struct lock_set *set, bool txn)
     }
 }
 
-/* The same for one stripe. */
+/* Does the same as effect_close, for one stripe. */
 void effect_close_stripe(struct worker *worker, unsigned stripe);
 
 /* Wakes the journal's writer if this worker has handed over effects since the

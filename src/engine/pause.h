@@ -38,9 +38,9 @@ pause_holds(const struct service *service, uint32_t flags)
             pause_holds_all_now(service));
 }
 
-/* The same for reserved connections (reserved-clients, admin-port). CLIENT
- * PAUSE does not stop them; SHUTDOWN and FAILOVER do, so that no write is lost.
- */
+/* Whether a command of a reserved connection (reserved-clients, admin-port)
+ * must wait. CLIENT PAUSE does not stop these connections; SHUTDOWN and
+ * FAILOVER do, so that no write is lost. */
 bool pause_holds_operator(const struct service *service, uint32_t flags);
 
 /* Clears the flag of a pause that has ended. From time to time, by loop 0

@@ -74,17 +74,17 @@ bool request_is_late(const struct request *req);
 enum err request_end_piece(struct request *req, enum err err, void *state,
                            void (*free_fn)(void *), size_t bytes);
 
-/* The same for a handler that waits for an event: it is called again when its
- * loop is woken or has ticked (10 ms), and its client counts as blocked until
- * then. */
+/* Pauses a handler that waits for an event. The handler is called again when
+ * its loop is woken or has ticked (10 ms); until then its client counts as
+ * blocked. */
 void request_wait(struct request *req, void *state, void (*free_fn)(void *));
 
-/* The same for a wait that CLIENT UNBLOCK may end: when it is called again, the
- * handler asks request_unblocked first. */
+/* Does the same as request_wait, for a wait that CLIENT UNBLOCK may end. When
+ * it is called again, the handler asks request_unblocked first. */
 void request_block(struct request *req, void *state, void (*free_fn)(void *));
 
 /* Returns how CLIENT UNBLOCK has ended the wait: SESSION_UNBLOCK_TIMEOUT (as if
- * its time were over), SESSION_UNBLOCK_ERROR (the handler returns
+ * its time-out had passed), SESSION_UNBLOCK_ERROR (the handler returns
  * ERR_UNBLOCKED), or SESSION_RUNS: it has not. */
 enum session_block request_unblocked(struct request *req);
 

@@ -142,8 +142,8 @@ struct command {
     const char *name; /* as the server prints it: BF.ADD, get, client|id */
     command_fn handler;
     command_many_fn many; /* one-item commands: see run.h */
-    /* The same under the shared lock, for writes that change nothing. Returns 0
-     * and does nothing if one of them would change something. */
+    /* Runs the commands under the shared lock if none of them changes anything.
+     * Otherwise it does nothing and returns 0. */
     command_many_fn known;
     command_prepare_fn prepare; /* NULL: there is nothing */
     unsigned id;                /* enum command_id */

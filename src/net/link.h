@@ -71,8 +71,8 @@ void link_peer_address(const struct link *link, char *ret_text);
 void link_local_address(const struct link *link, char *ret_text);
 void link_peer_host(const struct link *link, char *ret_text);
 
-/* Sets TCP keep-alive to so many seconds; 0: none. The default is that of
- * clients' connections. */
+/* Sets TCP keep-alive to so many seconds; 0: none. The default is the
+ * setting for clients' connections. */
 void link_keepalive(struct link *link, unsigned seconds);
 
 /* ---- for loop_run.c ------------------------------------------------------ */

@@ -2,8 +2,9 @@
  *
  * Looks up the addresses of a host. The system's resolver may take half a
  * minute and cannot be stopped, so at most four threads of this module call it,
- * and a caller may abandon a look-up. Neither the end of a loop nor that of the
- * process waits for it; with libuv's thread pool both would.
+ * and a caller may abandon a look-up. A loop and the
+ * process can end without waiting for it; with libuv's thread pool they could
+ * not.
  */
 #pragma once
 

@@ -13,8 +13,8 @@
  * connection that leaves more than its hard limit unread. */
 void outbox_send(struct conn *conn, struct buf *out);
 
-/* The same for output that was held: the hard limit does not apply, since so
- * much came together because of our disk, and the client could not take it
+/* Sends output that hold.h has held back. The hard limit does not apply: the
+ * output grew while it waited for our disk, and the client could not read it
  * earlier. */
 void outbox_send_held(struct conn *conn, struct buf *out);
 

@@ -20,13 +20,13 @@ struct persist_arrival {
     uint64_t position, sequence;
 };
 
-/* Replaces all data by that of `fresh` (made with the same databases and
- * threads), which has the old data afterwards. The disk now has data of another
- * history: that stays until a snapshot of the new data is written, which begins
- * with the next tick, and is never taken for newer than that (adopt.c says
- * how); then a journal begins anew if it is on. If that fails it is tried
- * again, as a save is. Calls hooks.reloaded. Under the raised gate, with a tap,
- * which learns where the log goes on. */
+/* Swaps all data with the keyspace `fresh`, which was made with the same
+ * numbers of databases and threads. The disk then has data of another history.
+ * These files stay until a snapshot of the new data is written, which begins
+ * with the next tick, and a start never prefers them to that snapshot (adopt.c
+ * explains how). Then the journal begins anew, if it is on. A failed write is
+ * repeated as a failed save is. Calls hooks.reloaded. Under the raised gate,
+ * with a tap, which learns where the log goes on. */
 void persist_adopt(struct persist *persist,
                    const struct persist_arrival *arrival);
 

@@ -27,5 +27,5 @@ bool full_state_has_ended(struct persist *persist, int *ret_error);
  * full_state_has_ended. */
 void full_state_break_off(struct persist *persist);
 
-/* The same, and waits for the end. Blocks. */
+/* Breaks off the writing and waits until it has ended. Blocks. */
 void full_state_stop(struct persist *persist);

@@ -113,9 +113,9 @@ void journal_mark(struct journal *journal, uint64_t *ret_position,
                   uint64_t *ret_sequence);
 
 /* The manifest now begins with a base that holds everything up to position,
- * group `sequence`: that counts as written and synced. Ends a fault, or
- * building, if the position is not before that of the last REBASE (BUILD) and
- * the file written to since is sound. */
+ * group `sequence`, so these count as written and synced. Ends a fault, or
+ * building, if the position is not lower than at the last REBASE (BUILD) and
+ * the file written to since then is sound. */
 void journal_base_done(struct journal *journal, uint64_t position,
                        uint64_t sequence);
 

@@ -83,5 +83,5 @@ MUST_CHECK int manifest_store(int dir_fd, const struct manifest *manifest);
 /* Makes the mark. It is on the disk when this returns 0; else errno. I/O. */
 MUST_CHECK int manifest_mark(int dir_fd);
 
-/* Whether the name is that of a base or an increment. */
+/* Whether a file of this name is a base or an increment. */
 bool manifest_is_file_name(const char *name);

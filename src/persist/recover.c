@@ -25,7 +25,7 @@
 
 enum { PATH_BYTES = 512, CHUNK_BYTES = 1 << 20 };
 
-/* A snapshot file: that of dir, or the journal's base. */
+/* A snapshot file: the one in dir, or the journal's base. */
 struct image {
     int fd; /* -1: there is none */
     uint64_t bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * An outcome is that of all tickets up to it. A later success counts for
+ * An outcome applies to all tickets up to its own. A later success counts for
  * earlier failures, too.
  */
 #include "persist/requests.h"

@@ -23,9 +23,9 @@ enum persist_request {
     /* DEBUG RELOAD: writes the snapshot, drops all data and loads the snapshot.
      */
     PERSIST_RELOAD,
-    /* The same without writing it first: what is in memory and not in the
-     * snapshot is lost, so the log moves and a history without a past begins,
-     * before hooks.reloaded. */
+    /* DEBUG RELOAD NOSAVE: drops all data and loads the last snapshot. Changes
+     * since that snapshot are lost, so the log moves and a history without a
+     * past begins, before hooks.reloaded. */
     PERSIST_RELOAD_NOSAVE,
     PERSIST_REQUESTS
 };

@@ -190,11 +190,11 @@ check_header(struct section_file *file, const uint8_t *header)
     }
     if (get_u64(header + HEADER_AT_POSITION) >= GROUP_POSITION_LIMIT) {
         return section_damaged(file, HEADER_AT_POSITION,
-                               "The position is beyond that of any log");
+                               "The position is higher than a log can reach");
     }
     if (get_u64(header + HEADER_AT_SEQUENCE) >= GROUP_NUMBER_LIMIT) {
         return section_damaged(file, HEADER_AT_SEQUENCE,
-                               "The sequence is beyond that of any log");
+                               "The sequence is higher than a log can reach");
     }
     if (version == 0 || !is_history(header + HEADER_AT_HISTORY) ||
         file->databases < 1 || file->databases > DATABASES_MAX) {

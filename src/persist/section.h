@@ -74,9 +74,9 @@ section_close(struct section_file *file); /* frees the buffer; leaves fd open */
 enum snapshot_status section_read_bytes(struct section_file *file, void *to,
                                         size_t len, uint64_t offset);
 
-/* Reads the head at offset, which must be that of section number `ordinal`.
- * Afterwards payload and hash are known to be in the file, and the payload's
- * size to be one that its type may have. */
+/* Reads the head of a section at offset; the section must have the number
+ * `ordinal`. On success the file is long enough for payload and hash, and the
+ * payload's size is valid for its type. */
 enum snapshot_status section_read_head(struct section_file *file,
                                        uint64_t offset, uint64_t ordinal,
                                        struct section *ret_section);

@@ -41,9 +41,9 @@ MUST_CHECK enum snapshot_status snapshot_read(
     int fd, const struct bloom_env *env, const struct snapshot_visitor *visitor,
     struct snapshot_progress *progress, struct snapshot_error *ret_error);
 
-/* The same for a stream, up to its end, without passed_over. A stream may claim
- * any size for a filter until the bytes have come: env limits them. An error of
- * the source is error->error. */
+/* Reads a snapshot from a stream, up to its end, without passed_over. A stream
+ * may claim any size for a filter until the bytes have come: env limits them.
+ * An error of the source is error->error. */
 MUST_CHECK enum snapshot_status snapshot_read_source(
     const struct snapshot_source *source, const struct bloom_env *env,
     const struct snapshot_visitor *visitor, struct snapshot_progress *progress,

@@ -67,7 +67,7 @@ MUST_CHECK bool stage_open(struct stage *stage, size_t bytes);
 void stage_add(struct stage *stage, uint32_t db, const struct slice *argv,
                size_t argc);
 
-/* The same for an effect that is canonical RESP already. */
+/* Adds an effect that is canonical RESP already. */
 void stage_add_resp(struct stage *stage, uint32_t db, struct slice resp);
 
 /* Closes the open piece and returns it; NULL if it is empty, or none is open.

@@ -58,9 +58,9 @@ enum verify_status verify_increments(struct verify_file *files, uint32_t count,
                                      uint64_t position, uint64_t sequence,
                                      struct verify_result *ret_result);
 
-/* The same, and calls visit for each valid group, in order; end_position is the
- * log's behind the group. If visit returns false the walk ends, and the result
- * is VERIFY_OK for the groups so far. */
+/* Verifies all increments, and calls visit for each valid group, in order.
+ * end_position is the position of the log after the group. If visit returns
+ * false the walk ends, and the result is VERIFY_OK for the groups so far. */
 typedef bool verify_visit_fn(void *ctx, uint32_t file,
                              const struct group *group, uint64_t end_position);
 struct verify_walk {

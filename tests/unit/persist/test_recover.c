@@ -406,7 +406,7 @@ TEST(stamps_beyond_those_of_any_log_are_refused)
         place_open(&place);
         put_image(place.dir_fd, SNAPSHOT_NAME, NULL, stamps[i].position,
                   stamps[i].sequence);
-        assert_refused(&place, SNAPSHOT_NAME, "beyond that of any log");
+        assert_refused(&place, SNAPSHOT_NAME, "higher than a log can reach");
         put_image(place.dir_fd, SNAPSHOT_NAME, NULL, GROUP_POSITION_LIMIT - 1,
                   GROUP_NUMBER_LIMIT - 1);
         assert_true(recover(&place));

@@ -62,10 +62,15 @@ SERVER   := $(B)/bloomery-server
 CHECK    := $(B)/bloomery-check
 CORELIB  := $(B)/libbloomery.a
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
-# The shared code of a layer's tests: each test links all .c files of its folder that
-# are not tests.
+# The shared code of a layer's tests is a static library, so that a test links only
+# what it calls. Some layers' tests also call that of another layer's tests.
 HELPERS  := $(patsubst %.c,$(B)/%.o,$(filter-out $(wildcard tests/unit/*/test_*.c),$(wildcard tests/unit/*/*.c)))
-helpers   = $(filter $(B)/tests/unit/$1/%,$(HELPERS))
+helpers   = $(foreach l,$1 $(ALSO_$1),$(if $(filter $(B)/tests/unit/$l/%,$(HELPERS)),$(B)/tests/unit/$l/helpers.a))
+ALSO_admin   := net
+ALSO_bloom   := engine
+ALSO_command := engine
+ALSO_info    := engine
+ALSO_persist := keyspace
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
@@ -102,6 +107,13 @@ $(CHECK): $(patsubst %.c,$(B)/%.o,$(wildcard src/tools/*.c)) \
 	  $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(MALLOC) $(LIBS)
+
+define helper_archive
+$(B)/tests/unit/$1/helpers.a: $(filter $(B)/tests/unit/$1/%,$(HELPERS))
+	@rm -f $$@
+	$$(Q)$$(AR) rcs $$@ $$^
+endef
+$(foreach l,$(LAYERS),$(eval $(call helper_archive,$l)))
 
 .SECONDEXPANSION:
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $$(call helpers,$$(*D)) \

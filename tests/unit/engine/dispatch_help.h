@@ -11,59 +11,16 @@
 
 enum { KEYS = 6, NAME_MAX_BYTES = 16, LINE_MAX_BYTES = 128 };
 
-static inline uint64_t
-next_random(uint64_t *random)
-{
-    uint64_t x = *random += 0x9e3779b97f4a7c15;
+uint64_t next_random(uint64_t *random);
 
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
+unsigned below(uint64_t *random, unsigned n);
 
-static inline unsigned
-below(uint64_t *random, unsigned n)
-{
-    return (unsigned)(next_random(random) % n);
-}
-
-static char names[KEYS][NAME_MAX_BYTES];
+extern char names[KEYS][NAME_MAX_BYTES];
 
 /* Three names in one stripe, two in another, and one in a third, so that runs
  * hold several keys and break between others. */
-static inline void
-choose_names(void)
-{
-    unsigned stripe[KEYS] = { 0 };
-    int found = 0;
-
-    for (unsigned i = 0; found < KEYS; i++) {
-        char name[NAME_MAX_BYTES];
-        int len = snprintf(name, sizeof(name), "k%u", i);
-        unsigned s =
-            keyspace_stripe_of(hash_name((struct slice){ name, (size_t)len }));
-        bool fits = found == 0 || (found < 3 && s == stripe[0]) ||
-                    (found == 3 && s != stripe[0]) ||
-                    (found == 4 && s == stripe[3]) ||
-                    (found == 5 && s != stripe[0] && s != stripe[3]);
-
-        if (fits) {
-            memcpy(names[found], name, sizeof(name));
-            stripe[found++] = s;
-        }
-    }
-}
+void choose_names(void);
 
 /* The time of the key, if it is there, is over from now on; nobody notices yet.
  */
-static inline void
-end_time_of(struct rig *rig, const char *name, uint32_t db)
-{
-    struct key key = { slice_of(name), hash_name(slice_of(name)), db };
-    struct entry *entry = keyspace_find(rig->service.keyspace, &key, 0);
-
-    if (entry != NULL) {
-        assert_int_equal(
-            OK, keyspace_set_expiry(rig->service.keyspace, &key, entry, 1));
-    }
-}
+void end_time_of(struct rig *rig, const char *name, uint32_t db);

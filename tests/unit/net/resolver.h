@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A resolver in the place of the system's: it knows what a test says, and may
- * be stuck for as long as a test wants. Addresses in digits are IPv4.
+ * Replaces the resolver of the system: it gives the answers that the test sets,
+ * and can be stuck for as long as the test wants. Addresses in digits are IPv4.
+ * It is a header, because a linker can take getaddrinfo() from a helper library
+ * for a test that wants the system's.
  */
 #pragma once
 
@@ -26,7 +28,7 @@ static struct {
                .moves = PTHREAD_COND_INITIALIZER,
                .answer = "" };
 
-/* For each name from here on. */
+/* Sets the answer for each name from now on. */
 static inline void
 resolver_say(int error, const char *answer)
 {

@@ -95,7 +95,7 @@ cmd_acl_getuser(struct request *req)
 static enum err
 reply_categories(struct request *req)
 {
-    size_t place = reply_array_begin(req->reply), count = 0;
+    size_t place = reply_begin(req->reply), count = 0;
     const char *name;
 
     while ((name = cmd_command_category((unsigned)count)) != NULL) {
@@ -109,7 +109,7 @@ reply_categories(struct request *req)
 static enum err
 reply_category(struct request *req, uint32_t category)
 {
-    size_t place = reply_array_begin(req->reply), count = 0;
+    size_t place = reply_begin(req->reply), count = 0;
 
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         struct command row = dialect_row(req->service, command_at(id));

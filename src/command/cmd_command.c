@@ -368,7 +368,7 @@ cmd_command_list(struct request *req)
     if (err != OK) {
         return err;
     }
-    place = reply_array_begin(req->reply);
+    place = reply_begin(req->reply);
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         if (filter_takes(&filter, command_at(id), &work)) {
             reply_bulk_text(req->reply,
@@ -445,7 +445,7 @@ cmd_command_getkeys(struct request *req)
     enum err err = find_keys(req, &to);
 
     if (err == OK) {
-        size_t place = reply_array_begin(req->reply);
+        size_t place = reply_begin(req->reply);
 
         command_each_key(to.command, to.argc, reply_key, &to);
         reply_array_end(req->reply, place, to.count);

@@ -141,7 +141,7 @@ reply_named_doc(struct request *req, const struct command *command)
 enum err
 cmd_command_docs(struct request *req)
 {
-    size_t count = 0;
+    size_t place, count = 0;
 
     if (req->argc == 2) {
         reply_map(req->reply, cmd_command_count_top());
@@ -155,16 +155,15 @@ cmd_command_docs(struct request *req)
     if (req->argc - 2 > CMD_COMMAND_NAMES_MAX) {
         return request_fail(req, ERR_CUSTOM, "more names than commands");
     }
-    for (size_t i = 2; i < req->argc; i++) {
-        count += cmd_command_find(req->argv[i]) != NULL;
-    }
-    reply_map(req->reply, count);
+    place = reply_begin(req->reply);
     for (size_t i = 2; i < req->argc; i++) {
         const struct command *command = cmd_command_find(req->argv[i]);
 
         if (command != NULL) {
             reply_named_doc(req, command);
+            count++;
         }
     }
+    reply_map_end(req->reply, place, count);
     return OK;
 }

@@ -59,10 +59,9 @@ get_value(const struct service *service, const struct conf_row *row,
 enum err
 cmd_config_get(struct request *req)
 {
-    struct slice names[CONF_OPTION_COUNT];
     struct buf value = { 0 };
     size_t work = GLOB_WORK;
-    size_t count = 0;
+    size_t place, count = 0;
     enum err err = OK;
 
     if (req->argc - 2 > 2 * (size_t)CONF_OPTION_COUNT) {
@@ -73,27 +72,25 @@ cmd_config_get(struct request *req)
             return ERR_PATTERN_LONG;
         }
     }
+    place = reply_begin(req->reply);
     for (unsigned i = 0; i < CONF_OPTION_COUNT && err == OK; i++) {
+        struct slice name;
+
         err = name_for(&conf_table[i], req->argv + 2, req->argc - 2, &work,
-                       &names[i]);
-        count += names[i].len > 0;
-    }
-    if (err != OK) {
-        return err;
-    }
-    reply_map(req->reply, count);
-    for (unsigned i = 0; i < CONF_OPTION_COUNT; i++) {
-        if (names[i].len > 0) {
+                       &name);
+        if (err == OK && name.len > 0) {
             get_value(req->service, &conf_table[i], &value);
-            reply_bulk(req->reply, names[i]);
+            reply_bulk(req->reply, name);
             reply_bulk(req->reply, buf_slice(&value));
+            count++;
         }
     }
+    reply_map_end(req->reply, place, count);
     if (value.failed) {
         req->reply->buf->failed = true;
     }
     buf_free(&value);
-    return OK;
+    return err;
 }
 
 enum err

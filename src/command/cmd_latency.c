@@ -6,6 +6,7 @@
 #include "admin/latency.h"
 
 #include "base/clock.h"
+#include "command/cmd_command.h"
 #include "engine/dialect.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
@@ -18,7 +19,7 @@
 enum err
 cmd_latency_latest(struct request *req)
 {
-    size_t place = reply_array_begin(req->reply), count = 0;
+    size_t place = reply_begin(req->reply), count = 0;
     struct latency_series series;
 
     for (unsigned i = 0; i < LATENCY_EVENTS; i++) {
@@ -266,42 +267,25 @@ cmd_latency_doctor(struct request *req)
 
 enum { FIRST_BITS = 10 /* 1 us */ };
 
-/* The commands that have times: a copy, so that the count and the list of one
- * reply agree. */
-struct timed {
-    bool has[CMD_ID_COUNT];
-};
-
-static void
-find_timed(const struct stats *stats, struct timed *timed)
-{
-    struct stats_histogram histogram;
-
-    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        timed->has[id] = stats_sum_spread(stats, id, &histogram);
-    }
-}
-
 /* Replies with how many calls took at most 1031 ns, 2063 ns, and so on
  * (stats.h), in whole microseconds. A count equal to the one before is left
  * out. */
 static void
-show_histogram(struct request *req, unsigned id)
+show_histogram(struct request *req, unsigned id,
+               const struct stats_histogram *histogram)
 {
-    struct stats_histogram histogram;
     uint64_t below[STATS_NS_BITS + 1] = { 0 };
     size_t steps = 0;
 
-    (void)stats_sum_spread(req->service->stats, id, &histogram);
     for (unsigned bits = FIRST_BITS; bits <= STATS_NS_BITS; bits++) {
-        below[bits] = stats_count_below(&histogram, bits);
+        below[bits] = stats_count_below(histogram, bits);
         steps += below[bits] > below[bits - 1];
     }
     reply_bulk_text(req->reply,
                     dialect_command_name(req->service, command_at(id)));
     reply_map(req->reply, 2);
     reply_bulk_text(req->reply, "calls");
-    reply_int(req->reply, (int64_t)histogram.count);
+    reply_int(req->reply, (int64_t)histogram->count);
     reply_bulk_text(req->reply, "histogram_usec");
     reply_map(req->reply, steps);
     for (unsigned bits = FIRST_BITS; bits <= STATS_NS_BITS; bits++) {
@@ -312,79 +296,39 @@ show_histogram(struct request *req, unsigned id)
     }
 }
 
-/* The rows of a name: one, or a container's subcommands, which follow it; none
- * for an unknown name. */
-struct rows {
-    unsigned first, end;
-};
-
-static struct rows
-rows_of(struct slice name)
-{
-    const char *bar = name.len > 0 ? memchr(name.data, '|', name.len) : NULL;
-    size_t len = bar != NULL ? (size_t)(bar - name.data) : name.len;
-    const struct command *command =
-        command_find((struct slice){ name.data, len });
-    struct rows rows = { 0, 0 };
-
-    if (command != NULL && bar != NULL) {
-        command = command_find_sub(
-            command, (struct slice){ bar + 1, name.len - len - 1 });
-    }
-    if (command == NULL) {
-        return rows;
-    }
-    rows.first = command_id(command);
-    rows.end = rows.first + 1;
-    while (command->container && rows.end < CMD_ID_COUNT &&
-           strncmp(command_at(rows.end)->name, command->name, len) == 0 &&
-           command_at(rows.end)->name[len] == '|') {
-        rows.end++;
-    }
-    return rows;
-}
-
-/* Shows the histograms of the rows that have times, or only counts them.
- * Returns how many there are. */
+/* Shows the histograms of the rows that have times. Returns their count. */
 static size_t
-each_timed(struct request *req, const struct timed *timed, struct rows rows,
-           bool shows)
+show_rows(struct request *req, unsigned first, unsigned count)
 {
-    size_t found = 0;
+    struct stats_histogram histogram;
+    size_t shown = 0;
 
-    for (unsigned id = rows.first; id < rows.end; id++) {
-        if (timed->has[id]) {
-            found++;
-            if (shows) {
-                show_histogram(req, id);
-            }
+    for (unsigned id = first; id < first + count; id++) {
+        if (stats_sum_spread(req->service->stats, id, &histogram)) {
+            show_histogram(req, id, &histogram);
+            shown++;
         }
     }
-    return found;
+    return shown;
 }
 
-static size_t
-each_named(struct request *req, const struct timed *timed, bool shows)
-{
-    struct args args = req->args;
-    size_t count = 0;
-
-    if (args_left(&args) == 0) {
-        return each_timed(req, timed, (struct rows){ 0, CMD_ID_COUNT }, shows);
-    }
-    while (args_left(&args) > 0) {
-        count += each_timed(req, timed, rows_of(args_bytes(&args)), shows);
-    }
-    return count;
-}
-
+/* A container's name stands for its subcommands too. */
 enum err
 cmd_latency_histogram(struct request *req)
 {
-    struct timed timed;
+    bool all = args_left(&req->args) == 0;
+    size_t place = reply_begin(req->reply);
+    size_t count = all ? show_rows(req, 0, CMD_ID_COUNT) : 0;
 
-    find_timed(req->service->stats, &timed);
-    reply_map(req->reply, each_named(req, &timed, false));
-    (void)each_named(req, &timed, true);
+    while (args_left(&req->args) > 0) {
+        const struct command *command =
+            cmd_command_find(args_bytes(&req->args));
+
+        if (command != NULL) {
+            count += show_rows(req, command_id(command),
+                               1 + cmd_command_count_subs(command));
+        }
+    }
+    reply_map_end(req->reply, place, count);
     return OK;
 }

@@ -51,33 +51,26 @@ cmd_memory_usage(struct request *req)
 
 /* ---- STATS --------------------------------------------------------------- */
 
-/* A number or a fraction under a name. */
-struct figure {
-    const char *name;
-    bool is_double;
-    int64_t number;
-    double fraction;
-};
-
-enum { FIGURES_MAX = 32 };
-
+/* The figures that were replied so far. */
 struct figures {
-    struct figure figure[FIGURES_MAX];
+    struct reply *reply;
     size_t count;
 };
 
 static void
 add(struct figures *figures, const char *name, uint64_t number)
 {
-    figures->figure[figures->count++] =
-        (struct figure){ name, false, (int64_t)number, 0 };
+    reply_bulk_text(figures->reply, name);
+    reply_int(figures->reply, (int64_t)number);
+    figures->count++;
 }
 
 static void
 add_double(struct figures *figures, const char *name, double fraction)
 {
-    figures->figure[figures->count++] =
-        (struct figure){ name, true, 0, fraction };
+    reply_bulk_text(figures->reply, name);
+    reply_double(figures->reply, fraction);
+    figures->count++;
 }
 
 static void
@@ -133,23 +126,14 @@ add_allocator(struct figures *figures, const struct info_memory *memory)
 enum err
 cmd_memory_stats(struct request *req)
 {
-    struct figures figures = { .count = 0 };
+    struct figures figures = { .reply = req->reply };
+    size_t place = reply_begin(req->reply);
     struct info_memory memory;
 
     info_memory_get(req->service, &memory);
     add_use(&figures, &memory);
     add_allocator(&figures, &memory);
-    reply_map(req->reply, figures.count);
-    for (size_t i = 0; i < figures.count; i++) {
-        const struct figure *figure = &figures.figure[i];
-
-        reply_bulk_text(req->reply, figure->name);
-        if (figure->is_double) {
-            reply_double(req->reply, figure->fraction);
-        } else {
-            reply_int(req->reply, figure->number);
-        }
-    }
+    reply_map_end(req->reply, place, figures.count);
     return OK;
 }
 

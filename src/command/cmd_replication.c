@@ -320,7 +320,7 @@ role_of_primary(struct request *req, const struct links *links)
     reply_array(reply, 3);
     reply_bulk_text(reply, "master");
     reply_int(reply, (int64_t)info_persist_position(req->service));
-    place = reply_array_begin(reply);
+    place = reply_begin(reply);
     for (size_t i = 0; i < links->count; i++) {
         const struct status_replica *replica = &links->replicas[i];
 

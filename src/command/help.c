@@ -133,7 +133,7 @@ cmd_help(struct request *req)
     size_t prefix = (size_t)(strchr(own, '|') - own) + 1;
     unsigned id = command_id(req->command);
     struct buf text = { 0 };
-    size_t place = reply_array_begin(req->reply), count = 1;
+    size_t place = reply_begin(req->reply), count = 1;
 
     append_upper(&text, own, prefix - 1);
     append_word(&text, " <subcommand> [<arg> ...]. Subcommands are:");

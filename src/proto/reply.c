@@ -264,7 +264,7 @@ reply_error(struct reply *reply, const char *prefix, struct slice text)
 }
 
 size_t
-reply_array_begin(struct reply *reply)
+reply_begin(struct reply *reply)
 {
     size_t place = reply->buf->len;
 
@@ -274,12 +274,12 @@ reply_array_begin(struct reply *reply)
     return place;
 }
 
-void
-reply_array_end(struct reply *reply, size_t place, size_t count)
+static void
+end_with(struct reply *reply, size_t place, char type, size_t count)
 {
     struct buf *buf = reply->buf;
     char header[HEADER_MAX + 1];
-    size_t len = write_header(header, '*', false, count);
+    size_t len = write_header(header, type, false, count);
     size_t body = place + HEADER_MAX;
 
     /* After a failure the header may be missing; the buffer is not used. */
@@ -289,6 +289,22 @@ reply_array_end(struct reply *reply, size_t place, size_t count)
     memcpy(buf->data + place, header, len);
     memmove(buf->data + place + len, buf->data + body, buf->len - body);
     buf->len -= HEADER_MAX - len;
+}
+
+void
+reply_array_end(struct reply *reply, size_t place, size_t count)
+{
+    end_with(reply, place, '*', count);
+}
+
+void
+reply_map_end(struct reply *reply, size_t place, size_t count)
+{
+    if (reply->resp == 2) {
+        end_with(reply, place, '*', 2 * count);
+    } else {
+        end_with(reply, place, '%', count);
+    }
 }
 
 /* ---- reading back -------------------------------------------------------- */

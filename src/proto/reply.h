@@ -162,11 +162,12 @@ void reply_text(struct reply *reply, struct buf *text);
  * or text is left out, with the blank between them. */
 void reply_error(struct reply *reply, const char *prefix, struct slice text);
 
-/* Begins an array whose count is known only at its end: leaves a gap for the
- * header and returns its place. reply_array_end() writes the header and closes
- * the gap. Arrays may be nested; an outer place stays valid. */
-size_t reply_array_begin(struct reply *reply);
+/* Begins an array or map whose count is known only at its end: leaves a gap for
+ * the header and returns its place. The function for the end writes the header
+ * and closes the gap. They may be nested; an outer place stays valid. */
+size_t reply_begin(struct reply *reply);
 void reply_array_end(struct reply *reply, size_t place, size_t count);
+void reply_map_end(struct reply *reply, size_t place, size_t count);
 
 /* ---- reading back what was written ----------------------------------------
  */

@@ -187,6 +187,18 @@ TEST(no_text_can_end_an_error_line)
     buf_free(&buf);
 }
 
+TEST(a_late_map_counts_pairs_and_in_resp2_elements)
+{
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    reply_map_end(&reply, reply_begin(&reply), 2);
+    reply.resp = 3;
+    reply_map_end(&reply, reply_begin(&reply), 2);
+    EXPECT(&reply, "*4\r\n%2\r\n");
+    buf_free(&buf);
+}
+
 TEST(a_late_count_is_filled_in_before_its_elements)
 {
     struct buf buf = { 0 };
@@ -195,13 +207,13 @@ TEST(a_late_count_is_filled_in_before_its_elements)
     size_t inner;
 
     reply_ok(&reply);
-    outer = reply_array_begin(&reply);
+    outer = reply_begin(&reply);
     reply_int(&reply, 7);
-    inner = reply_array_begin(&reply);
+    inner = reply_begin(&reply);
     reply_bulk_text(&reply, "abc");
     reply_array_end(&reply, inner, 1);
     reply_array_end(&reply, outer, 2);
-    reply_array_end(&reply, reply_array_begin(&reply), 1234567);
+    reply_array_end(&reply, reply_begin(&reply), 1234567);
     EXPECT(&reply, "+OK\r\n*2\r\n:7\r\n*1\r\n$3\r\nabc\r\n*1234567\r\n");
     buf_free(&buf);
 }
@@ -209,7 +221,7 @@ TEST(a_late_count_is_filled_in_before_its_elements)
 static void
 write_everything(struct reply *reply)
 {
-    size_t place = reply_array_begin(reply);
+    size_t place = reply_begin(reply);
 
     reply_ok(reply);
     reply_int(reply, 5);

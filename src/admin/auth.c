@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The digests are computed at every attempt. That slows down guessing, and no
- * digest has to follow CONFIG SET requirepass.
+ * Each attempt computes both digests anew. That slows down guessing, and CONFIG
+ * SET requirepass has no stored digest to update.
  */
-/* The deprecated calls of OpenSSL allocate nothing; the others crash when
- * memory is out. */
+/* OpenSSL's deprecated SHA-256 calls allocate nothing; its newer ones crash
+ * when memory runs out. */
 #define OPENSSL_SUPPRESS_DEPRECATED
 
 #include "admin/auth.h"
@@ -52,7 +52,8 @@ same_secret(struct slice a, struct slice b)
 bool
 auth_check(const struct conf *conf, struct slice user, struct slice password)
 {
-    /* Check both in any case, so that a wrong user takes as long. */
+    /* Compare the password of an unknown user too, so that the time does not
+     * show whether the user exists. */
     bool known = slice_equal(user, slice_lit("default"));
     bool fits = same_secret(password, slice_of(conf->requirepass));
     bool allowed = known && (fits || !auth_required(conf));

@@ -3,8 +3,8 @@
  * Logins. There is one user, "default", whose password is the option
  * requirepass; while that is empty, no password is needed. Passwords are
  * compared as SHA-256 digests in constant time, so that the time of an attempt
- * shows neither their length nor a common beginning. Callers are inside a
- * section of the gate, since this reads conf.
+ * does not show how much of the password was right. Callers are inside a
+ * section of the gate, since these functions read conf.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 struct conf;
 
-/* After so many wrong passwords in a row a connection is closed. */
+/* Closes a connection after this many wrong passwords in a row. */
 enum { AUTH_ATTEMPTS_MAX = 5 };
 
 /* Returns whether a new connection must authenticate first. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The caller makes the text, in its section, so that the thread needs no copy
- * of the options.
+ * The caller makes the file's text, inside its section of the gate, so that the
+ * thread needs no copy of the options.
  */
 #include "admin/conf_file.h"
 
@@ -29,7 +29,7 @@ struct conf_file {
     const struct conf *given;
     char path[CONF_REWRITTEN_PATH_MAX];
     struct task *task;
-    pthread_mutex_t mutex; /* held while a job begins */
+    pthread_mutex_t mutex; /* locked while a job begins */
 };
 
 /* Returns 0 or errno. */
@@ -56,11 +56,11 @@ do_job(struct conf_file_job *job)
         conf_error_set(&job->error, "%s: %s", path, strerror(error));
     }
     if (job->failed) {
-        log_error("admin.conf", "did not write what CONFIG SET changed",
+        log_error("admin.conf", "failed to write the changes of CONFIG SET",
                   "reason=\"%s\"", job->error.text);
     } else {
-        log_notice("admin.conf", "wrote what CONFIG SET changed", "file=\"%s\"",
-                   path);
+        log_notice("admin.conf", "wrote the changes of CONFIG SET",
+                   "file=\"%s\"", path);
     }
 }
 
@@ -166,7 +166,7 @@ conf_file_is_done(const struct conf_file_job *job)
     return atomic_load(&job->done);
 }
 
-/* Waits at least until the job has ended. */
+/* Waits until the job has ended. May also wait for a later job. */
 void
 conf_file_wait(struct conf_file *file, const struct conf_file_job *job)
 {

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A notice is a message, an invalidation or a MONITOR line on its way from one
- * loop to the clients of all loops. It is made once. Each loop that has clients
- * for it gets a reference in its inbox, encodes it and pushes it.
+ * loop to the clients of all loops. There is one copy of it: each loop that has
+ * clients for it gets a reference in its inbox, encodes it and pushes it.
  *
  *   handler -> notice_list (the worker's) -> inboxes -> deliver, on each loop
  *
  * A worker collects notices in its list while a command or run executes. Before
  * it releases the stripes it moves them to the inboxes (notice_list_close), so
  * that notices about one key arrive in the order of its changes. It wakes the
- * loops when it holds no lock (notice_list_wake). Like a reply, a push waits
+ * loops when it has no lock (notice_list_wake). Like a reply, a push waits
  * until the change is durable: hold_until is its position in the log.
  *
  * An inbox is bounded. While one is more than half full, commands that would
  * fill it wait before they begin (inboxes_are_crowded), so that publishers slow
  * down to the speed of their subscribers. A loop can still lose a notice, for
- * lack of space or memory. Then it cuts all clients that could have wanted it:
- * a connected client has received every push.
+ * lack of space or memory. Then it cuts (closes the connections of) all clients
+ * that could have wanted it, so a client that stays connected has received
+ * every push.
  */
 #pragma once
 
@@ -33,7 +34,7 @@ enum notice_kind {
     NOTICE_SHARD_MESSAGE,   /* SPUBLISH */
     NOTICE_INVALIDATE,      /* channel: the key that changed */
     NOTICE_INVALIDATE_ALL,  /* a flush */
-    NOTICE_REDIRECTED,      /* one of those two, to its target (tracking.c) */
+    NOTICE_REDIRECTED,      /* an invalidation, for a target (targets.h) */
     NOTICE_REDIRECT_BROKEN, /* the target is gone */
     NOTICE_MONITOR,         /* payload: the line */
 };
@@ -44,9 +45,9 @@ struct notice {
     _Atomic uint32_t references;
     enum notice_kind kind;
     uint64_t hold_until;
-    uint64_t from; /* the client that caused it; 0: none */
+    uint64_t from; /* the id of the client that caused it; 0: none */
     struct slice channel, payload;
-    char bytes[]; /* of both */
+    char bytes[]; /* of the channel and the payload */
 };
 
 /* Makes a notice with one reference. NULL: no memory. */
@@ -60,8 +61,8 @@ void notice_unref(struct notice *notice); /* NULL is fine */
 /* How a loop handles its notices, on its thread. It flushes its pushes
  * (net/push.h) after each turn of deliveries. */
 struct inbox_reader {
-    /* Delivers a notice; `to` is the one of notice_list_add. False: until_ns
-     * has passed; call again with the same notice. */
+    /* Delivers a notice; `to` is the argument of notice_list_add. False:
+     * until_ns has passed; the inbox calls again with the same notice. */
     bool (*deliver)(void *ctx, const struct notice *notice, uint64_t to,
                     uint64_t until_ns);
     /* Called after some notices were lost. */
@@ -71,8 +72,8 @@ struct inbox_reader {
 
 struct inboxes;
 
-/* limit_bytes: an inbox with so many bytes of notices accepts no more. May
- * change at any time. */
+/* An inbox with *limit_bytes of notices accepts no more; the limit may change
+ * at any time. */
 struct inboxes *inboxes_new(unsigned loops,
                             const _Atomic uint64_t *limit_bytes);
 void inboxes_free(struct inboxes *inboxes);
@@ -81,8 +82,9 @@ void inboxes_free(struct inboxes *inboxes);
 void inboxes_attach(struct inboxes *inboxes, unsigned loop,
                     struct mailbox *mailbox, const struct inbox_reader *reader);
 
-/* Returns whether an inbox is crowded: from half full on until it is down to a
- * quarter. Any thread. NULL is fine. */
+/* Returns whether any inbox is crowded. An inbox becomes crowded when it is
+ * half full, and stays so until it is a quarter full. Any thread. NULL is fine.
+ */
 bool inboxes_are_crowded(const struct inboxes *inboxes);
 
 /* ---- a worker's list ----------------------------------------------------- */
@@ -97,20 +99,20 @@ struct notice_post {
 struct notice_list {
     struct notice_post *posts;
     uint32_t count, capacity;
-    /* Sets of loops, a bit each (modulo 64): */
-    uint64_t posted;  /* those with a post here */
-    uint64_t lost;    /* those whose notice found no memory */
-    uint64_t to_wake; /* those that notice_list_wake wakes */
+    /* Sets of loops, one bit for each (index modulo 64): */
+    uint64_t posted;  /* loops with a post in this list */
+    uint64_t lost;    /* loops that lost a notice for lack of memory */
+    uint64_t to_wake; /* loops that notice_list_wake wakes */
 };
 
-/* Adds a reference to a notice for a loop. `to`: of an invalidation, the id of
- * one client, or 0 for all clients of the loop that want it; of a message, its
- * stamp on the loop (pubsub.h). Without memory for the notice (NULL) or for the
- * post, the loop learns that it lost a notice. */
+/* Adds a reference to a notice for a loop. For an invalidation, `to` is the id
+ * of one client, or 0 for all clients of the loop that want it. For a message,
+ * `to` is its stamp on the loop (pubsub.h). If there was no memory for the
+ * notice (NULL) or is none for the post, the loop learns that it lost one. */
 void notice_list_add(struct notice_list *list, struct notice *notice,
                      unsigned loop, uint64_t to);
 
-/* Moves all notices to the inboxes. */
+/* Moves all notices to the inboxes, and sets their hold_until. */
 void notice_list_close(struct notice_list *list, struct inboxes *inboxes,
                        uint64_t hold_until);
 

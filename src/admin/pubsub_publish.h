@@ -10,25 +10,26 @@
 
 enum { PUBSUB_LOOPS_MAX = 64 };
 
-/* The count of one loop: CHANNEL -> PATTERNS -> DONE. */
+/* How far the subscribers of one loop are counted: CHANNEL -> PATTERNS -> DONE.
+ */
 enum publishing_stage {
     PUBLISHING_CHANNEL, /* the loop's slot has not been read yet */
     PUBLISHING_PATTERNS,
-    PUBLISHING_DONE /* but for the deferred patterns */
+    PUBLISHING_DONE /* only deferred patterns may be left */
 };
 
-/* A message whose subscribers are being counted, a piece at a time. A client
+/* A message whose subscribers are being counted, in several calls. A client
  * counts once for the channel and once for each pattern. */
 struct publishing {
     enum notice_kind kind; /* NOTICE_MESSAGE or NOTICE_SHARD_MESSAGE */
-    struct slice channel;  /* the caller's; may move between two pieces */
+    struct slice channel;  /* the caller's; may move between two calls */
     uint64_t count;
-    /* Of the loop that is being counted: */
+    /* The loop that is being counted, and its state: */
     unsigned loop;
     enum publishing_stage stage;
-    bool wanted;         /* it has subscribers, or may have some */
+    bool wanted;         /* the loop has subscribers, or may have some */
     uint64_t cursor;     /* in the map of its patterns */
-    struct buf deferred; /* patterns to match without the lock, and counts */
+    struct buf deferred; /* counts and patterns, to match without the lock */
     /* The message's stamp on each loop; 0: no subscribers there. */
     uint64_t stamp[PUBSUB_LOOPS_MAX];
 };
@@ -37,15 +38,15 @@ struct publishing {
 bool publishing_count(struct pubsub *pubsub, struct publishing *publishing,
                       uint64_t until_ns);
 
-/* Adds a notice for each loop with subscribers, when all are counted. */
+/* Adds a notice for each loop with subscribers, after all were counted. */
 void publishing_send(struct pubsub *pubsub, const struct publishing *publishing,
                      uint64_t from, struct slice payload,
                      struct notice_list *list);
 void publishing_fini(struct publishing *publishing);
 
-/* Publishes a keyspace event at once, without a count. The caller holds locks,
- * so this does little work: a loop that may have subscribers gets the notice
- * and finds out. */
+/* Publishes a keyspace event at once, without a count. The caller has locks, so
+ * this does little work: it adds a notice for each loop that may have
+ * subscribers, and the loop finds them. */
 void pubsub_publish_event(struct pubsub *pubsub, uint64_t from,
                           struct slice channel, struct slice payload,
                           struct notice_list *list);

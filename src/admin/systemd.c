@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * One connected datagram socket.
+ * All notifications leave through one connected datagram socket.
  */
 #include "admin/systemd.h"
 

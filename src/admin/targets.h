@@ -22,7 +22,7 @@ void targets_init(struct targets *targets);
 /* All uses must be released. */
 void targets_fini(struct targets *targets);
 
-/* Counts one tracker more, or less, that redirects to this client. False: no
+/* Adds or removes a use: a tracker that redirects to this client. False: no
  * memory. */
 bool targets_use(struct targets *targets, uint64_t id);
 void targets_release(struct targets *targets, uint64_t id);
@@ -37,9 +37,9 @@ typedef struct receiver *(*targets_find_fn)(void *ctx, uint64_t id);
 struct receiver *targets_get(struct targets *targets, uint64_t id,
                              targets_find_fn find, void *ctx, bool *ret_used);
 
-/* Forgets the receiver of a target, which ends or was reset: the next call
- * looks its id up again. */
+/* Forgets the receiver of a target, because its client ends or was reset. The
+ * next call looks its id up again. */
 void targets_forget(struct targets *targets, struct receiver *receiver);
 
-/* Cuts all targets, after a loss. */
+/* Closes the connections of all targets, after a notice was lost. */
 void targets_cut(struct targets *targets, targets_find_fn find, void *ctx);

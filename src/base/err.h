@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * enum err has the errors that clients and the system cause: one value a row of
- * tbl/errors.def; OK is 0. CHECK is for our own bugs: it prints the place and
- * the expression, and aborts; it stays on in release builds.
+ * enum err has the errors that clients and the system cause: one value for each
+ * row of tbl/errors.def; OK is 0. CHECK is for our own bugs: it prints the
+ * file, the line and the expression, and aborts, in release builds too.
  */
 #pragma once
 
@@ -16,13 +16,14 @@ enum err {
     ERR_COUNT
 };
 
-/* The first word on the wire ("ERR", "WRONGTYPE", ...), may be "". */
+/* Returns the first word of the error reply ("ERR", "WRONGTYPE", ...); may be
+ * "". */
 const char *err_prefix(enum err err);
 
-/* The text after it; may contain %s. */
+/* Returns the text after that word; may contain %s. */
 const char *err_text(enum err err);
 
-/* The row's name, for logs and tests: "WRONGTYPE". */
+/* Returns the row's name, for logs and tests: "WRONGTYPE". */
 const char *err_name(enum err err);
 
 __attribute__((noreturn)) void err_check_failed(const char *file, int line,

@@ -13,8 +13,8 @@
 #include "engine/refusal.h"
 #include "engine/txn.h"
 
-/* A walk in EXEC cannot pause, and all clients wait for it: after this time no
- * further one begins. */
+/* A walk in EXEC cannot pause, and all clients wait for it: after this time
+ * EXEC begins no further walk. */
 enum { WALKS_NS = 100 * 1000 * 1000 };
 
 /* ---- MULTI, DISCARD ------------------------------------------------------ */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The worker is one of its own beside loop 0's, on the same thread: what
- * belongs to the thread (its slot of the gate) is shared, and what a batch
- * leaves in a worker (its failure, what it waits for, notices, an open stage)
- * cannot be taken for that of a client's batch.
+ * Groups have a worker of their own beside loop 0's, on the same thread. It
+ * shares the thread's slot of the gate. What a batch leaves in a worker (its
+ * failure, what it waits for, notices, an open stage) cannot be mixed up with a
+ * client's batch.
  *
- * CLIENT PAUSE on this server does not stop it: who pauses clients wants them
- * to stand still for a moment, and a replica that stands still would only fall
- * behind, and be given up by its primary.
+ * CLIENT PAUSE does not stop it: a replica that stopped applying would only
+ * fall behind, until its primary dropped it.
  */
 #include "engine/apply.h"
 
@@ -50,7 +49,8 @@ apply_needs_world(struct apply *apply, struct slice commands)
     return obey_needs_world(&apply->obey, commands);
 }
 
-/* A piece of a log is never torn apart, and neither is a transaction. */
+/* Refuses a group that ends inside a transaction: a log never splits one
+ * between two groups. */
 bool
 apply_group(struct apply *apply, struct slice commands, char *ret_reason,
             size_t reason_size)

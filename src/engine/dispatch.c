@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Every command takes one way: a run is gathered from the batch, the request is
- * checked (admit_request), the run enters the gate and is admitted (admit_now),
- * room for its effects is made, its stripes are locked, its row's functions
- * execute it, its effects and notices are handed over, and everything is given
- * back. What MULTI queues stops after admission; EXEC and its like take their
- * locks themselves. The clock is read once a batch and at the end of each run.
+ * Every command takes one way. Dispatch gathers a run from the batch, checks
+ * the request (admit_request), enters the gate and asks for admission
+ * (admit_now). It reserves space for the effects and locks the stripes. The
+ * row's functions execute the run. Dispatch hands over the effects and notices,
+ * unlocks the stripes and leaves the gate. Commands that MULTI queues stop
+ * after admission; commands with LOCK_SELF, such as EXEC, take their locks
+ * themselves. The clock is read once a batch and at the end of each run.
  */
 #include "engine/dispatch.h"
 
@@ -152,8 +153,8 @@ find_locks(struct request *req, struct lock_set *locks)
     }
 }
 
-/* Executes an admitted run. ERR_AGAIN: it has paused; another error: it is to
- * be refused with that. */
+/* Executes an admitted run. ERR_AGAIN: it has paused. Another error: the caller
+ * refuses the run with it. */
 static enum err
 run_admitted(struct request *req, struct run *run, struct lock_set *locks)
 {
@@ -175,8 +176,8 @@ run_admitted(struct request *req, struct run *run, struct lock_set *locks)
     return err;
 }
 
-/* Enters the gate, and refuses the run's first command or executes the run.
- * What is queued, or takes its locks itself, is only admitted. */
+/* Enters the gate, and executes the run or refuses its first command. A command
+ * that is to be queued, or has LOCK_SELF, is only admitted. */
 static enum outcome
 enter(struct request *req, struct run *run, bool queues)
 {
@@ -208,10 +209,10 @@ enter(struct request *req, struct run *run, bool queues)
 
 /* ---- many names ---------------------------------------------------------- */
 
-/* A command that counts its names one by one, and has too many of them to hold
- * their locks for so long, is executed as several commands of fewer names, each
- * with its own effect. This is what is left of it while others have their turn.
- */
+/* A command that counts its names one by one, and has so many that their
+ * stripes would be locked for too long, is executed as several commands of
+ * fewer names, each with its own effect. This is its state between two of them,
+ * while other connections have their turn. */
 struct splitting {
     size_t at; /* argv position of the next name */
     int64_t counted;
@@ -254,7 +255,7 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
     return outcome;
 }
 
-/* Executes one piece of a split command; then others have their turn. */
+/* Executes one piece of a split command. Other connections then have a turn. */
 static enum outcome
 run_split(struct request *req)
 {
@@ -315,7 +316,7 @@ queue_or_run(struct request *req, struct run *run)
     if (outcome != ADMITTED) {
         return outcome;
     }
-    if (!queues) { /* EXEC and its like */
+    if (!queues) { /* LOCK_SELF, such as EXEC */
         return execute_locked(req) == ERR_AGAIN ? PAUSED : RAN;
     }
     err = txn_queue(req);
@@ -325,8 +326,8 @@ queue_or_run(struct request *req, struct run *run)
     return ANSWERED;
 }
 
-/* The command has ended: what its parts left behind goes, if it was refused
- * between two of them, too. */
+/* Frees the state that a command kept between its parts, now that the command
+ * has ended. It may have ended by a refusal between two parts. */
 static void
 end_again(struct session *session)
 {
@@ -358,7 +359,7 @@ execute(struct request *req, struct run *run)
     } else {
         outcome = queue_or_run(req, run);
     }
-    observe_close(worker); /* of what held no lock, and of EXEC itself */
+    observe_close(worker); /* of commands that took no lock, and of EXEC */
     observe_wake(worker);
     if (outcome == PAUSED) {
         execute_count_part(req);
@@ -377,7 +378,7 @@ execute(struct request *req, struct run *run)
 
 /* ---- a batch ------------------------------------------------------------- */
 
-/* Drops the reply of a command as CLIENT REPLY asked for. */
+/* Drops the reply of a command if CLIENT REPLY asked for that. */
 static void
 apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
 {
@@ -398,9 +399,9 @@ apply_reply_mode(struct worker *worker, struct buf *out, size_t mark)
 /* While one of these is on, commands run one by one. */
 static const uint64_t ONE_BY_ONE = OBSERVED_MONITOR | OBSERVED_PAUSE;
 
-/* Whether the session's state lets one-item commands run together: nothing is
- * asked of single ones, and admit_request would refuse none. Only commands that
- * do not run together change it. */
+/* Whether the session's state lets one-item commands run together: no option of
+ * the session applies to single commands, and admit_request would refuse none
+ * of them. Only commands that do not run together change this state. */
 static bool
 is_plain(const struct session *session, const struct service *service)
 {

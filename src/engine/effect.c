@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Stage, journal, positions.
+ * Effects go from the worker's stage into the journal, and the journal's
+ * position goes to the stripes and the replies.
  */
 #include "engine/effect.h"
 
@@ -9,7 +10,7 @@
 #include "persist/journal.h"
 #include "proto/batch.h"
 
-/* ---- room ---------------------------------------------------------------- */
+/* ---- space --------------------------------------------------------------- */
 
 size_t
 effect_delete_bytes(struct slice name)
@@ -32,8 +33,8 @@ count_deletion(void *ctx, size_t position)
     deletions->bytes += effect_delete_bytes(deletions->argv[position]);
 }
 
-/* A key of a command in another database than its own (MOVE) goes instead of
- * that one, so one DEL for each name is enough. */
+/* MOVE finds an expired key in at most one of its two databases before it ends,
+ * so one DEL for each name is enough. */
 size_t
 effect_bytes(const struct command *command, const struct slice *argv,
              size_t argc)
@@ -69,7 +70,8 @@ effect_open(struct worker *worker, size_t bytes)
     return opened ? OK : ERR_NOMEM;
 }
 
-/* The key of a run can be expired, and created, but once. */
+/* A run has one key, which can expire or be created only once. So only its
+ * first command needs more space than its own words. */
 enum err
 effect_open_run(struct worker *worker, const struct run *run)
 {
@@ -85,7 +87,7 @@ effect_open_run(struct worker *worker, const struct run *run)
     return effect_open(worker, bytes);
 }
 
-/* ---- what happened ------------------------------------------------------- */
+/* ---- effects ------------------------------------------------------------- */
 
 void
 effect_add(struct request *req)
@@ -101,7 +103,7 @@ effect_add(struct request *req)
         return;
     }
     if (effect->kind == EFFECT_VERBATIM && req->worker->in_place &&
-        !req->worker->in_exec) { /* what EXEC runs was copied by MULTI */
+        !req->worker->in_exec) { /* MULTI has copied the commands of EXEC */
         stage_add_resp(stage, req->session->db,
                        batch_resp(req->argv, req->argc));
     } else if (effect->kind == EFFECT_VERBATIM) {
@@ -121,7 +123,8 @@ effect_delete(struct worker *worker, const struct key *key)
     }
 }
 
-/* Gives the open piece away; 0 if nothing was added to it. */
+/* Passes the open piece to the journal. Returns its position, or 0 if nothing
+ * was added to it. */
 static uint64_t
 hand_over(struct worker *worker, bool txn)
 {
@@ -140,9 +143,9 @@ hand_over(struct worker *worker, bool txn)
     return position;
 }
 
-/* What a client has read counts for its WAIT like what it wrote, as in Redis: a
- * client that repeats an add on another connection, and reads that the item is
- * there, has written nothing but relies on it. */
+/* WAIT covers the changes that a client has read, not only those that it wrote,
+ * as in Redis: a client that repeats an add on another connection, and reads
+ * that the item is there, has written nothing but relies on it. */
 static void
 note_seen(struct worker *worker, uint64_t position)
 {
@@ -165,7 +168,8 @@ hold_until(struct worker *worker, uint64_t position)
     }
 }
 
-/* What was appended is behind all that could have been read. */
+/* An appended piece is behind every change that the command could have read, so
+ * its position covers them too. */
 void
 effect_close_slow(struct worker *worker, const struct lock_set *set, bool txn)
 {

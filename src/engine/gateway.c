@@ -26,7 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Before the password, of all arguments beside the longest. */
+/* Before the password, the limit of all arguments except the longest. */
 enum { UNAUTH_EXTRA_BYTES = 1024 };
 
 static struct worker *
@@ -69,7 +69,7 @@ is_http(const struct batch *batch)
            (slice_is_word(name, "post") || slice_is_word(name, "host:"));
 }
 
-/* For CLIENT LIST and CLIENT UNBLOCK. */
+/* Notes that the session waits, for CLIENT LIST and CLIENT UNBLOCK. */
 static void
 note_waiting(struct session *session)
 {
@@ -165,7 +165,7 @@ gateway_execute(struct conn *conn, const struct batch *batch, uint32_t first)
     if (session->handover != NULL) {
         become_link(conn, done == batch->count);
     }
-    if (session->closing) { /* it is no subscriber when it sees its end */
+    if (session->closing) { /* it unsubscribes before its client sees the end */
         observe_leave(worker, session);
         conn_leave(conn);
     } else if (session->wait != CONN_RUNS) {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Clients that look for duplicates add items that are there already most of the
- * time, which changes nothing. That an add changes nothing is known only when
- * the item was looked for, almost the whole work, so the shared lock is tried
- * only where the last runs changed nothing.
+ * Clients that look for duplicates mostly add items that are there already,
+ * which changes nothing. Only a lookup shows this, and it is almost all the
+ * work of an add. So dispatch tries a lookup under the shared lock only for
+ * keys whose last runs changed nothing.
  */
 #include "engine/run.h"
 
 enum {
     RUN_MAX = 64,       /* commands that may share one lock */
     ONE_ITEM_ARGC = 3,  /* name, key, item */
-    UNCHANGED_RUNS = 8, /* so many in a row, and the next is expected to be */
+    UNCHANGED_RUNS = 8, /* after so many in a row, the next is expected to be */
 };
 
 struct run
@@ -47,8 +47,8 @@ run_gather(const struct batch *batch, uint32_t first, bool may_group)
     return run;
 }
 
-/* Counts how many runs in a row changed nothing: of this key, or of others that
- * share its place. */
+/* Returns the counter of the runs in a row that changed nothing. Several keys
+ * may share a counter. */
 static uint8_t *
 unchanged_of(const struct request *req)
 {

@@ -10,14 +10,14 @@
 #include "engine/request.h"
 #include "proto/batch.h"
 
-/* The words of the commands of a run of several follow each other in argv. */
+/* In a run of several commands, argv has their words one after the other. */
 struct run {
     const struct command *command; /* NULL: the name is unknown */
     const struct slice *argv;
     size_t argc;    /* of each command */
     unsigned words; /* of the name: 1, or 2 with a subcommand */
-    uint32_t count; /* of commands; dispatch lowers it to those that are done */
-    bool many;      /* for the row's .many, which may do fewer */
+    uint32_t count; /* of commands; dispatch lowers it to those executed */
+    bool many;      /* the row's .many executes it, perhaps only a part */
 };
 
 /* Finds the run that begins with the command at `first`. may_group: one-item
@@ -25,7 +25,7 @@ struct run {
 struct run run_gather(const struct batch *batch, uint32_t first,
                       bool may_group);
 
-/* One command as a run. */
+/* Makes a run of one command. */
 struct run run_of(const struct command *command, unsigned words,
                   const struct slice *argv, size_t argc);
 
@@ -35,11 +35,11 @@ run_words(const struct run *run, uint32_t index)
     return run->argv + (size_t)index * run->argc;
 }
 
-/* Whether the run is expected to change nothing, since the last runs of writes
- * on its key did not: then it is tried under the shared lock, where several
- * loops can be at once (the row's .known). For runs of more than one. The
- * worker remembers by key what the last runs did; a new item therefore hardly
- * ever pays for the attempt. */
+/* Returns whether the run is expected to change nothing, because the last runs
+ * on its key did not. Then dispatch first tries the row's .known under the
+ * shared lock, which several loops can have at once. Only for runs of more than
+ * one command. The worker remembers by key whether the last runs changed
+ * anything, so new items hardly ever pay for the attempt. */
 bool run_changes_nothing(const struct request *req, const struct run *run);
 void run_note_change(const struct request *req, const struct run *run,
                      bool changed);

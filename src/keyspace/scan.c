@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A walk locks a stripe for a slice of buckets at a time, and skips empty
- * stripes by a bit map, without their locks.
+ * A walk locks a stripe for at most SCAN_SLICE buckets at a time. A bit map
+ * tells it which stripes are empty, so it skips those without locking them.
  */
 #include "keyspace/scan.h"
 
@@ -12,7 +12,7 @@
 enum {
     RANDOM_TRIES = 256,
     RANDOM_WALKS = 4, /* full walks: keys may expire between two of them */
-    EACH_AHEAD = 16   /* buckets; entries lie all over the memory */
+    EACH_AHEAD = 16   /* buckets to prefetch: entries are far apart in memory */
 };
 
 struct walk {
@@ -69,8 +69,8 @@ visit_bucket(struct walk *walk, const struct stripe *stripe,
     }
 }
 
-/* Walks one slice under the lock. Returns the cursor in the stripe, 0 at its
- * end. */
+/* Walks at most SCAN_SLICE buckets of a stripe under its lock. Returns the next
+ * cursor in the stripe, or 0 at its end. */
 static uint64_t
 walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
 {
@@ -92,7 +92,7 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
 }
 
 uint64_t
-/* NOLINTNEXTLINE(readability-function-size): the header's contract */
+/* NOLINTNEXTLINE(readability-function-size): nine parameters */
 keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
               uint64_t cursor, size_t want, size_t buckets_max, uint64_t now_ms,
               keyspace_visit_fn visit, void *ctx)
@@ -136,7 +136,7 @@ keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
 
 /* ---- a random key -------------------------------------------------------- */
 
-/* Calls visit with a random live entry of the bucket; false if it has none. */
+/* Calls visit with a random live entry of the bucket. False: it has none. */
 static bool
 pick_from_bucket(const struct walk *walk, const struct stripe *stripe,
                  const struct entry *entry)
@@ -245,7 +245,7 @@ keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
 
 /* ---- every key, while nothing changes ------------------------------------ */
 
-/* Inverts db_ids: returns the clients' numbers by slot. */
+/* Fills the table from a database's slot to the number that clients use. */
 static void
 number_slots(const struct keyspace *ks, uint16_t *ret_numbers)
 {

@@ -31,7 +31,7 @@ bool keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
 
 /* Visits every key of every database, expired ones included, while nothing can
  * change: under the raised gate, in a child forked under it, or before there
- * are loops. Neither allocates nor locks. Returns false if visit returned
+ * are loops. It neither allocates nor locks. Returns false if visit returned
  * false, which ends the walk. */
 typedef bool (*keyspace_each_fn)(void *ctx, uint32_t db,
                                  const struct entry *entry,

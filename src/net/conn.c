@@ -11,9 +11,9 @@
 #include "base/metrics.h"
 
 enum {
-    /* A client that has not authenticated may leave this much unread. */
+    /* The hard limit of unread replies before authentication. */
     UNTRUSTED_BYTES = 1024,
-    /* Held output has a bound whatever the options say. */
+    /* Held output (hold.h) is bounded even if the options set no limit. */
     HELD_BYTES = 16 * 1024 * 1024,
 };
 
@@ -104,7 +104,8 @@ conn_park(struct conn *conn, enum conn_wait wait, uint32_t at_least_ms)
     loop_tick_soon(loop);
 }
 
-/* The bits that are compared wrap in 49 days; no wait is as long. */
+/* Compares the low 32 bits of two times in ms, which is right for waits of up
+ * to 24 days; no wait is that long. */
 static bool
 is_too_early(const struct conn *conn)
 {
@@ -183,7 +184,8 @@ count_memory(struct conn *conn)
     }
 }
 
-/* Sets a count that CLIENT LIST shows, which stops at 4 GiB, and its gauge. */
+/* Sets a count for CLIENT LIST (at most 4 GiB), and adds the difference to its
+ * gauge. */
 static void
 set_count(struct conn *conn, _Atomic uint32_t *count, size_t bytes,
           enum metric metric)
@@ -231,9 +233,10 @@ conn_hard_limit(const struct conn *conn)
                : UNTRUSTED_BYTES;
 }
 
-/* Returns the held bytes beyond which the connection has to wait. Waiting costs
- * a client with held output nothing more, so there is always a limit; and when
- * all of it is released at once, it must not come close to the hard limit. */
+/* Returns how many held bytes make the connection wait. There is always a
+ * limit, since a client whose output is held gets no reply sooner by sending
+ * more. It is at most half of the hard limit, because held output becomes
+ * unread output when it is released, all at once. */
 static uint64_t
 held_limit(uint64_t soft, uint64_t hard)
 {
@@ -263,7 +266,8 @@ conn_count_output(struct conn *conn)
     } else if (box != NULL && box->over_since_ms == 0) {
         box->over_since_ms = uv_now(&conn->loop->uv);
     }
-    /* Only output that was held can be above the hard limit when it is sent. */
+    /* Unread output above the hard limit closes the connection (outbox_send).
+     * Only output that was held is exempt: then the connection waits here. */
     conn->full = conn->held_bytes > held_limit(soft, hard) ||
                  (hard > 0 && unsent > hard);
     return unsent;

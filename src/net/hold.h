@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The journal's grip on replies: output that depends on changes which a crash
- * could still lose is held until the journal has released them, that is until
- * *loop->released is at conn->hold_until. Output stays in order, so everything
- * behind held output is held too. "Held" means this and nothing else in net.
- * All functions: on the loop's thread.
+ * Holds back output that depends on changes which a crash could still lose,
+ * until the journal has released them: until *loop->released is at
+ * conn->hold_until. Output stays in order, so everything behind held output is
+ * held too. "Held" means this and nothing else in net. All functions: on the
+ * loop's thread.
  */
 #pragma once
 

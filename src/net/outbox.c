@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * First a direct write; only a remainder needs an outbox.
+ * Tries a direct write first. Only bytes that the socket did not accept need an
+ * outbox.
  */
 #include "net/outbox.h"
 
@@ -9,7 +10,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
-/* No socket takes so much at once. */
+/* No socket accepts so much at once. */
 enum { LONG_BYTES = 1024 * 1024 };
 
 bool

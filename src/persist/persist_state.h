@@ -117,7 +117,7 @@ struct persist_rewrite {
 struct persist_sync {
     bool wanted; /* asked for, not begun */
     bool open;   /* begun: hooks.sync_ended is due at its end */
-    bool yields; /* one was made: first the other work that is due */
+    bool yields; /* one was made: a save or rewrite that is due goes first */
 };
 
 /* Counts arrivals of data from another server: all of them, those in the

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The reader of the pipe sets the pace, and may take as long as a save on a
- * slow disk. So snapshots for replicas take turns with other work that is due,
- * and end at once when the journal fails.
+ * The replicas' links read the pipe, and slow ones can make a snapshot last
+ * very long. So snapshots for replicas take turns with the saves and rewrites
+ * that are due, and are broken off at once when the journal fails.
  */
 #include "persist/sync.h"
 

@@ -14,21 +14,20 @@ enum { BATCH_COMMANDS_MAX = 128 };
 struct batch_command {
     uint32_t first, argc;
     size_t begin; /* its first byte, in the data given to stream_parse */
-    bool repeats; /* all words but the last equal those of the command before
-                     it, which its own words follow in argv */
+    bool repeats; /* all its words but the last equal those of the command
+                     before it; its words follow that command's in argv */
 };
 
-/* The arguments point into the data given to stream_parse or into the
- * stream's reader. */
+/* The arguments point into the data given to stream_parse, or into the arena
+ * where the stream gathers a command that came in pieces. */
 struct batch {
     struct slice *argv; /* grows as arguments arrive, never before */
     size_t argv_count, argv_capacity;
-    struct slice *own; /* the batch's argv, while it borrows another one */
+    struct slice *own; /* its own argv, while argv is a borrowed one */
     size_t own_capacity;
     bool borrows;
     uint32_t count;
-    bool
-        in_place; /* the arguments lie in the canonical RESP of their command */
+    bool in_place; /* argv points into commands in the canonical form of RESP */
     struct batch_command command[BATCH_COMMANDS_MAX];
 };
 
@@ -41,7 +40,7 @@ void batch_fini(struct batch *batch);
 
 MUST_CHECK bool batch_grow(struct batch *batch, size_t more);
 
-/* Makes space for `more` arguments after argv_count; false without memory. */
+/* Makes space for `more` arguments after argv_count. False: no memory. */
 MUST_CHECK static inline bool
 batch_reserve(struct batch *batch, size_t more)
 {
@@ -49,7 +48,8 @@ batch_reserve(struct batch *batch, size_t more)
            batch_grow(batch, more);
 }
 
-/* Returns the canonical RESP around these arguments, of a batch in place. */
+/* Returns the bytes of a whole command from its arguments. The batch must be
+ * in_place. */
 struct slice batch_resp(const struct slice *argv, size_t argc);
 
 /* Adds a command: the next `argc` arguments, which the caller has written. */

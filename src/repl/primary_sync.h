@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Full synchronizations: one snapshot for all replicas that wait for one. The
- * owner reports its begin, its bytes and its end; primary.c decides when one is
- * due. Loop 0.
+ * owner (primary_hooks.h) makes it, and reports when it begins, its bytes, and
+ * when it ends. Loop 0.
  */
 #pragma once
 
@@ -18,11 +18,13 @@ void primary_sync_ask(struct primary *primary, uint64_t now_ms);
 struct primary_sync {
     uint64_t position, sequence;
     uint64_t bytes; /* an estimate */
-    /* The history that its header names; "": the present one. */
+    /* The history that the snapshot's header names; "": the present one. */
     char history[HISTORY_ID_CHARS + 1];
 };
 void primary_sync_began(struct primary *primary,
                         const struct primary_sync *sync, uint64_t now_ms);
 void primary_sync_bytes(struct primary *primary, struct slice bytes,
                         uint64_t now_ms);
+/* good: the owner has passed on the whole snapshot. Otherwise this drops the
+ * replicas that wait for it. */
 void primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms);

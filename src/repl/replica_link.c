@@ -195,7 +195,7 @@ replica_link_pause(struct replica *replica)
 void
 replica_link_bad(struct replica *replica, const char *why, uint64_t now_ms)
 {
-    replica_link_explain(replica, "what the primary sends cannot be read: %s",
+    replica_link_explain(replica, "the primary's output cannot be read: %s",
                          why);
     if (replica->stage != STAGE_FOLLOWS) {
         replica_link_lose(replica, now_ms);

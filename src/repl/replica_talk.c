@@ -174,7 +174,7 @@ refused(struct replica *replica, struct slice line, uint64_t now_ms)
 }
 
 /* Whether any RESP server could have sent this error. The other errors show
- * that the server is no Bloomery. */
+ * that the server is not a Bloomery server. */
 static bool
 is_common_error(struct slice line)
 {

@@ -214,10 +214,11 @@ static bool
 refuse_hello(struct slice line, char *ret_reason, size_t reason_size)
 {
     if (line.len >= 5 && memcmp(line.data, "-ERR ", 5) == 0) {
-        return refuse(ret_reason, reason_size,
-                      "the primary is no Bloomery server, or an older one: it "
-                      "answered '%.*s'",
-                      slice_shown(line), line.data);
+        return refuse(
+            ret_reason, reason_size,
+            "the primary is not a Bloomery server, or an older one: it "
+            "answered '%.*s'",
+            slice_shown(line), line.data);
     }
     return refuse(ret_reason, reason_size, "the primary answered '%.*s'",
                   slice_shown(line), line.data);
@@ -236,9 +237,10 @@ wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
         return refuse_hello(line, ret_reason, reason_size);
     }
     if (!slice_equal(fields[0], slice_lit("+BLOOMERY"))) {
-        return refuse(ret_reason, reason_size,
-                      "the primary is no Bloomery server: it answered '%.*s'",
-                      slice_shown(line), line.data);
+        return refuse(
+            ret_reason, reason_size,
+            "the primary is not a Bloomery server: it answered '%.*s'",
+            slice_shown(line), line.data);
     }
     if (count < 2 || !slice_to_u64(fields[1], &version) || version == 0) {
         return refuse(ret_reason, reason_size,

@@ -45,12 +45,12 @@ def info(conn):
 
 
 def look(conn):
-    """Returns the replies that clients get during the load, or None if the
-    load was over."""
+    """Checks what commands answer during the load. Returns the fields of INFO
+    persistence, or None if the load ended meanwhile."""
     ping = conn.call("PING")
     figures = info(conn)
     while figures["loading"] == "1" and figures["loading_total_bytes"] == "0":
-        figures = info(conn)  # it still examines the files
+        figures = info(conn)  # the server still examines the files
     add = conn.call("BF.ADD", "key:1", "y")
     if figures["loading"] == "0" or ping == b"PONG" or add in (0, 1):
         return None

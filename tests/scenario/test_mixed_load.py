@@ -59,8 +59,8 @@ def info_reply(value):
 
 
 class Worker(threading.Thread):
-    """Runs random operations until the test stops it; collects the
-    problems."""
+    """Runs random operations until the test stops it. Keeps the first
+    problem, and then stops all workers."""
 
     def __init__(self, server, rng, stop):
         super().__init__()
@@ -74,12 +74,12 @@ class Worker(threading.Thread):
         try:
             while not self.stop_event.is_set():
                 self.session()
-        except BaseException as problem:  # noqa: B902 - told by the test
+        except BaseException as problem:  # noqa: B902 - the test reports it
             self.problem = "%s: %r" % (type(self).__name__, problem)
             self.stop_event.set()
 
     def session(self):
-        """Uses one connection, until it is killed or has done enough."""
+        """Uses one connection for 60 pieces of work, or until CLIENT KILL."""
         try:
             with self.server.conn(self.rng.choice((2, 3)), timeout=30 *
                                   servers.time_factor()) as conn:
@@ -88,7 +88,7 @@ class Worker(threading.Thread):
                         break
                     self.work(conn)
         except (resp.Closed, ConnectionError, BrokenPipeError):
-            pass  # CLIENT KILL hit it
+            pass  # CLIENT KILL closed the connection
 
     def key(self):
         return self.rng.choice(KEYS)
@@ -98,7 +98,8 @@ class Worker(threading.Thread):
                 for _ in range(self.rng.randrange(1, most))]
 
     def send(self, conn, commands):
-        """commands: (check, words...). Checks every reply."""
+        """Sends commands, each of them (check, words...), in one pipeline, and
+        checks every reply."""
         replies = conn.pipeline([c[1:] for c in commands])
         for command, reply in zip(commands, replies):
             assert command[0](reply), "%r answered %r" % (command[1:], reply)
@@ -182,7 +183,7 @@ class Walker(Worker):
             if cursor == b"0" or self.stop_event.is_set():
                 break
         else:
-            raise AssertionError("SCAN does not end")
+            raise AssertionError("SCAN did not end within 100000 calls")
         self.send(conn, [(lambda v: isinstance(v, list), "KEYS", "*")])
 
 
@@ -236,5 +237,5 @@ def test_everything_at_once(start_server):
                            conn.call("INFO", "bf"), 10, "all filters are freed")
         core = dict(line.split(":") for line in
                     conn.call("INFO", "bf").decode().splitlines() if ":" in line)
-        assert set(core.values()) == {"0"}, "the accounts balance: %r" % core
+        assert set(core.values()) == {"0"}, "not zero after FLUSHALL: %r" % core
         assert conn.call("BF.ADD", "end", "a") == 1

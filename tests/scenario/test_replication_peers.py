@@ -71,7 +71,7 @@ def test_a_redis_cannot_be_followed(start, oracle):
     with replica.conn() as conn:
         conn.call("BF.ADD", "k", "x")
     follow(replica, oracle, wait=False)
-    links.wait_refusal(replica, "no Bloomery")
+    links.wait_refusal(replica, "not a Bloomery")
     with replica.conn() as conn:
         assert conn.call("BF.EXISTS", "k", "x") == 1
 

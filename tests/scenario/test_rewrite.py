@@ -101,7 +101,7 @@ def test_changes_of_config_set_survive_and_the_file_stays_unchanged():
                     "save", "55 4 3 2") == b"OK"
         with server.conn(password="s ; # s") as conn:
             assert conn.call("CONFIG", "REWRITE") == b"OK"
-        assert b"wrote what CONFIG SET changed" in server.log()
+        assert b"wrote the changes of CONFIG SET" in server.log()
         text = home.text(home.beside)
         assert text[text.index("["):] == (
             "[network]\ntimeout = 9\nmaxclients = 77\n\n"

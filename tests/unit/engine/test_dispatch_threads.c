@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Workers on threads of their own, adding to the same few keys in pipelines
- * while walks, transactions and commands that take the world come between:
- * every item was new to exactly one of them, and the journal has the order in
- * which it happened. And each way in which a filter is written or read waits
- * for the lock of its stripe, in any build: a race would need luck to be seen.
+ * Several threads, each with a worker, add to the same few keys in pipelines.
+ * Walks, transactions and commands under LOCK_WORLD come between. Each item is
+ * new in exactly one reply, and the journal has the order of execution.
+ *
+ * The second part checks that each command that writes or reads a filter waits
+ * for the lock of its stripe. It waits for the lock itself, since a race
+ * between threads would show a missing lock only by luck.
  */
 #include "base/metrics.h"
 #include "dispatch_help.h"
@@ -35,7 +37,8 @@ struct adder {
     uint64_t added[KEYS];
 };
 
-/* rig.h's batches belong to the rig's own worker; these to one thread. */
+/* Adds a command to the thread's own batch. rig.h has only one batch, for the
+ * rig's own worker. */
 static void
 adder_command(struct adder *adder, const char *line)
 {
@@ -95,8 +98,8 @@ close_adder(struct adder *adder)
     buf_free(&adder->out);
 }
 
-/* Adds in pipelines, several items to one key at a time, and counts what was
- * new by the replies: less and less. */
+/* Adds random items in one pipeline, STRETCH commands to a key. Counts in
+ * adder->added the items that the replies call new. */
 static void
 add_some(struct adder *adder)
 {
@@ -233,7 +236,7 @@ TEST(threads_on_few_keys_agree_on_what_was_new)
     rig_free(rig);
 }
 
-/* ---- who waits for the lock of a stripe ---------------------------------- */
+/* ---- waiting for the lock of a stripe ------------------------------------ */
 
 struct waiter {
     struct adder adder;
@@ -251,10 +254,11 @@ run_waiter(void *arg)
     return NULL;
 }
 
-/* With the lock of k's stripe in our hands (shared if the commands write, since
- * then they have to want all of it), another thread runs COMMAND so many times
- * in one pipeline. It says in the lock's word that it waits, or it ends without
- * having asked. */
+/* Checks that COMMAND waits for the lock of k's stripe. This thread locks the
+ * stripe: exclusively if COMMAND reads, shared if it writes, since a write
+ * needs the exclusive lock. Another thread runs COMMAND `times` times in one
+ * pipeline. It must change the lock's state, as a waiter does, before it is
+ * done. */
 static void
 expect_wait_of(struct waiter *waiter, const char *command, int times,
                bool writes)
@@ -293,7 +297,7 @@ expect_wait(struct rig *rig, const char *command, int times, bool writes)
     close_adder(&waiter.adder);
 }
 
-TEST(whoever_writes_or_reads_a_filter_waits_for_its_stripe)
+TEST(commands_on_a_filter_wait_for_its_stripe)
 {
     static const struct {
         const char *command;
@@ -314,8 +318,10 @@ TEST(whoever_writes_or_reads_a_filter_waits_for_its_stripe)
     rig_free(rig);
 }
 
-/* Runs that changed nothing for long look first, under the shared lock. */
-TEST(adds_of_what_is_known_wait_for_who_writes)
+/* After several runs that changed nothing, a run of adds first looks the items
+ * up under the shared lock (run_unchanged). It then waits for a writer like any
+ * other reader. */
+TEST(adds_of_known_items_wait_for_a_writer)
 {
     struct rig *rig = rig_new_threads(2);
     struct waiter waiter = { .done = false };

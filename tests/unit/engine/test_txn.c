@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Transactions of one session while another writes: what is queued, refused
- * and run, what WATCH notices, and what is left of it all.
+ * Transactions of one session while another session writes: which commands are
+ * queued, refused and executed, which changes WATCH notices, and that nothing
+ * of a transaction is left behind.
  */
 #include "engine/txn.h"
 
@@ -15,7 +16,7 @@
 #define ABORTED                                                                \
     "-EXECABORT Transaction discarded because of previous errors.\r\n"
 
-/* As another client. */
+/* Executes commands, separated by semicolons, as another client. */
 static void
 other_does(struct rig *rig, const char *commands)
 {
@@ -59,7 +60,7 @@ TEST(queued_commands_run_at_exec_in_order)
     rig_free(rig);
 }
 
-/* The arguments' bytes are gone when EXEC comes. */
+/* The buffer with the arguments is overwritten before EXEC. */
 TEST(queued_commands_own_their_arguments)
 {
     struct rig *rig = rig_new();
@@ -70,7 +71,7 @@ TEST(queued_commands_own_their_arguments)
     batch_begin(rig);
     batch_command(rig);
     batch_word(rig, slice_lit("BF.ADD"));
-    batch_word(rig, slice_lit("")); /* empty words are words */
+    batch_word(rig, slice_lit("")); /* an empty argument is kept */
     batch_word(rig, slice_lit("a\0b"));
     batch_run(rig);
     memset(rig->words.data, '#', rig->words.capacity);
@@ -80,7 +81,7 @@ TEST(queued_commands_own_their_arguments)
     rig_free(rig);
 }
 
-TEST(errors_while_running_stop_nothing)
+TEST(exec_goes_on_after_a_command_that_fails)
 {
     struct rig *rig = rig_new();
 
@@ -107,7 +108,7 @@ TEST(a_refused_command_ends_the_transaction_at_exec)
     rig_free(rig);
 }
 
-/* As in Redis these are answered with an error, and the transaction lives. */
+/* As in Redis, these commands get an error and the transaction goes on. */
 TEST(nested_multi_and_watch_are_errors_that_do_no_harm)
 {
     struct rig *rig = rig_new();
@@ -144,7 +145,7 @@ TEST(reset_and_quit_are_not_queued)
     rig_free(rig);
 }
 
-TEST(select_in_a_transaction_moves_those_behind_it)
+TEST(select_in_a_transaction_applies_to_the_commands_after_it)
 {
     struct rig *rig = rig_new();
 
@@ -157,9 +158,10 @@ TEST(select_in_a_transaction_moves_those_behind_it)
     rig_free(rig);
 }
 
-/* With real locks: a walk, or a flush, that met the stripes of its own
- * transaction would wait for ever. */
-TEST(walks_and_flushes_take_the_world)
+/* With two threads, so that stripes are locked. A transaction with a walk or a
+ * flush raises the gate: if it locked stripes instead, the walk would wait for
+ * them for ever. */
+TEST(transactions_with_walks_or_flushes_raise_the_gate)
 {
     struct rig *rig = rig_new_threads(2);
 
@@ -235,7 +237,7 @@ static const struct watch_case watches[] = {
     { "BF.ADD q a", "WATCH k", "DEL q", true },
 };
 
-TEST(exec_runs_only_if_what_was_watched_stayed)
+TEST(exec_runs_only_if_the_watched_keys_did_not_change)
 {
     for (size_t i = 0; i < sizeof(watches) / sizeof(watches[0]); i++) {
         const struct watch_case *c = &watches[i];
@@ -253,7 +255,7 @@ TEST(exec_runs_only_if_what_was_watched_stayed)
                      c->between, (int)rig->out.len, rig->out.data);
         }
         assert_int_equal(0, rig->session.watch_count);
-        /* And EXEC has ended the watch either way. */
+        /* EXEC has ended the watch in both cases. */
         other_does(rig, "FLUSHALL; BF.ADD k z; BF.ADD j z");
         run_and_expect(rig, "MULTI; PING; EXEC",
                        "+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
@@ -261,7 +263,7 @@ TEST(exec_runs_only_if_what_was_watched_stayed)
     }
 }
 
-TEST(own_writes_are_noticed_before_multi_and_not_behind_it)
+TEST(own_writes_break_a_watch_before_multi_and_not_inside)
 {
     struct rig *rig = rig_new();
 
@@ -272,8 +274,8 @@ TEST(own_writes_are_noticed_before_multi_and_not_behind_it)
     rig_free(rig);
 }
 
-/* Waits for the key's time to end, at most 5 s. */
-TEST(a_key_that_ended_meanwhile_has_changed)
+/* Waits until the key has expired, at most 5 s. */
+TEST(a_key_that_expired_meanwhile_has_changed)
 {
     struct rig *rig = rig_new();
     int tries = 0;
@@ -287,7 +289,7 @@ TEST(a_key_that_ended_meanwhile_has_changed)
         assert_true(++tries < 5000);
     } while (rig->out.data[1] == '1');
     run_and_expect(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
-    /* One that had ended before is watched as missing. */
+    /* A key that expired before WATCH is watched as a missing key. */
     run_and_expect(rig, "WATCH k; MULTI; PING; EXEC",
                    "+OK\r\n+OK\r\n+QUEUED\r\n*1\r\n+PONG\r\n");
     rig_free(rig);
@@ -347,7 +349,7 @@ TEST(the_memory_of_the_queue_counts)
     counted = rig->session.multi_bytes;
     taken = mem_used() - before;
     assert_in_range(counted, taken / 2, taken * 5 / 4);
-    assert_true(counted > MANY * 32); /* 4 letters in a slice, and its place */
+    assert_true(counted > MANY * 32); /* a copy of PING, and its slice */
     rig->service.limits.multi_bytes_max = counted + 31;
     run_text(rig, "PING", true); /* 4 + 16 are rounded up to 32 */
     expect_replies(rig, LIMIT_REACHED);
@@ -357,9 +359,9 @@ TEST(the_memory_of_the_queue_counts)
     rig_free(rig);
 }
 
-/* A key that is named twice is watched twice: to look for it would cost as
- * much as all keys so far. */
-TEST(watches_are_counted_and_given_back)
+/* A key that is named twice is watched twice: to avoid that, WATCH would
+ * compare each key with all keys watched so far. */
+TEST(the_memory_of_watches_is_counted_and_freed)
 {
     struct rig *rig = rig_new();
     uint64_t one;
@@ -382,7 +384,7 @@ TEST(watches_are_counted_and_given_back)
     rig_free(rig);
 }
 
-TEST(watches_and_the_queue_share_their_bytes)
+TEST(watches_and_the_queue_share_one_limit)
 {
     struct rig *rig = rig_new();
     uint64_t one;
@@ -396,7 +398,7 @@ TEST(watches_and_the_queue_share_their_bytes)
     assert_int_equal(0, rig->session.multi_bytes);
     run_and_expect(rig, "WATCH a; WATCH b; UNWATCH; WATCH a b c; WATCH d",
                    "+OK\r\n+OK\r\n+OK\r\n+OK\r\n" LIMIT_REACHED);
-    /* What came before the key that is too much stays watched. */
+    /* The keys that were watched before the refused WATCH stay watched. */
     other_does(rig, "BF.ADD c x");
     rig->service.limits.multi_bytes_max = 1000;
     run_and_expect(rig, "MULTI; PING; EXEC", "+OK\r\n+QUEUED\r\n*-1\r\n");
@@ -414,7 +416,7 @@ TEST(a_reply_above_the_limit_is_one_element_of_exec)
     run_text(rig, line, true);
     run_text(rig, "BF.ADD k a; PING", true);
     buf_free(&rig->out);
-    rig->out.limit = 420; /* one of them, and the rest */
+    rig->out.limit = 420; /* enough for one ECHO and the short replies */
     run_text(rig, "EXEC", true);
     assert_memory_equal("*5\r\n:1\r\n$300\r\nx", rig->out.data, 15);
     rig->out.len -= 14 + 302;
@@ -427,8 +429,8 @@ TEST(a_reply_above_the_limit_is_one_element_of_exec)
     rig_free(rig);
 }
 
-/* EXEC with its worker's clock set by hand: `ago_ms` back, to where the walks
- * seem to have begun. */
+/* Executes EXEC as if it had begun `ago_ms` ago: sets the worker's clock back.
+ */
 static void
 exec_begun(struct rig *rig, uint64_t ago_ms)
 {
@@ -452,7 +454,7 @@ exec_begun(struct rig *rig, uint64_t ago_ms)
     "-ERR this transaction has searched the keyspace for too long: use KEYS "  \
     "and SCAN outside of MULTI\r\n"
 
-TEST(no_walk_begins_when_those_before_took_too_long)
+TEST(no_walk_begins_after_earlier_walks_took_too_long)
 {
     struct rig *rig = rig_new_threads(2);
     uint64_t errors;
@@ -462,7 +464,7 @@ TEST(no_walk_begins_when_those_before_took_too_long)
     run_text(rig, "MULTI; DBSIZE; KEYS *; PING; RANDOMKEY; SCAN 0; BF.ADD k b",
              true);
     exec_begun(rig, 101);
-    /* The clock is read behind each: the first began in time. */
+    /* The first walk runs, since the clock is read only after each walk. */
     expect_replies(rig,
                    "*6\r\n:1\r\n" WALKED "+PONG\r\n" WALKED WALKED ":1\r\n");
     assert_int_equal(errors + 3,
@@ -499,7 +501,7 @@ TEST(figures_of_transactions_come_and_go)
     assert_int_equal(watching, metric_sum(METRIC_WATCHING_CLIENTS));
 }
 
-TEST(what_would_take_memory_is_refused_when_queued_and_at_exec)
+TEST(commands_that_need_memory_are_refused_when_queued_and_at_exec)
 {
     static const char refused[] = "-OOM command not allowed when used memory > "
                                   "'maxmemory'.\r\n";
@@ -544,7 +546,7 @@ TEST(without_memory_nothing_is_queued_and_nothing_runs)
         struct rig *rig = rig_new();
 
         assert_non_null(buf_reserve(&rig->out, 65536));
-        rig->service.journal = NULL; /* it would take memory, too */
+        rig->service.journal = NULL; /* it would allocate, too */
         batch_begin(rig);
         batch_text(rig, "WATCH a b");
         batch_text(rig, "MULTI");

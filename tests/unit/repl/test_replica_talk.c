@@ -83,7 +83,7 @@ TEST(each_refusal_has_its_reason)
         { AT_HELLO, "-LOADING soon",
           "the primary refused REPLCONF: LOADING soon" },
         { AT_HELLO, "-ERR Unrecognized REPLCONF option: bloomery",
-          "no Bloomery" },
+          "not a Bloomery" },
         { AT_HELLO, "+OK", "Bloomery" },
         { AT_HELLO, "+BLOOMERY 2 " PRIMARY_ID " -", "newer" },
         { AT_HELLO, "+BLOOMERY 1 " RUN_ID " -",

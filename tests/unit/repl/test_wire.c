@@ -80,8 +80,8 @@ hear(struct heard *heard, const struct wire_piece *piece)
 }
 
 /* Reads the stream in parts: the first of `first` bytes, the others of `part`.
- * The bytes are copied to an allocation of their own, so that a sanitizer finds
- * a read past their end. */
+ * The bytes are copied to an allocation one byte longer, so that a sanitizer
+ * finds a read further past their end. */
 static void
 receive(struct wire_reader reader, struct slice stream, size_t first,
         size_t part, struct heard *heard)
@@ -261,16 +261,16 @@ TEST(a_reply_that_is_no_hello_is_refused_with_a_reason)
         const char *line, *reason;
     } cases[] = {
         { "-ERR Unrecognized REPLCONF option: bloomery",
-          "the primary is no Bloomery server, or an older one: it answered "
+          "the primary is not a Bloomery server, or an older one: it answered "
           "'-ERR Unrecognized REPLCONF option: bloomery'" },
         { "-NOAUTH Authentication required.",
           "the primary answered '-NOAUTH Authentication required.'" },
         { "-", "the primary answered '-'" },
-        { "+OK", "the primary is no Bloomery server: it answered '+OK'" },
+        { "+OK", "the primary is not a Bloomery server: it answered '+OK'" },
         { "HTTP/1.1 400 Bad Request",
-          "the primary is no Bloomery server: it answered 'HTTP/1.1 400 Bad "
+          "the primary is not a Bloomery server: it answered 'HTTP/1.1 400 Bad "
           "Request'" },
-        { "", "the primary is no Bloomery server: it answered ''" },
+        { "", "the primary is not a Bloomery server: it answered ''" },
         { "+BLOOMERY", "the primary's introduction has no version" },
         { "+BLOOMERY x", "the primary's introduction has no version" },
         { "+BLOOMERY 0 a b", "the primary's introduction has no version" },

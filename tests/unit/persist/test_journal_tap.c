@@ -423,7 +423,7 @@ TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
     }
 }
 
-/* ---- who is woken -------------------------------------------------------- */
+/* ---- wake-ups ------------------------------------------------------------ */
 
 TEST(the_hook_is_called_once_until_the_group_is_closed)
 {

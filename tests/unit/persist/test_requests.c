@@ -21,7 +21,7 @@ TEST(outcome_is_told_and_not_only_settled)
     assert_false(requests_publish(&requests));
 }
 
-TEST(one_run_is_for_all_who_asked_before_it)
+TEST(one_run_answers_all_requests_before_it)
 {
     struct requests requests = { 0 };
     uint64_t first = requests_ask(&requests);
@@ -45,7 +45,7 @@ TEST(one_run_is_for_all_who_asked_before_it)
 }
 
 /* A run without a request succeeds where the last one failed. */
-TEST(later_success_counts_for_those_who_failed)
+TEST(a_later_success_counts_for_failed_requests)
 {
     struct requests requests = { 0 };
     uint64_t ticket = requests_ask(&requests);

@@ -34,7 +34,7 @@ TEST(a_link_gets_about_a_mebibyte_more_than_its_socket_takes)
     rig_end(&rig);
 }
 
-TEST(who_leaves_more_than_the_hard_limit_is_dropped)
+TEST(a_replica_that_leaves_more_than_the_hard_limit_is_dropped)
 {
     struct rig rig;
 
@@ -120,7 +120,7 @@ TEST(a_send_that_fails_drops_the_replica)
 
 /* ---- how long ------------------------------------------------------------ */
 
-TEST(who_does_not_acknowledge_for_the_time_out_is_dropped)
+TEST(a_replica_that_is_silent_for_the_time_out_is_dropped)
 {
     struct rig rig;
 

@@ -27,7 +27,7 @@ figures_of(const struct rig *rig)
 
 /* ---- joining ------------------------------------------------------------- */
 
-TEST(who_knows_a_place_of_the_history_resumes_there)
+TEST(a_replica_that_knows_a_place_of_the_history_resumes_there)
 {
     struct rig rig;
     uint64_t middle;
@@ -69,7 +69,7 @@ TEST(the_answer_names_the_history_and_the_key)
     rig_end(&rig);
 }
 
-TEST(who_is_elsewhere_waits_for_a_full_synchronization)
+TEST(a_replica_of_another_place_waits_for_a_full_synchronization)
 {
     struct rig rig;
 
@@ -367,7 +367,7 @@ TEST(nobody_is_asked_twice_for_the_same_position)
 static const struct history_past ended = { RIG_OTHER, 4000 };
 
 /* The other replicas may have newer data than ours, too. */
-TEST(who_came_back_with_older_data_gives_no_full_synchronization)
+TEST(a_primary_with_older_data_gives_no_full_synchronization)
 {
     struct rig rig;
 
@@ -400,7 +400,7 @@ TEST(who_came_back_with_older_data_gives_no_full_synchronization)
     rig_end(&rig);
 }
 
-TEST(who_is_ahead_in_a_history_that_did_not_end_at_our_start_is_nobody)
+TEST(a_replica_ahead_in_an_unknown_history_does_not_count)
 {
     struct history_past both[] = { ended, { RIG_THIRD, 100 } };
     struct rig rig;

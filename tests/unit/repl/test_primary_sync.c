@@ -98,7 +98,7 @@ TEST(without_a_delay_a_snapshot_is_asked_for_at_once)
     rig_end(&rig);
 }
 
-TEST(who_comes_while_a_snapshot_runs_waits_for_the_next_one)
+TEST(a_replica_that_comes_while_a_snapshot_runs_waits_for_the_next)
 {
     struct rig rig;
 

@@ -3,7 +3,7 @@
 
 #include "replica_rig.h"
 
-TEST(who_follows_nobody_does_nothing)
+TEST(a_replica_without_a_primary_does_nothing)
 {
     struct rig *rig = rig_new();
 
@@ -42,7 +42,7 @@ TEST(it_goes_on_from_where_it_is_and_says_how_far_it_gets)
 }
 
 /* Otherwise the disk's position would be sent a second later. */
-TEST(who_was_asked_says_so_again_when_its_disk_is_there)
+TEST(a_replica_that_was_asked_acknowledges_again_once_synced)
 {
     struct rig *rig = rig_new();
     uint64_t first;
@@ -114,7 +114,7 @@ TEST(what_an_older_link_brings_is_ignored)
     rig_free(rig);
 }
 
-TEST(who_has_nothing_asks_for_everything)
+TEST(a_replica_without_data_asks_for_everything)
 {
     struct rig *rig = rig_new();
 
@@ -127,7 +127,7 @@ TEST(who_has_nothing_asks_for_everything)
     rig_free(rig);
 }
 
-TEST(who_is_distrusted_asks_for_everything_until_it_has_it)
+TEST(a_distrusted_replica_asks_for_everything_until_it_has_it)
 {
     struct rig *rig = rig_new();
 
@@ -404,7 +404,7 @@ TEST(silence_ends_a_link)
     rig_free(rig);
 }
 
-TEST(who_was_asked_to_take_over_says_so_or_not)
+TEST(a_server_that_is_asked_to_take_over_agrees_or_refuses)
 {
     struct replica_target target = { .host = "h", .port = 1, .failover = true };
     struct rig *rig = rig_new();
@@ -432,7 +432,7 @@ TEST(who_was_asked_to_take_over_says_so_or_not)
     rig_free(rig);
 }
 
-TEST(who_is_asked_to_take_over_follows_us_still_and_that_is_no_ring)
+TEST(a_successor_that_still_follows_us_is_no_ring)
 {
     struct replica_target target = { .host = "h", .port = 1, .failover = true };
     char chain[WIRE_CHAIN_MAX][WIRE_ID_CHARS + 1];

@@ -173,7 +173,7 @@ TEST(an_end_in_the_handshake_says_where)
     rig_free(rig);
 }
 
-TEST(who_waits_for_a_snapshot_shows_that_it_lives)
+TEST(a_replica_that_waits_for_a_snapshot_shows_that_it_lives)
 {
     struct rig *rig = rig_new();
 

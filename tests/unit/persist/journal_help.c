@@ -373,9 +373,7 @@ rig_free(struct rig *rig)
 uint64_t
 mix(uint64_t x)
 {
-    x = (x ^ (x >> 31)) * UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 29)) * UINT64_C(0xbf58476d1ce4e5b9);
-    return x ^ (x >> 32);
+    return test_random(&x);
 }
 
 static struct recipe

@@ -149,10 +149,10 @@ section_bytes(struct bytes content, size_t at)
 }
 
 void
-fill_random(struct sequence *sequence, uint8_t *to, size_t len)
+fill_random(uint64_t *random, uint8_t *to, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        to[i] = (uint8_t)sequence_below(sequence, 256);
+        to[i] = (uint8_t)test_random_below(random, 256);
     }
 }
 

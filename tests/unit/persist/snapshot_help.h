@@ -63,7 +63,7 @@ struct keyspace *mixed_keyspace(void);
 
 size_t section_bytes(struct bytes content, size_t at);
 
-void fill_random(struct sequence *sequence, uint8_t *to, size_t len);
+void fill_random(uint64_t *random, uint8_t *to, size_t len);
 
 /* ---- as a stream ----------------------------------------------------------
  */

@@ -7,7 +7,6 @@
 #include "keyspace/databases.h"
 #include "persist_rig.h"
 
-#include "base/random.h"
 #include "persist/sync.h"
 
 #include <dirent.h>
@@ -307,9 +306,11 @@ TEST(adopt_leaves_nothing_behind_however_often)
 /* Whatever is under way, and at whatever point of it. */
 TEST(adopt_may_come_in_the_middle_of_anything)
 {
+    uint64_t random = test_seed();
+
     for (unsigned i = 0; i < 24; i++) {
         struct prig *rig = start_old(i % 4 == 0 ? "no" : "yes");
-        unsigned ticks = (unsigned)random_below(12);
+        unsigned ticks = (unsigned)test_random_below(&random, 12);
         uint64_t position;
 
         if (i % 3 == 0) {
@@ -321,13 +322,13 @@ TEST(adopt_may_come_in_the_middle_of_anything)
         }
         for (unsigned n = 0; n < ticks; n++) {
             persist_tick(rig->persist);
-            (void)poll(NULL, 0, (int)random_below(2));
+            (void)poll(NULL, 0, (int)test_random_below(&random, 2));
         }
         prig_adopt(rig, 0, OLD, THIRD, 1 << 20);
-        ticks = (unsigned)random_below(12);
+        ticks = (unsigned)test_random_below(&random, 12);
         for (unsigned n = 0; n < ticks; n++) {
             persist_tick(rig->persist);
-            (void)poll(NULL, 0, (int)random_below(2));
+            (void)poll(NULL, 0, (int)test_random_below(&random, 2));
         }
         if (i % 5 != 0) {
             adopt(rig);

@@ -387,12 +387,13 @@ TEST(a_replica_goes_on_whatever_its_disk_does)
         struct tape *tape = tape_new();
         struct rig *rig =
             small_replica(policies[round % 3], tape, JOURNAL_RESUME);
-        uint64_t random = test_seed() + round;
+        uint64_t seed = test_seed() + round;
         uint64_t mark = 0;
         uint64_t sequence = 0;
 
         for (int i = 0; i < 50; i++) {
-            random = mix(random + 1);
+            uint64_t random = test_random(&seed);
+
             disk_hold(DISK_WRITE, random >> 20 & 1);
             disk_hold(DISK_SYNC, random >> 21 & 1);
             if (random >> 22 & 1) {

@@ -598,7 +598,7 @@ TEST(threads_append_while_the_disk_fails)
         struct rig *rig = rig_resumed(policies[round % 3], 0);
         struct source sources[APPENDERS];
         pthread_t threads[APPENDERS];
-        uint64_t random = test_seed() + round;
+        uint64_t seed = test_seed() + round;
         uint64_t mark = 0;
         uint64_t sequence = 0;
         uint64_t faults;
@@ -612,8 +612,8 @@ TEST(threads_append_while_the_disk_fails)
         }
         for (int i = 0; i < 30; i++) {
             uint64_t goal = journal_position(rig->journal) + 3000;
+            uint64_t random = test_random(&seed);
 
-            random = mix(random);
             if (random & 1) {
                 disk_fail(random & 2 ? DISK_WRITE : DISK_SYNC,
                           1 + (unsigned)(random >> 8) % 4, false);

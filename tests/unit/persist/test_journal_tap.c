@@ -368,7 +368,7 @@ TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
         struct tape *tapes[] = { tape_new(), tape_new() };
         struct source sources[APPENDERS];
         pthread_t threads[APPENDERS];
-        uint64_t random = test_seed() + round;
+        uint64_t seed = test_seed() + round;
         uint64_t mark = 0;
         uint64_t sequence = 0;
 
@@ -377,8 +377,8 @@ TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
         start(rig, sources, threads, append_until_enough);
         for (int i = 0; i < 40; i++) {
             uint64_t goal = journal_position(rig->journal) + 3000;
+            uint64_t random = test_random(&seed);
 
-            random = mix(random + 1);
             if (random >> 20 & 1) {
                 disk_fail(random >> 21 & 1 ? DISK_WRITE : DISK_SYNC,
                           1 + (unsigned)(random >> 8) % 4, false);

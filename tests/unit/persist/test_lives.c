@@ -34,18 +34,9 @@ struct life {
 };
 
 static uint64_t
-mixed(uint64_t x)
-{
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
-}
-
-static uint64_t
 below(struct life *life, uint64_t bound)
 {
-    life->random += UINT64_C(0x9e3779b97f4a7c15);
-    return mixed(life->random) % bound;
+    return test_random_below(&life->random, bound);
 }
 
 static uint64_t
@@ -54,7 +45,9 @@ data_of(const struct life *life)
     uint64_t data = 0;
 
     for (unsigned i = 0; i < life->keys; i++) {
-        data ^= prig_has(life->rig, i) ? mixed(i + 1) : 0;
+        uint64_t key = i + 1;
+
+        data ^= prig_has(life->rig, i) ? test_random(&key) : 0;
     }
     return data;
 }
@@ -353,6 +346,6 @@ live(uint64_t seed)
 TEST(no_place_ever_has_two_states)
 {
     for (unsigned i = 0; i < LIVES * test_rounds(); i++) {
-        live(mixed(test_seed() + i));
+        live(test_seed() + i);
     }
 }

@@ -8,7 +8,6 @@
 #include "../test.h"
 #include "base/file.h"
 #include "base/mem.h"
-#include "base/random.h"
 #include "persist/group.h"
 
 #include <errno.h>
@@ -525,9 +524,8 @@ TEST(random_damage_behind_a_right_checksum_never_harms)
 
         memcpy(text, example, sizeof(example));
         for (int n = 0; n < 3; n++) {
-            random = random * 6364136223846793005U + 1442695040888963407U;
-            text[(random >> 33) % len] =
-                "0123456789 -\nbaseincrement"[(random >> 20) % 26];
+            text[test_random_below(&random, len)] =
+                "0123456789 -\nbaseincrement"[test_random_below(&random, 26)];
         }
         status = parse(text, &manifest);
         if (status == MANIFEST_OK) {

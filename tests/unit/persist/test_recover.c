@@ -588,7 +588,7 @@ TEST(a_cut_in_the_last_but_one_drops_what_follows)
 /* The whole way over real files, at a sample of the offsets. */
 TEST(tails_torn_at_random_are_cut_or_refused)
 {
-    struct sequence random = sequence_of(1);
+    uint64_t random = test_seed() + 1;
     struct place place;
     struct buf whole = { 0 };
 
@@ -597,8 +597,8 @@ TEST(tails_torn_at_random_are_cut_or_refused)
     buf_append_slice(&whole, buf_slice(&place.logs[2]));
     for (unsigned i = 0; i < 400 * test_rounds(); i++) {
         struct buf *log = &place.logs[2];
-        uint64_t at = 128 + sequence_below(&random, whole.len - 128);
-        unsigned how = (unsigned)sequence_below(&random, 4);
+        uint64_t at = 128 + test_random_below(&random, whole.len - 128);
+        unsigned how = (unsigned)test_random_below(&random, 4);
         uint64_t n = 8;
 
         while (n + 1 < 12 && place.begins[n + 1] <= at) {
@@ -611,11 +611,11 @@ TEST(tails_torn_at_random_are_cut_or_refused)
         } else if (how == 1) {
             memset(log->data + at, 0, log->len - at);
         } else if (how == 2) {
-            memset(log->data + at, (int)sequence_below(&random, 256),
+            memset(log->data + at, (int)test_random_below(&random, 256),
                    log->len - at);
             log->data[at] = (char)(whole.data[at] ^ 1);
         } else {
-            log->data[at] ^= (char)(1 << sequence_below(&random, 8));
+            log->data[at] ^= (char)(1 << test_random_below(&random, 8));
         }
         put_increments(&place);
         if (how == 3 && 101 + n <= 110) { /* the last seal names 110 */

@@ -5,8 +5,6 @@
  */
 #include "persist_rig.h"
 
-#include "base/random.h"
-
 #include <dirent.h>
 
 static uint64_t
@@ -345,10 +343,12 @@ TEST(rewrite_over_a_stale_journal_may_fail_at_any_call)
 TEST(rewrite_stores_manifests_that_can_be_read)
 {
     struct prig *rig = prig_start("yes", "always");
+    uint64_t random = test_seed();
 
     for (unsigned i = 0; i < 40; i++) {
-        file_fail_at((enum file_call)random_below(FILE_CALL_COUNT),
-                     1 + (unsigned)random_below(6), EIO, false);
+        file_fail_at(
+            (enum file_call)test_random_below(&random, FILE_CALL_COUNT),
+            1 + (unsigned)test_random_below(&random, 6), EIO, false);
         rig->persist->rewrite_retry.not_before_ns = 0;
         (void)persist_ask(rig->persist, PERSIST_REWRITE);
         for (unsigned n = 0; n < 20; n++) {

@@ -48,43 +48,43 @@ TEST(filters_of_all_kinds_come_back_to_the_byte)
 }
 
 static struct bloom *
-random_filter(struct sequence *sequence)
+random_filter(uint64_t *random)
 {
     static const double rates[] = { 0.01, 0.3, 1e-6, 1e-15, 0.001 };
     static const uint32_t expansions[] = { 2, 0, 1, 4 };
     struct bloom_params params = {
-        .capacity = 1 + sequence_below(sequence, 500),
-        .error_rate = rates[sequence_below(sequence, 5)],
+        .capacity = 1 + test_random_below(random, 500),
+        .error_rate = rates[test_random_below(random, 5)],
         .tightening = 0.5,
-        .expansion = expansions[sequence_below(sequence, 4)],
+        .expansion = expansions[test_random_below(random, 4)],
     };
 
-    if (sequence_below(sequence, 40) == 0) {
-        params.capacity = 50000 + sequence_below(sequence, 200000);
+    if (test_random_below(random, 40) == 0) {
+        params.capacity = 50000 + test_random_below(random, 200000);
     }
     for (size_t i = 0; i < sizeof(params.seed); i++) {
-        params.seed[i] = (uint8_t)sequence_below(sequence, 256);
+        params.seed[i] = (uint8_t)test_random_below(random, 256);
     }
-    return make_filter(&params, (unsigned)sequence_below(sequence, 600));
+    return make_filter(&params, (unsigned)test_random_below(random, 600));
 }
 
 TEST(random_keyspaces_come_back_to_the_byte)
 {
     for (unsigned round = 0; round < 5 * test_rounds(); round++) {
-        struct sequence sequence = sequence_of(round);
+        uint64_t random = test_seed() + round;
         struct keyspace *ks = test_keyspace(1);
-        uint64_t keys = sequence_below(&sequence, 3000);
+        uint64_t keys = test_random_below(&random, 3000);
 
         for (uint64_t i = 0; i < keys; i++) {
             struct test_key key;
-            uint64_t expires_at_ms = sequence_below(&sequence, 3) > 0
+            uint64_t expires_at_ms = test_random_below(&random, 3) > 0
                                          ? 0
-                                         : 1 + sequence_below(&sequence, 99);
+                                         : 1 + test_random_below(&random, 99);
             const struct key *name =
-                test_key_set(&key, (uint32_t)sequence_below(&sequence, 16), i);
+                test_key_set(&key, (uint32_t)test_random_below(&random, 16), i);
 
-            put_filter(ks, name, random_filter(&sequence),
-                       sequence_below(&sequence, UINT64_MAX), expires_at_ms);
+            put_filter(ks, name, random_filter(&random),
+                       test_random_below(&random, UINT64_MAX), expires_at_ms);
         }
         check_round_trip(ks);
         keyspace_free(ks);

@@ -254,19 +254,19 @@ write_at(int fd, const uint8_t *data, size_t len, size_t at)
 
 /* Three ways: cut off, one bit, garbage up to the end. */
 static void
-damage_at(int fd, struct bytes content, size_t at, struct sequence *sequence)
+damage_at(int fd, struct bytes content, size_t at, uint64_t *random)
 {
     const size_t left = content.len - at;
     uint8_t *garbage = mem_alloc(left);
     struct snapshot_error error;
 
     garbage[0] =
-        content.data[at] ^ (uint8_t)(1U << sequence_below(sequence, 8));
+        content.data[at] ^ (uint8_t)(1U << test_random_below(random, 8));
     write_at(fd, garbage, 1, at);
     assert_int_equal(SNAPSHOT_DAMAGED, read_bounded(fd, content.len, &error));
     assert_true(error.offset <= at);
 
-    fill_random(sequence, garbage + 1, left - 1); /* the first byte differs */
+    fill_random(random, garbage + 1, left - 1); /* the first byte differs */
     write_at(fd, garbage, left, at);
     assert_int_equal(SNAPSHOT_DAMAGED, read_bounded(fd, content.len, &error));
     assert_true(error.offset <= at);
@@ -280,7 +280,7 @@ damage_at(int fd, struct bytes content, size_t at, struct sequence *sequence)
 
 TEST(damage_of_every_byte_is_found)
 {
-    struct sequence sequence = sequence_of(1);
+    uint64_t random = test_seed() + 1;
     struct keyspace *ks = first_specs(MIXED - 1); /* the small ones */
     struct bytes content = snapshot_of_keyspace(ks);
     int fd = memory_file(content);
@@ -288,7 +288,7 @@ TEST(damage_of_every_byte_is_found)
 
     assert_true(content.len > SMALL_BYTES_MIN);
     for (size_t at = 0; at < content.len; at++) {
-        damage_at(fd, content, at, &sequence);
+        damage_at(fd, content, at, &random);
     }
     assert_int_equal(SNAPSHOT_OK, read_bounded(fd, content.len, &error));
     file_close(fd);
@@ -299,7 +299,7 @@ TEST(damage_of_every_byte_is_found)
 /* The frames of its sections, and some of its lines. */
 TEST(damage_of_a_large_filter_is_found)
 {
-    struct sequence sequence = sequence_of(2);
+    uint64_t random = test_seed() + 2;
     struct bytes content = mixed_snapshot();
     size_t large = find_type(content, SECTION_LARGE, 0);
     size_t lines = find_type(content, SECTION_LINES, 0);
@@ -308,7 +308,7 @@ TEST(damage_of_a_large_filter_is_found)
 
     for (size_t at = large; at < content.len; at++) {
         if (at < lines + 100 || at + 20 > next || at % 4001 == 0) {
-            damage_at(fd, content, at, &sequence);
+            damage_at(fd, content, at, &random);
         }
     }
     file_close(fd);
@@ -532,7 +532,7 @@ TEST(section_heads_that_lie_are_found)
  */
 TEST(sealed_garbage_does_no_harm)
 {
-    struct sequence sequence = sequence_of(6);
+    uint64_t random = test_seed() + 6;
     struct bytes content = mixed_snapshot();
     struct bytes changed = { mem_alloc(content.len), content.len };
     unsigned damaged = 0;
@@ -542,18 +542,19 @@ TEST(sealed_garbage_does_no_harm)
         struct snapshot_error error;
         enum snapshot_status status;
 
-        for (uint64_t n = sequence_below(&sequence, 5); n > 0; n--) {
+        for (uint64_t n = test_random_below(&random, 5); n > 0; n--) {
             size_t next = at + section_bytes(content, at);
 
             at = next < content.len ? next : at;
         }
         memcpy(changed.data, content.data, content.len);
-        for (uint64_t n = sequence_below(&sequence, 4) + 1; n > 0; n--) {
+        for (uint64_t n = test_random_below(&random, 4) + 1; n > 0; n--) {
             size_t bytes = section_bytes(content, at) - SECTION_FRAME_BYTES;
-            size_t place = sequence_below(&sequence, bytes < 200 ? bytes : 200);
+            size_t place =
+                test_random_below(&random, bytes < 200 ? bytes : 200);
 
             changed.data[at + SECTION_HEAD_BYTES + place] =
-                (uint8_t)sequence_below(&sequence, 256);
+                (uint8_t)test_random_below(&random, 256);
         }
         seal_section(changed, at);
         status = read_content(changed, &error);

@@ -86,12 +86,12 @@ TEST(all_that_is_intact_is_salvaged)
 {
     struct keyspace *ks = long_keyspace();
     struct bytes content = snapshot_of_keyspace(ks);
-    struct sequence sequence = sequence_of(3);
+    uint64_t random = test_seed() + 3;
 
     for (unsigned round = 0; round < 60 * test_rounds(); round++) {
-        size_t from = sequence_below(&sequence, content.len);
+        size_t from = test_random_below(&random, content.len);
         size_t most = round % 2 == 0 ? 1 : 3000000;
-        size_t len = 1 + sequence_below(&sequence, most);
+        size_t len = 1 + test_random_below(&random, most);
 
         len = len < content.len - from ? len : content.len - from;
         check_salvage(ks, content, from, from + len);
@@ -120,14 +120,13 @@ TEST(a_cut_snapshot_is_salvaged_up_to_the_cut)
     struct keyspace *ks = long_keyspace();
     struct bytes content = snapshot_of_keyspace(ks);
     struct bytes part = content;
-    struct sequence sequence = sequence_of(4);
+    uint64_t random = test_seed() + 4;
     unsigned sections = 0;
 
     for (part.len = HEADER_BYTES; part.len < content.len; sections++) {
         size_t next = part.len + section_bytes(content, part.len);
-        size_t lens[] = {
-            part.len, part.len + sequence_below(&sequence, next - part.len)
-        };
+        size_t lens[] = { part.len, part.len + test_random_below(
+                                                   &random, next - part.len) };
 
         for (size_t i = 0; i < 2; i++) {
             struct loading loading = { .ks = test_keyspace(1) };
@@ -149,10 +148,10 @@ TEST(a_cut_snapshot_is_salvaged_up_to_the_cut)
 
 TEST(what_is_no_snapshot_is_not_salvaged)
 {
-    struct sequence sequence = sequence_of(5);
+    uint64_t random = test_seed() + 5;
     struct bytes content = { mem_alloc(300000), 300000 };
 
-    fill_random(&sequence, content.data, content.len);
+    fill_random(&random, content.data, content.len);
     for (size_t at = 0; at + 100 < content.len; at += 5000) {
         memcpy(content.data + at, SNAPSHOT_SECTION_MAGIC, 4);
     }

@@ -153,14 +153,14 @@ wait_for_room(struct receiver *receiver)
 }
 
 static void
-put_all(struct receiver *receiver, struct bytes content,
-        struct sequence *sequence, size_t piece_max)
+put_all(struct receiver *receiver, struct bytes content, uint64_t *random,
+        size_t piece_max)
 {
     size_t at = 0;
 
     while (at < content.len) {
         size_t left = content.len - at;
-        size_t len = 1 + (size_t)sequence_below(sequence, piece_max);
+        size_t len = 1 + (size_t)test_random_below(random, piece_max);
 
         len = len < left ? len : left;
         if (!transfer_put(receiver->transfer,
@@ -189,9 +189,9 @@ wait_for_end(struct receiver *receiver, char *ret_reason)
 static void
 put_whole(struct receiver *receiver, struct bytes content)
 {
-    struct sequence sequence = sequence_of(7);
+    uint64_t random = test_seed() + 7;
 
-    put_all(receiver, content, &sequence, content.len + 1);
+    put_all(receiver, content, &random, content.len + 1);
     transfer_finish(receiver->transfer);
 }
 
@@ -228,7 +228,7 @@ TEST(a_snapshot_loads_whatever_its_pieces)
     static const size_t pieces[] = { 1, 100, 5000, 300000, 10000000 };
     struct keyspace *ks = mixed_keyspace();
     struct bytes content = snapshot_of_keyspace(ks);
-    struct sequence sequence = sequence_of(1);
+    uint64_t random = test_seed() + 1;
     struct receiver receiver;
 
     init_receiver(&receiver);
@@ -238,7 +238,7 @@ TEST(a_snapshot_loads_whatever_its_pieces)
         char reason[REASON_BYTES];
 
         begin(&receiver);
-        put_all(&receiver, content, &sequence, pieces[i]);
+        put_all(&receiver, content, &random, pieces[i]);
         assert_int_equal(TRANSFER_RUNS,
                          transfer_poll(receiver.transfer, reason, 1));
         transfer_finish(receiver.transfer);
@@ -339,7 +339,7 @@ TEST(the_queue_says_when_it_has_enough_and_when_there_is_room)
 TEST(a_stream_that_ends_early_fails)
 {
     struct bytes content = mixed_snapshot();
-    struct sequence sequence = sequence_of(2);
+    uint64_t random = test_seed() + 2;
     struct bytes part = content;
     struct receiver receiver;
 
@@ -348,7 +348,7 @@ TEST(a_stream_that_ends_early_fails)
         uint64_t used = mem_used();
 
         part.len = round < 2 ? round * (content.len - 1)
-                             : sequence_below(&sequence, content.len);
+                             : test_random_below(&random, content.len);
         begin(&receiver);
         put_whole(&receiver, part);
         assert_fails(&receiver, "The stream ends before the snapshot does.");
@@ -377,14 +377,14 @@ TEST(bytes_behind_the_end_fail)
 TEST(any_bit_that_is_wrong_fails)
 {
     struct bytes content = mixed_snapshot();
-    struct sequence sequence = sequence_of(3);
+    uint64_t random = test_seed() + 3;
     struct receiver receiver;
 
     init_receiver(&receiver);
     for (unsigned round = 0; round < 60 * test_rounds(); round++) {
-        size_t at = round < 30 ? sequence_below(&sequence, 1000)
-                               : sequence_below(&sequence, content.len);
-        uint8_t bit = (uint8_t)(1U << sequence_below(&sequence, 8));
+        size_t at = round < 30 ? test_random_below(&random, 1000)
+                               : test_random_below(&random, content.len);
+        uint8_t bit = (uint8_t)(1U << test_random_below(&random, 8));
 
         content.data[at] ^= bit;
         begin(&receiver);
@@ -458,7 +458,7 @@ TEST(more_databases_than_there_are_here_fail)
 TEST(it_may_be_given_up_at_any_moment)
 {
     struct bytes content = mixed_snapshot();
-    struct sequence sequence = sequence_of(4);
+    uint64_t random = test_seed() + 4;
     struct bytes part = content;
     struct receiver receiver;
     bool loaded = false;
@@ -469,9 +469,9 @@ TEST(it_may_be_given_up_at_any_moment)
 
         part.len = round % 4 == 0
                        ? content.len
-                       : (size_t)sequence_below(&sequence, content.len);
+                       : (size_t)test_random_below(&random, content.len);
         begin(&receiver);
-        put_all(&receiver, part, &sequence, 50000);
+        put_all(&receiver, part, &random, 50000);
         if (round % 8 == 0) {
             transfer_finish(receiver.transfer);
             loaded = wait_for_end(&receiver, reason) == TRANSFER_LOADED;

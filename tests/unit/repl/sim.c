@@ -39,17 +39,13 @@ sim_fail(const struct sim *sim, const char *format, ...)
 uint64_t
 sim_mix(uint64_t x)
 {
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-    return x ^ x >> 31;
+    return test_random(&x);
 }
 
 uint64_t
 sim_random(struct sim *sim)
 {
-    sim->random += UINT64_C(0x9e3779b97f4a7c15);
-    return sim_mix(sim->random);
+    return test_random(&sim->random);
 }
 
 uint64_t

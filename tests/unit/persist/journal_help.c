@@ -5,6 +5,9 @@
  */
 #include "journal_help.h"
 
+const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,
+                                       JOURNAL_NO };
+
 struct disk disk = { .mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
                      .cond = PTHREAD_COND_INITIALIZER };
 
@@ -455,6 +458,34 @@ append_and_kick(struct source *source)
     return position;
 }
 
+uint64_t
+append_released(struct source *source)
+{
+    uint64_t position = append_and_kick(source);
+
+    until(released(source->rig) >= position);
+    return position;
+}
+
+uint64_t
+append_stuck(struct source *source, enum disk_call call)
+{
+    uint64_t position;
+
+    disk_hold(call, true);
+    position = append_and_kick(source);
+    until(disk_is_inside(call));
+    return position;
+}
+
+void
+append_failed(struct source *source)
+{
+    disk_fail(DISK_WRITE, 1, false);
+    (void)append_and_kick(source);
+    until(status_of(source->rig).suspect);
+}
+
 atomic_bool enough;
 
 void *
@@ -623,4 +654,32 @@ check_files(const struct source *sources, size_t count, uint64_t from,
     }
     assert_int_equal(expected.count, expected.next);
     mem_free(expected.entries);
+}
+
+/* ---- the end of a test --------------------------------------------------- */
+
+void
+finish(struct source *source)
+{
+    struct rig *rig = source->rig;
+
+    source_fini(source);
+    (void)disk_heal();
+    rig_free(rig);
+}
+
+void
+finish_checked(struct source *source, uint64_t from, uint64_t sequence)
+{
+    check_files(source, 1, from, sequence);
+    finish(source);
+}
+
+void
+finish_with_base(struct source *source, uint64_t position, uint64_t sequence,
+                 uint64_t last)
+{
+    base_done(source->rig, position, sequence);
+    until(released(source->rig) >= last);
+    finish_checked(source, position, sequence);
 }

@@ -45,6 +45,10 @@ struct disk_file {
 
 enum disk_call { DISK_WRITE, DISK_SYNC, DISK_CALLS };
 
+enum { POLICIES = 3 };
+
+extern const enum journal_sync policies[POLICIES];
+
 extern struct disk {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
@@ -144,6 +148,15 @@ uint64_t append(struct source *source);
 
 uint64_t append_and_kick(struct source *source);
 
+/* Appends a piece and waits until it is released. */
+uint64_t append_released(struct source *source);
+
+/* Appends a piece and waits until the disk holds a call of this kind. */
+uint64_t append_stuck(struct source *source, enum disk_call call);
+
+/* Appends a piece whose write fails and waits until the file is suspect. */
+void append_failed(struct source *source);
+
 /* A thread that appends to its source until `enough`, and now and then waits
  * for a release. */
 enum { APPENDERS = 3 };
@@ -171,3 +184,16 @@ uint64_t check_groups(struct expected *expected, struct slice data,
  * behind it; skips files that were not used. */
 void check_files(const struct source *sources, size_t count, uint64_t from,
                  uint64_t sequence);
+
+/* ---- the end of a test --------------------------------------------------- */
+
+/* Switches faults off and frees the source and its rig. */
+void finish(struct source *source);
+
+/* Checks the files before it frees. */
+void finish_checked(struct source *source, uint64_t from, uint64_t sequence);
+
+/* Stores the base of the newest target, waits until everything up to `last` is
+ * released, checks and frees. */
+void finish_with_base(struct source *source, uint64_t position,
+                      uint64_t sequence, uint64_t last);

@@ -55,8 +55,7 @@ TEST(positions_are_those_of_the_bytes_that_drain_takes)
         mem_free(expected.entries);
         buf_free(&bytes);
     }
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 static uint64_t
@@ -152,8 +151,7 @@ TEST(a_mark_is_the_end_of_a_group)
     assert_int_equal(again - 100, group.end);
     assert_int_equal(7, group.seal.sequence);
     buf_free(&bytes);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(there_is_room_below_the_limit)
@@ -185,8 +183,7 @@ TEST(there_is_room_below_the_limit)
     assert_int_equal(0, status_of(rig).queue_bytes);
     assert_int_equal(0, metric_sum(METRIC_JOURNAL_QUEUED));
     buf_free(&bytes);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 /* Threads of this process with that name. */
@@ -254,8 +251,7 @@ TEST(what_is_lost_with_the_files_may_be_an_open_group)
     (void)append(&source);
     journal_mark(rig->journal, &again, &sequence);
     assert_int_equal(8, sequence);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(without_a_file_the_threads_leave_the_queue_alone)
@@ -277,8 +273,7 @@ TEST(without_a_file_the_threads_leave_the_queue_alone)
     assert_true(journal_flush(rig->journal));
     assert_int_equal(0, status_of(rig).syncs);
     buf_free(&bytes);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(everything_is_released_while_it_is_off)
@@ -312,8 +307,7 @@ TEST(everything_is_released_while_it_is_off)
                        &sequence);
     assert_int_equal(50, position);
     assert_int_equal(50, released(rig));
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 enum { THREADS = 4, PIECES = 5000 };

@@ -16,9 +16,7 @@ TEST(always_releases_what_is_synced)
     for (int i = 0; i < 20; i++) {
         uint64_t first, second;
 
-        disk_hold(DISK_SYNC, true);
-        first = append_and_kick(&source);
-        until(disk_is_inside(DISK_SYNC));
+        first = append_stuck(&source, DISK_SYNC);
         second = append_and_kick(&source); /* while a sync is under way */
         until(status_of(rig).written > second);
         assert_true(released(rig) < first);
@@ -34,9 +32,7 @@ TEST(always_releases_what_is_synced)
                      journal_take_longest_sync_ns(rig->journal));
     assert_int_equal(0, journal_take_longest_sync_ns(rig->journal));
     assert_int_equal(0, status_of(rig).unsynced_mono_ns);
-    check_files(&source, 1, 1000, 0);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, 1000, 0);
 }
 
 TEST(everysec_releases_what_is_written_and_syncs_within_a_second)
@@ -46,9 +42,7 @@ TEST(everysec_releases_what_is_written_and_syncs_within_a_second)
     uint64_t began_ns = clock_mono_ns();
     uint64_t position;
 
-    disk_hold(DISK_WRITE, true);
-    position = append_and_kick(&source);
-    until(disk_is_inside(DISK_WRITE));
+    position = append_stuck(&source, DISK_WRITE);
     assert_int_equal(0, released(rig));
     disk_hold(DISK_WRITE, false);
     until(released(rig) >= position);
@@ -59,23 +53,19 @@ TEST(everysec_releases_what_is_written_and_syncs_within_a_second)
     assert_true(clock_mono_ns() - began_ns >= 900000000);
     assert_int_equal(1, status_of(rig).syncs);
     assert_int_equal(0, status_of(rig).unsynced_mono_ns);
-    check_files(&source, 1, 0, 0);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, 0, 0);
 }
 
 TEST(everysec_holds_back_what_would_be_lost_beyond_a_second)
 {
     struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);
     struct source source = source_of(rig, 1);
-    uint64_t first, second, third, since_ns;
+    uint64_t third, since_ns;
 
     disk_hold(DISK_SYNC, true);
-    first = append_and_kick(&source);
-    until(released(rig) >= first);
+    (void)append_released(&source);
     since_ns = status_of(rig).unsynced_mono_ns;
-    second = append_and_kick(&source);
-    until(released(rig) >= second);
+    (void)append_released(&source);
     until(disk_is_inside(DISK_SYNC));
     until(clock_mono_ns() - since_ns > 1000000000);
     third = append_and_kick(&source);
@@ -83,18 +73,16 @@ TEST(everysec_holds_back_what_would_be_lost_beyond_a_second)
     assert_true(released(rig) < third);
     disk_hold(DISK_SYNC, false);
     until(released(rig) >= third);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(no_syncs_only_when_it_has_to)
 {
     struct rig *rig = rig_resumed(JOURNAL_NO, 0);
     struct source source = source_of(rig, 1);
-    uint64_t position = append_and_kick(&source);
+    uint64_t position = append_released(&source);
     uint64_t syncs;
 
-    until(released(rig) >= position);
     assert_int_equal(0, status_of(rig).syncs);
     assert_int_equal(0, journal_synced(rig->journal));
     (void)append(&source); /* without a kick */
@@ -105,23 +93,19 @@ TEST(no_syncs_only_when_it_has_to)
     assert_in_range(syncs, 1, 2);
     assert_true(journal_flush(rig->journal));
     assert_int_equal(syncs, status_of(rig).syncs);
-    position = append_and_kick(&source);
-    until(released(rig) >= position);
+    position = append_released(&source);
     journal_set_sync(rig->journal, JOURNAL_ALWAYS);
     until(journal_synced(rig->journal) >= position);
-    check_files(&source, 1, 0, 0);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, 0, 0);
 }
 
 TEST(a_stricter_policy_takes_nothing_back)
 {
     struct rig *rig = rig_resumed(JOURNAL_NO, 0);
     struct source source = source_of(rig, 1);
-    uint64_t first = append_and_kick(&source);
+    uint64_t first = append_released(&source);
     uint64_t second;
 
-    until(released(rig) >= first);
     disk_hold(DISK_SYNC, true);
     journal_set_sync(rig->journal, JOURNAL_ALWAYS);
     second = append_and_kick(&source);
@@ -131,8 +115,7 @@ TEST(a_stricter_policy_takes_nothing_back)
     journal_set_sync(rig->journal, JOURNAL_EVERYSEC);
     assert_true(released(rig) >= second);
     disk_hold(DISK_SYNC, false);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(room_comes_free_when_it_is_written)
@@ -154,19 +137,14 @@ TEST(room_comes_free_when_it_is_written)
     until(journal_has_room(rig->journal));
     until(rig->moved > moved);
     disk_hold(DISK_SYNC, false);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 /* ---- files --------------------------------------------------------------- */
 
 TEST(a_rotation_splits_the_log_at_its_position)
 {
-    static const enum journal_sync policies[] = { JOURNAL_ALWAYS,
-                                                  JOURNAL_EVERYSEC,
-                                                  JOURNAL_NO };
-
-    for (size_t p = 0; p < 3; p++) {
+    for (size_t p = 0; p < POLICIES; p++) {
         struct rig *rig = rig_resumed(policies[p], 300);
         struct source source = source_of(rig, 1);
         uint64_t sequence = 0;
@@ -191,9 +169,7 @@ TEST(a_rotation_splits_the_log_at_its_position)
         assert_int_equal(size_of(disk.files[0].fd), disk.files[0].synced);
         until(rig->events >= 1);
         assert_false(status_of(rig).rotating);
-        check_files(&source, 1, 300, 0);
-        source_fini(&source);
-        rig_free(rig);
+        finish_checked(&source, 300, 0);
     }
 }
 
@@ -217,9 +193,7 @@ TEST(a_second_rotation_replaces_one_that_was_not_reached)
     struct source source = source_of(rig, 1);
     uint64_t last;
 
-    disk_hold(DISK_WRITE, true);
-    (void)append_and_kick(&source);
-    until(disk_is_inside(DISK_WRITE));
+    (void)append_stuck(&source, DISK_WRITE);
     (void)append_and_kick(&source);
     (void)set_target(rig, JOURNAL_ROTATE, 0, NULL);
     (void)append_and_kick(&source);
@@ -230,9 +204,7 @@ TEST(a_second_rotation_replaces_one_that_was_not_reached)
     assert_int_equal(GROUP_FIRST_LINE_BYTES, size_of(disk.files[1].fd));
     assert_int_equal(1, status_of(rig).closed_number);
     assert_int_equal(3, status_of(rig).file_number);
-    check_files(&source, 1, 0, 0);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, 0, 0);
 }
 
 TEST(a_base_counts_as_written_and_synced_even_before_it_is)
@@ -242,9 +214,7 @@ TEST(a_base_counts_as_written_and_synced_even_before_it_is)
     uint64_t sequence = 0;
     uint64_t mark, last;
 
-    disk_hold(DISK_WRITE, true);
-    (void)append_and_kick(&source);
-    until(disk_is_inside(DISK_WRITE));
+    (void)append_stuck(&source, DISK_WRITE);
     (void)append_and_kick(&source); /* is sealed when the base is there */
     mark = set_target(rig, JOURNAL_ROTATE, 0, &sequence);
     last = append_and_kick(&source);
@@ -257,9 +227,7 @@ TEST(a_base_counts_as_written_and_synced_even_before_it_is)
     disk.base = mark;
     disk_hold(DISK_WRITE, false);
     until(released(rig) >= last);
-    check_files(&source, 1, 0, 0);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, 0, 0);
 }
 
 /* ---- on and off ---------------------------------------------------------- */
@@ -282,18 +250,14 @@ TEST(while_it_is_only_being_built_everything_is_released)
     assert_int_equal(0, journal_synced(rig->journal));
     base_done(rig, 3999, 8); /* some older one */
     assert_true(status_of(rig).building);
-    disk_hold(DISK_SYNC, true);
-    position = append_and_kick(&source);
-    until(disk_is_inside(DISK_SYNC));
+    position = append_stuck(&source, DISK_SYNC);
     base_done(rig, begin, sequence);
     assert_false(status_of(rig).building);
     assert_true(released(rig) < position); /* the sync is still under way */
     assert_true(released(rig) > begin);
     disk_hold(DISK_SYNC, false);
     until(released(rig) >= position);
-    check_files(&source, 1, begin, 9);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, begin, 9);
 }
 
 /* Although groups were synced: the bytes before them are lost. */
@@ -306,17 +270,14 @@ TEST(turned_off_while_it_is_built_the_disk_has_nothing)
     (void)set_target(rig, JOURNAL_BUILD, 4000, &sequence);
     (void)append_and_kick(&source);
     assert_true(journal_flush(rig->journal));
-    disk_hold(DISK_SYNC, true);
-    (void)append_and_kick(&source);
-    until(disk_is_inside(DISK_SYNC));
+    (void)append_stuck(&source, DISK_SYNC);
     journal_turn_off(rig->journal, false);
     assert_true(status_of(rig).closing);
     assert_int_equal(0, journal_synced(rig->journal));
     disk_hold(DISK_SYNC, false);
     until(!status_of(rig).closing);
     assert_int_equal(0, journal_synced(rig->journal));
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(turned_off_it_writes_and_syncs_what_it_has)
@@ -326,9 +287,7 @@ TEST(turned_off_it_writes_and_syncs_what_it_has)
         struct source source = source_of(rig, 1);
         uint64_t events;
 
-        disk_hold(DISK_WRITE, true);
-        (void)append_and_kick(&source);
-        until(disk_is_inside(DISK_WRITE));
+        (void)append_stuck(&source, DISK_WRITE);
         (void)append(&source);
         if (rotating) {
             (void)set_target(rig, JOURNAL_ROTATE, 0, NULL);
@@ -346,9 +305,7 @@ TEST(turned_off_it_writes_and_syncs_what_it_has)
         for (int i = 0; i < 1 + rotating; i++) {
             assert_int_equal(disk.files[i].synced, size_of(disk.files[i].fd));
         }
-        check_files(&source, 1, 0, 0);
-        source_fini(&source);
-        rig_free(rig);
+        finish_checked(&source, 0, 0);
     }
 }
 
@@ -357,11 +314,9 @@ TEST(turned_off_now_it_drops_what_it_has_and_can_be_built_again)
     struct rig *rig = rig_resumed(JOURNAL_ALWAYS, 0);
     struct source source = source_of(rig, 1);
     uint64_t sequence = 50;
-    uint64_t position, last;
+    uint64_t position;
 
-    disk_hold(DISK_WRITE, true);
-    (void)append_and_kick(&source);
-    until(disk_is_inside(DISK_WRITE));
+    (void)append_stuck(&source, DISK_WRITE);
     (void)append(&source);
     (void)set_target(rig, JOURNAL_ROTATE, 0, NULL);
     position = append(&source);
@@ -376,11 +331,8 @@ TEST(turned_off_now_it_drops_what_it_has_and_can_be_built_again)
     position = set_target(rig, JOURNAL_BUILD, position + 1000, &sequence);
     base_done(rig, position, sequence);
     assert_int_equal(position, released(rig));
-    last = append_and_kick(&source);
-    until(released(rig) >= last);
-    check_files(&source, 1, position, 50);
-    source_fini(&source);
-    rig_free(rig);
+    (void)append_released(&source);
+    finish_checked(&source, position, 50);
 }
 
 struct flush {
@@ -430,9 +382,7 @@ TEST(a_flush_waits_for_nothing_that_was_dropped_when_it_was_turned_off)
         journal_set_sync(rig->journal, JOURNAL_ALWAYS);
         until(disk_is_inside(DISK_SYNC));
         if (i == FAULTED) {
-            disk_fail(DISK_WRITE, 1, false);
-            (void)append_and_kick(&source);
-            until(status_of(rig).suspect);
+            append_failed(&source);
             assert_false(flush_in_time(rig));
         }
         (void)append(&source);
@@ -450,9 +400,7 @@ TEST(a_flush_waits_for_nothing_that_was_dropped_when_it_was_turned_off)
         disk_hold(DISK_SYNC, false);
         until(!status_of(rig).closing);
         assert_true(flush_in_time(rig));
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish(&source);
     }
 }
 
@@ -478,9 +426,7 @@ TEST(a_flush_waits_for_what_is_still_to_be_synced_when_it_was_turned_off)
         until(!status_of(rig).closing);
         assert_int_equal(!fails,
                          disk.files[0].synced == size_of(disk.files[0].fd));
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish(&source);
     }
 }
 
@@ -505,8 +451,7 @@ TEST(it_may_be_freed_at_any_time)
         if (i % 5 == 0) {
             journal_turn_off(rig->journal, i % 2);
         }
-        source_fini(&source);
-        rig_free(rig);
+        finish(&source);
     }
     assert_int_equal(before, mem_used());
 }
@@ -515,16 +460,14 @@ TEST(halted_it_keeps_its_positions_and_releases_nothing_more)
 {
     struct rig *rig = rig_resumed(JOURNAL_NO, 0);
     struct source source = source_of(rig, 1);
-    uint64_t position = append_and_kick(&source);
+    uint64_t position = append_released(&source);
 
-    until(released(rig) >= position);
     journal_halt(rig->journal);
     position = released(rig);
     assert_true(append_and_kick(&source) > position);
     assert_false(journal_flush(rig->journal));
     assert_int_equal(position, released(rig));
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 /* ---- many threads -------------------------------------------------------- */
@@ -553,11 +496,7 @@ append_many(void *arg)
 
 TEST(threads_append_while_files_change)
 {
-    static const enum journal_sync policies[] = { JOURNAL_ALWAYS,
-                                                  JOURNAL_EVERYSEC,
-                                                  JOURNAL_NO };
-
-    for (size_t p = 0; p < 3; p++) {
+    for (size_t p = 0; p < POLICIES; p++) {
         struct rig *rig = rig_resumed(policies[p], 12345);
         struct source sources[THREADS];
         pthread_t threads[THREADS];

@@ -8,9 +8,6 @@
 #include "persist/journal_tap.h"
 #include "tape_help.h"
 
-static const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,
-                                              JOURNAL_NO };
-
 /* The other server: it has a tap and no files. */
 struct origin {
     struct rig *rig;
@@ -86,7 +83,7 @@ relay(struct origin *origin, struct rig *rig, unsigned pieces)
 
 TEST(what_is_relayed_stands_where_it_stood)
 {
-    for (size_t p = 0; p < 3; p++) {
+    for (size_t p = 0; p < POLICIES; p++) {
         struct origin *origin = origin_new(600, 30);
         struct rig *rig = rig_new(policies[p]);
         struct tape *tape = tape_new();
@@ -386,7 +383,7 @@ TEST(a_replica_goes_on_whatever_its_disk_does)
         struct origin *origin = origin_new(0, 0);
         struct tape *tape = tape_new();
         struct rig *rig =
-            small_replica(policies[round % 3], tape, JOURNAL_RESUME);
+            small_replica(policies[round % POLICIES], tape, JOURNAL_RESUME);
         uint64_t seed = test_seed() + round;
         uint64_t mark = 0;
         uint64_t sequence = 0;

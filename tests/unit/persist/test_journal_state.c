@@ -8,9 +8,6 @@
 #include "journal_help.h"
 #include "persist/journal_state.h"
 
-static const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,
-                                              JOURNAL_NO };
-
 static bool
 disk_has_fired(void)
 {
@@ -145,16 +142,14 @@ nth_call_fails(enum journal_sync sync, enum disk_call call, unsigned nth,
             assert_true(group.seal.durable_sequence < sequence);
         }
     }
-    check_files(&source, 1, base, sequence);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, base, sequence);
     return fired;
 }
 
 TEST(whichever_write_or_sync_fails_a_new_base_brings_everything_back)
 {
     for (int i = 0; i < 3 * DISK_CALLS * 2; i++) {
-        enum journal_sync sync = policies[i % 3];
+        enum journal_sync sync = policies[i % POLICIES];
         enum disk_call call = (enum disk_call)(i / 3 % DISK_CALLS);
         unsigned nth = 1;
 
@@ -167,14 +162,13 @@ TEST(whichever_write_or_sync_fails_a_new_base_brings_everything_back)
 
 TEST(nothing_is_released_between_a_fault_and_its_base)
 {
-    for (size_t p = 0; p < 3; p++) {
+    for (size_t p = 0; p < POLICIES; p++) {
         struct rig *rig = rig_resumed(policies[p], 0);
         struct source source = source_of(rig, 1);
-        uint64_t frozen = append_and_kick(&source);
+        uint64_t frozen = append_released(&source);
         uint64_t mark, last;
         uint64_t sequence = 0;
 
-        until(released(rig) >= frozen);
         disk_fail(DISK_WRITE, 1, false);
         frozen = released(rig);
         (void)append_and_kick(&source);
@@ -198,10 +192,7 @@ TEST(nothing_is_released_between_a_fault_and_its_base)
         base_done(rig, mark, sequence);
         until(released(rig) >= last);
         assert_true(journal_synced(rig->journal) >= mark);
-        check_files(&source, 1, mark, 3);
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish_checked(&source, mark, 3);
     }
 }
 
@@ -213,9 +204,7 @@ TEST(a_fault_with_a_rotation_at_hand_goes_on_in_the_next_file)
         uint64_t mark, last;
         uint64_t sequence = 0;
 
-        disk_hold((enum disk_call)call, true);
-        (void)append_and_kick(&source);
-        until(disk_is_inside((enum disk_call)call));
+        (void)append_stuck(&source, (enum disk_call)call);
         (void)append_and_kick(&source);
         mark = set_target(rig, JOURNAL_ROTATE, 0, &sequence);
         last = append_and_kick(&source);
@@ -229,10 +218,7 @@ TEST(a_fault_with_a_rotation_at_hand_goes_on_in_the_next_file)
         base_done(rig, mark, sequence);
         until(released(rig) >= last);
         assert_false(status_of(rig).faulted);
-        check_files(&source, 1, mark, sequence);
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish_checked(&source, mark, sequence);
     }
 }
 
@@ -243,9 +229,7 @@ TEST(a_rotation_from_a_suspect_file_is_a_rebase)
     uint64_t mark, last;
     uint64_t sequence = 0;
 
-    disk_fail(DISK_WRITE, 1, false);
-    (void)append_and_kick(&source);
-    until(status_of(rig).suspect);
+    append_failed(&source);
     disk_hold(DISK_WRITE, true);
     (void)set_target(rig, JOURNAL_ROTATE, 0, NULL);
     (void)append_and_kick(&source);
@@ -258,12 +242,7 @@ TEST(a_rotation_from_a_suspect_file_is_a_rebase)
     disk_hold(DISK_WRITE, false);
     until(status_of(rig).written > last);
     assert_int_equal(0, released(rig));
-    base_done(rig, mark, sequence);
-    until(released(rig) >= last);
-    check_files(&source, 1, mark, sequence);
-    source_fini(&source);
-    (void)disk_heal();
-    rig_free(rig);
+    finish_with_base(&source, mark, sequence, last);
 }
 
 TEST(a_sync_of_a_file_that_was_given_up_counts_for_nothing)
@@ -274,12 +253,8 @@ TEST(a_sync_of_a_file_that_was_given_up_counts_for_nothing)
         uint64_t mark, last;
         uint64_t sequence = 0;
 
-        disk_hold(DISK_SYNC, true);
-        (void)append_and_kick(&source);
-        until(disk_is_inside(DISK_SYNC));
-        disk_fail(DISK_WRITE, 1, false);
-        (void)append_and_kick(&source);
-        until(status_of(rig).suspect);
+        (void)append_stuck(&source, DISK_SYNC);
+        append_failed(&source);
         (void)disk_heal();
         mark = set_target(rig, JOURNAL_REBASE, 0, &sequence);
         last = append_and_kick(&source);
@@ -288,12 +263,7 @@ TEST(a_sync_of_a_file_that_was_given_up_counts_for_nothing)
         until(status_of(rig).written > last);
         assert_int_equal(0, released(rig));
         assert_int_equal(1, status_of(rig).suspect_files);
-        base_done(rig, mark, sequence);
-        until(released(rig) >= last);
-        check_files(&source, 1, mark, sequence);
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish_with_base(&source, mark, sequence, last);
     }
 }
 
@@ -343,9 +313,7 @@ leave_file(struct rig *rig, struct source *source, enum leave how,
     if (how == LEFT_BY_REBASE) {
         return set_target(rig, JOURNAL_REBASE, 0, ret_sequence);
     }
-    disk_hold(DISK_WRITE, true);
-    (void)append_and_kick(source);
-    until(disk_is_inside(DISK_WRITE));
+    (void)append_stuck(source, DISK_WRITE);
     if (how == LEFT_ROTATING) {
         mark = set_target(rig, JOURNAL_ROTATE, 0, ret_sequence);
     }
@@ -367,8 +335,7 @@ TEST(what_was_released_of_a_file_that_is_left_is_synced_once_more)
         uint64_t sequence = 0;
         uint64_t before, mark, last;
 
-        before = append_and_kick(&source);
-        until(released(rig) >= before);
+        before = append_released(&source);
         before = released(rig);
         disk_hold(DISK_SYNC, true);
         mark = leave_file(rig, &source, (enum leave)(i % LEAVES), &sequence);
@@ -387,12 +354,7 @@ TEST(what_was_released_of_a_file_that_is_left_is_synced_once_more)
         assert_int_equal(0, journal_synced(rig->journal));
         assert_true(status_of(rig).faulted);
         until(status_of(rig).written > last);
-        base_done(rig, mark, sequence);
-        until(released(rig) >= last);
-        check_files(&source, 1, mark, sequence);
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish_with_base(&source, mark, sequence, last);
     }
 }
 
@@ -400,16 +362,13 @@ TEST(a_file_is_synced_once_more_while_nobody_replaces_it)
 {
     struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);
     struct source source = source_of(rig, 1);
-    uint64_t before = append_and_kick(&source);
+    uint64_t before = append_released(&source);
 
-    until(released(rig) >= before);
     disk_fail(DISK_WRITE, 1, false);
     (void)append_and_kick(&source);
     until(synced_bytes(0) >= GROUP_FIRST_LINE_BYTES + before);
     assert_true(status_of(rig).suspect);
-    source_fini(&source);
-    (void)disk_heal();
-    rig_free(rig);
+    finish(&source);
 }
 
 /* The disk of the tests would notice. */
@@ -418,10 +377,9 @@ TEST(a_file_is_not_synced_once_more_after_a_sync_failed)
     struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);
     struct source source = source_of(rig, 1);
     uint64_t sequence = 0;
-    uint64_t before = append_and_kick(&source);
     uint64_t mark;
 
-    until(released(rig) >= before);
+    (void)append_released(&source);
     disk_hold(DISK_SYNC, true);
     journal_set_sync(rig->journal, JOURNAL_ALWAYS);
     until(disk_is_inside(DISK_SYNC));
@@ -435,9 +393,7 @@ TEST(a_file_is_not_synced_once_more_after_a_sync_failed)
     base_done(rig, mark, sequence);
     assert_int_equal(1, status_of(rig).sync_errors);
     assert_int_equal(1, status_of(rig).syncs);
-    source_fini(&source);
-    (void)disk_heal();
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(what_the_writer_has_in_hand_is_given_up_with_its_file)
@@ -447,9 +403,7 @@ TEST(what_the_writer_has_in_hand_is_given_up_with_its_file)
     uint64_t mark, last;
     uint64_t sequence = 0;
 
-    disk_hold(DISK_SYNC, true);
-    (void)append_and_kick(&source);
-    until(disk_is_inside(DISK_SYNC));
+    (void)append_stuck(&source, DISK_SYNC);
     disk_hold(DISK_WRITE, true);
     for (int i = 0; i < 20000; i++) { /* several runs */
         (void)append(&source);
@@ -464,12 +418,7 @@ TEST(what_the_writer_has_in_hand_is_given_up_with_its_file)
     assert_int_equal(0, released(rig));
     mark = set_target(rig, JOURNAL_REBASE, 0, &sequence);
     last = append_and_kick(&source);
-    base_done(rig, mark, sequence);
-    until(released(rig) >= last);
-    check_files(&source, 1, mark, sequence);
-    source_fini(&source);
-    (void)disk_heal();
-    rig_free(rig);
+    finish_with_base(&source, mark, sequence, last);
 }
 
 TEST(a_fault_while_it_is_built_holds_nothing_back)
@@ -496,10 +445,7 @@ TEST(a_fault_while_it_is_built_holds_nothing_back)
     base_done(rig, mark, sequence);
     assert_false(status_of(rig).building || status_of(rig).faulted);
     until(released(rig) >= last && released(rig) < UINT64_MAX);
-    check_files(&source, 1, mark, sequence);
-    source_fini(&source);
-    (void)disk_heal();
-    rig_free(rig);
+    finish_checked(&source, mark, sequence);
 }
 
 TEST(a_fault_does_not_keep_it_from_being_turned_off)
@@ -524,9 +470,7 @@ TEST(a_fault_does_not_keep_it_from_being_turned_off)
         assert_true(released(rig) == UINT64_MAX);
         assert_false(status_of(rig).faulted || status_of(rig).on);
         until(status_of(rig).queue_bytes == 0);
-        source_fini(&source);
-        (void)disk_heal();
-        rig_free(rig);
+        finish(&source);
     }
 }
 
@@ -538,10 +482,9 @@ TEST(turned_off_before_a_rebase_is_reached_it_leaves_nothing_queued)
     struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);
     struct source source = source_of(rig, 1);
     uint64_t sequence = 0;
-    uint64_t mark, last;
+    uint64_t mark;
 
-    last = append_and_kick(&source);
-    until(released(rig) >= last);
+    (void)append_released(&source);
     disk_hold(DISK_SYNC, true);
     disk_fail(DISK_WRITE, 1, false);
     (void)append_and_kick(&source);
@@ -560,10 +503,7 @@ TEST(turned_off_before_a_rebase_is_reached_it_leaves_nothing_queued)
     base_done(rig, mark, sequence);
     assert_true(append_and_kick(&source) > 1000000);
     assert_true(journal_flush(rig->journal));
-    check_files(&source, 1, mark, sequence);
-    source_fini(&source);
-    (void)disk_heal();
-    rig_free(rig);
+    finish_checked(&source, mark, sequence);
 }
 
 TEST(a_rebase_without_a_fault_holds_back_until_its_base)
@@ -573,8 +513,7 @@ TEST(a_rebase_without_a_fault_holds_back_until_its_base)
     uint64_t sequence = 0;
     uint64_t before, mark, last;
 
-    before = append_and_kick(&source);
-    until(released(rig) >= before);
+    before = append_released(&source);
     before = released(rig);
     mark = set_target(rig, JOURNAL_REBASE, 0, &sequence);
     last = append_and_kick(&source);
@@ -583,9 +522,7 @@ TEST(a_rebase_without_a_fault_holds_back_until_its_base)
     base_done(rig, mark, sequence);
     assert_true(released(rig) >= last);
     assert_int_equal(0, status_of(rig).suspect_files);
-    check_files(&source, 1, mark, sequence);
-    source_fini(&source);
-    rig_free(rig);
+    finish_checked(&source, mark, sequence);
 }
 
 /* ---- many threads -------------------------------------------------------- */
@@ -595,7 +532,7 @@ TEST(a_rebase_without_a_fault_holds_back_until_its_base)
 TEST(threads_append_while_the_disk_fails)
 {
     for (unsigned round = 0; round < 3 * test_rounds(); round++) {
-        struct rig *rig = rig_resumed(policies[round % 3], 0);
+        struct rig *rig = rig_resumed(policies[round % POLICIES], 0);
         struct source sources[APPENDERS];
         pthread_t threads[APPENDERS];
         uint64_t seed = test_seed() + round;
@@ -637,7 +574,7 @@ TEST(threads_append_while_the_disk_fails)
             assert_int_equal(0, pthread_join(threads[i], NULL));
         }
         assert_true(journal_flush(rig->journal));
-        assert_true(policies[round % 3] == JOURNAL_NO || faults > 0);
+        assert_true(policies[round % POLICIES] == JOURNAL_NO || faults > 0);
         check_files(sources, APPENDERS, mark, sequence);
         for (int i = 0; i < APPENDERS; i++) {
             source_fini(&sources[i]);

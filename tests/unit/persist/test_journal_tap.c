@@ -8,9 +8,6 @@
 #include "persist/journal_tap.h"
 #include "tape_help.h"
 
-static const enum journal_sync policies[] = { JOURNAL_ALWAYS, JOURNAL_EVERYSEC,
-                                              JOURNAL_NO };
-
 /* ---- without files ------------------------------------------------------- */
 
 TEST(a_tap_hears_the_log_without_files_and_nothing_is_queued)
@@ -44,8 +41,7 @@ TEST(a_tap_hears_the_log_without_files_and_nothing_is_queued)
     check_tape(tape, rig, &source, 1);
     assert_int_equal(1, tape->begins);
     tape_free(tape);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
     assert_int_equal(before, mem_used());
 }
 
@@ -207,8 +203,7 @@ TEST(a_tap_begins_where_the_log_is)
     assert_int_equal(2, first->begins);
     tape_free(first);
     tape_free(second);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(files_come_and_go_below_a_tap)
@@ -254,8 +249,7 @@ TEST(files_come_and_go_below_a_tap)
     assert_int_equal(1, tape->begins);
     check_tape(tape, rig, &source, 1);
     tape_free(tape);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(the_stream_has_what_a_fault_and_a_rebase_made_void)
@@ -268,9 +262,7 @@ TEST(the_stream_has_what_a_fault_and_a_rebase_made_void)
 
     (void)tape_follow(tape, rig, 0, 0);
     for (int round = 0; round < 2; round++) {
-        disk_fail(DISK_WRITE, 1, false);
-        (void)append_and_kick(&source);
-        until(status_of(rig).suspect);
+        append_failed(&source);
         (void)append_and_kick(&source);
         mark = set_target(rig, JOURNAL_REBASE, 0, &sequence);
         last = append_and_kick(&source);
@@ -283,8 +275,7 @@ TEST(the_stream_has_what_a_fault_and_a_rebase_made_void)
     check_files(&source, 1, mark, sequence);
     (void)disk_heal();
     tape_free(tape);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 TEST(a_log_that_moves_leaves_its_old_file_behind)
@@ -298,12 +289,9 @@ TEST(a_log_that_moves_leaves_its_old_file_behind)
         uint64_t last, mark;
 
         (void)tape_follow(tape, rig, 0, 0);
-        last = append_and_kick(&source);
-        until(released(rig) >= last);
+        last = append_released(&source);
         if (held > 0) {
-            disk_hold(DISK_SYNC, true);
-            (void)append_and_kick(&source);
-            until(disk_is_inside(DISK_SYNC));
+            (void)append_stuck(&source, DISK_SYNC);
         }
         (void)append_and_kick(&source);
         journal_turn_off(rig->journal, held < 2); /* or it is given up now */
@@ -364,7 +352,7 @@ join(const pthread_t *threads)
 TEST(a_tap_hears_every_byte_in_order_whatever_the_files_do)
 {
     for (unsigned round = 0; round < 3 * test_rounds(); round++) {
-        struct rig *rig = rig_new(policies[round % 3]);
+        struct rig *rig = rig_new(policies[round % POLICIES]);
         struct tape *tapes[] = { tape_new(), tape_new() };
         struct source sources[APPENDERS];
         pthread_t threads[APPENDERS];
@@ -456,8 +444,7 @@ TEST(the_hook_is_called_once_until_the_group_is_closed)
     (void)append_and_kick(&source);
     assert_int_equal(5, rig->tapped);
     tape_free(tape);
-    source_fini(&source);
-    rig_free(rig);
+    finish(&source);
 }
 
 static _Atomic uint64_t closed_to;

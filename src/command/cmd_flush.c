@@ -42,30 +42,23 @@ finish(struct request *req, bool sync)
     reply_ok(req->reply);
 }
 
+/* FLUSHALL and FLUSHDB. */
 enum err
-cmd_flushall(struct request *req)
+cmd_flush(struct request *req)
 {
     bool sync = false;
     enum err err = parse_mode(&req->args, &sync);
 
-    if (err == OK) {
+    if (err != OK) {
+        return err;
+    }
+    if (req->command->id == CMD_ID_FLUSHALL) {
         keyspace_flush_all(req->keyspace);
-        finish(req, sync);
-    }
-    return err;
-}
-
-enum err
-cmd_flushdb(struct request *req)
-{
-    bool sync = false;
-    enum err err = parse_mode(&req->args, &sync);
-
-    if (err == OK) {
+    } else {
         keyspace_flush_db(req->keyspace, atomic_load(&req->session->db));
-        finish(req, sync);
     }
-    return err;
+    finish(req, sync);
+    return OK;
 }
 
 static enum err

@@ -43,37 +43,26 @@ cmd_object_refcount(struct request *req)
     return OK;
 }
 
+/* OBJECT FREQ and IDLETIME. */
 enum err
-cmd_object_freq(struct request *req)
+cmd_object_access(struct request *req)
 {
+    bool frequency = req->command->id == CMD_ID_OBJECT_FREQ;
+    const struct access *access = keyspace_access(req->keyspace);
     const struct entry *entry = find(req);
 
     if (entry == NULL) {
         return OK;
     }
-    if (!conf_policy_is_lfu(req->service->conf)) {
-        return request_fail(req, ERR_CUSTOM,
-                            "An LFU maxmemory policy is not selected, access "
-                            "frequency not tracked." TAKE_TIME);
+    if (frequency != conf_policy_is_lfu(req->service->conf)) {
+        return request_fail(
+            req, ERR_CUSTOM, "%s",
+            frequency ? "An LFU maxmemory policy is not selected, access "
+                        "frequency not tracked." TAKE_TIME
+                      : "An LFU maxmemory policy is selected, idle time not "
+                        "tracked." TAKE_TIME);
     }
-    reply_int(req->reply,
-              access_frequency(keyspace_access(req->keyspace), entry));
-    return OK;
-}
-
-enum err
-cmd_object_idletime(struct request *req)
-{
-    const struct entry *entry = find(req);
-
-    if (entry == NULL) {
-        return OK;
-    }
-    if (conf_policy_is_lfu(req->service->conf)) {
-        return request_fail(req, ERR_CUSTOM,
-                            "An LFU maxmemory policy is selected, idle time "
-                            "not tracked." TAKE_TIME);
-    }
-    reply_int(req->reply, access_idle_s(keyspace_access(req->keyspace), entry));
+    reply_int(req->reply, frequency ? (int64_t)access_frequency(access, entry)
+                                    : (int64_t)access_idle_s(access, entry));
     return OK;
 }

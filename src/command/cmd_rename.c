@@ -74,38 +74,25 @@ rename_to(struct request *req, const struct key *to)
     return err;
 }
 
+/* RENAME and RENAMENX. */
 enum err
 cmd_rename(struct request *req)
 {
+    bool only_new = req->command->id == CMD_ID_RENAMENX;
     struct key to = request_key(req, 2);
     enum err err = OK;
 
     if (!source_exists(req)) {
         return ERR_NO_KEY;
     }
-    if (!slice_equal(to.name, req->key.name)) {
+    if (!slice_equal(to.name, req->key.name) &&
+        !(only_new && target_exists(req, &to))) {
         err = rename_to(req, &to);
     }
-    if (err == OK) {
-        reply_ok(req->reply);
-    }
-    return err;
-}
-
-enum err
-cmd_renamenx(struct request *req)
-{
-    struct key to = request_key(req, 2);
-    enum err err = OK;
-
-    if (!source_exists(req)) {
-        return ERR_NO_KEY;
-    }
-    if (!slice_equal(to.name, req->key.name) && !target_exists(req, &to)) {
-        err = rename_to(req, &to);
-    }
-    if (err == OK) {
+    if (err == OK && only_new) {
         reply_int(req->reply, req->dirty > 0 ? 1 : 0);
+    } else if (err == OK) {
+        reply_ok(req->reply);
     }
     return err;
 }

@@ -46,13 +46,6 @@ put_child(struct buf *text, const struct persist_info *info)
     info_put_number(text, "current_save_keys_total", info->child.keys_total);
 }
 
-/* Returns the count since the last CONFIG RESETSTAT. */
-static uint64_t
-since(uint64_t count, const _Atomic uint64_t *before)
-{
-    return count - atomic_load_explicit(before, memory_order_relaxed);
-}
-
 /* Seconds of -1 mean "never" or "not now". */
 static void
 put_snapshot(const struct service *service, struct buf *text,
@@ -65,8 +58,7 @@ put_snapshot(const struct service *service, struct buf *text,
     info_put_signed(text, "rdb_last_bgsave_time_sec", info->last_save_seconds);
     info_put_signed(text, "rdb_current_bgsave_time_sec",
                     info->current_save_seconds);
-    info_put_number(text, "rdb_saves",
-                    since(info->saves, &service->saves_before));
+    info_put_since(text, "rdb_saves", info->saves, &service->saves_before);
     info_put_number(text, "rdb_last_cow_size", info->save_cow_bytes);
     info_put_number(text, "rdb_last_load_keys_expired",
                     0); /* they are loaded too */
@@ -85,8 +77,8 @@ put_rewrite(const struct service *service, struct buf *text,
     info_put_signed(text, "aof_current_rewrite_time_sec",
                     info->current_rewrite_seconds);
     put_status(text, "aof_last_bgrewrite_status", info->last_rewrite_ok);
-    info_put_number(text, "aof_rewrites",
-                    since(info->rewrites, &service->rewrites_before));
+    info_put_since(text, "aof_rewrites", info->rewrites,
+                   &service->rewrites_before);
     info_put_number(text, "aof_rewrites_consecutive_failures",
                     info->rewrite_failures);
     put_status(text, "aof_last_write_status", !info->journal.faulted);
@@ -203,7 +195,7 @@ info_persist_write_forks(const struct service *service, struct buf *text)
     uint64_t forks;
 
     get_info(service, &info);
-    forks = since(info.forks, &service->forks_before);
+    forks = info.forks - atomic_load(&service->forks_before);
     info_put_number(text, "latest_fork_usec", forks > 0 ? info.fork_us : 0);
     info_put_number(text, "total_forks", forks);
 }

@@ -13,6 +13,14 @@ info_put_number(struct buf *text, const char *name, uint64_t value)
 }
 
 void
+info_put_since(struct buf *text, const char *name, uint64_t count,
+               const _Atomic uint64_t *before)
+{
+    info_put_number(text, name,
+                    count - atomic_load_explicit(before, memory_order_relaxed));
+}
+
+void
 info_put_zeros(struct buf *text, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {

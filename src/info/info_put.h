@@ -12,6 +12,10 @@ void info_put_number(struct buf *text, const char *name, uint64_t value);
 void info_put_signed(struct buf *text, const char *name, int64_t value);
 void info_put_ratio(struct buf *text, const char *name, double value);
 
+/* Writes a count since the last CONFIG RESETSTAT; before: the count then. */
+void info_put_since(struct buf *text, const char *name, uint64_t count,
+                    const _Atomic uint64_t *before);
+
 /* Writes each of these names with the value 0. */
 void info_put_zeros(struct buf *text, const char *const *names, size_t count);
 

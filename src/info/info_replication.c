@@ -244,26 +244,18 @@ info_replication_write(const struct service *service, struct buf *text)
 
 /* ---- other sections ------------------------------------------------------ */
 
-static uint64_t
-since(uint64_t count, const _Atomic uint64_t *before)
-{
-    return count - atomic_load_explicit(before, memory_order_relaxed);
-}
-
 void
 info_replication_write_syncs(const struct service *service, struct buf *text)
 {
     struct status_figures figures;
 
     links_get_figures(service, &figures);
-    info_put_number(text, "sync_full",
-                    since(figures.full_syncs, &service->full_syncs_before));
-    info_put_number(
-        text, "sync_partial_ok",
-        since(figures.partial_syncs, &service->partial_syncs_before));
-    info_put_number(text, "sync_partial_err",
-                    since(figures.refused_partial_syncs,
-                          &service->refused_partial_syncs_before));
+    info_put_since(text, "sync_full", figures.full_syncs,
+                   &service->full_syncs_before);
+    info_put_since(text, "sync_partial_ok", figures.partial_syncs,
+                   &service->partial_syncs_before);
+    info_put_since(text, "sync_partial_err", figures.refused_partial_syncs,
+                   &service->refused_partial_syncs_before);
 }
 
 void

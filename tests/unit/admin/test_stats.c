@@ -281,9 +281,10 @@ TEST(percentiles_are_those_of_the_sorted_times_within_a_32nd)
     struct stats_histogram histogram;
 
     for (size_t i = 0; i < TIMES; i++) {
-        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        uint64_t random = test_random(&seed);
+
         /* All orders of magnitude alike, from 1 ns to 30 s. */
-        times[i] = (seed >> 30) >> ((seed >> 20) % 34);
+        times[i] = (random >> 30) >> ((random >> 20) % 34);
         stats_lasted(stats_slot(stats, i % 2), 3, 1, times[i]);
     }
     qsort(times, TIMES, sizeof(times[0]), compare);

@@ -1,20 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dispatch_help.h"
 
-uint64_t
-next_random(uint64_t *random)
-{
-    uint64_t x = *random += 0x9e3779b97f4a7c15;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
 unsigned
 below(uint64_t *random, unsigned n)
 {
-    return (unsigned)(next_random(random) % n);
+    return (unsigned)test_random_below(random, n);
 }
 
 char names[KEYS][NAME_MAX_BYTES];

@@ -11,8 +11,7 @@
 
 enum { KEYS = 6, NAME_MAX_BYTES = 16, LINE_MAX_BYTES = 128 };
 
-uint64_t next_random(uint64_t *random);
-
+/* Returns a random number below n. */
 unsigned below(uint64_t *random, unsigned n);
 
 extern char names[KEYS][NAME_MAX_BYTES];

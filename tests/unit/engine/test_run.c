@@ -403,7 +403,7 @@ TEST(runs_do_the_same_whatever_is_expected_of_them)
     unsigned range = 5;
 
     for (unsigned i = 0; i < RANDOM_RUNS; i++) {
-        uint64_t seed = next_random(&random);
+        uint64_t seed = test_random(&random);
         unsigned before = range;
 
         for (int r = 0; r < 2; r++) {

@@ -1,24 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "support.h"
 
-struct sequence
-sequence_of(uint64_t salt)
-{
-    uint64_t state = test_seed() ^ (salt * 0x9E3779B97F4A7C15U);
-
-    return (struct sequence){ state != 0 ? state : 1 };
-}
-
 uint64_t
-sequence_below(struct sequence *sequence, uint64_t bound)
+random_of(uint64_t salt)
 {
-    uint64_t x = sequence->state;
-
-    x ^= x >> 12;
-    x ^= x << 25;
-    x ^= x >> 27;
-    sequence->state = x;
-    return ((x * 0x2545F4914F6CDD1DU) >> 11) % bound;
+    return test_seed() ^ (salt * 0x9E3779B97F4A7C15U);
 }
 
 const struct key *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the tests of this layer share: names, filters, a keyspace, and a
- * sequence of random numbers that the printed seed repeats.
+ * Shared by the tests of this layer: names, filters, a keyspace, and random
+ * numbers that the printed seed repeats.
  */
 #pragma once
 
@@ -23,14 +23,8 @@
 
 enum { NAME_MAX_BYTES = 24 };
 
-/* xorshift64*; never 0. */
-struct sequence {
-    uint64_t state;
-};
-
-struct sequence sequence_of(uint64_t salt);
-
-uint64_t sequence_below(struct sequence *sequence, uint64_t bound);
+/* Returns the state of a test_random() sequence, another one for each salt. */
+uint64_t random_of(uint64_t salt);
 
 /* A key whose name lives with it. */
 struct test_key {
@@ -45,10 +39,10 @@ uint64_t number_of(const struct entry *entry);
 
 struct bloom_env test_env(void);
 
-/* NULL if memory was refused. */
+/* Returns NULL if memory was refused. */
 struct bloom *test_bloom(uint64_t capacity);
 
-/* By which a filter is known, wherever it is moved to. */
+/* Returns the address of the lines, which identifies a filter that is moved. */
 const void *test_lines(const struct bloom *bloom);
 
 void test_bloom_free(struct bloom *bloom);

@@ -83,15 +83,15 @@ swap_model(struct model *model, uint32_t a, uint32_t b)
 }
 
 static void
-change_at_random(struct twin *twin, struct sequence *sequence)
+change_at_random(struct twin *twin, uint64_t *sequence)
 {
-    uint32_t db = (uint32_t)sequence_below(sequence, DATABASES);
-    uint32_t other = (uint32_t)sequence_below(sequence, DATABASES);
-    uint64_t name = sequence_below(sequence, NAMES);
+    uint32_t db = (uint32_t)test_random_below(sequence, DATABASES);
+    uint32_t other = (uint32_t)test_random_below(sequence, DATABASES);
+    uint64_t name = test_random_below(sequence, NAMES);
     struct test_key key;
     const struct key *k = test_key_set(&key, db, name);
 
-    switch (sequence_below(sequence, 64)) {
+    switch (test_random_below(sequence, 64)) {
     case 0:
         keyspace_swap_db(twin->ks, db, other);
         if (db != other) {
@@ -110,8 +110,8 @@ change_at_random(struct twin *twin, struct sequence *sequence)
         twin->model->incarnation[db][name] = 0;
         break;
     default:
-        put(twin, k, name, 1 + sequence_below(sequence, UINT32_MAX),
-            1000 * sequence_below(sequence, 5));
+        put(twin, k, name, 1 + test_random_below(sequence, UINT32_MAX),
+            1000 * test_random_below(sequence, 5));
     }
 }
 
@@ -228,7 +228,7 @@ reclaim(struct twin *twin, uint64_t now_ms)
 
 TEST(an_exchange_takes_everything_along)
 {
-    struct sequence sequence = sequence_of(1);
+    uint64_t sequence = random_of(1);
 
     for (unsigned round = 0; round < 20 * test_rounds(); round++) {
         unsigned threads = round % 2 == 0 ? 1 : 2;
@@ -296,7 +296,7 @@ count_changed(const struct keyspace *ks, const struct key_version *versions)
  * data once more, after it came back. */
 TEST(every_watched_key_has_changed_the_missing_ones_too)
 {
-    struct sequence sequence = sequence_of(2);
+    uint64_t sequence = random_of(2);
     struct twin a = new_twin(1);
     struct twin b = new_twin(1);
     struct key_version first[WATCHED], second[WATCHED];
@@ -411,7 +411,7 @@ TEST(positions_stay)
 
 TEST(what_is_discarded_is_freed_behind_the_other_one_s_back)
 {
-    struct sequence sequence = sequence_of(3);
+    uint64_t sequence = random_of(3);
     struct twin a = new_twin(2);
     struct test_key key;
     uint64_t used = mem_used();

@@ -45,15 +45,15 @@ check(const struct expire *expire)
 
 TEST(heap_agrees_with_an_array_under_random_changes)
 {
-    struct sequence random = sequence_of(3);
+    uint64_t random = random_of(3);
     struct expire expire = { NULL, 0, 0 };
 
     reset();
     for (unsigned i = 0; i < 5000 * test_rounds(); i++) {
-        unsigned n = (unsigned)sequence_below(&random, POOL);
+        unsigned n = (unsigned)test_random_below(&random, POOL);
 
-        if (sequence_below(&random, 3) > 0) {
-            times[n] = 1 + sequence_below(&random, 1000);
+        if (test_random_below(&random, 3) > 0) {
+            times[n] = 1 + test_random_below(&random, 1000);
             assert_true(expire_set(&expire, entries[n], times[n]));
         } else if (times[n] != 0) {
             times[n] = 0;
@@ -66,14 +66,14 @@ TEST(heap_agrees_with_an_array_under_random_changes)
 
 TEST(heap_gives_entries_in_the_order_of_their_times)
 {
-    struct sequence random = sequence_of(4);
+    uint64_t random = random_of(4);
     struct expire expire = { NULL, 0, 0 };
     uint64_t last = 0;
 
     reset();
     for (unsigned i = 0; i < POOL; i++) {
-        assert_true(
-            expire_set(&expire, entries[i], 1 + sequence_below(&random, 100)));
+        assert_true(expire_set(&expire, entries[i],
+                               1 + test_random_below(&random, 100)));
     }
     while (expire.count > 0) {
         assert_true(expire_next(&expire) >= last);

@@ -92,12 +92,12 @@ static void *
 act(void *arg)
 {
     struct actor *actor = arg;
-    struct sequence random = sequence_of(100 + actor->index);
+    uint64_t random = random_of(100 + actor->index);
 
     for (int i = 0; i < TURNS; i++) {
-        bool slow = actor->slow && sequence_below(&random, 100) == 0;
+        bool slow = actor->slow && test_random_below(&random, 100) == 0;
 
-        if (sequence_below(&random, 10) == 0) {
+        if (test_random_below(&random, 10) == 0) {
             take_world(actor, slow);
         } else {
             take_section(actor, slow);

@@ -350,7 +350,7 @@ struct watch {
 
 struct model {
     struct keyspace *ks;
-    struct sequence random;
+    uint64_t random;
     struct model_key keys[DBS][NAMES];
     struct watch watches[DBS][NAMES];
     uint64_t now_ms, writes;
@@ -368,7 +368,7 @@ model_lose(struct model_key *key)
 static void
 model_advance(struct model *model)
 {
-    model->now_ms += sequence_below(&model->random, 20);
+    model->now_ms += test_random_below(&model->random, 20);
     for (unsigned db = 0; db < DBS; db++) {
         for (unsigned n = 0; n < NAMES; n++) {
             struct model_key *key = &model->keys[db][n];
@@ -398,7 +398,7 @@ static void
 expire_key(struct model *model, const struct key *k, struct model_key *key)
 {
     struct entry *entry = keyspace_open(model->ks, k, model->now_ms, NULL);
-    bool clear = sequence_below(&model->random, 4) == 0;
+    bool clear = test_random_below(&model->random, 4) == 0;
 
     assert_int_equal(entry != NULL, key->exists);
     if (entry == NULL) {
@@ -411,7 +411,7 @@ expire_key(struct model *model, const struct key *k, struct model_key *key)
         key->expires_ms = 0;
     } else {
         key->expires_ms =
-            model->now_ms + 1 + sequence_below(&model->random, 2000);
+            model->now_ms + 1 + test_random_below(&model->random, 2000);
         assert_int_equal(
             keyspace_set_expiry(model->ks, k, entry, key->expires_ms), OK);
     }
@@ -420,8 +420,8 @@ expire_key(struct model *model, const struct key *k, struct model_key *key)
 static void
 rename_key(struct model *model, const struct key *k, struct model_key *key)
 {
-    uint32_t db = (uint32_t)sequence_below(&model->random, DBS);
-    unsigned n = (unsigned)sequence_below(&model->random, NAMES);
+    uint32_t db = (uint32_t)test_random_below(&model->random, DBS);
+    unsigned n = (unsigned)test_random_below(&model->random, NAMES);
     struct model_key *target = &model->keys[db][n];
     struct entry *entry = keyspace_open(model->ks, k, model->now_ms, NULL);
     struct test_key name;
@@ -473,9 +473,9 @@ check_key(struct model *model, const struct key *k, const struct model_key *key)
 static void
 change_world(struct model *model)
 {
-    uint32_t a = (uint32_t)sequence_below(&model->random, DBS);
-    uint32_t b = (uint32_t)sequence_below(&model->random, DBS);
-    uint64_t choice = sequence_below(&model->random, 8);
+    uint32_t a = (uint32_t)test_random_below(&model->random, DBS);
+    uint32_t b = (uint32_t)test_random_below(&model->random, DBS);
+    uint64_t choice = test_random_below(&model->random, 8);
 
     if (choice == 0) {
         keyspace_flush_all(model->ks);
@@ -537,10 +537,10 @@ check_counts(struct model *model)
 static void
 model_step(struct model *model)
 {
-    uint32_t db = (uint32_t)sequence_below(&model->random, DBS);
-    unsigned n = (unsigned)sequence_below(&model->random, NAMES);
+    uint32_t db = (uint32_t)test_random_below(&model->random, DBS);
+    unsigned n = (unsigned)test_random_below(&model->random, NAMES);
     struct model_key *key = &model->keys[db][n];
-    uint64_t choice = sequence_below(&model->random, 100);
+    uint64_t choice = test_random_below(&model->random, 100);
     struct test_key name;
     const struct key *k = test_key_set(&name, db, n);
 
@@ -569,9 +569,9 @@ TEST(keyspace_agrees_with_an_array_under_random_operations)
 
     memset(&model, 0, sizeof(model));
     model.ks = test_keyspace(1);
-    model.random = sequence_of(8);
+    model.random = random_of(8);
     for (unsigned i = 0; i < 100000 * test_rounds(); i++) {
-        uint64_t rare = sequence_below(&model.random, 5000);
+        uint64_t rare = test_random_below(&model.random, 5000);
 
         model_step(&model);
         if (rare < 10) {

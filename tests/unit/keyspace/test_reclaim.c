@@ -20,7 +20,7 @@ fill(struct keyspace *ks, uint32_t db, unsigned count)
 TEST(expired_keys_are_removed_when_their_time_is_over_and_not_before)
 {
     struct keyspace *ks = test_keyspace(1);
-    struct sequence random = sequence_of(5);
+    uint64_t random = random_of(5);
     int64_t expired = metric_sum(METRIC_EXPIRED_KEYS);
     static uint64_t times[5000];
     struct test_key key;
@@ -29,7 +29,7 @@ TEST(expired_keys_are_removed_when_their_time_is_over_and_not_before)
     for (unsigned i = 0; i < 4000; i++) {
         const struct key *k = test_key_set(&key, 0, i);
 
-        times[i] = 1 + sequence_below(&random, 1000);
+        times[i] = 1 + test_random_below(&random, 1000);
         assert_int_equal(
             keyspace_set_expiry(ks, k, keyspace_find(ks, k, 0), times[i]), OK);
     }

@@ -44,25 +44,25 @@ scan(struct keyspace *ks, uint32_t db, uint64_t cursor, size_t want,
 /* Puts, drops or renames (a drop and a put) keys of db 0; those divisible by
  * 64 stay, and so is the truth about what else stayed. */
 static void
-disturb(struct keyspace *ks, struct sequence *random, bool *present,
-        bool *stays, bool grow)
+disturb(struct keyspace *ks, uint64_t *random, bool *present, bool *stays,
+        bool grow)
 {
     struct test_key key;
 
     for (int i = 0; i < 1000; i++) {
-        unsigned n = (unsigned)sequence_below(random, POOL);
+        unsigned n = (unsigned)test_random_below(random, POOL);
         const struct key *k = test_key_set(&key, 0, n);
 
         if (n % 64 == 0) {
             continue;
         }
         if (present[n]) {
-            if (!grow || sequence_below(random, 8) == 0) {
+            if (!grow || test_random_below(random, 8) == 0) {
                 assert_true(keyspace_delete(ks, k, 0));
                 present[n] = false;
                 stays[n] = false;
             }
-        } else if (grow || sequence_below(random, 8) == 0) {
+        } else if (grow || test_random_below(random, 8) == 0) {
             (void)test_put(ks, k);
             present[n] = true;
         }
@@ -75,7 +75,7 @@ TEST(scan_meets_every_key_that_stays_while_tables_grow_and_shrink)
     static bool stays[POOL];
     static struct meeting meeting;
     struct keyspace *ks = test_keyspace(1);
-    struct sequence random = sequence_of(6);
+    uint64_t random = random_of(6);
     struct test_key key;
 
     for (unsigned i = 0; i < POOL; i += 64) {
@@ -89,8 +89,8 @@ TEST(scan_meets_every_key_that_stays_while_tables_grow_and_shrink)
         memcpy(stays, present, sizeof(stays));
         memset(&meeting, 0, sizeof(meeting));
         do {
-            cursor =
-                scan(ks, 0, cursor, 1 + sequence_below(&random, 100), &meeting);
+            cursor = scan(ks, 0, cursor, 1 + test_random_below(&random, 100),
+                          &meeting);
             disturb(ks, &random, present, stays, calls++ / 50 % 2 == 0);
         } while (cursor != 0);
         assert_true(calls > 20);
@@ -190,7 +190,7 @@ TEST(scan_takes_any_cursor)
 {
     static struct meeting meeting;
     struct keyspace *ks = test_keyspace(1);
-    struct sequence random = sequence_of(7);
+    uint64_t random = random_of(7);
     struct test_key key;
 
     for (unsigned i = 0; i < 5000; i++) {
@@ -199,7 +199,7 @@ TEST(scan_takes_any_cursor)
     assert_int_equal(scan(ks, 0, (uint64_t)1 << 52, 10, &meeting), 0);
     assert_int_equal(scan(ks, 0, UINT64_MAX, 10, &meeting), 0);
     for (unsigned i = 0; i < 20000; i++) {
-        uint64_t cursor = sequence_below(&random, (uint64_t)1 << 53);
+        uint64_t cursor = test_random_below(&random, (uint64_t)1 << 53);
         unsigned calls = 0;
 
         for (int step = 0; step < 3 && cursor != 0; step++) {
@@ -250,11 +250,11 @@ write_keys(void *arg)
 {
     struct writer *writer = arg;
     struct keyspace *ks = writer->ks;
-    struct sequence random = sequence_of(200 + writer->index);
+    uint64_t random = random_of(200 + writer->index);
     struct test_key key;
 
     for (int i = 0; i < WRITER_TURNS; i++) {
-        unsigned n = STAYING + (unsigned)sequence_below(&random, 3000);
+        unsigned n = STAYING + (unsigned)test_random_below(&random, 3000);
         const struct key *k = test_key_set(&key, 0, n);
         unsigned stripe = keyspace_stripe_of(k->hash);
 

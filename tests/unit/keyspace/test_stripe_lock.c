@@ -211,11 +211,11 @@ static void *
 act(void *arg)
 {
     struct actor *actor = arg;
-    struct sequence random = sequence_of(300 + actor->index);
+    uint64_t random = random_of(300 + actor->index);
 
     for (unsigned i = 0; i < actor->turns; i++) {
-        take_turn(actor, sequence_below(&random, 100) < actor->writes_of_100,
-                  sequence_below(&random, 1000) < actor->long_of_1000);
+        take_turn(actor, test_random_below(&random, 100) < actor->writes_of_100,
+                  test_random_below(&random, 1000) < actor->long_of_1000);
     }
     return NULL;
 }

@@ -116,15 +116,15 @@ TEST(an_empty_table_takes_no_memory_and_finds_nothing)
 
 TEST(table_agrees_with_a_list_under_random_changes)
 {
-    struct sequence random = sequence_of(1);
+    uint64_t random = random_of(1);
     struct pool pool;
 
     pool_init(&pool);
     for (unsigned round = 0; round < 40 * test_rounds(); round++) {
-        unsigned target = (unsigned)sequence_below(&random, POOL);
+        unsigned target = (unsigned)test_random_below(&random, POOL);
 
         for (unsigned i = 0; i < 2000; i++) {
-            unsigned n = (unsigned)sequence_below(&random, POOL);
+            unsigned n = (unsigned)test_random_below(&random, POOL);
 
             if (n < target) {
                 pool_put(&pool, n);
@@ -293,18 +293,18 @@ TEST(a_table_that_finds_no_memory_works_on_and_catches_up_later)
 /* Whichever allocation fails: nothing is lost. */
 TEST(a_table_survives_each_allocation_that_fails)
 {
-    struct sequence random = sequence_of(3);
+    uint64_t random = random_of(3);
     struct pool pool;
 
     pool_init(&pool);
     pool_put(&pool, 0);
     for (unsigned round = 0; round < 20 * test_rounds(); round++) {
-        unsigned target = (unsigned)sequence_below(&random, POOL);
+        unsigned target = (unsigned)test_random_below(&random, POOL);
 
         for (unsigned i = 0; i < 2000; i++) {
-            unsigned n = 1 + (unsigned)sequence_below(&random, POOL - 1);
+            unsigned n = 1 + (unsigned)test_random_below(&random, POOL - 1);
 
-            mem_fail_at(1 + (unsigned)sequence_below(&random, 3));
+            mem_fail_at(1 + (unsigned)test_random_below(&random, 3));
             if (n < target) {
                 pool_put(&pool, n);
             } else {
@@ -323,11 +323,11 @@ TEST(a_table_survives_each_allocation_that_fails)
 /* What was there all the time is met at least once, whatever the table does
  * between the steps. */
 static void
-walk_once(struct pool *pool, struct sequence *random)
+walk_once(struct pool *pool, uint64_t *random)
 {
     static bool stays[POOL];
     static bool met[POOL];
-    unsigned phase = (unsigned)sequence_below(random, 200);
+    unsigned phase = (unsigned)test_random_below(random, 200);
     uint64_t cursor = 0;
     unsigned steps = 0;
 
@@ -342,7 +342,7 @@ walk_once(struct pool *pool, struct sequence *random)
         }
         cursor = table_next(&pool->table, cursor);
         for (unsigned i = 0; i < 60; i++) {
-            unsigned n = (unsigned)sequence_below(random, POOL);
+            unsigned n = (unsigned)test_random_below(random, POOL);
 
             /* Some names always stay, so that something is proved. */
             if (n % 64 == 0) {
@@ -364,7 +364,7 @@ walk_once(struct pool *pool, struct sequence *random)
 
 TEST(table_walk_meets_everything_that_stays_while_the_table_resizes)
 {
-    struct sequence random = sequence_of(2);
+    uint64_t random = random_of(2);
     struct pool pool;
 
     pool_init(&pool);
@@ -404,18 +404,18 @@ TEST(table_walk_at_rest_meets_every_bucket_once)
  * there without its bucket, whatever size the table has at each step. */
 TEST(table_walk_over_tables_of_any_size_passes_no_hash)
 {
-    struct sequence random = sequence_of(4);
+    uint64_t random = random_of(4);
 
     for (unsigned i = 0; i < 2000 * test_rounds(); i++) {
-        uint64_t hash = sequence_below(&random, UINT64_MAX);
+        uint64_t hash = test_random_below(&random, UINT64_MAX);
         uint64_t cursor = 0;
         bool met = false;
 
         do {
             struct table table = { NULL, 0, 0 };
 
-            table.used = 4 + (uint32_t)sequence_below(
-                                 &random, 1 + sequence_below(&random, 600));
+            table.used = 4 + (uint32_t)test_random_below(
+                                 &random, 1 + test_random_below(&random, 600));
             met = met || linear_bucket(table.used, cursor) ==
                              linear_bucket(table.used, hash);
             cursor = table_next(&table, cursor);

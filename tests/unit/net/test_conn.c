@@ -11,22 +11,6 @@
 
 #include <arpa/inet.h>
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
-static unsigned
-below(uint64_t *state, unsigned n)
-{
-    return (unsigned)(next_random(state) % n);
-}
-
 /* ---- requests in pieces -------------------------------------------------- */
 
 static const char three_commands[] = "*2\r\n$3\r\nONE\r\n$2\r\n\r\n\r\n"
@@ -256,17 +240,18 @@ TEST(a_paused_connection_may_be_closed_by_another_paused_one)
 static void
 random_commands(uint64_t *random, struct buf *ret_text, struct buf *ret_replies)
 {
-    unsigned count = 1 + below(random, 300);
+    unsigned count = 1 + (unsigned)test_random_below(random, 300);
 
     for (unsigned i = 0; i < count; i++) {
         char line[64];
-        unsigned kind = below(random, 10);
+        unsigned kind = (unsigned)test_random_below(random, 10);
 
         if (kind < 3) {
-            (void)snprintf(line, sizeof(line), "PAUSE %u", below(random, 4));
+            (void)snprintf(line, sizeof(line), "PAUSE %u",
+                           (unsigned)test_random_below(random, 4));
         } else {
             (void)snprintf(line, sizeof(line), "word %u %u", i,
-                           below(random, 1000000));
+                           (unsigned)test_random_below(random, 1000000));
         }
         if (kind == 9 || kind == 0) {
             buf_printf(ret_text, "%s\r\n", line);
@@ -295,12 +280,14 @@ TEST(random_commands_in_random_pieces_are_executed_once_and_in_order)
         rig->one_by_one = round % 3 == 0;
         random_commands(&random, &text, &replies);
         while (sent < text.len) {
-            size_t n = 1 + below(&random, round % 2 == 0 ? 40 : 4000);
+            size_t n =
+                1 + test_random_below(&random, round % 2 == 0 ? 40 : 4000);
 
             n = n < text.len - sent ? n : text.len - sent;
             peer_send(rig, &peer, (struct slice){ text.data + sent, n });
             sent += n;
-            for (unsigned i = below(&random, 4); i > 0; i--) {
+            for (unsigned i = (unsigned)test_random_below(&random, 4); i > 0;
+                 i--) {
                 rig_turn(rig);
             }
         }

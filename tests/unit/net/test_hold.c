@@ -225,7 +225,8 @@ TEST(random_positions_and_releases_keep_every_promise)
     struct peer peer[PEERS];
     uint64_t last[PEERS] = { 0 };
     uint64_t seen[PEERS] = { 0 };
-    uint64_t x = test_seed() | 1;
+    uint64_t seed = test_seed();
+    uint64_t x;
     uint64_t top = 0;
 
     rig->released = 0;
@@ -236,9 +237,7 @@ TEST(random_positions_and_releases_keep_every_promise)
         int i;
         char line[32];
 
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
+        x = test_random(&seed);
         i = (int)(x % PEERS);
         top += x >> 8 & 3;
         if ((x >> 16 & 3) != 0 && top > last[i]) {
@@ -311,14 +310,13 @@ TEST(what_is_released_in_the_moment_in_which_it_is_held_is_sent)
     struct mover mover = { .rig = rig, .appended = 1 };
     struct buf out = { 0 };
     uv_thread_t thread;
-    uint64_t x = test_seed() | 1;
+    uint64_t seed = test_seed();
+    uint64_t x;
 
     rig->released = 1;
     assert_int_equal(0, uv_thread_create(&thread, move_released, &mover));
     for (uint64_t n = 2; n < 30000 * test_rounds(); n++) {
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
+        x = test_random(&seed);
         buf_append(&out, "x", 1);
         rig->last->hold_until = n;
         atomic_store(&mover.appended, n);

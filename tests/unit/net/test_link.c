@@ -10,22 +10,6 @@
 
 #include <netinet/tcp.h>
 
-static uint64_t
-next_random(uint64_t *state)
-{
-    uint64_t x = *state += 0x9e3779b97f4a7c15;
-
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
-}
-
-static unsigned
-below(uint64_t *state, unsigned n)
-{
-    return (unsigned)(next_random(state) % n);
-}
-
 /* Both by write(2): it may be a pipe. */
 static void
 put(const struct peer *peer, const char *text)
@@ -260,7 +244,7 @@ converse(struct rig *rig, uint64_t seed)
     char bytes[3000];
     int ends[2];
 
-    ends_of(below(&seed, 2) == 0 ? BY_UNIX : BY_TCP, ends);
+    ends_of(test_random_below(&seed, 2) == 0 ? BY_UNIX : BY_TCP, ends);
     for (int i = 0; i < 2; i++) {
         int small = SMALL_SOCKET;
 
@@ -269,13 +253,17 @@ converse(struct rig *rig, uint64_t seed)
         assert_non_null(owner[i].link);
     }
     while (owner[0].got.len < BYTES || owner[1].got.len < BYTES) {
-        unsigned i = below(&seed, 2);
-        size_t len = below(&seed, sizeof(bytes));
+        unsigned i = (unsigned)test_random_below(&seed, 2);
+        size_t len = test_random_below(&seed, sizeof(bytes));
 
-        owner[i].use = below(&seed, 3) == 0 ? 1 + below(&seed, 500) : 0;
-        owner[i].whole = below(&seed, 3) == 0 ? 1 + below(&seed, 500) : 0;
-        owner[i].pauses = below(&seed, 3) == 0;
-        owner_pause(&owner[i], below(&seed, 3) == 0);
+        owner[i].use = test_random_below(&seed, 3) == 0
+                           ? 1 + test_random_below(&seed, 500)
+                           : 0;
+        owner[i].whole = test_random_below(&seed, 3) == 0
+                             ? 1 + test_random_below(&seed, 500)
+                             : 0;
+        owner[i].pauses = test_random_below(&seed, 3) == 0;
+        owner_pause(&owner[i], test_random_below(&seed, 3) == 0);
         if (sent[i] < 2 * BYTES && link_unsent(owner[i].link) < BYTES) {
             pattern_fill(bytes, sent[i], len);
             assert_true(owner_send(&owner[i], (struct slice){ bytes, len }));
@@ -300,7 +288,7 @@ TEST(streams_arrive_whole_whatever_the_owners_do)
     for (unsigned round = 0; round < 20 * test_rounds(); round++) {
         struct rig *rig = rig_new();
 
-        converse(rig, next_random(&seed));
+        converse(rig, test_random(&seed));
         rig_free(rig);
     }
 }

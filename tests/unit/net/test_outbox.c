@@ -53,16 +53,15 @@ TEST(many_sends_arrive_in_order_however_the_peer_reads)
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
     struct buf out = { 0 };
-    uint64_t x = test_seed() | 1;
+    uint64_t seed = test_seed();
+    uint64_t x;
     size_t total = 0;
     int64_t bytes = metric_sum(METRIC_NET_OUTPUT);
 
     for (int i = 0; i < 2000; i++) {
         size_t n;
 
-        x ^= x << 13;
-        x ^= x >> 7;
-        x ^= x << 17;
+        x = test_random(&seed);
         n = 1 + x % 5000;
         send_pattern(rig, &out, n);
         total += n;

@@ -73,6 +73,39 @@ struct double_case {
     double value;
 };
 
+typedef bool parse_double_fn(struct slice text, double *ret_value);
+
+static void
+expect_doubles(parse_double_fn *parse, const struct double_case *good,
+               size_t count)
+{
+    double value = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!parse(slice_of(good[i].text), &value) ||
+            !(value == good[i].value)) {
+            fail_msg("[%s]", good[i].text);
+        }
+    }
+    /* Cut out of longer text. */
+    assert_true(parse((struct slice){ "0.12345", 3 }, &value));
+    assert_true(value == 0.1);
+}
+
+/* A refused text leaves the value alone. */
+static void
+expect_refused(parse_double_fn *parse, const char *const *bad, size_t count)
+{
+    double value = 7;
+
+    for (size_t i = 0; i < count; i++) {
+        if (parse(slice_of(bad[i]), &value) || !(value == 7.0)) {
+            fail_msg("[%s]", bad[i]);
+        }
+    }
+    assert_false(parse(slice_lit("1\0"), &value));
+}
+
 TEST(doubles_parse_as_in_rust)
 {
     static const struct double_case good[] = {
@@ -97,24 +130,10 @@ TEST(doubles_parse_as_in_rust)
     };
     double value = 0;
 
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        if (!num_parse_double(slice_of(good[i].text), &value) ||
-            !(value == good[i].value)) {
-            fail_msg("[%s]", good[i].text);
-        }
-    }
+    expect_doubles(num_parse_double, good, sizeof(good) / sizeof(good[0]));
     assert_true(num_parse_double(slice_lit("nAn"), &value));
     assert_true(isnan(value));
-    value = 7;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        if (num_parse_double(slice_of(bad[i]), &value) || !(value == 7.0)) {
-            fail_msg("[%s]", bad[i]);
-        }
-    }
-    assert_false(num_parse_double(slice_lit("1\0"), &value));
-    /* Cut out of longer text. */
-    assert_true(num_parse_double((struct slice){ "0.12345", 3 }, &value));
-    assert_true(value == 0.1);
+    expect_refused(num_parse_double, bad, sizeof(bad) / sizeof(bad[0]));
 }
 
 TEST(doubles_parse_as_in_redis)
@@ -136,23 +155,9 @@ TEST(doubles_parse_as_in_redis)
     static const char *const bad[] = { "",     " 1",   "1 ",  "\t1",   "nan",
                                        "-nan", "1f",   "x",   "1e400", "-1e999",
                                        "1e",   "1..2", "1,5", "1e-400" };
-    double value = 0;
 
-    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        if (!num_parse_strtod(slice_of(good[i].text), &value) ||
-            !(value == good[i].value)) {
-            fail_msg("[%s]", good[i].text);
-        }
-    }
-    value = 7;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        if (num_parse_strtod(slice_of(bad[i]), &value) || !(value == 7.0)) {
-            fail_msg("[%s]", bad[i]);
-        }
-    }
-    assert_false(num_parse_strtod(slice_lit("1\0"), &value));
-    assert_true(num_parse_strtod((struct slice){ "0.12345", 3 }, &value));
-    assert_true(value == 0.1);
+    expect_doubles(num_parse_strtod, good, sizeof(good) / sizeof(good[0]));
+    expect_refused(num_parse_strtod, bad, sizeof(bad) / sizeof(bad[0]));
 }
 
 struct bytes_case {

@@ -94,7 +94,7 @@ TEST(only_a_regular_file_is_opened_and_nothing_is_waited_for)
     remove_dir(dir);
 }
 
-TEST(what_is_written_is_read)
+TEST(a_written_file_reads_back)
 {
     int dir = open_dir();
     struct slice mapped;

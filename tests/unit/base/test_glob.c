@@ -294,7 +294,7 @@ TEST(stars_and_literals_take_work_linear_in_the_text)
     mem_free(text);
 }
 
-TEST(what_has_classes_is_over_the_bound_rather_than_late)
+TEST(a_pattern_with_classes_stops_at_the_bound)
 {
     char *text = mem_alloc(LONG);
     char pattern[GLOB_PATTERN_MAX];

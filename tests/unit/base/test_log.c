@@ -75,7 +75,7 @@ TEST(a_line_without_fields_ends_behind_the_event)
                                  "event=\"failed\"\n"));
 }
 
-TEST(what_is_below_the_level_is_dropped)
+TEST(events_below_the_level_are_dropped)
 {
     char text[4096];
 

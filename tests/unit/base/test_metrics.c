@@ -101,7 +101,7 @@ TEST(a_reset_clears_counters_of_all_slots_and_leaves_gauges)
     assert_int_equal(1, metric_sum(METRIC_COMMANDS));
 }
 
-TEST(what_is_counted_ever_knows_of_no_reset)
+TEST(ever_counts_survive_a_reset)
 {
     int64_t ever = metric_sum_ever(METRIC_EXPIRED_KEYS);
 
@@ -126,7 +126,7 @@ count_on(void *arg)
     return arg;
 }
 
-TEST(what_was_counted_before_a_reset_does_not_come_back)
+TEST(counts_from_before_a_reset_do_not_come_back)
 {
     enum { RESETS = 1000000, BEFORE = 100000 };
     pthread_t thread;

@@ -42,7 +42,7 @@ TEST(blocks_are_aligned_and_know_their_size)
     reserve_close();
 }
 
-TEST(what_is_to_be_left_is_left)
+TEST(the_requested_rest_of_the_reserve_is_left)
 {
     void *half;
 

@@ -19,7 +19,7 @@ make_slow(struct rig *rig)
     assert_memory_equal("*300\r\n:1\r\n", rig->out.data, 10);
 }
 
-TEST(what_adds_is_one_step_and_one_effect)
+TEST(adding_many_items_is_one_step_and_one_effect)
 {
     struct rig *rig = rig_new();
     unsigned added;
@@ -39,7 +39,7 @@ TEST(what_adds_is_one_step_and_one_effect)
     rig_free(rig);
 }
 
-TEST(what_asks_works_in_pieces_and_answers_once)
+TEST(asking_for_many_items_works_in_pieces_and_replies_once)
 {
     struct rig *rig = rig_new();
 
@@ -152,7 +152,7 @@ TEST(a_command_that_is_refused_between_two_pieces_leaves_nothing)
     rig_free(rig);
 }
 
-TEST(what_does_not_fit_ends_the_array)
+TEST(an_item_that_does_not_fit_ends_the_array)
 {
     static const unsigned capacities[] = { 10, 20000, ITEMS - 1000 };
 

@@ -79,7 +79,7 @@ TEST(insert_takes_whole_words_and_the_last_one_wins)
     rig_free(rig);
 }
 
-TEST(who_obeys_gives_the_shape_and_the_life)
+TEST(a_replayed_insert_gives_shape_and_incarnation)
 {
     struct rig *rig = rig_new();
     struct asked *asked = ask(rig, CMD_ID_BF_INSERT,

@@ -115,7 +115,7 @@ seal(struct slice payload)
     }
 }
 
-TEST(what_is_wrong_with_a_payload_is_said_as_without_pieces)
+TEST(a_damaged_payload_gets_the_same_error_in_pieces)
 {
     struct rig *rig = rig_new();
     struct slice payload;

@@ -51,7 +51,7 @@ TEST(many_names_are_counted_a_piece_at_a_time)
     rig_free(rig);
 }
 
-TEST(what_repeats_a_log_or_a_transaction_is_one_piece)
+TEST(replay_and_transactions_run_in_one_piece)
 {
     struct rig *rig = rig_new();
 

@@ -105,7 +105,7 @@ TEST(names_are_found_in_any_case_and_nothing_else_is)
     assert_null(conf_find((struct slice){ "port\0x", 6 }));
 }
 
-TEST(what_a_default_shows_sets_the_same_value)
+TEST(a_shown_default_sets_the_same_value)
 {
     struct conf conf;
     struct conf_changes changes;

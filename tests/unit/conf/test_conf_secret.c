@@ -91,7 +91,7 @@ TEST(a_line_is_the_password_and_one_end_is_taken_off)
     close_place(&place);
 }
 
-TEST(what_is_no_password_is_refused)
+TEST(a_file_without_one_password_is_refused)
 {
     char longer[600];
     struct place place;
@@ -121,7 +121,7 @@ TEST(what_is_no_password_is_refused)
     close_place(&place);
 }
 
-TEST(who_else_can_read_it_is_noted_and_who_can_write_it_is_refused)
+TEST(a_readable_password_file_is_noted_and_a_writable_one_refused)
 {
     struct place place;
 

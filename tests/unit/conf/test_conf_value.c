@@ -207,7 +207,7 @@ expect_shown(const struct conf_row *row, const union conf_value *value,
     buf_free(&text);
 }
 
-TEST(what_is_accepted_is_shown_and_reads_back)
+TEST(accepted_values_are_shown_and_read_back)
 {
     for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++) {
         const struct conf_row *row = conf_find(slice_of(accepted[i].name));
@@ -228,7 +228,7 @@ TEST(what_is_accepted_is_shown_and_reads_back)
     }
 }
 
-TEST(what_is_refused_says_why)
+TEST(refused_values_have_a_reason)
 {
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         const struct conf_row *row = conf_find(slice_of(refused[i].name));

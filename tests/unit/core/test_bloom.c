@@ -33,7 +33,7 @@ TEST(a_default_filter_costs_200_bytes)
     assert_int_equal(0, heap.out);
 }
 
-TEST(what_is_odd_about_a_filter_costs_40_bytes)
+TEST(odd_parameters_cost_40_bytes)
 {
     struct bloom_params params[4];
 

@@ -81,7 +81,7 @@ assert_twins(struct bloom *a, struct bloom *b, const struct bloom_env *env,
     assert_equal_dumps(a, b);
 }
 
-TEST(what_is_loaded_or_copied_equals_the_original_and_grows_like_it)
+TEST(loaded_and_copied_filters_equal_the_original_and_grow_like_it)
 {
     uint64_t random = test_seed();
 

@@ -401,7 +401,7 @@ TEST(a_head_is_bounded_even_if_no_machine_could_hold_its_lines)
     assert_int_equal(BLOOM_CORRUPT, check_long_head(two_to_61, 1, 8));
 }
 
-TEST(what_is_newer_is_told_apart_from_what_is_damaged)
+TEST(newer_formats_are_told_apart_from_damage)
 {
     struct bytes dump;
     struct draft newer = good_draft();

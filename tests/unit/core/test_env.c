@@ -39,7 +39,7 @@ TEST(default_lines_are_aligned_and_zero)
     }
 }
 
-TEST(what_no_machine_has_is_refused)
+TEST(more_memory_than_any_machine_has_is_refused)
 {
     const struct bloom_env *env = env_or_default(NULL);
 

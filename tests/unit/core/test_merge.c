@@ -146,7 +146,7 @@ TEST(a_union_keeps_the_rate)
     assert_true(hits > 0);
 }
 
-TEST(what_has_all_already_is_not_changed)
+TEST(a_filter_that_has_all_items_is_not_changed)
 {
     struct bloom_params params = params_of(50, 0.01, 2);
     struct bloom *a = make(&params, NULL);
@@ -286,7 +286,7 @@ check_difference(const struct bloom_params *params, const char *what)
     bloom_free(b, NULL);
 }
 
-TEST(what_differs_is_named)
+TEST(differences_are_named)
 {
     struct bloom_params params = params_of(100, 0.01, 2);
     struct bloom *a = make(&params, NULL);

@@ -172,7 +172,7 @@ TEST(projections_know_every_reason_to_stop)
 }
 
 /* What is odd counts in our own size, which decides at a rate of 0.5. */
-TEST(what_is_odd_counts_where_our_size_decides)
+TEST(odd_parameters_count_where_our_size_decides)
 {
     struct bloom_params params = params_of(100000, 0.5, 2);
     uint64_t lines = sizing_geometry(100000, 0.5).lines * 64;
@@ -365,7 +365,7 @@ compare_with_module(const struct bloom_params *params, uint64_t limit,
 
 enum { ROUNDS = 10000 };
 
-TEST(what_fits_in_valkey_bloom_fits_here)
+TEST(filters_that_fit_in_valkey_bloom_fit_here)
 {
     uint64_t rng = test_seed() + 4;
     unsigned left_out = 0;
@@ -380,7 +380,7 @@ TEST(what_fits_in_valkey_bloom_fits_here)
 /* Hundreds of layers of a handful of items each, of rates down to 1e-300, take
  * more than a quarter more here: a layer of 100 stripes has 100 lines at least.
  * They reach a limit only if that is low. */
-TEST(what_fits_in_valkey_bloom_fits_here_under_any_limit)
+TEST(filters_that_fit_in_valkey_bloom_fit_here_under_any_limit)
 {
     uint64_t rng = test_seed() + 5;
     unsigned left_out = 0;

@@ -111,7 +111,7 @@ TEST(memory_is_named_before_the_disk_and_the_disk_before_loading)
     rig_free(rig);
 }
 
-TEST(who_obeys_is_refused_nothing)
+TEST(replayed_commands_are_not_refused)
 {
     struct rig *rig = rig_new();
 

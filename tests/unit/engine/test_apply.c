@@ -211,7 +211,7 @@ TEST(a_watched_key_that_the_log_changes_fails_exec)
     }
 }
 
-TEST(who_listens_hears_at_once)
+TEST(subscribers_get_the_events_of_the_log_at_once)
 {
     struct scene *scene = scene_new();
     struct rig *rig = scene->rig;
@@ -232,7 +232,7 @@ TEST(who_listens_hears_at_once)
     scene_free(scene);
 }
 
-TEST(who_caches_a_key_is_told)
+TEST(clients_that_cache_a_key_get_an_invalidation)
 {
     struct scene *scene = scene_new();
     struct tracking_options options = { .bcast = true };
@@ -360,7 +360,7 @@ TEST(nobody_sees_half_a_transaction)
 
 /* ---- what is refused ----------------------------------------------------- */
 
-TEST(what_no_log_consists_of_is_refused)
+TEST(commands_that_no_log_contains_are_refused)
 {
     static const char *const cases[][2] = {
         { "BF.EXISTS k a", "the command at byte 0 of the group is neither a "

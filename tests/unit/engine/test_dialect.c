@@ -52,7 +52,7 @@ TEST(names_differ_in_case_alone_and_arities_are_no_smaller)
     rig_free(rig);
 }
 
-TEST(who_obeys_needs_fewer_words)
+TEST(replayed_commands_need_fewer_words)
 {
     struct rig *rig = rig_new();
 

@@ -178,7 +178,7 @@ TEST(the_longest_names_go_as_well)
     rig_free(rig);
 }
 
-TEST(who_is_not_the_one_to_decide_removes_nothing)
+TEST(a_server_that_may_not_expire_keys_removes_none)
 {
     struct rig *rig = filled(1);
     struct service *service = &rig->service;
@@ -203,7 +203,7 @@ TEST(who_is_not_the_one_to_decide_removes_nothing)
     rig_free(rig);
 }
 
-TEST(who_hears_of_it_waits_for_the_deletion)
+TEST(expiry_events_wait_for_the_deletion)
 {
     struct scene *scene = scene_new();
     struct rig *rig = scene->rig;
@@ -241,7 +241,7 @@ TEST(commands_go_on_between)
     rig_free(rig);
 }
 
-TEST(what_a_flush_left_is_no_deletion)
+TEST(remains_of_a_flush_are_no_deletions)
 {
     struct rig *rig = filled(1);
 

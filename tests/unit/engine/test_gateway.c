@@ -285,7 +285,7 @@ TEST(protocol_errors_are_answered_and_counted)
     site_free(site);
 }
 
-TEST(who_speaks_http_is_cut_before_anything_runs)
+TEST(an_http_client_is_cut_before_anything_runs)
 {
     static const char *const requests[] = {
         "POST / HTTP/1.1\r\nBF.ADD k x\r\n",
@@ -429,7 +429,7 @@ release(struct site *site, uint64_t position)
     loop_wake(&site->loop);
 }
 
-TEST(who_wrote_and_who_read_it_wait_until_it_is_released)
+TEST(writer_and_readers_wait_until_a_write_is_released)
 {
     struct site *site = site_new();
     struct peer writer = peer_new(site);

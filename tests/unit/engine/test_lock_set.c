@@ -169,7 +169,7 @@ TEST(reads_without_a_stripe_reach_beyond_the_set)
     assert_true(set.beyond);
 }
 
-TEST(who_is_alone_takes_nothing)
+TEST(a_worker_that_is_alone_takes_no_lock)
 {
     struct rig *rig = rig_new_threads(2);
     struct worker *alone = dispatch_new_worker(&rig->service, 1);

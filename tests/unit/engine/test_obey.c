@@ -59,7 +59,7 @@ execute(struct scene *scene, const char *text)
     return done;
 }
 
-TEST(what_touches_more_than_its_keys_needs_the_world)
+TEST(commands_that_touch_more_than_their_keys_need_the_world)
 {
     struct scene *scene = scene_new(true);
     char many[4000] = "";

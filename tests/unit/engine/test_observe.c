@@ -63,7 +63,7 @@ TEST(only_the_wanted_classes_and_channels_are_published)
     scene_free(scene);
 }
 
-TEST(what_repeats_a_history_alone_tells_nobody)
+TEST(replay_before_the_start_sends_no_events)
 {
     struct scene *scene = scene_new();
     struct key key = key_of("k");
@@ -127,7 +127,7 @@ TEST(flags_and_numbers_of_clients_do_not_touch_each_other)
 
 /* As the reclaiming timer does it: there is no command whose end would close
  * the list. */
-TEST(what_is_removed_outside_of_any_command_is_handed_over_at_once)
+TEST(removals_outside_of_any_command_are_handed_over_at_once)
 {
     struct scene *scene = scene_new();
     struct key key = key_of("k");

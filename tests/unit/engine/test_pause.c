@@ -104,7 +104,7 @@ TEST(the_operator_is_held_by_the_server_alone)
     rig_free(rig);
 }
 
-TEST(what_ends_a_pause_is_not_held_by_it)
+TEST(commands_that_end_a_pause_are_not_held_by_it)
 {
     struct rig *rig = rig_new();
 

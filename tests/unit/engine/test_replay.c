@@ -173,7 +173,7 @@ TEST(a_group_may_be_larger_than_any_batch)
     rig_free(rig);
 }
 
-TEST(what_no_effect_consists_of_is_refused)
+TEST(replay_refuses_commands_that_are_no_effects)
 {
     static const char *const cases[][2] = {
         { "BF.EXISTS k a", "the command at byte 0 of the group is neither a "

@@ -469,7 +469,7 @@ without_marks(const struct effects *effects, struct buf *ret_text)
     }
 }
 
-TEST(who_obeys_passes_the_same_effects_on)
+TEST(replay_passes_the_same_effects_on)
 {
     uint64_t random = test_seed();
     struct rig *from = new_original(1);

@@ -93,7 +93,7 @@ TEST(hosts_are_printable_and_neither_empty_nor_long)
     assert_false(role_host_is_valid((struct slice){ text, ROLE_HOST_MAX }));
 }
 
-TEST(what_connections_wrote_before_the_server_followed_is_unknown_to_replicas)
+TEST(positions_written_before_following_mean_nothing_to_replicas)
 {
     enum { CLIENTS = 3000 }; /* more than are visited at a time */
     struct client *clients = mem_zalloc(CLIENTS * sizeof(*clients));

@@ -145,7 +145,7 @@ TEST(a_replica_evicts_nothing)
     }
 }
 
-TEST(what_needs_no_memory_makes_no_room)
+TEST(commands_that_need_no_memory_make_no_room)
 {
     struct rig *rig = filled("allkeys-lru");
 
@@ -188,7 +188,7 @@ TEST(nothing_goes_while_the_server_may_not_write)
     rig_free(rig);
 }
 
-TEST(who_obeys_is_not_refused_and_evicts_nothing)
+TEST(replayed_commands_are_not_refused_and_evict_nothing)
 {
     struct rig *rig = filled("allkeys-random");
 

@@ -228,7 +228,7 @@ TEST(one_new_item_makes_a_run_a_write)
     rig_free(rig);
 }
 
-TEST(what_is_over_or_missing_is_made_anew)
+TEST(expired_and_missing_filters_are_made_anew)
 {
     struct rig *rig = warm_rig();
 
@@ -323,7 +323,7 @@ TEST(known_items_are_answered_while_the_journal_is_full)
 }
 
 /* In valkey-bloom's eyes an add changes the key, whatever comes of it. */
-TEST(who_watches_a_key_sees_that_known_items_were_added)
+TEST(adding_known_items_changes_a_watched_key)
 {
     struct rig *rig = warm_rig();
     struct session other;

@@ -184,7 +184,7 @@ TEST(a_run_logs_each_of_its_commands)
     fixture_free(&f);
 }
 
-TEST(what_paused_lasted_for_all_of_its_parts)
+TEST(a_command_in_parts_lasts_for_their_sum)
 {
     struct fixture f = fixture_new();
     const struct slice argv[] = { slice_lit("KEYS"), slice_lit("*") };

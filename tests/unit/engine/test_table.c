@@ -48,7 +48,7 @@ TEST(each_row_is_found_in_any_case)
         }
 }
 
-TEST(what_is_no_command_is_not_found)
+TEST(a_name_of_no_command_is_not_found)
 {
     static const char *const words[] = { "",          "BF.AD",     "BF.ADDD",
                                          "client|id", " ping",     "ping ",

@@ -173,7 +173,7 @@ TEST(without_a_status_there_are_no_links)
     rig_free(rig);
 }
 
-TEST(what_was_said_of_an_earlier_role_is_left_out)
+TEST(reasons_of_an_earlier_role_are_left_out)
 {
     struct scene *scene = scene_new();
     struct service *service = &scene->rig->service;

@@ -161,7 +161,7 @@ TEST(the_soonest_end_goes_first_exactly)
 
 /* The dead are removed by themselves. One name in three databases is one chain,
  * which is looked at as a whole. */
-TEST(what_is_over_goes_first)
+TEST(expired_keys_are_evicted_first)
 {
     const struct evict_plan plan = { EVICT_OLDEST, false, 5, NOW_MS };
     struct keyspace *ks = test_keyspace(1);

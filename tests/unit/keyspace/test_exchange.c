@@ -409,7 +409,7 @@ TEST(positions_stay)
 
 /* ---- getting rid of the old data ----------------------------------------- */
 
-TEST(what_is_discarded_is_freed_behind_the_other_one_s_back)
+TEST(a_discarded_keyspace_is_freed_in_the_background)
 {
     uint64_t sequence = random_of(3);
     struct twin a = new_twin(2);

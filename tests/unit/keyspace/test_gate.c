@@ -155,7 +155,7 @@ TEST(with_one_thread_the_gate_still_knows_its_owner)
     gate_free(gate);
 }
 
-TEST(who_would_have_to_wait_can_hear_it)
+TEST(trying_to_enter_fails_where_entering_would_wait)
 {
     struct gate *gate = gate_try_new(2);
 

@@ -133,7 +133,7 @@ TEST(a_filter_beyond_the_machine_is_refused_without_maxmemory)
 
 /* A mapping costs nothing before it is touched, so any test can have one of
  * nine tenths of the machine. */
-TEST(what_is_promised_counts_against_the_machine_before_it_is_touched)
+TEST(mapped_memory_counts_against_the_machine_before_it_is_touched)
 {
     struct keyspace_memory memory = { .shares = true };
     struct bloom_env env = keyspace_env(&memory, UINT64_MAX);

@@ -112,7 +112,7 @@ TEST(entries_of_a_flushed_database_are_invisible_and_go_away)
     keyspace_free(ks);
 }
 
-TEST(what_is_kept_is_not_removed_and_not_found)
+TEST(kept_expired_keys_are_not_removed_and_not_found)
 {
     struct keyspace *ks = test_keyspace(1);
     struct test_key key;
@@ -209,7 +209,7 @@ heard_by(struct hearing *hearing, unsigned count)
     return ks;
 }
 
-TEST(who_hears_of_each_may_let_all_go)
+TEST(the_hooks_see_each_removal_that_they_allow)
 {
     struct hearing hearing = { .begins_allowed = UINT_MAX,
                                .removals_allowed = UINT_MAX };
@@ -224,7 +224,7 @@ TEST(who_hears_of_each_may_let_all_go)
     keyspace_free(ks);
 }
 
-TEST(what_may_not_begin_stays_until_it_may)
+TEST(removals_wait_until_they_are_allowed)
 {
     struct hearing hearing = { .begins_allowed = 3,
                                .removals_allowed = UINT_MAX };

@@ -63,7 +63,7 @@ TEST(both_ends_of_a_unix_socket_are_the_path_that_was_bound)
     (void)rmdir(dir);
 }
 
-TEST(who_has_gone_has_no_address)
+TEST(a_client_that_has_gone_has_no_address)
 {
     char text[ADDRESS_TEXT_MAX];
 

@@ -262,7 +262,7 @@ TEST(a_loop_may_stop_while_connections_are_parked)
 
 /* ---- room ---------------------------------------------------------------- */
 
-TEST(who_waits_for_room_is_called_when_there_is_some_and_once_a_second)
+TEST(a_client_parked_for_room_is_called_when_there_is_some_and_once_a_second)
 {
     struct rig *rig = rig_new();
     struct peer peer = parked_peer(rig, "ROOM x\r\nB\r\n");
@@ -313,7 +313,7 @@ TEST(who_waits_for_room_is_called_when_there_is_some_and_once_a_second)
 
 /* It may be much, and there may be many of them: a call in vain does not look
  * at it. */
-TEST(what_follows_a_parked_command_is_not_parsed_to_call_it_again)
+TEST(calling_a_parked_command_does_not_parse_the_commands_behind_it)
 {
     enum { BEHIND = 100 };
     static const char *const words[] = { "PARK x", "ROOM x" };
@@ -423,7 +423,7 @@ TEST(a_handler_does_not_wait_long_for_who_has_ended)
     rig_free(rig);
 }
 
-TEST(who_has_ended_gets_what_waits_for_room_for_a_minute)
+TEST(a_client_that_ended_its_half_may_wait_for_room_for_a_minute)
 {
     struct rig *rig = rig_new();
     struct peer peer = parked_peer(rig, "ROOM x\r\nROOM y\r\n");
@@ -464,7 +464,7 @@ TEST(a_peer_that_left_while_parked_is_found_out)
     rig_free(rig);
 }
 
-TEST(who_is_parked_for_a_time_is_not_called_before)
+TEST(a_client_parked_for_a_time_is_not_called_before)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);

@@ -80,7 +80,7 @@ TEST(replies_wait_until_their_position_is_released)
     rig_free(rig);
 }
 
-TEST(what_is_released_already_is_sent_at_once)
+TEST(replies_released_already_are_sent_at_once)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -131,7 +131,7 @@ TEST(a_loop_whose_environment_names_no_position_holds_nothing)
     rig_free(rig);
 }
 
-TEST(what_comes_behind_held_output_waits_behind_it)
+TEST(replies_behind_held_output_wait_behind_it)
 {
     struct rig *rig = rig_new();
     struct peer peer = holding_peer(rig, false, "HOLD 10\r\n");
@@ -303,7 +303,7 @@ move_released(void *arg)
 
 /* The other side stores and looks just when this one does: each has to see the
  * other, or the reply would wait until the next one comes. */
-TEST(what_is_released_in_the_moment_in_which_it_is_held_is_sent)
+TEST(a_reply_released_while_it_becomes_held_is_sent)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -416,7 +416,7 @@ TEST(without_limits_there_is_a_bound_to_what_is_held)
 
 /* More than the hard limit comes together; the client has its time to read it,
  * and is cut as ever if it does not. */
-TEST(what_was_held_does_not_cut_when_it_is_released)
+TEST(held_output_does_not_cut_its_client_when_it_is_released)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
@@ -517,7 +517,7 @@ TEST(when_the_disk_is_given_up_other_replies_take_the_place_of_held_ones)
     rig_free(rig);
 }
 
-TEST(what_is_released_is_sent_as_it_is_when_the_rest_is_given_up)
+TEST(released_replies_are_sent_when_the_rest_is_given_up)
 {
     struct rig *rig = rig_new();
     struct peer peer = holding_peer(rig, false, "HOLD 10\r\n");
@@ -704,7 +704,7 @@ TEST(each_allocation_may_fail_while_output_is_held)
 
 /* printf ... | nc: what it did is on its way to the disk, and it still reads.
  */
-TEST(who_ended_its_half_gets_what_is_held)
+TEST(a_client_that_ended_its_half_gets_its_held_replies)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -726,7 +726,7 @@ TEST(who_ended_its_half_gets_what_is_held)
 }
 
 /* A close looks the same over TCP: it does not keep its place for ever. */
-TEST(who_ended_its_half_is_not_held_for_longer_than_a_minute)
+TEST(a_client_that_ended_its_half_is_kept_for_a_minute_at_most)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -748,7 +748,7 @@ TEST(who_ended_its_half_is_not_held_for_longer_than_a_minute)
 }
 
 /* It cannot read: nobody waits. */
-TEST(who_is_gone_is_not_held)
+TEST(a_client_that_has_gone_is_not_kept_for_held_replies)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);

@@ -60,7 +60,7 @@ TEST(bytes_go_both_ways_and_an_end_is_told)
     }
 }
 
-TEST(what_is_not_used_comes_again_with_what_follows)
+TEST(unused_bytes_come_again_with_the_next_ones)
 {
     struct rig *rig = rig_new();
     struct owner owner = { .whole = 4 };
@@ -173,7 +173,7 @@ TEST(an_end_waits_for_what_was_left)
     rig_free(rig);
 }
 
-TEST(who_sends_much_leaves_the_others_their_turns)
+TEST(a_busy_sender_leaves_the_others_their_turns)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -196,7 +196,7 @@ TEST(who_sends_much_leaves_the_others_their_turns)
     rig_free(rig);
 }
 
-TEST(what_a_socket_does_not_take_waits_in_order)
+TEST(bytes_that_a_socket_does_not_take_wait_in_order)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -393,7 +393,7 @@ TEST(a_link_whose_turn_comes_may_be_closed_by_another)
     }
 }
 
-TEST(what_the_other_side_said_last_comes_before_its_end)
+TEST(the_last_bytes_of_the_other_side_come_before_its_end)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -456,7 +456,7 @@ TEST(a_queued_write_may_fail)
     rig_free(rig);
 }
 
-TEST(who_leaves_sends_the_rest_first)
+TEST(a_link_that_closes_after_sends_the_rest_first)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -480,7 +480,7 @@ TEST(who_leaves_sends_the_rest_first)
     rig_free(rig);
 }
 
-TEST(who_leaves_does_not_wait_for_ever)
+TEST(a_link_that_closes_after_does_not_wait_for_ever)
 {
     for (int ends = 0; ends < 2; ends++) {
         struct rig *rig = rig_new();
@@ -506,7 +506,7 @@ TEST(who_leaves_does_not_wait_for_ever)
     }
 }
 
-TEST(who_leaves_with_nothing_unsent_is_gone)
+TEST(a_link_that_closes_after_with_nothing_unsent_is_gone)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -566,7 +566,7 @@ is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-TEST(what_is_no_stream_is_not_taken_and_closed)
+TEST(a_descriptor_of_no_stream_is_refused_and_closed)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };

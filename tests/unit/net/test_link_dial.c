@@ -78,7 +78,7 @@ TEST(a_dialled_link_opens_and_bytes_go_both_ways)
     }
 }
 
-TEST(what_is_sent_before_it_is_open_goes_out_in_order)
+TEST(bytes_sent_before_the_link_opens_go_out_in_order)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -105,7 +105,7 @@ TEST(what_is_sent_before_it_is_open_goes_out_in_order)
     rig_free(rig);
 }
 
-TEST(who_leaves_when_it_opens_sends_what_waited)
+TEST(a_link_closed_when_it_opens_sends_the_waiting_bytes)
 {
     struct rig *rig = rig_new();
     struct owner owner = { .leaves = IN_OPENED };
@@ -125,7 +125,7 @@ TEST(who_leaves_when_it_opens_sends_what_waited)
     rig_free(rig);
 }
 
-TEST(who_refuses_is_told_later)
+TEST(a_refused_connection_is_reported_later)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };
@@ -209,7 +209,7 @@ silent_free(const struct silent *silent)
     }
 }
 
-TEST(who_does_not_answer_leaves_time_for_the_others)
+TEST(a_silent_address_leaves_time_for_the_others)
 {
     struct rig *rig = rig_new();
     struct owner owner = { 0 };

@@ -95,7 +95,7 @@ TEST(a_name_is_found_by_a_thread)
     assert_int_equal(used, mem_used());
 }
 
-TEST(what_is_not_found_is_an_error)
+TEST(a_name_that_is_not_found_is_an_error)
 {
     struct lookup *lookup;
 
@@ -107,7 +107,7 @@ TEST(what_is_not_found_is_an_error)
     lookup_free(lookup);
 }
 
-TEST(who_loses_patience_leaves_the_lookup_to_itself)
+TEST(a_lookup_can_be_freed_while_it_runs)
 {
     uint64_t used = mem_used();
     struct lookup *lookup;
@@ -124,7 +124,7 @@ TEST(who_loses_patience_leaves_the_lookup_to_itself)
 }
 
 /* At once, so that the thread is anywhere. */
-TEST(who_gives_up_at_any_moment_leaves_nothing_behind)
+TEST(a_lookup_freed_at_any_moment_leaves_nothing_behind)
 {
     uint64_t used = mem_used();
 
@@ -203,7 +203,7 @@ TEST(the_newest_name_goes_first_and_an_abandoned_one_does_not_go_at_all)
     lookup_free(last);
 }
 
-TEST(who_asks_again_gets_what_the_first_question_finds)
+TEST(a_repeated_lookup_gets_the_answer_of_the_first)
 {
     struct lookup *lookup;
 

@@ -29,7 +29,7 @@ expect_pattern(struct rig *rig, struct peer *peer, size_t bytes)
     }
 }
 
-TEST(what_fits_the_socket_needs_no_outbox)
+TEST(output_that_fits_the_socket_needs_no_outbox)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);

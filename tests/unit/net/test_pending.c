@@ -107,7 +107,7 @@ TEST(long_replies_go_at_once)
     watch_end(&watch);
 }
 
-TEST(what_is_pushed_comes_behind_what_is_pending)
+TEST(pushes_come_behind_pending_replies)
 {
     struct watch watch;
 
@@ -118,7 +118,7 @@ TEST(what_is_pushed_comes_behind_what_is_pending)
     watch_end(&watch);
 }
 
-TEST(who_is_closed_gets_what_is_pending)
+TEST(a_closed_client_gets_its_pending_replies)
 {
     struct watch watch;
 
@@ -134,7 +134,7 @@ TEST(who_is_closed_gets_what_is_pending)
 }
 
 /* Its end is found when the reply is written, among the others. */
-TEST(who_has_gone_takes_nothing_from_the_others)
+TEST(a_client_that_has_gone_takes_nothing_from_the_others)
 {
     struct watch watch;
 
@@ -194,7 +194,7 @@ push_to_last(void *ctx)
 }
 
 /* It has a push pending when its command comes, and is gone. */
-TEST(who_is_found_gone_executes_nothing)
+TEST(a_client_found_gone_executes_nothing)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);

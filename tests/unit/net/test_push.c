@@ -84,7 +84,7 @@ TEST(each_connection_gets_its_own)
     rig_free(rig);
 }
 
-TEST(who_closes_before_the_flush_gets_nothing)
+TEST(a_client_closed_before_the_flush_gets_nothing)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -100,7 +100,7 @@ TEST(who_closes_before_the_flush_gets_nothing)
     rig_free(rig);
 }
 
-TEST(who_leaves_too_many_unread_is_cut)
+TEST(a_client_with_too_many_unread_pushes_is_cut)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);
@@ -122,7 +122,7 @@ TEST(who_leaves_too_many_unread_is_cut)
     rig_free(rig);
 }
 
-TEST(who_is_owed_too_much_while_the_disk_is_slow_is_cut)
+TEST(a_client_with_too_many_held_pushes_is_cut)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);
@@ -147,7 +147,7 @@ TEST(who_is_owed_too_much_while_the_disk_is_slow_is_cut)
 
 /* What was held leaves without a look at the limit: a reply may be late. But
  * nothing keeps those who push from more. */
-TEST(who_leaves_too_many_unread_that_were_held_is_cut)
+TEST(a_client_with_too_many_unread_pushes_that_were_held_is_cut)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, true);

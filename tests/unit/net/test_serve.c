@@ -107,7 +107,7 @@ take_time(struct fake *fake, const struct slice *argv, size_t argc)
 }
 
 /* The system takes its time to send: that is no command's. */
-TEST(what_was_sent_between_two_commands_is_not_in_the_time_of_the_second)
+TEST(sending_between_two_commands_is_not_timed_as_the_second)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);

@@ -54,7 +54,7 @@ TEST(the_largest_go_first_and_no_more_than_it_takes)
     rig_free(rig);
 }
 
-TEST(the_operator_and_who_asked_for_it_stay)
+TEST(the_operator_and_exempt_clients_stay)
 {
     struct rig *rig = rig_new();
     struct peer peers[PEERS];
@@ -85,7 +85,7 @@ TEST(a_limit_that_was_lowered_holds_within_a_second)
 }
 
 /* Its loop is asked once; until it has answered it counts as gone. */
-TEST(who_is_being_cut_counts_as_gone)
+TEST(a_client_that_is_being_cut_counts_as_gone)
 {
     struct rig *rig = rig_new();
     struct peer peers[PEERS];
@@ -107,7 +107,7 @@ TEST(who_is_being_cut_counts_as_gone)
 }
 
 /* The mailbox was full: the seconds' look finds it. */
-TEST(who_was_to_be_cut_and_was_not_asked_goes_all_the_same)
+TEST(a_condemned_client_goes_though_its_loop_was_not_asked)
 {
     struct rig *rig = rig_new();
     struct peer peers[PEERS];

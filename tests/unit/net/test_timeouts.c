@@ -72,7 +72,7 @@ TEST(zero_seconds_are_no_limit)
     rig_free(rig);
 }
 
-TEST(what_has_come_of_a_request_gives_it_more_time)
+TEST(bytes_of_a_request_give_it_more_time)
 {
     struct rig *rig = rig_without_timer();
     struct peer peer = peer_new(rig, false);
@@ -106,7 +106,7 @@ TEST(a_request_that_is_executed_ends_its_time)
 }
 
 /* Half of an empty line each second, as if requests were begun and ended. */
-TEST(what_executes_nothing_ends_no_time)
+TEST(bytes_that_execute_nothing_do_not_end_the_time_of_a_request)
 {
     struct rig *rig = rig_without_timer();
     struct peer peer = peer_new(rig, false);
@@ -258,7 +258,7 @@ TEST(empty_lines_are_no_sign_of_life)
     rig_free(rig);
 }
 
-TEST(who_is_sending_a_long_request_is_not_idle)
+TEST(a_client_that_sends_a_long_request_is_not_idle)
 {
     struct rig *rig = rig_without_timer();
     struct peer peer = peer_new(rig, false);

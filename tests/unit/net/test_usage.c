@@ -67,7 +67,7 @@ TEST(unread_and_held_replies_and_what_waits_behind_them_count)
     rig_free(rig);
 }
 
-TEST(what_the_owner_says_counts)
+TEST(bytes_that_the_owner_reports_count)
 {
     struct rig *rig = rig_new();
     struct peer peer = peer_new(rig, false);

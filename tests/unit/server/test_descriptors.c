@@ -62,7 +62,7 @@ TEST(together_they_never_have_more_than_the_rest_and_clients_at_least_half)
     }
 }
 
-TEST(what_is_off_stays_off)
+TEST(limits_that_are_off_stay_off)
 {
     struct conf conf = conf_of(10000, 0, 0);
 

@@ -322,6 +322,24 @@ prig_status(const struct prig *rig)
     return status;
 }
 
+struct persist_info
+prig_info(const struct prig *rig)
+{
+    struct persist_info info;
+
+    persist_get_info(rig->persist, &info);
+    return info;
+}
+
+uint64_t
+prig_write_released(struct prig *rig)
+{
+    uint64_t position = prig_write(rig);
+
+    PRIG_WAIT(rig, prig_released(rig) >= position);
+    return position;
+}
+
 uint64_t
 prig_released(const struct prig *rig)
 {
@@ -345,6 +363,13 @@ prig_check_all(const struct prig *rig)
             fail_msg("w%u is lost", i);
         }
     }
+}
+
+void
+prig_restart_all(struct prig *rig)
+{
+    prig_restart(rig);
+    prig_check_all(rig);
 }
 
 void

@@ -112,11 +112,19 @@ void prig_restart(struct prig *rig);
 
 struct journal_status prig_status(const struct prig *rig);
 
+struct persist_info prig_info(const struct prig *rig);
+
 uint64_t prig_released(const struct prig *rig);
+
+/* Writes and waits until the position is released. Returns the position. */
+uint64_t prig_write_released(struct prig *rig);
 
 bool prig_exists(const struct prig *rig, const char *name);
 
 void prig_check_all(const struct prig *rig);
+
+/* Restarts and checks that all keys are there. */
+void prig_restart_all(struct prig *rig);
 
 /* Saves, and waits until it is done. */
 void prig_save(struct prig *rig);

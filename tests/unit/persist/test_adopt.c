@@ -21,15 +21,6 @@ static const char THIRD[] = "00112233445566778899aabbccddeeff00112233";
 #define SNAPSHOT "bloomery.snapshot"
 #define ARRIVAL  SNAPSHOT ".new"
 
-static struct persist_info
-info_of(const struct prig *rig)
-{
-    struct persist_info info;
-
-    persist_get_info(rig->persist, &info);
-    return info;
-}
-
 /* Starts a replica with old data in a snapshot, and in the journal if it is on;
  * no step is under way. */
 static struct prig *
@@ -58,7 +49,7 @@ is_settled(const struct prig *rig)
 {
     struct journal_status status = prig_status(rig);
 
-    return !info_of(rig).adopting && rig->persist->step == STEP_NONE &&
+    return !prig_info(rig).adopting && rig->persist->step == STEP_NONE &&
            (!rig->conf.appendonly || (status.on && !status.building));
 }
 
@@ -121,7 +112,7 @@ TEST(adopt_exchanges_the_data_at_once)
     uint64_t position;
     uint64_t sequence;
 
-    changes = info_of(rig).changes;
+    changes = prig_info(rig).changes;
     keyspace_set_all_positions(rig->ks, 1000000);
     adopt(rig);
     assert_int_equal(rig->reloads, 1);
@@ -136,9 +127,9 @@ TEST(adopt_exchanges_the_data_at_once)
     assert_non_null(rig->journal);
     assert_int_equal(prig_released(rig), UINT64_MAX);
     assert_int_equal(keyspace_position(rig->ks, 0), PLACE);
-    assert_true(info_of(rig).changes > changes);
+    assert_true(prig_info(rig).changes > changes);
     persist_tick(rig->persist);
-    assert_true(info_of(rig).adopting);
+    assert_true(prig_info(rig).adopting);
     prig_free(rig);
 }
 
@@ -148,7 +139,7 @@ TEST(adopt_makes_a_snapshot_of_the_new_data)
 
     adopt(rig);
     settle(rig);
-    assert_int_equal(info_of(rig).changes, 0);
+    assert_int_equal(prig_info(rig).changes, 0);
     assert_false(prig_exists(rig, ARRIVAL));
     prig_restart(rig);
     check_new(rig);
@@ -264,7 +255,7 @@ TEST(adopt_writes_nothing_where_nothing_is_saved)
     adopt(rig);
     settle(rig);
     assert_int_equal(count_names(rig), 1); /* the lock */
-    assert_int_equal(info_of(rig).forks, 0);
+    assert_int_equal(prig_info(rig).forks, 0);
     prig_free(rig);
 }
 
@@ -381,13 +372,13 @@ TEST(adopt_leaves_saves_as_they_are)
 
     file_fail_at(FILE_CALL_SYNC, 1, ENOSPC, true);
     adopt(rig);
-    PRIG_WAIT(rig, info_of(rig).save_failures == 1);
-    assert_false(info_of(rig).last_save_ok);
-    assert_true(info_of(rig).adopting);
+    PRIG_WAIT(rig, prig_info(rig).save_failures == 1);
+    assert_false(prig_info(rig).last_save_ok);
+    assert_true(prig_info(rig).adopting);
     assert_false(prig_status(rig).on); /* no file of it is touched */
     for (int i = 0; i < 50; i++) {
         persist_tick(rig->persist);
-        assert_false(info_of(rig).saving || info_of(rig).rewriting);
+        assert_false(prig_info(rig).saving || prig_info(rig).rewriting);
     }
     ticket = persist_ask(rig->persist, PERSIST_SAVE);
     PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
@@ -395,7 +386,7 @@ TEST(adopt_leaves_saves_as_they_are)
     (void)file_fail_clear();
     (void)prig_relay(rig); /* it serves on */
     prig_save(rig);
-    assert_true(info_of(rig).last_save_ok);
+    assert_true(prig_info(rig).last_save_ok);
     settle(rig);
     prig_restart(rig);
     check_new(rig);
@@ -408,11 +399,11 @@ TEST(adopt_is_tried_again)
 
     file_fail_at(FILE_CALL_RENAME, 1, EIO, true);
     adopt(rig);
-    PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+    PRIG_WAIT(rig, prig_info(rig).save_failures == 1);
     (void)file_fail_clear();
     rig->persist->save.retry.not_before_ns = 0; /* some seconds later */
     settle(rig);
-    assert_int_equal(info_of(rig).save_failures, 0);
+    assert_int_equal(prig_info(rig).save_failures, 0);
     prig_restart(rig);
     check_new(rig);
     prig_free(rig);
@@ -464,7 +455,8 @@ TEST(adopt_may_be_done_by_a_reload)
 static bool
 has_failed(const struct prig *rig)
 {
-    return info_of(rig).save_failures > 0 || info_of(rig).rewrite_failures > 0;
+    return prig_info(rig).save_failures > 0 ||
+           prig_info(rig).rewrite_failures > 0;
 }
 
 /* One call fails, or it and all that follow; then kill -9. Once .new has its
@@ -560,7 +552,7 @@ TEST(adopt_may_be_cut_off_while_a_start_finishes_it)
             adopt(rig);
             PRIG_WAIT(rig, rig->persist->step == STEP_SAVE);
             file_fail_at(FILE_CALL_UNLINK, 1, EIO, true);
-            PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+            PRIG_WAIT(rig, prig_info(rig).save_failures == 1);
             (void)file_fail_clear();
             assert_true(prig_exists(rig, ARRIVAL));
             prig_close(rig);

@@ -10,9 +10,7 @@ TEST(persist_info_tells_of_loading_and_then_of_what_was_loaded)
     struct persist_info info;
 
     for (int i = 0; i < 5; i++) {
-        uint64_t position = prig_write(rig);
-
-        PRIG_WAIT(rig, prig_released(rig) >= position);
+        (void)prig_write_released(rig);
     }
     prig_close(rig);
     assert_true(prig_open(rig));
@@ -31,9 +29,8 @@ TEST(persist_info_tells_of_the_journal)
 {
     struct prig *rig = prig_start("yes", "always");
     struct persist_info info;
-    uint64_t position = prig_write(rig);
+    uint64_t position = prig_write_released(rig);
 
-    PRIG_WAIT(rig, prig_released(rig) >= position);
     persist_get_info(rig->persist, &info);
     assert_true(info.appendonly && info.journal.on);
     assert_true(info.journal.released >= position);

@@ -10,15 +10,11 @@ TEST(persist_loads_what_the_journal_has)
     struct prig *rig = prig_start("yes", "always");
 
     for (int i = 0; i < 100; i++) {
-        uint64_t position = prig_write(rig);
-
-        PRIG_WAIT(rig, prig_released(rig) >= position);
+        (void)prig_write_released(rig);
     }
     for (int i = 0; i < 3; i++) {
-        prig_restart(rig);
-        prig_check_all(rig);
-        (void)prig_write(rig);
-        PRIG_WAIT(rig, prig_released(rig) >= journal_position(rig->journal));
+        prig_restart_all(rig);
+        (void)prig_write_released(rig);
     }
     prig_free(rig);
 }
@@ -26,7 +22,6 @@ TEST(persist_loads_what_the_journal_has)
 TEST(persist_switches_a_journal_on_and_off_while_it_runs)
 {
     struct prig *rig = prig_start("no", "always");
-    uint64_t position;
 
     (void)prig_write(rig);
     assert_null(rig->journal);
@@ -35,11 +30,9 @@ TEST(persist_switches_a_journal_on_and_off_while_it_runs)
         PRIG_WAIT(rig, rig->journal != NULL);
         assert_int_equal(prig_released(rig), UINT64_MAX);
         PRIG_WAIT(rig, !prig_status(rig).building);
-        position = prig_write(rig);
-        PRIG_WAIT(rig, prig_released(rig) >= position);
+        (void)prig_write_released(rig);
         assert_true(prig_released(rig) < UINT64_MAX);
-        prig_restart(rig);
-        prig_check_all(rig);
+        prig_restart_all(rig);
 
         prig_set(rig, "appendonly", "no");
         PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
@@ -62,16 +55,13 @@ TEST(persist_survives_every_single_fault_of_a_journal_at_work)
 
             file_fail_at(calls[c], nth, EIO, false);
             for (int i = 0; i < 5; i++) {
-                uint64_t position = prig_write(rig);
-
-                PRIG_WAIT(rig, prig_released(rig) >= position);
+                (void)prig_write_released(rig);
             }
             fired = file_fail_clear();
             assert_int_equal(rig->writes, OK);
             assert_false(prig_status(rig).faulted);
             assert_int_equal(prig_status(rig).suspect_files, fired);
-            prig_restart(rig);
-            prig_check_all(rig);
+            prig_restart_all(rig);
             prig_free(rig);
         }
     }
@@ -95,8 +85,7 @@ TEST(persist_refuses_writes_while_the_disk_is_gone_and_takes_them_after)
     assert_int_equal(rig->ping, OK);
     assert_false(atomic_load(persist_gives_up(rig->persist)));
     assert_true(prig_released(rig) >= position);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -167,8 +156,7 @@ TEST(persist_survives_every_failing_allocation)
         PRIG_WAIT(rig, prig_released(rig) >= journal_position(rig->journal));
         PRIG_WAIT(rig, rig->persist->info.rewrites == 1 &&
                            rig->persist->info.saves == 1);
-        prig_restart(rig);
-        prig_check_all(rig);
+        prig_restart_all(rig);
         prig_free(rig);
     }
 }
@@ -177,9 +165,8 @@ TEST(persist_survives_every_failing_allocation)
 TEST(persist_syncs_what_somebody_waits_for)
 {
     struct prig *rig = prig_start("yes", "no");
-    uint64_t position = prig_write(rig);
+    uint64_t position = prig_write_released(rig);
 
-    PRIG_WAIT(rig, prig_released(rig) >= position);
     assert_true(journal_synced(rig->journal) < position);
     journal_want_sync(rig->journal, position);
     PRIG_WAIT(rig, journal_synced(rig->journal) >= position);

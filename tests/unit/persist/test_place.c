@@ -92,8 +92,7 @@ TEST(place_renewed_is_said_in_the_journal)
         assert_true(prig_position(rig) > position);
         (void)prig_write(rig);
         PRIG_WAIT(rig, prig_released(rig) >= prig_position(rig));
-        prig_restart(rig);
-        prig_check_all(rig);
+        prig_restart_all(rig);
         assert_same(rig, &after);
     }
     (void)persist_ask(rig->persist, PERSIST_REWRITE);
@@ -253,8 +252,7 @@ TEST(place_is_the_same_in_files_and_tap)
     (void)prig_write(rig);
     position = prig_position(rig);
     PRIG_WAIT(rig, prig_released(rig) >= position);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     assert_same(rig, &history);
     assert_int_equal(prig_position(rig), position);
     prig_free(rig);
@@ -270,8 +268,7 @@ TEST(place_of_a_relayed_log_is_found_again)
         position = prig_relay(rig);
     }
     PRIG_WAIT(rig, prig_released(rig) >= position);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     assert_int_equal(prig_position(rig), position);
     prig_free(rig);
 }

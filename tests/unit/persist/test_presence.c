@@ -17,30 +17,18 @@ rename_in(const struct prig *rig, const char *from, const char *to)
     assert_int_equal(rename(old, new), 0);
 }
 
-static uint64_t
-write_released(struct prig *rig)
-{
-    uint64_t position = prig_write(rig);
-
-    PRIG_WAIT(rig, prig_released(rig) >= position);
-    return position;
-}
-
 TEST(presence_takes_a_journal_that_was_moved_for_a_fault)
 {
     struct prig *rig = prig_start("yes", "always");
-    uint64_t position;
 
-    write_released(rig);
+    (void)prig_write_released(rig);
     rename_in(rig, "journal", "moved");
     PRIG_WAIT(rig, prig_status(rig).suspect_files == 1);
-    position = prig_write(rig);
-    PRIG_WAIT(rig, prig_released(rig) >= position);
+    (void)prig_write_released(rig);
     assert_false(prig_status(rig).faulted);
     assert_int_equal(rig->persist->info.rewrites, 1);
     assert_int_equal(rig->persist->presence.losses, 1);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -50,7 +38,7 @@ TEST(presence_holds_replies_until_the_journal_can_be_made)
     char path[256];
     uint64_t position;
 
-    write_released(rig);
+    (void)prig_write_released(rig);
     rename_in(rig, "journal", "moved");
     (void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
     fclose(fopen(path, "w")); /* in the way */
@@ -60,8 +48,7 @@ TEST(presence_holds_replies_until_the_journal_can_be_made)
     assert_true(prig_released(rig) < position);
     assert_int_equal(unlink(path), 0);
     PRIG_WAIT(rig, prig_released(rig) >= position);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -87,9 +74,8 @@ TEST(presence_notices_a_loss_during_a_rewrite)
         PRIG_WAIT(rig, !prig_status(rig).faulted && prig_status(rig).on &&
                            rig->persist->step == STEP_NONE &&
                            prig_exists(rig, "journal/manifest"));
-        write_released(rig);
-        prig_restart(rig);
-        prig_check_all(rig);
+        (void)prig_write_released(rig);
+        prig_restart_all(rig);
         prig_free(rig);
     }
 }
@@ -99,17 +85,16 @@ TEST(presence_sets_a_journal_aside_that_was_put_there)
     struct prig *rig = prig_start("yes", "always");
     char path[256];
 
-    write_released(rig);
+    (void)prig_write_released(rig);
     rename_in(rig, "journal", "moved");
     (void)snprintf(path, sizeof(path), "%s/journal", rig->dir);
     assert_int_equal(mkdir(path, 0700), 0);
     (void)snprintf(path, sizeof(path), "%s/journal/base-1", rig->dir);
     fclose(fopen(path, "w"));
     PRIG_WAIT(rig, rig->persist->info.rewrites == 1);
-    write_released(rig);
+    (void)prig_write_released(rig);
     assert_false(prig_exists(rig, "journal/base-1"));
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -126,7 +111,7 @@ TEST(presence_makes_a_data_directory_anew)
     uint64_t ticket;
 
     rig->persist->options.hooks.moved_in = count_move;
-    write_released(rig);
+    (void)prig_write_released(rig);
     (void)snprintf(moved, sizeof(moved), "%s.moved", rig->dir);
     assert_int_equal(rename(rig->dir, moved), 0);
     ticket =
@@ -137,11 +122,10 @@ TEST(presence_makes_a_data_directory_anew)
                     PERSIST_FAILED ||
                 prig_exists(rig, "bloomery.snapshot"));
     PRIG_WAIT(rig, rig->reloads == 1);
-    write_released(rig);
+    (void)prig_write_released(rig);
     PRIG_WAIT(rig, prig_exists(rig, "journal/manifest"));
     assert_true(prig_exists(rig, "lock"));
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     assert_int_equal(nftw(moved, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
     prig_free(rig);
 }

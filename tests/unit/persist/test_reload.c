@@ -19,15 +19,6 @@ reload(struct prig *rig, bool save)
     return persist_outcome(rig->persist, what, ticket);
 }
 
-static struct persist_info
-info_of(const struct prig *rig)
-{
-    struct persist_info info;
-
-    persist_get_info(rig->persist, &info);
-    return info;
-}
-
 TEST(reload_brings_everything_back)
 {
     struct prig *rig = prig_start("no", "no");
@@ -37,13 +28,12 @@ TEST(reload_brings_everything_back)
     }
     assert_int_equal(reload(rig, true), PERSIST_DONE);
     prig_check_all(rig);
-    assert_int_equal(info_of(rig).changes, 0);
-    assert_int_equal(info_of(rig).saves, 1);
+    assert_int_equal(prig_info(rig).changes, 0);
+    assert_int_equal(prig_info(rig).saves, 1);
     (void)prig_write(rig);
     prig_check_all(rig);
     assert_int_equal(reload(rig, true), PERSIST_DONE);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -58,7 +48,7 @@ TEST(reload_without_a_save_goes_back_to_the_snapshot)
     assert_int_equal(reload(rig, false), PERSIST_DONE);
     assert_true(prig_has(rig, 0));
     assert_false(prig_has(rig, 1));
-    assert_true(info_of(rig).changes > 0); /* it is worth a save */
+    assert_true(prig_info(rig).changes > 0); /* it is worth a save */
     prig_free(rig);
 }
 
@@ -85,7 +75,7 @@ TEST(reload_that_cannot_save_changes_nothing)
         assert_int_equal(reload(rig, true), PERSIST_FAILED);
         assert_true(file_fail_clear());
         prig_check_all(rig);
-        assert_false(info_of(rig).last_save_ok);
+        assert_false(prig_info(rig).last_save_ok);
         assert_int_equal(reload(rig, true), PERSIST_DONE);
         prig_check_all(rig);
         prig_free(rig);
@@ -107,8 +97,7 @@ TEST(reload_leaves_a_journal_that_still_fits)
         position = prig_write(rig);
     }
     PRIG_WAIT(rig, prig_released(rig) >= position);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 

@@ -14,14 +14,6 @@ rewrites_of(const struct prig *rig)
 }
 
 static void
-write_released(struct prig *rig)
-{
-    uint64_t position = prig_write(rig);
-
-    PRIG_WAIT(rig, prig_released(rig) >= position);
-}
-
-static void
 count_files(const struct prig *rig, unsigned *ret_bases,
             unsigned *ret_increments, unsigned *ret_others)
 {
@@ -54,18 +46,17 @@ TEST(rewrite_leaves_one_base_and_one_increment)
     unsigned others;
 
     for (unsigned i = 1; i <= 3; i++) {
-        write_released(rig);
+        (void)prig_write_released(rig);
         prig_restart(rig);
-        write_released(rig);
+        (void)prig_write_released(rig);
         (void)persist_ask(rig->persist, PERSIST_REWRITE);
         PRIG_WAIT(rig, rewrites_of(rig) == 1);
-        write_released(rig);
+        (void)prig_write_released(rig);
         count_files(rig, &bases, &increments, &others);
         assert_int_equal(bases, 1);
         assert_int_equal(increments, 1);
         assert_int_equal(others, 0);
-        prig_restart(rig);
-        prig_check_all(rig);
+        prig_restart_all(rig);
     }
     prig_free(rig);
 }
@@ -81,9 +72,8 @@ TEST(rewrite_goes_on_while_clients_write)
             persist_tick(rig->persist);
         }
     }
-    write_released(rig);
-    prig_restart(rig);
-    prig_check_all(rig);
+    (void)prig_write_released(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -111,21 +101,19 @@ TEST(rewrite_survives_a_fault_at_every_call)
         for (unsigned nth = 1; fired; nth++) {
             struct prig *rig = prig_start("yes", "always");
 
-            write_released(rig);
+            (void)prig_write_released(rig);
             file_fail_at((enum file_call)call, nth, EIO, false);
             (void)persist_ask(rig->persist, PERSIST_REWRITE);
             for (int i = 0; i < 3; i++) {
-                write_released(rig);
+                (void)prig_write_released(rig);
             }
             PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
             fired = file_fail_clear();
-            prig_restart(rig);
-            prig_check_all(rig);
-            write_released(rig);
+            prig_restart_all(rig);
+            (void)prig_write_released(rig);
             (void)persist_ask(rig->persist, PERSIST_REWRITE);
             PRIG_WAIT(rig, rewrites_of(rig) == 1);
-            prig_restart(rig);
-            prig_check_all(rig);
+            prig_restart_all(rig);
             prig_free(rig);
         }
     }
@@ -138,11 +126,9 @@ TEST(rewrite_makes_the_first_base_of_the_snapshot)
     (void)prig_write(rig);
     prig_save(rig);
     prig_set(rig, "appendonly", "yes");
-    prig_restart(rig);
-    prig_check_all(rig);
-    write_released(rig);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
+    (void)prig_write_released(rig);
+    prig_restart_all(rig);
     assert_true(rig->persist->load.found.from_journal);
     prig_free(rig);
 }
@@ -151,20 +137,17 @@ TEST(rewrite_sets_a_journal_aside_that_is_older_than_the_snapshot)
 {
     struct prig *rig = prig_start("yes", "always");
 
-    write_released(rig);
+    (void)prig_write_released(rig);
     prig_set(rig, "appendonly", "no");
     PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
     (void)prig_write(rig);
     prig_save(rig);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     assert_false(prig_exists(rig, "journal"));
     prig_set(rig, "appendonly", "yes");
-    prig_restart(rig);
-    prig_check_all(rig);
-    write_released(rig);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
+    (void)prig_write_released(rig);
+    prig_restart_all(rig);
     assert_true(rig->persist->load.found.from_journal);
     prig_free(rig);
 }
@@ -180,8 +163,7 @@ TEST(rewrite_is_asked_for_if_the_base_has_no_id)
     prig_set(rig, "appendonly", "yes");
     prig_restart(rig);
     PRIG_WAIT(rig, rewrites_of(rig) == 1);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     assert_false(rig->persist->load.found.without_id);
     PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
     assert_int_equal(rewrites_of(rig), 0);
@@ -216,7 +198,7 @@ TEST(rewrite_refuses_a_start_that_cannot_journal)
             struct prig *rig = prig_start("yes", "always");
             bool loaded;
 
-            write_released(rig);
+            (void)prig_write_released(rig);
             prig_close(rig);
             assert_true(prig_open(rig));
             file_fail_at(calls[c], nth, EIO, false);
@@ -224,8 +206,7 @@ TEST(rewrite_refuses_a_start_that_cannot_journal)
             fired = file_fail_clear();
             /* That a figure for INFO cannot be read is no reason. */
             assert_true(loaded == !fired || calls[c] == FILE_CALL_OPEN);
-            prig_restart(rig);
-            prig_check_all(rig);
+            prig_restart_all(rig);
             prig_free(rig);
         }
     }
@@ -263,7 +244,7 @@ TEST(rewrite_leaves_a_journal_that_lost_its_manifest_to_the_operator)
     struct prig *rig = prig_start("yes", "always");
     char path[256];
 
-    write_released(rig);
+    (void)prig_write_released(rig);
     assert_false(prig_exists(rig, "journal/" MANIFEST_MARK_NAME));
     prig_close(rig);
     (void)snprintf(path, sizeof(path), "%s/journal/" MANIFEST_NAME, rig->dir);
@@ -317,7 +298,7 @@ TEST(rewrite_over_a_stale_journal_may_fail_at_any_call)
             struct prig *rig = prig_start("yes", "always");
             uint64_t ticket;
 
-            write_released(rig);
+            (void)prig_write_released(rig);
             prig_set(rig, "appendonly", "no");
             PRIG_WAIT(rig, rig->journal == NULL && !prig_status(rig).closing);
             (void)prig_write(rig);
@@ -359,8 +340,7 @@ TEST(rewrite_stores_manifests_that_can_be_read)
             (void)file_fail_clear();
             PRIG_WAIT(rig,
                       prig_released(rig) >= journal_position(rig->journal));
-            prig_restart(rig);
-            prig_check_all(rig);
+            prig_restart_all(rig);
         }
     }
     (void)file_fail_clear();

@@ -4,15 +4,6 @@
  */
 #include "persist_rig.h"
 
-static struct persist_info
-info_of(const struct prig *rig)
-{
-    struct persist_info info;
-
-    persist_get_info(rig->persist, &info);
-    return info;
-}
-
 TEST(save_that_was_asked_for_is_done_and_told)
 {
     struct prig *rig = prig_start("no", "no");
@@ -20,18 +11,17 @@ TEST(save_that_was_asked_for_is_done_and_told)
 
     (void)prig_write(rig);
     (void)prig_write(rig);
-    assert_int_equal(info_of(rig).changes, 2);
+    assert_int_equal(prig_info(rig).changes, 2);
     ticket = persist_ask(rig->persist, PERSIST_SAVE);
     assert_true(atomic_load(&rig->pokes) > 0);
     assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, ticket),
                      PERSIST_PENDING);
     PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
                        PERSIST_DONE);
-    assert_int_equal(info_of(rig).changes, 0);
-    assert_int_equal(info_of(rig).saves, 1);
-    assert_true(info_of(rig).forks == 1 && info_of(rig).fork_us > 0);
-    prig_restart(rig);
-    prig_check_all(rig);
+    assert_int_equal(prig_info(rig).changes, 0);
+    assert_int_equal(prig_info(rig).saves, 1);
+    assert_true(prig_info(rig).forks == 1 && prig_info(rig).fork_us > 0);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 
@@ -47,7 +37,7 @@ TEST(save_has_what_there_was_when_it_began)
     (void)prig_write(rig);
     PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
                        PERSIST_DONE);
-    assert_int_equal(info_of(rig).changes, 1);
+    assert_int_equal(prig_info(rig).changes, 1);
     prig_restart(rig);
     assert_true(prig_has(rig, 0));
     assert_false(prig_has(rig, 1));
@@ -63,9 +53,9 @@ TEST(save_happens_by_itself_after_enough_changes)
     (void)prig_write(rig);
     (void)prig_write(rig);
     persist_tick(rig->persist);
-    assert_false(info_of(rig).saving);
+    assert_false(prig_info(rig).saving);
     (void)prig_write(rig);
-    PRIG_WAIT(rig, info_of(rig).saves == 1);
+    PRIG_WAIT(rig, prig_info(rig).saves == 1);
     assert_true(prig_exists(rig, "bloomery.snapshot"));
     prig_free(rig);
 }
@@ -88,9 +78,9 @@ TEST(save_that_failed_stops_writes_until_one_succeeds)
         (void)file_fail_clear();
         assert_int_equal(rig->writes, ERR_MISCONF_SAVE);
         assert_int_equal(rig->outcome, PERSIST_PENDING); /* refused first */
-        assert_false(info_of(rig).last_save_ok);
-        assert_int_equal(info_of(rig).save_failures, 1);
-        assert_int_equal(info_of(rig).changes, 1);
+        assert_false(prig_info(rig).last_save_ok);
+        assert_int_equal(prig_info(rig).save_failures, 1);
+        assert_int_equal(prig_info(rig).changes, 1);
         prig_set(rig, "stop-writes-on-bgsave-error", "no");
         PRIG_WAIT(rig, rig->writes == OK);
         prig_set(rig, "stop-writes-on-bgsave-error", "yes");
@@ -110,12 +100,12 @@ TEST(save_waits_after_a_failure)
     rig->persist->save.last_ms -= 5000;
     file_fail_at(FILE_CALL_SYNC, 1, EIO, true);
     (void)prig_write(rig);
-    PRIG_WAIT(rig, info_of(rig).save_failures == 1);
+    PRIG_WAIT(rig, prig_info(rig).save_failures == 1);
     for (int i = 0; i < 100; i++) {
         persist_tick(rig->persist);
-        assert_false(info_of(rig).saving);
+        assert_false(prig_info(rig).saving);
     }
-    assert_int_equal(info_of(rig).forks, 1);
+    assert_int_equal(prig_info(rig).forks, 1);
     (void)file_fail_clear();
     prig_free(rig);
 }

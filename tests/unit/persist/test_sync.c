@@ -14,15 +14,6 @@
 
 enum { MANY = 20000 };
 
-static struct persist_info
-info_of(const struct prig *rig)
-{
-    struct persist_info info;
-
-    persist_get_info(rig->persist, &info);
-    return info;
-}
-
 static struct prig *
 start_tapped(const char *appendonly)
 {
@@ -103,9 +94,9 @@ TEST(sync_is_the_state_at_its_place)
     assert_int_equal(stamp.keys, MANY);
     assert_string_equal(stamp.history, prig_history(rig).id);
     close(fd);
-    assert_int_equal(info_of(rig).forks, 1);
-    assert_true(info_of(rig).fork_us > 0);
-    assert_false(info_of(rig).syncing);
+    assert_int_equal(prig_info(rig).forks, 1);
+    assert_true(prig_info(rig).fork_us > 0);
+    assert_false(prig_info(rig).syncing);
     assert_false(prig_exists(rig, "bloomery.snapshot"));
     prig_free(rig);
 }
@@ -115,12 +106,12 @@ TEST(sync_is_told_of_while_it_runs)
     struct prig *rig = start_tapped("no");
 
     write_many(rig);
-    assert_int_equal(info_of(rig).current_sync_seconds, -1);
+    assert_int_equal(prig_info(rig).current_sync_seconds, -1);
     begin(rig);
-    assert_true(info_of(rig).syncing);
-    assert_false(info_of(rig).saving);
-    assert_int_equal(info_of(rig).current_sync_seconds, 0);
-    assert_int_equal(info_of(rig).child.keys_total, MANY);
+    assert_true(prig_info(rig).syncing);
+    assert_false(prig_info(rig).saving);
+    assert_int_equal(prig_info(rig).current_sync_seconds, 0);
+    assert_int_equal(prig_info(rig).child.keys_total, MANY);
     close(take_all(rig));
     prig_free(rig);
 }
@@ -201,7 +192,7 @@ TEST(sync_waits_for_a_save_and_a_save_for_it)
     write_many(rig);
     first = persist_ask(rig->persist, PERSIST_SAVE);
     persist_tick(rig->persist);
-    assert_true(info_of(rig).saving);
+    assert_true(prig_info(rig).saving);
     persist_ask_sync(rig->persist);
     PRIG_WAIT(rig, rig->syncs_begun == 1);
     assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, first),
@@ -211,7 +202,7 @@ TEST(sync_waits_for_a_save_and_a_save_for_it)
         persist_tick(rig->persist);
         assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, second),
                          PERSIST_PENDING);
-        assert_false(info_of(rig).saving);
+        assert_false(prig_info(rig).saving);
     }
     close(take_all(rig));
     PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, second) ==
@@ -226,7 +217,7 @@ TEST(sync_and_save_and_rewrite_starve_nobody)
 
     (void)prig_write(rig);
     for (unsigned i = 1; i <= 3; i++) {
-        uint64_t saves = info_of(rig).saves;
+        uint64_t saves = prig_info(rig).saves;
 
         (void)persist_ask(rig->persist, PERSIST_SAVE);
         begin(rig);
@@ -235,7 +226,7 @@ TEST(sync_and_save_and_rewrite_starve_nobody)
         close(take_all(rig));
         rig->syncs_begun = rig->syncs_ended = 0;
         PRIG_WAIT(rig, rig->syncs_begun == 1);
-        assert_true(info_of(rig).saves > saves);
+        assert_true(prig_info(rig).saves > saves);
         saves = rig->persist->info.rewrites;
         (void)persist_ask(rig->persist, PERSIST_REWRITE);
         persist_ask_sync(rig->persist);
@@ -270,8 +261,7 @@ TEST(sync_ends_when_the_journal_fails)
     assert_int_equal(rig->persist->info.rewrites, 1);
     close(rig->sync_fd);
     persist_cancel_sync(rig->persist);
-    prig_restart(rig);
-    prig_check_all(rig);
+    prig_restart_all(rig);
     prig_free(rig);
 }
 

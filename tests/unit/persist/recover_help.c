@@ -4,6 +4,8 @@
  */
 #include "recover_help.h"
 
+#include <stdio.h>
+
 void
 place_open(struct place *place)
 {

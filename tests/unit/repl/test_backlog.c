@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 
 enum { BLOCK = 64 * 1024 };
 

@@ -208,6 +208,15 @@ TEST(an_expired_key_is_missing_for_reads_and_removed_by_writes)
 
 /* ---- what WATCH sees ----------------------------------------------------- */
 
+/* Compares with the version that was seen, and sees the new one. */
+static void
+expect_changed(struct keyspace *ks, const struct key *k,
+               struct key_version *seen)
+{
+    assert_true(keyspace_changed(ks, k, *seen, 0));
+    *seen = keyspace_version(ks, k, 0);
+}
+
 TEST(a_watched_key_changes_at_every_write_and_at_no_read)
 {
     struct keyspace *ks = test_keyspace(1);
@@ -220,14 +229,11 @@ TEST(a_watched_key_changes_at_every_write_and_at_no_read)
     (void)keyspace_find(ks, k, 0);
     assert_false(keyspace_changed(ks, k, seen, 0));
     assert_ptr_equal(keyspace_open(ks, k, 0, NULL), entry);
-    assert_true(keyspace_changed(ks, k, seen, 0));
-    seen = keyspace_version(ks, k, 0);
+    expect_changed(ks, k, &seen);
     assert_int_equal(keyspace_set_expiry(ks, k, entry, 100), OK);
-    assert_true(keyspace_changed(ks, k, seen, 0));
-    seen = keyspace_version(ks, k, 0);
+    expect_changed(ks, k, &seen);
     assert_true(keyspace_clear_expiry(ks, k, entry));
-    assert_true(keyspace_changed(ks, k, seen, 0));
-    seen = keyspace_version(ks, k, 0);
+    expect_changed(ks, k, &seen);
     assert_true(keyspace_delete(ks, k, 0));
     assert_true(keyspace_changed(ks, k, seen, 0));
     (void)test_put(ks, k);
@@ -269,16 +275,13 @@ TEST(a_watched_missing_key_that_came_and_went_has_changed)
     assert_false(keyspace_changed(ks, k, seen, 0));
     (void)test_put(ks, k);
     assert_true(keyspace_delete(ks, k, 0));
-    assert_true(keyspace_changed(ks, k, seen, 0));
-    seen = keyspace_version(ks, k, 0);
+    expect_changed(ks, k, &seen);
     (void)test_put(ks, k);
     keyspace_flush_db(ks, 0);
-    assert_true(keyspace_changed(ks, k, seen, 0));
-    seen = keyspace_version(ks, k, 0);
+    expect_changed(ks, k, &seen);
     (void)test_put(ks, k);
     keyspace_swap_db(ks, 0, 9);
-    assert_true(keyspace_changed(ks, k, seen, 0));
-    seen = keyspace_version(ks, k, 0);
+    expect_changed(ks, k, &seen);
     (void)test_put(ks, k);
     keyspace_flush_all(ks);
     assert_true(keyspace_changed(ks, k, seen, 0));

@@ -19,13 +19,13 @@ struct command_text {
 
 void add_word(struct command_text *command, struct slice word);
 
-/* The words of head, and so many items from `first` on. */
+/* Makes a command of the words of head and of `count` items from `first` on. */
 void put(struct command_text *command, const char *head, unsigned first,
          unsigned count);
 
 void drop(struct command_text *command);
 
-/* Calls it until it is done; how often. */
+/* Calls the command until it is done, and returns how many calls it took. */
 unsigned run(struct rig *rig, const struct command_text *command);
 
 unsigned call(struct rig *rig, const char *head, unsigned first,
@@ -33,7 +33,7 @@ unsigned call(struct rig *rig, const char *head, unsigned first,
 
 int64_t number(struct rig *rig, const char *head);
 
-/* An array of so many integers; how many are 1. */
+/* Expects a reply of `count` integers, and returns how many are 1. */
 unsigned ones(const struct rig *rig, unsigned count);
 
 void remove_key(struct rig *rig, const char *name);

@@ -47,14 +47,14 @@ struct rig {
 
 extern const unsigned char fixed_seed[BLOOM_SEED_BYTES];
 
-/* Takes what was journaled since the last time. */
+/* Takes the effects that were journaled since the last call. */
 void effects_take(struct rig *rig);
 
 void effects_clear(struct rig *rig);
 
 void set_option(struct rig *rig, const char *name, const char *value);
 
-/* threads: more than one, and locks are taken. */
+/* With more than one thread, commands take locks. */
 struct rig *rig_new_threads(unsigned threads);
 
 struct rig *rig_new(void);
@@ -73,10 +73,10 @@ void batch_word(struct rig *rig, struct slice word);
 
 void batch_command(struct rig *rig);
 
-/* As the scanner says it of what it finds. */
+/* Sets `repeats` of the last command as the scanner does. */
 void batch_note_repeat(struct batch *batch);
 
-/* One command, its words between blanks; <seed> is the fixed seed. */
+/* Appends a command, its words between blanks; <seed> is the fixed seed. */
 void batch_text(struct rig *rig, const char *text);
 
 void batch_run(struct rig *rig);
@@ -84,7 +84,8 @@ void batch_run(struct rig *rig);
 /* Repeats the effects that were taken as a start would. */
 void repeat_effects(struct rig *to, struct slice raw);
 
-/* Commands between semicolons, in one batch or each in a batch of its own. */
+/* Runs commands, between semicolons, in one batch or each in a batch of its
+ * own. */
 void run_text(struct rig *rig, const char *text, bool together);
 
 /* Compares the replies of the last batch. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The owner of a link, who writes down what the hooks say and does what a test
- * wants in them, and sockets of each kind.
+ * An owner of a link, which records the calls of its hooks and acts in them as
+ * a test wants, and sockets of each kind.
  */
 #pragma once
 
@@ -45,13 +45,13 @@ void owner_free(struct owner *owner);
 
 enum kind { BY_UNIX, BY_TCP, BY_PIPE, KINDS };
 
-/* A listening socket; port 0: any, and returned. */
+/* Opens a listening socket; for port 0, any port, which it returns. */
 int listen_on(const char *host, unsigned *port, int backlog);
 
 /* [0] is for the link, [1] for the test; of a pipe [0] is the read end. */
 void ends_of(enum kind kind, int ret_ends[2]);
 
-/* Takes one end, and returns the other. small: it takes little. */
+/* Gives the link one end and returns the other; small ones buffer little. */
 struct peer owner_take(struct rig *rig, struct owner *owner, enum kind kind,
                        bool small);
 

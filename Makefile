@@ -71,7 +71,6 @@ ALSO_bloom   := engine
 ALSO_command := engine
 ALSO_info    := engine
 ALSO_persist := keyspace
-ALSO_repl    := persist
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so

@@ -4,8 +4,6 @@
  */
 #include "recover_help.h"
 
-#include <stdio.h>
-
 void
 place_open(struct place *place)
 {

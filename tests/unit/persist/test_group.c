@@ -8,8 +8,6 @@
 #include "../test.h"
 #include "log_help.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <time.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -11,8 +11,6 @@
 #include "persist/snapshot_format.h"
 #include "recover_help.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #define GOLDEN_DIR "tests/data/golden-v1/journal"

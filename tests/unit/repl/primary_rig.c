@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "primary_rig.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 static bool
 rig_on_send(void *ctx, uint64_t id, struct slice bytes)
 {

@@ -12,7 +12,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
 
 enum { BLOCK = 64 * 1024 };
 

@@ -9,7 +9,6 @@
 #include "../test.h"
 #include "base/mem.h"
 
-#include <inttypes.h>
 #include <time.h>
 
 #define ID_A "0123456789abcdef0123456789abcdef01234567"

@@ -280,6 +280,37 @@ expect_ack(struct rig *rig, uint64_t position)
 }
 
 void
+end_link(struct rig *rig)
+{
+    rig->linked = false;
+    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
+}
+
+void
+expect_redial(struct rig *rig)
+{
+    assert_int_equal(0, rig->cancels);
+    tick(rig, 10000);
+    assert_true(rig->linked);
+}
+
+void
+expect_full_psync(struct rig *rig)
+{
+    tick(rig, 10000);
+    shake_hands(rig);
+    assert_string_equal("PSYNC ? -1", said(rig));
+}
+
+void
+expect_partial_psync(struct rig *rig)
+{
+    tick(rig, 10000);
+    shake_hands(rig);
+    expect_psync(rig);
+}
+
+void
 connect_partial(struct rig *rig)
 {
     shake_hands(rig);

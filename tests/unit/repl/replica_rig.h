@@ -60,6 +60,16 @@ enum status_link state_of(const struct rig *rig);
 /* Runs the handshake up to PSYNC, which is not answered yet. */
 void shake_hands(struct rig *rig);
 void expect_psync(struct rig *rig);
+
+/* The other side closes the link. */
+void end_link(struct rig *rig);
+
+/* Dials again after a pause, without having given up a load. */
+void expect_redial(struct rig *rig);
+
+/* Dials again after a pause and asks for everything, or to go on. */
+void expect_full_psync(struct rig *rig);
+void expect_partial_psync(struct rig *rig);
 void expect_ack(struct rig *rig, uint64_t position);
 void connect_partial(struct rig *rig);
 void make_group(struct buf *out, uint64_t sequence, size_t item_bytes);

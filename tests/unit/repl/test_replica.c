@@ -81,8 +81,7 @@ TEST(what_is_asked_for_on_one_link_is_not_said_on_the_next)
     rig->place.synced = rig->place.position - 1;
     hear(rig, "+GETACK\r\n");
     (void)said(rig);
-    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-    rig->linked = false;
+    end_link(rig);
     rig->place.synced = rig->place.position;
     replica_disk_moved(rig->replica, rig->now_ms);
     assert_string_equal("", said(rig));
@@ -135,22 +134,16 @@ TEST(a_distrusted_replica_asks_for_everything_until_it_has_it)
     replica_distrust(rig->replica);
     assert_true(replica_is_connected(rig->replica));
     for (int i = 0; i < 2; i++) {
-        replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-        rig->linked = false;
-        tick(rig, 10000);
-        shake_hands(rig);
-        assert_string_equal("PSYNC ? -1", said(rig));
+        end_link(rig);
+        expect_full_psync(rig);
         hear(rig, "+FULLRESYNC " HISTORY " 9000 77 " KEY_TEXT " 5000\r\n");
     }
     hear(rig, "$0\r\n");
     load(rig);
     assert_true(replica_is_connected(rig->replica));
     expect_ack(rig, 9000);
-    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-    rig->linked = false;
-    tick(rig, 10000);
-    shake_hands(rig);
-    expect_psync(rig);
+    end_link(rig);
+    expect_partial_psync(rig);
     rig_free(rig);
 }
 
@@ -209,8 +202,7 @@ TEST(a_link_that_ends_before_the_snapshot_does_cancels_the_load)
     struct rig *rig = rig_new();
 
     connect_full(rig);
-    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-    rig->linked = false;
+    end_link(rig);
     assert_int_equal(1, rig->cancels);
     tick(rig, 10000);
     connect_full(rig);
@@ -231,8 +223,7 @@ TEST(a_link_that_ends_behind_the_snapshot_does_not_matter)
 
     connect_full(rig);
     hear(rig, "$0\r\n");
-    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-    rig->linked = false;
+    end_link(rig);
     tick(rig, 10000);
     assert_false(rig->linked);
     assert_int_equal(0, rig->cancels);
@@ -261,9 +252,7 @@ TEST(a_snapshot_of_another_state_is_not_followed_on)
     assert_false(replica_is_connected(rig->replica));
     assert_int_equal(0, rig->key);
     assert_non_null(strstr(reason_of(rig), "another state"));
-    tick(rig, 10000);
-    shake_hands(rig);
-    assert_string_equal("PSYNC ? -1", said(rig));
+    expect_full_psync(rig);
     rig_free(rig);
 }
 
@@ -285,9 +274,7 @@ TEST(a_snapshot_that_cannot_be_loaded_or_begun_is_tried_again)
     assert_false(rig->linked);
     assert_string_equal("the snapshot cannot be loaded: no room",
                         reason_of(rig));
-    assert_int_equal(0, rig->cancels);
-    tick(rig, 10000);
-    assert_true(rig->linked);
+    expect_redial(rig);
     rig_free(rig);
 }
 
@@ -320,9 +307,7 @@ TEST(a_load_that_fails_before_its_end_ends_the_link)
     assert_false(rig->linked);
     assert_string_equal("the snapshot could not be loaded: it is torn",
                         reason_of(rig));
-    assert_int_equal(0, rig->cancels);
-    tick(rig, 10000);
-    assert_true(rig->linked);
+    expect_redial(rig);
     rig_free(rig);
 }
 
@@ -423,11 +408,8 @@ TEST(a_server_that_is_asked_to_take_over_agrees_or_refuses)
     }
     (void)said(rig);
     /* It is an ordinary primary from now on. */
-    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-    rig->linked = false;
-    tick(rig, 10000);
-    shake_hands(rig);
-    expect_psync(rig);
+    end_link(rig);
+    expect_partial_psync(rig);
     assert_int_equal(REPLICA_FAILOVER_DONE, replica_failover(rig->replica));
     rig_free(rig);
 }

@@ -5,13 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void
-end_link(struct rig *rig)
-{
-    rig->linked = false;
-    replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-}
-
 /* Until it dials again. */
 static uint64_t
 wait_of(struct rig *rig)

@@ -120,9 +120,7 @@ TEST(a_bad_place_is_tried_again_once)
     connect_partial(rig);
     hear(rig, "what?");
     assert_false(rig->linked);
-    tick(rig, 10000);
-    shake_hands(rig);
-    assert_string_equal("PSYNC ? -1", said(rig));
+    expect_full_psync(rig);
     rig_free(rig);
 }
 
@@ -135,9 +133,7 @@ TEST(a_group_out_of_order_leads_to_a_full_synchronization)
         hear_group(rig, sequence, 10);
         assert_int_equal(0, rig->applied);
         assert_non_null(strstr(reason_of(rig), "follows our group 41"));
-        tick(rig, 10000);
-        shake_hands(rig);
-        assert_string_equal("PSYNC ? -1", said(rig));
+        expect_full_psync(rig);
         rig_free(rig);
     }
 }
@@ -151,9 +147,7 @@ TEST(a_group_that_does_not_fit_leads_to_a_full_synchronization)
     hear_group(rig, 42, 10);
     assert_string_equal("group 42 does not fit our data: no such key",
                         reason_of(rig));
-    tick(rig, 10000);
-    shake_hands(rig);
-    assert_string_equal("PSYNC ? -1", said(rig));
+    expect_full_psync(rig);
     rig_free(rig);
 }
 

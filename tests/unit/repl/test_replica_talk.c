@@ -201,8 +201,7 @@ TEST(the_chain_goes_upwards_and_its_changes_are_told)
     assert_string_equal(PRIMARY_ID, chain[0]);
     assert_int_equal(1, rig->chained);
     for (int i = 0; i < 2; i++) {
-        replica_closed(rig->replica, rig->number, "gone", rig->now_ms);
-        rig->linked = false;
+        end_link(rig);
         tick(rig, 10000);
         replica_opened(rig->replica, rig->number, rig->now_ms);
         hear(rig, "+BLOOMERY 1 " PRIMARY_ID " " ABOVE_ID "\r\n");

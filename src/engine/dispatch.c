@@ -305,10 +305,12 @@ flush_before_slow(const struct request *req)
 static enum outcome
 queue_or_run(struct request *req, struct run *run)
 {
-    bool queues = txn_takes(req->session, req->command);
+    bool queues;
     enum outcome outcome;
     enum err err;
 
+    CHECK(req->command != NULL); /* admit_request has refused others */
+    queues = txn_takes(req->session, req->command);
     if (!queues) {
         flush_before_slow(req);
     }

@@ -42,11 +42,11 @@ slot_of(struct slice name)
 }
 
 void
-command_table_init(const struct command all[CMD_ID_COUNT])
+command_table_init(const struct command table[CMD_ID_COUNT])
 {
     _Static_assert(CMD_ID_COUNT * 2 < INDEX_SLOTS, "raise INDEX_BITS");
 
-    rows = all;
+    rows = table;
     memset(name_index, 0, sizeof(name_index));
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         struct slice name = slice_of(rows[id].name);

@@ -178,7 +178,7 @@ enum command_id {
 
 /* Takes the rows, which stay the caller's, and builds the index over their
  * names. Once, before threads start. */
-void command_table_init(const struct command rows[CMD_ID_COUNT]);
+void command_table_init(const struct command table[CMD_ID_COUNT]);
 
 /* The row with this id, an enum command_id. */
 const struct command *command_at(unsigned id);

@@ -245,14 +245,14 @@ end_sync(struct replication *r)
 /* Notes that the pipe was read to its end, or that the child has exited. The
  * second of the two ends the snapshot. */
 static void
-end_half(struct replication *r, int half, int error)
+end_half(struct replication *r, enum outgoing_state half, int error)
 {
     if (r->sync.error == 0) {
         r->sync.error = error;
     }
     if (r->sync.state == OUTGOING_RUNS) {
         r->sync.state = half;
-    } else if ((int)r->sync.state != half) {
+    } else if (r->sync.state != half) {
         CHECK(r->sync.state != OUTGOING_NONE);
         end_sync(r);
     }

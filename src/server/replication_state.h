@@ -37,8 +37,15 @@ struct follower;
  *   NONE -> RUNS -> READ   -> NONE      cancelled: any -> NONE
  *           RUNS -> EXITED -> NONE
  */
+enum outgoing_state {
+    OUTGOING_NONE,
+    OUTGOING_RUNS,
+    OUTGOING_READ,
+    OUTGOING_EXITED
+};
+
 struct outgoing_sync {
-    enum { OUTGOING_NONE, OUTGOING_RUNS, OUTGOING_READ, OUTGOING_EXITED } state;
+    enum outgoing_state state;
     int error;
     struct link *pipe;
 };

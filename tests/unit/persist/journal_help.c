@@ -122,11 +122,13 @@ enter_write(int fd)
     return fails;
 }
 
-/* A write that fails leaves some of its bytes behind. */
+/* A write that fails leaves some of its bytes behind. Without a journal this is
+ * the system's own: a test whose program has this file, and forks, must not find
+ * the mutex locked in its child. */
 ssize_t
 write(int fd, const void *data, size_t len)
 {
-    if (enter_write(fd)) {
+    if (disk.journal != NULL && enter_write(fd)) {
         (void)!syscall(SYS_write, fd, data, len / 2);
         errno = EIO;
         return -1;

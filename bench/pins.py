@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Counts the user-space instructions of a command as callgrind.py does, and
-# compares each count with a fixed figure, its pin. A count more than 2 % above
-# or below its pin fails: a loss must be explained or undone, and a gain lowers
-# the pin, so that a later loss is noticed.
+# compares each count with a fixed figure, its pin. A count 2 % above its pin
+# fails: a loss must be explained or undone. So does a count 5 % below: a gain
+# lowers the pin, so that a later loss is noticed.
 #
 # The counts repeat to within 0.5 %, because nothing in them depends on time or
 # chance. The server runs with preload/still.c: slow clocks, so that hardly a timer
@@ -29,7 +29,10 @@ import callgrind
 import servers
 import tables
 
-MARGIN = 0.02
+# Differences that break a pin. Unrelated changes move counts by some percent,
+# since the compiler inlines otherwise, so only a larger gain is worth a new pin.
+LOSS = 0.02
+GAIN = 0.05
 ITEMS = 10000  # in the one filter `bench`
 NAMES = 10000  # filters of one item each
 
@@ -49,29 +52,29 @@ COMMANDS = {1: (500, 3500), 16: (1600, 17600), 100: (5000, 25000)}
 
 SERVER_PINS = {
     "BF.ADD, known item":
-        Workload(["--command", "add", *KNOWN], ALL_ITEMS, {100: 227}),
+        Workload(["--command", "add", *KNOWN], ALL_ITEMS, {100: 226}),
     "BF.ADD, new item":
         Workload(["--command", "add", *NEW], ALL_ITEMS, {100: 243}),
     "BF.EXISTS":
         Workload(["--command", "exists", *KNOWN], ALL_ITEMS, {100: 229}),
     "BF.MADD of 100 known items":
-        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14060},
+        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14037},
                  (80, 720)),
     "BF.MADD of 100 new items":
-        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 14575},
+        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 14528},
                  (80, 720)),
     "BF.MEXISTS of 100 items":
-        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13440},
+        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13408},
                  (80, 720)),
     "BF.EXISTS, random names":
         Workload(["--command", "exists", *NAMED], ALL_NAMES,
-                 {1: 3114, 16: 1520, 100: 1431}),
+                 {1: 3067, 16: 1524, 100: 1427}),
     "BF.ADD, random names":
         Workload(["--command", "add", *NAMED], ALL_NAMES,
-                 {1: 3259, 16: 1662, 100: 1575}),
+                 {1: 3217, 16: 1669, 100: 1590}),
     "BF.ADD that creates":
         Workload(["--command", "add", "--sequential", *NAMED], [],
-                 {1: 6598, 16: 5003, 100: 4915}, (100, NAMES)),
+                 {1: 6491, 16: 4951, 100: 4870}, (100, NAMES)),
 }
 # The limits that keep the null server an honest ceiling.
 NULL_LIMITS = {
@@ -186,7 +189,7 @@ class Counter:
 def holds(server, cost, pin):
     """Return whether a count is within its limit or near its pin."""
     return (cost <= pin if server == "null"
-            else abs(cost / pin - 1) <= MARGIN)
+            else -GAIN <= cost / pin - 1 <= LOSS)
 
 
 def compare(counted):
@@ -231,7 +234,8 @@ def main():
         result["notes"].append(f"Not judged: {'; '.join(reasons)}.")
     else:
         result["notes"] += broken or [
-            f"Every pin holds within {100 * MARGIN:.0f} %."]
+            f"No count is {100 * LOSS:.0f} % above its pin, or "
+            f"{100 * GAIN:.0f} % below it."]
     print(tables.text(result))
     tables.save(args.json, [result])
     return 1 if broken and not reasons else 0

@@ -44,6 +44,8 @@ struct introduction {
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
 
+/* More than 30 fields: most are facts of their own that a command of the client
+ * sets. */
 struct session {
     struct conn *conn; /* NULL when driven without a socket */
     uint64_t id;

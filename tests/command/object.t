@@ -111,7 +111,7 @@
 < +OK
 @key late
 > OBJECT IDLETIME late
-< :0
+~ :[01]
 @sleep_ms 2100
 > OBJECT IDLETIME late
 ~ :[23]
@@ -122,6 +122,6 @@
 > TOUCH late
 < :1
 > OBJECT IDLETIME late
-< :0
+~ :[01]
 >! OBJECT HELP
 ~ (?s).*OBJECT <subcommand>.*ENCODING <key>.*FREQ <key>.*HELP.*IDLETIME <key>.*REFCOUNT <key>.*

@@ -123,8 +123,8 @@ enter_write(int fd)
 }
 
 /* A write that fails leaves some of its bytes behind. Without a journal this is
- * the system's own: a test whose program has this file, and forks, must not find
- * the mutex locked in its child. */
+ * the system's own: a test whose program has this file, and forks, must not
+ * find the mutex locked in its child. */
 ssize_t
 write(int fd, const void *data, size_t len)
 {

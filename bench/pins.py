@@ -6,8 +6,8 @@
 # or below its pin fails: a loss must be explained or undone, and a gain lowers
 # the pin, so that a later loss is noticed.
 #
-# The counts of one build in one folder repeat to within 0.5 %, because nothing in them depends on time or
-# chance. The server runs with preload/still.c: slow clocks, so that hardly a timer
+# The counts of one build in one folder repeat to within 0.5 %, because nothing in
+# them depends on time or chance. The server runs with preload/still.c: slow clocks, so that hardly a timer
 # fires meanwhile, and the same random bytes in every run. Names and items come from
 # a fixed seed. With unix sockets and one batch in flight, each batch arrives in one
 # read. The build of the server, the libraries and the processor still matter:

@@ -105,6 +105,7 @@ run_unchanged(struct request *req, struct run *run, struct lock_set *locks)
     if (known > 0) {
         observe_read(req);
         effect_close(worker, locks, false);
+        observe_close(worker);
     } else {
         run_note_change(req, run, true);
     }

@@ -11,7 +11,7 @@
 #include "command/cmd_client.h"
 #include "info/links.h"
 
-/* In the order of their names, which is that of the table. */
+/* Sorted by name, as the table of filters is. */
 enum cmd_client_filter_kind {
     FILTER_ADDR,
     FILTER_CAPA,

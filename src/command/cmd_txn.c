@@ -228,7 +228,8 @@ cmd_exec(struct request *req)
     }
     locks = locks_of(txn);
     lock_set_enter(&locks, worker);
-    if (!req->obey) { /* the section is another one than that of admit_now */
+    /* EXEC has left the section in which admit_now asked this. */
+    if (!req->obey) {
         err = refusal_of_data(req->service, ~txn->lacking);
     }
     if (err == OK && (txn->flags & CMD_WRITE) != 0) {

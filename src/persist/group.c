@@ -316,8 +316,8 @@ begins_group(struct slice data, size_t offset)
                0;
 }
 
-/* Whether the hash in the seal at `at` is that of the bytes before it, which
- * were added to state. */
+/* Returns whether the seal at `at` has the hash of the bytes before it. The
+ * caller has added these bytes to state. */
 static bool
 hash_holds(const XXH3_state_t *state, const char *at)
 {

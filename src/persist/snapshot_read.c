@@ -576,8 +576,9 @@ pass_over(struct reader *reader)
     return SNAPSHOT_OK;
 }
 
-/* Skips a damaged header. Its key may still be intact, or that of the end
- * section. Without a key, sections cannot be distinguished from garbage. */
+/* Skips a damaged header. The key of the sections may still be intact there, or
+ * in the end section. Without a key, sections cannot be distinguished from
+ * garbage. */
 static enum snapshot_status
 pass_over_header(struct reader *reader)
 {

@@ -41,8 +41,9 @@ def failed(request):
 
 
 @pytest.fixture
-def start_server(request):
-    """start_server("--maxclients", 3): a running server."""
+def start_server(request, tmp_path):
+    """start_server("--maxclients", 3): a running server. A directory of its own in
+    tmp_path is removed after its end."""
     started = []
 
     def start(*options, **kwargs):
@@ -54,8 +55,9 @@ def start_server(request):
 
 
 @pytest.fixture
-def group(request):
-    """Servers that follow each other, and proxies between them."""
+def group(request, tmp_path):
+    """Servers that follow each other, and proxies between them. A directory of
+    theirs in tmp_path is removed after their end."""
     made = replicas.Group()
     yield made
     made.end(failed(request))

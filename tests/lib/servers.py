@@ -103,14 +103,19 @@ class Process:
 
     def answers(self):
         """Tells whether a PING gets a reply, even one that asks for a password.
-        A server that still loads is not ready."""
+        A server that still loads is not ready. When the server has closed the
+        connection, its CLIENT LIST does not have it any more."""
         if not self.accepts():
             return False
         try:
             with socket.create_connection(self.address, 1) as probe:
                 probe.settimeout(time_factor())
                 probe.sendall(b"PING\r\n")
-                return probe.recv(100)[:8] not in (b"", b"-LOADING")
+                ready = probe.recv(100)[:8] not in (b"", b"-LOADING")
+                probe.shutdown(socket.SHUT_WR)
+                while probe.recv(100):
+                    pass
+                return ready
         except OSError:
             return False
 

@@ -386,18 +386,19 @@ class Round:
 
 FOLLOWS = re.compile(r"a replica follows.* id=(\d+) .* port=(\d+) "
                      r"history=(\w+) position=(\d+)")
-NEEDS = re.compile(r"needs a full synchronization.* id=(\d+) ")
+NEEDS = re.compile(r"needs a full synchronization.* id=(\d+) .*kept_from=(\d+) ")
 
 
 def explain_fulls(log, primary, told):
     """Returns [(whether it was needed, why)] for each synchronization in this log.
     It was needed if the replica had no data or that of another history, or if it
-    had more than its history had at its end, because no other server has that."""
+    had more than its history had at its end, because no other server has that, or
+    less, and the primary began there: a start keeps no older changes in memory."""
     known = {primary["master_replid"]: int(primary["master_repl_offset"]),
              primary["master_replid2"]: int(primary["second_repl_offset"]) - 1}
     asked = {f[0]: f[1:] for f in FOLLOWS.findall(log)}
     lost = {n.port for n in told.killed if not keeps(n)}
-    for who in NEEDS.findall(log):
+    for who, kept_from in NEEDS.findall(log):
         port, history, position = asked[who]
         if history == "none":
             yield int(port) in lost, "no data"
@@ -405,7 +406,8 @@ def explain_fulls(log, primary, told):
             yield True, "another history"
         else:
             more = int(position) - known[history]
-            yield more > 0, "%d bytes ahead" % more
+            began = int(kept_from) == known[history]
+            yield more > 0 or (began and more < 0), "%d bytes ahead" % more
 
 
 def keeps(server):

@@ -110,6 +110,9 @@ class Group:
         primary, replica = self.node(*options), self.node(*options)
         proxy = self.proxy(primary)
         follow(replica, proxy)
+        # The primary publishes its figures a moment later.
+        wait_until(lambda: info(primary, "stats")["sync_full"] == "1", 30,
+                   "the primary counts the synchronization")
         return primary, replica, proxy
 
     def end(self, show_logs):

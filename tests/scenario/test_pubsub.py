@@ -190,19 +190,24 @@ def test_a_client_that_does_not_read_is_cut_others_do_not_wait(start_server):
     good = [Listener(server, 2, "PSUBSCRIBE", "*") for _ in range(4)]
     count = 3000
     done = []
+    heard = [0] * len(good)
 
     def publish():
         with server.conn() as conn:
             for number in range(count):
+                # The good ones read, but may not get a processor for a while.
+                servers.wait_until(lambda: number - min(heard) < 50, 30,
+                                   "the good ones read", pause=0.001)
                 conn.raw("PUBLISH", "c", "%d:%s" % (number, payload))
             done.append(info(conn, "client_output_buffer_limit_disconnections"))
 
-    def listen(listener):
+    def listen(index):
         for number in range(count):
-            got = listener.message()[1]
+            got = good[index].message()[1]
             assert got.startswith(b"%d:" % number)
+            heard[index] += 1
 
-    run_all([publish] + [lambda one=one: listen(one) for one in good])
+    run_all([publish] + [lambda n=n: listen(n) for n in range(len(good))])
     assert done == [5]
     with server.conn() as conn:
         servers.wait_until(

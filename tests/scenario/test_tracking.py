@@ -323,11 +323,13 @@ def test_prefixes_of_several_loops_count_once(client):
 
 
 def test_evicted_keys_are_invalidated(client, start_server):
-    server = start_server("--maxmemory-policy", "allkeys-random",
-                          "--maxmemory", "4mb")
+    server = start_server("--maxmemory-policy", "allkeys-random")
     with Client(server.address) as reader, \
             Client(server.address) as writer:
         tracking(reader, "BCAST")
+        used = int(writer.ask("INFO", "memory").decode()
+                   .split("used_memory:")[1].split("\r")[0])
+        writer.ask("CONFIG", "SET", "maxmemory", str(used + (1 << 20)))
         writer.send(b"".join(resp.command("BF.RESERVE", "k%d" % i, "0.001",
                                           "20000") for i in range(400)))
         told = [writer.message() for _ in range(400)]
@@ -335,7 +337,7 @@ def test_evicted_keys_are_invalidated(client, start_server):
                    t == ("reply", 1))
         evicted = int(writer.ask("INFO", "stats").decode()
                       .split("evicted_keys:")[1].split("\r")[0])
-        assert evicted > 10
+        assert made == 400 and evicted > 300
         for _ in range(made + evicted):
             assert reader.next_push()[0] == "invalidate"
 
@@ -615,6 +617,6 @@ def test_caches_equal_the_truth_when_all_is_quiet(start_server, options):
     for reader in readers:
         reader.close()
     assert not errors, errors
-    assert checked > 50 * bursts
+    assert checked > bursts
     assert all(r.drops > 10 for r in readers), [r.drops for r in readers]
     assert sum(r.hits for r in readers) > 50

@@ -70,20 +70,25 @@ watch_end(struct watch *watch)
     rig_free(watch->rig);
 }
 
+/* On a busy machine the turn itself may take so long that A's reply goes
+ * before. */
 TEST(short_replies_go_at_the_end_of_the_turn)
 {
+    uint64_t deadline_ns = clock_mono_ns() + DEADLINE_MS * 1000000ULL;
     struct watch watch;
-    int64_t writes;
 
     watch_begin(&watch);
-    writes = metric_sum(METRIC_WRITES);
-    send_all(&watch, "ONE\r\n", "LOOK\r\n", "THREE\r\n");
+    do {
+        int64_t writes = metric_sum(METRIC_WRITES);
+
+        send_all(&watch, "ONE\r\n", "LOOK\r\n", "THREE\r\n");
+        assert_int_equal(writes + 3, metric_sum(METRIC_WRITES));
+        assert_int_equal(0, watch.rig->loop.pending.replies.len);
+        peer_expect(watch.rig, &watch.peer[A], "+ONE\r\n");
+        peer_expect(watch.rig, &watch.peer[B], "+LOOK\r\n");
+        peer_expect(watch.rig, &watch.peer[C], "+THREE\r\n");
+    } while (watch.a_has_it && clock_mono_ns() < deadline_ns);
     assert_false(watch.a_has_it);
-    assert_int_equal(writes + 3, metric_sum(METRIC_WRITES));
-    assert_int_equal(0, watch.rig->loop.pending.replies.len);
-    peer_expect(watch.rig, &watch.peer[A], "+ONE\r\n");
-    peer_expect(watch.rig, &watch.peer[B], "+LOOK\r\n");
-    peer_expect(watch.rig, &watch.peer[C], "+THREE\r\n");
     watch_end(&watch);
 }
 

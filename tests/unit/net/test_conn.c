@@ -464,6 +464,24 @@ TEST(all_is_sent_before_a_connection_that_says_bye_closes)
     rig_free(rig);
 }
 
+/* Without a soft limit it has until the next look to take something. */
+TEST(a_connection_that_says_bye_is_cut_only_if_its_peer_stands_still)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = peer_new(rig, true);
+
+    peer_send_text(rig, &peer, "FILL 3000000\r\nBYE\r\n");
+    rig_settle(rig);
+    rig_until(rig, uv_now(&rig->loop.uv) > rig->last->active_ms);
+    timeouts_check(rig->last);
+    assert_false(conn_is_closing(rig->last));
+    rig_until(rig, uv_now(&rig->loop.uv) > rig->last->active_ms);
+    timeouts_check(rig->last);
+    assert_true(conn_is_closing(rig->last));
+    peer_free(&peer);
+    rig_free(rig);
+}
+
 TEST(pauses_and_waiting_for_the_peer_may_meet)
 {
     struct rig *rig = rig_new();
@@ -471,6 +489,7 @@ TEST(pauses_and_waiting_for_the_peer_may_meet)
     struct buf text = { 0 };
 
     rig->limits.output[OUTPUT_NORMAL].soft_bytes = 10000;
+    rig->limits.output[OUTPUT_NORMAL].soft_seconds = DEADLINE_MS / 1000;
     for (int i = 0; i < 50; i++) {
         write_command(&text, "FILL 100000");
         write_command(&text, "PAUSE 2");

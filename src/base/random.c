@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <sys/random.h>
 
+enum { BUFFERED = 4096 / sizeof(uint64_t) };
+
 void
 random_bytes(void *ret_bytes, size_t len)
 {
@@ -25,6 +27,22 @@ random_bytes(void *ret_bytes, size_t len)
         to += n;
         len -= (size_t)n;
     }
+}
+
+uint64_t
+random_number(void)
+{
+    static _Thread_local uint64_t numbers[BUFFERED];
+    static _Thread_local size_t left;
+    uint64_t number;
+
+    if (left == 0) {
+        random_bytes(numbers, sizeof(numbers));
+        left = BUFFERED;
+    }
+    number = numbers[--left];
+    numbers[left] = 0;
+    return number;
 }
 
 void

@@ -8,7 +8,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Fills the bytes by a system call. */
 void random_bytes(void *ret_bytes, size_t len);
+
+/* Returns a number from the kernel, which nobody can predict, without a system
+ * call for each: a thread asks for 4 KiB at a time, and forgets each number as
+ * it hands it out. */
+uint64_t random_number(void);
 
 /* Writes len lower-case hexadecimal digits and a NUL. */
 void random_hex(char *ret_text, size_t len);

@@ -7,6 +7,8 @@
 
 #include "../test.h"
 
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 TEST(bytes_fill_the_whole_length_and_no_more)
@@ -28,6 +30,47 @@ TEST(bytes_fill_the_whole_length_and_no_more)
         assert_int_equal(0xff, seen[i]); /* missing: 70 x 8 in 2^40 */
     }
     random_bytes(seen, 0);
+}
+
+/* More than two buffers, of two threads: a number that comes twice, or a bit
+ * that is always the same, would show. */
+enum { NUMBERS = 1500 };
+
+static int
+compare(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a;
+    uint64_t y = *(const uint64_t *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+static void *
+draw(void *numbers)
+{
+    for (int i = 0; i < NUMBERS; i++) {
+        ((uint64_t *)numbers)[i] = random_number();
+    }
+    return NULL;
+}
+
+TEST(numbers_of_all_threads_differ)
+{
+    static uint64_t numbers[2 * NUMBERS];
+    uint64_t seen = 0;
+    uint64_t kept = UINT64_MAX;
+    pthread_t thread;
+
+    assert_int_equal(0, pthread_create(&thread, NULL, draw, numbers + NUMBERS));
+    (void)draw(numbers);
+    assert_int_equal(0, pthread_join(thread, NULL));
+    qsort(numbers, 2 * NUMBERS, sizeof(*numbers), compare);
+    for (int i = 0; i < 2 * NUMBERS; i++) {
+        assert_true(i == 0 || numbers[i] != numbers[i - 1]);
+        seen |= numbers[i];
+        kept &= numbers[i];
+    }
+    assert_true(seen == UINT64_MAX && kept == 0);
 }
 
 TEST(hex_is_lower_case_digits_with_an_end)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Growth by doubling, through mem_try_realloc.
+ * Growth by doubling; a long buffer, which is not copied when it grows, grows
+ * by an eighth.
  */
 #include "base/buf.h"
 
@@ -9,12 +10,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-enum { SMALLEST = 64 };
+enum { SMALLEST = 64, LONG_BYTES = 2 * 1024 * 1024 };
 
 void
 buf_free(struct buf *buf)
 {
-    mem_free(buf->data);
+    mem_free_sized(buf->data, buf->capacity);
     *buf = (struct buf){ .limit = buf->limit };
 }
 
@@ -47,13 +48,16 @@ buf_reserve_slow(struct buf *buf, size_t more)
         buf->over = true;
         return NULL;
     }
-    while (capacity < needed) {
+    while (capacity < needed && capacity < LONG_BYTES) {
         capacity *= 2;
+    }
+    if (capacity < needed) {
+        capacity = needed + needed / 8;
     }
     if (buf->limit > 0 && capacity > buf->limit) {
         capacity = buf->limit;
     }
-    data = mem_try_realloc(buf->data, capacity);
+    data = mem_try_resize(buf->data, buf->capacity, capacity);
     if (data == NULL) {
         buf->failed = true;
         return NULL;

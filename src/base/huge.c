@@ -39,6 +39,34 @@ huge_map(size_t bytes)
     return base + head;
 }
 
+/* Where the mapping cannot stay, the kernel moves its pages to an aligned place
+ * of the new size. One call moves and grows it, so that it stays one mapping:
+ * older kernels do not move several at once. */
+void *
+huge_resize(void *ptr, size_t before, size_t after)
+{
+    size_t old = huge_round(before);
+    size_t size = huge_round(after);
+    void *to;
+
+    if (after > PTRDIFF_MAX - 2 * (size_t)HUGE_PAGE_BYTES) {
+        return NULL;
+    }
+    if (size == old || mremap(ptr, old, size, 0) != MAP_FAILED) {
+        return ptr;
+    }
+    to = huge_map(size);
+    if (to == NULL) {
+        return NULL;
+    }
+    if (mremap(ptr, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+        MAP_FAILED) {
+        huge_unmap(to, size);
+        return NULL;
+    }
+    return to;
+}
+
 void
 huge_unmap(void *ptr, size_t bytes)
 {

@@ -17,6 +17,10 @@ size_t huge_round(size_t bytes);
 /* NULL if there is no address space. */
 void *huge_map(size_t bytes);
 
+/* Makes a mapping longer or shorter without copying it, and returns where it is
+ * then. NULL if there is no address space: the mapping stays as it was. */
+void *huge_resize(void *ptr, size_t before, size_t after);
+
 /* Unmaps in pieces of 32 MiB, so that page faults of other threads do not wait
  * for all of it. */
 void huge_unmap(void *ptr, size_t bytes);

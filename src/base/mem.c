@@ -273,6 +273,50 @@ mem_free_lines(void *ptr, size_t bytes)
     huge_unmap(ptr, bytes);
 }
 
+/* Between a block and a mapping the bytes are copied, which are few then. */
+static void *
+change_kind(void *ptr, size_t before, size_t after)
+{
+    size_t keep = before < after ? before : after;
+    void *made;
+
+    if (after < HUGE_PAGE_BYTES) {
+        made = mem_try_alloc(after);
+    } else {
+        made = mem_try_lines(after);
+    }
+    if (made != NULL && keep > 0) {
+        memcpy(made, ptr, keep);
+        mem_free_sized(ptr, before);
+    }
+    return made;
+}
+
+void *
+mem_try_resize(void *ptr, size_t before, size_t after)
+{
+    void *made;
+
+    if (before < HUGE_PAGE_BYTES && after < HUGE_PAGE_BYTES) {
+        return mem_try_realloc(ptr, after);
+    }
+    if (before < HUGE_PAGE_BYTES || after < HUGE_PAGE_BYTES) {
+        return change_kind(ptr, before, after);
+    }
+    made = fault() ? NULL : huge_resize(ptr, before, after);
+    if (made != NULL) {
+        metric_add(METRIC_MEM_USED,
+                   (int64_t)huge_round(after) - (int64_t)huge_round(before));
+    }
+    return made;
+}
+
+void
+mem_free_sized(void *ptr, size_t bytes)
+{
+    mem_free_lines(ptr, bytes);
+}
+
 uint64_t
 mem_used(void)
 {

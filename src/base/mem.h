@@ -61,6 +61,12 @@ void *mem_try_lines(size_t bytes);
 /* Frees them. For a large mapping that takes long: not on a loop. */
 void mem_free_lines(void *ptr, size_t bytes);
 
+/* Changes the size of a block whose owner knows its size; before: 0, and ptr
+ * NULL, for a new one. From 2 MiB on it is a mapping, which grows without being
+ * copied. NULL: no memory, and the block stays as it was. */
+void *mem_try_resize(void *ptr, size_t before, size_t after);
+void mem_free_sized(void *ptr, size_t bytes);
+
 /* Returns the bytes in use, of all threads. */
 uint64_t mem_used(void);
 

@@ -159,6 +159,27 @@ TEST(growing_above_the_limit_fails_and_says_so)
     buf_free(&buf);
 }
 
+/* A long buffer has little more than it needs, however it came to its size. */
+TEST(a_long_buffer_grows_by_an_eighth)
+{
+    enum { PIECE = 300000, LONG = 2 << 20 };
+    static char piece[PIECE];
+    struct buf buf = { 0 };
+
+    for (int i = 0; i < 60; i++) {
+        memset(piece, i, PIECE);
+        buf_append(&buf, piece, PIECE);
+        assert_false(buf.failed);
+        assert_true(buf.capacity <= LONG ||
+                    buf.capacity <= buf.len + buf.len / 8);
+    }
+    for (int i = 0; i < 60; i++) {
+        assert_int_equal(i, buf.data[(size_t)i * PIECE]);
+        assert_int_equal(i, buf.data[(size_t)(i + 1) * PIECE - 1]);
+    }
+    buf_free(&buf);
+}
+
 TEST(a_reset_gives_back_only_what_is_above_the_mark)
 {
     struct buf buf = { 0 };

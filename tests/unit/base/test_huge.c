@@ -90,3 +90,58 @@ TEST(a_mapping_takes_what_it_says_and_gives_all_of_it_back)
     check_account(HUGE_PAGE_BYTES + 1);
     check_account((size_t)100 << 20); /* in more than one step */
 }
+
+static void
+fill(uint64_t *words, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof(*words); i += 512) {
+        words[i] = i + 1;
+    }
+}
+
+static void
+check_filled(const uint64_t *words, size_t bytes)
+{
+    for (size_t i = 0; i < bytes / sizeof(*words); i += 512) {
+        assert_int_equal(i + 1, words[i]);
+    }
+}
+
+/* A mapping behind it leaves no room, so it has to move. */
+TEST(a_mapping_grows_and_shrinks_with_its_bytes)
+{
+    enum { STEP = HUGE_PAGE_BYTES };
+    unsigned long before = mapped_pages();
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t bytes = STEP;
+    char *map = huge_map(bytes);
+    unsigned moved = 0;
+
+    assert_non_null(map);
+    fill((uint64_t *)(void *)map, bytes);
+    for (size_t i = 2; i < 10; i++) {
+        size_t grown = i * (size_t)STEP;
+        void *wall =
+            mmap(map + bytes, page, PROT_READ,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+        char *to = huge_resize(map, bytes, grown);
+
+        assert_non_null(to);
+        assert_int_equal(0, (uintptr_t)to % HUGE_PAGE_BYTES);
+        check_filled((const uint64_t *)(const void *)to, bytes);
+        assert_int_equal(0, to[grown - 1]);
+        if (wall != MAP_FAILED) {
+            assert_int_equal(0, munmap(wall, page));
+        }
+        moved += to != map;
+        map = to;
+        bytes = grown;
+        fill((uint64_t *)(void *)map, bytes);
+    }
+    assert_true(moved > 0);
+    map = huge_resize(map, bytes, STEP);
+    check_filled((const uint64_t *)(const void *)map, STEP);
+    assert_null(huge_resize(map, STEP, SIZE_MAX));
+    huge_unmap(map, STEP);
+    assert_in_range(mapped_pages(), 0, before);
+}

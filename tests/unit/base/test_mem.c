@@ -84,6 +84,35 @@ TEST(a_failed_realloc_leaves_the_old_block)
     mem_free(block);
 }
 
+/* Below and above the size from which a block is a mapping, and between. */
+TEST(a_sized_block_keeps_its_bytes_and_the_account)
+{
+    static const size_t sizes[] = { 100,     MIB,         2 * MIB - 1, 2 * MIB,
+                                    7 * MIB, 5 * MIB + 1, 3 * MIB,     1000,
+                                    4 * MIB, 90 };
+    uint64_t before = mem_used();
+    unsigned char *block = NULL;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        size_t keep = bytes < sizes[i] ? bytes : sizes[i];
+
+        mem_fail_at(1);
+        assert_null(mem_try_resize(block, bytes, sizes[i]));
+        assert_true(mem_fail_clear());
+        block = mem_try_resize(block, bytes, sizes[i]);
+        assert_non_null(block);
+        for (size_t j = 0; j < keep; j++) {
+            assert_int_equal((unsigned char)(i * 7), block[j]);
+        }
+        bytes = sizes[i];
+        memset(block, (int)(unsigned char)((i + 1) * 7), bytes);
+        assert_in_range(mem_used() - before, bytes, bytes + 2 * MIB);
+    }
+    mem_free_sized(block, bytes);
+    assert_int_equal(before, mem_used());
+}
+
 TEST(copied_text_ends_with_nul_and_may_hold_some)
 {
     char *text = mem_copy_text((struct slice){ "a\0b", 3 });

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * jemalloc's two functions are weak symbols: NULL where jemalloc is not linked.
+ * jemalloc's functions are weak symbols: NULL where jemalloc is not linked.
  * It reads the variable malloc_conf at its start.
  */
 #include "base/allocator.h"
 
+#include <malloc.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -13,6 +15,13 @@ extern int mallctl(const char *name, void *old, size_t *old_len, void *new,
 extern void malloc_stats_print(void (*write)(void *ctx, const char *text),
                                void *ctx, const char *options)
     __attribute__((weak));
+extern int mallctlnametomib(const char *name, size_t *mib, size_t *mib_len)
+    __attribute__((weak));
+extern int mallctlbymib(const size_t *mib, size_t mib_len, void *old,
+                        size_t *old_len, void *new, size_t new_len)
+    __attribute__((weak));
+extern void *mallocx(size_t bytes, int flags) __attribute__((weak));
+extern void dallocx(void *ptr, int flags) __attribute__((weak));
 
 /* By itself jemalloc returns unused pages only while it is called, so after the
  * last DEL it would keep them all. One background thread returns them in any
@@ -74,6 +83,91 @@ allocator_purge(void)
     (void)snprintf(name, sizeof(name), "arena.%d.purge", ALL_ARENAS);
     return mallctl != NULL && mallctl(name, NULL, NULL, NULL, 0) == 0;
 }
+
+void
+allocator_empty_cache(void)
+{
+    if (mallctl != NULL) {
+        (void)mallctl("thread.tcache.flush", NULL, NULL, NULL, 0);
+    }
+}
+
+/* ---- moving blocks ------------------------------------------------------- */
+
+/* What jemalloc says of a block: experimental.utilization.query. A slab is some
+ * pages with blocks of one size, and a bin has all slabs of that size of some
+ * threads. */
+struct utilization {
+    void *current; /* the slab that new blocks come from */
+    size_t slab_free, slab_blocks, slab_bytes;
+    size_t bin_free, bin_blocks;
+};
+
+enum {
+    QUERY_LEVELS = 3,
+    NO_CACHE = 1 << 8 /* MALLOCX_TCACHE_NONE: a cache would return blocks of the
+                         slabs that are to become free */
+};
+
+static size_t query[QUERY_LEVELS]; /* written once */
+static bool can_query;
+static pthread_once_t query_once = PTHREAD_ONCE_INIT;
+
+static void
+find_query(void)
+{
+    size_t levels = QUERY_LEVELS;
+
+    can_query = mallctlnametomib != NULL && mallctlbymib != NULL &&
+                mallocx != NULL && dallocx != NULL &&
+                mallctlnametomib("experimental.utilization.query", query,
+                                 &levels) == 0 &&
+                levels == QUERY_LEVELS;
+}
+
+/* Blocks move from slabs that are used at most an eighth more than the average
+ * of their bin. Without that eighth nothing would move where all slabs are used
+ * alike. A full slab stays, and so does the one that new blocks come from. A
+ * block that is not in a slab, or not jemalloc's, has no others beside it. */
+static bool
+is_sparse(void *block)
+{
+    struct utilization now;
+    size_t len = sizeof(now);
+
+    (void)pthread_once(&query_once, find_query);
+    if (!can_query || mallctlbymib(query, QUERY_LEVELS, &now, &len, &block,
+                                   sizeof(block)) != 0) {
+        return false;
+    }
+    return now.slab_blocks > 1 && now.slab_free > 0 &&
+           ((uintptr_t)block < (uintptr_t)now.current ||
+            (uintptr_t)block >= (uintptr_t)now.current + now.slab_bytes) &&
+           (double)(now.slab_blocks - now.slab_free) * (double)now.bin_blocks <=
+               1.125 * (double)now.slab_blocks *
+                   (double)(now.bin_blocks - now.bin_free);
+}
+
+/* The copy has the block's usable size, so what mem_used() counts stays. */
+void *
+allocator_move(void *block, size_t align)
+{
+    size_t bytes;
+    void *moved;
+
+    if (!is_sparse(block)) {
+        return NULL;
+    }
+    bytes = malloc_usable_size(block);
+    moved = mallocx(bytes, NO_CACHE | __builtin_ctzll(align));
+    if (moved != NULL) {
+        memcpy(moved, block, bytes);
+        dallocx(block, NO_CACHE);
+    }
+    return moved;
+}
+
+/* ---- the report ---------------------------------------------------------- */
 
 struct report {
     struct buf *text;

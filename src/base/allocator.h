@@ -27,6 +27,16 @@ void allocator_append_name(struct buf *text);
 /* Returns unused pages to the kernel. False if the allocator cannot. */
 bool allocator_purge(void);
 
+/* Empties the calling thread's cache of free blocks, each of which keeps the
+ * pages around it in use. For a thread that has freed very much. */
+void allocator_empty_cache(void);
+
+/* Moves a block if the page that has it is used less than others with blocks of
+ * its size, so that this page becomes free in the end. The block is the calling
+ * thread's alone, and not of huge_map(). Returns the new address, a multiple of
+ * ALIGN as the old one was; NULL: the block stays. */
+void *allocator_move(void *block, size_t align);
+
 /* Appends the allocator's own report, some kilobytes, at most limit_bytes of
  * it. False if it writes none. */
 bool allocator_report(struct buf *text, size_t limit_bytes);

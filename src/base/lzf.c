@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/lzf.h"
+
+#include <string.h>
+
+enum { LITERALS_MAX = 32, COPY_MIN = 2, COPY_LONG = 7 };
+
+/* What is packed, and where it goes. With `cuts`, what is beyond len is left
+ * out; else it is a mistake. */
+struct unpacking {
+    const uint8_t *from;
+    size_t from_len;
+    uint8_t *to;
+    size_t len;
+    bool cuts;
+};
+
+/* Takes `count` bytes off the space that is left, or as many as there are. */
+static bool
+fit(const struct unpacking *unpacking, const struct lzf *lzf, size_t *count)
+{
+    size_t left = unpacking->len - lzf->done;
+
+    if (*count > left && !unpacking->cuts) {
+        return false;
+    }
+    *count = *count < left ? *count : left;
+    return true;
+}
+
+static bool
+take_literals(const struct unpacking *unpacking, struct lzf *lzf, size_t count)
+{
+    size_t some = count;
+
+    if (count > unpacking->from_len - lzf->at || !fit(unpacking, lzf, &some)) {
+        return false;
+    }
+    memcpy(unpacking->to + lzf->done, unpacking->from + lzf->at, some);
+    lzf->at += count;
+    lzf->done += some;
+    return true;
+}
+
+static bool
+take_copy(const struct unpacking *unpacking, struct lzf *lzf, size_t control)
+{
+    size_t count = control >> 5;
+    size_t back;
+
+    if (count == COPY_LONG && lzf->at < unpacking->from_len) {
+        count += unpacking->from[lzf->at++];
+    }
+    if (lzf->at == unpacking->from_len) {
+        return false;
+    }
+    count += COPY_MIN;
+    back = ((control & 31) << 8) + unpacking->from[lzf->at++] + 1;
+    if (back > lzf->done || !fit(unpacking, lzf, &count)) {
+        return false;
+    }
+    for (; count > 0; count--, lzf->done++) { /* they may overlap */
+        unpacking->to[lzf->done] = unpacking->to[lzf->done - back];
+    }
+    return true;
+}
+
+static bool
+unpack(const struct unpacking *unpacking, struct lzf *lzf, size_t until)
+{
+    bool ok = true;
+
+    while (ok && lzf->at < unpacking->from_len && lzf->done < until) {
+        size_t control = unpacking->from[lzf->at++];
+
+        ok = control < LITERALS_MAX ? take_literals(unpacking, lzf, control + 1)
+                                    : take_copy(unpacking, lzf, control);
+    }
+    return ok;
+}
+
+bool
+lzf_unpack_piece(struct lzf *lzf, struct slice packed, void *to, size_t len,
+                 size_t until)
+{
+    const struct unpacking unpacking = { (const uint8_t *)packed.data,
+                                         packed.len, to, len, false };
+
+    return unpack(&unpacking, lzf, until);
+}
+
+bool
+lzf_unpack(struct slice packed, void *to, size_t len)
+{
+    struct lzf lzf = { 0, 0 };
+
+    return lzf_unpack_piece(&lzf, packed, to, len, SIZE_MAX) && lzf.done == len;
+}
+
+bool
+lzf_unpack_start(struct slice packed, void *to, size_t len)
+{
+    const struct unpacking unpacking = { (const uint8_t *)packed.data,
+                                         packed.len, to, len, true };
+    struct lzf lzf = { 0, 0 };
+
+    return unpack(&unpacking, &lzf, len) && lzf.done == len;
+}

@@ -7,6 +7,10 @@
  * that line
  * ("*-5", which Redis skips). Since each piece may complete a reply, unread
  * bytes are always the end of the last piece, and are returned to the caller.
+ *
+ * A long argument does not pass through hiredis, which would keep it whole and
+ * then copy it in one go: its bytes go into the arena as they arrive, and
+ * hiredis gets an empty argument in its place.
  */
 #include "proto/reader.h"
 
@@ -33,7 +37,9 @@ enum {
     LENGTH_BYTES_MAX = 32,         /* "-9223372036854775808" CRLF is 22 */
     LINE_BYTES_MAX = 64 * 1024,
     KEPT_BYTES_MAX = 64 * 1024,
-    REDIS_BULK_MAX = 512 * 1024 * 1024
+    REDIS_BULK_MAX = 512 * 1024 * 1024,
+    LONG_BYTES = 1024, /* of an argument */
+    LINE_END_BYTES = 2
 };
 
 struct reader {
@@ -50,6 +56,8 @@ struct reader {
     char head[LENGTH_BYTES_MAX];
     size_t head_len;          /* may exceed the size of head */
     struct parse_error error; /* the first one */
+    size_t long_len;          /* of the long argument; 0: none */
+    size_t long_left;         /* of its bytes and line end */
     size_t peak;              /* most bytes in hiredis's buffer so far */
     struct arena *arena;      /* of the caller, during reader_feed */
     const struct parse_limits *limits;
@@ -171,13 +179,18 @@ static void *
 on_string(const redisReadTask *task, char *data, size_t len)
 {
     struct reader *reader = reader_of(task);
+    size_t long_len = reader->long_len;
     enum err err;
 
     if (task->type != REDIS_REPLY_STRING || task->parent == NULL) {
         return refuse_task(task);
     }
-    err = check_bulk(reader, len);
-    if (err == OK && !arena_add(reader->arena, (struct slice){ data, len })) {
+    reader->long_len = 0;
+    err = check_bulk(reader, long_len > 0 ? long_len : len);
+    if (err == OK &&
+        !(long_len > 0
+              ? arena_close_argument(reader->arena, long_len)
+              : arena_add(reader->arena, (struct slice){ data, len }))) {
         err = ERR_NOMEM;
     }
     if (err != OK) {
@@ -330,6 +343,7 @@ begin_command(struct reader *reader)
     reader->fed = 0;
     reader->has_count = false;
     reader->head_len = 0;
+    reader->long_len = 0;
 }
 
 size_t
@@ -384,6 +398,36 @@ doom_line(struct reader *reader, struct slice pending, enum err err)
     reader->hiredis->pos = reader->hiredis->len;
 }
 
+/* Keeps bytes of the long argument and its line end. */
+static void
+keep_long(struct reader *reader, struct slice bytes)
+{
+    struct buf *to = &reader->arena->bytes;
+
+    CHECK(bytes.len <= reader->long_left);
+    refuse(reader, check_bulk(reader, reader->long_len));
+    buf_append_slice(to, bytes);
+    if (to->failed) {
+        refuse(reader, ERR_NOMEM);
+        return;
+    }
+    reader->long_left -= bytes.len;
+    if (reader->long_left == 0) {
+        to->len -= LINE_END_BYTES;
+    }
+}
+
+/* Takes an argument away from hiredis, of which it has the length line and some
+ * bytes, but not all. */
+static void
+begin_long(struct reader *reader, size_t len, struct slice have)
+{
+    reader->long_len = len;
+    reader->long_left = len + LINE_END_BYTES;
+    keep_long(reader, have);
+    reader->hiredis->pos = reader->hiredis->len;
+}
+
 /* Checks the declared length of the argument that hiredis waits for, before its
  * bytes are kept. hiredis itself accepts any up to LLONG_MAX. */
 static void
@@ -392,6 +436,7 @@ guard_bulk(struct reader *reader, struct slice pending)
     size_t look =
         pending.len < LENGTH_BYTES_MAX ? pending.len : (size_t)LENGTH_BYTES_MAX;
     const char *end = look > 0 ? memmem(pending.data, look, "\r\n", 2) : NULL;
+    size_t have = pending.len;
     uint64_t len = 0;
 
     if (end == NULL) {
@@ -403,6 +448,11 @@ guard_bulk(struct reader *reader, struct slice pending)
     pending.len = (size_t)(end - pending.data);
     refuse(reader, slice_to_u64(pending, &len) ? check_bulk(reader, len)
                                                : ERR_PROTO_BULK);
+    if (reader->error.err == OK && len >= LONG_BYTES) {
+        end += LINE_END_BYTES;
+        begin_long(reader, (size_t)len,
+                   (struct slice){ end, have - (size_t)(end - pending.data) });
+    }
 }
 
 /* Checks what hiredis waits for, after a piece that did not complete the
@@ -515,6 +565,9 @@ piece_bytes(const struct reader *reader, struct slice rest)
     if (!reader->has_count) {
         bytes = LENGTH_BYTES_MAX;
     }
+    if (reader->long_left > 0) {
+        bytes = reader->long_left;
+    }
     if (bytes > rest.len) {
         bytes = rest.len;
     }
@@ -544,6 +597,13 @@ feed_piece(struct reader *reader, struct slice piece, size_t *ret_unread)
 
     if (!reader->has_count) {
         note_head(reader, piece);
+    }
+    if (reader->long_left > 0) {
+        keep_long(reader, piece);
+        if (reader->long_left > 0 || reader->error.err != OK) {
+            return reader->error.err == OK ? PARSE_MORE : PARSE_ERROR;
+        }
+        piece = slice_lit("0\r\n\r\n");
     }
     if (redisReaderFeed(hiredis, piece.data, piece.len) != REDIS_OK) {
         return map_failure(reader);

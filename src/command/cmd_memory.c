@@ -60,16 +60,14 @@ struct figures {
 static void
 add(struct figures *figures, const char *name, uint64_t number)
 {
-    reply_bulk_text(figures->reply, name);
-    reply_int(figures->reply, (int64_t)number);
+    reply_named_int(figures->reply, name, number);
     figures->count++;
 }
 
 static void
 add_double(struct figures *figures, const char *name, double fraction)
 {
-    reply_bulk_text(figures->reply, name);
-    reply_double(figures->reply, fraction);
+    reply_named_double(figures->reply, name, fraction);
     figures->count++;
 }
 

@@ -162,6 +162,20 @@ reply_double(struct reply *reply, double value)
 }
 
 void
+reply_named_int(struct reply *reply, const char *name, uint64_t value)
+{
+    reply_bulk_text(reply, name);
+    reply_int(reply, (int64_t)value);
+}
+
+void
+reply_named_double(struct reply *reply, const char *name, double value)
+{
+    reply_bulk_text(reply, name);
+    reply_double(reply, value);
+}
+
+void
 reply_verbatim(struct reply *reply, struct slice s)
 {
     if (reply->resp == 2) {

@@ -142,6 +142,10 @@ void reply_set(struct reply *reply, size_t count);
 /* ,value or in RESP2 a bulk string; the text is num_format_double()'s. */
 void reply_double(struct reply *reply, double value);
 
+/* Append a field of a map: its name as a bulk string, and then its value. */
+void reply_named_int(struct reply *reply, const char *name, uint64_t value);
+void reply_named_double(struct reply *reply, const char *name, double value);
+
 /* =len txt:... or in RESP2 a bulk string. */
 void reply_verbatim(struct reply *reply, struct slice s);
 

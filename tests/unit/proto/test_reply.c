@@ -368,6 +368,21 @@ TEST(a_body_is_given_with_what_is_before_it)
     }
 }
 
+TEST(a_named_value_follows_its_name)
+{
+    struct buf buf = { 0 };
+    struct reply reply = { &buf, 2 };
+
+    reply_named_int(&reply, "items", 12);
+    EXPECT(&reply, "$5\r\nitems\r\n:12\r\n");
+    reply_named_double(&reply, "rate", 0.5);
+    EXPECT(&reply, "$4\r\nrate\r\n$3\r\n0.5\r\n");
+    reply.resp = 3;
+    reply_named_double(&reply, "rate", 0.5);
+    EXPECT(&reply, "$4\r\nrate\r\n,0.5\r\n");
+    buf_free(&buf);
+}
+
 TEST(a_given_text_is_a_verbatim_one)
 {
     struct buf buf = { 0 };

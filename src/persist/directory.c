@@ -24,8 +24,8 @@ enum { LOCK_TRIES = 50 }; /* half a second in all */
  * written. */
 #define ARRIVAL_SUFFIX ".new"
 
-/* Waits a moment for the lock: the child of a server that was killed right
- * after a fork may hold it until it sees that its parent is gone. */
+/* Waits a moment for the lock: a server that was killed holds it until the
+ * kernel has freed its memory and closed its files. */
 static bool
 lock_soon(int fd)
 {
@@ -39,8 +39,8 @@ lock_soon(int fd)
     return locked;
 }
 
-/* flock() belongs to the descriptor, which a child closes at once, so the
- * directory is free when this process is gone. */
+/* flock() belongs to the descriptor, so the directory is free when this process
+ * is gone, however it ends. */
 int
 directory_lock(struct persist *persist, int dir_fd, int *ret_fd)
 {

@@ -74,24 +74,47 @@ struct bloom_env {
                                   no limit. It is compared with the size of such
                                   a filter in valkey-bloom, so that a filter
                                   that fits there fits here, as long as
-                                  bloom_size() is at most 1.25 times that size;
-                                  else with bloom_size() */
+                                  bloom_info.size_bytes is at most 1.25 times
+                                  that size; else, and in kind redisbloom,
+                                  with size_bytes */
 };
+
+/* The kind of a filter: how its items are hashed, where their bits are, and how
+ * it grows. */
+enum bloom_kind {
+    BLOOM_NATIVE = 0,      /* the striped layers described above */
+    BLOOM_REDISBLOOM = 1,  /* as RedisBloom 2.2 and later, bit for bit */
+    BLOOM_VALKEYBLOOM = 2, /* as valkey-bloom 1.0, bit for bit */
+    BLOOM_DELETABLE = 3    /* striped, with a collision map: bloom_delete() */
+};
+
+/* A nonscaling filter of kind redisbloom was made by EXPANSION 0. Without this
+ * flag it was made by NONSCALING, and its header has an expansion of 2. */
+enum { BLOOM_EXPANSION_ZERO = 1 };
 
 struct bloom_params {
     uint64_t capacity;  /* items of layer 0, 1..BLOOM_CAPACITY_MAX */
     double error_rate;  /* of layer 0, in (0, 1) */
-    double tightening;  /* in (0, 1) */
+    double tightening;  /* in (0, 1); of kind redisbloom 0.5 */
     uint32_t expansion; /* 0: nonscaling */
-    uint32_t stripes;   /* of layer 0, and lines of each stripe. Both 0: by the
-                           formula. Else both as stored, which is refused if the
-                           rate would be higher, or the lines exceed the formula
-                           by more than one */
-    uint64_t lines;
-    uint8_t seed[BLOOM_SEED_BYTES];
+    uint32_t kind;      /* enum bloom_kind */
+    uint64_t lines; /* of each stripe of layer 0, and its stripes. Both 0: by
+                       the formula. Else both as bloom_get_params() returned
+                       them, which is refused if the rate would be higher,
+                       or the lines exceed the formula by more than one. Of the
+                       foreign kinds: the bits, and the hashes */
+    uint32_t stripes;
+    uint32_t flags; /* BLOOM_EXPANSION_ZERO; later versions may define bits */
+    uint8_t seed[BLOOM_SEED_BYTES]; /* without effect in kind redisbloom */
+    uint32_t region;   /* of kind deletable: words that share a bit of the
+                          collision map, 1, 2, 4 or 8; else 0. The map takes
+                          1/region of the lines' size. Items that share a bit in
+                          such a region cannot be deleted by it */
+    uint32_t reserved; /* 0 */
 };
 
-/* One item, hashed for one filter; valid for all filters with the same seed. */
+/* One item, hashed for one filter; valid for all filters of the same kind and
+ * seed. */
 struct bloom_hash {
     uint64_t high, low;
 };

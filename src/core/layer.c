@@ -3,8 +3,7 @@
  * The striped layer, in plain C and for AVX2; layer.h has the layout. The table
  * of operations is written once, before threads start.
  *
- * A lookup and a repeated add must not write: a page that is written while a
- * forked child saves it is copied.
+ * A lookup and a repeated add do not write, so they leave cache lines shared.
  */
 #include "core/layer.h"
 
@@ -16,57 +15,12 @@
 #include <immintrin.h>
 #endif
 
-#define STEP   0x9E3779B97F4A7C15U
 #define INLINE __attribute__((always_inline)) static inline
 
-_Static_assert(sizeof(struct line) == BLOOM_LINE_BYTES, "one cache line");
+
 _Static_assert(sizeof(struct layer) <= 48, "a layer has to stay small");
 
-/* Returns (a x b) / 2^64, which maps a hash to 0..b-1 without a division. */
-static inline uint64_t
-mulhi64(uint64_t a, uint64_t b)
-{
-#if defined(__SIZEOF_INT128__)
-    __extension__ typedef unsigned __int128 wide;
-
-    return (uint64_t)(((wide)a * b) >> 64);
-#else
-    uint64_t al = a & UINT32_MAX;
-    uint64_t ah = a >> 32;
-    uint64_t bl = b & UINT32_MAX;
-    uint64_t bh = b >> 32;
-    uint64_t mid = ah * bl + ((al * bl) >> 32);
-    uint64_t low = al * bh + (mid & UINT32_MAX);
-
-    return ah * bh + (mid >> 32) + (low >> 32);
-#endif
-}
-
-static inline struct bloom_hash
-next_stripe(struct bloom_hash hash)
-{
-    hash.high *= STEP;
-    hash.low *= STEP;
-    return hash;
-}
-
 /* ---- plain C ------------------------------------------------------------- */
-
-static inline bool
-line_contains(const struct line *line, uint64_t low)
-{
-    const uint64_t *word = line->words;
-    uint64_t all = word[0] >> ((low >> 16) & 63);
-
-    all &= word[1] >> ((low >> 22) & 63);
-    all &= word[2] >> ((low >> 28) & 63);
-    all &= word[3] >> ((low >> 34) & 63);
-    all &= word[4] >> ((low >> 40) & 63);
-    all &= word[5] >> ((low >> 46) & 63);
-    all &= word[6] >> ((low >> 52) & 63);
-    all &= word[7] >> (low >> 58);
-    return (all & 1) != 0;
-}
 
 /* The CPU cannot predict the answer, so a layer of one stripe returns it
  * without a branch. */
@@ -103,9 +57,7 @@ add_one(const struct layer *layer, struct bloom_hash hash)
 
         if (!line_contains(line, hash.low)) {
             for (unsigned i = 0; i < 8; i++) {
-                unsigned bit = (hash.low >> (16 + 6 * i)) & 63;
-
-                line->words[i] |= (uint64_t)1 << bit;
+                line->words[i] |= line_bit(hash.low, i);
             }
             changed = true;
         }
@@ -130,7 +82,7 @@ prefetch_one(const struct layer *layer, struct bloom_hash hash,
             return;
         }
         stripe += line_count;
-        hash.high *= STEP;
+        hash.high *= LINE_STEP;
     }
 }
 

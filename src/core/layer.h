@@ -21,43 +21,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/line.h"
 #include "core/sizing.h"
 
 enum layer_kind { LAYER_STRIPED, LAYER_KINDS };
-
-struct line {
-    _Alignas(64) uint64_t words[8];
-};
-
-struct layer {
-    struct line *lines;
-    uint64_t line_count; /* a stripe */
-    uint64_t capacity;
-    uint64_t items; /* counted by the owner */
-    uint32_t stripes;
-    uint8_t kind; /* enum layer_kind */
-};
-
-struct layer_ops {
-    bool (*contains)(const struct layer *layer, struct bloom_hash hash);
-    /* Returns whether a bit was clear before; if none was, writes nothing. */
-    bool (*add)(struct layer *layer, struct bloom_hash hash);
-    /* Fetches the lines that the first STRIPES steps of a lookup read. */
-    void (*prefetch)(const struct layer *layer, struct bloom_hash hash,
-                     uint32_t stripes);
-    /* Do the same for COUNT hashes in order, without a call for each. add_many
-     * returns how many of its answers are true. */
-    void (*contains_many)(const struct layer *layer,
-                          const struct bloom_hash *hashes, size_t count,
-                          bool *ret_found);
-    size_t (*add_many)(struct layer *layer, const struct bloom_hash *hashes,
-                       size_t count, bool *ret_added);
-    void (*prefetch_many)(const struct layer *layer,
-                          const struct bloom_hash *hashes, size_t count,
-                          uint32_t stripes);
-    uint64_t (*bytes)(const struct layer *layer); /* without the struct */
-    uint64_t (*ones)(const struct line *lines, size_t count); /* bits set */
-};
 
 /* By kind. Written by layer_select_cpu() only, before threads start. */
 extern struct layer_ops layer_ops[LAYER_KINDS];

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The structs of a layer, and how an item finds its line and bits in a striped
+ * one: for layer.h, which has the layout, and for those who write its kinds.
+ */
+#pragma once
+
+#include <bloomery/bloom.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Hashes are multiplied by this from stripe to stripe. */
+#define LINE_STEP 0x9E3779B97F4A7C15U
+
+struct line {
+    _Alignas(64) uint64_t words[8];
+};
+
+_Static_assert(sizeof(struct line) == BLOOM_LINE_BYTES, "one cache line");
+
+struct layer {
+    struct line *lines;
+    uint64_t line_count; /* a stripe; of the foreign kinds: bits */
+    uint64_t capacity;
+    uint64_t items;   /* counted by the owner */
+    uint32_t stripes; /* of the foreign kinds: hashes */
+    uint8_t kind;     /* enum bloom_kind */
+    uint8_t log2;     /* of kind redisbloom: core/foreign.h; deletable: of
+                         the region */
+    uint16_t refund;  /* of kind deletable: core/collision.h */
+};
+
+struct layer_ops {
+    bool (*contains)(const struct layer *layer, struct bloom_hash hash);
+    /* Returns whether a bit was clear before. If none was, writes nothing, but
+     * kind deletable marks collisions. */
+    bool (*add)(struct layer *layer, struct bloom_hash hash);
+    /* Fetches the lines that the first STRIPES steps of a lookup read. */
+    void (*prefetch)(const struct layer *layer, struct bloom_hash hash,
+                     uint32_t stripes);
+    /* Do the same for COUNT hashes in order, without a call for each. add_many
+     * returns how many of its answers are true. */
+    void (*contains_many)(const struct layer *layer,
+                          const struct bloom_hash *hashes, size_t count,
+                          bool *ret_found);
+    size_t (*add_many)(struct layer *layer, const struct bloom_hash *hashes,
+                       size_t count, bool *ret_added);
+    void (*prefetch_many)(const struct layer *layer,
+                          const struct bloom_hash *hashes, size_t count,
+                          uint32_t stripes);
+    uint64_t (*bytes)(const struct layer *layer); /* of the lines, whole */
+    uint64_t (*ones)(const struct line *lines, size_t count); /* bits set */
+    /* Returns the sum over the lines of the product of the fills of their
+     * words: the lines' chance to have all bits of an absent item. */
+    double (*products)(const struct line *lines, size_t count);
+};
+
+/* Returns (a x b) / 2^64, which maps a hash to 0..b-1 without a division. */
+static inline uint64_t
+mulhi64(uint64_t a, uint64_t b)
+{
+#if defined(__SIZEOF_INT128__)
+    __extension__ typedef unsigned __int128 wide;
+
+    return (uint64_t)(((wide)a * b) >> 64);
+#else
+    uint64_t al = a & UINT32_MAX;
+    uint64_t ah = a >> 32;
+    uint64_t bl = b & UINT32_MAX;
+    uint64_t bh = b >> 32;
+    uint64_t mid = ah * bl + ((al * bl) >> 32);
+    uint64_t low = al * bh + (mid & UINT32_MAX);
+
+    return ah * bh + (mid >> 32) + (low >> 32);
+#endif
+}
+
+static inline struct bloom_hash
+next_stripe(struct bloom_hash hash)
+{
+    hash.high *= LINE_STEP;
+    hash.low *= LINE_STEP;
+    return hash;
+}
+
+/* Returns the bit of an item in word I of its line. */
+static inline uint64_t
+line_bit(uint64_t low, unsigned i)
+{
+    return (uint64_t)1 << ((low >> (16 + 6 * i)) & 63);
+}
+
+static inline bool
+line_contains(const struct line *line, uint64_t low)
+{
+    const uint64_t *word = line->words;
+    uint64_t all = word[0] >> ((low >> 16) & 63);
+
+    all &= word[1] >> ((low >> 22) & 63);
+    all &= word[2] >> ((low >> 28) & 63);
+    all &= word[3] >> ((low >> 34) & 63);
+    all &= word[4] >> ((low >> 40) & 63);
+    all &= word[5] >> ((low >> 46) & 63);
+    all &= word[6] >> ((low >> 52) & 63);
+    all &= word[7] >> (low >> 58);
+    return (all & 1) != 0;
+}

@@ -18,6 +18,7 @@
 struct geometry {
     uint64_t lines; /* a stripe */
     uint32_t stripes;
+    uint32_t log2; /* of kind deletable: of the region; else 0 */
 };
 
 /* Returns the stripes for an error rate in (0, 1). No stripe needs a rate below

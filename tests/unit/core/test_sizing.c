@@ -184,16 +184,17 @@ TEST(the_largest_capacity_is_counted_but_not_representable)
 /* Figures of independent simulations and of a direct binomial sum. */
 TEST(exact_rates_match_known_values)
 {
-    assert_near(0.00856, sizing_exact_rate(100, (struct geometry){ 2, 1 }),
+    assert_near(0.00856, sizing_exact_rate(100, (struct geometry){ 2, 1, 0 }),
                 1e-3);
-    assert_near(0.00981, sizing_exact_rate(10000, (struct geometry){ 198, 1 }),
+    assert_near(0.00981,
+                sizing_exact_rate(10000, (struct geometry){ 198, 1, 0 }), 1e-3);
+    assert_near(7.325e-5, sizing_exact_rate(100, (struct geometry){ 2, 2, 0 }),
                 1e-3);
-    assert_near(7.325e-5, sizing_exact_rate(100, (struct geometry){ 2, 2 }),
+    assert_near(9.954e-6, sizing_exact_rate(300, (struct geometry){ 5, 3, 0 }),
                 1e-3);
-    assert_near(9.954e-6, sizing_exact_rate(300, (struct geometry){ 5, 3 }),
-                1e-3);
-    assert_near(1, sizing_exact_rate(1000000, (struct geometry){ 1, 1 }), 1e-9);
-    assert_true(sizing_exact_rate(1, (struct geometry){ 1, 1 }) < 1e-12);
+    assert_near(1, sizing_exact_rate(1000000, (struct geometry){ 1, 1, 0 }),
+                1e-9);
+    assert_true(sizing_exact_rate(1, (struct geometry){ 1, 1, 0 }) < 1e-12);
 }
 
 TEST(every_native_geometry_keeps_its_rate_and_is_accepted)

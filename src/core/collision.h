@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The layer of a deletable filter (core/deletable.h): the native layout with a
+ * collision map (Rothenberg, Macapuna, Verdi, Magalhaes: "The Deletable Bloom
+ * Filter: A New Member of the Bloom Family", IEEE Communications Letters 14,
+ * 2010). A region is one bit position in R = 1, 2, 4 or 8 successive words of a
+ * line. It is collided once an add has found a bit in it set already, and stays
+ * so. A deletion clears the item's bits outside of collided regions, which are
+ * its own, so no other item is lost.
+ *
+ * A stripe is a row of blocks: R lines, and a line with their collision words.
+ * So a lookup reads what it reads of a native layer.
+ *
+ *   block    [ line 0 ] ... [ line R-1 ][ collision words of line 0, 1 ... ]
+ *   word i of line j: collision word j (8 / R) + i / R
+ */
+#pragma once
+
+#include "core/line.h"
+#include "core/sizing.h"
+
+enum { COLLISION_LOG2_MAX = 3 /* of a region */ };
+
+/* Returns whether this is a region. */
+static inline bool
+collision_is_region(uint64_t region)
+{
+    return region > 0 && region <= 1U << COLLISION_LOG2_MAX &&
+           (region & (region - 1)) == 0;
+}
+
+/* The lines that a change concerns: those of pieces that were copied before
+ * POSITION. */
+struct collision_scope {
+    const uint64_t *pieces; /* positions of the layer's; NULL: all lines */
+    size_t piece_bytes;
+    uint64_t position;
+};
+
+/* Computes the bytes of a layer. False if they exceed INT64_MAX. */
+bool collision_bytes(struct geometry geometry, uint64_t *ret_bytes);
+
+/* Returns the bytes of a piece of the layer: MOST, or a little less, so that it
+ * has whole blocks. */
+size_t collision_piece_bytes(const struct layer *layer, size_t most);
+
+/* Sets the item's bits, and marks those that are set already. Returns whether
+ * one was clear. */
+bool collision_mark(struct layer *layer, struct bloom_hash hash,
+                    const struct collision_scope *scope);
+
+/* Clears the item's bits outside of collided regions. Returns how many. */
+uint16_t collision_clear(struct layer *layer, struct bloom_hash hash,
+                         const struct collision_scope *scope);
+
+/* Adds the layer FROM to INTO of equal shape: the bits and collisions of both,
+ * and collisions where both have a bit. Counts nothing. */
+void collision_unite(struct layer *into, const struct layer *from);
+
+/* The operations of struct layer_ops. */
+bool collision_contains(const struct layer *layer, struct bloom_hash hash);
+bool collision_add(struct layer *layer, struct bloom_hash hash);
+void collision_prefetch(const struct layer *layer, struct bloom_hash hash,
+                        uint32_t stripes);
+void collision_contains_many(const struct layer *layer,
+                             const struct bloom_hash *hashes, size_t count,
+                             bool *ret_found);
+size_t collision_add_many(struct layer *layer, const struct bloom_hash *hashes,
+                          size_t count, bool *ret_added);
+void collision_prefetch_many(const struct layer *layer,
+                             const struct bloom_hash *hashes, size_t count,
+                             uint32_t stripes);
+uint64_t collision_layer_bytes(const struct layer *layer);

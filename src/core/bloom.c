@@ -140,7 +140,7 @@ bloom_new(const struct bloom_params *params, const struct bloom_env *env,
     if (!bloom_set_params(bloom, params, none.odd, env)) {
         goto fail_bloom;
     }
-    if (!layer_init(&bloom->first, next.capacity, next.geometry, env)) {
+    if (!layer_init(&bloom->first, BLOOM_NATIVE, next.capacity, next.geometry, env)) {
         goto fail_odd;
     }
     *ret_bloom = bloom;
@@ -282,7 +282,7 @@ grow(struct bloom *bloom, const struct bloom_env *env)
             return BLOOM_NOMEM;
         }
     }
-    if (!layer_init(&layer, next.capacity, next.geometry, env)) {
+    if (!layer_init(&layer, BLOOM_NATIVE, next.capacity, next.geometry, env)) {
         goto fail_chain;
     }
     chain->layers[bloom->count] = layer;

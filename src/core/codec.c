@@ -69,7 +69,7 @@ static const uint8_t magic[4] = { 'B', 'L', 'M', 'Y' };
 
 _Static_assert((int)AT_EXPANSION >= (int)CODEC_CHECKSUM_BYTES,
                "checksum_holds()");
-_Static_assert(LAYER_KINDS == 1, "a new kind needs a stored number");
+_Static_assert(BLOOM_KINDS == 4, "a new kind needs a stored number");
 
 /* ---- lines --------------------------------------------------------------- */
 
@@ -450,7 +450,7 @@ set_shape(struct bloom *bloom, const struct codec_head *head,
                                     .capacity = layer.capacity,
                                     .items = layer.items,
                                     .stripes = layer.stripes,
-                                    .kind = LAYER_STRIPED };
+                                    .kind = BLOOM_NATIVE };
         capacity += layer.capacity;
     }
     if (bloom->count > 1) {

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The striped layer, in plain C and for AVX2; layer.h has the layout. The table
- * of operations is written once, before threads start.
+ * The striped layer, in plain C and for AVX2; layer.h has the layout. And the
+ * foreign ones; collision.c has the deletable ones. The table of operations is
+ * written once, before threads start.
  *
  * A lookup and a repeated add do not write, so they leave cache lines shared.
  */
 #include "core/layer.h"
 
 #include "base/err.h"
+#include "core/collision.h"
+#include "core/foreign.h"
 
 #include <stddef.h>
 
@@ -17,6 +20,8 @@
 
 #define INLINE __attribute__((always_inline)) static inline
 
+/* Of an item of a foreign kind. Most misses end at the second bit. */
+enum { PREFETCHED_BITS = 8 };
 
 _Static_assert(sizeof(struct layer) <= 48, "a layer has to stay small");
 
@@ -171,17 +176,159 @@ striped_ones(const struct line *lines, size_t count)
     return count_ones(lines, count);
 }
 
+/* A product of counts is a whole number of at most 64^8 = 2^48. */
+INLINE double
+sum_products(const struct line *lines, size_t count)
+{
+    double sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t product = 1;
+
+        for (unsigned w = 0; w < 8; w++) {
+            product *= (uint64_t)__builtin_popcountll(lines[i].words[w]);
+        }
+        sum += (double)product * 0x1p-48;
+    }
+    return sum;
+}
+
+static double
+striped_products(const struct line *lines, size_t count)
+{
+    return sum_products(lines, count);
+}
+
 #define PORTABLE_OPS                                                           \
     {                                                                          \
         .contains = striped_contains, .add = striped_add,                      \
         .prefetch = striped_prefetch, .contains_many = striped_contains_many,  \
         .add_many = striped_add_many, .prefetch_many = striped_prefetch_many,  \
         .bytes = striped_bytes, .ones = striped_ones,                          \
+        .products = striped_products,                                          \
     }
 
 static const struct layer_ops portable_ops = PORTABLE_OPS;
 
-struct layer_ops layer_ops[LAYER_KINDS] = { [LAYER_STRIPED] = PORTABLE_OPS };
+/* ---- the foreign kinds --------------------------------------------------- */
+
+static uint64_t
+bits_lines(uint64_t bits)
+{
+    const uint64_t line_bits = UINT64_C(8) * BLOOM_LINE_BYTES;
+
+    return bits / line_bits + (bits % line_bits != 0);
+}
+
+static uint64_t
+bits_bytes(const struct layer *layer)
+{
+    return bits_lines(layer->line_count) * BLOOM_LINE_BYTES;
+}
+
+/* Defines the operations of one kind; POSITION is an expression of `hash` and
+ * `i`. Written out for each, so that no bit costs a call. */
+#define DEFINE_BITS(NAME, POSITION)                                            \
+    static bool NAME##_contains(const struct layer *layer,                     \
+                                struct bloom_hash hash)                        \
+    {                                                                          \
+        const uint64_t *words = layer->lines->words;                           \
+                                                                               \
+        for (uint32_t i = 0; i < layer->stripes; i++) {                        \
+            uint64_t at = POSITION;                                            \
+                                                                               \
+            if ((words[at / 64] >> at % 64 & 1) == 0) {                        \
+                return false;                                                  \
+            }                                                                  \
+        }                                                                      \
+        return true;                                                           \
+    }                                                                          \
+                                                                               \
+    static bool NAME##_add(struct layer *layer, struct bloom_hash hash)        \
+    {                                                                          \
+        uint64_t *words = layer->lines->words;                                 \
+        bool changed = false;                                                  \
+                                                                               \
+        for (uint32_t i = 0; i < layer->stripes; i++) {                        \
+            uint64_t at = POSITION;                                            \
+            uint64_t bit = (uint64_t)1 << at % 64;                             \
+                                                                               \
+            if ((words[at / 64] & bit) == 0) {                                 \
+                words[at / 64] |= bit;                                         \
+                changed = true;                                                \
+            }                                                                  \
+        }                                                                      \
+        return changed;                                                        \
+    }                                                                          \
+                                                                               \
+    static void NAME##_prefetch(const struct layer *layer,                     \
+                                struct bloom_hash hash, uint32_t steps)        \
+    {                                                                          \
+        const uint64_t *words = layer->lines->words;                           \
+                                                                               \
+        for (uint32_t i = 0; i < steps && i < PREFETCHED_BITS; i++) {          \
+            __builtin_prefetch(&words[(POSITION) / 64], 0, 2);                 \
+        }                                                                      \
+    }                                                                          \
+                                                                               \
+    static void NAME##_contains_many(const struct layer *layer,                \
+                                     const struct bloom_hash *hashes,          \
+                                     size_t count, bool *ret_found)            \
+    {                                                                          \
+        for (size_t i = 0; i < count; i++) {                                   \
+            ret_found[i] = NAME##_contains(layer, hashes[i]);                  \
+        }                                                                      \
+    }                                                                          \
+                                                                               \
+    static size_t NAME##_add_many(struct layer *layer,                         \
+                                  const struct bloom_hash *hashes,             \
+                                  size_t count, bool *ret_added)               \
+    {                                                                          \
+        size_t added = 0;                                                      \
+                                                                               \
+        for (size_t i = 0; i < count; i++) {                                   \
+            ret_added[i] = NAME##_add(layer, hashes[i]);                       \
+            added += ret_added[i];                                             \
+        }                                                                      \
+        return added;                                                          \
+    }                                                                          \
+                                                                               \
+    static void NAME##_prefetch_many(const struct layer *layer,                \
+                                     const struct bloom_hash *hashes,          \
+                                     size_t count, uint32_t steps)             \
+    {                                                                          \
+        for (size_t i = 0; i < count; i++) {                                   \
+            NAME##_prefetch(layer, hashes[i], steps);                          \
+        }                                                                      \
+    }
+
+#define BITS_OPS(NAME)                                                         \
+    {                                                                          \
+        .contains = NAME##_contains, .add = NAME##_add,                        \
+        .prefetch = NAME##_prefetch, .contains_many = NAME##_contains_many,    \
+        .add_many = NAME##_add_many, .prefetch_many = NAME##_prefetch_many,    \
+        .bytes = bits_bytes, .ones = striped_ones,                             \
+        .products = striped_products,                                          \
+    }
+
+DEFINE_BITS(redisbloom,
+            redisbloom_position(hash, i, layer->line_count, layer->log2))
+DEFINE_BITS(valkeybloom, valkeybloom_position(hash, i, layer->line_count))
+
+struct layer_ops layer_ops[BLOOM_KINDS] = {
+    [BLOOM_NATIVE] = PORTABLE_OPS,
+    [BLOOM_REDISBLOOM] = BITS_OPS(redisbloom),
+    [BLOOM_VALKEYBLOOM] = BITS_OPS(valkeybloom),
+    [BLOOM_DELETABLE] = { .contains = collision_contains,
+                          .add = collision_add,
+                          .prefetch = collision_prefetch,
+                          .contains_many = collision_contains_many,
+                          .add_many = collision_add_many,
+                          .prefetch_many = collision_prefetch_many,
+                          .bytes = collision_layer_bytes,
+                          .ones = striped_ones,
+                          .products = striped_products },
+};
 
 /* ---- AVX2 ---------------------------------------------------------------- */
 
@@ -301,6 +448,12 @@ popcnt_ones(const struct line *lines, size_t count)
     return count_ones(lines, count);
 }
 
+__attribute__((target("popcnt"))) static double
+popcnt_products(const struct line *lines, size_t count)
+{
+    return sum_products(lines, count);
+}
+
 static const struct layer_ops avx2_ops = {
     .contains = avx2_contains,
     .add = avx2_add,
@@ -310,6 +463,7 @@ static const struct layer_ops avx2_ops = {
     .prefetch_many = striped_prefetch_many,
     .bytes = striped_bytes,
     .ones = popcnt_ones,
+    .products = popcnt_products,
 };
 
 #endif
@@ -321,25 +475,37 @@ layer_select_cpu(bool force_portable)
 {
 #if defined(__x86_64__)
     if (!force_portable && __builtin_cpu_supports("avx2")) {
-        layer_ops[LAYER_STRIPED] = avx2_ops;
+        layer_ops[BLOOM_NATIVE] = avx2_ops;
         return "avx2";
     }
 #else
     (void)force_portable;
 #endif
-    layer_ops[LAYER_STRIPED] = portable_ops;
+    layer_ops[BLOOM_NATIVE] = portable_ops;
     return "portable";
 }
 
 bool
-layer_init(struct layer *layer, uint64_t capacity, struct geometry geometry,
-           const struct bloom_env *env)
+layer_geometry_bytes(uint32_t kind, struct geometry geometry,
+                     uint64_t *ret_bytes)
+{
+    if (foreign_is(kind)) {
+        *ret_bytes = bits_lines(geometry.lines) * BLOOM_LINE_BYTES;
+        return geometry.lines > 0 && geometry.stripes > 0;
+    }
+    return kind == BLOOM_DELETABLE ? collision_bytes(geometry, ret_bytes)
+                                   : sizing_bytes(geometry, ret_bytes);
+}
+
+bool
+layer_init(struct layer *layer, enum bloom_kind kind, uint64_t capacity,
+           struct geometry geometry, const struct bloom_env *env)
 {
     uint64_t bytes;
     void *lines;
 
     CHECK(capacity > 0 && geometry.lines > 0 && geometry.stripes > 0);
-    if (!sizing_bytes(geometry, &bytes) || bytes > SIZE_MAX) {
+    if (!layer_geometry_bytes(kind, geometry, &bytes) || bytes > SIZE_MAX) {
         return false;
     }
     lines = env->alloc_lines(env->ctx, (size_t)bytes);
@@ -351,7 +517,8 @@ layer_init(struct layer *layer, uint64_t capacity, struct geometry geometry,
                              .line_count = geometry.lines,
                              .capacity = capacity,
                              .stripes = geometry.stripes,
-                             .kind = LAYER_STRIPED };
+                             .kind = (uint8_t)kind,
+                             .log2 = (uint8_t)geometry.log2 };
     return true;
 }
 

@@ -4,7 +4,9 @@
  * it, counts its items and selects the layer for an item; a layer only tests
  * and sets bits. Any number of readers or one writer at a time.
  *
- * Kinds differ in how bits are found, behind struct layer_ops. Striped:
+ * Kinds (enum bloom_kind) differ in how bits are found, behind struct
+ * layer_ops. The foreign ones are in core/foreign.h, the deletable one in
+ * core/collision.h. Native layers are striped:
  *
  *   lines   [ stripe 0: line 0 .. line_count-1 ][ stripe 1 ... ] ...
  *   line    8 words of 64 bits, one cache line
@@ -24,17 +26,22 @@
 #include "core/line.h"
 #include "core/sizing.h"
 
-enum layer_kind { LAYER_STRIPED, LAYER_KINDS };
+#define BLOOM_KINDS 4 /* of enum bloom_kind */
 
 /* By kind. Written by layer_select_cpu() only, before threads start. */
-extern struct layer_ops layer_ops[LAYER_KINDS];
+extern struct layer_ops layer_ops[BLOOM_KINDS];
 
 /* Contract of bloom_select_cpu(). */
 const char *layer_select_cpu(bool force_portable);
 
-/* Makes an empty striped layer. False, and nothing to undo, without memory. The
+/* Computes the bytes of the lines of a layer, which are whole lines. False if
+ * they exceed INT64_MAX. */
+bool layer_geometry_bytes(uint32_t kind, struct geometry geometry,
+                          uint64_t *ret_bytes);
+
+/* Makes an empty layer. False, and nothing to undo, without memory. The
  * geometry's bytes must not exceed INT64_MAX. */
-bool layer_init(struct layer *layer, uint64_t capacity,
+bool layer_init(struct layer *layer, enum bloom_kind kind, uint64_t capacity,
                 struct geometry geometry, const struct bloom_env *env);
 void layer_fini(struct layer *layer, const struct bloom_env *env);
 

@@ -301,7 +301,8 @@ lengthen(struct bloom *bloom, const struct bloom *longest,
         struct geometry geometry = { .lines = like->line_count,
                                      .stripes = like->stripes };
 
-        if (!layer_init(&chain->layers[count], like->capacity, geometry, env)) {
+        if (!layer_init(&chain->layers[count], BLOOM_NATIVE,
+                        like->capacity, geometry, env)) {
             goto fail_layers;
         }
         chain->layers[count].items = like->items;

@@ -22,7 +22,7 @@ open_layer(uint64_t capacity, uint64_t lines, uint32_t stripes)
 
     heap = (struct fault_heap){ 0 };
     env = fault_env(&heap);
-    assert_true(layer_init(&layer, capacity, geometry, &env));
+    assert_true(layer_init(&layer, BLOOM_NATIVE, capacity, geometry, &env));
     return layer;
 }
 
@@ -262,7 +262,7 @@ check_ones(bool portable)
                 ones++;
             }
         }
-        assert_int_equal(ones, layer_ops[LAYER_STRIPED].ones(lines, count));
+        assert_int_equal(ones, layer_ops[BLOOM_NATIVE].ones(lines, count));
     }
 }
 
@@ -367,7 +367,7 @@ TEST(a_layer_without_memory_leaves_nothing_behind)
 
     heap = (struct fault_heap){ .fail_at = 1 };
     env = fault_env(&heap);
-    assert_false(layer_init(&layer, 100, geometry, &env));
+    assert_false(layer_init(&layer, BLOOM_NATIVE, 100, geometry, &env));
     assert_int_equal(42, layer.items);
     assert_int_equal(0, heap.out);
 }
@@ -379,6 +379,6 @@ TEST(a_layer_beyond_the_address_space_asks_for_no_memory)
 
     heap = (struct fault_heap){ 0 };
     env = fault_env(&heap);
-    assert_false(layer_init(&layer, 100, geometry, &env));
+    assert_false(layer_init(&layer, BLOOM_NATIVE, 100, geometry, &env));
     assert_int_equal(0, heap.calls);
 }

@@ -4,6 +4,7 @@
  * which is the same in both.
  */
 #include "bloom/bloom_make.h"
+#include "core/plan.h"
 #include "core/sizing.h"
 #include "engine/handlers.h"
 
@@ -151,7 +152,7 @@ project(const struct request *req, struct shown *shown, enum info_field field)
         (field != INFO_FIELDS && field != INFO_MAXSCALED)) {
         return OK;
     }
-    return bloom_project(&shown->params, limit, 0, &shown->max_scaled) ==
+    return plan_project(&shown->params, limit, 0, &shown->max_scaled) ==
                    BLOOM_OVERFLOW
                ? ERR_BF_CAPACITY
                : OK;

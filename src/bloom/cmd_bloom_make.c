@@ -6,6 +6,7 @@
 #include "bloom/bloom_make.h"
 #include "bloom/grammar_redis.h"
 #include "bloom/grammar_valkey.h"
+#include "core/plan.h"
 #include "engine/handlers.h"
 
 /* Returns whether the request has RedisBloom's grammar. */
@@ -53,7 +54,7 @@ validate_target(const struct request *req, const struct bloom_insert *insert)
     if (insert->params.expansion == 0) {
         return ERR_BF_VALIDATE_NONSCALING;
     }
-    switch (bloom_project(&insert->params, limit, insert->target, NULL)) {
+    switch (plan_project(&insert->params, limit, insert->target, NULL)) {
     case BLOOM_OK:
         return OK;
     case BLOOM_RATE_ZERO:

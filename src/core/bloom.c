@@ -120,7 +120,7 @@ enum bloom_status
 bloom_new(const struct bloom_params *params, const struct bloom_env *env,
           struct bloom **ret_bloom)
 {
-    const struct plan none = { .odd = plan_is_odd(params) };
+    const struct plan none = { .parts = plan_parts(params) };
     struct plan_layer next;
     struct bloom *bloom;
     enum bloom_status status;
@@ -137,7 +137,7 @@ bloom_new(const struct bloom_params *params, const struct bloom_env *env,
     if (bloom == NULL) {
         return BLOOM_NOMEM;
     }
-    if (!bloom_set_params(bloom, params, none.odd, env)) {
+    if (!bloom_set_params(bloom, params, none.parts != 0, env)) {
         goto fail_bloom;
     }
     if (!layer_init(&bloom->first, BLOOM_NATIVE, next.capacity, next.geometry, env)) {
@@ -157,7 +157,7 @@ struct bloom_chain *
 bloom_chain_new(const struct bloom *bloom, uint32_t count,
                 const struct bloom_env *env)
 {
-    struct bloom_chain *chain = env->alloc(env->ctx, plan_chain_bytes(count));
+    struct bloom_chain *chain = env->alloc(env->ctx, plan_chain_bytes(0, count));
 
     CHECK(count > 1 && count >= bloom->count && count <= BLOOM_LAYERS_MAX);
     if (chain != NULL) {
@@ -174,7 +174,7 @@ void
 bloom_chain_free(struct bloom_chain *chain, uint32_t count,
                  const struct bloom_env *env)
 {
-    env->free(env->ctx, chain, plan_chain_bytes(count));
+    env->free(env->ctx, chain, plan_chain_bytes(0, count));
 }
 
 void
@@ -186,7 +186,7 @@ bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain, uint32_t count,
         bloom_chain_free(bloom->chain, bloom->count, env);
     }
     bloom->chain = chain;
-    bloom->count = count;
+    bloom->count = (uint16_t)count;
 }
 
 void
@@ -250,7 +250,7 @@ bloom_reset(struct bloom *bloom, const struct bloom_env *env)
 static enum bloom_status
 grow(struct bloom *bloom, const struct bloom_env *env)
 {
-    uint32_t count = bloom->count + 1;
+    uint32_t count = bloom->count + 1U;
     bool fits = plan_slots(count) == plan_slots(bloom->count);
     struct bloom_chain *chain = bloom->chain;
     struct bloom_params params;
@@ -262,16 +262,17 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     CHECK(newest_of(bloom)->items == newest_of(bloom)->capacity);
     env = env_or_default(env);
     bloom_get_params(bloom, &params);
-    grown.odd = odd_of(bloom) != NULL;
+    grown.parts = odd_of(bloom) != NULL ? PLAN_ODD : 0;
     grown.count = bloom->count;
     grown.capacity = newest_of(bloom)->capacity;
     grown.line_bytes =
-        bloom_size(bloom) - plan_struct_bytes(grown.odd, bloom->count);
+        bloom_size(bloom) - plan_struct_bytes(grown.parts, bloom->count);
     grown.module_bytes = 0;
     if (params.expansion > 0 && env->size_limit_bytes < INT64_MAX) {
         grown.module_bytes = plan_module_layers(&params, bloom->count);
     }
     grown.projected = false;
+    grown.rate = 0;
     status = plan_next(&params, &grown, env->size_limit_bytes, &next);
     if (status != BLOOM_OK) {
         return status;
@@ -330,7 +331,7 @@ NOINLINE static void
 prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 {
     const struct layer *layer = &bloom->chain->layers[bloom->count - 1];
-    uint32_t older = bloom->count - 1;
+    uint32_t older = bloom->count - 1U;
 
     layer_prefetch(layer, hash, layer->stripes);
     if (older > PREFETCH_OLDER) {
@@ -531,8 +532,8 @@ bloom_size(const struct bloom *bloom)
 uint64_t
 bloom_growth_bytes(const struct bloom *bloom)
 {
-    return layer_bytes(newest_of(bloom)) + plan_chain_bytes(bloom->count) -
-           plan_chain_bytes(bloom->count - 1);
+    return layer_bytes(newest_of(bloom)) + plan_chain_bytes(0, bloom->count) -
+           plan_chain_bytes(0, bloom->count - 1);
 }
 
 void

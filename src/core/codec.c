@@ -490,7 +490,7 @@ enum bloom_status
 codec_new(const struct codec_head *head, const struct bloom_env *env,
           struct bloom **ret_bloom)
 {
-    bool odd = plan_is_odd(&head->params);
+    bool odd = plan_parts(&head->params) != 0;
     struct bloom *bloom;
     uint64_t size_bytes;
 
@@ -591,7 +591,7 @@ bloom_copy(const struct bloom *bloom, const struct bloom_env *env,
                           env->size_limit_bytes)) {
         return BLOOM_LIMIT;
     }
-    copy = alloc_structs(&params, plan_is_odd(&params), bloom->count, env);
+    copy = alloc_structs(&params, plan_parts(&params) != 0, bloom->count, env);
     if (copy == NULL) {
         return BLOOM_NOMEM;
     }

@@ -3,13 +3,17 @@
  * The structs of a filter: bloom.c, codec.c and merge.c work on them, plan.c
  * counts their bytes, and the keyspace embeds them in its entries. All other
  * code sees only <bloomery/bloom.h>. Invariants: every layer but the newest is
- * full; the sums of the chain are those of its layers.
+ * full, except in kind redisbloom; the sums of the chain are those of its
+ * layers.
  *
  * A server may hold a million filters of a hundred items, and most calls are
  * for one of them. So the first 64 bytes of struct bloom are all that a lookup
  * reads of it, and the first layer needs no allocation of its own. What few
  * filters have lies elsewhere: further layers in a chain, and in struct
  * bloom_odd a seed that is not derived (core/seed.h) or an unusual tightening.
+ * Filters of another kind have a struct bloom_extra in its place, and so have
+ * filters that are incomplete: they come in chunks (core/stream.h), and not all
+ * of their bits are there yet.
  *
  * The struct is plain bytes and nothing points into it: a filter is moved by
  * copying the struct and forgetting the old place.
@@ -17,6 +21,7 @@
 #pragma once
 
 #include <bloomery/bloom.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,26 +34,81 @@ struct bloom_odd {
     uint8_t seed[BLOOM_SEED_BYTES];
 };
 
+/* What a layer of kind redisbloom stores besides its bits. */
+struct bloom_extra_layer {
+    double rate;          /* that it was made for */
+    double bits_per_item; /* by which it was made */
+};
+
+/* The bytes that an incomplete filter has got, as parts of its stream: sorted,
+ * apart from each other, and not empty. */
+enum { COVERAGE_RANGES_MAX = 256 };
+struct bloom_coverage {
+    uint64_t count;
+    struct bloom_range {
+        uint64_t from, to;
+    } ranges[COVERAGE_RANGES_MAX];
+};
+
+/* Positions of a log up to which the pieces of a filter's lines include it,
+ * oldest layer first: of a copy that is being completed (core/deletable.h). */
+struct bloom_pieces {
+    size_t most_bytes; /* of a piece */
+    uint32_t layers;   /* that were copied */
+    uint64_t count;
+    uint64_t at[];
+};
+
+struct bloom_extra {
+    struct bloom_odd odd; /* first: bloom_odd_of() returns it */
+    uint32_t options;     /* of kind redisbloom: core/foreign.h */
+    uint32_t growth;      /* of kind redisbloom: as its header has it */
+    uint64_t older_items; /* of all layers but the newest */
+    struct bloom_coverage *coverage; /* NULL: complete */
+    union {
+        struct bloom_extra_layer first;  /* of kind redisbloom: layer 0 */
+        struct {                         /* of kind deletable */
+            uint64_t undone;             /* core/deletable.h */
+            struct bloom_pieces *pieces; /* NULL, but while it is completed; not
+                                            counted as the filter's memory */
+        };
+    };
+};
+
 /* The layers of a filter with two or more; plan_slots() gives the length of the
  * array. */
 struct bloom_chain {
-    struct bloom_odd *odd; /* or NULL */
+    union {
+        struct bloom_odd *odd; /* or NULL */
+        struct bloom_extra *extra;
+    };
     uint64_t capacity;     /* all layers */
     uint64_t size_bytes;   /* the whole filter */
-    struct layer layers[]; /* oldest first */
+    struct layer layers[]; /* oldest first. In kind redisbloom a struct
+                              bloom_extra_layer for each slot follows */
 };
 
 struct bloom {
     struct layer first; /* unused if there are several layers */
     uint64_t seed64;
-    uint32_t count; /* of layers */
+    uint16_t count;      /* of layers */
+    uint8_t traits;      /* its kind, and BLOOM_INCOMPLETE; not 0: it has a
+                            struct bloom_extra */
+    uint8_t short_below; /* shorter items are hashed at once; 0 in foreign
+                            kinds */
     uint32_t expansion;
     union {
         struct bloom_odd *odd;     /* with one layer; or NULL */
+        struct bloom_extra *extra; /* with one layer */
         struct bloom_chain *chain; /* with several layers */
     };
     double error_rate;
 };
+
+enum { BLOOM_INCOMPLETE = 0x80, BLOOM_KIND_BITS = 0x7f };
+
+/* short_below of filters that hash by XXH3. */
+enum { BLOOM_SHORT_BELOW = 17 };
 
 _Static_assert(offsetof(struct bloom, error_rate) <= 64, "hot part: one line");
 _Static_assert(sizeof(struct bloom) <= 72, "a filter has to stay small");
@@ -59,8 +119,52 @@ bloom_layers(struct bloom *bloom)
     return bloom->count == 1 ? &bloom->first : bloom->chain->layers;
 }
 
+static inline enum bloom_kind
+bloom_kind(const struct bloom *bloom)
+{
+    return (enum bloom_kind)(bloom->traits & BLOOM_KIND_BITS);
+}
+
+/* Returns whether bits are still to come: the filter must not be asked, added
+ * to, copied, dumped or merged. */
+static inline bool
+bloom_is_incomplete(const struct bloom *bloom)
+{
+    return __builtin_expect((bloom->traits & BLOOM_INCOMPLETE) != 0, 0);
+}
+
+/* Returns what the filter has in place of a struct bloom_odd, or NULL. */
+static inline struct bloom_extra *
+bloom_extra_of(const struct bloom *bloom)
+{
+    if (bloom->traits == 0) {
+        return NULL;
+    }
+    return bloom->count == 1 ? bloom->extra : bloom->chain->extra;
+}
+
 static inline const struct layer *
 bloom_layers_const(const struct bloom *bloom)
 {
     return bloom->count == 1 ? &bloom->first : bloom->chain->layers;
+}
+
+static inline const struct layer *
+bloom_newest(const struct bloom *bloom)
+{
+    return &bloom_layers_const(bloom)[bloom->count - 1];
+}
+
+/* Returns the capacity of all layers. */
+static inline uint64_t
+bloom_capacity(const struct bloom *bloom)
+{
+    return bloom->count > 1 ? bloom->chain->capacity : bloom->first.capacity;
+}
+
+/* Returns the unusual seed and tightening, or NULL. */
+static inline struct bloom_odd *
+bloom_odd_of(const struct bloom *bloom)
+{
+    return bloom->count == 1 ? bloom->odd : bloom->chain->odd;
 }

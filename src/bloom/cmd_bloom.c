@@ -22,17 +22,17 @@ hash_item(const struct bloom *bloom, struct slice item)
 __attribute__((noinline)) static void
 account_growth(const struct bloom *bloom)
 {
-    struct bloom_layer_info newest;
-    struct bloom_info after;
+    struct bloom_layer_info newest = { .struct_size = sizeof(newest) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
     struct bloom_info before;
 
     bloom_get_info(bloom, &after);
     CHECK(bloom_get_layer(bloom, after.layers - 1, &newest));
-    before =
-        (struct bloom_info){ .capacity = after.capacity - newest.capacity,
-                             .items = after.items - 1,
-                             .size = after.size - bloom_growth_bytes(bloom),
-                             .layers = after.layers - 1 };
+    before = (struct bloom_info){ .capacity = after.capacity - newest.capacity,
+                                  .items = after.items - 1,
+                                  .size_bytes = after.size_bytes -
+                                                bloom_growth_bytes(bloom),
+                                  .layers = after.layers - 1 };
     keyspace_account(&before, &after);
 }
 
@@ -166,8 +166,8 @@ cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
     struct bloom *bloom = bloom_make_open(req);
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool added[BLOOM_BATCH_MAX];
-    struct bloom_info before;
-    struct bloom_info after;
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
     size_t done = 0;
 
     if (bloom == NULL || !reserve_replies(req, count)) {

@@ -57,7 +57,7 @@ show_value(struct request *req, const struct shown *shown,
         reply_int(req->reply, (int64_t)shown->info.capacity);
         break;
     case INFO_SIZE:
-        reply_int(req->reply, (int64_t)shown->info.size);
+        reply_int(req->reply, (int64_t)shown->info.size_bytes);
         break;
     case INFO_FILTERS:
         reply_int(req->reply, shown->info.layers);
@@ -162,7 +162,10 @@ enum err
 cmd_bf_info(struct request *req)
 {
     enum info_field field = INFO_FIELDS;
-    struct shown shown = { .max_scaled = 0 };
+    struct shown shown = {
+        .info = { .struct_size = sizeof(shown.info) },
+        .params = { .struct_size = sizeof(shown.params) },
+    };
     const struct bloom *bloom;
     enum err err;
 

@@ -509,7 +509,7 @@ bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info)
 {
     *ret_info = (struct bloom_info){ .capacity = capacity_of(bloom),
                                      .items = bloom_items(bloom),
-                                     .size = bloom_size(bloom),
+                                     .size_bytes = bloom_size(bloom),
                                      .layers = bloom->count };
 }
 

@@ -142,7 +142,8 @@ void
 keyspace_account(const struct bloom_info *before,
                  const struct bloom_info *after)
 {
-    metric_add(METRIC_BF_MEMORY, (int64_t)(after->size - before->size));
+    metric_add(METRIC_BF_MEMORY,
+               (int64_t)(after->size_bytes - before->size_bytes));
     metric_add(METRIC_BF_FILTERS,
                (int64_t)after->layers - (int64_t)before->layers);
     metric_add(METRIC_BF_ITEMS, (int64_t)(after->items - before->items));

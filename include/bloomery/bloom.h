@@ -226,16 +226,19 @@ enum bloom_status bloom_add_batch(struct bloom *bloom,
                                   const struct bloom_hash *hashes, size_t count,
                                   bool *ret_added, size_t *ret_done);
 
-/* Returns how many items, 1 to BLOOM_BATCH_MAX, a caller should process at once
- * if it must not take long. Very many layers make it fewer, and so does a large
- * new layer, whose pages the kernel clears when they are first touched. */
-size_t bloom_together(const struct bloom *bloom);
+/* Counts the distinct items among COUNT hashed ones that are not in the filter,
+ * and adds none. Items with equal hashes are one item. So that many adds would
+ * be answered "new", or less: some items may seem to be there only because of
+ * items that were added just before. Allocates at most 32 bytes an item while
+ * it runs. On failure *ret_count is untouched. Fails with BLOOM_NOMEM. */
+enum bloom_status bloom_count_new(const struct bloom *bloom,
+                                  const struct bloom_env *env,
+                                  const struct bloom_hash *hashes, size_t count,
+                                  size_t *ret_count);
 
 /* Sets *ret_info but its struct_size. Takes the same time for any number of
  * layers. */
 void bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info);
-uint64_t bloom_items(const struct bloom *bloom);
-uint64_t bloom_size(const struct bloom *bloom);
 
 /* Sets *ret_params but its struct_size: the parameters of the filter, with its
  * seed, and the lines and stripes of layer 0. */
@@ -247,17 +250,11 @@ void bloom_get_params(const struct bloom *bloom,
 bool bloom_get_layer(const struct bloom *bloom, uint32_t index,
                      struct bloom_layer_info *ret_layer);
 
-/* Returns the lines of one layer, one stripe after the other: lines x stripes x
- * 64 bytes, with words in the machine's byte order. NULL if there is no such
- * layer. */
-const void *bloom_layer_lines(const struct bloom *bloom, uint32_t index,
-                              size_t *ret_bytes);
-
-/* The stored form of a filter has parameters, seed, layers and a checksum, and
- * is the same on every machine; src/core/codec.c describes it. Equal filters
- * with equal incarnations have equal dumps. INCARNATION is a number of the
- * caller, which is stored and returned; the server uses it to distinguish a key
- * from an earlier key of the same name. */
+/* A dump is the payload of DUMP and RESTORE. A native filter has Bloomery's own
+ * form, with parameters, seed, layers and a checksum; src/core/codec_head.c
+ * draws it. A filter of a foreign kind has the form of that product, which a
+ * Redis or Valkey with the module restores too. Dumps are the same on every
+ * machine, and equal filters have equal dumps. */
 
 /* Returns the length of the dump. */
 uint64_t bloom_dump_bytes(const struct bloom *bloom);

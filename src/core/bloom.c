@@ -3,22 +3,27 @@
  * The filter: a chain of layers that grows at its newest end. The caller owns
  * it and serialises writers. Every layer but the newest is full, so the number
  * of items needs no sum. bloom_size() is what plan_size() computes, so that
- * limits, bloom_project() and reports have the same figure.
+ * limits, plan_project() and reports have the same figure.
  */
 #include "core/bloom.h"
 
+#include <float.h>
 #include <string.h>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include "base/err.h"
+#include "base/prefetch.h"
 #include "core/env.h"
+#include "core/foreign.h"
+#include "core/parts.h"
 #include "core/plan.h"
 #include "core/seed.h"
 #include "core/sizing.h"
+#include "core/versioned.h"
 
-enum { PREFETCH_OLDER = 5, SHORT_ITEM = 16, NEAR_BYTES = 256 * 1024 };
+enum { PREFETCH_OLDER = 5, NEAR_BYTES = 256 * 1024 };
 
 /* For bloom_together(). */
 enum {
@@ -27,67 +32,10 @@ enum {
     NEARLY_ALL = 8
 };
 
+/* The sizes of the structs in version 1 of the library: no caller has less. */
+enum { LEAST_PARAMS = 88, LEAST_INFO = 40, LEAST_LAYER_INFO = 48 };
+
 #define NOINLINE __attribute__((noinline))
-
-static const struct layer *
-newest_of(const struct bloom *bloom)
-{
-    return &bloom_layers_const(bloom)[bloom->count - 1];
-}
-
-/* Returns the capacity of all layers. */
-static uint64_t
-capacity_of(const struct bloom *bloom)
-{
-    return bloom->count > 1 ? bloom->chain->capacity : bloom->first.capacity;
-}
-
-static struct bloom_odd *
-odd_of(const struct bloom *bloom)
-{
-    return bloom->count == 1 ? bloom->odd : bloom->chain->odd;
-}
-
-void
-bloom_check(const struct bloom *bloom)
-{
-    const struct layer *layers = bloom_layers_const(bloom);
-    uint64_t capacity = 0;
-    uint64_t line_bytes = 0;
-    uint64_t size_bytes = 0;
-
-    CHECK(bloom->count >= 1 && bloom->count <= BLOOM_LAYERS_MAX);
-    for (uint32_t i = 0; i < bloom->count; i++) {
-        CHECK(layers[i].lines != NULL && layers[i].capacity > 0);
-        CHECK(i + 1 < bloom->count ? layers[i].items == layers[i].capacity
-                                   : layers[i].items <= layers[i].capacity);
-        capacity += layers[i].capacity;
-        line_bytes += layer_bytes(&layers[i]);
-    }
-    CHECK(plan_size(odd_of(bloom) != NULL, bloom->count, line_bytes,
-                    &size_bytes));
-    CHECK(capacity_of(bloom) == capacity && bloom_size(bloom) == size_bytes);
-}
-
-double
-bloom_tightening(const struct bloom *bloom)
-{
-    const struct bloom_odd *odd = odd_of(bloom);
-
-    return odd != NULL ? odd->tightening : BLOOM_USUAL_TIGHTENING;
-}
-
-void
-bloom_get_seed(const struct bloom *bloom, uint8_t ret_seed[BLOOM_SEED_BYTES])
-{
-    const struct bloom_odd *odd = odd_of(bloom);
-
-    if (odd != NULL) {
-        memcpy(ret_seed, odd->seed, BLOOM_SEED_BYTES);
-    } else {
-        bloom_seed(bloom->seed64, ret_seed);
-    }
-}
 
 const char *
 bloom_select_cpu(bool force_portable)
@@ -95,123 +43,55 @@ bloom_select_cpu(bool force_portable)
     return layer_select_cpu(force_portable);
 }
 
-bool
-bloom_set_params(struct bloom *bloom, const struct bloom_params *params,
-                 bool odd, const struct bloom_env *env)
+static void
+set_extra_layer(struct bloom_extra_layer *layer, double rate)
 {
-    CHECK(plan_is_valid(params));
-    *bloom = (struct bloom){ .seed64 = seed_hash(params->seed),
-                             .count = 1,
-                             .expansion = params->expansion,
-                             .error_rate = params->error_rate };
-    if (!odd) {
-        return true;
+    layer->rate = rate;
+    layer->bits_per_item = redisbloom_bits_per_item(rate);
+}
+
+enum bloom_status
+bloom_init(struct bloom *bloom, const struct bloom_params *params,
+           const struct bloom_env *env)
+{
+    struct bloom_params copy;
+    struct plan_layer next;
+    unsigned parts;
+    enum bloom_status status;
+
+    env = env_or_default(env);
+    if (params->struct_size != sizeof(copy)) {
+        if (!versioned_read(params, &copy, sizeof(copy), LEAST_PARAMS)) {
+            return BLOOM_INVALID;
+        }
+        params = &copy;
     }
-    bloom->odd = env->alloc(env->ctx, sizeof(*bloom->odd));
-    if (bloom->odd == NULL) {
-        return false;
+    status = plan_first(params, env->size_limit_bytes, &parts, &next);
+    if (status != BLOOM_OK) {
+        return status;
     }
-    bloom->odd->tightening = params->tightening;
-    memcpy(bloom->odd->seed, params->seed, BLOOM_SEED_BYTES);
-    return true;
+    if (!bloom_set_params(bloom, params, parts, env)) {
+        return BLOOM_NOMEM;
+    }
+    if (!layer_init(&bloom->first, (enum bloom_kind)params->kind, next.capacity,
+                    next.geometry, env)) {
+        bloom_free_structs(bloom, env);
+        return BLOOM_NOMEM;
+    }
+    if (params->kind == BLOOM_REDISBLOOM) {
+        set_extra_layer(&bloom->extra->first, params->error_rate);
+    }
+    return BLOOM_OK;
 }
 
 enum bloom_status
 bloom_new(const struct bloom_params *params, const struct bloom_env *env,
           struct bloom **ret_bloom)
 {
-    const struct plan none = { .parts = plan_parts(params) };
-    struct plan_layer next;
-    struct bloom *bloom;
-    enum bloom_status status;
+    struct bloom made;
+    enum bloom_status status = bloom_init(&made, params, env);
 
-    env = env_or_default(env);
-    if (!plan_is_valid(params)) {
-        return BLOOM_INVALID;
-    }
-    status = plan_next(params, &none, env->size_limit_bytes, &next);
-    if (status != BLOOM_OK) {
-        return status;
-    }
-    bloom = env->alloc(env->ctx, sizeof(*bloom));
-    if (bloom == NULL) {
-        return BLOOM_NOMEM;
-    }
-    if (!bloom_set_params(bloom, params, none.parts != 0, env)) {
-        goto fail_bloom;
-    }
-    if (!layer_init(&bloom->first, BLOOM_NATIVE, next.capacity, next.geometry, env)) {
-        goto fail_odd;
-    }
-    *ret_bloom = bloom;
-    return BLOOM_OK;
-
-fail_odd:
-    bloom_free_structs(bloom, env);
-fail_bloom:
-    env->free(env->ctx, bloom, sizeof(*bloom));
-    return BLOOM_NOMEM;
-}
-
-struct bloom_chain *
-bloom_chain_new(const struct bloom *bloom, uint32_t count,
-                const struct bloom_env *env)
-{
-    struct bloom_chain *chain = env->alloc(env->ctx, plan_chain_bytes(0, count));
-
-    CHECK(count > 1 && count >= bloom->count && count <= BLOOM_LAYERS_MAX);
-    if (chain != NULL) {
-        chain->odd = odd_of(bloom);
-        chain->capacity = capacity_of(bloom);
-        chain->size_bytes = bloom_size(bloom);
-        memcpy(chain->layers, bloom_layers_const(bloom),
-               bloom->count * sizeof(*chain->layers));
-    }
-    return chain;
-}
-
-void
-bloom_chain_free(struct bloom_chain *chain, uint32_t count,
-                 const struct bloom_env *env)
-{
-    env->free(env->ctx, chain, plan_chain_bytes(0, count));
-}
-
-void
-bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain, uint32_t count,
-                const struct bloom_env *env)
-{
-    CHECK(chain != NULL && count > bloom->count);
-    if (bloom->count > 1 && bloom->chain != chain) {
-        bloom_chain_free(bloom->chain, bloom->count, env);
-    }
-    bloom->chain = chain;
-    bloom->count = (uint16_t)count;
-}
-
-void
-bloom_free_structs(struct bloom *bloom, const struct bloom_env *env)
-{
-    struct bloom_odd *odd = odd_of(bloom);
-
-    if (odd != NULL) {
-        env->free(env->ctx, odd, sizeof(*odd));
-    }
-    if (bloom->count > 1) {
-        bloom_chain_free(bloom->chain, bloom->count, env);
-    }
-}
-
-void
-bloom_fini(struct bloom *bloom, const struct bloom_env *env)
-{
-    struct layer *layers = bloom_layers(bloom);
-
-    env = env_or_default(env);
-    for (uint32_t i = 0; i < bloom->count; i++) {
-        layer_fini(&layers[i], env);
-    }
-    bloom_free_structs(bloom, env);
+    return status == BLOOM_OK ? bloom_keep(&made, env, ret_bloom) : status;
 }
 
 void
@@ -229,21 +109,76 @@ void
 bloom_reset(struct bloom *bloom, const struct bloom_env *env)
 {
     struct layer *layers = bloom_layers(bloom);
-    struct bloom_odd *odd = odd_of(bloom);
+    struct bloom_odd *odd = bloom_odd_of(bloom);
 
     env = env_or_default(env);
+    CHECK(!bloom_is_incomplete(bloom));
     memset(layers[0].lines, 0, (size_t)layer_bytes(&layers[0]));
     layers[0].items = 0;
+    layers[0].refund = 0;
     for (uint32_t i = 1; i < bloom->count; i++) {
         layer_fini(&layers[i], env);
     }
     bloom->first = layers[0];
     if (bloom->count > 1) {
-        bloom_chain_free(bloom->chain, bloom->count, env);
+        bloom_chain_free(bloom, bloom->chain, bloom->count, env);
     }
     bloom->odd = odd;
     bloom->count = 1;
+    if (bloom->traits != 0) {
+        bloom->extra->older_items = 0;
+    }
+    if (bloom_kind(bloom) == BLOOM_DELETABLE) {
+        bloom->extra->undone = 0;
+    }
     bloom_check(bloom);
+}
+
+/* Returns the next layer's rate, before the limits of rates apply. */
+static double
+next_rate(const struct bloom *bloom)
+{
+    double rate;
+
+    if (bloom_kind(bloom) != BLOOM_REDISBLOOM) {
+        return sizing_layer_rate(bloom->error_rate, bloom_tightening(bloom),
+                                 bloom->count);
+    }
+    rate = bloom_extra_layers(bloom)[bloom->count - 1].rate *
+           REDISBLOOM_TIGHTENING;
+    return rate > 0 ? rate : DBL_TRUE_MIN;
+}
+
+/* Writes what kind redisbloom has besides the newest layer. */
+static void
+note_growth(struct bloom *bloom, double rate)
+{
+    struct bloom_extra *extra = bloom_extra_of(bloom);
+
+    if (extra != NULL) {
+        extra->older_items += bloom->chain->layers[bloom->count - 2].items;
+    }
+    if (bloom_kind(bloom) == BLOOM_REDISBLOOM) {
+        set_extra_layer(&bloom_extra_layers(bloom)[bloom->count - 1], rate);
+    }
+}
+
+struct plan
+bloom_plan(const struct bloom *bloom, uint64_t limit_bytes,
+           struct bloom_params *ret_params)
+{
+    struct plan plan = { .parts = bloom_parts(bloom),
+                         .rate = next_rate(bloom),
+                         .count = bloom->count,
+                         .capacity = bloom_newest(bloom)->capacity };
+
+    bloom_get_params(bloom, ret_params);
+    plan.line_bytes =
+        bloom_size(bloom) - plan_struct_bytes(plan.parts, bloom->count);
+    if (ret_params->expansion > 0 && limit_bytes < INT64_MAX) {
+        plan.module_bytes = plan_module_layers(ret_params, bloom->count);
+    }
+    return plan;
 }
 
 /* Appends one empty layer to a full filter, or leaves it as it is. */
@@ -253,26 +188,15 @@ grow(struct bloom *bloom, const struct bloom_env *env)
     uint32_t count = bloom->count + 1U;
     bool fits = plan_slots(count) == plan_slots(bloom->count);
     struct bloom_chain *chain = bloom->chain;
-    struct bloom_params params;
+    struct bloom_params params = { .struct_size = sizeof(params) };
     struct plan_layer next;
     struct layer layer;
     struct plan grown;
     enum bloom_status status;
 
-    CHECK(newest_of(bloom)->items == newest_of(bloom)->capacity);
+    CHECK(bloom_newest(bloom)->items >= bloom_newest(bloom)->capacity);
     env = env_or_default(env);
-    bloom_get_params(bloom, &params);
-    grown.parts = odd_of(bloom) != NULL ? PLAN_ODD : 0;
-    grown.count = bloom->count;
-    grown.capacity = newest_of(bloom)->capacity;
-    grown.line_bytes =
-        bloom_size(bloom) - plan_struct_bytes(grown.parts, bloom->count);
-    grown.module_bytes = 0;
-    if (params.expansion > 0 && env->size_limit_bytes < INT64_MAX) {
-        grown.module_bytes = plan_module_layers(&params, bloom->count);
-    }
-    grown.projected = false;
-    grown.rate = 0;
+    grown = bloom_plan(bloom, env->size_limit_bytes, &params);
     status = plan_next(&params, &grown, env->size_limit_bytes, &next);
     if (status != BLOOM_OK) {
         return status;
@@ -283,19 +207,21 @@ grow(struct bloom *bloom, const struct bloom_env *env)
             return BLOOM_NOMEM;
         }
     }
-    if (!layer_init(&layer, BLOOM_NATIVE, next.capacity, next.geometry, env)) {
+    if (!layer_init(&layer, bloom_kind(bloom), next.capacity, next.geometry,
+                    env)) {
         goto fail_chain;
     }
     chain->layers[bloom->count] = layer;
     chain->capacity += next.capacity;
     chain->size_bytes = next.size_bytes;
     bloom_set_chain(bloom, chain, count, env);
+    note_growth(bloom, grown.rate);
     bloom_check(bloom);
     return BLOOM_OK;
 
 fail_chain:
     if (!fits) {
-        bloom_chain_free(chain, count, env);
+        bloom_chain_free(bloom, chain, count, env);
     }
     return BLOOM_NOMEM;
 }
@@ -303,22 +229,44 @@ fail_chain:
 /* ---- the hot path: filters of one layer and short items come first, without
  * a stack frame; other cases are calls from there. ------------------------- */
 
+/* Hashes an item of a foreign kind. */
+NOINLINE static struct bloom_hash
+hash_foreign(const struct bloom *bloom, const void *item, size_t len)
+{
+    const struct bloom_extra *extra = bloom_extra_of(bloom);
+
+    if (bloom_kind(bloom) == BLOOM_REDISBLOOM) {
+        return redisbloom_hash(item, len,
+                               (extra->options & REDISBLOOM_FORCE64) != 0);
+    }
+    return valkeybloom_hash(item, len, extra->odd.seed);
+}
+
 NOINLINE static struct bloom_hash
 hash_long(const struct bloom *bloom, const void *item, size_t len)
 {
-    XXH128_hash_t hash = XXH3_128bits_withSeed(item, len, bloom->seed64);
+    XXH128_hash_t hash;
 
+    if (bloom->short_below == 0) {
+        return hash_foreign(bloom, item, len);
+    }
+    hash = XXH3_128bits_withSeed(item, len, bloom->seed64);
     return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
 }
 
-/* Flattened, so that it contains only the hash's branch for short items. */
+/* Flattened, so that it contains only the hash's branch for short items. LEN is
+ * compared with a field, so that one branch serves long items and foreign
+ * kinds. */
 __attribute__((flatten)) struct bloom_hash
 bloom_hash(const struct bloom *bloom, const void *item, size_t len)
 {
     XXH128_hash_t hash;
 
-    if (len > SHORT_ITEM) {
+    if (len >= bloom->short_below) {
         return hash_long(bloom, item, len);
+    }
+    if (len >= BLOOM_SHORT_BELOW) {
+        __builtin_unreachable();
     }
     hash = XXH3_128bits_withSeed(item, len, bloom->seed64);
     return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
@@ -371,6 +319,54 @@ bloom_prefetch_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
     }
 }
 
+/* Of a chain, the sums and the layers that prefetch_chain looks at. */
+void
+bloom_fetch_layers(const struct bloom *bloom)
+{
+    uint32_t newest = bloom->count - 1;
+    uint32_t oldest = newest > PREFETCH_OLDER ? newest - PREFETCH_OLDER : 0;
+    const char *end;
+
+    if (newest > 0) {
+        end = (const char *)&bloom->chain->layers[newest + 1];
+        prefetch(bloom->chain);
+        for (const char *at = (const char *)&bloom->chain->layers[oldest];
+             at < end; at += BLOOM_LINE_BYTES) {
+            prefetch(at);
+        }
+        prefetch(end - 1);
+    }
+}
+
+void
+bloom_fetch(const struct bloom *bloom, struct bloom_hash hash)
+{
+    if (bloom->count > 1) {
+        prefetch_chain(bloom, hash);
+    } else {
+        layer_prefetch(&bloom->first, hash, bloom->first.stripes);
+    }
+}
+
+bool
+bloom_outline(const struct bloom *bloom, struct bloom *ret_outline)
+{
+    if (bloom->traits != 0) {
+        return false;
+    }
+    *ret_outline = *bloom;
+    ret_outline->first = *bloom_newest(bloom);
+    ret_outline->count = 1;
+    ret_outline->odd = NULL;
+    return true;
+}
+
+bool
+bloom_hashes_alike(const struct bloom *a, const struct bloom *b)
+{
+    return a->seed64 == b->seed64 && a->traits == b->traits;
+}
+
 /* Asks the newest layer first: at an expansion of 2 it has half of all items,
  * and each older layer has half of the rest. */
 NOINLINE static bool
@@ -407,17 +403,12 @@ bloom_contains_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
     }
 }
 
-NOINLINE static enum bloom_status
-chain_add(struct bloom *bloom, const struct bloom_env *env,
-          struct bloom_hash hash, bool *ret_added)
+enum bloom_status
+bloom_count_one(struct bloom *bloom, const struct bloom_env *env)
 {
     struct layer *newest = &bloom_layers(bloom)[bloom->count - 1];
     enum bloom_status status;
 
-    if (bloom_contains(bloom, hash)) {
-        *ret_added = false;
-        return BLOOM_OK;
-    }
     if (newest->items >= newest->capacity) {
         status = grow(bloom, env);
         if (status != BLOOM_OK) {
@@ -425,10 +416,54 @@ chain_add(struct bloom *bloom, const struct bloom_env *env,
         }
         newest = &bloom->chain->layers[bloom->count - 1];
     }
-    (void)layer_add(newest, hash);
     newest->items++;
-    *ret_added = true;
     return BLOOM_OK;
+}
+
+enum bloom_status
+bloom_force(struct bloom *bloom, const struct bloom_env *env,
+            struct bloom_hash hash)
+{
+    enum bloom_status status = bloom_count_one(bloom, env);
+
+    if (status == BLOOM_OK) {
+        (void)layer_add(&bloom_layers(bloom)[bloom->count - 1], hash);
+    }
+    return status;
+}
+
+/* Marks the collisions of an item that the filter seems to have, in the newest
+ * layer that has it. */
+static void
+mark_again(struct bloom *bloom, struct bloom_hash hash)
+{
+    uint32_t at = bloom->count - 1U;
+
+    while (!layer_contains(&bloom_layers(bloom)[at], hash)) {
+        CHECK(at > 0);
+        at--;
+    }
+    (void)layer_add(&bloom_layers(bloom)[at], hash);
+}
+
+NOINLINE static enum bloom_status
+chain_add(struct bloom *bloom, const struct bloom_env *env,
+          struct bloom_hash hash, bool *ret_added)
+{
+    enum bloom_status status;
+
+    if (bloom_contains(bloom, hash)) {
+        if (bloom_kind(bloom) == BLOOM_DELETABLE) {
+            mark_again(bloom, hash);
+        }
+        *ret_added = false;
+        return BLOOM_OK;
+    }
+    status = bloom_force(bloom, env, hash);
+    if (status == BLOOM_OK) {
+        *ret_added = true;
+    }
+    return status;
 }
 
 enum bloom_status
@@ -456,8 +491,10 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
     enum bloom_status status = BLOOM_OK;
     size_t done = 0;
 
-    /* If all items fit the only layer, no add can fail. */
-    if (bloom->count == 1 && first->capacity - first->items >= count) {
+    /* If all items fit the only layer, no add can fail. Signed, since a filter
+     * of RedisBloom may have more items than its capacity. */
+    if (bloom->count == 1 &&
+        (int64_t)(first->capacity - first->items) >= (int64_t)count) {
         first->items +=
             layer_ops_of(first)->add_many(first, hashes, count, ret_added);
         done = count;
@@ -476,7 +513,7 @@ bloom_add_batch(struct bloom *bloom, const struct bloom_env *env,
 static bool
 is_fresh(const struct layer *layer)
 {
-    uint64_t bytes = layer->line_count * layer->stripes * BLOOM_LINE_BYTES;
+    uint64_t bytes = layer_bytes(layer);
     uint64_t pages = (bytes + PAGE_BYTES - 1) / PAGE_BYTES;
 
     return bytes >= PAGE_BYTES &&
@@ -486,8 +523,9 @@ is_fresh(const struct layer *layer)
 size_t
 bloom_together(const struct bloom *bloom)
 {
-    const struct layer *newest = newest_of(bloom);
-    uint64_t left = newest->capacity - newest->items;
+    const struct layer *newest = bloom_newest(bloom);
+    uint64_t left =
+        newest->items < newest->capacity ? newest->capacity - newest->items : 0;
     uint64_t size_bytes = bloom_size(bloom);
     size_t together = BLOOM_BATCH_MAX;
 
@@ -507,53 +545,63 @@ bloom_together(const struct bloom *bloom)
 void
 bloom_get_info(const struct bloom *bloom, struct bloom_info *ret_info)
 {
-    *ret_info = (struct bloom_info){ .capacity = capacity_of(bloom),
+    const struct bloom_info info = { .capacity = bloom_capacity(bloom),
                                      .items = bloom_items(bloom),
                                      .size_bytes = bloom_size(bloom),
-                                     .layers = bloom->count };
-}
+                                     .layers = bloom->count,
+                                     .kind = bloom_kind(bloom) };
 
-uint64_t
-bloom_items(const struct bloom *bloom)
-{
-    const struct layer *newest = newest_of(bloom);
-
-    return capacity_of(bloom) - newest->capacity + newest->items;
-}
-
-uint64_t
-bloom_size(const struct bloom *bloom)
-{
-    return bloom->count > 1 ? bloom->chain->size_bytes
-                            : plan_struct_bytes(bloom->odd != NULL, 1) +
-                                  layer_bytes(&bloom->first);
+    versioned_write(ret_info, &info, sizeof(info), LEAST_INFO);
 }
 
 uint64_t
 bloom_growth_bytes(const struct bloom *bloom)
 {
-    return layer_bytes(newest_of(bloom)) + plan_chain_bytes(0, bloom->count) -
-           plan_chain_bytes(0, bloom->count - 1);
+    unsigned parts = bloom_parts(bloom);
+
+    return layer_bytes(bloom_newest(bloom)) +
+           plan_chain_bytes(parts, bloom->count) -
+           plan_chain_bytes(parts, bloom->count - 1U);
 }
 
 void
 bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
 {
     const struct layer *first = bloom_layers_const(bloom);
+    const struct bloom_extra *extra = bloom_extra_of(bloom);
+    struct bloom_params params = { .capacity = first->capacity,
+                                   .error_rate = bloom->error_rate,
+                                   .tightening = bloom_tightening(bloom),
+                                   .expansion = bloom->expansion,
+                                   .kind = bloom_kind(bloom),
+                                   .stripes = first->stripes,
+                                   .lines = first->line_count };
 
-    *ret_params = (struct bloom_params){ .capacity = first->capacity,
-                                         .error_rate = bloom->error_rate,
-                                         .tightening = bloom_tightening(bloom),
-                                         .expansion = bloom->expansion,
-                                         .stripes = first->stripes,
-                                         .lines = first->line_count };
-    bloom_get_seed(bloom, ret_params->seed);
+    if (params.kind == BLOOM_REDISBLOOM && params.expansion == 0 &&
+        extra != NULL && extra->growth == 0) {
+        params.flags = BLOOM_EXPANSION_ZERO;
+    }
+    if (params.kind == BLOOM_DELETABLE) {
+        params.region = 1U << first->log2;
+    }
+    bloom_get_seed(bloom, params.seed);
+    versioned_write(ret_params, &params, sizeof(params), LEAST_PARAMS);
+}
+
+double
+bloom_asked_rate(const struct bloom *bloom, uint32_t index)
+{
+    return bloom_kind(bloom) == BLOOM_REDISBLOOM
+               ? bloom_extra_layers(bloom)[index].rate
+               : sizing_layer_rate(bloom->error_rate, bloom_tightening(bloom),
+                                   index);
 }
 
 bool
 bloom_get_layer(const struct bloom *bloom, uint32_t index,
                 struct bloom_layer_info *ret_layer)
 {
+    struct bloom_layer_info info = { 0 };
     const struct layer *layer;
     struct geometry geometry;
 
@@ -561,14 +609,21 @@ bloom_get_layer(const struct bloom *bloom, uint32_t index,
         return false;
     }
     layer = &bloom_layers_const(bloom)[index];
-    geometry.lines = layer->line_count;
-    geometry.stripes = layer->stripes;
-    *ret_layer = (struct bloom_layer_info){ .capacity = layer->capacity,
-                                            .items = layer->items,
-                                            .lines = layer->line_count,
-                                            .stripes = layer->stripes,
-                                            .error_rate = sizing_exact_rate(
-                                                layer->capacity, geometry) };
+    geometry = (struct geometry){ .lines = layer->line_count,
+                                  .stripes = layer->stripes };
+    info.capacity = layer->capacity;
+    info.items = layer->items;
+    info.lines = layer->line_count;
+    info.stripes = layer->stripes;
+    if (!foreign_is(layer->kind)) {
+        info.hashes =
+            layer->stripes * (BLOOM_LINE_BYTES / (uint32_t)sizeof(uint64_t));
+        info.error_rate = sizing_exact_rate(layer->capacity, geometry);
+    } else {
+        info.hashes = layer->stripes;
+        info.error_rate = bloom_asked_rate(bloom, index);
+    }
+    versioned_write(ret_layer, &info, sizeof(info), LEAST_LAYER_INFO);
     return true;
 }
 

@@ -1,47 +1,70 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Life and growth of the structs of core/filter.h, for codec.c, merge.c and
- * the keyspace. Invariant: bloom_size() is what plan_size() computes.
+ * Life and growth of the structs of core/filter.h, for codec.c, merge.c, the
+ * keyspace and the server's commands; programs outside see only
+ * <bloomery/bloom.h>. Invariant: bloom_size() is what plan_size() computes.
  */
 #pragma once
 
 #include <stdbool.h>
 
 #include "core/filter.h"
+#include "core/parts.h"
+#include "core/plan.h"
 
-/* Frees everything that the struct points to, but not the struct. */
-void bloom_fini(struct bloom *bloom, const struct bloom_env *env);
+/* Makes a filter as bloom_new() does, in the caller's struct, which is left
+ * undefined on failure. It may be moved. */
+enum bloom_status bloom_init(struct bloom *bloom,
+                             const struct bloom_params *params,
+                             const struct bloom_env *env);
+
+/* Returns the name of a kind: native, redisbloom, valkeybloom or deletable. */
+const char *bloom_kind_name(enum bloom_kind kind);
+
+/* Returns the error rate that a layer was made for. */
+double bloom_asked_rate(const struct bloom *bloom, uint32_t index);
+
+/* Returns how many items, 1 to BLOOM_BATCH_MAX, a caller should process at once
+ * if it must not take long. Very many layers make it fewer, and so does a large
+ * new layer, whose pages the kernel clears when they are first touched. */
+size_t bloom_together(const struct bloom *bloom);
+
+/* Returns the lines of one layer, one stripe after the other: lines x stripes x
+ * 64 bytes, with words in the machine's byte order. NULL if there is no such
+ * layer. */
+const void *bloom_layer_lines(const struct bloom *bloom, uint32_t index,
+                              size_t *ret_bytes);
+
+/* Returns how far the filter has grown, for plan_next() under this limit, and
+ * sets *ret_params as bloom_get_params() does. */
+struct plan bloom_plan(const struct bloom *bloom, uint64_t limit_bytes,
+                       struct bloom_params *ret_params);
 
 /* By how much bloom_size() rose when the newest layer, not the first, came. */
 uint64_t bloom_growth_bytes(const struct bloom *bloom);
 
-/* ---- for the rest of this layer ------------------------------------------ */
+/* Fetch into the cache what a lookup of one item reads: of the filter's layers
+ * the structs, and then the lines. For a filter among many, which nothing has
+ * used lately, however small it is. */
+void bloom_fetch_layers(const struct bloom *bloom);
+void bloom_fetch(const struct bloom *bloom, struct bloom_hash hash);
 
-/* Checks the invariants of core/filter.h: the items of each layer, the sums of
- * the chain, and the size. It aborts if one is broken, which is our bug. */
-void bloom_check(const struct bloom *bloom);
+/* Adds an item that the filter may contain already, because its bits were
+ * copied later than its counts: sets the bits and raises the count in any case,
+ * and grows as bloom_add() does. */
+enum bloom_status bloom_force(struct bloom *bloom, const struct bloom_env *env,
+                              struct bloom_hash hash);
 
-/* Makes a chain with slots for COUNT layers, more than one, and copies all
- * that BLOOM has into it, sums included. NULL: no memory. */
-struct bloom_chain *bloom_chain_new(const struct bloom *bloom, uint32_t count,
-                                    const struct bloom_env *env);
-void bloom_chain_free(struct bloom_chain *chain, uint32_t count,
-                      const struct bloom_env *env);
+/* Counts an item that bloom_force() would add, growing as it does, but sets no
+ * bit: the newest layer is the item's. */
+enum bloom_status bloom_count_one(struct bloom *bloom,
+                                  const struct bloom_env *env);
 
-/* Gives the filter a chain of COUNT layers, which may be the one it has, and
- * frees the one it had before. */
-void bloom_set_chain(struct bloom *bloom, struct bloom_chain *chain,
-                     uint32_t count, const struct bloom_env *env);
+/* Makes an outline: a filter that hashes as BLOOM does, and whose only layer
+ * has the place and the shape of BLOOM's newest. It is for hashing, and for
+ * fetching lines ahead, when BLOOM itself may not be read. It owns nothing, and
+ * nothing may be read through it. False: the filter is not native. */
+bool bloom_outline(const struct bloom *bloom, struct bloom *ret_outline);
 
-/* Fills in an empty struct: the parameters that do not depend on the number of
- * layers, and struct bloom_odd. False, and nothing to undo, if there is no
- * memory for the latter. */
-bool bloom_set_params(struct bloom *bloom, const struct bloom_params *params,
-                      bool odd, const struct bloom_env *env);
-
-/* Does what bloom_fini() does, but leaves the layers' lines. */
-void bloom_free_structs(struct bloom *bloom, const struct bloom_env *env);
-
-double bloom_tightening(const struct bloom *bloom);
-void bloom_get_seed(const struct bloom *bloom,
-                    uint8_t ret_seed[BLOOM_SEED_BYTES]);
+/* Returns whether an item has the same hash for both. */
+bool bloom_hashes_alike(const struct bloom *a, const struct bloom *b);

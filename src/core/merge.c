@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "core/collision.h"
 #include "core/env.h"
+#include "core/foreign.h"
+#include "core/parts.h"
 #include "core/plan.h"
 
 enum {
@@ -50,8 +53,22 @@ lines_of(const struct layer *layer)
 static bool
 same_shape(const struct layer *a, const struct layer *b)
 {
-    return a->kind == b->kind && a->stripes == b->stripes &&
+    return a->log2 == b->log2 && a->stripes == b->stripes &&
            a->line_count == b->line_count && a->capacity == b->capacity;
+}
+
+/* Compares what RedisBloom's filters have besides. */
+static bool
+same_extra(const struct bloom *a, const struct bloom *b)
+{
+    const struct bloom_extra *left = bloom_extra_of(a);
+    const struct bloom_extra *right = bloom_extra_of(b);
+    uint32_t count = a->count < b->count ? a->count : b->count;
+
+    return bloom_kind(a) != BLOOM_REDISBLOOM ||
+           (left->options == right->options && left->growth == right->growth &&
+            memcmp(bloom_extra_layers(a), bloom_extra_layers(b),
+                   count * sizeof(struct bloom_extra_layer)) == 0);
 }
 
 static bool
@@ -71,6 +88,12 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
     const struct layer *left = bloom_layers_const(a);
     const struct layer *right = bloom_layers_const(b);
 
+    if (bloom_kind(a) != bloom_kind(b)) {
+        return "layouts";
+    }
+    if (bloom_kind(a) == BLOOM_DELETABLE && left[0].log2 != right[0].log2) {
+        return "regions";
+    }
     if (!same_seed(a, b)) {
         return "seeds";
     }
@@ -91,7 +114,7 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
             return "layer shapes";
         }
     }
-    return NULL;
+    return same_extra(a, b) ? NULL : "layer shapes";
 }
 
 /* Compares each part with the longest, which has all layers of the union. */
@@ -230,6 +253,30 @@ estimate(const struct layer *layer, uint64_t ones, uint64_t least,
     return least;
 }
 
+/* Returns what all deletable layers INDEX cost together. *ret_refund: all of
+ * their refunds, in bits; each whole item of it has been subtracted. */
+static uint64_t
+sum_items(const struct parts *parts, uint32_t index, const struct layer *like,
+          uint64_t *ret_refund)
+{
+    uint32_t bits = like->stripes * 8;
+    uint64_t refund = 0;
+    uint64_t items = 0;
+
+    for (size_t at = 0; at <= parts->count; at++) {
+        const struct layer *layer = layer_of(parts, at, index);
+
+        if (layer != NULL && (at == 0 || part_at(parts, at) != parts->into)) {
+            items = items < BLOOM_CAPACITY_MAX - layer->items
+                        ? items + layer->items
+                        : BLOOM_CAPACITY_MAX;
+            refund += layer->refund;
+        }
+    }
+    *ret_refund = refund;
+    return items - refund / bits;
+}
+
 /* Returns the items of one layer of the union, by the rule of bloom_merge(). */
 static uint64_t
 count_items(const struct parts *parts, uint32_t index, const struct layer *like)
@@ -262,7 +309,10 @@ fits(struct parts *parts, const struct bloom *longest)
 {
     for (uint32_t i = 0; i < longest->count; i++) {
         const struct layer *like = &bloom_layers_const(longest)[i];
-        uint64_t items = count_items(parts, i, like);
+        uint64_t refund;
+        uint64_t items = like->kind == BLOOM_DELETABLE
+                             ? sum_items(parts, i, like, &refund)
+                             : count_items(parts, i, like);
 
         if (items > like->capacity) {
             return false;
@@ -282,7 +332,7 @@ lengthen(struct bloom *bloom, const struct bloom *longest,
     uint32_t count = bloom->count;
     bool has_slots = plan_slots(longest->count) == plan_slots(count);
     struct bloom_chain *chain = bloom->chain;
-    struct bloom_params params;
+    struct bloom_params params = { .struct_size = sizeof(params) };
 
     CHECK(count < longest->count);
     bloom_get_params(longest, &params);
@@ -299,16 +349,20 @@ lengthen(struct bloom *bloom, const struct bloom *longest,
     for (; count < longest->count; count++) {
         const struct layer *like = &longest->chain->layers[count];
         struct geometry geometry = { .lines = like->line_count,
-                                     .stripes = like->stripes };
+                                     .stripes = like->stripes,
+                                     .log2 = like->log2 };
 
-        if (!layer_init(&chain->layers[count], BLOOM_NATIVE,
+        if (!layer_init(&chain->layers[count], bloom_kind(bloom),
                         like->capacity, geometry, env)) {
             goto fail_layers;
         }
-        chain->layers[count].items = like->items;
+        chain->layers[count].items =
+            like->kind == BLOOM_DELETABLE ? 0 : like->items;
     }
-    chain->layers[bloom->count - 1].items =
-        chain->layers[bloom->count - 1].capacity;
+    if (bloom_kind(bloom) == BLOOM_NATIVE) {
+        chain->layers[bloom->count - 1].items =
+            chain->layers[bloom->count - 1].capacity;
+    }
     chain->capacity = longest->chain->capacity;
     chain->size_bytes = longest->chain->size_bytes;
     bloom_set_chain(bloom, chain, count, env);
@@ -319,7 +373,7 @@ fail_layers:
         layer_fini(&chain->layers[count], env);
     }
     if (!has_slots) {
-        bloom_chain_free(chain, longest->count, env);
+        bloom_chain_free(bloom, chain, longest->count, env);
     }
     return BLOOM_NOMEM;
 }
@@ -338,6 +392,37 @@ add_lines(struct line *to, const struct line *from, size_t count)
         if (missing != 0) {
             or_lines(&to[i], &from[i], 1);
         }
+    }
+}
+
+/* Counts before the parts are united, and then changes the layers. */
+static void
+unite_deletable(const struct parts *parts)
+{
+    struct bloom *into = parts->into;
+    struct bloom_extra *extra = bloom_extra_of(into);
+
+    CHECK(extra != NULL);
+    extra->older_items = 0;
+    for (uint32_t i = 0; i < into->count; i++) {
+        struct layer *layer = &bloom_layers(into)[i];
+        uint32_t bits = layer->stripes * 8;
+        uint64_t refund;
+
+        layer->items = sum_items(parts, i, layer, &refund);
+        layer->refund = (uint16_t)(refund % bits);
+        extra->undone -= refund / bits;
+        extra->older_items += i + 1U < into->count ? layer->items : 0;
+    }
+    for (size_t at = 1; at <= parts->count; at++) {
+        const struct bloom *part = part_at(parts, at);
+        const struct bloom_extra *other = bloom_extra_of(part);
+
+        for (uint32_t i = 0; part != into && i < part->count; i++) {
+            collision_unite(&bloom_layers(into)[i],
+                            &bloom_layers_const(part)[i]);
+        }
+        extra->undone += part != into && other != NULL ? other->undone : 0;
     }
 }
 
@@ -367,7 +452,7 @@ bloom_merge(struct bloom *bloom, const struct bloom_env *env,
     enum bloom_status status = BLOOM_OK;
 
     env = env_or_default(env);
-    if (!find_longest(&parts, &longest)) {
+    if (!find_longest(&parts, &longest) || foreign_is(bloom_kind(bloom))) {
         return BLOOM_INVALID;
     }
     if (!fits(&parts, longest)) {
@@ -376,8 +461,12 @@ bloom_merge(struct bloom *bloom, const struct bloom_env *env,
     if (bloom->count < longest->count) {
         status = lengthen(bloom, longest, env);
     }
-    if (status == BLOOM_OK) {
+    if (status == BLOOM_OK && bloom_kind(bloom) == BLOOM_DELETABLE) {
+        unite_deletable(&parts);
+    } else if (status == BLOOM_OK) {
         unite(&parts);
+    }
+    if (status == BLOOM_OK) {
         bloom_check(bloom);
     }
     return status;

@@ -151,27 +151,29 @@ keyspace_account(const struct bloom_info *before,
                (int64_t)(after->capacity - before->capacity));
 }
 
+/* Adds a filter to the counts, or takes one away. */
+static void
+count_filter(const struct bloom *bloom, int64_t sign)
+{
+    metric_add(METRIC_BF_MEMORY, sign * (int64_t)bloom_size(bloom));
+    metric_add(METRIC_BF_FILTERS, sign * bloom->count);
+    metric_add(METRIC_BF_ITEMS, sign * (int64_t)bloom_items(bloom));
+    metric_add(METRIC_BF_CAPACITY, sign * (int64_t)bloom_capacity(bloom));
+    metric_add(METRIC_BF_OBJECTS, sign);
+}
+
 void
 keyspace_account_new(const struct bloom *bloom)
 {
-    static const struct bloom_info nothing;
-    struct bloom_info info;
-
-    bloom_get_info(bloom, &info);
-    keyspace_account(&nothing, &info);
-    metric_add(METRIC_BF_OBJECTS, 1);
+    count_filter(bloom, 1);
 }
 
 void
 keyspace_free_entry(struct entry *entry)
 {
-    static const struct bloom_info nothing;
     const struct bloom_env env = keyspace_env(NULL, 0); /* frees need no ctx */
-    struct bloom_info info;
 
-    bloom_get_info(&entry->bloom, &info);
-    keyspace_account(&info, &nothing);
-    metric_add(METRIC_BF_OBJECTS, -1);
+    count_filter(&entry->bloom, -1);
     bloom_fini(&entry->bloom, &env);
     mem_free(entry);
 }

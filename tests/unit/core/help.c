@@ -64,7 +64,8 @@ fault_env(struct fault_heap *heap)
 struct bloom_params
 params_of(uint64_t capacity, double error_rate, uint32_t expansion)
 {
-    return (struct bloom_params){ .capacity = capacity,
+    return (struct bloom_params){ .struct_size = sizeof(struct bloom_params),
+                                  .capacity = capacity,
                                   .error_rate = error_rate,
                                   .tightening = 0.5,
                                   .expansion = expansion };
@@ -104,8 +105,8 @@ fill(struct bloom *bloom, const struct bloom_env *env, uint64_t id,
 struct snapshot
 snapshot_of(const struct bloom *bloom)
 {
-    struct snapshot shot;
-    struct bloom_layer_info layer;
+    struct snapshot shot = { .info.struct_size = sizeof(shot.info) };
+    struct bloom_layer_info layer = { .struct_size = sizeof(layer) };
 
     bloom_get_info(bloom, &shot.info);
     shot.hash = 0;
@@ -126,15 +127,15 @@ least_limit(const struct bloom *bloom)
 {
     uint64_t low = 0;
     uint64_t high = 2 * bloom_size(bloom) + 4096;
-    struct bloom_params params;
-    struct bloom_info info;
+    struct bloom_params params = { .struct_size = sizeof(params) };
+    struct bloom_info info = { .struct_size = sizeof(info) };
 
     bloom_get_params(bloom, &params);
     bloom_get_info(bloom, &info);
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
 
-        if (plan_stored_fits(&params, info.layers, info.size, middle)) {
+        if (plan_stored_fits(&params, info.layers, info.size_bytes, middle)) {
             high = middle;
         } else {
             low = middle + 1;
@@ -148,7 +149,7 @@ assert_same(struct snapshot before, struct snapshot after)
 {
     assert_int_equal(before.info.capacity, after.info.capacity);
     assert_int_equal(before.info.items, after.info.items);
-    assert_int_equal(before.info.size, after.info.size);
+    assert_int_equal(before.info.size_bytes, after.info.size_bytes);
     assert_int_equal(before.info.layers, after.info.layers);
     assert_true(before.hash == after.hash);
 }

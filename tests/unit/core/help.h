@@ -6,11 +6,11 @@
  */
 #pragma once
 
-#include <bloomery/bloom.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/bloom.h"
 #include "core/plan.h"
 
 struct fault_heap {

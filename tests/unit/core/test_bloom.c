@@ -4,6 +4,7 @@
  * failure leaves it as it was.
  */
 #include "core/bloom.h"
+#include "core/versioned.h"
 
 #include <float.h>
 #include <math.h>
@@ -18,7 +19,7 @@ TEST(a_default_filter_costs_200_bytes)
     struct bloom_env env = fault_env(&heap);
     struct bloom_params params = params_of(100, 0.01, 2);
     struct bloom *bloom = make(&params, &env);
-    struct bloom_layer_info layer;
+    struct bloom_layer_info layer = { .struct_size = sizeof(layer) };
 
     assert_int_equal(200, bloom_size(bloom));
     assert_int_equal(200, heap.out);
@@ -47,7 +48,7 @@ TEST(odd_parameters_cost_40_bytes)
         struct fault_heap heap = { 0 };
         struct bloom_env env = fault_env(&heap);
         struct bloom *bloom = make(&params[i], &env);
-        struct bloom_params back;
+        struct bloom_params back = { .struct_size = sizeof(back) };
 
         assert_int_equal(i < 2 ? 200 : 240, bloom_size(bloom));
         bloom_get_params(bloom, &back);
@@ -68,19 +69,20 @@ check_size(const struct bloom_params *params)
     uint32_t layers = 1;
 
     for (uint64_t id = 0; id < 200; id++) {
-        struct bloom_info info;
+        struct bloom_info info = { .struct_size = sizeof(info) };
         bool added;
 
         assert_int_equal(BLOOM_OK,
                          bloom_add(bloom, &env, hash_id(bloom, id), &added));
         bloom_get_info(bloom, &info);
-        assert_int_equal(heap.out, info.size);
+        assert_int_equal(heap.out, info.size_bytes);
         assert_int_equal(3 * (uint64_t)info.layers, info.capacity);
         if (info.layers > layers) {
-            assert_int_equal(info.size - before, bloom_growth_bytes(bloom));
+            assert_int_equal(info.size_bytes - before,
+                             bloom_growth_bytes(bloom));
         }
         layers = info.layers;
-        before = info.size;
+        before = info.size_bytes;
     }
     assert_true(layers > 17); /* the chain was replaced several times */
     bloom_free(bloom, &env);
@@ -144,7 +146,7 @@ TEST(parameters_out_of_range_are_invalid)
         params = params_of(100, bad[i], 2);
         assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
         assert_int_equal(BLOOM_INVALID,
-                         bloom_project(&params, INT64_MAX, 0, &total));
+                         plan_project(&params, INT64_MAX, 0, &total));
         params = params_of(100, 0.01, 2);
         params.tightening = bad[i];
         assert_int_equal(BLOOM_INVALID, bloom_new(&params, NULL, &bloom));
@@ -201,8 +203,8 @@ TEST(layers_multiply_capacity_and_tighten_the_rate)
     struct bloom *bloom = make(&params, NULL);
     uint64_t capacity = 100;
     double rate = 0.01;
-    struct bloom_layer_info layer;
-    struct bloom_info info;
+    struct bloom_layer_info layer = { .struct_size = sizeof(layer) };
+    struct bloom_info info = { .struct_size = sizeof(info) };
 
     (void)fill(bloom, NULL, 0, 100 + 300 + 900 + 1);
     bloom_get_info(bloom, &info);
@@ -348,7 +350,7 @@ TEST(hashes_and_bits_are_fixed_for_ever)
 TEST(parameters_come_back_and_rebuild_the_same_filter)
 {
     struct bloom_params params = params_of(12345, 0.003, 7);
-    struct bloom_params back;
+    struct bloom_params back = { .struct_size = sizeof(back) };
     struct bloom *first;
     struct bloom *second;
 
@@ -376,7 +378,7 @@ TEST(stored_lines_are_kept_when_they_are_acceptable)
 {
     struct bloom_params params = params_of(12345, 0.003, 2);
     struct bloom *bloom = make(&params, NULL);
-    struct bloom_layer_info layer;
+    struct bloom_layer_info layer = { .struct_size = sizeof(layer) };
     uint64_t formula;
 
     bloom_get_params(bloom, &params);
@@ -413,7 +415,7 @@ TEST(a_reset_filter_is_as_new)
     struct bloom_params params = params_of(20, 0.001, 2);
 
     for (size_t i = 0; i < sizeof(items) / sizeof(items[0]); i++) {
-        struct bloom_params after;
+        struct bloom_params after = { .struct_size = sizeof(after) };
         struct snapshot fresh;
         struct bloom *bloom;
 
@@ -450,9 +452,11 @@ TEST(freeing_nothing_is_fine)
 
 TEST(items_go_one_by_one_where_pages_are_fresh_or_layers_many)
 {
-    struct bloom_params params = {
-        .capacity = 1000, .error_rate = 0.01, .tightening = 0.5, .expansion = 2
-    };
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 1000,
+                                   .error_rate = 0.01,
+                                   .tightening = 0.5,
+                                   .expansion = 2 };
     struct bloom *bloom = NULL;
     bool added;
 
@@ -487,7 +491,8 @@ TEST(items_go_one_by_one_where_pages_are_fresh_or_layers_many)
 /* A batch that would go on in a new layer ends where that begins. */
 TEST(no_batch_crosses_into_a_large_layer)
 {
-    struct bloom_params params = { .capacity = 2 * 1000 * 1000,
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 2 * 1000 * 1000,
                                    .error_rate = 0.01,
                                    .tightening = 0.5,
                                    .expansion = 2 };
@@ -510,5 +515,134 @@ TEST(no_batch_crosses_into_a_large_layer)
         i++;
     }
     assert_int_equal(1, bloom_together(bloom));
+    bloom_free(bloom, NULL);
+}
+
+/* ---- struct_size ----------------------------------------------------------
+ */
+
+/* The struct of a program that was compiled with a later version. */
+struct later_params {
+    struct bloom_params params;
+    uint64_t later;
+};
+
+TEST(params_of_another_size_are_read_if_they_say_nothing_unknown)
+{
+    struct later_params later = { .params = PARAMS(100, 0.01, 0.5, 2) };
+    struct bloom *bloom = NULL;
+
+    later.params.struct_size = sizeof(later);
+    assert_int_equal(BLOOM_OK, bloom_new(&later.params, NULL, &bloom));
+    bloom_free(bloom, NULL);
+    bloom = NULL;
+    later.later = 1;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&later.params, NULL, &bloom));
+    later.params.struct_size = offsetof(struct bloom_params, region) - 1;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&later.params, NULL, &bloom));
+    later.params.struct_size = 0;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&later.params, NULL, &bloom));
+    later.params = (struct bloom_params)PARAMS(100, 0.01, 0.5, 2);
+    later.params.flags = 1;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&later.params, NULL, &bloom));
+    later.params.flags = 0;
+    later.params.kind = 77;
+    assert_int_equal(BLOOM_INVALID, bloom_new(&later.params, NULL, &bloom));
+    assert_null(bloom);
+}
+
+TEST(getters_fill_exactly_the_struct_of_the_caller)
+{
+    struct bloom_params params = PARAMS(100, 0.01, 0.5, 2);
+    struct bloom *bloom = make(&params, NULL);
+    struct {
+        struct bloom_params known;
+        uint64_t later, behind;
+    } read = { .known.struct_size = sizeof(read.known) + sizeof(read.later),
+               .later = 7,
+               .behind = 7 };
+    struct {
+        struct bloom_info known;
+        uint64_t later, behind;
+    } info = { .known.struct_size = sizeof(info.known) + sizeof(info.later),
+               .later = 7,
+               .behind = 7 };
+    struct {
+        struct bloom_layer_info known;
+        uint64_t later, behind;
+    } layer = { .known.struct_size = sizeof(layer.known) + sizeof(layer.later),
+                .later = 7,
+                .behind = 7 };
+
+    bloom_get_params(bloom, &read.known);
+    assert_int_equal(sizeof(read.known) + 8, read.known.struct_size);
+    assert_int_equal(100, read.known.capacity);
+    assert_int_equal(0, read.later);
+    assert_int_equal(7, read.behind);
+    bloom_get_info(bloom, &info.known);
+    assert_int_equal(sizeof(info.known) + 8, info.known.struct_size);
+    assert_int_equal(100, info.known.capacity);
+    assert_int_equal(BLOOM_NATIVE, info.known.kind);
+    assert_int_equal(0, info.later);
+    assert_int_equal(7, info.behind);
+    assert_true(bloom_get_layer(bloom, 0, &layer.known));
+    assert_int_equal(sizeof(layer.known) + 8, layer.known.struct_size);
+    assert_int_equal(8, layer.known.hashes);
+    assert_int_equal(0, layer.later);
+    assert_int_equal(7, layer.behind);
+    bloom_free(bloom, NULL);
+}
+
+/* As in a library of a later version: LEAST is less than SIZE. */
+TEST(a_struct_of_an_earlier_version_gets_its_members_alone)
+{
+    struct four {
+        size_t struct_size;
+        uint64_t first, second, third;
+    } theirs[2] = { { sizeof(*theirs) - 8, 1, 2, 3 } }, /* as if longer */
+        ours = { 0, 0, 0, 9 };
+
+    assert_true(versioned_read(theirs, &ours, sizeof(ours), 24));
+    assert_int_equal(sizeof(ours), ours.struct_size);
+    assert_int_equal(1, ours.first);
+    assert_int_equal(2, ours.second);
+    assert_int_equal(0, ours.third);
+    ours = (struct four){ sizeof(ours), 4, 5, 6 };
+    versioned_write(theirs, &ours, sizeof(ours), 24);
+    assert_int_equal(sizeof(*theirs) - 8, theirs[0].struct_size);
+    assert_int_equal(4, theirs[0].first);
+    assert_int_equal(5, theirs[0].second);
+    assert_int_equal(3, theirs[0].third);
+    theirs[0].struct_size = 23;
+    assert_false(versioned_read(theirs, &ours, sizeof(ours), 24));
+}
+
+TEST(an_outline_hashes_as_its_filter)
+{
+    struct bloom_params params = params_of(10, 0.01, 2);
+    struct bloom outline;
+    struct bloom *bloom;
+    struct bloom *other;
+    bool added;
+
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    params.seed[0] ^= 1;
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &other));
+    for (int i = 0; i < 100; i++) {
+        assert_int_equal(
+            BLOOM_OK,
+            bloom_add(bloom, NULL, bloom_hash(bloom, &i, sizeof(i)), &added));
+    }
+    assert_true(bloom->count > 1);
+    assert_true(bloom_outline(bloom, &outline));
+    assert_int_equal(1, outline.count);
+    assert_ptr_equal(bloom_newest(bloom)->lines, outline.first.lines);
+    assert_memory_equal(
+        &(struct bloom_hash[]){ bloom_hash(bloom, "item", 4) },
+        &(struct bloom_hash[]){ bloom_hash(&outline, "item", 4) },
+        sizeof(struct bloom_hash));
+    assert_true(bloom_hashes_alike(bloom, &outline));
+    assert_false(bloom_hashes_alike(other, &outline));
+    bloom_free(other, NULL);
     bloom_free(bloom, NULL);
 }

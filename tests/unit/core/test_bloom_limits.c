@@ -3,7 +3,7 @@
  * What stops a filter: the memory limit to the byte, a failing allocation at
  * every place, rates and capacities that run out.
  */
-#include <bloomery/bloom.h>
+#include "core/bloom.h"
 #include <math.h>
 
 #include "../test.h"
@@ -184,19 +184,19 @@ TEST(growth_ends_where_the_projection_says)
         uint64_t id;
 
         env.size_limit_bytes = limit;
-        assert_int_equal(BLOOM_OK, bloom_project(&params, limit, 0, &total));
+        assert_int_equal(BLOOM_OK, plan_project(&params, limit, 0, &total));
         if (total == 0) {
             assert_int_equal(BLOOM_LIMIT, bloom_new(&params, &env, &bloom));
             continue;
         }
-        assert_int_equal(BLOOM_OK, bloom_project(&params, limit, total, NULL));
+        assert_int_equal(BLOOM_OK, plan_project(&params, limit, total, NULL));
         assert_int_equal(BLOOM_LIMIT,
-                         bloom_project(&params, limit, total + 1, NULL));
+                         plan_project(&params, limit, total + 1, NULL));
         bloom = make(&params, &env);
         id = fill(bloom, &env, 0, total);
         slots_bytes = 16 * ((uint64_t)snapshot_of(bloom).info.layers + 4);
         assert_int_equal(BLOOM_OK,
-                         bloom_project(&params, limit + slots_bytes, 0, &most));
+                         plan_project(&params, limit + slots_bytes, 0, &most));
         if (most > total) {
             while (bloom_add(bloom, &env, hash_id(bloom, id), &added) ==
                        BLOOM_OK &&
@@ -265,7 +265,7 @@ TEST(growth_stops_at_the_last_layer)
 {
     struct bloom_params params = params_of(1, 0.9, 1);
     struct bloom *bloom;
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
     uint64_t id = 0;
     bool added = true;
 

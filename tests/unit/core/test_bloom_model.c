@@ -4,7 +4,7 @@
  * exact sets, and the rate of false positives pooled over many filters. The
  * seed is printed by main; BLOOMERY_ROUNDS multiplies the work.
  */
-#include <bloomery/bloom.h>
+#include "core/bloom.h"
 #include <math.h>
 #include <stdio.h>
 
@@ -62,8 +62,8 @@ model_close(struct model *model)
 static void
 check_refusal(const struct model *model, uint64_t id, enum bloom_status status)
 {
-    struct bloom_layer_info newest;
-    struct bloom_info info;
+    struct bloom_layer_info newest = { .struct_size = sizeof(newest) };
+    struct bloom_info info = { .struct_size = sizeof(info) };
     uint64_t total = 0;
     uint64_t most = 0;
 
@@ -75,12 +75,12 @@ check_refusal(const struct model *model, uint64_t id, enum bloom_status status)
                      status);
     assert_int_equal(
         BLOOM_OK,
-        bloom_project(&model->params, model->env.size_limit_bytes, 0, &total));
+        plan_project(&model->params, model->env.size_limit_bytes, 0, &total));
     assert_int_equal(BLOOM_OK,
-                     bloom_project(&model->params,
-                                   model->env.size_limit_bytes +
-                                       16 * ((uint64_t)info.layers + 4),
-                                   0, &most));
+                     plan_project(&model->params,
+                                  model->env.size_limit_bytes +
+                                      16 * ((uint64_t)info.layers + 4),
+                                  0, &most));
     assert_in_range(model->items, total, most); /* slots: core/plan.h */
 }
 
@@ -117,15 +117,15 @@ model_query(struct model *model, uint64_t id, struct bloom_hash hash)
 static void
 model_counts(const struct model *model)
 {
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
     uint64_t capacity = 0;
     uint64_t layer_capacity = model->params.capacity;
 
     bloom_get_info(model->bloom, &info);
     assert_int_equal(model->items, info.items);
     assert_int_equal(model->items, bloom_items(model->bloom));
-    assert_int_equal(model->heap.out, info.size);
-    assert_true(info.size <=
+    assert_int_equal(model->heap.out, info.size_bytes);
+    assert_true(info.size_bytes <=
                 model->env.size_limit_bytes + model->env.size_limit_bytes / 4);
     for (uint32_t i = 0; i < info.layers; i++) {
         capacity += layer_capacity;
@@ -211,7 +211,7 @@ false_positives(const struct pool *pool, uint64_t *rng)
         params_of(pool->capacity + test_random_below(rng, pool->capacity),
                   pool->rate, pool->expansion);
     struct bloom *bloom = NULL;
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
     unsigned wrong = 0;
     uint64_t id = test_random(rng) & ~(uint64_t)1;
     uint64_t presented = 0;

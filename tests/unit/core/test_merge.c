@@ -9,6 +9,7 @@
 
 #include "../test.h"
 #include "core/bloom.h"
+#include "core/codec.h"
 #include "help.h"
 
 static struct bloom *
@@ -432,7 +433,7 @@ TEST(random_families_lose_nothing)
             assert_int_equal(BLOOM_OVERFULL, status);
             assert_same(before, snapshot_of(a));
         } else {
-            size_t bytes = (size_t)bloom_dump_bytes(a);
+            size_t bytes = (size_t)codec_dump_bytes(a);
             uint8_t *dump = malloc(bytes);
             struct bloom *back = NULL;
             uint64_t incarnation = 0;
@@ -442,9 +443,9 @@ TEST(random_families_lose_nothing)
                 assert_true((!in_a[id] && !in_b[id]) ||
                             bloom_contains(a, hash_id(a, id)));
             }
-            bloom_dump(a, 7, dump);
+            codec_dump(a, 7, dump);
             assert_int_equal(
-                BLOOM_OK, bloom_load(dump, bytes, NULL, &incarnation, &back));
+                BLOOM_OK, codec_load(dump, bytes, NULL, &incarnation, &back));
             assert_same(snapshot_of(a), snapshot_of(back));
             bloom_free(back, NULL);
             free(dump);

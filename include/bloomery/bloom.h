@@ -260,17 +260,16 @@ bool bloom_get_layer(const struct bloom *bloom, uint32_t index,
 uint64_t bloom_dump_bytes(const struct bloom *bloom);
 
 /* Writes exactly bloom_dump_bytes() bytes at RET_BYTES, aligned or not. */
-void bloom_dump(const struct bloom *bloom, uint64_t incarnation,
-                void *ret_bytes);
+void bloom_dump(const struct bloom *bloom, void *ret_bytes);
 
-/* Makes a filter from a dump. The bytes may be hostile: all of them are
+/* Makes a filter from a dump, or from what DUMP returns for a filter of
+ * RedisBloom or valkey-bloom. The bytes may be hostile: all of them are
  * checked, against each other and against the size limit, before memory is
- * allocated. An accepted dump is dumped to the same bytes again. The caller
- * owns *ret_bloom. On failure neither output is touched. Fails with
- * BLOOM_CORRUPT, BLOOM_VERSION, BLOOM_LIMIT, BLOOM_NOMEM. */
+ * allocated for the filter. The caller owns *ret_bloom. On failure it is
+ * untouched. Fails with BLOOM_CORRUPT, BLOOM_VERSION, BLOOM_MAX_LAYERS (the
+ * modules' forms only), BLOOM_LIMIT, BLOOM_NOMEM. */
 enum bloom_status bloom_load(const void *data, size_t len,
                              const struct bloom_env *env,
-                             uint64_t *ret_incarnation,
                              struct bloom **ret_bloom);
 
 /* Makes an equal, independent filter, in ENV's memory and under its limit. On

@@ -8,6 +8,7 @@
 #include "base/num.h"
 #include "command/digest.h"
 #include "command/help.h"
+#include "core/codec.h"
 #include "engine/admit.h"
 #include "engine/handlers.h"
 #include "engine/refusal.h"
@@ -107,7 +108,7 @@ debug_object(struct request *req)
         "Value at:%p refcount:1 encoding:raw serializedlength:%llu lru:%u "
         "lru_seconds_idle:%u",
         (const void *)&entry->bloom,
-        (unsigned long long)bloom_dump_bytes(&entry->bloom),
+        (unsigned long long)codec_dump_bytes(&entry->bloom),
         (unsigned)atomic_load(&entry->access) >> ACCESS_FREQUENCY_BITS,
         (unsigned)access_idle_s(keyspace_access(req->keyspace), entry));
     reply_simple(req->reply, text);

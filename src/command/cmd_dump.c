@@ -13,6 +13,7 @@
  */
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
+#include "core/codec.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
@@ -34,12 +35,12 @@ cmd_dump(struct request *req)
         reply_null(req->reply);
         return OK;
     }
-    bytes = bloom_dump_bytes(&entry->bloom);
+    bytes = codec_dump_bytes(&entry->bloom);
     if (buf_reserve(out, (size_t)bytes + 32) == NULL) {
         return OK;
     }
     reply_header(req->reply, '$', bytes);
-    bloom_dump(&entry->bloom, entry->incarnation, out->data + out->len);
+    codec_dump(&entry->bloom, entry->incarnation, out->data + out->len);
     out->len += (size_t)bytes;
     buf_append(out, "\r\n", 2);
     return OK;
@@ -230,7 +231,7 @@ load_payload(struct request *req, const struct restore *how,
 
     if (!prepared) {
         made.status =
-            bloom_load(how->payload.data, how->payload.len, bloom_make_env(req),
+            codec_load(how->payload.data, how->payload.len, bloom_make_env(req),
                        &made.incarnation, &made.bloom);
     }
     switch (made.status) {

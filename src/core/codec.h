@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The stored form of a filter in pieces, for callers that do not have all of
- * its bytes in memory (others use bloom_dump() and bloom_load()). codec.c has
- * the format. Only codec_new() allocates. Stored bytes are hostile: nothing is
- * assumed about them.
+ * The stored form of a filter, whole or in pieces. codec_head.c draws it. Only
+ * codec_new(), codec_new_empty() and codec_load() allocate. Stored bytes are
+ * hostile: nothing is assumed about them.
  */
 #pragma once
 
@@ -12,69 +11,43 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    CODEC_VERSION = 1,
-    CODEC_FIXED_BYTES = 72,
-    CODEC_LAYER_BYTES = 32,
-    CODEC_HEAD_BYTES_MAX =
-        CODEC_FIXED_BYTES + BLOOM_LAYERS_MAX * CODEC_LAYER_BYTES,
-    CODEC_CHECKSUM_BYTES = 8
-};
+#include "core/codec_head.h"
 
-/* Borrows the bytes that it was read from. */
-struct codec_head {
-    struct bloom_params params; /* stripes and lines are layer 0's, as stored */
-    uint64_t incarnation;
-    uint32_t layers;
-    const uint8_t *table; /* of the layers; codec_get_layer() reads it */
-    size_t head_bytes;    /* the lines begin here */
-    uint64_t line_bytes;  /* of all layers */
-    uint64_t total_bytes; /* head, lines and checksum */
-};
+/* Returns the length of the stored form. */
+uint64_t codec_dump_bytes(const struct bloom *bloom);
 
-struct codec_layer {
-    uint64_t capacity, items, lines;
-    uint32_t stripes;
-    uint32_t pad;
-};
+/* Writes exactly codec_dump_bytes() bytes at RET_BYTES, aligned or not.
+ * INCARNATION is a number of the caller, which codec_load() returns: the server
+ * distinguishes a key from an earlier key of the same name by it. Equal filters
+ * with equal incarnations have equal dumps. */
+void codec_dump(const struct bloom *bloom, uint64_t incarnation,
+                void *ret_bytes);
 
-/* Reads a head. DATA has LEN bytes, at least the whole head
- * (CODEC_HEAD_BYTES_MAX are enough). Reads neither the bytes after the head nor
- * the checksum. After BLOOM_OK the sums hold, and no other field is checked. On
- * failure *ret_head is untouched. Fails with BLOOM_CORRUPT; and with
- * BLOOM_VERSION if version, kind or flags are unknown: then only the last 8
- * bytes have a meaning, the checksum. */
-enum bloom_status codec_read_head(const void *data, size_t len,
-                                  struct codec_head *ret_head);
+/* Does what bloom_load() does, for our own form alone, and returns the
+ * incarnation too. On failure neither output is touched. */
+enum bloom_status codec_load(const void *data, size_t len,
+                             const struct bloom_env *env,
+                             uint64_t *ret_incarnation,
+                             struct bloom **ret_bloom);
 
-/* Reads layer INDEX < head->layers, 0 the oldest, without checks. */
-void codec_get_layer(const struct codec_head *head, uint32_t index,
-                     struct codec_layer *ret_layer);
+/* Makes a filter from a checked head, with all lines zero, in the caller's
+ * struct, which is left undefined on failure and may be moved. The caller fills
+ * in the lines before it uses the filter. The head's bytes are not needed
+ * afterwards. Fails with BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status codec_init(struct bloom *bloom, const struct codec_head *head,
+                             const struct bloom_env *env);
 
-/* Checks every field of the head against the others. Takes a few microseconds a
- * layer. Fails with BLOOM_CORRUPT. */
-enum bloom_status codec_check_head(const struct codec_head *head);
-
-/* Does the same, faster for many similar heads: *memo, all zero at first, keeps
- * the geometries that were acceptable. It changes no answer. */
-enum { CODEC_MEMO_LAYERS = 8 };
-struct codec_memo {
-    struct codec_known {
-        uint64_t capacity, lines;
-        double rate;
-        uint32_t stripes;
-    } layers[CODEC_MEMO_LAYERS]; /* by their place in the chain */
-};
-enum bloom_status codec_check_head_known(const struct codec_head *head,
-                                         struct codec_memo *memo);
-
-/* Makes a filter from a checked head, with all lines zero; the caller fills in
- * the lines before it uses the filter. The head's bytes are not needed
- * afterwards. On failure *ret_bloom is untouched. Fails with BLOOM_LIMIT,
- * BLOOM_NOMEM. */
+/* Does the same for a new struct. On failure *ret_bloom is untouched. */
 enum bloom_status codec_new(const struct codec_head *head,
                             const struct bloom_env *env,
                             struct bloom **ret_bloom);
+
+/* Makes an empty filter with the properties and the first layer of a complete
+ * one, as bloom_reset() leaves it. On failure *ret_bloom is untouched. Fails
+ * with BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status codec_new_empty(const struct bloom *bloom,
+                                  const struct bloom_env *env,
+                                  struct bloom **ret_bloom);
 
 /* Returns the lines of layer INDEX, to fill in, or NULL. Stored bytes that are
  * copied there need codec_to_host(), once. */
@@ -92,8 +65,3 @@ const void *codec_stored(const void *lines, size_t bytes, void *scratch);
 
 /* Fills a new filter with all its stored lines, head->line_bytes bytes. */
 void codec_fill(struct bloom *bloom, const void *stored_lines);
-
-/* Writes the head as bloom_dump() does. Returns its length, at most
- * CODEC_HEAD_BYTES_MAX. */
-size_t codec_put_head(const struct bloom *bloom, uint64_t incarnation,
-                      void *ret_bytes);

@@ -464,7 +464,7 @@ int
 snapshot_add(struct snapshot_writer *writer,
              const struct snapshot_record *record, const struct bloom *bloom)
 {
-    uint64_t form_bytes = bloom_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES;
+    uint64_t form_bytes = codec_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES;
     uint8_t head[RECORD_HEAD_BYTES];
 
     writer->keys++;

@@ -9,6 +9,9 @@
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "core/bloom.h"
+#include "core/codec.h"
+#include "keyspace/scan.h"
 #include "proto/reply.h"
 #include "proto/scan.h"
 #include "tools/check_chain.h"
@@ -98,7 +101,7 @@ put_filter(struct cat *cat, const struct snapshot_record *record,
     struct slice argv[] = { slice_lit("RESTORE"), record->name,
                             { expires, 0 },       { NULL, 0 },
                             slice_lit("REPLACE"), slice_lit("ABSTTL") };
-    uint64_t bytes = bloom_dump_bytes(bloom);
+    uint64_t bytes = codec_dump_bytes(bloom);
     char *payload = mem_try_alloc((size_t)bytes);
     bool ok;
 
@@ -109,7 +112,7 @@ put_filter(struct cat *cat, const struct snapshot_record *record,
         cat->failed = true;
         return false;
     }
-    bloom_dump(bloom, record->incarnation, payload);
+    codec_dump(bloom, record->incarnation, payload);
     argv[2].len = (size_t)snprintf(expires, sizeof(expires), "%llu",
                                    (unsigned long long)record->expires_at_ms);
     argv[3] = (struct slice){ payload, (size_t)bytes };

@@ -7,10 +7,10 @@
  */
 #include "base/err.h"
 #include "base/mem.h"
+#include "core/bloom.h"
 #include "core/codec.h"
 #include "target.h"
 
-#include <bloomery/bloom.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,9 +73,9 @@ check_dumps_to(const struct bloom *bloom, uint64_t incarnation,
 {
     uint8_t *dump;
 
-    CHECK(bloom_dump_bytes(bloom) == size);
+    CHECK(codec_dump_bytes(bloom) == size);
     dump = mem_alloc(size);
-    bloom_dump(bloom, incarnation, dump);
+    codec_dump(bloom, incarnation, dump);
     CHECK(memcmp(dump, data, size) == 0);
     mem_free(dump);
 }
@@ -100,14 +100,14 @@ use(struct bloom *bloom, const struct bloom_env *env)
 static void
 check_round_trip(const struct bloom *bloom, const struct bloom_env *env)
 {
-    size_t size = (size_t)bloom_dump_bytes(bloom);
+    size_t size = (size_t)codec_dump_bytes(bloom);
     uint8_t *dump = mem_alloc(size);
     struct bloom *again = NULL;
     struct bloom *copy = NULL;
     uint64_t incarnation = 0;
 
-    bloom_dump(bloom, size, dump);
-    CHECK(bloom_load(dump, size, env, &incarnation, &again) == BLOOM_OK);
+    codec_dump(bloom, size, dump);
+    CHECK(codec_load(dump, size, env, &incarnation, &again) == BLOOM_OK);
     CHECK(incarnation == size);
     check_dumps_to(again, incarnation, dump, size);
     CHECK(bloom_copy(again, env, &copy) == BLOOM_OK);
@@ -125,7 +125,7 @@ play(const uint8_t *data, size_t size)
     struct bloom *bloom = NULL;
     uint64_t incarnation = 0;
 
-    switch (bloom_load(data, size, &env, &incarnation, &bloom)) {
+    switch (codec_load(data, size, &env, &incarnation, &bloom)) {
     case BLOOM_OK:
         CHECK(heap.most_out <= LIMIT_BYTES);
         CHECK(heap.out == bloom_size(bloom));
@@ -141,7 +141,7 @@ play(const uint8_t *data, size_t size)
         CHECK(heap.most_out == 0 && bloom == NULL && incarnation == 0);
         break;
     default:
-        CHECK(false); /* bloom_load() has no other status */
+        CHECK(false); /* codec_load() has no other status */
     }
     CHECK(heap.out == 0);
 }
@@ -202,7 +202,8 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
     uint64_t random = seed;
     struct heap heap = { 0 };
     struct bloom_env env = env_of(&heap);
-    struct bloom_params params = { .capacity = 1 + fuzz_next(&random) % 100,
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 1 + fuzz_next(&random) % 100,
                                    .error_rate =
                                        exp(700 * log(next_unit(&random)) / 37),
                                    .tightening = next_unit(&random),
@@ -215,9 +216,9 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
         return 0;
     }
     use(bloom, &env);
-    size = (size_t)bloom_dump_bytes(bloom);
+    size = (size_t)codec_dump_bytes(bloom);
     CHECK(size <= max);
-    bloom_dump(bloom, fuzz_next(&random), to);
+    codec_dump(bloom, fuzz_next(&random), to);
     bloom_free(bloom, &env);
     head_bytes = size < 256 ? size : 256;
     for (uint64_t left = fuzz_next(&random) % 4; left > 0; left--) {

@@ -17,11 +17,11 @@ struct bytes {
 static inline struct bytes
 dump_of(const struct bloom *bloom, uint64_t incarnation)
 {
-    struct bytes dump = { .len = (size_t)bloom_dump_bytes(bloom) };
+    struct bytes dump = { .len = (size_t)codec_dump_bytes(bloom) };
 
     dump.data = malloc(dump.len);
     assert_non_null(dump.data);
-    bloom_dump(bloom, incarnation, dump.data);
+    codec_dump(bloom, incarnation, dump.data);
     return dump;
 }
 
@@ -67,7 +67,7 @@ assert_load(enum bloom_status expected, const uint8_t *data, size_t len)
     if (len > 0) {
         memcpy(copy, data, len);
     }
-    status = bloom_load(copy, len, &env, &incarnation, &bloom);
+    status = codec_load(copy, len, &env, &incarnation, &bloom);
     assert_int_equal(expected, status);
     if (status != BLOOM_OK) {
         assert_null(bloom);
@@ -86,7 +86,7 @@ load(struct bytes dump, const struct bloom_env *env, uint64_t incarnation)
     uint64_t loaded = ~incarnation;
 
     assert_int_equal(BLOOM_OK,
-                     bloom_load(dump.data, dump.len, env, &loaded, &bloom));
+                     codec_load(dump.data, dump.len, env, &loaded, &bloom));
     assert_int_equal(incarnation, loaded);
     return bloom;
 }

@@ -7,7 +7,7 @@
  * They were written by this program, from the list `golden` below:
  *     BLOOMERY_WRITE_GOLDEN=1 build/release/tests/unit/core/test_codec
  */
-#include <bloomery/bloom.h>
+#include "core/bloom.h"
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -55,7 +55,8 @@ static void
 assert_twins(struct bloom *a, struct bloom *b, const struct bloom_env *env,
              uint64_t id)
 {
-    struct bloom_params params_a, params_b;
+    struct bloom_params params_a = { .struct_size = sizeof(params_a) };
+    struct bloom_params params_b = { .struct_size = sizeof(params_b) };
 
     bloom_get_params(a, &params_a);
     bloom_get_params(b, &params_b);
@@ -187,7 +188,7 @@ TEST(a_dump_may_lie_at_any_address)
         struct bytes odd = { moved + shift, dump.len };
         struct bloom *loaded;
 
-        bloom_dump(bloom, 3, odd.data);
+        codec_dump(bloom, 3, odd.data);
         assert_memory_equal(dump.data, odd.data, dump.len);
         loaded = load(odd, NULL, 3);
         assert_equal_dumps(bloom, loaded);
@@ -207,7 +208,7 @@ load_in_pieces(struct bytes dump, const struct bloom_env *env,
                struct codec_memo *memo)
 {
     struct codec_head head;
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
     struct bloom *bloom = NULL;
     uint8_t *copy = malloc(dump.len);
     uint8_t *lines;
@@ -336,7 +337,7 @@ TEST(the_limit_holds_before_memory_is_asked_for)
         uint64_t incarnation = 0;
 
         env.size_limit_bytes = limits[pass];
-        assert_int_equal(expected, bloom_load(dump.data, dump.len, &env,
+        assert_int_equal(expected, codec_load(dump.data, dump.len, &env,
                                               &incarnation, &loaded));
         assert_int_equal(expected, bloom_copy(bloom, &env, &copy));
         if (pass < 2) {
@@ -370,7 +371,7 @@ check_failing_allocations(const struct bloom *bloom, uint64_t allocations,
         enum bloom_status status =
             by_copy
                 ? bloom_copy(bloom, &env, &made)
-                : bloom_load(dump.data, dump.len, &env, &incarnation, &made);
+                : codec_load(dump.data, dump.len, &env, &incarnation, &made);
 
         if (nth <= allocations) {
             assert_int_equal(BLOOM_NOMEM, status);
@@ -422,23 +423,11 @@ static const struct golden {
     unsigned adds;
     unsigned layers, items, false_positives;
 } golden[] = {
-    { "empty", { 1, 0.5, 0.5, 1, 0, 0, { 0 } }, 0, 0, 1, 0, 0 },
-    { "one-layer", { 100, 0.01, 0.5, 2, 0, 0, { 0 } }, 1, 60, 1, 60, 6 },
-    { "scaled",
-      { 10, 1e-4, 0.5, 2, 0, 0, { 0 } },
-      0x102030405060708,
-      100,
-      4,
-      100,
-      0 },
-    { "nonscaling",
-      { 50, 0.3, 0.5, 0, 0, 0, { 0 } },
-      UINT64_MAX,
-      50,
-      1,
-      50,
-      68 },
-    { "expansion-one", { 5, 1e-9, 0.9, 1, 0, 0, { 0 } }, 42, 23, 5, 23, 0 },
+    { "empty", PARAMS(1, 0.5, 0.5, 1), 0, 0, 1, 0, 0 },
+    { "one-layer", PARAMS(100, 0.01, 0.5, 2), 1, 60, 1, 60, 6 },
+    { "scaled", PARAMS(10, 1e-4, 0.5, 2), 0x102030405060708, 100, 4, 100, 0 },
+    { "nonscaling", PARAMS(50, 0.3, 0.5, 0), UINT64_MAX, 50, 1, 50, 68 },
+    { "expansion-one", PARAMS(5, 1e-9, 0.9, 1), 42, 23, 5, 23, 0 },
 };
 
 enum { GOLDEN_COUNT = sizeof(golden) / sizeof(golden[0]) };
@@ -504,7 +493,7 @@ TEST(golden_files_of_version_1_load)
         struct bytes dump = read_golden(row);
         struct bloom *loaded = load(dump, NULL, row->incarnation);
         struct bloom *made = make_golden(row);
-        struct bloom_info info;
+        struct bloom_info info = { .struct_size = sizeof(info) };
         unsigned found = 0;
 
         bloom_get_info(loaded, &info);
@@ -585,8 +574,14 @@ TEST(a_copy_takes_what_the_other_has_got_since)
         struct bloom_hash hash = bloom_hash(source, &i, sizeof(i));
 
         assert_int_equal(BLOOM_OK, bloom_add(source, NULL, hash, &added));
-        if (bloom_get_layer(source, 1, &(struct bloom_layer_info){ 0 }) !=
-            bloom_get_layer(copy, 1, &(struct bloom_layer_info){ 0 })) {
+        if (bloom_get_layer(
+                source, 1,
+                &(struct bloom_layer_info){
+                    .struct_size = sizeof(struct bloom_layer_info) }) !=
+            bloom_get_layer(
+                copy, 1,
+                &(struct bloom_layer_info){
+                    .struct_size = sizeof(struct bloom_layer_info) })) {
             break;
         }
         assert_true(bloom_copy_into(source, copy));
@@ -601,4 +596,108 @@ TEST(a_copy_takes_what_the_other_has_got_since)
     bloom_free(copy, NULL);
     bloom_free(source, NULL);
     bloom_free(other, NULL);
+}
+
+/* ---- as programs dump and load --------------------------------------------
+ */
+
+TEST(a_program_dumps_without_an_incarnation_and_loads_any)
+{
+    struct bloom_params params = params_of(30, 0.01, 2);
+    struct bloom *bloom = make(&params, NULL);
+    struct bloom *loaded = NULL;
+    struct bytes dump, server;
+
+    (void)fill(bloom, NULL, 0, 100);
+    dump = dump_of(bloom, 0);
+    server = dump_of(bloom, UINT64_MAX);
+    memset(dump.data, 0xff, dump.len);
+    bloom_dump(bloom, dump.data);
+    assert_int_equal(BLOOM_OK, bloom_load(dump.data, dump.len, NULL, &loaded));
+    assert_equal_dumps(bloom, loaded);
+    bloom_free(loaded, NULL);
+    assert_int_equal(BLOOM_OK,
+                     bloom_load(server.data, server.len, NULL, &loaded));
+    bloom_dump(loaded, server.data);
+    assert_memory_equal(dump.data, server.data, dump.len);
+    bloom_free(loaded, NULL);
+    loaded = NULL;
+    dump.data[dump.len / 2] ^= 1;
+    assert_int_equal(BLOOM_CORRUPT,
+                     bloom_load(dump.data, dump.len, NULL, &loaded));
+    assert_int_equal(BLOOM_CORRUPT, bloom_load("", 0, NULL, &loaded));
+    assert_null(loaded);
+    free(dump.data);
+    free(server.data);
+    bloom_free(bloom, NULL);
+}
+
+TEST(a_load_without_memory_leaves_nothing_behind)
+{
+    struct bloom_params params = params_of(30, 0.01, 2);
+    struct bloom *bloom = make(&params, NULL);
+    struct bytes dump;
+    bool failed = true;
+
+    (void)fill(bloom, NULL, 0, 100);
+    dump = dump_of(bloom, 0);
+    for (uint64_t at = 1; failed; at++) {
+        struct fault_heap heap = { .fail_at = at };
+        struct bloom_env env = fault_env(&heap);
+        struct bloom *loaded = NULL;
+        enum bloom_status status =
+            bloom_load(dump.data, dump.len, &env, &loaded);
+
+        failed = heap.calls >= at;
+        assert_int_equal(failed ? BLOOM_NOMEM : BLOOM_OK, status);
+        assert_int_equal(failed, loaded == NULL);
+        bloom_free(loaded, &env);
+        assert_int_equal(0, heap.out);
+    }
+    free(dump.data);
+    bloom_free(bloom, NULL);
+}
+
+TEST(an_empty_filter_is_like_a_reset_one)
+{
+    for (uint32_t kind = 0; kind < BLOOM_KINDS; kind++) {
+        struct bloom_params params = params_of(10, 0.01, 2);
+        struct bloom *bloom = NULL;
+        struct bloom *empty = NULL;
+
+        params.kind = kind;
+        params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+        assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+        for (uint64_t id = 0; id < 100; id++) {
+            bool added;
+
+            assert_int_equal(
+                BLOOM_OK, bloom_add(bloom, NULL, hash_id(bloom, id), &added));
+        }
+        assert_int_equal(BLOOM_OK, codec_new_empty(bloom, NULL, &empty));
+        bloom_reset(bloom, NULL);
+        for (uint64_t id = 0; id < 100; id++) { /* it grows in the same way */
+            bool a, b;
+
+            assert_int_equal(BLOOM_OK,
+                             bloom_add(bloom, NULL, hash_id(bloom, id), &a));
+            assert_int_equal(BLOOM_OK,
+                             bloom_add(empty, NULL, hash_id(empty, id), &b));
+            assert_int_equal(a, b);
+        }
+        assert_int_equal(bloom_dump_bytes(bloom), bloom_dump_bytes(empty));
+        {
+            size_t len = (size_t)bloom_dump_bytes(bloom);
+            uint8_t *left = malloc(len);
+            uint8_t *right = malloc(len);
+
+            bloom_dump(bloom, left);
+            bloom_dump(empty, right);
+            assert_memory_equal(left, right, len);
+            free(left);
+            free(right);
+        }
+        bloom_free(bloom, NULL);
+        bloom_free(empty, NULL);
+    }
 }

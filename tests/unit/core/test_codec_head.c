@@ -5,7 +5,7 @@
  * dumps are drawn by an encoder of the test's own, so that the format cannot
  * change on both sides unnoticed.
  */
-#include <bloomery/bloom.h>
+#include "core/bloom.h"
 #include <math.h>
 
 #include "../test.h"
@@ -78,7 +78,7 @@ TEST(a_head_that_is_damaged_and_sealed_again_never_gives_another_filter)
                 (uint8_t)test_random(&random);
         }
         seal(copy, dump.len);
-        if (bloom_load(copy, dump.len, NULL, &incarnation, &bloom) ==
+        if (codec_load(copy, dump.len, NULL, &incarnation, &bloom) ==
             BLOOM_OK) {
             struct bytes again = dump_of(bloom, incarnation);
 
@@ -172,7 +172,7 @@ encode(const struct draft *draft)
         put_le(at, draft->layer[i].capacity, 8);
         put_le(at + 8, draft->layer[i].items, 8);
         put_le(at + 16, draft->layer[i].stripes, 4);
-        put_le(at + 20, draft->layer[i].pad, 4);
+        put_le(at + 20, draft->layer[i].log2, 4);
         put_le(at + 24, draft->layer[i].lines, 8);
     }
     seal(dump.data, dump.len);
@@ -202,8 +202,8 @@ TEST(the_format_is_what_its_drawing_says)
     struct bytes drawn = encode(&draft);
     struct bloom *bloom = load(drawn, NULL, draft.incarnation);
     struct bytes dumped = dump_of(bloom, draft.incarnation);
-    struct bloom_params params;
-    struct bloom_layer_info layer;
+    struct bloom_params params = { .struct_size = sizeof(params) };
+    struct bloom_layer_info layer = { .struct_size = sizeof(layer) };
     size_t bytes;
     const uint8_t *lines = bloom_layer_lines(bloom, 2, &bytes);
 
@@ -274,8 +274,8 @@ TEST(every_layer_field_is_checked_against_the_others)
     ASSERT_DRAFT(BLOOM_OK, draft.layer[2].items = 1600);
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[2].items = 1601);
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[2].items = UINT64_MAX);
-    ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[1].pad = 1);
-    ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[2].pad = 0x80000000);
+    ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[1].log2 = 1);
+    ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[2].log2 = 0x80000000);
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[1].lines = 0);
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.layer[1].stripes = 0);
     /* The length agrees; what is wrong is the rate, or the waste. Other
@@ -409,10 +409,12 @@ TEST(newer_formats_are_told_apart_from_damage)
     ASSERT_DRAFT(BLOOM_VERSION, draft.version = 2);
     ASSERT_DRAFT(BLOOM_VERSION, draft.version = 0x100);
     ASSERT_DRAFT(BLOOM_VERSION, draft.version = UINT16_MAX);
-    ASSERT_DRAFT(BLOOM_VERSION, draft.kind = 2);
+    ASSERT_DRAFT(BLOOM_VERSION, draft.kind = BLOOM_KINDS + 1);
     ASSERT_DRAFT(BLOOM_VERSION, draft.kind = 255);
     ASSERT_DRAFT(BLOOM_VERSION, draft.flags = 1);
-    ASSERT_DRAFT(BLOOM_VERSION, draft.flags = 0x80);
+    ASSERT_DRAFT(BLOOM_VERSION, draft.flags = 0x40);
+    ASSERT_DRAFT(BLOOM_CORRUPT, draft.flags = 0x80); /* no ranges */
+    ASSERT_DRAFT(BLOOM_CORRUPT, draft.kind = 2);     /* longer layers */
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.version = 0);
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.kind = 0);
 

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Fills a new filter of a foreign kind with the bits of a stored one, in
+ * pieces, so that a server need not stand still for a large filter. The stored
+ * bytes may lie elsewhere at the next piece. Pure, any thread.
+ */
+#pragma once
+
+#include <bloomery/bloom.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/lzf.h"
+#include "core/rdb.h"
+
+/* Reads the array of the next layer, whose fields were accepted before. */
+typedef void (*filling_next_fn)(struct rdb_in *in, unsigned version, bool last,
+                                struct rdb_string *ret_array);
+
+struct filling {
+    const uint8_t *stored; /* where the bytes were at the last piece */
+    struct rdb_in in;      /* layers to come */
+    filling_next_fn next;
+    unsigned version;        /* of the form, for next */
+    size_t head;             /* bytes of an array in front of its bits */
+    uint32_t layer;          /* that is being filled, or the number of layers */
+    struct rdb_string array; /* its bytes, and the next of them */
+    size_t at;
+    struct lzf lzf;
+    uint8_t *unpacked; /* of an array with a head; env's memory, or NULL */
+    bool begun;        /* the array is read */
+};
+
+/* Fills in about BYTES more, of stored bytes that begin at STORED. Sets
+ * *ret_more if there are more. Fails with BLOOM_CORRUPT, BLOOM_NOMEM. */
+enum bloom_status filling_step(struct filling *filling, const void *stored,
+                               struct bloom *bloom, const struct bloom_env *env,
+                               size_t bytes, bool *ret_more);
+
+/* Frees what a filling holds, at its end or before. */
+void filling_fini(struct filling *filling, const struct bloom_env *env);
+
+/* Fills in everything, and ends the filling. On failure frees the filter. */
+enum bloom_status filling_finish(struct filling *filling, const void *stored,
+                                 struct bloom *bloom,
+                                 const struct bloom_env *env);

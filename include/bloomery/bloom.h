@@ -273,8 +273,7 @@ enum bloom_status bloom_load(const void *data, size_t len,
                              struct bloom **ret_bloom);
 
 /* Makes an equal, independent filter, in ENV's memory and under its limit. On
- * failure *ret_bloom is untouched. Fails with
- * BLOOM_LIMIT, BLOOM_NOMEM. */
+ * failure *ret_bloom is untouched. Fails with BLOOM_LIMIT, BLOOM_NOMEM. */
 enum bloom_status bloom_copy(const struct bloom *bloom,
                              const struct bloom_env *env,
                              struct bloom **ret_bloom);
@@ -284,9 +283,9 @@ enum bloom_status bloom_copy(const struct bloom *bloom,
 void bloom_reset(struct bloom *bloom, const struct bloom_env *env);
 
 /* Returns the difference because of which two filters have no union, for a
- * message: "seeds", "capacities", "error rates", "tightening ratios",
- * "expansions" or "layer shapes"; NULL if they can be merged. Chains may differ
- * in length. */
+ * message: "layouts", "seeds", "capacities", "error rates", "tightening
+ * ratios", "expansions", "regions" or "layer shapes"; NULL if there is none.
+ * Chains may differ in length. */
 const char *bloom_difference(const struct bloom *a, const struct bloom *b);
 
 /* Makes BLOOM the union of itself and COUNT others: it has every item of each,
@@ -308,15 +307,22 @@ const char *bloom_difference(const struct bloom *a, const struct bloom *b);
  * would be too high. So two chains can be merged if the full layers of one have
  * all items that the other has in them, as when both grew from one copy.
  *
+ * The items of deletable filters are not estimated but added up, and a bit that
+ * two parts have is a collision: an item that is in both cannot be deleted.
+ *
  * Reads all lines twice and writes those that change. On failure the filter is
- * as before. Fails with BLOOM_INVALID (bloom_difference() says why),
- * BLOOM_OVERFULL, BLOOM_LIMIT, BLOOM_NOMEM. */
+ * as before. Fails with BLOOM_INVALID (bloom_difference() says why; if it does
+ * not, the filters are of a foreign kind), BLOOM_OVERFULL, BLOOM_LIMIT,
+ * BLOOM_NOMEM. */
 enum bloom_status bloom_merge(struct bloom *bloom, const struct bloom_env *env,
                               const struct bloom *const *others, size_t count);
 
 /* Returns an English text of a status, for messages. */
 const char *bloom_status_text(enum bloom_status status);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

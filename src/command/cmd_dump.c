@@ -14,6 +14,8 @@
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
 #include "core/codec.h"
+#include "core/foreign.h"
+#include "core/payload.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
 #include "engine/observe.h"
@@ -22,7 +24,8 @@
 
 /* ---- DUMP ---------------------------------------------------------------- */
 
-/* Reserves the space before anything is copied: a reply above the limit of the
+/* A filter of a foreign layout is dumped as its module does it. Reserves the
+ * space before anything is copied: a reply above the limit of the
  * output costs nothing, and dispatch replies with the error. */
 enum err
 cmd_dump(struct request *req)
@@ -30,17 +33,27 @@ cmd_dump(struct request *req)
     struct buf *out = req->reply->buf;
     struct entry *entry = keys_find(req, &req->key);
     uint64_t bytes;
+    bool foreign;
 
     if (entry == NULL) {
         reply_null(req->reply);
         return OK;
     }
-    bytes = codec_dump_bytes(&entry->bloom);
+    if (bloom_is_incomplete(&entry->bloom)) {
+        return ERR_BF_INCOMPLETE;
+    }
+    foreign = foreign_is(bloom_kind(&entry->bloom));
+    bytes = foreign ? payload_bytes(&entry->bloom)
+                    : codec_dump_bytes(&entry->bloom);
     if (buf_reserve(out, (size_t)bytes + 32) == NULL) {
         return OK;
     }
     reply_header(req->reply, '$', bytes);
-    codec_dump(&entry->bloom, entry->incarnation, out->data + out->len);
+    if (foreign) {
+        payload_put(&entry->bloom, out->data + out->len);
+    } else {
+        codec_dump(&entry->bloom, entry->incarnation, out->data + out->len);
+    }
     out->len += (size_t)bytes;
     buf_append(out, "\r\n", 2);
     return OK;
@@ -213,6 +226,9 @@ checksum_holds(struct slice payload)
     const uint8_t *end = (const uint8_t *)payload.data + payload.len;
     uint64_t stored = 0;
 
+    if (payload_is_foreign(payload.data, payload.len)) {
+        return payload_sum_holds(payload.data, payload.len);
+    }
     if (payload.len < sizeof(stored)) {
         return false;
     }
@@ -230,9 +246,9 @@ load_payload(struct request *req, const struct restore *how,
     bool prepared = prepare_take(req, NULL, &made);
 
     if (!prepared) {
-        made.status =
-            codec_load(how->payload.data, how->payload.len, bloom_make_env(req),
-                       &made.incarnation, &made.bloom);
+        made.status = payload_load_any(how->payload.data, how->payload.len,
+                                       bloom_make_env(req), &made.incarnation,
+                                       &made.bloom);
     }
     switch (made.status) {
     case BLOOM_VERSION:
@@ -440,6 +456,9 @@ cmd_copy(struct request *req)
     source = keys_find(req, &req->key);
     if (source == NULL && req->obey) { /* it was there when this was done */
         return ERR_BF_NOT_FOUND;
+    }
+    if (source != NULL && bloom_is_incomplete(&source->bloom)) {
+        return ERR_BF_INCOMPLETE;
     }
     if (source == NULL ||
         (!how.replace &&

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The payload of DUMP and RESTORE in Redis and Valkey, for values of the two
+ * modules:
+ *
+ *   1  type: 7, a module's value
+ *   9  module id (core/rdb.h: a length), its low 10 bits a version
+ *   -  fields (core/redisbloom.c, core/valkeybloom.c), and their end
+ *   2  RDB version, little-endian: 10, of valkey-bloom 11
+ *   8  CRC-64 of everything before (base/crc64.h), little-endian
+ *
+ * Hostile bytes; pure, any thread.
+ */
+#pragma once
+
+#include <bloomery/bloom.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/filling.h"
+
+/* Returns whether the bytes can only be such a payload, and none of ours. */
+bool payload_is_foreign(const void *data, size_t len);
+
+/* Returns whether the last 8 bytes are the CRC of the others. */
+bool payload_sum_holds(const void *data, size_t len);
+
+/* Makes a filter of a payload of either module, of any RDB version, since the
+ * value does not depend on it. On failure *ret_bloom is untouched. Fails with
+ * BLOOM_CORRUPT (also for another module's value), BLOOM_VERSION,
+ * BLOOM_MAX_LAYERS, BLOOM_LIMIT, BLOOM_NOMEM. */
+enum bloom_status payload_load(const void *data, size_t len,
+                               const struct bloom_env *env,
+                               struct bloom **ret_bloom);
+
+/* Does the same, but neither looks at the checksum nor sets any bit:
+ * *ret_filling then fills them in from the payload. */
+enum bloom_status payload_begin(const void *data, size_t len,
+                                const struct bloom_env *env,
+                                struct filling *ret_filling,
+                                struct bloom **ret_bloom);
+
+/* Loads a payload of either module, with incarnation 0, or one of ours. */
+enum bloom_status payload_load_any(const void *data, size_t len,
+                                   const struct bloom_env *env,
+                                   uint64_t *ret_incarnation,
+                                   struct bloom **ret_bloom);
+
+/* The header that begins a BF.SCANDUMP is RedisBloom's own for a filter of kind
+ * redisbloom, else the head of our stored form (core/codec_head.h). Makes an
+ * incomplete filter of either. Fails as payload_load() does. */
+enum bloom_status payload_read_header(const void *data, size_t len,
+                                      const struct bloom_env *env,
+                                      struct bloom **ret_bloom);
+
+/* Returns at least the length of the header of a complete filter. */
+size_t payload_header_bytes(const struct bloom *bloom);
+
+/* Writes the header and returns its length. */
+size_t payload_put_header(const struct bloom *bloom, void *ret_bytes);
+
+/* Returns the length of the payload of a complete filter of a foreign kind. */
+uint64_t payload_bytes(const struct bloom *bloom);
+
+/* Writes exactly payload_bytes() bytes. */
+void payload_put(const struct bloom *bloom, void *ret_bytes);
+
+/* Do the same for a complete filter of any kind: a native one has our own form,
+ * and alone keeps the incarnation. */
+uint64_t payload_bytes_any(const struct bloom *bloom);
+void payload_put_any(const struct bloom *bloom, uint64_t incarnation,
+                     void *ret_bytes);

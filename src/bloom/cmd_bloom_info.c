@@ -4,8 +4,9 @@
  * which is the same in both.
  */
 #include "bloom/bloom_make.h"
+#include "core/foreign.h"
 #include "core/plan.h"
-#include "core/sizing.h"
+#include "core/stream.h"
 #include "engine/handlers.h"
 
 #include <inttypes.h>
@@ -200,21 +201,26 @@ cmd_bf_info(struct request *req)
 /* ---- BF.DEBUG ------------------------------------------------------------ */
 
 /* Replies with one layer in RedisBloom's words. bytes and bits are those of its
- * lines; hashes is how many bits an item sets, 8 in each stripe; hashwidth is
- * the width of the hash; capacity and size count items; ratio is the error rate
- * that the layer was made for. */
+ * lines, or of its bits in a foreign layout; hashes is how many bits an item
+ * sets, 8 in each native stripe; hashwidth is the width of the hash; capacity
+ * and size count items; ratio is the error rate that the layer was made for. */
 static void
-show_layer(struct request *req, const struct bloom_layer_info *layer,
-           double rate)
+show_layer(struct request *req, const struct bloom *bloom,
+           const struct bloom_layer_info *layer, double rate)
 {
-    uint64_t bytes = layer->lines * layer->stripes * BLOOM_LINE_BYTES;
+    const struct bloom_extra *extra = bloom_extra_of(bloom);
+    bool foreign = foreign_is(bloom_kind(bloom));
+    bool narrow = bloom_kind(bloom) == BLOOM_REDISBLOOM && extra != NULL &&
+                  (extra->options & REDISBLOOM_FORCE64) == 0;
+    uint64_t bytes = foreign ? foreign_bytes(layer->lines)
+                             : layer->lines * layer->stripes * BLOOM_LINE_BYTES;
     char text[192];
     int len = snprintf(text, sizeof(text),
                        "bytes:%" PRIu64 " bits:%" PRIu64
-                       " hashes:%u hashwidth:64 capacity:%" PRIu64
+                       " hashes:%u hashwidth:%d capacity:%" PRIu64
                        " size:%" PRIu64 " ratio:%g",
-                       bytes, bytes * 8, layer->stripes * 8, layer->capacity,
-                       layer->items, rate);
+                       bytes, foreign ? layer->lines : bytes * 8, layer->hashes,
+                       narrow ? 32 : 64, layer->capacity, layer->items, rate);
 
     reply_bulk(req->reply, (struct slice){ text, (size_t)len });
 }
@@ -223,23 +229,25 @@ enum err
 cmd_bf_debug(struct request *req)
 {
     const struct bloom *bloom = bloom_make_find(req);
-    struct bloom_layer_info layer;
-    struct bloom_params params;
-    struct bloom_info info;
-    char text[32];
+    struct bloom_layer_info layer = { .struct_size = sizeof(layer) };
+    struct bloom_info info = { .struct_size = sizeof(info) };
+    char text[96];
     int len;
 
     if (bloom == NULL) {
         return ERR_BF_NOT_FOUND;
     }
     bloom_get_info(bloom, &info);
-    bloom_get_params(bloom, &params);
-    len = snprintf(text, sizeof(text), "size:%" PRIu64, info.items);
+    len = snprintf(text, sizeof(text), "size:%" PRIu64 " layout:%s", info.items,
+                   bloom_kind_name(bloom_kind(bloom)));
+    if (bloom_is_incomplete(bloom)) {
+        len += snprintf(text + len, sizeof(text) - (size_t)len,
+                        " missing:%" PRIu64, stream_missing(bloom));
+    }
     reply_array(req->reply, 1 + (size_t)info.layers);
     reply_bulk(req->reply, (struct slice){ text, (size_t)len });
     for (uint32_t i = 0; bloom_get_layer(bloom, i, &layer); i++) {
-        show_layer(req, &layer,
-                   sizing_layer_rate(params.error_rate, params.tightening, i));
+        show_layer(req, bloom, &layer, bloom_asked_rate(bloom, i));
     }
     return OK;
 }

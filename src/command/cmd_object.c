@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * OBJECT ENCODING FREQ IDLETIME REFCOUNT. They do not count as a use of the
+ * OBJECT ENCODING FREQ IDLETIME REFCOUNT. ENCODING is the layout of the filter:
+ * native, redisbloom or valkeybloom. They do not count as a use of the
  * key, nor as a hit or miss. Whether FREQ or IDLETIME works depends on
  * maxmemory-policy, as in Redis.
  */
 #include "engine/request.h"
 
+#include "core/bloom.h"
 #include "engine/handlers.h"
 #include "keyspace/access.h"
 
@@ -28,8 +30,10 @@ find(struct request *req)
 enum err
 cmd_object_encoding(struct request *req)
 {
-    if (find(req) != NULL) {
-        reply_bulk_text(req->reply, "raw");
+    const struct entry *entry = find(req);
+
+    if (entry != NULL) {
+        reply_bulk_text(req->reply, bloom_kind_name(bloom_kind(&entry->bloom)));
     }
     return OK;
 }

@@ -65,7 +65,7 @@
 2< *1 | :1
 3< *1 | #t
 > BF.DEBUG w
-< *2 | "size:1" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.125"
+< *2 | "size:1 layout:native" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.125"
 > BF.INFO w EXPANSION
 2< *1 | :3
 3< %1 | +Expansion rate | :3

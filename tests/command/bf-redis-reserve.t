@@ -50,9 +50,9 @@
 > BF.RESERVE b 0x1p-2 1000
 < +OK
 > BF.DEBUG a
-< *2 | "size:0" | "bytes:704 bits:5632 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.125"
+< *2 | "size:0 layout:native" | "bytes:704 bits:5632 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.125"
 > BF.DEBUG b
-< *2 | "size:0" | "bytes:704 bits:5632 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.125"
+< *2 | "size:0 layout:native" | "bytes:704 bits:5632 hashes:8 hashwidth:64 capacity:1000 size:0 ratio:0.125"
 
 # The first layer of a filter that scales has half the rate, the only one of a
 # filter that does not has all of it. Half of the least number is none.

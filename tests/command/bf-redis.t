@@ -138,7 +138,7 @@
 2< :1
 3< #t
 > BF.DEBUG rate
-< *2 | "size:1" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.125"
+< *2 | "size:1 layout:native" | "bytes:64 bits:512 hashes:8 hashwidth:64 capacity:7 size:1 ratio:0.125"
 
 # COMMAND shows RedisBloom's rows.
 > COMMAND INFO BF.insert

@@ -28,7 +28,7 @@
 > OBJECT FREQ missing
 < null
 >! OBJECT ENCODING k
-< "raw"
+< "native"
 > OBJECT REFCOUNT k
 < :1
 > object idletime k

@@ -109,6 +109,7 @@ INTENDED = {
     "LOLWUT": (r'=?"(txt:)?[^"]*Bloomery ver\. [^"]*\\n"',
                "the program has a name of its own"),
     "COPY nr nr2": (":1", "filters can be copied"),
+    "OBJECT ENCODING nr": ('"native"', "it tells the layout"),
     "ACL CAT bloom": (r'\*\d+( \| "bf\.[a-z]+")+', "the category is there"),
 }
 

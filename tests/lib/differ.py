@@ -466,7 +466,7 @@ def normal(reply):
         return Reply(reply.kind, items)
     if reply.kind == "+" and value in (b"list", b"bloomfltr"):
         return Reply("+", b"<type>")
-    if reply.kind == "$" and value in (b"quicklist", b"listpack", b"raw"):
+    if reply.kind == "$" and value in (b"quicklist", b"listpack", b"native"):
         return Reply("$", b"<encoding>")
     return reply
 

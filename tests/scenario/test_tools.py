@@ -150,7 +150,8 @@ def test_cli_completes_and_helps(terminal):
     terminal.type("BF.RES\t")
     terminal.until(rb"BF\.RESERVE key error_rate")
     terminal.type("\x15help bf.madd\r")
-    terminal.until(rb"BF\.MADD key item \[item \.\.\.\].*summary: \w.*group: bloom")
+    terminal.until(rb"BF\.MADD key item \[item \.\.\.\].*summary: \w"
+                   rb".*group: bloom.*> $")
     terminal.type("help @bloom\r")
     terminal.until(rb"BF\.ADD key item.*BF\.RESERVE key error_rate.*> $")
 
@@ -167,7 +168,7 @@ def test_cli_session_in_a_terminal(terminal):
     terminal.type("exec\r")
     terminal.until(rb"1\) \(integer\) 0\r\n.*\[3\]> $")
     terminal.type("hello 3\r")
-    terminal.until(rb'"proto" => \(integer\) 3.*> $')
+    terminal.until(rb'"proto" => \(integer\) 3.*\]> $')
     terminal.type("config get maxmemory\r")
     terminal.until(rb'1# "maxmemory" => "0"')
 
@@ -541,7 +542,7 @@ def test_iredis(server, tmp_path):
         shown.type("peek k\r")
         shown.until(rb"bloomfltr.*127\.0\.0\.1:\d+>")
         shown.type("object encoding k\r")
-        shown.until(rb'"raw"')
+        shown.until(rb'"native"')
 
 
 # ---- the lint of this file -------------------------------------------------

@@ -272,6 +272,25 @@ enum bloom_status bloom_load(const void *data, size_t len,
                              const struct bloom_env *env,
                              struct bloom **ret_bloom);
 
+/* A reply of BF.SCANDUMP: its iterator and its bytes. */
+struct bloom_chunk {
+    int64_t iterator;
+    const void *data;
+    size_t len;
+};
+
+/* Makes a filter from the replies of BF.SCANDUMP of a Bloomery or a Redis
+ * server, the header first, the others in any order. NEXT sets *ret_chunk,
+ * whose bytes stay valid until it is called again. It is called until the
+ * filter is complete, so the last reply, with iterator 0, is not needed. If it
+ * returns false, or a chunk is damaged, differs from bytes that have come
+ * already, or leaves more than 255 gaps, the call fails with BLOOM_CORRUPT.
+ * Hostile bytes are checked as in bloom_load(), and it fails with the same. */
+enum bloom_status bloom_load_chunks(bool (*next)(void *ctx,
+                                                 struct bloom_chunk *ret_chunk),
+                                    void *ctx, const struct bloom_env *env,
+                                    struct bloom **ret_bloom);
+
 /* Makes an equal, independent filter, in ENV's memory and under its limit. On
  * failure *ret_bloom is untouched. Fails with BLOOM_LIMIT, BLOOM_NOMEM. */
 enum bloom_status bloom_copy(const struct bloom *bloom,

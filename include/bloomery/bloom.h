@@ -210,12 +210,20 @@ bool bloom_contains(const struct bloom *bloom, struct bloom_hash hash);
 enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
                             struct bloom_hash hash, bool *ret_added);
 
-/* Do the same for up to BLOOM_BATCH_MAX items of one filter, in order and with
- * the same answers; several times faster if the filter is larger than the
- * caches. Hash the batch, and prefetch whenever some dozen hashes are ready;
- * then ask or add. bloom_add_batch() stops at the first item that fails and
- * returns its status; *ret_done is the number of items before it (COUNT when
- * BLOOM_OK), which are answered in ret_added and stay added. */
+/* Deletes an item from a filter of kind deletable. Returns 1 if it seems to be
+ * there no longer; 0 if it was not there; and -1, and changes nothing, if it
+ * still seems to be there, since other items share all of its bits, or more
+ * than one layer has it. An item that was added twice stays for good. Never
+ * delete an item that was not added, or was deleted before: if it seems to be
+ * there by chance, deleting it takes bits from items that are there. */
+int bloom_delete(struct bloom *bloom, struct bloom_hash hash);
+
+/* Ask and add up to BLOOM_BATCH_MAX items of one filter, in order and with the
+ * same answers as one by one; several times faster if the filter is larger than
+ * the caches. Hash the batch, and prefetch whenever some dozen hashes are
+ * ready; then ask or add. bloom_add_batch() stops at the first item that fails
+ * and returns its status; *ret_done is the number of items before it (COUNT
+ * when BLOOM_OK), which are answered in ret_added and stay added. */
 void bloom_prefetch_batch(const struct bloom *bloom,
                           const struct bloom_hash *hashes, size_t count);
 void bloom_contains_batch(const struct bloom *bloom,

@@ -23,7 +23,8 @@ struct gate_slot {
 struct gate {
     _Alignas(64) atomic_bool raised; /* read by all, rarely written */
     atomic_uint owner;               /* the raiser once it is alone */
-    unsigned threads;
+    unsigned threads; /* loops; the walking thread has a slot behind theirs */
+    bool shared;      /* several threads enter */
     size_t bytes;
     struct longest_span raised_at;        /* the owner's */
     _Alignas(64) pthread_mutex_t raisers; /* locked from raise to lower */
@@ -37,7 +38,8 @@ static const unsigned NOBODY = UINT_MAX;
 struct gate *
 gate_try_new(unsigned threads)
 {
-    size_t bytes = sizeof(struct gate) + threads * sizeof(struct gate_slot);
+    size_t bytes =
+        sizeof(struct gate) + (threads + 1) * sizeof(struct gate_slot);
     struct gate *gate = mem_try_lines(bytes);
 
     CHECK(threads > 0);
@@ -45,6 +47,7 @@ gate_try_new(unsigned threads)
         return NULL;
     }
     gate->threads = threads;
+    gate->shared = threads > 1;
     gate->bytes = bytes;
     atomic_store(&gate->owner, NOBODY);
     CHECK(pthread_mutex_init(&gate->raisers, NULL) == 0);
@@ -67,6 +70,16 @@ gate_free(struct gate *gate)
     mem_free_lines(gate, gate->bytes);
 }
 
+void
+gate_share(struct gate *gate, bool on)
+{
+    if (gate->threads > 1) {
+        return; /* and another loop may have raised it */
+    }
+    CHECK(atomic_load(&gate->owner) == NOBODY);
+    gate->shared = on;
+}
+
 static void
 wake_raiser(struct gate *gate)
 {
@@ -80,10 +93,10 @@ gate_try_enter(struct gate *gate, unsigned thread)
 {
     atomic_bool *inside;
 
-    if (gate->threads == 1) {
+    if (!gate->shared) {
         return true;
     }
-    CHECK(thread < gate->threads);
+    CHECK(thread <= gate->threads);
     inside = &gate->slots[thread].inside;
     atomic_store(inside, true);
     if (__builtin_expect(!atomic_load(&gate->raised), 1)) {
@@ -98,6 +111,7 @@ void
 gate_enter(struct gate *gate, unsigned thread)
 {
     while (!gate_try_enter(gate, thread)) {
+        CHECK(!gate_is_mine(gate, thread)); /* it would wait for itself */
         pthread_mutex_lock(&gate->mutex);
         while (atomic_load(&gate->raised)) {
             pthread_cond_wait(&gate->opened, &gate->mutex);
@@ -109,7 +123,7 @@ gate_enter(struct gate *gate, unsigned thread)
 void
 gate_leave(struct gate *gate, unsigned thread)
 {
-    if (gate->threads == 1) {
+    if (!gate->shared) {
         return;
     }
     atomic_store(&gate->slots[thread].inside, false);
@@ -121,7 +135,7 @@ gate_leave(struct gate *gate, unsigned thread)
 static bool
 any_inside(const struct gate *gate)
 {
-    for (unsigned i = 0; i < gate->threads; i++) {
+    for (unsigned i = 0; i <= gate->threads; i++) {
         if (atomic_load(&gate->slots[i].inside)) {
             return true;
         }
@@ -141,8 +155,8 @@ void
 gate_raise(struct gate *gate, unsigned thread)
 {
     CHECK(thread != NOBODY && !gate_is_mine(gate, thread));
-    if (gate->threads > 1) {
-        CHECK(thread >= gate->threads ||
+    if (gate->shared) {
+        CHECK(thread > gate->threads ||
               !atomic_load(&gate->slots[thread].inside));
         pthread_mutex_lock(&gate->raisers);
         atomic_store(&gate->raised, true);
@@ -165,7 +179,7 @@ gate_lower(struct gate *gate, unsigned thread)
     CHECK(gate_is_mine(gate, thread));
     longest_end(LONGEST_LOCK, &gate->raised_at, "gate");
     atomic_store_explicit(&gate->owner, NOBODY, memory_order_relaxed);
-    if (gate->threads > 1) {
+    if (gate->shared) {
         pthread_mutex_lock(&gate->mutex);
         atomic_store(&gate->raised, false);
         pthread_cond_broadcast(&gate->opened);

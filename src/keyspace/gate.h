@@ -7,7 +7,8 @@
  * before stripes. No thread waits for a disk or a socket inside a section.
  *
  * Entering costs one sequentially consistent store and one load of a cache line
- * that is rarely written; with one thread it costs nothing.
+ * that is rarely written. With one loop it costs nothing, as long as no other
+ * thread walks through the keys (gate_share).
  */
 #pragma once
 
@@ -17,9 +18,15 @@
 
 struct gate;
 
-/* Returns NULL without memory. */
+/* For so many loops, and one thread beside them that walks through the keys: it
+ * enters too, and its index is `threads`. Returns NULL without memory. */
 struct gate *gate_try_new(unsigned threads);
 void gate_free(struct gate *gate);
+
+/* With one loop: from now on the walking thread enters, or no longer does. By
+ * that loop, outside its section and while the gate is down. With several loops
+ * it changes nothing, and any thread may have raised the gate. */
+void gate_share(struct gate *gate, bool on);
 
 /* Enters and leaves the section of the loop with this index. Entering waits
  * while another thread has raised the gate. Not recursive. */
@@ -30,10 +37,8 @@ void gate_leave(struct gate *gate, unsigned thread);
 MUST_CHECK bool gate_try_enter(struct gate *gate, unsigned thread);
 
 /* Raises the gate, from outside this thread's section, and returns when all
- * other threads are outside theirs. Raisers wait for each other. A thread that
- * never enters may raise too, under an index of its own that is not below
- * `threads` (with more than one thread). The thread that raised the gate lowers
- * it. */
+ * other threads are outside theirs. Raisers wait for each other. The thread
+ * that raised the gate lowers it. */
 void gate_raise(struct gate *gate, unsigned thread);
 void gate_lower(struct gate *gate, unsigned thread);
 

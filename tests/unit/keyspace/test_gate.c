@@ -183,3 +183,31 @@ TEST(a_thread_that_has_no_section_can_raise_the_gate)
     gate_leave(gate, 0);
     gate_free(gate);
 }
+
+TEST(several_loops_share_the_gate_whoever_has_raised_it)
+{
+    struct gate *gate = gate_try_new(2);
+
+    gate_raise(gate, 1);
+    gate_share(gate, true);
+    assert_false(gate_try_enter(gate, 0));
+    gate_share(gate, false);
+    gate_lower(gate, 1);
+    assert_true(gate_try_enter(gate, 0));
+    gate_leave(gate, 0);
+    gate_free(gate);
+}
+
+TEST(one_loop_shares_the_gate_with_the_walking_thread)
+{
+    struct gate *gate = gate_try_new(1);
+
+    gate_share(gate, true);
+    gate_raise(gate, 0);
+    assert_false(gate_try_enter(gate, 1));
+    gate_lower(gate, 0);
+    assert_true(gate_try_enter(gate, 1));
+    gate_leave(gate, 1);
+    gate_share(gate, false);
+    gate_free(gate);
+}

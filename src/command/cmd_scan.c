@@ -64,7 +64,7 @@ visit(void *ctx, const struct entry *entry,
       uint64_t expires_at_ms __attribute__((unused)))
 {
     struct walk *walk = ctx;
-    struct slice name = { entry->name, entry->name_len };
+    struct slice name = entry_name(entry);
     enum glob_verdict verdict = GLOB_YES;
 
     walk->seen++;
@@ -359,7 +359,7 @@ static bool
 reply_name(void *ctx, const struct entry *entry,
            uint64_t expires_at_ms __attribute__((unused)))
 {
-    reply_bulk(ctx, (struct slice){ entry->name, entry->name_len });
+    reply_bulk(ctx, entry_name(entry));
     return false;
 }
 

@@ -104,7 +104,7 @@ watches_hold(const struct request *req, const struct txn *txn)
 {
     for (const struct watch *w = txn->watches; w != NULL; w = w->next) {
         struct slice name = { w->name, w->len };
-        struct key key = { name, hash_name(name), w->db };
+        struct key key = key_named(name, w->db);
 
         if (keyspace_changed(req->keyspace, &key, w->seen, req->now_ms)) {
             return false;

@@ -83,13 +83,14 @@ static bool
 add_entry(void *ctx, uint32_t db, const struct entry *entry,
           uint64_t expires_at_ms)
 {
+    struct slice name = entry_name(entry);
     struct hashing *hashing = ctx;
 
     if (expires_at_ms == 0 || expires_at_ms > hashing->now_ms) {
         begin(hashing);
         add_number(hashing, db);
-        add_number(hashing, entry->name_len);
-        add(hashing, entry->name, entry->name_len);
+        add_number(hashing, name.len);
+        add(hashing, name.data, name.len);
         add_number(hashing, expires_at_ms);
         add_bloom(hashing, &entry->bloom);
         end(hashing);

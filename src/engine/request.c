@@ -37,7 +37,7 @@ request_key(const struct request *req, size_t position)
 {
     struct slice name = req->argv[position];
 
-    return (struct key){ name, hash_name(name), req->session->db };
+    return key_named(name, req->session->db);
 }
 
 enum err

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "base/hash.h"
 #include "base/slice.h"
 #include "core/bloom.h"
 
@@ -13,11 +14,26 @@
 
 enum { KEYSPACE_STRIPES = 1024 };
 
+struct entry;
+
 struct key {
     struct slice name;
     uint64_t hash; /* hash_name(name) */
     uint32_t db;   /* the client's number */
+    /* What keyspace_look_ahead found, NULL if the key is missing. It holds for
+     * this name and database as long as table.changes + 1 is `seen`; 0: it has
+     * not looked. Entries never move: a table that grows moves their places.
+     * It ends with the stripe's lock: FLUSHDB, SWAPDB and an exchange of the
+     * keyspace change no count, but raise the gate, and wait for all locks. */
+    uint64_t seen;
+    struct entry *entry;
 };
+
+static inline struct key
+key_named(struct slice name, uint32_t db)
+{
+    return (struct key){ .name = name, .hash = hash_name(name), .db = db };
+}
 
 static inline unsigned
 keyspace_stripe_of(uint64_t hash)
@@ -39,5 +55,11 @@ struct entry {
     struct bloom bloom;
     char name[];
 };
+
+static inline struct slice
+entry_name(const struct entry *entry)
+{
+    return (struct slice){ entry->name, entry->name_len };
+}
 
 _Static_assert(offsetof(struct entry, name) <= 112, "an entry: two lines");

@@ -66,7 +66,7 @@ consider(struct search *search, const struct entry *entry)
                                              .incarnation = entry->incarnation,
                                              .hash = table_hash(entry),
                                              .stripe = search->stripe,
-                                             .name_len = entry->name_len,
+                                             .name_len = entry_name(entry).len,
                                              .rank = rank };
 }
 

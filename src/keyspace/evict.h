@@ -28,7 +28,8 @@ struct evict_candidate {
     const struct entry *entry; /* only to be compared */
     uint64_t incarnation, hash;
     unsigned stripe;
-    uint32_t name_len;
+    size_t name_len;
+    uint32_t db_id;
     uint32_t rank; /* the higher, the sooner evicted */
 };
 

@@ -126,9 +126,9 @@ static inline struct key
 keyspace_key_of(const struct keyspace *ks, const struct entry *entry,
                 uint64_t hash)
 {
-    return (struct key){ { entry->name, entry->name_len },
-                         hash,
-                         ks->slot_dbs[db_slot_of(entry->db_id)] };
+    return (struct key){ .name = entry_name(entry),
+                         .hash = hash,
+                         .db = ks->slot_dbs[db_slot_of(entry->db_id)] };
 }
 
 /* Returns the first stripe >= from that has entries, or KEYSPACE_STRIPES. */

@@ -14,8 +14,7 @@ insert_record(struct keyspace *ks, const struct bloom_env *env,
               const struct snapshot_record *record, struct bloom *bloom,
               char *ret_why, size_t why_size)
 {
-    const struct key key = { record->name, hash_name(record->name),
-                             record->db };
+    const struct key key = key_named(record->name, record->db);
     unsigned databases = keyspace_databases(ks);
     struct entry *entry;
 

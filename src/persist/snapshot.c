@@ -513,7 +513,7 @@ on_entry(void *ctx, uint32_t db, const struct entry *entry,
         return false;
     }
     *slot = (struct pending){
-        .record = { .name = { entry->name, entry->name_len },
+        .record = { .name = entry_name(entry),
                     .db = db,
                     .expires_at_ms = expires_at_ms,
                     .incarnation = entry->incarnation },

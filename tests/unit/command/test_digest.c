@@ -86,8 +86,8 @@ TEST(every_difference_shows_and_what_is_over_does_not)
 TEST(a_value_has_the_same_digest_under_every_name)
 {
     struct rig *rig = rig_new();
-    struct key keys[2] = { { slice_lit("k"), 0, 0 },
-                           { slice_lit("k2"), 0, 1 } };
+    struct key keys[2] = { { .name = slice_lit("k") },
+                           { .name = slice_lit("k2"), .db = 1 } };
     struct digest digest[3];
 
     run_text(rig, "BF.ADD k a; COPY k k2 DB 1", false);

@@ -69,8 +69,8 @@ keyspace_move_out(struct keyspace *ks, struct reaper_set *set)
     atomic_store(&ks->dead, 0);
 }
 
-void
-keyspace_flush_all(struct keyspace *ks)
+static void
+empty(struct keyspace *ks)
 {
     struct reaper_set *set;
 
@@ -85,6 +85,16 @@ keyspace_flush_all(struct keyspace *ks)
     reaper_give_set(ks->reaper, set);
 }
 
+/* A flush of nothing counts as well: it is in the log (walk.h). */
+void
+keyspace_flush_all(struct keyspace *ks)
+{
+    for (uint32_t slot = 0; slot < ks->databases; slot++) {
+        ks->epochs[slot]++;
+    }
+    empty(ks);
+}
+
 void
 keyspace_flush_db(struct keyspace *ks, uint32_t db)
 {
@@ -95,12 +105,13 @@ keyspace_flush_db(struct keyspace *ks, uint32_t db)
     uint64_t keys;
     uint64_t expires;
 
+    ks->epochs[slot]++;
     keyspace_count(ks, db, &keys, &expires);
     if (keys == 0) {
         return;
     }
     if (keys == keyspace_entries(ks)) {
-        keyspace_flush_all(ks); /* no other keys: the reaper does it all */
+        empty(ks); /* no other keys: the reaper does it all */
         return;
     }
     touch_removals(ks, false);

@@ -31,6 +31,12 @@ keyspace_databases(const struct keyspace *ks)
     return ks->databases;
 }
 
+unsigned
+keyspace_threads(const struct keyspace *ks)
+{
+    return ks->threads;
+}
+
 void
 keyspace_wait_freed(struct keyspace *ks)
 {
@@ -39,13 +45,19 @@ keyspace_wait_freed(struct keyspace *ks)
 
 /* ---- locks --------------------------------------------------------------- */
 
+bool
+keyspace_is_shared(const struct keyspace *ks)
+{
+    return ks->shared;
+}
+
 void
 keyspace_lock(struct keyspace *ks, unsigned thread, unsigned stripe,
               bool exclusive)
 {
     struct stripe_lock *lock = &ks->stripes[stripe].lock;
 
-    if (ks->threads == 1) {
+    if (!ks->shared) {
         return;
     }
     if (exclusive) {
@@ -58,7 +70,7 @@ keyspace_lock(struct keyspace *ks, unsigned thread, unsigned stripe,
 void
 keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe)
 {
-    if (ks->threads > 1) {
+    if (ks->shared) {
         stripe_lock_release(&ks->stripes[stripe].lock, &ks->lock_slots, thread,
                             stripe);
     }
@@ -284,8 +296,9 @@ put_in(struct keyspace *ks, const struct key *key, const struct bloom *bloom,
 }
 
 enum err
-keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
-                uint64_t incarnation, struct entry **ret_entry)
+keyspace_put(struct keyspace *ks, const struct key *key,
+             const struct bloom *bloom, uint64_t incarnation,
+             struct entry **ret_entry)
 {
     struct entry *entry = put_in(ks, key, bloom, incarnation);
 
@@ -293,9 +306,38 @@ keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
         return ERR_NOMEM;
     }
     keyspace_account_new(&entry->bloom);
-    mem_free(bloom); /* keyspace_env allocated it so */
     *ret_entry = entry;
     return OK;
+}
+
+enum err
+keyspace_insert(struct keyspace *ks, const struct key *key, struct bloom *bloom,
+                uint64_t incarnation, struct entry **ret_entry)
+{
+    enum err err = keyspace_put(ks, key, bloom, incarnation, ret_entry);
+
+    if (err == OK) {
+        mem_free(bloom); /* keyspace_env allocated it so */
+    }
+    return err;
+}
+
+enum bloom_status
+keyspace_create(struct keyspace *ks, const struct key *key,
+                const struct bloom_params *params, const struct bloom_env *env,
+                uint64_t incarnation, struct entry **ret_entry)
+{
+    struct bloom bloom;
+    enum bloom_status status = bloom_init(&bloom, params, env);
+
+    if (status != BLOOM_OK) {
+        return status;
+    }
+    if (keyspace_put(ks, key, &bloom, incarnation, ret_entry) != OK) {
+        bloom_fini(&bloom, env);
+        return BLOOM_NOMEM;
+    }
+    return BLOOM_OK;
 }
 
 /* Removes an entry whose filter another entry has. */

@@ -32,8 +32,15 @@ keyspace_access(struct keyspace *ks)
 }
 
 unsigned keyspace_databases(const struct keyspace *ks);
+unsigned keyspace_threads(const struct keyspace *ks); /* loops */
+
+/* Returns the number of loops. */
+unsigned keyspace_threads(const struct keyspace *ks);
 
 /* ---- locks --------------------------------------------------------------- */
+
+/* Returns whether there are several threads; with one, no lock is taken. */
+bool keyspace_is_shared(const struct keyspace *ks);
 
 /* `thread` is the index of the calling loop, from 0 on. A thread that is not a
  * loop passes an index of keyspace_options.threads or above. */
@@ -65,6 +72,23 @@ void keyspace_remove(struct keyspace *ks, const struct key *key,
 MUST_CHECK enum err keyspace_insert(struct keyspace *ks, const struct key *key,
                                     struct bloom *bloom, uint64_t incarnation,
                                     struct entry **ret_entry);
+
+/* Does the same with a filter whose struct stays the caller's and must not be
+ * used any more after success. */
+MUST_CHECK enum err keyspace_put(struct keyspace *ks, const struct key *key,
+                                 const struct bloom *bloom,
+                                 uint64_t incarnation,
+                                 struct entry **ret_entry);
+
+/* Adds a name with an empty filter, made in place with an environment of
+ * keyspace_env, where keyspace_insert would move one. Returns what bloom_new()
+ * does; without BLOOM_OK nothing has changed. An old entry of the name stays
+ * beside the new one, and the caller removes it. */
+enum bloom_status keyspace_create(struct keyspace *ks, const struct key *key,
+                                  const struct bloom_params *params,
+                                  const struct bloom_env *env,
+                                  uint64_t incarnation,
+                                  struct entry **ret_entry);
 
 /* Gives the entry that keyspace_open has just found another filter, another
  * incarnation and another expiry (0: none). The old filter is freed, in the

@@ -53,6 +53,8 @@ struct db_count {
 struct keyspace {
     struct access access; /* must be the first: keyspace_access */
     atomic_bool keeps_expired;
+    bool shared;     /* several threads take locks: walk.h */
+    bool walks;      /* a walk is under way; under the gate */
     unsigned shards; /* of counts */
     struct gate *gate;
     struct keyspace_expiry expiry;
@@ -73,9 +75,16 @@ struct keyspace {
     /* How far the one thread that reclaims is. */
     unsigned expire_stripe, dead_stripe;
     uint64_t dead_cursor;
+    /* How far the one thread that moves entries is: defrag.h. */
+    unsigned defrag_stripe;
+    uint32_t defrag_turns; /* over all stripes */
+    uint64_t defrag_cursor;
     /* Rarely used. */
     struct reaper *reaper;
     uint32_t *slot_dbs; /* the client's number, by slot; under the gate */
+    uint32_t *epochs;   /* how often it was flushed, by slot; likewise */
+    /* A bit is set while a walk has to come back to the stripe. */
+    _Atomic uint64_t again[OCCUPIED_WORDS];
     size_t counts_bytes;
 };
 

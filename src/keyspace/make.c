@@ -27,12 +27,13 @@ make_parts(struct keyspace *ks, enum thread_life life)
     ks->swaps = mem_try_zalloc(ks->databases * sizeof(*ks->swaps));
     ks->slot_ids = mem_try_zalloc(ks->databases * sizeof(*ks->slot_ids));
     ks->slot_dbs = mem_try_zalloc(ks->databases * sizeof(*ks->slot_dbs));
+    ks->epochs = mem_try_zalloc(ks->databases * sizeof(*ks->epochs));
     ks->counts = mem_try_lines(ks->counts_bytes);
     ks->lock_slots.slot =
         mem_try_lines(ks->threads * sizeof(*ks->lock_slots.slot));
     ks->gate = gate_try_new(ks->threads);
     if (ks->db_ids == NULL || ks->swaps == NULL || ks->slot_ids == NULL ||
-        ks->slot_dbs == NULL || ks->counts == NULL ||
+        ks->slot_dbs == NULL || ks->epochs == NULL || ks->counts == NULL ||
         ks->lock_slots.slot == NULL || ks->gate == NULL) {
         return false;
     }
@@ -48,6 +49,7 @@ free_parts(struct keyspace *ks)
     mem_free_lines(ks->lock_slots.slot,
                    ks->threads * sizeof(*ks->lock_slots.slot));
     mem_free_lines(ks->counts, ks->counts_bytes);
+    mem_free(ks->epochs);
     mem_free(ks->slot_dbs);
     mem_free(ks->slot_ids);
     mem_free(ks->db_ids);
@@ -76,6 +78,7 @@ make(const struct keyspace_options *options, enum thread_life life)
         return NULL;
     }
     ks->threads = options->threads;
+    ks->shared = ks->threads > 1;
     ks->databases = options->databases;
     ks->shards = ks->threads > 1 ? COUNT_SHARDS : 1;
     ks->expiry = options->expiry;

@@ -6,6 +6,7 @@
  */
 #include "keyspace/reaper.h"
 
+#include "base/allocator.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -139,6 +140,7 @@ reap(void *arg)
         pthread_mutex_unlock(&reaper->mutex);
         count = free_chain(entries, &bytes);
         count += free_sets(reaper, sets);
+        allocator_empty_cache();
         pthread_mutex_lock(&reaper->mutex);
         reaper->freed += count;
         pthread_cond_broadcast(&reaper->done);

@@ -29,7 +29,7 @@ struct walk {
 struct longest_span
 scan_lock(struct keyspace *ks, unsigned thread, unsigned stripe, bool exclusive)
 {
-    if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
+    if (ks->shared && !gate_is_mine(ks->gate, thread)) {
         keyspace_lock(ks, thread, stripe, exclusive);
     }
     return longest_begin();
@@ -40,7 +40,7 @@ scan_unlock(struct keyspace *ks, unsigned thread, unsigned stripe,
             const struct longest_span *locked)
 {
     longest_end(LONGEST_LOCK, locked, "walk");
-    if (ks->threads > 1 && !gate_is_mine(ks->gate, thread)) {
+    if (ks->shared && !gate_is_mine(ks->gate, thread)) {
         keyspace_unlock(ks, thread, stripe);
     }
 }

@@ -12,7 +12,19 @@
 #include "base/reserve.h"
 #include "keyspace/expire.h"
 
-enum { SLACK_MIN = 64 * 1024 };
+enum {
+    SLACK_MIN = 64 * 1024,
+    GRANT_BYTES = 256 * 1024,     /* to a thread, without another look */
+    GRANT_FROM_BYTES = 128 << 20, /* that must be free */
+};
+
+/* What a thread may still allocate under these limits. All threads together
+ * write the sums of memory all the time, so that a look at them waits for other
+ * processors' caches. */
+struct grant {
+    uint64_t max, machine; /* limits */
+    size_t left;
+};
 
 /* Returns the bytes in use without the changes that wait for the disk or are
  * kept for replicas: they are freed soon, and evicting a key would add one. The
@@ -63,14 +75,10 @@ slack_of(uint64_t max)
 
 /* Whether the limits allow so many bytes more; the reserve counts as used. */
 static bool
-fits(const struct keyspace_memory *memory, size_t bytes)
+fits_now(const struct keyspace_memory *memory, uint64_t machine, size_t bytes)
 {
     uint64_t max = memory->maxmemory_bytes;
-    uint64_t machine = machine_memory_bytes();
 
-    if (max == 0 && memory->shares) {
-        machine = machine_share_bytes(machine);
-    }
     if (max > 0 && memory->evicts) {
         if (bytes > max || keyspace_is_over(max + slack_of(max))) {
             return false;
@@ -79,6 +87,41 @@ fits(const struct keyspace_memory *memory, size_t bytes)
         return false;
     }
     return fits_in(machine, mem_used() + reserve_free(), bytes);
+}
+
+/* Whether both limits are far away. */
+static bool
+is_roomy(uint64_t max, uint64_t machine)
+{
+    uint64_t used = mem_used() + reserve_free();
+
+    return (max == 0 || fits_in(max, used, GRANT_FROM_BYTES)) &&
+           fits_in(machine, used, GRANT_FROM_BYTES);
+}
+
+/* Far from the limits, a thread looks only once for many allocations. */
+static bool
+fits(const struct keyspace_memory *memory, size_t bytes)
+{
+    static _Thread_local struct grant grant;
+    uint64_t max = memory->maxmemory_bytes;
+    uint64_t machine = machine_memory_bytes();
+
+    if (max == 0 && memory->shares) {
+        machine = machine_share_bytes(machine);
+    }
+    if (bytes <= grant.left && grant.max == max && grant.machine == machine) {
+        grant.left -= bytes;
+        return true;
+    }
+    grant.left = 0;
+    if (!fits_now(memory, machine, bytes)) {
+        return false;
+    }
+    if (bytes < GRANT_BYTES && is_roomy(max, machine)) {
+        grant = (struct grant){ max, machine, GRANT_BYTES - bytes };
+    }
+    return true;
 }
 
 /* Allocates without touching the reserve: no filter may take from it. */

@@ -55,7 +55,7 @@ keyspace_move_out(struct keyspace *ks, struct reaper_set *set)
 
         set->tables[i] = stripe->table;
         set->expires[i] = stripe->expire;
-        stripe->table = (struct table){ NULL, 0, 0 };
+        stripe->table = (struct table){ .changes = stripe->table.changes + 1 };
         stripe->expire = (struct expire){ NULL, 0, 0 };
         atomic_store_explicit(&ks->next_expiry_ms[i], UINT64_MAX,
                               memory_order_relaxed);

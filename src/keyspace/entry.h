@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { KEYSPACE_STRIPES = 1024 };
 
@@ -42,24 +43,59 @@ keyspace_stripe_of(uint64_t hash)
 }
 
 /* Owned by the keyspace; a pointer to it or to its filter is valid until the
- * stripe's lock is released. With a name of up to 16 bytes it takes 128 bytes,
- * two cache lines. */
+ * stripe's lock is released. With a name of 11 bytes it takes 112 bytes. */
 struct entry {
-    struct entry *next;       /* in its bucket */
-    uint64_t incarnation;     /* tells two keys of one name apart */
+    union {
+        uint64_t incarnation;      /* tells two keys of one name apart */
+        struct entry *next_reaped; /* in the reaper's queue */
+    };
     _Atomic uint64_t version; /* see keyspace_version */
-    uint32_t db_id;           /* internal: keyspace_internal.h */
-    uint32_t heap_index;      /* in struct expire, or EXPIRE_NONE */
-    uint32_t name_len;
-    _Atomic uint32_t access; /* last use and frequency: access.h */
     struct bloom bloom;
-    char name[];
+    uint32_t db_id;          /* internal: keyspace_internal.h */
+    uint32_t heap_index;     /* in struct expire, or EXPIRE_NONE */
+    _Atomic uint32_t access; /* last use and frequency: access.h */
+    uint8_t short_len : 7;   /* of the name, or ENTRY_LONG */
+    uint8_t again : 1;       /* the walk has to come back to it: walk.h */
+    char text[];             /* the name, behind its length if that is long */
 };
+
+_Static_assert(offsetof(struct entry, text) <= 101, "an entry: see above");
+
+enum { ENTRY_LONG = 127 };
 
 static inline struct slice
 entry_name(const struct entry *entry)
 {
-    return (struct slice){ entry->name, entry->name_len };
+    uint32_t len = entry->short_len;
+
+    if (__builtin_expect(len < ENTRY_LONG, 1)) {
+        return (struct slice){ entry->text, len };
+    }
+    memcpy(&len, entry->text, sizeof(len));
+    return (struct slice){ entry->text + sizeof(len), len };
 }
 
-_Static_assert(offsetof(struct entry, name) <= 112, "an entry: two lines");
+/* Returns the bytes of an entry whose name has LEN bytes. */
+static inline size_t
+entry_bytes(size_t len)
+{
+    return offsetof(struct entry, text) + len +
+           (len < ENTRY_LONG ? 0 : sizeof(uint32_t));
+}
+
+/* Stores the name of an entry of so many bytes. */
+static inline void
+entry_set_name(struct entry *entry, struct slice name)
+{
+    uint32_t len = (uint32_t)name.len;
+    char *text = entry->text;
+
+    entry->short_len = (len < ENTRY_LONG ? len : ENTRY_LONG) & ENTRY_LONG;
+    if (len >= ENTRY_LONG) {
+        memcpy(text, &len, sizeof(len));
+        text += sizeof(len);
+    }
+    if (len > 0) {
+        memcpy(text, name.data, len);
+    }
+}

@@ -11,9 +11,8 @@
 #include "keyspace/scan.h"
 
 enum {
-    MISSES_MAX = 16,   /* stripes without a candidate */
-    BUCKETS_MAX = 256, /* in search of one that is not empty */
-    CHAIN_SAMPLES_MAX = 8
+    MISSES_MAX = 16, /* stripes without a candidate */
+    STEPS_MAX = 256  /* in search of one that is not empty */
 };
 
 static const uint32_t RANK_DEAD = UINT32_MAX;
@@ -65,6 +64,7 @@ consider(struct search *search, const struct entry *entry)
     search->best = (struct evict_candidate){ .entry = entry,
                                              .incarnation = entry->incarnation,
                                              .hash = table_hash(entry),
+                                             .db_id = entry->db_id,
                                              .stripe = search->stripe,
                                              .name_len = entry_name(entry).len,
                                              .rank = rank };
@@ -72,23 +72,41 @@ consider(struct search *search, const struct entry *entry)
 
 /* ---- one stripe, under its lock ------------------------------------------ */
 
-/* Considers a random chain; of a long one (a name in many databases) only the
- * first few entries. */
+/* Considers the entries of a range, from a random one on: those that came first
+ * are in front. */
+static void
+sample_range(struct search *search, struct table_range range)
+{
+    struct table_range all = range;
+    unsigned count = 0;
+    uint64_t skip;
+
+    while (table_range_next(&all) != NULL) {
+        count++;
+    }
+    skip = count > 0 ? random_below(count) : 0;
+    all = range;
+    for (unsigned i = 0; i < skip + count && search->samples_left > 0; i++) {
+        if (i == count) {
+            range = all;
+        }
+        if (i < skip) {
+            (void)table_range_next(&range);
+        } else {
+            consider(search, table_range_next(&range));
+        }
+    }
+}
+
+/* Considers entries at a random place. */
 static void
 sample_table(struct search *search, const struct table *table)
 {
-    uint64_t bucket = random_below(table->used);
-    unsigned in_chain = 0;
+    unsigned before = search->samples_left;
+    uint64_t cursor = random_below(TABLE_PLACE);
 
-    for (unsigned i = 0; i < BUCKETS_MAX && in_chain == 0; i++) {
-        const struct entry *entry =
-            *table_chain(table, (bucket + i) % table->used);
-
-        for (; entry != NULL && in_chain < CHAIN_SAMPLES_MAX;
-             entry = entry->next) {
-            consider(search, entry);
-            in_chain++;
-        }
+    for (unsigned i = 0; i < STEPS_MAX && search->samples_left == before; i++) {
+        sample_range(search, table_step(table, cursor, &cursor));
     }
 }
 
@@ -209,26 +227,21 @@ evict_find(struct keyspace *ks, const struct evict_plan *plan,
            const struct evict_candidate *candidate, struct key *ret_key,
            bool *ret_expired)
 {
-    struct stripe *stripe = &ks->stripes[candidate->stripe];
-    struct entry **link;
+    const struct stripe *stripe = &ks->stripes[candidate->stripe];
+    struct entry *entry = table_get(
+        &stripe->table, table_place(candidate->hash, candidate->db_id),
+        candidate->entry);
 
-    if (stripe->table.count == 0) {
+    if (entry == NULL || entry->incarnation != candidate->incarnation ||
+        entry_name(entry).len != candidate->name_len ||
+        entry->db_id != candidate->db_id) {
         return NULL;
     }
-    link = table_bucket(&stripe->table, candidate->hash);
-    while (*link != NULL && *link != candidate->entry) {
-        link = &(*link)->next;
-    }
-    if (*link == NULL || (*link)->incarnation != candidate->incarnation ||
-        (*link)->name_len != candidate->name_len) {
+    if (!db_is_live(ks, entry->db_id)) {
+        keyspace_remove_entry(ks, candidate->hash, entry);
         return NULL;
     }
-    if (!db_is_live(ks, (*link)->db_id)) {
-        keyspace_remove_entry(ks, candidate->stripe, link);
-        (void)table_fit(&stripe->table);
-        return NULL;
-    }
-    *ret_expired = entry_is_expired(stripe, *link, plan->now_ms);
-    *ret_key = keyspace_key_of(ks, *link, candidate->hash);
-    return *link;
+    *ret_expired = entry_is_expired(stripe, entry, plan->now_ms);
+    *ret_key = keyspace_key_of(ks, entry, candidate->hash);
+    return entry;
 }

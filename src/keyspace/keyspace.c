@@ -6,9 +6,9 @@
 #include "keyspace/keyspace.h"
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/prefetch.h"
 #include "keyspace/keyspace_internal.h"
 #include "keyspace/memory.h"
 #include "keyspace/reaper.h"
@@ -152,48 +152,44 @@ free_or_give(struct keyspace *ks, struct entry *entry)
 }
 
 static void
-note_removal(struct stripe *stripe, const struct entry *entry)
+note_removal(struct stripe *stripe, uint64_t hash, const struct entry *entry)
 {
     struct removal *oldest = &stripe->removals[stripe->next_removal];
 
     if (stripe->older_removals < oldest->version) {
         stripe->older_removals = oldest->version;
     }
-    *oldest = (struct removal){
-        .hash = hash_name((struct slice){ entry->name, entry->name_len }),
-        .version = version_of(entry),
-    };
+    *oldest = (struct removal){ hash, version_of(entry) };
     stripe->next_removal = (stripe->next_removal + 1) % REMOVALS;
 }
 
-/* Removes the entry at this link from the table, the heap and the counts, and
- * returns it. */
-static struct entry *
-take_out(struct keyspace *ks, unsigned stripe_index, struct entry **link)
+/* Removes an entry from the table, the heap and the counts. */
+static void
+take_out(struct keyspace *ks, uint64_t hash, struct entry *entry)
 {
-    struct stripe *stripe = &ks->stripes[stripe_index];
-    struct entry *entry = *link;
+    unsigned index = keyspace_stripe_of(hash);
+    struct stripe *stripe = &ks->stripes[index];
 
     if (entry->heap_index != EXPIRE_NONE) {
-        drop_expiry(ks, stripe_index, entry);
+        drop_expiry(ks, index, entry);
     }
-    table_remove(&stripe->table, link);
+    table_remove(&stripe->table, table_place(hash, entry->db_id), entry);
     if (stripe->table.count == 0) {
-        set_occupied(ks, stripe_index, false);
+        set_occupied(ks, index, false);
     }
-    note_removal(stripe, entry);
+    note_removal(stripe, hash, entry);
     if (db_is_live(ks, entry->db_id)) {
-        count_add(&count_at(ks, stripe_index, entry->db_id)->keys, -1);
+        count_add(&count_at(ks, index, entry->db_id)->keys, -1);
     } else {
         count_add(&ks->dead, -1);
     }
-    return entry;
 }
 
 void
-keyspace_remove_entry(struct keyspace *ks, unsigned stripe, struct entry **link)
+keyspace_remove_entry(struct keyspace *ks, uint64_t hash, struct entry *entry)
 {
-    free_or_give(ks, take_out(ks, stripe, link));
+    take_out(ks, hash, entry);
+    free_or_give(ks, entry);
 }
 
 /* ---- one key ------------------------------------------------------------- */
@@ -201,8 +197,13 @@ keyspace_remove_entry(struct keyspace *ks, unsigned stripe, struct entry **link)
 static struct entry *
 find_any(const struct keyspace *ks, const struct key *key)
 {
-    return table_find(&ks->stripes[keyspace_stripe_of(key->hash)].table,
-                      key->hash, key->name, db_id_of(ks, key->db));
+    const struct table *table =
+        &ks->stripes[keyspace_stripe_of(key->hash)].table;
+
+    if (key->seen == table->changes + 1) {
+        return key->entry;
+    }
+    return table_find(table, key->hash, key->name, db_id_of(ks, key->db));
 }
 
 struct entry *
@@ -218,13 +219,25 @@ keyspace_find(const struct keyspace *ks, const struct key *key, uint64_t now_ms)
 }
 
 void
+keyspace_prefetch_stripe(const struct keyspace *ks, uint64_t hash)
+{
+    const struct stripe *stripe = &ks->stripes[keyspace_stripe_of(hash)];
+
+    prefetch(&stripe->lock);
+    prefetch(&stripe->table);
+}
+
+void
+keyspace_prefetch_line(const struct keyspace *ks, const struct key *key)
+{
+    table_prefetch_line(&ks->stripes[keyspace_stripe_of(key->hash)].table,
+                        table_place(key->hash, db_id_of(ks, key->db)));
+}
+
+void
 keyspace_remove(struct keyspace *ks, const struct key *key, struct entry *entry)
 {
-    unsigned index = keyspace_stripe_of(key->hash);
-    struct table *table = &ks->stripes[index].table;
-
-    keyspace_remove_entry(ks, index, table_link(table, key->hash, entry));
-    (void)table_fit(table);
+    keyspace_remove_entry(ks, key->hash, entry);
 }
 
 /* Finds a key, and removes it if it has expired. */
@@ -270,17 +283,16 @@ put_in(struct keyspace *ks, const struct key *key, const struct bloom *bloom,
     struct entry *entry;
 
     CHECK(key->name.len < UINT32_MAX);
-    entry = mem_try_alloc(offsetof(struct entry, name) + key->name.len);
+    entry = mem_try_alloc(entry_bytes(key->name.len));
     if (entry == NULL) {
         return NULL;
     }
     entry->db_id = db_id_of(ks, key->db);
     entry->heap_index = EXPIRE_NONE;
-    entry->name_len = (uint32_t)key->name.len;
-    if (key->name.len > 0) {
-        memcpy(entry->name, key->name.data, key->name.len);
-    }
-    if (!table_insert(&stripe->table, key->hash, entry)) {
+    entry_set_name(entry, key->name);
+    entry->again = 0;
+    if (!table_insert(&stripe->table, table_place(key->hash, entry->db_id),
+                      entry)) {
         mem_free(entry);
         return NULL;
     }
@@ -342,13 +354,10 @@ keyspace_create(struct keyspace *ks, const struct key *key,
 
 /* Removes an entry whose filter another entry has. */
 static void
-discard(struct keyspace *ks, const struct key *key, const struct entry *entry)
+discard(struct keyspace *ks, const struct key *key, struct entry *entry)
 {
-    unsigned index = keyspace_stripe_of(key->hash);
-    struct table *table = &ks->stripes[index].table;
-
-    mem_free(take_out(ks, index, table_link(table, key->hash, entry)));
-    (void)table_fit(table);
+    take_out(ks, key->hash, entry);
+    mem_free(entry);
 }
 
 /* Does first what can fail. For a moment two entries have the filter, and two

@@ -54,6 +54,13 @@ void keyspace_unlock(struct keyspace *ks, unsigned thread, unsigned stripe);
 struct entry *keyspace_find(const struct keyspace *ks, const struct key *key,
                             uint64_t now_ms);
 
+/* Prefetch what keyspace_find reads, in stages: call each for many keys before
+ * the next. The first needs no lock, the others the key's, shared or not. They
+ * never change an answer. After the last one, keyspace_find waits for little,
+ * and what the entry points to can be prefetched. */
+void keyspace_prefetch_stripe(const struct keyspace *ks, uint64_t hash);
+void keyspace_prefetch_line(const struct keyspace *ks, const struct key *key);
+
 /* Finds a key to write, as keyspace_find does. Removes an expired entry, and
  * reports that in *ret_expired, which may be NULL. Gives the entry that it
  * finds a new version, so that WATCH notices. */
@@ -153,11 +160,10 @@ struct key_version keyspace_version(const struct keyspace *ks,
 bool keyspace_changed(const struct keyspace *ks, const struct key *key,
                       struct key_version seen, uint64_t now_ms);
 
-/* Removes the entry at this link of the stripe's table; the link then points to
- * the next entry. Large filters are freed in the background. The caller calls
- * table_fit when it is done with the stripe. Only this layer calls it. */
-void keyspace_remove_entry(struct keyspace *ks, unsigned stripe,
-                           struct entry **link);
+/* Removes an entry whose name has this hash. Large filters are freed in the
+ * background. Only this layer calls it. */
+void keyspace_remove_entry(struct keyspace *ks, uint64_t hash,
+                           struct entry *entry);
 
 /* ---- journal positions --------------------------------------------------- */
 

@@ -17,8 +17,8 @@
 enum {
     DB_SLOT_BITS = 16,
     OCCUPIED_WORDS = KEYSPACE_STRIPES / 64,
-    CURSOR_BUCKET_BITS = 42, /* with 10 bits of stripe: below 2^53 */
-    REMOVALS = 8             /* remembered by a stripe */
+    CURSOR_PLACE_BITS = 42, /* with 10 bits of stripe: below 2^53 */
+    REMOVALS = 8            /* remembered by a stripe */
 };
 
 struct gate;
@@ -31,14 +31,15 @@ struct removal {
 };
 
 /* The lock has a cache line of its own: threads that wait for it read it all
- * the time, and must not slow down the owner's use of the table. */
+ * the time, and must not slow down the owner's use of the table. Only removals
+ * write next_removal. */
 struct stripe {
     _Alignas(64) struct stripe_lock lock;
+    uint32_t next_removal;
     _Alignas(64) struct table table;
     struct expire expire;
     uint64_t version;                  /* the last one given to an entry */
     struct removal removals[REMOVALS]; /* the latest */
-    uint32_t next_removal;
     uint64_t older_removals; /* the highest version among earlier ones */
     uint64_t position;       /* of the journal, at the last change */
 };

@@ -224,7 +224,7 @@ keyspace_free_entry(struct entry *entry)
 size_t
 keyspace_entry_bytes(const struct entry *entry)
 {
-    return offsetof(struct entry, name) - sizeof(entry->bloom) +
-           entry->name_len + sizeof(struct entry *) +
+    return entry_bytes(entry_name(entry).len) - sizeof(entry->bloom) +
+           sizeof(uint64_t) + /* a slot of the table */
            (entry->heap_index != EXPIRE_NONE ? sizeof(struct expire_item) : 0);
 }

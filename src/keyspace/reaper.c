@@ -14,6 +14,8 @@
 
 #include <pthread.h>
 
+enum { AHEAD = 8 }; /* slots whose entries are prefetched */
+
 struct reaper {
     pthread_t thread;
     pthread_mutex_t mutex; /* guards the fields below */
@@ -41,12 +43,12 @@ free_entry(struct entry *entry, int64_t *ret_bytes)
 }
 
 static uint64_t
-free_chain(struct entry *entry, int64_t *ret_bytes)
+free_queue(struct entry *entry, int64_t *ret_bytes)
 {
     uint64_t count = 0;
 
     while (entry != NULL) {
-        struct entry *next = entry->next;
+        struct entry *next = entry->next_reaped;
 
         free_entry(entry, ret_bytes);
         entry = next;
@@ -64,8 +66,11 @@ count_bytes(const struct reaper_set *set)
         const struct table *table = &set->tables[i];
 
         for (uint32_t b = 0; b < table->used; b++) {
-            for (const struct entry *entry = *table_chain(table, b);
-                 entry != NULL; entry = entry->next) {
+            struct table_range range = table_whole_bucket(table, b);
+            const struct entry *entry;
+
+            while ((entry = table_range_next(&range)) != NULL) {
+                table_range_prefetch(&range, AHEAD);
                 bytes += (int64_t)bloom_size(&entry->bloom);
             }
         }
@@ -86,7 +91,13 @@ free_contents(struct reaper_set *set)
         struct table *table = &set->tables[i];
 
         for (uint32_t b = 0; b < table->used; b++) {
-            (void)free_chain(*table_chain(table, b), &bytes);
+            struct table_range range = table_whole_bucket(table, b);
+            struct entry *entry;
+
+            while ((entry = table_range_next(&range)) != NULL) {
+                table_range_prefetch(&range, AHEAD);
+                free_entry(entry, &bytes);
+            }
         }
         table_fini(table);
         expire_fini(&set->expires[i]);
@@ -138,7 +149,7 @@ reap(void *arg)
         reaper->entries = NULL;
         reaper->sets = NULL;
         pthread_mutex_unlock(&reaper->mutex);
-        count = free_chain(entries, &bytes);
+        count = free_queue(entries, &bytes);
         count += free_sets(reaper, sets);
         allocator_empty_cache();
         pthread_mutex_lock(&reaper->mutex);
@@ -201,7 +212,7 @@ reaper_give_entry(struct reaper *reaper, struct entry *entry)
     metric_add(METRIC_LAZYFREE_PENDING_BYTES,
                (int64_t)bloom_size(&entry->bloom));
     pthread_mutex_lock(&reaper->mutex);
-    entry->next = reaper->entries;
+    entry->next_reaped = reaper->entries;
     reaper->entries = entry;
     reaper->given++;
     pthread_cond_signal(&reaper->work);

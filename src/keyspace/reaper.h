@@ -2,7 +2,7 @@
  *
  * The thread that frees what would take a loop too long: large filters, and
  * the tables of a whole keyspace. Giving it something never needs memory:
- * entries are queued through their own `next`, tables in a spare set. Any
+ * entries are queued through a field of their own, tables in a spare set. Any
  * thread may call; the reaper's mutex is a leaf lock.
  */
 #pragma once

@@ -10,8 +10,6 @@
 #include "keyspace/keyspace_internal.h"
 #include "keyspace/scan.h"
 
-#include <limits.h>
-
 static bool
 has_expired(const struct keyspace *ks, unsigned stripe, uint64_t now_ms)
 {
@@ -21,8 +19,7 @@ has_expired(const struct keyspace *ks, unsigned stripe, uint64_t now_ms)
 
 /* Removes one expired entry; false if a hook wants it to stay. */
 static bool
-expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
-             struct entry *entry)
+expire_entry(struct keyspace *ks, unsigned thread, struct entry *entry)
 {
     const struct keyspace_expiry *expiry = &ks->expiry;
     uint64_t hash = table_hash(entry);
@@ -36,8 +33,7 @@ expire_entry(struct keyspace *ks, unsigned thread, unsigned stripe,
         }
         metric_add(METRIC_EXPIRED_KEYS, 1);
     }
-    keyspace_remove_entry(ks, stripe,
-                          table_link(&ks->stripes[stripe].table, hash, entry));
+    keyspace_remove_entry(ks, hash, entry);
     return true;
 }
 
@@ -57,11 +53,10 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
     locked = scan_lock(ks, thread, index, true);
     for (int i = 0; i < SCAN_SLICE; i++) {
         if (expire_next(&stripe->expire) > now_ms ||
-            !expire_entry(ks, thread, index, stripe->expire.items[0].entry)) {
+            !expire_entry(ks, thread, stripe->expire.items[0].entry)) {
             break;
         }
     }
-    (void)table_fit(&stripe->table);
     if (expiry->end != NULL) {
         expiry->end(expiry->ctx, thread, index);
     }
@@ -69,47 +64,54 @@ expire_slice(struct keyspace *ks, unsigned thread, unsigned index,
     return true;
 }
 
-/* Removes at most `max` dead entries of one chain and returns how many. */
-static int
-remove_dead(struct keyspace *ks, unsigned stripe, struct entry **link, int max)
+/* Returns a dead entry at this cursor, or NULL. */
+static struct entry *
+dead_at(const struct keyspace *ks, const struct table *table, uint64_t cursor,
+        uint64_t *ret_next)
 {
-    int removed = 0;
+    struct table_range range = table_step(table, cursor, ret_next);
+    struct entry *entry;
 
-    while (*link != NULL && removed < max) {
-        if (db_is_live(ks, (*link)->db_id)) {
-            link = &(*link)->next;
-        } else {
-            keyspace_remove_entry(ks, stripe, link);
-            removed++;
+    do {
+        entry = table_range_next(&range);
+    } while (entry != NULL && db_is_live(ks, entry->db_id));
+    return entry;
+}
+
+/* Removes dead entries and makes steps, at most `max` of both. Returns false
+ * when it has removed all from the cursor on. After a removal it looks at the
+ * same place again. */
+static bool
+remove_dead(struct keyspace *ks, struct table *table, uint64_t *cursor,
+            uint64_t max)
+{
+    for (uint64_t i = 0; table->count > 0 && i < max; i++) {
+        uint64_t next;
+        struct entry *dead = dead_at(ks, table, *cursor, &next);
+
+        if (dead != NULL) {
+            keyspace_remove_entry(ks, table_hash(dead), dead);
+            continue;
+        }
+        *cursor = next;
+        if (next == 0) {
+            return false;
         }
     }
-    return removed;
+    return table->count > 0;
 }
 
 /* Removes one slice of dead entries under the lock. False at the end of the
- * stripe. A name that is created again after each FLUSHDB makes one chain of
- * many dead entries, so a slice may end inside a chain; the next slice begins
- * with that chain again. */
+ * stripe. */
 static bool
 dead_slice(struct keyspace *ks, unsigned thread, unsigned index,
            uint64_t *cursor)
 {
-    struct table *table = &ks->stripes[index].table;
-    bool more;
-    int left = SCAN_SLICE;
     struct longest_span locked;
+    bool more;
 
     locked = scan_lock(ks, thread, index, true);
-    more = table->count > 0;
-    while (more && left > 0) {
-        left -= remove_dead(ks, index, table_bucket(table, *cursor), left);
-        if (left > 0) {
-            left--;
-            *cursor = table_next(table, *cursor);
-            more = *cursor != 0;
-        }
-    }
-    (void)table_fit(table);
+    more = remove_dead(ks, &ks->stripes[index].table, cursor, SCAN_SLICE);
     scan_unlock(ks, thread, index, &locked);
     return more;
 }
@@ -155,8 +157,6 @@ keyspace_reclaim_dead(struct keyspace *ks, unsigned thread, uint64_t budget_us)
     return reclaim_dead(ks, thread, clock_mono_ns() + budget_us * 1000);
 }
 
-/* Removes the dead first: while they are in long chains, it is slow to remove
- * one expired entry by its name. */
 bool
 keyspace_reclaim(struct keyspace *ks, unsigned thread, uint64_t now_ms,
                  uint64_t budget_us)
@@ -198,12 +198,8 @@ keyspace_purge_dead(struct keyspace *ks)
     for (unsigned stripe = keyspace_next_occupied(ks, 0);
          stripe < KEYSPACE_STRIPES;
          stripe = keyspace_next_occupied(ks, stripe + 1)) {
-        struct table *table = &ks->stripes[stripe].table;
+        uint64_t cursor = 0;
 
-        for (uint32_t b = 0; b < table->used; b++) {
-            (void)remove_dead(ks, stripe, table_chain(table, b), INT_MAX);
-        }
-        while (table_fit(table)) {
-        }
+        (void)remove_dead(ks, &ks->stripes[stripe].table, &cursor, UINT64_MAX);
     }
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A walk locks a stripe for at most SCAN_SLICE buckets at a time. A bit map
+ * A walk locks a stripe for at most SCAN_SLICE steps at a time. A bit map
  * tells it which stripes are empty, so it skips those without locking them.
  */
 #include "keyspace/scan.h"
 
+#include "base/prefetch.h"
 #include "base/random.h"
 #include "keyspace/gate.h"
 #include "keyspace/keyspace_internal.h"
@@ -12,7 +13,7 @@
 enum {
     RANDOM_TRIES = 256,
     RANDOM_WALKS = 4, /* full walks: keys may expire between two of them */
-    EACH_AHEAD = 16   /* buckets to prefetch: entries are far apart in memory */
+    EACH_AHEAD = 16   /* slots to prefetch: entries are far apart in memory */
 };
 
 struct walk {
@@ -20,7 +21,7 @@ struct walk {
     unsigned thread;
     uint32_t db_id;
     uint64_t now_ms;
-    size_t keys_left, buckets_left;
+    size_t keys_left, steps_left;
     keyspace_visit_fn visit;
     void *ctx;
     bool done;
@@ -46,10 +47,12 @@ scan_unlock(struct keyspace *ks, unsigned thread, unsigned stripe,
 }
 
 static void
-visit_bucket(struct walk *walk, const struct stripe *stripe,
-             const struct entry *entry)
+visit_step(struct walk *walk, const struct stripe *stripe,
+           struct table_range range)
 {
-    for (; entry != NULL; entry = entry->next) {
+    const struct entry *entry;
+
+    while ((entry = table_range_next(&range)) != NULL) {
         if (entry->db_id != walk->db_id ||
             entry_is_expired(stripe, entry, walk->now_ms)) {
             continue;
@@ -61,15 +64,15 @@ visit_bucket(struct walk *walk, const struct stripe *stripe,
             walk->keys_left--;
         }
     }
-    if (walk->buckets_left > 0) {
-        walk->buckets_left--;
+    if (walk->steps_left > 0) {
+        walk->steps_left--;
     }
-    if (walk->keys_left == 0 || walk->buckets_left == 0) {
+    if (walk->keys_left == 0 || walk->steps_left == 0) {
         walk->done = true;
     }
 }
 
-/* Walks at most SCAN_SLICE buckets of a stripe under its lock. Returns the next
+/* Makes at most SCAN_SLICE steps in a stripe under its lock. Returns the next
  * cursor in the stripe, or 0 at its end. */
 static uint64_t
 walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
@@ -83,8 +86,8 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
         cursor = 0;
     } else {
         do {
-            visit_bucket(walk, stripe, *table_bucket(&stripe->table, cursor));
-            cursor = table_next(&stripe->table, cursor);
+            visit_step(walk, stripe,
+                       table_step(&stripe->table, cursor, &cursor));
         } while (cursor != 0 && !walk->done && --slice > 0);
     }
     scan_unlock(walk->ks, walk->thread, index, &locked);
@@ -94,7 +97,7 @@ walk_slice(struct walk *walk, unsigned index, uint64_t cursor)
 uint64_t
 /* NOLINTNEXTLINE(readability-function-size): nine parameters */
 keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
-              uint64_t cursor, size_t want, size_t buckets_max, uint64_t now_ms,
+              uint64_t cursor, size_t want, size_t steps_max, uint64_t now_ms,
               keyspace_visit_fn visit, void *ctx)
 {
     struct walk walk = {
@@ -103,17 +106,17 @@ keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
         .db_id = db_id_of(ks, db),
         .now_ms = now_ms,
         .keys_left = want,
-        .buckets_left = buckets_max,
+        .steps_left = steps_max,
         .visit = visit,
         .ctx = ctx,
     };
-    uint64_t bucket = cursor & (((uint64_t)1 << CURSOR_BUCKET_BITS) - 1);
+    uint64_t place = cursor & (((uint64_t)1 << CURSOR_PLACE_BITS) - 1);
     unsigned stripe;
 
-    if (cursor >= (uint64_t)KEYSPACE_STRIPES << CURSOR_BUCKET_BITS) {
+    if (cursor >= (uint64_t)KEYSPACE_STRIPES << CURSOR_PLACE_BITS) {
         return 0;
     }
-    stripe = (unsigned)(cursor >> CURSOR_BUCKET_BITS);
+    stripe = (unsigned)(cursor >> CURSOR_PLACE_BITS);
     for (;;) {
         unsigned next = keyspace_next_occupied(ks, stripe);
 
@@ -122,13 +125,13 @@ keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
         }
         if (next != stripe) {
             stripe = next;
-            bucket = 0;
+            place = 0;
         }
         if (walk.done) {
-            return (uint64_t)stripe << CURSOR_BUCKET_BITS | bucket;
+            return (uint64_t)stripe << CURSOR_PLACE_BITS | place;
         }
-        bucket = walk_slice(&walk, stripe, bucket);
-        if (bucket == 0) {
+        place = walk_slice(&walk, stripe, place);
+        if (place == 0) {
             stripe++;
         }
     }
@@ -136,15 +139,16 @@ keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
 
 /* ---- a random key -------------------------------------------------------- */
 
-/* Calls visit with a random live entry of the bucket. False: it has none. */
+/* Calls visit with a random live entry of the range. False: it has none. */
 static bool
-pick_from_bucket(const struct walk *walk, const struct stripe *stripe,
-                 const struct entry *entry)
+pick_from_range(const struct walk *walk, const struct stripe *stripe,
+                struct table_range range)
 {
     const struct entry *picked = NULL;
+    const struct entry *entry;
     uint64_t live = 0;
 
-    for (; entry != NULL; entry = entry->next) {
+    while ((entry = table_range_next(&range)) != NULL) {
         if (entry->db_id == walk->db_id &&
             !entry_is_expired(stripe, entry, walk->now_ms) &&
             random_below(++live) == 0) {
@@ -166,10 +170,10 @@ pick_from_stripe(const struct walk *walk, unsigned index)
 
     locked = scan_lock(walk->ks, walk->thread, index, false);
     if (stripe->table.count > 0) {
-        uint64_t bucket = random_below(stripe->table.used);
+        uint64_t place = random_below(TABLE_PLACE);
 
-        found = pick_from_bucket(walk, stripe,
-                                 *table_chain(&stripe->table, bucket));
+        found = pick_from_range(walk, stripe,
+                                table_step(&stripe->table, place, &place));
     }
     scan_unlock(walk->ks, walk->thread, index, &locked);
     return found;
@@ -194,7 +198,7 @@ visit_nth(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
 }
 
 /* Draws a number and walks to the key with that number, for keys that are few
- * among many buckets or other databases. keyspace_count includes expired keys,
+ * among many places or other databases. keyspace_count includes expired keys,
  * which the walk skips, so the first number may be too high; the number of keys
  * that the walk saw limits the next one. */
 static bool
@@ -263,9 +267,12 @@ struct each {
 
 static bool
 each_entry(const struct each *each, const struct stripe *stripe,
-           const struct entry *entry)
+           struct table_range range)
 {
-    for (; entry != NULL; entry = entry->next) {
+    const struct entry *entry;
+
+    while ((entry = table_range_next(&range)) != NULL) {
+        table_range_prefetch(&range, EACH_AHEAD);
         if (db_is_live(each->ks, entry->db_id) &&
             !each->visit(each->ctx, each->numbers[db_slot_of(entry->db_id)],
                          entry, entry_expiry(stripe, entry))) {
@@ -286,11 +293,8 @@ keyspace_each(const struct keyspace *ks, keyspace_each_fn visit, void *ctx)
         const struct stripe *stripe = &ks->stripes[i];
 
         for (uint32_t b = 0; b < stripe->table.used; b++) {
-            if (b + EACH_AHEAD < stripe->table.used) {
-                __builtin_prefetch(
-                    *table_chain(&stripe->table, b + EACH_AHEAD));
-            }
-            if (!each_entry(&each, stripe, *table_chain(&stripe->table, b))) {
+            if (!each_entry(&each, stripe,
+                            table_whole_bucket(&stripe->table, b))) {
                 return false;
             }
         }

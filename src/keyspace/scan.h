@@ -9,19 +9,18 @@
 #include "base/longest.h"
 #include "keyspace/keyspace.h"
 
-/* The entry is borrowed for the call. Returns false to stop after this bucket.
- */
+/* The entry is borrowed for the call. Returns false to stop after this step. */
 typedef bool (*keyspace_visit_fn)(void *ctx, const struct entry *entry,
                                   uint64_t expires_at_ms);
 
-/* Visits the live keys of DB in at least one bucket, and in the buckets after
- * it until `want` keys or `buckets_max` buckets were seen, always whole
- * buckets. Returns the next cursor, 0 when all were visited. A cursor is a
- * stripe and a reverse-bit bucket (table.h); it stays valid while tables grow
- * and shrink: a key that exists from the first call to the last is visited at
- * least once. A cursor is below 2^53; a larger one ends the walk. */
+/* Visits the live keys of DB in steps of about eight keys, at least one, until
+ * `want` keys were seen or `steps_max` steps made. Returns the next cursor, 0
+ * when all were visited. A cursor is a stripe and a place in the order of
+ * reversed bits (table.h); it stays valid while tables grow and shrink: a key
+ * that exists from the first call to the last is visited at least once. A
+ * cursor is below 2^53; a larger one ends the walk. */
 uint64_t keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
-                       uint64_t cursor, size_t want, size_t buckets_max,
+                       uint64_t cursor, size_t want, size_t steps_max,
                        uint64_t now_ms, keyspace_visit_fn visit, void *ctx);
 
 /* Calls visit once with a random live key of DB; returns false if there is
@@ -30,9 +29,9 @@ bool keyspace_random(struct keyspace *ks, unsigned thread, uint32_t db,
                      uint64_t now_ms, keyspace_visit_fn visit, void *ctx);
 
 /* Visits every key of every database, expired ones included, while nothing can
- * change: under the raised gate, in a child forked under it, or before there
- * are loops. It neither allocates nor locks. Returns false if visit returned
- * false, which ends the walk. */
+ * change: under the raised gate, or before there are loops. It neither
+ * allocates nor locks. Returns false if visit returned false, which ends the
+ * walk. */
 typedef bool (*keyspace_each_fn)(void *ctx, uint32_t db,
                                  const struct entry *entry,
                                  uint64_t expires_at_ms);
@@ -41,7 +40,16 @@ bool keyspace_each(const struct keyspace *ks, keyspace_each_fn visit,
 
 /* ---- for the other walks of this layer ----------------------------------- */
 
-enum { SCAN_SLICE = 64 }; /* buckets or removals under one lock */
+enum { SCAN_SLICE = 32 }; /* steps or removals under one lock */
+
+/* Visits the live keys of all databases, expired ones too, in some steps
+ * of a stripe: at most SCAN_SLICE, and none after the one in which visit
+ * returned false. Returns the cursor in the stripe, as keyspace_scan, or
+ * 0 at its end. Under the stripe's lock. */
+typedef bool (*scan_visit_fn)(void *ctx, struct entry *entry,
+                              uint64_t expires_at_ms);
+uint64_t scan_slice_all(struct keyspace *ks, unsigned stripe, uint64_t cursor,
+                        scan_visit_fn visit, void *ctx);
 
 /* Locks a stripe, unless this thread has raised the gate, and times how long it
  * is locked. */

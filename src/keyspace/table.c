@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The capacity of the directory, and of the first segment while it is the only
- * one, is the power of two that follows from `used`, so it is not stored. A
- * table that grows at such a point, shrinks and grows again has gained or lost
- * half of its entries in between, so reallocations are rare.
+ * Two things grow. The number of buckets follows the number of entries (linear
+ * hashing): while the table doubles, buckets that are not split yet have twice
+ * as many entries as others. The size of a bucket follows its own entries, in
+ * the steps of the allocator's sizes. So lines are about 80 % full at any time.
  *
- * An entry does not store its hash, to save 8 bytes; splitting its bucket
- * hashes its name again.
+ * In a bucket, a full line passes entries on to the next one, and the last line
+ * to the first. A removal closes the gap: it moves back an entry that passed.
+ * So lines that an entry passed are full, and a line with an empty slot has no
+ * marks. A full line may keep the mark of entries that have been moved back,
+ * which costs the reading of one line more.
+ *
+ * The capacity of the directory is the power of two that follows from `used`,
+ * so it is not stored.
  */
 #include "keyspace/table.h"
 
@@ -15,19 +21,247 @@
 #include "base/mem.h"
 
 enum {
-    BUCKETS_MIN = 4,
-    SPLITS = 2 /* at most in an insert; more than one after memory was short */
+    BUCKETS_MIN = 2,
+    BUCKETS_MAX = 1 << 16,
+    STEPS = 2, /* at most in a call; more than one after memory was short */
+    EXPECT_SPARE = 16, /* room for one entry more per so many */
+    ENTRIES_SHIFT = 48
 };
 
-static const uint32_t BUCKETS_MAX = (uint32_t)1 << 31;
+#define ONE_ENTRY ((uint64_t)1 << ENTRIES_SHIFT)
 
 uint64_t
 table_hash(const struct entry *entry)
 {
-    return hash_name((struct slice){ entry->name, entry->name_len });
+    return hash_name(entry_name(entry));
 }
 
-/* ---- memory of buckets --------------------------------------------------- */
+/* ---- one bucket ---------------------------------------------------------- */
+
+static uint32_t
+entries_of(uint64_t bucket)
+{
+    return (uint32_t)(bucket >> ENTRIES_SHIFT);
+}
+
+static size_t
+bytes_of(unsigned lines)
+{
+    return (size_t)lines * TABLE_SLOTS * sizeof(uint64_t);
+}
+
+static void
+free_bucket(uint64_t bucket)
+{
+    if (bucket != 0) {
+        mem_free_lines(table_slots(bucket, 0),
+                       bytes_of(table_line_count(bucket)));
+    }
+}
+
+/* Returns the lines for so many entries: at most 15 of 16 slots are taken. */
+static unsigned
+lines_for(uint32_t entries)
+{
+    static const unsigned char sizes[] = { 1,
+                                           2,
+                                           3,
+                                           4,
+                                           5,
+                                           6,
+                                           7,
+                                           8,
+                                           10,
+                                           12,
+                                           14,
+                                           16,
+                                           20,
+                                           24,
+                                           28,
+                                           32,
+                                           40,
+                                           48,
+                                           TABLE_LINES_MAX };
+    size_t i = 0;
+
+    while (sizes[i] < TABLE_LINES_MAX && sizes[i] * 15U < entries * 2) {
+        i++;
+    }
+    return sizes[i];
+}
+
+static bool
+is_full(uint64_t bucket)
+{
+    return entries_of(bucket) >= table_line_count(bucket) * TABLE_SLOTS;
+}
+
+/* Makes a bucket without entries, 0 if ENTRIES is 0. False without memory. */
+static bool
+make_bucket(unsigned lines, uint64_t *ret_bucket)
+{
+    void *made = NULL;
+
+    if (lines > 0) {
+        made = mem_try_lines(bytes_of(lines));
+        if (made == NULL) {
+            return false;
+        }
+    }
+    *ret_bucket = (uint64_t)(uintptr_t)made | lines;
+    return true;
+}
+
+static unsigned
+line_after(uint64_t bucket, unsigned at)
+{
+    return at + 1 < table_line_count(bucket) ? at + 1 : 0;
+}
+
+/* Adds a slot to a bucket that is not full. */
+static void
+put(uint64_t *bucket, uint64_t slot)
+{
+    uint64_t place = slot & TABLE_PLACE;
+    unsigned at = table_home(*bucket, place);
+
+    CHECK(!is_full(*bucket));
+    slot &= ~TABLE_PASSED;
+    for (;; at = line_after(*bucket, at)) {
+        uint64_t *slots = table_slots(*bucket, at);
+
+        for (unsigned i = 0; i < TABLE_SLOTS; i++) {
+            if (table_entry(slots[i]) == NULL) {
+                slots[i] |= slot;
+                *bucket += ONE_ENTRY;
+                return;
+            }
+        }
+        slots[table_passed(place)] |= TABLE_PASSED;
+    }
+}
+
+/* Moves the entries of a bucket to two others, which may be the same, by a bit
+ * of their places, and frees it. */
+static void
+distribute(uint64_t from, uint64_t bit, uint64_t *clear, uint64_t *set)
+{
+    const uint64_t *slots = table_slots(from, 0);
+
+    for (unsigned i = 0; i < table_line_count(from) * TABLE_SLOTS; i++) {
+        if (table_entry(slots[i]) != NULL) {
+            put((slots[i] & bit) != 0 ? set : clear, slots[i]);
+        }
+    }
+    free_bucket(from);
+}
+
+static bool
+resize_bucket(uint64_t *bucket, unsigned lines)
+{
+    uint64_t made;
+
+    if (!make_bucket(lines, &made)) {
+        return false;
+    }
+    distribute(*bucket, 0, &made, &made);
+    *bucket = made;
+    return true;
+}
+
+/* Returns the slot of the entry in this bucket, or NULL. */
+static uint64_t *
+slot_of(uint64_t bucket, uint64_t place, const struct entry *entry)
+{
+    unsigned at = table_home(bucket, place);
+
+    for (unsigned left = table_line_count(bucket); left > 0; left--) {
+        uint64_t *slots = table_slots(bucket, at);
+
+        for (unsigned i = 0; i < TABLE_SLOTS; i++) {
+            if (table_entry(slots[i]) == entry) {
+                return &slots[i];
+            }
+        }
+        at = line_after(bucket, at);
+    }
+    return NULL;
+}
+
+static bool
+has_marks(const uint64_t *slots)
+{
+    uint64_t all = 0;
+
+    for (unsigned i = 0; i < TABLE_SLOTS; i++) {
+        all |= slots[i];
+    }
+    return (all & TABLE_PASSED) != 0;
+}
+
+static void
+clear_marks(uint64_t *slots)
+{
+    for (unsigned i = 0; i < TABLE_SLOTS; i++) {
+        slots[i] &= ~TABLE_PASSED;
+    }
+}
+
+/* Returns how many lines TO is behind FROM. */
+static unsigned
+distance(uint64_t bucket, unsigned from, unsigned to)
+{
+    return to >= from ? to - from : to + table_line_count(bucket) - from;
+}
+
+/* Returns the first slot behind this line whose entry passed it, or NULL. Sets
+ * its line. */
+static uint64_t *
+first_passed(uint64_t bucket, unsigned gap, unsigned *ret_line)
+{
+    for (unsigned at = line_after(bucket, gap); at != gap;
+         at = line_after(bucket, at)) {
+        uint64_t *slots = table_slots(bucket, at);
+
+        for (unsigned i = 0; i < TABLE_SLOTS; i++) {
+            unsigned home = table_home(bucket, slots[i] & TABLE_PLACE);
+
+            if (table_entry(slots[i]) != NULL &&
+                distance(bucket, home, at) >= distance(bucket, gap, at)) {
+                *ret_line = at;
+                return &slots[i];
+            }
+        }
+        if (!has_marks(slots)) {
+            break;
+        }
+    }
+    return NULL;
+}
+
+/* Empties a slot. Fills the gap with an entry that passed the line, if there is
+ * one, then the gap that this entry leaves, and so on. */
+static void
+take(uint64_t bucket, uint64_t *slot)
+{
+    unsigned line = (unsigned)(slot - table_slots(bucket, 0)) / TABLE_SLOTS;
+    uint64_t *from;
+
+    while (has_marks(table_slots(bucket, line))) {
+        uint64_t *slots = table_slots(bucket, line);
+
+        from = first_passed(bucket, line, &line);
+        if (from == NULL) {
+            clear_marks(slots);
+            break;
+        }
+        *slot = (*slot & TABLE_PASSED) | (*from & ~TABLE_PASSED);
+        slot = from;
+    }
+    *slot &= TABLE_PASSED;
+}
+
+/* ---- one bucket more or less --------------------------------------------- */
 
 static bool
 is_power_of_two(uint32_t number)
@@ -36,208 +270,272 @@ is_power_of_two(uint32_t number)
 }
 
 static bool
-resize_directory(struct table *table, size_t segments)
+resize_directory(struct table *table, uint32_t buckets)
 {
-    struct entry ***moved = mem_try_realloc(
-        (void *)table->segments, segments * sizeof(*table->segments));
+    uint64_t *moved =
+        mem_try_realloc(table->buckets, buckets * sizeof(*table->buckets));
 
     if (moved == NULL) {
         return false;
     }
-    table->segments = moved;
-    return true;
-}
-
-static bool
-resize_first(struct table *table, size_t buckets)
-{
-    struct entry **moved = mem_try_realloc((void *)table->segments[0],
-                                           buckets * sizeof(struct entry *));
-
-    if (moved == NULL) {
-        return false;
-    }
-    table->segments[0] = moved;
+    table->buckets = moved;
     return true;
 }
 
 static bool
 begin(struct table *table)
 {
-    if (!resize_directory(table, 1)) {
+    if (!resize_directory(table, BUCKETS_MIN)) {
         return false;
     }
-    table->segments[0] = mem_try_zalloc(BUCKETS_MIN * sizeof(struct entry *));
-    if (table->segments[0] == NULL) {
-        mem_free((void *)table->segments);
-        table->segments = NULL;
-        return false;
+    for (unsigned i = 0; i < BUCKETS_MIN; i++) {
+        table->buckets[i] = 0;
     }
     table->used = BUCKETS_MIN;
     return true;
 }
 
-/* Allocates bucket `used`, uninitialised. */
-static bool
-grow(struct table *table)
+/* Returns the entries of the bucket that have this bit in their places. */
+static uint32_t
+count_with(uint64_t bucket, uint64_t bit)
 {
-    uint32_t segments = table->used / TABLE_SEGMENT;
-    struct entry **segment;
+    const uint64_t *slots = table_slots(bucket, 0);
+    uint32_t count = 0;
 
-    if (segments == 0) {
-        return !is_power_of_two(table->used) ||
-               resize_first(table, (size_t)table->used * 2);
+    for (unsigned i = 0; i < table_line_count(bucket) * TABLE_SLOTS; i++) {
+        count += table_entry(slots[i]) != NULL && (slots[i] & bit) != 0;
     }
-    if (table->used % TABLE_SEGMENT != 0) {
-        return true;
-    }
-    if (is_power_of_two(segments) &&
-        !resize_directory(table, (size_t)segments * 2)) {
-        return false;
-    }
-    segment = mem_try_alloc(TABLE_SEGMENT * sizeof(struct entry *));
-    if (segment == NULL) {
-        return false;
-    }
-    table->segments[segments] = segment;
-    return true;
+    return count;
 }
-
-/* Frees the memory behind the last bucket. A realloc that fails is ignored. */
-static void
-shrink(struct table *table)
-{
-    uint32_t segments = table->used / TABLE_SEGMENT;
-
-    if (segments == 0) {
-        if (is_power_of_two(table->used)) {
-            (void)resize_first(table, table->used);
-        }
-    } else if (table->used % TABLE_SEGMENT == 0) {
-        mem_free((void *)table->segments[segments]);
-        if (is_power_of_two(segments)) {
-            (void)resize_directory(table, segments);
-        }
-    }
-}
-
-/* ---- one bucket more or less --------------------------------------------- */
 
 static bool
 split(struct table *table)
 {
     uint64_t bit = linear_bit(table->used);
-    struct entry **stay;
-    struct entry **leave;
+    uint32_t parent = (uint32_t)linear_parent(table->used);
+    uint64_t bucket = table->buckets[parent];
+    uint32_t leaving = count_with(bucket, bit);
+    uint32_t staying = entries_of(bucket) - leaving;
+    uint64_t leave;
+    uint64_t stay;
 
-    if (!grow(table)) {
+    if (is_power_of_two(table->used) &&
+        !resize_directory(table, table->used * 2)) {
         return false;
     }
-    stay = table_chain(table, linear_parent(table->used));
-    leave = table_chain(table, table->used);
-    while (*stay != NULL) {
-        struct entry *entry = *stay;
-
-        if ((table_hash(entry) & bit) != 0) {
-            *stay = entry->next;
-            *leave = entry;
-            leave = &entry->next;
-        } else {
-            stay = &entry->next;
-        }
+    if (!make_bucket(leaving > 0 ? lines_for(leaving) : 0, &leave)) {
+        return false;
     }
-    *leave = NULL;
-    table->used++;
+    if (!make_bucket(staying > 0 ? lines_for(staying) : 0, &stay)) {
+        free_bucket(leave);
+        return false;
+    }
+    distribute(bucket, bit, &stay, &leave);
+    table->buckets[parent] = stay;
+    table->buckets[table->used++] = leave;
     return true;
 }
 
-static void
+/* Does not free the memory behind the last bucket if a realloc fails. */
+static bool
 join(struct table *table)
 {
-    uint32_t last = table->used - 1;
-    struct entry *chain = *table_chain(table, last);
-    struct entry **to = table_chain(table, linear_parent(last));
-    struct entry **end = &chain;
+    uint64_t *last = &table->buckets[table->used - 1];
+    uint64_t *parent = &table->buckets[linear_parent(table->used - 1)];
+    uint32_t entries = entries_of(*last) + entries_of(*parent);
+    uint64_t joined;
 
-    while (*end != NULL) {
-        end = &(*end)->next;
+    if (entries > TABLE_LINES_MAX * TABLE_SLOTS ||
+        !make_bucket(entries > 0 ? lines_for(entries) : 0, &joined)) {
+        return false;
     }
-    *end = *to;
-    *to = chain;
-    table->used = last;
-    shrink(table);
+    distribute(*last, 0, &joined, &joined);
+    distribute(*parent, 0, &joined, &joined);
+    *parent = joined;
+    table->used--;
+    if (is_power_of_two(table->used)) {
+        (void)resize_directory(table, table->used);
+    }
+    return true;
+}
+
+static bool
+is_crowded(const struct table *table)
+{
+    return table->used < BUCKETS_MAX &&
+           table->count / TABLE_TARGET >= table->used;
+}
+
+static bool
+is_sparse(const struct table *table)
+{
+    return table->used > BUCKETS_MIN &&
+           table->count / (TABLE_TARGET / 2) < table->used;
+}
+
+/* Gives a bucket less memory when a third of it would do. */
+static void
+shrink(uint64_t *bucket)
+{
+    uint32_t entries = entries_of(*bucket);
+
+    if (entries == 0) {
+        free_bucket(*bucket);
+        *bucket = 0;
+    } else if (lines_for(entries + entries / 2 + 1) <
+               table_line_count(*bucket)) {
+        (void)resize_bucket(bucket, lines_for(entries + entries / 4 + 1));
+    }
 }
 
 /* ---- the calls ----------------------------------------------------------- */
 
-bool
-table_insert(struct table *table, uint64_t hash, struct entry *entry)
+struct entry *
+table_get(const struct table *table, uint64_t place, const struct entry *entry)
 {
-    struct entry **bucket;
+    const uint64_t *slot =
+        table->buckets != NULL
+            ? slot_of(*table_bucket(table, place), place, entry)
+            : NULL;
 
-    if (table->segments == NULL && !begin(table)) {
+    return slot != NULL ? table_entry(*slot) : NULL;
+}
+
+bool
+table_insert(struct table *table, uint64_t place, struct entry *entry)
+{
+    uint64_t slot = (uint64_t)(uintptr_t)entry << 16 | place;
+    uint64_t *bucket;
+    uint32_t entries;
+
+    CHECK(table_entry(slot) == entry);
+    if (table->buckets == NULL && !begin(table)) {
         return false;
     }
-    for (int i = 0; i < SPLITS && table->count >= table->used &&
-                    table->used < BUCKETS_MAX && split(table);
-         i++) {
+    for (int i = 0; i < STEPS && is_crowded(table) && split(table); i++) {
     }
-    bucket = table_bucket(table, hash);
-    entry->next = *bucket;
-    *bucket = entry;
+    bucket = table_bucket(table, place);
+    entries = entries_of(*bucket) + 1;
+    if (lines_for(entries) > table_line_count(*bucket) &&
+        !resize_bucket(bucket, lines_for(entries)) && is_full(*bucket)) {
+        return false;
+    }
+    if (is_full(*bucket)) {
+        return false; /* of the largest size */
+    }
+    put(bucket, slot);
     table->count++;
+    table->changes++;
     return true;
 }
 
-struct entry **
-table_link(const struct table *table, uint64_t hash, const struct entry *entry)
+void
+table_expect(struct table *table, uint32_t count)
 {
-    struct entry **link = table_bucket(table, hash);
+    uint32_t used = count / TABLE_TARGET + 1;
+    uint32_t room = BUCKETS_MIN;
 
-    while (*link != entry) {
-        CHECK(*link != NULL);
-        link = &(*link)->next;
+    used = used < BUCKETS_MAX ? used : BUCKETS_MAX;
+    while (room < used) {
+        room *= 2;
     }
-    return link;
+    if (table->buckets != NULL || used < BUCKETS_MIN ||
+        !resize_directory(table, room)) {
+        return;
+    }
+    for (uint32_t i = 0; i < used; i++) {
+        uint32_t share = count / (uint32_t)(linear_mask(used, i) + 1);
+
+        share += share / EXPECT_SPARE;
+        if (!make_bucket(lines_for(share), &table->buckets[i])) {
+            table->buckets[i] = 0;
+        }
+    }
+    table->used = used;
 }
 
 void
-table_remove(struct table *table, struct entry **link)
+table_remove(struct table *table, uint64_t place, const struct entry *entry)
 {
-    CHECK(*link != NULL && table->count > 0);
-    *link = (*link)->next;
+    uint64_t *bucket = table_bucket(table, place);
+    uint64_t *slot = slot_of(*bucket, place, entry);
+
+    CHECK(slot != NULL && table->count > 0);
+    take(*bucket, slot);
+    *bucket -= ONE_ENTRY;
     table->count--;
-}
-
-static bool
-is_mostly_empty(const struct table *table)
-{
-    return table->used > BUCKETS_MIN && table->used / 2 > table->count;
-}
-
-bool
-table_fit(struct table *table)
-{
-    for (int i = 0; i < TABLE_FIT_MAX && is_mostly_empty(table); i++) {
-        join(table);
+    table->changes++;
+    shrink(bucket);
+    for (int i = 0; i < STEPS && is_sparse(table) && join(table); i++) {
     }
-    return is_mostly_empty(table);
 }
 
-/* Adds one to the bucket number with its bits reversed, which is the point
- * where this bucket ends. */
-uint64_t
-table_next(const struct table *table, uint64_t cursor)
+void
+table_replace(struct table *table, uint64_t place, const struct entry *from,
+              struct entry *to)
 {
-    return linear_next(table->used, cursor);
+    uint64_t *slot = slot_of(*table_bucket(table, place), place, from);
+
+    CHECK(slot != NULL);
+    *slot = (*slot & ~TABLE_ADDRESS) | (uint64_t)(uintptr_t)to << 16;
+    CHECK(table_entry(*slot) == to);
+}
+
+void
+table_relocate(struct table *table, uint64_t cursor, relocate_fn move,
+               struct relocate_sums *sums)
+{
+    uint64_t *bucket =
+        &table->buckets[cursor & linear_mask(table->used, cursor)];
+    uint64_t *lines = table_slots(*bucket, 0);
+    void *block = lines;
+
+    relocate_block(&block, BLOOM_LINE_BYTES, move, sums);
+    if (block != lines) {
+        *bucket += (uint64_t)(uintptr_t)block - (uint64_t)(uintptr_t)lines;
+    }
 }
 
 void
 table_fini(struct table *table)
 {
-    for (uint32_t first = 0; first < table->used; first += TABLE_SEGMENT) {
-        mem_free((void *)table->segments[first / TABLE_SEGMENT]);
+    for (uint32_t i = 0; i < table->used; i++) {
+        free_bucket(table->buckets[i]);
     }
-    mem_free((void *)table->segments);
-    *table = (struct table){ NULL, 0, 0 };
+    mem_free(table->buckets);
+    *table = (struct table){ .changes = table->changes + 1 };
+}
+
+/* ---- walks --------------------------------------------------------------- */
+
+static struct table_range
+range_of(uint64_t bucket, uint64_t place, uint64_t mask)
+{
+    const uint64_t *slots = table_slots(bucket, 0);
+
+    return (struct table_range){ slots,
+                                 table_slots(bucket, table_line_count(bucket)),
+                                 place, mask };
+}
+
+struct table_range
+table_whole_bucket(const struct table *table, uint32_t bucket)
+{
+    return range_of(table->buckets[bucket], 0, 0);
+}
+
+/* Takes as many bits more as halve the bucket to one or two lines. Adds one to
+ * those bits of the cursor, reversed, which is the point where they end. */
+struct table_range
+table_step(const struct table *table, uint64_t cursor, uint64_t *ret_next)
+{
+    uint64_t mask = linear_mask(table->used, cursor);
+    uint64_t bucket = table->buckets[cursor & mask];
+
+    for (unsigned n = table_line_count(bucket); n > 1 && mask < TABLE_PLACE;
+         n /= 2) {
+        mask = mask << 1 | 1;
+    }
+    *ret_next = linear_reverse(linear_reverse(cursor | ~mask) + 1);
+    return range_of(bucket, cursor, mask);
 }

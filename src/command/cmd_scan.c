@@ -21,11 +21,11 @@
 enum {
     WALK_SLICE_NS = 1000 * 1000,
     WALK_STEP_KEYS = 256, /* between two looks at the clock */
-    WALK_STEP_BUCKETS = 1024,
-    /* SCAN visits ten times COUNT buckets, as in Redis, and at least this many:
+    WALK_STEPS = 128,
+    /* SCAN visits ten times COUNT steps, as in Redis, and at least this many:
      * a small keyspace is spread over all stripes, and one call should visit
      * many of them. */
-    SCAN_BUCKETS_MIN = 4096,
+    SCAN_STEPS_MIN = 2048,
     LOCKED_WORK = 64 * 1024,  /* of matching, in one step */
     LATER_BYTES = 256 * 1024, /* of names to match, and of names found, */
     FOUND_BYTES = 256 * 1024  /* after which a step ends */
@@ -38,7 +38,7 @@ struct walk {
     uint64_t cursor;
     bool ended;
     uint64_t seen, want; /* keys, matching or not */
-    uint64_t buckets_left;
+    uint64_t steps_left;
     struct buf later; /* names to be matched */
     size_t later_at;  /* the next one */
     /* Of the running call. */
@@ -157,16 +157,16 @@ walk_on(struct request *req, struct walk *walk)
     enum err err = match_later(req, walk, until_ns);
 
     while (err == OK && !walk->ended && walk->seen < walk->want &&
-           walk->buckets_left > 0) {
+           walk->steps_left > 0) {
         size_t keys = step_of(walk->want - walk->seen, WALK_STEP_KEYS);
-        size_t buckets = step_of(walk->buckets_left, WALK_STEP_BUCKETS);
+        size_t steps = step_of(walk->steps_left, WALK_STEPS);
 
         begin_step(walk);
         walk->cursor = keyspace_scan(
             req->keyspace, req->worker->index, atomic_load(&req->session->db),
-            walk->cursor, keys, buckets, req->now_ms, visit, walk);
+            walk->cursor, keys, steps, req->now_ms, visit, walk);
         walk->ended = walk->cursor == 0;
-        walk->buckets_left -= buckets;
+        walk->steps_left -= steps;
         err = match_later(req, walk, until_ns);
         if (err == OK && !walk->ended && is_late(req, until_ns)) {
             err = ERR_AGAIN;
@@ -176,7 +176,7 @@ walk_on(struct request *req, struct walk *walk)
 }
 
 struct walk_plan {
-    uint64_t cursor, want, buckets;
+    uint64_t cursor, want, steps;
     struct slice pattern;
     bool any, none; /* every name matches; none does */
 };
@@ -225,7 +225,7 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
         }
         walk->cursor = plan->cursor;
         walk->want = plan->want;
-        walk->buckets_left = plan->buckets;
+        walk->steps_left = plan->steps;
         walk->found.limit = req->reply->buf->limit;
         walk->any = plan->any;
         expect_names(req, walk, is_scan);
@@ -252,7 +252,7 @@ walk_run(struct request *req, const struct walk_plan *plan, bool is_scan)
 enum err
 cmd_keys(struct request *req)
 {
-    struct walk_plan plan = { .want = UINT64_MAX, .buckets = UINT64_MAX };
+    struct walk_plan plan = { .want = UINT64_MAX, .steps = UINT64_MAX };
     enum err err;
 
     plan.pattern = args_bytes(&req->args);
@@ -335,11 +335,11 @@ cmd_scan(struct request *req)
     if (err != OK) {
         return err;
     }
-    if (__builtin_mul_overflow(plan.want, 10U, &plan.buckets)) {
-        plan.buckets = UINT64_MAX;
+    if (__builtin_mul_overflow(plan.want, 10U, &plan.steps)) {
+        plan.steps = UINT64_MAX;
     }
-    if (plan.buckets < SCAN_BUCKETS_MIN) {
-        plan.buckets = SCAN_BUCKETS_MIN;
+    if (plan.steps < SCAN_STEPS_MIN) {
+        plan.steps = SCAN_STEPS_MIN;
     }
     return walk_run(req, &plan, true);
 }

@@ -13,9 +13,7 @@ test_key_set(struct test_key *key, uint32_t db, uint64_t number)
     int len = snprintf(key->name, sizeof(key->name), "key:%06llu",
                        (unsigned long long)number);
 
-    key->key.name = (struct slice){ key->name, (size_t)len };
-    key->key.hash = hash_name(key->key.name);
-    key->key.db = db;
+    key->key = key_named((struct slice){ key->name, (size_t)len }, db);
     return &key->key;
 }
 
@@ -25,8 +23,8 @@ number_of(const struct entry *entry)
     char name[NAME_MAX_BYTES] = "";
     unsigned long long number = 0;
 
-    assert_true(entry->name_len < sizeof(name));
-    memcpy(name, entry->name, entry->name_len);
+    assert_true(entry_name(entry).len < sizeof(name));
+    memcpy(name, entry_name(entry).data, entry_name(entry).len);
     assert_int_equal(sscanf(name, "key:%llu", &number), 1);
     return number;
 }
@@ -42,7 +40,8 @@ test_env(void)
 struct bloom *
 test_bloom(uint64_t capacity)
 {
-    const struct bloom_params params = { .capacity = capacity,
+    const struct bloom_params params = { .struct_size = sizeof(params),
+                                         .capacity = capacity,
                                          .error_rate = 0.01,
                                          .tightening = 0.5,
                                          .expansion = 2 };
@@ -84,7 +83,8 @@ test_put_sized(struct keyspace *ks, const struct key *key, uint64_t capacity)
     struct entry *entry = NULL;
 
     assert_non_null(bloom);
-    assert_int_equal(keyspace_insert(ks, key, bloom, 0, &entry), OK);
+    /* Two names never have one incarnation. */
+    assert_int_equal(keyspace_insert(ks, key, bloom, key->hash, &entry), OK);
     return entry;
 }
 

@@ -40,17 +40,50 @@ TEST(names_may_be_empty_or_hold_any_byte)
     struct entry *entries[5];
 
     for (unsigned i = 0; i < 5; i++) {
-        struct key key = { names[i], hash_name(names[i]), 0 };
+        struct key key = key_named(names[i], 0);
 
         assert_null(keyspace_open(ks, &key, 0, NULL));
         entries[i] = test_put(ks, &key);
     }
     for (unsigned i = 0; i < 5; i++) {
-        struct key key = { names[i], hash_name(names[i]), 0 };
+        struct key key = key_named(names[i], 0);
 
         assert_ptr_equal(keyspace_find(ks, &key, 0), entries[i]);
     }
     keyspace_free(ks);
+}
+
+TEST(a_key_is_created_whole_or_not_at_all)
+{
+    const struct bloom_env env = test_env();
+    const struct bloom_params params = { .struct_size = sizeof(params),
+                                         .capacity = 100,
+                                         .error_rate = 0.01,
+                                         .tightening = 0.5,
+                                         .expansion = 2 };
+    struct test_key key;
+    const struct key *k = test_key_set(&key, 0, 1);
+    bool fired = true;
+
+    for (unsigned nth = 1; fired; nth++) {
+        struct keyspace *ks = test_keyspace(1);
+        struct entry *entry = NULL;
+        enum bloom_status status;
+
+        mem_fail_at(nth);
+        status = keyspace_create(ks, k, &params, &env, 7, &entry);
+        fired = mem_fail_clear();
+        assert_int_equal(status, fired ? BLOOM_NOMEM : BLOOM_OK);
+        assert_ptr_equal(keyspace_find(ks, k, 0), entry);
+        assert_int_equal(entry == NULL, fired);
+        assert_int_equal(test_count(ks, 0), fired ? 0 : 1);
+        assert_int_equal(metric_sum(METRIC_BF_OBJECTS), fired ? 0 : 1);
+        if (!fired) {
+            assert_int_equal(entry->incarnation, 7);
+            assert_int_equal(bloom_capacity(&entry->bloom), 100);
+        }
+        keyspace_free(ks);
+    }
 }
 
 TEST(insert_survives_every_allocation_failure)
@@ -143,7 +176,7 @@ TEST(replace_survives_every_allocation_failure)
         fired = mem_fail_clear();
         assert_int_equal(err, fired ? ERR_NOMEM : OK);
         assert_ptr_equal(test_lines(&entry->bloom), fired ? old : lines);
-        assert_int_equal(entry->incarnation, fired ? 0 : 9);
+        assert_int_equal(entry->incarnation, fired ? k->hash : 9);
         assert_int_equal(keyspace_expiry(ks, k, entry), fired ? 0 : 5);
         assert_false(keyspace_changed(ks, k, before, 0) == fired);
         if (fired) {
@@ -649,4 +682,33 @@ TEST(a_writer_gets_its_turn_among_four_readers)
     assert_int_equal(atomic_load(&contest.failures), 0);
     assert_int_equal(contest.value[0], WRITES);
     keyspace_free(contest.ks);
+}
+
+/* The length of a long name takes more bytes. */
+TEST(names_of_any_length_are_kept)
+{
+    static const size_t lengths[] = { 0, 1, 11, 126, 127, 128, 255, 70000 };
+    struct keyspace *ks = test_keyspace(1);
+    static char text[70000];
+    struct key key = { .name = { text, 0 } };
+
+    memset(text, 'x', sizeof(text));
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        key.name.len = lengths[i];
+        key.hash = hash_name(key.name);
+        assert_null(keyspace_find(ks, &key, 0));
+        (void)test_put(ks, &key);
+    }
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct entry *entry;
+
+        key.name.len = lengths[i];
+        key.hash = hash_name(key.name);
+        entry = keyspace_find(ks, &key, 0);
+        assert_non_null(entry);
+        assert_int_equal(entry_name(entry).len, lengths[i]);
+        assert_memory_equal(entry_name(entry).data, text, lengths[i]);
+        assert_true(keyspace_delete(ks, &key, 0));
+    }
+    keyspace_free(ks);
 }

@@ -168,17 +168,19 @@ TEST(scan_keeps_its_bounds)
     memset(&meeting, 0, sizeof(meeting));
     assert_int_not_equal(scan(ks, 0, 0, 100, &meeting), 0);
     assert_true(meeting.count >= 100 && meeting.count < 120);
-    /* Another database: only the buckets end a call. */
+    /* Another database: only the steps end a call. There are two to eight in a
+     * stripe of twenty keys. */
     do {
         cursor = keyspace_scan(ks, 0, 5, cursor, 10, 300, 0, meet, &meeting);
         calls++;
     } while (cursor != 0);
-    assert_true(calls > POOL / 2 / 300 && calls < 4 * POOL / 300);
+    assert_true(calls >= 2 * KEYSPACE_STRIPES / 300 &&
+                calls < 8 * KEYSPACE_STRIPES / 300);
     memset(&meeting, 0, sizeof(meeting));
     meeting.stop_after = 3;
     cursor = keyspace_scan(ks, 0, 0, 0, SIZE_MAX, SIZE_MAX, 0, meet, &meeting);
     assert_int_not_equal(cursor, 0);
-    assert_true(meeting.count >= 3 && meeting.count < 12); /* whole bucket */
+    assert_true(meeting.count >= 3 && meeting.count < 20); /* a whole step */
     memset(&meeting, 0, sizeof(meeting));
     assert_int_equal(
         keyspace_scan(ks, 0, 0, 0, SIZE_MAX, SIZE_MAX, 0, meet, &meeting), 0);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Executes what the log says of a deletable filter: a replay on the filter
+ * itself, a loader on its copy (keyspace/arrival.h). The words are PLACED, and
+ * then for each item its place and the item:
+ *
+ *   +    added as a new one
+ *   n    its bits were marked again in layer n
+ *   n:c  its deletion cleared c bits in layer n
+ *
+ * Nothing is looked up again, since the lines of a copy may be further than its
+ * counts (core/deletable.h).
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+#include "core/deletable.h"
+
+enum { REDO_PLACE_MAX = 32 /* bytes; a place has 11 at most */ };
+
+/* Words of an effect, behind PLACED. position: behind the effect in the log; it
+ * matters to copies only. */
+struct redo {
+    const struct slice *words;
+    size_t count; /* of words; odd: the effect is wrong */
+    uint64_t position;
+};
+
+/* Write a place. Return its length. */
+size_t redo_put_add(uint16_t layer, char ret_place[REDO_PLACE_MAX]);
+size_t redo_put_deletion(struct deletable_done done,
+                         char ret_place[REDO_PLACE_MAX]);
+
+/* Add or delete the items, and keep the metrics. BLOOM_INVALID: the filter
+ * cannot have done that, or is of another kind. */
+MUST_CHECK enum bloom_status redo_adds(struct bloom *bloom,
+                                       const struct bloom_env *env,
+                                       const struct redo *redo);
+MUST_CHECK enum bloom_status redo_deletions(struct bloom *bloom,
+                                            const struct redo *redo);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The hash slot of a name, as Redis Cluster assigns it: CRC-16 (XMODEM) of the
+ * hash tag, modulo 16,384. The tag is what stands between the first `{` and the
+ * next `}` behind it; if that is empty or missing, it is the whole name. Pure.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdint.h>
+
+enum { HASH_SLOTS = 16384 };
+
+uint32_t hash_slot_of(struct slice name);

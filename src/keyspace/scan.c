@@ -137,6 +137,61 @@ keyspace_scan(struct keyspace *ks, unsigned thread, uint32_t db,
     }
 }
 
+/* Fetches entries and the beginnings of their lines, all of a step at a time,
+ * so that the cache misses overlap. */
+static void
+fetch(struct table_range range)
+{
+    struct table_range again = range;
+    const struct entry *entry;
+
+    while ((entry = table_range_next(&range)) != NULL) {
+        prefetch(entry);
+        prefetch((const char *)entry + BLOOM_LINE_BYTES);
+    }
+    while ((entry = table_range_next(&again)) != NULL) {
+        size_t bytes;
+
+        prefetch(bloom_layer_lines(&entry->bloom, 0, &bytes));
+    }
+}
+
+/* Visits a whole step, even after visit has returned false. */
+static bool
+visit_all(const struct keyspace *ks, const struct stripe *stripe,
+          struct table_range range, scan_visit_fn visit, void *ctx)
+{
+    struct entry *entry;
+    bool more = true;
+
+    fetch(range);
+    while ((entry = table_range_next(&range)) != NULL) {
+        if (db_is_live(ks, entry->db_id) &&
+            !visit(ctx, entry, entry_expiry(stripe, entry))) {
+            more = false;
+        }
+    }
+    return more;
+}
+
+uint64_t
+scan_slice_all(struct keyspace *ks, unsigned stripe, uint64_t cursor,
+               scan_visit_fn visit, void *ctx)
+{
+    struct stripe *at = &ks->stripes[stripe];
+    int slice = SCAN_SLICE;
+    bool more;
+
+    if (at->table.count == 0) {
+        return 0;
+    }
+    do {
+        more = visit_all(ks, at, table_step(&at->table, cursor, &cursor), visit,
+                         ctx);
+    } while (cursor != 0 && more && --slice > 0);
+    return cursor;
+}
+
 /* ---- a random key -------------------------------------------------------- */
 
 /* Calls visit with a random live entry of the range. False: it has none. */

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Entries are visited in the order of SCAN, which is stable while tables grow
+ * and shrink; a key may come twice. Small filters are copied, some of them in
+ * one hold; of a large one the hold only notes the name (walk_large.c).
+ */
+#include "keyspace/walk.h"
+#include "base/clock.h"
+#include "base/mem.h"
+#include "keyspace/gate.h"
+#include "keyspace/scan.h"
+#include "keyspace/walk_internal.h"
+#include "keyspace/walk_part.h"
+
+#include <errno.h>
+#include <time.h>
+
+struct walk *
+walk_try_new(struct keyspace *ks)
+{
+    struct walk *walk = mem_try_zalloc(sizeof(*walk));
+
+    if (walk == NULL) {
+        return NULL;
+    }
+    walk->ks = ks;
+    walk->numbers = mem_try_zalloc(ks->databases * sizeof(*walk->numbers));
+    walk->epochs = mem_try_zalloc(ks->databases * sizeof(*walk->epochs));
+    if (walk->numbers == NULL || walk->epochs == NULL) {
+        walk_free(walk);
+        return NULL;
+    }
+    return walk;
+}
+
+void
+walk_free(struct walk *walk)
+{
+    if (walk == NULL) {
+        return;
+    }
+    buf_free(&walk->pieces);
+    buf_free(&walk->batch);
+    mem_free(walk->epochs);
+    mem_free(walk->numbers);
+    mem_free(walk);
+}
+
+static void
+forget_marks(struct keyspace *ks)
+{
+    for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
+        atomic_store_explicit(&ks->again[i], 0, memory_order_relaxed);
+    }
+}
+
+/* Bits in entries that an earlier walk left behind do no harm: such an entry is
+ * copied once more, and only if its stripe is marked again. */
+void
+walk_begin(struct walk *walk, uint64_t position, const struct walk_part *part)
+{
+    struct keyspace *ks = walk->ks;
+
+    CHECK(!ks->walks);
+    walk->begin = position;
+    walk->part = part;
+    atomic_store(&walk->holds, 0);
+    atomic_store(&walk->rounds, 0);
+    for (uint32_t slot = 0; slot < ks->databases; slot++) {
+        walk->numbers[slot] = (uint16_t)ks->slot_dbs[slot];
+        walk->epochs[slot] = ks->epochs[slot];
+    }
+    forget_marks(ks);
+    ks->walks = true;
+}
+
+void
+walk_end(struct walk *walk)
+{
+    CHECK(walk->ks->walks);
+    walk->ks->walks = false;
+    forget_marks(walk->ks);
+}
+
+void
+keyspace_share(struct keyspace *ks, bool on)
+{
+    gate_share(ks->gate, on);
+    if (ks->threads == 1) { /* else the others are reading it */
+        ks->shared = on;
+    }
+}
+
+struct walk_figures
+walk_figures(const struct walk *walk)
+{
+    return (struct walk_figures){ atomic_load(&walk->holds),
+                                  atomic_load(&walk->rounds) };
+}
+
+static bool
+is_in_part(const struct walk *walk, const struct entry *entry)
+{
+    return walk->part == NULL ||
+           walk_part_has(walk->part, walk->numbers[db_slot_of(entry->db_id)],
+                         entry_name(entry));
+}
+
+/* ---- marks --------------------------------------------------------------- */
+
+static _Atomic uint64_t *
+mark_word(struct keyspace *ks, unsigned stripe, uint64_t *ret_bit)
+{
+    *ret_bit = (uint64_t)1 << (stripe % 64);
+    return &ks->again[stripe / 64];
+}
+
+void
+keyspace_walk_again(struct keyspace *ks, const struct key *key)
+{
+    unsigned stripe = keyspace_stripe_of(key->hash);
+    struct entry *entry;
+    uint64_t bit;
+    _Atomic uint64_t *word;
+
+    if (!ks->walks) {
+        return;
+    }
+    entry = table_find(&ks->stripes[stripe].table, key->hash, key->name,
+                       db_id_of(ks, key->db));
+    if (entry != NULL) {
+        word = mark_word(ks, stripe, &bit);
+        entry->again = 1;
+        (void)atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+    }
+}
+
+bool
+walk_has_again(const struct walk *walk)
+{
+    uint64_t all = 0;
+
+    for (unsigned i = 0; i < OCCUPIED_WORDS; i++) {
+        all |= atomic_load_explicit(&walk->ks->again[i], memory_order_relaxed);
+    }
+    return all != 0;
+}
+
+/* ---- holds --------------------------------------------------------------- */
+
+static bool
+is_stopped(const struct walk *walk)
+{
+    const atomic_bool *stop = walk->sink->stop;
+
+    return stop != NULL && atomic_load_explicit(stop, memory_order_relaxed);
+}
+
+/* Enters the gate. It is not waited for with gate_enter, since its owner may be
+ * the one that stops the walk. */
+static bool
+enter(const struct walk *walk)
+{
+    static const struct timespec pause = { .tv_nsec = 20000 };
+
+    while (!gate_try_enter(walk->ks->gate, walk->thread)) {
+        if (is_stopped(walk)) {
+            return false;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return true;
+}
+
+bool
+walk_begin_hold(struct walk *walk, unsigned stripe, bool exclusive,
+                struct walk_hold *ret_hold)
+{
+    struct keyspace *ks = walk->ks;
+
+    ret_hold->entered = !gate_is_mine(ks->gate, walk->thread);
+    if (ret_hold->entered) {
+        pace_keep(&walk->pace);
+    }
+    if (is_stopped(walk) || (ret_hold->entered && !enter(walk))) {
+        return false;
+    }
+    walk->stripe = stripe;
+    if (ret_hold->entered) { /* a thread beside the loops: it has no turns */
+        longest_turn_slow(clock_mono_ns());
+    }
+    ret_hold->locked = scan_lock(ks, walk->thread, stripe, exclusive);
+    atomic_fetch_add_explicit(&walk->holds, 1, memory_order_relaxed);
+    return true;
+}
+
+void
+walk_end_hold(struct walk *walk, const struct walk_hold *hold)
+{
+    scan_unlock(walk->ks, walk->thread, walk->stripe, &hold->locked);
+    if (hold->entered) {
+        gate_leave(walk->ks->gate, walk->thread);
+    }
+}
+
+/* ---- in a hold: noting entries ------------------------------------------- */
+
+uint64_t
+walk_hold_position(const struct walk *walk)
+{
+    uint64_t position = walk->ks->stripes[walk->stripe].position;
+
+    return position > walk->begin ? position : walk->begin;
+}
+
+struct noted
+walk_describe(const struct walk *walk, const struct entry *entry,
+              uint64_t expires_at_ms)
+{
+    uint32_t slot = db_slot_of(entry->db_id);
+
+    return (struct noted){
+        .db_id = entry->db_id,
+        .epoch = walk->ks->epochs[slot] - walk->epochs[slot],
+        .position = walk_hold_position(walk),
+        .expires_at_ms = expires_at_ms,
+        .incarnation = entry->incarnation,
+        .form_bytes = codec_dump_bytes(&entry->bloom) - CODEC_CHECKSUM_BYTES,
+        .name_len = (uint32_t)entry_name(entry).len,
+    };
+}
+
+/* Writes the stored form of a small filter. */
+static size_t
+put_form(const struct entry *entry, uint8_t *to)
+{
+    size_t len = codec_put_head(&entry->bloom, entry->incarnation, to);
+    const void *lines;
+    size_t bytes;
+
+    for (uint32_t i = 0;
+         (lines = bloom_layer_lines(&entry->bloom, i, &bytes)) != NULL; i++) {
+        const void *stored = codec_stored(lines, bytes, to + len);
+
+        if (stored != to + len) {
+            memcpy(to + len, stored, bytes);
+        }
+        len += bytes;
+    }
+    return len;
+}
+
+/* Notes one entry, and copies it if it is small. False: the batch is full, or
+ * there is no memory for it. */
+static bool
+note(void *ctx, struct entry *entry, uint64_t expires_at_ms)
+{
+    struct walk *walk = ctx;
+    struct buf *batch = &walk->batch;
+    struct noted noted;
+    size_t at = batch->len;
+    size_t most;
+    char *to;
+
+    if ((walk->only_marked && !entry->again) || !is_in_part(walk, entry)) {
+        return true;
+    }
+    noted = walk_describe(walk, entry, expires_at_ms);
+    most = sizeof(noted) + noted.name_len;
+    if (noted.form_bytes + noted.name_len <= WALK_SMALL_BYTES) {
+        most += CODEC_HEAD_BYTES_MAX + noted.form_bytes;
+    }
+    to = buf_reserve(batch, most);
+    if (to == NULL) {
+        return false;
+    }
+    if (walk->only_marked) {
+        entry->again = 0; /* the lock is exclusive */
+    }
+    memcpy(to + sizeof(noted), entry_name(entry).data, noted.name_len);
+    if (noted.form_bytes + noted.name_len <= WALK_SMALL_BYTES) {
+        noted.form_len = (uint32_t)put_form(
+            entry, (uint8_t *)to + sizeof(noted) + noted.name_len);
+    }
+    memcpy(to, &noted, sizeof(noted));
+    batch->len = at + sizeof(noted) + noted.name_len + noted.form_len;
+    return batch->len < WALK_BATCH_BYTES;
+}
+
+/* ---- the walk ------------------------------------------------------------ */
+
+int
+walk_put_item(const struct walk *walk, const struct noted *noted,
+              struct walk_item *item)
+{
+    item->db = walk->numbers[db_slot_of(noted->db_id)];
+    item->epoch = noted->epoch;
+    item->position = noted->position;
+    item->expires_at_ms = noted->expires_at_ms;
+    item->incarnation = noted->incarnation;
+    item->form_bytes = noted->form_bytes;
+    return walk->sink->item(walk->sink->ctx, item);
+}
+
+/* Passes on what a hold has noted. */
+static int
+empty_batch(struct walk *walk)
+{
+    const char *at = walk->batch.data;
+    const char *end = at + walk->batch.len;
+    int error = 0;
+
+    while (at < end && error == 0) {
+        struct noted noted;
+        struct slice name;
+
+        memcpy(&noted, at, sizeof(noted));
+        name = (struct slice){ at + sizeof(noted), noted.name_len };
+        at = name.data + name.len + noted.form_len;
+        if (noted.form_len == 0) {
+            error = walk_copy_large(walk, noted.db_id, name);
+        } else {
+            struct walk_item item = {
+                .name = name,
+                .form = { name.data + name.len, noted.form_len },
+                .whole = true,
+            };
+
+            walk->bytes += noted.form_len;
+            error = walk_put_item(walk, &noted, &item);
+        }
+    }
+    buf_reset(&walk->batch, WALK_BATCH_BYTES + WALK_PIECE_BYTES);
+    return error;
+}
+
+/* Copies what the walk wants of the stripe. The slice that finds no memory ends
+ * with its step, of which a part would be missing. */
+static int
+copy_stripe(struct walk *walk, unsigned stripe)
+{
+    uint64_t cursor = 0;
+    struct walk_hold hold;
+    int error = 0;
+
+    if (walk->part != NULL && !walk_part_has_stripe(walk->part, stripe)) {
+        return 0;
+    }
+    do {
+        if (!walk_begin_hold(walk, stripe, walk->only_marked, &hold)) {
+            return ECANCELED;
+        }
+        cursor = scan_slice_all(walk->ks, stripe, cursor, note, walk);
+        walk_end_hold(walk, &hold);
+        error = walk->batch.failed ? ENOMEM : empty_batch(walk);
+    } while (cursor != 0 && error == 0);
+    return error;
+}
+
+static void
+prepare(struct walk *walk, unsigned thread, const struct walk_sink *sink,
+        bool only_marked)
+{
+    walk->thread = thread;
+    walk->sink = sink;
+    walk->only_marked = only_marked;
+    walk->bytes = 0;
+    buf_reset(&walk->batch, WALK_BATCH_BYTES + WALK_PIECE_BYTES);
+    pace_begin(&walk->pace);
+}
+
+int
+walk_run(struct walk *walk, unsigned thread, const struct walk_sink *sink)
+{
+    const struct keyspace *ks = walk->ks;
+    int error = 0;
+
+    prepare(walk, thread, sink, false);
+    for (unsigned i = keyspace_next_occupied(ks, 0);
+         i < KEYSPACE_STRIPES && error == 0;
+         i = keyspace_next_occupied(ks, i + 1)) {
+        error = copy_stripe(walk, i);
+    }
+    return error;
+}
+
+int
+walk_run_again(struct walk *walk, unsigned thread, const struct walk_sink *sink,
+               uint64_t *ret_bytes)
+{
+    int error = 0;
+
+    prepare(walk, thread, sink, true);
+    for (unsigned i = 0; i < KEYSPACE_STRIPES && error == 0; i++) {
+        uint64_t bit;
+        _Atomic uint64_t *word = mark_word(walk->ks, i, &bit);
+
+        if ((atomic_fetch_and(word, ~bit) & bit) != 0) {
+            error = copy_stripe(walk, i);
+        }
+    }
+    atomic_fetch_add(&walk->rounds, 1);
+    *ret_bytes = walk->bytes;
+    return error;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A walk copies every filter while commands go on. One thread beside the loops
+ * makes it, in many short holds: a hold is a section of the gate with one
+ * stripe locked, and copies at most WALK_HOLD_BYTES (walk_internal.h) of lines.
+ * No pointer lives from one hold to the next. A copy is exact together with the
+ * log:
+ *
+ * - An item has the position P up to which the log's effects on its stripe are
+ *   in it. Everything that changed the filter later has a higher position.
+ * - The head (identity, expiry, counts) is copied at P; lines of a large filter
+ *   follow later, and may have bits of items that were added meanwhile. Adds
+ *   only set bits, so executing the adds behind P once more, with the bits set
+ *   and the counts raised whatever is there, gives exactly the filter.
+ * - Deletions clear bits too. So each hold of a deletable filter's lines copies
+ *   a piece of whole blocks (core/collision.h), which has a position of its
+ * own, and an effect is executed on a line only if its piece is older.
+ * - A filter that vanishes between two pieces is `gone`: the log says why.
+ * - What changes or moves a whole filter cannot be executed again on a copy
+ *   that may be further: RENAME, MOVE, COPY, RESET and MERGE call
+ *   keyspace_walk_again for their target. The walk copies that again, and of
+ *   two items of a name the later one counts.
+ * - FLUSHALL, FLUSHDB and SWAPDB act on databases, not on names. So an item
+ *   names its slot (the number that clients used for the database when the walk
+ *   began) and the slot's epoch: how often it was flushed since. A name that
+ *   was created after a flush never meets an item from before it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "keyspace/keyspace.h"
+
+/* A filter, or what was copied of it first. Borrowed for the call. */
+struct walk_item {
+    uint32_t db, epoch;     /* see above */
+    uint64_t position;      /* P */
+    uint64_t expires_at_ms; /* 0: stays */
+    uint64_t incarnation;
+    struct slice name;
+    struct slice form;   /* core/codec.h: the head, and all lines if `whole`;
+                            without the checksum */
+    uint64_t form_bytes; /* head and lines */
+    bool whole;
+};
+
+/* What the walk's thread calls, outside of any hold. A result other than 0 ends
+ * the walk with it. */
+struct walk_sink {
+    int (*item)(void *ctx, const struct walk_item *item);
+    /* The next lines of the last item, as they lie in memory: layers from 0 on,
+     * each from its beginning to its end. last: of the layer. */
+    int (*lines)(void *ctx, uint32_t layer, uint64_t offset, struct slice lines,
+                 bool last);
+    /* The last item is incomplete, and has gone from where it was. */
+    int (*gone)(void *ctx, const struct walk_item *item);
+    /* The positions of the pieces of the last item, if it is deletable, behind
+     * its lines. The pieces of a layer have collision_piece_bytes(most). */
+    int (*pieces)(void *ctx, size_t most, const uint64_t *positions,
+                  size_t count);
+    /* Set: the walk ends with ECANCELED, even if the gate stays raised. May be
+     * NULL. */
+    const atomic_bool *stop;
+    void *ctx;
+};
+
+/* Large: allocate it. One thread at a time. */
+struct walk;
+struct walk_part; /* keyspace/walk_part.h */
+
+/* Returns NULL without memory. */
+struct walk *walk_try_new(struct keyspace *ks);
+void walk_free(struct walk *walk);
+
+/* Begins at this position of the log. part: NULL for all keys, or used until
+ * the end. Under the raised gate; only one walk of a keyspace at a time. */
+void walk_begin(struct walk *walk, uint64_t position,
+                const struct walk_part *part);
+
+/* Ends it, whatever it has seen. Under the raised gate. */
+void walk_end(struct walk *walk);
+
+/* Copies all keys, expired ones too. thread: keyspace_options.threads for the
+ * thread beside the loops, or the index of the calling loop, which may have
+ * raised the gate: then nothing changes, and no lock is taken. Returns 0, the
+ * sink's result, or ENOMEM. */
+int walk_run(struct walk *walk, unsigned thread, const struct walk_sink *sink);
+
+/* Copies what walk_again has marked meanwhile. One round, of which
+ * *ret_bytes were copied: what is marked during it is left to the next. */
+int walk_run_again(struct walk *walk, unsigned thread,
+                   const struct walk_sink *sink, uint64_t *ret_bytes);
+
+/* Whether something is marked. Final under the raised gate. */
+bool walk_has_again(const struct walk *walk);
+
+struct walk_figures {
+    uint64_t holds, rounds;
+};
+struct walk_figures walk_figures(const struct walk *walk); /* any thread */
+
+/* Has a walk copy this key (once more), under its exclusive lock. Does nothing
+ * while there is no walk. */
+void keyspace_walk_again(struct keyspace *ks, const struct key *key);
+
+/* Whether the thread beside the loops may enter from now on. By loop 0, outside
+ * its section of the gate; what runs on one loop without locks takes them
+ * then. */
+void keyspace_share(struct keyspace *ks, bool on);

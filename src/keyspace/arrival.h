@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A full state on its way into a keyspace (persist/snapshot_format.h). Its keys
+ * are copies from different positions of the log, of databases that may have
+ * been flushed between two copies. The caller owns the keyspace alone; until
+ * arrival_end no client may see it, and counts of keys mean nothing.
+ */
+#pragma once
+
+#include "keyspace/keyspace.h"
+
+/* Makes room in the tables for about so many keys, as far as there is memory.
+ * The keyspace is empty. */
+void arrival_expect(struct keyspace *ks, uint64_t keys);
+
+/* Makes the database with this number the one of an epoch: the keys of all its
+ * epochs lie side by side. Epochs are below 65,536. */
+void arrival_set_epoch(struct keyspace *ks, uint32_t db, uint32_t epoch);
+
+/* Makes it the one of its next epoch, as a flush does, after all keys came. */
+void arrival_flush(struct keyspace *ks, uint32_t db);
+
+/* A key remembers, in place of its version, up to where in the log its copy
+ * includes everything. Whatever changes the key forgets that. */
+static inline void
+arrival_set_copied(struct entry *entry, uint64_t position)
+{
+    atomic_store_explicit(&entry->version, position, memory_order_relaxed);
+}
+
+static inline uint64_t
+arrival_copied(const struct entry *entry)
+{
+    return atomic_load_explicit(&entry->version, memory_order_relaxed);
+}
+
+/* Adds items that were new to the filter when they were added, but which the
+ * copy may have already. */
+MUST_CHECK enum bloom_status arrival_add(struct entry *entry,
+                                         const struct bloom_env *env,
+                                         const struct slice *items,
+                                         size_t count);
+
+/* Forgets the positions of the pieces of all deletable filters
+ * (core/deletable.h), after the last effect. */
+void arrival_forget_pieces(struct keyspace *ks);
+
+/* Ends the arrival at this position of the log: keys get versions that no WATCH
+ * has seen. epochs: there were keys of other epochs than 0. Then, and after a
+ * flush, those of the present epochs are counted, and all others are dead.
+ * Returns false if there is a key of a later epoch than its database has. */
+MUST_CHECK bool arrival_end(struct keyspace *ks, uint64_t position,
+                            bool epochs);

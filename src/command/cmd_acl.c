@@ -7,7 +7,6 @@
 #include "admin/acl_log.h"
 #include "admin/auth.h"
 #include "base/random.h"
-#include "command/cmd_command.h"
 #include "command/help.h"
 #include "engine/dialect.h"
 #include "engine/handlers.h"
@@ -98,7 +97,7 @@ reply_categories(struct request *req)
     size_t place = reply_begin(req->reply), count = 0;
     const char *name;
 
-    while ((name = cmd_command_category((unsigned)count)) != NULL) {
+    while ((name = command_category_name((unsigned)count)) != NULL) {
         reply_bulk_text(req->reply, name);
         count++;
     }
@@ -136,7 +135,7 @@ cmd_acl_cat(struct request *req)
         return help_wrong_subcommand(req);
     }
     name = req->argv[2];
-    for (unsigned i = 0; (known = cmd_command_category(i)) != NULL; i++) {
+    for (unsigned i = 0; (known = command_category_name(i)) != NULL; i++) {
         if (slice_is_word(name, known)) {
             return reply_category(req, 1U << i);
         }

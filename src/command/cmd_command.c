@@ -39,19 +39,11 @@ static const char *const flag_names[] = {
     "allow_busy",
 };
 
-/* Redis has the first four and does not show them; the last one is Bloomery's.
- */
+/* Redis has the first four and does not show them; the last two are
+ * Bloomery's. */
 static const uint32_t FLAGS_NOT_SHOWN = CMD_MAY_REPLICATE | CMD_PROTECTED |
                                         CMD_SENTINEL | CMD_ONLY_SENTINEL |
-                                        CMD_KEEPS;
-
-static const char *const category_names[] = {
-    "keyspace",  "read",     "write",     "set",        "sortedset",
-    "list",      "hash",     "string",    "bitmap",     "hyperloglog",
-    "geo",       "stream",   "pubsub",    "admin",      "fast",
-    "slow",      "blocking", "dangerous", "connection", "transaction",
-    "scripting", "bloom",
-};
+                                        CMD_KEEPS | CMD_REMAKES;
 
 static const char *const key_use_names[] = {
     "RO", "RW", "OW", "RM", "access", "update", "insert", "delete", "not_key",
@@ -61,15 +53,7 @@ static const char *const key_use_names[] = {
 
 _Static_assert(1U << (LENGTH(flag_names) - 1) == CMD_ALLOW_BUSY,
                "one name a flag");
-_Static_assert(1U << (LENGTH(category_names) - 1) == ACL_BLOOM,
-               "one name a category");
 _Static_assert(1U << (LENGTH(key_use_names) - 1) == KEY_NOT, "one name a use");
-
-const char *
-cmd_command_category(unsigned bit)
-{
-    return bit < LENGTH(category_names) ? category_names[bit] : NULL;
-}
 
 /* ---- finding ------------------------------------------------------------- */
 
@@ -222,7 +206,7 @@ reply_fields(struct request *req, const struct command *command)
     reply_int(reply, row.keys.first);
     reply_int(reply, row.keys.last);
     reply_int(reply, row.keys.step);
-    reply_bits(reply, row.acl, "@", category_names);
+    reply_bits(reply, row.acl, "@", command_category_names);
     reply_tips(reply, row.tips);
     reply_key_specs(reply, &row);
 }
@@ -324,9 +308,10 @@ parse_filter(struct args *args, struct filter *filter)
 static bool
 has_category(const struct command *command, struct slice name)
 {
-    for (unsigned i = 0; i < LENGTH(category_names); i++) {
-        if ((command->acl >> i & 1) != 0 &&
-            slice_is_word(name, category_names[i])) {
+    const char *known;
+
+    for (unsigned i = 0; (known = command_category_name(i)) != NULL; i++) {
+        if ((command->acl >> i & 1) != 0 && slice_is_word(name, known)) {
             return true;
         }
     }

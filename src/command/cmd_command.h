@@ -20,8 +20,5 @@ unsigned cmd_command_count_subs(const struct command *command);
 /* Returns the count of rows that are no subcommands. */
 unsigned cmd_command_count_top(void);
 
-/* Returns the name of the ACL category of a bit; NULL behind the last one. */
-const char *cmd_command_category(unsigned bit);
-
 /* Finds "get" or "client|id" in any case; NULL if there is none. */
 const struct command *cmd_command_find(struct slice name);

@@ -6,6 +6,25 @@
 
 enum { INDEX_BITS = 10, INDEX_SLOTS = 1 << INDEX_BITS };
 
+const char *const command_category_names[] = {
+    "keyspace",  "read",     "write",     "set",        "sortedset",
+    "list",      "hash",     "string",    "bitmap",     "hyperloglog",
+    "geo",       "stream",   "pubsub",    "admin",      "fast",
+    "slow",      "blocking", "dangerous", "connection", "transaction",
+    "scripting", "bloom",
+};
+enum {
+    CATEGORIES =
+        sizeof(command_category_names) / sizeof(command_category_names[0])
+};
+_Static_assert(1U << (CATEGORIES - 1) == ACL_BLOOM, "one name a category");
+
+const char *
+command_category_name(unsigned bit)
+{
+    return bit < CATEGORIES ? command_category_names[bit] : NULL;
+}
+
 /* Constant after init. */
 static const struct command *rows;
 static struct {

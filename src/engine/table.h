@@ -25,6 +25,17 @@ typedef enum err (*command_fn)(struct request *req);
 typedef uint32_t (*command_many_fn)(struct request *req,
                                     const struct slice *argv, uint32_t count);
 
+/* Does what it can for COUNT such requests before they lock their stripe
+ * exclusively, without reading what the lock protects. */
+typedef void (*command_ready_fn)(struct request *req, const struct slice *argv,
+                                 uint32_t count);
+
+/* Fetches into the cache the lines of an entry's filter that a command will
+ * read. */
+struct entry;
+typedef void (*command_ahead_fn)(const struct entry *entry,
+                                 const struct slice *argv, size_t argc);
+
 /* In the order in which COMMAND INFO lists them. */
 enum command_flag {
     CMD_WRITE = 1 << 0,
@@ -53,6 +64,9 @@ enum command_flag {
     CMD_ALLOW_BUSY = 1 << 23,
     /* Internal: the command keeps memory for its client or for a key. */
     CMD_KEEPS = 1 << 24,
+    /* Internal: it moves a filter, or changes one as a whole, so that a walk
+     * has to copy the result again (keyspace/walk.h). */
+    CMD_REMAKES = 1 << 25,
 };
 
 /* In the order of Redis's ACL CAT, then bloom. Some are of types that Bloomery
@@ -81,6 +95,10 @@ enum acl_category {
     ACL_SCRIPTING = 1 << 20,
     ACL_BLOOM = 1 << 21,
 };
+
+/* The name of the category of a bit; NULL behind the last one. */
+extern const char *const command_category_names[];
+const char *command_category_name(unsigned bit);
 
 /* What dispatch locks before the handler runs. */
 enum command_lock {
@@ -145,6 +163,8 @@ struct command {
     /* Runs the commands under the shared lock if none of them changes anything.
      * Otherwise it does nothing and returns 0. */
     command_many_fn known;
+    command_ready_fn ready;     /* of rows with .many; NULL: there is nothing */
+    command_ahead_fn ahead;     /* NULL: it reads no lines, or cannot tell */
     command_prepare_fn prepare; /* NULL: there is nothing */
     unsigned id;                /* enum command_id */
     int arity;                  /* name included; negative: at least */

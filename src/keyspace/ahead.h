@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Looking ahead: a command on one of many filters waits for memory four times,
+ * for the table, the entry, the filter's layers and its lines. Keys that are
+ * looked up together wait for each of these together.
+ */
+#pragma once
+
+#include "keyspace/keyspace.h"
+
+#include <stddef.h>
+
+enum { KEYSPACE_AHEAD_MAX = 64 };
+
+/* Fetches the table, the entry and the structs of the filter's layers of each
+ * key, at most KEYSPACE_AHEAD_MAX, and sets key.entry: NULL for a missing key;
+ * an expired one counts as present. Under the locks of all the keys' stripes,
+ * which the caller keeps while it uses the keys. Commands may change everything
+ * that was looked up: a search for the key then does not rely on it, but
+ * key.entry itself is valid until the first of them. */
+void keyspace_look_ahead(const struct keyspace *ks, struct key *keys,
+                         size_t count);

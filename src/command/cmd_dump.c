@@ -133,6 +133,7 @@ settle(struct request *req, const struct key *key,
         return bloom_make_error(req, BLOOM_NOMEM);
     }
     keys_made(req, key);
+    keys_walk_again(req, key); /* COPY needs it */
     req->dirty = 1;
     return OK;
 }

@@ -9,21 +9,25 @@
 #include "engine/keys.h"
 #include "engine/observe.h"
 
+static void
+delete_key(struct request *req, const struct key *key, void *ctx)
+{
+    struct entry *entry = keys_open(req, key);
+
+    (void)ctx;
+    if (entry != NULL) {
+        keyspace_remove(req->keyspace, key, entry);
+        observe_change(req, key, CONF_EVENT_GENERIC, "del");
+        req->dirty++;
+    }
+}
+
 /* DEL and UNLINK differ only in name: the background thread always frees large
  * filters. */
 static enum err
 delete_keys(struct request *req)
 {
-    for (size_t i = 1; i < req->argc; i++) {
-        struct key key = request_key(req, i);
-        struct entry *entry = keys_open(req, &key);
-
-        if (entry != NULL) {
-            keyspace_remove(req->keyspace, &key, entry);
-            observe_change(req, &key, CONF_EVENT_GENERIC, "del");
-            req->dirty++;
-        }
-    }
+    keys_each(req, 1, delete_key, NULL);
     req->counted += (int64_t)req->dirty;
     reply_int(req->reply, req->counted);
     return OK;
@@ -41,32 +45,39 @@ cmd_unlink(struct request *req)
     return delete_keys(req);
 }
 
+static void
+count_key(struct request *req, const struct key *key, void *ctx)
+{
+    (void)ctx;
+    req->counted += keys_peek(req, key) != NULL;
+}
+
 /* A name counts as often as it is given. EXISTS is no use of a key. */
 enum err
 cmd_exists(struct request *req)
 {
-    for (size_t i = 1; i < req->argc; i++) {
-        struct key key = request_key(req, i);
-
-        req->counted += keys_peek(req, &key) != NULL;
-    }
+    keys_each(req, 1, count_key, NULL);
     reply_int(req->reply, req->counted);
     return OK;
+}
+
+static void
+touch_key(struct request *req, const struct key *key, void *ctx)
+{
+    struct entry *entry = keys_peek(req, key);
+
+    (void)ctx;
+    if (entry != NULL) {
+        access_note(keyspace_access(req->keyspace), entry);
+        req->counted++;
+    }
 }
 
 /* TOUCH is a use of the key, also for a client in NO-TOUCH. */
 enum err
 cmd_touch(struct request *req)
 {
-    for (size_t i = 1; i < req->argc; i++) {
-        struct key key = request_key(req, i);
-        struct entry *entry = keys_peek(req, &key);
-
-        if (entry != NULL) {
-            access_note(keyspace_access(req->keyspace), entry);
-            req->counted++;
-        }
-    }
+    keys_each(req, 1, touch_key, NULL);
     reply_int(req->reply, req->counted);
     return OK;
 }

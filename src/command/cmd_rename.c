@@ -24,6 +24,7 @@ rename_key(struct request *req, const struct key *to)
     err = keyspace_rename(req->keyspace, &req->key, entry, to);
     if (err == OK) {
         keys_made(req, to);
+        keys_walk_again(req, to);
         req->dirty = 1;
     }
     return err;
@@ -100,7 +101,7 @@ cmd_rename(struct request *req)
 enum err
 cmd_move(struct request *req)
 {
-    struct key to = req->key;
+    struct key to = key_named(req->key.name, req->key.db);
     bool exists;
     enum err err;
 

@@ -5,8 +5,10 @@
 #include "engine/keys.h"
 
 #include "base/metrics.h"
+#include "engine/ahead.h"
 #include "engine/effect.h"
 #include "engine/observe.h"
+#include "keyspace/walk.h"
 
 struct entry *
 keys_open(struct request *req, const struct key *key)
@@ -48,6 +50,34 @@ keys_find(struct request *req, const struct key *key)
         keys_use(req, entry);
     }
     return entry;
+}
+
+void
+keys_each(struct request *req, size_t first, keys_visit_fn visit, void *ctx)
+{
+    struct key keys[KEYSPACE_AHEAD_MAX];
+    size_t count;
+
+    for (size_t at = first; at < req->argc; at += count) {
+        size_t left = req->argc - at;
+
+        count = left < KEYSPACE_AHEAD_MAX ? left : KEYSPACE_AHEAD_MAX;
+        for (size_t i = 0; i < count; i++) {
+            keys[i] = request_key(req, at + i);
+        }
+        if (count >= AHEAD_FROM) {
+            keyspace_look_ahead(req->keyspace, keys, count);
+        }
+        for (size_t i = 0; i < count; i++) {
+            visit(req, &keys[i], ctx);
+        }
+    }
+}
+
+void
+keys_walk_again(const struct request *req, const struct key *key)
+{
+    keyspace_walk_again(req->keyspace, key);
 }
 
 void

@@ -18,6 +18,14 @@ struct entry *keys_open(struct request *req, const struct key *key);
 struct entry *keys_find(struct request *req, const struct key *key);
 struct entry *keys_peek(struct request *req, const struct key *key);
 
+/* Calls visit with each key of a command of many names, from argv position
+ * `first` to its end, in order. They are looked up ahead in groups
+ * (keyspace/ahead.h). */
+typedef void (*keys_visit_fn)(struct request *req, const struct key *key,
+                              void *ctx);
+void keys_each(struct request *req, size_t first, keys_visit_fn visit,
+               void *ctx);
+
 /* Notes a use of the key for eviction, unless its client has said CLIENT
  * NO-TOUCH. */
 static inline void
@@ -27,6 +35,10 @@ keys_use(const struct request *req, struct entry *entry)
         access_note(keyspace_access(req->keyspace), entry);
     }
 }
+
+/* After a command that moved a filter here or changed it as a whole: a save
+ * that is under way copies it once more (keyspace/walk.h). */
+void keys_walk_again(const struct request *req, const struct key *key);
 
 /* Publishes the event of a new key. */
 void keys_made(struct request *req, const struct key *key);

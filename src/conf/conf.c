@@ -21,6 +21,18 @@ static const struct conf_choice dialects[] = {
     { "redis", CONF_DIALECT_REDIS },
     { NULL, 0 },
 };
+static const struct conf_choice layouts[] = {
+    { "native", CONF_LAYOUT_NATIVE },
+    { "redisbloom", CONF_LAYOUT_REDISBLOOM },
+    { "valkeybloom", CONF_LAYOUT_VALKEYBLOOM },
+    { NULL, 0 },
+};
+
+static const struct conf_choice missing_keys[] = {
+    { "zero", CONF_MISSING_ZERO },
+    { "error", CONF_MISSING_ERROR },
+    { NULL, 0 },
+};
 
 static const struct conf_choice debug_commands[] = {
     { "no", CONF_DEBUG_COMMAND_NO },

@@ -80,6 +80,14 @@ enum conf_when {
 };
 
 enum conf_dialect { CONF_DIALECT_VALKEY, CONF_DIALECT_REDIS };
+/* The numbers of enum bloom_kind, which this layer does not see. */
+enum conf_layout {
+    CONF_LAYOUT_NATIVE,
+    CONF_LAYOUT_REDISBLOOM,
+    CONF_LAYOUT_VALKEYBLOOM
+};
+
+enum conf_missing_key { CONF_MISSING_ZERO, CONF_MISSING_ERROR };
 
 enum conf_debug_command {
     CONF_DEBUG_COMMAND_NO,

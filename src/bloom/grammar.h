@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What the grammars of both dialects (grammar_valkey.h, grammar_redis.h) share.
+ * What the grammars of both dialects (grammar_valkey.h, grammar_redis.h) share:
+ * what a command may ask for, and the words that neither module has. These
+ * match whole and come first, since RedisBloom takes EX for EXPANSION, and they
+ * do not count in the numbers of words that the modules allow. All of them have
+ * a value, which may be left out behind DELETABLE.
  */
 #pragma once
 
@@ -12,13 +16,37 @@
  * the rate that was asked for. */
 #define REDIS_FIRST_TIGHTENING 0.5
 
-/* What a BF.INSERT asks for, in either dialect. */
+/* What a command asks for that creates a filter if it is missing. */
 struct bloom_insert {
     struct bloom_params params;
     bool no_create;
     bool has_target; /* VALIDATESCALETO */
+    bool has_own;    /* words that neither module has */
     uint64_t target;
-    uint64_t incarnation; /* of a replayed creation; else 0 */
+    uint64_t expires_at_ms; /* 0: stays */
+    uint64_t incarnation;   /* of a replayed creation; else 0 */
     const struct slice *items;
     size_t count;
+    const struct slice *placed; /* of a replay: keyspace/redo.h */
+    size_t placed_count;        /* words */
 };
+
+/* Parses the word at argv position *at, and its value, if the word is one of
+ * Bloomery's own, and moves *at behind them; else *at stays. Fails with
+ * ERR_SYNTAX for a word without a value or a second time to live, and with the
+ * errors of SET for a bad one. */
+MUST_CHECK enum err grammar_own(struct request *req, size_t *at,
+                                struct bloom_insert *insert);
+
+/* The words of a BF.RESERVE behind the capacity that are not Bloomery's own. */
+enum { GRAMMAR_REST_MAX = 3 };
+struct grammar_rest {
+    struct slice words[GRAMMAR_REST_MAX];
+    size_t count; /* may exceed the maximum; the first ones are stored */
+};
+
+/* Parses Bloomery's own words of a BF.RESERVE from this argv position on, and
+ * collects the others. */
+MUST_CHECK enum err grammar_own_reserve(struct request *req, size_t from,
+                                        struct bloom_insert *insert,
+                                        struct grammar_rest *ret_rest);

@@ -66,6 +66,21 @@
 #define MULTIPLE          .flags = ARG_MULTIPLE
 #define OPTIONAL_MULTIPLE .flags = (ARG_OPTIONAL | ARG_MULTIPLE)
 
+/* The time to live of a filter that a command creates; of SET in Redis. */
+#define TIME_TO_LIVE                                                           \
+    ONEOF("expiration",                                                        \
+          ARGS(INT("seconds", .token = "EX"),                                  \
+               INT("milliseconds", .token = "PX"),                             \
+               ARG(UNIX_TIME, "unix-time-seconds", .token = "EXAT"),           \
+               ARG(UNIX_TIME, "unix-time-milliseconds", .token = "PXAT")),     \
+          OPTIONAL)
+
+/* Whether items of the filter that a command creates can be deleted. */
+#define FORGETTING                                                             \
+    BLOCK("deletable",                                                         \
+          ARGS(TOKEN("deletable", "DELETABLE"), INT("region", OPTIONAL)),      \
+          OPTIONAL)
+
 /* What CLIENT LIST and CLIENT KILL may be asked for beyond Redis 7.0. */
 #define CLIENT_FILTER_STR(nm, tok)                                             \
     STR(nm, .token = (tok), OPTIONAL, .since = "9.0.0")

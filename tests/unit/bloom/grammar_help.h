@@ -12,7 +12,6 @@
 struct asked {
     struct slice argv[32];
     struct request req;
-    struct bloom_params params;
     struct bloom_insert insert;
 };
 
@@ -41,9 +40,11 @@ ask(struct rig *rig, enum command_id id, const char *text)
         }
         text += len + 1;
     }
-    asked.params = (struct bloom_params){
-        .capacity = 1, .error_rate = 0.125, .tightening = 0.5, .expansion = 9
-    };
-    asked.insert.params = asked.params;
+    asked.insert.params =
+        (struct bloom_params){ .struct_size = sizeof(struct bloom_params),
+                               .capacity = 1,
+                               .error_rate = 0.125,
+                               .tightening = 0.5,
+                               .expansion = 9 };
     return &asked;
 }

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The times to live are those of SET, with its units, errors and limits.
+ */
+#include "bloom/grammar.h"
+
+#include "core/deletable.h"
+
+enum { SECOND_MS = 1000 };
+
+/* Parses a time to live, which a log has as PXAT only. */
+static enum err
+parse_expiry(struct request *req, struct slice text, int64_t unit_ms,
+             bool absolute, struct bloom_insert *insert)
+{
+    int64_t at_ms = 0;
+
+    if (insert->expires_at_ms != 0) {
+        return ERR_SYNTAX;
+    }
+    if (!slice_to_i64(text, &at_ms)) {
+        return ERR_NOT_INTEGER;
+    }
+    if (at_ms <= 0 || __builtin_mul_overflow(at_ms, unit_ms, &at_ms) ||
+        (!absolute &&
+         __builtin_add_overflow(at_ms, (int64_t)req->now_ms, &at_ms))) {
+        return request_fail(req, ERR_INVALID_EXPIRE, "%s", req->command->name);
+    }
+    insert->expires_at_ms = (uint64_t)at_ms;
+    return OK;
+}
+
+static enum err
+parse_ex(struct request *req, struct slice value, struct bloom_insert *insert)
+{
+    return parse_expiry(req, value, SECOND_MS, false, insert);
+}
+
+static enum err
+parse_px(struct request *req, struct slice value, struct bloom_insert *insert)
+{
+    return parse_expiry(req, value, 1, false, insert);
+}
+
+static enum err
+parse_exat(struct request *req, struct slice value, struct bloom_insert *insert)
+{
+    return parse_expiry(req, value, SECOND_MS, true, insert);
+}
+
+static enum err
+parse_pxat(struct request *req, struct slice value, struct bloom_insert *insert)
+{
+    return parse_expiry(req, value, 1, true, insert);
+}
+
+/* Parses the region of DELETABLE; without one, value is empty. */
+static enum err
+parse_deletable(struct request *req, struct slice value,
+                struct bloom_insert *insert)
+{
+    uint64_t region = DELETABLE_REGION_DEFAULT;
+
+    (void)req;
+    if (insert->params.region != 0) {
+        return ERR_SYNTAX;
+    }
+    if (value.len > 0 &&
+        (!slice_to_u64(value, &region) || !collision_is_region(region))) {
+        return ERR_BF_REGION;
+    }
+    insert->params.kind = BLOOM_DELETABLE;
+    insert->params.region = (uint32_t)region;
+    return OK;
+}
+
+static const struct own_word {
+    const char *word;
+    bool may_end; /* the value may be left out, and is a number */
+    enum err (*parse)(struct request *req, struct slice value,
+                      struct bloom_insert *insert);
+} own_words[] = {
+    { "ex", false, parse_ex },
+    { "px", false, parse_px },
+    { "exat", false, parse_exat },
+    { "pxat", false, parse_pxat },
+    { "deletable", true, parse_deletable },
+};
+
+static const struct own_word *
+find_own(struct slice word)
+{
+    for (size_t i = 0; i < sizeof(own_words) / sizeof(own_words[0]); i++) {
+        if (slice_is_word(word, own_words[i].word)) {
+            return &own_words[i];
+        }
+    }
+    return NULL;
+}
+
+enum err
+grammar_own(struct request *req, size_t *at, struct bloom_insert *insert)
+{
+    const struct own_word *own = find_own(req->argv[*at]);
+    struct slice value = { NULL, 0 };
+    int64_t number;
+
+    if (own == NULL) {
+        return OK;
+    }
+    insert->has_own = true;
+    ++*at;
+    if (*at < req->argc &&
+        (!own->may_end || slice_to_i64(req->argv[*at], &number))) {
+        value = req->argv[(*at)++];
+    } else if (!own->may_end) {
+        return ERR_SYNTAX;
+    }
+    return own->parse(req, value, insert);
+}
+
+enum err
+grammar_own_reserve(struct request *req, size_t from,
+                    struct bloom_insert *insert, struct grammar_rest *ret_rest)
+{
+    enum err err = OK;
+
+    *ret_rest = (struct grammar_rest){ .count = 0 };
+    for (size_t at = from; at < req->argc && err == OK;) {
+        size_t before = at;
+
+        err = grammar_own(req, &at, insert);
+        if (err == OK && at == before) {
+            if (ret_rest->count < GRAMMAR_REST_MAX) {
+                ret_rest->words[ret_rest->count] = req->argv[at];
+            }
+            ret_rest->count++;
+            at++;
+        }
+    }
+    return err;
+}

@@ -1,39 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Creation and multi-item adds.
+ * Creation.
  */
 #include "bloom/bloom_make.h"
 
 #include "base/num.h"
 #include "base/random.h"
-#include "bloom/grammar.h"
-#include "engine/execute.h"
+#include "bloom/grammar_redis.h"
+#include "bloom/grammar_valkey.h"
 #include "engine/keys.h"
 
-enum { CREATE_WORDS = 18 }; /* of the creating effect, before ITEMS */
+enum { CREATE_WORDS = 24 }; /* of the creating effect, before ITEMS */
 
 void
 bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
 {
     const struct conf *conf = req->service->conf;
     double rate = conf->bf_fp_rate.value;
-    uint64_t number;
 
     if (rate > REDIS_RATE_MAX && dialect_is_redis(req->service)) {
         rate = REDIS_RATE_MAX;
     }
     *ret_params = (struct bloom_params){
+        .struct_size = sizeof(struct bloom_params),
         .capacity = (uint64_t)conf->bf_capacity,
         .error_rate = rate,
         .tightening = conf->bf_tightening_ratio.value,
         .expansion = (uint32_t)conf->bf_expansion,
     };
-    if (conf->bf_use_random_seed) {
-        random_bytes(&number, sizeof(number));
-        bloom_seed(number, ret_params->seed);
+    if (!req->obey) {
+        ret_params->kind = (uint32_t)conf->bloom_layout;
+    }
+    if (ret_params->kind == BLOOM_REDISBLOOM) {
+        ret_params->tightening = REDIS_FIRST_TIGHTENING;
+    } else if (conf->bf_use_random_seed) {
+        bloom_seed(random_number(), ret_params->seed);
     } else {
         memcpy(ret_params->seed, bloom_seed_fixed, BLOOM_SEED_BYTES);
     }
+}
+
+enum err
+bloom_make_parse_reserve(struct request *req, size_t first,
+                         struct bloom_insert *insert)
+{
+    bloom_make_defaults(req, &insert->params);
+    return bloom_make_reads_redis(req)
+               ? grammar_redis_reserve(req, first, insert)
+               : grammar_valkey_reserve(req, first, insert);
 }
 
 enum err
@@ -134,9 +148,9 @@ add_rate(struct request *req, const char *word, double rate)
 
 static void
 describe_creation(struct request *req, const struct bloom *bloom,
-                  uint64_t incarnation)
+                  uint64_t incarnation, uint64_t expires_at_ms)
 {
-    struct bloom_params made;
+    struct bloom_params made = { .struct_size = sizeof(made) };
     struct slice seed = { (const char *)made.seed, BLOOM_SEED_BYTES };
 
     if (req->effect.kind != EFFECT_REWRITTEN) {
@@ -155,24 +169,35 @@ describe_creation(struct request *req, const struct bloom *bloom,
     } else {
         request_effect_add(req, slice_lit("NONSCALING"));
     }
+    if (made.kind == BLOOM_DELETABLE) {
+        add_number(req, "DELETABLE", made.region);
+    } else if (made.kind != BLOOM_NATIVE) {
+        request_effect_add(req, slice_lit("LAYOUT"));
+        request_effect_add(req, slice_of(bloom_kind_name(bloom_kind(bloom))));
+    }
+    if (made.flags == BLOOM_EXPANSION_ZERO) {
+        add_number(req, "GROWTH", 0);
+    }
     add_number(req, "STRIPES", made.stripes);
     add_number(req, "LINES", made.lines);
     add_number(req, "INCARNATION", incarnation);
+    if (expires_at_ms > 0) {
+        add_number(req, "PXAT", expires_at_ms);
+    }
 }
 
 uint64_t
 bloom_make_incarnation(uint64_t incarnation)
 {
     while (incarnation == 0) {
-        random_bytes(&incarnation, sizeof(incarnation));
+        incarnation = random_number();
     }
     return incarnation;
 }
 
-/* Puts the filter under its name. */
-static enum err
-settle(struct request *req, struct bloom *bloom, uint64_t incarnation,
-       struct bloom **ret_bloom)
+enum err
+bloom_make_settle(struct request *req, struct bloom *bloom,
+                  uint64_t incarnation, struct bloom **ret_bloom)
 {
     struct entry *entry;
     enum err err;
@@ -190,55 +215,100 @@ settle(struct request *req, struct bloom *bloom, uint64_t incarnation,
 /* RedisBloom gives the first layer of a scaling filter half of the requested
  * rate, so that all layers together stay below it. The effect has the halved
  * rate, so a replay does not halve it again. */
-static void
-tighten_first(const struct request *req, struct bloom_params *params)
+void
+bloom_make_tighten(const struct request *req, struct bloom_params *params)
 {
-    if (!req->obey && dialect_is_redis(req->service) && params->expansion > 0) {
+    if (!req->obey && params->expansion > 0 &&
+        (dialect_is_redis(req->service) || params->kind == BLOOM_REDISBLOOM)) {
         params->error_rate *= REDIS_FIRST_TIGHTENING;
     }
 }
 
 enum err
-bloom_make_create(struct request *req, const struct bloom_params *asked,
-                  uint64_t incarnation, size_t items_max,
+bloom_make_check_layout(struct request *req, const struct bloom_params *params)
+{
+    static const uint8_t none[BLOOM_SEED_BYTES];
+
+    if (params->kind == BLOOM_DELETABLE &&
+        req->service->conf->bloom_layout != BLOOM_NATIVE && !req->obey) {
+        return ERR_BF_DELETABLE_LAYOUT;
+    }
+    if (params->kind != BLOOM_REDISBLOOM || req->obey) {
+        return OK;
+    }
+    if (memcmp(params->seed, none, sizeof(none)) != 0) {
+        return request_fail(req, ERR_BF_LAYOUT, "%s", "seed");
+    }
+    return params->tightening != REDIS_FIRST_TIGHTENING
+               ? request_fail(req, ERR_BF_LAYOUT, "%s",
+                              "tightening ratio but 0.5")
+               : OK;
+}
+
+/* Gives the new filter its time to live, or removes it on failure. */
+static enum err
+set_expiry(struct request *req, uint64_t expires_at_ms)
+{
+    struct entry *entry = keyspace_find(req->keyspace, &req->key, req->now_ms);
+    enum err err;
+
+    CHECK(entry != NULL);
+    err = keyspace_set_expiry(req->keyspace, &req->key, entry, expires_at_ms);
+    if (err != OK) {
+        (void)keyspace_delete(req->keyspace, &req->key, req->now_ms);
+    }
+    return err;
+}
+
+enum err
+bloom_make_create(struct request *req, const struct bloom_insert *insert,
                   struct bloom **ret_bloom)
 {
     const struct bloom_env *env = bloom_make_env(req);
-    struct bloom_params params = *asked;
-    struct bloom *bloom = NULL;
+    uint64_t incarnation = insert->incarnation;
+    struct bloom_params params = insert->params;
+    struct entry *old = NULL;
+    struct entry *entry;
     enum bloom_status status;
     enum err err;
 
     if (req->obey && incarnation == 0) {
         return ERR_BF_NOT_FOUND;
     }
-    err = request_effect_begin(req, CREATE_WORDS + 1 + items_max);
+    err = bloom_make_check_layout(req, &params);
+    if (err != OK) {
+        return err;
+    }
+    err = request_effect_begin(req, CREATE_WORDS +
+                                        BLOOM_PLACED_WORDS(insert->count));
     if (err != OK) {
         return err;
     }
     incarnation = bloom_make_incarnation(incarnation);
-    tighten_first(req, &params);
-    status = bloom_new(&params, env, &bloom);
+    bloom_make_tighten(req, &params);
+    if (req->obey) {
+        old = keyspace_open(req->keyspace, &req->key, req->now_ms, NULL);
+    }
+    status = keyspace_create(req->keyspace, &req->key, &params, env,
+                             incarnation, &entry);
     if (status != BLOOM_OK) {
         return creation_error(req, status);
     }
-    err = settle(req, bloom, incarnation, ret_bloom);
-    if (err != OK) {
-        bloom_free(bloom, env);
-        return err;
+    if (old != NULL) {
+        keyspace_remove(req->keyspace, &req->key, old);
     }
-    describe_creation(req, *ret_bloom, incarnation);
+    *ret_bloom = &entry->bloom;
+    if (insert->expires_at_ms > 0) {
+        err = set_expiry(req, insert->expires_at_ms);
+        if (err != OK) {
+            return err;
+        }
+    }
+    describe_creation(req, *ret_bloom, incarnation, insert->expires_at_ms);
     req->dirty++;
     keys_made(req, &req->key);
     return OK;
 }
-
-/* ---- adding many --------------------------------------------------------- */
-
-enum {
-    ANSWER_BYTES = 4, /* ":0\r\n" */
-    END_BYTES = 320   /* an error, and the header */
-};
 
 enum err
 bloom_make_check_items(struct request *req, size_t count)
@@ -246,120 +316,4 @@ bloom_make_check_items(struct request *req, size_t count)
     return !req->obey && count > (size_t)req->service->conf->bf_max_items
                ? ERR_BF_ITEMS
                : OK;
-}
-
-/* Adds a batch of at most BLOOM_BATCH_MAX items. The caller has reserved the
- * space for the replies. */
-static enum bloom_status
-add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
-          size_t count, size_t *ret_done)
-{
-    struct bloom_hash hashes[BLOOM_BATCH_MAX];
-    bool added[BLOOM_BATCH_MAX];
-    enum bloom_status status;
-
-    *ret_done = 0;
-    bloom_make_hash(bloom, items, 1, count, hashes);
-    status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
-                             ret_done);
-    bloom_make_reply_many(req, added, *ret_done);
-    return status;
-}
-
-/* Adds all items in batches. Returns how many were added: all, unless one
- * failed. */
-static size_t
-add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
-        enum bloom_status *ret_status)
-{
-    enum bloom_status status = BLOOM_OK;
-    struct bloom_info before;
-    struct bloom_info after;
-    size_t applied = 0;
-
-    bloom_get_info(bloom, &before);
-    while (status == BLOOM_OK && applied < adds->count) {
-        size_t left = adds->count - applied;
-        size_t done;
-
-        status =
-            add_batch(req, bloom, adds->items + applied,
-                      left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX, &done);
-        applied += done;
-    }
-    bloom_get_info(bloom, &after);
-    keyspace_account(&before, &after);
-    req->dirty += after.items - before.items;
-    *ret_status = status;
-    return applied;
-}
-
-/* Ends an array of replies early with an error as its last element: writes the
- * header again, which does not become longer, and moves the replies behind it.
- */
-static void
-end_early(struct request *req, size_t header, size_t body, size_t answers,
-          enum err err)
-{
-    struct buf *out = req->reply->buf;
-    size_t len = out->len - body;
-
-    out->len = header;
-    reply_array(req->reply, answers + 1);
-    memmove(out->data + out->len, out->data + body, len);
-    out->len += len;
-    reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
-    execute_note_error(req, err);
-}
-
-/* Completes a rewritten effect with the items that were added. The effect of a
- * creation lists them; an add that stopped halfway, or whose words cannot be
- * replayed, becomes a BF.MADD of them. */
-static void
-complete_effect(struct request *req, const struct bloom_adds *adds,
-                size_t applied)
-{
-    if (req->effect.kind != EFFECT_REWRITTEN) {
-        return;
-    }
-    if (!adds->created) {
-        request_effect_add(req, slice_lit("BF.MADD"));
-        request_effect_add(req, req->key.name);
-    } else if (applied > 0) {
-        request_effect_add(req, slice_lit("ITEMS"));
-    }
-    for (size_t i = 0; i < applied; i++) {
-        request_effect_add(req, adds->items[i]);
-    }
-}
-
-/* Everything that can fail comes before the first add: space for the reply, and
- * for an effect that lists items. */
-enum err
-bloom_make_add_items(struct request *req, struct bloom *bloom,
-                     const struct bloom_adds *adds)
-{
-    struct buf *out = req->reply->buf;
-    uint64_t dirty = req->dirty;
-    enum bloom_status status;
-    size_t header = out->len;
-    size_t applied;
-    size_t body;
-
-    if (buf_reserve(out, adds->count * ANSWER_BYTES + END_BYTES) == NULL ||
-        (!adds->created && request_effect_begin(req, adds->count + 2) != OK)) {
-        return ERR_NOMEM;
-    }
-    reply_array(req->reply, adds->count);
-    body = out->len;
-    applied = add_all(req, bloom, adds, &status);
-    if (status != BLOOM_OK) {
-        end_early(req, header, body, applied,
-                  bloom_make_add_error(req, status));
-    } else if (!adds->created && !adds->plain) {
-        req->effect.kind = EFFECT_VERBATIM;
-    }
-    complete_effect(req, adds, applied);
-    bloom_make_notify(req, req->dirty > dirty, adds->created);
-    return OK;
 }

@@ -5,13 +5,16 @@
  * creates the same filter again:
  *
  *   BF.INSERT key CAPACITY c ERROR f TIGHTENING t SEED <32 bytes>
- *       (EXPANSION e | NONSCALING) STRIPES s LINES l INCARNATION n
- *       [ITEMS item ...]
+ *       (EXPANSION e | NONSCALING) [LAYOUT name | DELETABLE r] [GROWTH 0]
+ *       STRIPES s LINES l INCARNATION n [PXAT ms]
+ *       [ITEMS item ... | PLACED place item ...]
  *
- * STRIPES, LINES and INCARNATION are accepted from a log only (req->obey). They
- * keep the shape that a filter was made with, whatever exp() this machine has,
- * and the number of the name's life. A replayed creation replaces a key that is
- * there: the original key had expired, and a replay ignores the clock.
+ * LAYOUT, GROWTH to INCARNATION and PLACED (bloom/adds.h) are accepted from a
+ * log only (req->obey). LAYOUT names a foreign kind, and GROWTH 0 is
+ * BLOOM_EXPANSION_ZERO. The others keep the shape that a filter was made with,
+ * whatever exp() this machine has, and the number of the name's life. A
+ * replayed creation replaces a key that is there: the original key had expired,
+ * and a replay ignores the clock.
  *
  * Effects have one grammar, valkey-bloom's, in both dialects. What a client
  * said in words that this grammar does not have becomes a BF.MADD or the
@@ -24,13 +27,28 @@
  */
 #pragma once
 
+#include "bloom/grammar.h"
+#include "core/bloom.h"
 #include "engine/dialect.h"
 #include "engine/observe.h"
 #include "engine/request.h"
 
-/* Sets the properties that the options bf.* give, with a new seed. */
+/* Sets the properties that the options give, with a new seed. Of kind
+ * redisbloom a nonscaling filter is not yet what the grammar makes of it. */
 void bloom_make_defaults(const struct request *req,
                          struct bloom_params *ret_params);
+
+/* Returns whether the request has RedisBloom's grammar. */
+static inline bool
+bloom_make_reads_redis(const struct request *req)
+{
+    return !req->obey && dialect_is_redis(req->service);
+}
+
+/* Parses an error rate at argv position FIRST, and what follows it in a
+ * BF.RESERVE, by the grammar of the request. The rest of *insert stays. */
+MUST_CHECK enum err bloom_make_parse_reserve(struct request *req, size_t first,
+                                             struct bloom_insert *insert);
 
 /* Returns memory and limits for filters that this request makes or grows. */
 static inline const struct bloom_env *
@@ -52,15 +70,69 @@ struct bloom *bloom_make_open(struct request *req);
 /* Opens the key for reading and counts the hit or miss; NULL if missing. */
 struct bloom *bloom_make_find(struct request *req);
 
-/* Creates the key, which must be missing unless the request replays a log.
- * incarnation: 0 for a new one. A replayed add has none (the key was there when
- * it was logged), and fails with ERR_BF_NOT_FOUND. In dialect redis the first
- * layer of a scaling filter gets half the rate. items_max is how many items the
- * effect will list. On failure nothing was created. */
-MUST_CHECK enum err bloom_make_create(struct request *req,
-                                      const struct bloom_params *asked,
-                                      uint64_t incarnation, size_t items_max,
+/* Returns whether items of the filter, which may be NULL, must not be asked for
+ * nor added, since it is incomplete (core/filter.h). */
+static inline bool
+bloom_make_is_unready(const struct bloom *bloom)
+{
+    return bloom != NULL && bloom_is_incomplete(bloom);
+}
+
+/* Returns whether a missing key is an error for what asks for its items (option
+ * bf.missing-key). */
+static inline bool
+bloom_make_must_exist(const struct request *req)
+{
+    return __builtin_expect(
+        req->service->conf->bf_missing_key == CONF_MISSING_ERROR, 0);
+}
+
+/* Returns why items cannot be looked up in a filter; NULL: the key is missing.
+ */
+static inline enum err
+bloom_make_check_found(const struct request *req, const struct bloom *bloom)
+{
+    if (bloom == NULL) {
+        return bloom_make_must_exist(req) ? ERR_BF_NOT_FOUND : OK;
+    }
+    return bloom_is_incomplete(bloom) ? ERR_BF_INCOMPLETE : OK;
+}
+
+/* Returns whether adds to the filter are not those of most filters: it forgets
+ * items (bloom/adds.h), or it is incomplete. */
+static inline bool
+bloom_make_is_special(const struct bloom *bloom)
+{
+    return __builtin_expect(bloom->traits >= BLOOM_DELETABLE, 0);
+}
+
+/* Puts a filter under its name, which must be missing unless the request
+ * replays a log: then it replaces what is there. On failure the caller still
+ * owns the filter. */
+MUST_CHECK enum err bloom_make_settle(struct request *req, struct bloom *bloom,
+                                      uint64_t incarnation,
                                       struct bloom **ret_bloom);
+
+/* Halves the rate of the first layer, if this layout or dialect does. */
+void bloom_make_tighten(const struct request *req, struct bloom_params *params);
+
+/* Refuses what RedisBloom's header cannot say. */
+MUST_CHECK enum err bloom_make_check_layout(struct request *req,
+                                            const struct bloom_params *params);
+
+/* Creates the key, which must be missing unless the request replays a log, with
+ * its time to live, and begins an effect with space for the items. A replayed
+ * add has no incarnation (the key was there when it was logged), and fails with
+ * ERR_BF_NOT_FOUND. In dialect redis, and in layout redisbloom, the first layer
+ * of a scaling filter gets half the rate. On failure nothing was created. A
+ * time that is past makes a key that has expired, as SET does. */
+MUST_CHECK enum err bloom_make_create(struct request *req,
+                                      const struct bloom_insert *insert,
+                                      struct bloom **ret_bloom);
+
+/* The most words of an effect behind what creates the filter, with a place for
+ * each item (bloom/adds.h); or if it creates nothing. */
+#define BLOOM_PLACED_WORDS(items) (3 + 2 * (items))
 
 /* Returns the number, or a random one for a new life of a name if it is 0. */
 uint64_t bloom_make_incarnation(uint64_t incarnation);
@@ -82,21 +154,6 @@ bloom_make_hash(const struct bloom *bloom, const struct slice *items,
         bloom_prefetch_batch(bloom, &ret_hashes[begin], end - begin);
     }
 }
-
-/* The items of one command. */
-struct bloom_adds {
-    const struct slice *items;
-    size_t count;
-    bool created; /* by this command: its effect is to be completed */
-    bool plain;   /* the command's own words are no effect: write a BF.MADD */
-};
-
-/* Adds items in order and appends the reply: an array with 0 or 1 for each; if
- * an item fails, its error is the last element. Sets dirty, completes the
- * effect, and reports the change. Fails only before anything is added. */
-MUST_CHECK enum err bloom_make_add_items(struct request *req,
-                                         struct bloom *bloom,
-                                         const struct bloom_adds *adds);
 
 /* Fails if a client names too many items in one command (option
  * bf.max-items-per-command): they are added in one piece, while others wait. */

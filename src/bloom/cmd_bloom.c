@@ -5,12 +5,17 @@
  * in RESP3.
  */
 #include "base/metrics.h"
-#include "bloom/bloom_make.h"
+#include "bloom/adds.h"
 #include "engine/effect.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
 
-enum { ITEM_AT = 2, WORDS = 3, ANSWER_BYTES = 4 };
+enum {
+    ITEM_AT = 2,
+    WORDS = 3,
+    ANSWER_BYTES = 4,
+    AHEAD_ITEMS = 64 /* of one command: the handler fetches more by itself */
+};
 
 static struct bloom_hash
 hash_item(const struct bloom *bloom, struct slice item)
@@ -64,12 +69,12 @@ static enum err
 create_and_add(struct request *req)
 {
     struct slice item = req->argv[ITEM_AT];
-    struct bloom_params params;
+    struct bloom_insert insert = { .items = &item, .count = 1 };
     struct bloom *bloom = NULL;
     enum err err;
 
-    bloom_make_defaults(req, &params);
-    err = bloom_make_create(req, &params, 0, 1, &bloom);
+    bloom_make_defaults(req, &insert.params);
+    err = bloom_make_create(req, &insert, &bloom);
     if (err != OK) {
         return err;
     }
@@ -86,6 +91,11 @@ cmd_bf_add(struct request *req)
     if (bloom == NULL) {
         return create_and_add(req);
     }
+    if (bloom_make_is_special(bloom)) {
+        return bloom_is_incomplete(bloom)
+                   ? ERR_BF_INCOMPLETE
+                   : adds_run_one(req, bloom, req->argv[ITEM_AT]);
+    }
     return add_one(req, bloom, hash_item(bloom, req->argv[ITEM_AT]), false);
 }
 
@@ -93,11 +103,23 @@ enum err
 cmd_bf_exists(struct request *req)
 {
     const struct bloom *bloom = bloom_make_find(req);
+    enum err err = bloom_make_check_found(req, bloom);
 
+    if (err != OK) {
+        return err;
+    }
     bloom_make_reply(
         req, bloom != NULL &&
                  bloom_contains(bloom, hash_item(bloom, req->argv[ITEM_AT])));
     return OK;
+}
+
+void
+cmd_bf_ahead(const struct entry *entry, const struct slice *argv, size_t argc)
+{
+    for (size_t i = ITEM_AT; i < argc && i - ITEM_AT < AHEAD_ITEMS; i++) {
+        bloom_fetch(&entry->bloom, hash_item(&entry->bloom, argv[i]));
+    }
 }
 
 /* ---- many requests for one filter ---------------------------------------- */
@@ -160,22 +182,71 @@ pass_on(struct request *req, const struct slice *argv, const bool *added,
     }
 }
 
+/* The filters of the last runs of this loop, in outline, by the hash of their
+ * key, whose place keys may share; and the items of the next run, hashed by
+ * one. Where several loops add to one filter, only one of them at a time has
+ * its lock, so items are hashed, and their lines fetched, before. */
+static _Thread_local struct {
+    struct bloom outline[WORKER_PLACES]; /* .count of 0: none */
+    const struct bloom *used;
+    uint32_t count;
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+} ready;
+
+void
+cmd_bf_add_ready(struct request *req, const struct slice *argv, uint32_t count)
+{
+    struct bloom *outline = &ready.outline[req->key.hash % WORKER_PLACES];
+
+    if (outline->count > 0 && count <= BLOOM_BATCH_MAX) {
+        bloom_make_hash(outline, argv + ITEM_AT, WORDS, count, ready.hashes);
+        ready.used = outline;
+        ready.count = count;
+    }
+}
+
+/* Returns the hashes of the items: those that are ready, if they are this
+ * filter's, or new ones. Remembers the filter for its next run, unless it gets
+ * one command at a time: nothing is made ready for that. */
+static const struct bloom_hash *
+hashes_of(const struct request *req, const struct bloom *bloom,
+          const struct slice *argv, uint32_t count,
+          struct bloom_hash *ret_hashes)
+{
+    struct bloom *outline = &ready.outline[req->key.hash % WORKER_PLACES];
+    bool is_ready = ready.count >= count && ready.used == outline &&
+                    bloom_hashes_alike(outline, bloom);
+
+    ready.count = 0;
+    if (!is_ready) {
+        bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, ret_hashes);
+    }
+    if (count > 1 && keyspace_is_shared(req->keyspace) &&
+        !bloom_outline(bloom, outline)) {
+        outline->count = 0;
+    }
+    return is_ready ? ready.hashes : ret_hashes;
+}
+
 uint32_t
 cmd_bf_add_many(struct request *req, const struct slice *argv, uint32_t count)
 {
     struct bloom *bloom = bloom_make_open(req);
-    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    struct bloom_hash own[BLOOM_BATCH_MAX];
+    const struct bloom_hash *hashes;
     bool added[BLOOM_BATCH_MAX];
     struct bloom_info before = { .struct_size = sizeof(before) };
     struct bloom_info after = { .struct_size = sizeof(after) };
     size_t done = 0;
 
-    if (bloom == NULL || !reserve_replies(req, count)) {
+    if (bloom == NULL || bloom_make_is_special(bloom) ||
+        !reserve_replies(req, count)) {
+        ready.count = 0;
         return 0;
     }
     count = together(bloom, count);
     bloom_get_info(bloom, &before);
-    bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
+    hashes = hashes_of(req, bloom, argv, count, own);
     /* The handler meets the error that stops the batch again, and replies. */
     (void)bloom_add_batch(bloom, bloom_make_env(req), hashes, count, added,
                           &done);
@@ -204,7 +275,8 @@ cmd_bf_add_known(struct request *req, const struct slice *argv, uint32_t count)
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX];
 
-    if (entry == NULL || keyspace_is_watched(entry) || observe_is_on(req) ||
+    if (entry == NULL || bloom_make_is_special(&entry->bloom) ||
+        keyspace_is_watched(entry) || observe_is_on(req) ||
         !reserve_replies(req, count)) {
         return 0;
     }
@@ -228,10 +300,15 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
     struct bloom_hash hashes[BLOOM_BATCH_MAX];
     bool found[BLOOM_BATCH_MAX];
 
-    if (!reserve_replies(req, count)) {
-        return 0;
+    if (!reserve_replies(req, count) ||
+        (bloom_make_must_exist(req) &&
+         keyspace_find(req->keyspace, &req->key, req->now_ms) == NULL)) {
+        return 0; /* the handler counts the miss and returns the error */
     }
     bloom = bloom_make_find(req);
+    if (bloom_make_is_unready(bloom)) {
+        return 0;
+    }
     count = together(bloom, count);
     if (bloom != NULL) {
         bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
@@ -257,7 +334,7 @@ cmd_bf_madd(struct request *req)
     struct bloom_adds adds = { .items = req->argv + ITEM_AT,
                                .count = req->argc - ITEM_AT };
     enum err err = bloom_make_check_items(req, adds.count);
-    struct bloom_params params;
+    struct bloom_insert insert = { .items = adds.items, .count = adds.count };
     struct bloom *bloom;
 
     if (err != OK) {
@@ -266,17 +343,23 @@ cmd_bf_madd(struct request *req)
     bloom = bloom_make_open(req);
     adds.created = bloom == NULL;
     if (adds.created) {
-        bloom_make_defaults(req, &params);
-        err = bloom_make_create(req, &params, 0, adds.count, &bloom);
+        bloom_make_defaults(req, &insert.params);
+        err = bloom_make_create(req, &insert, &bloom);
     }
-    return err == OK ? bloom_make_add_items(req, bloom, &adds) : err;
+    if (err == OK && bloom_make_is_unready(bloom)) {
+        err = ERR_BF_INCOMPLETE;
+    }
+    return err == OK ? adds_run(req, bloom, &adds) : err;
 }
 
 enum err
 cmd_bf_card(struct request *req)
 {
-    struct bloom *bloom = bloom_make_find(req);
+    const struct bloom *bloom = bloom_make_find(req);
 
+    if (bloom == NULL && bloom_make_must_exist(req)) {
+        return ERR_BF_NOT_FOUND;
+    }
     reply_int(req->reply, bloom != NULL ? (int64_t)bloom_items(bloom) : 0);
     return OK;
 }

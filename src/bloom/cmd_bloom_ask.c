@@ -4,8 +4,8 @@
  * command of more than a few items works in pieces: when it has worked long
  * enough (request_is_late), it releases its lock, other clients are served, and
  * it goes on with the next item. So it is not atomic: each piece sees the key
- * as it is then, and a missing key has no items. In EXEC all items are one
- * piece.
+ * as it is then, and a missing key has no items (or is an error:
+ * bf.missing-key). In EXEC all items are one piece.
  */
 #include "base/hash.h"
 #include "base/mem.h"
@@ -98,7 +98,11 @@ ask(struct request *req, struct asking *asking)
 {
     const struct bloom *bloom = find_for_piece(req, asking);
     size_t most = bloom != NULL ? bloom_together(bloom) : BLOOM_BATCH_MAX;
+    enum err err = bloom_make_check_found(req, bloom);
 
+    if (err != OK) {
+        return err;
+    }
     while (asking->at < req->argc) {
         size_t left = req->argc - asking->at;
 

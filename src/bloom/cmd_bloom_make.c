@@ -3,39 +3,40 @@
  * BF.RESERVE and BF.INSERT. The grammar of the dialect parses their words; what
  * they do is the same. A request that replays a log has valkey-bloom's grammar.
  */
-#include "bloom/bloom_make.h"
+#include "bloom/adds.h"
 #include "bloom/grammar_redis.h"
 #include "bloom/grammar_valkey.h"
 #include "core/plan.h"
 #include "engine/handlers.h"
 
-/* Returns whether the request has RedisBloom's grammar. */
-static bool
-reads_redis(const struct request *req)
+/* Reports a creation with a time to live, behind its other events. */
+static void
+notify_expiry(struct request *req, const struct bloom_insert *insert)
 {
-    return !req->obey && dialect_is_redis(req->service);
+    if (insert->expires_at_ms > 0 && observe_is_on(req)) {
+        observe_event(req, &req->key, CONF_EVENT_GENERIC, "expire");
+    }
 }
 
 enum err
 cmd_bf_reserve(struct request *req)
 {
-    struct bloom_params params;
+    struct bloom_insert insert = { .no_create = false };
     struct bloom *bloom;
     enum err err;
 
-    bloom_make_defaults(req, &params);
-    err = reads_redis(req) ? grammar_redis_reserve(req, &params)
-                           : grammar_valkey_reserve(req, &params);
+    err = bloom_make_parse_reserve(req, 2, &insert);
     if (err != OK) {
         return err;
     }
     if (bloom_make_open(req) != NULL) {
         err = ERR_BF_EXISTS;
     } else {
-        err = bloom_make_create(req, &params, 0, 0, &bloom);
+        err = bloom_make_create(req, &insert, &bloom);
     }
     bloom_make_notify(req, false, err == OK);
     if (err == OK) {
+        notify_expiry(req, &insert);
         reply_ok(req->reply);
     }
     return err;
@@ -44,9 +45,11 @@ cmd_bf_reserve(struct request *req)
 /* Checks VALIDATESCALETO. Before the key is looked up, so also before
  * NOCREATE. */
 static enum err
-validate_target(const struct request *req, const struct bloom_insert *insert)
+validate_target(struct request *req, const struct bloom_insert *insert)
 {
     uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
+    struct bloom_params params = insert->params;
+    enum err err;
 
     if (!insert->has_target || req->obey) {
         return OK;
@@ -54,7 +57,12 @@ validate_target(const struct request *req, const struct bloom_insert *insert)
     if (insert->params.expansion == 0) {
         return ERR_BF_VALIDATE_NONSCALING;
     }
-    switch (plan_project(&insert->params, limit, insert->target, NULL)) {
+    err = bloom_make_check_layout(req, &params);
+    if (err != OK) {
+        return err;
+    }
+    bloom_make_tighten(req, &params);
+    switch (plan_project(&params, limit, insert->target, NULL)) {
     case BLOOM_OK:
         return OK;
     case BLOOM_RATE_ZERO:
@@ -77,21 +85,31 @@ insert_items(struct request *req, const struct bloom_insert *insert,
         .items = insert->items,
         .count = insert->count,
         .created = bloom == NULL || insert->incarnation != 0,
-        .plain = reads_redis(req),
+        .plain = bloom_make_reads_redis(req) || insert->has_own,
     };
     enum err err = OK;
 
+    if (!adds.created && bloom_make_is_unready(bloom)) {
+        return ERR_BF_INCOMPLETE;
+    }
     if (adds.created && insert->no_create) {
         err = ERR_BF_NOT_FOUND;
     } else if (adds.created) {
-        err = bloom_make_create(req, &insert->params, insert->incarnation,
-                                adds.count, &bloom);
+        err = bloom_make_create(req, insert, &bloom);
     }
     if (err != OK) {
         bloom_make_notify(req, false, false);
         return err;
     }
-    return bloom_make_add_items(req, bloom, &adds);
+    if (insert->placed_count > 0) {
+        return adds_redo(req, bloom, insert->placed, insert->placed_count,
+                         false);
+    }
+    err = adds_run(req, bloom, &adds);
+    if (err == OK && adds.created) {
+        notify_expiry(req, insert);
+    }
+    return err;
 }
 
 enum err
@@ -101,8 +119,8 @@ cmd_bf_insert(struct request *req)
     enum err err;
 
     bloom_make_defaults(req, &insert.params);
-    err = reads_redis(req) ? grammar_redis_insert(req, &insert)
-                           : grammar_valkey_insert(req, &insert);
+    err = bloom_make_reads_redis(req) ? grammar_redis_insert(req, &insert)
+                                      : grammar_valkey_insert(req, &insert);
     if (err == OK) {
         err = bloom_make_check_items(req, insert.count);
     }

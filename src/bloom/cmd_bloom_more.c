@@ -5,6 +5,8 @@
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "bloom/prepare.h"
+#include "core/codec.h"
+#include "core/foreign.h"
 #include "engine/handlers.h"
 #include "engine/keys.h"
 
@@ -35,12 +37,10 @@ replace_empty(struct request *req, struct entry *entry)
 {
     struct bloom_env env = *bloom_make_env(req);
     uint64_t at_ms = keyspace_expiry(req->keyspace, &req->key, entry);
-    struct bloom_params params;
     struct bloom *fresh;
 
     env.size_limit_bytes = UINT64_MAX; /* it had this size before */
-    bloom_get_params(&entry->bloom, &params);
-    if (bloom_new(&params, &env, &fresh) != BLOOM_OK) {
+    if (codec_new_empty(&entry->bloom, &env, &fresh) != BLOOM_OK) {
         return false;
     }
     if (keyspace_replace(req->keyspace, &req->key, entry, fresh,
@@ -54,8 +54,8 @@ replace_empty(struct request *req, struct entry *entry)
 static void
 empty_in_place(struct request *req, struct entry *entry)
 {
-    struct bloom_info before;
-    struct bloom_info after;
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
 
     bloom_get_info(&entry->bloom, &before);
     bloom_reset(&entry->bloom, bloom_make_env(req));
@@ -73,10 +73,14 @@ cmd_bf_reset(struct request *req)
     if (entry == NULL) {
         return ERR_BF_NOT_FOUND;
     }
+    if (bloom_is_incomplete(&entry->bloom)) {
+        return ERR_BF_INCOMPLETE;
+    }
     if (bloom_size(&entry->bloom) < REPLACE_BYTES ||
         !replace_empty(req, entry)) {
         empty_in_place(req, entry);
     }
+    keys_walk_again(req, &req->key);
     req->dirty = 1;
     observe_change(req, &req->key, CONF_EVENT_GENERIC, "bloom.reset");
     reply_ok(req->reply);
@@ -155,9 +159,9 @@ find_sources(struct request *req, struct merge *merge)
         struct key key = request_key(req, FIRST_SOURCE + i);
         struct entry *entry = keyspace_find(req->keyspace, &key, req->now_ms);
 
-        if (entry == NULL) {
+        if (entry == NULL || bloom_is_incomplete(&entry->bloom)) {
             mem_free(merge->sources);
-            return ERR_BF_NOT_FOUND;
+            return entry == NULL ? ERR_BF_NOT_FOUND : ERR_BF_INCOMPLETE;
         }
         keys_use(req, entry);
         merge->sources[i] = &entry->bloom;
@@ -212,6 +216,10 @@ merge_error(struct request *req, const struct bloom *into,
     }
     for (size_t i = 0; i < merge->count && what == NULL; i++) {
         what = bloom_difference(into, merge->sources[i]);
+    }
+    if (what == NULL && foreign_is(bloom_kind(into))) {
+        return request_fail(req, ERR_BF_MERGE_LAYOUT, "%s",
+                            bloom_kind_name(bloom_kind(into)));
     }
     return request_fail(req, ERR_BF_MERGE_DIFFERS, "%s",
                         what != NULL ? what : "layer shapes");
@@ -273,8 +281,8 @@ merge_new(struct request *req, struct merge *merge)
 static enum err
 merge_into(struct request *req, struct entry *entry, struct merge *merge)
 {
-    struct bloom_info before;
-    struct bloom_info after;
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
     enum err err;
 
     bloom_get_info(&entry->bloom, &before);
@@ -295,6 +303,9 @@ merge_all(struct request *req, struct merge *merge)
         merge->incarnation = merge->begins ? bloom_make_incarnation(0) : 0;
     } else if (!merge->begins && entry == NULL) {
         return ERR_BF_NOT_FOUND;
+    }
+    if (entry != NULL && bloom_is_incomplete(&entry->bloom) && !merge->begins) {
+        return ERR_BF_INCOMPLETE;
     }
     err = find_sources(req, merge);
     if (err != OK) {
@@ -322,6 +333,7 @@ cmd_bf_merge(struct request *req)
         err = merge_all(req, &merge);
     }
     if (err == OK) {
+        keys_walk_again(req, &req->key);
         req->dirty = 1;
         observe_change(req, &req->key, CONF_EVENT_GENERIC, "bloom.merge");
         reply_ok(req->reply);

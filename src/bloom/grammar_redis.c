@@ -5,13 +5,9 @@
 #include "bloom/grammar_redis.h"
 
 #include "base/num.h"
-#include "bloom/bloom_make.h"
+#include "core/bloom.h"
 
-enum {
-    RESERVE_WORDS_MAX = 7,
-    OPTIONS_AT = 4, /* of BF.RESERVE */
-    EXPANSION_MAX = 32768
-};
+enum { EXPANSION_MAX = 32768, NOT_FOUND = GRAMMAR_REST_MAX };
 
 static const int64_t capacity_max = 1 << 30;
 
@@ -54,33 +50,42 @@ parse_capacity(struct slice text, const struct number_errors *errors,
 
 /* ---- BF.RESERVE ---------------------------------------------------------- */
 
-/* Returns the position of a word among the options; 0 if it is missing. */
+/* Returns the place of a word among the options, or NOT_FOUND. */
 static size_t
-find_option(const struct request *req, const char *word)
+find_option(const struct grammar_rest *rest, const char *word)
 {
-    for (size_t at = OPTIONS_AT; at < req->argc; at++) {
-        if (slice_is_word(req->argv[at], word)) {
+    for (size_t at = 0; at < rest->count; at++) {
+        if (slice_is_word(rest->words[at], word)) {
             return at;
         }
     }
-    return 0;
+    return NOT_FOUND;
+}
+
+/* Notes that a filter of RedisBloom's layout is nonscaling by its expansion. */
+static void
+note_zero(struct bloom_params *params)
+{
+    if (params->expansion == 0 && params->kind == BLOOM_REDISBLOOM) {
+        params->flags = BLOOM_EXPANSION_ZERO;
+    }
 }
 
 /* Parses EXPANSION and NONSCALING. A filter that does not scale, by its words
  * or by bf-expansion-factor 0, accepts only 0, whatever the range. */
 static enum err
-parse_scaling(struct request *req, struct bloom_params *params)
+parse_scaling(const struct grammar_rest *rest, struct bloom_params *params)
 {
-    size_t expansion_at = find_option(req, "expansion");
+    size_t expansion_at = find_option(rest, "expansion");
     bool nonscaling =
-        params->expansion == 0 || find_option(req, "nonscaling") > 0;
+        params->expansion == 0 || find_option(rest, "nonscaling") != NOT_FOUND;
     int64_t expansion = 0;
 
-    if (expansion_at > 0) {
-        if (expansion_at + 1 == req->argc) {
+    if (expansion_at != NOT_FOUND) {
+        if (expansion_at + 1 == rest->count) {
             return ERR_BFR_NO_EXPANSION;
         }
-        if (!slice_to_i64(req->argv[expansion_at + 1], &expansion)) {
+        if (!slice_to_i64(rest->words[expansion_at + 1], &expansion)) {
             return ERR_BF_EXPANSION;
         }
         if (expansion != 0 && nonscaling) {
@@ -91,6 +96,7 @@ parse_scaling(struct request *req, struct bloom_params *params)
         }
         params->expansion = (uint32_t)expansion;
     }
+    note_zero(params);
     if (nonscaling) {
         params->expansion = 0;
     }
@@ -98,22 +104,30 @@ parse_scaling(struct request *req, struct bloom_params *params)
 }
 
 enum err
-grammar_redis_reserve(struct request *req, struct bloom_params *params)
+grammar_redis_reserve(struct request *req, size_t first,
+                      struct bloom_insert *insert)
 {
     static const struct number_errors rate = { ERR_BF_RATE,
                                                ERR_BFR_RATE_RANGE };
     static const struct number_errors capacity = { ERR_BF_CAPACITY,
                                                    ERR_BFR_CAPACITY_RANGE };
+    struct bloom_params *params = &insert->params;
+    struct grammar_rest rest;
+    enum err own = grammar_own_reserve(req, first + 2, insert, &rest);
     enum err err;
 
-    if (req->argc > RESERVE_WORDS_MAX) {
+    if (rest.count > GRAMMAR_REST_MAX) {
         return request_arity_error(req);
     }
-    err = parse_rate(req->argv[2], &rate, &params->error_rate);
+    err = parse_rate(req->argv[first], &rate, &params->error_rate);
     if (err == OK) {
-        err = parse_capacity(req->argv[3], &capacity, &params->capacity);
+        err =
+            parse_capacity(req->argv[first + 1], &capacity, &params->capacity);
     }
-    return err == OK ? parse_scaling(req, params) : err;
+    if (err == OK) {
+        err = own;
+    }
+    return err == OK ? parse_scaling(&rest, params) : err;
 }
 
 /* ---- BF.INSERT ----------------------------------------------------------- */
@@ -184,22 +198,28 @@ grammar_redis_insert(struct request *req, struct bloom_insert *insert)
     bool nonscaling = insert->params.expansion == 0;
     enum err err = OK;
 
-    for (size_t at = 2; at < req->argc && err == OK; at++) {
-        enum word word = which_word(req->argv[at]);
+    for (size_t at = 2; at < req->argc && err == OK;) {
+        size_t before = at;
+        enum word word;
 
+        err = grammar_own(req, &at, insert);
+        if (err != OK || at > before) {
+            continue;
+        }
+        word = which_word(req->argv[at++]);
         if (word == WORD_UNKNOWN) {
             return ERR_BFR_INSERT_WORD;
         }
         if (word == WORD_ITEMS) {
-            insert->items = req->argv + at + 1;
-            insert->count = req->argc - at - 1;
+            insert->items = req->argv + at;
+            insert->count = req->argc - at;
             break;
         }
         if (word >= WORD_CAPACITY) {
-            if (++at == req->argc) {
+            if (at == req->argc) {
                 break;
             }
-            err = parse_value(word, req->argv[at], &insert->params);
+            err = parse_value(word, req->argv[at++], &insert->params);
         }
         insert->no_create = insert->no_create || word == WORD_NOCREATE;
         nonscaling = nonscaling || word == WORD_NONSCALING;
@@ -207,6 +227,7 @@ grammar_redis_insert(struct request *req, struct bloom_insert *insert)
     if (err == OK && insert->count == 0) {
         return request_arity_error(req);
     }
+    note_zero(&insert->params);
     if (nonscaling) {
         insert->params.expansion = 0;
     }

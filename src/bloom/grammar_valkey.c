@@ -5,9 +5,9 @@
 #include "bloom/grammar_valkey.h"
 
 #include "base/num.h"
-#include "bloom/bloom_make.h"
+#include "core/bloom.h"
 
-enum { RESERVE_PLAIN = 4, RESERVE_NONSCALING = 5, RESERVE_EXPANSION = 6 };
+enum { REST_PLAIN, REST_NONSCALING, REST_EXPANSION }; /* words */
 
 /* ---- numbers ------------------------------------------------------------- */
 
@@ -61,36 +61,42 @@ parse_expansion(struct slice text, uint32_t *ret_expansion)
 /* Parses the words behind rate and capacity: nothing, NONSCALING, or EXPANSION
  * n, each valid at its own length only. */
 static enum err
-parse_scaling(struct request *req, struct bloom_params *params)
+parse_scaling(const struct grammar_rest *rest, struct bloom_params *params)
 {
-    if (req->argc == RESERVE_PLAIN) {
+    if (rest->count == REST_PLAIN) {
         return OK;
     }
-    if (req->argc == RESERVE_NONSCALING &&
-        slice_is_word(req->argv[4], "nonscaling")) {
+    if (rest->count == REST_NONSCALING &&
+        slice_is_word(rest->words[0], "nonscaling")) {
         params->expansion = 0;
         return OK;
     }
-    if (req->argc == RESERVE_EXPANSION &&
-        slice_is_word(req->argv[4], "expansion")) {
-        return parse_expansion(req->argv[5], &params->expansion);
+    if (rest->count == REST_EXPANSION &&
+        slice_is_word(rest->words[0], "expansion")) {
+        return parse_expansion(rest->words[1], &params->expansion);
     }
     return ERR_BF_FAILED;
 }
 
 enum err
-grammar_valkey_reserve(struct request *req, struct bloom_params *params)
+grammar_valkey_reserve(struct request *req, size_t first,
+                       struct bloom_insert *insert)
 {
+    struct grammar_rest rest;
+    enum err own = grammar_own_reserve(req, first + 2, insert, &rest);
     enum err err;
 
-    if (req->argc > RESERVE_EXPANSION) {
+    if (rest.count > REST_EXPANSION) {
         return request_arity_error(req);
     }
-    err = parse_rate(req->argv[2], &params->error_rate);
+    err = parse_rate(req->argv[first], &insert->params.error_rate);
     if (err == OK) {
-        err = parse_capacity(req->argv[3], &params->capacity);
+        err = parse_capacity(req->argv[first + 1], &insert->params.capacity);
     }
-    return err == OK ? parse_scaling(req, params) : err;
+    if (err == OK) {
+        err = own;
+    }
+    return err == OK ? parse_scaling(&rest, &insert->params) : err;
 }
 
 /* ---- BF.INSERT ----------------------------------------------------------- */
@@ -113,7 +119,19 @@ parse_shape(struct slice text, uint64_t max, uint64_t *ret_value)
                : ERR_BF_UNKNOWN_ARG;
 }
 
-/* Parses STRIPES, LINES and INCARNATION of a replayed creation. */
+static enum err
+parse_layout(struct slice name, uint32_t *ret_kind)
+{
+    for (uint32_t kind = 0; kind <= BLOOM_VALKEYBLOOM; kind++) {
+        if (slice_is_word(name, bloom_kind_name((enum bloom_kind)kind))) {
+            *ret_kind = kind;
+            return OK;
+        }
+    }
+    return ERR_BF_UNKNOWN_ARG;
+}
+
+/* Parses LAYOUT to INCARNATION of a replayed creation. */
 static enum err
 parse_replayed(struct slice word, struct slice value,
                struct bloom_insert *insert)
@@ -127,6 +145,13 @@ parse_replayed(struct slice word, struct slice value,
     }
     if (slice_is_word(word, "incarnation")) {
         return parse_shape(value, UINT64_MAX, &insert->incarnation);
+    }
+    if (slice_is_word(word, "layout")) {
+        return parse_layout(value, &params->kind);
+    }
+    if (slice_is_word(word, "growth")) {
+        params->flags = BLOOM_EXPANSION_ZERO;
+        return slice_is_word(value, "0") ? OK : ERR_BF_UNKNOWN_ARG;
     }
     if (!slice_is_word(word, "stripes")) {
         return ERR_BF_UNKNOWN_ARG;
@@ -167,10 +192,11 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    enum { REPLAYED = 3 }; /* the first words are from a log only */
+    enum { REPLAYED = 5 }; /* the first words are from a log only */
     static const char *const words[] = {
-        "stripes",   "lines",      "incarnation", "error",          "capacity",
-        "expansion", "tightening", "seed",        "validatescaleto"
+        "stripes",    "lines", "incarnation",    "layout",
+        "growth",     "error", "capacity",       "expansion",
+        "tightening", "seed",  "validatescaleto"
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
@@ -187,9 +213,17 @@ grammar_valkey_insert(struct request *req, struct bloom_insert *insert)
     size_t at = 2;
 
     while (at < req->argc) {
-        struct slice word = req->argv[at++];
-        enum err err;
+        size_t before = at;
+        enum err err = grammar_own(req, &at, insert);
+        struct slice word;
 
+        if (err != OK) {
+            return err;
+        }
+        if (at > before) {
+            continue;
+        }
+        word = req->argv[at++];
         if (slice_is_word(word, "nonscaling")) {
             insert->params.expansion = 0;
         } else if (slice_is_word(word, "nocreate")) {
@@ -198,6 +232,10 @@ grammar_valkey_insert(struct request *req, struct bloom_insert *insert)
             insert->items = req->argv + at;
             insert->count = req->argc - at;
             return insert->count > 0 ? OK : request_arity_error(req);
+        } else if (req->obey && slice_is_word(word, "placed")) {
+            insert->placed = req->argv + at;
+            insert->placed_count = req->argc - at;
+            return OK;
         } else if (!takes_value(req, word)) {
             return ERR_BF_UNKNOWN_ARG;
         } else if (at == req->argc) {

@@ -8,8 +8,9 @@
 
 #include "bloom/grammar.h"
 
-/* Both overwrite the defaults in *params with what the command says. */
-MUST_CHECK enum err grammar_valkey_reserve(struct request *req,
-                                           struct bloom_params *params);
+/* Both overwrite the defaults in *insert with what the command says. FIRST is
+ * the argv position of the error rate. */
+MUST_CHECK enum err grammar_valkey_reserve(struct request *req, size_t first,
+                                           struct bloom_insert *insert);
 MUST_CHECK enum err grammar_valkey_insert(struct request *req,
                                           struct bloom_insert *insert);

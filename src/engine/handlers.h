@@ -12,13 +12,19 @@
 #include "tbl/commands.def"
 #undef CMD
 
-/* The .many and .known of one-item BF commands. */
+/* The .many, .known and .ready of one-item BF commands. */
 uint32_t cmd_bf_add_many(struct request *req, const struct slice *argv,
                          uint32_t count);
 uint32_t cmd_bf_add_known(struct request *req, const struct slice *argv,
                           uint32_t count);
+void cmd_bf_add_ready(struct request *req, const struct slice *argv,
+                      uint32_t count);
 uint32_t cmd_bf_exists_many(struct request *req, const struct slice *argv,
                             uint32_t count);
+
+/* The .ahead of commands whose items follow the key. */
+void cmd_bf_ahead(const struct entry *entry, const struct slice *argv,
+                  size_t argc);
 
 /* The .prepare of RESTORE, COPY and BF.MERGE: prepare.h. */
 bool prepare_restore(struct request *req);

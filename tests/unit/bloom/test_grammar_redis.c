@@ -49,12 +49,12 @@ TEST(reserve_reads_numbers_and_options)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct reserve_case *c = &cases[i];
         struct asked *asked = ask(rig, CMD_ID_BF_RESERVE, c->text);
-        enum err err = grammar_redis_reserve(&asked->req, &asked->params);
+        enum err err = grammar_redis_reserve(&asked->req, 2, &asked->insert);
 
         if (err != c->err ||
-            (err == OK && (asked->params.capacity != c->capacity ||
-                           asked->params.expansion != c->expansion ||
-                           !(asked->params.error_rate == c->rate)))) {
+            (err == OK && (asked->insert.params.capacity != c->capacity ||
+                           asked->insert.params.expansion != c->expansion ||
+                           !(asked->insert.params.error_rate == c->rate)))) {
             fail_msg("[%s] gave %s", c->text, err_name(err));
         }
     }
@@ -67,12 +67,12 @@ TEST(nonscaling_by_default_still_cannot_expand)
     struct asked *asked =
         ask(rig, CMD_ID_BF_RESERVE, "R k 0.1 1 EXPANSION 2 NONSCALING");
 
-    asked->params.expansion = 0;
+    asked->insert.params.expansion = 0;
     assert_int_equal(ERR_BFR_NONSCALING,
-                     grammar_redis_reserve(&asked->req, &asked->params));
+                     grammar_redis_reserve(&asked->req, 2, &asked->insert));
     asked = ask(rig, CMD_ID_BF_RESERVE, "R k 0.1 1 NONSCALING");
-    asked->params.expansion = 0;
-    assert_int_equal(OK, grammar_redis_reserve(&asked->req, &asked->params));
+    asked->insert.params.expansion = 0;
+    assert_int_equal(OK, grammar_redis_reserve(&asked->req, 2, &asked->insert));
     rig_free(rig);
 }
 
@@ -107,6 +107,9 @@ TEST(insert_tells_words_apart_by_letters)
         { "I k E x ITEMS a", ERR_BFR_INSERT_EXPANSION, 0, 0, 0, false },
         { "I k  ITEMS a", ERR_BFR_INSERT_WORD, 0, 0, 0, false },
         { "I k SEED x ITEMS a", ERR_BFR_INSERT_WORD, 0, 0, 0, false },
+        { "I k ex ITEMS a", ERR_NOT_INTEGER, 0, 0, 0, false },
+        { "I k EX 5 e 2 CAP 7 ITEMS a", OK, 1, 7, 2, false },
+        { "I k EX", ERR_SYNTAX, 0, 0, 0, false },
     };
     struct rig *rig = rig_new();
 

@@ -36,11 +36,11 @@ TEST(reserve_takes_its_tail_at_its_own_length_only)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct grammar_case *c = &cases[i];
         struct asked *asked = ask(rig, CMD_ID_BF_RESERVE, c->text);
-        enum err err = grammar_valkey_reserve(&asked->req, &asked->params);
+        enum err err = grammar_valkey_reserve(&asked->req, 2, &asked->insert);
 
         if (err != c->err ||
-            (err == OK && (asked->params.capacity != c->capacity ||
-                           asked->params.expansion != c->expansion))) {
+            (err == OK && (asked->insert.params.capacity != c->capacity ||
+                           asked->insert.params.expansion != c->expansion))) {
             fail_msg("[%s] gave %s", c->text, err_name(err));
         }
     }

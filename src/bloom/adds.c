@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bloom/adds.h"
+
+#include "engine/execute.h"
+#include "keyspace/redo.h"
+
+enum {
+    ANSWER_BYTES = 4, /* ":0\r\n" */
+    END_BYTES = 320,  /* an error, and the header */
+    WORDS_EACH = 2    /* a place and an item */
+};
+
+/* ---- effects of new items ------------------------------------------------ */
+
+/* Begins the list of the effect with the first items, all of which were new;
+ * any: there are items to list. A creation has its own words already. */
+static void
+begin_list(struct request *req, const struct bloom_adds *adds, size_t first,
+           bool any)
+{
+    if (req->effect.kind != EFFECT_REWRITTEN) {
+        return;
+    }
+    if (!adds->created) {
+        request_effect_add(req, slice_lit("BF.MADD"));
+        request_effect_add(req, req->key.name);
+    } else if (any) {
+        request_effect_add(req, slice_lit("ITEMS"));
+    }
+    for (size_t i = 0; i < first; i++) {
+        request_effect_add(req, adds->items[i]);
+    }
+}
+
+/* Lists the new ones of `count` items in the effect, behind the first `before`
+ * ones. As long as all are new there is no list: *listing. */
+static void
+list_added(struct request *req, const struct bloom_adds *adds, size_t before,
+           const bool *added, size_t count, bool *listing)
+{
+    if (req->effect.kind != EFFECT_REWRITTEN ||
+        (!*listing && memchr(added, false, count) == NULL)) {
+        return;
+    }
+    if (!*listing) {
+        begin_list(req, adds, before, true); /* a first item is new */
+        *listing = true;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (added[i]) {
+            request_effect_add(req, adds->items[before + i]);
+        }
+    }
+}
+
+/* Adds a batch of at most BLOOM_BATCH_MAX items. The caller has reserved the
+ * space for the replies. */
+static enum bloom_status
+add_batch(struct request *req, struct bloom *bloom, const struct slice *items,
+          size_t count, bool *ret_added, size_t *ret_done)
+{
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    enum bloom_status status;
+
+    *ret_done = 0;
+    bloom_make_hash(bloom, items, 1, count, hashes);
+    status = bloom_add_batch(bloom, bloom_make_env(req), hashes, count,
+                             ret_added, ret_done);
+    bloom_make_reply_many(req, ret_added, *ret_done);
+    return status;
+}
+
+/* Adds all items in batches, and completes the effect: it lists exactly the
+ * items that were new, in order. If all were, the command's own words do,
+ * unless they cannot be replayed. */
+static enum bloom_status
+add_all(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
+        size_t *ret_applied)
+{
+    enum bloom_status status = BLOOM_OK;
+    bool added[BLOOM_BATCH_MAX];
+    bool listing = false;
+    size_t applied = 0;
+
+    while (status == BLOOM_OK && applied < adds->count) {
+        size_t left = adds->count - applied;
+        size_t done;
+
+        status = add_batch(req, bloom, adds->items + applied,
+                           left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX,
+                           added, &done);
+        list_added(req, adds, applied, added, done, &listing);
+        applied += done;
+    }
+    if (!listing && status == BLOOM_OK && !adds->created && !adds->plain) {
+        req->effect.kind = EFFECT_VERBATIM;
+    } else if (!listing) {
+        begin_list(req, adds, applied, applied > 0);
+    }
+    *ret_applied = applied;
+    return status;
+}
+
+/* ---- deletable filters --------------------------------------------------- */
+
+/* Adds one item that is hashed. *ret_layer: which seemed to have it. */
+static enum bloom_status
+add_one(struct request *req, struct bloom *bloom, struct bloom_hash hash,
+        uint16_t *ret_layer)
+{
+    *ret_layer = deletable_layer_of(bloom, hash);
+    return deletable_add_again(bloom, bloom_make_env(req), hash,
+                               (struct deletable_done){ .layer = *ret_layer },
+                               0);
+}
+
+/* Adds an item to the effect, behind the word that begins the list if it is the
+ * first. */
+static void
+list_item(struct request *req, bool first, uint16_t layer, struct slice item)
+{
+    char place[REDO_PLACE_MAX];
+
+    if (first) {
+        request_effect_add(req, slice_lit("PLACED"));
+    }
+    if (layer == DELETABLE_NEW) {
+        request_effect_add(req, slice_lit("+"));
+    } else {
+        struct slice text = { place, redo_put_add(layer, place) };
+
+        request_effect_add(req, request_arena_copy(req, text));
+    }
+    request_effect_add(req, item);
+}
+
+/* Adds the items in order, replies, and completes the effect. *ret_applied: the
+ * number of items before the one that failed. */
+static enum bloom_status
+add_placed(struct request *req, struct bloom *bloom,
+           const struct bloom_adds *adds, size_t *ret_applied)
+{
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool added[BLOOM_BATCH_MAX];
+    enum bloom_status status = BLOOM_OK;
+    size_t applied = 0;
+
+    if (!adds->created) {
+        request_effect_add(req, slice_lit("BF.INSERT"));
+        request_effect_add(req, req->key.name);
+    }
+    while (status == BLOOM_OK && applied < adds->count) {
+        const struct slice *items = adds->items + applied;
+        size_t left = adds->count - applied;
+        size_t count = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
+        size_t done = 0;
+
+        bloom_make_hash(bloom, items, 1, count, hashes);
+        while (done < count && status == BLOOM_OK) {
+            uint16_t layer;
+
+            status = add_one(req, bloom, hashes[done], &layer);
+            if (status == BLOOM_OK) {
+                list_item(req, applied + done == 0, layer, items[done]);
+                added[done++] = layer == DELETABLE_NEW;
+            }
+        }
+        bloom_make_reply_many(req, added, done);
+        applied += done;
+    }
+    *ret_applied = applied;
+    return status;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+/* Ends an array of replies early with an error as its last element: writes the
+ * header again, which does not become longer, and moves the replies behind it.
+ */
+static void
+end_early(struct request *req, size_t header, size_t body, size_t answers,
+          enum err err)
+{
+    struct buf *out = req->reply->buf;
+    size_t len = out->len - body;
+
+    out->len = header;
+    reply_array(req->reply, answers + 1);
+    memmove(out->data + out->len, out->data + body, len);
+    out->len += len;
+    reply_error(req->reply, err_prefix(err), slice_of(err_text(err)));
+    execute_note_error(req, err);
+}
+
+/* Everything that can fail comes before the first add: space for the reply, and
+ * for an effect that lists items. */
+enum err
+adds_run(struct request *req, struct bloom *bloom,
+         const struct bloom_adds *adds)
+{
+    struct buf *out = req->reply->buf;
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
+    enum bloom_status status;
+    bool forgets = bloom_make_is_special(bloom);
+    size_t words = forgets ? BLOOM_PLACED_WORDS(adds->count) : adds->count + 2;
+    size_t header = out->len;
+    size_t applied;
+    size_t body;
+
+    if (buf_reserve(out, adds->count * ANSWER_BYTES + END_BYTES) == NULL ||
+        (!adds->created && request_effect_begin(req, words) != OK)) {
+        return ERR_NOMEM;
+    }
+    reply_array(req->reply, adds->count);
+    body = out->len;
+    bloom_get_info(bloom, &before);
+    status = forgets ? add_placed(req, bloom, adds, &applied)
+                     : add_all(req, bloom, adds, &applied);
+    bloom_get_info(bloom, &after);
+    keyspace_account(&before, &after);
+    req->dirty += forgets ? applied : after.items - before.items;
+    if (status != BLOOM_OK) {
+        end_early(req, header, body, applied,
+                  bloom_make_add_error(req, status));
+    }
+    bloom_make_notify(req, after.items > before.items, adds->created);
+    return OK;
+}
+
+enum err
+adds_run_one(struct request *req, struct bloom *bloom, struct slice item)
+{
+    const struct bloom_adds adds = { .items = &item, .count = 1 };
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
+    enum bloom_status status;
+    size_t applied;
+
+    if (buf_reserve(req->reply->buf, ANSWER_BYTES) == NULL ||
+        request_effect_begin(req, BLOOM_PLACED_WORDS(1)) != OK) {
+        return ERR_NOMEM;
+    }
+    bloom_get_info(bloom, &before);
+    status = add_placed(req, bloom, &adds, &applied);
+    bloom_get_info(bloom, &after);
+    keyspace_account(&before, &after);
+    req->dirty += applied;
+    bloom_make_notify(req, after.items > before.items, false);
+    return status == BLOOM_OK ? OK : bloom_make_add_error(req, status);
+}
+
+enum err
+adds_redo(struct request *req, struct bloom *bloom, const struct slice *words,
+          size_t count, bool deletes)
+{
+    const struct redo redo = { .words = words, .count = count };
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
+    enum bloom_status status;
+
+    if (bloom == NULL) {
+        return ERR_BF_NOT_FOUND;
+    }
+    bloom_get_info(bloom, &before);
+    status = deletes ? redo_deletions(bloom, &redo)
+                     : redo_adds(bloom, bloom_make_env(req), &redo);
+    bloom_get_info(bloom, &after);
+    if (status != BLOOM_OK) {
+        return bloom_make_add_error(req, status);
+    }
+    req->dirty += count / WORDS_EACH;
+    if (!deletes) {
+        bloom_make_notify(req, after.items > before.items, false);
+    }
+    return OK;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Adds of many items, and all adds to deletable filters. Of other filters an
+ * effect lists the items that were new. An add to a deletable filter changes it
+ * even if it is answered 0: it marks collisions. So those effects list all
+ * items, and say where each one went (keyspace/redo.h):
+ *
+ *   BF.INSERT key [what creates it] PLACED place item ...
+ *   BF.MDEL key PLACED place item ...      only those that were deleted
+ */
+#pragma once
+
+#include "bloom/bloom_make.h"
+
+/* The items of one command. */
+struct bloom_adds {
+    const struct slice *items;
+    size_t count;
+    bool created; /* by this command: its effect is to be completed */
+    bool plain;   /* the command's own words are no effect: write a BF.MADD */
+};
+
+/* Adds items in order and appends the reply: an array with 0 or 1 for each; if
+ * an item fails, its error is the last element. Sets dirty, completes the
+ * effect, and reports the change. Fails only before anything is added. */
+MUST_CHECK enum err adds_run(struct request *req, struct bloom *bloom,
+                             const struct bloom_adds *adds);
+
+/* Does what BF.ADD does with an item of a deletable filter. */
+MUST_CHECK enum err adds_run_one(struct request *req, struct bloom *bloom,
+                                 struct slice item);
+
+/* Executes a replayed BF.INSERT or BF.MDEL on a deletable filter, which may be
+ * NULL; words are those behind PLACED. */
+MUST_CHECK enum err adds_redo(struct request *req, struct bloom *bloom,
+                              const struct slice *words, size_t count,
+                              bool deletes);

@@ -7,9 +7,12 @@
  */
 #include "bloom/prepare.h"
 
+#include "base/crc64.h"
 #include "base/mem.h"
 #include "bloom/bloom_make.h"
 #include "core/codec.h"
+#include "core/payload.h"
+#include "core/valkeybloom.h"
 #include "engine/handlers.h"
 
 #define XXH_STATIC_LINKING_ONLY /* the state, whole */
@@ -24,7 +27,9 @@ enum {
 enum preparing_stage { HASHING, FILLING, DONE, NOTHING };
 
 struct preparing {
-    XXH3_state_t hash; /* of a payload; aligned, so it comes first */
+    XXH3_state_t hash;      /* of our payload; aligned, so it comes first */
+    uint64_t crc;           /* of a module's */
+    struct filling filling; /* from a module's, or from a BF.LOAD */
     enum preparing_stage stage;
     uint64_t at; /* byte to be hashed, or of all lines to be filled in */
     struct prepared made;
@@ -36,6 +41,7 @@ struct preparing {
 static void
 drop(struct preparing *preparing)
 {
+    filling_fini(&preparing->filling, &preparing->env);
     if (preparing->made.bloom != NULL) {
         bloom_free(preparing->made.bloom, &preparing->env);
     }
@@ -128,7 +134,7 @@ lines_at(struct bloom *bloom, uint64_t at, uint32_t *ret_layer,
     return lines != NULL ? lines + at : NULL;
 }
 
-/* ---- RESTORE ------------------------------------------------------------- */
+/* ---- RESTORE and BF.LOAD ------------------------------------------------- */
 
 /* Hashes one piece. Returns false when everything is hashed. */
 static bool
@@ -137,12 +143,16 @@ hash_step(struct preparing *preparing, struct slice payload)
     size_t covered = payload.len - CODEC_CHECKSUM_BYTES;
     size_t left = covered - (size_t)preparing->at;
     size_t step = left < STEP_BYTES ? left : STEP_BYTES;
+    const char *from = payload.data + preparing->at;
 
-    if (preparing->at == 0) {
-        (void)XXH3_64bits_reset(&preparing->hash);
+    if (payload_is_foreign(payload.data, payload.len)) {
+        preparing->crc = crc64(preparing->crc, from, step);
+    } else {
+        if (preparing->at == 0) {
+            (void)XXH3_64bits_reset(&preparing->hash);
+        }
+        (void)XXH3_64bits_update(&preparing->hash, from, step);
     }
-    (void)XXH3_64bits_update(&preparing->hash, payload.data + preparing->at,
-                             step);
     preparing->at += step;
     return step < left;
 }
@@ -156,17 +166,18 @@ sum_holds(const struct preparing *preparing, struct slice payload)
     for (int i = 1; i <= CODEC_CHECKSUM_BYTES; i++) {
         stored = stored << 8 | end[-i];
     }
-    return stored == XXH3_64bits_digest(&preparing->hash);
+    return stored == (payload_is_foreign(payload.data, payload.len)
+                          ? preparing->crc
+                          : XXH3_64bits_digest(&preparing->hash));
 }
 
-/* Makes the filter without its lines, as bloom_load() does. */
+/* Makes a filter of our own payload without its lines, as codec_load() does. */
 static void
-make_shape(struct preparing *preparing, struct slice payload)
+make_own(struct preparing *preparing, struct slice payload)
 {
     struct prepared *made = &preparing->made;
     struct codec_head head;
 
-    made->sum_holds = sum_holds(preparing, payload);
     made->status = codec_read_head(payload.data, payload.len, &head);
     if (!made->sum_holds ||
         (made->status == BLOOM_OK && head.total_bytes != payload.len)) {
@@ -179,12 +190,28 @@ make_shape(struct preparing *preparing, struct slice payload)
         made->incarnation = head.incarnation;
         made->status = codec_new(&head, &preparing->env, &made->bloom);
     }
+}
+
+static void
+make_shape(struct preparing *preparing, struct slice payload)
+{
+    struct prepared *made = &preparing->made;
+
+    made->sum_holds = sum_holds(preparing, payload);
+    if (!payload_is_foreign(payload.data, payload.len)) {
+        make_own(preparing, payload);
+    } else if (made->sum_holds) {
+        made->status = payload_begin(payload.data, payload.len, &preparing->env,
+                                     &preparing->filling, &made->bloom);
+    } else {
+        made->status = BLOOM_CORRUPT;
+    }
     preparing->at = 0;
     preparing->stage = made->status == BLOOM_OK ? FILLING : DONE;
 }
 
 static void
-fill_step(struct preparing *preparing, struct slice payload)
+fill_own_step(struct preparing *preparing, struct slice payload)
 {
     struct codec_head head;
     uint32_t layer;
@@ -204,29 +231,82 @@ fill_step(struct preparing *preparing, struct slice payload)
     preparing->at += left;
 }
 
-/* Between two calls the payload may move, but its bytes stay the same. */
-bool
-prepare_restore(struct request *req)
+static void
+fill_foreign_step(struct preparing *preparing, struct slice payload)
 {
-    enum { PAYLOAD_AT = 3 };
-    struct slice payload = req->argv[PAYLOAD_AT];
-    struct preparing *preparing;
+    bool more = false;
+    enum bloom_status status =
+        filling_step(&preparing->filling, payload.data, preparing->made.bloom,
+                     &preparing->env, STEP_BYTES, &more);
 
-    if (payload.len < LARGE_BYTES) {
-        return true;
+    if (status != BLOOM_OK) {
+        bool held = preparing->made.sum_holds;
+
+        drop(preparing);
+        preparing->made.status = status;
+        preparing->made.sum_holds = held;
     }
-    preparing = take_up(req);
-    while (preparing != NULL && preparing->stage != DONE) {
-        if (preparing->stage == FILLING) {
-            fill_step(preparing, payload);
-        } else if (!hash_step(preparing, payload)) {
-            make_shape(preparing, payload);
+    if (!more || status != BLOOM_OK) {
+        preparing->stage = DONE;
+    }
+}
+
+/* Works on a payload until it is late. Between two calls the payload may move,
+ * but its bytes stay the same. Returns false if there is more to do. */
+static bool
+prepare_payload(struct request *req, struct preparing *preparing,
+                struct slice payload, bool foreign)
+{
+    while (preparing->stage != DONE) {
+        if (preparing->stage == HASHING) {
+            if (!hash_step(preparing, payload)) {
+                make_shape(preparing, payload);
+            }
+        } else if (foreign) {
+            fill_foreign_step(preparing, payload);
+        } else {
+            fill_own_step(preparing, payload);
         }
         if (preparing->stage != DONE && request_is_late(req)) {
             return false;
         }
     }
     return true;
+}
+
+bool
+prepare_restore(struct request *req)
+{
+    enum { PAYLOAD_AT = 3 };
+    struct slice payload = req->argv[PAYLOAD_AT];
+    struct preparing *preparing =
+        payload.len < LARGE_BYTES ? NULL : take_up(req);
+
+    return preparing == NULL ||
+           prepare_payload(req, preparing, payload,
+                           payload_is_foreign(payload.data, payload.len));
+}
+
+bool
+prepare_load(struct request *req)
+{
+    enum { PAYLOAD_AT = 2 };
+    struct slice payload = req->argv[PAYLOAD_AT];
+    struct preparing *preparing =
+        payload.len < LARGE_BYTES ? NULL : take_up(req);
+    struct prepared *made;
+
+    if (preparing == NULL) {
+        return true;
+    }
+    made = &preparing->made;
+    if (preparing->stage == HASHING) { /* nothing to be hashed */
+        made->status =
+            valkeybloom_begin_load(payload.data, payload.len, &preparing->env,
+                                   &preparing->filling, &made->bloom);
+        preparing->stage = made->status == BLOOM_OK ? FILLING : DONE;
+    }
+    return prepare_payload(req, preparing, payload, true);
 }
 
 /* ---- COPY ---------------------------------------------------------------- */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Does the long part of RESTORE, COPY and BF.MERGE of large filters before
- * their locks are taken: checks and loads a payload, or copies a source, a
- * piece at a time while other clients are served. The handler then only puts
+ * Does the long part of RESTORE, BF.LOAD, COPY and BF.MERGE of large filters
+ * before their locks are taken: checks and loads a payload, or copies a source,
+ * a piece at a time while other clients are served. The handler then only puts
  * the filter under its name. In EXEC, in a replay, and for filters that are not
  * large, nothing is prepared, and the handler does all of the work.
  *
- * prepare_restore, prepare_copy and prepare_merge are .prepare of their rows
- * (table.h). The session keeps what they made until the command ends.
+ * prepare_restore, prepare_load, prepare_copy and prepare_merge are .prepare of
+ * their rows (table.h). The session keeps what they made until the command
+ * ends.
  */
 #pragma once
 

@@ -28,5 +28,6 @@ void cmd_bf_ahead(const struct entry *entry, const struct slice *argv,
 
 /* The .prepare of RESTORE, COPY and BF.MERGE: prepare.h. */
 bool prepare_restore(struct request *req);
+bool prepare_load(struct request *req);
 bool prepare_copy(struct request *req);
 bool prepare_merge(struct request *req);

@@ -155,7 +155,7 @@
 > COMMAND LIST FILTERBY ACLCAT bloom
 ~ .*"bf\.add".*
 > ACL CAT bloom
-~ \*\d+ \| "bf\.add" \| "bf\.card" \| .*"bf\.reset"
+~ \*\d+ \| "bf\.add" \| "bf\.card" \| .*"bf\.scandump".*
 > ACL DRYRUN default bf.insert k
 < -ERR wrong number of arguments for 'bf.insert' command
 > INFO commandstats

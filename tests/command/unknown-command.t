@@ -20,5 +20,5 @@
 < -ERR unknown command 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', with args beginning with: 'x'\x20
 >! BF.NOPE a
 < -ERR unknown command 'BF.NOPE', with args beginning with: 'a'\x20
->! bf.load k x
-< -ERR unknown command 'bf.load', with args beginning with: 'k' 'x'\x20
+>! bf.saved k x
+< -ERR unknown command 'bf.saved', with args beginning with: 'k' 'x'\x20

@@ -436,6 +436,9 @@ find_action(int argc, char **argv, const char **ret_print)
     if (is_word(argv[1], "--version", "-v")) {
         return CONF_ACTION_VERSION;
     }
+    if (strcmp(argv[1], "--plan") == 0) {
+        return CONF_ACTION_PLAN;
+    }
     if (strncmp(argv[1], print, sizeof(print) - 1) == 0) {
         *ret_print = argv[1] + sizeof(print) - 1;
         return CONF_ACTION_PRINT;

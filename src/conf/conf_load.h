@@ -18,6 +18,7 @@ enum conf_action {
     CONF_ACTION_HELP,    /* --help, -h */
     CONF_ACTION_VERSION, /* --version, -v */
     CONF_ACTION_PRINT,   /* --print=<what> */
+    CONF_ACTION_PLAN,    /* --plan <words>: the rest of the command line */
 };
 
 /* What CONFIG REWRITE writes, in the directory of option `dir`. It is read

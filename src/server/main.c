@@ -30,7 +30,10 @@ print_usage(void)
                  "  --version           the version\n"
                  "  --print=WHAT        commands, options (a configuration "
                  "file), metrics,\n"
-                 "                      errors, or man (the option list)\n\n"
+                 "                      errors, or man (the option list)\n"
+                 "  --plan WORDS        what a filter would take: the words "
+                 "of BF.PLAN,\n"
+                 "                      under the default options\n\n"
                  "Options, in FILE or on the command line:\n\n");
     conf_print_help(stdout);
 }
@@ -42,11 +45,16 @@ finish_output(void)
                                                       : EXIT_FAILURE;
 }
 
-/* Prints what --help, --version or --print asked for. */
+/* Prints what --help, --version, --print or --plan asked for. */
 static int
-answer(const struct conf_args *args)
+answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
 {
     switch (args->action) {
+    case CONF_ACTION_PLAN:
+        if (!print_plan(conf, argc - 1, argv + 1)) {
+            return EXIT_USAGE;
+        }
+        break;
     case CONF_ACTION_HELP:
         print_usage();
         break;
@@ -107,7 +115,7 @@ main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (args.action != CONF_ACTION_RUN) {
-        int code = answer(&args);
+        int code = answer(&args, &conf, argc, argv);
 
         conf_fini(&conf);
         return code;

@@ -343,3 +343,34 @@ def test_a_stored_role_obeys_the_allowed_addresses():
     finally:
         server.kill()
         server.remove()
+
+
+def test_a_plan_is_printed_without_a_server(start_server):
+    words = ["0.001", "1000", "EXPANSION", "4"]
+    got = subprocess.run([servers.server_binary(), "--plan", *words],
+                         capture_output=True, text=True)
+    assert (got.returncode, got.stderr) == (0, "")
+    said = [line.replace("- ", "  ").strip() for line in got.stdout.splitlines()]
+    server = start_server()
+    with server.conn() as conn:
+        reply = conn.call("BF.PLAN", *words)
+        assert conn.call("DBSIZE") == 0
+    pairs = list(zip(reply[::2], reply[1::2]))
+    expected = []
+    for name, value in pairs[:-1]:
+        expected.append("%s: %s" % (name.decode(), value.decode()
+                                    if isinstance(value, bytes) else value))
+    expected.append("layers:")
+    for layer in pairs[-1][1]:
+        for name, value in zip(layer[::2], layer[1::2]):
+            expected.append("%s: %s" % (name.decode(), value.decode()
+                                        if isinstance(value, bytes) else value))
+    assert said == expected and len(expected) > 20
+
+
+def test_a_plan_with_a_mistake_is_refused():
+    for words in ([], ["0.01"], ["2", "100"], ["0.01", "100", "EX", "5"]):
+        got = subprocess.run([servers.server_binary(), "--plan", *words],
+                             capture_output=True, text=True)
+        assert got.returncode == 2 and got.stdout == ""
+        assert got.stderr.startswith("bloomery-server: --plan: ")

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * BF.PLAN, a map in RESP3 and else an array. It takes the words that follow the
+ * key in a BF.RESERVE, under the same options, and makes nothing:
+ *
+ *   kind, capacity, error-rate  of the first layer
+ *   bytes                       of the filter when it is made
+ *   bits-per-item               of its lines
+ *   fits                        whether bf.bloom-memory-usage-limit allows it
+ *   largest-capacity            that a BF.RESERVE with this rate may have
+ *   layers                      an array of maps, one for each state of growth
+ *                               under the limit: capacity and bytes of all
+ *                               layers, bits-per-item, error-rate (of all
+ *                               layers when they are full, at most)
+ */
+#include "bloom/bloom_make.h"
+#include "core/plan.h"
+#include "engine/handlers.h"
+
+enum { RATE_AT = 1, FIELDS = 8, LAYER_FIELDS = 4, BYTE_BITS = 8 };
+
+/* The filter as it grows. */
+struct growth {
+    struct plan plan;
+    uint64_t capacity; /* of all layers */
+    double rate;       /* of all layers together */
+};
+
+/* Makes NEXT the newest layer. */
+static void
+take_layer(const struct bloom_params *params, const struct plan_layer *next,
+           struct growth *growth)
+{
+    growth->rate += sizing_layer_rate(params->error_rate, params->tightening,
+                                      growth->plan.count);
+    growth->capacity = next->capacity < BLOOM_CAPACITY_MAX - growth->capacity
+                           ? growth->capacity + next->capacity
+                           : BLOOM_CAPACITY_MAX;
+    growth->plan.count++;
+    growth->plan.capacity = next->capacity;
+    growth->plan.line_bytes += next->line_bytes;
+    growth->plan.module_bytes = next->module_bytes;
+}
+
+static double
+bits_per_item(const struct growth *growth)
+{
+    return (double)growth->plan.line_bytes * BYTE_BITS /
+           (double)growth->capacity;
+}
+
+static void
+put_layers(struct reply *reply, const struct bloom_params *params,
+           uint64_t limit)
+{
+    struct growth growth = { .plan.parts = plan_parts(params) };
+    size_t place = reply_begin(reply);
+    struct plan_layer next;
+
+    while (plan_next(params, &growth.plan, limit, &next) == BLOOM_OK) {
+        take_layer(params, &next, &growth);
+        reply_map(reply, LAYER_FIELDS);
+        reply_named_int(reply, "capacity", growth.capacity);
+        reply_named_int(reply, "bytes", next.size_bytes);
+        reply_named_double(reply, "bits-per-item", bits_per_item(&growth));
+        reply_named_double(reply, "error-rate",
+                           growth.rate < 1 ? growth.rate : 1);
+    }
+    reply_array_end(reply, place, growth.plan.count);
+}
+
+static void
+put_plan(struct request *req, const struct bloom_params *params,
+         const struct plan_layer *first)
+{
+    uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
+    const struct plan none = { .parts = plan_parts(params) };
+    struct reply *reply = req->reply;
+    struct growth growth = { .plan = none };
+    struct plan_layer next;
+
+    take_layer(params, first, &growth);
+    reply_map(reply, FIELDS);
+    reply_bulk_text(reply, "kind");
+    reply_bulk_text(reply, bloom_kind_name((enum bloom_kind)params->kind));
+    reply_named_int(reply, "capacity", params->capacity);
+    reply_named_double(reply, "error-rate", params->error_rate);
+    reply_named_int(reply, "bytes", first->size_bytes);
+    reply_named_double(reply, "bits-per-item", bits_per_item(&growth));
+    reply_named_int(reply, "fits",
+                    plan_next(params, &none, limit, &next) == BLOOM_OK);
+    reply_named_int(reply, "largest-capacity", plan_largest(params, limit));
+    reply_bulk_text(reply, "layers");
+    put_layers(reply, params, limit);
+}
+
+enum err
+cmd_bf_plan(struct request *req)
+{
+    struct bloom_insert insert = { .no_create = false };
+    enum err err = bloom_make_parse_reserve(req, RATE_AT, &insert);
+    struct plan none;
+    struct plan_layer first;
+    enum bloom_status status;
+
+    if (err == OK) {
+        err = bloom_make_check_layout(req, &insert.params);
+    }
+    if (err != OK) {
+        return err;
+    }
+    if (insert.expires_at_ms > 0) {
+        return ERR_SYNTAX; /* a time changes no size */
+    }
+    bloom_make_tighten(req, &insert.params);
+    if (!plan_is_valid(&insert.params)) {
+        return bloom_make_error(req, BLOOM_INVALID);
+    }
+    none = (struct plan){ .parts = plan_parts(&insert.params) };
+    status = plan_next(&insert.params, &none, UINT64_MAX, &first);
+    if (status != BLOOM_OK) {
+        return bloom_make_error(req, status);
+    }
+    put_plan(req, &insert.params, &first);
+    return OK;
+}

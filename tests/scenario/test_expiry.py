@@ -107,3 +107,38 @@ def test_expiry_in_every_database(server):
         info = lambda: conn.call("INFO", "keyspace").decode()  # noqa: E731
         servers.wait_until(lambda: "db" not in info(), 10,
                            "all 16 databases are empty")
+
+
+@pytest.mark.parametrize("rewrite", [False, True])
+def test_a_time_given_at_creation_outlives_a_crash(start_server, tmp_path,
+                                                      rewrite):
+    options = ["--dir", tmp_path, "--appendonly", "yes"]
+    server = start_server(*options)
+    with server.conn() as conn:
+        before = conn.call("TIME")[0]
+        assert conn.call("BF.RESERVE", "a", "0.01", "100", "EX", "1000") == b"OK"
+        assert conn.call("BF.INSERT", "b", "PX", "1000000", "ITEMS", "x") == [1]
+        assert conn.call("BF.RESERVE", "c", "0.01", "100", "EXAT", "1") == b"OK"
+        times = [conn.call("PEXPIRETIME", key) for key in "abc"]
+        assert times[0] >= int(before) * 1000 + 1000000
+        if rewrite:
+            conn.call("BGREWRITEAOF")
+            servers.wait_until(
+                lambda: b"aof_rewrite_in_progress:0" in
+                conn.call("INFO", "persistence"), 20,
+                "the rewrite ends")
+    server.kill()
+    with start_server(*options).conn() as conn:
+        assert [conn.call("PEXPIRETIME", key) for key in "abc"] == times
+        assert times[2] == -2
+        assert conn.call("BF.EXISTS", "b", "x") == 1
+
+
+def test_a_time_given_at_creation_is_an_event_of_its_own(start_server):
+    server = start_server("--notify-keyspace-events", "KEA")
+    with server.conn() as conn, server.conn() as watching:
+        watching.call("SUBSCRIBE", "__keyspace@0__:k")
+        conn.call("BF.INSERT", "k", "EX", "1000", "ITEMS", "a")
+        conn.call("BF.INSERT", "k", "EX", "1000", "ITEMS", "b")
+        assert [watching.read()[2] for _ in range(4)] == \
+            [b"bloom.add", b"bloom.reserve", b"expire", b"bloom.add"]

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Adds to deletable filters, and deletions: random ones, whose effects make the
+ * same filter again.
+ */
+#include "bloom/adds.h"
+
+#include "../engine/dump_help.h"
+#include "../engine/rig.h"
+
+enum { ITEMS = 60, ITEMS_MOST = 150, COMMANDS = 3000 };
+
+/* Appends a random command. */
+static void
+put_command(struct rig *rig, uint64_t *rng)
+{
+    static const char *const commands[] = { "BF.ADD k", "BF.DEL k", "BF.MADD k",
+                                            "BF.MDEL k",
+                                            "BF.INSERT k NOCREATE ITEMS" };
+    size_t kind = (size_t)test_random_below(rng, 5);
+    uint64_t items = 1;
+    struct buf line = { 0 };
+
+    if (kind > 1) {
+        items = 1 + test_random_below(
+                        rng, test_random_below(rng, 20) == 0 ? ITEMS_MOST : 4);
+    }
+    buf_printf(&line, "%s", commands[kind]);
+    for (uint64_t i = 0; i < items; i++) {
+        buf_printf(&line, " i%u", (unsigned)test_random_below(rng, ITEMS));
+    }
+    buf_append(&line, "", 1);
+    batch_text(rig, line.data);
+    buf_free(&line);
+}
+
+static void
+check_replay(const char *make, uint64_t *rng)
+{
+    struct rig *rig = rig_new();
+    struct rig *again = rig_new();
+
+    run_text(rig, make, false);
+    for (unsigned i = 0; i < COMMANDS; i++) {
+        bool txn = test_random_below(rng, 10) == 0;
+
+        batch_begin(rig);
+        if (txn) {
+            batch_text(rig, "MULTI");
+        }
+        for (uint64_t n = test_random_below(rng, 6); n > 0; n--) {
+            put_command(rig, rng);
+        }
+        if (txn) {
+            batch_text(rig, "EXEC");
+        }
+        batch_run(rig);
+        if (i % 100 == 99) {
+            effects_take(rig);
+            repeat_effects(again, buf_slice(&rig->effects.raw));
+            effects_clear(rig);
+            assert_int_equal(1, compare_dumps(rig, again));
+        }
+    }
+    rig_free(again);
+    rig_free(rig);
+}
+
+TEST(effects_make_the_same_filter_again)
+{
+    uint64_t rng = test_seed();
+
+    check_replay("BF.RESERVE k 0.01 200 DELETABLE", &rng);
+    check_replay("BF.RESERVE k 0.1 4 DELETABLE 1", &rng);
+    check_replay("BF.RESERVE k 0.0001 3 DELETABLE 8 EXPANSION 1", &rng);
+    check_replay("BF.RESERVE k 0.2 20 NONSCALING DELETABLE 4", &rng);
+}
+
+/* The reply of an add that fails is shorter, and the effect has what came
+ * before it. */
+TEST(a_full_filter_adds_what_it_has_room_for)
+{
+    struct rig *rig = rig_new();
+
+    run_and_expect(rig, "BF.RESERVE k 0.01 2 NONSCALING DELETABLE", "+OK\r\n");
+    run_and_expect(
+        rig, "BF.MADD k a a b c d",
+        "*4\r\n:1\r\n:0\r\n:1\r\n-ERR non scaling filter is full\r\n");
+    effects_take(rig);
+    buf_append(&rig->effects.text, "", 1);
+    assert_non_null(
+        strstr(rig->effects.text.data, "0: BF.INSERT k PLACED + a 0 a + b"));
+    assert_null(strstr(rig->effects.text.data, " c"));
+    rig_free(rig);
+}

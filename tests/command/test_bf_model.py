@@ -6,7 +6,7 @@
 #
 #   make model ROUNDS=500000 [SEED=7]
 #
-# sends that many commands in each dialect.
+# sends that many commands in each dialect, for each layout.
 
 import os
 import random
@@ -47,7 +47,8 @@ TEXTS = {
 # ---- the model against what was recorded ---------------------------------------
 
 def same_sizes(reply):
-    """Without what is our own layout's."""
+    """Without what is our own layout's, and its name."""
+    reply = re.sub(rb"\$\d+\r\nsize:(\d+)( layout:native)?", rb"\1", reply)
     return re.sub(rb"\$\d+\r\nbytes:\d+ bits:\d+ hashes:\d+|"
                   rb"(?<=Size\r\n):\d+", b"?", reply)
 
@@ -87,8 +88,8 @@ def test_the_model_scales_as_valkey_bloom(capacity, rate, expansion, most,
 class Talk:
     """A server, its model, and a connection in each protocol."""
 
-    def __init__(self, server, dialect):
-        self.model = bf_model.Model(dialect)
+    def __init__(self, server, dialect, layout):
+        self.model = bf_model.Model(dialect, layout)
         self.conns = {2: server.conn(2), 3: server.conn(3)}
         self.errors, self.seen, self.layers = 0, set(), 0
 
@@ -130,15 +131,20 @@ def next_batch(words):
     return batch
 
 
+@pytest.mark.parametrize("layout", ["native", "redisbloom", "valkeybloom"])
 @pytest.mark.parametrize("dialect", ["valkey", "redis"])
-def test_random_commands_are_answered_as_the_model_says(start_server, dialect):
+def test_random_commands_are_answered_as_the_model_says(start_server, dialect,
+                                                        layout):
+    """In the runs of the modules' layouts, CONFIG SET also changes the layout."""
     seed = int(os.environ.get("SEED") or random.getrandbits(32))
     print("SEED=%d ROUNDS=%d" % (seed, ROUNDS))
-    rng = random.Random("%d %s" % (seed, dialect))
-    words = bf_words.Words(rng, dialect)
+    rng = random.Random("%d %s %s" % (seed, dialect, layout))
+    words = bf_words.Words(rng, dialect, [] if layout == "native" else [
+        layout.encode(), layout.encode(), b"native"])
     talk = Talk(start_server("--dialect", dialect, "--appendonly", "no",
+                             "--bloom-layout", layout,
                              "--bf.bloom-memory-usage-limit", 1 << 24),
-                dialect)
+                dialect, layout)
     talk.model.limit = 1 << 24
     done = 0
     while done < ROUNDS:

@@ -91,11 +91,11 @@ def layer_error_rate(capacity, rate, items):
                       for i, c in enumerate(CHOOSE))) ** stripes
 
 
-def own_structs(odd, count):
+def own_structs(odd, count, slot=40):
     slots = 2
     while slots < count:
         slots *= 2
-    return 72 + 40 * odd + (24 + 40 * slots if count > 1 else 0)
+    return 72 + odd + (24 + slot * slots if count > 1 else 0)
 
 
 def fits(own, module, limit):
@@ -103,7 +103,10 @@ def fits(own, module, limit):
 
 
 class Filter:
-    """layers: [capacity, items]; claimed: the items that must be found."""
+    """layers: [capacity, items]; claimed: the items that must be found. The
+    subclasses have the layouts of the two modules."""
+
+    layout = "native"
 
     def __init__(self, capacity, rate, tightening, expansion, seed):
         self.rate, self.tightening = rate, tightening
@@ -116,7 +119,7 @@ class Filter:
         self.module = self.lines = 0
 
     def copy(self):
-        twin = Filter.__new__(Filter)
+        twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.layers = [list(layer) for layer in self.layers]
         twin.claimed = set(self.claimed)
@@ -126,16 +129,32 @@ class Filter:
         return self.tightening != 0.5 or (
             isinstance(self.seed, bytes) and self.seed != FIXED_SEED)
 
+    def structs(self, count):
+        return own_structs(40 * self.odd(), count)
+
+    @staticmethod
+    def shape(capacity, rate):
+        """Returns (hashes, stored bytes, bytes in memory)."""
+        stripes, size = own_lines(capacity, rate)
+        return stripes * 8, size, size
+
+    @staticmethod
+    def layer_false(capacity, rate, items):
+        return layer_error_rate(capacity, rate, items)
+
+    def fits(self, own, module, limit):
+        return fits(own, module, limit)
+
     def layer_rate(self, index):
         return self.rate * power(self.tightening, index)
 
     def error_rate(self):
         """Returns the probability of a false positive."""
-        return min(1, sum(layer_error_rate(capacity, self.layer_rate(i), items)
+        return min(1, sum(self.layer_false(capacity, self.layer_rate(i), items)
                           for i, (capacity, items) in enumerate(self.layers)))
 
     def size(self):
-        return own_structs(self.odd(), len(self.layers)) + self.lines
+        return self.structs(len(self.layers)) + self.lines
 
     def items(self):
         return sum(layer[1] for layer in self.layers)
@@ -159,22 +178,23 @@ class Filter:
             if capacity > I64_MAX:
                 raise Refused(BAD_CAPACITY)
         module = self.module + module_layer_bytes(capacity, rate)
-        lines = self.lines + own_lines(capacity, rate)[1]
-        own = own_structs(self.odd(), n + 1) + lines
-        if not fits(own, module_vector_bytes(n + foretold) + module, limit):
+        lines = self.lines + self.shape(capacity, rate)[2]
+        own = self.structs(n + 1) + lines
+        if not self.fits(own, module_vector_bytes(n + foretold) + module,
+                         limit):
             raise Refused(OVER_LIMIT)
         self.layers.append([capacity, 0])
         self.module, self.lines = module, lines
 
     def stored_fits(self, limit):
-        return fits(self.size(), self.module +
-                    module_vector_bytes(len(self.layers) - 1), limit)
+        return self.fits(self.size(), self.module + module_vector_bytes(
+            len(self.layers) - 1), limit)
 
     def project(self, limit, target=None):
         """Returns the capacity that the filter can grow to, up to the target;
         raises Refused if a limit stops it before the target."""
-        probe = Filter(self.first, self.rate, self.tightening, self.expansion,
-                       self.seed)
+        probe = type(self)(self.first, self.rate, self.tightening,
+                           self.expansion, self.seed)
         total = 0
         while target is None or total < target:
             try:
@@ -187,3 +207,84 @@ class Filter:
             if probe.layers[-1][0] * self.expansion > I64_MAX:
                 raise Refused(BAD_CAPACITY)
         return total
+
+
+# ---- the layouts of the modules ------------------------------------------------
+
+@functools.lru_cache(1 << 16)
+def strides(bits, hashes):
+    """Returns {n: share} of the items that have n different positions. The
+    positions are a + i * b modulo `bits`: in a small layer many strides b meet
+    their own positions again (1 in 64 has one position in a layer of 64 bits)."""
+    shares = {hashes: 1.0}
+    for period in range(1, hashes):
+        if bits % period == 0:
+            # phi(period) of the strides have this period.
+            shares[period] = sum(
+                math.gcd(i, period) == 1 for i in range(1, period + 1)) / bits
+            shares[hashes] -= shares[period]
+    return shares
+
+
+@functools.lru_cache(1 << 16)
+def classic_false(bits, hashes, items):
+    """Returns the rate of a Bloom filter with double hashing: expected set bits,
+    all positions hit."""
+    shares = strides(bits, hashes)
+    kept = sum(share * (1 - n / bits) for n, share in shares.items() if n < bits)
+    filled = 1 - kept ** items
+    return sum(share * filled ** n for n, share in shares.items())
+
+
+def in_lines(size):
+    return math.ceil(size / 64) * 64
+
+
+class RedisFilter(Filter):
+    """RedisBloom's: reference formulas of its sizes, and its halved rates."""
+
+    layout = "redisbloom"
+
+    def odd(self):
+        return True
+
+    def structs(self, count):
+        return own_structs(80, count, 56)
+
+    @staticmethod
+    def shape(capacity, rate):
+        per_item = abs(math.log(rate) / 0.480453013918201)
+        bits = max(1, math.trunc(capacity * per_item))
+        size = math.ceil(bits / 64) * 8
+        return math.ceil(0.693147180559945 * per_item), size, in_lines(size)
+
+    @staticmethod
+    def layer_false(capacity, rate, items):
+        hashes, size, _ = RedisFilter.shape(capacity, rate)
+        return classic_false(size * 8, hashes, items)
+
+    def fits(self, own, module, limit):
+        return own <= limit
+
+
+class ValkeyFilter(Filter):
+    """valkey-bloom's."""
+
+    layout = "valkeybloom"
+
+    def structs(self, count):
+        return own_structs(80, count)
+
+    @staticmethod
+    def shape(capacity, rate):
+        size = module_layer_bytes(capacity, rate) - 208
+        return max(1, math.floor(size * 8 / capacity * math.log(2) + 0.5)), \
+            size, in_lines(size)
+
+    @staticmethod
+    def layer_false(capacity, rate, items):
+        hashes, size, _ = ValkeyFilter.shape(capacity, rate)
+        return classic_false(size * 8, hashes, items)
+
+
+LAYOUTS = {kind.layout: kind for kind in (Filter, RedisFilter, ValkeyFilter)}

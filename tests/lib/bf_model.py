@@ -15,8 +15,8 @@ import math
 import re
 
 from lib import resp
-from lib.bf_filter import (BAD_CAPACITY, FIXED_SEED, FULL, I64_MAX, LIMIT,
-                           OVER_LIMIT, RATE_ZERO, Filter, Refused, own_lines)
+from lib.bf_filter import (BAD_CAPACITY, FIXED_SEED, FULL, I64_MAX, LAYOUTS,
+                           LIMIT, OVER_LIMIT, RATE_ZERO, Refused)
 from lib.bf_numbers import (double_text, redis_float, redis_integer,
                             rust_float, rust_integer)
 
@@ -52,8 +52,8 @@ OK = simple("OK")
 class Model:
     """Models the server's filters in one dialect; `dialect` may be changed."""
 
-    def __init__(self, dialect="valkey"):
-        self.dialect = dialect
+    def __init__(self, dialect="valkey", layout="native"):
+        self.dialect, self.layout = dialect, layout
         self.filters = {}
         self.capacity, self.rate = 100, 0.01
         self.expansion, self.tightening = 2, 0.5
@@ -157,18 +157,39 @@ class Model:
 
     def defaults(self):
         rate = min(self.rate, 0.25) if self.is_redis() else self.rate
+        seed = object() if self.random_seed else FIXED_SEED
+        tightening = self.tightening
+        if self.layout == "redisbloom":
+            seed, tightening = None, 0.5
         return {"capacity": self.capacity, "rate": rate,
-                "tightening": self.tightening, "expansion": self.expansion,
-                "seed": object() if self.random_seed else FIXED_SEED}
+                "tightening": tightening, "expansion": self.expansion,
+                "seed": seed}
+
+    def halves(self, props):
+        """Tells whether the first layer gets half of the rate."""
+        return props["expansion"] > 0 and (
+            self.is_redis() or self.layout == "redisbloom")
+
+    def check_layout(self, props):
+        if self.layout == "redisbloom":
+            for ok, what in ((props["seed"] is None, "seed"),
+                             (props["tightening"] == 0.5,
+                              "tightening ratio but 0.5")):
+                if not ok:
+                    raise Refused("ERR filters of layout redisbloom have no %s "
+                                  "(bloom-layout)" % what)
 
     def create(self, key, props):
         rate = props["rate"]
-        if self.is_redis() and props["expansion"] > 0:
+        self.check_layout(props)
+        if self.halves(props):
             rate *= 0.5
             if rate == 0:
-                raise Refused("ERR could not create filter")
-        made = Filter(props["capacity"], rate, props["tightening"],
-                      props["expansion"], props["seed"])
+                raise Refused("ERR could not create filter"
+                              if self.is_redis() else "ERROR")
+        made = LAYOUTS[self.layout](props["capacity"], rate,
+                                    props["tightening"], props["expansion"],
+                                    props["seed"])
         made.grow(self.limit)
         self.filters[key] = made
         return made
@@ -335,8 +356,14 @@ class Model:
         if props["expansion"] == 0:
             raise Refused("ERR cannot use NONSCALING and VALIDATESCALETO "
                           "options together")
+        self.check_layout(props)
+        rate = props["rate"] * (0.5 if self.halves(props) else 1)
+        if self.layout == "redisbloom" and rate == 0:
+            raise Refused("ERR provided VALIDATESCALETO causes bloom object "
+                          "to exceed memory limit")
         try:
-            Filter(**props).project(self.limit, target)
+            LAYOUTS[self.layout](**{**props, "rate": rate}).project(
+                self.limit, target)
         except Refused as why:
             raise Refused({
                 OVER_LIMIT: "ERR provided VALIDATESCALETO causes bloom object "
@@ -478,14 +505,13 @@ class Model:
         filter_ = self.filters.get(words[1])
         if filter_ is None:
             raise Refused(NOT_FOUND)
-        out = [bulk("size:%d" % filter_.items())]
+        out = [bulk("size:%d layout:%s" % (filter_.items(), filter_.layout))]
         for i, (capacity, items) in enumerate(filter_.layers):
             rate = filter_.layer_rate(i)
-            stripes, size = own_lines(capacity, rate)
+            hashes, size, _ = filter_.shape(capacity, rate)
             out.append(bulk(
                 "bytes:%d bits:%d hashes:%d hashwidth:64 capacity:%d size:%d "
-                "ratio:%g" % (size, size * 8, stripes * 8, capacity, items,
-                              rate)))
+                "ratio:%g" % (size, size * 8, hashes, capacity, items, rate)))
         return array(out)
 
     # ---- ours, and keys
@@ -514,12 +540,20 @@ class Model:
         return OK
 
     def unite(self, key, into, source):
+        if into.layout != source.layout:
+            raise Refused("ERR cannot merge filters of different layouts")
         for what, name in (("seed", "seeds"), ("first", "capacities"),
                            ("rate", "error rates"),
                            ("tightening", "tightening ratios"),
                            ("expansion", "expansions")):
             if getattr(into, what) != getattr(source, what):
                 raise Refused("ERR cannot merge filters of different " + name)
+        shapes = "ERR cannot merge filters of different layer shapes"
+        if into.layout == "redisbloom" and into.expansion == 0 and \
+                self.seen == error(shapes):
+            raise Refused(shapes)   # NONSCALING and EXPANSION 0 differ
+        if into.layout != "native":
+            raise Refused("ERR cannot merge filters of layout " + into.layout)
         if self.seen.startswith(b"-ERR cannot merge: the union would hold"):
             full = [layer[0] for layer in max(
                 into.layers, source.layers, key=len)]
@@ -578,6 +612,8 @@ class Model:
             self.limit = int(value)
         elif name == b"bf.bloom-use-random-seed":
             self.random_seed = value == "yes"
+        elif name == b"bloom-layout":
+            self.layout = value
         else:
             raise ValueError(name)
 

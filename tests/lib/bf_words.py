@@ -44,8 +44,8 @@ LIMITS = [b"0", b"383", b"384", b"900", b"2000", b"20000", b"200000",
 class Words:
     """Makes commands with the random numbers of `rng`."""
 
-    def __init__(self, rng, dialect):
-        self.rng, self.dialect = rng, dialect
+    def __init__(self, rng, dialect, layouts=()):
+        self.rng, self.dialect, self.layouts = rng, dialect, layouts
 
     def one(self, good, bad=(), odds=12):
         """Returns a word that is mostly valid."""
@@ -102,7 +102,11 @@ class Words:
         return words
 
     def option(self):
+        """A valid option. Filters of several layouts meet in some runs."""
         redis = self.dialect == "redis"
+        if self.layouts and self.rng.randrange(8) == 0:
+            return [b"CONFIG", b"SET", b"bloom-layout",
+                    self.rng.choice(self.layouts)]
         name, values = self.rng.choice([
             (b"bf-initial-size" if redis else b"bf.bloom-capacity",
              [b"100", b"10", b"3"]),

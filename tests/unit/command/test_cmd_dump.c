@@ -6,6 +6,9 @@
  * tests/command and tests/scenario/test_dump.py.
  */
 #include "../engine/rig.h"
+#include "core/codec.h"
+
+#include <stdlib.h>
 
 /* The body of the bulk reply that the last command got. */
 static struct slice
@@ -246,4 +249,58 @@ TEST(only_a_repeated_effect_may_name_an_incarnation)
     assert_true(slice_equal(bulk_of(rig), buf_slice(&payload)));
     buf_free(&payload);
     rig_free(rig);
+}
+
+/* Executes one command of these words, and returns the reply's first bytes. */
+static const char *
+reply_to(struct rig *rig, const struct slice *words, size_t count)
+{
+    batch_begin(rig);
+    batch_command(rig);
+    for (size_t i = 0; i < count; i++) {
+        batch_word(rig, words[i]);
+    }
+    batch_run(rig);
+    buf_append(&rig->out, "", 1);
+    return rig->out.data;
+}
+
+/* Small, or large enough to be prepared. */
+TEST(a_deletable_filter_is_restored_whole_and_in_chunks)
+{
+    static const uint64_t capacities[] = { 10, 500000 };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct rig *rig = rig_new();
+        struct bloom_params params = PARAMS(capacities[i], 0.01, 0.5, 2);
+        struct bloom *bloom = NULL;
+        char head[CODEC_HEAD_BYTES_MAX];
+        struct slice dump, header;
+        char *bytes;
+
+        params.kind = BLOOM_DELETABLE;
+        params.region = 2;
+        assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+        dump.len = (size_t)bloom_dump_bytes(bloom);
+        bytes = malloc(dump.len);
+        bloom_dump(bloom, bytes);
+        dump.data = bytes;
+        header = (struct slice){ head, codec_put_head(bloom, 0, head) };
+        assert_non_null(strstr(
+            reply_to(rig,
+                     (struct slice[]){ slice_lit("RESTORE"), slice_lit("k"),
+                                       slice_lit("0"), dump },
+                     4),
+            "+OK"));
+        assert_non_null(strstr(
+            reply_to(rig,
+                     (struct slice[]){ slice_lit("BF.LOADCHUNK"),
+                                       slice_lit("l"), slice_lit("1"), header },
+                     4),
+            "+OK"));
+        assert_int_equal(2, count_keys(rig, 0));
+        free(bytes);
+        bloom_free(bloom, NULL);
+        rig_free(rig);
+    }
 }

@@ -257,10 +257,21 @@ static bool
 payload_fits(uint16_t type, uint64_t bytes)
 {
     switch (type) {
+    case SECTION_RECORDS_2:
     case SECTION_RECORDS:
         return bytes >= RECORD_BYTES_MIN && bytes <= RECORDS_BYTES_MAX;
+    case SECTION_LARGE_2:
     case SECTION_LARGE:
         return bytes >= RECORD_BYTES_MIN && bytes <= LARGE_BYTES_MAX;
+    case SECTION_VOIDS:
+        return bytes >= VOID_HEAD_BYTES && bytes <= VOIDS_BYTES_MAX;
+    case SECTION_EFFECTS:
+        return bytes > EFFECTS_HEAD_BYTES && bytes <= EFFECTS_BYTES_MAX;
+    case SECTION_PIECES:
+        return bytes >= PIECES_HEAD_BYTES && bytes <= PIECES_BYTES_MAX &&
+               bytes % PIECES_POSITION_BYTES == 0;
+    case SECTION_END_2:
+        return bytes == END_BYTES_2;
     case SECTION_LINES: /* besides what its head says */
         return bytes >= CHUNK_HEAD_BYTES &&
                bytes <= CHUNK_HEAD_BYTES + SNAPSHOT_CHUNK_BYTES;
@@ -299,6 +310,7 @@ read_head(struct section_file *file, uint64_t offset,
         return section_damaged(file, offset, "Here a section should begin");
     }
     if (get_u16(head + SECTION_AT_ZERO) != 0 ||
+        (section.type > SECTION_END_2 && file->version <= 2) ||
         !payload_fits(section.type, section.bytes)) {
         return section_damaged(file, offset,
                                "The head of this section makes no sense");
@@ -330,6 +342,26 @@ section_read_head(struct section_file *file, uint64_t offset, uint64_t ordinal,
     }
     *ret_section = section;
     return SNAPSHOT_OK;
+}
+
+enum snapshot_status
+section_read_end(struct section_file *file, struct section *ret_section)
+{
+    const uint64_t end_bytes = SECTION_FRAME_BYTES + END_BYTES;
+    struct section section = { .type = 0 };
+    enum snapshot_status status = SNAPSHOT_OK;
+
+    if (file->bytes >= HEADER_BYTES + end_bytes) {
+        status = read_head(file, file->bytes - end_bytes, &section);
+    }
+    if (status == SNAPSHOT_OK && section.type == SECTION_END) {
+        *ret_section = section;
+        return section_read_payload(file, &section);
+    }
+    return status == SNAPSHOT_IO
+               ? status
+               : section_damaged(file, file->bytes,
+                                 "The file does not end with an end section");
 }
 
 enum snapshot_status
@@ -403,6 +435,44 @@ section_read_payload(struct section_file *file, const struct section *section)
         XXH3_64bits_withSeed(file->buffer, bytes, section->seed)) {
         return section_bad_hash(file, section->offset);
     }
+    return SNAPSHOT_OK;
+}
+
+/* ---- stamps -------------------------------------------------------------- */
+
+void
+section_begin_stamp(const uint8_t *header, struct snapshot_stamp *stamp)
+{
+    memset(stamp, 0, sizeof(*stamp));
+    memcpy(stamp->history, header + HEADER_AT_HISTORY, SNAPSHOT_HISTORY_BYTES);
+    stamp->position = stamp->begins = get_u64(header + HEADER_AT_POSITION);
+    stamp->sequence = get_u64(header + HEADER_AT_SEQUENCE);
+    stamp->created_ms = get_u64(header + HEADER_AT_CREATED);
+    stamp->keys = get_u64(header + HEADER_AT_KEYS);
+    stamp->version = get_u16(header + HEADER_AT_VERSION);
+}
+
+enum snapshot_status
+section_end_stamp(struct section_file *file, const struct section *section,
+                  struct snapshot_stamp *stamp)
+{
+    const uint8_t *at = file->buffer;
+
+    if (section->type == SECTION_END_2) {
+        return SNAPSHOT_OK;
+    }
+    if (!is_history(at + END_AT_HISTORY) ||
+        get_u64(at + END_AT_POSITION) >= GROUP_POSITION_LIMIT ||
+        get_u64(at + END_AT_SEQUENCE) >= GROUP_NUMBER_LIMIT ||
+        get_u64(at + END_AT_POSITION) < stamp->position ||
+        get_u64(at + END_AT_SEQUENCE) < stamp->sequence) {
+        return section_damaged(file, section->offset,
+                               "The end of the snapshot makes no sense");
+    }
+    memcpy(stamp->history, at + END_AT_HISTORY, SNAPSHOT_HISTORY_BYTES);
+    stamp->position = get_u64(at + END_AT_POSITION);
+    stamp->sequence = get_u64(at + END_AT_SEQUENCE);
+    stamp->keys = get_u64(at + END_AT_KEYS);
     return SNAPSHOT_OK;
 }
 

@@ -2,8 +2,8 @@
  *
  * A snapshot file as a row of sections: opens it by its header, reads it
  * section by section, and searches for what is intact behind damage.
- * snapshot_read.c reads what the sections hold; snapshot.c draws both. One
- * reader owns it, one thread. A size is believed if the file has the bytes.
+ * snapshot_read.c reads what the sections hold; snapshot_format.h draws both.
+ * One reader owns it, one thread. A size is believed if the file has the bytes.
  *
  * A source stands for a file that comes as a stream: then offsets must follow
  * one another, there is no search, and sizes are believed as far as the bytes
@@ -20,7 +20,8 @@
 
 enum {
     SECTION_SCAN_BYTES = 64 << 10,
-    RECORD_BYTES_MIN = RECORD_HEAD_BYTES + CODEC_FIXED_BYTES + CODEC_LAYER_BYTES
+    RECORD_BYTES_MIN =
+        RECORD_HEAD_BYTES_2 + CODEC_FIXED_BYTES + CODEC_LAYER_BYTES
 };
 
 /* The owner sets fd or source, and error; all else begins with zeros. */
@@ -80,6 +81,19 @@ enum snapshot_status section_read_bytes(struct section_file *file, void *to,
 enum snapshot_status section_read_head(struct section_file *file,
                                        uint64_t offset, uint64_t ordinal,
                                        struct section *ret_section);
+
+/* Reads the end section, which the last bytes of the file must be; its payload
+ * is in file->buffer then. Not from a source. */
+enum snapshot_status section_read_end(struct section_file *file,
+                                      struct section *ret_section);
+
+/* Fills in the stamp of B from an intact header; makes it the stamp of E with
+ * the end section, whose payload is in file->buffer. */
+void section_begin_stamp(const uint8_t *header,
+                         struct snapshot_stamp *ret_stamp);
+enum snapshot_status section_end_stamp(struct section_file *file,
+                                       const struct section *section,
+                                       struct snapshot_stamp *stamp);
 
 /* Reads the whole payload into file->buffer, and checks its hash. */
 enum snapshot_status section_read_payload(struct section_file *file,

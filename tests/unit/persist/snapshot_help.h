@@ -8,9 +8,9 @@
 #include "../keyspace/support.h"
 #include "base/file.h"
 #include "keyspace/scan.h"
-#include "persist/snapshot.h"
 #include "persist/snapshot_format.h"
 #include "persist/snapshot_read.h"
+#include "persist/snapshot_whole.h"
 
 #include <endian.h>
 #include <stdlib.h>

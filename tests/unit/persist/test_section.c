@@ -84,7 +84,7 @@ TEST(a_section_within_a_name_is_not_found)
 {
     struct keyspace *ks = test_keyspace(1);
     struct bytes inner = small_snapshot();
-    const struct bloom_params params = { 10, 0.01, 0.5, 2, 0, 0, { 0 } };
+    const struct bloom_params params = PARAMS(10, 0.01, 0.5, 2);
     struct key key = key_of((struct slice){ (char *)inner.data, inner.len }, 0);
     struct loading loading = { .ks = test_keyspace(1) };
     struct bytes content;
@@ -148,7 +148,7 @@ TEST(a_stream_is_believed_as_far_as_it_has_come)
 TEST(a_long_name_comes_through_a_stream)
 {
     struct keyspace *ks = test_keyspace(1);
-    const struct bloom_params params = { 10, 0.01, 0.5, 2, 0, 0, { 0 } };
+    const struct bloom_params params = PARAMS(10, 0.01, 0.5, 2);
     struct bytes name = { mem_alloc(9 << 20), 9 << 20 };
     struct bytes content;
     struct key key;

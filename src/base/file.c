@@ -224,6 +224,24 @@ file_create(int dir_fd, const char *name, int *ret_fd)
     return open_at(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL, ret_fd);
 }
 
+/* A file system without unnamed files gets a name that is removed at once. */
+int
+file_create_unnamed(int dir_fd, int *ret_fd)
+{
+    static const char name[] = "unnamed.tmp";
+    int error = open_at(dir_fd, ".", O_TMPFILE | O_RDWR, ret_fd);
+
+    if (error != EOPNOTSUPP && error != EISDIR && error != EINVAL) {
+        return error;
+    }
+    (void)!file_unlink(dir_fd, name);
+    error = open_at(dir_fd, name, O_CREAT | O_EXCL | O_RDWR, ret_fd);
+    if (error == 0) {
+        (void)!file_unlink(dir_fd, name);
+    }
+    return error;
+}
+
 void
 file_close(int fd)
 {

@@ -2,8 +2,7 @@
  *
  * Files for durable state: whole writes, names relative to an open directory,
  * and 0 or an errno value as the result. EINTR and short writes are handled
- * here. The functions that write and sync make system calls only, so a forked
- * child may call them. Any thread.
+ * here. Any thread.
  *
  * Nothing is durable before file_sync of the file and, for a new or changed
  * name, file_sync_dir of its directory. A failed sync is final: Linux may have
@@ -26,7 +25,7 @@ MUST_CHECK int file_open_dir(const char *path, bool make, int *ret_fd);
 /* Identifies an open file or directory; while it is open, no other one gets its
  * identity. file_find() checks whether a path leads to it: 0, ESTALE if to
  * another one, or an errno value (ENOENT: to none). file_is_dir_at() does both.
- * A forked child may call them. */
+ */
 struct file_identity {
     uint64_t device, number;
 };
@@ -43,6 +42,9 @@ MUST_CHECK int file_open(int dir_fd, const char *name, int *ret_fd);
 /* Creates an empty file to write to (mode 0640). An existing file of that name
  * is unlinked, not overwritten. All descriptors close on exec. */
 MUST_CHECK int file_create(int dir_fd, const char *name, int *ret_fd);
+/* Creates a file without a name in the directory, to write to and to read: it
+ * is gone when it is closed. */
+MUST_CHECK int file_create_unnamed(int dir_fd, int *ret_fd);
 void file_close(int fd); /* -1 is fine */
 
 /* Writes all bytes at the file's position. iov is changed. After a failure an

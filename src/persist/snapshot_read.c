@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Reads the format that snapshot.c draws. It checks small filters a section at
- * a time, and then shows them to the visitor. It reads the lines of a large
- * filter straight to their final place, and shows the filter when all of them
- * hold.
+ * Reads the format that snapshot_format.h draws. It checks small filters and
+ * voids a section at a time, and then shows them to the visitor. It shows a
+ * large filter when all its lines hold, and a group of effects when it is
+ * whole.
  */
 #include "persist/snapshot_read.h"
 
 #include <errno.h>
 
+#include "base/err.h"
 #include "base/mem.h"
-#include "persist/section.h"
+#include "persist/group.h"
+#include "persist/lines.h"
+#include "persist/parts.h"
+#include "persist/records.h"
 
 struct reader {
     struct section_file file;
@@ -20,32 +24,15 @@ struct reader {
     uint64_t offset, ordinal; /* of the next section */
     bool ended;
     bool passed_over; /* a stretch was skipped */
-    struct codec_memo memo;
-    uint8_t *piece; /* SPARSE_BYTES_MAX + SECTION_HASH_BYTES, once needed */
-};
-
-/* The front of a record: everything but the lines. */
-struct record {
-    struct snapshot_record shown;
-    struct codec_head head;
-    const uint8_t *lines; /* where lines would begin */
-    size_t front_bytes;
+    struct records records;
+    struct lines lines;
+    struct snapshot_stamp begin; /* the header's; zeros if that is damaged */
+    bool in_effects;
+    struct parts parts;
 };
 
 _Static_assert(SECTION_SCAN_BYTES + PIECE_BYTES <= RECORDS_BYTES_MAX,
                "a buffer for records is one for section_find()");
-
-static void
-fill_stamp(struct snapshot_stamp *stamp, const uint8_t *header)
-{
-    memset(stamp, 0, sizeof(*stamp));
-    memcpy(stamp->history, header + HEADER_AT_HISTORY, SNAPSHOT_HISTORY_BYTES);
-    stamp->position = get_u64(header + HEADER_AT_POSITION);
-    stamp->sequence = get_u64(header + HEADER_AT_SEQUENCE);
-    stamp->created_ms = get_u64(header + HEADER_AT_CREATED);
-    stamp->keys = get_u64(header + HEADER_AT_KEYS);
-    stamp->version = get_u16(header + HEADER_AT_VERSION);
-}
 
 enum snapshot_status
 snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
@@ -54,75 +41,22 @@ snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
     struct section_file file = { .fd = fd, .error = ret_error };
     uint8_t header[HEADER_BYTES];
     enum snapshot_status status = section_open(&file, header);
+    struct snapshot_stamp stamp;
+    struct section end;
 
     if (status == SNAPSHOT_OK) {
-        fill_stamp(ret_stamp, header);
+        section_begin_stamp(header, &stamp);
+    }
+    if (status == SNAPSHOT_OK && stamp.version > 2) {
+        status = section_read_end(&file, &end);
+        status = status == SNAPSHOT_OK ? section_end_stamp(&file, &end, &stamp)
+                                       : status;
+    }
+    section_close(&file);
+    if (status == SNAPSHOT_OK) {
+        *ret_stamp = stamp;
     }
     return status;
-}
-
-/* ---- records ------------------------------------------------------------- */
-
-/* Checks the record at `at`, of which `left` bytes are there; does not check
- * its lines. */
-static enum snapshot_status
-parse_record(struct reader *reader, const uint8_t *at, size_t left,
-             uint64_t offset, struct record *ret_record)
-{
-    struct record record;
-    uint64_t form_bytes;
-    size_t name_bytes;
-    enum bloom_status status;
-
-    if (left < RECORD_BYTES_MIN) {
-        return section_damaged(&reader->file, offset,
-                               "The section ends within a record");
-    }
-    record.shown.db = get_u32(at + RECORD_AT_DB);
-    record.shown.expires_at_ms = get_u64(at + RECORD_AT_EXPIRES);
-    form_bytes = get_u64(at + RECORD_AT_FORM_BYTES);
-    name_bytes = get_u32(at + RECORD_AT_NAME_BYTES);
-    left -= RECORD_HEAD_BYTES;
-    at += RECORD_HEAD_BYTES;
-    if (record.shown.db >= reader->file.databases ||
-        record.shown.expires_at_ms > INT64_MAX || name_bytes > NAME_BYTES_MAX ||
-        name_bytes > left) {
-        return section_damaged(&reader->file, offset,
-                               "The head of a record makes no sense");
-    }
-    record.shown.name = (struct slice){ (const char *)at, name_bytes };
-    at += name_bytes;
-    left -= name_bytes;
-    status = codec_read_head(at, left, &record.head);
-    if (status == BLOOM_VERSION) {
-        return section_fail(
-            &reader->file, SNAPSHOT_NEWER, offset,
-            "A filter is of a version or kind that this program does "
-            "not know.");
-    }
-    if (status != BLOOM_OK ||
-        record.head.total_bytes - CODEC_CHECKSUM_BYTES != form_bytes ||
-        codec_check_head_known(&record.head, &reader->memo) != BLOOM_OK) {
-        return section_damaged(&reader->file, offset,
-                               "The head of a filter makes no sense");
-    }
-    record.shown.incarnation = record.head.incarnation;
-    record.lines = at + record.head.head_bytes;
-    record.front_bytes =
-        RECORD_HEAD_BYTES + name_bytes + record.head.head_bytes;
-    *ret_record = record;
-    return SNAPSHOT_OK;
-}
-
-static enum snapshot_status
-new_filter(struct reader *reader, const struct record *record, uint64_t offset,
-           struct bloom **ret_bloom)
-{
-    if (codec_new(&record->head, reader->env, ret_bloom) != BLOOM_OK) {
-        return section_no_memory(&reader->file, offset,
-                                 record->head.line_bytes);
-    }
-    return SNAPSHOT_OK;
 }
 
 static enum snapshot_status
@@ -132,58 +66,28 @@ stopped(struct reader *reader, uint64_t offset)
                         "Reading was stopped here.");
 }
 
+/* Shows what is left of the records before. */
 static enum snapshot_status
-show(struct reader *reader, const struct record *record, uint64_t offset,
-     struct bloom *bloom)
+settle(struct reader *reader)
 {
-    const struct snapshot_visitor *visitor = reader->visitor;
+    uint64_t keys = reader->file.records;
+    enum snapshot_status status = records_settle(&reader->records);
 
-    if (!visitor->filter(visitor->ctx, &record->shown, bloom)) {
-        return stopped(reader, offset);
-    }
-    reader->file.records++;
-    return SNAPSHOT_OK;
+    snapshot_advance(reader->progress, 0, reader->file.records - keys);
+    return status;
 }
 
-/* Walks over a section of small filters, to check them or to show them. Errors
- * name the record. */
+/* Returns the error of the records before, if there is one: it is the first in
+ * the file. */
 static enum snapshot_status
-walk_records(struct reader *reader, const struct section *section, bool to_show)
+first_error(struct reader *reader, enum snapshot_status status)
 {
-    const uint64_t before = reader->file.records;
-    size_t at = 0;
-    size_t bytes = (size_t)section->bytes;
+    enum snapshot_status before = settle(reader);
 
-    for (uint64_t i = 0; at < bytes; i++) {
-        uint64_t offset = section->offset + SECTION_HEAD_BYTES + at;
-        struct record record = { .front_bytes = 0 };
-        struct bloom *bloom = NULL;
-        enum snapshot_status status = parse_record(
-            reader, reader->file.buffer + at, bytes - at, offset, &record);
-
-        if (status == SNAPSHOT_OK &&
-            record.head.line_bytes > bytes - at - record.front_bytes) {
-            status = section_damaged(&reader->file, offset,
-                                     "The section ends within a filter");
-        }
-        if (status != SNAPSHOT_OK) {
-            reader->file.error->record = before + i;
-            return status;
-        }
-        at += record.front_bytes + (size_t)record.head.line_bytes;
-        if (!to_show) {
-            continue;
-        }
-        status = new_filter(reader, &record, offset, &bloom);
-        if (status == SNAPSHOT_OK) {
-            codec_fill(bloom, record.lines);
-            status = show(reader, &record, offset, bloom);
-        }
-        if (status != SNAPSHOT_OK) {
-            return status;
-        }
+    if (before == SNAPSHOT_OK) { /* now they are counted */
+        reader->file.error->record = reader->file.records;
     }
-    return SNAPSHOT_OK;
+    return before != SNAPSHOT_OK ? before : status;
 }
 
 static enum snapshot_status
@@ -192,256 +96,150 @@ read_records(struct reader *reader, const struct section *section)
     uint64_t keys = reader->file.records;
     enum snapshot_status status = section_read_payload(&reader->file, section);
 
-    if (status == SNAPSHOT_OK) {
-        status = walk_records(reader, section, false);
+    if (status != SNAPSHOT_OK) {
+        return first_error(reader, status);
     }
-    if (status == SNAPSHOT_OK) {
-        status = walk_records(reader, section, true);
-    }
+    status = records_take(&reader->records, section);
     snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes,
                      reader->file.records - keys);
     return status;
 }
 
-/* ---- large filters ------------------------------------------------------- */
+/* ---- voids --------------------------------------------------------------- */
 
-/* The place of a chunk, from its head. */
-struct chunk {
-    struct section *section;
-    uint32_t runs;
-    uint64_t offset; /* in the layer */
-    size_t body_bytes;
-    uint8_t *layer; /* its lines */
-    size_t layer_bytes;
-    XXH3_state_t hash; /* so far */
-};
-
-static bool
-has_piece(struct reader *reader)
+/* Stands for a key: a hash is enough to find a writer's mistake. */
+static uint64_t
+name_of(const struct snapshot_record *record)
 {
-    if (reader->piece == NULL) {
-        reader->piece = mem_try_alloc(SPARSE_BYTES_MAX + SECTION_HASH_BYTES);
-    }
-    return reader->piece != NULL;
+    return XXH3_64bits_withSeed(record->name.data, record->name.len,
+                                (uint64_t)record->db << 32 | record->epoch);
 }
 
-static bool
-is_zero(const uint8_t *bytes, size_t len)
-{
-    return bytes[0] == 0 && memcmp(bytes, bytes + 1, len - 1) == 0;
-}
-
-/* Reads a part of a chunk without runs. Version 1 does not leave zeros out:
- * they must not use memory here, so they go through the piece. */
+/* Checks the void at `at`, of which `left` bytes are there. */
 static enum snapshot_status
-read_step(struct reader *reader, struct chunk *chunk, uint8_t *to, size_t len,
-          uint64_t offset)
+parse_void(struct reader *reader, const uint8_t *at, size_t left,
+           uint64_t offset, struct snapshot_record *ret_gone)
 {
-    bool direct = reader->file.version > 1;
-    uint8_t *in = direct ? to : reader->piece;
-    enum snapshot_status status =
-        section_read_bytes(&reader->file, in, len, offset);
+    struct snapshot_record gone = { .db = 0 };
 
-    if (status != SNAPSHOT_OK) {
-        return status;
+    if (left >= VOID_HEAD_BYTES) {
+        gone.db = get_u32(at + VOID_AT_DB);
+        gone.epoch = get_u32(at + VOID_AT_EPOCH);
+        gone.name = (struct slice){ (const char *)at + VOID_HEAD_BYTES,
+                                    get_u32(at + VOID_AT_NAME_BYTES) };
     }
-    (void)XXH3_64bits_update(&chunk->hash, in, len);
-    if (!direct && !is_zero(in, len)) {
-        memcpy(to, in, len);
+    if (left < VOID_HEAD_BYTES || gone.db >= reader->file.databases ||
+        gone.epoch >= SNAPSHOT_EPOCHS || gone.name.len > NAME_BYTES_MAX ||
+        gone.name.len > left - VOID_HEAD_BYTES) {
+        return section_damaged(&reader->file, offset, "A void makes no sense");
     }
-    if (direct || !is_zero(in, len)) {
-        codec_to_host(to, len);
-    }
-    snapshot_advance(reader->progress, len, 0);
+    *ret_gone = gone;
     return SNAPSHOT_OK;
 }
 
-/* Reads lines without runs to their final place, and hashes them. */
+/* Walks over a section of voids, to check them or to show them. expected: the
+ * key that the first must be of; NULL: any. */
 static enum snapshot_status
-read_lines(struct reader *reader, struct chunk *chunk)
+walk_voids(struct reader *reader, const struct section *section,
+           const uint64_t *expected, bool to_show)
 {
-    uint64_t offset =
-        chunk->section->offset + SECTION_HEAD_BYTES + CHUNK_HEAD_BYTES;
-    uint8_t *to = chunk->layer + chunk->offset;
-    size_t left = chunk->body_bytes;
-    uint8_t stored[SECTION_HASH_BYTES];
-    enum snapshot_status status = SNAPSHOT_OK;
+    const struct snapshot_visitor *visitor = reader->visitor;
+    size_t at = 0;
+    size_t bytes = (size_t)section->bytes;
 
-    if (reader->file.version == 1 && !has_piece(reader)) {
-        return section_no_memory(&reader->file, chunk->section->offset,
-                                 SPARSE_BYTES_MAX);
+    while (at < bytes) {
+        uint64_t offset = section->offset + SECTION_HEAD_BYTES + at;
+        struct snapshot_record gone;
+        enum snapshot_status status = parse_void(
+            reader, reader->file.buffer + at, bytes - at, offset, &gone);
+
+        if (status != SNAPSHOT_OK) {
+            return status;
+        }
+        if (at == 0 && expected != NULL && name_of(&gone) != *expected) {
+            return section_damaged(&reader->file, offset,
+                                   "Here the next lines of a filter should "
+                                   "be");
+        }
+        if (to_show && visitor->gone != NULL &&
+            !visitor->gone(visitor->ctx, &gone)) {
+            return stopped(reader, offset);
+        }
+        at += VOID_HEAD_BYTES + gone.name.len;
     }
-    while (left > 0 && status == SNAPSHOT_OK) {
-        size_t step = left < PIECE_BYTES ? left : PIECE_BYTES;
+    return SNAPSHOT_OK;
+}
 
-        status = read_step(reader, chunk, to, step, offset);
-        to += step;
-        offset += step;
-        left -= step;
+static enum snapshot_status
+read_voids(struct reader *reader, const struct section *section,
+           const uint64_t *expected)
+{
+    enum snapshot_status status = section_read_payload(&reader->file, section);
+
+    if (status == SNAPSHOT_OK) {
+        status = walk_voids(reader, section, expected, false);
     }
     if (status == SNAPSHOT_OK) {
-        status =
-            section_read_bytes(&reader->file, stored, sizeof(stored), offset);
+        status = walk_voids(reader, section, expected, true);
     }
-    if (status == SNAPSHOT_OK &&
-        get_u64(stored) != XXH3_64bits_digest(&chunk->hash)) {
-        status = section_bad_hash(&reader->file, chunk->section->offset);
-    }
+    snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
     return status;
 }
 
-/* Copies the lines of all runs to their place. False if they do not fit each
- * other, the chunk or the layer. */
-static bool
-spread_runs(const struct chunk *chunk, const uint8_t *body, uint64_t *ret_end)
-{
-    const uint8_t *from = body + (size_t)chunk->runs * RUN_BYTES;
-    size_t left = chunk->body_bytes - (size_t)chunk->runs * RUN_BYTES;
-    uint64_t at = chunk->offset;
+/* ---- large filters ------------------------------------------------------- */
 
-    for (uint32_t i = 0; i < chunk->runs; i++) {
-        const uint8_t *run = body + (size_t)i * RUN_BYTES;
-        uint64_t bytes =
-            (uint64_t)get_u32(run + RUN_AT_LINES) * BLOOM_LINE_BYTES;
-        uint64_t zero =
-            (uint64_t)get_u32(run + RUN_AT_ZERO_LINES) * BLOOM_LINE_BYTES;
-
-        if (bytes == 0 || bytes > left || bytes > chunk->layer_bytes - at ||
-            (zero == 0) != (i + 1 == chunk->runs)) {
-            return false;
-        }
-        memcpy(chunk->layer + at, from, (size_t)bytes);
-        codec_to_host(chunk->layer + at, (size_t)bytes);
-        from += bytes;
-        left -= (size_t)bytes;
-        at += bytes;
-        if (zero > chunk->layer_bytes - at) {
-            return false;
-        }
-        at += zero;
-    }
-    *ret_end = at;
-    return left == 0 && at - chunk->offset <= PIECE_BYTES;
-}
-
+/* Reads the positions of its pieces, behind the lines of a deletable filter. */
 static enum snapshot_status
-read_runs(struct reader *reader, struct chunk *chunk, uint64_t *ret_end)
+read_pieces(struct reader *reader, const struct record *record,
+            struct section *section, struct bloom *bloom)
 {
-    const struct section *section = chunk->section;
-    enum snapshot_status status;
-
-    if (!has_piece(reader)) {
-        return section_no_memory(&reader->file, section->offset,
-                                 SPARSE_BYTES_MAX);
-    }
-    status = section_read_bytes(
-        &reader->file, reader->piece, chunk->body_bytes + SECTION_HASH_BYTES,
-        section->offset + SECTION_HEAD_BYTES + CHUNK_HEAD_BYTES);
-    if (status != SNAPSHOT_OK) {
-        return status;
-    }
-    (void)XXH3_64bits_update(&chunk->hash, reader->piece, chunk->body_bytes);
-    if (get_u64(reader->piece + chunk->body_bytes) !=
-        XXH3_64bits_digest(&chunk->hash)) {
-        return section_bad_hash(&reader->file, section->offset);
-    }
-    if (!spread_runs(chunk, reader->piece, ret_end)) {
-        return section_damaged(&reader->file, section->offset,
-                               "The runs of these lines make no sense");
-    }
-    snapshot_advance(reader->progress, chunk->body_bytes, 0);
-    return SNAPSHOT_OK;
-}
-
-/* Whether the chunk may be the next of its layer, which is known up to `at`. */
-static bool
-chunk_fits(const struct reader *reader, const struct chunk *chunk, uint64_t at)
-{
-    if (chunk->offset < at || chunk->offset > chunk->layer_bytes ||
-        chunk->offset % BLOOM_LINE_BYTES != 0 ||
-        (reader->file.version == 1 &&
-         (chunk->runs != 0 || chunk->offset != at || chunk->body_bytes == 0))) {
-        return false;
-    }
-    if (chunk->runs > 0) {
-        return chunk->runs <= PIECE_LINES / 2 &&
-               chunk->body_bytes > (size_t)chunk->runs * RUN_BYTES &&
-               CHUNK_HEAD_BYTES + chunk->body_bytes <= SPARSE_BYTES_MAX;
-    }
-    if (chunk->body_bytes == 0) {
-        return chunk->offset == chunk->layer_bytes;
-    }
-    return chunk->body_bytes % BLOOM_LINE_BYTES == 0 &&
-           chunk->body_bytes <= chunk->layer_bytes - chunk->offset;
-}
-
-/* Reads a chunk, which must be of this layer, from *ret_at on. What it leaves
- * out stays zero. */
-static enum snapshot_status
-read_chunk(struct reader *reader, struct section *section, uint32_t layer,
-           struct chunk *chunk, uint64_t *ret_at)
-{
-    uint8_t head[CHUNK_HEAD_BYTES];
-    enum snapshot_status status =
-        section_read_bytes(&reader->file, head, sizeof(head),
-                           section->offset + SECTION_HEAD_BYTES);
+    enum snapshot_status status = section_read_head(
+        &reader->file, section->next, section->ordinal + 1, section);
 
     if (status != SNAPSHOT_OK) {
         return status;
     }
-    chunk->section = section;
-    chunk->runs = get_u32(head + CHUNK_AT_RUNS);
-    chunk->offset = get_u64(head + CHUNK_AT_OFFSET);
-    chunk->body_bytes = (size_t)section->bytes - CHUNK_HEAD_BYTES;
-    if (get_u32(head + CHUNK_AT_LAYER) != layer ||
-        !chunk_fits(reader, chunk, *ret_at)) {
-        return section_damaged(&reader->file, section->offset,
-                               "Here the next lines of a filter should be");
-    }
-    XXH3_INITSTATE(&chunk->hash);
-    (void)XXH3_64bits_reset_withSeed(&chunk->hash, section->seed);
-    (void)XXH3_64bits_update(&chunk->hash, head, sizeof(head));
-    snapshot_advance(reader->progress, SECTION_FRAME_BYTES + CHUNK_HEAD_BYTES,
-                     0);
-    if (chunk->runs > 0) {
-        return read_runs(reader, chunk, ret_at);
-    }
-    *ret_at = chunk->offset + chunk->body_bytes;
-    return read_lines(reader, chunk);
+    snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
+    return section->type == SECTION_PIECES
+               ? lines_read_pieces(&reader->lines, bloom, reader->env, section,
+                                   record->shown.copied_at,
+                                   &reader->records.parser.copied_last)
+               : section_damaged(&reader->file, section->offset,
+                                 "Here the pieces of a filter should be");
 }
 
-/* Reads all lines. *section is the filter's own section at first, and its last
- * one afterwards. */
+/* Reads the lines, and shows the filter if they are complete. */
 static enum snapshot_status
-read_layers(struct reader *reader, struct bloom *bloom, struct section *section)
+fill_large(struct reader *reader, const struct record *record, uint64_t offset,
+           struct section *section)
 {
-    enum snapshot_status status = SNAPSHOT_OK;
-    struct chunk chunk = { .runs = 0 };
+    const uint64_t name = name_of(&record->shown);
+    struct bloom bloom;
+    bool broken = false;
+    enum snapshot_status status = records_make(
+        &reader->records.parser, reader->env, record, offset, &bloom);
 
-    for (uint32_t i = 0;
-         (chunk.layer = codec_layer_lines(bloom, i, &chunk.layer_bytes)) !=
-         NULL;
-         i++) {
-        uint64_t at = 0;
-
-        while (at < chunk.layer_bytes) {
-            status = section_read_head(&reader->file, section->next,
-                                       section->ordinal + 1, section);
-            if (status == SNAPSHOT_OK && section->type != SECTION_LINES) {
-                status =
-                    section_damaged(&reader->file, section->offset,
-                                    "Here the next lines of a filter should "
-                                    "be");
-            }
-            if (status == SNAPSHOT_OK) {
-                status = read_chunk(reader, section, i, &chunk, &at);
-            }
-            if (status != SNAPSHOT_OK) {
-                return status;
-            }
-        }
+    if (status != SNAPSHOT_OK) {
+        return status;
     }
-    return SNAPSHOT_OK;
+    snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
+    status = lines_read(&reader->lines, &bloom, section, &broken);
+    if (status == SNAPSHOT_OK && !broken &&
+        record->head.params.kind == BLOOM_DELETABLE) {
+        status = read_pieces(reader, record, section, &bloom);
+    }
+    if (status != SNAPSHOT_OK || broken) {
+        bloom_fini(&bloom, reader->env);
+    }
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    snapshot_advance(reader->progress, 0, 1);
+    if (broken) {
+        reader->file.records++;
+        return read_voids(reader, section, &name);
+    }
+    return records_show(&reader->records, &record->shown, offset, &bloom);
 }
 
 /* Reads a large filter. Its name stays in the buffer meanwhile. */
@@ -450,12 +248,13 @@ read_large(struct reader *reader, struct section *section)
 {
     const uint64_t offset = section->offset + SECTION_HEAD_BYTES;
     enum snapshot_status status = section_read_payload(&reader->file, section);
-    struct bloom *bloom = NULL;
     struct record record = { .front_bytes = 0 };
 
     if (status == SNAPSHOT_OK) {
-        status = parse_record(reader, reader->file.buffer,
-                              (size_t)section->bytes, offset, &record);
+        status =
+            records_parse(&reader->records.parser, reader->file.buffer,
+                          (size_t)section->bytes,
+                          section->type == SECTION_LARGE_2, offset, &record);
     }
     if (status != SNAPSHOT_OK) {
         return status;
@@ -471,21 +270,75 @@ read_large(struct reader *reader, struct section *section)
         return section_damaged(&reader->file, section->next,
                                "The file ends within the lines of a filter");
     }
-    status = new_filter(reader, &record, offset, &bloom);
+    return fill_large(reader, &record, offset, section);
+}
+
+/* ---- effects ------------------------------------------------------------- */
+
+static enum snapshot_status
+read_effects(struct reader *reader, const struct section *section)
+{
+    const struct snapshot_visitor *visitor = reader->visitor;
+    enum snapshot_status status = section_read_payload(&reader->file, section);
+    struct snapshot_effects effects;
+
     if (status != SNAPSHOT_OK) {
         return status;
+    }
+    reader->in_effects = true;
+    reader->parts.gaps = reader->passed_over;
+    switch (parts_put(&reader->parts, reader->file.buffer,
+                      (size_t)section->bytes, &effects)) {
+    case PARTS_WRONG:
+        return section_damaged(&reader->file, section->offset,
+                               "These effects do not fit those before them");
+    case PARTS_NOMEM:
+        return section_no_memory(&reader->file, section->offset,
+                                 section->bytes);
+    case PARTS_WHOLE:
+        if (visitor->effects != NULL &&
+            !visitor->effects(visitor->ctx, &effects)) {
+            return stopped(reader, section->offset);
+        }
+        break;
+    case PARTS_MORE:
+        break;
     }
     snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
-    status = read_layers(reader, bloom, section);
-    if (status != SNAPSHOT_OK) {
-        bloom_free(bloom, reader->env);
-        return status;
-    }
-    snapshot_advance(reader->progress, 0, 1);
-    return show(reader, &record, offset, bloom);
+    return SNAPSHOT_OK;
 }
 
 /* ---- the end, and all of it ---------------------------------------------- */
+
+/* Checks what the end says of what stands before it. */
+static bool
+end_fits(const struct reader *reader, const struct section *section,
+         const struct snapshot_stamp *end)
+{
+    const uint8_t *at = reader->file.buffer;
+
+    if (get_u64(at + END_AT_BYTES) != section->offset ||
+        get_u64(at + END_AT_RECORDS) != reader->file.records) {
+        return false;
+    }
+    if (section->type == SECTION_END_2) {
+        return reader->file.keys_announced == reader->file.records;
+    }
+    return parts_end_at(&reader->parts, end->position, end->sequence) &&
+           records_copied_last(&reader->records) <= end->position;
+}
+
+static enum snapshot_status
+show_end(struct reader *reader, const struct section *section,
+         const struct snapshot_stamp *end)
+{
+    const struct snapshot_visitor *visitor = reader->visitor;
+
+    if (visitor->end != NULL && !visitor->end(visitor->ctx, end)) {
+        return stopped(reader, section->offset);
+    }
+    return SNAPSHOT_OK;
+}
 
 /* Reads the end section. Bytes behind it are damage of their own. */
 static enum snapshot_status
@@ -493,6 +346,7 @@ read_end(struct reader *reader, const struct section *section)
 {
     enum snapshot_status status = section_read_payload(&reader->file, section);
     const uint8_t *at = reader->file.buffer;
+    struct snapshot_stamp end = reader->begin;
 
     if (status != SNAPSHOT_OK) {
         return status;
@@ -502,18 +356,53 @@ read_end(struct reader *reader, const struct section *section)
         return section_damaged(&reader->file, section->offset,
                                "The end section makes no sense");
     }
-    if (!reader->passed_over &&
-        (get_u64(at + END_AT_BYTES) != section->offset ||
-         get_u64(at + END_AT_KEYS) != reader->file.records ||
-         reader->file.keys_announced != reader->file.records)) {
-        return section_damaged(
+    status = section_end_stamp(&reader->file, section, &end);
+    if (status == SNAPSHOT_OK && !reader->passed_over &&
+        !end_fits(reader, section, &end)) {
+        status = section_damaged(
             &reader->file, section->offset,
             "The end section does not fit what stands before it");
+    }
+    if (status == SNAPSHOT_OK) {
+        status = show_end(reader, section, &end);
+    }
+    if (status != SNAPSHOT_OK) {
+        return status;
     }
     snapshot_advance(reader->progress, SECTION_FRAME_BYTES + section->bytes, 0);
     reader->ended = true;
     reader->offset = section->next;
     return section_expect_end(&reader->file, section->next);
+}
+
+static enum snapshot_status
+read_section(struct reader *reader, struct section *section)
+{
+    enum snapshot_status status;
+
+    if (section->type == SECTION_RECORDS_2 ||
+        section->type == SECTION_RECORDS) {
+        return read_records(reader, section);
+    }
+    status = settle(reader);
+    if (status != SNAPSHOT_OK) {
+        return status;
+    }
+    switch (section->type) {
+    case SECTION_LARGE_2:
+    case SECTION_LARGE:
+        return read_large(reader, section);
+    case SECTION_VOIDS:
+        return read_voids(reader, section, NULL);
+    case SECTION_EFFECTS:
+        return read_effects(reader, section);
+    case SECTION_END_2:
+    case SECTION_END:
+        return read_end(reader, section);
+    default:
+        return section_damaged(&reader->file, section->offset,
+                               "Here are lines that belong to no filter");
+    }
 }
 
 static enum snapshot_status
@@ -523,23 +412,15 @@ read_next(struct reader *reader)
     enum snapshot_status status = section_read_head(
         &reader->file, reader->offset, reader->ordinal, &section);
 
-    if (status != SNAPSHOT_OK) {
-        return status;
-    }
-    switch (section.type) {
-    case SECTION_RECORDS:
-        status = read_records(reader, &section);
-        break;
-    case SECTION_LARGE:
-        status = read_large(reader, &section);
-        break;
-    case SECTION_END:
-        status = read_end(reader, &section);
-        break;
-    default:
+    if (status == SNAPSHOT_OK && reader->in_effects &&
+        section.type != SECTION_EFFECTS && section.type != SECTION_END) {
         status = section_damaged(&reader->file, section.offset,
-                                 "Here are lines that belong to no filter");
+                                 "Here are keys behind the effects");
     }
+    if (status != SNAPSHOT_OK) {
+        return first_error(reader, status);
+    }
+    status = read_section(reader, &section);
     if (status == SNAPSHOT_OK) {
         reader->offset = section.next;
         reader->ordinal = section.ordinal + 1;
@@ -564,6 +445,7 @@ pass_over(struct reader *reader)
                                  SECTION_SCAN_BYTES + PIECE_BYTES);
     }
     reader->passed_over = true;
+    parts_drop(&reader->parts);
     if (!reader->ended && from < reader->file.bytes &&
         section_find(&reader->file, from + 1, reader->ordinal, &section)) {
         reader->offset = section.offset;
@@ -576,6 +458,24 @@ pass_over(struct reader *reader)
     return SNAPSHOT_OK;
 }
 
+/* Finds the first section with the key that an end section of so many bytes
+ * has.
+ */
+static bool
+find_with_key(struct reader *reader, size_t end_bytes,
+              struct section *ret_section)
+{
+    uint8_t key[8];
+
+    if (section_read_bytes(&reader->file, key, sizeof(key),
+                           reader->file.bytes - SECTION_HASH_BYTES - end_bytes +
+                               END_AT_FILE_KEY) != SNAPSHOT_OK) {
+        return false;
+    }
+    reader->file.key = get_u64(key);
+    return section_find(&reader->file, 1, 0, ret_section);
+}
+
 /* Skips a damaged header. The key of the sections may still be intact there, or
  * in the end section. Without a key, sections cannot be distinguished from
  * garbage. */
@@ -583,29 +483,21 @@ static enum snapshot_status
 pass_over_header(struct reader *reader)
 {
     const struct snapshot_error why = *reader->file.error;
-    const uint64_t end_bytes = SECTION_FRAME_BYTES + END_BYTES;
     struct section section;
-    uint8_t key[8];
 
     reader->file.databases = DATABASES_MAX;
-    if (reader->file.bytes < HEADER_BYTES + end_bytes) {
+    if (reader->file.bytes < HEADER_BYTES + SECTION_FRAME_BYTES + END_BYTES_2) {
         return why.status;
     }
     if (!section_reserve(&reader->file, SECTION_SCAN_BYTES + PIECE_BYTES)) {
         return section_no_memory(&reader->file, 0,
                                  SECTION_SCAN_BYTES + PIECE_BYTES);
     }
-    if (!section_find(&reader->file, 1, 0, &section)) {
-        if (section_read_bytes(&reader->file, key, sizeof(key),
-                               reader->file.bytes - end_bytes +
-                                   SECTION_HEAD_BYTES + END_AT_FILE_KEY) ==
-            SNAPSHOT_OK) {
-            reader->file.key = get_u64(key);
-        }
-        if (!section_find(&reader->file, 1, 0, &section)) {
-            *reader->file.error = why;
-            return why.status;
-        }
+    if (!section_find(&reader->file, 1, 0, &section) &&
+        !find_with_key(reader, END_BYTES, &section) &&
+        !find_with_key(reader, END_BYTES_2, &section)) {
+        *reader->file.error = why;
+        return why.status;
     }
     reader->passed_over = true;
     reader->offset = section.offset;
@@ -623,22 +515,49 @@ may_pass_over(const struct reader *reader, enum snapshot_status status)
             (status == SNAPSHOT_IO && reader->file.error->error == EIO));
 }
 
+/* Tells how many keys may come. A header can say anything, but each key takes
+ * bytes. */
+static void
+tell_keys(const struct reader *reader)
+{
+    const struct snapshot_visitor *visitor = reader->visitor;
+    const struct section_file *file = &reader->file;
+    uint64_t most = file->bytes / RECORD_BYTES_MIN;
+
+    if (visitor->expect != NULL && file->source == NULL) {
+        visitor->expect(visitor->ctx, file->keys_announced < most
+                                          ? file->keys_announced
+                                          : most);
+    }
+}
+
 static enum snapshot_status
 read_header(struct reader *reader)
 {
     const struct snapshot_visitor *visitor = reader->visitor;
     uint8_t header[HEADER_BYTES];
     enum snapshot_status status = section_open(&reader->file, header);
-    struct snapshot_stamp stamp;
 
     reader->offset = HEADER_BYTES;
+    reader->records =
+        (struct records){ .parser = { &reader->file, &reader->begin },
+                          .env = reader->env,
+                          .visitor = reader->visitor };
+    reader->lines =
+        (struct lines){ .file = &reader->file, .progress = reader->progress };
+    if (status == SNAPSHOT_OK) {
+        section_begin_stamp(header, &reader->begin);
+        reader->parts.position = reader->begin.position;
+        reader->parts.sequence = reader->begin.sequence;
+    }
     if (status != SNAPSHOT_NEWER && may_pass_over(reader, status)) {
         status = pass_over_header(reader);
-    } else if (status == SNAPSHOT_OK && visitor->header != NULL) {
-        fill_stamp(&stamp, header);
-        if (!visitor->header(visitor->ctx, &stamp, reader->file.databases)) {
-            status = stopped(reader, 0);
-        }
+    } else if (status == SNAPSHOT_OK && visitor->header != NULL &&
+               !visitor->header(visitor->ctx, &reader->begin,
+                                reader->file.databases)) {
+        status = stopped(reader, 0);
+    } else if (status == SNAPSHOT_OK) {
+        tell_keys(reader);
     }
     snapshot_advance(reader->progress, HEADER_BYTES, 0);
     return status;
@@ -655,8 +574,10 @@ read_all(struct reader *reader)
             status = pass_over(reader);
         }
     }
+    records_fini(&reader->records);
     section_close(&reader->file);
-    mem_free(reader->piece);
+    lines_fini(&reader->lines);
+    parts_fini(&reader->parts);
     return status;
 }
 

@@ -3,33 +3,18 @@
  * Reads snapshots, and trusts nothing in them: it checks every section before
  * it uses any of it, fields against what the others imply, and sizes before it
  * asks for memory. For the server's start and for bloomery-check: nothing here
- * needs a keyspace. One thread.
+ * needs a keyspace. One thread calls; others may help it.
  */
 #pragma once
 
 #include "base/err.h"
 #include "persist/snapshot_source.h"
 #include "persist/snapshot_stamp.h"
+#include "persist/snapshot_visitor.h"
 
 #include <bloomery/bloom.h>
 
-struct snapshot_visitor {
-    /* Called with the header, if that is intact, before any filter; false stops
-     * the reading. May be NULL. */
-    bool (*header)(void *ctx, const struct snapshot_stamp *stamp,
-                   uint32_t databases);
-    /* Called with a filter, made in env, which the visitor then owns; false
-     * stops the reading, and the visitor has freed the filter. */
-    bool (*filter)(void *ctx, const struct snapshot_record *record,
-                   struct bloom *bloom);
-    /* For salvage; NULL: damage ends the reading. Called for each damaged
-     * stretch [from, to) that was skipped. */
-    void (*passed_over)(void *ctx, const struct snapshot_error *error,
-                        uint64_t from, uint64_t to);
-    void *ctx;
-};
-
-/* Reads the header alone. */
+/* Reads the header and the end alone: the stamp of the state in the file. */
 MUST_CHECK enum snapshot_status
 snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
                     struct snapshot_error *ret_error);

@@ -26,7 +26,10 @@ struct journal_hooks {
     void *ctx;
 };
 
-/* Receives every byte of the log in order, for replication. Called under the
+/* What a log is tapped for. */
+enum journal_tap_use { JOURNAL_TAP_REPLICAS, JOURNAL_TAP_WALK, JOURNAL_TAPS };
+
+/* Receives every byte of the log in order. Called under the
  * journal's mutex, by the thread that appends or closes a group (the writer,
  * too): a tap copies, and does nothing else. */
 struct journal_tap {

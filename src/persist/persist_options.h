@@ -7,7 +7,16 @@
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
 
+struct completion;
 struct journal;
+
+/* What clients have to wait with, until the walk of a full state has ended or
+ * caught up. */
+enum persist_parks {
+    PARKS_NOTHING,
+    PARKS_REMAKES, /* commands that it would have to follow: CMD_REMAKES */
+    PARKS_WRITES   /* all that the spool would have to keep */
+};
 
 struct persist_hooks {
     /* Loop 0 should call persist_tick soon. Any thread. */
@@ -21,16 +30,23 @@ struct persist_hooks {
     /* Writes, and PING, are refused with these errors from now on (OK: they are
      * not). Loop 0. */
     void (*refusal)(void *ctx, enum err writes, enum err ping);
+    /* This waits from now on. Loop 0, under the raised gate. */
+    void (*parks)(void *ctx, enum persist_parks parks);
     /* All data was dropped and loaded again: client caches may be wrong. Loop
      * 0, under the raised gate. May be NULL. */
     void (*reloaded)(void *ctx);
     /* The snapshot of persist_ask_sync is being written. It can be read from
-     * fd, a pipe that the hook now owns, and is the state at this place. Or fd
-     * is -1: it could not begin (error). Loop 0, outside the gate. */
+     * fd, a pipe that the hook now owns, and is the state at this place or a
+     * later one. Or fd is -1: it could not begin (error). Loop 0, outside the
+     * gate. */
     void (*sync_began)(void *ctx, int fd, int error, uint64_t position,
                        uint64_t sequence);
-    /* That snapshot has ended: 0, or an error of persist/child.h; the writing
-     * end of the pipe is closed. Loop 0. */
+    /* That snapshot is the state at this place: its end is being written. Loop
+     * 0, under the raised gate. */
+    void (*sync_reached)(void *ctx, uint64_t position, uint64_t sequence);
+    /* That snapshot has ended: 0, and the writing end of the pipe is closed. Or
+     * an error of persist/full_state.h: the pipe is of no use, and the hook
+     * closes it. Loop 0. */
     void (*sync_ended)(void *ctx, int error);
     /* The data directory was gone, and is another one now, at the same path:
      * files of other modules there must be written again. Loop 0. May be NULL.
@@ -45,6 +61,7 @@ struct persist_options {
     const struct conf *conf; /* read under the gate's protection only */
     struct keyspace *keyspace;
     const char *run_id;
+    const struct completion *completion; /* persist/completion.h */
     struct persist_hooks hooks;
 };
 

@@ -56,6 +56,19 @@ drop_refs(struct chunk *chunk, uint32_t refs)
     }
 }
 
+/* Returns a chunk with so many bytes of data. NULL: no memory. */
+static struct chunk *
+new_chunk(size_t bytes, uint32_t refs)
+{
+    struct chunk *chunk = mem_try_alloc(sizeof(*chunk) + bytes);
+
+    if (chunk != NULL) {
+        atomic_init(&chunk->refs, refs);
+        chunk->bytes = bytes;
+    }
+    return chunk;
+}
+
 void
 piece_free(struct piece *piece)
 {
@@ -74,12 +87,10 @@ piece_try_copy(struct slice group)
                                &bytes)) {
         return NULL;
     }
-    chunk = mem_try_alloc(bytes);
+    chunk = new_chunk(bytes - sizeof(*chunk), 1);
     if (chunk == NULL) {
         return NULL;
     }
-    atomic_init(&chunk->refs, 1);
-    chunk->bytes = bytes - sizeof(*chunk);
     piece = (struct piece *)(void *)chunk->data;
     text = chunk->data + sizeof(*piece);
     if (group.len > 0) {
@@ -109,6 +120,18 @@ chunk_bytes_for(size_t need)
     return need > CHUNK_BYTES ? round_up(need) : CHUNK_BYTES;
 }
 
+/* Returns how many bytes of its chunk the stage leaves unused, while pieces
+ * keep the chunk. */
+static uint32_t
+spare_of(const struct stage *stage)
+{
+    const struct chunk *chunk = stage->chunk;
+
+    return chunk != NULL && stage->given > 0 && chunk->bytes == CHUNK_BYTES
+               ? (uint32_t)(chunk->data + chunk->bytes - stage->free)
+               : 0;
+}
+
 /* Gets another chunk with room for `need` bytes, or the same one, if all its
  * pieces were freed. */
 static bool
@@ -116,25 +139,25 @@ renew(struct stage *stage, size_t need)
 {
     struct chunk *chunk = stage->chunk;
     size_t bytes = chunk_bytes_for(need);
+    uint32_t spare = 0;
 
     if (chunk != NULL && chunk->bytes == CHUNK_BYTES && need <= CHUNK_BYTES &&
         atomic_load_explicit(&chunk->refs, memory_order_acquire) ==
             ALL_REFS - stage->given) {
         atomic_store_explicit(&chunk->refs, ALL_REFS, memory_order_relaxed);
     } else {
-        chunk = mem_try_alloc(sizeof(*chunk) + bytes);
+        chunk = new_chunk(bytes, ALL_REFS);
         if (chunk == NULL) { /* memory is short: ask for no more than needed */
-            bytes = round_up(need);
-            chunk = mem_try_alloc(sizeof(*chunk) + bytes);
+            chunk = new_chunk(round_up(need), ALL_REFS);
         }
         if (chunk == NULL) {
             return false;
         }
-        atomic_init(&chunk->refs, ALL_REFS);
-        chunk->bytes = bytes;
+        spare = spare_of(stage);
         stage_fini(stage);
     }
-    *stage = (struct stage){ .chunk = chunk, .free = chunk->data };
+    *stage =
+        (struct stage){ .chunk = chunk, .free = chunk->data, .spare = spare };
     return true;
 }
 
@@ -349,7 +372,9 @@ stage_close(struct stage *stage, bool txn)
     select = select_bytes(piece->db_first);
     piece->select = (struct slice){ begin - select, select };
     CHECK(put_select(begin - select, piece->db_first) == begin);
+    piece->spare = stage->spare;
     piece->last = false;
+    stage->spare = 0;
     stage->effects = 0;
     stage->given++;
     stage->free += round_up((size_t)(end - stage->free));

@@ -30,7 +30,8 @@ struct piece {
                             group is in that database already */
     struct slice body;
     uint32_t db_first, db_last;
-    bool last; /* of its group; set by the journal */
+    uint32_t spare; /* bytes that the chunk before this one's had left */
+    bool last;      /* of its group; set by the journal */
 };
 
 /* {0} is an empty stage. The fields belong to stage.c. */
@@ -41,6 +42,7 @@ struct stage {
     char *at, *end;      /* the free part of the open piece */
     uint32_t effects;    /* in the open piece */
     uint32_t given;      /* pieces of the chunk that the journal got */
+    uint32_t spare;      /* of the next piece */
 };
 
 /* Returns how many bytes an effect of these words takes at most, with what may

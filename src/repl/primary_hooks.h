@@ -17,6 +17,7 @@ struct primary_hello {
     char run_id[HISTORY_ID_CHARS + 1];
     char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
     char ip[STATUS_TEXT_MAX];
+    char user[STATUS_TEXT_MAX]; /* as which it logged in */
     unsigned port;
     char history[HISTORY_ID_CHARS + 1]; /* "": asks for a snapshot */
     uint64_t position;

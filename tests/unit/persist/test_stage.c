@@ -262,6 +262,35 @@ TEST(pieces_outlive_what_comes_behind_them_and_their_stage)
     assert_int_equal(before, mem_used());
 }
 
+/* What is reserved and not used is held as long as the pieces beside it. */
+TEST(pieces_know_what_memory_their_chunks_cannot_use)
+{
+    struct stage stage = { 0 };
+    struct piece *pieces[40];
+    size_t known = 0;
+    int64_t before = metric_sum(METRIC_MEM_USED);
+    int64_t held;
+
+    for (size_t i = 0; i < 40; i++) {
+        open_piece(&stage, 90000); /* two in a chunk of 256 KiB */
+        for (size_t n = 0; n < 1000; n++) {
+            add(&stage, 0, "BF.ADD a-key-of-some-length item");
+        }
+        pieces[i] = stage_close(&stage, false);
+        known +=
+            piece_text(pieces[i]).len + sizeof(*pieces[i]) + pieces[i]->spare;
+    }
+    held = metric_sum(METRIC_MEM_USED) - before;
+    assert_true(held > 0 && known < (size_t)held);
+    /* All but the last chunk, and what the allocator rounds up. */
+    assert_true((double)known > 0.75 * (double)held);
+    for (size_t i = 0; i < 40; i++) {
+        piece_free(pieces[i]);
+    }
+    stage_fini(&stage);
+    assert_int_equal(metric_sum(METRIC_MEM_USED), before);
+}
+
 TEST(a_large_request_gets_a_chunk_of_its_own)
 {
     uint64_t before = mem_used();

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * How a loader executes the effects of a full state. The engine does it
+ * (engine/complete.h), which is above this layer.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct keyspace;
+struct snapshot_effects;
+
+struct completion {
+    void *(*open)(void);
+    /* Executes a group on the copies in the keyspace, which the caller owns
+     * alone. False: it is no group of a log, and ret_reason says why, as part
+     * of a sentence. */
+    bool (*group)(void *state, struct keyspace *ks,
+                  const struct snapshot_effects *effects, char *ret_reason,
+                  size_t reason_size);
+    void (*close)(void *state);
+};

@@ -102,11 +102,11 @@ backup_journal(void *ctx, const char *path, const char *out,
         check_journal_close(journal);
     } else if (found == JOURNAL_UNFINISHED) {
         ok = data != NULL; /* the snapshot beside it is the whole state */
-        check_complain(backup->check, ok ? CHECK_INTACT : CHECK_USAGE,
-                       "%s: the manifest: %s", path, why);
+        tool_complain(&backup->check->tool, ok ? CHECK_INTACT : CHECK_USAGE,
+                      "%s: the manifest: %s", path, why);
     } else if (found == JOURNAL_BROKEN) {
-        check_complain(backup->check, CHECK_DAMAGED, "%s: the manifest: %s",
-                       path, why);
+        tool_complain(&backup->check->tool, CHECK_DAMAGED,
+                      "%s: the manifest: %s", path, why);
     }
     mem_free(manifest);
     mem_free(journal);

@@ -69,8 +69,8 @@ void
 check_card_begin(struct check *check, const char *path, const char *kind,
                  enum check_state state)
 {
-    check_bar_hide(check);
-    check_raise(check, states[state].status);
+    tool_bar_hide(&check->tool);
+    tool_raise(&check->tool, states[state].status);
     if (check->json) {
         (void)putchar('{');
         check->card_empty = true;
@@ -79,7 +79,7 @@ check_card_begin(struct check *check, const char *path, const char *kind,
         check_card_text(check, "status", states[state].name);
         return;
     }
-    check_print(stdout, path);
+    tool_print(stdout, path);
     (void)printf(": %s, %s\n", kind, states[state].name);
 }
 
@@ -98,7 +98,7 @@ check_card_text(struct check *check, const char *field, const char *text)
     if (check->json) {
         print_json_text(text);
     } else {
-        check_print(stdout, text);
+        tool_print(stdout, text);
     }
     end_field(check);
 }

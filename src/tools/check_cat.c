@@ -37,14 +37,15 @@ static bool
 flush(struct cat *cat)
 {
     if (!cat->failed && cat->out.failed) {
-        check_complain(cat->check, CHECK_UNREADABLE, "%s", strerror(ENOMEM));
+        tool_complain(&cat->check->tool, CHECK_UNREADABLE, "%s",
+                      strerror(ENOMEM));
         cat->failed = true;
     }
     if (!cat->failed && cat->out.len > 0 &&
         fwrite(cat->out.data, 1, cat->out.len, stdout) != cat->out.len) {
-        check_complain(cat->check, CHECK_UNREADABLE,
-                       "standard output: cannot be written: %s",
-                       strerror(errno));
+        tool_complain(&cat->check->tool, CHECK_UNREADABLE,
+                      "standard output: cannot be written: %s",
+                      strerror(errno));
         cat->failed = true;
     }
     buf_reset(&cat->out, OUT_BYTES);
@@ -106,9 +107,9 @@ put_filter(struct cat *cat, const struct snapshot_record *record,
     bool ok;
 
     if (payload == NULL) {
-        check_complain(cat->check, CHECK_UNREADABLE,
-                       "no memory for a filter of %llu bytes",
-                       (unsigned long long)bytes);
+        tool_complain(&cat->check->tool, CHECK_UNREADABLE,
+                      "no memory for a filter of %llu bytes",
+                      (unsigned long long)bytes);
         cat->failed = true;
         return false;
     }
@@ -243,12 +244,12 @@ on_group(void *ctx, const struct check_increment *increment,
         offset = group->begin + at;
         if (err != OK || at == before) {
             (void)flush(cat);
-            check_complain(cat->check,
-                           err == OK ? CHECK_DAMAGED : CHECK_UNREADABLE,
-                           "%s: group %llu: %s at offset %llu", increment->path,
-                           (unsigned long long)group->seal.sequence,
-                           err == OK ? "no command" : "no memory",
-                           (unsigned long long)offset);
+            tool_complain(&cat->check->tool,
+                          err == OK ? CHECK_DAMAGED : CHECK_UNREADABLE,
+                          "%s: group %llu: %s at offset %llu", increment->path,
+                          (unsigned long long)group->seal.sequence,
+                          err == OK ? "no command" : "no memory",
+                          (unsigned long long)offset);
             cat->failed = true;
             return false;
         }
@@ -293,59 +294,25 @@ cat_journal(struct cat *cat, const char *path)
     mem_free(journal);
 }
 
-/* Only the options of a server decide which of several states a start loads, so
- * the user has to name one. */
-static void
-cat_data(struct cat *cat, const char *path)
-{
-    struct check_data *data = mem_zalloc(sizeof(*data));
-    char inner[CHECK_PATH_MAX];
-
-    if (check_file_list(cat->check, path, data)) {
-        if (data->count + (data->journal[0] != '\0') > 1) {
-            check_complain(cat->check, CHECK_USAGE,
-                           "%s: holds more than one state: name the snapshot "
-                           "or the journal",
-                           path);
-        } else if (data->count == 1 &&
-                   check_file_join(cat->check, path, data->snapshots[0],
-                                   inner)) {
-            cat_snapshot(cat, inner);
-        } else if (data->count == 0 &&
-                   check_file_join(cat->check, path, data->journal, inner)) {
-            cat_journal(cat, inner);
-        }
-    }
-    mem_free(data);
-}
-
 void
 check_cat(struct check *check, const char *path)
 {
     struct cat cat = { .check = check };
+    char inner[CHECK_PATH_MAX];
     enum check_kind kind;
 
-    if (!check_file_kind(check, path, &kind)) {
+    if (!check_file_state(check, path, &kind, inner)) {
         return;
     }
     switch (kind) {
     case CHECK_KIND_SNAPSHOT:
-        cat_snapshot(&cat, path);
+        cat_snapshot(&cat, inner);
         break;
     case CHECK_KIND_INCREMENT:
-        cat_increment(&cat, path);
-        break;
-    case CHECK_KIND_JOURNAL:
-        cat_journal(&cat, path);
-        break;
-    case CHECK_KIND_DATA:
-        cat_data(&cat, path);
+        cat_increment(&cat, inner);
         break;
     default:
-        check_complain(check, CHECK_USAGE,
-                       "%s: is no snapshot and no journal; its directory may "
-                       "be one",
-                       path);
+        cat_journal(&cat, inner);
         break;
     }
     (void)flush(&cat);

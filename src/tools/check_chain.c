@@ -31,7 +31,7 @@ on_group(void *ctx, uint32_t index, const struct group *group,
     journal->position = end_position;
     journal->last_ms = group->seal.unix_ms;
     journal->groups++;
-    check_bar_add(scan->check, group->end - group->begin);
+    tool_bar_add(&scan->check->tool, group->end - group->begin);
     scan->stopped = scan->visit != NULL &&
                     !scan->visit(scan->ctx, increment, group, end_position);
     return !scan->stopped;

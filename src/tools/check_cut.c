@@ -178,12 +178,12 @@ base_is_old_enough(struct cut *cut, const struct check_snapshot *base)
         return true;
     }
     check_format_time(stamp->created_ms, time);
-    check_complain(cut->check, CHECK_USAGE,
-                   "%s: the base is newer than that: it was made at %s "
-                   "(%llums), at position %llu; an older backup is needed",
-                   cut->journal->base_path, time,
-                   (unsigned long long)stamp->created_ms,
-                   (unsigned long long)stamp->position);
+    tool_complain(&cut->check->tool, CHECK_USAGE,
+                  "%s: the base is newer than that: it was made at %s "
+                  "(%llums), at position %llu; an older backup is needed",
+                  cut->journal->base_path, time,
+                  (unsigned long long)stamp->created_ms,
+                  (unsigned long long)stamp->position);
     return false;
 }
 
@@ -198,16 +198,16 @@ cut_is_certain(struct cut *cut)
 
     if (!reached && journal->state > CHECK_STATE_TORN) {
         check_journal_complain(cut->check, journal);
-        check_complain(cut->check, CHECK_DAMAGED,
-                       "%s: the damage comes before that; what precedes it "
-                       "ends at position %llu",
-                       journal->path, (unsigned long long)journal->position);
+        tool_complain(&cut->check->tool, CHECK_DAMAGED,
+                      "%s: the damage comes before that; what precedes it "
+                      "ends at position %llu",
+                      journal->path, (unsigned long long)journal->position);
         return false;
     }
     if (!reached && !cut->target.is_time) {
-        check_complain(cut->check, CHECK_USAGE,
-                       "%s: ends at position %llu, before that one",
-                       journal->path, (unsigned long long)journal->position);
+        tool_complain(&cut->check->tool, CHECK_USAGE,
+                      "%s: ends at position %llu, before that one",
+                      journal->path, (unsigned long long)journal->position);
         return false;
     }
     return true;
@@ -240,13 +240,14 @@ cut_increment(void *ctx, const char *path, const char *out)
         return false;
     }
     if (!cut->target.is_time) {
-        check_complain(cut->check, CHECK_USAGE,
-                       "%s: positions are known only in a journal's directory; "
-                       "give a time",
-                       path);
+        tool_complain(&cut->check->tool, CHECK_USAGE,
+                      "%s: positions are known only in a journal's directory; "
+                      "give a time",
+                      path);
         return false;
     }
-    check_bar_begin(cut->check, 2 * check_journal_bytes(journal));
+    tool_bar_begin(&cut->check->tool, TOOL_UNIT_MIB,
+                   2 * check_journal_bytes(journal));
     cut->index = 1;
     check_chain_scan(cut->check, journal, on_group, cut);
     if (cut->index == 1) {
@@ -257,7 +258,7 @@ cut_increment(void *ctx, const char *path, const char *out)
                          path, out)) {
         return false;
     }
-    check_bar_end(cut->check);
+    tool_bar_end(&cut->check->tool);
     show(cut, out, "increment");
     return true;
 }
@@ -324,7 +325,8 @@ cut_journal(void *ctx, const char *path, const char *out,
     if (!check_journal_open_found(cut->check, path, journal)) {
         return false;
     }
-    check_bar_begin(cut->check, 2 * check_journal_bytes(journal));
+    tool_bar_begin(&cut->check->tool, TOOL_UNIT_MIB,
+                   2 * check_journal_bytes(journal));
     check_snapshot_look(cut->check, journal->base_fd, true, &base);
     if (base.state != CHECK_STATE_INTACT) {
         check_snapshot_complain(cut->check, journal->base_path, &base);
@@ -341,7 +343,7 @@ cut_journal(void *ctx, const char *path, const char *out,
     if (!cut_is_certain(cut) || !write_journal(cut, out, &base)) {
         return false;
     }
-    check_bar_end(cut->check);
+    tool_bar_end(&cut->check->tool);
     show(cut, out, "journal");
     return true;
 }
@@ -365,7 +367,7 @@ check_cut(struct check *check, const struct check_target *target,
 
     cut.journal->base_fd = -1;
     (void)check_make_all(&cut.made, path, out, &maker);
-    check_bar_end(check);
+    tool_bar_end(&check->tool);
     check_journal_close(cut.journal);
     mem_free(cut.journal);
 }

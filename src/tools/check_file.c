@@ -7,6 +7,7 @@
 #include "tools/check_file.h"
 
 #include "base/file.h"
+#include "base/mem.h"
 #include "persist/manifest.h"
 
 #include <dirent.h>
@@ -90,8 +91,8 @@ kind_of_file(struct check *check, int fd, const char *path,
     int error = file_read_at(fd, start, sizeof(start), 0, &len);
 
     if (error != 0 && len == 0 && error != EIO) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be read: %s", path,
-                       strerror(error));
+        tool_complain(&check->tool, CHECK_UNREADABLE, "%s: cannot be read: %s",
+                      path, strerror(error));
         return false;
     }
     *ret_kind = kind_by_bytes((struct slice){ start, len });
@@ -123,8 +124,8 @@ check_file_kind(struct check *check, const char *path,
     bool ok = true;
 
     if (fd < 0 || fstat(fd, &status) != 0) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       path, strerror(errno));
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be opened: %s", path, strerror(errno));
         ok = false;
     } else if (S_ISREG(status.st_mode)) {
         ok = kind_of_file(check, fd, path, ret_kind);
@@ -133,8 +134,8 @@ check_file_kind(struct check *check, const char *path,
         ok = check_file_each(check, path, note_kind, ret_kind) ||
              *ret_kind == CHECK_KIND_JOURNAL;
     } else {
-        check_complain(check, CHECK_UNREADABLE,
-                       "%s: is neither a file nor a directory", path);
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: is neither a file nor a directory", path);
         ok = false;
     }
     file_close(fd);
@@ -152,8 +153,8 @@ check_file_each(struct check *check, const char *path, check_name_fn *visit,
     bool ok = true;
 
     if (dir == NULL) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       path, strerror(errno));
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be opened: %s", path, strerror(errno));
         return false;
     }
     while (ok && (entry = readdir(dir)) != NULL) {
@@ -203,16 +204,16 @@ note_entry(void *ctx, const char *name)
     }
     if (kind == CHECK_KIND_JOURNAL) {
         if (data->journal[0] != '\0') {
-            check_complain(check, CHECK_USAGE,
-                           "%s holds two journals, %s and %s: name one",
-                           data->path, data->journal, name);
+            tool_complain(&check->tool, CHECK_USAGE,
+                          "%s holds two journals, %s and %s: name one",
+                          data->path, data->journal, name);
             return false;
         }
         memcpy(data->journal, name, strlen(name) + 1);
     } else if (kind == CHECK_KIND_SNAPSHOT) {
         if (data->count == CHECK_SNAPSHOTS_MAX) {
-            check_complain(check, CHECK_USAGE,
-                           "%s holds too many snapshots: name one", data->path);
+            tool_complain(&check->tool, CHECK_USAGE,
+                          "%s holds too many snapshots: name one", data->path);
             return false;
         }
         memcpy(data->snapshots[data->count++], name, strlen(name) + 1);
@@ -231,11 +232,11 @@ check_file_list(struct check *check, const char *path,
     (void)snprintf(ret_data->path, sizeof(ret_data->path), "%s", path);
     ok = check_file_each(check, path, note_entry, &listing);
     if (ok && ret_data->journal[0] == '\0' && ret_data->count == 0) {
-        check_complain(check, CHECK_UNREADABLE,
-                       "%s: holds neither a snapshot nor a journal; with "
-                       "appendonly no, a server writes its first snapshot when "
-                       "a rule of save or BGSAVE asks for it",
-                       path);
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: holds neither a snapshot nor a journal; with "
+                      "appendonly no, a server writes its first snapshot when "
+                      "a rule of save or BGSAVE asks for it",
+                      path);
         return false;
     }
     return ok;
@@ -253,10 +254,60 @@ check_file_join(struct check *check, const char *path, const char *name,
     }
     got = snprintf(ret_path, CHECK_PATH_MAX, "%.*s/%s", (int)len, path, name);
     if (got < 0 || got >= CHECK_PATH_MAX) {
-        check_complain(check, CHECK_USAGE, "%s: the path is too long", path);
+        tool_complain(&check->tool, CHECK_USAGE, "%s: the path is too long",
+                      path);
         return false;
     }
     return true;
+}
+
+/* Only the options of a server decide which of several states a start loads, so
+ * the user has to name one. */
+static bool
+only_state(struct check *check, const struct check_data *data,
+           enum check_kind *ret_kind, char *ret_path)
+{
+    bool has_journal = data->journal[0] != '\0';
+
+    if (data->count + has_journal > 1) {
+        tool_complain(&check->tool, CHECK_USAGE,
+                      "%s: holds more than one state: name the snapshot or "
+                      "the journal",
+                      data->path);
+        return false;
+    }
+    *ret_kind = has_journal ? CHECK_KIND_JOURNAL : CHECK_KIND_SNAPSHOT;
+    return check_file_join(check, data->path,
+                           has_journal ? data->journal : data->snapshots[0],
+                           ret_path);
+}
+
+bool
+check_file_state(struct check *check, const char *path,
+                 enum check_kind *ret_kind, char *ret_path)
+{
+    struct check_data *data;
+    bool ok;
+
+    if (!check_file_kind(check, path, ret_kind)) {
+        return false;
+    }
+    if (*ret_kind == CHECK_KIND_UNKNOWN || *ret_kind == CHECK_KIND_MANIFEST) {
+        tool_complain(&check->tool, CHECK_USAGE,
+                      "%s: is no snapshot and no journal; its directory may "
+                      "be one",
+                      path);
+        return false;
+    }
+    if (*ret_kind != CHECK_KIND_DATA) {
+        (void)snprintf(ret_path, CHECK_PATH_MAX, "%s", path);
+        return true;
+    }
+    data = mem_zalloc(sizeof(*data));
+    ok = check_file_list(check, path, data) &&
+         only_state(check, data, ret_kind, ret_path);
+    mem_free(data);
+    return ok;
 }
 
 const char *
@@ -275,8 +326,8 @@ check_file_open(struct check *check, const char *path, int *ret_fd)
     int error = file_open(AT_FDCWD, path, ret_fd);
 
     if (error != 0) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       path, strerror(error));
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be opened: %s", path, strerror(error));
     }
     return error == 0;
 }
@@ -357,8 +408,8 @@ check_file_map(struct check *check, int fd, size_t len, const char *path,
     (void)sigaction(SIGBUS, &action, NULL);
     error = file_map(fd, len, &ret_map->bytes);
     if (error != 0) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be read: %s", path,
-                       strerror(error));
+        tool_complain(&check->tool, CHECK_UNREADABLE, "%s: cannot be read: %s",
+                      path, strerror(error));
         return false;
     }
     ret_map->path = path;

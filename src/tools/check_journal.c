@@ -88,8 +88,9 @@ map_files(struct check *check, struct check_journal *journal)
         int error = file_size(increment->fd, &bytes);
 
         if (error != 0) {
-            check_complain(check, CHECK_UNREADABLE, "%s: cannot be read: %s",
-                           increment->path, strerror(error));
+            tool_complain(&check->tool, CHECK_UNREADABLE,
+                          "%s: cannot be read: %s", increment->path,
+                          strerror(error));
             return false;
         }
         if (increment->file->closed && increment->file->bytes < bytes) {
@@ -112,9 +113,9 @@ check_journal_open_named(struct check *check, struct check_journal *journal)
     int error = open_files(check, journal);
 
     if (error != 0) {
-        check_complain(check, CHECK_UNREADABLE,
-                       "%s: its files cannot be opened: %s", journal->path,
-                       strerror(error));
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: its files cannot be opened: %s", journal->path,
+                      strerror(error));
     }
     return error == 0 && map_files(check, journal);
 }
@@ -128,8 +129,9 @@ load_manifest(struct check *check, struct check_journal *journal, char *ret_why,
     int error = file_open_dir(journal->path, false, &dir_fd);
 
     if (error != 0) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       journal->path, strerror(error));
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be opened: %s", journal->path,
+                      strerror(error));
         return JOURNAL_UNREADABLE;
     }
     (void)snprintf(ret_why, why_size, "there is none");
@@ -148,9 +150,9 @@ load_manifest(struct check *check, struct check_journal *journal, char *ret_why,
     case MANIFEST_DAMAGED:
         return JOURNAL_BROKEN;
     default:
-        check_complain(
-            check, status == MANIFEST_NEWER ? CHECK_NEWER : CHECK_UNREADABLE,
-            "%s: the manifest: %s", journal->path, ret_why);
+        tool_complain(&check->tool,
+                      status == MANIFEST_NEWER ? CHECK_NEWER : CHECK_UNREADABLE,
+                      "%s: the manifest: %s", journal->path, ret_why);
         return JOURNAL_UNREADABLE;
     }
 }
@@ -191,8 +193,8 @@ open_once(struct check *check, struct check_journal *journal, uint64_t *tried,
     }
     name = first_not_open(journal);
     if (error != ENOENT) {
-        check_complain(check, CHECK_UNREADABLE, "%s: cannot be opened: %s",
-                       name, strerror(error));
+        tool_complain(&check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be opened: %s", name, strerror(error));
         return JOURNAL_UNREADABLE;
     }
     (void)snprintf(ret_why, why_size, "the manifest names %s, which is missing",
@@ -236,7 +238,8 @@ check_journal_open_found(struct check *check, const char *path,
         check_journal_open(check, path, ret_journal, why, sizeof(why));
 
     if (found == JOURNAL_UNFINISHED || found == JOURNAL_BROKEN) {
-        check_complain(check, CHECK_DAMAGED, "%s: the manifest: %s", path, why);
+        tool_complain(&check->tool, CHECK_DAMAGED, "%s: the manifest: %s", path,
+                      why);
     }
     return found == JOURNAL_FOUND;
 }
@@ -387,11 +390,11 @@ check_journal_complain(struct check *check, const struct check_journal *journal)
     }
     increment = &journal->increments[journal->broken];
     describe_after(journal, text, sizeof(text));
-    check_complain(check, check_card_status(journal->state),
-                   "%s: %s at offset %llu, where group %llu is due: %s; %s",
-                   increment->path,
-                   journal->state == CHECK_STATE_TORN ? "ends with a torn tail"
-                                                      : "damaged",
-                   (unsigned long long)journal->broken_offset,
-                   (unsigned long long)due, journal->why, text);
+    tool_complain(&check->tool, check_card_status(journal->state),
+                  "%s: %s at offset %llu, where group %llu is due: %s; %s",
+                  increment->path,
+                  journal->state == CHECK_STATE_TORN ? "ends with a torn tail"
+                                                     : "damaged",
+                  (unsigned long long)journal->broken_offset,
+                  (unsigned long long)due, journal->why, text);
 }

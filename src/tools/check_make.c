@@ -37,11 +37,11 @@ static bool
 cannot(struct check_made *made, const char *path, const char *what, int error)
 {
     if (error == EEXIST) {
-        check_complain(made->check, CHECK_USAGE,
-                       "%s: exists already; nothing was written", path);
+        tool_complain(&made->check->tool, CHECK_USAGE,
+                      "%s: exists already; nothing was written", path);
     } else {
-        check_complain(made->check, CHECK_UNREADABLE, "%s: cannot be %s: %s",
-                       path, what, strerror(error));
+        tool_complain(&made->check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be %s: %s", path, what, strerror(error));
     }
     return false;
 }
@@ -115,7 +115,7 @@ copy_bytes(struct check *check, int from_fd, int to_fd, uint64_t len)
             got = (ssize_t)piece;
         }
         done += (uint64_t)got;
-        check_bar_add(check, (uint64_t)got);
+        tool_bar_add(&check->tool, (uint64_t)got);
     }
     mem_free(block);
     return error;
@@ -134,9 +134,9 @@ check_make_copy(struct check_made *made, int from_fd, uint64_t len,
     error = copy_bytes(made->check, from_fd, fd, len);
     if (error != 0) {
         file_close(fd);
-        check_complain(made->check, CHECK_UNREADABLE,
-                       "%s: cannot be copied to %s: %s", from, to,
-                       strerror(error));
+        tool_complain(&made->check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be copied to %s: %s", from, to,
+                      strerror(error));
         return false;
     }
     return check_make_done(made, fd, to);
@@ -177,10 +177,10 @@ check_make_manifest(struct check_made *made, const char *dir,
     if (manifest->generation >= GROUP_NUMBER_LIMIT ||
         manifest->position >= GROUP_POSITION_LIMIT ||
         manifest->sequence >= GROUP_NUMBER_LIMIT) {
-        check_complain(made->check, CHECK_DAMAGED,
-                       "%s: no manifest can be written: the journal's numbers "
-                       "are beyond all bounds",
-                       dir);
+        tool_complain(&made->check->tool, CHECK_DAMAGED,
+                      "%s: no manifest can be written: the journal's numbers "
+                      "are beyond all bounds",
+                      dir);
         return false;
     }
     if (!check_file_join(made->check, dir, MANIFEST_NAME, path)) {
@@ -272,7 +272,8 @@ make_data(struct check_made *made, const char *path, const char *out,
     bool ok = check_file_list(made->check, path, data);
 
     if (ok && maker->snapshot == NULL && data->journal[0] == '\0') {
-        check_complain(made->check, CHECK_USAGE, "%s: holds no journal", path);
+        tool_complain(&made->check->tool, CHECK_USAGE, "%s: holds no journal",
+                      path);
         ok = false;
     }
     ok = ok && check_make_dir(made, out) &&
@@ -302,7 +303,8 @@ make_kind(struct check_made *made, const char *path, const char *out,
     if (kind == CHECK_KIND_DATA) {
         return make_data(made, path, out, maker);
     }
-    check_complain(made->check, CHECK_USAGE, "%s: %s", path, maker->refusal);
+    tool_complain(&made->check->tool, CHECK_USAGE, "%s: %s", path,
+                  maker->refusal);
     return false;
 }
 

@@ -76,8 +76,8 @@ check_rescue(struct check_made *made, int fd,
     }
     snapshot_writer_free(rescue.writer);
     if (error != 0) {
-        check_complain(made->check, CHECK_UNREADABLE,
-                       "%s: cannot be written: %s", to, strerror(error));
+        tool_complain(&made->check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be written: %s", to, strerror(error));
     }
     return check_make_done(made, out, to) && error == 0;
 }

@@ -74,10 +74,10 @@ salvage_snapshot(void *ctx, const char *path, const char *out)
         return false;
     }
     (void)!file_size(fd, &bytes);
-    check_bar_begin(check, 2 * bytes);
+    tool_bar_begin(&check->tool, TOOL_UNIT_MIB, 2 * bytes);
     ok = look_whole(check, fd, path, &found) &&
          check_rescue(&salvage->made, fd, &found, out);
-    check_bar_end(check);
+    tool_bar_end(&check->tool);
     file_close(fd);
     if (ok) {
         show_snapshot(check, out, &found);
@@ -123,7 +123,7 @@ put_group(struct sealer *sealer, const struct group *group)
     group_hash_add(sealer->hash, group->commands.data, group->commands.len);
     group_write_seal(sealer->hash, sealer->line.key, &seal, text);
     sealer->bytes += group->commands.len + sizeof(text);
-    check_bar_add(made->check, group->commands.len + sizeof(text));
+    tool_bar_add(&made->check->tool, group->commands.len + sizeof(text));
     return check_make_write(made, sealer->fd, sealer->path, group->commands) &&
            check_make_write(made, sealer->fd, sealer->path,
                             (struct slice){ text, sizeof(text) });
@@ -159,7 +159,7 @@ count_increment(struct salvage *salvage,
         *after = group.seal.sequence;
         salvage->groups++;
         salvage->bytes += group.end - group.begin;
-        check_bar_add(salvage->check, group.end - group.begin);
+        tool_bar_add(&salvage->check->tool, group.end - group.begin);
     }
     if (increment->file->closed && increment->file->bytes > end) {
         end = increment->file->bytes;
@@ -240,11 +240,12 @@ salvage_increment(void *ctx, const char *path, const char *out)
     }
     increment = &salvage->journal->increments[0];
     if (increment->line_status == GROUP_NEWER) {
-        check_complain(check, CHECK_NEWER, "%s: written by a newer version",
-                       path);
+        tool_complain(&check->tool, CHECK_NEWER,
+                      "%s: written by a newer version", path);
         return false;
     }
-    check_bar_begin(check, 3 * check_journal_bytes(salvage->journal));
+    tool_bar_begin(&check->tool, TOOL_UNIT_MIB,
+                   3 * check_journal_bytes(salvage->journal));
     check_chain_scan(check, salvage->journal, NULL, NULL);
     if (check_chain_next_intact(increment, &at, &group)) {
         first = group.seal.sequence;
@@ -253,7 +254,7 @@ salvage_increment(void *ctx, const char *path, const char *out)
     after = 0;
     sealer.sequence = first > 0 ? first - 1 : 0;
     ok = write_increment(salvage, increment, &after, &sealer);
-    check_bar_end(check);
+    tool_bar_end(&check->tool);
     if (ok) {
         show_groups(salvage, out, "increment");
     }
@@ -324,8 +325,8 @@ note_name(void *ctx, const char *name)
     }
     if (number_of(name, "incr-", &number)) {
         if (manifest->count == MANIFEST_INCREMENTS_MAX) {
-            check_complain(salvage->check, CHECK_DAMAGED,
-                           "%s: too many increments", salvage->journal->path);
+            tool_complain(&salvage->check->tool, CHECK_DAMAGED,
+                          "%s: too many increments", salvage->journal->path);
             return false;
         }
         manifest->increments[manifest->count++] =
@@ -347,10 +348,10 @@ guess_manifest(struct salvage *salvage)
     }
     if (!salvage->has_base) {
         salvage->nothing_to_add_to = true;
-        check_complain(salvage->check, CHECK_DAMAGED,
-                       "%s: no base can be read, so there is nothing that the "
-                       "increments could be added to",
-                       salvage->journal->path);
+        tool_complain(&salvage->check->tool, CHECK_DAMAGED,
+                      "%s: no base can be read, so there is nothing that the "
+                      "increments could be added to",
+                      salvage->journal->path);
         return false;
     }
     qsort(manifest->increments, manifest->count,
@@ -373,10 +374,10 @@ open_journal(struct salvage *salvage, const char *path)
         return true;
     case JOURNAL_UNFINISHED:
     case JOURNAL_BROKEN:
-        check_complain(salvage->check, CHECK_DAMAGED,
-                       "%s: the manifest: %s; using all files that are named "
-                       "like those of a journal instead",
-                       path, why);
+        tool_complain(&salvage->check->tool, CHECK_DAMAGED,
+                      "%s: the manifest: %s; using all files that are named "
+                      "like those of a journal instead",
+                      path, why);
         return guess_manifest(salvage) &&
                check_journal_open_named(salvage->check, journal);
     default:
@@ -394,8 +395,8 @@ execute(struct salvage *salvage, struct check_world *world)
     char why[256] = "";
 
     if (!check_world_load(world, journal->base_fd, true, why, sizeof(why))) {
-        check_complain(salvage->check, CHECK_DAMAGED, "%s: %s",
-                       journal->base_path, why);
+        tool_complain(&salvage->check->tool, CHECK_DAMAGED, "%s: %s",
+                      journal->base_path, why);
         return false;
     }
     for (size_t i = 0; i < journal->count; i++) {
@@ -406,7 +407,7 @@ execute(struct salvage *salvage, struct check_world *world)
             if (group.seal.sequence > after) {
                 after = group.seal.sequence;
                 salvage->failed += check_world_rescue(world, group.commands);
-                check_bar_add(salvage->check, group.end - group.begin);
+                tool_bar_add(&salvage->check->tool, group.end - group.begin);
             }
         }
     }
@@ -438,8 +439,8 @@ write_state(struct salvage *salvage, const struct keyspace *ks,
     error = snapshot_write(writer, ks, &stamp, fd, &progress);
     snapshot_writer_free(writer);
     if (error != 0) {
-        check_complain(salvage->check, CHECK_UNREADABLE,
-                       "%s: cannot be written: %s", path, strerror(error));
+        tool_complain(&salvage->check->tool, CHECK_UNREADABLE,
+                      "%s: cannot be written: %s", path, strerror(error));
     }
     return check_make_done(&salvage->made, fd, path) && error == 0;
 }
@@ -485,7 +486,8 @@ salvage_journal(void *ctx, const char *path, const char *out,
         /* A start loads the snapshot beside it, so that is worth having. */
         return salvage->nothing_to_add_to && data != NULL && data->count > 0;
     }
-    check_bar_begin(salvage->check, 4 * check_journal_bytes(journal));
+    tool_bar_begin(&salvage->check->tool, TOOL_UNIT_MIB,
+                   4 * check_journal_bytes(journal));
     ok =
         look_whole(salvage->check, journal->base_fd, journal->base_path, &base);
     check_chain_scan(salvage->check, journal, NULL, NULL);
@@ -501,7 +503,7 @@ salvage_journal(void *ctx, const char *path, const char *out,
         count_increment(salvage, &journal->increments[i], &after);
     }
     ok = ok && write_journal(salvage, out, &base);
-    check_bar_end(salvage->check);
+    tool_bar_end(&salvage->check->tool);
     if (ok) {
         show_groups(salvage, out, "journal");
     }
@@ -530,6 +532,6 @@ check_salvage(struct check *check, const char *path, const char *out)
     check_journal_close(salvage.journal);
     mem_free(salvage.journal);
     if (ok && salvage.lost) {
-        check_raise(check, CHECK_DAMAGED);
+        tool_raise(&check->tool, CHECK_DAMAGED);
     }
 }

@@ -20,7 +20,7 @@ check_snapshot_advance(struct check *check, struct check_advance *advance)
 {
     uint64_t bytes = atomic_load(&advance->progress.bytes);
 
-    check_bar_add(check, bytes - advance->shown_bytes);
+    tool_bar_add(&check->tool, bytes - advance->shown_bytes);
     advance->shown_bytes = bytes;
 }
 
@@ -184,7 +184,7 @@ check_snapshot_complain(struct check *check, const char *path,
         return;
     }
     describe(snapshot, text, sizeof(text));
-    check_complain(check, check_card_status(snapshot->state), "%s: %s%s", path,
-                   snapshot->state == CHECK_STATE_DAMAGED ? "damaged " : "",
-                   text);
+    tool_complain(
+        &check->tool, check_card_status(snapshot->state), "%s: %s%s", path,
+        snapshot->state == CHECK_STATE_DAMAGED ? "damaged " : "", text);
 }

@@ -33,9 +33,9 @@ verify_snapshot(struct check *check, const char *path, bool whole)
         return state;
     }
     (void)!file_size(fd, &bytes);
-    check_bar_begin(check, whole ? bytes : 0);
+    tool_bar_begin(&check->tool, whole ? TOOL_UNIT_MIB : TOOL_UNIT_NONE, bytes);
     check_snapshot_look(check, fd, whole, &snapshot);
-    check_bar_end(check);
+    tool_bar_end(&check->tool);
     file_close(fd);
     check_snapshot_show(check, path, &snapshot);
     state = (struct state){ .known = snapshot.has_stamp,
@@ -50,9 +50,10 @@ verify_increment(struct check *check, const char *path)
     struct check_journal *journal = mem_zalloc(sizeof(*journal));
 
     if (check_journal_open_single(check, path, journal)) {
-        check_bar_begin(check, check_journal_bytes(journal));
+        tool_bar_begin(&check->tool, TOOL_UNIT_MIB,
+                       check_journal_bytes(journal));
         check_chain_scan(check, journal, NULL, NULL);
-        check_bar_end(check);
+        tool_bar_end(&check->tool);
         check_journal_show(check, journal);
         check_journal_close(journal);
     }
@@ -223,14 +224,15 @@ verify_journal(struct check *check, const char *path, bool whole)
         if (check_file_join(check, path, MANIFEST_NAME, manifest)) {
             show_manifest(check, manifest, &journal->manifest);
         }
-        check_bar_begin(check, check_journal_bytes(journal));
+        tool_bar_begin(&check->tool, TOOL_UNIT_MIB,
+                       check_journal_bytes(journal));
         check_snapshot_look(check, journal->base_fd, whole, &base);
         check_chain_scan(check, journal, NULL, NULL);
         if (whole && base.state == CHECK_STATE_INTACT && journal->groups > 0 &&
             journal->state <= CHECK_STATE_TORN) {
             execute_journal(check, journal, &base);
         }
-        check_bar_end(check);
+        tool_bar_end(&check->tool);
         check_snapshot_show(check, journal->base_path, &base);
         check_journal_show(check, journal);
         state = show_journal(check, journal, &base);

@@ -13,11 +13,6 @@
 #include "tools/check_verify.h"
 
 #include <bloomery/bloom.h>
-#include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
-
-enum { ARGUMENTS_MAX = 1024 };
 
 static const char usage[] =
     "Usage: bloomery-check verify [--json] PATH...\n"
@@ -48,75 +43,10 @@ static const char usage[] =
     "was lost; 2 a mistake in what was asked for, also an OUT that exists;\n"
     "3 cannot be read or written; 4 written by a newer version.\n";
 
-struct arguments {
-    const char *words[ARGUMENTS_MAX];
-    int count;
-    bool answered; /* --help, --version */
-};
-
 static bool
 is(const char *word, const char *option)
 {
     return strcmp(word, option) == 0;
-}
-
-/* Applies an option. False if there is no such option. */
-static bool
-apply_option(struct check *check, struct arguments *arguments, const char *word)
-{
-    if (is(word, "--json")) {
-        check->json = true;
-    } else if (is(word, "--resp")) {
-        check->resp = true;
-    } else if (is(word, "--progress")) {
-        check->bar = true;
-    } else if (is(word, "--no-progress")) {
-        check->bar = false;
-    } else if (is(word, "--help") || is(word, "-h")) {
-        (void)fputs(usage, stdout);
-        arguments->answered = true;
-    } else if (is(word, "--version") || is(word, "-v")) {
-        (void)printf("bloomery-check %s\n", BLOOMERY_VERSION);
-        arguments->answered = true;
-    } else {
-        return false;
-    }
-    return true;
-}
-
-/* Parses the words. Options may stand anywhere before "--". */
-static bool
-parse(struct check *check, int argc, char **argv, struct arguments *arguments)
-{
-    bool options = true;
-
-    for (int i = 1; i < argc; i++) {
-        const char *word = argv[i];
-
-        if (options && is(word, "--")) {
-            options = false;
-            continue;
-        }
-        if (options && word[0] == '-' && word[1] != '\0') {
-            if (!apply_option(check, arguments, word)) {
-                check_complain(check, CHECK_USAGE, "%s: no such option", word);
-                return false;
-            }
-            continue;
-        }
-        if (arguments->count == ARGUMENTS_MAX) {
-            check_complain(check, CHECK_USAGE, "too many paths");
-            return false;
-        }
-        arguments->words[arguments->count++] = word;
-    }
-    return true;
-}
-
-static void
-complain_usage(struct check *check)
-{
-    check_complain(check, CHECK_USAGE, "see bloomery-check --help");
 }
 
 static void
@@ -128,15 +58,15 @@ cut(struct check *check, const char *const *words)
         check_cut(check, &target, words[2], words[3]);
         return;
     }
-    check_complain(check, CHECK_USAGE,
-                   "%s: is neither a position (bytes of the log) nor a time "
-                   "like 1790000000s, 1790000000000ms or "
-                   "2026-11-20T12:00:00Z",
-                   words[1]);
+    tool_complain(&check->tool, CHECK_USAGE,
+                  "%s: is neither a position (bytes of the log) nor a time "
+                  "like 1790000000s, 1790000000000ms or "
+                  "2026-11-20T12:00:00Z",
+                  words[1]);
 }
 
 static void
-run(struct check *check, const struct arguments *arguments)
+run(struct check *check, const struct tool_words *arguments)
 {
     const char *const *words = arguments->words;
     int count = arguments->count;
@@ -156,31 +86,27 @@ run(struct check *check, const struct arguments *arguments)
     } else if (is(what, "backup") && count == 3 && !check->resp) {
         check_backup(check, words[1], words[2]);
     } else {
-        complain_usage(check);
+        tool_complain_usage(&check->tool);
     }
 }
 
 int
 main(int argc, char **argv)
 {
-    struct check check = { .bar = isatty(STDERR_FILENO) == 1 };
-    static struct arguments arguments;
+    struct check check = { .tool = { .name = "bloomery-check" } };
+    const struct tool_option options[] = {
+        { "--json", TOOL_OPTION_ON, &check.json, 0, 0 },
+        { "--resp", TOOL_OPTION_ON, &check.resp, 0, 0 },
+        { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
+    };
+    static struct tool_words words;
 
-    if (!parse(&check, argc, argv, &arguments)) {
-        complain_usage(&check);
-        return check.status;
-    }
-    (void)bloom_select_cpu(false);
-    if (!arguments.answered) {
-        run(&check, &arguments);
+    if (tool_parse(&check.tool, argc, argv, options, usage, &words)) {
+        (void)bloom_select_cpu(false);
+        run(&check, &words);
     }
     if (check_file_failed()) {
-        check_raise(&check, CHECK_UNREADABLE);
+        tool_raise(&check.tool, CHECK_UNREADABLE);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        check_complain(&check, CHECK_UNREADABLE,
-                       "standard output: cannot be written: %s",
-                       strerror(errno));
-    }
-    return check.status;
+    return tool_end(&check.tool);
 }

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the programs beside the server share: the exit status, messages on
+ * standard error, the command line, and the progress. One thread.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "base/slice.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* Exit statuses that all programs have. Of several, the highest wins. */
+enum { TOOL_USAGE = 2, TOOL_UNREADABLE = 3 };
+
+enum tool_unit { TOOL_UNIT_NONE, TOOL_UNIT_MIB, TOOL_UNIT_ITEMS };
+
+struct tool {
+    const char *name; /* of the program */
+    int status;
+
+    bool bar; /* draw the progress on standard error */
+    bool bar_shown;
+    bool lines; /* without a bar, print a line every ten seconds */
+    enum tool_unit unit;
+    uint64_t done, total; /* bytes or items; total 0: unknown */
+    uint64_t begun_ns, drawn_ns;
+};
+
+/* Raises the exit status to this one, if it is higher. */
+void tool_raise(struct tool *tool, int status);
+
+/* Prints a line on standard error and raises the exit status. */
+__attribute__((format(printf, 3, 4))) void
+tool_complain(struct tool *tool, int status, const char *format, ...);
+
+/* Prints text without control bytes, which could reprogram a terminal. */
+void tool_print(FILE *to, const char *text);
+
+/* Returns the exit status, after all output was written. */
+int tool_end(struct tool *tool);
+
+/* ---- the command line ---------------------------------------------------- */
+
+enum tool_option_kind {
+    TOOL_OPTION_ON,     /* to: bool, becomes true */
+    TOOL_OPTION_TEXT,   /* to: const char * */
+    TOOL_OPTION_NUMBER, /* to: uint64_t, at least min and at most max */
+    TOOL_OPTION_BYTES   /* the same, with a unit such as mb */
+};
+
+/* "--name", "--name value" or "--name=value". A row without a name ends a
+ * list. */
+struct tool_option {
+    const char *name;
+    enum tool_option_kind kind;
+    void *to;
+    uint64_t min, max;
+};
+
+enum { TOOL_WORDS_MAX = 1024 };
+struct tool_words {
+    const char *words[TOOL_WORDS_MAX];
+    int count;
+};
+
+/* Parses the words; options may stand anywhere before "--". All programs have
+ * --help, --version, --progress and --no-progress. Returns false if there is
+ * nothing left to do: one of the first two was answered, or a mistake was
+ * printed. */
+bool tool_parse(struct tool *tool, int argc, char **argv,
+                const struct tool_option *options, const char *usage,
+                struct tool_words *ret_words);
+
+/* Prints where the usage is described. */
+void tool_complain_usage(struct tool *tool);
+
+/* ---- progress ------------------------------------------------------------ */
+
+/* Begins a bar; a total of 0 is unknown. With TOOL_UNIT_NONE there is none. */
+void tool_bar_begin(struct tool *tool, enum tool_unit unit, uint64_t total);
+
+/* Counts bytes or items as done. Cheap: redraws a few times a second. */
+void tool_bar_add(struct tool *tool, uint64_t count);
+void tool_bar_end(struct tool *tool);
+
+/* Shows a text in its place, as often as a bar is drawn. */
+void tool_bar_say(struct tool *tool, const char *text);
+
+/* Erases the bar, before other output goes to the terminal. */
+void tool_bar_hide(struct tool *tool);

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
+#include "persist/snapshot_whole.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,69 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Writes a snapshot. It may run in a child forked from a process with many
- * threads: system calls and the caller's memory only. All figures are
- * little-endian.
- *
- *   header, 104 bytes; in every later version magic, version and hash keep
- *   their places, so that a newer file can be distinguished from a damaged
- *   one
- *      0   8  magic "BLMYSNAP"
- *      8   2  version of this format: 2
- *     10   2  flags: 0
- *     12   4  databases, 1..65535
- *     16  40  id of the history that the position is of, zeros behind it
- *     56   8  position in the log
- *     64   8  sequence of the last journal group that is in it
- *     72   8  when it was written, unix ms
- *     80   8  keys
- *     88   8  file key: random, so that a section of another file does not fit
- *     96   8  XXH3-64 of bytes 0..95
- *
- *   then sections up to the end of the file
- *      0   4  magic "SECT"
- *      4   2  type
- *      6   2  0
- *      8   8  ordinal: 0, 1, 2 ...
- *     16   8  bytes of the payload
- *     24   .  payload
- *      .   8  XXH3-64 of the payload, its seed being XXH3-64 of the 24 bytes
- *             above with the file key as seed: what is moved, left out or
- *             exchanged never fits
- *
- *   type 1: small filters, whole records one after the other, at least one
- *      0   4  database
- *      4   4  bytes of the name
- *      8   8  when it expires, unix ms; 0: never
- *     16   8  bytes of the stored form
- *     24   .  name
- *      .   .  stored form (core/codec.c) without its last 8 bytes, the
- *             checksum: the section has one
- *
- *   type 2: a large filter. One record of the same form, that ends with the
- *   head of the stored form; "bytes of the stored form" counts the lines too.
- *   They follow at once in sections of
- *   type 3: a chunk of the lines of the layers, in order. Lines between two
- *   chunks of a layer, and before its first, are zero; the last chunk reaches
- *   the layer's end
- *      0   4  layer
- *      4   4  n: number of runs, 0 if none is drawn
- *      8   8  where in the layer's bytes these lines begin
- *     16  8n  runs, in a chunk that spans 256 KiB at most:
- *               0  4  lines that are here, at least one
- *               4  4  zero lines behind them that are not; 0 of the last run
- *      .   .  whole lines, of this layer only, 16 MiB at most; with no run
- *             there may be none, at the end of what is zero
- *
- *   type 4: the end, and the last bytes of the file
- *      0   8  keys
- *      8   8  sections before this one
- *     16   8  bytes before this one
- *     24   8  file key, once more: without it nothing could be salvaged
- *
- * Whether a filter is small or large is the writer's choice, and so is which
- * zero lines it leaves out.
- *
- * Version 1 is the same without runs and without anything left out.
+ * Writes a snapshot: system calls and the caller's memory only. Records and
+ * voids are gathered in the payload until they fill a section; lines and
+ * effects go to the file straight from the caller's memory.
  */
 #include "persist/snapshot.h"
 
@@ -72,7 +11,8 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "keyspace/scan.h"
+#include "core/codec.h"
+#include "persist/runs.h"
 #include "persist/snapshot_format.h"
 
 /* Starts writing pages to the disk each time so many bytes were written. So the
@@ -80,28 +20,20 @@
  * it. */
 enum { WRITING_BYTES = 16 << 20 };
 
-/* Millions of small filters are spread over the memory, each in three places.
- * So an entry waits until two batches of later ones were seen, while its
- * filter, then its lines, are fetched: PENDING is two batches. */
-enum { PENDING = 32, FETCHED_LINES = 4 };
-
 /* From this size on, a filter that is mostly zero is written as a large one. */
 enum { SPARSE_FORM_BYTES = 4 << 10 };
 
 /* Small writes are gathered, so that each costs no system call of its own. */
 enum { TAIL_BYTES = 4 << 10 };
 
-struct pending {
-    struct snapshot_record record;
-    const struct bloom *bloom;
-};
-
-/* The lines of a piece that are not all zero, as runs. */
-struct runs {
-    uint32_t count, lines; /* lines: of all runs */
-    struct {
-        uint32_t from, to;
-    } run[PIECE_LINES / 2];
+/* The large filter whose lines come. */
+struct large {
+    bool open;
+    bool deletable;                   /* its pieces come behind the lines */
+    uint32_t layers, layer;           /* layer: whose lines come next */
+    uint64_t at;                      /* bytes of that layer that have come */
+    uint64_t reached;                 /* up to here they are in the file */
+    uint64_t bytes[BLOOM_LAYERS_MAX]; /* of each layer */
 };
 
 struct snapshot_writer {
@@ -109,14 +41,13 @@ struct snapshot_writer {
     int fd;
     int error; /* errno of the first failure */
     uint64_t file_key;
-    uint64_t sections, bytes, keys; /* written so far; keys: visited */
-    uint64_t keys_announced;        /* by the header */
+    uint64_t sections, bytes, records; /* written so far */
     uint64_t writing; /* bytes up to here go to the disk already */
-    uint64_t counted_bytes, counted_keys; /* already added to progress */
-    size_t used;       /* bytes of payload that records use */
-    size_t tail_bytes; /* bytes in tail */
-    uint64_t seen;     /* entries; the last PENDING wait */
-    struct pending pending[PENDING];
+    uint64_t counted_bytes, counted_records; /* already added to progress */
+    size_t used;            /* bytes of payload that records or voids use */
+    enum section_type type; /* which of them */
+    size_t tail_bytes;      /* bytes in tail */
+    struct large large;
     uint8_t head[SECTION_HEAD_BYTES];
     uint8_t tail[TAIL_BYTES];
     struct runs runs; /* of the present piece */
@@ -174,9 +105,9 @@ put(struct snapshot_writer *writer, const void *data, size_t len)
     }
     writer->bytes += len;
     snapshot_advance(writer->progress, writer->bytes - writer->counted_bytes,
-                     writer->keys - writer->counted_keys);
+                     writer->records - writer->counted_records);
     writer->counted_bytes = writer->bytes;
-    writer->counted_keys = writer->keys;
+    writer->counted_records = writer->records;
 }
 
 /* ---- sections ------------------------------------------------------------ */
@@ -225,53 +156,90 @@ end_section(struct snapshot_writer *writer, const XXH3_state_t *hash)
     put(writer, bytes, sizeof(bytes));
 }
 
-/* ---- filters ------------------------------------------------------------- */
+/* Begins a section whose payload put_hashed writes; end_section ends it. */
+static void
+begin_hashed(struct snapshot_writer *writer, enum section_type type,
+             uint64_t payload_bytes, XXH3_state_t *hash)
+{
+    uint64_t seed = begin_section(writer, type, payload_bytes);
+
+    XXH3_INITSTATE(hash);
+    (void)XXH3_64bits_reset_withSeed(hash, seed);
+}
+
+/* ---- records and voids, gathered in the payload -------------------------- */
 
 static void
-flush_records(struct snapshot_writer *writer)
+flush_gathered(struct snapshot_writer *writer)
 {
     if (writer->used > 0) {
-        put_section(writer, SECTION_RECORDS, writer->used);
+        put_section(writer, writer->type, writer->used);
         writer->used = 0;
     }
 }
 
-static void
-make_record_head(uint8_t *to, const struct snapshot_record *record,
-                 uint64_t form_bytes)
+/* Returns where the next record or void is to be composed. */
+static uint8_t *
+gather(struct snapshot_writer *writer, enum section_type type)
 {
+    if (writer->type != type) {
+        flush_gathered(writer);
+        writer->type = type;
+    }
+    return writer->payload + writer->used;
+}
+
+static void
+gathered(struct snapshot_writer *writer, const uint8_t *end)
+{
+    writer->used = (size_t)(end - writer->payload);
+    if (writer->used >= SNAPSHOT_SECTION_BYTES) {
+        flush_gathered(writer);
+    }
+}
+
+/* A database that was flushed more often than a file can say fails the save. */
+static void
+make_record_head(struct snapshot_writer *writer, uint8_t *to,
+                 const struct snapshot_record *record, uint64_t form_bytes)
+{
+    if (record->epoch >= SNAPSHOT_EPOCHS && writer->error == 0) {
+        writer->error = EOVERFLOW;
+    }
     put_u32(to + RECORD_AT_DB, record->db);
     put_u32(to + RECORD_AT_NAME_BYTES, (uint32_t)record->name.len);
     put_u64(to + RECORD_AT_EXPIRES, record->expires_at_ms);
     put_u64(to + RECORD_AT_FORM_BYTES, form_bytes);
+    put_u64(to + RECORD_AT_COPIED, record->copied_at);
+    put_u32(to + RECORD_AT_EPOCH, record->epoch);
 }
 
-/* Adds a small filter; its record head is at the end of the payload already. */
-static void
-add_small(struct snapshot_writer *writer, const struct snapshot_record *record,
-          const struct bloom *bloom)
+static uint8_t *
+add_lines(uint8_t *to, const void *lines, size_t bytes)
 {
-    uint8_t *to = writer->payload + writer->used + RECORD_HEAD_BYTES;
-    const void *lines;
-    size_t bytes;
+    const void *stored = codec_stored(lines, bytes, to);
 
-    memcpy(to, record->name.data, record->name.len);
-    to += record->name.len;
-    to += codec_put_head(bloom, record->incarnation, to);
-    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
-         i++) {
-        const void *stored = codec_stored(lines, bytes, to);
-
-        if (stored != to) {
-            memcpy(to, stored, bytes);
-        }
-        to += bytes;
+    if (stored != to) {
+        memcpy(to, stored, bytes);
     }
-    writer->used = (size_t)(to - writer->payload);
-    if (writer->used >= SNAPSHOT_SECTION_BYTES) {
-        flush_records(writer);
-    }
+    return to + bytes;
 }
+
+static uint8_t *
+begin_small(struct snapshot_writer *writer,
+            const struct snapshot_record *record, uint64_t form_bytes)
+{
+    uint8_t *to = gather(writer, SECTION_RECORDS);
+
+    make_record_head(writer, to, record, form_bytes);
+    to += RECORD_HEAD_BYTES;
+    if (record->name.len > 0) {
+        memcpy(to, record->name.data, record->name.len);
+    }
+    return to + record->name.len;
+}
+
+/* ---- large filters ------------------------------------------------------- */
 
 static void
 make_chunk_head(uint8_t *to, uint32_t layer, uint32_t runs, uint64_t offset)
@@ -286,56 +254,14 @@ static void
 put_chunk(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
           const uint8_t *lines, size_t len)
 {
-    uint64_t seed =
-        begin_section(writer, SECTION_LINES, CHUNK_HEAD_BYTES + len);
     uint8_t head[CHUNK_HEAD_BYTES];
     XXH3_state_t hash;
 
-    XXH3_INITSTATE(&hash);
-    (void)XXH3_64bits_reset_withSeed(&hash, seed);
+    begin_hashed(writer, SECTION_LINES, CHUNK_HEAD_BYTES + len, &hash);
     make_chunk_head(head, layer, 0, offset);
     put_hashed(writer, &hash, head, sizeof(head));
     put_hashed(writer, &hash, codec_stored(lines, len, writer->payload), len);
     end_section(writer, &hash);
-}
-
-static bool
-is_zero_line(const uint8_t *line)
-{
-    uint64_t words[BLOOM_LINE_BYTES / sizeof(uint64_t)];
-
-    memcpy(words, line, sizeof(words));
-    return words[0] == 0 && (words[1] | words[2] | words[3] | words[4] |
-                             words[5] | words[6] | words[7]) == 0;
-}
-
-/* Returns the first line from `at` on that is not zero (or that is, without
- * `zero`). */
-static uint32_t
-skip(const uint8_t *lines, uint32_t at, uint32_t count, bool zero)
-{
-    while (at < count &&
-           is_zero_line(lines + (size_t)at * BLOOM_LINE_BYTES) == zero) {
-        at++;
-    }
-    return at;
-}
-
-static void
-find_runs(const uint8_t *lines, uint32_t count, struct runs *ret_runs)
-{
-    uint32_t at = skip(lines, 0, count, true);
-
-    ret_runs->count = ret_runs->lines = 0;
-    while (at < count) {
-        uint32_t end = skip(lines, at, count, false);
-
-        ret_runs->run[ret_runs->count].from = at;
-        ret_runs->run[ret_runs->count].to = end;
-        ret_runs->count++;
-        ret_runs->lines += end - at;
-        at = skip(lines, end, count, true);
-    }
 }
 
 /* Writes a chunk of several runs, which is composed in the payload. */
@@ -353,17 +279,12 @@ put_sparse(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
         uint32_t from = runs->run[i].from;
         uint32_t end = runs->run[i].to;
         uint32_t next = i + 1 < runs->count ? runs->run[i + 1].from : end;
-        size_t bytes = (size_t)(end - from) * BLOOM_LINE_BYTES;
-        const void *stored =
-            codec_stored(lines + (size_t)from * BLOOM_LINE_BYTES, bytes, to);
 
         put_u32(table + RUN_AT_LINES, end - from);
         put_u32(table + RUN_AT_ZERO_LINES, next - end);
         table += RUN_BYTES;
-        if (stored != to) {
-            memcpy(to, stored, bytes);
-        }
-        to += bytes;
+        to = add_lines(to, lines + (size_t)from * BLOOM_LINE_BYTES,
+                       (size_t)(end - from) * BLOOM_LINE_BYTES);
     }
     put_section(writer, SECTION_LINES, (size_t)(to - writer->payload));
 }
@@ -380,7 +301,7 @@ put_piece(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
     uint32_t from;
     uint32_t to;
 
-    find_runs(lines, count, runs);
+    runs_find(lines, count, runs);
     if (runs->count == 0) {
         return reached;
     }
@@ -397,46 +318,189 @@ put_piece(struct snapshot_writer *writer, uint32_t layer, uint64_t offset,
 }
 
 static void
-put_layer(struct snapshot_writer *writer, uint32_t layer, const uint8_t *lines,
-          size_t bytes)
+put_large_head(struct snapshot_writer *writer,
+               const struct snapshot_record *record, struct slice head,
+               uint64_t form_bytes)
 {
-    uint64_t reached = 0;
+    uint8_t record_head[RECORD_HEAD_BYTES];
+    XXH3_state_t hash;
 
-    for (size_t at = 0; at < bytes && writer->error == 0;) {
-        size_t left = bytes - at;
-        size_t step = left < PIECE_BYTES ? left : PIECE_BYTES;
+    flush_gathered(writer);
+    make_record_head(writer, record_head, record, form_bytes);
+    begin_hashed(writer, SECTION_LARGE,
+                 RECORD_HEAD_BYTES + record->name.len + head.len, &hash);
+    put_hashed(writer, &hash, record_head, sizeof(record_head));
+    put_hashed(writer, &hash, record->name.data, record->name.len);
+    put_hashed(writer, &hash, head.data, head.len);
+    end_section(writer, &hash);
+}
 
-        reached = put_piece(writer, layer, at, lines + at, step, reached);
-        at += step;
+static void
+begin_large(struct snapshot_writer *writer,
+            const struct snapshot_record *record, struct slice head)
+{
+    struct large *large = &writer->large;
+    struct codec_head read;
+
+    CHECK(!large->open &&
+          codec_read_head(head.data, head.len, &read) == BLOOM_OK &&
+          head.len == read.head_bytes);
+    writer->records++;
+    large->open = true;
+    large->deletable = read.params.kind == BLOOM_DELETABLE;
+    large->layers = read.layers;
+    large->layer = 0;
+    large->at = large->reached = 0;
+    for (uint32_t i = 0; i < read.layers; i++) {
+        large->bytes[i] = codec_layer_bytes(&read, i);
     }
-    if (reached < bytes) {
-        put_chunk(writer, layer, bytes, lines + bytes, 0);
+    put_large_head(writer, record, head,
+                   read.total_bytes - CODEC_CHECKSUM_BYTES);
+}
+
+static void
+end_layer(struct snapshot_writer *writer)
+{
+    struct large *large = &writer->large;
+
+    if (large->reached < large->at) {
+        put_chunk(writer, large->layer, large->at, writer->payload, 0);
+    }
+    large->layer++;
+    large->at = large->reached = 0;
+    large->open = large->layer < large->layers || large->deletable;
+}
+
+static void
+put_lines(struct snapshot_writer *writer, const uint8_t *lines, size_t bytes)
+{
+    struct large *large = &writer->large;
+
+    CHECK(large->layer < large->layers &&
+          bytes <= large->bytes[large->layer] - large->at &&
+          bytes % BLOOM_LINE_BYTES == 0);
+    while (bytes > 0 && writer->error == 0) {
+        size_t step = bytes < PIECE_BYTES ? bytes : PIECE_BYTES;
+
+        large->reached = put_piece(writer, large->layer, large->at, lines, step,
+                                   large->reached);
+        large->at += step;
+        lines += step;
+        bytes -= step;
+    }
+    if (writer->error != 0) {
+        large->open = false;
+    } else if (large->at == large->bytes[large->layer]) {
+        end_layer(writer);
     }
 }
 
 static void
-put_large(struct snapshot_writer *writer, const uint8_t *record_head,
-          const struct snapshot_record *record, const struct bloom *bloom)
+put_pieces(struct snapshot_writer *writer, size_t most,
+           const uint64_t *positions, size_t count)
 {
-    uint8_t *form = writer->payload;
-    size_t form_bytes = codec_put_head(bloom, record->incarnation, form);
-    uint64_t seed =
-        begin_section(writer, SECTION_LARGE,
-                      RECORD_HEAD_BYTES + record->name.len + form_bytes);
-    const uint8_t *lines;
+    uint8_t head[PIECES_HEAD_BYTES];
     XXH3_state_t hash;
-    size_t bytes;
 
-    XXH3_INITSTATE(&hash);
-    (void)XXH3_64bits_reset_withSeed(&hash, seed);
-    put_hashed(writer, &hash, record_head, RECORD_HEAD_BYTES);
-    put_hashed(writer, &hash, record->name.data, record->name.len);
-    put_hashed(writer, &hash, form, form_bytes);
-    end_section(writer, &hash);
-    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
-         i++) {
-        put_layer(writer, i, lines, bytes);
+    CHECK(writer->large.open && writer->large.layer == writer->large.layers);
+    put_u64(head + PIECES_AT_MOST, most);
+    begin_hashed(writer, SECTION_PIECES,
+                 PIECES_HEAD_BYTES + (uint64_t)count * PIECES_POSITION_BYTES,
+                 &hash);
+    put_hashed(writer, &hash, head, sizeof(head));
+    for (size_t i = 0; i < count; i++) {
+        put_u64(head, positions[i]);
+        put_hashed(writer, &hash, head, PIECES_POSITION_BYTES);
     }
+    end_section(writer, &hash);
+    writer->large.open = false;
+}
+
+int
+snapshot_put_pieces(struct snapshot_writer *writer, size_t most,
+                    const uint64_t *positions, size_t count)
+{
+    if (writer->error == 0) {
+        put_pieces(writer, most, positions, count);
+    }
+    return writer->error;
+}
+
+int
+snapshot_put_head(struct snapshot_writer *writer,
+                  const struct snapshot_record *record, struct slice head)
+{
+    if (writer->error == 0) {
+        begin_large(writer, record, head);
+    }
+    return writer->error;
+}
+
+int
+snapshot_put_lines(struct snapshot_writer *writer, const void *lines,
+                   size_t bytes)
+{
+    if (writer->error == 0) {
+        put_lines(writer, lines, bytes);
+    }
+    return writer->error;
+}
+
+/* ---- whole filters ------------------------------------------------------- */
+
+/* Ends a large filter whose lines are all of the record's position. */
+static void
+end_whole(struct snapshot_writer *writer)
+{
+    if (writer->large.open && writer->error == 0) {
+        put_pieces(writer, 0, NULL, 0);
+    }
+}
+
+/* Writes a small filter that is mostly zero as a large one. */
+static void
+put_sparse_form(struct snapshot_writer *writer,
+                const struct snapshot_record *record, struct slice form,
+                size_t head_bytes)
+{
+    const uint8_t *lines = (const uint8_t *)form.data + head_bytes;
+
+    begin_large(writer, record, (struct slice){ form.data, head_bytes });
+    while (writer->large.open && writer->large.layer < writer->large.layers) {
+        size_t bytes = (size_t)writer->large.bytes[writer->large.layer];
+
+        put_lines(writer, lines, bytes);
+        lines += bytes;
+    }
+    end_whole(writer);
+}
+
+int
+snapshot_put(struct snapshot_writer *writer,
+             const struct snapshot_record *record, struct slice form)
+{
+    struct codec_head head;
+    const uint8_t *lines;
+    uint8_t *to;
+
+    CHECK(!writer->large.open &&
+          RECORD_HEAD_BYTES + record->name.len + form.len <
+              SNAPSHOT_DIRECT_BYTES &&
+          codec_read_head(form.data, form.len, &head) == BLOOM_OK &&
+          form.len == head.head_bytes + head.line_bytes);
+    lines = (const uint8_t *)form.data + head.head_bytes;
+    if (form.len >= SPARSE_FORM_BYTES &&
+        runs_count_zero(lines, (size_t)head.line_bytes) >
+            head.line_bytes / BLOOM_LINE_BYTES / 2) {
+        put_sparse_form(writer, record, form, head.head_bytes);
+        return writer->error;
+    }
+    writer->records++;
+    to = begin_small(writer, record, form.len);
+    memcpy(to, form.data, head.head_bytes);
+    to = add_lines(to + head.head_bytes, lines, (size_t)head.line_bytes);
+    gathered(writer, to);
+    return writer->error;
 }
 
 /* Whether fewer than half of the lines have a bit. */
@@ -450,96 +514,119 @@ is_sparse(const struct bloom *bloom)
 
     for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
          i++) {
-        for (size_t at = 0; at < bytes; at += BLOOM_LINE_BYTES) {
-            zero += is_zero_line(lines + at);
-        }
+        zero += runs_count_zero(lines, bytes);
         all += bytes / BLOOM_LINE_BYTES;
     }
     return zero > all / 2;
 }
 
-/* Filters with long names are written as large ones, since those need no
+static void
+add_large(struct snapshot_writer *writer, const struct snapshot_record *record,
+          const struct bloom *bloom)
+{
+    uint8_t form[CODEC_HEAD_BYTES_MAX];
+    size_t form_bytes = codec_put_head(bloom, record->incarnation, form);
+    const void *lines;
+    size_t bytes;
+
+    begin_large(writer, record,
+                (struct slice){ (const char *)form, form_bytes });
+    for (uint32_t i = 0; writer->large.open &&
+                         (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        put_lines(writer, lines, bytes);
+    }
+    end_whole(writer);
+}
+
+/* Writes what snapshot_put and snapshot_put_head with its lines write, without
+ * another copy. Filters with long names are large ones, since those need no
  * buffer. */
 int
 snapshot_add(struct snapshot_writer *writer,
              const struct snapshot_record *record, const struct bloom *bloom)
 {
     uint64_t form_bytes = codec_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES;
-    uint8_t head[RECORD_HEAD_BYTES];
+    const void *lines;
+    size_t bytes;
+    uint8_t *to;
 
-    writer->keys++;
-    make_record_head(head, record, form_bytes);
-    if (RECORD_HEAD_BYTES + record->name.len + form_bytes <
-            SNAPSHOT_DIRECT_BYTES &&
-        (form_bytes < SPARSE_FORM_BYTES || !is_sparse(bloom))) {
-        memcpy(writer->payload + writer->used, head, sizeof(head));
-        add_small(writer, record, bloom);
-    } else {
-        flush_records(writer);
-        put_large(writer, head, record, bloom);
+    CHECK(!writer->large.open);
+    if (RECORD_HEAD_BYTES + record->name.len + form_bytes >=
+            SNAPSHOT_DIRECT_BYTES ||
+        (form_bytes >= SPARSE_FORM_BYTES && is_sparse(bloom))) {
+        add_large(writer, record, bloom);
+        return writer->error;
     }
+    writer->records++;
+    to = begin_small(writer, record, form_bytes);
+    to += codec_put_head(bloom, record->incarnation, to);
+    for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
+         i++) {
+        to = add_lines(to, lines, bytes);
+    }
+    gathered(writer, to);
     return writer->error;
 }
 
-/* ---- the walk ------------------------------------------------------------ */
+/* ---- voids and effects --------------------------------------------------- */
 
-static void
-fetch(const void *at, size_t lines)
+int
+snapshot_void(struct snapshot_writer *writer,
+              const struct snapshot_record *record)
 {
-    for (size_t i = 0; i < lines; i++) {
-        __builtin_prefetch((const char *)at + i * BLOOM_LINE_BYTES);
+    const struct slice name = record->name;
+    uint8_t head[VOID_HEAD_BYTES];
+    XXH3_state_t hash;
+    uint8_t *to;
+
+    writer->large.open = false;
+    put_u32(head + VOID_AT_DB, record->db);
+    put_u32(head + VOID_AT_EPOCH, record->epoch);
+    put_u32(head + VOID_AT_NAME_BYTES, (uint32_t)name.len);
+    if (name.len >= SNAPSHOT_DIRECT_BYTES - VOID_HEAD_BYTES) {
+        flush_gathered(writer);
+        begin_hashed(writer, SECTION_VOIDS, VOID_HEAD_BYTES + name.len, &hash);
+        put_hashed(writer, &hash, head, sizeof(head));
+        put_hashed(writer, &hash, name.data, name.len);
+        end_section(writer, &hash);
+        return writer->error;
     }
+    to = gather(writer, SECTION_VOIDS);
+    memcpy(to, head, sizeof(head));
+    if (name.len > 0) {
+        memcpy(to + sizeof(head), name.data, name.len);
+    }
+    gathered(writer, to + sizeof(head) + name.len);
+    return writer->error;
 }
 
-static void
-fetch_lines(const struct bloom *bloom)
+int
+snapshot_put_effects(struct snapshot_writer *writer,
+                     const struct snapshot_effects *effects)
 {
-    size_t bytes;
-    const void *lines = bloom_layer_lines(bloom, 0, &bytes);
-    size_t count = bytes / BLOOM_LINE_BYTES;
+    const struct slice text = effects->commands;
+    uint8_t head[EFFECTS_HEAD_BYTES];
+    XXH3_state_t hash;
 
-    fetch(lines, count < FETCHED_LINES ? count : FETCHED_LINES);
-}
+    CHECK(!writer->large.open && text.len > 0);
+    flush_gathered(writer);
+    put_u64(head + EFFECTS_AT_POSITION, effects->position);
+    put_u64(head + EFFECTS_AT_SEQUENCE, effects->sequence);
+    put_u64(head + EFFECTS_AT_BYTES, text.len);
+    for (size_t at = 0; at < text.len && writer->error == 0;) {
+        size_t left = text.len - at;
+        size_t step =
+            left < SNAPSHOT_SECTION_BYTES ? left : SNAPSHOT_SECTION_BYTES;
 
-static bool
-on_entry(void *ctx, uint32_t db, const struct entry *entry,
-         uint64_t expires_at_ms)
-{
-    struct snapshot_writer *writer = ctx;
-    struct pending *slot = &writer->pending[writer->seen % PENDING];
-
-    if (writer->seen >= PENDING &&
-        snapshot_add(writer, &slot->record, slot->bloom) != 0) {
-        return false;
+        put_u64(head + EFFECTS_AT_OFFSET, at);
+        begin_hashed(writer, SECTION_EFFECTS, EFFECTS_HEAD_BYTES + step, &hash);
+        put_hashed(writer, &hash, head, sizeof(head));
+        put_hashed(writer, &hash, text.data + at, step);
+        end_section(writer, &hash);
+        at += step;
     }
-    *slot = (struct pending){
-        .record = { .name = entry_name(entry),
-                    .db = db,
-                    .expires_at_ms = expires_at_ms,
-                    .incarnation = entry->incarnation },
-        .bloom = &entry->bloom,
-    };
-    fetch(&entry->bloom, 2);
-    writer->seen++;
-    if (writer->seen >= PENDING / 2) {
-        slot = &writer->pending[(writer->seen - PENDING / 2) % PENDING];
-        fetch_lines(slot->bloom);
-    }
-    return true;
-}
-
-static int
-add_pending(struct snapshot_writer *writer)
-{
-    uint64_t i = writer->seen > PENDING ? writer->seen - PENDING : 0;
-    int error = writer->error;
-
-    for (; i < writer->seen && error == 0; i++) {
-        const struct pending *slot = &writer->pending[i % PENDING];
-
-        error = snapshot_add(writer, &slot->record, slot->bloom);
-    }
-    return error;
+    return writer->error;
 }
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -565,55 +652,45 @@ put_header(struct snapshot_writer *writer, uint32_t databases,
 }
 
 static void
-put_end(struct snapshot_writer *writer)
+put_end(struct snapshot_writer *writer, const struct snapshot_stamp *end)
 {
-    put_u64(writer->payload + END_AT_KEYS, writer->keys);
-    put_u64(writer->payload + END_AT_SECTIONS, writer->sections);
-    put_u64(writer->payload + END_AT_BYTES, writer->bytes);
-    put_u64(writer->payload + END_AT_FILE_KEY, writer->file_key);
+    uint8_t *to = writer->payload;
+
+    memset(to, 0, END_BYTES);
+    put_u64(to + END_AT_RECORDS, writer->records);
+    put_u64(to + END_AT_SECTIONS, writer->sections);
+    put_u64(to + END_AT_BYTES, writer->bytes);
+    put_u64(to + END_AT_FILE_KEY, writer->file_key);
+    put_u64(to + END_AT_POSITION, end->position);
+    put_u64(to + END_AT_SEQUENCE, end->sequence);
+    put_u64(to + END_AT_KEYS, end->keys);
+    memcpy(to + END_AT_HISTORY, end->history,
+           strnlen(end->history, SNAPSHOT_HISTORY_BYTES));
     put_section(writer, SECTION_END, END_BYTES);
 }
 
 int
 snapshot_begin(struct snapshot_writer *writer,
-               const struct snapshot_stamp *stamp, uint32_t databases, int fd,
+               const struct snapshot_stamp *begin, uint32_t databases, int fd,
                struct snapshot_progress *progress)
 {
     memset(writer, 0, offsetof(struct snapshot_writer, head));
     writer->fd = fd;
     writer->progress = progress;
-    writer->keys_announced = stamp->keys;
+    writer->type = SECTION_RECORDS;
     random_bytes(&writer->file_key, sizeof(writer->file_key));
-    put_header(writer, databases, stamp);
+    put_header(writer, databases, begin);
     return writer->error;
 }
 
 int
-snapshot_end(struct snapshot_writer *writer)
+snapshot_end(struct snapshot_writer *writer, const struct snapshot_stamp *end)
 {
-    flush_records(writer);
-    if (writer->error == 0 && writer->keys != writer->keys_announced) {
-        writer->error = EBADMSG; /* our bug; such a file would never load */
-    }
-    put_end(writer);
+    CHECK(!writer->large.open);
+    flush_gathered(writer);
+    put_end(writer, end);
     if (writer->error == 0) {
         write_out(writer, NULL, 0);
     }
     return writer->error;
-}
-
-int
-snapshot_write(struct snapshot_writer *writer, const struct keyspace *ks,
-               const struct snapshot_stamp *stamp, int fd,
-               struct snapshot_progress *progress)
-{
-    struct snapshot_stamp counted = *stamp;
-
-    counted.keys = keyspace_count_keys(ks);
-    if (snapshot_begin(writer, &counted, keyspace_databases(ks), fd,
-                       progress) == 0 &&
-        keyspace_each(ks, on_entry, writer)) {
-        (void)add_pending(writer); /* snapshot_end() returns the error */
-    }
-    return snapshot_end(writer);
 }

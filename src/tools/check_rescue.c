@@ -72,7 +72,7 @@ check_rescue(struct check_made *made, int fd,
         error = copy_filters(&rescue, fd);
     }
     if (error == 0) {
-        error = snapshot_end(rescue.writer);
+        error = snapshot_end(rescue.writer, &written);
     }
     snapshot_writer_free(rescue.writer);
     if (error != 0) {

@@ -6,6 +6,7 @@
 #include "tools/check_snapshot.h"
 
 #include "base/file.h"
+#include "core/bloom.h"
 
 #include <stdio.h>
 
@@ -24,15 +25,29 @@ check_snapshot_advance(struct check *check, struct check_advance *advance)
     advance->shown_bytes = bytes;
 }
 
+/* The stamp of the begin is better than none, if the end is lost. */
+static bool
+on_header(void *ctx, const struct snapshot_stamp *begin, uint32_t databases)
+{
+    struct look *look = ctx;
+
+    (void)databases;
+    if (!look->snapshot->has_stamp) {
+        look->snapshot->has_stamp = true;
+        look->snapshot->stamp = *begin;
+    }
+    return true;
+}
+
 static bool
 on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
     struct look *look = ctx;
     struct check_snapshot *snapshot = look->snapshot;
-    struct bloom_info info;
+    struct bloom_info info = { .struct_size = sizeof(info) };
 
     bloom_get_info(bloom, &info);
-    bloom_free(bloom, NULL);
+    bloom_fini(bloom, NULL);
     snapshot->keys++;
     snapshot->expiring += record->expires_at_ms != 0;
     snapshot->items += info.items;
@@ -41,6 +56,17 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     if (record->db >= snapshot->databases) {
         snapshot->databases = record->db + 1;
     }
+    check_snapshot_advance(look->check, &look->advance);
+    return true;
+}
+
+static bool
+on_effects(void *ctx, const struct snapshot_effects *effects)
+{
+    struct look *look = ctx;
+
+    (void)effects;
+    look->snapshot->effects++;
     check_snapshot_advance(look->check, &look->advance);
     return true;
 }
@@ -78,6 +104,13 @@ check_snapshot_state(enum snapshot_status status)
     }
 }
 
+bool
+check_snapshot_is_walked(const struct check_snapshot *snapshot)
+{
+    return snapshot->effects > 0 ||
+           snapshot->stamp.begins != snapshot->stamp.position;
+}
+
 void
 check_snapshot_leave_out(void *ctx, const struct snapshot_error *error,
                          uint64_t from, uint64_t to)
@@ -93,7 +126,9 @@ check_snapshot_look(struct check *check, int fd, bool whole,
                     struct check_snapshot *ret_snapshot)
 {
     struct look look = { .check = check, .snapshot = ret_snapshot };
-    struct snapshot_visitor visitor = { .filter = on_filter,
+    struct snapshot_visitor visitor = { .header = on_header,
+                                        .filter = on_filter,
+                                        .effects = on_effects,
                                         .passed_over = on_passed_over,
                                         .ctx = &look };
     struct snapshot_error error = { 0 };
@@ -157,6 +192,9 @@ check_snapshot_show(struct check *check, const char *path,
         check_card_number(check, "expiring_keys", snapshot->expiring);
         check_card_number(check, "items", snapshot->items);
         check_card_number(check, "capacity", snapshot->capacity);
+        if (snapshot->effects > 0) {
+            check_card_number(check, "effect_groups", snapshot->effects);
+        }
     }
     if (snapshot->state != CHECK_STATE_INTACT) {
         describe(snapshot, text, sizeof(text));

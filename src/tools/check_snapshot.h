@@ -20,6 +20,7 @@ struct check_snapshot {
     uint32_t databases;                  /* highest with a key, plus one */
     uint64_t lost_stretches, lost_bytes; /* damaged */
     uint64_t keys_behind; /* intact ones behind the first damage */
+    uint64_t effects;     /* groups of them */
 };
 
 /* Reads the header and, if whole, everything, also behind damage. */
@@ -43,6 +44,10 @@ void check_snapshot_advance(struct check *check, struct check_advance *advance);
 
 /* Returns the state that a result of snapshot_read means. */
 enum check_state check_snapshot_state(enum snapshot_status status);
+
+/* Returns whether it was written while clients went on: its filters are copies
+ * that only its effects complete (check_world_load). */
+bool check_snapshot_is_walked(const struct check_snapshot *snapshot);
 
 /* Does nothing: the passed_over of a snapshot_visitor that reads on behind
  * damage. */

@@ -37,6 +37,7 @@ test_stamp(void)
         .history = "0123456789abcdef0123456789abcdef01234567",
         .version = SNAPSHOT_VERSION,
         .position = 0x1122334455667788,
+        .begins = 0x1122334455667788,
         .sequence = 4711,
         .created_ms = 1700000000123,
     };
@@ -112,14 +113,14 @@ put_spec(struct keyspace *ks, const struct filter_spec *spec)
 }
 
 const struct filter_spec mixed_specs[MIXED] = {
-    { "one", 0, 0, 1, { 100, 0.01, 0.5, 2, 0, 0, { 0 } }, 60 },
-    { "two", 0, 1, 2, { 1000, 1e-4, 0.5, 2, 0, 0, { 0 } }, 1000 },
-    { "chain", 1, 4102444800000, 3, { 10, 1e-3, 0.5, 2, 0, 0, { 0 } }, 400 },
-    { "fixed", 1, 0, 4, { 50, 0.3, 0.5, 0, 0, 0, { 0 } }, 50 },
-    { "", 15, 0, 5, { 5, 1e-9, 0.9, 1, 0, 0, { 0 } }, 23 },
-    { "one", 15, 99, UINT64_MAX, { 1, 0.5, 0.5, 1, 0, 0, { 0 } }, 0 },
-    { "wide", 2, 0, 6, { 10000, 0.01, 0.5, 2, 0, 0, { 0 } }, 10000 },
-    { "large", 3, 0, 7, { 120000, 0.01, 0.5, 2, 0, 0, { 0 } }, 500 },
+    { "one", 0, 0, 1, PARAMS(100, 0.01, 0.5, 2), 60 },
+    { "two", 0, 1, 2, PARAMS(1000, 1e-4, 0.5, 2), 1000 },
+    { "chain", 1, 4102444800000, 3, PARAMS(10, 1e-3, 0.5, 2), 400 },
+    { "fixed", 1, 0, 4, PARAMS(50, 0.3, 0.5, 0), 50 },
+    { "", 15, 0, 5, PARAMS(5, 1e-9, 0.9, 1), 23 },
+    { "one", 15, 99, UINT64_MAX, PARAMS(1, 0.5, 0.5, 1), 0 },
+    { "wide", 2, 0, 6, PARAMS(10000, 0.01, 0.5, 2), 10000 },
+    { "large", 3, 0, 7, PARAMS(120000, 0.01, 0.5, 2), 500 },
 };
 
 struct keyspace *
@@ -188,6 +189,15 @@ stream_source(struct stream *stream)
 
 /* ---- loading ------------------------------------------------------------- */
 
+static struct bloom *
+keep(struct bloom *made, const struct bloom_env *env)
+{
+    struct bloom *bloom = NULL;
+
+    assert_int_equal(BLOOM_OK, bloom_keep(made, env, &bloom));
+    return bloom;
+}
+
 bool
 load_filter(void *ctx, const struct snapshot_record *record,
             struct bloom *bloom)
@@ -197,11 +207,11 @@ load_filter(void *ctx, const struct snapshot_record *record,
 
     loading->shown++;
     if (loading->ks == NULL || loading->shown == loading->stop_at) {
-        bloom_free(bloom, &loading->env);
+        bloom_fini(bloom, &loading->env);
     } else {
         assert_null(keyspace_find(loading->ks, &key, 0));
-        put_filter(loading->ks, &key, bloom, record->incarnation,
-                   record->expires_at_ms);
+        put_filter(loading->ks, &key, keep(bloom, &loading->env),
+                   record->incarnation, record->expires_at_ms);
     }
     return loading->shown != loading->stop_at;
 }
@@ -254,10 +264,10 @@ load_bytes(struct loading *loading, struct bytes content, bool salvage)
 static struct bytes
 dump_filter(const struct bloom *bloom, uint64_t incarnation)
 {
-    struct bytes dump = { NULL, (size_t)bloom_dump_bytes(bloom) };
+    struct bytes dump = { NULL, (size_t)codec_dump_bytes(bloom) };
 
     dump.data = mem_alloc(dump.len);
-    bloom_dump(bloom, incarnation, dump.data);
+    codec_dump(bloom, incarnation, dump.data);
     return dump;
 }
 
@@ -266,7 +276,7 @@ is_in_other(void *ctx, uint32_t db, const struct entry *entry,
             uint64_t expires_at_ms)
 {
     const struct keyspace *other = ctx;
-    struct key key = key_of((struct slice){ entry->name, entry->name_len }, db);
+    struct key key = key_of(entry_name(entry), db);
     const struct entry *twin = keyspace_find(other, &key, 0);
     struct bytes a, b;
 

@@ -11,6 +11,7 @@
 #include "snapshot_help.h"
 
 #include "persist/group.h"
+#include "persist/section.h"
 #include "persist/snapshot_format.h"
 
 #include <errno.h>
@@ -111,7 +112,7 @@ free_it(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     struct look *look = ctx;
 
     assert_true(record->name.len <= NAME_BYTES_MAX);
-    bloom_free(bloom, &look->env);
+    bloom_fini(bloom, &look->env);
     look->keys++;
     return true;
 }
@@ -401,8 +402,9 @@ TEST(fields_that_lie_are_found)
         { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
         { 0, HEADER_AT_SEQUENCE, 8, SNAPSHOT_DAMAGED, GROUP_NUMBER_LIMIT },
         { 0, HEADER_AT_SEQUENCE, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
-        { 0, HEADER_AT_KEYS, 8, SNAPSHOT_DAMAGED, MIXED - 1 },
-        { 0, HEADER_AT_KEYS, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { 0, HEADER_AT_KEYS, 8, SNAPSHOT_OK, UINT64_MAX }, /* a hint */
+        { 0, HEADER_AT_POSITION, 8, SNAPSHOT_DAMAGED, 1 }, /* no effects */
+        { 0, HEADER_AT_SEQUENCE, 8, SNAPSHOT_DAMAGED, 1 },
         { SECTION_RECORDS, RECORD_AT_DB, 4, SNAPSHOT_DAMAGED, 16 },
         { SECTION_RECORDS, RECORD_AT_DB, 4, SNAPSHOT_DAMAGED, UINT32_MAX },
         { SECTION_RECORDS, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED, 7 },
@@ -413,6 +415,12 @@ TEST(fields_that_lie_are_found)
         { SECTION_RECORDS, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED, 0 },
         { SECTION_RECORDS, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED,
           UINT64_MAX },
+        { SECTION_RECORDS, RECORD_AT_COPIED, 8, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_RECORDS, RECORD_AT_COPIED, 8, SNAPSHOT_DAMAGED,
+          GROUP_POSITION_LIMIT - 1 },
+        { SECTION_RECORDS, RECORD_AT_COPIED, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { SECTION_RECORDS, RECORD_AT_EPOCH, 4, SNAPSHOT_DAMAGED,
+          SNAPSHOT_EPOCHS },
         { SECTION_LARGE, RECORD_AT_DB, 4, SNAPSHOT_DAMAGED, 16 },
         { SECTION_LARGE, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED, 4 },
         { SECTION_LARGE, RECORD_AT_NAME_BYTES, 4, SNAPSHOT_DAMAGED, 1 << 29 },
@@ -420,14 +428,14 @@ TEST(fields_that_lie_are_found)
         { SECTION_LARGE, RECORD_AT_FORM_BYTES, 8, SNAPSHOT_DAMAGED,
           UINT64_MAX - 7 },
         /* "large", then the head of core/codec.c */
-        { SECTION_LARGE, 24 + 5 + 4, 2, SNAPSHOT_NEWER, 2 },
-        { SECTION_LARGE, 24 + 5 + 12, 4, SNAPSHOT_DAMAGED, 1024 },
-        { SECTION_LARGE, 24 + 5 + 12, 4, SNAPSHOT_DAMAGED, 0 },
-        { SECTION_LARGE, 24 + 5 + 72, 8, SNAPSHOT_DAMAGED, 1 },
-        { SECTION_LARGE, 24 + 5 + 72 + 16, 4, SNAPSHOT_DAMAGED, 0 },
-        { SECTION_LARGE, 24 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED,
+        { SECTION_LARGE, 36 + 5 + 4, 2, SNAPSHOT_NEWER, 2 },
+        { SECTION_LARGE, 36 + 5 + 12, 4, SNAPSHOT_DAMAGED, 1024 },
+        { SECTION_LARGE, 36 + 5 + 12, 4, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_LARGE, 36 + 5 + 72, 8, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_LARGE, 36 + 5 + 72 + 16, 4, SNAPSHOT_DAMAGED, 0 },
+        { SECTION_LARGE, 36 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED,
           UINT64_C(1) << 56 },
-        { SECTION_LARGE, 24 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { SECTION_LARGE, 36 + 5 + 72 + 24, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
         { SECTION_LINES, CHUNK_AT_LAYER, 4, SNAPSHOT_DAMAGED, 1 },
         { SECTION_LINES, CHUNK_AT_RUNS, 4, SNAPSHOT_DAMAGED, 0 },
         { SECTION_LINES, CHUNK_AT_RUNS, 4, SNAPSHOT_DAMAGED, 1 },
@@ -446,7 +454,13 @@ TEST(fields_that_lie_are_found)
         { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED, 64 * 2000 },
         { SECTION_LINES, CHUNK_AT_OFFSET, 8, SNAPSHOT_DAMAGED,
           UINT64_MAX - 63 },
-        { SECTION_END, END_AT_KEYS, 8, SNAPSHOT_DAMAGED, MIXED + 1 },
+        { SECTION_END, END_AT_RECORDS, 8, SNAPSHOT_DAMAGED, MIXED + 1 },
+        { SECTION_END, END_AT_POSITION, 8, SNAPSHOT_DAMAGED, 1 },
+        { SECTION_END, END_AT_POSITION, 8, SNAPSHOT_DAMAGED, UINT64_MAX },
+        { SECTION_END, END_AT_POSITION, 8, SNAPSHOT_DAMAGED,
+          GROUP_POSITION_LIMIT - 1 },
+        { SECTION_END, END_AT_SEQUENCE, 8, SNAPSHOT_DAMAGED, 4712 },
+        { SECTION_END, END_AT_HISTORY, 1, SNAPSHOT_DAMAGED, '\n' },
         { SECTION_END, END_AT_SECTIONS, 8, SNAPSHOT_DAMAGED, 0 },
         { SECTION_END, END_AT_BYTES, 8, SNAPSHOT_DAMAGED, 0 },
         { SECTION_END, END_AT_FILE_KEY, 8, SNAPSHOT_DAMAGED, 0 },
@@ -471,7 +485,8 @@ TEST(fields_that_lie_are_found)
             seal_section(changed, at);
         }
         status = read_content(changed, &error);
-        if (status != lie->expected || error.status != status) {
+        if (status != lie->expected ||
+            (status != SNAPSHOT_OK && error.status != status)) {
             print_error("lie %zu: status %d: %s\n", i, status, error.text);
             fail();
         }
@@ -508,7 +523,7 @@ TEST(section_heads_that_lie_are_found)
             assert_int_equal(at, error.offset);
         }
         put_u64(head + SECTION_AT_BYTES, bytes);
-        for (uint16_t wrong = 0; wrong < 8; wrong++) {
+        for (uint16_t wrong = 0; wrong < 12; wrong++) {
             if (wrong != type) {
                 put_u16(head + SECTION_AT_TYPE, wrong);
                 seal_section(content, at);
@@ -567,23 +582,28 @@ TEST(sealed_garbage_does_no_harm)
     mem_free(changed.data);
 }
 
-TEST(a_stamp_is_read_from_a_whole_header_only)
+/* The stamp is the one of the end, so a file without an end has none. */
+TEST(a_stamp_is_read_from_header_and_end)
 {
     struct bytes content = mixed_snapshot();
     struct snapshot_stamp stamp = { .keys = 4711 };
     struct snapshot_error error;
     size_t whole = content.len;
+    size_t end = find_type(content, SECTION_END, 0);
     int fd;
 
-    for (content.len = 0; content.len <= HEADER_BYTES; content.len++) {
+    for (content.len = 0; content.len <= whole; content.len++) {
+        bool complete = content.len == whole;
+
+        if (content.len == 2 * HEADER_BYTES) {
+            content.len = end;
+        }
         fd = memory_file(content);
-        assert_int_equal(content.len < HEADER_BYTES ? SNAPSHOT_DAMAGED
-                                                    : SNAPSHOT_OK,
+        assert_int_equal(complete ? SNAPSHOT_OK : SNAPSHOT_DAMAGED,
                          snapshot_read_stamp(fd, &stamp, &error));
-        assert_int_equal(content.len < HEADER_BYTES ? 4711 : MIXED, stamp.keys);
+        assert_int_equal(complete ? MIXED : 4711, stamp.keys);
         file_close(fd);
     }
-    content.len = whole;
     mem_free(content.data);
     assert_int_equal(SNAPSHOT_IO, snapshot_read_stamp(-1, &stamp, &error));
     assert_int_equal(EBADF, error.error);
@@ -668,7 +688,7 @@ count_filter(void *ctx, const struct snapshot_record *record,
 
     assert_true(record->db < greeting->databases);
     greeting->filters++;
-    bloom_free(bloom, &env);
+    bloom_fini(bloom, &env);
     return true;
 }
 
@@ -699,6 +719,60 @@ TEST(the_header_comes_first_and_may_be_refused)
         assert_memory_equal(&stamp, &greeting.stamp, sizeof(stamp));
     }
     file_close(fd);
+    mem_free(content.data);
+}
+
+static void
+note_keys(void *ctx, uint64_t keys)
+{
+    uint64_t *told = ctx;
+
+    *told = keys;
+}
+
+static bool
+look_away(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
+{
+    const struct bloom_env env = test_env();
+
+    (void)ctx;
+    (void)record;
+    bloom_fini(bloom, &env);
+    return true;
+}
+
+/* A header that lies makes no larger tables than the file could fill. */
+TEST(as_many_keys_are_told_as_the_file_can_hold)
+{
+    struct bytes content = mixed_snapshot();
+    const uint64_t most = content.len / RECORD_BYTES_MIN;
+    const uint64_t says[] = { 0, MIXED, most, most + 1, UINT64_MAX };
+    const struct bloom_env env = test_env();
+
+    for (unsigned i = 0; i < sizeof(says) / sizeof(says[0]); i++) {
+        uint64_t told = 12345;
+        const struct snapshot_visitor visitor = { .expect = note_keys,
+                                                  .filter = look_away,
+                                                  .ctx = &told };
+        struct snapshot_error error;
+        struct stream stream;
+        const struct snapshot_source source = stream_source(&stream);
+        int fd;
+
+        put_u64(content.data + HEADER_AT_KEYS, says[i]);
+        seal_header(content);
+        fd = memory_file(content);
+        assert_int_equal(SNAPSHOT_OK,
+                         snapshot_read(fd, &env, &visitor, NULL, &error));
+        assert_int_equal(told, says[i] < most ? says[i] : most);
+        told = 12345;
+        stream = (struct stream){ .fd = fd };
+        assert_int_equal(
+            SNAPSHOT_OK,
+            snapshot_read_source(&source, &env, &visitor, NULL, &error));
+        assert_int_equal(told, 12345);
+        file_close(fd);
+    }
     mem_free(content.data);
 }
 

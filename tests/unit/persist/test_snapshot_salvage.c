@@ -11,8 +11,8 @@
 static struct keyspace *
 long_keyspace(void)
 {
-    const struct bloom_params small = { 80000, 0.01, 0.5, 0, 0, 0, { 0 } };
-    const struct bloom_params large = { 150000, 0.01, 0.5, 2, 0, 0, { 0 } };
+    const struct bloom_params small = PARAMS(80000, 0.01, 0.5, 0);
+    const struct bloom_params large = PARAMS(150000, 0.01, 0.5, 2);
     struct keyspace *ks = test_keyspace(1);
 
     for (uint64_t i = 0; i < 60; i++) {

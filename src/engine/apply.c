@@ -52,11 +52,12 @@ apply_needs_world(struct apply *apply, struct slice commands)
 /* Refuses a group that ends inside a transaction: a log never splits one
  * between two groups. */
 bool
-apply_group(struct apply *apply, struct slice commands, char *ret_reason,
-            size_t reason_size)
+apply_group(struct apply *apply, struct slice commands, uint64_t position,
+            char *ret_reason, size_t reason_size)
 {
     struct session *session = &apply->obey.session;
-    bool done = obey_group(&apply->obey, commands, ret_reason, reason_size);
+    bool done =
+        obey_group(&apply->obey, commands, position, ret_reason, reason_size);
 
     if (done && session->txn != NULL) {
         (void)snprintf(ret_reason, reason_size,

@@ -24,11 +24,11 @@ bool apply_needs_world(struct apply *apply, struct slice commands);
 
 /* Executes a group, with the rules of obey_group. The caller is inside a
  * section of the gate, or has raised it if apply_needs_world, for the group and
- * its relay together, so that neither a fork nor a change of the role comes
- * between them; dispatch then takes only the stripes' locks
- * (worker->holds_gate). On false the commands before the failed one were
- * executed, so the data must be fetched anew. apply_wake wakes the loops with
- * notices, outside the gate. */
-bool apply_group(struct apply *apply, struct slice commands, char *ret_reason,
-                 size_t reason_size);
+ * its relay together, so that neither the end of a walk nor a change of the
+ * role comes between them; dispatch then takes only the stripes' locks
+ * (worker->holds_gate). position: of the log, where the group begins. On false
+ * the commands before the failed one were executed, so the data must be fetched
+ * anew. apply_wake wakes the loops with notices, outside the gate. */
+bool apply_group(struct apply *apply, struct slice commands, uint64_t position,
+                 char *ret_reason, size_t reason_size);
 void apply_wake(struct apply *apply);

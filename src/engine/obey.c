@@ -198,14 +198,16 @@ execute(struct obey *obey, char *ret_reason, size_t reason_size)
 }
 
 bool
-obey_group(struct obey *obey, struct slice commands, char *ret_reason,
-           size_t reason_size)
+obey_group(struct obey *obey, struct slice commands, uint64_t position,
+           char *ret_reason, size_t reason_size)
 {
     size_t bad = 0;
     size_t at = 0;
 
     CHECK(obey->session.obey && obey->worker->session == NULL);
     obey->worker->failure = OK;
+    obey->worker->log_text = commands.data;
+    obey->worker->log_begins = position;
     while (at < commands.len) {
         size_t begin = at;
 

@@ -33,7 +33,8 @@ bool obey_needs_world(struct obey *obey, struct slice commands);
 /* Executes the commands of a group: writes, SELECT, REPLCONF HISTORY, MULTI and
  * EXEC in canonical RESP. A worker that is alone skips MULTI and EXEC, since no
  * other thread can see half of a transaction. The selected database stays for
- * the next group. Returns false and a reason if there are other bytes or a
+ * the next group. position: where the group begins in the log; only a silent
+ * worker needs it. Returns false and a reason if there are other bytes or a
  * command failed; the commands before it were executed. */
-bool obey_group(struct obey *obey, struct slice commands, char *ret_reason,
-                size_t reason_size);
+bool obey_group(struct obey *obey, struct slice commands, uint64_t position,
+                char *ret_reason, size_t reason_size);

@@ -36,5 +36,5 @@ replay_group(void *ctx, struct slice commands, char *ret_reason,
 {
     struct replay *replay = ctx;
 
-    return obey_group(&replay->obey, commands, ret_reason, reason_size);
+    return obey_group(&replay->obey, commands, 0, ret_reason, reason_size);
 }

@@ -243,6 +243,8 @@ struct worker {
                                  its time has been counted */
     struct reply *reply;      /* of the batch being executed */
     struct session *session;  /* whose batch it is */
+    const char *log_text;     /* silent: the group that it executes, */
+    uint64_t log_begins;      /* and the position where that begins */
     struct buf arena;         /* rewritten effects of the running command */
     struct stage stage;       /* effects on their way to the journal */
     struct journal *unkicked; /* got effects since its writer was woken */

@@ -178,7 +178,8 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
         (void)snprintf(ret_reason, reason_size, "the role has changed");
         return REPLICA_LATER; /* the link is closed next */
     }
-    if (!apply_group(r->apply, group->value, ret_reason, reason_size)) {
+    if (!apply_group(r->apply, group->value, journal_position(journal),
+                     ret_reason, reason_size)) {
         return REPLICA_REFUSED;
     }
     (void)journal_relay(journal, group->value, group->sequence, group->seal);

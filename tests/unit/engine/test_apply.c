@@ -16,6 +16,8 @@
 
 #include <pthread.h>
 
+enum { BEGINS = 5000 }; /* position of the log at which groups begin */
+
 static void
 hold_gate(struct service *service, bool world)
 {
@@ -49,7 +51,7 @@ apply_bytes(struct apply *apply, struct service *service, struct slice group,
     bool done;
 
     hold_gate(service, world);
-    done = apply_group(apply, group, ret_reason, size);
+    done = apply_group(apply, group, BEGINS, ret_reason, size);
     drop_gate(service, world);
     apply_wake(apply);
     return done;
@@ -92,6 +94,89 @@ TEST(commands_are_repeated_in_their_databases)
     assert_int_equal(77, incarnation_of(rig, "k"));
     run_and_expect(rig, "BF.CARD k; EXISTS l; SELECT 3; PEXPIRETIME l",
                    ":3\r\n:0\r\n+OK\r\n:99000000000000\r\n");
+    apply_free(apply);
+    rig_free(rig);
+}
+
+/* ---- positions ----------------------------------------------------------- */
+
+/* Returns the position behind the nth command (0: the first) of a group. */
+static uint64_t
+end_of(struct slice group, unsigned nth)
+{
+    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                false };
+    struct batch batch = { 0 };
+    size_t at = 0;
+    uint64_t end;
+
+    assert_int_equal(OK, scan_commands(group, &limits, &batch, &at));
+    assert_true(nth < batch.count);
+    end = nth + 1 < batch.count ? batch.command[nth + 1].begin : at;
+    batch_fini(&batch);
+    return BEGINS + end;
+}
+
+static uint64_t
+position_of(const struct rig *rig, const char *name)
+{
+    return keyspace_position(rig->service.keyspace,
+                             keyspace_stripe_of(hash_name(slice_of(name))));
+}
+
+/* A run of adds is one lock, a transaction too. What nobody changed keeps its
+ * position. */
+TEST(each_stripe_has_the_position_behind_its_last_command)
+{
+    struct rig *rig = rig_new_threads(2);
+    struct apply *apply = apply_new(rig->worker);
+    char reason[256] = "";
+    struct buf group = { 0 };
+    struct slice text;
+
+    encode(&group,
+           "SELECT 0; " MAKE("k", "1") "; BF.ADD k a; BF.ADD k b; BF.ADD k "
+                                       "c; " MAKE(
+                                           "l", "2") "; MULTI; BF.MADD k d e; "
+                                                     "BF.ADD m a; EXEC; DEL m");
+    text = buf_slice(&group);
+    expect_applied(apply, rig, "SELECT 0; " MAKE("m", "3"));
+    if (!apply_bytes(apply, &rig->service, text, reason, sizeof(reason))) {
+        fail_msg("%s", reason);
+    }
+    assert_int_equal(end_of(text, 9), position_of(rig, "k"));
+    assert_int_equal(end_of(text, 5), position_of(rig, "l"));
+    assert_int_equal(end_of(text, 10), position_of(rig, "m"));
+    assert_int_equal(0, position_of(rig, "other"));
+    group.len = 0;
+    encode(&group,
+           "BF.ADD l a; BF.ADD l b; FLUSHDB; SWAPDB 0 1; " MAKE("l", "2"));
+    text = buf_slice(&group);
+    assert_true(
+        apply_bytes(apply, &rig->service, text, reason, sizeof(reason)));
+    assert_int_equal(end_of(text, 3), position_of(rig, "k"));
+    assert_int_equal(end_of(text, 3), position_of(rig, "other"));
+    assert_int_equal(end_of(text, 4), position_of(rig, "l"));
+    buf_free(&group);
+    apply_free(apply);
+    rig_free(rig);
+}
+
+/* On a replica nothing that was applied holds a reply back: it is not in the
+ * replica's own log yet. */
+TEST(reads_on_a_replica_wait_for_nothing)
+{
+    struct rig *rig = rig_new();
+    struct apply *apply = apply_new(rig->worker);
+
+    rig->service.role.replica = true;
+    expect_applied(apply, rig, MAKE("k", "1"));
+    assert_true(position_of(rig, "k") > BEGINS);
+    run_text(rig, "EXISTS k", true);
+    assert_int_equal(0, rig->worker->hold);
+    rig->service.role.replica = false;
+    run_text(rig, "EXISTS k", true);
+    assert_int_equal(position_of(rig, "k"), rig->worker->hold);
     apply_free(apply);
     rig_free(rig);
 }
@@ -145,7 +230,7 @@ TEST(nothing_is_refused_and_nothing_waits)
     service->role.replica = true;
     atomic_store(&service->write_refusal, ERR_ENDING);
     atomic_store(&service->grace_until_ms, UINT64_MAX);
-    pause_begin(service, PAUSE_BY_CLIENT, 1000000, true);
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, PAUSE_ALL);
     expect_applied(apply, rig,
                    MAKE("k", "1") "; BF.ADD k a; BF.MADD k b c; "
                                   "MULTI; BF.ADD k d; BF.ADD k e; EXEC; DEL x");
@@ -176,7 +261,6 @@ TEST(commands_and_changes_count_but_nothing_is_passed_on)
     assert_int_equal(1, stats->command[CMD_ID_EXEC].calls);
     assert_true(stats->command[CMD_ID_BF_ADD].ns > 0);
     assert_int_equal(0, journal_position(rig->journal));
-    assert_int_equal(0, keyspace_position(rig->service.keyspace, 5));
     effects_take(rig);
     assert_int_equal(0, rig->effects.count);
     assert_null(rig->worker->unkicked);

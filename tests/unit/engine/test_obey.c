@@ -53,7 +53,7 @@ execute(struct scene *scene, const char *text)
 
     scene->reason[0] = '\0';
     encode(&group, text);
-    done = obey_group(&scene->obey, buf_slice(&group), scene->reason,
+    done = obey_group(&scene->obey, buf_slice(&group), 0, scene->reason,
                       sizeof(scene->reason));
     buf_free(&group);
     return done;
@@ -123,7 +123,7 @@ TEST(without_memory_a_group_fails_and_says_so)
 
     encode(&group, "BF.ADD k a");
     mem_fail_at(1);
-    assert_false(obey_group(&scene->obey, buf_slice(&group), scene->reason,
+    assert_false(obey_group(&scene->obey, buf_slice(&group), 0, scene->reason,
                             sizeof(scene->reason)));
     assert_true(mem_fail_clear());
     assert_string_equal("not enough memory", scene->reason);

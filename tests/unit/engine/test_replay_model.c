@@ -372,7 +372,7 @@ apply_effects(struct rig *to, struct slice raw)
     bool done;
 
     gate_raise(gate, 0);
-    done = apply_group(apply, raw, reason, sizeof(reason));
+    done = apply_group(apply, raw, 0, reason, sizeof(reason));
     gate_lower(gate, 0);
     if (!done) {
         fail_msg("%s", reason);

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Creations and times to live go through dispatch, in a service of its own
+ * without clients, options or observers. The rest works on the keyspace.
+ */
+#include "engine/complete.h"
+
+#include "base/hash.h"
+#include "base/mem.h"
+#include "engine/obey.h"
+#include "keyspace/arrival.h"
+#include "keyspace/databases.h"
+#include "keyspace/redo.h"
+#include "persist/snapshot_stamp.h"
+#include "proto/scan.h"
+
+#include <stdio.h>
+
+enum { FIRST_ITEM = 2, CHUNK_WORDS = 4 };
+
+struct complete {
+    struct conf conf;
+    struct service service;
+    struct obey obey;
+    struct keyspace *keyspace;
+    /* Of the group, and of its present command. */
+    struct slice commands;
+    uint64_t begins;
+    uint32_t db;
+    uint64_t position; /* behind the command */
+    uint32_t index;    /* in obey.batch */
+    const char *what;  /* is wrong */
+};
+
+static void *
+complete_open(void)
+{
+    static const struct keyspace_memory unlimited = { 0 };
+
+    struct complete *complete = mem_zalloc(sizeof(*complete));
+    struct service *service = &complete->service;
+
+    conf_init(&complete->conf);
+    service->conf = &complete->conf;
+    service->threads = 1;
+    service->stats = stats_new(1, CMD_ID_COUNT);
+    service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
+    service->bloom_env = service->obey_env;
+    obey_init(&complete->obey, service, 0);
+    complete->obey.worker->alone = true;
+    return complete;
+}
+
+static void
+complete_close(void *state)
+{
+    struct complete *complete = state;
+
+    obey_fini(&complete->obey);
+    stats_free(complete->service.stats);
+    conf_fini(&complete->conf);
+    mem_free(complete);
+}
+
+/* ---- keys ---------------------------------------------------------------- */
+
+static struct key
+key_of(const struct complete *complete, struct slice name)
+{
+    return key_named(name, complete->db);
+}
+
+/* Whether the copy includes the present command. */
+static bool
+is_later(const struct complete *complete, const struct entry *entry)
+{
+    return entry != NULL && arrival_copied(entry) >= complete->position;
+}
+
+/* Returns the key for the command to change; NULL if it is to be skipped. */
+static struct entry *
+find_earlier(const struct complete *complete, const struct key *key)
+{
+    struct entry *entry = keyspace_find(complete->keyspace, key, 0);
+
+    return is_later(complete, entry) ? NULL : entry;
+}
+
+static void
+drop(struct complete *complete, const struct key *key)
+{
+    struct entry *entry = find_earlier(complete, key);
+
+    if (entry != NULL) {
+        keyspace_remove(complete->keyspace, key, entry);
+    }
+}
+
+static bool
+wrong(struct complete *complete, const char *what)
+{
+    complete->what = what;
+    return false;
+}
+
+/* Executes the command as any log's, without those behind it. */
+static bool
+dispatch(struct complete *complete)
+{
+    enum { REPLIES_KEPT = 1 << 20 };
+    struct obey *obey = &complete->obey;
+    uint32_t count = obey->batch.count;
+
+    buf_reset(&obey->replies, REPLIES_KEPT);
+    atomic_store(&obey->session.db, complete->db);
+    obey->worker->failure = OK;
+    obey->batch.count = complete->index + 1;
+    (void)dispatch_batch(obey->worker, &obey->session, &obey->batch,
+                         complete->index, 0, &obey->replies);
+    obey->batch.count = count;
+    return obey->worker->failure == OK || wrong(complete, "a command failed");
+}
+
+/* ---- commands ------------------------------------------------------------ */
+
+/* Adds the items from argv[first] on to a key. */
+static bool
+add(struct complete *complete, const struct slice *argv, size_t argc,
+    size_t first)
+{
+    const struct key key = key_of(complete, argv[1]);
+    struct entry *entry = find_earlier(complete, &key);
+
+    return entry == NULL ||
+           arrival_add(entry, &complete->service.obey_env, argv + first,
+                       argc - first) == BLOOM_OK ||
+           wrong(complete, "a filter could not grow");
+}
+
+/* Adds or deletes the items of a deletable filter. Its lines may be further
+ * than the counts of its copy (struct bloom_pieces). */
+static bool
+redo(struct complete *complete, const struct slice *argv, size_t argc,
+     bool deletes)
+{
+    const struct key key = key_of(complete, argv[1]);
+    struct entry *entry = find_earlier(complete, &key);
+    const struct redo items = { .words = argv + FIRST_ITEM + 1,
+                                .count = argc - FIRST_ITEM - 1,
+                                .position = complete->position };
+    enum bloom_status status = BLOOM_OK;
+
+    if (entry != NULL) {
+        status = deletes ? redo_deletions(&entry->bloom, &items)
+                         : redo_adds(&entry->bloom, &complete->service.obey_env,
+                                     &items);
+    }
+    return status == BLOOM_OK ||
+           wrong(complete, "a deletable filter cannot have changed so");
+}
+
+/* Executes the command as any log's, and notes that the key includes it. */
+static bool
+dispatch_on(struct complete *complete, const struct key *key)
+{
+    struct entry *entry;
+
+    if (!dispatch(complete)) {
+        return false;
+    }
+    entry = keyspace_find(complete->keyspace, key, 0);
+    if (entry == NULL) {
+        return wrong(complete, "its key is missing");
+    }
+    arrival_set_copied(entry, complete->position);
+    return true;
+}
+
+/* Makes the key, in the place of what is there. */
+static bool
+make(struct complete *complete, const struct slice *argv)
+{
+    const struct key key = key_of(complete, argv[1]);
+
+    return is_later(complete, keyspace_find(complete->keyspace, &key, 0)) ||
+           dispatch_on(complete, &key);
+}
+
+/* A BF.INSERT creates if it has an INCARNATION; else the words before ITEMS
+ * mean nothing to a filter that is there. No value of an option is one of these
+ * two words. */
+static bool
+insert(struct complete *complete, const struct slice *argv, size_t argc)
+{
+    if (argc > FIRST_ITEM && slice_is_word(argv[FIRST_ITEM], "placed")) {
+        return redo(complete, argv, argc, false);
+    }
+    for (size_t i = FIRST_ITEM; i < argc; i++) {
+        if (slice_is_word(argv[i], "incarnation")) {
+            return make(complete, argv);
+        }
+        if (slice_is_word(argv[i], "items")) {
+            return add(complete, argv, argc, i + 1);
+        }
+    }
+    return wrong(complete, "a BF.INSERT without items");
+}
+
+/* Executes a command that changes a key that is there. */
+static bool
+change(struct complete *complete, const struct slice *argv)
+{
+    const struct key key = key_of(complete, argv[1]);
+
+    return find_earlier(complete, &key) == NULL || dispatch_on(complete, &key);
+}
+
+static bool
+drop_all(struct complete *complete, const struct slice *argv, size_t argc)
+{
+    for (size_t i = 1; i < argc; i++) {
+        const struct key key = key_of(complete, argv[i]);
+
+        drop(complete, &key);
+    }
+    return true;
+}
+
+static bool
+parse_db(struct complete *complete, struct slice word, uint32_t *ret_db)
+{
+    uint64_t db;
+
+    if (!slice_to_u64(word, &db) ||
+        db >= keyspace_databases(complete->keyspace)) {
+        return wrong(complete, "a number of a database is too high");
+    }
+    *ret_db = (uint32_t)db;
+    return true;
+}
+
+/* Drops a key in the database that this word names. */
+static bool
+drop_in(struct complete *complete, struct slice name, struct slice db)
+{
+    struct key key = key_of(complete, name);
+
+    if (!parse_db(complete, db, &key.db)) {
+        return false;
+    }
+    drop(complete, &key);
+    return true;
+}
+
+/* COPY from to [DB n] ... */
+static bool
+copy(struct complete *complete, const struct slice *argv, size_t argc)
+{
+    enum { TO = 2, OPTION = 3, DB = 4 };
+
+    return argc > DB && slice_is_word(argv[OPTION], "db")
+               ? drop_in(complete, argv[TO], argv[DB])
+               : drop_all(complete, argv + 1, 2);
+}
+
+static bool
+move(struct complete *complete, const struct slice *argv)
+{
+    return drop_all(complete, argv, 2) && drop_in(complete, argv[1], argv[2]);
+}
+
+static bool
+flush(struct complete *complete, bool all)
+{
+    uint32_t first = all ? 0 : complete->db;
+    uint32_t end =
+        all ? keyspace_databases(complete->keyspace) : complete->db + 1;
+
+    for (uint32_t db = first; db < end; db++) {
+        arrival_flush(complete->keyspace, db);
+    }
+    return true;
+}
+
+static bool
+swap(struct complete *complete, const struct slice *argv)
+{
+    uint32_t a;
+    uint32_t b;
+
+    if (!parse_db(complete, argv[1], &a) || !parse_db(complete, argv[2], &b)) {
+        return false;
+    }
+    keyspace_swap_db(complete->keyspace, a, b);
+    return true;
+}
+
+/* The end section says what REPLCONF HISTORY does. */
+static bool
+execute(struct complete *complete, const struct slice *argv, size_t argc)
+{
+    const struct command *command = command_find(argv[0]);
+
+    if (command == NULL || !command_arity_fits(command, argc)) {
+        return wrong(complete, "no command of a log");
+    }
+    switch (command->id) {
+    case CMD_ID_SELECT:
+        return parse_db(complete, argv[1], &complete->db);
+    case CMD_ID_MULTI:
+    case CMD_ID_EXEC:
+    case CMD_ID_REPLCONF:
+        return true;
+    case CMD_ID_BF_ADD:
+    case CMD_ID_BF_MADD:
+        return add(complete, argv, argc, FIRST_ITEM);
+    case CMD_ID_BF_INSERT:
+        return insert(complete, argv, argc);
+    case CMD_ID_BF_MDEL:
+        return redo(complete, argv, argc, true);
+    case CMD_ID_RESTORE:
+    case CMD_ID_BF_LOAD:
+        return make(complete, argv);
+    case CMD_ID_BF_LOADCHUNK: /* of the header, with INCARNATION n */
+        return argc > CHUNK_WORDS ? make(complete, argv)
+                                  : change(complete, argv);
+    case CMD_ID_EXPIRE:
+    case CMD_ID_EXPIREAT:
+    case CMD_ID_PEXPIRE:
+    case CMD_ID_PEXPIREAT:
+    case CMD_ID_PERSIST:
+        return change(complete, argv);
+    case CMD_ID_DEL:
+    case CMD_ID_UNLINK:
+    case CMD_ID_RENAME:
+    case CMD_ID_BF_RESET:
+        return drop_all(complete, argv, argc);
+    case CMD_ID_BF_MERGE:
+        return drop_all(complete, argv, 2);
+    case CMD_ID_COPY:
+        return copy(complete, argv, argc);
+    case CMD_ID_MOVE:
+        return move(complete, argv);
+    case CMD_ID_SWAPDB:
+        return swap(complete, argv);
+    case CMD_ID_FLUSHDB:
+    case CMD_ID_FLUSHALL:
+        return flush(complete, command->id == CMD_ID_FLUSHALL);
+    default:
+        return wrong(complete, "no command of a log");
+    }
+}
+
+/* ---- groups -------------------------------------------------------------- */
+
+/* Executes the commands of the batch, which ends at `end`. */
+static bool
+execute_batch(struct complete *complete, size_t end)
+{
+    const struct batch *batch = &complete->obey.batch;
+
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const struct batch_command *bytes = &batch->command[i];
+
+        complete->index = i;
+        complete->position =
+            complete->begins +
+            (i + 1 < batch->count ? batch->command[i + 1].begin : end);
+        if (!execute(complete, &batch->argv[bytes->first], bytes->argc)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* An error names the place in the log. */
+static bool
+say_where(const struct complete *complete, char *ret_reason, size_t reason_size)
+{
+    (void)snprintf(ret_reason, reason_size,
+                   "the effect before position %llu cannot be executed: %s",
+                   (unsigned long long)complete->position, complete->what);
+    return false;
+}
+
+static bool
+complete_group(void *state, struct keyspace *ks,
+               const struct snapshot_effects *effects, char *ret_reason,
+               size_t reason_size)
+{
+    static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
+                                                false };
+    struct complete *complete = state;
+    struct batch *batch = &complete->obey.batch;
+    size_t at = 0;
+
+    complete->keyspace = complete->service.keyspace = ks;
+    complete->obey.worker->request->keyspace = ks;
+    complete->begins = effects->position;
+    complete->db = 0; /* a group begins with SELECT */
+    while (at < effects->commands.len) {
+        size_t begin = at;
+
+        batch_clear(batch);
+        complete->position = complete->begins + at;
+        if (scan_commands(effects->commands, &limits, batch, &at) != OK) {
+            (void)wrong(complete, "not enough memory");
+            return say_where(complete, ret_reason, reason_size);
+        }
+        if (at == begin) {
+            (void)wrong(complete, "no command of a log");
+            return say_where(complete, ret_reason, reason_size);
+        }
+        if (!execute_batch(complete, at)) {
+            return say_where(complete, ret_reason, reason_size);
+        }
+    }
+    return true;
+}
+
+const struct completion complete_calls = { .open = complete_open,
+                                           .group = complete_group,
+                                           .close = complete_close };

@@ -20,7 +20,6 @@
 #include "base/mem.h"
 #include "persist/group.h"
 #include "persist/insert.h"
-#include "persist/snapshot_read.h"
 #include "persist/verify.h"
 
 enum { PATH_BYTES = 512, CHUNK_BYTES = 1 << 20 };
@@ -332,49 +331,41 @@ verify(struct run *run)
 
 /* ---- loading ------------------------------------------------------------- */
 
-/* The context of the visitors: why one stopped. */
-struct insertion {
-    const struct recover_options *options;
-    char why[128];
-};
-
-static bool
-insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
-{
-    struct insertion *insertion = ctx;
-
-    return insert_record(insertion->options->keyspace, insertion->options->env,
-                         record, bloom, insertion->why, sizeof(insertion->why));
-}
-
-/* In place of insert, to check only. */
+/* In place of insert_filter, to check only. */
 static bool
 look_at(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
-    struct insertion *insertion = ctx;
-    unsigned databases = keyspace_databases(insertion->options->keyspace);
+    struct insert *insert = ctx;
+    unsigned databases = keyspace_databases(insert->keyspace);
 
-    bloom_free(bloom, insertion->options->env);
-    (void)snprintf(insertion->why, sizeof(insertion->why),
+    bloom_fini(bloom, insert->env);
+    (void)snprintf(insert->why, sizeof(insert->why),
                    "a key of database %u, but the option databases is %u",
                    (unsigned)record->db, databases);
     return record->db < databases;
 }
 
 static bool
-read_image(struct run *run, const struct image *image,
-           bool (*filter)(void *ctx, const struct snapshot_record *record,
-                          struct bloom *bloom))
+read_image(struct run *run, const struct image *image, bool check)
 {
-    struct insertion insertion = { .options = run->options };
-    struct snapshot_visitor visitor = { .filter = filter, .ctx = &insertion };
+    struct insert insert = { .keyspace = run->options->keyspace,
+                             .env = run->options->env,
+                             .completion = run->options->completion,
+                             .threads =
+                                 keyspace_threads(run->options->keyspace) };
+    struct snapshot_visitor visitor = { .filter = look_at, .ctx = &insert };
     struct snapshot_error error = { 0 };
-    enum snapshot_status status = snapshot_read(
-        image->fd, run->options->env, &visitor, run->options->progress, &error);
+    enum snapshot_status status;
 
+    if (!check) {
+        visitor = insert_visitor(&insert);
+    }
+    status = snapshot_read(image->fd, run->options->env, &visitor,
+                           run->options->progress, &error);
+    insert_fini(&insert);
     if (status == SNAPSHOT_STOPPED) {
         return refuse(run, "%s: %s, at offset %" PRIu64 ", record %" PRIu64 ".",
-                      image->path, insertion.why, error.offset, error.record);
+                      image->path, insert.why, error.offset, error.record);
     }
     return status == SNAPSHOT_OK || refuse_image(run, image, &error);
 }
@@ -382,7 +373,7 @@ read_image(struct run *run, const struct image *image,
 static bool
 load_image(struct run *run, const struct image *image)
 {
-    return read_image(run, image, insert);
+    return read_image(run, image, false);
 }
 
 static void
@@ -628,7 +619,7 @@ recover_snapshot(const struct recover_options *options, bool check,
     if (done && run->snapshot.fd < 0) {
         done = refuse(run, "%s: there is no such file.", run->snapshot.path);
     }
-    done = done && read_image(run, &run->snapshot, check ? look_at : insert);
+    done = done && read_image(run, &run->snapshot, check);
     file_close(run->snapshot.fd);
     mem_free(run);
     return done;

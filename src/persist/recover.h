@@ -12,7 +12,7 @@
 #include "keyspace/keyspace.h"
 #include "persist/history.h"
 #include "persist/manifest.h"
-#include "persist/snapshot.h"
+#include "persist/snapshot_stamp.h"
 
 /* Executes all commands of a group, RESP one after the other, ignoring limits,
  * defaults and the clock. False: one of them is no command, or failed, and
@@ -31,6 +31,7 @@ struct recover_options {
     struct keyspace *keyspace;
     const struct bloom_env *env; /* without limits */
     const struct recover_replay *replay;
+    const struct completion *completion;
     /* Begins with the id of the snapshot or base. A replayed group that changes
      * the history does so at *position, where the group begins. A state without
      * an id, or one that was salvaged, cannot be compared with another

@@ -63,6 +63,7 @@ load(struct persist *persist)
         .journal_dir = persist->journal_dir,
         .keyspace = persist->options.keyspace,
         .env = &persist->load.env,
+        .completion = persist->options.completion,
     };
     char reason[PERSIST_REASON_MAX];
 

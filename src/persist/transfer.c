@@ -20,7 +20,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { BLOCK_BYTES = 256 << 10, WHY_BYTES = 128, REASON_BYTES = 512 };
+enum { BLOCK_BYTES = 256 << 10, REASON_BYTES = 512 };
 
 struct block {
     struct block *next;
@@ -36,8 +36,8 @@ struct transfer {
     atomic_bool cancelled; /* true only: under the mutex */
     /* The thread owns these; after its end loop 0 does. */
     struct keyspace *keyspace;
+    struct insert insert; /* also why reading was stopped */
     struct snapshot_stamp stamp;
-    char why[WHY_BYTES]; /* why reading was stopped */
 
     pthread_mutex_t mutex; /* guards what follows */
     pthread_cond_t news;   /* for the thread */
@@ -238,24 +238,29 @@ read_queue(void *ctx, void *to, size_t len, size_t *ret_len)
 
 /* A later SELECT of the primary's log would fail with fewer databases here. */
 static bool
-on_header(void *ctx, const struct snapshot_stamp *stamp, uint32_t databases)
+on_header(void *ctx, const struct snapshot_stamp *begin, uint32_t databases)
 {
     struct transfer *transfer = ctx;
     unsigned here = transfer->options.keyspace.databases;
 
+    struct insert *insert = &transfer->insert;
+
+    (void)begin;
     if (databases > here) {
-        (void)snprintf(transfer->why, sizeof(transfer->why),
+        (void)snprintf(insert->why, sizeof(insert->why),
                        "it has %u databases, but the option databases is %u",
                        (unsigned)databases, here);
         return false;
     }
-    transfer->stamp = *stamp;
     transfer->keyspace = keyspace_try_new(&transfer->options.keyspace);
     if (transfer->keyspace == NULL) {
-        (void)snprintf(transfer->why, sizeof(transfer->why),
+        (void)snprintf(insert->why, sizeof(insert->why),
                        "there is no memory for it");
         return false;
     }
+    insert->keyspace = transfer->keyspace;
+    insert->env = transfer->options.env;
+    insert->completion = transfer->options.completion;
     return true;
 }
 
@@ -265,11 +270,36 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     struct transfer *transfer = ctx;
 
     if (atomic_load_explicit(&transfer->cancelled, memory_order_relaxed)) {
-        bloom_free(bloom, transfer->options.env);
+        bloom_fini(bloom, transfer->options.env);
         return false;
     }
-    return insert_record(transfer->keyspace, transfer->options.env, record,
-                         bloom, transfer->why, sizeof(transfer->why));
+    return insert_filter(&transfer->insert, record, bloom);
+}
+
+static bool
+on_gone(void *ctx, const struct snapshot_record *record)
+{
+    struct transfer *transfer = ctx;
+
+    return insert_gone(&transfer->insert, record);
+}
+
+static bool
+on_effects(void *ctx, const struct snapshot_effects *effects)
+{
+    struct transfer *transfer = ctx;
+
+    return !atomic_load_explicit(&transfer->cancelled, memory_order_relaxed) &&
+           insert_effects(&transfer->insert, effects);
+}
+
+static bool
+on_end(void *ctx, const struct snapshot_stamp *end)
+{
+    struct transfer *transfer = ctx;
+
+    transfer->stamp = *end;
+    return insert_end(&transfer->insert, end);
 }
 
 static void
@@ -301,7 +331,7 @@ describe(const struct transfer *transfer, const struct snapshot_error *error,
         (void)snprintf(to, size,
                        "The snapshot cannot be taken at offset %llu, behind "
                        "%llu keys: %s.",
-                       offset, keys, transfer->why);
+                       offset, keys, transfer->insert.why);
         break;
     case SNAPSHOT_NEWER:
         (void)snprintf(to, size, "%s A newer server wrote it.", error->text);
@@ -333,6 +363,9 @@ run(void *arg)
                                             .ctx = transfer };
     const struct snapshot_visitor visitor = { .header = on_header,
                                               .filter = on_filter,
+                                              .gone = on_gone,
+                                              .effects = on_effects,
+                                              .end = on_end,
                                               .ctx = transfer };
     struct snapshot_error error = { 0 };
     char reason[REASON_BYTES] = "";
@@ -341,7 +374,7 @@ run(void *arg)
     (void)mem_set_claim(MEM_FILL); /* the data comes from another server */
     status = snapshot_read_source(&source, transfer->options.env, &visitor,
                                   &transfer->progress, &error);
-
+    insert_fini(&transfer->insert);
     if (status != SNAPSHOT_OK) {
         describe(transfer, &error, reason, sizeof(reason));
         drop_keyspace(transfer);

@@ -9,8 +9,9 @@
 
 #include "keyspace/keyspace.h"
 #include "keyspace/make.h"
-#include "persist/snapshot.h"
+#include "persist/snapshot_stamp.h"
 
+struct completion;
 struct transfer;
 
 struct transfer_options {
@@ -20,8 +21,9 @@ struct transfer_options {
      * background (keyspace_discard). NULL: the thread, or transfer_free, frees
      * it. */
     struct keyspace *present;
-    const struct bloom_env *env; /* limited by the machine only */
-    size_t queue_bytes;          /* transfer_put returns false from here on */
+    const struct bloom_env *env;         /* limited by the machine only */
+    const struct completion *completion; /* persist/completion.h */
+    size_t queue_bytes; /* transfer_put returns false from here on */
     /* The queue has room again, or the thread has ended. Called by the thread,
      * without a lock that loop 0 could hold. */
     void (*poke)(void *ctx);

@@ -16,6 +16,7 @@
 #include "proto/scan.h"
 #include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
+#include "tools/check_world.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -127,7 +128,37 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
 {
     bool ok = put_filter(ctx, record, bloom);
 
-    bloom_free(bloom, NULL);
+    bloom_fini(bloom, NULL);
+    return ok;
+}
+
+static bool
+on_entry(void *ctx, uint32_t db, const struct entry *entry,
+         uint64_t expires_at_ms)
+{
+    const struct snapshot_record record = {
+        .name = entry_name(entry),
+        .db = db,
+        .expires_at_ms = expires_at_ms,
+        .incarnation = entry->incarnation,
+    };
+
+    return put_filter(ctx, &record, &entry->bloom);
+}
+
+/* Prints the state that the effects make of the copies. */
+static bool
+cat_world(struct cat *cat, int fd, const char *path)
+{
+    struct check_world *world = check_world_new();
+    char why[256] = "";
+    bool ok = check_world_load(world, fd, false, why, sizeof(why));
+
+    if (!ok) {
+        tool_complain(&cat->check->tool, CHECK_DAMAGED, "%s: %s", path, why);
+    }
+    ok = ok && keyspace_each(check_world_keyspace(world), on_entry, cat);
+    check_world_free(world);
     return ok;
 }
 
@@ -138,6 +169,10 @@ cat_snapshot_fd(struct cat *cat, int fd, const char *path)
     struct check_snapshot found = { 0 };
     enum snapshot_status status;
 
+    status = snapshot_read_stamp(fd, &found.stamp, &found.error);
+    if (status == SNAPSHOT_OK && check_snapshot_is_walked(&found)) {
+        return cat_world(cat, fd, path);
+    }
     status = snapshot_read(fd, NULL, &visitor, NULL, &found.error);
     if (status == SNAPSHOT_OK || status == SNAPSHOT_STOPPED) {
         return status == SNAPSHOT_OK;
@@ -172,7 +207,19 @@ static bool
 is_for_journals_only(struct slice word)
 {
     return slice_is_word(word, "stripes") || slice_is_word(word, "lines") ||
+           slice_is_word(word, "layout") || slice_is_word(word, "growth") ||
            slice_is_word(word, "incarnation");
+}
+
+/* Leaves the items of a PLACED list (keyspace/redo.h), from AT on. Returns how
+ * many words are left. */
+static size_t
+leave_items(struct slice *argv, size_t left, size_t at, size_t argc)
+{
+    for (at++; at < argc; at += 2) {
+        argv[left++] = argv[at];
+    }
+    return left;
 }
 
 /* Removes the arguments that only a journal may use. Returns how many words
@@ -183,10 +230,17 @@ leave_out(struct slice *argv, size_t argc)
     size_t left = 2;
     size_t at = 2;
 
+    if (argc > 2 && slice_is_word(argv[0], "bf.mdel")) {
+        return leave_items(argv, left, at + 1, argc);
+    }
     if (argc < 3 || !slice_is_word(argv[0], "bf.insert")) {
         return argc;
     }
     while (at < argc && !slice_is_word(argv[at], "items")) {
+        if (slice_is_word(argv[at], "placed")) {
+            argv[left] = slice_lit("ITEMS");
+            return leave_items(argv, left + 1, at + 1, argc);
+        }
         size_t step = is_followed_by_value(argv[at]) && at + 1 < argc ? 2 : 1;
 
         if (!is_for_journals_only(argv[at])) {

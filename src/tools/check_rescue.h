@@ -9,6 +9,6 @@
 #include "tools/check_snapshot.h"
 
 /* Makes a new snapshot, `to`, of everything in fd that check_snapshot_look
- * found intact. */
-bool check_rescue(struct check_made *made, int fd,
-                  const struct check_snapshot *found, const char *to);
+ * found intact. Sets found->keys to those that it has. */
+bool check_rescue(struct check_made *made, int fd, struct check_snapshot *found,
+                  const char *to);

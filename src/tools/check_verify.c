@@ -172,42 +172,18 @@ show_journal(struct check *check, const struct check_journal *journal,
 }
 
 /* Executes an intact chain, since a start refuses groups that fail. */
-struct execution {
-    struct check_world *world;
-    struct check_journal *journal;
-};
-
-static bool
-execute_group(void *ctx, const struct check_increment *increment,
-              const struct group *group, uint64_t end_position)
-{
-    struct execution *execution = ctx;
-    char why[256] = "";
-
-    (void)end_position;
-    if (check_world_execute(execution->world, group->commands, why,
-                            sizeof(why))) {
-        return true;
-    }
-    check_chain_refuse(execution->journal, increment, group, why);
-    return false;
-}
-
 static void
 execute_journal(struct check *check, struct check_journal *journal,
                 struct check_snapshot *base)
 {
-    struct execution execution = { check_world_new(), journal };
+    struct check_world *world = check_world_new();
     char why[256] = "";
 
-    if (!check_world_load(execution.world, journal->base_fd, false, why,
-                          sizeof(why))) {
+    if (!check_world_load_journal(world, check, journal, why, sizeof(why))) {
         base->state = CHECK_STATE_DAMAGED;
         (void)snprintf(base->error.text, sizeof(base->error.text), "%s", why);
-    } else {
-        check_chain_scan(check, journal, execute_group, &execution);
     }
-    check_world_free(execution.world);
+    check_world_free(world);
 }
 
 static struct state

@@ -7,13 +7,16 @@
 
 #include "admin/sampler.h"
 #include "admin/stats.h"
+#include "base/file.h"
 #include "base/mem.h"
 #include "command/rows.h"
+#include "engine/complete.h"
 #include "engine/replay.h"
 #include "engine/table.h"
 #include "keyspace/make.h"
 #include "persist/insert.h"
 #include "proto/scan.h"
+#include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
 
 #include <stdio.h>
@@ -25,7 +28,6 @@ struct check_world {
     struct service service;
     struct replay *replay;
     struct batch batch;
-    char why[128];
 };
 
 struct check_world *
@@ -68,20 +70,16 @@ check_world_keyspace(struct check_world *world)
     return world->service.keyspace;
 }
 
-static bool
-insert(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
-{
-    struct check_world *world = ctx;
-
-    return insert_record(world->service.keyspace, &world->service.obey_env,
-                         record, bloom, world->why, sizeof(world->why));
-}
-
 bool
 check_world_load(struct check_world *world, int fd, bool leave_out,
                  char *ret_reason, size_t reason_size)
 {
-    struct snapshot_visitor visitor = { .filter = insert, .ctx = world };
+    struct insert insert = { .keyspace = world->service.keyspace,
+                             .env = &world->service.obey_env,
+                             .completion = &complete_calls,
+                             .incomplete = leave_out };
+    struct snapshot_visitor visitor = insert_visitor(&insert);
+    const struct snapshot_stamp lost = { .keys = SNAPSHOT_KEYS_UNKNOWN };
     struct snapshot_error error = { 0 };
     enum snapshot_status status;
 
@@ -90,9 +88,13 @@ check_world_load(struct check_world *world, int fd, bool leave_out,
     }
     status =
         snapshot_read(fd, &world->service.obey_env, &visitor, NULL, &error);
+    if (status == SNAPSHOT_OK && !insert.ended && !insert_end(&insert, &lost)) {
+        status = SNAPSHOT_STOPPED;
+    }
+    insert_fini(&insert);
     if (status != SNAPSHOT_OK) {
         (void)snprintf(ret_reason, reason_size, "%s",
-                       status == SNAPSHOT_STOPPED ? world->why : error.text);
+                       status == SNAPSHOT_STOPPED ? insert.why : error.text);
     }
     return status == SNAPSHOT_OK;
 }
@@ -130,4 +132,107 @@ check_world_rescue(struct check_world *world, struct slice commands)
         }
     }
     return failed;
+}
+
+/* ---- journals and paths -------------------------------------------------- */
+
+struct execution {
+    struct check_world *world;
+    struct check_journal *journal;
+};
+
+static bool
+execute_group(void *ctx, const struct check_increment *increment,
+              const struct group *group, uint64_t end_position)
+{
+    struct execution *execution = ctx;
+    char why[256] = "";
+
+    (void)end_position;
+    if (check_world_execute(execution->world, group->commands, why,
+                            sizeof(why))) {
+        return true;
+    }
+    check_chain_refuse(execution->journal, increment, group, why);
+    return false;
+}
+
+bool
+check_world_load_journal(struct check_world *world, struct check *check,
+                         struct check_journal *journal, char *ret_reason,
+                         size_t reason_size)
+{
+    struct execution execution = { world, journal };
+
+    if (!check_world_load(world, journal->base_fd, false, ret_reason,
+                          reason_size)) {
+        return false;
+    }
+    check_chain_scan(check, journal, execute_group, &execution);
+    return true;
+}
+
+static bool
+load_snapshot(struct check_world *world, struct check *check, const char *path,
+              char *ret_reason, size_t reason_size)
+{
+    uint64_t bytes = 0;
+    int fd = -1;
+    bool ok = check_file_open(check, path, &fd);
+
+    if (ok) {
+        (void)!file_size(fd, &bytes);
+        tool_bar_begin(&check->tool, TOOL_UNIT_MIB, bytes);
+        ok = check_world_load(world, fd, false, ret_reason, reason_size);
+        file_close(fd);
+    }
+    return ok;
+}
+
+static bool
+load_journal(struct check_world *world, struct check *check, const char *path,
+             char *ret_reason, size_t reason_size)
+{
+    struct check_journal *journal = mem_zalloc(sizeof(*journal));
+    bool ok = check_journal_open_found(check, path, journal);
+
+    if (ok) {
+        tool_bar_begin(&check->tool, TOOL_UNIT_MIB,
+                       check_journal_bytes(journal));
+        ok = check_world_load_journal(world, check, journal, ret_reason,
+                                      reason_size);
+        if (ok) {
+            check_journal_complain(check, journal);
+        }
+        check_journal_close(journal);
+    }
+    mem_free(journal);
+    return ok;
+}
+
+bool
+check_world_load_path(struct check_world *world, struct check *check,
+                      const char *path)
+{
+    char inner[CHECK_PATH_MAX];
+    char why[256] = "";
+    enum check_kind kind;
+    bool ok;
+
+    if (!check_file_state(check, path, &kind, inner)) {
+        return false;
+    }
+    if (kind == CHECK_KIND_INCREMENT) {
+        tool_complain(&check->tool, CHECK_USAGE,
+                      "%s: is one file of a journal: name its directory",
+                      inner);
+        return false;
+    }
+    ok = (kind == CHECK_KIND_SNAPSHOT ? load_snapshot : load_journal)(
+        world, check, inner, why, sizeof(why));
+    tool_bar_end(&check->tool);
+    if (!ok && why[0] != '\0') {
+        tool_complain(&check->tool, CHECK_DAMAGED, "%s: %s", inner, why);
+    }
+    return ok;
 }

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "keyspace/keyspace.h"
-#include "persist/snapshot_read.h"
+#include "tools/check_journal.h"
 
 struct check_world;
 
@@ -25,6 +25,19 @@ bool check_world_load(struct check_world *world, int fd, bool leave_out,
  * before it were executed. */
 bool check_world_execute(struct check_world *world, struct slice commands,
                          char *ret_reason, size_t reason_size);
+
+/* Loads the base of a journal, and executes its groups up to damage, or to a
+ * group that fails: the fields of check_journal.h say which. False: damage in
+ * the base. */
+bool check_world_load_journal(struct check_world *world, struct check *check,
+                              struct check_journal *journal, char *ret_reason,
+                              size_t reason_size);
+
+/* Loads the snapshot, the journal or the data directory at a path, with its
+ * progress, and prints what is wrong. Of a damaged journal it loads what comes
+ * before. False: nothing was loaded. */
+bool check_world_load_path(struct check_world *world, struct check *check,
+                           const char *path);
 
 /* Executes a group command by command, past failures. Returns how many
  * commands failed. */

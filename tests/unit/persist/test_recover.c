@@ -521,7 +521,8 @@ TEST(keys_that_cannot_be_there_are_refused)
     (void)test_put(ks, test_key_set(&key, 0, 1));
     (void)test_put(ks, test_key_set(&key, 0, 1));
     put_image(place.dir_fd, SNAPSHOT_NAME, ks, 0, 0);
-    assert_refused(&place, SNAPSHOT_NAME, "two keys of the same name");
+    assert_refused(&place, SNAPSHOT_NAME,
+                   "the number of its keys is 1, but its end says 2");
     keyspace_free(ks);
 
     ks = keyspace_new(

@@ -250,6 +250,7 @@ TEST(a_snapshot_loads_whatever_its_pieces)
         end(&receiver);
         assert_same_keyspaces(ks, loaded);
         wanted.keys = MIXED;
+        wanted.begins = wanted.position;
         assert_memory_equal(&wanted, &stamp, sizeof(stamp));
         keyspace_free(loaded);
     }
@@ -297,7 +298,7 @@ content_of(struct keyspace *ks, const struct filter_spec *spec)
 TEST(the_queue_says_when_it_has_enough_and_when_there_is_room)
 {
     const struct filter_spec spec = {
-        "full", 0, 0, 1, { 150000, 0.01, 0.5, 2, 0, 0, { 0 } }, 150000
+        "full", 0, 0, 1, PARAMS(150000, 0.01, 0.5, 2), 150000
     };
     struct bytes content = content_of(test_keyspace(1), &spec);
     struct slice left = { (char *)content.data, content.len };
@@ -546,7 +547,7 @@ TEST(every_allocation_of_a_filter_may_fail)
 TEST(every_allocation_of_the_queue_may_fail)
 {
     struct keyspace *ks = test_keyspace(1);
-    const struct bloom_params params = { 1000000, 0.01, 0.5, 2, 0, 0, { 0 } };
+    const struct bloom_params params = PARAMS(1000000, 0.01, 0.5, 2);
     struct key key = key_of(slice_lit("large"), 0);
     struct bytes content;
     struct receiver receiver;
@@ -601,7 +602,8 @@ unmap_lines(void *ctx, void *ptr, size_t bytes)
 static struct bytes
 promise_of(struct bytes content, uint64_t capacity)
 {
-    const struct bloom_params params = { .capacity = capacity,
+    const struct bloom_params params = { .struct_size = sizeof(params),
+                                         .capacity = capacity,
                                          .error_rate = 0.01,
                                          .tightening = 0.5 };
     struct bloom_env env = test_env();
@@ -617,8 +619,9 @@ promise_of(struct bytes content, uint64_t capacity)
     memcpy(promise.data, content.data, HEADER_BYTES);
     bytes = RECORD_HEAD_BYTES +
             codec_put_head(bloom, 1, record + RECORD_HEAD_BYTES);
+    put_u64(record + RECORD_AT_COPIED, test_stamp().position);
     put_u64(record + RECORD_AT_FORM_BYTES,
-            bloom_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES);
+            codec_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES);
     memcpy(section, SNAPSHOT_SECTION_MAGIC, SECTION_AT_TYPE);
     put_u16(section + SECTION_AT_TYPE, SECTION_LARGE);
     put_u64(section + SECTION_AT_BYTES, bytes);

@@ -155,7 +155,7 @@ journal_append(struct journal *journal, struct piece *piece)
     journal->group_db = piece->db_last;
     journal->group_bytes += bytes;
     if (journal_state_is_tapped(journal)) {
-        journal->tap.text(journal->tap.ctx, piece_text(piece));
+        journal_state_tap_text(journal, piece_text(piece));
         if (!journal->tap_kicked) {
             journal->tap_kicked = true;
             want_kick(journal, KICK_TAP);
@@ -206,6 +206,12 @@ const _Atomic uint64_t *
 journal_released(const struct journal *journal)
 {
     return &journal->released;
+}
+
+const _Atomic uint64_t *
+journal_end(const struct journal *journal)
+{
+    return &journal->position;
 }
 
 uint64_t

@@ -81,6 +81,10 @@ void journal_kick(struct journal *journal);
 /* The position up to which replies may go; UINT64_MAX: all of them. */
 const _Atomic uint64_t *journal_released(const struct journal *journal);
 
+/* The position behind everything that was appended. It falls when the log of
+ * another server takes the place of this one, before released does. */
+const _Atomic uint64_t *journal_end(const struct journal *journal);
+
 /* Returns the position up to which everything is on the disk (WAITAOF): synced,
  * or in a base. 0 while the journal is off or only being built. */
 uint64_t journal_synced(const struct journal *journal);

@@ -46,7 +46,7 @@ journal_state_sync_wait_ns(uint64_t took_ns)
 uint64_t
 journal_state_cost(const struct piece *piece)
 {
-    return piece_text(piece).len + sizeof(*piece);
+    return piece_text(piece).len + sizeof(*piece) + piece->spare;
 }
 
 void
@@ -93,6 +93,40 @@ journal_state_count(struct journal *journal, int64_t cost)
     metric_add(METRIC_JOURNAL_QUEUED, cost);
 }
 
+void
+journal_state_tap_text(struct journal *journal, struct slice bytes)
+{
+    for (unsigned i = 0; i < JOURNAL_TAPS; i++) {
+        if (journal->taps[i].text != NULL) {
+            journal->taps[i].text(journal->taps[i].ctx, bytes);
+        }
+    }
+}
+
+void
+journal_state_tap_close(struct journal *journal, const char *seal)
+{
+    for (unsigned i = 0; i < JOURNAL_TAPS; i++) {
+        if (journal->taps[i].text != NULL) {
+            journal->taps[i].close(journal->taps[i].ctx, journal->sequence,
+                                   seal);
+        }
+    }
+}
+
+void
+journal_state_tap_begin(struct journal *journal)
+{
+    struct journal_place place = journal_state_place(journal);
+
+    for (unsigned i = 0; i < JOURNAL_TAPS; i++) {
+        if (journal->taps[i].text != NULL) {
+            journal->taps[i].begin(journal->taps[i].ctx, place.position,
+                                   place.sequence);
+        }
+    }
+}
+
 static struct journal_list *
 open_queue(struct journal *journal)
 {
@@ -135,9 +169,7 @@ journal_state_close_group(struct journal *journal)
     }
     journal->group_bytes = 0;
     journal->sequence++;
-    if (journal_state_is_tapped(journal)) {
-        journal->tap.close(journal->tap.ctx, journal->sequence, NULL);
-    }
+    journal_state_tap_close(journal, NULL);
     (void)journal_state_advance(journal, GROUP_SEAL_BYTES);
 }
 

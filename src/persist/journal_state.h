@@ -137,9 +137,10 @@ struct journal {
     uint64_t group_bytes; /* of the open group; 0: there is none */
     uint64_t sequence;    /* of the last closed group */
     struct journal_list queue[2];
-    struct journal_tap tap; /* zeros: none */
-    bool tap_kicked;        /* hooks.tapped is due or done, since
-                               journal_close_group */
+    struct journal_tap taps[JOURNAL_TAPS]; /* zeros: none */
+    bool tapped;                           /* there is one */
+    bool tap_kicked;                       /* hooks.tapped is due or done, since
+                                              journal_close_group */
 
     /* The files. While `next` is not NONE, next_file is the next one. */
     struct journal_file file, next_file;
@@ -191,10 +192,10 @@ journal_state_is_faulted(const struct journal *journal)
 static inline bool
 journal_state_is_tapped(const struct journal *journal)
 {
-    return journal->tap.text != NULL;
+    return journal->tapped;
 }
 
-/* Whether there is a log: files or a tap. */
+/* Whether there is a log: files or taps. */
 static inline bool
 journal_state_has_log(const struct journal *journal)
 {
@@ -247,6 +248,13 @@ journal_state_move(struct journal *journal, struct journal_place place)
                           memory_order_release);
     journal->sequence = place.sequence;
 }
+
+/* Pass bytes of the open group, or its end, to all taps. */
+void journal_state_tap_text(struct journal *journal, struct slice bytes);
+void journal_state_tap_close(struct journal *journal, const char *seal);
+
+/* Lets all taps begin at the place of the log. */
+void journal_state_tap_begin(struct journal *journal);
 
 /* Advances the position by so many bytes and returns it. */
 static inline uint64_t

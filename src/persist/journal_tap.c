@@ -10,8 +10,9 @@
 #include <errno.h>
 
 void
-journal_set_tap(struct journal *journal, const struct journal_tap *tap,
-                uint64_t *position, uint64_t *sequence)
+journal_set_tap(struct journal *journal, enum journal_tap_use use,
+                const struct journal_tap *tap, uint64_t *position,
+                uint64_t *sequence)
 {
     pthread_mutex_lock(&journal->mutex);
     if (journal_state_has_log(journal)) {
@@ -22,7 +23,11 @@ journal_set_tap(struct journal *journal, const struct journal_tap *tap,
         journal_state_move(journal,
                            (struct journal_place){ *position, *sequence });
     }
-    journal->tap = tap != NULL ? *tap : (struct journal_tap){ 0 };
+    journal->taps[use] = tap != NULL ? *tap : (struct journal_tap){ 0 };
+    journal->tapped = false;
+    for (unsigned i = 0; i < JOURNAL_TAPS; i++) {
+        journal->tapped |= journal->taps[i].text != NULL;
+    }
     journal->tap_kicked = false;
     if (tap != NULL) {
         tap->begin(tap->ctx, *position, *sequence);
@@ -72,7 +77,6 @@ uint64_t
 journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
               const char *seal)
 {
-    const struct journal_tap *tap = &journal->tap;
     struct piece *piece = copy_for_file(journal, commands);
     struct piece *freed;
     uint64_t position;
@@ -87,10 +91,10 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
             pthread_cond_signal(&journal->writer.work);
         }
     }
-    tap->text(tap->ctx, commands);
+    journal_state_tap_text(journal, commands);
     journal->sequence = sequence;
     position = journal_state_advance(journal, commands.len + GROUP_SEAL_BYTES);
-    tap->close(tap->ctx, sequence, seal);
+    journal_state_tap_close(journal, seal);
     freed = journal->writer.void_pieces;
     journal->writer.void_pieces = NULL;
     journal_state_unlock(journal);
@@ -106,8 +110,6 @@ journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
 void
 journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
 {
-    const struct journal_tap *tap = &journal->tap;
-
     pthread_mutex_lock(&journal->mutex);
     CHECK(journal_state_is_tapped(journal) && !journal_state_is_on(journal));
     journal_state_close_group(journal);
@@ -120,6 +122,6 @@ journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
     journal->durable = (struct journal_place){ 0 };
     journal_state_begin(journal, journal->durable);
     journal_state_release(journal);
-    tap->begin(tap->ctx, position, sequence);
+    journal_state_tap_begin(journal);
     journal_state_unlock(journal);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The log beyond its files: the tap that copies it for replicas, and groups
- * that a replica relays from its primary's log. Loop 0.
+ * The log beyond its files: the taps that copy it, for replicas and for a walk
+ * (persist/spool.h), and groups that a replica relays from its primary's log.
+ * Loop 0.
  */
 #pragma once
 
@@ -12,12 +13,13 @@
 
 struct journal;
 
-/* Sets the tap, or removes it (NULL). Under the raised gate. While there is a
- * tap the log is on, with files or without: journal_append may be called. A log
- * that was off goes on from *position and *sequence; one that was on closes its
- * open group and stores its place there. */
-void journal_set_tap(struct journal *journal, const struct journal_tap *tap,
-                     uint64_t *position, uint64_t *sequence);
+/* Sets the tap of this use, or removes it (NULL). Under the raised gate. While
+ * there is a tap the log is on, with files or without: journal_append may be
+ * called. A log that was off goes on from *position and *sequence; one that was
+ * on closes its open group and stores its place there. */
+void journal_set_tap(struct journal *journal, enum journal_tap_use use,
+                     const struct journal_tap *tap, uint64_t *position,
+                     uint64_t *sequence);
 
 /* Closes the open group and returns the position of the log: up to there the
  * tap has received whole groups. Re-arms hooks.tapped. Any time. */

@@ -172,7 +172,8 @@ open_tap(struct persist *persist, const struct journal_tap *tap)
     uint64_t sequence;
 
     persist_place(persist, &position, &sequence);
-    journal_set_tap(persist->journal, tap, &position, &sequence);
+    journal_set_tap(persist->journal, JOURNAL_TAP_REPLICAS,
+                    tap, &position, &sequence);
     persist->log.tapped = true;
     persist->options.hooks.journaling(persist->options.hooks.ctx,
                                       persist->journal);
@@ -188,7 +189,8 @@ close_tap(struct persist *persist)
     uint64_t sequence;
 
     place_begin_idle(persist);
-    journal_set_tap(persist->journal, NULL, &position, &sequence);
+    journal_set_tap(persist->journal, JOURNAL_TAP_REPLICAS,
+                    NULL, &position, &sequence);
     persist->log.tapped = false;
     if (!is_logged(persist)) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);

@@ -179,7 +179,7 @@ TEST(a_tap_begins_where_the_log_is)
     check_tape(first, rig, &source, 1);
     (void)append(&source);
     at = last = 3;
-    journal_set_tap(rig->journal, NULL, &at, &last);
+    journal_set_tap(rig->journal, JOURNAL_TAP_REPLICAS, NULL, &at, &last);
     assert_int_equal(journal_position(rig->journal), at);
     assert_int_equal(status_of(rig).sequence, last);
     check_tape(second, rig, &source, 1);
@@ -191,13 +191,13 @@ TEST(a_tap_begins_where_the_log_is)
     journal_turn_off(rig->journal, false);
     until(!status_of(rig).closing);
     at = last = 3;
-    journal_set_tap(rig->journal, NULL, &at, &last);
+    journal_set_tap(rig->journal, JOURNAL_TAP_REPLICAS, NULL, &at, &last);
     assert_true(at == 3 && last == 3); /* there is no log */
     assert_int_equal(123456, tape_follow(first, rig, 123456, 99));
     at = append(&source);
     assert_true(at > 123456);
     at = last = 3;
-    journal_set_tap(rig->journal, NULL, &at, &last);
+    journal_set_tap(rig->journal, JOURNAL_TAP_REPLICAS, NULL, &at, &last);
     assert_int_equal(100, last);
     assert_int_equal(journal_position(rig->journal), at);
     assert_int_equal(2, first->begins);
@@ -439,7 +439,7 @@ TEST(the_hook_is_called_once_until_the_group_is_closed)
         assert_int_equal(round, rig->tapped);
     }
     (void)append(&source);
-    journal_set_tap(rig->journal, NULL, &at, &last);
+    journal_set_tap(rig->journal, JOURNAL_TAP_REPLICAS, NULL, &at, &last);
     (void)tape_follow(tape, rig, at, last); /* a new tap is kicked anew */
     (void)append_and_kick(&source);
     assert_int_equal(5, rig->tapped);

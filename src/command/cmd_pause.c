@@ -32,7 +32,8 @@ cmd_client_pause(struct request *req)
     if (for_ms < 0) {
         return request_fail(req, ERR_CUSTOM, "timeout is negative");
     }
-    pause_begin(req->service, PAUSE_BY_CLIENT, (uint64_t)for_ms, all);
+    pause_begin(req->service, PAUSE_BY_CLIENT, (uint64_t)for_ms,
+                all ? PAUSE_ALL : PAUSE_WRITES);
     reply_ok(req->reply);
     return OK;
 }

@@ -30,7 +30,7 @@ bool
 expiry_may_remove(const struct service *service)
 {
     return !service->role.replica && !in_grace(service) &&
-           !pause_is_on(service);
+           !pause_holds(service, CMD_WRITE);
 }
 
 bool

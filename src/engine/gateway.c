@@ -239,7 +239,8 @@ gateway_has_room(struct loop *loop)
     bool room;
 
     gate_enter(gate, worker->index);
-    room = !pause_is_on(service) && !inboxes_are_crowded(service->inboxes) &&
+    room = !pause_holds(service, PAUSE_WRITES) &&
+           !inboxes_are_crowded(service->inboxes) &&
            (service->journal == NULL || journal_has_room(service->journal) ||
             refusal_of_writes(service) != OK);
     gate_leave(gate, worker->index);

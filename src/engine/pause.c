@@ -23,27 +23,22 @@ static void
 add_up(struct service *service)
 {
     uint64_t until = 0;
-    uint64_t all_until = 0;
 
     for (size_t i = 0; i < PAUSE_CAUSES; i++) {
-        const struct pause *pause = &service->pauses[i];
-
-        until = later(until, pause->until_ms);
-        all_until = later(all_until, pause->all ? pause->until_ms : 0);
+        until = later(until, service->pauses[i].until_ms);
     }
     atomic_store(&service->pause_until_ms, until);
-    atomic_store(&service->pause_all_until_ms, all_until);
 }
 
 void
 pause_begin(struct service *service, enum pause_cause cause, uint64_t for_ms,
-            bool all)
+            uint32_t holds)
 {
     struct pause *pause = &service->pauses[cause];
     uint64_t now = now_ms();
     uint64_t until = for_ms < UINT64_MAX - now ? now + for_ms : UINT64_MAX;
 
-    pause->all = all || (pause->all && now < pause->until_ms);
+    pause->holds = holds | (now < pause->until_ms ? pause->holds : 0);
     pause->until_ms = later(pause->until_ms, until);
     add_up(service);
     observe_flag(service, OBSERVED_PAUSE, true);
@@ -66,27 +61,33 @@ pause_is_on_now(const struct service *service)
     return now_ms() < atomic_load(&service->pause_until_ms);
 }
 
-bool
-pause_holds_all_now(const struct service *service)
+/* Whether one of the pauses from this cause on holds such a command. */
+static bool
+is_held(const struct service *service, enum pause_cause from, uint32_t flags)
 {
-    return now_ms() < atomic_load(&service->pause_all_until_ms);
+    uint64_t now = now_ms();
+
+    for (size_t i = from; i < PAUSE_CAUSES; i++) {
+        const struct pause *pause = &service->pauses[i];
+
+        if (now < pause->until_ms &&
+            (pause->holds == PAUSE_ALL || (pause->holds & flags) != 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+pause_holds_now(const struct service *service, uint32_t flags)
+{
+    return is_held(service, PAUSE_BY_CLIENT, flags);
 }
 
 bool
 pause_holds_operator(const struct service *service, uint32_t flags)
 {
-    uint64_t now = now_ms();
-    bool changes = (flags & (CMD_WRITE | CMD_MAY_REPLICATE)) != 0;
-
-    for (size_t i = 0; i < PAUSE_CAUSES; i++) {
-        const struct pause *pause = &service->pauses[i];
-
-        if (i != PAUSE_BY_CLIENT && now < pause->until_ms &&
-            (changes || pause->all)) {
-            return true;
-        }
-    }
-    return false;
+    return is_held(service, PAUSE_BY_CLIENT + 1, flags);
 }
 
 void

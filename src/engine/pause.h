@@ -2,8 +2,9 @@
  *
  * CLIENT PAUSE: for a time, all commands wait, or those that may change data.
  * They wait before they run, so that replies stay in order and nothing is lost.
- * Expired keys are not removed meanwhile. SHUTDOWN and FAILOVER pause writes as
- * well; the three pauses do not affect each other.
+ * Expired keys are not removed while writes are paused. SHUTDOWN and FAILOVER
+ * pause writes as well, and a save that cannot catch up pauses what keeps it
+ * from doing so; the four pauses do not affect each other.
  *
  * A pause begins and ends under the raised gate: once PAUSE is answered, no
  * paused command is still running.
@@ -12,15 +13,22 @@
 
 #include "engine/observe.h"
 
-/* Under the raised gate. pause_begin never shortens a running pause, nor
- * narrows it from all commands to writes. */
+enum {
+    PAUSE_WRITES = CMD_WRITE | CMD_MAY_REPLICATE,
+    PAUSE_ALL = INT32_MAX /* commands without a flag, too */
+};
+
+/* Under the raised gate. holds: flags of commands; those that have one of them
+ * wait. pause_begin never shortens a running pause, nor narrows what it holds.
+ */
 void pause_begin(struct service *service, enum pause_cause cause,
-                 uint64_t for_ms, bool all);
+                 uint64_t for_ms, uint32_t holds);
 void pause_end(struct service *service, enum pause_cause cause);
 
-/* By the clock, so that a pause ends on time. Any thread. */
+/* By the clock, so that a pause ends on time. The first one on any thread, the
+ * other inside a section of the gate. */
 bool pause_is_on_now(const struct service *service);
-bool pause_holds_all_now(const struct service *service);
+bool pause_holds_now(const struct service *service, uint32_t flags);
 static inline bool
 pause_is_on(const struct service *service)
 {
@@ -33,14 +41,13 @@ pause_is_on(const struct service *service)
 static inline bool
 pause_holds(const struct service *service, uint32_t flags)
 {
-    return pause_is_on(service) &&
-           ((flags & (CMD_WRITE | CMD_MAY_REPLICATE)) != 0 ||
-            pause_holds_all_now(service));
+    return __builtin_expect((observed_by(service) & OBSERVED_PAUSE) != 0, 0) &&
+           pause_holds_now(service, flags);
 }
 
 /* Whether a command of a reserved connection (reserved-clients, admin-port)
- * must wait. CLIENT PAUSE does not stop these connections; SHUTDOWN and
- * FAILOVER do, so that no write is lost. */
+ * must wait. CLIENT PAUSE does not stop these connections; the others
+ * do. */
 bool pause_holds_operator(const struct service *service, uint32_t flags);
 
 /* Clears the flag of a pause that has ended. From time to time, by loop 0

@@ -106,15 +106,16 @@ struct role {
 
 /* Why clients are paused (pause.h). Each cause has a pause of its own. */
 enum pause_cause {
-    PAUSE_BY_CLIENT,   /* CLIENT PAUSE */
-    PAUSE_FOR_END,     /* SHUTDOWN, until replicas have everything */
-    PAUSE_FOR_HANDOVER /* FAILOVER, likewise */
+    PAUSE_BY_CLIENT,    /* CLIENT PAUSE */
+    PAUSE_FOR_END,      /* SHUTDOWN, until replicas have everything */
+    PAUSE_FOR_HANDOVER, /* FAILOVER, likewise */
+    PAUSE_FOR_WALK      /* a save, until it has caught up with clients */
 };
-enum { PAUSE_CAUSES = PAUSE_FOR_HANDOVER + 1 };
+enum { PAUSE_CAUSES = PAUSE_FOR_WALK + 1 };
 
 struct pause {
     uint64_t until_ms; /* of the monotonic clock */
-    bool all;          /* not only what may change data */
+    uint32_t holds;    /* commands with one of these flags, or PAUSE_ALL */
 };
 
 /* grace_until_ms of a grace without end: a replica has newer data than this
@@ -165,7 +166,7 @@ struct service {
     /* While OBSERVED_PAUSE is set: until when writes wait, and until when all
      * commands wait. Derived from pauses, which change under the raised gate.
      */
-    _Atomic uint64_t pause_until_ms, pause_all_until_ms;
+    _Atomic uint64_t pause_until_ms; /* the last of them */
     struct pause pauses[PAUSE_CAUSES];
     atomic_bool keeps_expired; /* expired keys are not removed in background */
     unsigned threads;

@@ -132,7 +132,7 @@ pause_writes(struct replication *r, bool on)
 
     gate_raise(replication_gate(r), 0);
     if (on) {
-        pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, false);
+        pause_begin(service, PAUSE_FOR_HANDOVER, UINT64_MAX, PAUSE_WRITES);
     } else {
         pause_end(service, PAUSE_FOR_HANDOVER);
     }

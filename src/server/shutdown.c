@@ -99,7 +99,7 @@ pause_writes(struct server *server, bool on)
 
     gate_raise(gate, 0);
     if (on) {
-        pause_begin(&server->service, PAUSE_FOR_END, UINT64_MAX, false);
+        pause_begin(&server->service, PAUSE_FOR_END, UINT64_MAX, PAUSE_WRITES);
     } else {
         pause_end(&server->service, PAUSE_FOR_END);
     }

@@ -18,7 +18,7 @@ enum { KEYS = 300, LATER_MS = 1 << 20, BUDGET_US = 1000000 };
 static void
 put(struct rig *rig, struct slice name, uint32_t db)
 {
-    struct key key = { name, hash_name(name), db };
+    struct key key = key_named(name, db);
     struct entry *entry;
 
     batch_begin(rig);
@@ -189,7 +189,7 @@ TEST(a_server_that_may_not_expire_keys_removes_none)
     atomic_store(&service->grace_until_ms, UINT64_MAX);
     assert_false(reclaim(rig));
     atomic_store(&service->grace_until_ms, 1); /* over */
-    pause_begin(service, PAUSE_BY_CLIENT, 1000000, false);
+    pause_begin(service, PAUSE_BY_CLIENT, 1000000, PAUSE_WRITES);
     assert_false(reclaim(rig));
     pause_end(service, PAUSE_BY_CLIENT);
     atomic_store(&service->keeps_expired, true);

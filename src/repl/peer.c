@@ -198,10 +198,12 @@ peer_check_limits(struct primary *primary, struct peer *peer, uint64_t now_ms)
     uint64_t soft = primary_output_limit(primary, primary->limits.soft_bytes);
     uint64_t target = target_of(primary);
     uint64_t owed = peer_unsent(primary, peer);
+    /* A snapshot has the log since its begin behind its records. */
+    uint64_t from = peer->cursor == PEER_NOWHERE ? peer->acked : peer->cursor;
     char reason[REASON_MAX];
 
-    if (peer->phase != PHASE_WAITS && target > peer->cursor) {
-        owed += target - peer->cursor;
+    if (peer->phase != PHASE_WAITS && target > from) {
+        owed += target - from;
     }
     if (hard > 0 && owed > hard) {
         (void)snprintf(reason, sizeof(reason),

@@ -76,28 +76,11 @@ primary_detached(struct primary *primary, uint64_t id)
     }
 }
 
-/* Returns from where on a snapshot that is asked for may need the log;
- * UINT64_MAX: none is. The snapshot may wait for another child for minutes. The
- * backlog keeps no more for it than a replica may leave unsent, since a
- * snapshot that begins late is of a late position. */
-static uint64_t
-needed_by_sync(const struct primary *primary)
-{
-    uint64_t most = primary_output_limit(primary, primary->limits.hard_bytes);
-    uint64_t sealed = backlog_sealed(primary->backlog);
-
-    if (primary->sync != SYNC_ASKED) {
-        return UINT64_MAX;
-    }
-    return most > 0 && sealed - primary->sync_from > most ? sealed - most
-                                                          : primary->sync_from;
-}
-
 /* Frees the part of the backlog that no replica needs. */
 static void
 trim(struct primary *primary)
 {
-    uint64_t needed = needed_by_sync(primary);
+    uint64_t needed = UINT64_MAX;
 
     for (size_t i = 0; i < primary->count; i++) {
         const struct peer *peer = primary->peers[i];
@@ -499,6 +482,7 @@ primary_describe(const struct primary *primary,
         memcpy(replica->local_address, peer->hello.local_address,
                STATUS_TEXT_MAX);
         memcpy(replica->ip, peer->hello.ip, STATUS_TEXT_MAX);
+        memcpy(replica->user, peer->hello.user, STATUS_TEXT_MAX);
     }
     return primary->count;
 }

@@ -19,11 +19,15 @@
 enum phase {
     PHASE_NEW,
     PHASE_WAITS,    /* for a snapshot to begin */
-    PHASE_SNAPSHOT, /* receives it; the backlog keeps the log since then */
+    PHASE_SNAPSHOT, /* receives it; the backlog keeps the log from the position
+                       that it is of, as soon as that is known */
     PHASE_TAIL,     /* has received it and gets the log, but is still loading:
                        its acknowledgements only show that it is alive */
     PHASE_ONLINE,   /* acknowledges what it has executed */
 };
+
+/* The cursor of a replica before its snapshot has reached its position. */
+#define PEER_NOWHERE UINT64_MAX
 
 struct peer {
     struct primary_hello hello;
@@ -60,8 +64,7 @@ struct primary {
     size_t count, capacity;
     uint64_t released, ticked_ms;
     enum sync sync;
-    uint64_t sync_from; /* SYNC_ASKED: the snapshot is of no earlier position */
-    struct buf text;    /* scratch, empty between calls */
+    struct buf text; /* scratch, empty between calls */
     uint64_t full_syncs, partial_syncs, refused_partial_syncs;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A snapshot is asked for, begins (replicas that came meanwhile still join),
- * arrives in pieces and ends. A replica that comes later waits for the next
- * one.
+ * arrives in pieces, reaches its position and ends. A replica that comes later
+ * waits for the next one.
  */
 #include "repl/primary_sync.h"
 
@@ -23,7 +23,6 @@ primary_sync_ask(struct primary *primary, uint64_t now_ms)
         if (peer->phase == PHASE_WAITS &&
             now_ms - peer->since_ms >= primary->limits.sync_delay_ms) {
             primary_enter_sync(primary, SYNC_ASKED);
-            primary->sync_from = backlog_sealed(primary->backlog);
             primary->hooks.ask_sync(primary->hooks.ctx);
         }
     }
@@ -44,11 +43,6 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
     if (peer_drop_if_broken(primary) || primary->sync != SYNC_ASKED) {
         return; /* it was cancelled */
     }
-    if (sync->position < backlog_first(primary->backlog)) {
-        peer_drop_phase(primary, PHASE_WAITS,
-                        "the backlog does not reach back to the snapshot");
-        return;
-    }
     memcpy(answer.history,
            sync->history[0] != '\0' ? sync->history : primary->history.id,
            sizeof(answer.history));
@@ -58,8 +52,8 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
 
         if (peer->phase == PHASE_WAITS) {
             peer_enter(peer, PHASE_SNAPSHOT);
-            peer->cursor = peer->acked = sync->position;
-            peer->between_groups = true;
+            peer->cursor = PEER_NOWHERE;
+            peer->acked = sync->position;
         }
     }
     log_notice("repl.primary", "full synchronization began",
@@ -68,6 +62,19 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
     for (size_t i = primary->count; i-- > 0;) {
         if (primary->peers[i]->phase == PHASE_SNAPSHOT) {
             (void)peer_answer(primary, primary->peers[i], &answer, now_ms);
+        }
+    }
+}
+
+void
+primary_sync_reached(struct primary *primary, uint64_t position)
+{
+    for (size_t i = 0; i < primary->count; i++) {
+        struct peer *peer = primary->peers[i];
+
+        if (peer->phase == PHASE_SNAPSHOT && peer->cursor == PEER_NOWHERE) {
+            peer->cursor = peer->acked = position;
+            peer->between_groups = true;
         }
     }
 }
@@ -115,6 +122,7 @@ end_chunks(struct primary *primary, struct peer *peer, uint64_t now_ms)
 {
     bool more = false;
 
+    CHECK(peer->cursor != PEER_NOWHERE);
     peer_enter(peer, PHASE_TAIL);
     peer->heard_ms = now_ms;
     if (peer_send_line(primary, peer, slice_lit("$0\r\n"), now_ms)) {

@@ -23,8 +23,11 @@ struct primary_sync {
 };
 void primary_sync_began(struct primary *primary,
                         const struct primary_sync *sync, uint64_t now_ms);
+/* The snapshot is the state at this position, where its replicas' part of the
+ * log begins: not before the position that primary_sync_began was told. */
+void primary_sync_reached(struct primary *primary, uint64_t position);
 void primary_sync_bytes(struct primary *primary, struct slice bytes,
                         uint64_t now_ms);
-/* good: the owner has passed on the whole snapshot. Otherwise this drops the
- * replicas that wait for it. */
+/* good: the owner has passed on the whole snapshot, and said which position it
+ * has reached. Otherwise this drops the replicas that wait for it. */
 void primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms);

@@ -216,8 +216,8 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
         replica_link_explain(replica, "the snapshot could not be loaded: %s",
                              reason);
     } else if (strcmp(place.history, answer->history) != 0 ||
-               place.position != answer->position ||
-               place.sequence != answer->sequence) {
+               place.position < answer->position ||
+               place.sequence < answer->sequence) {
         replica->retry.distrusted = true;
         replica_link_explain(
             replica,
@@ -233,7 +233,7 @@ replica_loaded(struct replica *replica, bool good, const char *reason,
     replica->retry.bad_position = REPLICA_NO_POSITION;
     log_notice("repl.replica", "loaded the snapshot",
                "primary=%s:%u history=%s position=%" PRIu64, replica->host,
-               replica->port, answer->history, answer->position);
+               replica->port, answer->history, place.position);
     if (replica->link.number == 0) {
         loaded_without_link(replica, now_ms);
         return;

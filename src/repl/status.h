@@ -24,8 +24,9 @@ enum status_replica_state {
 struct status_replica {
     uint64_t id; /* of its client */
     char address[STATUS_TEXT_MAX], local_address[STATUS_TEXT_MAX];
-    char ip[STATUS_TEXT_MAX]; /* announced, or of its socket */
-    unsigned port;            /* announced, or listening; 0: unknown */
+    char ip[STATUS_TEXT_MAX];   /* announced, or of its socket */
+    char user[STATUS_TEXT_MAX]; /* as which it logged in; a long name is cut */
+    unsigned port;              /* announced, or listening; 0: unknown */
     enum status_replica_state state;
     uint64_t acked, synced; /* positions */
     uint64_t acked_mono_ms, since_mono_ms;

@@ -12,8 +12,9 @@
  *                                              <sequence> <key> <bytes>
  *
  * After +FULLRESYNC the primary sends the snapshot in chunks, each "$<n>\r\n"
- * and n bytes, and "$0\r\n" at the end. Then, as after +CONTINUE, it sends the
- * log from the position on: groups with their seals. Between groups and chunks
+ * and n bytes, and "$0\r\n" at the end. The snapshot is complete at a position
+ * of its own, not before the announced one. Then, as after +CONTINUE, it sends
+ * the log from there on: groups with their seals. Between groups and chunks
  * there may be lines, which no position counts:
  *   "+PING\r\n"     the primary is alive
  *   "+GETACK\r\n"   acknowledge now, and again when your disk has the position

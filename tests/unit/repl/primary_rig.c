@@ -185,6 +185,7 @@ rig_sync_begins(struct rig *rig)
                                  .bytes = 1000 };
 
     primary_sync_began(rig->primary, &sync, rig->now);
+    primary_sync_reached(rig->primary, rig->position);
 }
 
 void

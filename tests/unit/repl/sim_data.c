@@ -151,7 +151,7 @@ node_take_journal(struct node *node, uint64_t position, uint64_t sequence)
                                   ? journal_pool[--journal_pool_count]
                                   : journal_new(&none);
 
-    journal_set_tap(journal, &tap, &position, &sequence);
+    journal_set_tap(journal, JOURNAL_TAP_REPLICAS, &tap, &position, &sequence);
     return journal;
 }
 
@@ -161,7 +161,7 @@ node_give_journal(struct journal *journal)
     uint64_t position = 0;
     uint64_t sequence = 0;
 
-    journal_set_tap(journal, NULL, &position, &sequence);
+    journal_set_tap(journal, JOURNAL_TAP_REPLICAS, NULL, &position, &sequence);
     journal_pool[journal_pool_count++] = journal;
 }
 

@@ -37,6 +37,7 @@ struct disk {
 struct child {
     uint64_t generation; /* of events about it */
     bool runs, paused, on_its_way;
+    char history[HISTORY_ID_CHARS + 1]; /* as announced */
     struct buf bytes;
     size_t at, fails_at;
 };

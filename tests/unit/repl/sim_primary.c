@@ -109,37 +109,61 @@ on_child(struct sim *sim, uint64_t index, uint64_t generation)
     child_moves(node);
 }
 
+/* The snapshot is the state of this moment: later than it was announced. */
 static void
-on_fork(struct sim *sim, uint64_t index, uint64_t generation)
+on_reached(struct sim *sim, uint64_t index, uint64_t generation)
 {
     struct node *node = sim->nodes[index];
     struct child *child = &node->child;
-    struct primary_sync sync = { 0 };
     bool fails = sim_chance(sim, node->child_fails_permille);
 
-    if (!node->up || child->generation != generation ||
-        sim_stands_still(sim, index, on_fork, index, generation)) {
+    if (!node->up || !child->runs || child->generation != generation ||
+        sim_stands_still(sim, index, on_reached, index, generation)) {
         return;
     }
-    if (node->absent || (fails && sim_chance(sim, 300))) {
+    if (node->absent || strcmp(child->history, node->history.id) != 0) {
+        child->runs = false; /* a promotion cancels it */
         primary_sync_ended(node->primary, false, sim->now_ms);
         return;
     }
     (void)journal_close_group(node->journal);
     buf_reset(&child->bytes, 0);
     node_write_snapshot(node, &child->bytes);
-    child->runs = true;
-    child->paused = child->on_its_way = false;
-    child->at = 0;
     child->fails_at =
         fails ? (size_t)sim_below(sim, child->bytes.len) : SIZE_MAX;
+    child->on_its_way = false;
+    primary_sync_reached(node->primary, node->position);
+    child_moves(node);
+}
+
+static void
+on_begun(struct sim *sim, uint64_t index, uint64_t generation)
+{
+    struct node *node = sim->nodes[index];
+    struct child *child = &node->child;
+    struct primary_sync sync = { 0 };
+
+    if (!node->up || child->generation != generation ||
+        sim_stands_still(sim, index, on_begun, index, generation)) {
+        return;
+    }
+    if (node->absent || sim_chance(sim, node->child_fails_permille / 3)) {
+        primary_sync_ended(node->primary, false, sim->now_ms);
+        return;
+    }
+    (void)journal_close_group(node->journal);
+    child->runs = true;
+    child->paused = false;
+    child->on_its_way = true; /* no bytes before it has reached its position */
+    child->at = 0;
     sync.position = node->position;
     sync.sequence = node->sequence;
-    sync.bytes = child->bytes.len;
+    sync.bytes = 1;
     memcpy(sync.history, node->history.id, sizeof(sync.history));
+    memcpy(child->history, node->history.id, sizeof(child->history));
     primary_sync_began(node->primary, &sync, sim->now_ms);
     if (child->generation == generation) {
-        child_moves(node);
+        sim_at(sim, sim_below(sim, 200), on_reached, index, generation);
     }
 }
 
@@ -151,7 +175,7 @@ primary_ask_sync(void *ctx)
 
     SIM_CHECK(sim, !node->child.runs, "asked for while one runs");
     node->child.generation++;
-    sim_at(sim, sim_below(sim, 300), on_fork, node->index,
+    sim_at(sim, sim_below(sim, 300), on_begun, node->index,
            node->child.generation);
 }
 

@@ -60,6 +60,12 @@ static const struct conf_choice fsyncs[] = {
     { NULL, 0 },
 };
 
+static const struct conf_choice buffers_full[] = {
+    { "wait", CONF_BUFFER_FULL_WAIT },
+    { "fail", CONF_BUFFER_FULL_FAIL },
+    { NULL, 0 },
+};
+
 const struct conf_row conf_table[CONF_OPTION_COUNT] = {
 #define OPT(id, typ, sec, nam, ...)                                            \
     [CONF_OPTION_##id] = { .name = (nam),                                      \

@@ -109,6 +109,7 @@ enum conf_appendfsync {
     CONF_APPENDFSYNC_EVERYSEC,
     CONF_APPENDFSYNC_NO,
 };
+enum conf_buffer_full { CONF_BUFFER_FULL_WAIT, CONF_BUFFER_FULL_FAIL };
 
 /* The classes of notify-keyspace-events, in the order of their letters
  * KEg$lshzxetdmn. */

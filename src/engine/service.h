@@ -201,7 +201,7 @@ struct service {
     char run_id[41];
     uint64_t started_ms, started_mono_ns, started_bytes; /* memory used */
     /* Counts at the last CONFIG RESETSTAT, which INFO subtracts. */
-    _Atomic uint64_t saves_before, rewrites_before, forks_before;
+    _Atomic uint64_t saves_before, rewrites_before;
     _Atomic uint64_t full_syncs_before, partial_syncs_before;
     _Atomic uint64_t refused_partial_syncs_before;
     const char *executable, *config_file;

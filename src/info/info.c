@@ -212,7 +212,7 @@ write_stats(const struct service *service, struct buf *text)
     put_rates(service, text);
     put_longest(text);
     put_listeners(service, text);
-    info_persist_write_forks(service, text);
+    info_persist_write_forks(text);
     info_replication_write_syncs(service, text);
     put_undone(text);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * First the fields of Redis 7.0.15, in its order, so that monitors find them;
- * then Bloomery's own. A server without persistence (in tests) shows the
+ * First the fields of Redis 7.0.15, in its order, so that monitors find them
+ * (those about forks and copies of memory are 0, since nothing is forked); then
+ * Bloomery's own. A server without persistence (in tests) shows the
  * figures of a server that has done nothing yet.
  */
 #include "info/info_persist.h"
@@ -33,17 +34,16 @@ get_info(const struct service *service, struct persist_info *ret_info)
 }
 
 static void
-put_child(struct buf *text, const struct persist_info *info)
+put_writing(struct buf *text, const struct persist_info *info)
 {
     info_put_number(text, "loading", info->loading);
     info_put_number(text, "async_loading", 0);
-    info_put_number(text, "current_cow_peak", info->child.cow_peak_bytes);
-    info_put_number(text, "current_cow_size", info->child.cow_bytes);
-    info_put_number(text, "current_cow_size_age",
-                    info->child.cow_age_ms / 1000);
-    buf_printf(text, "current_fork_perc:%.2f\r\n", info->child_percent);
-    info_put_number(text, "current_save_keys_processed", info->child.keys);
-    info_put_number(text, "current_save_keys_total", info->child.keys_total);
+    info_put_number(text, "current_cow_peak", 0);
+    info_put_number(text, "current_cow_size", 0);
+    info_put_number(text, "current_cow_size_age", 0);
+    buf_printf(text, "current_fork_perc:%.2f\r\n", info->writing_percent);
+    info_put_number(text, "current_save_keys_processed", info->writing.keys);
+    info_put_number(text, "current_save_keys_total", info->writing.keys_total);
 }
 
 /* Seconds of -1 mean "never" or "not now". */
@@ -59,7 +59,7 @@ put_snapshot(const struct service *service, struct buf *text,
     info_put_signed(text, "rdb_current_bgsave_time_sec",
                     info->current_save_seconds);
     info_put_since(text, "rdb_saves", info->saves, &service->saves_before);
-    info_put_number(text, "rdb_last_cow_size", info->save_cow_bytes);
+    info_put_number(text, "rdb_last_cow_size", 0);
     info_put_number(text, "rdb_last_load_keys_expired",
                     0); /* they are loaded too */
     info_put_number(text, "rdb_last_load_keys_loaded", info->load_keys);
@@ -82,7 +82,7 @@ put_rewrite(const struct service *service, struct buf *text,
     info_put_number(text, "aof_rewrites_consecutive_failures",
                     info->rewrite_failures);
     put_status(text, "aof_last_write_status", !info->journal.faulted);
-    info_put_number(text, "aof_last_cow_size", info->rewrite_cow_bytes);
+    info_put_number(text, "aof_last_cow_size", 0);
     info_put_number(text, "module_fork_in_progress", 0);
     info_put_number(text, "module_fork_last_cow_size", 0);
 }
@@ -163,10 +163,21 @@ put_journal(struct buf *text, const struct persist_info *info)
 static void
 put_rest(struct buf *text, const struct persist_info *info)
 {
+    static const char *const parks[] = { [PARKS_NOTHING] = "none",
+                                         [PARKS_REMAKES] = "remakes",
+                                         [PARKS_WRITES] = "writes" };
+
     info_put_number(text, "snapshot_failures", info->save_failures);
-    info_put_number(text, "current_save_bytes", info->child.bytes);
+    info_put_number(text, "current_save_bytes", info->writing.bytes);
+    info_put_number(text, "current_save_holds", info->writing.holds);
+    info_put_number(text, "current_save_rounds", info->writing.rounds);
+    info_put_number(text, "current_save_spool_bytes",
+                    info->writing.spool_bytes);
+    buf_printf(text, "current_save_parks:%s\r\n", parks[info->parks]);
+    info_put_number(text, "last_save_holds", info->written.holds);
+    info_put_number(text, "last_save_rounds", info->written.rounds);
+    info_put_number(text, "last_save_spool_bytes", info->written.spool_bytes);
     info_put_number(text, "last_load_time_ms", info->load_ms);
-    info_put_number(text, "huge_pages_restored", info->collapsed_pages);
 }
 
 void
@@ -175,7 +186,7 @@ info_persist_write(const struct service *service, struct buf *text)
     struct persist_info info;
 
     get_info(service, &info);
-    put_child(text, &info);
+    put_writing(text, &info);
     put_snapshot(service, text, &info);
     put_rewrite(service, text, &info);
     if (info.appendonly) {
@@ -189,15 +200,10 @@ info_persist_write(const struct service *service, struct buf *text)
 }
 
 void
-info_persist_write_forks(const struct service *service, struct buf *text)
+info_persist_write_forks(struct buf *text)
 {
-    struct persist_info info;
-    uint64_t forks;
-
-    get_info(service, &info);
-    forks = info.forks - atomic_load(&service->forks_before);
-    info_put_number(text, "latest_fork_usec", forks > 0 ? info.fork_us : 0);
-    info_put_number(text, "total_forks", forks);
+    info_put_number(text, "latest_fork_usec", 0);
+    info_put_number(text, "total_forks", 0);
 }
 
 void
@@ -208,7 +214,6 @@ info_persist_reset(struct service *service)
     get_info(service, &info);
     atomic_store(&service->saves_before, info.saves);
     atomic_store(&service->rewrites_before, info.rewrites);
-    atomic_store(&service->forks_before, info.forks);
 }
 
 uint64_t

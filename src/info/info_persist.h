@@ -10,9 +10,9 @@
 void info_persist_write(const struct service *service, struct buf *text);
 
 /* Writes the fields of the section Stats about forks. */
-void info_persist_write_forks(const struct service *service, struct buf *text);
+void info_persist_write_forks(struct buf *text);
 
-/* Resets the counts of saves, rewrites and forks, for CONFIG RESETSTAT. */
+/* Resets the counts of saves and rewrites, for CONFIG RESETSTAT. */
 void info_persist_reset(struct service *service);
 
 /* Returns the position of the log; 0 without one. */

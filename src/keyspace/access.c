@@ -31,18 +31,15 @@ store(struct entry *entry, uint32_t now_s, unsigned frequency)
                           memory_order_relaxed);
 }
 
-/* Sets what access_note compares: while paused no use is recorded, while uses
- * are counted every one, otherwise the first of a second. */
+/* Sets what access_note compares: while uses are counted every one is recorded,
+ * otherwise the first of a second. */
 static void
 publish(struct access *access)
 {
     uint32_t mask = SECONDS_MASK;
     uint32_t expected = now_of(access) << ACCESS_FREQUENCY_BITS;
 
-    if (atomic_load_explicit(&access->paused, memory_order_relaxed)) {
-        mask = 0;
-        expected = 0;
-    } else if (atomic_load_explicit(&access->counts, memory_order_relaxed)) {
+    if (atomic_load_explicit(&access->counts, memory_order_relaxed)) {
         mask = 0;
         expected = 1;
     }
@@ -75,13 +72,6 @@ access_set_policy(struct access *access, const struct access_policy *policy)
     access->policy = *policy;
     atomic_store_explicit(&access->counts, policy->counts,
                           memory_order_relaxed);
-    publish(access);
-}
-
-void
-access_pause(struct access *access, bool on)
-{
-    atomic_store_explicit(&access->paused, on, memory_order_relaxed);
     publish(access);
 }
 

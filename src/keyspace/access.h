@@ -40,7 +40,6 @@ struct access {
     _Atomic uint32_t mask, expected;
     _Atomic uint32_t now_s; /* modulo 2^32 */
     struct access_policy policy;
-    atomic_bool paused;
     atomic_bool counts;        /* policy.counts, for access_tick, which reads it
                                   outside any section of the gate */
     uint64_t wall_ms, time_ms; /* at the last access_tick */
@@ -53,10 +52,6 @@ void access_tick(struct access *access, uint64_t now_ms);
 
 void access_set_policy(struct access *access,
                        const struct access_policy *policy);
-
-/* While it is paused, uses are not recorded: every page of memory that changes
- * under a child process is copied. Any thread. */
-void access_pause(struct access *access, bool on);
 
 /* Records a use of a key, under its lock, shared or not. */
 void access_record(const struct access *access, struct entry *entry);

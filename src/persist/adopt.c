@@ -27,7 +27,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "keyspace/exchange.h"
-#include "persist/child.h"
 #include "persist/directory.h"
 #include "persist/full_state.h"
 #include "persist/journal_dir.h"
@@ -35,6 +34,7 @@
 #include "persist/persist_state.h"
 #include "persist/rewrite.h"
 #include "persist/snapshot_read.h"
+#include "persist/sync.h"
 
 #include <errno.h>
 
@@ -47,8 +47,8 @@ leave_files(struct persist *persist)
 {
     struct journal_status status;
 
-    if (child_is_running(persist->child)) {
-        child_kill(persist->child);
+    if (walker_is_running(persist->walker)) {
+        walker_cancel(persist->walker);
         persist->step = STEP_ENDING;
     }
     journal_get_status(persist->journal, &status);
@@ -63,7 +63,7 @@ persist_adopt(struct persist *persist, const struct persist_arrival *arrival)
     struct keyspace *ks = persist->options.keyspace;
     const struct persist_hooks *hooks = &persist->options.hooks;
 
-    CHECK(persist->log.tapped);
+    CHECK(persist->log.tapped && !persist->sync.open);
     leave_files(persist);
     persist->suspended = false;
     if (arrival->fresh != NULL) {
@@ -95,6 +95,10 @@ void
 persist_suspend(struct persist *persist)
 {
     persist->suspended = true;
+    if (walker_has_walk(persist->walker)) { /* else all has been copied */
+        full_state_break_off(persist);
+        sync_ended(persist, ECANCELED);
+    }
 }
 
 /* ---- the disk ------------------------------------------------------------ */
@@ -165,9 +169,9 @@ adopt_begin(struct persist *persist)
 static void
 note_stored(struct persist *persist)
 {
-    CHECK(persist->adopted.forked >= persist->adopted.stored &&
-          persist->adopted.forked <= persist->adopted.arrived);
-    persist->adopted.stored = persist->adopted.forked;
+    CHECK(persist->adopted.written >= persist->adopted.stored &&
+          persist->adopted.written <= persist->adopted.arrived);
+    persist->adopted.stored = persist->adopted.written;
     rewrite_start_over(persist);
     log_notice("persist.adopt", "replaced the data on the disk",
                "file=\"%s/%s\" pending=%d", persist->dir,

@@ -26,13 +26,14 @@ struct persist_arrival {
  * with the next tick, and a start never prefers them to that snapshot (adopt.c
  * explains how). Then the journal begins anew, if it is on. A failed write is
  * repeated as a failed save is. Calls hooks.reloaded. Under the raised gate,
- * with a tap, which learns where the log goes on. */
+ * with a tap, which learns where the log goes on, and with no snapshot for
+ * replicas under way (persist_cancel_sync). */
 void persist_adopt(struct persist *persist,
                    const struct persist_arrival *arrival);
 
-/* The data was dropped, to make room for data on its way: until persist_adopt
- * nothing of it is saved, not at the end either, nor sent to a replica, and the
- * disk keeps what it has. Under the raised gate. */
+/* The data is about to be dropped, to make room for data on its way: until
+ * persist_adopt nothing of it is saved, not at the end either, nor sent to a
+ * replica, and the disk keeps what it has. Calls hooks, so outside the gate. */
 void persist_suspend(struct persist *persist);
 
 /* While this is true, the disk has the data from before the last adoption: a

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "persist/adopt.h"
-#include "persist/child.h"
 #include "persist/persist_state.h"
 #include "persist/rewrite.h"
 
@@ -25,14 +24,14 @@ void
 figures_publish(struct persist *persist, const struct journal_status *status)
 {
     struct persist_info *info = &persist->info;
-    struct child_figures figures = { 0 };
+    struct walker_figures figures = { 0 };
     bool saving = persist->step == STEP_SAVE || persist->step == STEP_REPLACE;
     bool syncing = persist->step == STEP_SYNC;
     bool rewriting = persist->step == STEP_PREPARE ||
                      persist->step == STEP_BASE || persist->step == STEP_COMMIT;
 
-    if (child_is_running(persist->child)) {
-        child_get_figures(persist->child, &figures);
+    if (walker_is_running(persist->walker)) {
+        walker_get_figures(persist->walker, &figures);
     }
     info->saving = saving;
     info->syncing = syncing;
@@ -41,8 +40,8 @@ figures_publish(struct persist *persist, const struct journal_status *status)
     info->current_save_seconds = seconds_of(persist, saving);
     info->current_sync_seconds = seconds_of(persist, syncing);
     info->save_failures = persist->save.retry.failures;
-    info->child = figures;
-    info->child_percent =
+    info->writing = figures;
+    info->writing_percent =
         figures.keys_total > 0
             ? 100.0 * (double)figures.keys / (double)figures.keys_total
             : 0;
@@ -116,7 +115,6 @@ persist_get_info(struct persist *persist, struct persist_info *ret_info)
     journal_get_status(persist->journal, &ret_info->journal);
     ret_info->changes = (uint64_t)(metric_sum(METRIC_CHANGES) -
                                    atomic_load(&persist->save.changes_saved));
-    ret_info->collapsed_pages = atomic_load(&persist->collapse.pages);
     add_loading(persist, ret_info);
     foretell(ret_info, asked);
 }

@@ -1,31 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Has the full state of the data written: a snapshot, a base of the journal, or
- * a snapshot for replicas. One at a time, by a forked child; nothing outside of
- * this file knows that. Loop 0.
+ * Has the full state of the data written while commands go on: a snapshot, a
+ * base of the journal, or a snapshot for replicas. One at a time; its walk and
+ * the log that belongs to it are known here alone. Errors are errno values,
+ * ECANCELED if it was broken off. Loop 0.
  */
 #pragma once
 
-#include "persist/child.h"
+#include "persist/walker.h"
 
 struct persist;
 
-/* Describes what to write: the state at this place of the log, under the raised
- * gate. dir_fd: of the data directory or the journal's. */
-struct child_job full_state_job(const struct persist *persist, int dir_fd,
-                                const char *name, uint64_t position,
-                                uint64_t sequence);
+/* Describes what to write, at the place of the log where full_state_start
+ * begins. dir_fd: of the data directory or the journal's. */
+struct walker_job full_state_job(const struct persist *persist, int dir_fd,
+                                 const char *name);
 
-/* Begins to write, under the raised gate. Returns 0 or an errno value. */
-int full_state_start(struct persist *persist, const struct child_job *job);
+/* Begins to write, outside the gate. */
+void full_state_start(struct persist *persist, struct walker_job *job);
 
-/* Returns true once, when the writing has ended, with the result: 0, or an
- * error of persist/child.h. */
+/* Writes the present state, while nothing changes: under the raised gate, or
+ * before there are loops. _here blocks, and returns 0 or an error; _still has
+ * the thread do it, and the gate stays raised until it has ended. _has_ended
+ * returns true once, with the result. */
+int full_state_write_here(struct persist *persist, struct walker_job *job);
+void full_state_start_still(struct persist *persist, struct walker_job *job);
+bool full_state_still_has_ended(struct persist *persist, int *ret_error);
+
+/* Whether the walk waits for its end: the caller raises the gate and calls
+ * full_state_end, which returns false if something is left to be copied;
+ * otherwise the state that is written is the present one, at this place. */
+bool full_state_is_through(struct persist *persist);
+bool full_state_end(struct persist *persist, uint64_t *ret_position,
+                    uint64_t *ret_sequence);
+
+/* Calls hooks.parks if something else has to wait for the walk than before.
+ * Outside the gate. */
+void full_state_park(struct persist *persist);
+
+/* Returns true once, when the writing has ended, with the result. Outside the
+ * gate. */
 bool full_state_has_ended(struct persist *persist, int *ret_error);
 
 /* Breaks off what is being written: the step is ENDING until
- * full_state_has_ended. */
+ * full_state_has_ended. If that is a snapshot for replicas, sync_ended must
+ * follow, since the thread may wait for the pipe's reader. */
 void full_state_break_off(struct persist *persist);
 
-/* Breaks off the writing and waits until it has ended. Blocks. */
+/* Breaks off the writing and waits until it has ended. Blocks, outside the
+ * gate. */
 void full_state_stop(struct persist *persist);

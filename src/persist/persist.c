@@ -2,7 +2,7 @@
  *
  * One step is under way at a time; each tick moves it on or chooses the next:
  * first a fault, since clients wait for its end, then a journal that was
- * switched on or off, then rewrites, then snapshots, then huge pages.
+ * switched on or off, then rewrites, then snapshots.
  */
 #include "persist/persist.h"
 
@@ -11,11 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "keyspace/access.h"
 #include "keyspace/gate.h"
 #include "keyspace/memory.h"
 #include "persist/adopt.h"
-#include "persist/collapse.h"
 #include "persist/directory.h"
 #include "persist/figures.h"
 #include "persist/full_state.h"
@@ -25,6 +23,7 @@
 #include "persist/reload.h"
 #include "persist/rewrite.h"
 #include "persist/save.h"
+#include "persist/spool.h"
 #include "persist/sync.h"
 
 #include <errno.h>
@@ -58,8 +57,10 @@ persist_new(const struct persist_options *options)
     atomic_store(&persist->load.loading, true);
     CHECK(pthread_mutex_init(&persist->mutex, NULL) == 0);
     persist->journal = journal_new(&journal_hooks);
-    persist->child = child_new();
-    CHECK(persist->child != NULL);
+    persist->spool = spool_new(hooks->poke, hooks->ctx);
+    persist->walker =
+        walker_new(options->keyspace, persist->spool, hooks->poke, hooks->ctx);
+    persist->rewrite.file.fd = -1;
     persist->task = task_new("files", hooks->poke, hooks->ctx);
     persist->presence.task = task_new("presence", hooks->poke, hooks->ctx);
     return persist;
@@ -73,8 +74,9 @@ persist_free(struct persist *persist)
     }
     task_free(persist->task);
     task_free(persist->presence.task);
-    child_free(persist->child);
+    walker_free(persist->walker);
     journal_free(persist->journal);
+    spool_free(persist->spool);
     file_close(persist->journal_fd);
     file_close(persist->dir_fd);
     file_close(persist->lock_fd);
@@ -103,6 +105,8 @@ persist_apply_conf(struct persist *persist)
     to->rewrite_percentage = (uint64_t)conf->auto_aof_rewrite_percentage;
     to->rewrite_min_bytes = conf->auto_aof_rewrite_min_size;
     pthread_mutex_unlock(&persist->mutex);
+    persist->spool_limit = (uint64_t)conf->save_buffer_limit;
+    persist->spool_waits = conf->save_buffer_full == CONF_BUFFER_FULL_WAIT;
     journal_set_limit(persist->journal, (size_t)conf->journal_buffer_limit);
     journal_set_sync(
         persist->journal,
@@ -213,6 +217,7 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
         .keyspace = persist->options.keyspace,
         .env = &persist->load.env,
         .replay = replay,
+        .completion = persist->options.completion,
         .history = &persist->load.history,
         .position = &persist->load.position,
         .progress = &persist->load.progress,
@@ -277,7 +282,7 @@ turn_off(struct persist *persist, const struct journal_status *status)
     gate_raise(persist->gate, 0);
     place_begin_idle(persist);
     journal_turn_off(persist->journal, status->faulted);
-    if (!persist->log.tapped) {
+    if (!place_is_logged(persist)) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
     }
     gate_lower(persist->gate, 0);
@@ -316,44 +321,63 @@ keep_journal(struct persist *persist, const struct persist_conf *conf,
 /* ---- a tick -------------------------------------------------------------- */
 
 static void
-clean(void *arg)
-{
-    struct persist *persist = arg;
-
-    child_remove_rest(persist->child);
-}
-
-static void
 reap(struct persist *persist)
 {
-    struct child_figures figures;
     enum persist_step step = persist->step;
     int error;
 
     if (!full_state_has_ended(persist, &error)) {
-        if (!child_is_running(persist->child)) {
-            sync_ended(persist,
-                       ECANCELED); /* for one that persist_stop broke off */
-        }
         return;
     }
-    child_get_figures(persist->child, &figures);
-    if (step == STEP_SAVE) {
-        persist->info.save_cow_bytes = figures.cow_peak_bytes;
+    if (step == STEP_SAVE && error != ECANCELED) {
         save_written(persist, error);
-    } else if (step == STEP_BASE) {
-        persist->info.rewrite_cow_bytes = figures.cow_peak_bytes;
+    } else if (step == STEP_BASE && error != ECANCELED) {
         rewrite_base_written(persist, error);
     } else {
-        persist->info.save_cow_bytes = step == STEP_SYNC
-                                           ? figures.cow_peak_bytes
-                                           : persist->info.save_cow_bytes;
+        rewrite_abandon(persist);
+        if (step == STEP_BASE) { /* a promotion has cancelled it: again */
+            (void)requests_ask(&persist->requests[PERSIST_REWRITE]);
+        }
         persist->step = STEP_NONE;
     }
-    if (error < 0 && persist->step == STEP_NONE) {
-        persist->wants_clean = true;
-    }
     sync_ended(persist, error);
+}
+
+/* Ends the walk of what is being written, if it is through. */
+static void
+end_walk(struct persist *persist)
+{
+    const struct persist_hooks *hooks = &persist->options.hooks;
+    uint64_t position;
+    uint64_t sequence;
+
+    if (!full_state_is_through(persist) || persist->step == STEP_ENDING) {
+        return;
+    }
+    gate_raise(persist->gate, 0);
+    if (full_state_end(persist, &position, &sequence)) {
+        if (persist->step == STEP_BASE) {
+            rewrite_turn(persist, position, sequence);
+        } else if (persist->step == STEP_SAVE) {
+            save_note(persist);
+        } else {
+            hooks->sync_reached(hooks->ctx, position, sequence);
+        }
+    }
+    gate_lower(persist->gate, 0);
+}
+
+/* Returns whether the files of a rewrite are no longer those of this data: it
+ * was dropped or replaced, or the files are gone. */
+static bool
+is_outdated(const struct persist *persist)
+{
+    const struct persist_rewrite *rewrite = &persist->rewrite;
+
+    return (persist->step == STEP_PREPARE || persist->step == STEP_COMMIT) &&
+           ((persist->step == STEP_PREPARE && persist->suspended) ||
+            rewrite->arrived != persist->adopted.arrived ||
+            rewrite->losses != persist->presence.losses);
 }
 
 static void
@@ -362,9 +386,7 @@ finish_task(struct persist *persist)
     if (task_is_running(persist->task)) {
         return;
     }
-    if ((persist->step == STEP_PREPARE || persist->step == STEP_COMMIT) &&
-        (persist->rewrite.arrived != persist->adopted.arrived ||
-         persist->rewrite.losses != persist->presence.losses)) {
+    if (is_outdated(persist)) {
         rewrite_forget(persist);
     } else if (persist->step == STEP_PREPARE) {
         rewrite_prepared(persist);
@@ -374,8 +396,6 @@ finish_task(struct persist *persist)
         save_ended(persist, adopt_replaced(persist));
     } else if (persist->step == STEP_REOPEN) {
         presence_reopened(persist);
-    } else if (persist->step == STEP_CLEAN) {
-        persist->step = STEP_NONE;
     }
 }
 
@@ -437,6 +457,20 @@ log_fault(struct persist *persist, const struct journal_status *status)
     persist->fault_seen = status->faulted;
 }
 
+/* Whether a base that is being written would not help any more. Until the
+ * journal has turned, a rebase is of a file that is suspect. */
+static bool
+is_futile(const struct persist *persist, const struct persist_conf *conf,
+          const struct journal_status *status)
+{
+    const struct persist_rewrite *rewrite = &persist->rewrite;
+    bool expected =
+        rewrite->how == JOURNAL_REBASE && !rewrite_has_turned(persist);
+
+    return !conf->appendonly || rewrite->losses != persist->presence.losses ||
+           (status->suspect && !expected);
+}
+
 /* Breaks off a step that would keep clients waiting, or is no longer wanted. */
 static void
 break_off(struct persist *persist, const struct persist_conf *conf,
@@ -446,8 +480,9 @@ break_off(struct persist *persist, const struct persist_conf *conf,
 
     if (((persist->step == STEP_SAVE || persist->step == STEP_SYNC) &&
          status->faulted) ||
-        (persist->step == STEP_BASE && (status->suspect || off))) {
+        (persist->step == STEP_BASE && is_futile(persist, conf, status))) {
         full_state_break_off(persist); /* the request for a save stays due */
+        sync_ended(persist, ECANCELED);
     }
     if (off && persist->step != STEP_PREPARE && persist->step != STEP_COMMIT) {
         turn_off(persist, status);
@@ -473,8 +508,8 @@ begin_own(struct persist *persist, const struct persist_conf *conf,
 }
 
 static void
-begin_child(struct persist *persist, const struct persist_conf *conf,
-            const struct journal_status *status)
+begin_step(struct persist *persist, const struct persist_conf *conf,
+           const struct journal_status *status)
 {
     bool hurries = status->on && status->faulted;
     bool may_sync = persist->sync.wanted && !hurries;
@@ -493,19 +528,12 @@ choose(struct persist *persist, const struct persist_conf *conf,
         persist->suspended) {
         return;
     }
-    if (persist->wants_clean) {
-        persist->wants_clean = false;
-        persist->step = STEP_CLEAN;
-        task_start(persist->task, clean, persist);
-    } else if (presence_is_lost(persist)) {
+    if (presence_is_lost(persist)) {
         presence_reopen(persist);
     } else if (reload_is_due(persist)) {
         reload_run(persist);
     } else {
-        begin_child(persist, conf, status);
-    }
-    if (persist->step == STEP_NONE) {
-        collapse_tick(persist);
+        begin_step(persist, conf, status);
     }
 }
 
@@ -540,6 +568,8 @@ persist_tick(struct persist *persist)
     journal_get_status(persist->journal, &status);
     log_fault(persist, &status);
     break_off(persist, &conf, &status);
+    end_walk(persist);
+    full_state_park(persist);
     choose(persist, &conf, &status);
     journal_get_status(persist->journal, &status);
     update_refusal(persist, &conf, &status);
@@ -547,15 +577,19 @@ persist_tick(struct persist *persist)
     publish_outcomes(persist);
 }
 
+enum persist_parks
+persist_parks(const struct persist *persist)
+{
+    return persist->info.parks;
+}
+
 /* ---- the end ------------------------------------------------------------- */
 
 bool
-persist_stop(struct persist *persist, const struct persist_end *end)
+persist_settle(struct persist *persist, const struct persist_end *end)
 {
     bool journals = read_conf(persist).appendonly;
     struct journal_status status;
-    char why[CHILD_TEXT_MAX];
-    int error;
 
     journal_get_status(persist->journal, &status);
     if (journals && (!status.on || status.building) && !end->save &&
@@ -564,14 +598,25 @@ persist_stop(struct persist *persist, const struct persist_end *end)
                  "reason=\"the first base of the journal is being written\"");
         return false;
     }
-    if (child_is_running(persist->child)) {
+    if (walker_is_running(persist->walker)) {
+        sync_ended(persist, ECANCELED);
         full_state_stop(persist);
-        persist->wants_clean = true;
     }
     task_wait(persist->task); /* the next tick, if any, ends its step */
     if (persist->step == STEP_REPLACE) {
         save_ended(persist, adopt_replaced(persist));
     }
+    return true;
+}
+
+bool
+persist_stop(struct persist *persist, const struct persist_end *end)
+{
+    struct journal_status status;
+    int error;
+
+    CHECK(!walker_is_running(persist->walker));
+    journal_get_status(persist->journal, &status);
     if ((status.on || status.closing) && !journal_flush(persist->journal)) {
         log_error("persist.journal", "could not sync the journal at the end",
                   "forced=%d", end->force);
@@ -587,8 +632,7 @@ persist_stop(struct persist *persist, const struct persist_end *end)
         error = save_at_end(persist, end);
         if (error != 0) {
             log_error("persist.save", "failed to save at the end",
-                      "error=\"%s\" forced=%d", child_explain(error, why),
-                      end->force);
+                      "error=\"%s\" forced=%d", strerror(error), end->force);
             return end->force;
         }
         log_notice("persist.save", "saved", "file=\"%s/%s\"", persist->dir,
@@ -600,12 +644,14 @@ persist_stop(struct persist *persist, const struct persist_end *end)
 void
 persist_halt(struct persist *persist)
 {
-    child_kill(persist->child);
-    child_wait(persist->child);
+    walker_free(persist->walker);
+    persist->walker = NULL;
     task_free(persist->task);
     task_free(persist->presence.task);
     persist->task = persist->presence.task = NULL;
     journal_halt(persist->journal);
+    spool_free(persist->spool);
+    persist->spool = NULL;
 }
 
 /* ---- any thread ---------------------------------------------------------- */

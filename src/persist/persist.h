@@ -2,7 +2,7 @@
  *
  * Persistence as one thing: when to save, rewrite, rebuild after a fault, and
  * what the journal's directory holds. A state machine of loop 0, driven by its
- * timer, by the end of child processes, and by the journal's events. Functions
+ * timer, by the thread that walks, and by the journal's events. Functions
  * marked "any thread" only leave a request or read figures.
  *
  *   dir/                 lock, <dbfilename>, *.tmp
@@ -10,13 +10,13 @@
  */
 #pragma once
 
+#include "persist/persist_options.h"
 #include "persist/recover.h"
 #include "persist/requests.h"
 
 struct journal;
 struct persist;
 struct persist_end;
-struct persist_options;
 
 struct persist *persist_new(const struct persist_options *options);
 void persist_free(struct persist *persist);
@@ -40,18 +40,28 @@ bool persist_begin(struct persist *persist);
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
-/* Every 100 ms, after poke, and when a child has ended. Outside the gate. */
+/* Every 100 ms, and after poke. Outside the gate. */
 void persist_tick(struct persist *persist);
+
+/* What clients wait with at present. */
+enum persist_parks persist_parks(const struct persist *persist);
 
 /* Copies the options in force. Under the raised gate; for the first time when
  * the hooks can be called, before the load. */
 void persist_apply_conf(struct persist *persist);
 
-/* The end. Under the raised gate, never to be lowered for writers: saves if
- * asked to (blocking), writes and syncs the journal. False if the save failed
- * or the journal could not be synced; then the server may go on. Calls idle now
- * and then. */
-bool persist_stop(struct persist *persist, const struct persist_end *end);
+/* The end, in two parts; the next tick goes on if one of them fails. The first
+ * is outside the gate, since it calls hooks: it breaks off what is being
+ * written, and waits for it. False if the journal has no base yet. */
+MUST_CHECK bool persist_settle(struct persist *persist,
+                               const struct persist_end *end);
+
+/* The second follows at once, under the raised gate, which is never to be
+ * lowered for writers: saves if asked to (blocking), writes and syncs the
+ * journal. False if the save failed or the journal could not be synced. Calls
+ * idle now and then. */
+MUST_CHECK bool persist_stop(struct persist *persist,
+                             const struct persist_end *end);
 
 /* Ends the threads: no hook is called any more. Figures can still be read. */
 void persist_halt(struct persist *persist);

@@ -4,8 +4,9 @@
  */
 #pragma once
 
-#include "persist/child.h"
 #include "persist/journal.h"
+#include "persist/persist_options.h"
+#include "persist/walker.h"
 
 /* More than 30 fields: figures, in the order of INFO.
  * NOLINTNEXTLINE(*Padding): there are two of them */
@@ -19,28 +20,25 @@ struct persist_info {
     /* snapshots */
     uint64_t changes; /* since the last save */
     bool saving;
-    bool syncing;  /* a child writes a snapshot for replicas */
+    bool syncing;  /* a snapshot for replicas is being written */
     bool adopting; /* data of another server is not on the disk yet */
     uint64_t last_save_s;
     bool last_save_ok;
     int64_t last_save_seconds, current_save_seconds; /* -1: none */
     int64_t current_sync_seconds;
     uint64_t saves, save_failures; /* in a row */
-    uint64_t save_cow_bytes;       /* of the last one */
-    /* the child that runs; zeros without one */
-    struct child_figures child;
-    double child_percent;
-    uint64_t fork_us; /* of the last fork */
-    uint64_t forks;
+    /* what is being written; `written` was last */
+    struct walker_figures writing, written;
+    double writing_percent;
+    uint64_t walks;
+    enum persist_parks parks;
     /* the journal */
     bool appendonly, rewriting, rewrite_scheduled, last_rewrite_ok;
     int64_t last_rewrite_seconds, current_rewrite_seconds;
     uint64_t rewrites, rewrite_failures; /* in a row */
     uint64_t rewrites_begun;             /* up to this ticket */
-    uint64_t rewrite_cow_bytes;
-    uint64_t journal_bytes, base_bytes; /* all files; at the last rewrite */
+    uint64_t journal_bytes, base_bytes;  /* all files; at the last rewrite */
     uint64_t manifest_generation;
     bool misconf;
     struct journal_status journal;
-    uint64_t collapsed_pages; /* huge pages restored after forks */
 };

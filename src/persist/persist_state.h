@@ -9,7 +9,6 @@
  *   NONE -> SYNC -> NONE                        a snapshot for replicas
  *   NONE -> PREPARE -> BASE -> COMMIT -> NONE   a rewrite of the journal
  *   SAVE, SYNC, BASE -> ENDING -> NONE          broken off
- *   NONE -> CLEAN -> NONE                       what a broken-off one left
  *   NONE -> REOPEN -> NONE                      a data directory that was gone
  *
  * A step that fails goes to NONE. A reload blocks, within NONE.
@@ -28,7 +27,7 @@
 
 #include <pthread.h>
 
-enum { PERSIST_REASON_MAX = 1024, PERSIST_COLLAPSE_RANGES = 64 };
+enum { PERSIST_REASON_MAX = 1024 };
 
 enum persist_step {
     STEP_NONE,
@@ -39,7 +38,6 @@ enum persist_step {
     STEP_BASE,    /* a base is being written */
     STEP_COMMIT,  /* a task makes the base the journal's */
     STEP_ENDING,  /* the writing was broken off, and has not ended yet */
-    STEP_CLEAN,   /* a task removes its temporary file */
     STEP_REOPEN,  /* a task opens the data directory again */
 };
 
@@ -67,7 +65,8 @@ struct persist_load {
 struct persist_log {
     uint64_t idle_position, idle_sequence;
     int64_t idle_changes;
-    bool tapped;
+    bool tapped; /* for replicas */
+    bool walked; /* for a walk */
     struct history history;
     bool unrecorded; /* the history began while there was no log to record it */
     struct stage stage; /* for recording it */
@@ -77,7 +76,7 @@ struct persist_log {
 struct persist_save {
     struct retry retry;
     _Atomic int64_t changes_saved; /* any thread reads it */
-    int64_t changes_forked;
+    int64_t changes_written;       /* in the snapshot being written */
     uint64_t last_ms;
 };
 
@@ -123,7 +122,7 @@ struct persist_sync {
 /* Counts arrivals of data from another server: all of them, those in the
  * snapshot being written, and those in the one on the disk. */
 struct persist_adopted {
-    uint64_t arrived, forked, stored;
+    uint64_t arrived, written, stored;
     int error; /* of putting it in place; the task's */
 };
 
@@ -145,25 +144,16 @@ struct persist_presence {
     bool saves; /* there are save rules: a new directory gets a snapshot */
 };
 
-/* collapse.c */
-struct persist_collapse {
-    bool wanted;
-    uint32_t db;
-    uint64_t cursor;
-    struct {
-        char *at, *end;
-    } ranges[PERSIST_COLLAPSE_RANGES];
-    size_t count, done; /* of ranges; the task's while it runs */
-    _Atomic uint64_t pages;
-};
-
 /* More than 30 fields: each part above has one owner, and the rest is what all
  * steps use. NOLINTNEXTLINE(*Padding): grouped by use, there is one */
 struct persist {
     struct persist_options options;
     struct gate *gate;
     struct journal *journal;
-    struct child *child;
+    struct walker *walker;
+    struct spool *spool;
+    uint64_t spool_limit; /* bytes in memory */
+    bool spool_waits;     /* not: it fails at its limit */
     struct task *task;
 
     char *dir, *journal_dir, *journal_name, *snapshot_name;
@@ -172,9 +162,8 @@ struct persist {
 
     enum persist_step step;
     uint64_t step_started_ns;
-    bool wants_clean; /* a broken-off writing left a file */
-    bool fault_seen;  /* and logged */
-    bool suspended;   /* the data was dropped: persist_suspend */
+    bool fault_seen; /* and logged */
+    bool suspended;  /* the data was dropped: persist_suspend */
     struct persist_load load;
     struct persist_log log;
     struct persist_save save;
@@ -184,7 +173,6 @@ struct persist {
     struct persist_sync sync;
     struct persist_adopted adopted;
     struct persist_presence presence;
-    struct persist_collapse collapse;
     struct persist_info info; /* loop 0's own figures */
 
     struct requests requests[PERSIST_REQUESTS]; /* any thread */

@@ -16,13 +16,13 @@
 #include "persist/journal_tap.h"
 #include "persist/persist_state.h"
 
-static bool
-is_logged(const struct persist *persist)
+bool
+place_is_logged(const struct persist *persist)
 {
     struct journal_status status;
 
     journal_get_status(persist->journal, &status);
-    return status.on || persist->log.tapped;
+    return status.on || persist->log.tapped || persist->log.walked;
 }
 
 /* metric_sum_ever, since a reset of counters must not take the position back.
@@ -41,7 +41,7 @@ persist_place(struct persist *persist, uint64_t *ret_position,
 {
     int64_t changes = count_changes();
 
-    if (is_logged(persist)) {
+    if (place_is_logged(persist)) {
         journal_mark(persist->journal, ret_position, ret_sequence);
         return;
     }
@@ -117,10 +117,11 @@ persist_renew_history(struct persist *persist)
 {
     char id[HISTORY_ID_CHARS + 1];
 
+    walker_cancel(persist->walker); /* its begin is of the old history */
     random_hex(id, HISTORY_ID_CHARS);
     continue_history(persist, id);
     persist->log.unrecorded = true;
-    if (is_logged(persist)) {
+    if (place_is_logged(persist)) {
         record_history(persist);
     }
 }
@@ -166,45 +167,61 @@ persist_is_tapped(const struct persist *persist)
 }
 
 static void
-open_tap(struct persist *persist, const struct journal_tap *tap)
+open_tap(struct persist *persist, enum journal_tap_use use,
+         const struct journal_tap *tap, uint64_t *ret_position,
+         uint64_t *ret_sequence)
 {
-    uint64_t position;
-    uint64_t sequence;
-
-    persist_place(persist, &position, &sequence);
-    journal_set_tap(persist->journal, JOURNAL_TAP_REPLICAS,
-                    tap, &position, &sequence);
-    persist->log.tapped = true;
+    persist_place(persist, ret_position, ret_sequence);
+    journal_set_tap(persist->journal, use, tap, ret_position, ret_sequence);
+    *(use == JOURNAL_TAP_WALK ? &persist->log.walked : &persist->log.tapped) =
+        true;
     persist->options.hooks.journaling(persist->options.hooks.ctx,
                                       persist->journal);
-    if (persist->log.unrecorded) {
-        record_history(persist);
-    }
 }
 
 static void
-close_tap(struct persist *persist)
+close_tap(struct persist *persist, enum journal_tap_use use,
+          uint64_t *ret_position, uint64_t *ret_sequence)
 {
-    uint64_t position;
-    uint64_t sequence;
-
     place_begin_idle(persist);
-    journal_set_tap(persist->journal, JOURNAL_TAP_REPLICAS,
-                    NULL, &position, &sequence);
-    persist->log.tapped = false;
-    if (!is_logged(persist)) {
+    *ret_position = persist->log.idle_position;
+    *ret_sequence = persist->log.idle_sequence;
+    journal_set_tap(persist->journal, use, NULL, ret_position, ret_sequence);
+    *(use == JOURNAL_TAP_WALK ? &persist->log.walked : &persist->log.tapped) =
+        false;
+    if (!place_is_logged(persist)) {
         persist->options.hooks.journaling(persist->options.hooks.ctx, NULL);
     }
 }
 
 void
+place_tap_walk(struct persist *persist, const struct journal_tap *tap,
+               uint64_t *ret_position, uint64_t *ret_sequence)
+{
+    open_tap(persist, JOURNAL_TAP_WALK, tap, ret_position, ret_sequence);
+}
+
+void
+place_untap_walk(struct persist *persist, uint64_t *ret_position,
+                 uint64_t *ret_sequence)
+{
+    close_tap(persist, JOURNAL_TAP_WALK, ret_position, ret_sequence);
+}
+
+void
 persist_set_tap(struct persist *persist, const struct journal_tap *tap)
 {
+    uint64_t position;
+    uint64_t sequence;
+
     gate_raise(persist->gate, 0);
     if (tap != NULL) {
-        open_tap(persist, tap);
+        open_tap(persist, JOURNAL_TAP_REPLICAS, tap, &position, &sequence);
+        if (persist->log.unrecorded) {
+            record_history(persist);
+        }
     } else if (persist->log.tapped) {
-        close_tap(persist);
+        close_tap(persist, JOURNAL_TAP_REPLICAS, &position, &sequence);
     }
     gate_lower(persist->gate, 0);
 }

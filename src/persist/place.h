@@ -44,9 +44,19 @@ void persist_note_history(struct persist *persist, struct slice id);
 
 /* ---- the tap ------------------------------------------------------------- */
 
-/* Sets the tap, as journal_set_tap; NULL removes it. Afterwards effects go to
- * the journal (hooks.journaling). If the present history began while there was
- * no log to record it, the first group records it. A replica's history always
- * comes from its primary, so a replica adds nothing. Raises the gate itself. */
+/* Sets the tap for replicas, as journal_set_tap; NULL removes it. Afterwards
+ * effects go to the journal (hooks.journaling). If the present history began
+ * while there was no log to record it, the first group records it. A replica's
+ * history always comes from its primary, so a replica adds nothing. Raises the
+ * gate itself. */
 void persist_set_tap(struct persist *persist, const struct journal_tap *tap);
 bool persist_is_tapped(const struct persist *persist);
+
+/* Set and remove the tap for a walk. Return the place of the log. */
+void place_tap_walk(struct persist *persist, const struct journal_tap *tap,
+                    uint64_t *ret_position, uint64_t *ret_sequence);
+void place_untap_walk(struct persist *persist, uint64_t *ret_position,
+                      uint64_t *ret_sequence);
+
+/* Whether the log is on: there is a journal or a tap. */
+bool place_is_logged(const struct persist *persist);

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A rewrite makes a new increment and the manifest that names it before
- * anything changes (task). Then, with the gate up and in memory only, the
- * journal turns to the increment, and a base is begun at the same position.
- * When the base is on the disk, the next manifest begins with it (task), and
- * the files that the journal no longer needs are removed.
+ * anything changes (task). Then the base is written, while the journal goes on
+ * in its file. At the end of its walk, with the gate up and in memory only, the
+ * journal turns to the increment: the base is the state of that position. When
+ * the base is on the disk, the next manifest begins with it (task), and the
+ * files that the journal no longer needs are removed.
  *
  *   manifest g      base-1 incr-1
  *   manifest g+1    base-1 incr-1 incr-2          prepared
- *                   ... gate: incr-2 from position P on, base begun ...
- *   manifest g+2    base-2 (at P) incr-2          committed
+ *                   ... the base's walk ...
+ *                   ... gate: incr-2 from position E on ...
+ *   manifest g+2    base-2 (at E) incr-2          committed
  *
  * Whatever happens in between, the manifest on the disk names a complete
- * journal. After a fault the old increment may lack effects before P. So g+1 is
- * left out, and nothing is released until g+2.
+ * journal; what fails before E changes nothing. After a fault the old increment
+ * may lack effects before E. So g+1 is left out, and nothing is released until
+ * g+2.
  */
 #include "persist/rewrite.h"
 #include "keyspace/gate.h"
@@ -23,7 +26,6 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "persist/collapse.h"
 #include "persist/full_state.h"
 #include "persist/group.h"
 #include "persist/journal_dir.h"
@@ -77,15 +79,13 @@ static void
 fail(struct persist *persist, const char *what, int error)
 {
     struct journal_status status;
-    char why[CHILD_TEXT_MAX];
 
     journal_get_status(persist->journal, &status);
     retry_failed(&persist->rewrite_retry, RETRY_FIRST_S * SECOND_NS,
                  (status.faulted ? RETRY_FAULT_MAX_S : RETRY_MAX_S) *
                      SECOND_NS);
     log_error("persist.rewrite", "failed to rewrite the journal",
-              "step=\"%s\" error=\"%s\" failures=%llu", what,
-              child_explain(error, why),
+              "step=\"%s\" error=\"%s\" failures=%llu", what, strerror(error),
               (unsigned long long)persist->rewrite_retry.failures);
     persist->step = STEP_NONE;
     requests_settle(&persist->requests[PERSIST_REWRITE], false);
@@ -134,7 +134,7 @@ void
 rewrite_forget(struct persist *persist)
 {
     if (persist->step == STEP_PREPARE) {
-        file_close(persist->rewrite.file.fd);
+        rewrite_abandon(persist);
     }
     persist->step = STEP_NONE;
 }
@@ -206,27 +206,36 @@ rewrite_begin(struct persist *persist, enum journal_target how)
     task_start(persist->task, prepare, persist);
 }
 
-/* Switches to the new increment and begins the base. Under the raised gate, so
- * that no effect is on its way: memory only. */
-static int
-turn_and_start(struct persist *persist, const char *name)
+void
+rewrite_turn(struct persist *persist, uint64_t position, uint64_t sequence)
 {
     struct persist_rewrite *rewrite = &persist->rewrite;
-    bool fresh = rewrite->how == JOURNAL_BUILD;
-    struct child_job job;
+    struct journal_status before;
 
-    if (fresh) {
-        persist_place(persist, &rewrite->position, &rewrite->sequence);
-    }
+    journal_get_status(persist->journal, &before);
+    persist->files.old_bytes += before.file_bytes;
+    rewrite->position = position;
+    rewrite->sequence = sequence;
     journal_set_target(persist->journal, rewrite->how, &rewrite->file,
                        &rewrite->position, &rewrite->sequence);
-    if (fresh) {
+    rewrite->file.fd = -1; /* the journal's */
+    if (rewrite->how == JOURNAL_BUILD) {
         persist->options.hooks.journaling(persist->options.hooks.ctx,
                                           persist->journal);
     }
-    job = full_state_job(persist, persist->journal_fd, name, rewrite->position,
-                         rewrite->sequence);
-    return full_state_start(persist, &job);
+}
+
+bool
+rewrite_has_turned(const struct persist *persist)
+{
+    return persist->rewrite.file.fd < 0;
+}
+
+void
+rewrite_abandon(struct persist *persist)
+{
+    file_close(persist->rewrite.file.fd);
+    persist->rewrite.file.fd = -1;
 }
 
 void
@@ -234,11 +243,10 @@ rewrite_prepared(struct persist *persist)
 {
     struct persist_rewrite *rewrite = &persist->rewrite;
     char name[MANIFEST_FILE_NAME_MAX];
-    struct journal_status before;
-    int error;
+    struct walker_job job;
 
     if (rewrite->error != 0) {
-        file_close(rewrite->file.fd);
+        rewrite_abandon(persist);
         doubt(persist);
         fail(persist, "next increment", rewrite->error);
         return;
@@ -247,22 +255,13 @@ rewrite_prepared(struct persist *persist)
         persist->files.manifest = rewrite->manifest;
         trust(persist);
     }
-    journal_get_status(persist->journal, &before);
-    persist->files.old_bytes += before.file_bytes;
     manifest_base_name(rewrite->number, name);
     persist->step = STEP_BASE;
-    gate_raise(persist->gate, 0);
-    error = turn_and_start(persist, name);
-    gate_lower(persist->gate, 0);
-    if (error != 0) {
-        rewrite_base_written(persist, error);
-        return;
-    }
+    job = full_state_job(persist, persist->journal_fd, name);
+    full_state_start(persist, &job);
     log_notice("persist.rewrite", "began a new base",
-               "number=%llu position=%llu fork_us=%llu",
-               (unsigned long long)rewrite->number,
-               (unsigned long long)rewrite->position,
-               (unsigned long long)persist->info.fork_us);
+               "number=%llu position=%llu", (unsigned long long)rewrite->number,
+               (unsigned long long)job.begin.position);
 }
 
 static void
@@ -297,6 +296,7 @@ void
 rewrite_base_written(struct persist *persist, int error)
 {
     if (error != 0) {
+        rewrite_abandon(persist);
         fail(persist, "base", error);
         return;
     }
@@ -326,7 +326,6 @@ rewrite_committed(struct persist *persist)
     persist->info.rewrites++;
     persist->step = STEP_NONE;
     requests_settle(&persist->requests[PERSIST_REWRITE], true);
-    collapse_want(persist);
     log_notice("persist.rewrite", "rewrote the journal",
                "base=%llu generation=%llu bytes=%llu ms=%llu",
                (unsigned long long)rewrite->number,
@@ -424,7 +423,7 @@ make_first_base(struct persist *persist, uint64_t number)
 {
     const struct recover_result *found = &persist->load.found;
     char name[MANIFEST_FILE_NAME_MAX];
-    struct child_job job;
+    struct walker_job job;
     int error;
 
     manifest_base_name(number, name);
@@ -435,9 +434,8 @@ make_first_base(struct persist *persist, uint64_t number)
         error = sync_file(persist->journal_fd, name);
         return error == 0 ? file_sync_dir(persist->journal_fd) : error;
     }
-    job = full_state_job(persist, persist->journal_fd, name, found->position,
-                         found->sequence);
-    return child_write_here(persist->child, &job);
+    job = full_state_job(persist, persist->journal_fd, name);
+    return full_state_write_here(persist, &job);
 }
 
 static int

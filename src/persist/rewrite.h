@@ -13,6 +13,13 @@ struct persist;
 /* Each of these moves the step on. */
 void rewrite_begin(struct persist *persist, enum journal_target how);
 void rewrite_prepared(struct persist *persist);
+/* Turns the journal to the new increment, at the end of the base's walk, which
+ * is this place of the log. Under the raised gate; memory only. */
+void rewrite_turn(struct persist *persist, uint64_t position,
+                  uint64_t sequence);
+bool rewrite_has_turned(const struct persist *persist);
+/* Gives up an increment that the journal has not turned to. */
+void rewrite_abandon(struct persist *persist);
 void rewrite_base_written(struct persist *persist, int error);
 void rewrite_committed(struct persist *persist);
 

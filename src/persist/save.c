@@ -7,13 +7,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "keyspace/access.h"
-#include "keyspace/gate.h"
 #include "persist/adopt.h"
-#include "persist/collapse.h"
 #include "persist/full_state.h"
 #include "persist/persist_state.h"
-#include "persist/place.h"
 
 #include <time.h>
 
@@ -25,7 +21,6 @@ void
 save_ended(struct persist *persist, int error)
 {
     uint64_t took_ns = clock_mono_ns() - persist->step_started_ns;
-    char why[CHILD_TEXT_MAX];
 
     persist->step = STEP_NONE;
     persist->info.last_save_seconds = (int64_t)(took_ns / SECOND_NS);
@@ -35,19 +30,16 @@ save_ended(struct persist *persist, int error)
         retry_failed(&persist->save.retry, RETRY_FIRST_S * SECOND_NS,
                      RETRY_MAX_S * SECOND_NS);
         log_error("persist.save", "failed to save",
-                  "error=\"%s\" failures=%llu", child_explain(error, why),
+                  "error=\"%s\" failures=%llu", strerror(error),
                   (unsigned long long)persist->save.retry.failures);
         return;
     }
     persist->save.retry = (struct retry){ 0 };
-    persist->save.changes_saved = persist->save.changes_forked;
+    persist->save.changes_saved = persist->save.changes_written;
     persist->save.last_ms = clock_wall_ms();
     persist->info.saves++;
-    collapse_want(persist);
-    log_notice("persist.save", "saved", "file=\"%s/%s\" ms=%llu cow_bytes=%llu",
-               persist->dir, persist->snapshot_name,
-               (unsigned long long)(took_ns / 1000000),
-               (unsigned long long)persist->info.save_cow_bytes);
+    log_notice("persist.save", "saved", "file=\"%s/%s\" ms=%llu", persist->dir,
+               persist->snapshot_name, (unsigned long long)(took_ns / 1000000));
 }
 
 void
@@ -60,34 +52,28 @@ save_written(struct persist *persist, int error)
     }
 }
 
-/* Describes the snapshot to write. Under the raised gate. */
-static struct child_job
-make_job(struct persist *persist)
+static struct walker_job
+make_job(const struct persist *persist)
 {
-    uint64_t position;
-    uint64_t sequence;
-
-    persist_place(persist, &position, &sequence);
-    persist->save.changes_forked = metric_sum(METRIC_CHANGES);
-    persist->adopted.forked = persist->adopted.arrived;
     return full_state_job(persist, persist->dir_fd,
-                          adopt_snapshot_name(persist), position, sequence);
+                          adopt_snapshot_name(persist));
 }
 
-static int
-start(struct persist *persist)
+void
+save_note(struct persist *persist)
 {
-    struct child_job job = make_job(persist);
-
-    return full_state_start(persist, &job);
+    persist->save.changes_written = metric_sum(METRIC_CHANGES);
+    persist->adopted.written = persist->adopted.arrived;
 }
 
 int
 save_here(struct persist *persist)
 {
-    struct child_job job = make_job(persist);
-    int error = child_write_here(persist->child, &job);
+    struct walker_job job = make_job(persist);
+    int error;
 
+    save_note(persist);
+    error = full_state_write_here(persist, &job);
     return error == 0 && adopt_is_pending(persist) ? adopt_here(persist)
                                                    : error;
 }
@@ -95,18 +81,13 @@ save_here(struct persist *persist)
 void
 save_begin(struct persist *persist)
 {
-    int error;
+    struct walker_job job = make_job(persist);
 
     CHECK(persist->step == STEP_NONE);
     persist->step = STEP_SAVE;
     persist->step_started_ns = clock_mono_ns();
     requests_begin(&persist->requests[PERSIST_SAVE]);
-    gate_raise(persist->gate, 0);
-    error = start(persist);
-    gate_lower(persist->gate, 0);
-    if (error != 0) {
-        save_ended(persist, error);
-    }
+    full_state_start(persist, &job);
 }
 
 bool
@@ -131,18 +112,17 @@ save_is_due(struct persist *persist, const struct persist_conf *conf)
     return false;
 }
 
-/* Has a child write it, so that the watchdog is served meanwhile; writes it
- * here if there can be no child. */
+/* The thread writes it, so that the watchdog is served meanwhile. */
 int
 save_at_end(struct persist *persist, const struct persist_end *end)
 {
     static const struct timespec pause = { .tv_nsec = 5000000 };
-    int error = start(persist);
+    struct walker_job job = make_job(persist);
+    int error;
 
-    if (error != 0) {
-        return save_here(persist);
-    }
-    while (!full_state_has_ended(persist, &error)) {
+    save_note(persist);
+    full_state_start_still(persist, &job);
+    while (!full_state_still_has_ended(persist, &error)) {
         end->idle(end->ctx);
         (void)nanosleep(&pause, NULL);
     }

@@ -9,11 +9,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "keyspace/gate.h"
-#include "persist/collapse.h"
 #include "persist/full_state.h"
 #include "persist/persist_state.h"
-#include "persist/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +30,7 @@ persist_cancel_sync(struct persist *persist)
     persist->sync.wanted = false;
     if (persist->step == STEP_SYNC) {
         full_state_break_off(persist);
+        sync_ended(persist, ECANCELED);
     }
 }
 
@@ -57,30 +55,12 @@ open_pipe(int *ret_ends)
     return 0;
 }
 
-static int
-fork_sync(struct persist *persist, int pipe_fd, uint64_t *ret_position,
-          uint64_t *ret_sequence)
-{
-    struct child_job job;
-    int error;
-
-    gate_raise(persist->gate, 0);
-    persist_place(persist, ret_position, ret_sequence);
-    job = full_state_job(persist, -1, "", *ret_position, *ret_sequence);
-    job.to_pipe = true;
-    job.pipe_fd = pipe_fd;
-    error = full_state_start(persist, &job);
-    gate_lower(persist->gate, 0);
-    return error;
-}
-
 void
 sync_begin(struct persist *persist)
 {
     const struct persist_hooks *hooks = &persist->options.hooks;
+    struct walker_job job = { .to_pipe = true };
     int ends[2] = { -1, -1 };
-    uint64_t position = 0;
-    uint64_t sequence = 0;
     int error = open_pipe(ends);
 
     CHECK(persist->step == STEP_NONE && persist->log.tapped &&
@@ -88,37 +68,32 @@ sync_begin(struct persist *persist)
     persist->sync.wanted = false;
     persist->sync.yields = true;
     persist->step_started_ns = clock_mono_ns();
-    if (error == 0) {
-        error = fork_sync(persist, ends[1], &position, &sequence);
-        file_close(ends[1]);
-    }
     if (error != 0) {
-        file_close(ends[0]);
         log_error("persist.sync", "failed to begin a snapshot for replicas",
                   "error=\"%s\"", strerror(error));
-        hooks->sync_began(hooks->ctx, -1, error, position, sequence);
+        hooks->sync_began(hooks->ctx, -1, error, 0, 0);
         return;
     }
+    job.pipe_fd = ends[1];
+    full_state_start(persist, &job);
     persist->step = STEP_SYNC;
     persist->sync.open = true;
-    log_info("persist.sync", "began a snapshot for replicas",
-             "position=%llu fork_us=%llu", (unsigned long long)position,
-             (unsigned long long)persist->info.fork_us);
-    hooks->sync_began(hooks->ctx, ends[0], 0, position, sequence);
+    log_info("persist.sync", "began a snapshot for replicas", "position=%llu",
+             (unsigned long long)job.begin.position);
+    hooks->sync_began(hooks->ctx, ends[0], 0, job.begin.position,
+                      job.begin.sequence);
 }
 
 void
 sync_ended(struct persist *persist, int error)
 {
     const struct persist_hooks *hooks = &persist->options.hooks;
-    char why[CHILD_TEXT_MAX];
 
     if (!persist->sync.open) {
         return;
     }
     persist->sync.open = false;
-    collapse_want(persist);
     log_info("persist.sync", "ended a snapshot for replicas", "error=\"%s\"",
-             error != 0 ? child_explain(error, why) : "");
+             error != 0 ? strerror(error) : "");
     hooks->sync_ended(hooks->ctx, error);
 }

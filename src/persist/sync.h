@@ -6,7 +6,7 @@
 
 struct persist;
 
-/* Requests a snapshot that a child writes into a pipe. The log must have a tap.
+/* Requests a snapshot that is written into a pipe. The log must have a tap.
  * The snapshot begins when no other save or rewrite runs. */
 void persist_ask_sync(struct persist *persist);
 
@@ -14,8 +14,8 @@ void persist_ask_sync(struct persist *persist);
  * hook for its end is still called. */
 void persist_cancel_sync(struct persist *persist);
 
-/* Begins the requested snapshot: STEP_NONE becomes STEP_SYNC, unless the fork
- * fails. Calls the hook for the beginning in both cases. */
+/* Begins the requested snapshot: STEP_NONE becomes STEP_SYNC, unless there is
+ * no pipe. Calls the hook for the beginning in both cases. */
 void sync_begin(struct persist *persist);
 
 /* Calls the hook for the end of the snapshot, if one had begun. */

@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/thread.h"
-#include "engine/observe.h"
+#include "engine/complete.h"
+#include "engine/pause.h"
 #include "engine/replay.h"
 #include "keyspace/gate.h"
 #include "net/pending.h"
@@ -23,8 +24,6 @@
 #include "server/shutdown.h"
 #include "server/wake.h"
 #include "server/watch.h"
-
-#include <signal.h>
 
 enum { TICK_EVERY_MS = 100 };
 
@@ -58,6 +57,19 @@ on_moved(void *ctx)
     replication_moved(server);
 }
 
+static void
+on_parks(void *ctx, enum persist_parks parks)
+{
+    struct server *server = ctx;
+
+    pause_end(&server->service, PAUSE_FOR_WALK); /* wakes waiting commands */
+    if (parks != PARKS_NOTHING) {
+        pause_begin(&server->service, PAUSE_FOR_WALK, UINT64_MAX,
+                    parks == PARKS_WRITES ? PAUSE_WRITES : CMD_REMAKES);
+    }
+    replication_moved(server);
+}
+
 /* The caller of persist_tick wakes the inboxes when the gate is down again. */
 static void
 on_reloaded(void *ctx)
@@ -83,12 +95,15 @@ data_new(struct server *server)
         .conf = &server->conf,
         .keyspace = server->service.keyspace,
         .run_id = server->service.run_id,
+        .completion = &complete_calls,
         .hooks = { .poke = wake_persist,
                    .moved = on_moved,
                    .journaling = on_journaling,
                    .refusal = on_refusal,
+                   .parks = on_parks,
                    .reloaded = on_reloaded,
                    .sync_began = followers_sync_began,
+                   .sync_reached = followers_sync_reached,
                    .sync_ended = followers_sync_ended,
                    .moved_in = kept_role_write_again,
                    .tapped = replication_moved,
@@ -203,23 +218,11 @@ on_poke(uv_async_t *async)
     tick_persist(server);
 }
 
-static void
-on_child_signal(uv_signal_t *handle, int number)
-{
-    struct server *server = handle->data;
-
-    (void)number;
-    tick_persist(server);
-}
-
 void
 data_start_handles(struct server *server)
 {
     uv_loop_t *uv = &server->loops[0].uv;
 
-    CHECK(uv_signal_init(uv, &server->sigchld) == 0);
-    server->sigchld.data = server;
-    CHECK(uv_signal_start(&server->sigchld, on_child_signal, SIGCHLD) == 0);
     CHECK(uv_async_init(uv, &server->poke, on_poke) == 0);
     server->poke.data = server;
     CHECK(uv_timer_init(uv, &server->tick) == 0);

@@ -192,8 +192,6 @@ end_pipe(struct replication *r)
     }
 }
 
-/* followers_sync_ended still reports the end of a child that runs; by then
- * another snapshot may have been asked for. */
 static void
 cancel_sync(void *ctx)
 {
@@ -242,8 +240,8 @@ end_sync(struct replication *r)
     figures_settle(r);
 }
 
-/* Notes that the pipe was read to its end, or that the child has exited. The
- * second of the two ends the snapshot. */
+/* Notes that the pipe was read to its end, or that all was written. The second
+ * of the two ends the snapshot. */
 static void
 end_half(struct replication *r, enum outgoing_state half, int error)
 {
@@ -317,13 +315,32 @@ followers_sync_began(void *ctx, int fd, int error, uint64_t position,
 }
 
 void
+followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence)
+{
+    const struct server *server = ctx;
+    struct replication *r = server->replication;
+
+    (void)sequence;
+    if (r->sync.state != OUTGOING_NONE) { /* else it was cancelled */
+        primary_sync_reached(r->primary, position);
+    }
+}
+
+void
 followers_sync_ended(void *ctx, int error)
 {
     const struct server *server = ctx;
     struct replication *r = server->replication;
 
-    if (r->sync.state != OUTGOING_NONE) { /* else it was cancelled */
-        end_half(r, OUTGOING_EXITED, error);
+    if (r->sync.state == OUTGOING_NONE) { /* it was cancelled */
+        return;
+    }
+    if (error != 0) {
+        end_pipe(r);
+        r->sync.error = error;
+        end_sync(r);
+    } else {
+        end_half(r, OUTGOING_WRITTEN, 0);
     }
 }
 

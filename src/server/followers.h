@@ -20,8 +20,10 @@ bool followers_take(void *ctx, struct handover *handover);
 void followers_kill(struct replication *r, uint64_t id);
 void followers_close(struct replication *r);
 
-/* The child with a snapshot began (fd: its pipe; -1: it could not, error) and
- * ended. They have the types of hooks; ctx is the struct server. */
+/* A snapshot began (fd: its pipe; -1: it could not, error), reached its
+ * position and ended. They have the types of hooks; ctx is the struct server.
+ */
 void followers_sync_began(void *ctx, int fd, int error, uint64_t position,
                           uint64_t sequence);
+void followers_sync_reached(void *ctx, uint64_t position, uint64_t sequence);
 void followers_sync_ended(void *ctx, int error);

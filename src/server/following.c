@@ -10,6 +10,7 @@
 #include "base/machine.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/complete.h"
 #include "keyspace/exchange.h"
 #include "keyspace/gate.h"
 #include "net/link_dial.h"
@@ -186,13 +187,17 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
     return REPLICA_APPLIED;
 }
 
-/* A slow disk delays the primary's stream; a disk that fails does not. */
+/* A slow disk delays the primary's stream, and so does a save that cannot catch
+ * up; a disk that fails does not. */
 static bool
 has_room(const struct replication *r)
 {
     struct journal *journal = persist_journal(r->server->persist);
     struct journal_status status;
 
+    if (persist_parks(r->server->persist) != PARKS_NOTHING) {
+        return false;
+    }
     if (journal_has_room(journal)) {
         return true;
     }
@@ -303,10 +308,10 @@ drop_data(struct replication *r, const struct keyspace_options *options)
     if (empty == NULL) {
         return false;
     }
+    persist_suspend(r->server->persist);
     gate_raise(replication_gate(r), 0);
     atomic_store(&service->absent, true);
     r->following.synced_once = false;
-    persist_suspend(r->server->persist);
     keyspace_exchange(service->keyspace, empty);
     gate_lower(replication_gate(r), 0);
     keyspace_discard(service->keyspace, empty);
@@ -365,6 +370,7 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
                       .databases = (unsigned)server->conf.databases },
         .present = server->service.keyspace,
         .env = &server->service.obey_env,
+        .completion = &complete_calls,
         .queue_bytes = TRANSFER_QUEUE_BYTES,
         .poke = on_transfer_poke,
         .ctx = r
@@ -453,8 +459,8 @@ adopt(struct replication *r, struct keyspace *fresh,
 static bool
 is_as_announced(const struct replication *r, const struct snapshot_stamp *stamp)
 {
-    return stamp->position == r->following.arriving.position &&
-           stamp->sequence == r->following.arriving.sequence;
+    return stamp->position >= r->following.arriving.position &&
+           stamp->sequence >= r->following.arriving.sequence;
 }
 
 static void

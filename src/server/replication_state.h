@@ -32,16 +32,16 @@
 struct follower;
 
 /* A snapshot for our replicas, from a child process through a pipe. It ends
- * when the pipe was read to its end and the child has exited, in either order:
+ * when the pipe was read to its end and all was written, in either order:
  *
  *   NONE -> RUNS -> READ   -> NONE      cancelled: any -> NONE
- *           RUNS -> EXITED -> NONE
+ *           RUNS -> WRITTEN -> NONE
  */
 enum outgoing_state {
     OUTGOING_NONE,
     OUTGOING_RUNS,
     OUTGOING_READ,
-    OUTGOING_EXITED
+    OUTGOING_WRITTEN
 };
 
 struct outgoing_sync {

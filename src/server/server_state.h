@@ -41,7 +41,7 @@ struct server {
     struct loop *loops;      /* [threads] */
     struct worker **workers; /* [threads] */
 
-    uv_signal_t sigterm, sigint, sighup, sigchld; /* on loop 0 */
+    uv_signal_t sigterm, sigint, sighup; /* on loop 0 */
     uv_timer_t reclaim, watchdog, tick;
     uv_async_t poke; /* calls persist_tick; any thread sends it */
     bool stopping;
@@ -50,7 +50,7 @@ struct server {
     bool load_failed;
     uint64_t loading_shown_ns; /* when its progress was logged last */
 
-    uint64_t forks_seen, reserve_seen; /* by watch.c */
+    uint64_t reserve_seen; /* by watch.c */
 
     _Atomic unsigned shutdown_flags; /* of the SHUTDOWN command; any thread */
     uint64_t stop_waits_until_ns;    /* a stop waits for replicas; 0: none */

@@ -34,10 +34,10 @@ static void
 close_handles(struct server *server)
 {
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&server->sigterm,  (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,   (uv_handle_t *)&server->sigchld,
-        (uv_handle_t *)&server->reclaim,  (uv_handle_t *)&server->tick,
-        (uv_handle_t *)&server->watchdog, (uv_handle_t *)&server->poke,
+        (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,  (uv_handle_t *)&server->reclaim,
+        (uv_handle_t *)&server->tick,    (uv_handle_t *)&server->watchdog,
+        (uv_handle_t *)&server->poke,
     };
 
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {
@@ -77,10 +77,10 @@ save_last_state(struct server *server)
         .force = (flags & SHUTDOWN_FORCE) != 0,
         .idle = shutdown_extend_timeout,
     };
-    bool ended;
+    bool ended = persist_settle(server->persist, &end);
 
     gate_raise(keyspace_gate(service->keyspace), 0);
-    ended = persist_stop(server->persist, &end);
+    ended = ended && persist_stop(server->persist, &end);
     if (ended) {
         atomic_store(&service->write_refusal, ERR_ENDING);
         service->journal = NULL;

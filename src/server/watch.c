@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * persist measures forks and syncs, but does not know the latency monitor: its
+ * persist measures syncs, but does not know the latency monitor: its
  * times are fetched here.
  */
 #include "server/watch.h"
@@ -36,7 +36,6 @@ void
 watch_tick(struct server *server)
 {
     const struct service *service = &server->service;
-    struct persist_info info;
     uint64_t sync_ns;
 
     warn_of_memory(server);
@@ -44,11 +43,6 @@ watch_tick(struct server *server)
     sync_ns = journal_take_longest_sync_ns(persist_journal(server->persist));
     if (sync_ns > 0) {
         slow_event(service, LATENCY_AOF_FSYNC, sync_ns);
-    }
-    persist_get_info(server->persist, &info);
-    if (info.forks != server->forks_seen) {
-        server->forks_seen = info.forks;
-        slow_event(service, LATENCY_FORK, info.fork_us * US);
     }
 }
 

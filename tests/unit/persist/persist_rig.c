@@ -4,6 +4,8 @@
  */
 #include "persist_rig.h"
 
+#include "persist/completion.h"
+
 static void
 prig_poke(void *ctx)
 {
@@ -59,13 +61,39 @@ prig_sync_began(void *ctx, int fd, int error, uint64_t position,
 }
 
 static void
+prig_parks(void *ctx, enum persist_parks parks)
+{
+    struct prig *rig = ctx;
+
+    assert_true(gate_is_mine(keyspace_gate(rig->ks), 0));
+    assert_int_not_equal(rig->parks, parks);
+    rig->parks = parks;
+}
+
+static void
+prig_sync_reached(void *ctx, uint64_t position, uint64_t sequence)
+{
+    struct prig *rig = ctx;
+
+    assert_true(position >= rig->sync_position);
+    rig->sync_position = position;
+    rig->sync_sequence = sequence;
+}
+
+static void
 prig_sync_ended(void *ctx, int error)
 {
     struct prig *rig = ctx;
 
     rig->syncs_ended++;
     assert_int_equal(rig->syncs_begun, rig->syncs_ended);
+    gate_enter(keyspace_gate(rig->ks), 0); /* as the server does: it is down */
+    gate_leave(keyspace_gate(rig->ks), 0);
     rig->sync_error = error;
+    if (error != 0) { /* the walk may wait for the pipe */
+        close(rig->sync_fd);
+        rig->sync_fd = -1;
+    }
 }
 
 /* ---- the tap ------------------------------------------------------------- */
@@ -134,10 +162,12 @@ prig_set(struct prig *rig, const char *name, const char *value)
 void
 prig_create(struct prig *rig, struct slice name)
 {
-    struct bloom_params params = {
-        .capacity = 100, .error_rate = 0.01, .tightening = 0.5, .expansion = 2
-    };
-    struct key key = { name, hash_name(name), 0 };
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 100,
+                                   .error_rate = 0.01,
+                                   .tightening = 0.5,
+                                   .expansion = 2 };
+    struct key key = key_named(name, 0);
     struct bloom *bloom;
     struct entry *entry;
 
@@ -153,9 +183,25 @@ prig_has(const struct prig *rig, unsigned number)
     char text[24];
     int len = snprintf(text, sizeof(text), "w%u", number);
     struct slice name = { text, (size_t)len };
-    struct key key = { name, hash_name(name), 0 };
+    struct key key = key_named(name, 0);
 
     return keyspace_find(rig->ks, &key, 0) != NULL;
+}
+
+/* A walk may be under way. */
+static void
+enter(const struct prig *rig, struct slice name, unsigned *ret_stripe)
+{
+    *ret_stripe = keyspace_stripe_of(hash_name(name));
+    gate_enter(keyspace_gate(rig->ks), 0);
+    keyspace_lock(rig->ks, 0, *ret_stripe, true);
+}
+
+static void
+leave(const struct prig *rig, unsigned stripe)
+{
+    keyspace_unlock(rig->ks, 0, stripe);
+    gate_leave(keyspace_gate(rig->ks), 0);
 }
 
 uint64_t
@@ -165,20 +211,24 @@ prig_write(struct prig *rig)
     int len = snprintf(text, sizeof(text), "w%u", rig->written++);
     struct slice argv[2] = { slice_lit("NEW"), { text, (size_t)len } };
     uint64_t position = 0;
+    unsigned stripe;
 
     if (rig->journal != NULL &&
         !stage_open(&rig->stage, stage_effect_bytes(argv, 2))) {
         rig->written--; /* refused without memory, nothing happened */
         return 0;
     }
+    enter(rig, argv[1], &stripe);
     prig_create(rig, argv[1]);
     metric_add(METRIC_CHANGES, 1);
     if (rig->journal != NULL) {
         stage_add(&rig->stage, 0, argv, 2);
         position =
             journal_append(rig->journal, stage_close(&rig->stage, false));
+        keyspace_set_position(rig->ks, stripe, position);
         journal_kick(rig->journal);
     }
+    leave(rig, stripe);
     return position;
 }
 
@@ -210,9 +260,46 @@ prig_replay(void *ctx, struct slice commands, char *ret_reason, size_t size)
     return true;
 }
 
+/* Effects of a full state are the same commands. There is no other rig. */
+static struct prig *completing;
+
+static void *
+prig_complete_open(void)
+{
+    return completing;
+}
+
+static bool
+prig_complete(void *state, struct keyspace *ks,
+              const struct snapshot_effects *effects, char *ret_reason,
+              size_t size)
+{
+    struct prig *rig = state;
+    struct keyspace *present = rig->ks;
+    bool good;
+
+    rig->ks = ks;
+    good = prig_replay(rig, effects->commands, ret_reason, size);
+    rig->ks = present;
+    return good;
+}
+
+static void
+prig_complete_close(void *state)
+{
+    (void)state;
+}
+
+static const struct completion prig_completion = {
+    .open = prig_complete_open,
+    .group = prig_complete,
+    .close = prig_complete_close,
+};
+
 bool
 prig_open(struct prig *rig)
 {
+    completing = rig;
     rig->ks = keyspace_new(
         &(struct keyspace_options){ .threads = 1, .databases = 16 });
     rig->journal = NULL;
@@ -220,16 +307,20 @@ prig_open(struct prig *rig)
     rig->syncs_begun = rig->syncs_ended = 0;
     rig->sync_fd = -1;
     rig->writes = rig->ping = OK;
+    rig->parks = PARKS_NOTHING;
     rig->persist = persist_new(&(struct persist_options){
         .conf = &rig->conf,
         .keyspace = rig->ks,
         .run_id = "0123456789012345678901234567890123456789",
+        .completion = &prig_completion,
         .hooks = { .poke = prig_poke,
                    .moved = prig_moved,
                    .journaling = prig_journaling,
                    .refusal = prig_refusal,
+                   .parks = prig_parks,
                    .reloaded = prig_reloaded,
                    .sync_began = prig_sync_began,
+                   .sync_reached = prig_sync_reached,
                    .sync_ended = prig_sync_ended,
                    .tapped = prig_tapped,
                    .ctx = rig } });
@@ -303,6 +394,17 @@ prig_free(struct prig *rig)
     buf_free(&rig->taped);
     assert_int_equal(nftw(rig->dir, prig_remove, 8, FTW_DEPTH | FTW_PHYS), 0);
     mem_free(rig);
+}
+
+bool
+prig_stop(struct prig *rig, const struct persist_end *end)
+{
+    bool ended = persist_settle(rig->persist, end);
+
+    gate_raise(keyspace_gate(rig->ks), 0);
+    ended = ended && persist_stop(rig->persist, end);
+    gate_lower(keyspace_gate(rig->ks), 0);
+    return ended;
 }
 
 void

@@ -44,7 +44,8 @@ struct prig {
     struct journal *journal; /* as the hook said */
     struct stage stage;
     enum err writes, ping; /* as the hook said */
-    uint64_t watched;      /* a save's ticket, and its outcome at that time */
+    enum persist_parks parks;
+    uint64_t watched; /* a save's ticket, and its outcome at that time */
     enum persist_outcome outcome;
     atomic_int pokes, moves, taps;
     unsigned written; /* keys w0 .. w<written - 1> */
@@ -81,6 +82,9 @@ uint64_t prig_write(struct prig *rig);
 bool prig_open(struct prig *rig);
 
 bool prig_load(struct prig *rig);
+
+/* Stops as a server does. */
+bool prig_stop(struct prig *rig, const struct persist_end *end);
 
 /* Ends as kill -9 does: nothing is written any more. */
 void prig_close(struct prig *rig);

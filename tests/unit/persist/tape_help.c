@@ -75,7 +75,8 @@ tape_follow(struct tape *tape, struct rig *rig, uint64_t position,
 {
     struct journal_tap tap = tape_tap(tape);
 
-    journal_set_tap(rig->journal, &tap, &position, &sequence);
+    journal_set_tap(rig->journal, JOURNAL_TAP_REPLICAS, &tap, &position,
+                    &sequence);
     assert_int_equal(position, tape->begin);
     assert_int_equal(sequence, tape->begin_sequence);
     return position;

@@ -192,6 +192,15 @@ TEST(adopt_of_nothing_gives_the_data_a_history_of_its_own)
     prig_free(rig);
 }
 
+static void
+drop(struct prig *rig)
+{
+    persist_suspend(rig->persist);
+    gate_raise(keyspace_gate(rig->ks), 0);
+    keyspace_flush_all(rig->ks);
+    gate_lower(keyspace_gate(rig->ks), 0);
+}
+
 TEST(adopt_may_be_waited_for_and_nothing_is_saved_meanwhile)
 {
     const char *const journals[] = { "no", "yes" };
@@ -201,10 +210,7 @@ TEST(adopt_may_be_waited_for_and_nothing_is_saved_meanwhile)
         struct prig *rig = start_old(journals[i]);
         uint64_t ticket;
 
-        gate_raise(keyspace_gate(rig->ks), 0);
-        persist_suspend(rig->persist);
-        keyspace_flush_all(rig->ks);
-        gate_lower(keyspace_gate(rig->ks), 0);
+        drop(rig);
         ticket = persist_ask(rig->persist, PERSIST_SAVE);
         (void)persist_ask(rig->persist, PERSIST_REWRITE);
         for (int n = 0; n < 10; n++) {
@@ -213,9 +219,35 @@ TEST(adopt_may_be_waited_for_and_nothing_is_saved_meanwhile)
         assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, ticket),
                          PERSIST_PENDING);
         assert_int_equal(rig->persist->step, STEP_NONE);
-        gate_raise(keyspace_gate(rig->ks), 0);
-        assert_true(persist_stop(rig->persist, &end));
-        gate_lower(keyspace_gate(rig->ks), 0);
+        assert_true(prig_stop(rig, &end));
+        prig_restart(rig);
+        assert_true(prig_has_exactly(rig, 0, OLD));
+        prig_free(rig);
+    }
+}
+
+TEST(adopt_that_is_waited_for_breaks_off_what_copies_the_data)
+{
+    static const struct {
+        const char *journal;
+        enum persist_request request;
+        enum persist_step step;
+    } cases[] = { { "no", PERSIST_SAVE, STEP_SAVE },
+                  { "yes", PERSIST_SAVE, STEP_SAVE },
+                  { "yes", PERSIST_REWRITE, STEP_PREPARE },
+                  { "yes", PERSIST_REWRITE, STEP_BASE } };
+    struct persist_end end = { .force = true };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct prig *rig = start_old(cases[i].journal);
+
+        PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
+        (void)persist_ask(rig->persist, cases[i].request);
+        PRIG_WAIT(rig, rig->persist->step == cases[i].step);
+        drop(rig);
+        PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
+        assert_false(walker_is_running(rig->persist->walker));
+        assert_true(prig_stop(rig, &end));
         prig_restart(rig);
         assert_true(prig_has_exactly(rig, 0, OLD));
         prig_free(rig);
@@ -255,7 +287,7 @@ TEST(adopt_writes_nothing_where_nothing_is_saved)
     adopt(rig);
     settle(rig);
     assert_int_equal(count_names(rig), 1); /* the lock */
-    assert_int_equal(prig_info(rig).forks, 0);
+    assert_int_equal(prig_info(rig).walks, 0);
     prig_free(rig);
 }
 
@@ -341,21 +373,40 @@ TEST(adopt_may_come_in_the_middle_of_anything)
     }
 }
 
-TEST(adopt_ends_a_sync)
+/* Begins a snapshot for replicas, of more than a pipe holds. */
+static struct prig *
+start_sync(void)
 {
     struct prig *rig = start_old("no");
-    unsigned written;
 
     for (int i = 0; i < 20000; i++) {
         (void)prig_relay(rig);
     }
     persist_ask_sync(rig->persist);
     PRIG_WAIT(rig, rig->syncs_begun == 1);
-    written = rig->written;
-    adopt(rig);
-    PRIG_WAIT(rig, rig->syncs_ended == 1);
-    assert_int_equal(rig->sync_error, -SIGKILL);
-    close(rig->sync_fd);
+    return rig;
+}
+
+TEST(adopt_that_is_waited_for_ends_a_sync)
+{
+    struct prig *rig = start_sync();
+
+    drop(rig);
+    assert_int_equal(rig->syncs_ended, 1);
+    assert_int_equal(rig->sync_error, ECANCELED);
+    PRIG_WAIT(rig, rig->persist->step == STEP_NONE);
+    prig_free(rig);
+}
+
+TEST(adopt_may_follow_a_cancelled_sync)
+{
+    struct prig *rig = start_sync();
+    unsigned written = rig->written;
+
+    persist_cancel_sync(rig->persist);
+    assert_int_equal(rig->syncs_ended, 1);
+    assert_int_equal(rig->sync_error, ECANCELED);
+    adopt(rig); /* the thread may not have ended yet */
     settle(rig);
     prig_restart(rig);
     rig->written = written;
@@ -422,9 +473,7 @@ TEST(adopt_may_be_done_by_the_save_at_the_end)
     struct persist_end end = { .save = true, .idle = do_nothing };
 
     adopt(rig);
-    gate_raise(keyspace_gate(rig->ks), 0);
-    assert_true(persist_stop(rig->persist, &end));
-    gate_lower(keyspace_gate(rig->ks), 0);
+    assert_true(prig_stop(rig, &end));
     assert_false(prig_exists(rig, "journal/" MANIFEST_NAME));
     persist_halt(rig->persist);
     prig_close(rig);

@@ -29,7 +29,7 @@ TEST(persist_switches_a_journal_on_and_off_while_it_runs)
         prig_set(rig, "appendonly", "yes");
         PRIG_WAIT(rig, rig->journal != NULL);
         assert_int_equal(prig_released(rig), UINT64_MAX);
-        PRIG_WAIT(rig, !prig_status(rig).building);
+        PRIG_WAIT(rig, prig_status(rig).on && !prig_status(rig).building);
         (void)prig_write_released(rig);
         assert_true(prig_released(rig) < UINT64_MAX);
         prig_restart_all(rig);
@@ -104,11 +104,11 @@ TEST(persist_stop_leaves_everything_on_the_disk)
     for (int i = 0; i < 10; i++) {
         (void)prig_write(rig);
     }
-    assert_true(persist_stop(rig->persist, &end));
+    assert_true(prig_stop(rig, &end));
     assert_int_equal(prig_status(rig).synced, journal_position(rig->journal));
     assert_false(prig_exists(rig, "bloomery.snapshot"));
     end.save = true;
-    assert_true(persist_stop(rig->persist, &end));
+    assert_true(prig_stop(rig, &end));
     assert_true(prig_exists(rig, "bloomery.snapshot"));
     assert_true(idle > 0);
     persist_halt(rig->persist);
@@ -126,9 +126,9 @@ TEST(persist_stop_fails_if_it_cannot_save_unless_it_is_forced)
 
     (void)prig_write(rig);
     file_fail_at(FILE_CALL_SYNC, 1, EIO, true);
-    assert_false(persist_stop(rig->persist, &end));
+    assert_false(prig_stop(rig, &end));
     end.force = true;
-    assert_true(persist_stop(rig->persist, &end));
+    assert_true(prig_stop(rig, &end));
     (void)file_fail_clear();
     prig_free(rig);
 }

@@ -20,27 +20,31 @@ TEST(save_that_was_asked_for_is_done_and_told)
                        PERSIST_DONE);
     assert_int_equal(prig_info(rig).changes, 0);
     assert_int_equal(prig_info(rig).saves, 1);
-    assert_true(prig_info(rig).forks == 1 && prig_info(rig).fork_us > 0);
+    assert_int_equal(prig_info(rig).walks, 1);
+    assert_true(prig_info(rig).written.holds > 0);
     prig_restart_all(rig);
     prig_free(rig);
 }
 
-/* A write after the fork is not in the file, and still counts as a change. */
-TEST(save_has_what_there_was_when_it_began)
+/* A write during the walk is in the file, one behind its end is not. */
+TEST(save_has_what_there_is_at_its_end)
 {
     struct prig *rig = prig_start("no", "no");
     uint64_t ticket;
 
     (void)prig_write(rig);
     ticket = persist_ask(rig->persist, PERSIST_SAVE);
-    persist_tick(rig->persist); /* forks */
+    persist_tick(rig->persist); /* begins the walk */
+    (void)prig_write(rig);
+    PRIG_WAIT(rig, prig_info(rig).changes == 0); /* the walk has ended */
     (void)prig_write(rig);
     PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
                        PERSIST_DONE);
     assert_int_equal(prig_info(rig).changes, 1);
     prig_restart(rig);
     assert_true(prig_has(rig, 0));
-    assert_false(prig_has(rig, 1));
+    assert_true(prig_has(rig, 1));
+    assert_false(prig_has(rig, 2));
     prig_free(rig);
 }
 
@@ -71,7 +75,7 @@ TEST(save_that_failed_stops_writes_until_one_succeeds)
 
         prig_set(rig, "save", "3600 1");
         (void)prig_write(rig);
-        file_fail_at(calls[i], 1, ENOSPC, true); /* the child inherits it */
+        file_fail_at(calls[i], 1, ENOSPC, true);
         ticket = rig->watched = persist_ask(rig->persist, PERSIST_SAVE);
         PRIG_WAIT(rig, persist_outcome(rig->persist, PERSIST_SAVE, ticket) ==
                            PERSIST_FAILED);
@@ -105,7 +109,7 @@ TEST(save_waits_after_a_failure)
         persist_tick(rig->persist);
         assert_false(prig_info(rig).saving);
     }
-    assert_int_equal(prig_info(rig).forks, 1);
+    assert_int_equal(prig_info(rig).walks, 1);
     (void)file_fail_clear();
     prig_free(rig);
 }

@@ -25,7 +25,6 @@ static const char *const names[LATENCY_EVENTS] = {
     [LATENCY_COMMAND] = "command",
     [LATENCY_EXPIRE_CYCLE] = "expire-cycle",
     [LATENCY_FAST_COMMAND] = "fast-command",
-    [LATENCY_FORK] = "fork",
 };
 
 struct latency *

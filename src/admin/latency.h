@@ -18,7 +18,6 @@ enum latency_event {
     LATENCY_COMMAND,      /* a command that is not in @fast */
     LATENCY_EXPIRE_CYCLE, /* one slice of removing expired keys */
     LATENCY_FAST_COMMAND, /* one of the category @fast */
-    LATENCY_FORK,         /* the pause of all clients while a save begins */
     LATENCY_EVENTS
 };
 

@@ -284,8 +284,7 @@ show_histogram(struct request *req, unsigned id,
     reply_bulk_text(req->reply,
                     dialect_command_name(req->service, command_at(id)));
     reply_map(req->reply, 2);
-    reply_bulk_text(req->reply, "calls");
-    reply_int(req->reply, (int64_t)histogram->count);
+    reply_named_int(req->reply, "calls", histogram->count);
     reply_bulk_text(req->reply, "histogram_usec");
     reply_map(req->reply, steps);
     for (unsigned bits = FIRST_BITS; bits <= STATS_NS_BITS; bits++) {

@@ -30,13 +30,13 @@ TEST(latency_keeps_the_worst_of_each_second)
     struct latency *latency = latency_new();
     struct latency_series series;
 
-    latency_read(latency, LATENCY_FORK, &series);
+    latency_read(latency, LATENCY_EXPIRE_CYCLE, &series);
     assert_int_equal(series.count, 0);
-    latency_add(latency, LATENCY_FORK, 100, 5);
-    latency_add(latency, LATENCY_FORK, 100, 9);
-    latency_add(latency, LATENCY_FORK, 100, 7);
-    latency_add(latency, LATENCY_FORK, 101, 3);
-    latency_read(latency, LATENCY_FORK, &series);
+    latency_add(latency, LATENCY_EXPIRE_CYCLE, 100, 5);
+    latency_add(latency, LATENCY_EXPIRE_CYCLE, 100, 9);
+    latency_add(latency, LATENCY_EXPIRE_CYCLE, 100, 7);
+    latency_add(latency, LATENCY_EXPIRE_CYCLE, 101, 3);
+    latency_read(latency, LATENCY_EXPIRE_CYCLE, &series);
     assert_int_equal(series.count, 2);
     assert_int_equal(series.sample[0].time_s, 100);
     assert_int_equal(series.sample[0].took_ms, 9);
@@ -71,13 +71,13 @@ TEST(latency_reset_says_whether_there_was_something)
     struct latency *latency = latency_new();
     struct latency_series series;
 
-    assert_false(latency_reset(latency, LATENCY_FORK));
-    latency_add(latency, LATENCY_FORK, 1, 1000);
+    assert_false(latency_reset(latency, LATENCY_EXPIRE_CYCLE));
+    latency_add(latency, LATENCY_EXPIRE_CYCLE, 1, 1000);
     assert_false(latency_reset(latency, LATENCY_COMMAND));
-    assert_true(latency_reset(latency, LATENCY_FORK));
-    assert_false(latency_reset(latency, LATENCY_FORK));
-    latency_add(latency, LATENCY_FORK, 1, 2);
-    latency_read(latency, LATENCY_FORK, &series);
+    assert_true(latency_reset(latency, LATENCY_EXPIRE_CYCLE));
+    assert_false(latency_reset(latency, LATENCY_EXPIRE_CYCLE));
+    latency_add(latency, LATENCY_EXPIRE_CYCLE, 1, 2);
+    latency_read(latency, LATENCY_EXPIRE_CYCLE, &series);
     assert_int_equal(series.count, 1);
     assert_int_equal(series.worst_ms, 2);
     latency_free(latency);

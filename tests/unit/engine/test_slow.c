@@ -132,10 +132,10 @@ TEST(thresholds_are_kept_apart)
     assert_int_equal(events(&f, LATENCY_COMMAND), 1);
     assert_int_equal(events(&f, LATENCY_FAST_COMMAND), 0);
     assert_string_equal(logged(&f), "");
-    slow_event(&f.rig->service, LATENCY_FORK, 2999999);
-    assert_int_equal(events(&f, LATENCY_FORK), 0);
-    slow_event(&f.rig->service, LATENCY_FORK, 3000000);
-    assert_int_equal(events(&f, LATENCY_FORK), 1);
+    slow_event(&f.rig->service, LATENCY_AOF_FSYNC, 2999999);
+    assert_int_equal(events(&f, LATENCY_AOF_FSYNC), 0);
+    slow_event(&f.rig->service, LATENCY_AOF_FSYNC, 3000000);
+    assert_int_equal(events(&f, LATENCY_AOF_FSYNC), 1);
     fixture_free(&f);
 }
 
@@ -203,7 +203,7 @@ TEST(a_command_in_parts_lasts_for_their_sum)
             stats_sum_spread(f.rig->service.stats, CMD_ID_KEYS, &histogram));
     }
     worker->now_ns = clock_mono_ns();
-    execute_count(&req, &run);
+    execute_count(&req, &run, 1);
     assert_string_equal(logged(&f), "KEYS *|");
     assert_true(f.took_us >= 2000);
     assert_true(
@@ -212,7 +212,7 @@ TEST(a_command_in_parts_lasts_for_their_sum)
     assert_true(stats_percentile_ns(&histogram, 50) >= 2000000);
     /* The next one begins at zero. */
     worker->now_ns = clock_mono_ns();
-    execute_count(&req, &run);
+    execute_count(&req, &run, 1);
     assert_int_equal(f.rig->session.worked_ns, 0);
     fixture_free(&f);
 }

@@ -216,7 +216,7 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_cros
 	$(foreach l,base keyspace net admin engine bloom info command server,tests/unit/$l/test_*.c) \
 	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
-	stage.c task.c child.c collapse.c transfer.c place.c)))
+	stage.c task.c crew.c place.c records.c spool.c transfer.c walker.c)))
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
@@ -244,6 +244,13 @@ out-of-memory: $(SERVER) $(SHIM) ## Test random failing allocations: make out-of
 
 simulate: $(B)/tests/unit/repl/test_simulator ## Simulate thousands of replica networks: make simulate ROUNDS=100
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
+
+walk: $(B)/tests/unit/engine/test_complete ## Save and load 300 random lives a round: make walk ROUNDS=67 [MODE=tsan]
+	BLOOMERY_ROUNDS=$(or $(ROUNDS),67) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
+
+handovers: $(SERVER) ## Promote replicas by hand during full synchronizations: make handovers ROUNDS=400 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),400) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_handovers.py
 
 failovers: $(SERVER) $(PEERS) ## Test failovers by Sentinels under load: make failovers ROUNDS=50 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \

@@ -15,28 +15,27 @@ from lib import servers
 
 MAGIC, RULES, RULES_AT, COUNTS_AT, LOG_AT = 0x6d696873, 16, 256, 2048, 8192
 CALLS = ["open", "create", "read", "write", "sync", "rename", "link", "unlink",
-         "mkdir", "truncate", "fork", "send", "other", "alloc", "map", "thread"]
+         "mkdir", "truncate", "send", "other", "alloc", "map", "thread"]
 KINDS = ["none", "lock", "snapshot", "snapshot.tmp", "base", "base.tmp", "incr",
          "incr.tmp", "manifest", "manifest.tmp", "dir", "journal", "other",
          "socket", "mark"]
 ACTIONS = {"kill-before": 1, "kill-after": 2, "fail": 3, "delay": 4, "lie": 5}
-WHO = {"server": 1, "child": 2, "both": 3}
 TYPES = [None, "create", "write", "sync-begin", "sync-end", "sync-failed",
          "rename", "link", "unlink", "mkdir", "truncate", "send-begin",
          "send-end", "opened", "other"]
-FOR_GOOD, SHORT, KILL_ALL, EVERY = 1, 2, 4, 8
+FOR_GOOD, SHORT, EVERY = 1, 2, 4
 MEMORY_CALLS = ["alloc", "map", "thread"]
-FILE_CALLS = [c for c in CALLS if c not in ["send", "fork"] + MEMORY_CALLS]
+FILE_CALLS = [c for c in CALLS if c not in ["send"] + MEMORY_CALLS]
 # The calls that change data, so that a crash or failure in them matters.
 CHANGES = ["create", "write", "sync", "rename", "link", "unlink", "mkdir",
-           "truncate", "fork"]
+           "truncate"]
 FILES = [k for k in KINDS if k != "socket"]
 
 CONTROL = struct.Struct("<6I4Q")
 RULE = struct.Struct("<8I3Q2I")
 RECORD = struct.Struct("<IIBBBBIQQqq")
 
-Record = namedtuple("Record", "type who call kind handle number time a b data")
+Record = namedtuple("Record", "type call kind handle number time a b data")
 Rule = namedtuple("Rule", "armed seen fired call kind")
 
 
@@ -75,12 +74,12 @@ class Shim:
 
     # ---- rules -------------------------------------------------------------
 
-    def arm(self, slot, action, calls, kinds=FILES, nth=1, who="both",
-            error=errno.EIO, flags=0, delay_ms=0):
+    def arm(self, slot, action, calls, kinds=FILES, nth=1, error=errno.EIO,
+            flags=0, delay_ms=0):
         at = RULES_AT + slot * RULE.size
         self.map[at:at + RULE.size] = RULE.pack(
             0, ACTIONS[action], bits(CALLS, calls), bits(KINDS, kinds),
-            WHO[who], flags, error, delay_ms, nth, 0, 0, 0, 0)
+            flags, error, delay_ms, 0, nth, 0, 0, 0, 0)
         self.map[at:at + 4] = struct.pack("<I", 1)
 
     def disarm(self, slot):
@@ -96,14 +95,12 @@ class Shim:
     # ---- what happened -----------------------------------------------------
 
     def counts(self):
-        """Returns a Counter of (process, call, kind)."""
-        got = struct.unpack("<512Q", self.map[COUNTS_AT:COUNTS_AT + 4096])
+        """Returns a Counter of (call, kind)."""
+        got = struct.unpack("<256Q", self.map[COUNTS_AT:COUNTS_AT + 2048])
         out = Counter()
         for at, count in enumerate(got):
             if count:
-                who, call, kind = at // 256, at // 16 % 16, at % 16
-                out["child" if who else "server", CALLS[call],
-                    KINDS[kind]] = count
+                out[CALLS[at // 16], KINDS[at % 16]] = count
         return out
 
     def recording(self, on):
@@ -115,11 +112,10 @@ class Shim:
         assert not control[3], "the log of the recording was too small"
         out, at, end = [], LOG_AT, LOG_AT + control[8]
         while at < end:
-            (size, data_size, kind_of, who, call, kind, handle, number, time_ns,
+            (size, data_size, kind_of, call, kind, _, handle, number, time_ns,
              a, b) = RECORD.unpack(self.map[at:at + RECORD.size])
             data = self.map[at + RECORD.size:at + RECORD.size + data_size]
-            out.append(Record(TYPES[kind_of], "child" if who else "server",
-                              CALLS[call], KINDS[kind], handle, number,
-                              time_ns / 1e9, a, b, data))
+            out.append(Record(TYPES[kind_of], CALLS[call], KINDS[kind], handle,
+                              number, time_ns / 1e9, a, b, data))
             at += size
         return out

@@ -328,7 +328,7 @@ def test_a_disk_that_stalls_costs_no_keys():
             reserve(conn, ["k%d" % i for i in range(100)], ("0.01", "50000"))
             reserve(conn, ["target"], ("0.01", "1000000"))
             limit(conn, "allkeys-lru", 4 * MB)
-            store.shim.arm(0, "delay", ["write"], ["incr"], who="server",
+            store.shim.arm(0, "delay", ["write"], ["incr"],
                            delay_ms=int(3000 * servers.time_factor()))
             item, count = "x" * 500, 0
             while int(figures(conn)["mem_aof_buffer"]) < 10 * MB:

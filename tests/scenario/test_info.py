@@ -304,8 +304,7 @@ def test_counted_fields_count(start_server):
         got = fields(conn, "everything")
         for name in ("used_memory_peak", "used_memory_startup",
                      "used_memory_dataset", "allocator_active",
-                     "allocator_resident", "total_forks", "latest_fork_usec",
-                     "expired_keys", "total_reads_processed",
+                     "allocator_resident", "expired_keys", "total_reads_processed",
                      "total_writes_processed", "total_net_input_bytes"):
             if name.startswith("allocator") and name not in got:
                 continue  # the sanitizers' allocator has no figures
@@ -360,8 +359,7 @@ def test_resetstat_resets_the_counters(start_server):
         servers.wait_until(lambda: int(fields(conn)["aof_rewrites"]) > 0)
         conn.call("CONFIG", "RESETSTAT")
         got = fields(conn, "everything")
-        for name in ("rdb_saves", "aof_rewrites", "total_forks",
-                     "latest_fork_usec", "total_error_replies",
+        for name in ("rdb_saves", "aof_rewrites", "total_error_replies",
                      "total_connections_received", "expired_keys"):
             assert got[name] == "0", name
         assert not any(n.startswith(("cmdstat_BF", "latency_percentiles_usec_BF",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The processes' side of the shared file: the lock, the rules and the log. All
- * functions also work in a child of a threaded process.
+ * The servers' side of the shared file: the lock, the rules and the log.
  */
 #include "control.h"
 
@@ -24,7 +23,6 @@ _Static_assert(sizeof(struct rule) == 64, "control.h");
 _Static_assert(sizeof(struct record) == 48, "control.h");
 
 struct layout *control_shared;
-int control_in_child;
 
 bool
 control_open(const char *path)
@@ -51,7 +49,6 @@ control_open(const char *path)
         map->control.log_capacity = (uint64_t)st.st_size - LOG_AT;
         map->control.ready = 1;
     }
-    map->control.server_pid = (uint32_t)getpid();
     control_shared = map;
     return true;
 }
@@ -99,7 +96,6 @@ control_append(struct record record, const struct bytes *pieces, size_t count)
         control->overflow = 1;
         return;
     }
-    record.who = (uint8_t)control_in_child;
     record.mono_ns = mono_ns();
     char *to = control_shared->log + control->log_used;
     memcpy(to, &record, sizeof(record));
@@ -125,25 +121,34 @@ control_append_names(struct record record, const char *name, const char *other)
 /* ---- rules --------------------------------------------------------------- */
 
 static void
-end_it(bool all)
+end_it(void)
 {
-    /* The test starts the server in its own process group. */
-    if (all && getpgrp() == (pid_t)control_shared->control.server_pid) {
-        kill(-getpgrp(), SIGKILL);
-    }
     kill(getpid(), SIGKILL);
     for (;;) {
         pause();
     }
 }
 
+/* Waits as long as the rule says, or until it is disarmed. */
+static void
+wait_for_rule(const struct rule *rule)
+{
+    const volatile uint32_t *armed = &rule->armed; /* the test changes it */
+    uint64_t end_ns = mono_ns() + (uint64_t)rule->delay_ms * 1000000;
+
+    while (*armed != 0 && mono_ns() < end_ns) {
+        struct timespec pause = { 0, 500000 };
+
+        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    }
+}
+
 static void
 apply_rule(struct rule *rule, struct step *step, bool *ret_kill,
-           unsigned *ret_delay_ms)
+           const struct rule **ret_delay)
 {
     if (rule->armed == 0 || (rule->calls >> step->call & 1) == 0 ||
-        (rule->kinds >> step->kind & 1) == 0 ||
-        (rule->who >> control_in_child & 1) == 0) {
+        (rule->kinds >> step->kind & 1) == 0) {
         return;
     }
     rule->seen++;
@@ -155,22 +160,19 @@ apply_rule(struct rule *rule, struct step *step, bool *ret_kill,
     rule->fired++;
     rule->fired_call = step->call;
     rule->fired_kind = step->kind;
-    bool all = (rule->flags & RULE_KILL_ALL) != 0;
     switch ((enum action)rule->action) {
     case ACTION_KILL_BEFORE:
         *ret_kill = true;
-        step->kill_all = all;
         break;
     case ACTION_KILL_AFTER:
         step->kill_after = true;
-        step->kill_all = all;
         break;
     case ACTION_FAIL:
         step->error = (int)rule->error;
         step->shorten = (rule->flags & RULE_SHORT) != 0;
         break;
     case ACTION_DELAY:
-        *ret_delay_ms += rule->delay_ms;
+        *ret_delay = rule;
         break;
     case ACTION_LIE:
         step->lie = true;
@@ -183,24 +185,22 @@ control_begin(enum call call, enum kind kind)
 {
     struct step step = { .call = call, .kind = kind };
     bool die = false;
-    unsigned delay_ms = 0;
+    const struct rule *delay = NULL;
 
     control_lock();
     if (kind != KIND_SOCKET) {
         step.number = ++control_shared->control.number;
     }
-    control_shared->counts[control_in_child][call][kind]++;
+    control_shared->counts[call][kind]++;
     for (int i = 0; i < RULES; i++) {
-        apply_rule(&control_shared->rules[i], &step, &die, &delay_ms);
+        apply_rule(&control_shared->rules[i], &step, &die, &delay);
     }
     control_unlock();
-    if (delay_ms > 0) {
-        struct timespec pause = { delay_ms / 1000,
-                                  (long)(delay_ms % 1000) * 1000000 };
-        clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+    if (delay != NULL) {
+        wait_for_rule(delay);
     }
     if (die) {
-        end_it(step.kill_all);
+        end_it();
     }
     return step;
 }
@@ -209,10 +209,7 @@ void
 control_finish(const struct step *step)
 {
     if (step->kill_after) {
-        int error = errno;
-
-        end_it(step->kill_all);
-        errno = error;
+        end_it();
     }
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file that a test shares with the processes under test. It has rules that
- * the test can set at any time, counters, and in record mode a log of all calls
- * with effects, in order. tests/lib/shim.py reads and writes the same layout;
- * every field has a fixed width and place.
+ * The file that a test shares with the servers under test, one after another.
+ * It has rules that the test can set at any time, counters, and in record mode
+ * a log of all calls with effects, in order. tests/lib/shim.py reads and writes
+ * the same layout; every field has a fixed width and place.
  *
  *      0  magic, flags, figures
  *    256  rules
- *   2048  counts[who][call][kind]
+ *   2048  counts[call][kind]
  *   7168  the lock
  *   8192  log: consecutive records, up to log_used
  */
@@ -39,7 +39,6 @@ enum call {
     CALL_UNLINK,
     CALL_MKDIR,
     CALL_TRUNCATE,
-    CALL_FORK,
     CALL_SEND,
     CALL_OTHER, /* something that no crash image can model yet */
     CALL_ALLOC, /* of memory: these three of any thread, kind NONE */
@@ -72,25 +71,24 @@ enum action {
     ACTION_KILL_BEFORE = 1,
     ACTION_KILL_AFTER,
     ACTION_FAIL,
-    ACTION_DELAY, /* before the call */
+    ACTION_DELAY, /* before the call, until the rule is disarmed at most */
     ACTION_LIE    /* a sync that says 0 and does nothing: a server's bug */
 };
 
 enum rule_flag {
     RULE_FOR_GOOD = 1, /* every call from the nth on */
     RULE_SHORT = 2,    /* a write that fails writes half of its bytes first */
-    RULE_KILL_ALL = 4, /* the whole process group, else only the caller */
-    RULE_EVERY = 8     /* the nth call, and then every nth */
+    RULE_EVERY = 4     /* the nth call, and then every nth */
 };
 
 struct rule {
     uint32_t armed;
     uint32_t action;
     uint32_t calls, kinds; /* bits */
-    uint32_t who;          /* bits: 1 the server, 2 its children */
     uint32_t flags;
     uint32_t error;
     uint32_t delay_ms;
+    uint32_t unused;
     uint64_t nth; /* 1: the next call that matches */
     uint64_t seen;
     uint64_t fired;
@@ -99,11 +97,11 @@ struct rule {
 
 struct control {
     uint32_t magic;
-    uint32_t ready;        /* the lock is initialised */
-    uint32_t record;       /* keep a log */
-    uint32_t overflow;     /* the log was too small */
-    uint32_t skip_syncs;   /* do not really sync: quicker, for recordings */
-    uint32_t server_pid;   /* the first process that ran with the shim */
+    uint32_t ready;      /* the lock is initialised */
+    uint32_t record;     /* keep a log */
+    uint32_t overflow;   /* the log was too small */
+    uint32_t skip_syncs; /* do not really sync: quicker, for recordings */
+    uint32_t unused;
     uint64_t number;       /* of file calls so far */
     uint64_t log_capacity; /* bytes behind LOG_AT */
     uint64_t log_used;
@@ -132,7 +130,7 @@ enum record_type {
 struct record {
     uint32_t size; /* with data and padding */
     uint32_t data_size;
-    uint8_t type, who, call, kind;
+    uint8_t type, call, kind, unused;
     uint32_t handle; /* of the opened file, or the client's port */
     uint64_t number;
     uint64_t mono_ns;
@@ -148,8 +146,10 @@ struct layout {
         struct rule rules[RULES];
         char rules_room[COUNTS_AT - RULES_AT];
     };
-    uint64_t counts[2][CALLS][KINDS];
-    char unused[LOCK_AT - COUNTS_AT - sizeof(uint64_t[2][CALLS][KINDS])];
+    union {
+        uint64_t counts[CALLS][KINDS];
+        char counts_room[LOCK_AT - COUNTS_AT];
+    };
     union {
         pthread_mutex_t lock;
         char lock_room[LOG_AT - LOCK_AT];
@@ -160,7 +160,6 @@ struct layout {
 /* ---- for the library ----------------------------------------------------- */
 
 extern struct layout *control_shared; /* NULL: nothing is to be done */
-extern int control_in_child;
 
 bool control_open(const char *path);
 void control_lock(void);
@@ -172,7 +171,7 @@ struct step {
     enum kind kind;
     uint64_t number;
     int error; /* fail with this, or 0 */
-    bool shorten, lie, kill_after, kill_all;
+    bool shorten, lie, kill_after;
 };
 
 /* Counts a call before it is made, waits or kills if a rule says so, and

@@ -9,13 +9,12 @@
  * control_shared file, BLOOMERY_SHIM_DIR the data directory; without them the
  * library does nothing.
  *
- * It must work in a child of a threaded process, so it allocates nothing and
- * makes only plain system calls. A failed sync discards the unsynced data, as
+ * It intercepts allocations too, so it allocates nothing and makes only plain
+ * system calls. A failed sync discards the unsynced data, as
  * Linux does: it drops dirty pages and marks them clean.
  */
 #include "shim.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -34,17 +33,6 @@
 static char top[NAME_MAX_BYTES];
 static size_t top_len;
 static struct shim_file files[FDS_MAX];
-static pid_t (*real_fork)(void);
-static pid_t (*real_plain_fork)(void);
-
-/* The C library's. */
-static void
-find(pid_t (**ret_fn)(void), const char *name)
-{
-    void *symbol = dlsym(RTLD_NEXT, name);
-
-    memcpy(ret_fn, &symbol, sizeof(symbol));
-}
 
 __attribute__((constructor)) static void
 start(void)
@@ -52,8 +40,6 @@ start(void)
     const char *path = getenv("BLOOMERY_SHIM");
     const char *dir = getenv("BLOOMERY_SHIM_DIR");
 
-    find(&real_fork, "_Fork");
-    find(&real_plain_fork, "fork");
     if (path == NULL || dir == NULL || strlen(dir) >= sizeof(top)) {
         return;
     }
@@ -210,10 +196,12 @@ open_at(int dir_fd, const char *path, int flags, mode_t mode)
         }
         return fd;
     }
+    bool unnamed = (flags & O_TMPFILE) == O_TMPFILE;
     bool directory = (flags & O_DIRECTORY) != 0 || is_directory(dir_fd, path);
-    bool creates = (flags & O_CREAT) != 0;
-    struct step step = control_begin(creates ? CALL_CREATE : CALL_OPEN,
-                                     kind_of(name, directory));
+    bool creates = (flags & O_CREAT) != 0 || unnamed;
+    struct step step =
+        control_begin(creates ? CALL_CREATE : CALL_OPEN,
+                      unnamed ? KIND_OTHER : kind_of(name, directory));
     if (step.error != 0) {
         return shim_fail(step.error);
     }
@@ -553,37 +541,4 @@ copy_file_range(int from_fd, off64_t *from, int to_fd, off64_t *to, size_t len,
 {
     note_other(to_fd);
     return RAW(copy_file_range, from_fd, from, to_fd, to, len, flags);
-}
-
-/* ---- fork ---------------------------------------------------------------- */
-
-static pid_t
-fork_noted(pid_t (*fork_fn)(void))
-{
-    if (control_shared == NULL) {
-        return fork_fn();
-    }
-    struct step step = control_begin(CALL_FORK, KIND_NONE);
-    if (step.error != 0) {
-        return shim_fail(step.error);
-    }
-    pid_t pid = fork_fn();
-    if (pid == 0) {
-        control_in_child = 1;
-    } else {
-        control_finish(&step);
-    }
-    return pid;
-}
-
-pid_t
-_Fork(void)
-{
-    return fork_noted(real_fork);
-}
-
-pid_t
-fork(void)
-{
-    return fork_noted(real_plain_fork);
 }

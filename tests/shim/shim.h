@@ -14,7 +14,7 @@ enum { FDS_MAX = 4096, NAME_MAX_BYTES = 160 };
 
 #define RAW(name, ...) syscall(SYS_##name, __VA_ARGS__)
 
-/* An open file of the data directory; a child process has a copy of all. */
+/* An open file of the data directory; */
 struct shim_file {
     bool used;
     enum kind kind;

@@ -234,6 +234,10 @@ replicas: $(SERVER) $(SHIM) ## Test cut links and killed replicas: make replicas
 	  tests/scenario/test_replication_faults.py \
 	  -k "anywhere or never_counts or random or takes_over or roles"
 
+stops: $(SERVER) ## Test stops during saves, rewrites and synchronizations: make stops ROUNDS=500 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),500) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_stops.py -k random
+
 power-loss: $(SERVER) $(SHIM) ## Test disk images of power failures: make power-loss ROUNDS=10000
 	ROUNDS=$(or $(ROUNDS),10000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_power_loss.py -k image

@@ -286,6 +286,62 @@ def test_files_of_version_1_stay_readable():
                 "journal")["status"] == "torn"
 
 
+# ---- written while clients went on -------------------------------------------
+
+WALKED = servers.TOP / "tests/data/golden-v3/walked.bin"
+WALKED_END = WALKED.with_name("walked-end.bin")
+
+
+def state(start_server, path):
+    """Returns what a server has that starts on a copy of this snapshot, before
+    and after DEBUG RELOAD."""
+    server = start_server("--databases", 16, "--dir", path.parent,
+                          "--dbfilename", path.name, "--appendonly", "no",
+                          "--enable-debug-command", "yes")
+    with server.conn() as conn:
+        digests = [conn.call("DEBUG", "DIGEST")]
+        conn.call("DEBUG", "RELOAD")
+        digests.append(conn.call("DEBUG", "DIGEST"))
+        size = conn.call("DBSIZE")
+    server.stop()
+    return digests, size
+
+
+def test_a_snapshot_written_while_clients_went_on_is_the_state_at_its_end(
+        tmp_path, start_server):
+    found = []
+    for file in (WALKED, WALKED_END):
+        path = tmp_path / file.stem / "copy"
+        path.parent.mkdir()
+        shutil.copy(file, path)
+        found.append(state(start_server, path))
+    (walked, _), (whole, _) = found
+    assert set(walked) == set(whole) and len(set(walked)) == 1
+    assert found[0][1] == found[1][1]
+
+
+def test_cat_and_salvage_complete_it(tmp_path):
+    got = card(cards(WALKED), "snapshot")
+    assert got["keys"] < got["intact_keys"] and got["effect_groups"] > 5
+    assert card(cards(WALKED_END), "snapshot")["keys"] == got["keys"]
+
+    def cat(path):
+        db, lines = b"", set()
+        for line in check("cat", path).stdout.splitlines():
+            db = line if line.startswith(b'"SELECT"') else db
+            lines.add((db, line))
+        return lines
+
+    assert cat(WALKED) == cat(WALKED_END)
+    damaged = tmp_path / "damaged"
+    shutil.copy(WALKED, damaged)
+    flip(damaged, WALKED.stat().st_size - 3000)  # among the effects
+    assert card(cards(damaged, status=DAMAGED), "snapshot")["problem"]
+    check("salvage", damaged, tmp_path / "out", status=DAMAGED)
+    rescued = card(cards(tmp_path / "out"), "snapshot")
+    assert 0 < rescued["keys"] == rescued["intact_keys"]
+
+
 # ---- cat ---------------------------------------------------------------------
 
 def words(line):

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from lib import resp, servers, shim
+from lib import resp, servers
 
 
 def refused(*options, conf=None):
@@ -35,7 +35,7 @@ def refused(*options, conf=None):
     ("--nope", "1"), ("--maxclients", "x"), ("--maxclients", "0"),
     ("--maxmemory", "12parsecs"), ("--bf.bloom-fp-rate", "1"),
     ("--bf.bloom-fp-rate", "x"), ("--bf.bloom-capacity", "0"),
-    ("--bf.bloom-defrag-enabled", "yes"), ("--port", "70000"),
+    ("--bf.bloom-defrag-enabled", "perhaps"), ("--port", "70000"),
     ("--threads", "-1"), ("--loglevel", "chatty"), ("--maxclients",),
     ("--appendonly", "maybe"), ("--dialect", "klingon"), ("stray", "word"),
     ("--unixsocketperm", "999"), ("--client-output-buffer-limit", "normal x"),
@@ -82,7 +82,7 @@ def test_the_file_is_read_and_the_command_line_wins(start_server):
     ("[network]\nmaxclients = 5\nmaxclients2 = 6\n", 3, "maxclients2"),
     ("[bf]\nbloom-capacity = 0\n", 2, "between 1 and"),
     ("[bf]\n\n\nbloom-fp-rate = zero\n", 4, "float"),
-    ("[bf]\nbloom-defrag-enabled = yes\n", 2, "no"),
+    ("[bf]\nbloom-defrag-enabled = 1\n", 2, "no"),
     ("[nowhere]\nport = 1\n", 2, "network"),
     ("[network]\nport 7379\n", 2, ""),
     ("[network\nport = 1\n", 1, ""),
@@ -154,97 +154,6 @@ def test_shutdown_closes_and_ends(start_server, command):
         assert other.read_to_close() == b""
     assert server.wait_exit() == 0
     server.stop()
-
-
-def fill(conn, filters):
-    conn.send(b"".join(resp.command("BF.ADD", "k%d" % i, "a")
-                       for i in range(filters)))
-    for _ in range(filters):
-        assert conn.read() == 1
-
-
-@pytest.fixture
-def slow_saver(tmp_path, start_server):
-    """A server whose saving child delays its first write, so that a test on a
-    slow machine sees the child. Sanitizers are slow enough without a delay."""
-    data = tmp_path / "data"
-    data.mkdir()
-    options = ("--dir", data, "--appendonly", "no", "--save", "900 1")
-    if servers.sanitized():
-        yield start_server(*options, group=True)
-        return
-    control = shim.Shim(str(tmp_path), data)
-    control.arm(0, "delay", ["write"], who="child", delay_ms=3000)
-    yield start_server(*options, group=True, env=control.env())
-    control.close()
-
-
-def ended(pid):
-    """Tells whether the process is gone, or a zombie that a slow init will
-    reap."""
-    try:
-        with open("/proc/%d/stat" % pid) as file:
-            return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
-def stop_child(server):
-    """Stops the child of the save; returns its process id. Not before it has
-    settled, which its name shows: until then it does not end with its server."""
-    pid = servers.wait_until(server.children, 10, "a child", 0.0005)[0]
-
-    def settled():
-        with open("/proc/%d/comm" % pid) as file:
-            return file.read() == "bloomery-save\n"
-    servers.wait_until(settled, 10, "the child is settled", 0.0005)
-    os.kill(pid, signal.SIGSTOP)
-    return pid
-
-
-# A terminal and a service manager send a signal to all processes of a group,
-# including the child that writes the last snapshot.
-@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT], ids=str)
-def test_a_signal_to_the_group_does_not_end_the_last_save(
-        tmp_path, start_server, slow_saver, first):
-    server = slow_saver
-    with server.conn() as conn:
-        fill(conn, 20000)
-        os.killpg(server.pid, first)
-        child = stop_child(server)
-        for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            os.killpg(server.pid, each)
-        os.kill(child, signal.SIGCONT)
-        assert conn.read_to_close() == b""
-    assert server.wait_exit(60) == 0
-    assert b"failed to save" not in server.log()
-    assert b"did not stop" not in server.log()
-    again = start_server("--dir", tmp_path / "data", "--appendonly", "no")
-    with again.conn() as conn:
-        assert conn.call("DBSIZE") == 20000
-    again.stop()
-    server.stop()
-
-
-def test_a_child_ends_with_its_server(slow_saver):
-    server = slow_saver
-    with server.conn() as conn:
-        fill(conn, 20000)
-        conn.send(resp.command("BGSAVE"))
-        child = stop_child(server)
-        server.kill()
-        servers.wait_until(lambda: ended(child), 10, "the end of the child")
-
-
-def test_the_log_names_the_signal_that_ended_a_save(slow_saver):
-    server = slow_saver
-    with server.conn() as conn:
-        fill(conn, 20000)
-        conn.send(resp.command("SAVE"))
-        os.kill(stop_child(server), signal.SIGKILL)
-        assert "could not be written" in conn.read().args[0]
-    assert b"signal 9 ended the child process (Killed)" in server.log()
-    assert b"Interrupted" not in server.log()
 
 
 def test_sighup_reloads_the_options_that_can_change(start_server):

@@ -264,3 +264,52 @@ def test_the_operator_can_connect_and_is_not_paused(start_server, door):
         assert last.call("BF.CARD", "k") == 1
     for conn in silent:
         conn.close()
+
+
+def test_a_save_ends_however_fast_filters_are_copied(start_server):
+    """Clients copy filters all the time, each of which a save has to copy once
+    more. It must end, and adds must go on meanwhile."""
+    server = start_server("--threads", 4, "--appendonly", "no")
+    stop = threading.Event()
+    counts = {"copies": 0, "adds": 0}
+    errors = []
+
+    def work(name, *words):
+        with server.conn() as conn:
+            while not stop.is_set():
+                replies = conn.pipeline([words] * 5)
+                counts[name] += len(replies)
+                if any(isinstance(reply, resp.Error) for reply in replies):
+                    errors.append(replies)
+                    return
+
+    with server.conn() as conn:
+        for i in range(4):  # 2.4 MB each
+            conn.call("BF.RESERVE", "from%d" % i, "0.01", 2000000)
+            conn.call("BF.ADD", "from%d" % i, "x")
+        threads = [threading.Thread(target=work, args=(
+            "copies", "COPY", "from%d" % i, "to%d" % i, "REPLACE"))
+            for i in range(4)]
+        threads += [threading.Thread(target=work, args=(
+            "adds", "BF.ADD", "adds", "item"))]
+        for thread in threads:
+            thread.start()
+        try:
+            servers.wait_until(lambda: counts["copies"] > 0)
+            for saves in (1, 2):
+                before = dict(counts)
+                conn.call("BGSAVE")
+                servers.wait_until(
+                    lambda: info(server, "persistence", "rdb_saves") == saves,
+                    60, "the save")
+                servers.wait_until(
+                    lambda: counts["adds"] > before["adds"] and
+                    counts["copies"] > before["copies"], 60, "more work")
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert not errors
+        text = conn.call("INFO", "persistence").decode()
+        assert "current_save_parks:none" in text
+        assert "rdb_last_bgsave_status:ok" in text

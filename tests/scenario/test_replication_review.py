@@ -6,7 +6,6 @@
 
 import os
 import random
-import threading
 import time
 
 import pytest
@@ -261,12 +260,7 @@ def test_roles_change_faster_than_the_links(group):
                     time.sleep(rng.random() / 10)   # a link can make progress
 
     with links.Writers(one, seed), links.Writers(two, seed + 1):
-        threads = [threading.Thread(target=change, args=(n,))
-                   for n in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        crash.each(range(4), change)
         with third.conn() as conn:
             conn.call("CONFIG", "SET", "masterauth", "")
     for primary in (one, two):
@@ -276,6 +270,26 @@ def test_roles_change_faster_than_the_links(group):
     follow(one, third)
     follow(two, third)
     wait_even(third, one, two)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_clients_of_a_longer_log_get_replies_from_a_shorter_one(group, threads):
+    """A client that wrote to a primary is still connected when that server has
+    taken over the data of another one, whose log ends before that write."""
+    short = group.node()
+    server = group.node("--threads", threads, "--appendonly", "yes",
+                        "--appendfsync", "always")
+    add(short, "k", "a")
+    with server.conn() as conn:
+        for number in range(100):
+            assert conn.call("BF.ADD", "long", "%0100d" % number) in (0, 1)
+        had = replicas.offset(server)
+        follow(server, short)
+        wait_even(short, server)
+        wait_until(lambda: info(server, "persistence")["journal_state"] == "on")
+        assert replicas.offset(server) < had
+        assert conn.call("PING") == b"PONG"
+        assert conn.call("BF.EXISTS", "k", "x") == 1
 
 
 # ---- what is told ----------------------------------------------------------

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # Measures the cost of durability, each figure with its mark: loading and saving
-# 1 GiB compared with the least that a disk and a hash need, the pause at a fork,
-# the journal's CPU time per command compared with a server without one, adds per
+# 1 GiB compared with the least that a disk and a hash need, the longest hold of a
+# save, the journal's CPU time per command compared with a server without one, adds per
 # fsync, and latencies. Compared programs run in turn, in pairs, and the ratio is
 # taken within the pair. Absolute times depend on the machine. The data are in a
 # separate folder below the build folder, so on the disk of the source tree.
@@ -32,8 +32,11 @@ NO_REWRITE = ["--auto-aof-rewrite-percentage", "0"]
 LARGE = [("big", 12, 52_600_000, 1_000_000), ("mid", 64, 3_200_000, 60_000)]
 SMALL_KEYS = 3_300_000
 
-MARK_LOAD, MARK_SAVE, MARK_JOURNAL = 1.5, 2.0, 1.25
-MARK_ADDS_A_SYNC, MARK_FORK_MS, SYNC_MS = 20, 3.0, 5
+MARK_LOAD, MARK_JOURNAL = 1.5, 1.25
+MARK_SAVE_LARGE, MARK_SAVE_SMALL = 1.3, 2.0
+MARK_HOLD_MS, MARK_GROWN_MIB = 0.3, 64
+MARK_RATE, MARK_LOOP = 0.8, 1.1
+MARK_ADDS_A_SYNC, SYNC_MS = 20, 5
 
 
 class Connection:
@@ -146,7 +149,7 @@ def fill_small(bench, server):
         "--key", "k", "--requests", str(bench.scaled(SMALL_KEYS))])
 
 
-# ---- forks -------------------------------------------------------------------
+# ---- walks -------------------------------------------------------------------
 
 
 def pulse(bench, server, seconds, keys, during=None):
@@ -172,20 +175,27 @@ def pulse(bench, server, seconds, keys, during=None):
     return f"{text}the client itself was late by {late:.1f}"
 
 
-def wait_for_huge_pages(peer):
-    """Wait until the kernel restores no more huge pages; return how many it did."""
-    before = None
-    while before != (before := peer.info("huge_pages_restored")):
-        time.sleep(1)
-    return int(before)
+GAP = """
+import sys, time
+longest, before = 0, time.thread_time_ns()
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    for _ in range(20):
+        now = time.thread_time_ns()
+        longest, before = max(longest, now - before), now
+    time.sleep(0.0001)
+    before = time.thread_time_ns()
+print(longest / 1e6)
+"""
 
 
-def huge_mib(server):
-    """Return how much of the process is in huge pages."""
-    with open(f"/proc/{server.process.pid}/smaps_rollup",
-              encoding="ascii") as file:
-        return int(re.search(r"AnonHugePages: +(\d+)", file.read()).group(1)) \
-            // 1024
+def gap(seconds, during):
+    """Return the longest step of CPU time of a program that only counts, in ms:
+    the kernel adds interrupts to the thread that they meet."""
+    with subprocess.Popen([sys.executable, "-c", GAP, str(seconds)], text=True,
+                          stdout=subprocess.PIPE) as counter:
+        during()
+        return float(counter.communicate()[0])
 
 
 def write_beside(data):
@@ -196,15 +206,31 @@ def write_beside(data):
     file.unlink()
 
 
-def forks(bench, server, data, large):
-    """Save repeatedly under a scattered load; measure the latencies.
+def resident_mib(server, field="VmRSS"):
+    """Return how much memory the process has, or had at most."""
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as file:
+        return int(re.search(rf"{field}:\s+(\d+)", file.read()).group(1)) / 1024
 
-    The writes split huge pages while a child shares them. The script waits
-    until the kernel has restored them, so that every save finds them whole.
+
+def forget_peak(server):
+    """Let VmHWM begin anew."""
+    with open(f"/proc/{server.process.pid}/clear_refs", "w",
+              encoding="ascii") as file:
+        file.write("5")
+
+
+def longest_hold_ms(peer):
+    """Return the longest time under a lock since CONFIG RESETSTAT, CPU time.
+
+    INFO does not show what took less than 0.2 ms.
     """
+    return max(int(peer.info("longest_lock_usec")), 200) / 1000
+
+
+def walks(bench, server, data, large):
+    """Save repeatedly under a scattered load; measure holds and latencies."""
     keys = LARGE[0][1] if large else 0
-    pauses = []
-    pages = 0
+    holds, grown, steps = [], [], []
 
     say("  clients, ms: no save", "", note=pulse(bench, server, 1, keys))
     # Measure how writing as much affects clients on this machine.
@@ -212,26 +238,26 @@ def forks(bench, server, data, large):
         bench, server, 1.5, keys, lambda: write_beside(data)))
     with Connection(server) as peer:
         for number in range(bench.pairs(4, 2)):
-            whole = huge_mib(server)
-            seen = pulse(bench, server, 1.5, keys,
-                         lambda: peer.call("BGSAVE"))
+            peer.call("CONFIG", "RESETSTAT")
+            forget_peak(server)
+            before = resident_mib(server)
+            seen = []
+            steps.append(gap(1.5, lambda: seen.append(pulse(
+                bench, server, 1.5, keys, lambda: peer.call("BGSAVE")))))
             peer.wait("rdb_bgsave_in_progress", "0")
-            pauses.append(int(peer.info("latest_fork_usec")) / 1000)
+            holds.append(longest_hold_ms(peer))
+            grown.append(resident_mib(server, "VmHWM") - before)
             say(f"  clients, ms: save {number + 1}", "",
-                note=f"{seen}; {whole} MiB were in huge pages")
-            if large:
-                pages = wait_for_huge_pages(peer)
-    if large:
-        say("  huge pages restored after all saves", f"{pages}")
-    # The first save is separate: no huge page was split before it.
+                note=f"{seen[0]}; {peer.info('last_save_holds')} holds, the "
+                f"longest lock was of '{peer.info('longest_lock')}'")
     return all([
-        say(f"  pause of the loops at the {name} fork, ms", f"{pause:.2f}",
-            f"< {MARK_FORK_MS:g}" if large else "",
-            pause < MARK_FORK_MS if large else None, note)
-        for name, pause, note in (
-            ("first", pauses[0], ""),
-            ("later", statistics.median(pauses[1:]),
-             "median of " + " ".join(f"{ms:.2f}" for ms in pauses[1:])))])
+        say("  longest time under a lock in a save, ms", f"<= {max(holds):.2f}",
+            f"<= {MARK_HOLD_MS:g}", max(holds) <= MARK_HOLD_MS,
+            "CPU time; each save: " + " ".join(f"{ms:.2f}" for ms in holds)
+            + "; a program that only counts, beside it: "
+            + " ".join(f"{ms:.2f}" for ms in steps)),
+        say("  more memory during a save, MiB", f"{max(grown):.0f}",
+            f"<= {MARK_GROWN_MIB}", max(grown) <= MARK_GROWN_MIB)])
 
 
 # ---- snapshots ---------------------------------------------------------------
@@ -314,14 +340,94 @@ def snapshots(bench, large):
             used = int(peer.info("used_memory")) / MIB
             say("  memory used, MiB", f"{used:.0f}",
                 note=f"{peer.call('DBSIZE')} keys")
-        results.append(forks(bench, server, data, large))
+        results.append(walks(bench, server, data, large))
         results.append(saves(bench, server, data, bench.pairs(5, 3)
                              if large else bench.pairs(3, 1),
-                             MARK_SAVE if large else None))
+                             MARK_SAVE_LARGE if large else MARK_SAVE_SMALL))
     results.append(loads(bench, data, bench.pairs(5, 3) if large
                          else bench.pairs(3, 1),
                          MARK_LOAD if large else None))
     (data / "bloomery.snapshot").unlink()
+    return all(results)
+
+
+# ---- adds during a save ------------------------------------------------------
+
+
+def loop_ns(server):
+    """Return the CPU time of loop 0, the process's first thread."""
+    with open(f"/proc/{server.process.pid}/task/{server.process.pid}/schedstat",
+              encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
+def read_adds(server, peer):
+    """Return the time, the commands so far and the loop's ns so far."""
+    commands = int(peer.info("total_commands_processed"))
+    return time.monotonic(), commands, loop_ns(server)
+
+
+def rate_and_cost(begin, end):
+    """Return commands a second, and the loop's ns for each."""
+    seconds, commands, used_ns = (after - before
+                                  for before, after in zip(begin, end))
+    return commands / seconds, used_ns / commands
+
+
+def during_and_after(server, peer):
+    """Save; return rate_and_cost of the save, and of as long a time after it."""
+    begin = read_adds(server, peer)
+    peer.call("BGSAVE")
+    peer.wait("rdb_bgsave_in_progress", "0")
+    saved = read_adds(server, peer)
+    if peer.info("rdb_last_bgsave_status") != "ok":
+        raise SystemExit("BGSAVE failed")
+    while time.monotonic() - saved[0] < saved[0] - begin[0]:
+        peer.wait("rdb_bgsave_in_progress", "0")  # asks as often as above
+        time.sleep(0.01)
+    return (rate_and_cost(begin, saved),
+            rate_and_cost(saved, read_adds(server, peer)))
+
+
+def add_and_save(bench, server, pairs):
+    """Add new items without a pause, and save; return during_and_after of each
+    save."""
+    words = [*bench.load.words, "--port", server.port, "--command", "add",
+             "--pipeline", 16, "--connections", CONNECTIONS, "--keys",
+             LARGE[0][1], "--key", LARGE[0][0], "--range", 2**32 - 1,
+             "--seed", 7, "--seconds", 600]
+    with subprocess.Popen([str(word) for word in words],
+                          stdout=subprocess.DEVNULL) as load:
+        try:
+            with Connection(server) as peer:
+                time.sleep(bench.seconds(1))
+                return [during_and_after(server, peer) for _ in range(pairs)]
+        finally:
+            load.kill()
+
+
+def adds(bench):
+    """Compare adds during saves with adds without one."""
+    results = []
+    print("BF.ADD of new items at random places of 1 GiB, pipeline 16, "
+          f"{CONNECTIONS} connections, one loop; during a save / after it")
+    for policy, marks in (("everysec", (MARK_RATE, MARK_LOOP)),
+                          ("none", (None, None))):
+        with Durable(bench.build, bench.folder / f"adds-{policy}", options=[
+                *servers.LARGE_FILTERS, *journal_options(policy)]) as server:
+            fill_large(bench, server)
+            server.journaled()
+            pairs = add_and_save(bench, server, bench.pairs(9, 1))
+        what = "no journal" if policy == "none" else policy
+        text, rate = spread([during[0] / after[0] for during, after in pairs])
+        results.append(say(f"  adds a second, {what}", text,
+                           f">= {marks[0]:g}" if marks[0] else "",
+                           rate >= marks[0] if marks[0] else None))
+        text, cost = spread([during[1] / after[1] for during, after in pairs])
+        results.append(say(f"  CPU time of the loop per add, {what}", text,
+                           f"<= {marks[1]:g}" if marks[1] else "",
+                           cost <= marks[1] if marks[1] else None,
+                           f"{pairs[-1][0][1]:.0f} / {pairs[-1][1][1]:.0f} ns"))
     return all(results)
 
 
@@ -442,6 +548,7 @@ def latency(bench):
 PARTS = {
     "large": lambda bench: snapshots(bench, True),
     "small": lambda bench: snapshots(bench, False),
+    "adds": adds,
     "journal": journal,
     "group": group,
     "latency": latency,

@@ -41,10 +41,10 @@ CFLAGS ?= -O2 -g
 # -fno-lto: otherwise each of their 170 links would optimise the whole server again.
 LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null 2> /dev/null | \
 	grep -q __clang__ || echo -flto=auto))
-PKGS   := libuv hiredis libxxhash libcrypto
+PKGS   := libuv hiredis libxxhash libssl libcrypto
 ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc \
 	-Iinclude $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
-	$(shell pkg-config --cflags libuv libxxhash libcrypto) $(CFLAGS)
+	$(shell pkg-config --cflags libuv libxxhash libssl) $(CFLAGS)
 TEST_LDFLAGS = $(ALL_LDFLAGS) $(if $(LTO),-fno-lto)
 ALL_LDFLAGS = -pie -Wl,-z,relro,-z,now -pthread $(SAN_$(MODE)) $(LDFLAGS)
 LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/tls_context.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/slice.h"
+
+#include <limits.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+/* ---- memory -------------------------------------------------------------- */
+
+static void *
+ssl_alloc(size_t bytes, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return bytes > 0 ? mem_try_alloc(bytes) : NULL;
+}
+
+static void
+ssl_free(void *ptr, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    mem_free(ptr);
+}
+
+static void *
+ssl_resize(void *ptr, size_t bytes, const char *file, int line)
+{
+    if (bytes == 0) {
+        ssl_free(ptr, file, line);
+        return NULL;
+    }
+    return mem_try_realloc(ptr, bytes);
+}
+
+void
+tls_use_mem(void)
+{
+    CHECK(CRYPTO_set_mem_functions(ssl_alloc, ssl_resize, ssl_free) == 1);
+}
+
+/* ---- loading ------------------------------------------------------------- */
+
+/* One load: what it reads, and where it says what is wrong. */
+struct load {
+    const struct tls_settings *settings;
+    SSL_CTX *ctx;
+    const char *password; /* of the key that is read next */
+    char *reason;
+};
+
+__attribute__((format(printf, 2, 3))) static bool
+fail(struct load *load, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(load->reason, TLS_REASON_MAX, format, args);
+    va_end(args);
+    ERR_clear_error();
+    return false;
+}
+
+/* Fails with the text of OpenSSL's first error, which may be one of errno. */
+static bool
+fail_file(struct load *load, const char *option, const char *file)
+{
+    unsigned long code = ERR_peek_error();
+    const char *why = ERR_SYSTEM_ERROR(code) ? strerror(ERR_GET_REASON(code))
+                                             : ERR_reason_error_string(code);
+
+    return fail(load, "%s \"%s\": %s", option, file,
+                why != NULL ? why : "not usable");
+}
+
+/* OpenSSL asks for the password of a key. Without one the key is refused;
+ * OpenSSL's own function would ask on the terminal. */
+static int
+give_password(char *to, int size, int writing, void *ctx)
+{
+    const struct load *load = ctx;
+    size_t len = strlen(load->password);
+
+    (void)writing;
+    if (len == 0 || len > (size_t)size) {
+        return -1;
+    }
+    memcpy(to, load->password, len);
+    return (int)len;
+}
+
+/* One certificate with its key, and the options that named them. */
+struct identity {
+    const char *cert_option, *cert_file;
+    const char *key_option, *key_file, *password;
+};
+
+static bool
+use_identity(struct load *load, const struct identity *identity)
+{
+    bool has_key;
+
+    if (SSL_CTX_use_certificate_chain_file(load->ctx, identity->cert_file) !=
+        1) {
+        return fail_file(load, identity->cert_option, identity->cert_file);
+    }
+    if (identity->key_file[0] == '\0') {
+        return fail(load, "%s is set, but %s is not", identity->cert_option,
+                    identity->key_option);
+    }
+    load->password = identity->password;
+    SSL_CTX_set_default_passwd_cb(load->ctx, give_password);
+    SSL_CTX_set_default_passwd_cb_userdata(load->ctx, load);
+    has_key = SSL_CTX_use_PrivateKey_file(load->ctx, identity->key_file,
+                                          SSL_FILETYPE_PEM) == 1;
+    SSL_CTX_set_default_passwd_cb_userdata(load->ctx, NULL);
+    if (!has_key) {
+        return fail_file(load, identity->key_option, identity->key_file);
+    }
+    return true;
+}
+
+/* Reads the authorities. The server also tells its clients their names. */
+static bool
+use_authorities(struct load *load, bool serves)
+{
+    const struct tls_settings *settings = load->settings;
+    const char *file = settings->ca_cert_file;
+    const char *dir = settings->ca_cert_dir;
+    STACK_OF(X509_NAME) * names;
+
+    if (file[0] != '\0' && SSL_CTX_load_verify_file(load->ctx, file) != 1) {
+        return fail_file(load, "tls-ca-cert-file", file);
+    }
+    if (dir[0] != '\0' && SSL_CTX_load_verify_dir(load->ctx, dir) != 1) {
+        return fail_file(load, "tls-ca-cert-dir", dir);
+    }
+    if (!serves || file[0] == '\0') {
+        return true;
+    }
+    names = SSL_load_client_CA_file(file);
+    if (names == NULL) {
+        return fail_file(load, "tls-ca-cert-file", file);
+    }
+    SSL_CTX_set_client_CA_list(load->ctx, names);
+    return true;
+}
+
+static bool
+use_protocols(struct load *load)
+{
+    struct slice rest = slice_of(load->settings->protocols);
+    struct slice word;
+    bool tls2 = rest.len == 0, tls3 = tls2;
+
+    while (slice_next_word(&rest, &word)) {
+        if (slice_is_word(word, "TLSv1.2")) {
+            tls2 = true;
+        } else if (slice_is_word(word, "TLSv1.3")) {
+            tls3 = true;
+        } else {
+            return fail(load,
+                        "tls-protocols: \"%.*s\" is not TLSv1.2 or TLSv1.3",
+                        slice_shown(word), word.data);
+        }
+    }
+    if (!tls2 && !tls3) {
+        return fail(load, "tls-protocols names no protocol");
+    }
+    CHECK(SSL_CTX_set_min_proto_version(load->ctx, tls2 ? TLS1_2_VERSION
+                                                        : TLS1_3_VERSION) == 1);
+    CHECK(SSL_CTX_set_max_proto_version(load->ctx, tls3 ? TLS1_3_VERSION
+                                                        : TLS1_2_VERSION) == 1);
+    return true;
+}
+
+static bool
+use_ciphers(struct load *load)
+{
+    const struct tls_settings *settings = load->settings;
+
+    if (settings->ciphers[0] != '\0' &&
+        SSL_CTX_set_cipher_list(load->ctx, settings->ciphers) != 1) {
+        return fail_file(load, "tls-ciphers", settings->ciphers);
+    }
+    if (settings->ciphersuites[0] != '\0' &&
+        SSL_CTX_set_ciphersuites(load->ctx, settings->ciphersuites) != 1) {
+        return fail_file(load, "tls-ciphersuites", settings->ciphersuites);
+    }
+    return true;
+}
+
+static void
+use_sessions(const struct load *load)
+{
+    static const unsigned char context[] = "bloomery";
+    const struct tls_settings *settings = load->settings;
+    uint64_t most = settings->session_cache_size;
+
+    if (!settings->session_caching) {
+        (void)SSL_CTX_set_session_cache_mode(load->ctx, SSL_SESS_CACHE_OFF);
+        (void)SSL_CTX_set_options(load->ctx, SSL_OP_NO_TICKET);
+        (void)SSL_CTX_set_num_tickets(load->ctx, 0);
+        return;
+    }
+    (void)SSL_CTX_set_session_cache_mode(load->ctx, SSL_SESS_CACHE_SERVER);
+    (void)SSL_CTX_sess_set_cache_size(load->ctx,
+                                      most < LONG_MAX ? (long)most : LONG_MAX);
+    (void)SSL_CTX_set_timeout(load->ctx,
+                              (long)settings->session_cache_timeout_s);
+    CHECK(SSL_CTX_set_session_id_context(load->ctx, context,
+                                         sizeof(context) - 1) == 1);
+}
+
+static SSL_CTX *
+new_context(const SSL_METHOD *method)
+{
+    SSL_CTX *ctx = SSL_CTX_new(method);
+
+    if (ctx != NULL) {
+        (void)SSL_CTX_set_options(ctx, SSL_OP_NO_RENEGOTIATION |
+                                           SSL_OP_NO_COMPRESSION);
+        /* A sealed piece stands in a buffer that may move, and idle
+         * connections keep no buffers. */
+        (void)SSL_CTX_set_mode(ctx, SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                        SSL_MODE_RELEASE_BUFFERS);
+        (void)SSL_CTX_set_dh_auto(ctx, 1);
+    }
+    return ctx;
+}
+
+static const int verify_modes[] = {
+    [TLS_AUTH_NO] = SSL_VERIFY_NONE,
+    [TLS_AUTH_OPTIONAL] = SSL_VERIFY_PEER,
+    [TLS_AUTH_YES] = SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+};
+
+static bool
+load_server(struct load *load)
+{
+    const struct tls_settings *settings = load->settings;
+    const struct identity identity = {
+        .cert_option = "tls-cert-file",
+        .cert_file = settings->cert_file,
+        .key_option = "tls-key-file",
+        .key_file = settings->key_file,
+        .password = settings->key_file_pass,
+    };
+
+    if (settings->cert_file[0] == '\0') {
+        return fail(load, "tls-cert-file is not set");
+    }
+    if (settings->auth_clients != TLS_AUTH_NO &&
+        settings->ca_cert_file[0] == '\0' && settings->ca_cert_dir[0] == '\0') {
+        return fail(load, "tls-auth-clients needs tls-ca-cert-file or "
+                          "tls-ca-cert-dir");
+    }
+    load->ctx = new_context(TLS_server_method());
+    if (load->ctx == NULL) {
+        return fail(load, "no memory for TLS");
+    }
+    if (settings->prefer_server_ciphers) {
+        (void)SSL_CTX_set_options(load->ctx, SSL_OP_CIPHER_SERVER_PREFERENCE);
+    }
+    SSL_CTX_set_verify(load->ctx, verify_modes[settings->auth_clients], NULL);
+    use_sessions(load);
+    return use_identity(load, &identity) && use_authorities(load, true) &&
+           use_protocols(load) && use_ciphers(load);
+}
+
+static bool
+load_dial(struct load *load)
+{
+    const struct tls_settings *settings = load->settings;
+    bool own = settings->client_cert_file[0] != '\0';
+    const struct identity identity = {
+        .cert_option = own ? "tls-client-cert-file" : "tls-cert-file",
+        .cert_file = own ? settings->client_cert_file : settings->cert_file,
+        .key_option = own ? "tls-client-key-file" : "tls-key-file",
+        .key_file = own ? settings->client_key_file : settings->key_file,
+        .password =
+            own ? settings->client_key_file_pass : settings->key_file_pass,
+    };
+
+    if (settings->ca_cert_file[0] == '\0' && settings->ca_cert_dir[0] == '\0') {
+        return fail(load, "tls-replication needs tls-ca-cert-file or "
+                          "tls-ca-cert-dir");
+    }
+    load->ctx = new_context(TLS_client_method());
+    if (load->ctx == NULL) {
+        return fail(load, "no memory for TLS");
+    }
+    SSL_CTX_set_verify(load->ctx, SSL_VERIFY_PEER, NULL);
+    return (identity.cert_file[0] == '\0' || use_identity(load, &identity)) &&
+           use_authorities(load, false) && use_protocols(load) &&
+           use_ciphers(load);
+}
+
+bool
+tls_contexts_load(struct tls_contexts *contexts,
+                  const struct tls_settings *settings,
+                  char ret_reason[TLS_REASON_MAX])
+{
+    struct load server = { .settings = settings, .reason = ret_reason };
+    struct load dial = server;
+    SSL_CTX *old_server, *old_dial;
+
+    ret_reason[0] = '\0';
+    ERR_clear_error();
+    if ((settings->serves && !load_server(&server)) ||
+        (settings->dials && !load_dial(&dial))) {
+        SSL_CTX_free(server.ctx);
+        SSL_CTX_free(dial.ctx);
+        return false;
+    }
+    CHECK(pthread_mutex_lock(&contexts->mutex) == 0);
+    old_server = contexts->server;
+    old_dial = contexts->dial;
+    contexts->server = server.ctx;
+    contexts->dial = dial.ctx;
+    contexts->check_names = settings->check_names;
+    CHECK(pthread_mutex_unlock(&contexts->mutex) == 0);
+    SSL_CTX_free(old_server);
+    SSL_CTX_free(old_dial);
+    return true;
+}
+
+void
+tls_contexts_init(struct tls_contexts *contexts)
+{
+    *contexts = (struct tls_contexts){ .server = NULL };
+    CHECK(pthread_mutex_init(&contexts->mutex, NULL) == 0);
+}
+
+void
+tls_contexts_fini(struct tls_contexts *contexts)
+{
+    SSL_CTX_free(contexts->server);
+    SSL_CTX_free(contexts->dial);
+    (void)pthread_mutex_destroy(&contexts->mutex);
+}

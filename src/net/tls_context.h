@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What all TLS connections share: certificates, private keys, authorities,
+ * protocols and ciphers, as OpenSSL's contexts, one for each side that is
+ * wanted. A load replaces both or, if anything is wrong, neither; connections
+ * that are open keep the context that they began with. tls_contexts_load and
+ * the functions that make a struct tls (net/tls.h) may run on any threads at
+ * the same time.
+ *
+ * TLS 1.2 is the oldest protocol. Renegotiation is off.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tls_auth { TLS_AUTH_NO, TLS_AUTH_OPTIONAL, TLS_AUTH_YES };
+
+enum { TLS_REASON_MAX = 512 };
+
+/* The options tls-*, with their values' texts; "" for none. Borrowed. */
+struct tls_settings {
+    const char *cert_file, *key_file, *key_file_pass;
+    /* Of the side that dials; "": the three above. */
+    const char *client_cert_file, *client_key_file, *client_key_file_pass;
+    const char *ca_cert_file, *ca_cert_dir;
+    const char *protocols; /* "TLSv1.2 TLSv1.3"; "": both */
+    const char *ciphers, *ciphersuites;
+    enum tls_auth auth_clients;
+    bool prefer_server_ciphers;
+    bool session_caching;
+    uint64_t session_cache_size, session_cache_timeout_s;
+    bool serves, dials; /* which of the two sides are wanted */
+    bool check_names;   /* a dialled server's certificate is for its host */
+};
+
+struct ssl_ctx_st;
+
+struct tls_contexts {
+    pthread_mutex_t mutex;            /* a leaf; guards what is below */
+    struct ssl_ctx_st *server, *dial; /* NULL: not loaded */
+    bool check_names;
+};
+
+/* Has OpenSSL allocate through base/mem.h. Call it before anything else of
+ * OpenSSL. */
+void tls_use_mem(void);
+
+void tls_contexts_init(struct tls_contexts *contexts);
+void tls_contexts_fini(struct tls_contexts *contexts);
+
+/* Reads the files and replaces the contexts. On failure returns false with a
+ * reason that names the option and its file, and changes nothing. */
+bool tls_contexts_load(struct tls_contexts *contexts,
+                       const struct tls_settings *settings,
+                       char ret_reason[TLS_REASON_MAX]);

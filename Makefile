@@ -8,6 +8,7 @@ PREFIX     ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 DESTDIR    ?=
 CC         ?= cc
+OBJCOPY    ?= objcopy
 PYTHON     ?= /usr/bin/python3
 PORT       ?= 7379
 # The data of `make run`, one directory per port. It is outside of build/, so that
@@ -60,7 +61,11 @@ REVERSED := $(shell printf '%s\n' $(LAYERS) | tac)
 ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
 SERVER   := $(B)/bloomery-server
 CHECK    := $(B)/bloomery-check
-CORELIB  := $(B)/libbloomery.a
+# The library for other programs: the filter and the code of base that it needs.
+STATIC   := $(B)/libbloomery.a
+SHARED   := $(B)/libbloomery.so.1
+LIBOBJS  := $(patsubst %.c,$(B)/library/%.o,$(wildcard src/core/*.c) \
+	  src/base/crc64.c src/base/err.c src/base/huge.c src/base/lzf.c)
 UNIT     := $(patsubst %.c,$(B)/%,$(wildcard tests/unit/*/test_*.c))
 # The shared code of a layer's tests is a static library, so that a test links only
 # what it calls. Some layers' tests also call that of another layer's tests.
@@ -76,7 +81,7 @@ BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
 STILL    := $(B)/bench/still.so
 
-all: $(SERVER) $(CHECK) $(CORELIB) ## Build the server, bloomery-check and the library
+all: $(SERVER) $(CHECK) library ## Build the server, its tools and the library
 	@:
 
 $(B)/%.o: %.c Makefile
@@ -92,10 +97,28 @@ $(B)/lib$1.a: $(patsubst %.c,$(B)/%.o,$(wildcard src/$1/*.c))
 endef
 $(foreach l,$(LAYERS),$(eval $(call archive,$l)))
 
-# The library for other programs: the filter and the code that it needs.
-$(CORELIB): $(patsubst %.c,$(B)/%.o,$(wildcard src/core/*.c) src/base/err.c src/base/huge.c)
+# Programs see only what the public header declares: all other symbols are hidden in
+# the shared library, and local to the one object of the static library.
+library: $(STATIC) $(SHARED) ## Build libbloomery, static and shared
+
+PIC := -fPIC -fvisibility=hidden $(call has,-fno-semantic-interposition)
+
+$(B)/library/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	@echo "  CC    $@"
+	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) -MMD -MP -c $< -o $@
+
+$(STATIC): $(LIBOBJS)
 	@rm -f $@
-	$(Q)$(AR) rcs $@ $^
+	$(Q)$(LD) -r -o $(B)/library/libbloomery.o $^
+	$(Q)$(OBJCOPY) --localize-hidden $(B)/library/libbloomery.o
+	$(Q)$(AR) rcs $@ $(B)/library/libbloomery.o
+
+$(SHARED): $(LIBOBJS) packaging/libbloomery.map
+	@echo "  LINK  $@"
+	$(Q)$(CC) -shared $(filter-out -pie,$(ALL_LDFLAGS)) -Wl,-soname,$(@F) $(if $(SAN_$(MODE)),,-Wl,-z,defs) \
+	  -Wl,--version-script=packaging/libbloomery.map -o $@ $(LIBOBJS) -lm
+	$(Q)ln -sf $(@F) $(@:.1=)
 
 $(SERVER): $(ARCHIVES)
 	@echo "  LINK  $@"
@@ -149,7 +172,7 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
--include $(OBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(BENCH:=.d)
+-include $(OBJS:.o=.d) $(LIBOBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(BENCH:=.d)
 
 # ---- run and install ---------------------------------------------------------
 run: $(SERVER) ## Run the server on 127.0.0.1, data in data/PORT: make run [PORT=7380]
@@ -162,8 +185,11 @@ demo: deps-demo $(SERVER) ## Load real data through a stock client and measure i
 
 # The installed files, as file:place below PREFIX. PUT_TEXT replaces the paths in
 # texts with those of the installation.
+LIBRARY  := $(STATIC):lib/libbloomery.a $(SHARED):lib/libbloomery.so.1 \
+	include/bloomery/bloom.h:include/bloomery/bloom.h
+LIBTEXTS := packaging/libbloomery.pc.in:lib/pkgconfig/libbloomery.pc \
+	packaging/man/libbloomery.3:share/man/man3/libbloomery.3
 BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check
-FILES    := $(CORELIB):lib/libbloomery.a include/bloomery/bloom.h:include/bloomery/bloom.h
 TEXTS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
 	packaging/systemd/bloomery.sysusers:lib/sysusers.d/bloomery.conf \
 	packaging/systemd/bloomery.tmpfiles:lib/tmpfiles.d/bloomery.conf \
@@ -174,21 +200,27 @@ PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
 	-e 's,/usr/bin/bloomery-,$(PREFIX)/bin/bloomery-,g' \
 	-e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
+	-e 's,@PREFIX@,$(PREFIX),' -e 's,@VERSION@,$(VERSION),' \
 	$(firstword $1) > $(DESTDIR)$(PREFIX)/$(lastword $1)
 define NEWLINE
 
 
 endef
 
-install: $(SERVER) $(CHECK) $(CORELIB) ## Install under DESTDIR and PREFIX
+install: $(SERVER) $(CHECK) install-library ## Install under DESTDIR and PREFIX
 	$(foreach f,$(BINARIES),$(call PUT,755,$(subst :, ,$f))$(NEWLINE)	)
-	$(foreach f,$(FILES),$(call PUT,644,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(TEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
 	  conf/bloomery.conf $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf
 
+install-library: library ## Install only libbloomery
+	$(foreach f,$(LIBRARY),$(call PUT,644,$(subst :, ,$f))$(NEWLINE)	)
+	$(foreach f,$(LIBTEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
+	ln -sf libbloomery.so.1 $(DESTDIR)$(PREFIX)/lib/libbloomery.so
+
 uninstall: ## Remove the installed files; keep configuration and data
-	rm -f $(foreach f,$(BINARIES) $(FILES) $(TEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f)))
+	rm -f $(foreach f,$(BINARIES) $(TEXTS) $(LIBRARY) $(LIBTEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f))) \
+	  $(DESTDIR)$(PREFIX)/lib/libbloomery.so
 	-rmdir $(DESTDIR)$(PREFIX)/include/bloomery
 
 # ---- tests -------------------------------------------------------------------
@@ -205,11 +237,14 @@ test: $(TESTED) $(PEERS) ## Build and run all quick tests
 # The recursive calls build the other modes. MODE=clang is a release build with
 # clang; gcc builds the sanitizer modes and CI's own release build. Warnings are
 # errors in all of them. The thread sanitizer runs only the tests with threads.
-check: deps-check lint format-check docs-check $(PEERS) ## Check lint, documents, sanitizers: all that CI runs
+check: deps-check lint format-check docs-check abi-check $(PEERS) ## Check lint, documents, sanitizers: all that CI runs
 	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
 	$(MAKE) pins
+
+abi-check: $(SHARED) ## Compare the ABI of libbloomery with the recorded one
+	tests/abi $<
 
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
 	$(patsubst %.c,build/tsan/%,$(wildcard \
@@ -287,14 +322,14 @@ bench-all: bench ## Run bench, then the longer parts: journal, snapshots, replic
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \
-	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch] \
+	tests/unit/*/*.[ch] tests/fuzz/*.[ch] tests/shim/*.[ch] bench/*.[ch] examples/*.c \
 	bench/preload/*.[ch])
 
 lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run tests/deps tests/lint tests/peers
+	shellcheck .ci/run tests/abi tests/deps tests/lint tests/peers
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -313,7 +348,7 @@ docs-check: $(SERVER)
 	$(SERVER) --print=options | diff conf/bloomery.conf -
 	$(SERVER) --print=man | diff - <(sed -n \
 	  '/^\.\\" begin options/,/^\.\\" end options/{//!p}' packaging/man/bloomery.conf.5)
-	mandoc -T lint -W warning packaging/man/*.[158]
+	mandoc -T lint -W warning packaging/man/*.[1358]
 
 # ---- packages ----------------------------------------------------------------
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
@@ -321,7 +356,7 @@ DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
 	python3-redis redis-tools ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
-	valgrind
+	valgrind abigail-tools
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
@@ -351,7 +386,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all run demo install uninstall test check model crash replicas power-loss failovers pins clients fuzz bench bench-all lint format \
+.PHONY: all library run demo install install-library uninstall abi-check test check model crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

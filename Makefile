@@ -52,7 +52,7 @@ LIBS     = $(shell pkg-config --libs $(PKGS)) -linih -lm
 MALLOC   = $(if $(SAN_$(MODE)),,-Wl,--push-state,--no-as-needed -ljemalloc -Wl,--pop-state)
 
 # ---- sources and programs --------------------------------------------------
-# tools is not a library of the server but a separate program.
+# tools has the programs beside the server: <program>_main.c and what they share.
 LAYERS  := $(filter-out tools,$(shell sed -n 's/^\([a-z]*\):.*/\1/p' src/LAYERS))
 SRCS    := $(wildcard src/*/*.c)
 OBJS    := $(SRCS:%.c=$(B)/%.o)
@@ -61,6 +61,8 @@ REVERSED := $(shell printf '%s\n' $(LAYERS) | tac)
 ARCHIVES := $(foreach l,$(REVERSED),$(if $(wildcard src/$l/*.c),$(B)/lib$l.a))
 SERVER   := $(B)/bloomery-server
 CHECK    := $(B)/bloomery-check
+LOAD     := $(B)/bloomery-load
+TOOLS    := $(B)/libtools.a
 # The library for other programs: the filter and the code of base that it needs.
 STATIC   := $(B)/libbloomery.a
 SHARED   := $(B)/libbloomery.so.1
@@ -81,7 +83,7 @@ BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
 STILL    := $(B)/bench/still.so
 
-all: $(SERVER) $(CHECK) library ## Build the server, its tools and the library
+all: $(SERVER) $(CHECK) $(LOAD) library ## Build the server, its tools and the library
 	@:
 
 $(B)/%.o: %.c Makefile
@@ -125,9 +127,13 @@ $(SERVER): $(ARCHIVES)
 	$(Q)$(CC) $(CFLAGS) $(HARDEN) $(LTO) $(ALL_LDFLAGS) -o $@ -Wl,--whole-archive $(B)/libserver.a \
 	  -Wl,--no-whole-archive $(filter-out $(B)/libserver.a,$^) $(MALLOC) $(LIBS)
 
-# bloomery-check executes files as a start does, without the layer server.
-$(CHECK): $(patsubst %.c,$(B)/%.o,$(wildcard src/tools/*.c)) \
-	  $(filter-out $(B)/libserver.a,$(ARCHIVES))
+$(TOOLS): $(patsubst %.c,$(B)/%.o,$(filter-out %_main.c,$(wildcard src/tools/*.c)))
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+
+# The tools link what they use of the layers. bloomery-check executes files as a
+# start does.
+$(CHECK) $(LOAD): $(B)/bloomery-%: $(B)/src/tools/%_main.o $(TOOLS) $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(MALLOC) $(LIBS)
 
@@ -140,7 +146,7 @@ $(foreach l,$(LAYERS),$(eval $(call helper_archive,$l)))
 
 .SECONDEXPANSION:
 $(B)/tests/unit/%: $(B)/tests/unit/%.o $(B)/tests/unit/main.o $$(call helpers,$$(*D)) \
-	  $(filter-out $(B)/libserver.a,$(ARCHIVES))
+	  $$(if $$(filter tools,$$(*D)),$(TOOLS)) $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
@@ -189,12 +195,14 @@ LIBRARY  := $(STATIC):lib/libbloomery.a $(SHARED):lib/libbloomery.so.1 \
 	include/bloomery/bloom.h:include/bloomery/bloom.h
 LIBTEXTS := packaging/libbloomery.pc.in:lib/pkgconfig/libbloomery.pc \
 	packaging/man/libbloomery.3:share/man/man3/libbloomery.3
-BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check
+BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check \
+	$(LOAD):bin/bloomery-load
 TEXTS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
 	packaging/systemd/bloomery.sysusers:lib/sysusers.d/bloomery.conf \
 	packaging/systemd/bloomery.tmpfiles:lib/tmpfiles.d/bloomery.conf \
 	packaging/man/bloomery-server.8:share/man/man8/bloomery-server.8 \
 	packaging/man/bloomery-check.1:share/man/man1/bloomery-check.1 \
+	packaging/man/bloomery-load.1:share/man/man1/bloomery-load.1 \
 	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5
 PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
@@ -207,7 +215,7 @@ define NEWLINE
 
 endef
 
-install: $(SERVER) $(CHECK) install-library ## Install under DESTDIR and PREFIX
+install: $(SERVER) $(CHECK) $(LOAD) install-library ## Install under DESTDIR and PREFIX
 	$(foreach f,$(BINARIES),$(call PUT,755,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(TEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
@@ -225,7 +233,7 @@ uninstall: ## Remove the installed files; keep configuration and data
 
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: tests/run runs the programs under build/<mode>.
-TESTED := $(SERVER) $(CHECK) $(SHIM) $(UNIT) $(FUZZ)
+TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(UNIT) $(FUZZ)
 PEERS  := build/redis/usr/bin/redis-server
 
 $(PEERS): tests/peers

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reads the command line of bloomery-load.
+ */
+#include "tools/load_copy.h"
+#include "tools/load_export.h"
+#include "tools/load_file.h"
+#include "tools/load_follow.h"
+#include "tools/load_items.h"
+
+#include <signal.h>
+
+static const char usage[] =
+    "Usage: bloomery-load rdb [OPTION]... FILE\n"
+    "       bloomery-load aof [OPTION]... PATH\n"
+    "       bloomery-load server [OPTION]... ADDRESS\n"
+    "       bloomery-load items [OPTION]... KEY [FILE]...\n"
+    "       bloomery-load export --for PRODUCT [OPTION]... SOURCE FILE\n"
+    "\n"
+    "Brings filters and items from elsewhere into a running server, and "
+    "filters\n"
+    "out of it.\n"
+    "\n"
+    "  rdb     the filters of RedisBloom and valkey-bloom in an RDB file\n"
+    "  aof     the same of an AOF, and the changes that follow: a file, with\n"
+    "          or without an RDB in front, or the directory of Redis 7\n"
+    "  server  the same of a running server; with --follow also all that\n"
+    "          changes there, until it is told to stop\n"
+    "  items   adds the lines of the files, or of standard input, to the\n"
+    "          filter KEY, and makes the filter if it is missing\n"
+    "  export  writes the filters of a running server into a new file, as\n"
+    "          commands for `redis-cli --pipe`. SOURCE is its ADDRESS; or a\n"
+    "          snapshot, journal or data directory, which needs no server\n"
+    "\n"
+    "The server:\n"
+    "  --to ADDRESS          HOST:PORT or the path of a socket; the default\n"
+    "                        is 127.0.0.1:7379\n"
+    "  --user NAME, --password-file FILE   how to log in\n"
+    "  --tls                 speak TLS; --from-tls: to the source. --cacert,\n"
+    "                        --cert and --key FILE are for both; without\n"
+    "                        --cacert, the authorities of the machine count\n"
+    "  --timeout SECONDS     without a reply that is due; the default is 60\n"
+    "  --max-value SIZE      longest item and reply; the default is 512mb\n"
+    "  --existing stop|skip|replace   what happens to a filter whose key the\n"
+    "                        server has already; the default is stop\n"
+    "  --db N                this database only; the default is all. Not for\n"
+    "                        items\n"
+    "\n"
+    "The source of bloomery-load server and export:\n"
+    "  --from-user NAME, --from-password-file FILE   how to log in there\n"
+    "  --scandump            never use DUMP\n"
+    "  --follow              becomes a replica, and applies the changes. A\n"
+    "                        SIGTERM or SIGINT ends it as soon as it has all\n"
+    "                        that the source did before the signal\n"
+    "  --until-idle SECONDS  ends --follow when there is no lag, and for so\n"
+    "                        long no change of a filter\n"
+    "Without --follow each filter is copied as it is at one moment, and what\n"
+    "clients add afterwards is missing. With --follow nothing is missing that\n"
+    "the source did before the end, if the exit status is 0.\n"
+    "\n"
+    "Export:\n"
+    "  --for redisbloom|valkeybloom|bloomery   who shall read the commands. "
+    "The\n"
+    "                        first two get the filters of their own layout\n"
+    "                        only, a Bloomery gets all\n"
+    "\n"
+    "Items:\n"
+    "  --error RATE          of a new filter; the default is 0.01\n"
+    "  --capacity N|auto     of a new filter; auto, the default, counts the\n"
+    "                        items first, or estimates their number from a\n"
+    "                        sample of files that have more than 4 GiB\n"
+    "  --nul                 items end with NUL instead of LF\n"
+    "  --csv COLUMN          items are a column of CSV: its number from 1, or\n"
+    "                        its name in the first record\n"
+    "  --delimiter C         of CSV; the default is a comma, \\t is a tab\n"
+    "  --connections N       the default is 4\n"
+    "\n"
+    "--progress and --no-progress show and hide the progress, which is shown\n"
+    "on a terminal; elsewhere a line appears every ten seconds. --help,\n"
+    "--version.\n"
+    "\n"
+    "Exit status, of several the highest: 0 done; 1 something is missing, and\n"
+    "the report says what; 2 a mistake in what was asked for; 3 a file or a\n"
+    "server failed.\n";
+
+/* Sets *ret_at to the place of a word in a list. */
+static bool
+find_word(struct load *load, const char *option, const char *word,
+          const char *const *words, int count, int *ret_at)
+{
+    for (int i = 0; i < count; i++) {
+        if (strcmp(word, words[i]) == 0) {
+            *ret_at = i;
+            return true;
+        }
+    }
+    tool_complain(&load->tool, LOAD_USAGE, "%s: is %s, %s or %s", option,
+                  words[0], words[1], words[2]);
+    return false;
+}
+
+static bool
+set_existing(struct load *load, const char *word)
+{
+    static const char *const words[] = { "stop", "skip", "replace" };
+    int at = 0;
+    bool ok = find_word(load, "--existing", word, words, 3, &at);
+
+    load->existing = (enum load_existing)at;
+    return ok;
+}
+
+static bool
+set_product(struct load *load, const char *word)
+{
+    static const char *const words[] = { "bloomery", "redisbloom",
+                                         "valkeybloom" };
+    int at = 0;
+    bool ok = find_word(load, "--for", word, words, 3, &at);
+
+    load->product = (enum load_product)at;
+    return ok;
+}
+
+static void export(struct load *load, const char *product, const char *address,
+                   const char *path)
+{
+    load->from.address = address;
+    if (set_product(load, product)) {
+        load_export(load, path);
+    }
+}
+
+static void
+serve(struct load *load, const char *address)
+{
+    load->from.address = address;
+    if ((load->follow && load->scandump) ||
+        (!load->follow && load->until_idle_s > 0)) {
+        tool_complain(&load->tool, LOAD_USAGE,
+                      "--scandump does not go with --follow, and --until-idle "
+                      "needs it");
+    } else if (load->follow) {
+        load_follow(load);
+    } else {
+        load_copy(load);
+    }
+}
+
+static void
+run(struct load *load, const struct tool_words *words, const char *product)
+{
+    const char *what = words->count > 0 ? words->words[0] : "";
+
+    if (strcmp(what, "items") == 0 && words->count >= 2) {
+        load_items(load, words->words[1], words->words + 2,
+                   (size_t)words->count - 2);
+    } else if (strcmp(what, "rdb") == 0 && words->count == 2) {
+        load_rdb(load, words->words[1]);
+    } else if (strcmp(what, "server") == 0 && words->count == 2) {
+        serve(load, words->words[1]);
+    } else if (strcmp(what, "aof") == 0 && words->count == 2) {
+        load_aof(load, words->words[1]);
+    } else if (strcmp(what, "export") == 0 && words->count == 3) {
+        export(load, product, words->words[1], words->words[2]);
+    } else {
+        tool_complain_usage(&load->tool);
+    }
+}
+
+static const struct tls_settings no_tls = {
+    .cert_file = "",
+    .key_file = "",
+    .key_file_pass = "",
+    .client_cert_file = "",
+    .client_key_file = "",
+    .client_key_file_pass = "",
+    .ca_cert_file = "",
+    .ca_cert_dir = "",
+    .protocols = "",
+    .ciphers = "",
+    .ciphersuites = "",
+    .dials = true,
+    .check_names = true,
+};
+
+/* Reads the certificates. Without --cacert, the authorities are those of the
+ * machine. */
+static bool
+set_tls(struct load *load, const struct tls_settings *options)
+{
+    struct tls_settings settings = *options;
+    char reason[TLS_REASON_MAX];
+
+    if (!load->to.uses_tls && !load->from.uses_tls) {
+        return true;
+    }
+    if (settings.ca_cert_file[0] == '\0') {
+        settings.ca_cert_dir = "/etc/ssl/certs";
+    }
+    if (!tls_contexts_load(&load->tls, &settings, reason)) {
+        tool_complain(&load->tool, LOAD_UNREADABLE, "%s", reason);
+        return false;
+    }
+    return true;
+}
+
+int
+main(int argc, char **argv)
+{
+    struct load load = {
+        .tool = { .name = "bloomery-load", .lines = true },
+        .to = { .address = "127.0.0.1:7379" },
+        .timeout_s = 60,
+        .value_bytes = UINT64_C(512) << 20,
+        .db = LOAD_DB_ALL,
+        .connections = 4,
+        .error_rate = "0.01",
+        .capacity = "auto",
+    };
+    struct tls_settings tls = no_tls;
+    const char *existing = "stop";
+    const char *product = "";
+    const struct tool_option options[] = {
+        { "--tls", TOOL_OPTION_ON, &load.to.uses_tls, 0, 0 },
+        { "--from-tls", TOOL_OPTION_ON, &load.from.uses_tls, 0, 0 },
+        { "--cacert", TOOL_OPTION_TEXT, &tls.ca_cert_file, 0, 0 },
+        { "--cert", TOOL_OPTION_TEXT, &tls.client_cert_file, 0, 0 },
+        { "--key", TOOL_OPTION_TEXT, &tls.client_key_file, 0, 0 },
+        { "--from-user", TOOL_OPTION_TEXT, &load.from.user, 0, 0 },
+        { "--from-password-file", TOOL_OPTION_TEXT, &load.from.password_file, 0,
+          0 },
+        { "--db", TOOL_OPTION_NUMBER, &load.db, 0, 1023 },
+        { "--scandump", TOOL_OPTION_ON, &load.scandump, 0, 0 },
+        { "--follow", TOOL_OPTION_ON, &load.follow, 0, 0 },
+        { "--until-idle", TOOL_OPTION_NUMBER, &load.until_idle_s, 1, 86400 },
+        { "--for", TOOL_OPTION_TEXT, &product, 0, 0 },
+        { "--existing", TOOL_OPTION_TEXT, &existing, 0, 0 },
+        { "--to", TOOL_OPTION_TEXT, &load.to.address, 0, 0 },
+        { "--user", TOOL_OPTION_TEXT, &load.to.user, 0, 0 },
+        { "--password-file", TOOL_OPTION_TEXT, &load.to.password_file, 0, 0 },
+        { "--timeout", TOOL_OPTION_NUMBER, &load.timeout_s, 1, 86400 },
+        { "--max-value", TOOL_OPTION_BYTES, &load.value_bytes, 1024,
+          UINT64_C(1) << 40 },
+        { "--error", TOOL_OPTION_TEXT, &load.error_rate, 0, 0 },
+        { "--capacity", TOOL_OPTION_TEXT, &load.capacity, 0, 0 },
+        { "--csv", TOOL_OPTION_TEXT, &load.csv, 0, 0 },
+        { "--delimiter", TOOL_OPTION_TEXT, &load.delimiter, 0, 0 },
+        { "--nul", TOOL_OPTION_ON, &load.nul, 0, 0 },
+        { "--connections", TOOL_OPTION_NUMBER, &load.connections, 1, 64 },
+        { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
+    };
+    static struct tool_words words;
+
+    tls_contexts_init(&load.tls);
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (tool_parse(&load.tool, argc, argv, options, usage, &words) &&
+        set_existing(&load, existing) && set_tls(&load, &tls)) {
+        run(&load, &words, product);
+    }
+    tls_contexts_fini(&load.tls);
+    return tool_end(&load.tool);
+}

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# bloomery-load aof: a plain AOF, one with an RDB in front, and the directory that
+# Debian's redis-server writes.
+
+import os
+import struct
+
+import pytest
+
+from lib import rdb, resp, servers, sources
+from lib.loads import (INCOMPLETE, UNREADABLE, USAGE, figures, load, present, to)
+
+DUMPS = rdb.dumps()
+
+
+HEAD = b"REDIS0010" + b"\xfa" + rdb.string(b"redis-ver") + rdb.string(b"7.2.0")
+ONE = rdb.close(HEAD + rdb.filter_entry(rdb.string(b"one"), DUMPS[0].payload))
+
+
+def commands(*lines):
+    return b"".join(resp.command(*(line.split(" ") if isinstance(line, str)
+                                   else line)) for line in lines)
+
+
+def load_aof(server, path, *args, **more):
+    return load(*to(server), "aof", path, *args, **more)
+
+
+def written(folder, data, name="file.aof"):
+    path = folder / name
+    path.write_bytes(data)
+    return path
+
+
+def test_a_plain_aof(server, tmp_path):
+    path = written(tmp_path, b"#TS:1700000000\r\n" + commands(
+        "SELECT 0", "BF.RESERVE a 0.01 100", "BF.MADD a x y", "SET text x",
+        "SELECT 3", "BF.ADD b z", "MULTI", "BF.ADD b multi", "INCR n", "EXEC",
+        "PEXPIREAT b 4102444800000", "RPUSH l 1", "DEL text"))
+    got = figures(load_aof(server, path))
+    assert present(server, "a", ["x", "y"])
+    assert present(server, "b", ["z", "multi"], db=3)
+    assert got["skipped"] == {"set": 1, "incr": 1, "rpush": 1}
+    assert got["commands applied"] == 5
+
+
+def test_the_pieces_of_scandump_as_redisbloom_rewrites_them(server, tmp_path):
+    """They go through as they are."""
+    got = load_aof(server, written(tmp_path, commands(
+        ["BF.LOADCHUNK", "k", "1", b"\0" * 10])), status=None)
+    assert b"key 'k' of database 0: " in got.stderr
+
+
+def test_an_rdb_in_front(server, tmp_path):
+    path = written(tmp_path, ONE + commands("SELECT 0", "BF.ADD one more"))
+    got = figures(load_aof(server, path))
+    assert present(server, "one", DUMPS[0].items + [b"more"])
+    assert got["filters restored"] == 1 and got["written by"].startswith("redis")
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """What Redis 7 leaves behind, with a name in quotes and history."""
+    written(tmp_path, ONE, "a b.1.base.rdb")
+    written(tmp_path, commands("SELECT 1", "BF.ADD two x"), "a b.1.incr.aof")
+    written(tmp_path, commands("SELECT 0", "BF.ADD one late"), "a b.2.incr.aof")
+    written(tmp_path, b'file "a b.1.base.rdb" seq 1 type b\n'
+            b'file "a b.0.incr.aof" seq 0 type h\n'
+            b'file "a b.1.incr.aof" seq 1 type i\n'
+            b'file "a b.2.incr.aof" seq 2 type i\n', "a b.manifest")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["", "a b.manifest"])
+def test_a_directory(server, directory, name):
+    load_aof(server, directory / name if name else directory)
+    assert present(server, "one", DUMPS[0].items + [b"late"])
+    assert present(server, "two", ["x"], db=1)
+
+
+def test_what_redis_server_writes(server, start_oracle):
+    oracle = start_oracle("--appendonly", "yes", "--appendfsync", "always",
+                          "--aof-timestamp-enabled", "yes")
+    with oracle.conn() as conn:
+        for i in range(100):
+            conn.call("SET", "key:%d" % i, i)
+            conn.call("RPUSH", "list", i)
+        conn.call("BGREWRITEAOF")
+        servers.wait_until(lambda: b"aof_rewrite_in_progress:0" in
+                           conn.call("INFO", "persistence"), 20, "the rewrite")
+        conn.call("HSET", "hash", "a", 1)
+        conn.call("EVAL", "redis.call('SET', 'a', 1) redis.call('SET', 'b', 1)",
+                  0)
+    folder = os.path.join(oracle.folder, "appendonlydir")
+    got = figures(load_aof(server, folder))
+    assert got["skipped"]["strings"] == 100 and got["skipped"]["lists"] == 1
+    assert got["skipped"]["hset"] == 1 and got["skipped"]["set"] == 2
+    assert got["refused"] == got["commands applied"] == 0
+
+
+def test_a_torn_end_is_left_out_of_the_last_file_only(server, directory):
+    whole = commands("SELECT 0", "BF.ADD one whole")
+    cut = commands("MULTI", "BF.ADD one torn", "EXEC")
+    for length in range(1, len(cut)):
+        written(directory, whole + cut[:length], "a b.2.incr.aof")
+        got = load_aof(server, directory, "--existing", "replace",
+                       status=INCOMPLETE)
+        assert b"(offset %d)" % len(whole) in got.stderr or length >= 15
+        assert present(server, "one", ["whole"])
+        assert not present(server, "one", ["torn"])
+    written(directory, whole + cut[:-1], "a b.1.incr.aof")
+    got = load_aof(server, directory, "--existing", "replace", status=UNREADABLE)
+    assert b"is not the last file" in got.stderr
+
+
+@pytest.mark.parametrize("data,said", [
+    (b"*1\r\n:5\r\n", b"the command at offset 0 is damaged"),
+    (commands("SELECT 0") + b"*x\r\n", b"the command at offset 23 is damaged"),
+    (commands("SELECT 99999"), b"database 99999"),
+    (commands("SELECT"), b"too few words"),
+    (b"*2\r\n$3\r\nDEL\r\n$99999999999\r\nx", b"damaged, or longer"),
+    (ONE[:-1] + b"!", b"the checksum does not hold"),
+])
+def test_damage_is_named_with_its_offset(server, tmp_path, data, said):
+    got = load_aof(server, written(tmp_path, data), status=UNREADABLE)
+    assert said in got.stderr
+
+
+@pytest.mark.parametrize("manifest,said", [
+    (b"nonsense\n", b"line 1 is not a line of a manifest"),
+    (b'file "x seq 1 type i\n', b"line 1 has unbalanced quotes"),
+    (b"file ../x seq 1 type i\n", b"line 1 names a file elsewhere"),
+    (b"file x seq 1 type z\n", b"line 1 has an unknown type"),
+    (b"file a.aof seq 2 type i\nfile a.aof seq 1 type i\n", b"line 2 is out of"),
+    (b"file a.aof seq 2 type i\nfile a.aof seq 1 type b\n", b"line 2 has a second"),
+    (b"file none seq 2 type i\n", b"none: cannot be opened"),
+])
+def test_bad_manifests(server, tmp_path, manifest, said):
+    written(tmp_path, commands("SELECT 0"), "a.aof")
+    written(tmp_path, manifest, "a.manifest")
+    assert said in load_aof(server, tmp_path, status=UNREADABLE).stderr
+
+
+def test_a_directory_without_a_manifest(server, tmp_path):
+    got = load_aof(server, tmp_path, status=USAGE)
+    assert b"appendonlydir" in got.stderr
+
+
+def test_a_filter_that_exists(server, tmp_path):
+    path = written(tmp_path, commands("BF.ADD k new", "BF.ADD other x"))
+    for existing, status, found in (("stop", INCOMPLETE, [1, 0]),
+                                    ("skip", 0, [1, 0]), ("replace", 0, [0, 1])):
+        with server.conn() as conn:
+            conn.call("FLUSHALL")
+            conn.call("BF.ADD", "k", "old")
+            load_aof(server, path, "--existing", existing, status=status)
+            assert conn.call("BF.MEXISTS", "k", "old", "new") == found
+
+
+def test_times_of_old_versions(server, tmp_path):
+    data = HEAD + b"\xfd" + struct.pack("<I", sources.now_ms() // 1000 + 100) + \
+        rdb.filter_entry(rdb.string(b"one"), DUMPS[0].payload)
+    load_aof(server, written(tmp_path, rdb.close(data)))
+    with server.conn() as conn:
+        assert 0 < conn.call("TTL", "one") <= 100

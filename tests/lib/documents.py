@@ -16,10 +16,10 @@ TYPED = servers.TOP / "tests/lib/typed.py"
 NAMESPACE = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
 
 
-def readme():
-    """Returns the console blocks of the README."""
+def readme(path="README.md"):
+    """Returns the console blocks of the README, or of another page."""
     return re.findall(r"^```console\n(.*?)^```$",
-                      (servers.TOP / "README.md").read_text(), re.M | re.S)
+                      (servers.TOP / path).read_text(), re.M | re.S)
 
 
 def page(name):

@@ -24,9 +24,29 @@ SECOND = ["mkdir -p /var/lib/second",
 BACKUP = ["redis-cli -p 7379 SAVE",
           "bloomery-check backup /var/lib/bloomery /var/backups/bloomery"]
 
+# A redis-server as the source of a move.
+SOURCE = SERVER + [
+    "mkdir -p /var/lib/redis",
+    "build/redis/usr/bin/redis-server --port 6379 --dir /var/lib/redis "
+    "--appendonly yes --daemonize yes",
+    "for i in $(seq 500); do redis-cli -p 6379 PING && break; sleep 0.05; done",
+    "redis-cli -p 6379 SET a value"]
+
+# A second server on the port of the examples' RedisBloom.
+BACK = ["systemctl start bloomery",
+        "redis-cli -p 7379 CONFIG SET bloom-layout redisbloom",
+        "redis-cli -p 7379 BF.ADD usernames alice",
+        "redis-cli -p 7379 SAVE",
+        "mkdir -p /var/lib/second",
+        "bloomery-server --dir /var/lib/second --port 6379"]
+
 # Words of a block -> the state needed before it is typed.
 BEFORE = {
+    "bloomery-load export": BACK,
     "make deps run": ["bloomery-server"],
+    "make library": [],
+    "6379": SOURCE,
+    "examples/send-new.c": ["make library"] + SERVER,
     "REPLICAOF": SERVER + SECOND,
     "# systemctl stop bloomery": SERVER + BACKUP,
     "truncate-to": SERVER + BACKUP,
@@ -43,8 +63,12 @@ ELSEWHERE = {
     r"systemd-sysusers.*": "changes the users of the machine",
 }
 
-BLOCKS = [("README.md", block) for block in documents.readme()] + \
-    [(name, block) for name in ("bloomery-check.1", "bloomery-server.8")
+BLOCKS = [(path, block) for path in ("README.md", "packaging/doc/library.md",
+                              "packaging/doc/moving.md", "packaging/doc/recipes.md",
+                              "packaging/doc/forgetting.md")
+          for block in documents.readme(path)] + \
+    [(name, block) for name in ("bloomery-check.1", "bloomery-load.1",
+                             "bloomery-server.8")
      for block in documents.page(name)]
 
 

@@ -19,10 +19,11 @@ VERSION    := 0.1.0
 # Warnings are errors in CI and in `make check` only: a newer compiler may have more.
 WERROR     ?= $(CI)
 
-# ---- modes: make MODE=asan|tsan; the shipped server is built in mode release
+# ---- modes: make MODE=asan|tsan|fuzz; the shipped server is built in mode release
 MODE     ?= release
 SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 SAN_tsan := -fsanitize=thread
+SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 B        := build/$(MODE)
 Q        := $(if $(V),,@)
 
@@ -156,9 +157,11 @@ $(B)/tests/unit/server/%: $(B)/tests/unit/server/%.o $(B)/tests/unit/main.o $(ca
 	@echo "  LINK  $@"
 	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS) -lcmocka
 
-$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
+# In mode fuzz, libFuzzer has the main; elsewhere a program that replays a corpus.
+$(B)/tests/fuzz/%: $(B)/tests/fuzz/%.o $(if $(filter fuzz,$(MODE)),,$(B)/tests/fuzz/replay.o) \
+	  $(B)/tests/fuzz/target.o $(B)/tests/fuzz/foreign.o $(TOOLS) $(filter-out $(B)/libserver.a,$(ARCHIVES))
 	@echo "  LINK  $@"
-	$(Q)$(CC) $(TEST_LDFLAGS) -o $@ $^ $(LIBS)
+	$(Q)$(CC) $(TEST_LDFLAGS) $(if $(filter fuzz,$(MODE)),-fsanitize=fuzzer) -o $@ $^ $(LIBS)
 
 PRELOAD  = $(CC) -std=c11 -D_GNU_SOURCE $(WARN) $(if $(WERROR),-Werror) -O2 -g -fPIC -shared
 
@@ -310,15 +313,11 @@ clients: deps-clients $(SERVER) ## Run real client libraries from their registri
 	tests/clients/run
 
 fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
-	@mkdir -p build/fuzz
-	clang -g -O1 -fsanitize=fuzzer,address,undefined -std=c11 -D_GNU_SOURCE \
-	  -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude \
-	  tests/fuzz/fuzz_$(or $(TARGET),stream).c tests/fuzz/target.c $(wildcard src/base/*.c \
-	  src/core/*.c src/proto/*.c src/conf/*.c $(addprefix src/persist/,section.c \
-	  snapshot_read.c group.c verify.c manifest.c history.c) src/repl/wire.c) $(LIBS) -o build/fuzz/$(or $(TARGET),stream)
-	build/fuzz/$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
+	@mkdir -p build/fuzz/found/$(or $(TARGET),stream)
+	$(MAKE) MODE=fuzz CC=clang build/fuzz/tests/fuzz/fuzz_$(or $(TARGET),stream)
+	build/fuzz/tests/fuzz/fuzz_$(or $(TARGET),stream) -max_total_time=$(or $(SECONDS),60) \
 	  -artifact_prefix=build/fuzz/ \
-	  build/fuzz tests/fuzz/corpus/$(or $(TARGET),stream)
+	  build/fuzz/found/$(or $(TARGET),stream) tests/fuzz/corpus/$(or $(TARGET),stream)
 
 bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 9 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
@@ -402,4 +401,4 @@ FIRST := $(filter deps,$(MAKECMDGOALS)) \
 	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS))) \
 	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)
 $(OBJS) $(UNIT:=.o) $(HELPERS) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
-	$(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(PEERS) lint format-check docs-check: | $(FIRST)
+	$(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(B)/tests/fuzz/foreign.o $(PEERS) lint format-check docs-check: | $(FIRST)

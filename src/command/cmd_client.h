@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * What the CLIENT commands share: the lock under which CLIENT LIST reads a
- * session from other loops, the check of texts, and the description of one
- * client. Any loop.
+ * session from other loops, the check of texts, and the types of clients. Any
+ * loop.
  */
 #pragma once
 
@@ -32,17 +32,3 @@ enum client_type {
 enum err cmd_client_parse_type(struct request *req, struct slice type,
                                enum client_type *ret_type);
 enum client_type cmd_client_type(const struct session *session);
-
-/* Writes the flags of a client's line, "N" if it has none, and a NUL. */
-enum { CMD_CLIENT_FLAGS_MAX = 10 };
-void cmd_client_flags(const struct session *session, char *ret_flags);
-
-/* Return how long the client has been connected, and has sent nothing. */
-uint64_t cmd_client_age_s(const struct session *session, uint64_t now_ms);
-uint64_t cmd_client_idle_s(const struct session *session, uint64_t now_ms);
-
-/* Appends the line of one client with its line feed, as of now_ms. Under the
- * registry's lock for a session of another loop. running: the command that
- * runs, if it is the calling session, else NULL. */
-void cmd_client_line(struct buf *text, const struct session *session,
-                     const struct command *running, uint64_t now_ms);

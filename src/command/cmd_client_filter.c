@@ -331,10 +331,10 @@ text_is(const struct candidate *who, const char *text, struct slice wanted)
 static bool
 has_flags(const struct candidate *who, struct slice wanted)
 {
-    char flags[CMD_CLIENT_FLAGS_MAX + 1] = "";
+    char flags[CLIENT_FLAGS_MAX + 1] = "";
 
     if (who->session != NULL) {
-        cmd_client_flags(who->session, flags);
+        client_flags(who->session, flags);
     } else {
         flags[0] = who->link->flag;
     }
@@ -425,8 +425,8 @@ cmd_client_filter_wants(const struct cmd_client_filter *filter,
         .session = session,
         .type = cmd_client_type(session),
         .id = session->conn != NULL ? conn_id(session->conn) : session->id,
-        .age_s = cmd_client_age_s(session, now_ms),
-        .idle_s = cmd_client_idle_s(session, now_ms),
+        .age_s = client_age_s(session, now_ms),
+        .idle_s = client_idle_s(session, now_ms),
     };
 
     return wants(filter, args, &who);

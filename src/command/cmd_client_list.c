@@ -141,9 +141,8 @@ list_found(struct walk *walk, struct conn *conn)
 {
     struct list *list = (struct list *)walk;
 
-    cmd_client_line(&list->text, &client_of(conn)->session,
-                    conn == walk->me->conn ? list->running : NULL,
-                    walk->now_ms);
+    client_line(&list->text, &client_of(conn)->session,
+                conn == walk->me->conn ? list->running : NULL, walk->now_ms);
 }
 
 static void

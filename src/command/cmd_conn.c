@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
+#include "engine/client.h"
 #include "engine/handlers.h"
 #include "engine/observe.h"
 #include "engine/request.h"
@@ -96,7 +97,7 @@ note_failure(struct request *req, struct slice user)
     if (service->acl_log == NULL) {
         return;
     }
-    cmd_client_line(&line, req->session, req->command, req->now_ms);
+    client_line(&line, req->session, req->command, req->now_ms);
     if (!line.failed && line.len > 0) {
         entry.client = (struct slice){ line.data, line.len - 1 };
         acl_log_add(service->acl_log, &entry,

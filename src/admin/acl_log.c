@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A list, the newest first. It is short: to walk it costs less than the two
- * digests that each refusal computes.
+ * A list, the newest first. It is short: to walk it takes some
+ * microseconds.
  */
 #include "admin/acl_log.h"
 
@@ -13,8 +13,8 @@
 
 struct node {
     struct node *next;
-    uint64_t count, time_ms;
-    const char *context;
+    uint64_t id, count, time_ms, first_ms;
+    const char *reason, *context;
     struct slice object, user, client; /* in text */
     char text[];
 };
@@ -22,6 +22,7 @@ struct node {
 struct acl_log {
     pthread_mutex_t mutex;
     struct node *first;
+    uint64_t next_id;
 };
 
 struct acl_log *
@@ -90,6 +91,8 @@ new_node(const struct acl_log_entry *from)
     if (node != NULL) {
         *node = (struct node){ .count = 1,
                                .time_ms = from->time_ms,
+                               .first_ms = from->time_ms,
+                               .reason = from->reason,
                                .context = from->context };
         to = node->text;
         node->object = keep(&to, object);
@@ -102,12 +105,14 @@ new_node(const struct acl_log_entry *from)
 static bool
 is_same(const struct node *a, const struct node *b)
 {
-    return strcmp(a->context, b->context) == 0 &&
+    return strcmp(a->reason, b->reason) == 0 &&
+           strcmp(a->context, b->context) == 0 &&
            slice_equal(a->object, b->object) && slice_equal(a->user, b->user) &&
            b->time_ms - a->time_ms <= ACL_LOG_GROUP_MS;
 }
 
-/* Removes the entry that equals the new one, and adds its count to that. */
+/* Removes the entry that equals the new one, which takes over its id and count.
+ */
 static void
 merge(struct acl_log *log, struct node *node)
 {
@@ -116,11 +121,14 @@ merge(struct acl_log *log, struct node *node)
 
         if (is_same(old, node)) {
             node->count += old->count;
+            node->id = old->id;
+            node->first_ms = old->first_ms;
             *at = old->next;
             mem_free(old);
             return;
         }
     }
+    node->id = log->next_id++;
 }
 
 void
@@ -159,8 +167,11 @@ acl_log_visit(struct acl_log *log, uint64_t count,
     for (const struct node *node = log->first; entries > 0;
          node = node->next, entries--) {
         visitor->entry(visitor->ctx,
-                       &(struct acl_log_entry){ .count = node->count,
+                       &(struct acl_log_entry){ .id = node->id,
+                                                .count = node->count,
                                                 .time_ms = node->time_ms,
+                                                .first_ms = node->first_ms,
+                                                .reason = node->reason,
                                                 .context = node->context,
                                                 .object = node->object,
                                                 .user = node->user,

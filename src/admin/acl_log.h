@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ACL LOG: the latest refused logins. Equal ones within a minute are one entry
- * with a count. All loops share the log, under a leaf lock.
+ * ACL LOG: the latest refused logins and commands. Equal ones within a minute
+ * are one entry with a count. All loops share the log, under a leaf lock.
  */
 #pragma once
 
@@ -21,15 +21,19 @@ struct acl_log *acl_log_new(void);
 void acl_log_free(struct acl_log *log);
 
 struct acl_log_entry {
+    uint64_t id; /* from 0, of the first of equal ones */
     uint64_t count;
     uint64_t time_ms;    /* of the latest; wall clock */
+    uint64_t first_ms;   /* of the first */
+    const char *reason;  /* a constant: "auth", "command", "key", ... */
     const char *context; /* a constant: "toplevel" or "multi" */
-    struct slice object; /* the command, as it was spelled */
+    struct slice object; /* what was refused */
     struct slice user;
     struct slice client; /* the line of CLIENT LIST; of the latest */
 };
 
-/* Adds a copy of `from` as the newest entry, ignoring its count, and keeps at
+/* Adds a copy of `from` as the newest entry, ignoring its id, count and
+ * first_ms, and keeps at
  * most `max` entries. Adds nothing without memory. */
 void acl_log_add(struct acl_log *log, const struct acl_log_entry *from,
                  uint64_t max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The caller makes the file's text, inside its section of the gate, so that the
- * thread needs no copy of the options.
+ * The caller makes the text of a file, inside its section of the gate, so that
+ * the thread needs no copy of options and users.
  */
 #include "admin/conf_file.h"
 
@@ -12,6 +12,8 @@
 #include "conf/conf_rewrite.h"
 #include "persist/task.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,10 +21,11 @@
 struct conf_file_job {
     atomic_int owners; /* the caller, and the thread */
     atomic_bool done;
-    bool failed;
+    bool failed, reads;
+    const char *succeeds, *fails; /* what the log says */
     struct conf_error error;
     struct buf text;
-    struct conf_file *file;
+    char path[CONF_REWRITTEN_PATH_MAX];
 };
 
 struct conf_file {
@@ -32,14 +35,50 @@ struct conf_file {
     pthread_mutex_t mutex; /* locked while a job begins */
 };
 
+/* Cuts the path at its last slash. */
+static void
+split(const char *path, char ret_dir[CONF_REWRITTEN_PATH_MAX],
+      const char **ret_name)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash != NULL ? (size_t)(slash - path) : 0;
+
+    *ret_name = slash != NULL ? slash + 1 : path;
+    if (slash == NULL) {
+        memcpy(ret_dir, ".", sizeof("."));
+    } else if (len == 0) {
+        memcpy(ret_dir, "/", sizeof("/"));
+    } else {
+        memcpy(ret_dir, path, len);
+        ret_dir[len] = '\0';
+    }
+}
+
+int
+conf_file_read(const char *path, struct buf *ret_text)
+{
+    size_t len = 0;
+    int error;
+
+    if (buf_reserve(ret_text, CONF_FILE_MAX + 1) == NULL) {
+        return ENOMEM;
+    }
+    error = file_read_name(AT_FDCWD, path, ret_text->data, CONF_FILE_MAX, &len);
+    ret_text->len = error == 0 ? len : 0;
+    return len > CONF_FILE_MAX ? EFBIG : error;
+}
+
 /* Returns 0 or errno. */
 static int
-write_text(const struct conf_file *file, struct slice text)
+write_text(const char *path, struct slice text)
 {
-    const char *name = file->path + strlen(file->given->dir) + 1;
+    char dir[CONF_REWRITTEN_PATH_MAX];
+    const char *name;
     int dir_fd = -1;
-    int error = file_open_dir(file->given->dir, false, &dir_fd);
+    int error;
 
+    split(path, dir, &name);
+    error = file_open_dir(dir, false, &dir_fd);
     error = error != 0 ? error : file_replace(dir_fd, name, text);
     file_close(dir_fd);
     return error;
@@ -48,19 +87,20 @@ write_text(const struct conf_file *file, struct slice text)
 static void
 do_job(struct conf_file_job *job)
 {
-    const char *path = job->file->path;
-    int error = job->failed ? 0 : write_text(job->file, buf_slice(&job->text));
+    int error = 0;
 
+    if (!job->failed) {
+        error = job->reads ? conf_file_read(job->path, &job->text)
+                           : write_text(job->path, buf_slice(&job->text));
+    }
     if (error != 0) {
         job->failed = true;
-        conf_error_set(&job->error, "%s: %s", path, strerror(error));
+        conf_error_set(&job->error, "%s: %s", job->path, strerror(error));
     }
     if (job->failed) {
-        log_error("admin.conf", "failed to write the changes of CONFIG SET",
-                  "reason=\"%s\"", job->error.text);
+        log_error("admin.conf", job->fails, "reason=\"%s\"", job->error.text);
     } else {
-        log_notice("admin.conf", "wrote the changes of CONFIG SET",
-                   "file=\"%s\"", path);
+        log_notice("admin.conf", job->succeeds, "file=\"%s\"", job->path);
     }
 }
 
@@ -107,42 +147,50 @@ conf_file_free(struct conf_file *file)
     }
 }
 
-/* Begins a job; NULL: no memory. */
+/* A job that can begin; NULL: no memory. */
 static struct conf_file_job *
-start(struct conf_file *file, const struct conf *conf)
+new_job(const char *path)
 {
     struct conf_file_job *job = mem_try_zalloc(sizeof(*job));
 
-    if (job == NULL) {
-        return NULL;
+    if (job != NULL) {
+        CHECK(strlen(path) < sizeof(job->path));
+        memcpy(job->path, path, strlen(path) + 1);
+        atomic_store(&job->owners, 1);
     }
-    job->failed = !conf_rewrite(conf, file->given, &job->text, &job->error);
-    if (job->failed && job->error.no_memory) {
-        buf_wipe(&job->text);
-        mem_free(job);
-        return NULL;
-    }
-    job->file = file;
-    atomic_store(&job->owners, 2);
-    task_start(file->task, run, job);
     return job;
 }
 
+/* ERR_AGAIN: another job runs. */
 static enum err
-try_begin(struct conf_file *file, const struct conf *conf,
-          struct conf_file_job **ret_job)
+try_start(struct conf_file *file, struct conf_file_job *job)
 {
-    struct conf_file_job *job = NULL;
-    enum err err = ERR_AGAIN;
+    bool free;
 
     pthread_mutex_lock(&file->mutex);
-    if (!task_is_running(file->task)) {
-        job = start(file, conf);
-        err = job != NULL ? OK : ERR_NOMEM;
+    free = !task_is_running(file->task);
+    if (free) {
+        atomic_store(&job->owners, 2);
+        task_start(file->task, run, job);
     }
     pthread_mutex_unlock(&file->mutex);
+    return free ? OK : ERR_AGAIN;
+}
+
+static enum err
+start(struct conf_file *file, struct conf_file_job *job, bool wait,
+      struct conf_file_job **ret_job)
+{
+    enum err err = try_start(file, job);
+
+    while (err == ERR_AGAIN && wait) {
+        task_wait(file->task);
+        err = try_start(file, job);
+    }
     if (err == OK) {
         *ret_job = job;
+    } else {
+        conf_file_forget(job);
     }
     return err;
 }
@@ -151,13 +199,45 @@ enum err
 conf_file_begin(struct conf_file *file, const struct conf *conf, bool wait,
                 struct conf_file_job **ret_job)
 {
-    enum err err = try_begin(file, conf, ret_job);
+    struct conf_file_job *job = new_job(file->path);
 
-    while (err == ERR_AGAIN && wait) {
-        task_wait(file->task);
-        err = try_begin(file, conf, ret_job);
+    if (job == NULL) {
+        return ERR_NOMEM;
     }
-    return err;
+    job->succeeds = "wrote the changes of CONFIG SET";
+    job->fails = "failed to write the changes of CONFIG SET";
+    job->failed = !conf_rewrite(conf, file->given, &job->text, &job->error);
+    if (job->failed && job->error.no_memory) {
+        conf_file_forget(job);
+        return ERR_NOMEM;
+    }
+    return start(file, job, wait, ret_job);
+}
+
+enum err
+conf_file_begin_text(struct conf_file *file, const char *path, struct buf *text,
+                     bool wait, struct conf_file_job **ret_job)
+{
+    struct conf_file_job *job = new_job(path);
+
+    if (job == NULL) {
+        return ERR_NOMEM;
+    }
+    job->reads = text == NULL;
+    job->succeeds = job->reads ? "read the users" : "wrote the users";
+    job->fails =
+        job->reads ? "failed to read the users" : "failed to write the users";
+    if (text != NULL) {
+        buf_exchange(&job->text, text);
+    }
+    return start(file, job, wait, ret_job);
+}
+
+struct slice
+conf_file_text(const struct conf_file_job *job)
+{
+    CHECK(job->reads && !job->failed);
+    return buf_slice(&job->text);
 }
 
 bool

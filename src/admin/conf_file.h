@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * CONFIG REWRITE: writes rewritten.conf (conf/conf_rewrite.h) into the data
- * directory, whose path is fixed at the start. A crash leaves the old file or
- * the new one, never a part of it. A thread does the disk's work, one job at a
- * time; the caller asks for its end. Any thread.
+ * The files that commands write and read: CONFIG REWRITE writes rewritten.conf
+ * (conf/conf_rewrite.h) into the data directory, whose path is fixed at the
+ * start; ACL SAVE writes the aclfile, and ACL LOAD reads it. A crash leaves the
+ * old file or the new one, never a part of it. A thread does the disk's work,
+ * one job at a time; the caller asks for its end. Any thread.
  */
 #pragma once
 
+#include "base/buf.h"
 #include "conf/conf.h"
 
 struct conf_file;
 struct conf_file_job;
+
+/* Reads a whole file, on the calling thread. Returns 0 or errno; EFBIG if it is
+ * longer. */
+enum { CONF_FILE_MAX = 16 * 1024 * 1024 /* bytes */ };
+int conf_file_read(const char *path, struct buf *ret_text);
 
 /* given: the values without rewritten.conf; borrowed, and read by
  * conf_file_begin(). The thread calls done at the end of each job. */
@@ -23,10 +30,19 @@ void conf_file_free(struct conf_file *file); /* waits for a job that runs */
 MUST_CHECK enum err conf_file_begin(struct conf_file *file,
                                     const struct conf *conf, bool wait,
                                     struct conf_file_job **ret_job);
+
+/* Likewise begins to write a text, which it takes, or with NULL to read a file:
+ * conf_file_text() then borrows what was read, after a job without error. */
+MUST_CHECK enum err conf_file_begin_text(struct conf_file *file,
+                                         const char *path, struct buf *text,
+                                         bool wait,
+                                         struct conf_file_job **ret_job);
+struct slice conf_file_text(const struct conf_file_job *job);
+
 bool conf_file_is_done(const struct conf_file_job *job);
 void conf_file_wait(struct conf_file *file, const struct conf_file_job *job);
 
-/* Returns why a job that is done wrote nothing, or NULL. */
+/* Returns why a job that is done has failed, or NULL. */
 const char *conf_file_error(const struct conf_file_job *job);
 
 /* Releases the caller's part of the job, done or not. */

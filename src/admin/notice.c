@@ -256,6 +256,9 @@ on_poke(void *ctx)
     struct inbox *inbox = ctx;
     bool more;
 
+    if (inbox->reader.woken != NULL) {
+        inbox->reader.woken(inbox->reader.ctx);
+    }
     if (swap_if_drained(inbox)) {
         lose_all(inbox);
         return;
@@ -312,6 +315,14 @@ inboxes_attach(struct inboxes *inboxes, unsigned loop, struct mailbox *mailbox,
     inbox->mailbox = mailbox;
     inbox->reader = *reader;
     mailbox_on_poke(mailbox, on_poke, inbox);
+}
+
+void
+inboxes_wake(struct inboxes *inboxes)
+{
+    for (unsigned i = 0; i < inboxes->loops; i++) {
+        mailbox_poke(inboxes->inbox[i].mailbox);
+    }
 }
 
 /* ---- a worker's list ----------------------------------------------------- */

@@ -61,6 +61,9 @@ void notice_unref(struct notice *notice); /* NULL is fine */
 /* How a loop handles its notices, on its thread. It flushes its pushes
  * (net/push.h) after each turn of deliveries. */
 struct inbox_reader {
+    /* Called before notices are delivered, also when there are none
+     * (inboxes_wake). Optional. */
+    void (*woken)(void *ctx);
     /* Delivers a notice; `to` is the argument of notice_list_add. False:
      * until_ns has passed; the inbox calls again with the same notice. */
     bool (*deliver)(void *ctx, const struct notice *notice, uint64_t to,
@@ -81,6 +84,9 @@ void inboxes_free(struct inboxes *inboxes);
 /* Connects an inbox to its loop, at the start, before any notice is sent. */
 void inboxes_attach(struct inboxes *inboxes, unsigned loop,
                     struct mailbox *mailbox, const struct inbox_reader *reader);
+
+/* Wakes all loops: each calls `woken`. Cannot fail. Any thread. */
+void inboxes_wake(struct inboxes *inboxes);
 
 /* Returns whether any inbox is crowded. An inbox becomes crowded when it is
  * half full, and stays so until it is a quarter full. Any thread. NULL is fine.

@@ -382,6 +382,37 @@ pubsub_any(const struct receiver *receiver, enum pubsub_kind kind,
                       random_below(UINT64_MAX), ret_name) != NULL;
 }
 
+struct visiting {
+    pubsub_visit_fn visit;
+    void *ctx;
+    enum pubsub_kind kind;
+};
+
+static bool
+visit_name(void *ctx, struct slice name, void *value)
+{
+    const struct visiting *visiting = ctx;
+
+    (void)value;
+    return visiting->visit(visiting->ctx, visiting->kind, name);
+}
+
+bool
+pubsub_each(const struct receiver *receiver, pubsub_visit_fn visit, void *ctx)
+{
+    struct visiting visiting = { .visit = visit, .ctx = ctx };
+
+    for (unsigned kind = 0;
+         receiver->subscriptions != NULL && kind < PUBSUB_KINDS; kind++) {
+        visiting.kind = (enum pubsub_kind)kind;
+        if (!map_each(&receiver->subscriptions->own[kind], visit_name,
+                      &visiting)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 void
 pubsub_leave(struct pubsub *pubsub, struct receiver *receiver)
 {

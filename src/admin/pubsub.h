@@ -48,6 +48,13 @@ size_t pubsub_memory(const struct receiver *receiver);
 bool pubsub_any(const struct receiver *receiver, enum pubsub_kind kind,
                 struct slice *ret_name);
 
+/* Visits all subscriptions; visit must not change them. Stops and returns false
+ * when visit returns false. */
+typedef bool (*pubsub_visit_fn)(void *ctx, enum pubsub_kind kind,
+                                struct slice name);
+bool pubsub_each(const struct receiver *receiver, pubsub_visit_fn visit,
+                 void *ctx);
+
 /* Removes all subscriptions of a client that ends, or of RESET. */
 void pubsub_leave(struct pubsub *pubsub, struct receiver *receiver);
 

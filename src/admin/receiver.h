@@ -27,15 +27,15 @@ struct receiver {
     struct conn *conn; /* NULL: no socket, so it gets no pushes */
     uint64_t id;       /* of the client */
     unsigned loop;     /* index */
+    bool is_target;    /* gets the invalidations of other clients */
+    atomic_bool monitors;
     const unsigned *resp;
     struct subscriptions *subscriptions;       /* NULL: none */
     _Atomic uint32_t subscribed[PUBSUB_KINDS]; /* how many of each kind */
+    _Atomic uint32_t tracks;   /* its mode, for CLIENT LIST (tracking.h) */
     struct tracker *tracker;   /* NULL: CLIENT TRACKING is off */
     struct reader *reader;     /* the keys it has read; NULL: none */
-    _Atomic uint32_t tracks;   /* its mode, for CLIENT LIST (tracking.h) */
     _Atomic uint64_t redirect; /* its target, likewise; 0: itself */
-    bool is_target;            /* gets the invalidations of other clients */
-    atomic_bool monitors;
     struct receiver *next_monitor, **monitor_at; /* of its loop */
 };
 

@@ -23,15 +23,22 @@ auth_required(const struct conf *conf)
     return conf->requirepass[0] != '\0';
 }
 
-static void
-sha256(struct slice text, unsigned char ret_digest[SHA256_DIGEST_LENGTH])
+void
+auth_hash(struct slice password, unsigned char ret_digest[AUTH_DIGEST])
 {
     SHA256_CTX md;
 
     (void)SHA256_Init(&md);
-    (void)SHA256_Update(&md, text.data, text.len);
+    (void)SHA256_Update(&md, password.data, password.len);
     (void)SHA256_Final(ret_digest, &md);
     OPENSSL_cleanse(&md, sizeof(md));
+}
+
+bool
+auth_same(const unsigned char a[AUTH_DIGEST],
+          const unsigned char b[AUTH_DIGEST])
+{
+    return CRYPTO_memcmp(a, b, AUTH_DIGEST) == 0;
 }
 
 static bool
@@ -41,9 +48,9 @@ same_secret(struct slice a, struct slice b)
     unsigned char digest_b[SHA256_DIGEST_LENGTH];
     bool same;
 
-    sha256(a, digest_a);
-    sha256(b, digest_b);
-    same = CRYPTO_memcmp(digest_a, digest_b, sizeof(digest_a)) == 0;
+    auth_hash(a, digest_a);
+    auth_hash(b, digest_b);
+    same = auth_same(digest_a, digest_b);
     OPENSSL_cleanse(digest_a, sizeof(digest_a));
     OPENSSL_cleanse(digest_b, sizeof(digest_b));
     return same;
@@ -69,6 +76,6 @@ auth_digest(const struct conf *conf, char ret_hex[AUTH_DIGEST_HEX])
 {
     unsigned char digest[SHA256_DIGEST_LENGTH];
 
-    sha256(slice_of(conf->requirepass), digest);
+    auth_hash(slice_of(conf->requirepass), digest);
     hex_put_bytes(ret_hex, digest, sizeof(digest));
 }

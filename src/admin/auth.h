@@ -23,6 +23,15 @@ bool auth_required(const struct conf *conf);
 bool auth_check(const struct conf *conf, struct slice user,
                 struct slice password);
 
+enum { AUTH_DIGEST = 32 /* bytes */ };
+
+/* Computes the digest of a password. The caller cleanses it if it is not to be
+ * kept. */
+void auth_hash(struct slice password, unsigned char ret_digest[AUTH_DIGEST]);
+
+bool auth_same(const unsigned char a[AUTH_DIGEST],
+               const unsigned char b[AUTH_DIGEST]);
+
 /* Writes the SHA-256 of the password in hexadecimal, as ACL shows it. */
 enum { AUTH_DIGEST_HEX = 65 };
 void auth_digest(const struct conf *conf, char ret_hex[AUTH_DIGEST_HEX]);

@@ -15,21 +15,28 @@ hex_put_u64(char *ret_digits, uint64_t value)
     }
 }
 
+/* Returns the value of a digit; 16: it is none. */
+static unsigned
+value_of(char c)
+{
+    if (c >= '0' && c <= '9') {
+        return (unsigned)(c - '0');
+    }
+    return c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10) : 16;
+}
+
 bool
 hex_get_u64(const char *digits, uint64_t *ret_value)
 {
     uint64_t value = 0;
 
     for (int i = 0; i < HEX_U64_CHARS; i++) {
-        char c = digits[i];
+        unsigned digit = value_of(digits[i]);
 
-        if (c >= '0' && c <= '9') {
-            value = value << 4 | (uint64_t)(c - '0');
-        } else if (c >= 'a' && c <= 'f') {
-            value = value << 4 | (uint64_t)(c - 'a' + 10);
-        } else {
+        if (digit == 16) {
             return false;
         }
+        value = value << 4 | digit;
     }
     *ret_value = value;
     return true;
@@ -39,6 +46,26 @@ bool
 hex_parse_u64(struct slice text, uint64_t *ret_value)
 {
     return text.len == HEX_U64_CHARS && hex_get_u64(text.data, ret_value);
+}
+
+bool
+hex_get_bytes(struct slice text, void *ret_bytes, size_t len)
+{
+    uint8_t *to = ret_bytes;
+
+    if (text.len != 2 * len) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        unsigned high = value_of(text.data[2 * i]);
+        unsigned low = value_of(text.data[2 * i + 1]);
+
+        if (high == 16 || low == 16) {
+            return false;
+        }
+        to[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
 }
 
 void

@@ -18,5 +18,9 @@ bool hex_get_u64(const char *digits, uint64_t *ret_value);
 /* Reads a text of exactly these digits. */
 bool hex_parse_u64(struct slice text, uint64_t *ret_value);
 
+/* Reads a text of exactly two digits for each byte; on failure the bytes are
+ * undefined. */
+bool hex_get_bytes(struct slice text, void *ret_bytes, size_t len);
+
 /* Writes two digits for each byte, and a NUL. */
 void hex_put_bytes(char *ret_text, const void *bytes, size_t len);

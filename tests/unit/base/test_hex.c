@@ -58,3 +58,16 @@ TEST(bytes_are_two_digits_each)
     hex_put_bytes(text, "", 0);
     assert_string_equal("", text);
 }
+
+TEST(bytes_read_back_and_other_texts_are_refused)
+{
+    unsigned char bytes[4];
+
+    assert_true(hex_get_bytes(slice_lit("001fa0ff"), bytes, 4));
+    assert_memory_equal("\x00\x1f\xa0\xff", bytes, 4);
+    assert_true(hex_get_bytes(slice_lit(""), bytes, 0));
+    assert_false(hex_get_bytes(slice_lit("001fa0f"), bytes, 4));
+    assert_false(hex_get_bytes(slice_lit("001fa0ff0"), bytes, 4));
+    assert_false(hex_get_bytes(slice_lit("001fA0ff"), bytes, 4));
+    assert_false(hex_get_bytes(slice_lit("001fg0ff"), bytes, 4));
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rules of the user itself are applied here, others to its root selector.
+ */
+#include "engine/user.h"
+
+#include "base/hex.h"
+#include "base/mem.h"
+
+#include <ctype.h>
+
+static const char NO_SUCH_PASSWORD[] =
+    "The password you are trying to remove from the user does not exist";
+static const char BAD_HASH[] =
+    "The password hash must be exactly 64 characters and contain only "
+    "lowercase hexadecimal characters";
+
+struct user *
+user_try_new(struct slice name)
+{
+    struct user *user = mem_try_zalloc(sizeof(*user) + name.len + 1);
+
+    if (user != NULL) {
+        atomic_init(&user->refs, 1);
+        user->len = name.len;
+        if (name.len > 0) {
+            memcpy(user->name, name.data, name.len);
+        }
+    }
+    return user;
+}
+
+struct user *
+user_ref(struct user *user)
+{
+    (void)atomic_fetch_add_explicit(&user->refs, 1, memory_order_relaxed);
+    return user;
+}
+
+void
+user_unref(struct user *user)
+{
+    if (user != NULL && atomic_fetch_sub(&user->refs, 1) == 1) {
+        user_rules_fini(&user->rules);
+        mem_free(user);
+    }
+}
+
+bool
+user_name_is_valid(struct slice name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        if (isspace((unsigned char)name.data[i]) || name.data[i] == '\0') {
+            return false;
+        }
+    }
+    return true;
+}
+
+void
+user_rules_fini(struct user_rules *rules)
+{
+    buf_wipe(&rules->passwords);
+    selector_free_list(rules->root.next);
+    selector_fini(&rules->root);
+    *rules = (struct user_rules){ 0 };
+}
+
+bool
+user_rules_copy(const struct user_rules *from, struct user_rules *ret_rules)
+{
+    struct user_rules copy = *from;
+    struct selector **end = &copy.root.next;
+    bool done;
+
+    copy.passwords = (struct buf){ 0 };
+    buf_append_slice(&copy.passwords, buf_slice(&from->passwords));
+    done = !copy.passwords.failed;
+    if (!selector_copy(&from->root, &copy.root)) {
+        copy.root = (struct selector){ 0 };
+        done = false;
+    }
+    for (const struct selector *s = from->root.next; done && s != NULL;
+         s = s->next) {
+        *end = mem_try_zalloc(sizeof(**end));
+        done = *end != NULL && selector_copy(s, *end);
+        end = done ? &(*end)->next : end;
+    }
+    if (!done) {
+        user_rules_fini(&copy);
+        return false;
+    }
+    *ret_rules = copy;
+    return true;
+}
+
+/* ---- passwords ----------------------------------------------------------- */
+
+static const unsigned char *
+digest_at(const struct user_rules *rules, size_t at)
+{
+    return (const unsigned char *)rules->passwords.data + at;
+}
+
+/* Returns the place of a password, or SIZE_MAX. Compares with all of them. */
+static size_t
+find_password(const struct user_rules *rules,
+              const unsigned char digest[AUTH_DIGEST])
+{
+    size_t found = SIZE_MAX;
+
+    for (size_t at = 0; at < rules->passwords.len; at += AUTH_DIGEST) {
+        if (auth_same(digest_at(rules, at), digest)) {
+            found = at;
+        }
+    }
+    return found;
+}
+
+bool
+user_rules_fit(const struct user_rules *rules,
+               const unsigned char digest[AUTH_DIGEST])
+{
+    return find_password(rules, digest) != SIZE_MAX;
+}
+
+static const char *
+add_password(struct user_rules *rules, const unsigned char digest[AUTH_DIGEST])
+{
+    struct buf *passwords = &rules->passwords;
+
+    if (find_password(rules, digest) == SIZE_MAX) {
+        buf_append(passwords, digest, AUTH_DIGEST);
+    }
+    if (passwords->failed) {
+        passwords->failed = false;
+        return SELECTOR_NO_MEMORY;
+    }
+    rules->nopass = false;
+    return NULL;
+}
+
+static const char *
+remove_password(struct user_rules *rules,
+                const unsigned char digest[AUTH_DIGEST])
+{
+    size_t at = find_password(rules, digest);
+    struct buf *passwords = &rules->passwords;
+
+    if (at == SIZE_MAX) {
+        return NO_SUCH_PASSWORD;
+    }
+    memmove(passwords->data + at, passwords->data + at + AUTH_DIGEST,
+            passwords->len - at - AUTH_DIGEST);
+    passwords->len -= AUTH_DIGEST;
+    return NULL;
+}
+
+static void
+forget_passwords(struct user_rules *rules)
+{
+    buf_wipe(&rules->passwords);
+    rules->passwords = (struct buf){ 0 };
+    rules->nopass = false;
+}
+
+bool
+user_rules_set_password(struct user_rules *rules, struct slice password)
+{
+    unsigned char digest[AUTH_DIGEST];
+
+    forget_passwords(rules);
+    if (password.len == 0) {
+        rules->nopass = true;
+        return true;
+    }
+    auth_hash(password, digest);
+    return add_password(rules, digest) == NULL;
+}
+
+/* >password <password #digest !digest */
+static const char *
+apply_password(struct user_rules *rules, char how, struct slice text)
+{
+    unsigned char digest[AUTH_DIGEST];
+
+    if (how == '>' || how == '<') {
+        auth_hash(text, digest);
+    } else if (!hex_get_bytes(text, digest, sizeof(digest))) {
+        return BAD_HASH;
+    }
+    return how == '>' || how == '#' ? add_password(rules, digest)
+                                    : remove_password(rules, digest);
+}
+
+/* ---- selectors ----------------------------------------------------------- */
+
+/* Adds the selector of "(rule rule ...)". */
+static const char *
+add_selector(struct user_rules *rules, struct slice text)
+{
+    struct selector *selector = mem_try_zalloc(sizeof(*selector));
+    struct selector **end = &rules->root.next;
+    struct slice left = { text.data + 1, text.len - 2 }, rule;
+    const char *error = NULL;
+
+    if (selector == NULL) {
+        return SELECTOR_NO_MEMORY;
+    }
+    while (error == NULL && slice_next_word(&left, &rule)) {
+        error = selector_apply(selector, rule);
+    }
+    if (error != NULL) {
+        selector_free_list(selector);
+        return error;
+    }
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    *end = selector;
+    return NULL;
+}
+
+static void
+clear_selectors(struct user_rules *rules)
+{
+    selector_free_list(rules->root.next);
+    rules->root.next = NULL;
+}
+
+/* ---- rules --------------------------------------------------------------- */
+
+static void
+reset(struct user_rules *rules)
+{
+    user_rules_fini(rules);
+    rules->sanitize = true;
+}
+
+/* Applies a rule that is a word. False: it is none of them. */
+static bool
+apply_word(struct user_rules *rules, struct slice rule)
+{
+    bool on = slice_is_word(rule, "on");
+    bool sanitize = slice_is_word(rule, "sanitize-payload");
+
+    if (on || slice_is_word(rule, "off")) {
+        rules->on = on;
+    } else if (slice_is_word(rule, "nopass")) {
+        forget_passwords(rules);
+        rules->nopass = true;
+    } else if (slice_is_word(rule, "resetpass")) {
+        forget_passwords(rules);
+    } else if (sanitize || slice_is_word(rule, "skip-sanitize-payload")) {
+        rules->sanitize = sanitize;
+        rules->skip_sanitize = !sanitize;
+    } else if (slice_is_word(rule, "clearselectors")) {
+        clear_selectors(rules);
+    } else if (slice_is_word(rule, "reset")) {
+        reset(rules);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static const char *
+apply(struct user_rules *rules, struct slice rule)
+{
+    if (rule.len == 0 || apply_word(rules, rule)) {
+        return NULL;
+    }
+    CHECK(rule.data != NULL);
+    switch (rule.data[0]) {
+    case '>':
+    case '<':
+    case '#':
+    case '!':
+        return apply_password(rules, rule.data[0],
+                              (struct slice){ rule.data + 1, rule.len - 1 });
+    case '(':
+        return add_selector(rules, rule);
+    default:
+        return selector_apply(&rules->root, rule);
+    }
+}
+
+/* Appends the words of the next rule, and moves *at behind it. False: it is a
+ * selector that does not end. */
+static bool
+join_words(const struct slice *words, size_t count, size_t *at, struct buf *to)
+{
+    bool selector = words[*at].len > 0 && words[*at].data[0] == '(';
+    bool ends = !selector;
+
+    do {
+        struct slice word = words[(*at)++];
+
+        buf_append_slice(to, slice_of(to->len > 0 ? " " : ""));
+        buf_append_slice(to, word);
+        ends = ends || (word.len > 0 && word.data[word.len - 1] == ')');
+    } while (!ends && *at < count);
+    return ends;
+}
+
+bool
+user_rules_apply(struct user_rules *rules, const struct slice *words,
+                 size_t count, struct user_refusal *ret_refusal)
+{
+    struct user_refusal refusal = { 0 };
+    size_t at = 0;
+    bool done = true;
+
+    while (done && at < count) {
+        size_t first = at;
+
+        refusal.words.len = 0;
+        if (!join_words(words, count, &at, &refusal.words)) {
+            refusal.words.len = words[first].len; /* only the first is shown */
+            done = false;
+        } else {
+            refusal.reason = refusal.words.failed
+                                 ? SELECTOR_NO_MEMORY
+                                 : apply(rules, buf_slice(&refusal.words));
+            done = refusal.reason == NULL;
+        }
+    }
+    if (done) {
+        buf_wipe(&refusal.words);
+    } else {
+        *ret_refusal = refusal;
+    }
+    return done;
+}
+
+/* ---- as text ------------------------------------------------------------- */
+
+static void
+put_passwords(const struct user_rules *rules, struct buf *text)
+{
+    char hex[2 * AUTH_DIGEST + 1];
+
+    for (size_t at = 0; at < rules->passwords.len; at += AUTH_DIGEST) {
+        hex_put_bytes(hex, digest_at(rules, at), AUTH_DIGEST);
+        buf_printf(text, "#%s ", hex);
+    }
+}
+
+void
+user_put(const struct user *user, struct buf *text)
+{
+    const struct user_rules *rules = &user->rules;
+
+    buf_append_slice(text, slice_lit("user "));
+    buf_append_slice(text, user_name(user));
+    buf_printf(text, " %s %s%s%s", rules->on ? "on" : "off",
+               rules->nopass ? "nopass " : "",
+               rules->skip_sanitize ? "skip-sanitize-payload " : "",
+               rules->sanitize ? "sanitize-payload " : "");
+    put_passwords(rules, text);
+    selector_put(&rules->root, text);
+    for (const struct selector *s = rules->root.next; s != NULL; s = s->next) {
+        buf_append_slice(text, slice_lit(" ("));
+        selector_put(s, text);
+        buf_append_slice(text, slice_lit(")"));
+    }
+}
+
+/* ---- permissions --------------------------------------------------------- */
+
+enum denial
+user_check(const struct user *user, const struct permission_query *query,
+           size_t *ret_at)
+{
+    enum denial worst = DENIED_NOTHING;
+
+    for (const struct selector *s = &user->rules.root; s != NULL; s = s->next) {
+        size_t at;
+        enum denial denial = permission_check(s, query, &at);
+
+        if (denial == DENIED_NOTHING) {
+            return DENIED_NOTHING;
+        }
+        if (denial > worst || (denial == worst && at > *ret_at)) {
+            worst = denial;
+            *ret_at = at;
+        }
+    }
+    return worst;
+}
+
+bool
+user_has_channel(const struct user *user, struct slice channel, bool is_pattern)
+{
+    for (const struct selector *s = &user->rules.root; s != NULL; s = s->next) {
+        if (permission_has_channel(s, channel, is_pattern)) {
+            return true;
+        }
+    }
+    return false;
+}

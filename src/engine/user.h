@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A user: who may log in as it, and what it may do. Its name never changes, and
+ * it lives as long as sessions refer to it, also when it was deleted; any
+ * thread may read the name while it has a reference. Everything else belongs to
+ * the table of users (users.h): it changes under the raised gate only, so
+ * commands read it inside their section of the gate without a lock.
+ */
+#pragma once
+
+#include "admin/auth.h"
+#include "engine/permission.h"
+
+#include <stdatomic.h>
+
+struct user_rules {
+    bool on, nopass;
+    bool sanitize, skip_sanitize; /* Redis's; DUMP payloads are always checked
+                                     here */
+    struct buf passwords;         /* digests, one after the other */
+    struct selector root;         /* root.next: the other selectors */
+};
+
+struct user {
+    atomic_uint refs;
+    bool gone;         /* it was deleted: the rules are empty */
+    bool unrestricted; /* it may do everything, so nothing needs a check */
+    uint64_t changed;  /* users.changes as of the last change of the rules */
+    struct user_rules rules;
+    size_t len;
+    char name[]; /* with a NUL */
+};
+
+/* Makes a user that is off and may do nothing. NULL without memory. */
+struct user *user_try_new(struct slice name);
+struct user *user_ref(struct user *user);
+void
+user_unref(struct user *user); /* frees it with the last one; NULL is fine */
+
+static inline struct slice
+user_name(const struct user *user)
+{
+    return (struct slice){ user->name, user->len };
+}
+
+/* Whether a name may be a user's: it has no blanks and no NUL. */
+bool user_name_is_valid(struct slice name);
+
+void user_rules_fini(struct user_rules *rules);
+MUST_CHECK bool user_rules_copy(const struct user_rules *from,
+                                struct user_rules *ret_rules);
+
+/* Apply rules, of which a selector in parentheses may be several words. Return
+ * NULL, or why one of them is refused (selector_apply), and its words joined
+ * by blanks, which the caller frees. The rules may then be half applied. A
+ * reason of NULL with words: they begin a selector that does not end. */
+struct user_refusal {
+    const char *reason; /* NULL: a selector does not end */
+    struct buf words;
+};
+MUST_CHECK bool user_rules_apply(struct user_rules *rules,
+                                 const struct slice *words, size_t count,
+                                 struct user_refusal *ret_refusal);
+
+/* Makes the password the only one; an empty one means that none is needed. */
+MUST_CHECK bool user_rules_set_password(struct user_rules *rules,
+                                        struct slice password);
+
+/* Appends the line of ACL LIST. */
+void user_put(const struct user *user, struct buf *text);
+
+/* Returns whether the digest is a password's, in a time that depends only on
+ * how many passwords there are. */
+bool user_rules_fit(const struct user_rules *rules,
+                    const unsigned char digest[AUTH_DIGEST]);
+
+/* Returns what no selector of the user permits, and the argv position of the
+ * denied word. */
+enum denial user_check(const struct user *user,
+                       const struct permission_query *query, size_t *ret_at);
+bool user_has_channel(const struct user *user, struct slice channel,
+                      bool is_pattern);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Rules of a user: passwords, selectors, and what is shown of them.
+ */
+#include "engine/user.h"
+
+#include "base/mem.h"
+#include "users_help.h"
+
+#define FOO "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae"
+
+TEST(a_new_user_is_off_and_may_do_nothing)
+{
+    struct users *users = users_new_for_test();
+
+    (void)users_must(users, "u", "");
+    users_expect(users, "u", "user u off resetchannels -@all");
+    users_free(users);
+}
+
+TEST(passwords_are_added_once_and_removed)
+{
+    struct users *users = users_new_for_test();
+
+    (void)users_must(users, "u", "on >foo #" FOO);
+    users_expect(users, "u", "user u on #" FOO " resetchannels -@all");
+    (void)users_must(users, "u", ">bar <bar");
+    users_expect(users, "u", "user u on #" FOO " resetchannels -@all");
+    assert_string_equal("The password you are trying to remove from the user "
+                        "does not exist",
+                        users_try(users, "u", "<bar"));
+    (void)users_must(users, "u", "!" FOO);
+    users_expect(users, "u", "user u on resetchannels -@all");
+    assert_string_equal("The password hash must be exactly 64 characters and "
+                        "contain only lowercase hexadecimal characters",
+                        users_try(users, "u", "#abc"));
+    users_free(users);
+}
+
+TEST(nopass_and_passwords_exclude_each_other)
+{
+    struct users *users = users_new_for_test();
+
+    (void)users_must(users, "u", ">foo nopass");
+    users_expect(users, "u", "user u off nopass resetchannels -@all");
+    (void)users_must(users, "u", ">foo");
+    users_expect(users, "u", "user u off #" FOO " resetchannels -@all");
+    (void)users_must(users, "u", "nopass resetpass");
+    users_expect(users, "u", "user u off resetchannels -@all");
+    users_free(users);
+}
+
+TEST(selectors_may_be_one_word_or_several)
+{
+    struct users *users = users_new_for_test();
+
+    (void)users_must(users, "u", "(~a +get) (%R~b ) ()");
+    users_expect(users, "u",
+                 "user u off resetchannels -@all (~a resetchannels -@all +get) "
+                 "(%R~b resetchannels -@all) (resetchannels -@all)");
+    assert_string_equal("no end", users_try(users, "u", "on (~a"));
+    assert_string_equal("no end", users_try(users, "u", "(~a)b"));
+    assert_ptr_equal(SELECTOR_SYNTAX, users_try(users, "u", "(on)"));
+    assert_ptr_equal(SELECTOR_SYNTAX, users_try(users, "u", ")"));
+    (void)users_must(users, "u", "clearselectors");
+    users_expect(users, "u", "user u off resetchannels -@all");
+    users_free(users);
+}
+
+TEST(reset_takes_everything_away)
+{
+    struct users *users = users_new_for_test();
+
+    (void)users_must(users, "u",
+                     "on >foo ~* &* +@all db=1 (~a) "
+                     "skip-sanitize-payload");
+    users_expect(users, "u",
+                 "user u on skip-sanitize-payload #" FOO
+                 " ~* &* db=1 +@all (~a resetchannels -@all)");
+    (void)users_must(users, "u", "reset");
+    users_expect(users, "u", "user u off sanitize-payload resetchannels -@all");
+    users_free(users);
+}
+
+TEST(any_selector_may_permit_a_command)
+{
+    struct users *users = users_new_for_test();
+    const struct user *user =
+        users_must(users, "u", "+bf.exists %R~r* (+bf.add ~w*) (+del ~d*)");
+    struct slice words[] = { { "BF.ADD", 6 }, { "w1", 2 }, { "x", 1 } };
+    struct permission_query query = { command_at(CMD_ID_BF_ADD), words, 3, 0 };
+    size_t at = 0;
+
+    assert_int_equal(DENIED_NOTHING, user_check(user, &query, &at));
+    words[1] = slice_lit("d1");
+    assert_int_equal(DENIED_KEY, user_check(user, &query, &at));
+    assert_int_equal(1, at);
+    query.command = command_at(CMD_ID_BF_CARD);
+    assert_int_equal(DENIED_COMMAND, user_check(user, &query, &at));
+    users_free(users);
+}
+
+TEST(names_have_no_blanks)
+{
+    assert_true(user_name_is_valid(slice_lit("a-b")));
+    assert_true(user_name_is_valid(slice_lit("")));
+    assert_false(user_name_is_valid(slice_lit("a b")));
+    assert_false(user_name_is_valid(slice_lit("a\n")));
+    assert_false(user_name_is_valid(slice_lit("a\0b")));
+}

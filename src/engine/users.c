@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A change is prepared on a copy of the rules and exchanged in one step.
+ */
+#include "engine/users.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+
+#include <openssl/crypto.h>
+#include <stdlib.h>
+
+static const struct slice STANDARD = { "default", sizeof("default") - 1 };
+
+/* ---- changes ------------------------------------------------------------- */
+
+static void
+note_change(struct users *users, struct user *user)
+{
+    uint64_t now = atomic_fetch_add(&users->changes, 1) + 1;
+
+    user->changed = now;
+    user->unrestricted = false;
+    for (const struct selector *s = &user->rules.root; s != NULL; s = s->next) {
+        user->unrestricted = user->unrestricted || selector_is_free(s);
+    }
+}
+
+/* Gives a user these rules, and *rules what it had. */
+static void
+exchange(struct users *users, struct user *user, struct user_rules *rules)
+{
+    struct user_rules before = user->rules;
+
+    user->rules = *rules;
+    *rules = before;
+    note_change(users, user);
+}
+
+/* Takes a user's rights, and the table's reference. */
+static void
+retire(struct users *users, struct user *user)
+{
+    user->gone = true;
+    user_rules_fini(&user->rules);
+    note_change(users, user);
+    user_unref(user);
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+/* The default user without requirepass. */
+static bool
+make_standard(struct user_rules *rules, const struct users *users)
+{
+    static const struct slice words[] = {
+        { "on", 2 }, { "allkeys", 7 }, { "allchannels", 11 }, { "+@all", 5 }
+    };
+    struct user_refusal refusal = { 0 };
+    bool done = user_rules_apply(rules, words, sizeof(words) / sizeof(words[0]),
+                                 &refusal);
+
+    rules->nopass = !users->is_required;
+    if (done && users->is_required) {
+        buf_append(&rules->passwords, users->required, AUTH_DIGEST);
+        done = !rules->passwords.failed;
+    }
+    buf_free(&refusal.words);
+    return done;
+}
+
+struct users *
+users_new(void)
+{
+    struct users *users = mem_zalloc(sizeof(*users));
+
+    users->standard = user_try_new(STANDARD);
+    CHECK(users->standard != NULL &&
+          make_standard(&users->standard->rules, users) &&
+          map_put(&users->by_name, STANDARD, users->standard));
+    note_change(users, users->standard);
+    return users;
+}
+
+static bool
+unref_one(void *ctx, struct slice name, void *value)
+{
+    (void)ctx;
+    (void)name;
+    user_unref(value);
+    return true;
+}
+
+void
+users_free(struct users *users)
+{
+    if (users != NULL) {
+        (void)map_each(&users->by_name, unref_one, NULL);
+        map_free(&users->by_name);
+        mem_free(users);
+    }
+}
+
+struct user *
+users_find(const struct users *users, struct slice name)
+{
+    return map_find(&users->by_name, name);
+}
+
+bool
+users_ask_password(const struct users *users)
+{
+    return !users->standard->rules.nopass || !users->standard->rules.on;
+}
+
+/* Compares the password of an unknown user too, so that the time does not show
+ * whether the user exists. */
+struct user *
+users_login(const struct users *users, struct slice name, struct slice password)
+{
+    static const struct user_rules nobody;
+    struct user *user = users_find(users, name);
+    const struct user_rules *rules = user != NULL ? &user->rules : &nobody;
+    unsigned char digest[AUTH_DIGEST];
+    bool fits;
+
+    auth_hash(password, digest);
+    fits = user_rules_fit(rules, digest) || rules->nopass;
+    OPENSSL_cleanse(digest, sizeof(digest));
+    if (user == NULL || !rules->on || !fits) {
+        metric_add(METRIC_AUTH_FAILURES, 1);
+        return NULL;
+    }
+    return user;
+}
+
+static bool
+fail_for_memory(struct user_refusal *ret_refusal)
+{
+    *ret_refusal = (struct user_refusal){ .reason = SELECTOR_NO_MEMORY };
+    return false;
+}
+
+bool
+users_set(struct users *users, struct slice name, const struct slice *words,
+          size_t count, struct user_refusal *ret_refusal)
+{
+    struct user *user = users_find(users, name);
+    struct user *made = user == NULL ? user_try_new(name) : NULL;
+    struct user_rules rules;
+
+    user = made != NULL ? made : user;
+    if (user == NULL || !user_rules_copy(&user->rules, &rules)) {
+        user_unref(made);
+        return fail_for_memory(ret_refusal);
+    }
+    if (!user_rules_apply(&rules, words, count, ret_refusal)) {
+        user_rules_fini(&rules);
+        user_unref(made);
+        return false;
+    }
+    if (made != NULL && !map_put(&users->by_name, name, made)) {
+        user_rules_fini(&rules);
+        user_unref(made);
+        return fail_for_memory(ret_refusal);
+    }
+    exchange(users, user, &rules);
+    user_rules_fini(&rules);
+    return true;
+}
+
+bool
+users_delete(struct users *users, struct slice name)
+{
+    struct user *user;
+
+    CHECK(!slice_equal(name, STANDARD));
+    user = map_remove(&users->by_name, name);
+    if (user == NULL) {
+        return false;
+    }
+    retire(users, user);
+    return true;
+}
+
+void
+users_follow_password(struct users *users, struct slice requirepass)
+{
+    unsigned char digest[AUTH_DIGEST];
+
+    auth_hash(requirepass, digest);
+    if (users->is_required != (requirepass.len > 0) ||
+        (users->is_required && !auth_same(users->required, digest))) {
+        memcpy(users->required, digest, sizeof(digest));
+        users->is_required = requirepass.len > 0;
+        /* 32 bytes, which the reserve of memory provides. */
+        CHECK(user_rules_set_password(&users->standard->rules, requirepass));
+        note_change(users, users->standard);
+    }
+    OPENSSL_cleanse(digest, sizeof(digest));
+}
+
+/* ---- in order ------------------------------------------------------------ */
+
+struct gathering {
+    struct user **list;
+    size_t count;
+};
+
+static bool
+gather(void *ctx, struct slice name, void *value)
+{
+    struct gathering *to = ctx;
+
+    (void)name;
+    to->list[to->count++] = value;
+    return true;
+}
+
+static int
+compare_names(const void *a, const void *b)
+{
+    const struct user *x = *(struct user *const *)a;
+    const struct user *y = *(struct user *const *)b;
+    int order = memcmp(x->name, y->name, x->len < y->len ? x->len : y->len);
+
+    return order != 0 ? order : x->len < y->len ? -1 : x->len > y->len;
+}
+
+struct user **
+users_sorted(const struct users *users, size_t *ret_count)
+{
+    struct gathering to = { .list = mem_try_alloc(users->by_name.count *
+                                                  sizeof(void *)) };
+
+    if (to.list != NULL) {
+        (void)map_each(&users->by_name, gather, &to);
+        qsort(to.list, to.count, sizeof(void *), compare_names);
+        *ret_count = to.count;
+    }
+    return to.list;
+}
+
+/* ---- drafts -------------------------------------------------------------- */
+
+void
+users_draft_free(struct users_draft *draft)
+{
+    for (size_t i = 0; i < draft->count; i++) {
+        user_unref(draft->list[i]);
+    }
+    mem_free(draft->list);
+    map_free(&draft->by_name);
+    *draft = (struct users_draft){ 0 };
+}
+
+static bool
+grow(struct users_draft *draft)
+{
+    size_t capacity = draft->capacity > 0 ? 2 * draft->capacity : 8;
+    struct user **list;
+
+    if (draft->count < draft->capacity) {
+        return true;
+    }
+    list = mem_try_realloc(draft->list, capacity * sizeof(struct user *));
+    if (list != NULL) {
+        draft->list = list;
+        draft->capacity = capacity;
+    }
+    return list != NULL;
+}
+
+struct user *
+users_draft_add(struct users_draft *draft, struct slice name,
+                bool *ret_no_memory)
+{
+    struct user *user;
+
+    *ret_no_memory = false;
+    if (map_find(&draft->by_name, name) != NULL) {
+        return NULL;
+    }
+    user = user_try_new(name);
+    if (user == NULL || !grow(draft) || !map_put(&draft->by_name, name, user)) {
+        user_unref(user);
+        *ret_no_memory = true;
+        return NULL;
+    }
+    draft->list[draft->count++] = user;
+    return user;
+}
+
+bool
+users_draft_complete(struct users_draft *draft, const struct users *users)
+{
+    struct user *user;
+    bool no_memory;
+
+    if (map_find(&draft->by_name, STANDARD) != NULL) {
+        return true;
+    }
+    user = users_draft_add(draft, STANDARD, &no_memory);
+    return user != NULL && make_standard(&user->rules, users);
+}
+
+/* A user that stays keeps its place in memory, to which sessions point. */
+void
+users_take(struct users *users, struct users_draft *draft)
+{
+    struct map before;
+
+    for (size_t i = 0; i < draft->count; i++) {
+        struct user *fresh = draft->list[i];
+        struct user *user = map_remove(&users->by_name, user_name(fresh));
+
+        if (user == NULL) {
+            note_change(users, fresh);
+            continue;
+        }
+        exchange(users, user, &fresh->rules);
+        /* Replacing a value needs no memory. */
+        CHECK(map_put(&draft->by_name, user_name(user), user));
+        user_unref(fresh);
+    }
+    before = users->by_name; /* those that the draft does not have */
+    users->by_name = draft->by_name;
+    for (struct slice name; before.count > 0;) {
+        struct user *user = map_random(&before, 0, &name);
+
+        CHECK(user != NULL);
+        (void)map_remove(&before, user_name(user));
+        retire(users, user);
+    }
+    map_free(&before);
+    mem_free(draft->list);
+    *draft = (struct users_draft){ 0 };
+    CHECK(users_find(users, STANDARD) == users->standard);
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The table of users. The thread that has raised the gate owns it: ACL SETUSER,
+ * DELUSER and LOAD, CONFIG SET, a reload and the start change it. All commands
+ * read it inside their section of the gate, without a lock.
+ *
+ * After each change `changes` is higher, and every loop closes those of its
+ * connections that have lost their user or the right to a subscription
+ * (revoke.h).
+ */
+#pragma once
+
+#include "base/map.h"
+#include "engine/user.h"
+
+struct users {
+    struct map by_name;
+    struct user *standard; /* "default", the user of a new connection */
+    _Atomic uint64_t changes;
+    unsigned char required[AUTH_DIGEST]; /* requirepass as it was followed */
+    bool is_required;                    /* it is not empty */
+};
+
+struct users *users_new(void);
+void users_free(struct users *users); /* sessions may still refer to users */
+
+/* NULL: there is none. */
+struct user *users_find(const struct users *users, struct slice name);
+
+/* Returns whether a new connection must authenticate first. */
+bool users_ask_password(const struct users *users);
+
+/* Returns the user, or NULL if there is none, if it is off, or if the password
+ * is wrong; all of these take the same time. Counts failures in
+ * METRIC_AUTH_FAILURES. */
+struct user *users_login(const struct users *users, struct slice name,
+                         struct slice password);
+
+/* Applies rules to a user, which is made if it is missing. False: nothing has
+ * changed; without memory the reason is SELECTOR_NO_MEMORY. */
+MUST_CHECK bool users_set(struct users *users, struct slice name,
+                          const struct slice *words, size_t count,
+                          struct user_refusal *ret_refusal);
+
+/* Deletes a user other than the default one. False: there is none. */
+bool users_delete(struct users *users, struct slice name);
+
+/* Gives the default user the password of requirepass, if that has changed since
+ * the last call. */
+void users_follow_password(struct users *users, struct slice requirepass);
+
+/* Returns all users in the order of their names; to be freed with mem_free.
+ * NULL without memory. */
+struct user **users_sorted(const struct users *users, size_t *ret_count);
+
+/* ---- a file -------------------------------------------------------------- */
+
+/* Users that are not the server's yet. All zero: none. */
+struct users_draft {
+    struct map by_name;
+    struct user **list;
+    size_t count, capacity;
+};
+void users_draft_free(struct users_draft *draft);
+
+/* Adds a user that is off and may do nothing, and borrows it. NULL: there is
+ * one of this name, or no memory (*ret_no_memory). */
+struct user *users_draft_add(struct users_draft *draft, struct slice name,
+                             bool *ret_no_memory);
+
+/* Adds the default user, as at the start with the present requirepass, if it is
+ * missing. False without memory. */
+MUST_CHECK bool users_draft_complete(struct users_draft *draft,
+                                     const struct users *users);
+
+/* Replaces all users by the draft, which is empty then. Sessions keep their
+ * user if the draft has one of the same name. Cannot fail. */
+void users_take(struct users *users, struct users_draft *draft);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Everything is read even behind an error, so that all of them can be shown,
+ * up to a limit.
+ */
+#include "engine/users_file.h"
+
+#include "base/mem.h"
+
+enum { WORDS_MAX = 65536, ERRORS_BYTES = 640 /* fit a reply */ };
+
+struct reading {
+    const char *path;
+    struct users_draft *draft;
+    struct slice *words;
+    unsigned line;
+    struct buf *error; /* empty: none so far */
+};
+
+/* Appends the beginning of an error. False: enough are shown. */
+static bool
+begin_error(struct reading *reading, const char *between)
+{
+    if (reading->error->len > ERRORS_BYTES) {
+        return false;
+    }
+    buf_append_slice(reading->error, slice_of(reading->path));
+    buf_printf(reading->error, ":%u%s", reading->line, between);
+    return true;
+}
+
+static void
+fail(struct reading *reading, const char *between, const char *reason)
+{
+    if (begin_error(reading, between)) {
+        buf_printf(reading->error, "%s. ", reason);
+    }
+}
+
+/* Redis names an operation only if its command is unknown: others may contain
+ * a password. */
+static void
+fail_rule(struct reading *reading, const struct user_refusal *refusal)
+{
+    struct slice words = buf_slice(&refusal->words);
+
+    if (refusal->reason == NULL) {
+        fail(reading, ": ", "Unmatched parenthesis in selector definition");
+    } else if (refusal->reason != SELECTOR_UNKNOWN_COMMAND) {
+        fail(reading, ": ", refusal->reason);
+    } else if (begin_error(reading, ": Error in applying operation '")) {
+        buf_append(reading->error, words.data, (size_t)slice_shown(words));
+        buf_printf(reading->error, "': %s. ", refusal->reason);
+    }
+}
+
+static void
+read_user(struct reading *reading, size_t count)
+{
+    struct slice name = reading->words[1];
+    struct user_refusal refusal = { 0 };
+    bool no_memory;
+    struct user *user = users_draft_add(reading->draft, name, &no_memory);
+
+    if (user == NULL && no_memory) {
+        fail(reading, ": ", SELECTOR_NO_MEMORY);
+    } else if (user == NULL) {
+        if (begin_error(reading, ": WARNING: Duplicate user '")) {
+            buf_append(reading->error, name.data, (size_t)slice_shown(name));
+            buf_append_slice(reading->error, slice_lit("'. "));
+        }
+    } else if (!user_rules_apply(&user->rules, reading->words + 2, count - 2,
+                                 &refusal)) {
+        fail_rule(reading, &refusal);
+        buf_wipe(&refusal.words);
+    }
+}
+
+static void
+read_line(struct reading *reading, struct slice line)
+{
+    size_t count = 0;
+    struct slice word;
+
+    while (slice_next_word(&line, &word)) {
+        if (count == WORDS_MAX) {
+            fail(reading, ": ", "more than 65536 rules");
+            return;
+        }
+        reading->words[count++] = word;
+    }
+    if (count == 0 || reading->words[0].data[0] == '#') {
+        return;
+    }
+    if (count < 2 || !slice_equal(reading->words[0], slice_lit("user"))) {
+        fail(reading, " ",
+             "should start with user keyword followed by the username");
+    } else if (!user_name_is_valid(reading->words[1])) {
+        fail(reading, ": ", "the username contains invalid characters");
+    } else {
+        read_user(reading, count);
+    }
+}
+
+/* Cuts the next line off the text, without its end. */
+static struct slice
+next_line(struct slice *text)
+{
+    const char *end = memchr(text->data, '\n', text->len);
+    size_t len = end != NULL ? (size_t)(end - text->data) : text->len;
+    struct slice line = { text->data, len };
+
+    text->data += end != NULL ? len + 1 : len;
+    text->len -= end != NULL ? len + 1 : len;
+    if (line.len > 0 && line.data[line.len - 1] == '\r') {
+        line.len--;
+    }
+    return line;
+}
+
+bool
+users_file_read(const struct users *users, const char *path, struct slice text,
+                struct users_draft *ret_draft, struct buf *ret_error)
+{
+    struct users_draft draft = { 0 };
+    struct reading reading = { .path = path,
+                               .draft = &draft,
+                               .error = ret_error };
+
+    reading.words = mem_try_alloc(WORDS_MAX * sizeof(*reading.words));
+    if (reading.words == NULL) {
+        fail(&reading, ": ", SELECTOR_NO_MEMORY);
+        return false;
+    }
+    while (text.len > 0) {
+        reading.line++;
+        read_line(&reading, next_line(&text));
+    }
+    if (!users_draft_complete(&draft, users)) {
+        fail(&reading, ": ", SELECTOR_NO_MEMORY);
+    }
+    mem_free(reading.words);
+    if (ret_error->len > 0 || ret_error->failed) {
+        buf_append_slice(ret_error,
+                         slice_lit("WARNING: ACL errors detected, no change to "
+                                   "the previously active ACL rules was "
+                                   "performed"));
+        users_draft_free(&draft);
+        return false;
+    }
+    *ret_draft = draft;
+    return true;
+}
+
+bool
+users_file_write(const struct users *users, struct buf *text)
+{
+    size_t count;
+    struct user **list = users_sorted(users, &count);
+
+    if (list == NULL) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        user_put(list[i], text);
+        buf_append_slice(text, slice_lit("\n"));
+    }
+    mem_free(list);
+    return !text->failed;
+}

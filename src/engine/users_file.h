@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The text of an aclfile: one line "user NAME RULE ..." for each user, as ACL
+ * LIST shows it; empty lines and comments (#) are skipped. Pure, but for the
+ * table that it reads.
+ */
+#pragma once
+
+#include "engine/users.h"
+
+/* Fills a draft with the users of a text, and the default user if it is
+ * missing. False: the draft is empty, and *ret_error says what is wrong in
+ * which lines of the file `path`, in Redis's words. */
+MUST_CHECK bool users_file_read(const struct users *users, const char *path,
+                                struct slice text,
+                                struct users_draft *ret_draft,
+                                struct buf *ret_error);
+
+/* Appends the text. False without memory. */
+MUST_CHECK bool users_file_write(const struct users *users, struct buf *text);

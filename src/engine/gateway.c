@@ -105,13 +105,13 @@ become_link(struct conn *conn, bool alone)
     if (handover->fd < 0) {
         reply_error(&reply, "ERR", slice_of(NOT_DETACHED));
         metric_add(METRIC_ERROR_REPLIES, 1);
-        mem_free(handover);
+        session_free_handover(handover);
     } else if (!service->replication.hand_over(service->ctx, handover)) {
         (void)send(handover->fd, NOT_TAKEN, strlen(NOT_TAKEN),
                    MSG_DONTWAIT | MSG_NOSIGNAL);
         metric_add(METRIC_ERROR_REPLIES, 1);
         (void)close(handover->fd);
-        mem_free(handover);
+        session_free_handover(handover);
     }
 }
 

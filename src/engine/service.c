@@ -4,6 +4,7 @@
  */
 #include "engine/service.h"
 
+#include "engine/users.h"
 #include "keyspace/access.h"
 #include "keyspace/memory.h"
 
@@ -19,6 +20,9 @@ service_follow_conf(struct service *service)
         .decay_minutes = (uint32_t)conf->lfu_decay_time,
     };
 
+    if (service->users != NULL) {
+        users_follow_password(service->users, slice_of(conf->requirepass));
+    }
     atomic_store_explicit(&service->dialect, conf->dialect,
                           memory_order_relaxed);
     access_set_policy(keyspace_access(service->keyspace), &access);

@@ -14,6 +14,7 @@
 #include "conf/conf.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/memory.h"
+#include "net/tls_context.h"
 #include "persist/stage.h"
 #include "proto/reply.h"
 
@@ -38,6 +39,9 @@ struct sampler;
 struct slowlog;
 struct tracking;
 struct usage;
+struct user;
+struct users;
+struct window;
 struct worker;
 
 /* Limits of what a client may send: atomic copies of the options, which CONFIG
@@ -49,10 +53,13 @@ struct client_limits {
 };
 
 /* A replica's connection on its way to loop 0, after PSYNC. Made with
- * mem_alloc; the strings come from REPLCONF and the session. */
+ * mem_alloc and freed with session_free_handover; the strings come from
+ * REPLCONF and the session. */
 struct handover {
     int fd;
-    uint64_t id; /* of its client */
+    struct tls *tls;   /* of the socket, owned; NULL: plain */
+    struct user *user; /* whose session it was, with a reference; NULL: none */
+    uint64_t id;       /* of its client */
     uint64_t position;
     char history[41]; /* "": none */
     char run_id[41];
@@ -141,6 +148,7 @@ struct service {
     struct stats *stats;
     struct registry *registry;
     struct usage *usage;           /* of clients; NULL in tests */
+    struct users *users;           /* NULL in tests: no rules */
     struct acl_log *acl_log;       /* NULL in tests */
     struct auth_delay *auth_delay; /* likewise */
     struct conf_file *conf_file;   /* likewise */
@@ -214,12 +222,15 @@ struct service {
     void (*wake_loops)(void *ctx);
     /* After CONFIG SET, with the gate still raised. */
     void (*conf_changed)(void *ctx, const struct conf_changes *changes);
+    /* After a change of users, likewise: loops must revoke (revoke.h). NULL in
+     * tests. */
+    void (*users_changed)(void *ctx);
     void *ctx;
     _Atomic uint64_t shutdown_failures; /* SHUTDOWNs that failed */
 };
 
-/* Takes over the dialect and the memory limits of filters from conf. At start,
- * and under the raised gate. */
+/* Takes over requirepass, the dialect and the memory limits from conf. At
+ * start, and under the raised gate. */
 void service_follow_conf(struct service *service);
 
 enum { WORKER_PLACES = 64 };
@@ -254,6 +265,7 @@ struct worker {
     uint64_t hold;            /* highest position that the batch wrote or read:
                                  its replies wait for it */
     struct notice_list notices;   /* not yet handed over */
+    uint64_t users_seen;          /* users.changes that revoke.h has applied */
     struct request *request;      /* dispatch's own: what it executes */
     const struct command *failed; /* the last with an error as its reply, for */
     enum err failure;             /* obey.c; and that error */

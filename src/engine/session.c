@@ -7,7 +7,10 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/service.h"
+#include "engine/user.h"
 #include "net/conn.h"
+#include "net/tls.h"
 
 static void
 clear_text(char **field)
@@ -56,6 +59,15 @@ session_reset(struct session *session, bool authenticated)
 }
 
 void
+session_set_user(struct session *session, struct user *user)
+{
+    struct user *before = session->user;
+
+    session->user = user != NULL ? user_ref(user) : NULL;
+    user_unref(before);
+}
+
+void
 session_hears(struct session *session)
 {
     const struct receiver *receiver = &session->receiver;
@@ -70,6 +82,16 @@ session_hears(struct session *session)
 }
 
 void
+session_free_handover(struct handover *handover)
+{
+    if (handover != NULL) {
+        user_unref(handover->user);
+        tls_free(handover->tls);
+        mem_free(handover);
+    }
+}
+
+void
 session_fini(struct session *session)
 {
     if (session->again != NULL && session->again_free != NULL) {
@@ -77,8 +99,9 @@ session_fini(struct session *session)
     }
     session->again = NULL;
     forget_introduction(session);
-    mem_free(session->handover);
+    session_free_handover(session->handover);
     session->handover = NULL;
+    session_set_user(session, NULL);
     clear_text(&session->name);
     clear_text(&session->lib_name);
     clear_text(&session->lib_ver);

@@ -17,6 +17,7 @@
 
 struct handover;
 struct txn;
+struct user;
 
 /* Whether the client counts as blocked, for CLIENT LIST and CLIENT UNBLOCK.
  *
@@ -49,26 +50,32 @@ enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
 struct session {
     struct conn *conn; /* NULL when driven without a socket */
     uint64_t id;
+    /* Whose rules its commands obey; the default user before a login. NULL: a
+     * session of the server's own, or of a test, which no rules restrict. Its
+     * loop changes it inside a section of the gate, under the registry's lock.
+     */
+    struct user *user;
     unsigned resp; /* 2 or 3; changes under the registry's lock */
     bool authenticated;
     bool obey;             /* replays a log: see struct request */
     bool closing;          /* close when the replies so far are sent */
     uint8_t auth_failures; /* in a row */
     uint8_t refusals;      /* of commands before the password */
-    enum session_reply reply_mode;
-    _Atomic uint32_t db;
-    struct receiver receiver; /* of messages, invalidations and MONITOR lines */
     bool subscribed; /* has subscriptions in RESP2: few commands are allowed */
     bool was_subscribed; /* ever: held output may have messages in RESP2 */
-    struct txn *txn;     /* NULL unless in MULTI or WATCH */
+    enum session_reply reply_mode;
+    struct receiver receiver; /* of messages, invalidations and MONITOR lines */
+    struct txn *txn;          /* NULL unless in MULTI or WATCH */
     char *name, *lib_name, *lib_ver; /* NULL: not set */
     bool no_evict, no_touch;         /* like the texts: under the lock */
     _Atomic uint32_t last_command;   /* index in the table, +1; 0: none */
     _Atomic uint64_t created_ms, active_ms;
+    _Atomic uint32_t db;
     _Atomic int32_t multi_count;  /* queued commands; -1: not in MULTI */
     _Atomic uint64_t multi_bytes; /* of what is queued */
     _Atomic uint32_t watch_count;
-    void *again; /* a paused handler's state */
+    _Atomic int blocked; /* enum session_block */
+    void *again;         /* a paused handler's state */
     void (*again_free)(void *state);
     size_t again_bytes; /* of that state, where it is large */
     uint64_t worked_ns; /* so far, by the command that has paused */
@@ -77,7 +84,6 @@ struct session {
      * batch goes on. */
     enum conn_wait wait;
     uint32_t wait_ms;
-    _Atomic int blocked; /* enum session_block */
     /* Position behind its last effect. UINT64_MAX: it wrote before the server
      * became a replica, so that may be lost (role.h). */
     _Atomic uint64_t written;
@@ -88,12 +94,17 @@ struct session {
 /* authenticated: no password is set. */
 void session_init(struct session *session, bool authenticated);
 void session_fini(struct session *session);
+void session_free_handover(struct handover *handover); /* NULL is fine */
 
 /* Resets a session for RESET: as a new connection, but with its id, and with
  * the library's name and version, which belong to the client program. The
  * caller ends MULTI and WATCH before. Under the registry's lock if there is a
  * conn. */
 void session_reset(struct session *session, bool authenticated);
+
+/* Makes the session one of this user, in the place of its present one. Under
+ * the registry's lock if there is a conn. */
+void session_set_user(struct session *session, struct user *user);
 
 /* Updates `subscribed` and the receiver after a change of subscriptions,
  * protocol or MONITOR. */

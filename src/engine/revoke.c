@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The loop may be serving one of the connections just now, so they are closed
+ * by mail to itself.
+ */
+#include "engine/revoke.h"
+
+#include "admin/pubsub.h"
+#include "engine/client.h"
+#include "engine/observe.h"
+#include "engine/users.h"
+#include "keyspace/gate.h"
+#include "net/loop.h"
+#include "net/serve.h"
+
+static bool
+may_hear(void *ctx, enum pubsub_kind kind, struct slice name)
+{
+    return user_has_channel(ctx, name, kind == PUBSUB_PATTERN);
+}
+
+/* Returns whether the connection must be closed. */
+static bool
+is_lost(const struct session *session, uint64_t seen)
+{
+    struct user *user = session->user;
+
+    return user->changed > seen && !session->closing &&
+           (user->gone || (!user->unrestricted &&
+                           !pubsub_each(&session->receiver, may_hear, user)));
+}
+
+void
+revoke_lost(void *ctx)
+{
+    struct worker *worker = ctx;
+    const struct users *users = worker->service->users;
+    struct gate *gate = keyspace_gate(worker->service->keyspace);
+    bool mailed = true;
+    uint64_t now;
+
+    if (atomic_load(&users->changes) == worker->users_seen) {
+        return;
+    }
+    gate_enter(gate, worker->index);
+    now = atomic_load(&users->changes);
+    for (struct conn *conn = worker->loop->conns.first; conn != NULL;
+         conn = conn->next) {
+        struct session *session = &client_of(conn)->session;
+
+        if (conn->state == CONN_OPEN && is_lost(session, worker->users_seen)) {
+            observe_leave(worker, session);
+            mailed = serve_kill(worker->loop, conn_id(conn)) && mailed;
+        }
+    }
+    gate_leave(gate, worker->index);
+    if (mailed) { /* else again at the next notice */
+        worker->users_seen = now;
+    }
+}

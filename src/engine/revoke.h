@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * After a change of users each loop looks through its own connections, and
+ * closes those whose user was deleted, or may no longer use a channel to which
+ * they subscribe. A command of such a connection is refused from the moment of
+ * the change on; this is about those that send none. On the loop's thread.
+ */
+#pragma once
+
+#include "engine/service.h"
+
+/* Does so if users have changed since the last call. ctx is the worker. Closed
+ * connections hear nothing more, so call it before notices are delivered. The
+ * connections close soon after it. */
+void revoke_lost(void *ctx);

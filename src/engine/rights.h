@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the user of a session may not do is refused with NOPERM and noted in ACL
+ * LOG. Inside a section of the gate, on the session's loop.
+ */
+#pragma once
+
+#include "engine/request.h"
+#include "engine/user.h"
+
+/* Returns whether commands of the session have to be checked at all. */
+static inline bool
+rights_are_limited(const struct session *session)
+{
+    return session->user != NULL && !session->user->unrestricted;
+}
+
+/* Checks the command of a request whose arity fits, by the rules of its
+ * session's user. ERR_NOPERM: it is refused, counted and noted. */
+MUST_CHECK enum err rights_check(const struct request *req);
+
+/* Says what a user may not do, for DRYRUN. */
+enum denial rights_of(const struct user *user, const struct request *req,
+                      const struct command *command, const struct slice *argv,
+                      size_t argc, size_t *ret_at);
+
+/* Adds an entry to ACL LOG. */
+void rights_note(const struct request *req, const char *reason,
+                 struct slice object, struct slice user);

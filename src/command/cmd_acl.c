@@ -1,55 +1,124 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ACL CAT DRYRUN GENPASS GETUSER LIST LOG USERS WHOAMI. There is one user,
- * "default", who may do everything once the password of requirepass is given.
- * Reads conf, inside a section of the gate.
+ * ACL CAT DRYRUN GENPASS GETUSER LIST LOG USERS WHOAMI, which read the users
+ * inside a section of the gate. cmd_acl_users.c changes them.
  */
 #include "admin/acl_log.h"
 #include "admin/auth.h"
+#include "base/hex.h"
+#include "base/mem.h"
 #include "base/random.h"
 #include "command/help.h"
 #include "engine/dialect.h"
 #include "engine/handlers.h"
+#include "engine/rights.h"
+#include "engine/users.h"
 
-static const char user_name[] = "default";
-
-/* ---- what there is ------------------------------------------------------- */
+/* ---- users --------------------------------------------------------------- */
 
 enum err
 cmd_acl_whoami(struct request *req)
 {
-    reply_bulk_text(req->reply, user_name);
+    const struct user *user = req->session->user;
+
+    reply_bulk(req->reply,
+               user != NULL ? user_name(user) : slice_lit("default"));
     return OK;
 }
 
 enum err
 cmd_acl_users(struct request *req)
 {
-    reply_array(req->reply, 1);
-    reply_bulk_text(req->reply, user_name);
+    size_t count;
+    struct user **list = users_sorted(req->service->users, &count);
+
+    if (list == NULL) {
+        return ERR_NOMEM;
+    }
+    reply_array(req->reply, count);
+    for (size_t i = 0; i < count; i++) {
+        reply_bulk(req->reply, user_name(list[i]));
+    }
+    mem_free(list);
     return OK;
 }
 
 enum err
 cmd_acl_list(struct request *req)
 {
+    size_t count;
+    struct user **list = users_sorted(req->service->users, &count);
     struct buf text = { 0 };
-    char digest[AUTH_DIGEST_HEX];
-    enum err err = ERR_NOMEM;
+    enum err err;
 
-    buf_printf(&text, "user %s on ", user_name);
-    if (auth_required(req->service->conf)) {
-        auth_digest(req->service->conf, digest);
-        buf_printf(&text, "#%s", digest);
-    } else {
-        buf_append_slice(&text, slice_lit("nopass"));
+    if (list == NULL) {
+        return ERR_NOMEM;
     }
-    buf_append_slice(&text, slice_lit(" ~* &* +@all"));
-    if (!text.failed) {
-        reply_array(req->reply, 1);
+    reply_array(req->reply, count);
+    for (size_t i = 0; i < count; i++) {
+        text.len = 0;
+        user_put(list[i], &text);
         reply_bulk(req->reply, buf_slice(&text));
-        err = OK;
     }
+    err = text.failed ? ERR_NOMEM : OK;
+    buf_free(&text);
+    mem_free(list);
+    return err;
+}
+
+static void
+reply_user_flags(struct reply *reply, const struct user_rules *rules)
+{
+    reply_set(reply, (size_t)1 + rules->nopass + rules->skip_sanitize +
+                         rules->sanitize);
+    reply_bulk_text(reply, rules->on ? "on" : "off");
+    if (rules->nopass) {
+        reply_bulk_text(reply, "nopass");
+    }
+    if (rules->skip_sanitize) {
+        reply_bulk_text(reply, "skip-sanitize-payload");
+    }
+    if (rules->sanitize) {
+        reply_bulk_text(reply, "sanitize-payload");
+    }
+}
+
+static void
+reply_passwords(struct reply *reply, const struct buf *passwords)
+{
+    char hex[2 * AUTH_DIGEST + 1];
+
+    reply_array(reply, passwords->len / AUTH_DIGEST);
+    for (size_t at = 0; at < passwords->len; at += AUTH_DIGEST) {
+        hex_put_bytes(hex, passwords->data + at, AUTH_DIGEST);
+        reply_bulk_text(reply, hex);
+    }
+}
+
+/* Replies with the fields of a selector, inside a map. Only one that is limited
+ * to some databases has the last field. */
+static enum err
+reply_selector(struct reply *reply, const struct selector *selector)
+{
+    static const struct {
+        const char *name;
+        void (*put)(const struct selector *selector, struct buf *text);
+    } fields[] = {
+        { "commands", selector_put_commands },
+        { "keys", selector_put_keys },
+        { "channels", selector_put_channels },
+        { "databases", selector_put_dbs },
+    };
+    struct buf text = { 0 };
+    enum err err;
+
+    for (size_t i = 0; i < 3 + (size_t)selector->some_dbs; i++) {
+        text.len = 0;
+        fields[i].put(selector, &text);
+        reply_bulk_text(reply, fields[i].name);
+        reply_bulk(reply, buf_slice(&text));
+    }
+    err = text.failed ? ERR_NOMEM : OK;
     buf_free(&text);
     return err;
 }
@@ -57,36 +126,34 @@ cmd_acl_list(struct request *req)
 enum err
 cmd_acl_getuser(struct request *req)
 {
-    const struct conf *conf = req->service->conf;
     struct reply *reply = req->reply;
-    char digest[AUTH_DIGEST_HEX];
+    const struct user *user = users_find(req->service->users, req->argv[2]);
+    const struct selector *root;
+    size_t count = 0;
+    enum err err;
 
-    if (!slice_equal(req->argv[2], slice_of(user_name))) {
+    if (user == NULL) {
         reply_null(reply);
         return OK;
     }
-    reply_map(reply, 6);
+    root = &user->rules.root;
+    reply_map(reply, (size_t)6 + root->some_dbs);
     reply_bulk_text(reply, "flags");
-    reply_set(reply, auth_required(conf) ? 1 : 2);
-    reply_bulk_text(reply, "on");
-    if (!auth_required(conf)) {
-        reply_bulk_text(reply, "nopass");
-    }
+    reply_user_flags(reply, &user->rules);
     reply_bulk_text(reply, "passwords");
-    reply_array(reply, auth_required(conf));
-    if (auth_required(conf)) {
-        auth_digest(conf, digest);
-        reply_bulk_text(reply, digest);
-    }
-    reply_bulk_text(reply, "commands");
-    reply_bulk_text(reply, "+@all");
-    reply_bulk_text(reply, "keys");
-    reply_bulk_text(reply, "~*");
-    reply_bulk_text(reply, "channels");
-    reply_bulk_text(reply, "&*");
+    reply_passwords(reply, &user->rules.passwords);
+    err = reply_selector(reply, root);
     reply_bulk_text(reply, "selectors");
-    reply_array(reply, 0);
-    return OK;
+    for (const struct selector *s = root->next; s != NULL; s = s->next) {
+        count++;
+    }
+    reply_array(reply, count);
+    for (const struct selector *s = root->next; err == OK && s != NULL;
+         s = s->next) {
+        reply_map(reply, (size_t)3 + s->some_dbs);
+        err = reply_selector(reply, s);
+    }
+    return err;
 }
 
 /* ---- commands and categories --------------------------------------------- */
@@ -111,10 +178,11 @@ reply_category(struct request *req, uint32_t category)
     size_t place = reply_begin(req->reply), count = 0;
 
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
-        struct command row = dialect_row(req->service, command_at(id));
+        const struct command *command = command_at(id);
 
-        if ((row.acl & category) != 0) {
-            reply_bulk_text(req->reply, row.name);
+        if ((command->acl & category) != 0) {
+            reply_bulk_text(req->reply,
+                            dialect_command_name(req->service, command));
             count++;
         }
     }
@@ -144,18 +212,49 @@ cmd_acl_cat(struct request *req)
                         slice_shown(name), name.data);
 }
 
-/* The one user may do everything. */
+/* Replies with what the user may not do. */
+static void
+reply_denial(struct request *req, enum denial denial,
+             const struct command *command, struct slice word)
+{
+    struct buf text = { 0 };
+
+    buf_append_slice(&text, slice_lit("This user has no permissions to "));
+    switch (denial) {
+    case DENIED_COMMAND:
+        buf_printf(&text, "run the '%s' command",
+                   dialect_command_name(req->service, command));
+        break;
+    case DENIED_DB:
+        buf_append_slice(&text, slice_lit("access the database"));
+        break;
+    default:
+        buf_append_slice(&text, slice_lit("access the '"));
+        buf_append_slice(&text, word);
+        buf_printf(&text, "' %s", denial == DENIED_KEY ? "key" : "channel");
+    }
+    if (text.failed) {
+        req->reply->buf->failed = true;
+    } else {
+        reply_bulk(req->reply, buf_slice(&text));
+    }
+    buf_free(&text);
+}
+
 enum err
 cmd_acl_dryrun(struct request *req)
 {
-    struct slice user = req->argv[2];
+    struct slice who = req->argv[2];
     struct slice name = req->argv[3];
+    const struct user *user = users_find(req->service->users, who);
     const struct command *command;
+    enum denial denial;
     unsigned words;
+    size_t at;
 
-    if (!slice_equal(user, slice_of(user_name))) {
+    if (user == NULL) {
         return request_fail(req, ERR_CUSTOM, "User '%.*s' not found",
-                            slice_shown(user), user.data);
+                            slice_shown(who), who.data);
     }
     command = command_resolve(req->argv + 3, req->argc - 3, &words);
     if (command == NULL) {
@@ -166,7 +265,12 @@ cmd_acl_dryrun(struct request *req)
         return request_fail(req, ERR_ARITY, "%s",
                             dialect_command_name(req->service, command));
     }
-    reply_ok(req->reply);
+    denial = rights_of(user, req, command, req->argv + 3, req->argc - 3, &at);
+    if (denial == DENIED_NOTHING) {
+        reply_ok(req->reply);
+    } else {
+        reply_denial(req, denial, command, req->argv[3 + at]);
+    }
     return OK;
 }
 
@@ -215,21 +319,22 @@ show_entry(void *ctx, const struct acl_log_entry *entry)
     uint64_t age_ms =
         req->now_ms > entry->time_ms ? req->now_ms - entry->time_ms : 0;
 
-    reply_map(reply, 7);
-    reply_bulk_text(reply, "count");
-    reply_int(reply, (int64_t)entry->count);
+    reply_map(reply, 10);
+    reply_named_int(reply, "count", entry->count);
     reply_bulk_text(reply, "reason");
-    reply_bulk_text(reply, "auth");
+    reply_bulk_text(reply, entry->reason);
     reply_bulk_text(reply, "context");
     reply_bulk_text(reply, entry->context);
     reply_bulk_text(reply, "object");
     reply_bulk(reply, entry->object);
     reply_bulk_text(reply, "username");
     reply_bulk(reply, entry->user);
-    reply_bulk_text(reply, "age-seconds");
-    reply_double(reply, (double)age_ms / 1000);
+    reply_named_double(reply, "age-seconds", (double)age_ms / 1000);
     reply_bulk_text(reply, "client-info");
     reply_bulk(reply, entry->client);
+    reply_named_int(reply, "entry-id", entry->id);
+    reply_named_int(reply, "timestamp-created", entry->first_ms);
+    reply_named_int(reply, "timestamp-last-updated", entry->time_ms);
 }
 
 enum err

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "command/cmd_client.h"
 #include "engine/handlers.h"
+#include "engine/users.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -192,7 +193,7 @@ parse_value(struct request *req, struct cmd_client_filter *filter,
     case FILTER_TYPE:
         return cmd_client_parse_type(req, value, &filter->type[negated]);
     case FILTER_USER:
-        return slice_equal(value, slice_lit("default"))
+        return users_find(req->service->users, value) != NULL
                    ? OK
                    : request_fail(req, ERR_CUSTOM, "No such user '%.*s'",
                                   slice_shown(value), value.data);
@@ -327,6 +328,18 @@ text_is(const struct candidate *who, const char *text, struct slice wanted)
            slice_equal(wanted, slice_of(text));
 }
 
+/* A replica's link counts as the default user's; that to the primary has none.
+ */
+static bool
+is_user(const struct candidate *who, struct slice name)
+{
+    if (who->session != NULL && who->session->user != NULL) {
+        return slice_equal(user_name(who->session->user), name);
+    }
+    return who->type != CLIENT_MASTER &&
+           slice_equal(name, slice_lit("default"));
+}
+
 /* Returns whether the client has all of these flags. */
 static bool
 has_flags(const struct candidate *who, struct slice wanted)
@@ -385,8 +398,8 @@ holds(const struct cmd_client_filter *filter, const struct candidate *who,
         return text_is(who, session != NULL ? session->name : NULL, value);
     case FILTER_TYPE:
         return who->type == filter->type[negated];
-    case FILTER_USER: /* the link to the primary has no user */
-        return who->type != CLIENT_MASTER;
+    case FILTER_USER:
+        return is_user(who, value);
     case FILTER_ID:
     case FILTER_SKIPME: /* the caller's */
         break;

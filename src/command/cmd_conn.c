@@ -4,18 +4,18 @@
  * They run on the connection's loop; what CLIENT LIST reads from other loops
  * changes under the registry's lock.
  */
-#include "admin/acl_log.h"
 #include "admin/auth.h"
 #include "admin/auth_delay.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/cmd_client.h"
-#include "engine/client.h"
 #include "engine/handlers.h"
 #include "engine/observe.h"
 #include "engine/request.h"
+#include "engine/rights.h"
 #include "engine/txn.h"
+#include "engine/users.h"
 #include "info/info.h"
 #include "net/address.h"
 #include "net/conn.h"
@@ -56,12 +56,13 @@ cmd_quit(struct request *req)
 enum err
 cmd_reset(struct request *req)
 {
-    bool open = !auth_required(req->service->conf);
+    const struct users *users = req->service->users;
 
     txn_end(req->session);
     observe_leave(req->worker, req->session);
     cmd_client_lock(req);
-    session_reset(req->session, open);
+    session_reset(req->session, !users_ask_password(users));
+    session_set_user(req->session, users->standard);
     cmd_client_unlock(req);
     req->reply->resp = 2;
     reply_simple(req->reply, "RESET");
@@ -80,30 +81,6 @@ cmd_select(struct request *req)
     atomic_store_explicit(&req->session->db, db, memory_order_relaxed);
     reply_ok(req->reply);
     return OK;
-}
-
-/* Adds a failed login to ACL LOG. */
-static void
-note_failure(struct request *req, struct slice user)
-{
-    const struct service *service = req->service;
-    struct acl_log_entry entry = { .time_ms = req->now_ms,
-                                   .context = req->worker->in_exec ? "multi"
-                                                                   : "toplevel",
-                                   .object = req->argv[0],
-                                   .user = user };
-    struct buf line = { 0 };
-
-    if (service->acl_log == NULL) {
-        return;
-    }
-    client_line(&line, req->session, req->command, req->now_ms);
-    if (!line.failed && line.len > 0) {
-        entry.client = (struct slice){ line.data, line.len - 1 };
-        acl_log_add(service->acl_log, &entry,
-                    (uint64_t)service->conf->acllog_max_len);
-    }
-    buf_free(&line);
 }
 
 /* Finds the source of the connection, by which failed logins are counted: a
@@ -158,22 +135,27 @@ wait_for_turn(struct request *req)
 /* After AUTH_ATTEMPTS_MAX failures in a row the connection is closed behind
  * the error, so that guessing costs a new connection every few attempts. */
 static enum err
-authenticate(struct request *req, struct slice user, struct slice password)
+authenticate(struct request *req, struct slice name, struct slice password)
 {
     struct session *session = req->session;
+    struct user *user;
     uint8_t source[AUTH_DELAY_SOURCE];
     enum err err = wait_for_turn(req);
 
     if (err != OK) {
         return err;
     }
-    if (auth_check(req->service->conf, user, password)) {
+    user = users_login(req->service->users, name, password);
+    if (user != NULL) {
+        cmd_client_lock(req);
+        session_set_user(session, user);
+        cmd_client_unlock(req);
         session->authenticated = true;
         session->auth_failures = 0;
         session->refusals = 0;
         return OK;
     }
-    note_failure(req, user);
+    rights_note(req, "auth", req->argv[0], name);
     if (find_source(req, source)) {
         auth_delay_failed(req->service->auth_delay, source,
                           clock_mono_ns() / 1000000);
@@ -193,7 +175,7 @@ cmd_auth(struct request *req)
     if (req->argc > 3) {
         return ERR_SYNTAX;
     }
-    if (req->argc == 2 && !auth_required(req->service->conf)) {
+    if (req->argc == 2 && req->service->users->standard->rules.nopass) {
         return request_fail(
             req, ERR_CUSTOM, "%s",
             "AUTH <password> called without any password configured for the "
@@ -281,8 +263,7 @@ reply_hello(struct request *req)
     reply_bulk_text(reply, INFO_REDIS_VERSION);
     reply_bulk_text(reply, "proto");
     reply_int(reply, req->session->resp);
-    reply_bulk_text(reply, "id");
-    reply_int(reply, (int64_t)req->session->id);
+    reply_named_int(reply, "id", req->session->id);
     reply_bulk_text(reply, "mode");
     reply_bulk_text(reply, "standalone");
     reply_bulk_text(reply, "role");

@@ -8,6 +8,7 @@
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "engine/role.h"
+#include "engine/user.h"
 #include "info/info_persist.h"
 #include "info/links.h"
 #include "persist/persist.h"
@@ -318,8 +319,7 @@ role_of_primary(struct request *req, const struct links *links)
     size_t place;
 
     reply_array(reply, 3);
-    reply_bulk_text(reply, "master");
-    reply_int(reply, (int64_t)info_persist_position(req->service));
+    reply_named_int(reply, "master", info_persist_position(req->service));
     place = reply_begin(reply);
     for (size_t i = 0; i < links->count; i++) {
         const struct status_replica *replica = &links->replicas[i];
@@ -617,6 +617,7 @@ leave_for(struct session *session, struct handover *handover)
 
     handover->fd = -1;
     handover->id = session->id;
+    handover->user = session->user != NULL ? user_ref(session->user) : NULL;
     handover->port = introduction->port;
     handover->chain_changes = introduction->chain_changes;
     memcpy(handover->run_id, introduction->run_id, sizeof(handover->run_id));

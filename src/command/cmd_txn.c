@@ -11,6 +11,7 @@
 #include "engine/lock_set.h"
 #include "engine/observe.h"
 #include "engine/refusal.h"
+#include "engine/rights.h"
 #include "engine/txn.h"
 
 /* A walk in EXEC cannot pause, and all clients wait for it: after this time
@@ -149,6 +150,14 @@ run_queue(struct request *exec, const struct txn *txn)
         if (is_no_longer_admitted(&req)) {
             execute_refuse(&req, refusal_of_writes(req.service));
             continue;
+        }
+        if (rights_are_limited(req.session) && !req.obey) {
+            enum err err = rights_check(&req);
+
+            if (err != OK) {
+                execute_refuse(&req, err);
+                continue;
+            }
         }
         (void)execute_locked(&req);
         execute_count(&req, &run);

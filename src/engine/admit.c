@@ -7,6 +7,7 @@
 #include "engine/dialect.h"
 #include "engine/pause.h"
 #include "engine/refusal.h"
+#include "engine/rights.h"
 #include "engine/room.h"
 #include "engine/txn.h"
 #include "net/conn.h"
@@ -273,6 +274,17 @@ is_usual(const struct request *req)
 
 enum err
 admit_now(const struct request *req)
+{
+    enum err err = OK;
+
+    if (!req->obey && __builtin_expect(rights_are_limited(req->session), 0)) {
+        err = rights_check(req);
+    }
+    return err == OK ? admit_by_state(req) : err;
+}
+
+enum err
+admit_by_state(const struct request *req)
 {
     uint32_t flags = req->command->flags;
     enum err err = OK;

@@ -7,6 +7,7 @@
 #include "admin/pubsub.h"
 #include "admin/tracking.h"
 #include "engine/table.h"
+#include "engine/user.h"
 
 #include <inttypes.h>
 
@@ -156,7 +157,9 @@ client_line(struct buf *text, const struct session *session,
     append_memory(text, session);
     append_field(text, " cmd=",
                  running != NULL ? running->name : last_command_name(session));
-    buf_printf(text, " user=default redir=%" PRId64 " resp=%u",
+    append_field(text, " user=",
+                 session->user != NULL ? session->user->name : "default");
+    buf_printf(text, " redir=%" PRId64 " resp=%u",
                redirect_of(&session->receiver), session->resp);
     append_field(text, " lib-name=", session->lib_name);
     append_field(text, " lib-ver=", session->lib_ver);

@@ -20,6 +20,7 @@
 #include "engine/lock_set.h"
 #include "engine/observe.h"
 #include "engine/refusal.h"
+#include "engine/rights.h"
 #include "engine/run.h"
 #include "engine/txn.h"
 #include "net/loop.h"
@@ -256,6 +257,22 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
     return outcome;
 }
 
+/* Checks the names of all pieces before the first one is executed. */
+static enum err
+check_all_names(struct request *req)
+{
+    struct lock_set none;
+    enum err err = OK;
+
+    lock_set_init(&none);
+    lock_set_enter(&none, req->worker);
+    if (rights_are_limited(req->session)) {
+        err = rights_check(req);
+    }
+    lock_set_leave(&none, req->worker);
+    return err;
+}
+
 /* Executes one piece of a split command. Other connections then have a turn. */
 static enum outcome
 run_split(struct request *req)
@@ -264,6 +281,7 @@ run_split(struct request *req)
     struct buf *out = req->reply->buf;
     size_t mark = out->len;
     enum outcome outcome;
+    enum err err = splitting == NULL ? check_all_names(req) : OK;
     struct slice *argv = mem_try_alloc((NAMES_AT_ONCE + 1) * sizeof(*argv));
 
     if (argv != NULL && splitting == NULL) {
@@ -273,9 +291,9 @@ run_split(struct request *req)
             request_pause(req, splitting, mem_free);
         }
     }
-    if (argv == NULL || splitting == NULL) {
+    if (err != OK || argv == NULL || splitting == NULL) {
         mem_free(argv);
-        execute_refuse(req, ERR_NOMEM);
+        execute_refuse(req, err != OK ? err : ERR_NOMEM);
         return ANSWERED;
     }
     outcome = run_piece(req, splitting, argv);

@@ -17,6 +17,7 @@
 #include "engine/pause.h"
 #include "engine/refusal.h"
 #include "engine/txn.h"
+#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/registry.h"
 #include "net/serve.h"
@@ -41,15 +42,17 @@ gateway_accept(struct loop *loop)
     const struct worker *worker = loop->owner;
     struct client *client = mem_try_zalloc(sizeof(*client));
     struct keyspace *ks = worker->service->keyspace;
+    const struct users *users = worker->service->users;
     bool open;
 
     if (client == NULL) {
         return NULL;
     }
     gate_enter(keyspace_gate(ks), worker->index);
-    open = worker->service->conf->requirepass[0] == '\0';
-    gate_leave(keyspace_gate(ks), worker->index);
+    open = !users_ask_password(users);
     session_init(&client->session, open);
+    session_set_user(&client->session, users->standard);
+    gate_leave(keyspace_gate(ks), worker->index);
     client->conn.owned_bytes = sizeof(*client);
     client->conn.trusted = open;
     client->session.conn = &client->conn;

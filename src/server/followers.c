@@ -7,6 +7,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "engine/session.h"
+#include "engine/users.h"
+#include "keyspace/gate.h"
 #include "persist/place.h"
 #include "persist/sync.h"
 #include "proto/scan.h"
@@ -32,6 +35,7 @@ struct follower {
     struct replication *r;
     uint64_t id; /* of the former client */
     struct link *link;
+    struct user *user; /* as which it logged in, with a reference */
 };
 
 static struct follower *
@@ -46,6 +50,13 @@ find(struct replication *r, uint64_t id)
 }
 
 static void
+free_follower(struct follower *follower)
+{
+    user_unref(follower->user);
+    mem_free(follower);
+}
+
+static void
 forget(struct follower *follower)
 {
     struct follower **at = &follower->r->followers;
@@ -54,7 +65,7 @@ forget(struct follower *follower)
         at = &(*at)->next;
     }
     *at = follower->next;
-    mem_free(follower);
+    free_follower(follower);
 }
 
 /* ---- acknowledgements ---------------------------------------------------- */
@@ -359,6 +370,8 @@ describe(const struct follower *follower, const struct handover *handover,
     link_peer_address(follower->link, ret_hello->address);
     link_local_address(follower->link, ret_hello->local_address);
     link_peer_host(follower->link, ret_hello->ip);
+    (void)snprintf(ret_hello->user, sizeof(ret_hello->user), "%s",
+                   follower->user != NULL ? follower->user->name : "default");
     if (handover->ip[0] != '\0') {
         (void)snprintf(ret_hello->ip, sizeof(ret_hello->ip), "%s",
                        handover->ip);
@@ -478,19 +491,23 @@ on_handover(struct loop *loop, void *ptr, uint64_t number)
     if (follower == NULL || r->life != REPLICATION_RUNS) {
         (void)close(handover->fd);
         mem_free(follower);
-        mem_free(handover);
+        session_free_handover(handover);
         return;
     }
-    *follower = (struct follower){ .r = r, .id = handover->id };
+    *follower =
+        (struct follower){ .r = r, .id = handover->id, .user = handover->user };
+    handover->user = NULL;
     follower->link = link_take(loop, handover->fd, &follower_hooks, follower);
     if (follower->link == NULL) {
-        mem_free(follower);
+        free_follower(follower);
     } else if (!admit(follower, handover)) {
         link_close_after(follower->link, ANSWER_MS);
-        mem_free(follower);
+        free_follower(follower);
     }
     figures_settle(r);
-    mem_free(handover);
+    session_free_handover(handover);
+    r->users_seen = 0; /* the user may be gone since PSYNC */
+    followers_revoke(r);
 }
 
 bool
@@ -509,6 +526,40 @@ followers_kill(struct replication *r, uint64_t id)
     }
 }
 
+/* Returns the id of a replica whose user was deleted; 0: there is none. */
+static uint64_t
+find_lost(const struct replication *r)
+{
+    struct gate *gate = keyspace_gate(r->server->service.keyspace);
+    const struct follower *follower = r->followers;
+    uint64_t id;
+
+    gate_enter(gate, 0);
+    while (follower != NULL &&
+           (follower->user == NULL || !follower->user->gone)) {
+        follower = follower->next;
+    }
+    id = follower != NULL ? follower->id : 0;
+    gate_leave(gate, 0);
+    return id;
+}
+
+void
+followers_revoke(struct replication *r)
+{
+    uint64_t changes = atomic_load(&r->server->service.users->changes);
+    uint64_t id;
+
+    if (changes == r->users_seen) {
+        return;
+    }
+    while ((id = find_lost(r)) != 0 &&
+           primary_drop(r->primary, id, "its user was deleted")) {
+        figures_settle(r);
+    }
+    r->users_seen = changes;
+}
+
 void
 followers_close(struct replication *r)
 {
@@ -518,6 +569,6 @@ followers_close(struct replication *r)
 
         r->followers = follower->next;
         link_close(follower->link);
-        mem_free(follower);
+        free_follower(follower);
     }
 }

@@ -18,6 +18,10 @@ bool followers_take(void *ctx, struct handover *handover);
 
 /* Drops a replica because of CLIENT KILL. */
 void followers_kill(struct replication *r, uint64_t id);
+
+/* Drops replicas whose user was deleted, if users have changed since the last
+ * call. Loop 0, outside any section of the gate. */
+void followers_revoke(struct replication *r);
 void followers_close(struct replication *r);
 
 /* A snapshot began (fd: its pipe; -1: it could not, error), reached its

@@ -4,13 +4,13 @@
  */
 #include "server/options.h"
 
-#include "admin/auth.h"
 #include "admin/systemd.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "engine/observe.h"
 #include "engine/slow.h"
+#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/pending.h"
 #include "server/descriptors.h"
@@ -60,6 +60,24 @@ clients_limit(const struct conf *conf)
     return share > LEAST_SHARE ? share : LEAST_SHARE;
 }
 
+/* Protected mode lasts while clients need no password. */
+static void
+apply_protection(struct server *server)
+{
+    server->net_limits.local_only =
+        server->conf.protected_mode &&
+        server->service.users->standard->rules.nopass;
+}
+
+void
+options_users_changed(void *ctx)
+{
+    struct server *server = ctx;
+
+    apply_protection(server);
+    inboxes_wake(server->service.inboxes);
+}
+
 void
 options_apply(struct server *server)
 {
@@ -77,7 +95,6 @@ options_apply(struct server *server)
     net->keepalive_seconds = (uint64_t)conf->tcp_keepalive;
     net->maxclients = (uint64_t)conf->maxclients;
     net->reserved_clients = (uint64_t)conf->reserved_clients;
-    net->local_only = conf->protected_mode && !auth_required(conf);
     client->args_max = (uint64_t)conf->proto_max_args;
     client->bulk_max = conf->proto_max_bulk_len;
     client->unauth_args_max = (uint64_t)conf->unauth_max_args;
@@ -91,6 +108,7 @@ options_apply(struct server *server)
     observe_flag(&server->service, OBSERVED_EVENTS,
                  conf->notify_keyspace_events != 0);
     service_follow_conf(&server->service);
+    apply_protection(server);
     slow_apply_conf(&server->service);
     if (server->persist != NULL) {
         persist_apply_conf(server->persist);

@@ -16,6 +16,9 @@ void options_apply(struct server *server);
  * the type of a hook. */
 void options_changed(void *ctx, const struct conf_changes *changes);
 
+/* Applies what the ACL commands have changed, likewise. */
+void options_users_changed(void *ctx);
+
 /* Reads the configuration again. Loop 0. */
 void options_reload(struct server *server);
 

@@ -131,6 +131,7 @@ struct replication {
     char history[HISTORY_ID_CHARS + 1]; /* of our log, as it was noted last */
 
     struct follower *followers;
+    uint64_t users_seen; /* users.changes that followers_revoke has applied */
     struct outgoing_sync sync;
     uint64_t alone_since_ms; /* without replicas; 0: there are some */
     bool figures_due;        /* acknowledgements or replicas have changed */

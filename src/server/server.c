@@ -27,7 +27,9 @@
 #include "engine/expiry.h"
 #include "engine/gateway.h"
 #include "engine/observe.h"
+#include "engine/revoke.h"
 #include "engine/slow.h"
+#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/loop_run.h"
 #include "net/pending.h"
@@ -35,6 +37,7 @@
 #include "repl/status.h"
 #include "server/data.h"
 #include "server/descriptors.h"
+#include "server/followers.h"
 #include "server/kept_role.h"
 #include "server/options.h"
 #include "server/own_files.h"
@@ -251,6 +254,7 @@ init_service(struct server *server, const struct conf_args *args)
     slow_apply_conf(service);
     service->registry = registry_new();
     service->usage = &server->usage;
+    service->users = users_new();
     service->acl_log = acl_log_new();
     service->auth_delay = auth_delay_new();
     service->conf_file = conf_file_new(&server->given, wake_loops, server);
@@ -262,6 +266,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->wake_loops = wake_loops;
     service->shutdown = request_shutdown;
     service->conf_changed = options_changed;
+    service->users_changed = options_users_changed;
     service->ctx = server;
     atomic_store(&service->loading, true);
     service->status = status_new();
@@ -280,6 +285,7 @@ free_service(struct server *server)
     status_free(service->status);
     conf_file_free(service->conf_file);
     acl_log_free(service->acl_log);
+    users_free(service->users);
     auth_delay_free(service->auth_delay);
     registry_free(service->registry);
     inboxes_free(service->inboxes);
@@ -295,11 +301,25 @@ free_service(struct server *server)
     conf_fini(&server->given);
 }
 
+/* Before the notices of a loop are delivered. */
+static void
+on_woken(void *ctx)
+{
+    const struct worker *worker = ctx;
+    const struct server *server = worker->service->ctx;
+
+    revoke_lost(ctx);
+    if (worker->index == 0) {
+        followers_revoke(server->replication);
+    }
+}
+
 static void
 init_loops(struct server *server)
 {
     struct inbox_reader reader = observe_reader;
 
+    reader.woken = on_woken;
     server->loop_env = (struct loop_env){
         .limits = &server->net_limits,
         .handler = &gateway_handler,

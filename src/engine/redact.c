@@ -108,6 +108,8 @@ redact_word(const struct command *command, const struct slice *argv,
         secret = is_secret_of_hello(argv, index);
     } else if (command->id == CMD_ID_CONFIG_SET) {
         secret = is_secret_of_config(argv, argc, index);
+    } else if (command->id == CMD_ID_ACL_SETUSER) {
+        secret = index > 1;
     }
     return secret ? slice_lit("(redacted)") : word;
 }

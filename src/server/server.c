@@ -41,6 +41,7 @@
 #include "server/kept_role.h"
 #include "server/options.h"
 #include "server/own_files.h"
+#include "server/own_users.h"
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
@@ -346,6 +347,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
             const struct conf_args *args, int argc, char **argv)
 {
     const char *cpu;
+    bool has_users;
 
     block_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
@@ -365,9 +367,10 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     command_table_init(command_rows);
     cpu = bloom_select_cpu(false);
     init_service(server, args);
+    has_users = own_users_load(server);
     options_apply(server);
-    if (!persist_open(server->persist) || !kept_role_open(server) ||
-        !open_sockets(server)) {
+    if (!has_users || !persist_open(server->persist) ||
+        !kept_role_open(server) || !open_sockets(server)) {
         kept_role_close(server);
         free_service(server);
         return false;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The commands that change users, under the raised gate: ACL SETUSER DELUSER
+ * LOAD, and ACL SAVE, which only reads them. A thread does the disk's work; a
+ * transaction cannot pause, so its loop waits for the disk.
+ */
+#include "admin/conf_file.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+#include "engine/users.h"
+#include "engine/users_file.h"
+
+/* Has all loops close the connections that may no longer be. This one closes
+ * behind its reply. */
+static void
+users_changed(struct request *req)
+{
+    struct service *service = req->service;
+
+    if (req->session->user != NULL && req->session->user->gone) {
+        req->session->closing = true;
+    }
+    if (service->users_changed != NULL) {
+        service->users_changed(service->ctx);
+    }
+}
+
+/* ---- SETUSER, DELUSER ---------------------------------------------------- */
+
+enum err
+cmd_acl_setuser(struct request *req)
+{
+    struct user_refusal refusal = { 0 };
+    struct slice words;
+    enum err err;
+
+    if (!user_name_is_valid(req->argv[2])) {
+        return request_fail(req, ERR_CUSTOM,
+                            "Usernames can't contain spaces or null "
+                            "characters");
+    }
+    if (users_set(req->service->users, req->argv[2], req->argv + 3,
+                  req->argc - 3, &refusal)) {
+        users_changed(req);
+        reply_ok(req->reply);
+        return OK;
+    }
+    words = buf_slice(&refusal.words);
+    if (refusal.reason == SELECTOR_NO_MEMORY) {
+        err = ERR_NOMEM;
+    } else if (refusal.reason == NULL) {
+        err = request_fail(req, ERR_CUSTOM,
+                           "Unmatched parenthesis in acl selector starting at "
+                           "'%.*s'.",
+                           slice_shown(words), words.data);
+    } else {
+        err = request_fail(req, ERR_CUSTOM,
+                           "Error in ACL SETUSER modifier '%.*s': %s",
+                           slice_shown(words), words.data, refusal.reason);
+    }
+    buf_wipe(&refusal.words);
+    return err;
+}
+
+enum err
+cmd_acl_deluser(struct request *req)
+{
+    int64_t deleted = 0;
+
+    for (size_t i = 2; i < req->argc; i++) {
+        if (slice_equal(req->argv[i], slice_lit("default"))) {
+            return request_fail(req, ERR_CUSTOM,
+                                "The 'default' user cannot be removed");
+        }
+    }
+    for (size_t i = 2; i < req->argc; i++) {
+        deleted += users_delete(req->service->users, req->argv[i]);
+    }
+    users_changed(req);
+    reply_int(req->reply, deleted);
+    return OK;
+}
+
+/* ---- the aclfile --------------------------------------------------------- */
+
+static void
+forget(void *job)
+{
+    conf_file_forget(job);
+}
+
+/* Begins a job, waits until it has ended, and then calls `ended`. */
+static enum err
+with_job(struct request *req, struct buf *text,
+         enum err (*ended)(struct request *req,
+                           const struct conf_file_job *job))
+{
+    struct conf_file *file = req->service->conf_file;
+    struct conf_file_job *job = request_resumed(req);
+    bool waits = !request_may_pause(req);
+    enum err err = OK;
+
+    if (job == NULL) {
+        err = conf_file_begin_text(file, req->service->conf->aclfile, text,
+                                   waits, &job);
+        if (err == ERR_AGAIN) { /* another job runs */
+            req->session->wait = CONN_FOR_EVENT;
+        }
+        if (err != OK) {
+            return err;
+        }
+        if (!waits) {
+            request_wait(req, job, forget);
+            return ERR_AGAIN;
+        }
+        conf_file_wait(file, job);
+        err = ended(req, job);
+        conf_file_forget(job);
+        return err;
+    }
+    if (!conf_file_is_done(job)) {
+        req->session->wait = CONN_FOR_EVENT;
+        return ERR_AGAIN;
+    }
+    return ended(req, job);
+}
+
+static enum err
+check_aclfile(struct request *req)
+{
+    return req->service->conf->aclfile[0] != '\0'
+               ? OK
+               : request_fail(req, ERR_CUSTOM,
+                              "This server has no ACL file: set the option "
+                              "aclfile in its configuration and restart it");
+}
+
+static enum err
+save_ended(struct request *req, const struct conf_file_job *job)
+{
+    const char *error = conf_file_error(job);
+
+    if (error != NULL) {
+        return request_fail(req, ERR_CUSTOM, "Error saving ACLs: %s", error);
+    }
+    reply_ok(req->reply);
+    return OK;
+}
+
+enum err
+cmd_acl_save(struct request *req)
+{
+    struct buf text = { 0 };
+    enum err err = check_aclfile(req);
+
+    if (err == OK && request_resumed(req) == NULL &&
+        !users_file_write(req->service->users, &text)) {
+        err = ERR_NOMEM;
+    }
+    if (err == OK) {
+        err = with_job(req, &text, save_ended);
+    }
+    buf_wipe(&text);
+    return err;
+}
+
+static enum err
+load_ended(struct request *req, const struct conf_file_job *job)
+{
+    struct users *users = req->service->users;
+    const char *error = conf_file_error(job);
+    struct users_draft draft = { 0 };
+    struct buf errors = { 0 };
+    enum err err = OK;
+
+    if (error != NULL) {
+        return request_fail(req, ERR_CUSTOM, "Error loading ACLs: %s", error);
+    }
+    if (users_file_read(users, req->service->conf->aclfile, conf_file_text(job),
+                        &draft, &errors)) {
+        users_take(users, &draft);
+        users_changed(req);
+        reply_ok(req->reply);
+    } else {
+        err = errors.failed ? ERR_NOMEM
+                            : request_fail(req, ERR_CUSTOM, "%.*s",
+                                           (int)errors.len, errors.data);
+    }
+    buf_free(&errors);
+    return err;
+}
+
+enum err
+cmd_acl_load(struct request *req)
+{
+    enum err err = check_aclfile(req);
+
+    return err == OK ? with_job(req, NULL, load_ended) : err;
+}

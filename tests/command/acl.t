@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# ACL, as far as it can be read: there is one user.
+# ACL, as far as it reads; acl-setuser.t has the rest.
 @oracle
 > ACL
 < -ERR wrong number of arguments for 'acl' command
@@ -72,9 +72,9 @@
 > AUTH other x
 < -WRONGPASS invalid username-password pair or user is disabled.
 > ACL LOG
-~ \*2 \| (%7|\*14) \| "count" \| :1 \| "reason" \| "auth" \| "context" \| "toplevel" \| "object" \| "AUTH" \| "username" \| "other" \| "age-seconds" \| \S+ \| "client-info" \| "id=\d+ addr=\S+ .*" \| (%7|\*14) \| "count" \| :2 \| "reason" \| "auth" \| "context" \| "toplevel" \| "object" \| "AUTH" \| "username" \| "nobody" \| .* "client-info" \| "id=.* cmd=auth user=default .*"
+~ \*2 \| (%7|%10|\*14|\*20) \| "count" \| :1 \| "reason" \| "auth" \| "context" \| "toplevel" \| "object" \| "AUTH" \| "username" \| "other" \| "age-seconds" \| \S+ \| "client-info" \| "id=\d+ addr=\S+ .* \| (%7|%10|\*14|\*20) \| "count" \| :2 \| "reason" \| "auth" \| "context" \| "toplevel" \| "object" \| "AUTH" \| "username" \| "nobody" \| .* "client-info" \| "id=.* cmd=auth user=default .*
 > ACL LOG 1
-~ \*1 \| (%7|\*14) \| .*"username" \| "other".*
+~ \*1 \| (%7|%10|\*14|\*20) \| .*"username" \| "other".*
 > ACL LOG 0
 < *0
 > ACL LOG -1
@@ -108,8 +108,5 @@
 > ACL GETUSER default
 2< *12 | "flags" | *1 | "on" | "passwords" | *1 | "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae" | "commands" | "+@all" | "keys" | "~*" | "channels" | "&*" | "selectors" | *0
 3< %6 | "flags" | ~1 | "on" | "passwords" | *1 | "2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae" | "commands" | "+@all" | "keys" | "~*" | "channels" | "&*" | "selectors" | *0
-# Users cannot be changed yet.
->! ACL SETUSER x on
-< -ERR unknown subcommand 'SETUSER'. Try ACL HELP.
 >! ACL HELP
-~ \*19 \| .*
+~ \*27 \| .*

@@ -21,6 +21,8 @@ BLOOM = {
 MORE = {
     b"BF.COUNTNEW": (-3, b"readonly", [b"k"]), b"BF.RESET": (2, b"write", [b"k"]),
     b"BF.MERGE": (-3, b"write", [b"k", b"1"]),
+    b"BF.WHICH": (-3, b"readonly", [b"1"]),
+    b"BF.STATS": (2, b"readonly", [b"k"]),
 }
 NEEDED = """PING ECHO QUIT RESET SELECT AUTH HELLO CLIENT COMMAND INFO CONFIG
 MODULE MULTI EXEC DISCARD WATCH UNWATCH DEL UNLINK EXISTS TYPE KEYS SCAN DBSIZE
@@ -263,7 +265,8 @@ def test_names_and_case(server):
 # What begins to follow, or hands the role over, needs more than one server
 # (tests/scenario/test_replication.py).
 ALWAYS_REFUSED = {b"cluster", b"readonly", b"readwrite", b"asking", b"psync", b"sync",
-                  b"failover"}
+                  b"failover",
+                  b"acl|load", b"acl|save"}  # without an aclfile: test_users.py
 
 
 def row_of(table, words):

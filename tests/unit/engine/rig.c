@@ -172,6 +172,7 @@ rig_new_threads(unsigned threads)
     /* They take memory when a command runs first, where tests let it fail. */
     stats_set_spreads(rig->service.stats, false);
     rig->service.sampler = sampler_new();
+    rig->service.users = users_new();
     rig->service.threads = threads;
     rig->service.limits.multi_commands_max = 1000;
     rig->service.limits.multi_bytes_max = 1 << 20;
@@ -193,6 +194,7 @@ rig_free(struct rig *rig)
 {
     txn_end(&rig->session);
     session_fini(&rig->session);
+    users_free(rig->service.users);
     dispatch_free_worker(rig->worker);
     journal_free(rig->journal);
     keyspace_free(rig->service.keyspace);
@@ -218,7 +220,7 @@ batch_begin(struct rig *rig)
     if (batch->argv == NULL) {
         batch->argv = mem_alloc(BATCH_WORDS_MAX * sizeof(*batch->argv));
         batch->argv_capacity = BATCH_WORDS_MAX;
-        assert_non_null(buf_reserve(&rig->words, 1 << 20));
+        assert_non_null(buf_reserve(&rig->words, 1 << 24));
     }
     batch->argv_count = 0;
     batch->count = 0;

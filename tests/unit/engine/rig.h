@@ -16,6 +16,7 @@
 #include "engine/expiry.h"
 #include "engine/replay.h"
 #include "engine/txn.h"
+#include "engine/users.h"
 #include "keyspace/make.h"
 #include "persist/group.h"
 #include "persist/journal.h"

@@ -35,7 +35,9 @@ scene_new(void)
 {
     static const unsigned resp = 3;
     struct scene *scene = mem_zalloc(sizeof(*scene));
-    struct inbox_reader reader = { arrive, lose, scene };
+    struct inbox_reader reader = { .deliver = arrive,
+                                   .lost = lose,
+                                   .ctx = scene };
     struct service *service;
     struct tracking_limits limits;
 

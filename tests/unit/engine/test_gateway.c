@@ -655,7 +655,7 @@ TEST(psync_hands_the_socket_over_with_all_that_was_said)
     expect(site, &peer, "hello");
     assert_false(peer.ended);
     (void)close(taken->fd);
-    mem_free(taken);
+    session_free_handover(taken);
     peer_free(&peer);
     site_free(site);
 }
@@ -672,7 +672,7 @@ TEST(psync_waits_until_what_came_before_it_is_answered)
     assert_int_equal(0, taken->position);
     assert_false(taken->failover);
     (void)close(taken->fd);
-    mem_free(taken);
+    session_free_handover(taken);
     peer_free(&peer);
     site_free(site);
 }

@@ -5,6 +5,7 @@
  * runs the queue.
  */
 #include "base/hash.h"
+#include "engine/ahead.h"
 #include "engine/effect.h"
 #include "engine/execute.h"
 #include "engine/handlers.h"
@@ -122,6 +123,33 @@ is_no_longer_admitted(const struct request *req)
            req->service->role.replica;
 }
 
+/* Looks up ahead what the next commands of the queue will read. A SELECT among
+ * them makes it useless, not wrong. */
+static void
+look_ahead(const struct request *exec, const struct txn *txn, size_t first)
+{
+    struct run runs[KEYSPACE_AHEAD_MAX];
+    struct ahead ahead;
+    uint32_t db = exec->session->db;
+
+    ahead.count = 0;
+    for (size_t i = first; i < txn->count && i - first < KEYSPACE_AHEAD_MAX;
+         i++) {
+        const struct queued *queued = &txn->queue[i];
+        const struct command *command = queued->command;
+
+        if (command->lock == LOCK_KEYS && command->keys.first > 0) {
+            struct slice name = queued->argv[command->keys.first];
+
+            runs[ahead.count] =
+                run_of(command, queued->words, queued->argv, queued->argc);
+            ahead.run[ahead.count] = &runs[ahead.count];
+            ahead.key[ahead.count++] = key_named(name, db);
+        }
+    }
+    ahead_fetch(&ahead, exec->keyspace);
+}
+
 /* Queued commands may change the session, so the queue stays until all have
  * run. RESET, which would end the transaction, is never queued. */
 static void
@@ -134,10 +162,12 @@ run_queue(struct request *exec, const struct txn *txn)
 
     for (size_t i = 0; i < txn->count; i++) {
         const struct queued *queued = &txn->queue[i];
-
         const struct run run =
             run_of(queued->command, queued->words, queued->argv, queued->argc);
 
+        if (i % KEYSPACE_AHEAD_MAX == 0) {
+            look_ahead(exec, txn, i);
+        }
         execute_prepare(&req, &run, 0);
         if (queued->command->keys.first > 0 && queued->argc > 1) {
             req.key = request_key(&req, (size_t)queued->command->keys.first);
@@ -160,7 +190,7 @@ run_queue(struct request *exec, const struct txn *txn)
             }
         }
         (void)execute_locked(&req);
-        execute_count(&req, &run);
+        execute_count(&req, &run, 1);
     }
 }
 
@@ -187,7 +217,7 @@ queue_effect_bytes(const struct txn *txn)
         }
         bytes +=
             i > 0 && continues_run(queued - 1, queued)
-                ? stage_effect_bytes(queued->argv, queued->argc)
+                ? effect_words_bytes(queued->argv, queued->argc)
                 : effect_bytes(queued->command, queued->argv, queued->argc);
     }
     return bytes;
@@ -225,6 +255,7 @@ cmd_exec(struct request *req)
 {
     struct txn *txn = req->session->txn;
     struct worker *worker = req->worker;
+    const struct slice name = req->argv[0];
     struct lock_set locks;
     enum err err = OK;
 
@@ -247,7 +278,7 @@ cmd_exec(struct request *req)
     if (err == OK) {
         lock_set_lock(&locks, worker);
         compare_and_run(req, txn);
-        effect_close(worker, &locks, true);
+        effect_close(worker, &locks, true, &name);
         observe_close(worker);
         lock_set_unlock(&locks, worker);
     }

@@ -12,6 +12,7 @@
 
 #include "admin/tracking.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/longest.h"
 #include "base/mem.h"
 #include "engine/admit.h"
@@ -23,6 +24,7 @@
 #include "engine/rights.h"
 #include "engine/run.h"
 #include "engine/txn.h"
+#include "engine/window.h"
 #include "net/loop.h"
 #include "net/pending.h"
 
@@ -37,6 +39,7 @@ dispatch_new_worker(struct service *service, unsigned index)
     worker->index = index;
     worker->stats = stats_slot(service->stats, index);
     worker->request = mem_zalloc(sizeof(*worker->request));
+    worker->window = mem_alloc(sizeof(*worker->window));
     worker->request->worker = worker;
     worker->request->service = service;
     worker->request->keyspace = service->keyspace;
@@ -51,18 +54,22 @@ dispatch_free_worker(struct worker *worker)
         stage_fini(&worker->stage);
         notice_list_fini(&worker->notices);
         mem_free(worker->request);
+        mem_free(worker->window);
         mem_free(worker);
     }
 }
 
-/* ---- a run, its locks held ----------------------------------------------- */
+/* ---- a window, its locks held -----------------------------------------------
+ */
 
-/* Lowers run->count to the commands that were executed. ERR_AGAIN: paused. */
+/* Lowers run->count to the commands that were executed. For one command the
+ * handler is faster. ERR_AGAIN: paused. */
 static enum err
 run_locked(struct request *req, struct run *run)
 {
-    uint32_t done =
-        run->many ? run->command->many(req, run->argv, run->count) : 0;
+    uint32_t done = run->many && run->count > 1
+                        ? run->command->many(req, run->argv, run->count)
+                        : 0;
     enum err err = OK;
 
     if (done > 0) {
@@ -78,15 +85,69 @@ run_locked(struct request *req, struct run *run)
     return err;
 }
 
+/* Returns whether a window goes on behind a run, of which COUNT commands were
+ * to be executed. Counts the runs that are not counted yet if the next one has
+ * another row, if they may have taken long, or if they are many. */
+static bool
+goes_on(struct request *req, struct window *window, uint32_t done,
+        uint32_t count)
+{
+    enum { TOGETHER = 8, HOLD_NS = 100 * 1000 };
+    struct worker *worker = req->worker;
+    struct longest_span held = worker->held;
+
+    if (done == window->count || window->run[done - 1].count < count ||
+        req->reply->buf->len >= LOOP_FLUSH_BYTES) {
+        return false;
+    }
+    if (req->dirty > 0 || done - window->counted == TOGETHER ||
+        window->run[done].command != req->command) {
+        execute_count(req, &window->run[window->counted],
+                      done - window->counted);
+        window->counted = done;
+        if (worker->now_ns - held.since_ns >= HOLD_NS && !worker->alone) {
+            return false;
+        }
+        worker->held = held;
+    }
+    return true;
+}
+
+/* Executes the runs of a window, in order, as long as it may last. */
+__attribute__((noinline)) static void
+run_several(struct request *req, struct window *window)
+{
+    uint32_t done = 0;
+    uint32_t count;
+
+    ahead_fetch(&window->ahead, req->keyspace);
+    do {
+        struct run *run = &window->run[done];
+
+        execute_prepare(req, run, 0);
+        req->key = window->ahead.key[done];
+        count = run->count;
+        CHECK(run_locked(req, run) != ERR_AGAIN);
+        done++;
+    } while (goes_on(req, window, done, count));
+    req->key.seen = 0; /* the locks end */
+    window->count = done;
+}
+
 static enum err
-lock_and_run(struct request *req, struct run *run, const struct lock_set *locks)
+lock_and_run(struct request *req, struct window *window,
+             const struct lock_set *locks)
 {
     struct worker *worker = req->worker;
-    enum err err;
+    enum err err = OK;
 
     lock_set_lock(locks, worker);
-    err = run_locked(req, run);
-    effect_close(worker, locks, false);
+    if (window->count > 1) {
+        run_several(req, window);
+    } else {
+        err = run_locked(req, window->run);
+    }
+    effect_close_run(worker, locks, &window->run[window->count - 1]);
     observe_close(worker);
     lock_set_unlock(locks, worker);
     return err;
@@ -105,7 +166,7 @@ run_unchanged(struct request *req, struct run *run, struct lock_set *locks)
     known = run->command->known(req, run->argv, run->count);
     if (known > 0) {
         observe_read(req);
-        effect_close(worker, locks, false);
+        effect_close(worker, locks, false, NULL);
         observe_close(worker);
     } else {
         run_note_change(req, run, true);
@@ -139,63 +200,104 @@ prepare(struct request *req)
 }
 
 /* Finds the key and the locks of a run. */
-static void
-find_locks(struct request *req, struct lock_set *locks)
+static inline void
+find_locks(const struct request *req, const struct run *run,
+           struct key *ret_key, struct lock_set *locks)
 {
-    const struct command *command = req->command;
+    const struct command *command = run->command;
+    struct slice name;
 
-    if (command->keys.first > 0 && req->argc > 1) {
-        req->key = request_key(req, (size_t)command->keys.first);
+    if (command->keys.first > 0 && run->argc > 1) {
+        name = run->argv[command->keys.first];
+        *ret_key = key_named(name, req->session->db);
     }
-    if (command->many != NULL) { /* one key: it is hashed already */
-        locks->exclusive = (command->flags & CMD_WRITE) != 0;
-        lock_set_add_stripe(locks, keyspace_stripe_of(req->key.hash));
+    if (command->keys.first == 1 && command->keys.last == 1 &&
+        command->lock == LOCK_KEYS) { /* it is hashed already */
+        locks->exclusive |= (command->flags & CMD_WRITE) != 0;
+        lock_set_add_stripe(locks, keyspace_stripe_of(ret_key->hash));
     } else {
-        lock_set_add(locks, command, req->argv, req->argc);
+        lock_set_add(locks, command, run->argv, run->argc);
     }
 }
 
-/* Executes an admitted run. ERR_AGAIN: it has paused. Another error: the caller
- * refuses the run with it. */
-static enum err
-run_admitted(struct request *req, struct run *run, struct lock_set *locks)
+/* Finds the keys and the locks of a window. */
+__attribute__((noinline)) static void
+find_all_locks(struct request *req, struct window *window,
+               struct lock_set *locks)
 {
+    struct ahead *ahead = &window->ahead;
+
+    for (uint32_t i = 0; i < window->count; i++) {
+        find_locks(req, &window->run[i], &ahead->key[i], locks);
+        keyspace_prefetch_stripe(req->keyspace, ahead->key[i].hash);
+        ahead->run[i] = &window->run[i];
+    }
+    ahead->count = window->count;
+    req->key = ahead->key[0]; /* the window may end behind its first run */
+}
+
+/* Keeps the lock of a run short where other loops wait for it. */
+static void
+make_ready(struct request *req, const struct run *run)
+{
+    command_ready_fn ready = run->command->ready;
+
+    if (ready != NULL && !req->worker->alone &&
+        keyspace_is_shared(req->keyspace)) {
+        ready(req, run->argv, run->count);
+    }
+}
+
+/* Executes an admitted window. ERR_AGAIN: it has paused. Another error: the
+ * caller refuses the first command with it. */
+static enum err
+run_admitted(struct request *req, struct window *window, struct lock_set *locks)
+{
+    struct run *run = window->run;
     enum err err = OK;
 
     if (!prepare(req)) {
         return ERR_AGAIN;
     }
-    if (run->count > 1 && run_changes_nothing(req, run) &&
+    if (window->count > 1) {
+        window_admit(req, window);
+    }
+    if (run->count > 1 && window->count == 1 && run_changes_nothing(req, run) &&
         run_unchanged(req, run, locks)) {
         return OK;
     }
-    if ((run->command->flags & CMD_WRITE) != 0) {
-        err = effect_open_run(req->worker, run);
+    if (locks->exclusive || (run->command->flags & CMD_WRITE) != 0) {
+        err = effect_open_runs(req->worker, run, window->count);
     }
-    if (err == OK && lock_and_run(req, run, locks) == ERR_AGAIN) {
+    if (err == OK && run->count > 1 && window->count == 1) {
+        make_ready(req, run);
+    }
+    if (err == OK && lock_and_run(req, window, locks) == ERR_AGAIN) {
         err = ERR_AGAIN;
     }
     return err;
 }
 
-/* Enters the gate, and executes the run or refuses its first command. A command
- * that is to be queued, or has LOCK_SELF, is only admitted. */
+/* Enters the gate, and executes the window or refuses its first command. A
+ * command that is to be queued, or has LOCK_SELF, is only admitted. */
 static enum outcome
-enter(struct request *req, struct run *run, bool queues)
+enter(struct request *req, struct window *window, bool queues)
 {
     struct worker *worker = req->worker;
-    bool runs = !queues && run->command->lock != LOCK_SELF;
+    bool runs = !queues && req->command->lock != LOCK_SELF;
     struct lock_set locks;
     enum err err;
 
     lock_set_init(&locks);
-    if (runs) {
-        find_locks(req, &locks);
+    if (window->count > 1) {
+        find_all_locks(req, window, &locks);
+    } else if (runs) {
+        find_locks(req, window->run, &req->key, &locks);
     }
     lock_set_enter(&locks, worker);
     err = admit_now(req);
     if (err == OK && runs) {
-        err = run_admitted(req, run, &locks);
+        err = run_admitted(req, window, &locks);
     }
     lock_set_leave(&locks, worker);
     if (__builtin_expect(err == OK, 1)) {
@@ -204,7 +306,8 @@ enter(struct request *req, struct run *run, bool queues)
     if (err == ERR_AGAIN) {
         return PAUSED;
     }
-    run->count = 1;
+    window->count = 1;
+    window->run[0].count = 1;
     execute_refuse(req, err);
     return ANSWERED;
 }
@@ -235,7 +338,8 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
 {
     size_t left = req->argc - splitting->at;
     size_t count = left < NAMES_AT_ONCE ? left : NAMES_AT_ONCE;
-    struct run piece = run_of(req->command, 1, argv, count + 1);
+    struct window *window = req->worker->window;
+    struct run whole = window->run[0];
     const struct slice *all = req->argv;
     size_t argc = req->argc;
     bool in_place = req->worker->in_place;
@@ -243,11 +347,13 @@ run_piece(struct request *req, struct splitting *splitting, struct slice *argv)
 
     argv[0] = all[0];
     memcpy(argv + 1, all + splitting->at, count * sizeof(*argv));
-    execute_prepare(req, &piece, 0);
+    window->run[0] = run_of(req->command, 1, argv, count + 1);
+    execute_prepare(req, window->run, 0);
     req->counted = splitting->counted;
     req->worker->in_place = false; /* these words are no bytes of the batch */
-    outcome = enter(req, &piece, false);
+    outcome = enter(req, window, false);
     req->worker->in_place = in_place;
+    window->run[0] = whole;
     req->argv = all;
     req->argc = argc;
     if (outcome == RAN) {
@@ -305,7 +411,8 @@ run_split(struct request *req)
     return outcome;
 }
 
-/* ---- one run ------------------------------------------------------------- */
+/* ---- one window -------------------------------------------------------------
+ */
 
 /* Sends the replies gathered so far before a command that may be slow. */
 static void
@@ -320,9 +427,9 @@ flush_before_slow(const struct request *req)
     }
 }
 
-/* Queues a checked run, or executes it. */
+/* Queues a checked run, or executes it with its window. */
 static enum outcome
-queue_or_run(struct request *req, struct run *run)
+queue_or_run(struct request *req, struct window *window)
 {
     bool queues;
     enum outcome outcome;
@@ -333,7 +440,8 @@ queue_or_run(struct request *req, struct run *run)
     if (!queues) {
         flush_before_slow(req);
     }
-    outcome = is_split(req, queues) ? run_split(req) : enter(req, run, queues);
+    outcome =
+        is_split(req, queues) ? run_split(req) : enter(req, window, queues);
     if (outcome != ADMITTED) {
         return outcome;
     }
@@ -361,12 +469,14 @@ end_again(struct session *session)
     }
 }
 
-/* Checks a run, then queues or executes it. False if it has paused. What
- * run_gather groups needs no check of the request. */
+/* Checks the first run of a window, as window_gather has checked the others,
+ * then queues or executes it. False if it has paused. What run_gather groups
+ * needs no check of the request. */
 static bool
-execute(struct request *req, struct run *run)
+execute(struct request *req, struct window *window)
 {
     struct worker *worker = req->worker;
+    const struct run *run = window->run;
     enum outcome outcome = ANSWERED;
     enum err err = run->many ? OK : admit_request(req, run->words);
 
@@ -376,9 +486,10 @@ execute(struct request *req, struct run *run)
                               memory_order_relaxed);
     }
     if (err != OK) {
+        window->count = 1;
         execute_refuse(req, err);
     } else {
-        outcome = queue_or_run(req, run);
+        outcome = queue_or_run(req, window);
     }
     observe_close(worker); /* of commands that took no lock, and of EXEC */
     observe_wake(worker);
@@ -386,10 +497,11 @@ execute(struct request *req, struct run *run)
         execute_count_part(req);
         return false;
     }
-    if (outcome == RAN) {
-        execute_count(req, run);
+    if (outcome == RAN && window->counted < window->count) {
+        execute_count(req, run + window->counted,
+                      window->count - window->counted);
     }
-    if (!run->many) {
+    if (!window_is_many(window)) {
         worker->ran_one = true;
         observe_command_ends(req);
         end_again(req->session);
@@ -451,6 +563,7 @@ dispatch_batch(struct worker *worker, struct session *session,
 {
     struct loop *loop = worker->loop;
     struct reply reply = { out, session->resp };
+    struct window *window = worker->window;
     bool plain = is_plain(session, worker->service);
     uint32_t done = first;
     enum mem_claim before = mem_set_claim(MEM_FILL);
@@ -481,20 +594,19 @@ dispatch_batch(struct worker *worker, struct session *session,
     while (done < batch->count && !session->closing &&
            out->len < LOOP_FLUSH_BYTES &&
            (done == first || worker->now_ns < until_ns)) {
-        struct run run =
-            run_gather(batch, done, plain && may_group(worker->service));
         size_t mark = out->len;
 
-        execute_prepare(worker->request, &run, 0);
-        if (!execute(worker->request, &run)) {
+        window_gather(worker, batch, done, plain && may_group(worker->service));
+        execute_prepare(worker->request, window->run, 0);
+        if (!execute(worker->request, window)) {
             break;
         }
-        if (!run.many) {
+        if (!window_is_many(window)) {
             apply_reply_mode(worker, out, mark);
             reply.resp = session->resp; /* HELLO may have changed it */
             plain = is_plain(session, worker->service);
         }
-        done += run.count;
+        done += window_commands(window);
     }
     if (loop != NULL) {
         loop->now_ns = worker->now_ns;

@@ -44,7 +44,7 @@ effect_bytes(const struct command *command, const struct slice *argv,
     if (command->keys.first > 0) {
         command_each_key(command, argc, count_deletion, &deletions);
     }
-    return stage_effect_bytes(argv, argc) + EFFECT_EXTRA_BYTES +
+    return effect_words_bytes(argv, argc) + EFFECT_EXTRA_BYTES +
            deletions.bytes;
 }
 
@@ -73,18 +73,23 @@ effect_open(struct worker *worker, size_t bytes)
 /* A run has one key, which can expire or be created only once. So only its
  * first command needs more space than its own words. */
 enum err
-effect_open_run(struct worker *worker, const struct run *run)
+effect_open_runs(struct worker *worker, const struct run *runs, size_t count)
 {
-    size_t bytes;
+    size_t bytes = 0;
 
     if (!effect_is_on(worker)) {
         return OK;
     }
-    bytes = effect_bytes(run->command, run->argv, run->argc);
-    for (uint32_t i = 1; i < run->count; i++) {
-        bytes += stage_effect_bytes(run_words(run, i), run->argc);
+    for (const struct run *run = runs; run < runs + count; run++) {
+        if ((run->command->flags & CMD_WRITE) == 0) {
+            continue;
+        }
+        bytes += effect_bytes(run->command, run->argv, run->argc);
+        for (uint32_t i = 1; i < run->count; i++) {
+            bytes += effect_words_bytes(run_words(run, i), run->argc);
+        }
     }
-    return effect_open(worker, bytes);
+    return bytes > 0 ? effect_open(worker, bytes) : OK;
 }
 
 /* ---- effects ------------------------------------------------------------- */
@@ -168,20 +173,41 @@ hold_until(struct worker *worker, uint64_t position)
     }
 }
 
+/* Returns the position behind the command of the log that ends with this word
+ * and a line end. */
+static uint64_t
+log_position(const struct worker *worker, const struct slice *last)
+{
+    enum { LINE_END = 2 };
+
+    CHECK(last->data >= worker->log_text);
+    return worker->log_begins + (uint64_t)(last->data - worker->log_text) +
+           last->len + LINE_END;
+}
+
 /* An appended piece is behind every change that the command could have read, so
  * its position covers them too. */
 void
-effect_close_slow(struct worker *worker, const struct lock_set *set, bool txn)
+effect_close_slow(struct worker *worker, const struct lock_set *set, bool txn,
+                  const struct slice *last)
 {
     struct journal *journal = worker->service->journal;
     struct keyspace *ks = worker->service->keyspace;
     uint64_t position;
 
+    if (worker->silent) {
+        if (set->world || set->exclusive) {
+            lock_set_write_position(set, ks, log_position(worker, last));
+        }
+        return;
+    }
     position = hand_over(worker, txn);
     if (position > 0) {
         lock_set_write_position(set, ks, position);
     } else if (set->beyond) {
         position = journal_position(journal);
+    } else if (worker->service->role.replica) {
+        return;
     } else {
         position = lock_set_position(set, ks);
     }
@@ -195,7 +221,7 @@ effect_close_stripe(struct worker *worker, unsigned stripe)
 
     lock_set_init(&set);
     lock_set_add_stripe(&set, stripe);
-    effect_close(worker, &set, false);
+    effect_close(worker, &set, false, NULL);
 }
 
 void

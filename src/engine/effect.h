@@ -14,6 +14,9 @@
  * of the command that met the key.
  *
  * A silent worker, which executes another server's log, passes no effects on.
+ * But its stripes get their positions too: each command's end in that log, so
+ * that a copy of an entry says exactly which commands it includes.
+ * The log is relayed later (journal_relay), so reads do not wait for these.
  *
  * All of this happens inside a section of the gate or with the gate raised,
  * since the journal is switched on and off under the raised gate.
@@ -28,6 +31,17 @@ enum {
      * creation (bloom/bloom_make.h) is the longest. */
     EFFECT_EXTRA_BYTES = 2048
 };
+
+/* Returns the most bytes that the effect of these words takes, if it creates no
+ * filter. That of a deletable filter has a place for each item, and two words
+ * more (keyspace/redo.h). */
+static inline size_t
+effect_words_bytes(const struct slice *argv, size_t argc)
+{
+    enum { PLACE_BYTES = 20 }; /* "$11\r\n", a place, "\r\n", and more */
+
+    return stage_effect_bytes(argv, argc) + argc * PLACE_BYTES;
+}
 
 /* Returns whether effects are passed on: there is a journal, and the worker
  * does not execute another server's log. */
@@ -51,9 +65,9 @@ size_t effect_delete_bytes(struct slice name);
  * one, waits for room. ERR_NOMEM. */
 MUST_CHECK enum err effect_open(struct worker *worker, size_t bytes);
 
-/* Reserves space, as effect_open does, for all effects of a run. */
-MUST_CHECK enum err effect_open_run(struct worker *worker,
-                                    const struct run *run);
+/* Reserves space, as effect_open does, for all effects of COUNT runs. */
+MUST_CHECK enum err effect_open_runs(struct worker *worker,
+                                     const struct run *runs, size_t count);
 
 /* Counts the changes of a command (req->dirty > 0) and adds its effect. */
 void effect_add(struct request *req);
@@ -63,15 +77,26 @@ void effect_delete(struct worker *worker, const struct key *key);
 
 /* Hands over the effects that were added, as one transaction if txn, and gives
  * the set's stripes their new position; if none were added, notes the position
- * of what was read. Under the set's locks. */
+ * of what was read. Under the set's locks. last: the last word of what was
+ * executed, from which a silent worker finds its place in the log. */
 void effect_close_slow(struct worker *worker, const struct lock_set *set,
-                       bool txn);
+                       bool txn, const struct slice *last);
 static inline void
-effect_close(struct worker *worker, const struct lock_set *set, bool txn)
+effect_close(struct worker *worker, const struct lock_set *set, bool txn,
+             const struct slice *last)
 {
-    if (effect_is_on(worker)) {
-        effect_close_slow(worker, set, txn);
+    if (worker->service->journal != NULL) {
+        effect_close_slow(worker, set, txn, last);
     }
+}
+
+/* Does the same for a run. */
+static inline void
+effect_close_run(struct worker *worker, const struct lock_set *set,
+                 const struct run *run)
+{
+    effect_close(worker, set, false,
+                 &run_words(run, run->count - 1)[run->argc - 1]);
 }
 
 /* Does the same as effect_close, for one stripe. */

@@ -56,41 +56,50 @@ end_span(struct request *req)
 }
 
 __attribute__((noinline, cold)) static void
-note_slow(struct request *req, const struct run *run, uint64_t each_ns)
+note_slow(struct request *req, const struct run *runs, size_t count,
+          uint64_t each_ns)
 {
-    for (uint32_t i = 0; i < run->count; i++) {
-        if (run->count > 1) {
-            execute_prepare(req, run, i);
+    bool several = count > 1 || runs->count > 1;
+
+    for (const struct run *run = runs; run < runs + count; run++) {
+        for (uint32_t i = 0; i < run->count; i++) {
+            if (several) {
+                execute_prepare(req, run, i);
+            }
+            slow_note(req, each_ns);
         }
-        slow_note(req, each_ns);
     }
 }
 
 void
-execute_count(struct request *req, const struct run *run)
+execute_count(struct request *req, const struct run *runs, size_t count)
 {
     struct worker *worker = req->worker;
     unsigned id = command_id(req->command);
+    uint64_t commands = runs->count;
     uint64_t each_ns;
 
     if (worker->alone) { /* a replay repeats what was counted before */
         worker->held.since_ns = 0;
         return;
     }
-    each_ns = end_span(req);
-    if (run->count > 1) {
-        each_ns /= run->count;
+    for (size_t i = 1; i < count; i++) {
+        commands += runs[i].count;
     }
-    stats_took(worker->stats, id, run->count, run->count * each_ns);
+    each_ns = end_span(req);
+    if (commands > 1) {
+        each_ns /= commands;
+    }
+    stats_took(worker->stats, id, commands, commands * each_ns);
     if (__builtin_expect(req->session->worked_ns != 0, 0) && !worker->in_exec) {
         each_ns += req->session->worked_ns;
         req->session->worked_ns = 0;
     }
-    stats_lasted(worker->stats, id, run->count, each_ns);
+    stats_lasted(worker->stats, id, commands, each_ns);
     if (__builtin_expect(slow_is(worker->service, each_ns), 0)) {
-        note_slow(req, run, each_ns);
+        note_slow(req, runs, count, each_ns);
     }
-    metric_add(METRIC_COMMANDS, run->count);
+    metric_add(METRIC_COMMANDS, (int64_t)commands);
 }
 
 void

@@ -96,19 +96,11 @@ lock_set_add(struct lock_set *set, const struct command *command,
 }
 
 bool
-lock_set_next(const struct lock_set *set, unsigned *cursor,
-              unsigned *ret_stripe)
+lock_set_next_slow(const struct lock_set *set, unsigned *cursor,
+                   unsigned *ret_stripe)
 {
     unsigned at = *cursor;
 
-    if (set->count <= LOCK_SET_FEW) {
-        if (at == set->count) {
-            return false;
-        }
-        *ret_stripe = set->few[at];
-        *cursor = at + 1;
-        return true;
-    }
     for (; at < KEYSPACE_STRIPES; at = (at / 64 + 1) * 64) {
         uint64_t bits = set->many[at / 64] >> (at % 64);
 
@@ -171,7 +163,7 @@ lock_set_lock_slow(const struct lock_set *set, struct worker *worker)
     unsigned cursor = 0;
     unsigned stripe;
 
-    if (!set->world && !worker->alone) {
+    if (!set->world && !worker->alone && keyspace_is_shared(ks)) {
         while (lock_set_next(set, &cursor, &stripe)) {
             keyspace_lock(ks, worker->index, stripe, set->exclusive);
         }
@@ -188,7 +180,7 @@ lock_set_unlock_slow(const struct lock_set *set, struct worker *worker)
     unsigned cursor = 0;
     unsigned stripe;
 
-    if (!set->world && !worker->alone) {
+    if (!set->world && !worker->alone && keyspace_is_shared(ks)) {
         while (lock_set_next(set, &cursor, &stripe)) {
             keyspace_unlock(ks, worker->index, stripe);
         }

@@ -11,7 +11,7 @@
 #include "engine/table.h"
 #include "keyspace/gate.h"
 
-enum { LOCK_SET_FEW = 6 };
+enum { LOCK_SET_FEW = 16 }; /* as many as a window locks (window.h) */
 
 struct lock_set {
     uint16_t count;             /* of few; above LOCK_SET_FEW: see many */
@@ -54,8 +54,21 @@ lock_set_add_stripe(struct lock_set *set, unsigned stripe)
 
 /* Goes through the stripes upwards: *cursor is 0 at first. False: there are no
  * more. */
-bool lock_set_next(const struct lock_set *set, unsigned *cursor,
-                   unsigned *ret_stripe);
+bool lock_set_next_slow(const struct lock_set *set, unsigned *cursor,
+                        unsigned *ret_stripe);
+static inline bool
+lock_set_next(const struct lock_set *set, unsigned *cursor,
+              unsigned *ret_stripe)
+{
+    if (__builtin_expect(set->count > LOCK_SET_FEW, 0)) {
+        return lock_set_next_slow(set, cursor, ret_stripe);
+    }
+    if (*cursor == set->count) {
+        return false;
+    }
+    *ret_stripe = set->few[(*cursor)++];
+    return true;
+}
 
 /* Two steps, since what can fail comes between them: first the gate (outside
  * any section of this worker), then the stripes. A worker that is alone takes

@@ -142,21 +142,22 @@ request_resumed(const struct request *req)
 enum err
 request_effect_begin(struct request *req, size_t argc_max)
 {
-    enum { COPIES_BYTES = 2048 };
+    enum { COPIES_BYTES = 2048, PLACE_BYTES = 6 };
+    size_t words_bytes = argc_max * sizeof(struct slice);
     struct buf *arena = &req->worker->arena;
 
     if (req->service->journal == NULL || req->worker->silent) {
         return OK;
     }
     buf_reset(arena, SIZE_MAX);
-    if (buf_reserve(arena, argc_max * sizeof(struct slice) + COPIES_BYTES) ==
-        NULL) {
+    if (buf_reserve(arena, words_bytes + argc_max * PLACE_BYTES +
+                               COPIES_BYTES) == NULL) {
         return ERR_NOMEM;
     }
     req->effect = (struct effect){ .kind = EFFECT_REWRITTEN,
                                    .argv = (struct slice *)(void *)arena->data,
                                    .argc_max = argc_max };
-    arena->len = argc_max * sizeof(struct slice);
+    arena->len = words_bytes;
     return OK;
 }
 

@@ -94,7 +94,8 @@ void *request_resumed(const struct request *req);
 /* Starts a rewritten effect of at most argc_max words. Before anything is
  * changed, since it can fail with ERR_NOMEM. The words are borrowed until
  * dispatch has passed the effect on; request_arena_copy copies those that the
- * handler makes (2 KB in all). Does nothing while effects go nowhere. */
+ * handler makes (2 KB in all, and 12 bytes for every two words, a place and an
+ * item: keyspace/redo.h). Does nothing while effects go nowhere. */
 MUST_CHECK enum err request_effect_begin(struct request *req, size_t argc_max);
 void request_effect_add(struct request *req, struct slice word);
 void request_effect_add_number(struct request *req, uint64_t number);

@@ -24,27 +24,44 @@ run_of(const struct command *command, unsigned words, const struct slice *argv,
                          .count = 1 };
 }
 
-struct run
-run_gather(const struct batch *batch, uint32_t first, bool may_group)
+static const struct command *
+resolve(const struct run *last, const struct slice *argv, size_t argc,
+        unsigned *ret_words)
+{
+    if (last != NULL && last->words == 1 && !last->command->container &&
+        slice_equal(last->argv[0], argv[0])) {
+        *ret_words = 1;
+        return last->command;
+    }
+    return command_resolve(argv, argc, ret_words);
+}
+
+void
+run_gather(const struct batch *batch, uint32_t first, bool may_group,
+           const struct run *last, struct run *ret_run)
 {
     const struct batch_command *bytes = &batch->command[first];
     const struct slice *argv = &batch->argv[bytes->first];
-    unsigned words;
-    const struct command *command = command_resolve(argv, bytes->argc, &words);
-    struct run run = run_of(command, words, argv, bytes->argc);
-    uint32_t end = first + 1;
+    const struct command *command =
+        resolve(last, argv, bytes->argc, &ret_run->words);
+    const struct batch_command *end = bytes + 1;
 
-    if (!may_group || bytes->argc != ONE_ITEM_ARGC || command == NULL ||
-        command->many == NULL) {
-        return run;
+    ret_run->command = command;
+    ret_run->argv = argv;
+    ret_run->argc = bytes->argc;
+    ret_run->count = 1;
+    ret_run->many = may_group && bytes->argc == ONE_ITEM_ARGC &&
+                    command != NULL && command->many != NULL;
+    if (ret_run->many) {
+        uint32_t left = batch->count - first;
+        const struct batch_command *most =
+            bytes + (left < RUN_MAX ? left : RUN_MAX);
+
+        while (end < most && end->repeats) {
+            end++;
+        }
+        ret_run->count = (uint32_t)(end - bytes);
     }
-    while (end < batch->count && batch->command[end].repeats &&
-           end - first < RUN_MAX) {
-        end++;
-    }
-    run.count = end - first;
-    run.many = true;
-    return run;
 }
 
 /* Returns the counter of the runs in a row that changed nothing. Several keys
@@ -59,7 +76,7 @@ bool
 run_changes_nothing(const struct request *req, const struct run *run)
 {
     return run->command->known != NULL && !req->worker->alone &&
-           *unchanged_of(req) >= UNCHANGED_RUNS;
+           *unchanged_of(req) >= UNCHANGED_RUNS && !req->worker->silent;
 }
 
 void

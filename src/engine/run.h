@@ -21,9 +21,10 @@ struct run {
 };
 
 /* Finds the run that begins with the command at `first`. may_group: one-item
- * commands may be executed together. */
-struct run run_gather(const struct batch *batch, uint32_t first,
-                      bool may_group);
+ * commands may be executed together. last: the run before it, whose row it
+ * mostly has too, or NULL. */
+void run_gather(const struct batch *batch, uint32_t first, bool may_group,
+                const struct run *last, struct run *ret_run);
 
 /* Makes a run of one command. */
 struct run run_of(const struct command *command, unsigned words,

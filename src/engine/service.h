@@ -267,6 +267,7 @@ struct worker {
     struct notice_list notices;   /* not yet handed over */
     uint64_t users_seen;          /* users.changes that revoke.h has applied */
     struct request *request;      /* dispatch's own: what it executes */
+    struct window *window;        /* likewise: where that comes from */
     const struct command *failed; /* the last with an error as its reply, for */
     enum err failure;             /* obey.c; and that error */
     /* By a key's hash, whose place keys may share: how many runs in a row

@@ -19,6 +19,9 @@
 #define CREATED(key)                                                           \
     "BF.INSERT " key " CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 SEED <seed>"     \
     " EXPANSION 2 STRIPES 1 LINES 2 INCARNATION <n>"
+#define DELETABLE                                                              \
+    "BF.INSERT k CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 SEED <seed>"           \
+    " EXPANSION 2 DELETABLE 2 STRIPES 1 LINES 2 INCARNATION <n>"
 #define FULL "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a b"
 #define NO   "" /* no effect */
 
@@ -37,12 +40,14 @@ static const struct effect_case cases[] = {
     { CMD_ID_BF_ADD, "", "BF.ADD k a; BF.ADD k a; BF.ADD k b",
       "0: " CREATED("k") " ITEMS a\n0: BF.ADD k b" },
     { CMD_ID_BF_ADD, "SELECT 3", "BF.ADD k a", "3: " CREATED("k") " ITEMS a" },
-    { CMD_ID_BF_MADD, "", "BF.MADD k a b a",
-      "0: " CREATED("k") " ITEMS a b a" },
-    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a b", "0: BF.MADD k a b" },
+    { CMD_ID_BF_MADD, "", "BF.MADD k a b a", "0: " CREATED("k") " ITEMS a b" },
+    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a b", "0: BF.MADD k b" },
+    { CMD_ID_BF_MADD, "BF.ADD k a", "bf.madd k b c", "0: bf.madd k b c" },
+    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k b a c b d",
+      "0: BF.MADD k b c d" },
     { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a a", NO },
     { CMD_ID_BF_MADD, "BF.INSERT k CAPACITY 3 NONSCALING ITEMS a b",
-      "BF.MADD k b c d e", "0: BF.MADD k b c" },
+      "BF.MADD k b c d e", "0: BF.MADD k c" },
     { CMD_ID_BF_MADD, FULL, "BF.MADD k c d", NO },
     { CMD_ID_BF_INSERT, "", "BF.INSERT k", "0: " CREATED("k") },
     { CMD_ID_BF_INSERT, "", "BF.INSERT k ITEMS a b",
@@ -58,9 +63,29 @@ static const struct effect_case cases[] = {
     { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k CAPACITY 7 ITEMS b",
       "0: BF.INSERT k CAPACITY 7 ITEMS b" },
     { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k ITEMS a", NO },
+    { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k CAPACITY 7 ITEMS a b",
+      "0: BF.MADD k b" },
     { CMD_ID_BF_INSERT, "", "BF.INSERT k NOCREATE ITEMS a", NO },
     { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.01 100", "0: " CREATED("k") },
     { CMD_ID_BF_RESERVE, "BF.ADD k a", "BF.RESERVE k 0.01 100", NO },
+    { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.01 100 DELETABLE",
+      "0: " DELETABLE },
+    { CMD_ID_BF_INSERT, "", "BF.INSERT k DELETABLE ITEMS a b a",
+      "0: " DELETABLE " PLACED + a + b 0 a" },
+    { CMD_ID_BF_ADD, "BF.RESERVE k 0.01 100 DELETABLE",
+      "BF.ADD k a; BF.ADD k a",
+      "0: BF.INSERT k PLACED + a\n0: BF.INSERT k PLACED 0 a" },
+    { CMD_ID_BF_MADD, "BF.RESERVE k 0.01 100 DELETABLE", "BF.MADD k a b a",
+      "0: BF.INSERT k PLACED + a + b 0 a" },
+    { CMD_ID_BF_DEL, "BF.INSERT k DELETABLE ITEMS a b", "BF.DEL k a",
+      "0: BF.MDEL k PLACED 0:8 a" },
+    { CMD_ID_BF_DEL, "BF.INSERT k DELETABLE ITEMS a b", "BF.DEL k c", NO },
+    { CMD_ID_BF_DEL, "BF.INSERT k DELETABLE ITEMS a a", "BF.DEL k a", NO },
+    { CMD_ID_BF_DEL, "", "BF.DEL k a", NO },
+    { CMD_ID_BF_DEL, "BF.ADD k a", "BF.DEL k a", NO },
+    { CMD_ID_BF_MDEL, "BF.INSERT k DELETABLE ITEMS a b c d d",
+      "BF.MDEL k x a d b", "0: BF.MDEL k PLACED 0:8 a 0:8 b" },
+    { CMD_ID_BF_MDEL, "BF.INSERT k DELETABLE ITEMS a", "BF.MDEL k x y", NO },
     { CMD_ID_BF_RESET, "BF.ADD k a", "BF.RESET k", "0: BF.RESET k" },
     { CMD_ID_BF_RESET, "", "BF.RESET k", NO },
     { CMD_ID_BF_MERGE, "BF.ADD a x; BF.ADD b y", "BF.MERGE k a b",
@@ -184,11 +209,11 @@ static const struct effect_case redis_cases[] = {
     { CMD_ID_BF_INSERT, "", "BF.INSERT k E 2 i a b",
       "0: " HALVED " ITEMS a b" },
     { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k EXPANSION 0 i a b",
-      "0: BF.MADD k a b" },
+      "0: BF.MADD k b" },
     { CMD_ID_BF_INSERT, "BF.ADD k a", "BF.INSERT k ITEMS a", NO },
     { CMD_ID_BF_INSERT, "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a",
-      "BF.INSERT k ITEMS a b c", "0: BF.MADD k a b" },
-    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a b", "0: BF.MADD k a b" },
+      "BF.INSERT k ITEMS a b c", "0: BF.MADD k b" },
+    { CMD_ID_BF_MADD, "BF.ADD k a", "BF.MADD k a b", "0: BF.MADD k b" },
 };
 
 /* @n becomes the number now_ms + n. */
@@ -264,7 +289,9 @@ TEST(each_write_row_has_a_case_with_an_effect)
 {
     for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
         bool found = (command_rows[id].flags & CMD_WRITE) == 0 ||
-                     id == CMD_ID_RESTORE; /* below */
+                     id == CMD_ID_RESTORE || /* below */
+                     id == CMD_ID_BF_LOAD || /* scenario/test_replicated_... */
+                     id == CMD_ID_BF_LOADCHUNK;
 
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
             found = found || (cases[i].id == id && cases[i].effect[0] != '\0');
@@ -272,6 +299,51 @@ TEST(each_write_row_has_a_case_with_an_effect)
         if (!found) {
             fail_msg("%s writes and has no case here", command_rows[id].name);
         }
+    }
+}
+
+/* Of many items, several batches of them, exactly those that were new. */
+TEST(an_effect_of_adds_lists_what_was_new_in_order)
+{
+    static const char *const forms[] = { "BF.MADD k", "BF.INSERT k ITEMS",
+                                         "BF.INSERT n ERROR 0.000001 ITEMS" };
+    uint64_t random = test_seed();
+
+    for (unsigned round = 0; round < 60; round++) {
+        const char *form = forms[round % 3];
+        struct rig *rig = rig_new();
+        char line[4096];
+        char expected[4096];
+        size_t len = (size_t)snprintf(line, sizeof(line), "%s", form);
+        size_t end = 0;
+        bool seen[100] = { false };
+
+        run_text(rig, "BF.RESERVE k 0.000001 1000; BF.MADD k i3 i7", true);
+        seen[3] = seen[7] = round % 3 != 2;
+        effects_clear(rig);
+        for (unsigned i = 0; i < 300; i++) {
+            unsigned item = i < round * 5 && round < 20
+                                ? 10 + i % 90
+                                : (unsigned)test_random_below(&random, 100);
+
+            len +=
+                (size_t)snprintf(line + len, sizeof(line) - len, " i%u", item);
+            if (!seen[item]) {
+                end += (size_t)snprintf(expected + end, sizeof(expected) - end,
+                                        " i%u", item);
+            }
+            seen[item] = true;
+        }
+        batch_begin(rig);
+        batch_text(rig, line);
+        batch_run(rig);
+        effects_take(rig);
+        buf_append(&rig->effects.text, "", 1);
+        if (strstr(rig->effects.text.data, expected) == NULL ||
+            strlen(strstr(rig->effects.text.data, " i")) != end) {
+            fail_msg("%s\nis not of%s", rig->effects.text.data, expected);
+        }
+        rig_free(rig);
     }
 }
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Only commands that are short, never pause and change nothing of their session
+ * stand together: what is found out about a run here still holds when it
+ * executes.
+ */
+#include "engine/window.h"
+
+#include "engine/admit.h"
+#include "engine/execute.h"
+#include "engine/rights.h"
+
+enum {
+    ITEM_AT = 2, /* of commands with items */
+    /* With less memory left than this, commands that may need some execute one
+     * by one, so that each is admitted, or makes room, by itself. */
+    ROOM_BYTES = 4 << 20
+};
+
+static uint32_t
+items_of(const struct run *run)
+{
+    size_t each = run->argc > ITEM_AT ? run->argc - ITEM_AT : 1;
+
+    return each > WINDOW_ITEMS ? WINDOW_ITEMS + 1 : run->count * (uint32_t)each;
+}
+
+static bool
+joins(const struct run *run)
+{
+    const struct command *command = run->command;
+
+    return command != NULL && command->lock == LOCK_KEYS &&
+           command->keys.first > 0 && run->argc > (size_t)command->keys.first &&
+           command->prepare == NULL &&
+           ((command->flags & CMD_FAST) != 0 || command->splits) &&
+           items_of(run) <= WINDOW_ITEMS;
+}
+
+static bool
+is_admitted(struct request *req, const struct run *run)
+{
+    if (run->many) {
+        return true;
+    }
+    execute_prepare(req, run, 0);
+    return admit_request(req, run->words) == OK;
+}
+
+void
+window_gather_others(struct worker *worker, const struct batch *batch,
+                     uint32_t end)
+{
+    struct window *window = worker->window;
+    bool locks =
+        !worker->alone && keyspace_is_shared(worker->service->keyspace);
+    uint32_t most = locks ? WINDOW_LOCKED : WINDOW_RUNS;
+    uint32_t items = items_of(window->run);
+
+    if (!joins(window->run) || worker->session->again != NULL) {
+        return;
+    }
+    while (window->count < most && end < batch->count) {
+        struct run *run = &window->run[window->count];
+
+        run_gather(batch, end, true, run - 1, run);
+        if (!joins(run) || !is_admitted(worker->request, run)) {
+            return;
+        }
+        items += items_of(run);
+        if (items > WINDOW_ITEMS) {
+            return;
+        }
+        end += run->count;
+        window->count++;
+    }
+}
+
+/* Whether there is so much memory that the commands of a window cannot exceed
+ * maxmemory. */
+static bool
+has_room(const struct service *service)
+{
+    uint64_t max = service->memory.maxmemory_bytes;
+
+    return max == 0 ||
+           (max > ROOM_BYTES && !keyspace_is_over(max - ROOM_BYTES));
+}
+
+/* A run that is refused is so as the first one of its own window. */
+static bool
+has_rights(const struct request *req, const struct run *run)
+{
+    const struct session *session = req->session;
+    size_t at;
+
+    return req->obey || !rights_are_limited(session) ||
+           rights_of(session->user, req, run->command, run->argv, run->argc,
+                     &at) == DENIED_NOTHING;
+}
+
+void
+window_admit(struct request *req, struct window *window)
+{
+    const struct command *first = req->command;
+    bool roomy = req->obey || has_room(req->service);
+
+    for (uint32_t i = 1; i < window->count; i++) {
+        const struct command *command = window->run[i].command;
+        bool admitted = (roomy || (command->flags & CMD_DENYOOM) == 0) &&
+                        has_rights(req, &window->run[i]);
+
+        if (admitted && command != req->command) {
+            req->command = command;
+            admitted = admit_by_state(req) == OK;
+        }
+        if (!admitted) {
+            window->count = i;
+        }
+    }
+    req->command = first;
+    req->session->wait = CONN_RUNS;
+}

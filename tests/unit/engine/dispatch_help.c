@@ -35,7 +35,7 @@ choose_names(void)
 void
 end_time_of(struct rig *rig, const char *name, uint32_t db)
 {
-    struct key key = { slice_of(name), hash_name(slice_of(name)), db };
+    struct key key = key_named(slice_of(name), db);
     struct entry *entry = keyspace_find(rig->service.keyspace, &key, 0);
 
     if (entry != NULL) {

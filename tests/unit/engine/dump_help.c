@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "dump_help.h"
 
+#include "core/codec.h"
+
 void
 dump_of(const struct entry *entry, struct buf *ret_dump)
 {
-    size_t bytes = (size_t)bloom_dump_bytes(&entry->bloom);
+    size_t bytes = (size_t)codec_dump_bytes(&entry->bloom);
 
     assert_non_null(buf_reserve(ret_dump, bytes));
-    bloom_dump(&entry->bloom, entry->incarnation, ret_dump->data);
+    codec_dump(&entry->bloom, entry->incarnation, ret_dump->data);
     ret_dump->len = bytes;
 }
 
@@ -17,8 +19,8 @@ compare_entry(void *ctx, uint32_t db, const struct entry *entry,
               uint64_t expires_at_ms)
 {
     struct comparison *c = ctx;
-    struct slice name = { entry->name, entry->name_len };
-    struct key key = { name, hash_name(name), db };
+    struct slice name = entry_name(entry);
+    struct key key = key_named(name, db);
     const struct entry *twin = keyspace_find(c->other, &key, 0);
     struct buf one = { 0 };
     struct buf two = { 0 };

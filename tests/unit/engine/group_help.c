@@ -33,7 +33,7 @@ encode(struct buf *out, const char *text)
 uint64_t
 incarnation_of(struct rig *rig, const char *name)
 {
-    struct key key = { slice_of(name), hash_name(slice_of(name)), 0 };
+    struct key key = key_named(slice_of(name), 0);
     struct entry *entry = keyspace_find(rig->service.keyspace, &key, 0);
 
     return entry != NULL ? entry->incarnation : 0;

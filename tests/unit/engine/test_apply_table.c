@@ -10,6 +10,7 @@
  */
 #include "engine/apply.h"
 
+#include "../core/help_foreign.h"
 #include "base/metrics.h"
 #include "command/digest.h"
 #include "command/rows.h"
@@ -20,13 +21,22 @@
 #include <stdlib.h>
 
 /* In `before`, ';' separates commands; in `command`, '|' does. <dump> is
- * replaced by the DUMP of k as it is after `before`. */
+ * replaced by the DUMP of k as it is after `before`, the words of `recorded` by
+ * what the modules made. */
 struct row {
     enum command_id id;
     const char *before, *command;
 };
 
-#define FULL "BF.INSERT k CAPACITY 3 NONSCALING ITEMS a b"
+static const struct {
+    const char *word, *digits;
+} recorded[] = { { "<header>", DEFAULT3_HEADER },
+                 { "<bits>", DEFAULT3_BITS },
+                 { "<load>", VALKEY_LOAD } };
+
+#define CHUNKS    "BF.LOADCHUNK k 1 <header> | BF.LOADCHUNK k 145 <bits>"
+#define FULL      "BF.INSERT k CAPACITY 3 NONSCALING ITEMS a b"
+#define DELETABLE "BF.INSERT k CAPACITY 3 DELETABLE ITEMS a b"
 
 static const struct row rows[] = {
     { CMD_ID_BF_ADD, "", "BF.ADD k a" },
@@ -48,6 +58,18 @@ static const struct row rows[] = {
     { CMD_ID_BF_RESERVE, "BF.ADD k a", "BF.RESERVE k 0.001 1000" },
     { CMD_ID_BF_RESET, "BF.MADD k a b; PEXPIRE k 100000", "BF.RESET k" },
     { CMD_ID_BF_RESET, "", "BF.RESET k" },
+    { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.1 5 DELETABLE | BF.ADD k a" },
+    { CMD_ID_BF_INSERT, "", "BF.INSERT k DELETABLE 8 ITEMS a b a" },
+    { CMD_ID_BF_MADD, DELETABLE, "BF.MADD k b c d e" },
+    { CMD_ID_BF_ADD, DELETABLE, "BF.ADD k a | BF.ADD k c" },
+    { CMD_ID_BF_DEL, DELETABLE, "BF.DEL k a" },
+    { CMD_ID_BF_DEL, "BF.ADD k a", "BF.DEL k a" },
+    { CMD_ID_BF_MDEL, DELETABLE, "BF.MDEL k x a a b" },
+    { CMD_ID_BF_LOAD, "", "BF.LOAD k <load> | BF.ADD k i" },
+    { CMD_ID_BF_LOAD, "BF.ADD k a", "BF.LOAD k <load>" },
+    { CMD_ID_BF_LOADCHUNK, "", CHUNKS },
+    { CMD_ID_BF_LOADCHUNK, "", CHUNKS " | BF.ADD k a" },
+    { CMD_ID_BF_LOADCHUNK, "BF.ADD k a", CHUNKS },
     { CMD_ID_BF_MERGE, "BF.MADD l a b; BF.MADD m c", "BF.MERGE k l m" },
     { CMD_ID_BF_MERGE, "BF.MADD l a b; BF.MADD k c", "BF.MERGE k l k" },
     { CMD_ID_BF_MERGE, "BF.MADD l a b; BF.RESERVE k 0.5 9", "BF.MERGE k l" },
@@ -152,7 +174,7 @@ apply_one(struct pair *pair, struct slice commands)
     } else {
         gate_enter(gate, 0);
     }
-    done = apply_group(pair->apply, commands, reason, sizeof(reason));
+    done = apply_group(pair->apply, commands, 0, reason, sizeof(reason));
     if (world) {
         gate_lower(gate, 0);
     } else {
@@ -187,7 +209,7 @@ ship(struct pair *pair)
 static void
 dump_k(struct rig *rig, struct buf *ret_payload)
 {
-    struct key key = { slice_lit("k"), hash_name(slice_lit("k")), 0 };
+    struct key key = key_named(slice_lit("k"), 0);
     struct entry *entry = keyspace_find(rig->service.keyspace, &key, 0);
 
     if (entry != NULL) {
@@ -195,6 +217,22 @@ dump_k(struct rig *rig, struct buf *ret_payload)
     } else {
         buf_append(ret_payload, "none", 4);
     }
+}
+
+/* Appends a word to the command, or what it stands for. */
+static void
+put_word(struct rig *rig, struct slice word, struct slice dump)
+{
+    for (size_t i = 0; i < sizeof(recorded) / sizeof(recorded[0]); i++) {
+        if (slice_equal(word, slice_of(recorded[i].word))) {
+            struct hex hex = from_hex(recorded[i].digits);
+
+            batch_word(rig, (struct slice){ (char *)hex.data, hex.len });
+            free(hex.data);
+            return;
+        }
+    }
+    batch_word(rig, slice_equal(word, slice_lit("<dump>")) ? dump : word);
 }
 
 /* Runs the commands of `text`, which ';' or '|' separates; with txn, between
@@ -217,9 +255,7 @@ run(struct rig *rig, const char *text, bool txn)
             if (first) {
                 batch_command(rig);
             }
-            batch_word(rig, slice_equal(word, slice_lit("<dump>"))
-                                ? buf_slice(&payload)
-                                : word);
+            put_word(rig, word, buf_slice(&payload));
             first = false;
         }
         first = first || text[len] == ';' || text[len] == '|';
@@ -237,8 +273,8 @@ expire_k(void *ctx, uint32_t db, const struct entry *entry,
          uint64_t expires_at_ms)
 {
     struct rig *rig = ctx;
-    struct slice name = { entry->name, entry->name_len };
-    struct key key = { name, hash_name(name), db };
+    struct slice name = entry_name(entry);
+    struct key key = key_named(name, db);
     struct entry *found = keyspace_find(rig->service.keyspace, &key, 0);
 
     if (slice_equal(name, slice_lit("k")) && expires_at_ms == 0) {
@@ -282,7 +318,7 @@ static bool
 probe(void *ctx, uint32_t db, const struct entry *entry, uint64_t expires_at_ms)
 {
     struct probing *probing = ctx;
-    struct slice name = { entry->name, entry->name_len };
+    struct slice name = entry_name(entry);
 
     (void)expires_at_ms;
     ask(probing->rig, db, name);

@@ -6,6 +6,8 @@
 
 #include "rig.h"
 
+#include <stdlib.h>
+
 TEST(a_row_is_shown_with_what_differs)
 {
     const struct command *command = &command_rows[CMD_ID_BF_INSERT];
@@ -42,7 +44,7 @@ TEST(names_differ_in_case_alone_and_arities_are_no_smaller)
         assert_true(slice_is_word(slice_of(row.name), command->name));
         assert_string_equal(row.name, name);
         assert_true(row.arity == command->arity ||
-                    (command->arity < 0 && row.arity < command->arity));
+                    (command->arity < 0 && abs(row.arity) >= -command->arity));
         assert_int_equal(row.flags & (CMD_WRITE | CMD_READONLY | CMD_DENYOOM),
                          command->flags &
                              (CMD_WRITE | CMD_READONLY | CMD_DENYOOM));

@@ -11,7 +11,7 @@
 static struct key
 key_of(const char *name)
 {
-    return (struct key){ slice_of(name), hash_name(slice_of(name)), 3 };
+    return key_named(slice_of(name), 3);
 }
 
 TEST(nothing_is_gathered_while_nobody_looks)

@@ -55,7 +55,7 @@ check_deletions(struct rig *rig)
     while (strncmp(text, "3: DEL key", 10) == 0) {
         size_t len = strcspn(text, "\n");
         struct slice name = { text + 7, len - 7 };
-        struct key key = { name, hash_name(name), 3 };
+        struct key key = key_named(name, 3);
 
         assert_null(keyspace_find(rig->service.keyspace, &key, 0));
         deletions++;

@@ -61,6 +61,34 @@ TEST(queued_commands_run_at_exec_in_order)
 }
 
 /* The buffer with the arguments is overwritten before EXEC. */
+/* Which is more than is looked up ahead at a time. */
+TEST(a_long_queue_on_many_keys_runs_in_order)
+{
+    enum { QUEUED = 150 };
+    struct rig *rig = rig_new();
+    struct buf expected = { 0 };
+    char line[64];
+
+    run_text(rig, "MULTI", true);
+    buf_printf(&expected, "*%d\r\n", QUEUED + 2);
+    for (int i = 0; i < QUEUED; i++) {
+        if (i == QUEUED / 2) {
+            run_text(rig, "SELECT 1", true);
+            buf_printf(&expected, "+OK\r\n");
+        }
+        (void)snprintf(line, sizeof(line), "BF.ADD k%d x", i % 100);
+        run_text(rig, line, true);
+        buf_printf(&expected, ":1\r\n");
+    }
+    run_text(rig, "DBSIZE", true);
+    buf_printf(&expected, ":%d\r\n", QUEUED / 2);
+    buf_append(&expected, "", 1);
+    run_text(rig, "EXEC", true);
+    expect_replies(rig, expected.data);
+    buf_free(&expected);
+    rig_free(rig);
+}
+
 TEST(queued_commands_own_their_arguments)
 {
     struct rig *rig = rig_new();

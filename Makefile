@@ -319,7 +319,7 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz/found/$(or $(TARGET),stream) tests/fuzz/corpus/$(or $(TARGET),stream)
 
-bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 9 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
+bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 13 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
 bench-all: bench ## Run bench, then the longer parts: journal, snapshots, replicas

@@ -152,12 +152,14 @@ def cpu_ns(pid):
     return total
 
 
-def redis_benchmark(words, server, pipeline, requests, command):
-    """Return requests per second and the server's CPU time of one, in ns."""
+def redis_benchmark(words, server, pipeline, requests, command, names=ITEMS):
+    """Return requests per second and the server's CPU time of one, in ns.
+
+    NAMES: how many different values __rand_int__ has."""
     before = cpu_ns(server.process.pid)
     done = subprocess.run(
         [*words, "-p", str(server.port), "-c", str(CONNECTIONS), "-P",
-         str(pipeline), "-n", str(requests), "-r", str(ITEMS), "--csv",
+         str(pipeline), "-n", str(requests), "-r", str(names), "--csv",
          *command], text=True, check=False, timeout=120,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     used = cpu_ns(server.process.pid) - before

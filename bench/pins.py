@@ -68,13 +68,13 @@ SERVER_PINS = {
                  (80, 720)),
     "BF.EXISTS, random names":
         Workload(["--command", "exists", *NAMED], ALL_NAMES,
-                 {1: 3130, 16: 1520, 100: 1445}),
+                 {1: 3271, 16: 1583, 100: 1445}),
     "BF.ADD, random names":
         Workload(["--command", "add", *NAMED], ALL_NAMES,
-                 {1: 3270, 16: 1670, 100: 1605}),
+                 {1: 3354, 16: 1652, 100: 1515}),
     "BF.ADD that creates":
         Workload(["--command", "add", "--sequential", *NAMED], [],
-                 {1: 6645, 16: 5050, 100: 4970}, (100, NAMES)),
+                 {1: 6170, 16: 4490, 100: 4353}, (100, NAMES)),
 }
 # The limits that keep the null server an honest ceiling.
 NULL_LIMITS = {
@@ -133,6 +133,7 @@ def count(args, server, workload, pipeline, commands, profile):
         process = servers.Null(args.build, wrapper=wrapper, unix=True)
     else:
         process = servers.Bloomery(args.build / "bloomery-server",
+                                   ["--save", ""],
                                    wrapper=wrapper, unix=True)
     load = servers.Load(args.build)
     common = ["--connections", "1", "--depth", "1", "--timeout", "60"]

@@ -76,8 +76,8 @@ struct feeder {
     struct tally tally;
 };
 
-/* The plan of the next window; the feeder threads read it between barriers. */
-struct plan {
+/* What the feeder threads do next; they read it between barriers. */
+struct turn {
     const struct workload *workload; /* NULL: the control */
     enum world_kind world;
     unsigned pipeline;
@@ -94,7 +94,7 @@ struct result {
 
 static struct world *worlds[WORLDS];
 static struct feeder *feeders[THREADS_MAX];
-static struct plan plan;
+static struct turn turn;
 static pthread_barrier_t begin, end;
 static _Alignas(64) atomic_bool stop;
 static _Alignas(64) atomic_uint leading; /* feeders not yet measured */
@@ -192,8 +192,8 @@ execute(struct feeder *feeder, const struct place *place, size_t len)
 static bool
 goes_on(uint64_t batches)
 {
-    return plan.batches > 0
-               ? batches < plan.batches
+    return turn.batches > 0
+               ? batches < turn.batches
                : batches == 0 ||
                      !atomic_load_explicit(&stop, memory_order_relaxed);
 }
@@ -201,9 +201,9 @@ goes_on(uint64_t batches)
 static void
 feed_batch(struct feeder *feeder, const struct place *place)
 {
-    fill_requests(feeder, plan.workload, plan.pipeline);
-    execute(feeder, place, feeder->command_bytes * plan.pipeline);
-    if (feeder->out.len != plan.pipeline * strlen(":0\r\n")) {
+    fill_requests(feeder, turn.workload, turn.pipeline);
+    execute(feeder, place, feeder->command_bytes * turn.pipeline);
+    if (feeder->out.len != turn.pipeline * strlen(":0\r\n")) {
         die("replies of another length");
     }
 }
@@ -211,14 +211,14 @@ feed_batch(struct feeder *feeder, const struct place *place)
 static void
 feed(struct feeder *feeder)
 {
-    const struct place *place = &feeder->place[plan.world];
+    const struct place *place = &feeder->place[turn.world];
 
     for (uint64_t batches = 0; goes_on(batches); batches++) {
         feed_batch(feeder, place);
-        for (size_t at = 1; plan.batches > 0 && at < feeder->out.len; at += 4) {
+        for (size_t at = 1; turn.batches > 0 && at < feeder->out.len; at += 4) {
             feeder->tally.ones += feeder->out.data[at] == '1';
         }
-        feeder->tally.commands += plan.pipeline;
+        feeder->tally.commands += turn.pipeline;
     }
 }
 
@@ -226,11 +226,11 @@ feed(struct feeder *feeder)
 static void
 lead_in(struct feeder *feeder)
 {
-    if (plan.workload != NULL) {
-        build_requests(feeder, plan.workload->command, plan.pipeline);
+    if (turn.workload != NULL) {
+        build_requests(feeder, turn.workload->command, turn.pipeline);
         feeder->next_item = feeder->index * NEW_APART;
-        for (uint64_t done = 0; done < plan.lead; done += plan.pipeline) {
-            feed_batch(feeder, &feeder->place[plan.world]);
+        for (uint64_t done = 0; done < turn.lead; done += turn.pipeline) {
+            feed_batch(feeder, &feeder->place[turn.world]);
         }
     }
     (void)atomic_fetch_sub(&leading, 1);
@@ -275,7 +275,7 @@ take_part(struct feeder *feeder)
     wait_ns = waited_ns();
     wall_ns = clock_mono_ns();
     cpu_ns = clock_thread_cpu_ns();
-    if (plan.workload != NULL) {
+    if (turn.workload != NULL) {
         feed(feeder);
     } else {
         hash_memory(feeder);
@@ -288,9 +288,9 @@ take_part(struct feeder *feeder)
 static bool
 is_mine(const struct feeder *feeder)
 {
-    unsigned place = feeder->index + opt.threads - plan.first;
+    unsigned place = feeder->index + opt.threads - turn.first;
 
-    return place % opt.threads < plan.threads;
+    return place % opt.threads < turn.threads;
 }
 
 static void *
@@ -300,7 +300,7 @@ run_feeder(void *arg)
 
     for (;;) {
         pthread_barrier_wait(&begin);
-        if (plan.over) {
+        if (turn.over) {
             return NULL;
         }
         if (is_mine(feeder)) {
@@ -335,24 +335,24 @@ reserve(uint32_t key, unsigned capacity)
     call(slice_of(line));
 }
 
-/* Runs the plan. The rate is that of all threads together while all have a CPU;
+/* Runs the turn. The rate is that of all threads together while all have a CPU;
  * a thread without a CPU for most of the window counts little. */
 static struct result
-run_plan(void)
+run_turn(void)
 {
     struct timespec window = { .tv_nsec = (long)opt.window_ms * 1000000 };
     struct timespec look = { .tv_nsec = LOOK_NS };
     struct result result = { 0 };
     struct tally sum = { 0 };
 
-    if (plan.workload != NULL && plan.workload->keys == KEY_NEW) {
+    if (turn.workload != NULL && turn.workload->keys == KEY_NEW) {
         call(slice_lit("BF.RESET k00000001\r\n"));
     }
-    plan.lead = plan.batches > 0 ? 0 : LEAD_COMMANDS / plan.threads;
-    atomic_store(&leading, plan.threads);
+    turn.lead = turn.batches > 0 ? 0 : LEAD_COMMANDS / turn.threads;
+    atomic_store(&leading, turn.threads);
     atomic_store(&stop, false);
     pthread_barrier_wait(&begin);
-    if (plan.batches == 0) {
+    if (turn.batches == 0) {
         while (atomic_load(&leading) > 0) {
             nanosleep(&look, NULL);
         }
@@ -371,7 +371,7 @@ run_plan(void)
             sum.wall_ns += tally->wall_ns;
         }
     }
-    result.rate = (double)sum.commands * 1e9 * plan.threads /
+    result.rate = (double)sum.commands * 1e9 * turn.threads /
                   (double)(sum.wall_ns - sum.wait_ns);
     result.cpu_ns = (double)sum.cpu_ns / (double)sum.commands;
     result.wait = (double)sum.wait_ns / (double)sum.wall_ns;
@@ -407,20 +407,20 @@ warm_up(const struct workload *workload)
     double least = exists ? 0.45 : workload->items > 0 ? 0 : 0.98;
     double most = exists ? 0.56 : workload->items > 0 ? 0 : 1;
 
-    plan.batches = WARMUP_BATCHES;
+    turn.batches = WARMUP_BATCHES;
     for (unsigned pass = 0; pass < 2; pass++) {
         struct result result;
 
-        plan.world = pass == 0 ? WITHOUT_LOCKS : WITH_LOCKS;
-        plan.threads = pass == 0 ? 1 : opt.threads;
-        plan.first = 0;
-        result = run_plan();
-        if (plan.pipeline * WARMUP_BATCHES >= 800 &&
+        turn.world = pass == 0 ? WITHOUT_LOCKS : WITH_LOCKS;
+        turn.threads = pass == 0 ? 1 : opt.threads;
+        turn.first = 0;
+        result = run_turn();
+        if (turn.pipeline * WARMUP_BATCHES >= 800 &&
             (result.ones < least || result.ones > most)) {
             die("wrong answers");
         }
     }
-    plan.batches = 0;
+    turn.batches = 0;
 }
 
 /* Sets the measured numbers of threads; 1 without locks comes first. */
@@ -448,12 +448,12 @@ measure(const struct workload *workload, unsigned threads)
     struct result result;
     struct result control;
 
-    plan.workload = workload;
-    plan.threads = threads;
-    result = run_plan();
-    plan.workload = NULL;
-    control = run_plan();
-    plan.workload = workload;
+    turn.workload = workload;
+    turn.threads = threads;
+    result = run_turn();
+    turn.workload = NULL;
+    control = run_turn();
+    turn.workload = workload;
     result.control = control.rate;
     result.control_wait = control.wait;
     return result;
@@ -494,7 +494,7 @@ report(const struct result *one, const struct result *now, unsigned threads,
     (void)printf("workload=%s pipeline=%u threads=%u locks=%s rate=%.0f "
                  "cpu_ns=%.1f waited=%.3f ratio=%.3f control=%.3f "
                  "relative=%.3f rounds=%u undisturbed=%u\n",
-                 plan.workload->name, plan.pipeline, threads,
+                 turn.workload->name, turn.pipeline, threads,
                  locks ? "yes" : "no", median(value[0], used),
                  median(value[1], used), median(value[2], used),
                  median(value[3], used), median(value[4], used),
@@ -512,8 +512,8 @@ measure_round(const struct workload *workload, unsigned counts,
     for (unsigned i = 0; i < counts; i++) {
         unsigned c = rounds % 2 == 0 ? i : counts - 1 - i;
 
-        plan.world = c == 0 && counts > 1 ? WITHOUT_LOCKS : WITH_LOCKS;
-        plan.first = rounds / 2 % opt.threads;
+        turn.world = c == 0 && counts > 1 ? WITHOUT_LOCKS : WITH_LOCKS;
+        turn.first = rounds / 2 % opt.threads;
         seen[c][rounds] = measure(workload, count[c]);
         undisturbed = undisturbed && is_undisturbed(&seen[c][rounds]);
     }
@@ -529,8 +529,8 @@ measure_workload(const struct workload *workload, unsigned pipeline)
     unsigned clean = 0;
     uint64_t end_ns;
 
-    plan.workload = workload;
-    plan.pipeline = pipeline;
+    turn.workload = workload;
+    turn.pipeline = pipeline;
     warm_up(workload);
     end_ns = clock_mono_ns() + (uint64_t)opt.limit_ms * 1000000;
     rounds = 0;
@@ -631,7 +631,7 @@ start_feeders(const cpu_set_t *cpus)
 static void
 finish(void)
 {
-    plan.over = true;
+    turn.over = true;
     pthread_barrier_wait(&begin);
     for (unsigned i = 0; i < opt.threads; i++) {
         struct feeder *feeder = feeders[i];

@@ -8,6 +8,7 @@
  */
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -54,19 +55,22 @@ clock_gettime(clockid_t id, struct timespec *ret_now)
     return 0;
 }
 
-/* Fills BYTES with the next outputs of splitmix64 (Steele et al. 2014). */
+/* Fills the bytes with the next outputs of splitmix64 (Steele et al. 2014). Few
+ * instructions: they are counted too. */
 ssize_t
 getrandom(void *ret_bytes, size_t len, unsigned flags)
 {
     unsigned char *to = ret_bytes;
 
     (void)flags;
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; i < len; i += sizeof(uint64_t)) {
+        size_t left = len - i;
         uint64_t z = random_state += UINT64_C(0x9e3779b97f4a7c15);
 
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-        to[i] = (unsigned char)(z >> 56);
+        z ^= z >> 31;
+        memcpy(to + i, &z, left < sizeof(z) ? left : sizeof(z));
     }
     return (ssize_t)len;
 }

@@ -116,6 +116,25 @@ release(struct conn *conn, uint64_t released, bool gives_up)
     conn_output_left(conn);
 }
 
+/* No position of the log is behind its end. Output that waits for one is of an
+ * older log, which the log of another server has replaced (persist/adopt.h):
+ * the end of the present one is enough. */
+static void
+lower(struct conn *conn)
+{
+    uint64_t end = atomic_load(conn->loop->log_end);
+    struct hold *hold = conn->hold;
+
+    if (conn->hold_until <= end) {
+        return;
+    }
+    conn->hold_until = end;
+    if (conn->held_bytes > 0) {
+        hold->first.until = hold->first.until < end ? hold->first.until : end;
+        hold->rest.until = hold->rest.until < end ? hold->rest.until : end;
+    }
+}
+
 void
 hold_release(struct loop *loop)
 {
@@ -126,6 +145,7 @@ hold_release(struct loop *loop)
     pending_flush(loop); /* may close any connection */
     for (struct conn *conn = loop->held; conn != NULL; conn = next) {
         next = conn->hold->next; /* sending closes no connection but this one */
+        lower(conn);
         release(conn, released, gives_up);
     }
 }
@@ -181,6 +201,7 @@ hold_first(struct conn *conn, struct buf *out)
     struct loop *loop = conn->loop;
 
     loop_expect_wake(loop);
+    lower(conn);
     if (conn->hold_until <= atomic_load(loop->released)) {
         pending_send(conn, out);
     } else if (atomic_load(loop->gives_up)) {

@@ -21,6 +21,7 @@ struct conn;
 struct conn_handler;
 struct link;
 struct registry;
+struct tls_contexts;
 struct usage;
 
 enum {
@@ -57,7 +58,8 @@ struct loop_env {
     const struct net_limits *limits;
     const struct conn_handler *handler;
     struct registry *registry;
-    struct usage *usage; /* NULL: not counted */
+    struct usage *usage;      /* NULL: not counted */
+    struct tls_contexts *tls; /* NULL: nothing speaks TLS */
     /* The journal's position up to which output may be sent: output is held
      * until this reaches conn->hold_until. The thread that raises it stores
      * with seq_cst and then calls loop_wake for every loop. NULL: output is
@@ -66,6 +68,9 @@ struct loop_env {
     /* While true, output that would be held is replaced (handler->give_up).
      * Stored and announced like released. NULL: never. */
     const atomic_bool *gives_up;
+    /* Where the log ends: no position behind it will be released. It only falls
+     * when another log takes the place of this one. NULL: nowhere. */
+    const _Atomic uint64_t *log_end;
 };
 
 struct conn_list {
@@ -107,6 +112,7 @@ struct loop {
 
     const _Atomic uint64_t *released; /* the environment's, never NULL */
     const atomic_bool *gives_up;      /* likewise */
+    const _Atomic uint64_t *log_end;  /* likewise */
     struct conn *held, **held_end;    /* with held output; oldest first */
     atomic_bool waiting; /* output is held or connections are parked, so that
                             loop_wake must wake the loop */
@@ -117,8 +123,11 @@ struct loop {
     uv_check_t check;
     uv_prepare_t prepare;
 
-    char *read_buffer;      /* LOOP_READ_BYTES, shared by all reads */
-    struct buf reply;       /* replies of the batch being executed */
+    char *read_buffer; /* LOOP_READ_BYTES, shared by all reads */
+    struct buf reply;  /* replies of the batch being executed */
+    /* What a TLS connection or link has just received, and what it is about to
+     * send. `sealed` is empty again before another one may want it. */
+    struct buf opened, sealed;
     struct pending pending; /* replies of this turn */
     uint64_t now_ns;        /* mono clock, as read last while executing */
     uint64_t turn_ends_ns;  /* of the connection being served */

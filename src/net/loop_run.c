@@ -182,6 +182,7 @@ init_waiting(struct loop *loop)
 
     loop->released = env->released != NULL ? env->released : &everything;
     loop->gives_up = env->gives_up != NULL ? env->gives_up : &never;
+    loop->log_end = env->log_end != NULL ? env->log_end : &everything;
     loop->held_end = &loop->held;
     CHECK(uv_async_init(&loop->uv, &loop->wake, on_wake) == 0);
     loop->wake.data = loop;
@@ -298,6 +299,8 @@ loop_fini(struct loop *loop)
     stream_pool_free(loop->pool);
     batch_fini(&loop->batch);
     buf_free(&loop->reply);
+    buf_free(&loop->opened);
+    buf_free(&loop->sealed);
     buf_free(&loop->pending.replies);
     mem_free(loop->read_buffer);
 }

@@ -326,6 +326,7 @@ init_loops(struct server *server)
         .handler = &gateway_handler,
         .released = journal_released(persist_journal(server->persist)),
         .gives_up = persist_gives_up(server->persist),
+        .log_end = journal_end(persist_journal(server->persist)),
         .registry = server->service.registry,
         .usage = &server->usage,
     };

@@ -94,6 +94,32 @@ TEST(replies_released_already_are_sent_at_once)
     rig_free(rig);
 }
 
+/* The positions of an older log are not waited for in one that ends earlier. */
+TEST(held_output_waits_for_the_end_of_a_new_log_at_most)
+{
+    struct rig *rig = rig_new();
+    struct peer peer = holding_peer(rig, false, "HOLD 10\r\n");
+
+    peer_send_text(rig, &peer, "HOLD 20\r\n");
+    rig->log_end = 5;
+    release(rig, 4);
+    expect_nothing(rig, &peer);
+    release(rig, 5);
+    peer_expect(rig, &peer, "+HOLD|10\r\n+HOLD|20\r\n");
+    peer_send_text(rig, &peer, "X\r\n"); /* at once: it wrote nothing since */
+    peer_expect(rig, &peer, "+X\r\n");
+    rig->log_end = 30;
+    peer_send_text(rig, &peer, "HOLD 30\r\n");
+    expect_nothing(rig, &peer);
+    rig->log_end = 6; /* before anything is released */
+    peer_send_text(rig, &peer, "X\r\n");
+    expect_nothing(rig, &peer);
+    release(rig, 6);
+    peer_expect(rig, &peer, "+HOLD|30\r\n+X\r\n");
+    peer_free(&peer);
+    rig_free(rig);
+}
+
 TEST(to_send_nothing_is_not_to_wait)
 {
     struct rig *rig = rig_new();

@@ -16,12 +16,11 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum {
     WRITE_BYTES = 512 * 1024,
+    SEAL_BYTES = 256 * 1024, /* of TLS, at once */
+    OPENED_KEEP_BYTES = LOOP_READ_BYTES + 64 * 1024,
     /* After a failed write the other side's last bytes may still be unread, for
      * example why it closed: they are read first if they come this soon. */
     LAST_WORDS_MS = 100,
@@ -41,6 +40,8 @@ link_handle_closed(uv_handle_t *handle)
         buf_free(&link->kept);
         buf_free(&link->sending);
         buf_free(&link->waiting);
+        buf_free(&link->sealed);
+        tls_free(link->tls);
         mem_free(link);
     }
 }
@@ -70,6 +71,25 @@ leave_loop(struct link *link)
     }
 }
 
+/* Tells the other side of TLS that this end is meant, if it has got everything
+ * else and its socket takes the record. */
+static void
+say_end(struct link *link)
+{
+    struct buf *sealed = &link->loop->sealed;
+
+    if (link->tls != NULL && link->state >= LINK_OPEN && !link->writing &&
+        link_unsent(link) == 0 && sealed->len == 0) {
+        tls_end(link->tls, sealed);
+        if (sealed->len > 0) {
+            uv_buf_t part = loop_uv_buf(buf_slice(sealed));
+
+            (void)uv_try_write(&link->uv.stream, &part, 1);
+        }
+        sealed->len = 0;
+    }
+}
+
 void
 link_close(struct link *link)
 {
@@ -77,6 +97,7 @@ link_close(struct link *link)
     if (link->state == LINK_CLOSED) {
         return;
     }
+    say_end(link);
     link->state = LINK_CLOSED;
     leave_soon(link);
     leave_loop(link);
@@ -130,6 +151,7 @@ link_fail_soon(struct link *link, int error, const char *reason, uint64_t ms)
 /* ---- reading ------------------------------------------------------------- */
 
 static void on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf);
+static void send_sealed(struct link *link);
 
 /* Returns the loop's buffer, which is free until the end of on_read. */
 static void
@@ -146,7 +168,7 @@ link_settle(struct link *link)
 {
     bool read = !link->paused && link->soon_at == NULL;
 
-    if (link->state < LINK_OPEN || link->state == LINK_CLOSED) {
+    if (link->state < LINK_SECURING || link->state == LINK_CLOSED) {
         return;
     }
     if (!read && link->reading) {
@@ -224,23 +246,72 @@ receive(struct link *link, struct slice bytes)
     }
 }
 
+/* The other side sends no more. */
+static void
+end_input(struct link *link)
+{
+    if (link->state == LINK_LEAVING) {
+        link->paused = true; /* it may still read what is unsent */
+    } else {
+        end(link, 0, "the other side closed the connection");
+    }
+}
+
+/* The handshake is done. */
+static void
+become_secure(struct link *link)
+{
+    (void)uv_timer_stop(&link->timer);
+    link_become_open(link);
+    if (link->hooks->opened != NULL) {
+        link->hooks->opened(link->ctx, link);
+    }
+    link_flush(link);
+}
+
+static void
+receive_sealed(struct link *link, struct slice bytes)
+{
+    struct loop *loop = link->loop;
+    enum tls_result result =
+        tls_open(link->tls, bytes, &loop->opened, &loop->sealed);
+
+    send_sealed(link);
+    if (link->state == LINK_SECURING && !link->failed &&
+        tls_is_established(link->tls)) {
+        become_secure(link);
+    }
+    if (link->state == LINK_OPEN && loop->opened.len > 0) {
+        receive(link, buf_slice(&loop->opened));
+    }
+    buf_reset(&loop->opened, OPENED_KEEP_BYTES);
+    if (link->state == LINK_CLOSED) {
+        return;
+    }
+    if (result == TLS_FAILED) {
+        end(link, EPROTO, tls_reason(link->tls));
+    } else if (result == TLS_ENDED) {
+        end_input(link);
+    }
+}
+
 static void
 on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
 {
     struct link *link = stream->data;
 
     CHECK(link->magic == LINK_MAGIC);
-    if (nread == UV_EOF && link->state == LINK_LEAVING) {
-        link->paused = true; /* it may still read what is unsent */
-    } else if (nread == UV_EOF) {
-        end(link, 0, "the other side closed the connection");
+    if (nread == UV_EOF) {
+        end_input(link);
     } else if (nread < 0) {
         end(link, link_errno((int)nread), uv_strerror((int)nread));
     } else if (nread > 0) {
         if (link->kind != LINK_PIPE) {
             metric_add(METRIC_NET_REPL_INPUT, nread);
         }
-        if (link->state == LINK_OPEN) {
+        if (link->tls != NULL) {
+            receive_sealed(link, (struct slice){ buf->base, (size_t)nread });
+        } else if (link->state == LINK_OPEN) {
             receive(link, (struct slice){ buf->base, (size_t)nread });
         }
         if (nread == LOOP_READ_BYTES) {
@@ -300,7 +371,18 @@ link_unsent(const struct link *link)
     size_t queued =
         link->writing ? uv_stream_get_write_queue_size(&link->uv.stream) : 0;
 
-    return queued + (link->sending.len - link->sent_to) + link->waiting.len;
+    return queued + (link->sending.len - link->sent_to) + link->sealed.len +
+           (link->waiting.len - link->waiting_at);
+}
+
+static void
+free_unsent(struct link *link)
+{
+    buf_free(&link->sending);
+    buf_free(&link->waiting);
+    buf_free(&link->sealed);
+    link->sent_to = 0;
+    link->waiting_at = 0;
 }
 
 static void
@@ -310,14 +392,20 @@ break_off(struct link *link, int status)
         link_close(link);
         return;
     }
-    buf_free(&link->sending);
-    buf_free(&link->waiting);
-    link->sent_to = 0;
+    free_unsent(link);
     link_fail_soon(link, link_errno(status), uv_strerror(status),
                    LAST_WORDS_MS);
 }
 
 static void on_written(uv_write_t *write, int status);
+
+/* Whether anything can be sent: plain bytes wait for the handshake. */
+static bool
+has_next(const struct link *link)
+{
+    return link->sent_to < link->sending.len || link->sealed.len > 0 ||
+           (link->waiting.len > link->waiting_at && link->state >= LINK_OPEN);
+}
 
 static void
 start_write(struct link *link)
@@ -328,11 +416,18 @@ start_write(struct link *link)
 
     if (link->sent_to == link->sending.len) {
         struct buf empty = link->sending;
+        struct buf *next = link->tls != NULL ? &link->sealed : &link->waiting;
 
-        link->sending = link->waiting;
-        link->waiting = empty;
-        link->waiting.len = 0;
+        link->sending = *next;
+        *next = empty;
+        next->len = 0;
         link->sent_to = 0;
+        if (link->tls != NULL && link->state >= LINK_OPEN &&
+            !tls_seal_piece(link->tls, &link->waiting, &link->waiting_at,
+                            SEAL_BYTES, &link->sending)) {
+            break_off(link, UV_EPROTO);
+            return;
+        }
     }
     piece = (struct slice){ link->sending.data + link->sent_to,
                             link->sending.len - link->sent_to };
@@ -379,14 +474,12 @@ on_written(uv_write_t *write, int status)
         return;
     }
     unsent = link_unsent(link);
-    if (unsent > 0 && !link->failed) {
+    if (has_next(link) && !link->failed) {
         start_write(link);
         unsent = link_unsent(link);
     }
     if (unsent == 0 && !link->writing) {
-        buf_free(&link->sending);
-        buf_free(&link->waiting);
-        link->sent_to = 0;
+        free_unsent(link);
     }
     if (link->state == LINK_LEAVING && unsent == 0) {
         link_close(link);
@@ -417,10 +510,42 @@ write_now(struct link *link, struct slice bytes)
 void
 link_flush(struct link *link)
 {
-    if (link->waiting.len > 0 && !link->writing && !link->failed &&
+    if (has_next(link) && !link->writing && !link->failed &&
         link->state != LINK_CLOSED) {
         start_write(link);
     }
+}
+
+/* Sends the records that tls_open has made. */
+static void
+send_sealed(struct link *link)
+{
+    struct buf *sealed = &link->loop->sealed;
+
+    buf_append_slice(&link->sealed, buf_slice(sealed));
+    sealed->len = 0;
+    if (link->sealed.failed) {
+        break_off(link, UV_ENOMEM);
+    }
+    link_flush(link);
+}
+
+void
+link_secure(struct link *link, struct tls *tls)
+{
+    CHECK(link->magic == LINK_MAGIC && link->tls == NULL);
+    link->tls = tls;
+    if (tls == NULL) {
+        link_fail_soon(link, ENOMEM, "no memory for TLS", 0);
+    }
+}
+
+void
+link_begin_handshake(struct link *link)
+{
+    link->state = LINK_SECURING;
+    receive_sealed(link, (struct slice){ NULL, 0 });
+    link_settle(link);
 }
 
 bool
@@ -432,7 +557,8 @@ link_send(struct link *link, struct slice bytes)
     if (link->failed || link->state == LINK_CLOSED || bytes.len == 0) {
         return true;
     }
-    if (link->state == LINK_OPEN && link_unsent(link) == 0 && !link->writing) {
+    if (link->state == LINK_OPEN && link->tls == NULL &&
+        link_unsent(link) == 0 && !link->writing) {
         size_t written = write_now(link, bytes);
 
         bytes.data += written;
@@ -538,69 +664,6 @@ link_begin(struct link *link, struct loop *loop, const struct link_hooks *hooks,
         link->next->prev = link;
     }
     loop->links = link;
-}
-
-/* Returns false if it is neither a stream socket nor a pipe. */
-static bool
-classify(struct link *link, int fd)
-{
-    struct sockaddr_storage near = { .ss_family = AF_UNSPEC };
-    socklen_t len = sizeof(near);
-    struct stat info;
-
-    if (fstat(fd, &info) != 0) {
-        return false;
-    }
-    if (!S_ISSOCK(info.st_mode)) {
-        link->kind = LINK_PIPE;
-        return S_ISFIFO(info.st_mode);
-    }
-    if (getsockname(fd, (struct sockaddr *)&near, &len) != 0) {
-        return false;
-    }
-    link->kind = near.ss_family != AF_UNIX ? LINK_TCP : LINK_UNIX;
-    return true;
-}
-
-static bool
-adopt(struct link *link, int fd)
-{
-    int status;
-
-    if (!classify(link, fd)) {
-        return false;
-    }
-    if (link->kind == LINK_TCP) {
-        CHECK(uv_tcp_init(&link->loop->uv, &link->uv.tcp) == 0);
-        status = uv_tcp_open(&link->uv.tcp, fd);
-    } else {
-        CHECK(uv_pipe_init(&link->loop->uv, &link->uv.pipe, 0) == 0);
-        status = uv_pipe_open(&link->uv.pipe, fd);
-    }
-    link->uv.handle.data = link;
-    link->has_stream = true;
-    link->handles++;
-    return status == 0;
-}
-
-struct link *
-link_take(struct loop *loop, int fd, const struct link_hooks *hooks, void *ctx)
-{
-    struct link *link = loop->stopping ? NULL : mem_try_zalloc(sizeof(*link));
-
-    if (link == NULL) {
-        (void)close(fd);
-        return NULL;
-    }
-    link_begin(link, loop, hooks, ctx);
-    if (!adopt(link, fd)) {
-        (void)close(fd);
-        link_close(link);
-        return NULL;
-    }
-    link_become_open(link);
-    link_settle(link);
-    return link;
 }
 
 void

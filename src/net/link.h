@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * A connection between two servers, or a pipe from a child process: bytes in,
- * bytes out, nothing parsed. Dialled (link_dial.h), or made of the socket of a
- * client's connection (serve_detach). Everything happens on its loop's thread;
+ * bytes out, nothing parsed. Dialled (link_dial.h), or made of a descriptor
+ * (link_take.h). Everything happens on its loop's thread;
  * hooks are called from there, never from inside these functions. After
  * `closed` no hook is called; link_close calls none at all. Any hook may close
  * this link, other links and connections.
@@ -16,6 +16,7 @@
 #include "base/slice.h"
 #include "net/address.h"
 #include "net/loop.h"
+#include "net/tls.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,11 +41,11 @@ struct link_hooks { /* each may be NULL */
     void (*closed)(void *ctx, struct link *link, int error, const char *reason);
 };
 
-/* Makes a link of a descriptor, which it owns from then on: a stream socket, or
- * the read end of a pipe. Returns NULL on failure, with the descriptor closed.
- */
-struct link *link_take(struct loop *loop, int fd,
-                       const struct link_hooks *hooks, void *ctx);
+/* Has the link speak TLS, and owns `tls` from then on; NULL, for which there
+ * was no memory, ends the link. Call it right after link_dial (then `opened`
+ * follows the handshake, for which the dialling's timeout holds too) or after
+ * link_take of a connection's socket. */
+void link_secure(struct link *link, struct tls *tls);
 
 /* Copies and sends in order. Returns false without memory; then close the link,
  * since a part may be sent. On a broken link the bytes are lost, and `closed`
@@ -83,7 +84,8 @@ void link_close_all(struct loop *loop);
 /* Continues with the links that waited for their turn. */
 void link_resume_all(struct loop *loop);
 
-/* ---- for link_dial.c ----------------------------------------------------- */
+/* ---- for link_dial.c and link_take.c ---------------------------------------
+ */
 
 /* Initialises a link and adds it to its loop. */
 void link_begin(struct link *link, struct loop *loop,
@@ -97,12 +99,16 @@ void link_handle_closed(uv_handle_t *handle);
 void link_fail_soon(struct link *link, int error, const char *reason,
                     uint64_t ms);
 
-/* The stream is connected: fills in the addresses and options. */
+/* The stream is connected, or its TLS handshake done: fills in the addresses
+ * and options. */
 void link_become_open(struct link *link);
 
 /* Sends what waits, on an open link. */
 void link_flush(struct link *link);
 
-/* Starts or stops reading: a link is read from while it is open, not paused,
- * and does not wait for its turn. */
+/* Begins the TLS handshake of a link that has dialled. */
+void link_begin_handshake(struct link *link);
+
+/* Starts or stops reading: a link is read from while it is connected, not
+ * paused, and does not wait for its turn. */
 void link_settle(struct link *link);

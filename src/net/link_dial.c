@@ -46,6 +46,14 @@ give_up_address(struct link *link, int status)
     uv_close(&link->uv.handle, on_try_closed);
 }
 
+static uint64_t
+left_ms(const struct link *link)
+{
+    uint64_t now = uv_now(&link->loop->uv);
+
+    return link->deadline_ms > now ? link->deadline_ms - now : 0;
+}
+
 static void
 on_connected(uv_connect_t *connect, int status)
 {
@@ -62,6 +70,11 @@ on_connected(uv_connect_t *connect, int status)
     (void)uv_timer_stop(&link->timer);
     lookup_free(link->lookup);
     link->lookup = NULL;
+    if (link->tls != NULL) {
+        start_timer(link, left_ms(link));
+        link_begin_handshake(link);
+        return;
+    }
     link_become_open(link);
     if (link->hooks->opened != NULL) {
         link->hooks->opened(link->ctx, link);
@@ -75,15 +88,13 @@ on_connected(uv_connect_t *connect, int status)
 static uint64_t
 share_ms(const struct link *link)
 {
-    uint64_t now = uv_now(&link->loop->uv);
-    uint64_t left = link->deadline_ms > now ? link->deadline_ms - now : 0;
     uint64_t count = 1;
 
     for (const struct addrinfo *at = link->next_address; at != NULL;
          at = at->ai_next) {
         count++;
     }
-    return left / count;
+    return left_ms(link) / count;
 }
 
 static void
@@ -122,6 +133,8 @@ on_timeout(uv_timer_t *timer)
           link->state < LINK_OPEN);
     if (link->state == LINK_CONNECTING) {
         give_up_address(link, UV_ETIMEDOUT);
+    } else if (link->state == LINK_SECURING) {
+        link_fail_soon(link, ETIMEDOUT, "the TLS handshake took too long", 0);
     } else {
         link_fail_soon(link, ETIMEDOUT,
                        "the host's address was not found in time", 0);

@@ -8,6 +8,8 @@
  *
  *   LOOKING -> CONNECTING (address after address) -> OPEN -> LEAVING -> CLOSED
  *
+ * With TLS, SECURING comes between CONNECTING and OPEN.
+ *
  * The timer limits how long each state may last. After a failure
  * (link_fail_soon) it calls the closed hook.
  */
@@ -26,10 +28,12 @@ enum { LINK_MAGIC = 0x6c696e6b };
 struct link_hooks;
 struct loop;
 struct lookup;
+struct tls;
 
 enum link_state {
     LINK_LOOKING,
     LINK_CONNECTING,
+    LINK_SECURING, /* the TLS handshake */
     LINK_OPEN,
     LINK_LEAVING, /* link_close_after: sends what is left */
     LINK_CLOSED   /* link_close: its handles are closing */
@@ -71,13 +75,18 @@ struct link {
     int error; /* the last one: errno and a text */
     const char *reason;
 
+    struct tls *tls; /* NULL: plain */
     struct buf kept; /* received bytes that the bytes hook left unused */
 
     uv_write_t write;
     bool writing;
     struct buf sending, waiting;
     size_t sent_to; /* bytes of `sending` that libuv has */
-    size_t peak;    /* of unsent bytes since the last call of `drained` */
+    /* With TLS, `sending` and `sealed` are records and `waiting` is plain; its
+     * first waiting_at bytes are in `sending` already. */
+    struct buf sealed; /* goes before `waiting` */
+    size_t waiting_at;
+    size_t peak; /* of unsent bytes since the last call of `drained` */
 
     unsigned keepalive_s;
     char peer[ADDRESS_TEXT_MAX], local[ADDRESS_TEXT_MAX];

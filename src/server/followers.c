@@ -10,6 +10,7 @@
 #include "engine/session.h"
 #include "engine/users.h"
 #include "keyspace/gate.h"
+#include "net/link_take.h"
 #include "persist/place.h"
 #include "persist/sync.h"
 #include "proto/scan.h"
@@ -498,6 +499,10 @@ on_handover(struct loop *loop, void *ptr, uint64_t number)
         (struct follower){ .r = r, .id = handover->id, .user = handover->user };
     handover->user = NULL;
     follower->link = link_take(loop, handover->fd, &follower_hooks, follower);
+    if (follower->link != NULL && handover->tls != NULL) {
+        link_secure(follower->link, handover->tls);
+        handover->tls = NULL;
+    }
     if (follower->link == NULL) {
         free_follower(follower);
     } else if (!admit(follower, handover)) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "net/link.h"
+#include "net/link_take.h"
 
 #include "rig.h"
 

@@ -104,14 +104,16 @@ become_link(struct conn *conn, bool alone)
     struct handover *handover = session->handover;
 
     session->handover = NULL;
-    handover->fd = alone ? serve_detach(conn) : -1;
+    handover->fd = alone ? serve_detach(conn, &handover->tls) : -1;
     if (handover->fd < 0) {
         reply_error(&reply, "ERR", slice_of(NOT_DETACHED));
         metric_add(METRIC_ERROR_REPLIES, 1);
         session_free_handover(handover);
     } else if (!service->replication.hand_over(service->ctx, handover)) {
-        (void)send(handover->fd, NOT_TAKEN, strlen(NOT_TAKEN),
-                   MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (handover->tls == NULL) {
+            (void)send(handover->fd, NOT_TAKEN, strlen(NOT_TAKEN),
+                       MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
         metric_add(METRIC_ERROR_REPLIES, 1);
         (void)close(handover->fd);
         session_free_handover(handover);

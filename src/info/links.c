@@ -158,7 +158,7 @@ replica_client(const struct status_replica *replica)
         .unsent = replica->unsent_bytes,
         .address = replica->address,
         .local_address = replica->local_address,
-        .user = "default",
+        .user = replica->user,
         .command = replica->acked_mono_ms > 0 ? "replconf" : "psync",
         .flag = 'S',
     };

@@ -172,8 +172,12 @@ count_memory(struct conn *conn)
     }
     bytes = conn->owned_bytes + conn->kept.capacity +
             stream_memory_bytes(&conn->input);
+    if (conn->tls != NULL) {
+        bytes += tls_memory_bytes(conn->tls);
+    }
     if (box != NULL) {
-        bytes += sizeof(*box) + box->sending.capacity + box->waiting.capacity;
+        bytes += sizeof(*box) + box->sending.capacity + box->waiting.capacity +
+                 box->sealed.capacity;
     }
     if (hold != NULL) {
         bytes += sizeof(*hold) + hold->first.bytes.capacity +
@@ -252,10 +256,10 @@ size_t
 conn_count_output(struct conn *conn)
 {
     struct outbox *box = conn->outbox;
-    size_t unsent = box != NULL
-                        ? uv_stream_get_write_queue_size(&conn->uv.stream) +
-                              box->waiting.len
-                        : 0;
+    size_t unsent =
+        box != NULL ? uv_stream_get_write_queue_size(&conn->uv.stream) +
+                          box->waiting.len - box->waiting_at + box->sealed.len
+                    : 0;
     uint64_t soft = conn_output_limits(conn)->soft_bytes;
     uint64_t hard = conn_hard_limit(conn);
 
@@ -291,6 +295,7 @@ conn_free_outbox(struct conn *conn)
     if (conn->outbox != NULL) {
         buf_free(&conn->outbox->sending);
         buf_free(&conn->outbox->waiting);
+        buf_free(&conn->outbox->sealed);
         mem_free(conn->outbox);
         conn->outbox = NULL;
         (void)conn_count_output(conn);
@@ -366,6 +371,7 @@ on_closed(uv_handle_t *handle)
     conn_free_outbox(conn);
     conn_free_hold(conn);
     buf_free(&conn->kept);
+    tls_free(conn->tls);
     loop->open_conns--;
     registry_release(loop->env->registry,
                      conn->is_reserved ? PLACE_RESERVED : PLACE_COMMON);
@@ -380,12 +386,31 @@ conn_leave(struct conn *conn)
     }
 }
 
+/* Tells a TLS client that this end is meant, if it has got everything else and
+ * its socket takes the record. */
+static void
+say_end(struct conn *conn)
+{
+    struct buf *sealed = &conn->loop->sealed;
+
+    if (conn->tls != NULL && conn->outbox == NULL && sealed->len == 0) {
+        tls_end(conn->tls, sealed);
+        if (sealed->len > 0) {
+            uv_buf_t part = loop_uv_buf(buf_slice(sealed));
+
+            (void)uv_try_write(&conn->uv.stream, &part, 1);
+        }
+        sealed->len = 0;
+    }
+}
+
 void
 conn_close(struct conn *conn)
 {
     if (conn_is_closing(conn)) {
         return;
     }
+    say_end(conn);
     if (conn->wait != CONN_RUNS) {
         leave_waiting(conn);
     }

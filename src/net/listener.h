@@ -13,12 +13,12 @@
 
 #include "net/loop.h"
 
-enum { LISTENERS_MAX = 25, LISTENER_REASON_MAX = 256 };
+enum { LISTENERS_MAX = 41, LISTENER_REASON_MAX = 256 };
 
 struct listener {
     uv_poll_t poll;
     int fd;
-    bool is_unix, is_admin;
+    bool is_unix, is_admin, is_tls;
     struct listeners *all;
 };
 
@@ -35,7 +35,8 @@ struct listeners {
 struct listen_options {
     const char
         *bind;     /* addresses separated by blanks; '-' in front: optional */
-    unsigned port; /* 0: no TCP */
+    unsigned port; /* 0: no plain TCP */
+    unsigned tls_port;      /* at the same addresses; 0: no TLS */
     const char *admin_bind; /* likewise, for the operator */
     unsigned admin_port;    /* 0: none */
     const char *unix_path;  /* "": none */

@@ -10,8 +10,11 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 
-/* No socket accepts so much at once. */
-enum { LONG_BYTES = 1024 * 1024 };
+enum {
+    LONG_BYTES = 1024 * 1024, /* no socket accepts so much at once */
+    SEAL_BYTES = 128 * 1024,  /* of TLS, at once: some 50 us */
+    SEALED_KEEP_BYTES = 256 * 1024
+};
 
 bool
 outbox_is_overdue(struct conn *conn, uint64_t now_ms)
@@ -31,7 +34,9 @@ outbox_moved(struct conn *conn)
 {
     struct outbox *box = conn->outbox;
     size_t unsent = box != NULL ? conn_count_output(conn) : 0;
-    bool moved = box != NULL && unsent < box->unsent_before;
+    /* The first look finds nothing to compare with. */
+    bool moved =
+        box != NULL && (box->unsent_before == 0 || unsent < box->unsent_before);
 
     if (box != NULL) {
         box->unsent_before = unsent;
@@ -56,7 +61,7 @@ on_written(uv_write_t *write, int status)
         return;
     }
     box->sending.len = 0;
-    if (box->waiting.len > 0) {
+    if (box->waiting.len > 0 || box->sealed.len > 0) {
         start_write(conn);
     } else {
         conn_free_outbox(conn);
@@ -69,11 +74,18 @@ start_write(struct conn *conn)
 {
     struct outbox *box = conn->outbox;
     struct buf empty = box->sending;
+    struct buf *next = conn->tls != NULL ? &box->sealed : &box->waiting;
     uv_buf_t part;
 
     CHECK(empty.len == 0);
-    box->sending = box->waiting;
-    box->waiting = empty;
+    box->sending = *next;
+    *next = empty;
+    if (conn->tls != NULL &&
+        !tls_seal_piece(conn->tls, &box->waiting, &box->waiting_at, SEAL_BYTES,
+                        &box->sending)) {
+        conn_close(conn);
+        return;
+    }
     box->write.data = conn;
     part = loop_uv_buf(buf_slice(&box->sending));
     metric_add(METRIC_WRITES, 1);
@@ -93,9 +105,9 @@ outbox_cut(struct conn *conn, size_t bytes)
     conn_close(conn);
 }
 
-/* Keeps `rest`, the end of `out`, for later. Takes the whole buffer instead of
- * a copy if it is long and nothing is unsent. Cuts above `hard`, unless that is
- * 0. */
+/* Keeps `rest`, the end of `out`, for later, behind the records in
+ * loop->sealed. Takes the whole buffer instead of a copy if it is long and
+ * nothing is unsent. Cuts above `hard`, unless that is 0. */
 static void
 keep(struct conn *conn, struct buf *out, struct slice rest, uint64_t hard)
 {
@@ -109,13 +121,16 @@ keep(struct conn *conn, struct buf *out, struct slice rest, uint64_t hard)
             return;
         }
     }
+    buf_append_slice(&conn->outbox->sealed, buf_slice(&conn->loop->sealed));
     if (idle && rest.len > LONG_BYTES) {
+        conn->outbox->waiting_at = (size_t)(rest.data - out->data);
         buf_exchange(&conn->outbox->waiting, out);
     } else {
         buf_append_slice(&conn->outbox->waiting, rest);
     }
     unsent = conn_count_output(conn);
-    if (conn->outbox->waiting.failed || (hard > 0 && unsent > hard)) {
+    if (conn->outbox->waiting.failed || conn->outbox->sealed.failed ||
+        (hard > 0 && unsent > hard)) {
         outbox_cut(conn, unsent);
     } else if (idle) {
         start_write(conn);
@@ -140,19 +155,75 @@ write_now(struct conn *conn, struct slice bytes)
     return bytes;
 }
 
+/* Writes what is in loop->sealed; what the socket does not take stays there. */
+static void
+write_sealed(struct conn *conn)
+{
+    struct buf *sealed = &conn->loop->sealed;
+    struct slice rest = write_now(conn, buf_slice(sealed));
+
+    buf_consume(sealed, sealed->len - rest.len);
+}
+
+/* Seals and writes piece by piece while the socket takes them whole; returns
+ * the rest. */
+static struct slice
+seal_and_write(struct conn *conn, struct slice bytes)
+{
+    struct buf *sealed = &conn->loop->sealed;
+
+    while (bytes.len > 0 && sealed->len == 0 && !conn_is_closing(conn)) {
+        struct slice piece = bytes;
+
+        if (piece.len > SEAL_BYTES) {
+            piece.len = SEAL_BYTES;
+        }
+        bytes.data += piece.len;
+        bytes.len -= piece.len;
+        if (tls_seal(conn->tls, piece, sealed)) {
+            write_sealed(conn);
+        } else {
+            conn_close(conn);
+        }
+    }
+    return bytes;
+}
+
 static void
 send_or_keep(struct conn *conn, struct buf *out, uint64_t hard)
 {
+    struct buf *sealed = &conn->loop->sealed;
     struct slice rest = buf_slice(out);
 
-    if (!conn_is_closing(conn) && conn->outbox == NULL &&
-        rest.len <= LONG_BYTES) {
-        rest = write_now(conn, rest);
+    if (!conn_is_closing(conn) && conn->outbox == NULL) {
+        if (conn->tls != NULL) {
+            rest = seal_and_write(conn, rest);
+        } else if (rest.len <= LONG_BYTES) {
+            rest = write_now(conn, rest);
+        }
     }
-    if (!conn_is_closing(conn) && rest.len > 0) {
+    if (!conn_is_closing(conn) && rest.len + sealed->len > 0) {
         keep(conn, out, rest, hard);
     }
+    if (conn->tls != NULL) {
+        buf_reset(sealed, SEALED_KEEP_BYTES);
+    }
     out->len = 0;
+}
+
+void
+outbox_send_sealed(struct conn *conn)
+{
+    struct buf none = { 0 };
+    struct buf *sealed = &conn->loop->sealed;
+
+    if (sealed->len > 0 && !conn_is_closing(conn) && conn->outbox == NULL) {
+        write_sealed(conn);
+    }
+    if (sealed->len > 0 && !conn_is_closing(conn)) {
+        keep(conn, &none, buf_slice(&none), conn_hard_limit(conn));
+    }
+    buf_reset(sealed, SEALED_KEEP_BYTES);
 }
 
 void

@@ -18,6 +18,10 @@ void outbox_send(struct conn *conn, struct buf *out);
  * earlier. */
 void outbox_send_held(struct conn *conn, struct buf *out);
 
+/* Sends the records in loop->sealed, which the connection's tls_open has made,
+ * behind those that are unsent, and empties it. */
+void outbox_send_sealed(struct conn *conn);
+
 /* Whether unsent bytes were above the soft limit for too long; or the
  * connection is leaving, and its client has taken nothing for as long. Held
  * bytes do not count. now_ms is uv_now. */

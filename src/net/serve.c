@@ -7,16 +7,22 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/hold.h"
+#include "net/outbox.h"
 #include "net/pending.h"
 #include "net/registry.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-enum { REPLY_KEEP_BYTES = 1024 * 1024, UNTRUSTED_READ_BYTES = 1024 };
+enum {
+    REPLY_KEEP_BYTES = 1024 * 1024,
+    UNTRUSTED_READ_BYTES = 1024,
+    OPENED_KEEP_BYTES = LOOP_READ_BYTES + 64 * 1024
+};
 
 static void
 send_replies(struct conn *conn)
@@ -166,6 +172,8 @@ on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf)
                     conn->trusted ? LOOP_READ_BYTES : UNTRUSTED_READ_BYTES);
 }
 
+static void end_input(struct conn *conn, ssize_t status);
+
 /* Starts or stops reading, or closes: the connection's state may have changed.
  */
 static void
@@ -187,6 +195,8 @@ settle(struct conn *conn)
         (void)uv_read_stop(&conn->uv.stream);
         conn->reading = false;
         conn->rested = true;
+    } else if (!wait && conn->tls != NULL && tls_has_ended(conn->tls)) {
+        end_input(conn, UV_EOF);
     } else if (!wait && !conn->reading) {
         conn->reading = uv_read_start(&conn->uv.stream, on_alloc, on_read) == 0;
         if (!conn->reading) {
@@ -195,43 +205,90 @@ settle(struct conn *conn)
     }
 }
 
+/* The client sends no more: `status` is UV_EOF or an error. */
 static void
-on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+end_input(struct conn *conn, ssize_t status)
 {
-    struct conn *conn = stream->data;
-    size_t len = nread > 0 ? (size_t)nread : 0;
-    size_t used;
-
-    CHECK(conn->magic == CONN_MAGIC);
-    if (nread < 0) {
-        pending_flush_for(conn);
-    }
-    if (nread == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
+    pending_flush_for(conn);
+    if (status == UV_EOF && (conn->held_bytes > 0 || conn->outbox != NULL)) {
         conn_leave(conn); /* it may still read its replies */
         settle(conn);
         return;
     }
-    if (nread < 0) {
-        conn_close(conn);
-        return;
-    }
-    if (len == 0) {
-        return;
-    }
-    metric_add(METRIC_NET_INPUT, (int64_t)len);
-    metric_add(METRIC_READS, 1);
-    used = serve(conn, buf->base, len);
-    if (len == LOOP_READ_BYTES && !conn_must_wait(conn)) {
+    conn_close(conn);
+}
+
+/* Serves what was read. Input that has to wait is kept. */
+static void
+take_input(struct conn *conn, struct slice bytes, bool fills_buffer)
+{
+    size_t used = serve(conn, bytes.data, bytes.len);
+
+    if (fills_buffer && !conn_must_wait(conn)) {
         /* A full buffer makes libuv read up to 32 times at once. */
         conn_resume_later(conn);
     }
-    if (used < len && !conn_is_closing(conn)) {
-        buf_append(&conn->kept, buf->base + used, len - used);
+    if (used < bytes.len && !conn_is_closing(conn)) {
+        buf_append(&conn->kept, bytes.data + used, bytes.len - used);
         if (conn->kept.failed) {
             pending_close(conn);
         }
     }
     settle(conn);
+}
+
+static void
+cut_tls(struct conn *conn)
+{
+    metric_add(METRIC_TLS_FAILURES, 1);
+    log_repeated(LOG_NOTICE, "net.conn", "cut, TLS failed",
+                 "id=%llu reason=\"%s\"", (unsigned long long)conn_id(conn),
+                 tls_reason(conn->tls));
+    pending_close(conn);
+}
+
+/* All that was read is opened before anything of it is executed, so that
+ * nothing received is left in two places. The client's end (close_notify) comes
+ * after the commands before it: settle deals with it. */
+static void
+take_sealed(struct conn *conn, struct slice bytes, bool fills_buffer)
+{
+    struct loop *loop = conn->loop;
+    enum tls_result result =
+        tls_open(conn->tls, bytes, &loop->opened, &loop->sealed);
+
+    outbox_send_sealed(conn);
+    if (!conn_is_closing(conn)) {
+        take_input(conn, buf_slice(&loop->opened), fills_buffer);
+    }
+    buf_reset(&loop->opened, OPENED_KEEP_BYTES);
+    if (result == TLS_FAILED && !conn_is_closing(conn)) {
+        cut_tls(conn);
+    }
+}
+
+static void
+on_read(uv_stream_t *stream, ssize_t nread, const uv_buf_t *buf)
+{
+    struct conn *conn = stream->data;
+    struct slice bytes = { buf->base, nread > 0 ? (size_t)nread : 0 };
+    bool fills_buffer = bytes.len == LOOP_READ_BYTES;
+
+    CHECK(conn->magic == CONN_MAGIC);
+    if (nread < 0) {
+        end_input(conn, nread);
+        return;
+    }
+    if (nread == 0) {
+        return;
+    }
+    metric_add(METRIC_NET_INPUT, nread);
+    metric_add(METRIC_READS, 1);
+    if (conn->tls != NULL) {
+        take_sealed(conn, bytes, fills_buffer);
+    } else {
+        take_input(conn, bytes, fills_buffer);
+    }
 }
 
 /* Continues with the input that was kept while the connection waited. */
@@ -277,7 +334,7 @@ has_unparsed(const struct conn *conn)
 /* The socket has two descriptors for a moment; closing one does not end the
  * connection, since libuv does not shut it down. */
 int
-serve_detach(struct conn *conn)
+serve_detach(struct conn *conn, struct tls **ret_tls)
 {
     int fd;
 
@@ -294,6 +351,8 @@ serve_detach(struct conn *conn)
     }
     fd = fcntl(conn->fd, F_DUPFD_CLOEXEC, 0);
     if (fd >= 0) {
+        *ret_tls = conn->tls;
+        conn->tls = NULL; /* the end of conn is not the end of the socket */
         conn_close(conn);
     }
     return fd;
@@ -323,13 +382,37 @@ init_handle(struct conn *conn, int fd)
     return rc;
 }
 
+/* Makes the owner of a new connection, which speaks TLS if that is asked for.
+ * NULL: no memory, or the loop ends. */
+static struct conn *
+make_conn(struct loop *loop, unsigned how)
+{
+    struct conn *conn = NULL;
+    struct tls *tls = NULL;
+
+    if (loop->stopping) {
+        return NULL;
+    }
+    if ((how & SERVE_TLS) != 0) {
+        tls = tls_new_server(loop->env->tls);
+    }
+    if (tls != NULL || (how & SERVE_TLS) == 0) {
+        conn = loop->env->handler->accept(loop);
+    }
+    if (conn == NULL) {
+        tls_free(tls);
+    } else {
+        conn->tls = tls;
+    }
+    return conn;
+}
+
 void
 serve_open(struct loop *loop, int fd, unsigned how)
 {
     bool is_reserved = (how & SERVE_RESERVED) != 0;
     enum mem_claim before = mem_set_claim(is_reserved ? MEM_SERVE : MEM_OPEN);
-    struct conn *conn =
-        loop->stopping ? NULL : loop->env->handler->accept(loop);
+    struct conn *conn = make_conn(loop, how);
     int rc;
 
     (void)mem_set_claim(before);
@@ -345,6 +428,7 @@ serve_open(struct loop *loop, int fd, unsigned how)
     conn->is_reserved = is_reserved;
     conn->fd = fd;
     conn->active_ms = uv_now(&loop->uv);
+    conn->rested = true; /* its first second is not a whole one */
     rc = init_handle(conn, fd);
     conn_join(conn);
     if (rc != 0) {

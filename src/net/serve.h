@@ -17,7 +17,7 @@
 #include "net/conn.h"
 
 /* How a client came in. */
-enum { SERVE_UNIX = 1, SERVE_RESERVED = 2 };
+enum { SERVE_UNIX = 1, SERVE_RESERVED = 2, SERVE_TLS = 4 };
 
 /* Opens a connection for an accepted descriptor, for which registry_reserve has
  * found a place (PLACE_RESERVED with SERVE_RESERVED). On failure the descriptor
@@ -32,8 +32,10 @@ void serve_open(struct loop *loop, int fd, unsigned how);
  *
  * The last call of execute: the last command of the batch has been executed,
  * its reply, if any, is in loop->reply, and hold_until is raised. Sends
- * loop->reply. The batch and its arguments end with this call. */
-int serve_detach(struct conn *conn);
+ * loop->reply. The batch and its arguments end with this call. *ret_tls, the
+ * caller's from then on, is what opens and seals the socket's bytes; NULL for
+ * plain ones. */
+int serve_detach(struct conn *conn, struct tls **ret_tls);
 
 /* Any thread: asks the loop to close the connection with this id. Returns false
  * if its mailbox is full. */

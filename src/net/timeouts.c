@@ -44,6 +44,14 @@ has_left(struct conn *conn, uint64_t now)
     return now - conn->ended_ms > patience_ms;
 }
 
+/* Whether the client owes the rest of a request, or of a TLS record. */
+static bool
+is_inside_request(const struct conn *conn)
+{
+    return conn->input.partial != NULL ||
+           (conn->tls != NULL && tls_is_inside_record(conn->tls));
+}
+
 /* Counts this second for what the server waits for. */
 static void
 count_second(struct conn *conn, uint64_t now)
@@ -51,16 +59,16 @@ count_second(struct conn *conn, uint64_t now)
     bool waits = conn->reading && !conn->rested;
 
     conn->rested = !conn->reading;
-    if (conn->trusted) {
+    if (conn_is_trusted(conn)) {
         conn->auth_seconds = 0;
     }
     if (!waits) {
         return;
     }
-    if (!conn->trusted) {
+    if (!conn_is_trusted(conn)) {
         conn->auth_seconds++;
     }
-    if (conn->input.partial != NULL) {
+    if (is_inside_request(conn)) {
         conn->request_seconds++;
         conn->active_ms = now; /* request-timeout applies, not the idle one */
     }
@@ -74,7 +82,7 @@ takes_too_long(const struct conn *conn)
     uint64_t request_seconds = limits->request_seconds;
     uint64_t rate = limits->request_min_rate;
 
-    if (!conn->trusted && auth_seconds > 0) {
+    if (!conn_is_trusted(conn) && auth_seconds > 0) {
         return conn->auth_seconds >= auth_seconds;
     }
     if (request_seconds == 0 || conn->request_seconds < request_seconds) {
@@ -110,8 +118,9 @@ timeouts_check(struct conn *conn)
     } else if (takes_too_long(conn)) {
         metric_add(METRIC_REQUEST_TIMEOUTS, 1);
         log_repeated(LOG_NOTICE, "net.timeouts",
-                     conn->trusted ? "cut, a request took too long"
-                                   : "cut, the password took too long",
+                     conn_is_trusted(conn) ? "cut, a request took too long"
+                                           : "cut, the password or the TLS "
+                                             "handshake took too long",
                      "id=%llu", (unsigned long long)conn_id(conn));
         pending_close(conn);
     } else if (idle_ms > 0 && conn->output_class != OUTPUT_PUBSUB &&

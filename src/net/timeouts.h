@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * How long a client may take: to send the password, to finish a request that it
- * has begun, to read its replies, and to send anything at all; and how soon a
- * client that has gone is noticed. Checked once a second, on the connection's
- * loop.
+ * How long a client may take: for the TLS handshake and the password together,
+ * to finish a request (or a TLS record) that it has begun, to read its replies,
+ * and to send anything at all; and how soon a client that has gone is noticed.
+ * Checked once a second, on the connection's loop.
  *
  * A request has request-timeout seconds, and one more for each
  * request-min-rate bytes of it that have come, so that a large one may take

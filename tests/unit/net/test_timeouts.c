@@ -44,10 +44,33 @@ expect_cut_at(struct rig *rig, int second)
     assert_true(conn_is_closing(rig->last));
 }
 
-TEST(a_request_that_stays_unfinished_is_cut_in_its_time)
+/* The second in which it connects does not count, since it is not a whole one.
+ */
+static struct peer
+seen_peer(struct rig *rig, bool small)
+{
+    struct peer peer = peer_new(rig, small);
+
+    seconds(rig, 1);
+    return peer;
+}
+
+TEST(the_second_of_the_accept_does_not_count)
 {
     struct rig *rig = rig_without_timer();
     struct peer peer = peer_new(rig, false);
+
+    rig->limits.auth_seconds = 1;
+    rig->last->trusted = false;
+    expect_cut_at(rig, 2);
+    peer_free(&peer);
+    rig_free(rig);
+}
+
+TEST(a_request_that_stays_unfinished_is_cut_in_its_time)
+{
+    struct rig *rig = rig_without_timer();
+    struct peer peer = seen_peer(rig, false);
     int64_t cuts = metric_sum(METRIC_REQUEST_TIMEOUTS);
 
     seconds(rig, 100); /* nothing was begun */
@@ -61,7 +84,7 @@ TEST(a_request_that_stays_unfinished_is_cut_in_its_time)
 TEST(zero_seconds_are_no_limit)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.request_seconds = 0;
     send_now(rig, &peer, HALF);
@@ -75,7 +98,7 @@ TEST(zero_seconds_are_no_limit)
 TEST(bytes_of_a_request_give_it_more_time)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
     char bytes[2001];
 
     rig->limits.request_min_rate = 1000;
@@ -92,7 +115,7 @@ TEST(bytes_of_a_request_give_it_more_time)
 TEST(a_request_that_is_executed_ends_its_time)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     for (int i = 0; i < 10; i++) {
         send_now(rig, &peer, "*2\r\n$4\r\nECHO\r\n$1\r\n");
@@ -109,7 +132,7 @@ TEST(a_request_that_is_executed_ends_its_time)
 TEST(bytes_that_execute_nothing_do_not_end_the_time_of_a_request)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     for (int i = 0; i < 2; i++) {
         send_now(rig, &peer, "\r");
@@ -126,7 +149,7 @@ TEST(bytes_that_execute_nothing_do_not_end_the_time_of_a_request)
 TEST(no_time_passes_while_the_server_does_not_read)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     send_now(rig, &peer, "PARK\r\n*1\r\n$4\r\nPI");
     assert_true(conn_is_parked(rig->last));
@@ -144,7 +167,7 @@ TEST(no_time_passes_while_the_server_does_not_read)
 TEST(no_time_passes_while_too_much_is_held)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.output[OUTPUT_NORMAL].hard_bytes = 1000;
     rig->released = 0;
@@ -166,7 +189,7 @@ TEST(no_time_passes_while_too_much_is_held)
 TEST(the_password_is_waited_for_whatever_is_sent_instead)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.auth_seconds = 10;
     rig->last->trusted = false;
@@ -183,7 +206,7 @@ TEST(the_password_is_waited_for_whatever_is_sent_instead)
 TEST(the_password_in_time_ends_the_wait)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.auth_seconds = 10;
     rig->last->trusted = false;
@@ -199,7 +222,7 @@ TEST(the_password_in_time_ends_the_wait)
 TEST(a_password_that_the_server_keeps_waiting_is_not_late)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.auth_seconds = 10;
     rig->last->trusted = false;
@@ -213,7 +236,7 @@ TEST(a_password_that_the_server_keeps_waiting_is_not_late)
 TEST(little_is_kept_of_what_comes_behind_a_password_that_waits)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
     struct buf text = { 0 };
 
     rig->last->trusted = false;
@@ -243,7 +266,7 @@ set_silence(struct rig *rig, uint64_t ms)
 TEST(empty_lines_are_no_sign_of_life)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.idle_seconds = 60;
     set_silence(rig, 60000);
@@ -261,7 +284,7 @@ TEST(empty_lines_are_no_sign_of_life)
 TEST(a_client_that_sends_a_long_request_is_not_idle)
 {
     struct rig *rig = rig_without_timer();
-    struct peer peer = peer_new(rig, false);
+    struct peer peer = seen_peer(rig, false);
 
     rig->limits.idle_seconds = 60;
     send_now(rig, &peer, HALF);

@@ -230,12 +230,13 @@ rig_new(void)
     }
     rig->limits.maxclients = 1000;
     rig->registry = registry_new();
-    rig->released = UINT64_MAX;
+    rig->released = rig->log_end = UINT64_MAX;
     rig->env = (struct loop_env){ .limits = &rig->limits,
                                   .handler = &fake_handler,
                                   .registry = rig->registry,
                                   .usage = &rig->usage,
                                   .released = &rig->released,
+                                  .log_end = &rig->log_end,
                                   .gives_up = &rig->gives_up };
     loop_init(&rig->loop, 0, &rig->env, rig);
     return rig;

@@ -55,6 +55,7 @@ struct rig {
     struct usage usage;
     _Atomic uint64_t released;
     atomic_bool gives_up;
+    _Atomic uint64_t log_end;
     _Atomic unsigned turn_ends;
     _Atomic unsigned accepted, closed;
     _Atomic unsigned accepted_on[8]; /* by the index of the loop */

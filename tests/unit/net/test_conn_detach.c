@@ -70,13 +70,14 @@ takes_detach(struct fake *fake, const struct slice *argv, size_t argc)
 {
     struct other *other = fake->rig->takes_ctx;
     struct conn *conn = &fake->conn;
+    struct tls *tls = NULL;
     int fd;
 
     (void)argc;
     if (!slice_is_word(argv[0], "DETACH")) {
         return false;
     }
-    fd = is_last(conn, argv) ? serve_detach(conn) : -1;
+    fd = is_last(conn, argv) ? serve_detach(conn, &tls) : -1;
     if (fd < 0) {
         assert_false(conn_is_closing(conn));
         buf_append(&conn->loop->reply, "+REFUSED\r\n", 10);
@@ -334,22 +335,23 @@ TEST(a_connection_that_rests_may_be_detached)
     struct peer peer = peer_by(other->rig, BY_UNIX);
     struct peer two = peer_by(other->rig, BY_UNIX);
     struct conn *conn = other->rig->last;
+    struct tls *tls = NULL;
     int fd;
 
     peer_send_text(other->rig, &two, "*1\r\n$1\r\n");
     rig_settle(other->rig);
-    assert_int_equal(-1, serve_detach(conn));
+    assert_int_equal(-1, serve_detach(conn, &tls));
     peer_send_text(other->rig, &two, "A\r\n");
     peer_expect(other->rig, &two, "+A\r\n");
     peer_send_text(other->rig, &two, "*2\r\n$5\r\n"); /* and later on, too */
     rig_settle(other->rig);
-    assert_int_equal(-1, serve_detach(conn));
+    assert_int_equal(-1, serve_detach(conn, &tls));
     peer_send_text(other->rig, &two, "PAUSE\r\n$9\r\n100000000\r\n");
     rig_settle(other->rig);
-    assert_int_equal(-1, serve_detach(conn));
+    assert_int_equal(-1, serve_detach(conn, &tls));
     conn_close(conn);
-    assert_int_equal(-1, serve_detach(conn));
-    fd = serve_detach(other->rig->loop.conns.first);
+    assert_int_equal(-1, serve_detach(conn, &tls));
+    fd = serve_detach(other->rig->loop.conns.first, &tls);
     assert_true(fd >= 0);
     assert_gone(other->rig, 0);
     assert_int_equal(2, write(fd, "ok", 2));

@@ -93,25 +93,47 @@ cmd_config_get(struct request *req)
     return err;
 }
 
-enum err
-cmd_config_set(struct request *req)
+/* Sets the options in `fresh`, and takes it over if all of them are good. */
+static enum err
+set_in(struct request *req, struct conf *fresh)
 {
     struct service *service = req->service;
+    char reason[TLS_REASON_MAX];
     struct conf_changes changes;
     struct conf_error error;
 
-    if (req->argc % 2 != 0) {
-        return ERR_SYNTAX;
-    }
-    if (!conf_set_many(service->conf, req->argv + 2, (req->argc - 2) / 2,
-                       &changes, &error)) {
+    if (!conf_set_many(fresh, req->argv + 2, (req->argc - 2) / 2, &changes,
+                       &error)) {
         return error.no_memory
                    ? ERR_NOMEM
                    : request_fail(req, ERR_CUSTOM, "%s", error.text);
     }
+    if (service->conf_allows != NULL &&
+        !service->conf_allows(service->ctx, fresh, &changes, reason)) {
+        return request_fail(req, ERR_CUSTOM, "CONFIG SET failed - %s", reason);
+    }
+    conf_take(service->conf, fresh, &changes);
     service->conf_changed(service->ctx, &changes);
     reply_ok(req->reply);
     return OK;
+}
+
+enum err
+cmd_config_set(struct request *req)
+{
+    struct conf_error error;
+    struct conf fresh;
+    enum err err;
+
+    if (req->argc % 2 != 0) {
+        return ERR_SYNTAX;
+    }
+    if (!conf_copy(req->service->conf, &fresh, &error)) {
+        return ERR_NOMEM;
+    }
+    err = set_in(req, &fresh);
+    conf_fini(&fresh);
+    return err;
 }
 
 /* ---- REWRITE ------------------------------------------------------------- */

@@ -41,6 +41,13 @@ static const struct conf_choice debug_commands[] = {
     { NULL, 0 },
 };
 
+static const struct conf_choice tls_auths[] = {
+    { "no", CONF_TLS_AUTH_NO },
+    { "yes", CONF_TLS_AUTH_YES },
+    { "optional", CONF_TLS_AUTH_OPTIONAL },
+    { NULL, 0 },
+};
+
 static const struct conf_choice policies[] = {
     { "volatile-lru", CONF_POLICY_VOLATILE | CONF_POLICY_LRU },
     { "volatile-lfu", CONF_POLICY_VOLATILE | CONF_POLICY_LFU },

@@ -18,10 +18,9 @@ static const struct {
 
 /* Options of Redis without a replacement here. They are refused, but show that
  * a file is one of Redis. */
-static const char *const refused[] = { "include",  "loadmodule",
-                                       "user",     "rename-command",
-                                       "aclfile",  "cluster-enabled",
-                                       "tls-port", "tls-cert-file" };
+static const char *const refused[] = { "include", "loadmodule",
+                                       "user",    "rename-command",
+                                       "aclfile", "cluster-enabled" };
 
 static bool
 fits(struct slice name, const char *pattern)

@@ -94,6 +94,12 @@ enum conf_debug_command {
     CONF_DEBUG_COMMAND_LOCAL,
     CONF_DEBUG_COMMAND_YES,
 };
+/* The numbers of enum tls_auth, which this layer does not see. */
+enum conf_tls_auth {
+    CONF_TLS_AUTH_NO,
+    CONF_TLS_AUTH_OPTIONAL,
+    CONF_TLS_AUTH_YES
+};
 /* Two bits select the keys that may be evicted, the others the order. */
 enum conf_maxmemory_policy {
     CONF_POLICY_NOEVICTION = 0,

@@ -220,6 +220,11 @@ struct service {
     /* Makes all loops look at the connections that wait. Any thread; NULL where
      * there are none. */
     void (*wake_loops)(void *ctx);
+    /* Whether CONFIG SET may take over `conf`; if not, says why. NULL: yes. The
+     * gate is raised. */
+    bool (*conf_allows)(void *ctx, const struct conf *conf,
+                        const struct conf_changes *changes,
+                        char ret_reason[TLS_REASON_MAX]);
     /* After CONFIG SET, with the gate still raised. */
     void (*conf_changed)(void *ctx, const struct conf_changes *changes);
     /* After a change of users, likewise: loops must revoke (revoke.h). NULL in

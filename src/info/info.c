@@ -74,6 +74,35 @@ put_metrics(struct buf *text, enum info_section section)
 /* ---- sections ------------------------------------------------------------ */
 
 static void
+write_tcp_listener(const char *name, const char *bind, int64_t port,
+                   unsigned *count, struct buf *text)
+{
+    struct slice rest = slice_of(bind), word;
+
+    if (port > 0) {
+        buf_printf(text, "listener%u:name=%s", (*count)++, name);
+        while (slice_next_word(&rest, &word)) {
+            buf_printf(text, ",bind=%.*s", slice_shown(word), word.data);
+        }
+        buf_printf(text, ",port=%lld\r\n", (long long)port);
+    }
+}
+
+/* Shows where clients can connect, as Valkey does. */
+static void
+write_listeners(const struct conf *conf, struct buf *text)
+{
+    unsigned count = 0;
+
+    write_tcp_listener("tcp", conf->bind, conf->port, &count, text);
+    if (conf->unixsocket[0] != '\0') {
+        buf_printf(text, "listener%u:name=unix,bind=%s\r\n", count++,
+                   conf->unixsocket);
+    }
+    write_tcp_listener("tls", conf->bind, conf->tls_port, &count, text);
+}
+
+static void
 write_server(const struct service *service, struct buf *text)
 {
     uint64_t up_s = (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
@@ -101,7 +130,10 @@ write_server(const struct service *service, struct buf *text)
     info_put_text(text, "process_supervised",
                   systemd_is_used() ? "systemd" : "no");
     info_put_text(text, "run_id", service->run_id);
-    info_put_number(text, "tcp_port", (uint64_t)service->conf->port);
+    info_put_number(text, "tcp_port",
+                    (uint64_t)(service->conf->port > 0
+                                   ? service->conf->port
+                                   : service->conf->tls_port));
     info_put_number(text, "server_time_usec", clock_wall_us());
     info_put_number(text, "uptime_in_seconds", up_s);
     info_put_number(text, "uptime_in_days", up_s / 86400);
@@ -109,6 +141,7 @@ write_server(const struct service *service, struct buf *text)
     info_put_text(text, "config_file", service->config_file);
     info_put_number(text, "io_threads_active", service->threads > 1);
     info_put_number(text, "threads", service->threads);
+    write_listeners(service->conf, text);
 }
 
 /* Shows every limit of clients: maxclients and the section of limits. */
@@ -181,10 +214,8 @@ static void
 put_undone(struct buf *text)
 {
     static const char *const names[] = {
-        "migrate_cached_sockets",   "slave_expires_tracked_keys",
-        "active_defrag_hits",       "active_defrag_misses",
-        "active_defrag_key_hits",   "active_defrag_key_misses",
-        "total_active_defrag_time", "current_active_defrag_time",
+        "migrate_cached_sockets",
+        "slave_expires_tracked_keys",
         "unexpected_error_replies",
     };
 

@@ -56,6 +56,9 @@ descriptors_own(const struct conf *conf, unsigned threads)
 {
     uint64_t listeners = count_words(conf->bind) + 1; /* the unix socket */
 
+    if (conf->tls_port > 0) {
+        listeners += count_words(conf->bind);
+    }
     if (conf->admin_port > 0) {
         listeners += count_words(conf->admin_bind);
     }

@@ -116,6 +116,9 @@ dial(void *ctx, uint64_t number, const char *host, unsigned port,
     r->following.link_id = registry_draw_id(r->server->service.registry);
     r->following.link = link_dial(&r->server->loops[0], host, port,
                                   (unsigned)timeout_ms, &link_to_primary, r);
+    if (r->uses_tls) {
+        link_secure(r->following.link, tls_new_dial(&r->server->tls, host));
+    }
 }
 
 static bool

@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "conf/conf_print.h"
 #include "net/loop_run.h"
+#include "net/tls_context.h"
 #include "server/print.h"
 #include "server/server.h"
 #include "server/server_state.h"
@@ -90,6 +91,7 @@ serve(struct conf *conf, struct conf *given, const struct conf_args *args,
         return EXIT_FAILURE;
     }
     loop_use_mem();
+    tls_use_mem();
     if (!systemd_init()) {
         log_warn("server", "cannot reach the service manager", "%s", "");
     }

@@ -15,6 +15,7 @@
 #include "net/pending.h"
 #include "server/descriptors.h"
 #include "server/own_files.h"
+#include "server/own_tls.h"
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/wake.h"
@@ -181,14 +182,22 @@ options_reload(struct server *server)
     struct conf_error error;
     struct conf_args args;
     struct conf fresh, given;
+    char reason[TLS_REASON_MAX];
     enum mem_claim before = mem_set_claim(MEM_OWN);
 
     pending_flush(&server->loops[0]);
     (void)systemd_reloading();
     own_files_reopen_log(server->conf.logfile);
-    if (conf_try_init(&fresh, &error) &&
-        conf_load_args(&fresh, &given, server->argc, server->argv, &args,
-                       &error)) {
+    if (!conf_try_init(&fresh, &error) ||
+        !conf_load_args(&fresh, &given, server->argc, server->argv, &args,
+                        &error)) {
+        log_error("server", "kept the old configuration", "reason=\"%s\"",
+                  error.text);
+    } else if (!own_tls_load(server, &fresh, reason)) {
+        conf_fini(&given);
+        log_error("server", "kept the old configuration and certificates",
+                  "reason=\"%s\"", reason);
+    } else {
         gate_raise(gate, 0);
         conf_take(&server->conf, &fresh, &changes);
         conf_fini(&server->given);
@@ -203,9 +212,6 @@ options_reload(struct server *server)
                      "reason=\"it can be read once, at the start\"");
         }
         log_notice("server", "reloaded the configuration", "%s", "");
-    } else {
-        log_error("server", "kept the old configuration", "reason=\"%s\"",
-                  error.text);
     }
     conf_fini(&fresh);
     (void)mem_set_claim(before);

@@ -33,6 +33,18 @@ on_role_changed(void *ctx)
 
 /* ---- options ------------------------------------------------------------- */
 
+/* The port at which the primary tells others to reach this server. */
+static unsigned
+listening_port(const struct conf *conf)
+{
+    if (conf->replica_announce_port > 0) {
+        return (unsigned)conf->replica_announce_port;
+    }
+    return (unsigned)(conf->tls_replication && conf->tls_port > 0
+                          ? conf->tls_port
+                          : conf->port);
+}
+
 /* Copies the options in force. Inside the gate. */
 static void
 copy_conf(struct replication *r)
@@ -57,15 +69,14 @@ copy_conf(struct replication *r)
         .user = conf->masteruser,
         .password = conf->masterauth,
         .announce_ip = conf->replica_announce_ip,
-        .port = conf->replica_announce_port > 0
-                    ? (unsigned)conf->replica_announce_port
-                    : (unsigned)conf->port,
+        .port = listening_port(conf),
     };
 
     primary_set_limits(r->primary, &limits);
     replica_set_options(r->replica, &options);
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
     r->keepalive_s = (unsigned)conf->tcp_keepalive;
+    r->uses_tls = conf->tls_replication;
 }
 
 static void

@@ -143,6 +143,7 @@ struct replication {
 
     uint64_t backlog_ttl_ms; /* options in force */
     unsigned keepalive_s;
+    bool uses_tls; /* tls-replication */
 
     uv_timer_t tick, flush;
     uv_async_t poke; /* any thread sends it */

@@ -41,6 +41,7 @@
 #include "server/kept_role.h"
 #include "server/options.h"
 #include "server/own_files.h"
+#include "server/own_tls.h"
 #include "server/own_users.h"
 #include "server/replication.h"
 #include "server/server_state.h"
@@ -177,10 +178,12 @@ static bool
 open_sockets(struct server *server)
 {
     const struct conf *conf = &server->conf;
+    char tls_reason[TLS_REASON_MAX];
     char reason[LISTENER_REASON_MAX];
     struct listen_options options = {
         .bind = conf->bind,
         .port = (unsigned)conf->port,
+        .tls_port = (unsigned)conf->tls_port,
         .admin_bind = conf->admin_bind,
         .admin_port = (unsigned)conf->admin_port,
         .unix_path = conf->unixsocket,
@@ -188,6 +191,10 @@ open_sockets(struct server *server)
         .backlog = (int)conf->tcp_backlog,
     };
 
+    if (!own_tls_load(server, conf, tls_reason)) {
+        log_error("server", "not started", "reason=\"%s\"", tls_reason);
+        return false;
+    }
     if (!listeners_open(&server->listeners, &options, reason)) {
         log_error("server", "not started", "reason=\"%s\"", reason);
         return false;
@@ -266,6 +273,7 @@ init_service(struct server *server, const struct conf_args *args)
     service->config_file = server->config_file;
     service->wake_loops = wake_loops;
     service->shutdown = request_shutdown;
+    service->conf_allows = own_tls_change;
     service->conf_changed = options_changed;
     service->users_changed = options_users_changed;
     service->ctx = server;
@@ -298,6 +306,7 @@ free_service(struct server *server)
     sampler_free(service->sampler);
     stats_free(service->stats);
     keyspace_free(service->keyspace);
+    tls_contexts_fini(&server->tls);
     conf_fini(&server->conf);
     conf_fini(&server->given);
 }
@@ -329,6 +338,7 @@ init_loops(struct server *server)
         .log_end = journal_end(persist_journal(server->persist)),
         .registry = server->service.registry,
         .usage = &server->usage,
+        .tls = &server->tls,
     };
     server->loops = mem_zalloc(server->threads * sizeof(*server->loops));
     server->workers =
@@ -367,6 +377,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     hash_seed_process();
     command_table_init(command_rows);
     cpu = bloom_select_cpu(false);
+    tls_contexts_init(&server->tls);
     init_service(server, args);
     has_users = own_users_load(server);
     options_apply(server);
@@ -381,11 +392,12 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     persist_apply_conf(server->persist);
     server->service.started_bytes = mem_used();
     log_notice("server", "started",
-               "version=%s pid=%d threads=%u port=%lld unixsocket=\"%s\" "
+               "version=%s pid=%d threads=%u port=%lld tls-port=%lld "
+               "unixsocket=\"%s\" "
                "cpu=%s config=\"%s\"",
                BLOOMERY_VERSION, (int)getpid(), server->threads,
-               (long long)server->conf.port, server->conf.unixsocket, cpu,
-               server->config_file);
+               (long long)server->conf.port, (long long)server->conf.tls_port,
+               server->conf.unixsocket, cpu, server->config_file);
     options_log_notes(server, args);
     return true;
 }

@@ -11,6 +11,7 @@
 #include "keyspace/make.h"
 #include "net/listener.h"
 #include "net/loop.h"
+#include "net/tls_context.h"
 #include "net/usage.h"
 #include "persist/journal.h"
 #include "persist/persist.h"
@@ -36,6 +37,7 @@ struct server {
     struct usage usage; /* memory of clients */
     struct loop_env loop_env;
     struct listeners listeners;
+    struct tls_contexts tls;
     uint64_t own_descriptors; /* descriptors.h */
     unsigned threads;
     struct loop *loops;      /* [threads] */

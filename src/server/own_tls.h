@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The options tls-* in force: at the start, by CONFIG SET, by SIGHUP.
+ */
+#pragma once
+
+#include "net/tls_context.h"
+
+#include <stdbool.h>
+
+struct conf;
+struct conf_changes;
+struct server;
+
+/* Reads the files that `conf` names and puts its TLS options in force, or says
+ * why it cannot and changes nothing. Does nothing where neither tls-port nor
+ * tls-replication is set. */
+bool own_tls_load(struct server *server, const struct conf *conf,
+                  char ret_reason[TLS_REASON_MAX]);
+
+/* Likewise for CONFIG SET, if it changes a TLS option. Under the raised gate;
+ * it has the type of a hook. */
+bool own_tls_change(void *ctx, const struct conf *conf,
+                    const struct conf_changes *changes,
+                    char ret_reason[TLS_REASON_MAX]);

@@ -23,6 +23,9 @@ final class Check {
     }
 
     static int port;
+    /** The file of the authority that signed the server's certificate; plain TCP
+     *  without it. */
+    static final String CA = System.getenv("BLOOMERY_CA");
     static String dialect;
     /** False where redis-server stands in for the server; there a set stands in
      *  for a filter: SADD and its like answer as BF.ADD and its like do. */

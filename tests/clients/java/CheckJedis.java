@@ -5,12 +5,21 @@
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.io.FileInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.CertificateFactory;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLParameters;
+import javax.net.ssl.TrustManagerFactory;
 import redis.clients.jedis.AbstractTransaction;
 import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.DefaultJedisClientConfig;
@@ -42,12 +51,40 @@ final class CheckJedis {
     }
 
     private RedisClient open() {
+        DefaultJedisClientConfig.Builder config = config();
         RedisClient.Builder builder = RedisClient.builder();
-        builder.hostAndPort(SERVER[0]);
         if (protocol == 2) {
-            builder.clientConfig(DefaultJedisClientConfig.builder().resp2().build());
+            config.resp2();
         }
-        return builder.build();
+        return builder.hostAndPort(SERVER[0]).clientConfig(config.build()).build();
+    }
+
+    /** The defaults; with an authority, TLS that trusts only that one. */
+    private static DefaultJedisClientConfig.Builder config() {
+        DefaultJedisClientConfig.Builder config = DefaultJedisClientConfig.builder();
+        if (Check.CA != null) {
+            SSLParameters parameters = new SSLParameters();
+            parameters.setEndpointIdentificationAlgorithm("HTTPS");
+            config.ssl(true).sslSocketFactory(trusting(Check.CA).getSocketFactory())
+                .sslParameters(parameters);
+        }
+        return config;
+    }
+
+    private static SSLContext trusting(String path) {
+        try (InputStream file = new FileInputStream(path)) {
+            KeyStore store = KeyStore.getInstance("PKCS12");
+            store.load(null, null);
+            store.setCertificateEntry("authority",
+                CertificateFactory.getInstance("X.509").generateCertificate(file));
+            TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
+            trust.init(store);
+            SSLContext context = SSLContext.getInstance("TLS");
+            context.init(null, trust.getTrustManagers(), null);
+            return context;
+        } catch (IOException | GeneralSecurityException problem) {
+            throw new IllegalStateException(problem);
+        }
     }
 
     private static ProtocolCommand word(String name) {
@@ -79,7 +116,8 @@ final class CheckJedis {
             ConnectionPoolConfig config = new ConnectionPoolConfig();
             config.setMaxTotal(4);
             config.setTestOnBorrow(true);
-            builder.hostAndPort(SERVER[0]).poolConfig(config);
+            builder.hostAndPort(SERVER[0]).clientConfig(config().build())
+                .poolConfig(config);
             try (RedisClient pool = builder.build()) {
                 List<CompletableFuture<Long>> work = IntStream.range(0, 8).mapToObj(w ->
                     CompletableFuture.supplyAsync(() -> IntStream.range(0, 50)
@@ -262,8 +300,8 @@ final class CheckJedis {
         }
         check("cache", "invalidation", () -> {
             RedisClient.Builder builder = RedisClient.builder();
-            builder.hostAndPort(SERVER[0]).clientConfig(DefaultJedisClientConfig.builder()
-                .resp3().build()).cacheConfig(CacheConfig.builder().maxSize(100)
+            builder.hostAndPort(SERVER[0]).clientConfig(config().resp3().build())
+                .cacheConfig(CacheConfig.builder().maxSize(100)
                 .cacheable((command, keys) -> command instanceof BloomFilterCommand
                     || DefaultCacheable.INSTANCE.isCacheable(command, keys)).build());
             try (RedisClient cached = builder.build()) {
@@ -304,7 +342,7 @@ final class CheckJedis {
                 session.cache();
             }
         }
-        try (Jedis one = new Jedis(SERVER[0])) {
+        try (Jedis one = new Jedis(SERVER[0], config().build())) {
             Check.run("connect", 3, "the older class Jedis", () ->
                 Check.same(one.echo("x"), "x"));
         }

@@ -9,6 +9,7 @@ import io.lettuce.core.RedisClient;
 import io.lettuce.core.RedisFuture;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.ScanIterator;
+import io.lettuce.core.SslOptions;
 import io.lettuce.core.TrackingArgs;
 import io.lettuce.core.TransactionResult;
 import io.lettuce.core.api.StatefulRedisConnection;
@@ -27,6 +28,7 @@ import io.lettuce.core.support.ConnectionPoolSupport;
 import io.lettuce.core.support.caching.CacheAccessor;
 import io.lettuce.core.support.caching.CacheFrontend;
 import io.lettuce.core.support.caching.ClientSideCaching;
+import java.io.File;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -48,11 +50,18 @@ final class CheckLettuce {
 
     private CheckLettuce(int protocol) {
         this.protocol = protocol;
-        client = RedisClient.create(RedisURI.create("127.0.0.1", Check.port));
-        if (protocol == 2) {
-            client.setOptions(ClientOptions.builder()
-                .protocolVersion(ProtocolVersion.RESP2).build());
+        ClientOptions.Builder options = ClientOptions.builder();
+        RedisURI server = RedisURI.create("127.0.0.1", Check.port);
+        if (Check.CA != null) {
+            server.setSsl(true);
+            options.sslOptions(SslOptions.builder()
+                .trustManager(new File(Check.CA)).build());
         }
+        if (protocol == 2) {
+            options.protocolVersion(ProtocolVersion.RESP2);
+        }
+        client = RedisClient.create(server);
+        client.setOptions(options.build());
         connection = client.connect();
         sync = connection.sync();
         other = client.connect().sync();

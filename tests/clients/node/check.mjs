@@ -12,6 +12,9 @@ const [name, portText, dialect] = process.argv.slice(2);
 const require = createRequire(process.env.CLIENTS_NODE + "/x.js");
 
 export { name, dialect };
+// What node's TLS needs to check the server; undefined: plain TCP.
+export const tls = process.env.BLOOMERY_CA &&
+  { ca: readFileSync(process.env.BLOOMERY_CA, "utf8") };
 export const port = Number(portText);
 export const library = require(name);
 export const version = JSON.parse(readFileSync(

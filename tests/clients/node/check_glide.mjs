@@ -8,11 +8,14 @@
 import { readdirSync, rmSync } from "node:fs";
 
 import { ADD, CARD, EXISTS, Inbox, TYPE, bloom, check, dialect, finish, lacks,
-  library, note, numbers, port, rejects, same, sum, version } from "./check.mjs";
+  library, note, numbers, port, rejects, same, sum, tls,
+  version } from "./check.mjs";
 
 const { Batch, ClientSideCache, GlideClient, ProtocolVersion } = library;
 const addresses = [{ host: "127.0.0.1", port }];
-const connect = (options) => GlideClient.createClient({ addresses, ...options });
+const server = tls ? { addresses, useTLS: true, advancedConfiguration: {
+  tlsAdvancedConfiguration: { rootCertificates: tls.ca } } } : { addresses };
+const connect = (options) => GlideClient.createClient({ ...server, ...options });
 
 // A map of RESP3 comes as a list of {key, value}.
 const entries = (got) => got[0]?.key !== undefined

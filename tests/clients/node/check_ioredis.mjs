@@ -5,14 +5,14 @@
 // by default, gives its users 1 and 0 for booleans and a flat array for a map.
 
 import { ADD, CARD, EXISTS, Inbox, TYPE, bloom, check, dialect, finish, lacks,
-  library, name, note, numbers, port, rejects, same, sum, version }
+  library, name, note, numbers, port, rejects, same, sum, tls, version }
   from "./check.mjs";
 
 const Client = library.default ?? library.Redis ?? library;
 const major = Number(version.split(".")[0]);
 
 function connect(options = {}) {
-  const client = new Client({ port, host: "127.0.0.1", ...options });
+  const client = new Client({ port, host: "127.0.0.1", tls, ...options });
   client.on("error", (error) => note(`error event: ${error.message}`));
   return client;
 }

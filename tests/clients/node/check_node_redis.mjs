@@ -6,15 +6,16 @@
 // valkey-bloom.
 
 import { ADD, CARD, EXISTS, Inbox, TYPE, bloom, check, dialect, finish, lacks,
-  library, note, numbers, port, rejects, same, sum, until, version }
+  library, note, numbers, port, rejects, same, sum, tls, until, version }
   from "./check.mjs";
 
 const major = Number(version.split(".")[0]);
-const url = `redis://127.0.0.1:${port}`;
+const server = tls ? { url: `rediss://127.0.0.1:${port}`, socket: tls }
+  : { url: `redis://127.0.0.1:${port}` };
 const open = [];
 
 async function connect(options = {}) {
-  const client = library.createClient({ url, ...options });
+  const client = library.createClient({ ...server, ...options });
   client.on("error", (error) => note(`error event: ${error.message}`));
   await client.connect();
   open.push(client);
@@ -44,7 +45,7 @@ async function basics(protocol, options, client) {
       got = await Promise.all(work.map((item) =>
         client.executeIsolated((one) => call(one, ADD, "pool", item))));
     } else {
-      const pool = await library.createClientPool({ url, ...options },
+      const pool = await library.createClientPool({ ...server, ...options },
         { maximum: 4 }).connect();
       got = await Promise.all(work.map((item) =>
         pool.execute((one) => call(one, ADD, "pool", item))));

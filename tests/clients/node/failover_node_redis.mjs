@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// node-redis with createSentinel. use() lends one connection to the primary,
-// which both commands are sent on at once.
+// node-redis with createSentinel. After a lost connection it repeats each command
+// by itself, also inside use(): a WAIT would then be answered for a connection
+// that wrote nothing, beside the reply to the ADD from before. A pipeline is
+// repeated as a whole.
 
 import { ADD, bloom, library, note, version, within } from "./check.mjs";
 import { failOver, key, sentinels } from "./failover.mjs";
@@ -13,8 +15,7 @@ await sentinel.connect();
 
 note(`node-redis ${version}`);
 await failOver(
-  (item) => within(sentinel.use((one) => Promise.all([
-    one.sendCommand(false, [ADD, key, item]),
-    one.sendCommand(false, ["WAIT", "2", "1000"])])), "replies", 3000),
+  (item) => within(sentinel.multi().addCommand(false, [ADD, key, item])
+    .addCommand(false, ["WAIT", "2", "1000"]).execAsPipeline(), "replies", 3000),
   (items) => sentinel.use((one) => one.sendCommand(false,
     [bloom ? "BF.MEXISTS" : "SMISMEMBER", key, ...items])));

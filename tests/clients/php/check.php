@@ -7,6 +7,8 @@
 declare(strict_types=1);
 
 define('PORT', (int)$argv[1]);
+// The file of the authority that signed the server's certificate; plain TCP without.
+define('CA', getenv('BLOOMERY_CA'));
 define('DIALECT', $argv[2]);
 define('BLOOM', DIALECT !== 'redis-server');
 // Where redis-server stands in for the server, a set stands in for a filter:

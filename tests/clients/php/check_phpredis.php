@@ -8,10 +8,14 @@ declare(strict_types=1);
 
 require __DIR__ . '/check.php';
 
+// The arguments of connect(). PHP checks the server by default.
+const SERVER = CA ? ['tls://127.0.0.1', PORT, 5, null, 0, 0, ['stream' => ['cafile' => CA]]]
+    : ['127.0.0.1', PORT, 5];
+
 function open(): Redis
 {
     $redis = new Redis();
-    $redis->connect('127.0.0.1', PORT, 5);
+    $redis->connect(...SERVER);
     return $redis;
 }
 
@@ -35,7 +39,7 @@ check('pool', 'persistent connections', function () use ($redis) {
     $sum = 0;
     for ($i = 0; $i < 200; $i++) {
         $one = new Redis();
-        $one->pconnect('127.0.0.1', PORT, 5, 'pool' . $i % 4);
+        $one->pconnect(...array_replace(SERVER, [3 => 'pool' . $i % 4]));
         $sum += $one->rawCommand(ADD, 'pool', (string)($i % 50));
     }
     same($sum, $redis->rawCommand(CARD, 'pool'));
@@ -132,9 +136,9 @@ function closed(Redis $redis, string $method, string $to, callable $heard): void
 /** A process that publishes as soon as somebody listens. */
 function publish(string $channel, string $text)
 {
-    $code = '$r = new Redis(); $r->connect("127.0.0.1", (int)$argv[1], 5);'
+    $code = '$r = new Redis(); $r->connect(...json_decode($argv[1], true));'
         . '$end = microtime(true) + 5;'
         . 'while (!$r->publish($argv[2], $argv[3]) && microtime(true) < $end) {'
         . 'usleep(2000); }';
-    return proc_open(['php', '-r', $code, '--', (string)PORT, $channel, $text], [], $pipes);
+    return proc_open(['php', '-r', $code, '--', json_encode(SERVER), $channel, $text], [], $pipes);
 }

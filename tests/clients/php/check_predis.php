@@ -12,7 +12,8 @@ require __DIR__ . '/check.php';
 
 function open(array $more = []): Predis\Client
 {
-    return new Predis\Client(['host' => '127.0.0.1', 'port' => PORT] + $more);
+    $tls = CA ? ['scheme' => 'tls', 'ssl' => ['cafile' => CA]] : [];
+    return new Predis\Client(['host' => '127.0.0.1', 'port' => PORT] + $tls + $more);
 }
 
 function raw(Predis\Client $client, string ...$words)

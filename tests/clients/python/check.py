@@ -3,11 +3,13 @@
 # What the Python programs share: the words on the command line, and the lines
 # that the driver reads (README.md).
 
+import os
 import sys
 import time
 import traceback
 
 PORT, DIALECT = int(sys.argv[1]), sys.argv[2]
+CA = os.environ.get("BLOOMERY_CA")  # With it, connections use TLS.
 BLOOM = DIALECT != "redis-server"
 # Where redis-server stands in for the server, a set stands in for a filter:
 # SADD, SISMEMBER and SCARD answer as BF.ADD, BF.EXISTS and BF.CARD do.

@@ -5,17 +5,23 @@
 # element of an array. Its cache keeps no command of a filter.
 
 import threading
+from pathlib import Path
 
-from glide_sync import (Batch, GlideClient, GlideClientConfiguration, Logger,
-                        LogLevel, NodeAddress, ProtocolVersion, RequestError)
+from glide_sync import (AdvancedGlideClientConfiguration, Batch, GlideClient,
+                        GlideClientConfiguration, Logger, LogLevel, NodeAddress,
+                        ProtocolVersion, RequestError, TlsAdvancedConfiguration)
 from glide_sync.client_pool import ClientPool, PoolConfig
 
 import check
-from check import (ADD, BLOOM, CARD, DIALECT, EXISTS, PORT, TYPE, ints, lacks,
+from check import (ADD, BLOOM, CA, CARD, DIALECT, EXISTS, PORT, TYPE, ints, lacks,
                    note, same, until)
 
 
 def config(**options):
+    if CA:
+        trust = TlsAdvancedConfiguration(root_pem_cacerts=Path(CA).read_bytes())
+        options.update(use_tls=True, advanced_config=(
+            AdvancedGlideClientConfiguration(tls_config=trust)))
     return GlideClientConfiguration([NodeAddress("127.0.0.1", PORT)], **options)
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 
 import check
-from check import (ADD, BLOOM, CARD, DIALECT, EXISTS, PORT, TYPE, ints, lacks,
+from check import (ADD, BLOOM, CA, CARD, DIALECT, EXISTS, PORT, TYPE, ints, lacks,
                    note, same, until)
 
 try:  # The system may have a redis-py of its own, but no valkey-py.
@@ -25,6 +25,9 @@ if not module.__file__.startswith(os.environ["PYTHONPATH"]):
     sys.exit("%s instead of the pinned one" % module.__file__)
 
 MAJOR = int(module.__version__.split(".")[0])
+SERVER = {"port": PORT}
+if CA:
+    SERVER.update(ssl=True, ssl_ca_certs=CA, ssl_check_hostname=True)
 
 
 def raises(body, text):
@@ -36,7 +39,7 @@ class Session:
 
     def __init__(self, spoken, **options):
         self.protocol = spoken
-        self.options = dict(options, port=PORT, decode_responses=True)
+        self.options = dict(options, decode_responses=True, **SERVER)
         self.r = Client(**self.options)
 
     def run(self):
@@ -82,7 +85,10 @@ class Session:
 
     # pool
     def threads(self):
-        pool = module.BlockingConnectionPool(max_connections=4, **self.options)
+        options = dict(self.options)
+        if options.pop("ssl", False):
+            options["connection_class"] = module.SSLConnection
+        pool = module.BlockingConnectionPool(max_connections=4, **options)
         shared, new = Client(connection_pool=pool), []
 
         def work():
@@ -323,7 +329,7 @@ class Session:
 def old_server():
     """redis-py caches nothing of a server whose HELLO says that it is older
     than 7.4. (INFO may say so: Valkey's redis_version is 7.2.4.)"""
-    with Client(port=PORT, decode_responses=True) as r:
+    with Client(decode_responses=True, **SERVER) as r:
         version = re.search(r"'version',? ?:? ?'([0-9.]+)'",
                             str(r.execute_command("HELLO"))).group(1)
         return version if [int(x) for x in version.split(".")] < [7, 4] else None
@@ -332,7 +338,7 @@ def old_server():
 def caching():
     """A client that caches, and how many entries it has. EXISTS and TYPE are
     cached, BF.EXISTS and its like are not."""
-    options = {"port": PORT, "protocol": 3, "decode_responses": True}
+    options = dict(SERVER, protocol=3, decode_responses=True)
     if LIBRARY == "valkey-py":
         cached = Client(cache_enabled=True, single_connection_client=True,
                         **options)
@@ -344,7 +350,7 @@ def caching():
 
 def cache():
     cached, entries = caching()
-    with cached, Client(port=PORT) as other:
+    with cached, Client(**SERVER) as other:
         other.delete("c")
         same([cached.exists("c"), cached.exists("c"), entries()], [0, 0, 1])
         other.execute_command(ADD, "c", "x")

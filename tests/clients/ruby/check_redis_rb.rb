@@ -6,6 +6,8 @@
 require "redis"
 
 PORT = ARGV[0].to_i
+# The file of the authority that signed the server's certificate; plain TCP without.
+CA = ENV["BLOOMERY_CA"]
 DIALECT = ARGV[1]
 BLOOM = DIALECT != "redis-server"
 # Where redis-server stands in for the server, a set stands in for a filter:
@@ -38,7 +40,8 @@ else
 end
 
 def open_one
-  Redis.new(host: "127.0.0.1", port: PORT, timeout: 5)
+  Redis.new(host: "127.0.0.1", port: PORT, timeout: 5,
+            ssl: !CA.nil?, ssl_params: { ca_file: CA })
 end
 
 redis = open_one

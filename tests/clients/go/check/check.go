@@ -5,6 +5,8 @@
 package check
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"reflect"
@@ -36,6 +38,18 @@ func pick(bloom, set string) string {
 		return bloom
 	}
 	return set
+}
+
+// TLS returns what trusts the authority of BLOOMERY_CA only, and nil without it:
+// plain TCP.
+func TLS() *tls.Config {
+	path := os.Getenv("BLOOMERY_CA")
+	if path == "" {
+		return nil
+	}
+	authorities := x509.NewCertPool()
+	authorities.AppendCertsFromPEM(Must(os.ReadFile(path)))
+	return &tls.Config{RootCAs: authorities}
 }
 
 // Problem is what a failed comparison panics with.

@@ -26,7 +26,7 @@ type session struct {
 }
 
 func options(protocol int) *redis.Options {
-	got := &redis.Options{Addr: Address}
+	got := &redis.Options{Addr: Address, TLSConfig: TLS()}
 	if protocol == 2 {
 		got.Protocol = 2
 	}

@@ -23,7 +23,8 @@ type session struct {
 }
 
 func open(protocol int) client {
-	opt := clientOption{InitAddress: []string{Address}, BlockingPoolSize: 4}
+	opt := clientOption{InitAddress: []string{Address}, BlockingPoolSize: 4,
+		TLSConfig: TLS()}
 	if protocol == 2 {
 		opt.AlwaysRESP2, opt.DisableCache = true, true
 	}

@@ -21,6 +21,12 @@ pub fn dialect() -> &'static str {
     &WORDS[2]
 }
 
+/// The file of the authority that signed the server's certificate; plain TCP
+/// without it.
+pub fn authority() -> Option<String> {
+    std::env::var("BLOOMERY_CA").ok()
+}
+
 /// False where redis-server stands in for the server. There a set stands in for
 /// a filter: SADD, SISMEMBER and SCARD answer as BF.ADD and its like do.
 pub fn bloom() -> bool {

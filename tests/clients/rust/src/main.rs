@@ -5,10 +5,12 @@
 
 mod check;
 
-use check::{add, bloom, card, check, dialect, exists, fails, kind, port, until};
+use check::{add, authority, bloom, card, check, dialect, exists, fails, kind, port, until};
 use redis::bloom::{BloomFilterInfoType, BloomFilterInsertOptions, BloomFilterScalingOptions};
 use redis::caching::CacheConfig;
-use redis::{AsyncConnectionConfig, Client, Commands, Connection, Value, cmd, pipe};
+use redis::{
+    AsyncConnectionConfig, Client, Commands, Connection, TlsCertificates, Value, cmd, pipe,
+};
 use std::time::Duration;
 
 struct Session {
@@ -27,6 +29,22 @@ fn put(con: &mut Connection, key: &str, item: &str) -> i64 {
         .into()
 }
 
+/// A client over TLS if there is an authority, otherwise over plain TCP.
+fn connect_to(query: &str) -> Client {
+    let Some(authority) = authority() else {
+        return Client::open(format!("redis://127.0.0.1:{}/{query}", port())).unwrap();
+    };
+    let certificates = TlsCertificates {
+        client_tls: None,
+        root_cert: Some(std::fs::read(authority).unwrap()),
+    };
+    Client::build_with_tls(
+        format!("rediss://127.0.0.1:{}/{query}", port()),
+        certificates,
+    )
+    .unwrap()
+}
+
 /// What PUBSUB NUMSUB says of a channel, or PUBSUB NUMPAT.
 fn listeners(con: &mut Connection, what: &str, channel: &str) -> i64 {
     let mut ask = cmd("PUBSUB");
@@ -40,7 +58,7 @@ fn listeners(con: &mut Connection, what: &str, channel: &str) -> i64 {
 impl Session {
     fn new(protocol: i64) -> Session {
         let query = if protocol == 3 { "?protocol=resp3" } else { "" };
-        let client = Client::open(format!("redis://127.0.0.1:{}/{query}", port())).unwrap();
+        let client = connect_to(query);
         let open = || {
             let con = client.get_connection().unwrap();
             con.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

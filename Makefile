@@ -306,6 +306,10 @@ failovers: $(SERVER) $(PEERS) ## Test failovers by Sentinels under load: make fa
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
+slow-clients: $(SERVER) ## Test clients that send a byte a second: make slow-clients CLIENTS=10000
+	CLIENTS=$(or $(CLIENTS),10000) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_slow_clients.py
+
 pins: $(SERVER) $(B)/bench/null $(B)/bench/load $(STILL) ## Compare instructions per command with their pins
 	$(PYTHON) bench/pins.py --build $(B)
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Moves entries, filters and tables to places that the allocator prefers, so
+ * that pages on which frees have left a few blocks become free. A stripe is
+ * locked for about eight entries at a time. One thread at a time, inside a
+ * gate section.
+ */
+#pragma once
+
+#include "core/relocate.h"
+#include "keyspace/keyspace.h"
+
+struct defrag_sums {
+    struct relocate_sums all;     /* blocks */
+    struct relocate_sums filters; /* of them: structs and lines of filters */
+    struct relocate_sums keys;    /* something of them was moved, or nothing */
+};
+
+/* Works for about budget_us, at least one step, from where it ended the last
+ * time. Adds to *sums. Returns true at the end of a turn over all stripes. */
+bool keyspace_defrag(struct keyspace *ks, unsigned thread, relocate_fn move,
+                     uint64_t budget_us, struct defrag_sums *sums);

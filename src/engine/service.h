@@ -181,6 +181,11 @@ struct service {
     struct client_limits limits;
     _Atomic int dialect; /* enum conf_dialect: of conf, readable anywhere */
 
+    /* While loop 0 moves filters (defrag.h), the share of its time, and since
+     * when, monotonic; else 0. Loop 0 stores them. */
+    _Atomic unsigned defrag_percent;
+    _Atomic uint64_t defrag_since_ns;
+
     /* Receives the effects of writes while their stripes are locked; NULL:
      * effects go nowhere. Changes under the raised gate. */
     struct journal *journal;

@@ -53,6 +53,9 @@ section_of(enum metric metric)
     case METRIC_BF_ITEMS:
     case METRIC_BF_CAPACITY:
         return INFO_BF_CORE;
+    case METRIC_BF_DEFRAG_HITS:
+    case METRIC_BF_DEFRAG_MISSES:
+        return INFO_BF_DEFRAG;
     case METRIC_MEM_USED:
         return INFO_SECTION_COUNT; /* info_memory has it */
     default:
@@ -223,6 +226,15 @@ put_undone(struct buf *text)
 }
 
 static void
+put_defrag_time(const struct service *service, struct buf *text)
+{
+    uint64_t since_ns = atomic_load(&service->defrag_since_ns);
+
+    info_put_number(text, "current_active_defrag_time",
+                    since_ns > 0 ? (clock_mono_ns() - since_ns) / 1000000 : 0);
+}
+
+static void
 put_longest(struct buf *text)
 {
     struct longest_figure handler = longest_get(LONGEST_HANDLER);
@@ -241,6 +253,7 @@ write_stats(const struct service *service, struct buf *text)
     info_put_number(text, "expire_cycle_cpu_milliseconds",
                     info_put_metric_value(METRIC_EXPIRE_US) / 1000);
     put_rates(service, text);
+    put_defrag_time(service, text);
     put_longest(text);
     put_listeners(service, text);
     info_persist_write_forks(text);
@@ -320,13 +333,11 @@ write_bf_core(const struct service *service, struct buf *text)
     put_metrics(text, INFO_BF_CORE);
 }
 
-/* There is no defragmentation, so there are no hits and misses. */
 static void
 write_bf_defrag(const struct service *service, struct buf *text)
 {
     (void)service;
-    info_put_number(text, "bf_bloom_defrag_hits", 0);
-    info_put_number(text, "bf_bloom_defrag_misses", 0);
+    put_metrics(text, INFO_BF_DEFRAG);
 }
 
 /* ---- the table ----------------------------------------------------------- */

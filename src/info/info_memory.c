@@ -132,7 +132,7 @@ put_absent(struct buf *text)
         "number_of_functions",      "number_of_libraries",
         "used_memory_vm_functions", "used_memory_vm_total",
         "used_memory_functions",    "used_memory_scripts",
-        "mem_cluster_links",        "active_defrag_running",
+        "mem_cluster_links",
     };
 
     info_put_zeros(text, numbers, sizeof(numbers) / sizeof(numbers[0]));
@@ -152,6 +152,8 @@ info_memory_write(const struct service *service, struct buf *text)
     info_memory_get(service, &memory);
     put_used(text, &memory);
     put_fragmentation(text, &memory);
+    info_put_number(text, "active_defrag_running",
+                    atomic_load(&service->defrag_percent));
     info_put_bytes(text, "total_system_memory", total);
     info_put_bytes(text, "memory_of_machine_or_cgroup", machine_memory_bytes());
     info_put_bytes(text, "maxmemory", conf->maxmemory);

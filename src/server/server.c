@@ -58,6 +58,7 @@ enum {
     RECLAIM_EVERY_MS = 100,
     RECLAIM_SOON_MS = 2,
     RECLAIM_BUDGET_US = 1000,
+    DEFRAG_WAITS_MS = 1000,
 };
 
 /* ---- signals and timers, loop 0 ------------------------------------------ */
@@ -107,6 +108,18 @@ on_reclaim(uv_timer_t *timer)
 }
 
 static void
+on_defrag(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    uint64_t next_ms = DEFRAG_WAITS_MS;
+
+    if (!atomic_load(&server->service.loading)) {
+        next_ms = defrag_run(&server->defrag, server->workers[0]);
+    }
+    (void)uv_timer_start(timer, on_defrag, next_ms, 0);
+}
+
+static void
 on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
@@ -137,6 +150,10 @@ start_handles(struct server *server)
     server->reclaim.data = server;
     CHECK(uv_timer_start(&server->reclaim, on_reclaim, RECLAIM_EVERY_MS, 0) ==
           0);
+    CHECK(uv_timer_init(uv, &server->defrag_timer) == 0);
+    server->defrag_timer.data = server;
+    CHECK(uv_timer_start(&server->defrag_timer, on_defrag, DEFRAG_WAITS_MS,
+                         0) == 0);
     CHECK(uv_timer_init(uv, &server->watchdog) == 0);
     if (watchdog_ms > 0) {
         CHECK(uv_timer_start(&server->watchdog, on_watchdog, 0, watchdog_ms) ==

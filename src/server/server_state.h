@@ -7,6 +7,7 @@
 
 #include "admin/stats.h"
 #include "conf/conf_load.h"
+#include "engine/defrag.h"
 #include "engine/service.h"
 #include "keyspace/make.h"
 #include "net/listener.h"
@@ -44,7 +45,8 @@ struct server {
     struct worker **workers; /* [threads] */
 
     uv_signal_t sigterm, sigint, sighup; /* on loop 0 */
-    uv_timer_t reclaim, watchdog, tick;
+    uv_timer_t reclaim, defrag_timer, watchdog, tick;
+    struct defrag defrag;
     uv_async_t poke; /* calls persist_tick; any thread sends it */
     bool stopping;
 

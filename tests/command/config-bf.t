@@ -14,7 +14,7 @@
 > CONFIG GET bf.bloom-use-random-seed
 < %1 | "bf.bloom-use-random-seed" | "yes"
 > CONFIG GET bf.bloom-defrag-enabled
-< %1 | "bf.bloom-defrag-enabled" | "no"
+< %1 | "bf.bloom-defrag-enabled" | "yes"
 > CONFIG GET bf.nope*
 < %0
 
@@ -111,13 +111,17 @@
 > CONFIG GET bf.bloom-memory-usage-limit
 < %1 | "bf.bloom-memory-usage-limit" | "268435456"
 
-# There is no defragmentation yet.
+# It needs activedefrag too.
 > CONFIG SET bf.bloom-defrag-enabled no
 < +OK
-> CONFIG SET bf.bloom-defrag-enabled yes
-~ -ERR CONFIG SET failed \(possibly related to argument 'bf\.bloom-defrag-enabled'\) - .+
 > CONFIG GET bf.bloom-defrag-enabled
 < %1 | "bf.bloom-defrag-enabled" | "no"
+> CONFIG SET bf.bloom-defrag-enabled yes
+< +OK
+> CONFIG GET activedefrag
+< %1 | "activedefrag" | "yes"
+> CONFIG SET active-defrag-cycle-max 100
+~ -ERR CONFIG SET failed \(possibly related to argument 'active-defrag-cycle-max'\) - .+
 
 # All or nothing.
 > CONFIG SET bf.bloom-capacity 7 bf.bloom-fp-rate 2

@@ -160,7 +160,7 @@ TEST(defaults_are_the_documented_ones)
     assert_true(conf.bf_tightening_ratio.value == 0.5);
     assert_true(conf.bf_use_random_seed);
     assert_int_equal(conf.bf_memory_usage_limit, 134217728);
-    assert_false(conf.bf_defrag_enabled);
+    assert_true(conf.bf_defrag_enabled);
     conf_fini(&conf);
 }
 

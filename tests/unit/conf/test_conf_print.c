@@ -102,7 +102,7 @@ TEST(the_printed_lines_load_and_change_nothing)
 
     uncomment(text);
     assert_non_null(strstr(text, "\nport = 7379\n"));
-    assert_non_null(strstr(text, "\nbloom-defrag-enabled = no\n"));
+    assert_non_null(strstr(text, "\nbloom-defrag-enabled = yes\n"));
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
     assert_int_equal(close(fd), 0);

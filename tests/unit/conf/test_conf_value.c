@@ -191,8 +191,6 @@ static const struct refused refused[] = {
       "Value for `bf-initial-size` must be in the range [1, 1073741824]" },
     { "bf-expansion-factor", "32769",
       "Value for `bf-expansion-factor` must be in the range [0, 32768]" },
-    { "bf.bloom-defrag-enabled", "yes",
-      "only 'no' is accepted: the server cannot defragment yet" },
 };
 
 static void

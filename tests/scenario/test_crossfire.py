@@ -30,6 +30,8 @@ def commands(chance):
         [["BF.EXISTS", key, item]] * times,
         [["BF.MADD", key] + [str(chance.random()) for _ in range(50)]],
         [["BF.MERGE", key, other]], [["BF.RESET", key]],
+        [["BF.RESERVE", key, "0.01", "100", "DELETABLE"]],
+        [["BF.MDEL", key, "x", "a", item]], [["BF.DEL", key, "x"]] * times,
         [["BF.COUNTNEW", key, "a", "b"]], [["BF.INFO", key]],
         [["MULTI"], ["BF.ADD", key, "x"], ["RENAME", key, other],
          ["PUBLISH", "a", "m"], ["EXEC"]],

@@ -4,6 +4,7 @@
 # served in between. Their result is the same as in one piece: on the server, in the
 # journal and on a replica.
 
+import struct
 import threading
 
 import pytest
@@ -65,6 +66,46 @@ def test_copy_restore_and_merge_let_other_clients_run(large):
     assert between(server, "RESTORE", "no", 0, damaged)[0] == resp.Error(
         "ERR DUMP payload version or checksum are wrong")
     assert conn.call("EXISTS", "no") == 0
+
+
+def bf_load_of(payload, capacity, items):
+    """Makes the payload of BF.LOAD of a DUMP of one layer, whose array is last."""
+    at = next(at for at in range(200) if struct.unpack_from(
+        "<Q", payload, at + 1)[0] == len(payload) - 11 - at - 45)
+    array = payload[at:-11]
+    return b"\1" + struct.pack("<IddBQQ", 2, 0.01, 0.5, 0, 1, len(array)) + \
+        array + struct.pack("<qq", items, capacity)
+
+
+@pytest.mark.parametrize("layout", ["redisbloom", "valkeybloom"])
+def test_foreign_filters_are_restored_and_loaded_in_parts(start_server, layout):
+    server = start_server("--bloom-layout", layout,
+                          "--bf.bloom-use-random-seed", "no", threads=1)
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "source", "0.01", CAPACITY)
+        conn.call("BF.MADD", "source", *ITEMS)
+        payload = conn.call("DUMP", "source")
+        assert lets_others_in(
+            server, lambda n: ("RESTORE", "restored:%d" % n, 0, payload), b"OK")
+        assert conn.call("DUMP", "restored:0") == payload
+        damaged = payload[:-100] + bytes([payload[-100] ^ 1]) + payload[-99:]
+        assert between(server, "RESTORE", "no", 0, damaged)[0] == resp.Error(
+            "ERR DUMP payload version or checksum are wrong")
+        if layout == "valkeybloom":
+            load = bf_load_of(payload, CAPACITY, conn.call("BF.CARD", "source"))
+            assert lets_others_in(
+                server, lambda n: ("BF.LOAD", "loaded:%d" % n, load), b"OK")
+            assert conn.call("DUMP", "loaded:0") == payload
+            assert between(server, "BF.LOAD", "no", load[:-1])[0] == resp.Error(
+                "ERR bloom object decoding failed")
+            assert between(server, "BF.LOAD", "source", load)[0] == resp.Error(
+                "BUSYKEY Target key name already exists.")
+        assert conn.call("EXISTS", "no") == 0
+        conn.call("BF.RESET", "source")
+        assert conn.call("BF.CARD", "source") == 0
+        assert conn.call("BF.MEXISTS", "source", *ITEMS) == [0] * len(ITEMS)
+        conn.call("BF.MADD", "source", *ITEMS)
+        assert conn.call("DUMP", "source") == payload
 
 
 def test_commands_of_many_names_let_other_clients_run(start_server):

@@ -6,12 +6,14 @@
 # other dialect, and both have other filter defaults than the primary: the replicated
 # commands must state all properties.
 
+import json
+
 import pytest
 
-from lib import links, replicas, resp
+from lib import links, replicas, resp, servers
 
 FAR = 4000000000000  # a time in ms that no test reaches
-ITEMS = ["a", "b", "c", "d", "e", "f", "g", "h", "never"]
+ITEMS = ["a", "b", "c", "d", "e", "f", "g", "h", "never", "item:0"]
 ABSENT = None
 
 
@@ -35,6 +37,15 @@ def dumped(conn, *items):
 
 DUMP = object()  # stands for a DUMP of a filter with a and b
 AB, FULL = "BF.MADD k a b", "BF.RESERVE k 0.01 2 NONSCALING"
+
+# Filters with item:0 to item:9, and with a to h, as the two modules made them.
+DATA = servers.TOP / "tests/data"
+HEADER, BITS = [bytes.fromhex(chunk["hex"]) for chunk in json.loads(
+    (DATA / "redisbloom/filters/expansion0_cap20_e01_10.json").read_text())[
+        "chunks"][:2]]
+LOAD = bytes.fromhex(json.loads((
+    DATA / "valkey-bloom/filters.json").read_text())[1]["bf_load"])
+CHUNK = "BF.LOADCHUNK"
 
 ROWS = {
     "bf.add": [
@@ -62,12 +73,44 @@ ROWS = {
              has={"k": "ab"}, fails=True),
         Case("BF.INSERT k EXPANSION 4 CAPACITY 2 ITEMS a b c d e",
              has={"k": "abcde"}),
+        Case("BF.INSERT k PXAT %d ITEMS a b" % FAR, has={"k": "ab"},
+             times={"k": FAR}),
+        Case("BF.INSERT k PXAT %d ITEMS a" % FAR,
+             "BF.INSERT k EX 5 ITEMS a b", has={"k": "ab"}, times={"k": FAR}),
+        Case("BF.INSERT k PXAT 1 ITEMS a b", has={"k": ABSENT}),
     ],
     "bf.reserve": [
         Case("BF.RESERVE k 0.001 700", has={"k": ""}),
         Case("BF.RESERVE k 0.01 10 EXPANSION 4", has={"k": ""}),
         Case("BF.RESERVE k 0.01 10 NONSCALING", has={"k": ""}),
+        Case("BF.RESERVE k 0.01 10 EXAT %d" % (FAR // 1000), has={"k": ""},
+             times={"k": FAR}),
         Case(AB, "BF.RESERVE k 0.01 10", has={"k": "ab"}, fails=True),
+    ],
+    "bf.load": [
+        Case(["BF.LOAD", "k", LOAD], has={"k": "abcdefgh"}, times={"k": -1}),
+        Case("BF.ADD k a", ["BF.LOAD", "k", LOAD], has={"k": "a"}, fails=True),
+        Case(["BF.LOAD", "k", LOAD[:-1]], has={"k": ABSENT}, fails=True),
+    ],
+    "bf.loadchunk": [
+        Case([CHUNK, "k", "1", HEADER], [CHUNK, "k", "9", BITS[:8]],
+             [CHUNK, "k", "17", BITS[8:]], has={"k": ["item:0"]}),
+        Case([CHUNK, "k", "1", HEADER], [CHUNK, "k", "17", BITS],
+             [CHUNK, "k", "17", bytes(16)], has={"k": ["item:0"]}, fails=True),
+        Case("BF.ADD k a", [CHUNK, "k", "1", HEADER], has={"k": "a"},
+             fails=True),
+    ],
+    "bf.del": [
+        Case("BF.INSERT k DELETABLE ITEMS a b", "BF.DEL k a", has={"k": "b"}),
+        Case("BF.INSERT k DELETABLE ITEMS a a b", "BF.DEL k a",
+             has={"k": "ab"}),
+        Case(AB, "BF.DEL k a", has={"k": "ab"}, fails=True),
+        Case("BF.DEL k a", has={"k": ABSENT}),
+    ],
+    "bf.mdel": [
+        Case("BF.INSERT k DELETABLE 8 ITEMS a b c", "BF.MDEL k c a x",
+             has={"k": "b"}),
+        Case(AB, "BF.MDEL k a b", has={"k": "ab"}, fails=True),
     ],
     "bf.merge": [
         Case(AB, "COPY k m", "BF.ADD m c", "BF.MERGE k m",

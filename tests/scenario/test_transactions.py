@@ -3,6 +3,7 @@
 # MULTI and WATCH with several clients: the changes that break a watch, that EXEC is
 # atomic for other clients, and the limits of the queue.
 
+import json
 import threading
 
 import pytest
@@ -214,18 +215,38 @@ def test_check_and_set_never_loses_an_update(server):
 
 # Commands, and whether they break a watch of k: as in redis-server 7.0.15, as
 # far as it has them. Before them k is a filter without a time to live, "t" has
-# one, q is another filter; "missing" removes k first, and is not a command.
+# one, q is another filter; "missing" removes k first, and is not a command. The
+# words DUMP and HEADER stand for what DUMP and BF.SCANDUMP give for k.
+LOAD = bytes.fromhex(json.loads((
+    servers.TOP / "tests/data/valkey-bloom/filters.json").read_text())[1]
+        ["bf_load"])
 BREAKS = {
     b"BF.ADD": [([("BF.ADD", "k", "new")], True),
                 ([("BF.ADD", "k", "a")], True),  # it is opened for writing
                 ([("BF.ADD", "q", "new")], False),
                 ([("BF.ADD", "k")], False),
                 (["missing", ("BF.ADD", "k", "a")], True)],
+    b"BF.DEL": [([("BF.DEL", "k", "a")], True),  # opened, though refused
+                ([("BF.DEL", "q", "a")], False),
+                (["missing", ("BF.DEL", "k", "a")], False)],
+    b"BF.MDEL": [([("BF.MDEL", "k", "a", "b")], True),
+                 (["missing", ("BF.MDEL", "k", "a")], False)],
     b"BF.INSERT": [([("BF.INSERT", "k", "ITEMS", "new")], True),
                    ([("BF.INSERT", "k", "CAPACITY", "0", "ITEMS", "x")], False),
                    (["missing", ("BF.INSERT", "k", "NOCREATE", "ITEMS", "x")],
                     False),
                    (["missing", ("BF.INSERT", "k")], True)],
+    b"BF.LOAD": [([("BF.LOAD", "k", LOAD)], True),  # opened, though refused
+                 ([("BF.LOAD", "q", LOAD)], False),
+                 (["missing", ("BF.LOAD", "k", "bad")], False),
+                 (["missing", ("BF.LOAD", "k", LOAD)], True)],
+    b"BF.LOADCHUNK": [([("BF.LOADCHUNK", "k", "1", "")], True),  # opened
+                      ([("BF.LOADCHUNK", "k", "x", "")], False),
+                      ([("BF.LOADCHUNK", "other", "1", "HEADER")], False),
+                      (["missing", ("BF.LOADCHUNK", "k", "2", "x")], False),
+                      (["missing", ("BF.LOADCHUNK", "k", "1", "bad")], False),
+                      (["missing", ("BF.LOADCHUNK", "k", "1", "HEADER")],
+                       True)],
     b"BF.MADD": [([("BF.MADD", "k", "n", "m")], True),
                  (["missing", ("BF.MADD", "k", "n")], True)],
     b"BF.MERGE": [([("BF.MERGE", "k", "q")], True),
@@ -316,7 +337,8 @@ def test_what_breaks_a_watch(pair, name):
         b.call("FLUSHALL")
         for key in ("k", "q"):
             assert b.call("BF.INSERT", key, "SEED", "s" * 32, "ITEMS", "a") == [1]
-        dump = b.call("DUMP", "k")
+        words = {"DUMP": b.call("DUMP", "k"),
+                 "HEADER": b.call("BF.SCANDUMP", "k", "0")[1]}
         commands = [c for c in steps if not isinstance(c, str)]
         if "missing" in steps:
             b.call("DEL", "k")
@@ -329,7 +351,7 @@ def test_what_breaks_a_watch(pair, name):
             b.call(*command)
         a.call("WATCH", "k")
         for command in commands[len(scene):]:
-            b.call(*[dump if word == "DUMP" else word for word in command])
+            b.call(*[words.get(word, word) for word in command])
         assert broken(a) == expected, steps
 
 

@@ -60,6 +60,7 @@ set_replica(struct scene *scene, size_t i, enum status_replica_state state,
                    "10.0.0.%zu:5000", i);
     (void)snprintf(replica->local_address, sizeof(replica->local_address),
                    "10.0.0.9:7379");
+    (void)snprintf(replica->user, sizeof(replica->user), "repl%zu", i);
     replica->port = 7000 + (unsigned)i;
     replica->state = state;
     replica->acked = acked;
@@ -425,7 +426,7 @@ TEST(client_list_shows_links_and_finds_them_by_type_and_id)
                                  "qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 "
                                  "rbs=0 rbp=0 obl=0 oll=1 omem=1000 "
                                  "tot-mem=1000 events=rw cmd=replconf "
-                                 "user=default redir=-1 resp=2"));
+                                 "user=repl1 redir=-1 resp=2"));
     assert_true(says(scene, "CLIENT LIST TYPE replica", "id=101 "));
     assert_true(says(scene, "CLIENT LIST TYPE slave", "id=101 "));
     assert_string_equal("$0\r\n\r\n", said(scene, "CLIENT LIST TYPE master"));

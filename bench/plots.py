@@ -189,20 +189,15 @@ def memory(found):
     return "\n".join([*script, "plot " + ", ".join(curves)])
 
 
-def bgsave(found):
-    """Latency of PING and BF.ADD before, during and after BGSAVE."""
-    series, facts = found.get("bgsave-series"), found.get("bgsave")
+def save_panel(found, name, title):
+    """Return the lines that plot one save, or none."""
+    series, facts = found.get(f"{name}-series"), found.get(name)
     if series is None or facts is None or not series["rows"]:
-        return None
+        return []
     begins, ends = (facts["window"][key] for key in ("begins", "ends"))
-    script = [block("data", series["rows"]),
-              "set title 'Latency during BGSAVE of a filter of "
-              f"{facts['window']['size']}'",
-              "set xlabel 'seconds since BGSAVE was sent'",
-              "set ylabel 'until the reply came (log)'", "set logscale y",
-              "set ytics ('10 µs' 10, '100 µs' 100, '1 ms' 1000, "
-              "'10 ms' 1e4, '100 ms' 1e5, '1 s' 1e6, '10 s' 1e7)",
-              "set grid xtics ytics",
+    data = name.replace("-", "_")
+    script = [block(data, series["rows"]), "unset arrow", "unset label",
+              f"set title {quote(title.format(facts['window']['size']))}",
               f"set xrange [{series['rows'][0][0]}:{series['rows'][-1][0]}]"]
     for at, text in ((begins, "begins"), (ends, "ends")):
         script += [f"set arrow from {at}, graph 0 to {at}, graph 1 nohead "
@@ -213,9 +208,27 @@ def bgsave(found):
               ("PING, slowest in 10 ms", 3, "points lt 1 pt 7 ps 0.35"),
               ("BF.ADD, median of 10 ms", 4, "lines lt 6 lw 2"),
               ("PING, median of 10 ms", 2, "lines lt 5 lw 2")]
-    return "\n".join([*script, "plot " + ", ".join(
-        f"$data using 1:{column} with {style} title '{title}'"
-        for title, column, style in curves)])
+    return [*script, "plot " + ", ".join(
+        f"${data} using 1:{column} with {style} title '{text}'"
+        for text, column, style in curves)]
+
+
+def bgsave(found):
+    """Latency of PING and BF.ADD before, during and after BGSAVE."""
+    now = save_panel(found, "bgsave", "Latency during BGSAVE of {}")
+    before = save_panel(found, "bgsave-before", "The same with a fork, {}")
+    if not now:
+        return None
+    script = ["set xlabel 'seconds since BGSAVE was sent'",
+              "set ylabel 'until the reply came (log)'", "set logscale y",
+              "set yrange [10:1e5]",
+              "set ytics ('10 µs' 10, '100 µs' 100, '1 ms' 1000, "
+              "'10 ms' 1e4, '100 ms' 1e5, '1 s' 1e6, '10 s' 1e7)",
+              "set grid xtics ytics"]
+    if before:
+        script += ["set multiplot layout 1,2", "set key font ',9'"]
+    return "\n".join([*script, *now, *before,
+                      *(["unset multiplot"] if before else [])])
 
 
 def peers(found):
@@ -248,7 +261,55 @@ def peers(found):
         "0,0.7 font ',10' notitle"])
 
 
-PLOTS = {"cost": cost, "ratio": ratio, "peers": peers, "scaling": scaling,
+def many(found):
+    """CPU for one command, by the number of filters, and of keys in Redis. Dashed:
+    an older build, or Redis."""
+    table, tried = found.get("many"), found.get("many-tried")
+    if table is None or not table["rows"]:
+        return None
+    rows = [row[:4] for row in table["rows"]]
+    if "baseline, ns" in table["columns"]:
+        at = table["columns"].index("baseline, ns")
+        rows += [[row[0], f"{row[1]}, before", row[2], row[at]]
+                 for row in table["rows"]]
+    rows += [[row[0], f"{row[1]} in redis-server", row[2], row[4]]
+             for row in (tried["rows"] if tried else ())
+             if row[1] in ("GET", "SET")]
+    names = list(dict.fromkeys(row[1] for row in rows))
+    pipelines = [each for each in (16, 100)
+                 if any(row[2] == each for row in rows)]
+    if not pipelines:
+        return None
+    script = [f"set multiplot layout 1,{len(pipelines)} title 'CPU of the "
+              "server for one command on one of many filters' font ',14'",
+              "set logscale x", "set format x '10^{%T}'",
+              "set termoption enhanced",
+              "set xlabel 'filters (log)'",
+              "set key inside top left vertical Left reverse font ',10'",
+              "set bmargin 4"]
+    for pipeline in pipelines:
+        curves = []
+        for number, name in enumerate(names, 1):
+            colour = names.index(name.removesuffix(", before")) + 1
+            its = [[row[0], row[3]] for row in rows
+                   if row[1] == name and row[2] == pipeline]
+            if its:
+                script.append(block(f"p{pipeline}n{number}", its))
+                dashes = (" dt 2" if "redis" in name or colour != number
+                          else "")
+                curves.append(f"$p{pipeline}n{number} using 1:2 with "
+                              f"linespoints lt {colour}{dashes} "
+                              f"title {quote(name)}")
+        top = max(row[3] for row in rows if row[2] == pipeline) * 1.8
+        script += [f"set title 'pipeline {pipeline}'",
+                   f"set yrange [0:{top:.0f}]", "set ylabel " + quote(
+                       "ns per command" if pipeline == pipelines[0] else ""),
+                   "plot " + ", ".join(curves)]
+    return "\n".join([*script, "unset multiplot"])
+
+
+PLOTS = {"cost": cost, "ratio": ratio, "peers": peers, "many": many,
+         "scaling": scaling,
          "memory": memory, "bgsave": bgsave}
 
 

@@ -62,6 +62,14 @@ second say more about itself. The CPU time of the server decides how much one
 core can serve. The second table compares with a filter kept by hand in a
 bitmap, with a SETBIT or GETBIT for each of the 7 bits of an item, all of them
 in one pipeline."""),
+    "many": Part(
+        "Many filters", ["many.py", "--build", "{build}"], 900, [], ["many"],
+        """Most users have a filter for each user, card or campaign. With more
+filters than the caches hold, a command waits for memory: for the table of
+names, for the entry and for the lines of its filter. Commands of a pipeline
+wait together, so they cost less than single ones by more than the kernel's
+share. The last table has redis-benchmark with its own random names, and what a
+key costs in a redis-server, which does not wait for several keys at a time."""),
     "scaling": Part(
         "More cores", ["scaling.py", "--build", "{build}"], 180, [], ["scaling"],
         """Every loop is a thread with its own connections. If a line follows
@@ -84,9 +92,9 @@ the thread, which excludes what else the machine does meanwhile. Notes below
 the table explain times above 2 ms."""),
     "bgsave": Part(
         "Latency during BGSAVE", ["bgsave.py", "--build", "{build}"], 120, [], ["bgsave"],
-        """A child process writes the snapshot, while the server goes on
-serving. Clients notice the fork. Afterwards the kernel copies each page at the
-first write to it, and the child needs a core and the disk."""),
+        """A thread of the server copies the data and writes the snapshot, while
+the loops go on serving. It holds one lock at a time, for at most 64 KiB, and
+needs a core and the disk."""),
     "durability": Part(
         "Durability",
         ["persist.py", "--build", "{build}", "group", "latency"], 120, [], [],

@@ -38,9 +38,10 @@ enum {
 static inline size_t
 effect_words_bytes(const struct slice *argv, size_t argc)
 {
-    enum { PLACE_BYTES = 20 }; /* "$11\r\n", a place, "\r\n", and more */
+    enum { PLACE_BYTES = 11 }; /* at most (keyspace/redo.h) */
 
-    return stage_effect_bytes(argv, argc) + argc * PLACE_BYTES;
+    return stage_effect_bytes(argv, argc) +
+           argc * (STAGE_WORD_BYTES + PLACE_BYTES);
 }
 
 /* Returns whether effects are passed on: there is a journal, and the worker

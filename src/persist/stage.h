@@ -45,16 +45,18 @@ struct stage {
     uint32_t spare;      /* of the next piece */
 };
 
+enum { STAGE_WORD_BYTES = 26 /* at most: "$<len>\r\n" and "\r\n" */ };
+
 /* Returns how many bytes an effect of these words takes at most, with what may
  * have to precede it. */
 static inline size_t
 stage_effect_bytes(const struct slice *argv, size_t argc)
 {
-    /* A SELECT, "*<argc>\r\n", and "$<len>\r\n...\r\n" for each word. */
+    /* A SELECT and "*<argc>\r\n" */
     size_t bytes = 40 + 24;
 
     for (size_t i = 0; i < argc; i++) {
-        bytes += argv[i].len + 26;
+        bytes += argv[i].len + STAGE_WORD_BYTES;
     }
     return bytes;
 }

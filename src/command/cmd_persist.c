@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * SAVE BGSAVE LASTSAVE BGREWRITEAOF. They run on the loop of their connection
- * and request work of loop 0 and a child process. Only their own client waits.
+ * and request work of loop 0 and the thread that saves. Only their own client
+ * waits.
  */
 #include "base/clock.h"
 #include "base/mem.h"

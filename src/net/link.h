@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A connection between two servers, or a pipe from a child process: bytes in,
- * bytes out, nothing parsed. Dialled (link_dial.h), or made of a descriptor
+ * A connection between two servers, or a pipe from the thread that saves: bytes
+ * in, bytes out, nothing parsed. Dialled (link_dial.h), or made of a descriptor
  * (link_take.h). Everything happens on its loop's thread;
  * hooks are called from there, never from inside these functions. After
  * `closed` no hook is called; link_close calls none at all. Any hook may close

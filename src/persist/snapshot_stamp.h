@@ -51,8 +51,7 @@ struct snapshot_effects {
     struct slice commands;       /* without the seal */
 };
 
-/* How far a writer or loader is. It may lie in memory that a parent shares with
- * its child. */
+/* How far a writer or loader is. Any thread reads it. */
 struct snapshot_progress {
     _Atomic uint64_t bytes, keys;
 };

@@ -9,8 +9,7 @@ struct server;
 
 struct persist *data_new(struct server *server);
 
-/* Starts the tick, the poke, and the signal of ended children; before loop 0
- * runs. */
+/* Starts the tick and the poke, before loop 0 runs. */
 void data_start_handles(struct server *server);
 
 /* Starts to load. At the end the server begins to serve, or stops. */

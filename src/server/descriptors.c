@@ -17,7 +17,7 @@ enum {
     OF_ACCEPT = 2,  /* the listener's reserve, and a client being refused */
     OF_JOURNAL = 8, /* directory, two increments, a base and a manifest, each
                        also while its successor is written */
-    OF_SAVE = 5,    /* data directory, its lock, a snapshot, the child's pipe */
+    OF_SAVE = 5,    /* data directory, its lock, a snapshot, the spool */
     OF_REPLICATION = 12, /* the primary, name look-ups, the pipe of a
                             synchronization, a transfer, the role file */
     OF_OTHERS = 3        /* CONFIG REWRITE, /proc */

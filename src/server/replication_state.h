@@ -31,8 +31,8 @@
 
 struct follower;
 
-/* A snapshot for our replicas, from a child process through a pipe. It ends
- * when the pipe was read to its end and all was written, in either order:
+/* A snapshot for our replicas, from the thread that saves through a pipe. It
+ * ends when the pipe was read to its end and all was written, in either order:
  *
  *   NONE -> RUNS -> READ   -> NONE      cancelled: any -> NONE
  *           RUNS -> WRITTEN -> NONE

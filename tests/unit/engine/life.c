@@ -3,15 +3,18 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "core/filter.h"
 #include "core/payload.h"
 #include "core/stream.h"
 #include "dump_help.h"
+#include "keyspace/defrag.h"
 #include "keyspace/gate.h"
 #include "keyspace/reclaim.h"
 #include "persist/journal_tap.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -269,15 +272,47 @@ put_command(struct life *life)
     buf_free(&line);
 }
 
+static void *
+move_block(void *block, size_t align)
+{
+    size_t bytes = malloc_usable_size(block);
+    void *moved = mem_try_lines((bytes + 63) / 64 * 64);
+
+    assert_non_null(moved);
+    assert_int_equal((uintptr_t)moved % align, 0);
+    memcpy(moved, block, bytes);
+    mem_free(block);
+    return moved;
+}
+
+/* What one loop does between commands. */
+static void
+tidy(struct life *life)
+{
+    struct worker *worker = life->rig->worker;
+    struct keyspace *ks = worker->service->keyspace;
+    struct defrag_sums sums = { 0 };
+
+    if (!life->threaded &&
+        below(life, 20) == 0) { /* removes what has expired */
+        (void)keyspace_reclaim(ks, worker->index, clock_wall_ms(), 1000);
+    }
+    if (below(life, 8) == 0) { /* moves some or all to other addresses */
+        gate_enter(keyspace_gate(ks), worker->index);
+        (void)keyspace_defrag(ks, worker->index, move_block,
+                              below(life, 2) * 1000, &sums);
+        gate_leave(keyspace_gate(ks), worker->index);
+        life->moved += sums.keys.moved;
+    }
+}
+
 void
 life_run(struct life *life)
 {
     unsigned count = below(life, 6) == 0 ? 2 + below(life, 3) : 1;
 
-    if (!life->threaded &&
-        below(life, 20) == 0) { /* removes what has expired */
-        (void)keyspace_reclaim(life->rig->service.keyspace, 0, clock_wall_ms(),
-                               1000);
+    if (life->rig->worker->index <= 1) {
+        tidy(life);
     }
     batch_begin(life->rig);
     if (count > 1) {

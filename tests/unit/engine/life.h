@@ -37,6 +37,7 @@ struct life {
     atomic_bool *ends;
     unsigned items, pieces, gone; /* of all lives */
     unsigned placed;              /* pieces of deletable filters */
+    uint64_t moved;               /* keys, by defragmentation */
     const struct walk_part *part; /* that is saved; NULL: everything */
     struct walk *walk;
     struct snapshot_writer *writer;

@@ -68,8 +68,9 @@ run_lives_of(unsigned count, uint64_t seed, enum rule without, unsigned enough,
         file_close(fd);
     }
     rig_free(life->rig);
-    print_message("%u items, %u pieces (%u placed), %u gone\n", life->items,
-                  life->pieces, life->placed, life->gone);
+    print_message("%u items, %u pieces (%u placed), %u gone, %llu moved\n",
+                  life->items, life->pieces, life->placed, life->gone,
+                  (unsigned long long)life->moved);
     snapshot_writer_free(life->writer);
     buf_free(&life->text);
     mem_free(life);

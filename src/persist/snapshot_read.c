@@ -539,10 +539,10 @@ read_header(struct reader *reader)
     enum snapshot_status status = section_open(&reader->file, header);
 
     reader->offset = HEADER_BYTES;
-    reader->records =
-        (struct records){ .parser = { &reader->file, &reader->begin },
-                          .env = reader->env,
-                          .visitor = reader->visitor };
+    reader->records = (struct records){ .parser = { .file = &reader->file,
+                                                    .begin = &reader->begin },
+                                        .env = reader->env,
+                                        .visitor = reader->visitor };
     reader->lines =
         (struct lines){ .file = &reader->file, .progress = reader->progress };
     if (status == SNAPSHOT_OK) {

@@ -197,8 +197,9 @@ take_packed(struct rdb_input *input, struct buf *to)
     }
     ok = take_long(input, &packed, packed_len);
     if (ok && !to->failed) {
-        /* A packed byte stands for at most 264 bytes / 3. */
-        space = packed.failed || len / 88 > packed.len
+        /* A packed byte stands for at most 264 bytes / 3. Nobody packs an
+         * empty string. */
+        space = packed.failed || len == 0 || len / 88 > packed.len
                     ? NULL
                     : buf_reserve(to, (size_t)len);
         if (packed.failed || (space == NULL && to->failed)) {

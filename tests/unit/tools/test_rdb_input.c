@@ -196,15 +196,19 @@ TEST(damaged_packed_strings_are_refused)
         "\xc3\x02\x05\x20\x00", /* a copy of nothing */
         "\xc3\x02\x01\x05x",    /* fewer literals than announced */
         "\xc3\x00\x05",         /* no bytes */
+        "\xc3\x00\x00",         /* an empty string, which nobody packs */
     };
-    static const size_t lens[] = { 5, 5, 3 };
+    static const size_t lens[] = { 5, 5, 3, 3 };
 
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 8; i++) {
         struct reader reader;
         struct buf buf = { .limit = 1000 };
 
-        assert_false(
-            rdb_take_string(begin(&reader, cases[i], lens[i], 9), &buf));
+        if (i >= 4) { /* behind another string */
+            buf_append_slice(&buf, slice_lit("before"));
+        }
+        assert_false(rdb_take_string(
+            begin(&reader, cases[i % 4], lens[i % 4], 9), &buf));
         assert_int_equal(RDB_DAMAGED, reader.input.status);
         buf_free(&buf);
     }

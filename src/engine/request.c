@@ -174,11 +174,12 @@ struct slice
 request_arena_copy(struct request *req, struct slice bytes)
 {
     struct buf *arena = &req->worker->arena;
-    char *to = arena->data + arena->len;
+    char *to;
 
     if (req->effect.kind != EFFECT_REWRITTEN) {
         return bytes;
     }
+    to = arena->data + arena->len;
     CHECK(arena->capacity - arena->len >= bytes.len);
     memcpy(to, bytes.data, bytes.len);
     arena->len += bytes.len;

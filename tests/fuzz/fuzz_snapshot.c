@@ -5,12 +5,15 @@
  * are what is tested. Read strictly, salvaged, and as a stream. What is refused
  * leaves nothing behind, nobody asks for memory that the file does not justify,
  * what is accepted strictly is salvaged without a loss, and a stream comes to
- * the same end as a file, but where it promised filters that never came.
+ * the same end as a file, but where it promised filters that never came. Keys,
+ * voids and effects that are shown have the figures that the format allows.
  */
 #include "base/err.h"
 #include "base/file.h"
 #include "base/mem.h"
 #include "core/bloom.h"
+#include "core/filter.h"
+#include "persist/group.h"
 #include "persist/snapshot_format.h"
 #include "persist/snapshot_read.h"
 #include "target.h"
@@ -78,8 +81,54 @@ heap_free(void *ctx, void *ptr, size_t bytes)
 struct visit {
     struct bloom_env env;
     uint64_t keys, hash, stretches;
-    uint64_t at; /* where the last stretch ended */
+    uint64_t at;                 /* where the last stretch ended */
+    uint64_t position, sequence; /* of the last effects */
 };
+
+static void
+note(struct visit *visit, struct slice text)
+{
+    visit->hash = XXH3_64bits_withSeed(text.data, text.len, visit->hash);
+}
+
+static void
+note_key(struct visit *visit, const struct snapshot_record *record)
+{
+    CHECK(record->db < DATABASES_MAX && record->epoch < SNAPSHOT_EPOCHS);
+    CHECK(record->name.len <= NAME_BYTES_MAX);
+    note(visit, record->name);
+}
+
+static bool
+on_gone(void *ctx, const struct snapshot_record *record)
+{
+    note_key(ctx, record);
+    return true;
+}
+
+static bool
+on_effects(void *ctx, const struct snapshot_effects *effects)
+{
+    struct visit *visit = ctx;
+
+    CHECK(effects->commands.len > 0);
+    CHECK(effects->position >= visit->position);
+    CHECK(effects->sequence > visit->sequence);
+    visit->position = effects->position + effects->commands.len;
+    visit->sequence = effects->sequence;
+    note(visit, effects->commands);
+    return true;
+}
+
+static bool
+on_end(void *ctx, const struct snapshot_stamp *end)
+{
+    const struct visit *visit = ctx;
+
+    CHECK(end->begins <= end->position && visit->position <= end->position);
+    CHECK(visit->sequence <= end->sequence);
+    return true;
+}
 
 /* Whoever shows a filter shows all of it: it dumps to what it says it is. */
 static bool
@@ -91,14 +140,12 @@ on_filter(void *ctx, const struct snapshot_record *record, struct bloom *bloom)
     struct bloom *again = NULL;
     uint64_t incarnation = 0;
 
-    CHECK(record->db < DATABASES_MAX && record->name.len <= NAME_BYTES_MAX);
+    note_key(visit, record);
     codec_dump(bloom, record->incarnation, dump);
     CHECK(codec_load(dump, len, NULL, &incarnation, &again) == BLOOM_OK);
     CHECK(incarnation == record->incarnation);
     bloom_free(again, NULL);
-    visit->hash = XXH3_64bits_withSeed(dump, len, visit->hash);
-    visit->hash =
-        XXH3_64bits_withSeed(record->name.data, record->name.len, visit->hash);
+    note(visit, (struct slice){ (const char *)dump, len });
     visit->keys++;
     mem_free(dump);
     bloom_fini(bloom, &visit->env);
@@ -135,6 +182,9 @@ play_once(int fd, size_t size, bool salvage, struct visit *visit)
     struct snapshot_error error;
     const struct snapshot_visitor visitor = {
         .filter = on_filter,
+        .gone = on_gone,
+        .effects = on_effects,
+        .end = salvage ? NULL : on_end,
         .passed_over = salvage ? on_stretch : NULL,
         .ctx = visit,
     };
@@ -179,6 +229,9 @@ play_stream(const uint8_t *data, size_t size, enum snapshot_status expected,
     struct snapshot_error error;
     struct visit visit;
     const struct snapshot_visitor visitor = { .filter = on_filter,
+                                              .gone = on_gone,
+                                              .effects = on_effects,
+                                              .end = on_end,
                                               .ctx = &visit };
     enum snapshot_status status;
 
@@ -269,9 +322,12 @@ struct maker {
     uint8_t *to;
     size_t at; /* the next byte */
     size_t section;
-    uint64_t sections;
+    uint64_t sections, records;
     uint16_t version;
+    bool old; /* version 1 or 2 */
 };
+
+enum { BEGIN = 100, BEGIN_SEQUENCE = 5, REGION = 2 };
 
 static void
 open_section(struct maker *maker, enum section_type type)
@@ -310,9 +366,12 @@ random_filter(struct maker *maker)
         .error_rate = fuzz_next(&maker->random) % 2 == 0 ? 0.01 : 1e-7,
         .tightening = 0.5,
         .expansion = (uint32_t)(fuzz_next(&maker->random) % 3),
+        .kind =
+            fuzz_next(&maker->random) % 3 == 0 ? BLOOM_DELETABLE : BLOOM_NATIVE,
     };
     struct bloom *bloom = NULL;
 
+    params.region = params.kind == BLOOM_DELETABLE ? REGION : 0;
     CHECK(bloom_new(&params, NULL, &bloom) == BLOOM_OK);
     for (uint64_t n = fuzz_next(&maker->random) % ITEMS; n > 0; n--) {
         bool added;
@@ -322,19 +381,23 @@ random_filter(struct maker *maker)
     return bloom;
 }
 
+#define NAMES "SECT a name and more"
+
 static void
-add_front(struct maker *maker, const struct bloom *bloom)
+add_front(struct maker *maker, const struct bloom *bloom, size_t name_bytes)
 {
     uint8_t head[RECORD_HEAD_BYTES];
-    size_t name_bytes = (size_t)(fuzz_next(&maker->random) % 20);
 
-    put_u32(head + RECORD_AT_DB, (uint32_t)(fuzz_next(&maker->random) % 16));
+    put_u32(head + RECORD_AT_DB, 1);
     put_u32(head + RECORD_AT_NAME_BYTES, (uint32_t)name_bytes);
     put_u64(head + RECORD_AT_EXPIRES, fuzz_next(&maker->random) % 3);
     put_u64(head + RECORD_AT_FORM_BYTES,
             codec_dump_bytes(bloom) - CODEC_CHECKSUM_BYTES);
-    add_bytes(maker, head, sizeof(head));
-    add_bytes(maker, "SECT a name and more", name_bytes);
+    put_u64(head + RECORD_AT_COPIED, BEGIN + fuzz_next(&maker->random) % 2);
+    put_u32(head + RECORD_AT_EPOCH, 0);
+    add_bytes(maker, head, maker->old ? RECORD_HEAD_BYTES_2 : sizeof(head));
+    add_bytes(maker, NAMES, name_bytes);
+    maker->records++;
     maker->at +=
         codec_put_head(bloom, fuzz_next(&maker->random), maker->to + maker->at);
 }
@@ -397,18 +460,70 @@ add_layer(struct maker *maker, uint32_t layer, const uint8_t *lines,
     }
 }
 
+/* Where lines would be: this key's, and then another one's. */
+static void
+add_voids(struct maker *maker, size_t name_bytes)
+{
+    uint8_t head[VOID_HEAD_BYTES];
+
+    open_section(maker, SECTION_VOIDS);
+    for (uint32_t n = 0; n < 2; n++) {
+        put_u32(head + VOID_AT_DB, 1);
+        put_u32(head + VOID_AT_EPOCH, n);
+        put_u32(head + VOID_AT_NAME_BYTES, (uint32_t)name_bytes);
+        add_bytes(maker, head, sizeof(head));
+        add_bytes(maker, NAMES, name_bytes);
+    }
+    close_section(maker);
+}
+
+/* A piece for each block, or none. */
+static void
+add_pieces(struct maker *maker, const struct bloom *bloom)
+{
+    const uint64_t most = (REGION + 1) * BLOOM_LINE_BYTES;
+    uint8_t figure[PIECES_POSITION_BYTES];
+    uint64_t count = 0;
+    size_t bytes;
+
+    for (uint32_t i = 0; bloom_layer_lines(bloom, i, &bytes) != NULL; i++) {
+        count += bytes / most;
+    }
+    if (fuzz_next(&maker->random) % 4 == 0) {
+        count = 0;
+    }
+    open_section(maker, SECTION_PIECES);
+    put_u64(figure, count > 0 ? most : 0);
+    add_bytes(maker, figure, sizeof(figure));
+    for (; count > 0; count--) {
+        put_u64(figure, BEGIN + 1 + fuzz_next(&maker->random) % 9);
+        add_bytes(maker, figure, sizeof(figure));
+    }
+    close_section(maker);
+}
+
 static void
 add_large(struct maker *maker, const struct bloom *bloom)
 {
+    size_t name_bytes = (size_t)(fuzz_next(&maker->random) % sizeof(NAMES));
+    bool broken = !maker->old && fuzz_next(&maker->random) % 6 == 0;
     const uint8_t *lines;
     size_t bytes;
 
-    open_section(maker, SECTION_LARGE);
-    add_front(maker, bloom);
+    open_section(maker, maker->old ? SECTION_LARGE_2 : SECTION_LARGE);
+    add_front(maker, bloom, name_bytes);
     close_section(maker);
     for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
          i++) {
+        if (broken) {
+            add_voids(maker, name_bytes);
+            return;
+        }
         add_layer(maker, i, lines, bytes);
+        broken = broken || (!maker->old && fuzz_next(&maker->random) % 9 == 0);
+    }
+    if (!maker->old && bloom_kind(bloom) == BLOOM_DELETABLE) {
+        add_pieces(maker, bloom);
     }
 }
 
@@ -419,9 +534,10 @@ add_small(struct maker *maker, const struct bloom *bloom, bool first)
     size_t bytes;
 
     if (first) {
-        open_section(maker, SECTION_RECORDS);
+        open_section(maker, maker->old ? SECTION_RECORDS_2 : SECTION_RECORDS);
     }
-    add_front(maker, bloom);
+    add_front(maker, bloom,
+              (size_t)(fuzz_next(&maker->random) % sizeof(NAMES)));
     for (uint32_t i = 0; (lines = bloom_layer_lines(bloom, i, &bytes)) != NULL;
          i++) {
         add_bytes(maker, lines, bytes);
@@ -429,21 +545,10 @@ add_small(struct maker *maker, const struct bloom *bloom, bool first)
 }
 
 static void
-make_snapshot(struct maker *maker)
+add_keys(struct maker *maker, uint64_t keys)
 {
-    uint64_t keys = fuzz_next(&maker->random) % FILTERS_MAX;
-    uint8_t *header = maker->to;
     bool open = false;
 
-    memset(header, 0, HEADER_BYTES);
-    memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
-    maker->version =
-        (uint16_t)(1 + fuzz_next(&maker->random) % SNAPSHOT_VERSION);
-    put_u16(header + HEADER_AT_VERSION, maker->version);
-    put_u32(header + HEADER_AT_DATABASES, 16);
-    put_u64(header + HEADER_AT_KEYS, keys);
-    put_u64(header + HEADER_AT_FILE_KEY, fuzz_next(&maker->random));
-    maker->at = HEADER_BYTES;
     for (uint64_t i = 0; i < keys; i++) {
         struct bloom *bloom = random_filter(maker);
         bool large = fuzz_next(&maker->random) % 3 == 0;
@@ -462,13 +567,80 @@ make_snapshot(struct maker *maker)
     if (open) {
         close_section(maker);
     }
-    open_section(maker, SECTION_END);
-    header = maker->to + maker->at;
-    put_u64(header + END_AT_KEYS, keys);
-    put_u64(header + END_AT_SECTIONS, maker->sections - 1);
-    put_u64(header + END_AT_BYTES, maker->section);
-    memcpy(header + END_AT_FILE_KEY, maker->to + HEADER_AT_FILE_KEY, 8);
-    maker->at += END_BYTES;
+}
+
+/* Groups, each in parts of at most PART bytes; moves position and sequence
+ * behind them. */
+static void
+add_effects(struct maker *maker, uint64_t *position, uint64_t *sequence)
+{
+    static const char text[] = "*3\r\n$6\r\nBF.ADD\r\n$1\r\nk\r\n$1\r\na\r\n";
+
+    for (uint64_t n = 1 + fuzz_next(&maker->random) % 3; n > 0; n--) {
+        size_t step = 1 + (size_t)(fuzz_next(&maker->random) % sizeof(text));
+        size_t len = sizeof(text) - 1;
+
+        ++*sequence;
+        for (size_t at = 0; at < len; at += step) {
+            uint8_t head[EFFECTS_HEAD_BYTES];
+
+            open_section(maker, SECTION_EFFECTS);
+            put_u64(head + EFFECTS_AT_POSITION, *position);
+            put_u64(head + EFFECTS_AT_SEQUENCE, *sequence);
+            put_u64(head + EFFECTS_AT_BYTES, len);
+            put_u64(head + EFFECTS_AT_OFFSET, at);
+            add_bytes(maker, head, sizeof(head));
+            add_bytes(maker, text + at, len - at < step ? len - at : step);
+            close_section(maker);
+        }
+        *position += len + GROUP_SEAL_BYTES;
+    }
+}
+
+static void
+add_header(struct maker *maker, uint64_t keys)
+{
+    uint8_t *header = maker->to;
+
+    memset(header, 0, HEADER_BYTES);
+    memcpy(header, SNAPSHOT_MAGIC, HEADER_AT_VERSION);
+    put_u16(header + HEADER_AT_VERSION, maker->version);
+    put_u32(header + HEADER_AT_DATABASES, 16);
+    put_u64(header + HEADER_AT_POSITION, BEGIN);
+    put_u64(header + HEADER_AT_SEQUENCE, BEGIN_SEQUENCE);
+    put_u64(header + HEADER_AT_KEYS, keys);
+    put_u64(header + HEADER_AT_FILE_KEY, fuzz_next(&maker->random));
+    maker->at = HEADER_BYTES;
+}
+
+static void
+make_snapshot(struct maker *maker)
+{
+    uint64_t keys = fuzz_next(&maker->random) % FILTERS_MAX;
+    uint64_t position = BEGIN;
+    uint64_t sequence = BEGIN_SEQUENCE;
+    uint8_t *end;
+
+    maker->version =
+        (uint16_t)(1 + fuzz_next(&maker->random) % SNAPSHOT_VERSION);
+    maker->old = maker->version < 3;
+    add_header(maker, keys);
+    add_keys(maker, keys);
+    if (!maker->old) {
+        add_voids(maker, 4);
+        add_effects(maker, &position, &sequence);
+    }
+    open_section(maker, maker->old ? SECTION_END_2 : SECTION_END);
+    end = maker->to + maker->at;
+    memset(end, 0, END_BYTES);
+    put_u64(end + END_AT_RECORDS, maker->records);
+    put_u64(end + END_AT_SECTIONS, maker->sections - 1);
+    put_u64(end + END_AT_BYTES, maker->section);
+    memcpy(end + END_AT_FILE_KEY, maker->to + HEADER_AT_FILE_KEY, 8);
+    put_u64(end + END_AT_POSITION, position);
+    put_u64(end + END_AT_SEQUENCE, sequence);
+    put_u64(end + END_AT_KEYS, keys);
+    maker->at += maker->old ? END_BYTES_2 : END_BYTES;
     close_section(maker);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Any bytes as a configuration file: it loads or is refused with path and
- * line, and what it set shows texts that set the same again.
+ * line, and what it set shows texts that set the same again. Then its lines are
+ * the pairs of a CONFIG SET, which sets all of them or none.
  */
 #include "base/err.h"
 #include "conf/conf.h"
@@ -68,6 +69,72 @@ check_rewrite(struct conf *conf)
     conf_fini(&given);
 }
 
+/* ---- CONFIG SET ---------------------------------------------------------- */
+
+enum { PAIRS_MAX = 16 };
+
+/* Makes pairs of the lines "name = value", or "name value", with all bytes of
+ * the value. */
+static size_t
+split_pairs(struct slice text, struct slice pairs[])
+{
+    size_t count = 0;
+
+    while (text.len > 0 && count < PAIRS_MAX) {
+        const char *lf = memchr(text.data, '\n', text.len);
+        size_t len = lf != NULL ? (size_t)(lf - text.data) : text.len;
+        size_t name = 0;
+        size_t at;
+
+        while (name < len && text.data[name] != ' ' && text.data[name] != '=') {
+            name++;
+        }
+        at = name;
+        while (at < len && (text.data[at] == ' ' || text.data[at] == '=')) {
+            at++;
+        }
+        pairs[2 * count] = (struct slice){ text.data, name };
+        pairs[2 * count + 1] = (struct slice){ text.data + at, len - at };
+        count++;
+        text.data += len + (lf != NULL);
+        text.len -= len + (lf != NULL);
+    }
+    return count;
+}
+
+/* All pairs or none; and what a client may set, a file may say. */
+static void
+check_set(struct slice text)
+{
+    struct slice pairs[2 * PAIRS_MAX];
+    size_t count = split_pairs(text, pairs);
+    struct conf_changes changes;
+    struct conf_error error = { .text = "" };
+    struct conf conf, one_by_one;
+    bool all;
+
+    conf_init(&conf);
+    conf_init(&one_by_one);
+    all = conf_set_many(&conf, pairs, count, &changes, &error);
+    CHECK(all == (error.text[0] == '\0'));
+    for (size_t i = 0; all && i < count; i++) {
+        const struct conf_row *row = conf_find(pairs[2 * i]);
+
+        CHECK(row != NULL && row->when == CONF_RUNTIME);
+        CHECK(conf_set(&one_by_one, row, pairs[2 * i + 1], &error));
+        CHECK(!changes.needs_restart[row - conf_table]);
+    }
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        CHECK(conf_same(&conf, &one_by_one, &conf_table[i]));
+    }
+    if (all) {
+        check_values(&conf);
+        check_rewrite(&conf);
+    }
+    conf_fini(&one_by_one);
+    conf_fini(&conf);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -89,5 +156,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     conf_fini(&conf);
     (void)close(fd);
+    check_set((struct slice){ (const char *)data, size });
     return 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * What a replica hears of a primary: any split of the bytes gives the same
- * pieces. The input is played whole, byte by byte and in random parts, each
- * time as it is and with every line that looks like a seal made one that holds.
- * The first byte picks the phase and how large groups may be. Whatever comes
- * out as a group is read again by the scanner of the server.
+ * What a replica hears of a primary, and a primary of a replica. Any split of
+ * the bytes gives the same pieces. The input is played whole, byte by byte and
+ * in random parts, each time as it is and with every line that looks like a
+ * seal made one that holds. The first byte picks the phase and how large groups
+ * may be. Whatever comes out as a group is read again by the scanner of the
+ * server.
  */
 #include "base/buf.h"
 #include "base/mem.h"
@@ -99,6 +100,43 @@ hear(struct heard *heard, const struct wire_piece *piece)
         buf_append_slice(&heard->log, piece->value);
     }
     CHECK(!heard->log.failed);
+}
+
+/* The other side: what a primary hears is commands, whose words may be an
+ * acknowledgement. */
+static void
+check_acks(struct slice stream)
+{
+    static const struct parse_limits limits = { .args_max = 64,
+                                                .bulk_max = 1 << 20,
+                                                .query_max = 1 << 20 };
+    struct batch batch = { 0 };
+    size_t at = 0;
+    size_t before;
+
+    do {
+        before = at;
+        batch_clear(&batch);
+        if (scan_commands(stream, &limits, &batch, &at) != OK) {
+            break;
+        }
+        for (uint32_t i = 0; i < batch.count; i++) {
+            const struct batch_command *command = &batch.command[i];
+            const struct slice *argv = batch.argv + command->first;
+            uint64_t position = 0, synced = 0;
+            struct buf again = { 0 };
+
+            if (!wire_parse_ack(argv, command->argc, &position, &synced)) {
+                CHECK(position == 0 && synced == 0);
+                continue;
+            }
+            CHECK(command->argc >= 3 && slice_is_word(argv[1], "ack"));
+            wire_ack(&again, position, synced);
+            CHECK(again.len > 0 && !again.failed);
+            buf_free(&again);
+        }
+    } while (at > before);
+    batch_fini(&batch);
 }
 
 enum cut { CUT_NOWHERE, CUT_EVERYWHERE, CUT_RANDOMLY };
@@ -201,6 +239,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(copy, data, size);
     stream = (struct slice){ copy + 1, size - 1 };
     play(reader, stream);
+    check_acks(stream);
     seal_all(copy + 1, size - 1);
     play(reader, stream);
     mem_free(copy);

@@ -171,7 +171,8 @@ sum_holds(const struct preparing *preparing, struct slice payload)
                           : XXH3_64bits_digest(&preparing->hash));
 }
 
-/* Makes a filter of our own payload without its lines, as codec_load() does. */
+/* Makes a filter of our own payload without its lines, as payload_load_any()
+ * does. */
 static void
 make_own(struct preparing *preparing, struct slice payload)
 {
@@ -180,7 +181,8 @@ make_own(struct preparing *preparing, struct slice payload)
 
     made->status = codec_read_head(payload.data, payload.len, &head);
     if (!made->sum_holds ||
-        (made->status == BLOOM_OK && head.total_bytes != payload.len)) {
+        (made->status == BLOOM_OK &&
+         (head.total_bytes != payload.len || head.incomplete))) {
         made->status = BLOOM_CORRUPT;
     }
     if (made->status == BLOOM_OK) {

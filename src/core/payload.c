@@ -95,9 +95,12 @@ payload_load_any(const void *data, size_t len, const struct bloom_env *env,
                  uint64_t *ret_incarnation, struct bloom **ret_bloom)
 {
     enum bloom_status status;
+    struct codec_head head;
 
     if (!payload_is_foreign(data, len)) {
-        return codec_load(data, len, env, ret_incarnation, ret_bloom);
+        return codec_read_head(data, len, &head) == BLOOM_OK && head.incomplete
+                   ? BLOOM_CORRUPT
+                   : codec_load(data, len, env, ret_incarnation, ret_bloom);
     }
     status = payload_load(data, len, env, ret_bloom);
     if (status == BLOOM_OK) {

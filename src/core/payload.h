@@ -41,7 +41,8 @@ enum bloom_status payload_begin(const void *data, size_t len,
                                 struct filling *ret_filling,
                                 struct bloom **ret_bloom);
 
-/* Loads a payload of either module, with incarnation 0, or one of ours. */
+/* Loads a payload of either module, with incarnation 0, or one of ours. DUMP
+ * never returns an incomplete filter, so one is BLOOM_CORRUPT. */
 enum bloom_status payload_load_any(const void *data, size_t len,
                                    const struct bloom_env *env,
                                    uint64_t *ret_incarnation,

@@ -150,6 +150,33 @@ TEST(a_damaged_payload_gets_the_same_error_in_pieces)
     rig_free(rig);
 }
 
+/* Its stored form has a flag, and behind the table the number of the parts that
+ * have come. */
+TEST(an_incomplete_filter_is_no_payload)
+{
+    enum { AT_FLAGS = 7, AT_LAYERS = 12, FIXED = 72, LAYER = 32, COUNT = 8 };
+    struct rig *rig = rig_new();
+    struct slice payload, incomplete;
+    char *bytes;
+    size_t head;
+
+    make_source(rig, SMALL);
+    payload = dump(rig, "source");
+    head = FIXED + (size_t)payload.data[AT_LAYERS] * LAYER;
+    bytes = mem_zalloc(payload.len + COUNT);
+    memcpy(bytes, payload.data, head);
+    memcpy(bytes + head + COUNT, payload.data + head, payload.len - head);
+    bytes[AT_FLAGS] |= (char)0x80;
+    incomplete = (struct slice){ bytes, payload.len + COUNT };
+    seal(incomplete);
+    (void)restore(rig, incomplete);
+    assert_memory_equal("-ERR Bad data format", rig->out.data, 20);
+    assert_int_equal(0, number(rig, "EXISTS target"));
+    mem_free(bytes);
+    mem_free((void *)(uintptr_t)payload.data);
+    rig_free(rig);
+}
+
 /* Calls it once. Returns whether it is done. */
 static bool
 once(struct rig *rig, const struct command_text *command)

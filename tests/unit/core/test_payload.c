@@ -7,6 +7,7 @@
 
 #include "base/crc64.h"
 #include "base/little.h"
+#include "core/codec.h"
 #include "help.h"
 #include "help_foreign.h"
 
@@ -89,6 +90,33 @@ TEST(programs_load_and_dump_filters_of_both_products)
     check_program(SMALL_PAYLOAD, BLOOM_REDISBLOOM, "item:9");
     check_program(VALKEY_PAYLOAD, BLOOM_VALKEYBLOOM, "h");
     check_program(SEEDED_PAYLOAD, BLOOM_VALKEYBLOOM, "z");
+}
+
+/* It would abort a program that copies it, and DUMP returns none. */
+TEST(programs_get_no_incomplete_filter)
+{
+    struct bloom_params params = { .struct_size = sizeof(params),
+                                   .capacity = 100,
+                                   .error_rate = 0.01,
+                                   .tightening = 0.5 };
+    uint8_t header[CODEC_HEAD_BYTES_MAX];
+    struct bloom *bloom = NULL;
+    struct bloom *loaded = NULL;
+    uint8_t *data;
+    size_t len;
+
+    assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
+    len = payload_put_header(bloom, header);
+    bloom_free(bloom, NULL);
+    assert_int_equal(BLOOM_OK, payload_read_header(header, len, NULL, &bloom));
+    len = (size_t)codec_dump_bytes(bloom);
+    data = malloc(len);
+    assert_non_null(data);
+    codec_dump(bloom, 1, data);
+    assert_int_equal(BLOOM_CORRUPT, bloom_load(data, len, NULL, &loaded));
+    assert_null(loaded);
+    bloom_free(bloom, NULL);
+    free(data);
 }
 
 TEST(a_compressed_payload_is_expanded)

@@ -397,7 +397,7 @@ begin(struct load *load)
     static struct loading loading;
 
     loading.load = load;
-    loading.apply.target = &loading.target;
+    loading.apply = (struct load_apply){ .target = &loading.target };
     return load_target_open(load, &loading.target) ? &loading : NULL;
 }
 

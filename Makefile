@@ -19,11 +19,12 @@ VERSION    := 0.1.0
 # Warnings are errors in CI and in `make check` only: a newer compiler may have more.
 WERROR     ?= $(CI)
 
-# ---- modes: make MODE=asan|tsan|fuzz; the shipped server is built in mode release
+# ---- modes: make MODE=asan|tsan|fuzz|coverage; the shipped server is built in mode release
 MODE     ?= release
 SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 SAN_tsan := -fsanitize=thread
 SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
+SAN_coverage := -fprofile-instr-generate -fcoverage-mapping
 B        := build/$(MODE)
 Q        := $(if $(V),,@)
 
@@ -323,6 +324,13 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz/found/$(or $(TARGET),stream) tests/fuzz/corpus/$(or $(TARGET),stream)
 
+COVERING := $(foreach l,base core proto conf keyspace persist repl engine bloom tools, \
+	$(filter $(B)/tests/unit/$l/%,$(UNIT))) $(FUZZ)
+
+coverage: ## Print the line coverage of parsers and loaders by unit tests and fuzz corpora
+	$(MAKE) MODE=coverage CC=clang $(COVERING:$(B)/%=build/coverage/%)
+	tests/coverage $(COVERING:$(B)/%=build/coverage/%)
+
 bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 13 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
@@ -340,7 +348,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run tests/abi tests/deps tests/lint tests/peers
+	shellcheck .ci/run tests/abi tests/coverage tests/deps tests/lint tests/peers
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -368,6 +376,7 @@ DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
 	python3-redis redis-tools ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
 	valgrind abigail-tools
+DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
@@ -380,6 +389,8 @@ deps: ## Install missing Debian packages for the build (and, with test, for the 
 	@tests/deps $(DEPS_WANTED)
 deps-check:
 	@tests/deps $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_CHECK)
+deps-coverage:
+	@tests/deps $(DEPS_BUILD) $(DEPS_COVERAGE)
 deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
 deps-bench: # without the second list, the report leaves out the parts that need it
@@ -397,12 +408,12 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo install install-library uninstall abi-check test check model crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz bench bench-all lint format \
-	format-check docs docs-check deps deps-check deps-demo \
+.PHONY: all library run demo install install-library uninstall abi-check test check model crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
+	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
-	$(patsubst %,deps-%,$(filter check clients demo bench,$(MAKECMDGOALS))) \
+	$(patsubst %,deps-%,$(filter check clients coverage demo bench,$(MAKECMDGOALS))) \
 	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)
 $(OBJS) $(UNIT:=.o) $(HELPERS) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
 	$(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(B)/tests/fuzz/foreign.o $(PEERS) lint format-check docs-check: | $(FIRST)

@@ -79,7 +79,8 @@ ALSO_admin   := net
 ALSO_bloom   := engine
 ALSO_command := engine
 ALSO_info    := engine
-ALSO_persist := keyspace
+ALSO_persist := keyspace journal snapshot
+ALSO_snapshot := keyspace journal
 FUZZ     := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 BENCH    := $(patsubst %.c,$(B)/%,$(wildcard bench/*.c))
 SHIM     := $(B)/tests/shim.so
@@ -262,8 +263,9 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_cros
 	$(patsubst %.c,build/tsan/%,$(wildcard \
 	$(foreach l,base keyspace net admin engine bloom info command server,tests/unit/$l/test_*.c) \
 	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
-	$(addprefix tests/unit/persist/test_,journal*.c persist.c rewrite.c save.c \
-	stage.c task.c crew.c place.c records.c spool.c transfer.c walker.c)))
+	$(addprefix tests/unit/journal/test_,journal*.c spool.c stage.c) \
+	$(addprefix tests/unit/snapshot/test_,crew.c records.c task.c transfer.c walker.c) \
+	$(addprefix tests/unit/persist/test_,journal_dir.c persist.c place.c rewrite.c save.c)))
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 

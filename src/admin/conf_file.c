@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "conf/conf_load.h"
 #include "conf/conf_rewrite.h"
-#include "persist/task.h"
+#include "snapshot/task.h"
 
 #include <errno.h>
 #include <fcntl.h>

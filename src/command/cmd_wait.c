@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
-#include "persist/journal.h"
+#include "journal/journal.h"
 #include "persist/persist.h"
 #include "repl/status.h"
 

@@ -11,8 +11,8 @@
 #include "keyspace/arrival.h"
 #include "keyspace/databases.h"
 #include "keyspace/redo.h"
-#include "persist/snapshot_stamp.h"
 #include "proto/scan.h"
+#include "snapshot/snapshot_stamp.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Completes a full state: its keys were copied between the positions B and E of
- * the log while clients went on (persist/snapshot_format.h), and each copy
+ * the log while clients went on (snapshot/snapshot_format.h), and each copy
  * includes the log up to a position P of its own. Executing the effects (B, E]
  * on the copies gives exactly the state at E, by these rules. p is the position
  * behind a command; a copy with P >= p includes it, which makes it `later`.
@@ -39,6 +39,6 @@
  */
 #pragma once
 
-#include "persist/completion.h"
+#include "snapshot/completion.h"
 
 extern const struct completion complete_calls;

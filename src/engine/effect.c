@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "persist/journal.h"
+#include "journal/journal.h"
 #include "proto/batch.h"
 
 /* ---- space --------------------------------------------------------------- */

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "keyspace/walk_part.h"
-#include "persist/snapshot_stamp.h"
+#include "snapshot/snapshot_stamp.h"
 
 struct excerpt;
 

@@ -18,10 +18,10 @@
 #include "engine/refusal.h"
 #include "engine/txn.h"
 #include "engine/users.h"
+#include "journal/journal.h"
 #include "keyspace/gate.h"
 #include "net/registry.h"
 #include "net/serve.h"
-#include "persist/journal.h"
 
 #include <stdio.h>
 #include <sys/socket.h>

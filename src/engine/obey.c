@@ -53,7 +53,7 @@ read_batch(struct obey *obey, struct slice commands, size_t *at)
 /* ---- which commands ------------------------------------------------------ */
 
 /* REPLCONF HISTORY is the only command in a log that changes no data: it says
- * whose log follows (persist/history.h). MULTI and EXEC are marks. */
+ * whose log follows (journal/history.h). MULTI and EXEC are marks. */
 enum kind { KIND_WRITE, KIND_HISTORY, KIND_MARK, KIND_REFUSE };
 
 static bool

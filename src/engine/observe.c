@@ -13,8 +13,8 @@
 #include "engine/client.h"
 #include "engine/redact.h"
 #include "engine/txn.h"
+#include "journal/journal.h"
 #include "net/conn.h"
-#include "persist/journal.h"
 
 #include <stdio.h>
 

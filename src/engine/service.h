@@ -12,10 +12,10 @@
 #include "base/err.h"
 #include "base/longest.h"
 #include "conf/conf.h"
+#include "journal/stage.h"
 #include "keyspace/keyspace.h"
 #include "keyspace/memory.h"
 #include "net/tls_context.h"
-#include "persist/stage.h"
 #include "proto/reply.h"
 
 #include <stdatomic.h>

@@ -12,8 +12,8 @@
 #include "base/reserve.h"
 #include "info/info_put.h"
 #include "info/info_replication.h"
+#include "journal/journal.h"
 #include "net/usage.h"
-#include "persist/journal.h"
 #include "persist/persist.h"
 
 #include <unistd.h>

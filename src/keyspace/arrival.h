@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A full state on its way into a keyspace (persist/snapshot_format.h). Its keys
- * are copies from different positions of the log, of databases that may have
- * been flushed between two copies. The caller owns the keyspace alone; until
- * arrival_end no client may see it, and counts of keys mean nothing.
+ * A full state on its way into a keyspace (snapshot/snapshot_format.h). Its
+ * keys are copies from different positions of the log, of databases that may
+ * have been flushed between two copies. The caller owns the keyspace alone;
+ * until arrival_end no client may see it, and counts of keys mean nothing.
  */
 #pragma once
 

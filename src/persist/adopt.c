@@ -26,15 +26,15 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "journal/journal_tap.h"
 #include "keyspace/exchange.h"
 #include "persist/directory.h"
 #include "persist/full_state.h"
 #include "persist/journal_dir.h"
-#include "persist/journal_tap.h"
 #include "persist/persist_state.h"
 #include "persist/rewrite.h"
-#include "persist/snapshot_read.h"
 #include "persist/sync.h"
+#include "snapshot/snapshot_read.h"
 
 #include <errno.h>
 

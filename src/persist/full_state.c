@@ -6,11 +6,11 @@
 #include "persist/full_state.h"
 
 #include "base/clock.h"
+#include "journal/spool.h"
 #include "keyspace/gate.h"
 #include "keyspace/walk.h"
 #include "persist/persist_state.h"
 #include "persist/place.h"
-#include "persist/spool.h"
 
 struct walker_job
 full_state_job(const struct persist *persist, int dir_fd, const char *name)

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "persist/walker.h"
+#include "snapshot/walker.h"
 
 struct persist;
 

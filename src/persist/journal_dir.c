@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
+#include "journal/group.h"
 #include "persist/directory.h"
-#include "persist/group.h"
 #include "persist/persist_state.h"
 
 #include <dirent.h>

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "persist/journal_file.h"
-#include "persist/manifest.h"
+#include "journal/journal_file.h"
+#include "journal/manifest.h"
 
 #include <dirent.h>
 

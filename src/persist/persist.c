@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "journal/spool.h"
 #include "keyspace/gate.h"
 #include "keyspace/memory.h"
 #include "persist/adopt.h"
@@ -23,7 +24,6 @@
 #include "persist/reload.h"
 #include "persist/rewrite.h"
 #include "persist/save.h"
-#include "persist/spool.h"
 #include "persist/sync.h"
 
 #include <errno.h>

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "persist/journal.h"
+#include "journal/journal.h"
 #include "persist/persist_options.h"
-#include "persist/walker.h"
+#include "snapshot/walker.h"
 
 /* More than 30 fields: figures, in the order of INFO.
  * NOLINTNEXTLINE(*Padding): there are two of them */

@@ -61,7 +61,7 @@ struct persist_options {
     const struct conf *conf; /* read under the gate's protection only */
     struct keyspace *keyspace;
     const char *run_id;
-    const struct completion *completion; /* persist/completion.h */
+    const struct completion *completion; /* snapshot/completion.h */
     struct persist_hooks hooks;
 };
 

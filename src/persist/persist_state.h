@@ -16,14 +16,14 @@
 #pragma once
 
 #include "base/file.h"
-#include "persist/history.h"
-#include "persist/journal.h"
+#include "journal/history.h"
+#include "journal/journal.h"
 #include "persist/persist_info.h"
 #include "persist/persist_options.h"
 #include "persist/recover.h"
 #include "persist/requests.h"
 #include "persist/retry.h"
-#include "persist/task.h"
+#include "snapshot/task.h"
 
 #include <pthread.h>
 

@@ -12,8 +12,8 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "journal/journal_tap.h"
 #include "keyspace/gate.h"
-#include "persist/journal_tap.h"
 #include "persist/persist_state.h"
 
 bool

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/slice.h"
-#include "persist/history.h"
-#include "persist/journal_hooks.h"
+#include "journal/history.h"
+#include "journal/journal_hooks.h"
 
 #include <stdbool.h>
 #include <stdint.h>

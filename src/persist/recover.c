@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Three passes. The first reads stamps and the manifest. The second checks all
- * increments in memory (persist/verify.h): only then it is known where the
+ * increments in memory (journal/verify.h): only then it is known where the
  * journal ends, which of the two states is newer, and that nothing will be
  * refused after hours of loading. The third loads. Increments are mapped, but
  * read once before, so that a bad sector is an error with an offset and not the
@@ -18,9 +18,9 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "persist/group.h"
-#include "persist/insert.h"
-#include "persist/verify.h"
+#include "journal/group.h"
+#include "journal/verify.h"
+#include "snapshot/insert.h"
 
 enum { PATH_BYTES = 512, CHUNK_BYTES = 1 << 20 };
 

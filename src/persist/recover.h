@@ -9,10 +9,10 @@
 #pragma once
 
 #include "conf/conf.h"
+#include "journal/history.h"
+#include "journal/manifest.h"
 #include "keyspace/keyspace.h"
-#include "persist/history.h"
-#include "persist/manifest.h"
-#include "persist/snapshot_stamp.h"
+#include "snapshot/snapshot_stamp.h"
 
 /* Executes all commands of a group, RESP one after the other, ignoring limits,
  * defaults and the clock. False: one of them is no command, or failed, and

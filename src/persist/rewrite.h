@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "persist/journal.h"
-#include "persist/manifest.h"
+#include "journal/journal.h"
+#include "journal/manifest.h"
 
 struct persist;
 

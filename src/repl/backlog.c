@@ -19,7 +19,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "persist/group.h"
+#include "journal/group.h"
 
 enum {
     BLOCK_BYTES = 64 * 1024, /* with the link */

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "persist/journal_hooks.h"
+#include "journal/journal_hooks.h"
 
 struct backlog;
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "persist/history.h"
+#include "journal/history.h"
 #include "repl/status.h"
 
 /* How many ended histories primary_set_ended takes. */

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "persist/history.h"
+#include "journal/history.h"
 #include "repl/wire.h"
 
 /* Where our log ends. */

@@ -5,7 +5,7 @@
  */
 #include "repl/replica_stream.h"
 
-#include "persist/group.h"
+#include "journal/group.h"
 #include "repl/replica_link.h"
 #include "repl/replica_talk.h"
 

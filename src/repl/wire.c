@@ -6,7 +6,7 @@
  *
  *   line  = visible bytes CR LF                    (WIRE_LINE_MAX with them)
  *   chunk = "$" n CRLF n bytes                     (n at most WIRE_CHUNK_MAX)
- *   group = SELECT command*, as in persist/group.c, then its seal
+ *   group = SELECT command*, as in journal/group.c, then its seal
  *
  * Commands are scanned word by word. The seal is where the next command would
  * begin, so words may contain any bytes.
@@ -19,8 +19,8 @@
 
 #include "base/err.h"
 #include "base/hex.h"
-#include "persist/group.h"
-#include "persist/history.h"
+#include "journal/group.h"
+#include "journal/history.h"
 
 enum {
     DIGITS_MAX = 19,  /* cannot overflow */

@@ -7,8 +7,8 @@
 #include "server/outgoing.h"
 
 #include "base/clock.h"
-#include "persist/journal.h"
-#include "persist/journal_tap.h"
+#include "journal/journal.h"
+#include "journal/journal_tap.h"
 #include "persist/place.h"
 #include "server/figures.h"
 #include "server/kept_role.h"

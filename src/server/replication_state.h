@@ -20,12 +20,12 @@
 #include "engine/apply.h"
 #include "keyspace/gate.h"
 #include "net/link.h"
-#include "persist/transfer.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
 #include "repl/replica.h"
 #include "server/role_file.h"
 #include "server/server_state.h"
+#include "snapshot/transfer.h"
 
 #include <pthread.h>
 

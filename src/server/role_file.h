@@ -8,7 +8,7 @@
 #pragma once
 
 #include "engine/role.h"
-#include "persist/history.h"
+#include "journal/history.h"
 
 #include <stdbool.h>
 #include <stdint.h>

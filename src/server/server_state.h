@@ -9,12 +9,12 @@
 #include "conf/conf_load.h"
 #include "engine/defrag.h"
 #include "engine/service.h"
+#include "journal/journal.h"
 #include "keyspace/make.h"
 #include "net/listener.h"
 #include "net/loop.h"
 #include "net/tls_context.h"
 #include "net/usage.h"
-#include "persist/journal.h"
 #include "persist/persist.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The chain: the groups of a journal, from the base on. persist/verify.h, the
+ * The chain: the groups of a journal, from the base on. journal/verify.h, the
  * walk of a server's start, decides how far it is valid, and whether a start
  * cuts it there or refuses it.
  */

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "persist/manifest.h"
+#include "journal/manifest.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -10,8 +10,8 @@
  */
 #pragma once
 
-#include "persist/manifest.h"
-#include "persist/verify.h"
+#include "journal/manifest.h"
+#include "journal/verify.h"
 #include "tools/check_card.h"
 #include "tools/check_file.h"
 

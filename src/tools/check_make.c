@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "persist/group.h"
+#include "journal/group.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "persist/manifest.h"
+#include "journal/manifest.h"
 #include "tools/check_file.h"
 
 struct check_made {

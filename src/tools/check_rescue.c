@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "core/bloom.h"
-#include "persist/snapshot_whole.h"
+#include "snapshot/snapshot_whole.h"
 #include "tools/check_world.h"
 
 #include <errno.h>

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "base/random.h"
-#include "persist/snapshot_whole.h"
+#include "snapshot/snapshot_whole.h"
 #include "tools/check_chain.h"
 #include "tools/check_rescue.h"
 #include "tools/check_world.h"

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "persist/snapshot_read.h"
+#include "snapshot/snapshot_read.h"
 #include "tools/check_card.h"
 
 struct check_snapshot {

@@ -14,8 +14,8 @@
 #include "engine/replay.h"
 #include "engine/table.h"
 #include "keyspace/make.h"
-#include "persist/insert.h"
 #include "proto/scan.h"
+#include "snapshot/insert.h"
 #include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
 

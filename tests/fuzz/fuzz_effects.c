@@ -11,11 +11,11 @@
 #include "core/codec.h"
 #include "core/collision.h"
 #include "core/parts.h"
+#include "journal/group.h"
 #include "keyspace/scan.h"
-#include "persist/group.h"
-#include "persist/snapshot_whole.h"
 #include "proto/inline.h"
 #include "repl/wire.h"
+#include "snapshot/snapshot_whole.h"
 #include "target.h"
 #include "tools/check_world.h"
 

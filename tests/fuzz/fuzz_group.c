@@ -7,8 +7,8 @@
  */
 #include "base/err.h"
 #include "base/mem.h"
-#include "persist/group.h"
-#include "persist/verify.h"
+#include "journal/group.h"
+#include "journal/verify.h"
 #include "target.h"
 
 #include <inttypes.h>

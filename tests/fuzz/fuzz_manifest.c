@@ -5,7 +5,7 @@
  */
 #include "base/err.h"
 #include "base/mem.h"
-#include "persist/manifest.h"
+#include "journal/manifest.h"
 #include "target.h"
 
 #include <inttypes.h>

@@ -13,9 +13,9 @@
 #include "base/mem.h"
 #include "core/bloom.h"
 #include "core/filter.h"
-#include "persist/group.h"
-#include "persist/snapshot_format.h"
-#include "persist/snapshot_read.h"
+#include "journal/group.h"
+#include "snapshot/snapshot_format.h"
+#include "snapshot/snapshot_read.h"
 #include "target.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
  */
 #include "base/buf.h"
 #include "base/mem.h"
-#include "persist/group.h"
+#include "journal/group.h"
 #include "proto/scan.h"
 #include "repl/wire.h"
 #include "target.h"

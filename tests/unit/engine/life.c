@@ -9,10 +9,10 @@
 #include "core/payload.h"
 #include "core/stream.h"
 #include "dump_help.h"
+#include "journal/journal_tap.h"
 #include "keyspace/defrag.h"
 #include "keyspace/gate.h"
 #include "keyspace/reclaim.h"
-#include "persist/journal_tap.h"
 
 #include <malloc.h>
 #include <pthread.h>

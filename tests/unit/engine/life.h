@@ -8,8 +8,8 @@
 
 #include "keyspace/walk.h"
 #include "keyspace/walk_part.h"
-#include "persist/snapshot.h"
 #include "rig.h"
+#include "snapshot/snapshot.h"
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
 #include "engine/complete.h"
 #include "engine/excerpt.h"
 #include "life.h"
-#include "persist/insert.h"
+#include "snapshot/insert.h"
 
 /* A load of what a life has saved. */
 struct load {

@@ -17,9 +17,9 @@
 #include "engine/replay.h"
 #include "engine/txn.h"
 #include "engine/users.h"
+#include "journal/group.h"
+#include "journal/journal.h"
 #include "keyspace/make.h"
-#include "persist/group.h"
-#include "persist/journal.h"
 #include "proto/scan.h"
 
 #include <inttypes.h>

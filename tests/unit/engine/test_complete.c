@@ -11,8 +11,8 @@
 #include "keyspace/hash_slot.h"
 #include "keyspace/scan.h"
 #include "life.h"
-#include "persist/insert.h"
-#include "persist/snapshot_whole.h"
+#include "snapshot/insert.h"
+#include "snapshot/snapshot_whole.h"
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
  */
 #include "persist_rig.h"
 
-#include "persist/completion.h"
+#include "snapshot/completion.h"
 
 static void
 prig_poke(void *ctx)

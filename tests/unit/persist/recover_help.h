@@ -5,10 +5,10 @@
  */
 #pragma once
 
-#include "log_help.h"
-#include "persist/manifest.h"
+#include "../journal/log_help.h"
+#include "../snapshot/snapshot_help.h"
+#include "journal/manifest.h"
 #include "persist/recover.h"
-#include "snapshot_help.h"
 
 #include <dirent.h>
 #include <errno.h>

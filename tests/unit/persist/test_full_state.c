@@ -4,8 +4,8 @@
  */
 #include "persist/full_state.h"
 
+#include "journal/spool.h"
 #include "keyspace/walk.h"
-#include "persist/spool.h"
 #include "persist_rig.h"
 
 static struct walker_job

@@ -7,9 +7,9 @@
 #include "persist/recover.h"
 
 #include "../test.h"
-#include "persist/group.h"
-#include "persist/snapshot_format.h"
+#include "journal/group.h"
 #include "recover_help.h"
+#include "snapshot/snapshot_format.h"
 
 #include <sys/stat.h>
 

@@ -5,8 +5,8 @@
  */
 #include "persist_rig.h"
 
-#include "persist/snapshot_read.h"
 #include "persist/sync.h"
+#include "snapshot/snapshot_read.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>

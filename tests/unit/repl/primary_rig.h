@@ -7,7 +7,7 @@
 
 #include "../test.h"
 
-#include "../persist/log_help.h"
+#include "../journal/log_help.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "persist/group.h"
+#include "journal/group.h"
 #include "repl/replica.h"
 
 #include <inttypes.h>

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "persist/history.h"
+#include "journal/history.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -10,9 +10,9 @@
 
 #include "sim_net.h"
 
-#include "persist/group.h"
-#include "persist/journal.h"
-#include "persist/journal_tap.h"
+#include "journal/group.h"
+#include "journal/journal.h"
+#include "journal/journal_tap.h"
 #include "repl/backlog.h"
 #include "repl/primary.h"
 #include "repl/primary_sync.h"

@@ -5,7 +5,7 @@
  */
 #include "repl/backlog.h"
 
-#include "../persist/log_help.h"
+#include "../journal/log_help.h"
 #include "../test.h"
 #include "base/mem.h"
 #include "base/metrics.h"

@@ -5,7 +5,7 @@
  */
 #include "sim_node.h"
 
-#include "persist/journal_tap.h"
+#include "journal/journal_tap.h"
 
 enum {
     SHORT_BYTES = 64 << 10,

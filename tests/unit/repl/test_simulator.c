@@ -13,7 +13,7 @@
  */
 #include "conf/conf.h"
 
-#include "persist/journal_tap.h"
+#include "journal/journal_tap.h"
 #include "sim_node.h"
 
 enum {

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A past history counts only up to the position at which its successor began.
+ * If a later history continues from an earlier position, older ones end there
+ * as well.
+ */
+#include "journal/history.h"
+
+#include "base/random.h"
+
+static void
+copy_id(char *to, const char *from)
+{
+    size_t len = strnlen(from, HISTORY_ID_CHARS);
+
+    memmove(to, from, len);
+    to[len] = '\0';
+}
+
+void
+history_begin(struct history *history, const char *id)
+{
+    char fresh[HISTORY_ID_CHARS + 1];
+
+    if (id == NULL) {
+        random_hex(fresh, HISTORY_ID_CHARS);
+    } else {
+        copy_id(fresh, id);
+    }
+    *history = (struct history){ 0 };
+    copy_id(history->id, fresh);
+}
+
+void
+history_go_on(struct history *history, const char *id, uint64_t position)
+{
+    struct history_past *past = history->past;
+    char next[HISTORY_ID_CHARS + 1];
+
+    copy_id(next, id); /* id may point into history */
+    if (strcmp(next, history->id) == 0) {
+        return;
+    }
+    memmove(past + 1, past, (HISTORY_PAST_MAX - 1) * sizeof(*past));
+    copy_id(past[0].id, history->id);
+    past[0].until = position;
+    for (int i = 1; i < HISTORY_PAST_MAX; i++) {
+        if (past[i].until > position) {
+            past[i].until = position;
+        }
+    }
+    copy_id(history->id, next);
+}
+
+static bool
+is(const char *id, struct slice text)
+{
+    return text.len == HISTORY_ID_CHARS &&
+           memcmp(id, text.data, HISTORY_ID_CHARS) == 0;
+}
+
+bool
+history_covers(const struct history *history, struct slice id,
+               uint64_t position)
+{
+    const struct history_past *past = history->past;
+
+    if (is(history->id, id)) {
+        return true;
+    }
+    for (int i = 0; i < HISTORY_PAST_MAX && past[i].id[0] != '\0'; i++) {
+        if (is(past[i].id, id) && position <= past[i].until) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+history_is_id(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return text.len == HISTORY_ID_CHARS;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The journal: a queue and two threads. Loops append pieces (journal/stage.h)
+ * while they hold the stripes, so the order here is the order of execution; the
+ * writer seals pieces into groups and writes them; the syncer syncs what was
+ * written, at once or once a second. Replies wait for the released position,
+ * which the threads move:
+ *
+ *   appended >= written >= synced          (positions in the log, in bytes)
+ *   released = synced (always) or written (everysec, no), or everything while
+ *              the journal is off or only being built, or what it was before
+ *              a fault until a new base holds all effects
+ *
+ * everysec releases nothing more while a group that was written is unsynced for
+ * more than a second; on a disk that keeps up a sync begins early enough for
+ * that not to happen. A file that is left because of a write error or a rebase
+ * is synced a last time if part of it was released. That bounds what a loss of
+ * power costs, and moves no position.
+ *
+ * A position returned by journal_append is released when its group, seal
+ * included, is. persist.c decides on loop 0 which files there are and when; the
+ * journal only knows the increment it writes to and the next one.
+ *
+ * The log is on while there are files or a tap (journal/journal_tap.h), or
+ * both. Its positions advance in the same way with and without files; without
+ * files nothing is queued, and everything is released. The tap receives every
+ * append, so what a fault or a rebase makes void for the files is in the tap's
+ * stream all the same.
+ *
+ * Locks: one mutex, a leaf below the stripes; never held during I/O.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "journal/journal_file.h"
+#include "journal/journal_hooks.h"
+#include "journal/stage.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct journal;
+
+/* Makes a journal that is off: nothing may be appended, everything is released.
+ * Starts its threads (CHECKed), which sleep until the first file; switching a
+ * journal on at run time starts none. */
+struct journal *journal_new(const struct journal_hooks *hooks);
+
+/* Stops the threads without writing what is queued; nothing is released any
+ * more. Afterwards everything may be called except journal_set_target. */
+void journal_halt(struct journal *journal);
+
+/* Halts, and closes the files. NULL is fine. */
+void journal_free(struct journal *journal);
+
+/* ---- options; any thread ------------------------------------------------- */
+void journal_set_sync(struct journal *journal, enum journal_sync sync);
+void journal_set_limit(struct journal *journal, size_t queue_bytes);
+
+/* ---- any loop ------------------------------------------------------------ */
+
+/* Whether the queue is below its limit. If not, the connection waits (without a
+ * lock) and tries again when hooks.moved was called. A hint: loops may append
+ * beyond the limit in the meantime. */
+bool journal_has_room(const struct journal *journal);
+
+/* Appends the piece, which the journal then owns, and returns the position
+ * behind it: its reply waits until released reaches that. Under the stripes
+ * that the effects changed, inside a section of the gate, while the journal is
+ * on or tapped. */
+uint64_t journal_append(struct journal *journal, struct piece *piece);
+
+/* Returns the position behind everything that was appended. */
+uint64_t journal_position(const struct journal *journal);
+
+/* Wakes the writer, and calls hooks.tapped, if something was appended since;
+ * once a turn of a loop. */
+void journal_kick(struct journal *journal);
+
+/* The position up to which replies may go; UINT64_MAX: all of them. */
+const _Atomic uint64_t *journal_released(const struct journal *journal);
+
+/* The position behind everything that was appended. It falls when the log of
+ * another server takes the place of this one, before released does. */
+const _Atomic uint64_t *journal_end(const struct journal *journal);
+
+/* Returns the position up to which everything is on the disk (WAITAOF): synced,
+ * or in a base. 0 while the journal is off or only being built. */
+uint64_t journal_synced(const struct journal *journal);
+
+/* Syncs up to this position, whatever the policy: for a client that waits. */
+void journal_want_sync(struct journal *journal, uint64_t position);
+
+/* ---- loop 0 -------------------------------------------------------------- */
+
+/* Gives the journal a file. Under the raised gate; memory only. Closes the open
+ * group, so that the position is the end of one.
+ *
+ * RESUME and BUILD (only while off and not closing) read *position and
+ * *sequence, the place of the log, unless there is a tap: then the log knows
+ * its place, and stores it there. The other targets always store it, for the
+ * base. A second target before the first was reached replaces it (its file is
+ * closed).
+ *
+ * A fault of the old file before a rotation is reached turns that into a
+ * rebase: the base at its mark has what is lost, the next file goes on from
+ * there, and journal_base_done of that base ends the fault. A rotation while
+ * the file is suspect is a rebase as well. */
+void journal_set_target(struct journal *journal, enum journal_target how,
+                        const struct journal_file *file, uint64_t *position,
+                        uint64_t *sequence);
+
+/* Closes the open group and returns the place of the log, for snapshots. Under
+ * the raised gate; journal on or tapped. */
+void journal_mark(struct journal *journal, uint64_t *ret_position,
+                  uint64_t *ret_sequence);
+
+/* The manifest now begins with a base that holds everything up to position,
+ * group `sequence`, so these count as written and synced. Ends a fault, or
+ * building, if the position is not lower than at the last REBASE (BUILD) and
+ * the file written to since then is sound. */
+void journal_base_done(struct journal *journal, uint64_t position,
+                       uint64_t sequence);
+
+/* All of its files were removed from outside: a fault that a rebase ends. Does
+ * nothing while the journal is off. */
+void journal_lose(struct journal *journal, int error);
+
+/* Turns the journal off. Under the raised gate. What was appended is still
+ * written and synced, then the files are closed (hooks.event), and everything
+ * is released. With `now`, while building, and after a fault, also a later one,
+ * the rest is dropped and everything is released at once. With a tap the log
+ * goes on without files. */
+void journal_turn_off(struct journal *journal, bool now);
+
+/* Blocks until everything appended is written and synced, whatever the policy;
+ * false if that fails (a fault, no threads). True at once if nothing is owed:
+ * the journal is off, or was turned off in a way that drops the rest. For the
+ * end of the server, while nothing is appended. */
+bool journal_flush(struct journal *journal);
+
+/* 31 figures, for INFO and for loop 0's decisions. */
+struct journal_status {
+    bool on;                /* effects go to files */
+    bool tapped;            /* there is a tap */
+    bool building;          /* switched on, no base yet */
+    bool faulted;           /* a write or sync failed, and no base ended it */
+    bool suspect;           /* faulted, and only REBASE can help */
+    bool closing;           /* turned off, still writing */
+    int error;              /* errno of the last fault */
+    uint64_t fault_mono_ns; /* when the present fault began; 0: none */
+    uint64_t file_number;   /* of the file written to */
+    uint64_t file_bytes;    /* in it, first line included */
+    bool rotating;          /* a target is set and not yet reached */
+    /* The last file that was left in full: synced, so many bytes. */
+    uint64_t closed_number, closed_bytes;
+    uint64_t appended, written, synced, released; /* positions */
+    uint64_t sequence, synced_sequence;
+    uint64_t queue_bytes;      /* with the cost of holding them */
+    uint64_t unsynced_mono_ns; /* when the oldest unsynced group was written;
+                                  while faulted, fault_mono_ns; 0: none */
+    uint64_t write_errors, sync_errors, suspect_files, syncs, groups;
+    uint64_t sync_ns_last, sync_ns_max;
+};
+void journal_get_status(const struct journal *journal,
+                        struct journal_status *ret_status);
+
+/* Returns how long the longest sync since the last call took; 0: there was
+ * none. */
+uint64_t journal_take_longest_sync_ns(struct journal *journal);
+
+/* Appends everything queued to ret_bytes, sealed as the writer would with this
+ * key; it counts as written and synced. For tests. Only without a file (no
+ * target but JOURNAL_RESUME with fd -1), when the threads leave the queue
+ * alone. */
+void journal_drain(struct journal *journal, uint64_t key,
+                   struct buf *ret_bytes);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of a journal and the rules that change it: what is released when,
+ * what a fault does, what a base ends. journal.c is the loops' side,
+ * journal_tap.c replication's, journal_io.c the two threads.
+ *
+ * mode, changed under the mutex:
+ *
+ *            RESUME  BUILD     base done  off        off, now  fault     closed
+ *   OFF      ON      BUILDING
+ *   BUILDING                   ON         DROPPING   DROPPING  BUILDING
+ *   ON                         ON         CLOSING    DROPPING  ON
+ *   CLOSING                                          DROPPING  DROPPING  OFF
+ *   DROPPING                                         DROPPING            OFF
+ *
+ * ON goes to DROPPING also while it is faulted. Without a file that the threads
+ * write to, CLOSING and DROPPING are OFF at once. A fault does not leave ON: it
+ * holds releases back until a base ends it, and fault_mono_ns says since when.
+ *
+ * next, the file behind the present one:
+ *
+ *            rotation   rebase    fault of the file  given up  turned
+ *   NONE     ROTATES    REBASES   NONE               NONE
+ *   ROTATES  ROTATES    REBASES   REBASES            REBASES   NONE
+ *   REBASES  REBASES    REBASES   REBASES            SPOILED   NONE
+ *   SPOILED  REBASES    REBASES                                NONE
+ *
+ * A rotation that is asked for while the file is suspect is a rebase. The file
+ * of a pending rebase may be anywhere in the writer's hands, so it cannot be
+ * given up before the writer turns to it; it is SPOILED, and suspect from its
+ * first byte.
+ *
+ * The epoch counts the moments at which everything queued, and everything that
+ * the writer is writing, became void: a fault, a rebase, off at once. A thread
+ * that did I/O without the mutex compares the epoch afterwards; the result
+ * counts only if it is the same.
+ *
+ * While a fault (or BUILDING) holds, a base ends it if the base stands at or
+ * behind the position `need`; UINT64_MAX if no base can, since the file written
+ * to is suspect.
+ */
+#pragma once
+
+#include "journal/group.h"
+#include "journal/journal_file.h"
+#include "journal/journal_hooks.h"
+#include "journal/stage.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* everysec releases nothing more while the oldest unsynced group is older than
+ * this. A loss of power then costs this time at most, and the group that was
+ * being written. */
+enum { JOURNAL_BOUND_NS = 1000000000 };
+
+/* Reasons for the next journal_kick: the writer sleeps, and something was
+ * appended; the tap received something. */
+enum { KICK_WRITER = 1, KICK_TAP = 2 };
+
+/* Hooks to call when the mutex is unlocked. */
+enum { DUE_MOVED = 1, DUE_EVENT = 2 };
+
+enum journal_mode {
+    JOURNAL_OFF,
+    JOURNAL_BUILDING, /* switched on, no base yet: everything is released */
+    JOURNAL_ON,
+    JOURNAL_CLOSING, /* turned off, the rest is still written and synced */
+    JOURNAL_DROPPING /* turned off, the rest is dropped, files are closed */
+};
+
+enum journal_next { NEXT_NONE, NEXT_ROTATES, NEXT_REBASES, NEXT_SPOILED };
+
+/* A place in the log, at the end of group `sequence`. */
+struct journal_place {
+    uint64_t position, sequence;
+};
+
+/* Pieces in order. */
+struct journal_list {
+    struct piece *head, *tail;
+    uint64_t bytes; /* as journal_state_cost counts them */
+};
+
+/* A file that was replaced before anything was written to it; the writer closes
+ * it. */
+struct journal_unused {
+    struct journal_unused *next;
+    int fd;
+};
+
+/* What the writer thread does. */
+struct journal_writer {
+    pthread_t thread;
+    pthread_cond_t work;
+    struct group_hash *hash; /* used without the mutex, by the writer alone */
+    bool sleeps;
+    struct piece *void_pieces;     /* to free */
+    struct journal_unused *unused; /* to close */
+    uint64_t errors, groups;
+};
+
+/* What the syncer thread does. */
+struct journal_syncer {
+    pthread_t thread;
+    pthread_cond_t work;
+    enum journal_sync policy;
+    uint64_t wanted; /* sync up to this position, whatever the policy */
+    bool syncing;    /* inside file_sync */
+    bool last_sync;  /* the file is left, but part of it is released and not
+                        synced: sync it once more first */
+    uint64_t unsynced_ns; /* when the oldest unsynced group was written; 0 */
+    uint64_t later_ns;    /* the same, of groups behind the sync under way */
+    uint64_t errors, syncs;
+    uint64_t ns_last, ns_max, ns_recent; /* how long syncs took */
+};
+
+/* More than 30 fields, since one mutex guards all of it and every rule needs
+ * most of it. NOLINTNEXTLINE(*Padding): grouped by purpose, there is one */
+struct journal {
+    /* Loops read these without the mutex; they change under it. */
+    _Alignas(64) _Atomic uint64_t released;
+    _Atomic uint64_t synced; /* what journal_synced returns */
+    _Atomic uint64_t position;
+    _Atomic uint64_t limit;  /* of queued */
+    _Atomic uint64_t queued; /* cost of everything that is not written yet */
+    _Atomic unsigned kick;   /* KICK_*: for the next journal_kick */
+
+    _Alignas(64) pthread_mutex_t mutex; /* guards everything below */
+    enum journal_mode mode;
+    bool stop; /* the threads end, or have ended */
+
+    /* The loops: what is appended. queue[1] is for the file behind a rotation.
+     */
+    uint32_t group_db;    /* database of the open group */
+    uint64_t group_bytes; /* of the open group; 0: there is none */
+    uint64_t sequence;    /* of the last closed group */
+    struct journal_list queue[2];
+    struct journal_tap taps[JOURNAL_TAPS]; /* zeros: none */
+    bool tapped;                           /* there is one */
+    bool tap_kicked;                       /* hooks.tapped is due or done, since
+                                              journal_close_group */
+
+    /* The files. While `next` is not NONE, next_file is the next one. */
+    struct journal_file file, next_file;
+    uint64_t file_bytes;
+    bool suspect; /* a call on the file failed: no more writes and syncs */
+    enum journal_next next;
+    struct journal_place mark; /* where the next file begins */
+    uint64_t closed_number, closed_bytes;
+
+    /* How far the log got: in the files; and without a gap, in files or in a
+     * base. */
+    uint64_t epoch;
+    struct journal_place written, file_synced, durable;
+    uint64_t need;
+    int error;
+    uint64_t fault_mono_ns; /* when the present fault began; 0: none */
+    uint64_t suspect_files;
+
+    struct journal_writer writer;
+    struct journal_syncer syncer;
+    pthread_cond_t progress; /* for journal_flush */
+
+    struct journal_hooks hooks;
+    unsigned due; /* DUE_* */
+};
+
+/* Everything below is called under the mutex. */
+
+/* Whether effects go to files. */
+static inline bool
+journal_state_is_on(const struct journal *journal)
+{
+    return journal->mode == JOURNAL_ON || journal->mode == JOURNAL_BUILDING;
+}
+
+static inline bool
+journal_state_is_closing(const struct journal *journal)
+{
+    return journal->mode == JOURNAL_CLOSING ||
+           journal->mode == JOURNAL_DROPPING;
+}
+
+static inline bool
+journal_state_is_faulted(const struct journal *journal)
+{
+    return journal->fault_mono_ns != 0;
+}
+
+static inline bool
+journal_state_is_tapped(const struct journal *journal)
+{
+    return journal->tapped;
+}
+
+/* Whether there is a log: files or taps. */
+static inline bool
+journal_state_has_log(const struct journal *journal)
+{
+    return journal_state_is_on(journal) || journal_state_is_tapped(journal);
+}
+
+/* Whether the next file makes the present one void. */
+static inline bool
+journal_state_rebases(const struct journal *journal)
+{
+    return journal->next == NEXT_REBASES || journal->next == NEXT_SPOILED;
+}
+
+/* Whether the threads have a file to write to. */
+static inline bool
+journal_state_is_served(const struct journal *journal)
+{
+    return !journal->stop && journal->file.fd >= 0;
+}
+
+/* Whether what was appended must still be written and synced. */
+static inline bool
+journal_state_owes(const struct journal *journal)
+{
+    return journal_state_is_on(journal) || journal->mode == JOURNAL_CLOSING;
+}
+
+/* Whether what is queued now can still reach a file that counts. */
+static inline bool
+journal_state_accepts(const struct journal *journal)
+{
+    return journal_state_is_on(journal) && journal->next != NEXT_SPOILED &&
+           (journal->next != NEXT_NONE || !journal->suspect);
+}
+
+/* The place of the log. */
+static inline struct journal_place
+journal_state_place(const struct journal *journal)
+{
+    return (struct journal_place){ atomic_load_explicit(&journal->position,
+                                                        memory_order_relaxed),
+                                   journal->sequence };
+}
+
+/* Moves the log to another place. */
+static inline void
+journal_state_move(struct journal *journal, struct journal_place place)
+{
+    atomic_store_explicit(&journal->position, place.position,
+                          memory_order_release);
+    journal->sequence = place.sequence;
+}
+
+/* Pass bytes of the open group, or its end, to all taps. */
+void journal_state_tap_text(struct journal *journal, struct slice bytes);
+void journal_state_tap_close(struct journal *journal, const char *seal);
+
+/* Lets all taps begin at the place of the log. */
+void journal_state_tap_begin(struct journal *journal);
+
+/* Advances the position by so many bytes and returns it. */
+static inline uint64_t
+journal_state_advance(struct journal *journal, uint64_t bytes)
+{
+    uint64_t position =
+        atomic_load_explicit(&journal->position, memory_order_relaxed) + bytes;
+
+    atomic_store_explicit(&journal->position, position, memory_order_release);
+    return position;
+}
+
+/* Returns how long after the oldest unsynced write a sync begins under
+ * everysec, if the last sync took so long. */
+uint64_t journal_state_sync_wait_ns(uint64_t took_ns);
+
+/* Returns what a piece adds to `queued`. */
+uint64_t journal_state_cost(const struct piece *piece);
+
+/* Adds to `queued` and to its gauge; a negative cost subtracts. */
+void journal_state_count(struct journal *journal, int64_t cost);
+
+void journal_state_close_group(struct journal *journal);
+
+/* Queues a piece for the file that it belongs to. */
+void journal_state_push(struct journal *journal, struct piece *piece);
+
+/* Takes what is queued for the present file, as closed groups. Its cost stays
+ * counted until it is written. */
+struct journal_list journal_state_take(struct journal *journal);
+
+/* Makes a list void: the writer frees it. */
+void journal_state_void(struct journal *journal, struct journal_list *list);
+
+/* Moves `more` behind `list`, which leaves `more` empty. */
+void journal_state_join(struct journal_list *list, struct journal_list *more);
+
+/* The files begin anew at this place. */
+void journal_state_begin(struct journal *journal, struct journal_place place);
+
+/* The file is written, or synced, up to this place; a base holds everything up
+ * to it. */
+void journal_state_written(struct journal *journal, struct journal_place place);
+void journal_state_synced(struct journal *journal, struct journal_place place);
+void journal_state_based(struct journal *journal, struct journal_place place);
+
+/* Leaves the file, whose syncs were sound so far, before a change of how far
+ * the log got: asks for a last sync, if part of it is released and not synced.
+ */
+void journal_state_leave(struct journal *journal);
+
+/* Marks the file suspect: a write or a sync failed. */
+void journal_state_fault(struct journal *journal, int error);
+
+/* Begins a fault that lasts until a base is done, unless there is one. */
+void journal_state_begin_fault(struct journal *journal);
+
+/* Drops what is queued and turns the journal off. */
+void journal_state_drop(struct journal *journal);
+
+/* Gives up what is queued, and what comes before the next rebase: a fault
+ * though no disk call failed. Only while journal_state_accepts. A pending
+ * rotation becomes a rebase, which may take again. */
+void journal_state_give_up(struct journal *journal, int error);
+
+/* Moves released and synced as far as the rest of the state allows. */
+void journal_state_release(struct journal *journal);
+
+/* Unlocks the mutex and calls the hooks that are due. */
+void journal_state_unlock(struct journal *journal);
+
+void journal_state_free_pieces(struct piece *head, const struct piece *end);

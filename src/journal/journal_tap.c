@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The sides of the log that only replication needs.
+ */
+#include "journal/journal_tap.h"
+
+#include "journal/journal.h"
+#include "journal/journal_state.h"
+
+#include <errno.h>
+
+void
+journal_set_tap(struct journal *journal, enum journal_tap_use use,
+                const struct journal_tap *tap, uint64_t *position,
+                uint64_t *sequence)
+{
+    pthread_mutex_lock(&journal->mutex);
+    if (journal_state_has_log(journal)) {
+        journal_state_close_group(journal);
+        *position = journal_state_place(journal).position;
+        *sequence = journal->sequence;
+    } else if (tap != NULL) {
+        journal_state_move(journal,
+                           (struct journal_place){ *position, *sequence });
+    }
+    journal->taps[use] = tap != NULL ? *tap : (struct journal_tap){ 0 };
+    journal->tapped = false;
+    for (unsigned i = 0; i < JOURNAL_TAPS; i++) {
+        journal->tapped |= journal->taps[i].text != NULL;
+    }
+    journal->tap_kicked = false;
+    if (tap != NULL) {
+        tap->begin(tap->ctx, *position, *sequence);
+    }
+    journal_state_unlock(journal);
+}
+
+uint64_t
+journal_close_group(struct journal *journal)
+{
+    uint64_t position;
+
+    pthread_mutex_lock(&journal->mutex);
+    journal_state_close_group(journal);
+    journal->tap_kicked = false;
+    position = journal_state_place(journal).position;
+    pthread_mutex_unlock(&journal->mutex);
+    return position;
+}
+
+/* Copies the group while the journal is on; NULL also without memory. Only this
+ * thread switches it on and off, so the copying needs no mutex. */
+static struct piece *
+copy_for_file(struct journal *journal, struct slice group)
+{
+    bool on;
+
+    pthread_mutex_lock(&journal->mutex);
+    on = journal_state_is_on(journal);
+    pthread_mutex_unlock(&journal->mutex);
+    return on ? piece_try_copy(group) : NULL;
+}
+
+/* Whether the file gets this group (NULL: there was no memory for it). The
+ * queue is bounded here, since a primary does not wait for it. */
+static bool
+queue_accepts(struct journal *journal, const struct piece *piece)
+{
+    while (journal_state_accepts(journal) &&
+           (piece == NULL || !journal_has_room(journal))) {
+        journal_state_give_up(journal, piece == NULL ? ENOMEM : ENOBUFS);
+    }
+    return journal_state_accepts(journal);
+}
+
+uint64_t
+journal_relay(struct journal *journal, struct slice commands, uint64_t sequence,
+              const char *seal)
+{
+    struct piece *piece = copy_for_file(journal, commands);
+    struct piece *freed;
+    uint64_t position;
+
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal_state_is_tapped(journal) && journal->group_bytes == 0);
+    CHECK(sequence == journal->sequence + 1 && commands.len > 0);
+    if (queue_accepts(journal, piece)) {
+        journal_state_push(journal, piece);
+        piece = NULL;
+        if (journal->writer.sleeps) {
+            pthread_cond_signal(&journal->writer.work);
+        }
+    }
+    journal_state_tap_text(journal, commands);
+    journal->sequence = sequence;
+    position = journal_state_advance(journal, commands.len + GROUP_SEAL_BYTES);
+    journal_state_tap_close(journal, seal);
+    freed = journal->writer.void_pieces;
+    journal->writer.void_pieces = NULL;
+    journal_state_unlock(journal);
+    if (piece != NULL) {
+        piece_free(piece);
+    }
+    journal_state_free_pieces(freed, NULL);
+    return position;
+}
+
+/* A file that is still being closed belongs to the old log: how far that got
+ * means nothing here. */
+void
+journal_move(struct journal *journal, uint64_t position, uint64_t sequence)
+{
+    pthread_mutex_lock(&journal->mutex);
+    CHECK(journal_state_is_tapped(journal) && !journal_state_is_on(journal));
+    journal_state_close_group(journal);
+    if (journal_state_is_closing(journal)) {
+        journal_state_drop(journal);
+        pthread_cond_signal(&journal->writer.work);
+        pthread_cond_broadcast(&journal->progress);
+    }
+    journal_state_move(journal, (struct journal_place){ position, sequence });
+    journal->durable = (struct journal_place){ 0 };
+    journal_state_begin(journal, journal->durable);
+    journal_state_release(journal);
+    journal_state_tap_begin(journal);
+    journal_state_unlock(journal);
+}

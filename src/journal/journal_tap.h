@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The log beyond its files: the taps that copy it, for replicas and for a walk
+ * (journal/spool.h), and groups that a replica relays from its primary's log.
+ * Loop 0.
+ */
+#pragma once
+
+#include "base/slice.h"
+#include "journal/journal_hooks.h"
+
+#include <stdint.h>
+
+struct journal;
+
+/* Sets the tap of this use, or removes it (NULL). Under the raised gate. While
+ * there is a tap the log is on, with files or without: journal_append may be
+ * called. A log that was off goes on from *position and *sequence; one that was
+ * on closes its open group and stores its place there. */
+void journal_set_tap(struct journal *journal, enum journal_tap_use use,
+                     const struct journal_tap *tap, uint64_t *position,
+                     uint64_t *sequence);
+
+/* Closes the open group and returns the position of the log: up to there the
+ * tap has received whole groups. Re-arms hooks.tapped. Any time. */
+uint64_t journal_close_group(struct journal *journal);
+
+/* Appends a group that another server has sealed, on a replica, which appends
+ * nothing of its own: its commands become one group here, which ends at the
+ * same position as there. sequence follows the last one, and no group is open.
+ * Returns that position. Wakes the writer; does not call hooks.tapped, since
+ * the caller knows. Inside a section of the gate, with a tap.
+ *
+ * A primary cannot be made to wait here. So a group that finds the queue at its
+ * limit (or no memory) gives up the file: what is queued is dropped, and so is
+ * all that comes, until the next rebase. The journal then reports a fault
+ * (ENOBUFS, ENOMEM), which a base ends. While the journal rotates, the next
+ * file is given up only if the queue is too long without the old file's part.
+ * After a fault that needs a rebase, nothing is queued before that rebase. So
+ * the queue never costs more than the limit and one group. */
+uint64_t journal_relay(struct journal *journal, struct slice commands,
+                       uint64_t sequence, const char *seal);
+
+/* Moves the log elsewhere: all data was replaced. Without files (turned off
+ * with `now` before) and without an open group. Under the raised gate, with a
+ * tap. */
+void journal_move(struct journal *journal, uint64_t position,
+                  uint64_t sequence);

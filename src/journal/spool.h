@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The log between the begin of a walk and its end: a tap of the journal that
+ * keeps whole groups, so that the full state can have them behind its records.
+ *
+ * Loops append under the journal's mutex, so that is a copy into memory. A
+ * thread of the spool moves all but the latest part into a file without a name,
+ * which is gone when the process is. If the file takes less than they produce,
+ * the spool is crowded: then they should wait. At its limit it fails, and with
+ * it the walk.
+ */
+#pragma once
+
+#include "journal/journal_hooks.h"
+
+#include <stdbool.h>
+
+struct spool;
+
+/* Starts the thread (CHECKed), which sleeps until there is work. poke: called
+ * on any thread, also under the journal's mutex, when spool_is_crowded has
+ * changed. */
+struct spool *spool_new(void (*poke)(void *ctx), void *ctx);
+void spool_free(struct spool *spool); /* NULL is fine */
+
+/* Empties the spool and opens it; its file, if it needs one, is in this
+ * directory. The tap may then be set. No tap is set now. */
+void spool_open(struct spool *spool, int dir_fd, uint64_t limit_bytes);
+struct journal_tap spool_tap(struct spool *spool);
+
+/* Returns the first error: of the file, ENOMEM, ENOBUFS (more than the limit in
+ * memory), or ESTALE (the log was moved). Any thread. */
+int spool_error(struct spool *spool);
+
+/* Whether there is much in memory, and the file has not taken it yet. Any
+ * thread. */
+bool spool_is_crowded(struct spool *spool);
+
+/* Calls fn with each group, in order, until it returns an error. After the tap
+ * was removed; it waits for the spool's thread. Returns 0, fn's error, or one
+ * of spool_error. */
+typedef int (*spool_group_fn)(void *ctx, uint64_t position, uint64_t sequence,
+                              struct slice commands);
+int spool_read(struct spool *spool, spool_group_fn fn, void *ctx);
+
+/* Empties it: frees all memory and the file. After the tap was removed. */
+void spool_close(struct spool *spool);
+
+/* Returns how many bytes it has, in memory and in the file. Any thread. */
+uint64_t spool_bytes(struct spool *spool);

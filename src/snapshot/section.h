@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A snapshot file as a row of sections: opens it by its header, reads it
+ * section by section, and searches for what is intact behind damage.
+ * snapshot_read.c reads what the sections hold; snapshot_format.h draws both.
+ * One reader owns it, one thread. A size is believed if the file has the bytes.
+ *
+ * A source stands for a file that comes as a stream: then offsets must follow
+ * one another, there is no search, and sizes are believed as far as the bytes
+ * have come.
+ */
+#pragma once
+
+#include "snapshot/snapshot_format.h"
+#include "snapshot/snapshot_source.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    SECTION_SCAN_BYTES = 64 << 10,
+    RECORD_BYTES_MIN =
+        RECORD_HEAD_BYTES_2 + CODEC_FIXED_BYTES + CODEC_LAYER_BYTES
+};
+
+/* The owner sets fd or source, and error; all else begins with zeros. */
+struct section_file {
+    int fd;
+    const struct snapshot_source *source; /* NULL: a file */
+    struct snapshot_error *error;         /* the last one */
+    uint64_t bytes;        /* of a source: UINT64_MAX until it ends */
+    uint64_t ahead;        /* read ahead was asked up to here */
+    uint64_t source_bytes; /* bytes read from the source */
+    /* of the header */
+    uint64_t key, keys_announced;
+    uint32_t databases;
+    uint16_t version; /* the newest version if the header is damaged: that can
+                         read the others too */
+    /* records read so far, for errors; the owner counts */
+    uint64_t records;
+    /* holds the last section_read_payload, or what section_reserve asked for */
+    uint8_t *buffer;
+    size_t buffer_bytes;
+};
+
+struct section {
+    uint64_t offset, bytes, next; /* bytes: of the payload */
+    uint64_t ordinal, seed;       /* seed: of the payload's hash */
+    uint16_t type;                /* enum section_type */
+};
+
+/* Each sets *file->error and returns its status. */
+enum snapshot_status section_fail(struct section_file *file,
+                                  enum snapshot_status status, uint64_t offset,
+                                  const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+enum snapshot_status section_damaged(struct section_file *file, uint64_t offset,
+                                     const char *what);
+enum snapshot_status section_no_memory(struct section_file *file,
+                                       uint64_t offset, uint64_t bytes);
+
+enum snapshot_status section_bad_hash(struct section_file *file,
+                                      uint64_t offset);
+
+/* Reads and checks the header. Sets bytes, key, keys_announced and databases
+ * even if it is damaged: they may help. */
+enum snapshot_status section_open(struct section_file *file,
+                                  uint8_t *ret_header);
+void
+section_close(struct section_file *file); /* frees the buffer; leaves fd open */
+
+/* Reads bytes. If a file is too short: SNAPSHOT_IO. If a source ends:
+ * SNAPSHOT_DAMAGED. */
+enum snapshot_status section_read_bytes(struct section_file *file, void *to,
+                                        size_t len, uint64_t offset);
+
+/* Reads the head of a section at offset; the section must have the number
+ * `ordinal`. On success the file is long enough for payload and hash, and the
+ * payload's size is valid for its type. */
+enum snapshot_status section_read_head(struct section_file *file,
+                                       uint64_t offset, uint64_t ordinal,
+                                       struct section *ret_section);
+
+/* Reads the end section, which the last bytes of the file must be; its payload
+ * is in file->buffer then. Not from a source. */
+enum snapshot_status section_read_end(struct section_file *file,
+                                      struct section *ret_section);
+
+/* Fills in the stamp of B from an intact header; makes it the stamp of E with
+ * the end section, whose payload is in file->buffer. */
+void section_begin_stamp(const uint8_t *header,
+                         struct snapshot_stamp *ret_stamp);
+enum snapshot_status section_end_stamp(struct section_file *file,
+                                       const struct section *section,
+                                       struct snapshot_stamp *stamp);
+
+/* Reads the whole payload into file->buffer, and checks its hash. */
+enum snapshot_status section_read_payload(struct section_file *file,
+                                          const struct section *section);
+
+/* Checks that nothing is at offset or behind it; waits for a source. */
+enum snapshot_status section_expect_end(struct section_file *file,
+                                        uint64_t offset);
+
+/* Makes file->buffer so large; its old contents are lost. */
+bool section_reserve(struct section_file *file, size_t bytes);
+
+/* Finds the first intact section from `at` on, with a number from `ordinal` on,
+ * that begins a filter or the end; false if there is none. Uses the buffer,
+ * which must have SECTION_SCAN_BYTES + PIECE_BYTES. */
+bool section_find(struct section_file *file, uint64_t at, uint64_t ordinal,
+                  struct section *ret_section);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Reads snapshots, and trusts nothing in them: it checks every section before
+ * it uses any of it, fields against what the others imply, and sizes before it
+ * asks for memory. For the server's start and for bloomery-check: nothing here
+ * needs a keyspace. One thread calls; others may help it.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "snapshot/snapshot_source.h"
+#include "snapshot/snapshot_stamp.h"
+#include "snapshot/snapshot_visitor.h"
+
+#include <bloomery/bloom.h>
+
+/* Reads the header and the end alone: the stamp of the state in the file. */
+MUST_CHECK enum snapshot_status
+snapshot_read_stamp(int fd, struct snapshot_stamp *ret_stamp,
+                    struct snapshot_error *ret_error);
+
+/* Reads everything. With passed_over, returns OK also if something was skipped:
+ * then every filter whose sections are all intact was visited. progress may be
+ * NULL. */
+MUST_CHECK enum snapshot_status snapshot_read(
+    int fd, const struct bloom_env *env, const struct snapshot_visitor *visitor,
+    struct snapshot_progress *progress, struct snapshot_error *ret_error);
+
+/* Reads a snapshot from a stream, up to its end, without passed_over. A stream
+ * may claim any size for a filter until the bytes have come: env limits them.
+ * An error of the source is error->error. */
+MUST_CHECK enum snapshot_status snapshot_read_source(
+    const struct snapshot_source *source, const struct bloom_env *env,
+    const struct snapshot_visitor *visitor, struct snapshot_progress *progress,
+    struct snapshot_error *ret_error);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What the reader of a snapshot calls with what it has read and checked.
+ */
+#pragma once
+
+#include "snapshot/snapshot_source.h"
+#include "snapshot/snapshot_stamp.h"
+
+#include <bloomery/bloom.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct snapshot_visitor {
+    /* Called with the header, if that is intact, before any filter; false stops
+     * the reading, as in all others. All but filter may be NULL. */
+    bool (*header)(void *ctx, const struct snapshot_stamp *begin,
+                   uint32_t databases);
+    /* Called before the first filter, with the number that the header
+     * announces, or with fewer if the file has no bytes for so many. Not for a
+     * stream, whose length nobody knows. */
+    void (*expect)(void *ctx, uint64_t keys);
+    /* Called with a filter, made in env. The visitor then owns what the struct
+     * points to, but the struct, which may be moved, ends with the call. If it
+     * stops the reading, it has freed the filter. */
+    bool (*filter)(void *ctx, const struct snapshot_record *record,
+                   struct bloom *bloom);
+    /* Called some keys ahead of filter, to prefetch what it will read; hash:
+     * hash_name() of the name. */
+    void (*soon)(void *ctx, uint64_t hash, uint32_t db);
+    /* Called with a key (db, epoch and name) whose filter, if it was shown,
+     * does not count. */
+    bool (*gone)(void *ctx, const struct snapshot_record *record);
+    /* Called with each group of effects, behind all keys. */
+    bool (*effects)(void *ctx, const struct snapshot_effects *effects);
+    /* Called with the stamp of the end, at which the state is complete. */
+    bool (*end)(void *ctx, const struct snapshot_stamp *end);
+    /* For salvage; NULL: damage ends the reading. Called for each damaged
+     * stretch [from, to) that was skipped. */
+    void (*passed_over)(void *ctx, const struct snapshot_error *error,
+                        uint64_t from, uint64_t to);
+    /* More than 1: this many threads make small filters in env. The caller's
+     * thread makes all calls, in the order of the file. */
+    unsigned threads;
+    void *ctx;
+};

@@ -261,7 +261,7 @@ abi-check: $(SHARED) ## Compare the ABI of libbloomery with the recorded one
 
 TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_crossfire.py \
 	$(patsubst %.c,build/tsan/%,$(wildcard \
-	$(foreach l,base keyspace net admin engine bloom info command server,tests/unit/$l/test_*.c) \
+	$(foreach l,base keyspace net admin access engine bloom info command server,tests/unit/$l/test_*.c) \
 	$(addprefix tests/unit/repl/test_,backlog.c status.c) \
 	$(addprefix tests/unit/journal/test_,journal*.c spool.c stage.c) \
 	$(addprefix tests/unit/snapshot/test_,crew.c records.c task.c transfer.c walker.c) \
@@ -326,7 +326,8 @@ fuzz: ## Fuzz one target: make fuzz TARGET=stream SECONDS=60
 	  -artifact_prefix=build/fuzz/ \
 	  build/fuzz/found/$(or $(TARGET),stream) tests/fuzz/corpus/$(or $(TARGET),stream)
 
-COVERING := $(foreach l,base core proto conf keyspace persist repl engine bloom tools, \
+COVERING := $(foreach l,base core proto conf keyspace journal snapshot persist repl access engine \
+	  bloom tools, \
 	$(filter $(B)/tests/unit/$l/%,$(UNIT))) $(FUZZ)
 
 coverage: ## Print the line coverage of parsers and loaders by unit tests and fuzz corpora

@@ -24,12 +24,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "access/table.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "command/rows.h"
 #include "digits.h"
 #include "engine/dispatch.h"
-#include "engine/table.h"
 #include "proto/stream.h"
 #include "scale_options.h"
 #include "scale_world.h"

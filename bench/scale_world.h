@@ -4,12 +4,12 @@
  */
 #pragma once
 
+#include "access/table.h"
 #include "admin/latency.h"
 #include "admin/slowlog.h"
 #include "base/mem.h"
 #include "engine/service.h"
 #include "engine/slow.h"
-#include "engine/table.h"
 #include "keyspace/make.h"
 
 struct world {

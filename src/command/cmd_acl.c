@@ -3,6 +3,7 @@
  * ACL CAT DRYRUN GENPASS GETUSER LIST LOG USERS WHOAMI, which read the users
  * inside a section of the gate. cmd_acl_users.c changes them.
  */
+#include "access/users.h"
 #include "admin/acl_log.h"
 #include "admin/auth.h"
 #include "base/hex.h"
@@ -12,7 +13,6 @@
 #include "engine/dialect.h"
 #include "engine/handlers.h"
 #include "engine/rights.h"
-#include "engine/users.h"
 
 /* ---- users --------------------------------------------------------------- */
 

@@ -5,10 +5,10 @@
  */
 #include "command/cmd_client_filter.h"
 
+#include "access/users.h"
 #include "base/mem.h"
 #include "command/cmd_client.h"
 #include "engine/handlers.h"
-#include "engine/users.h"
 
 #include <stdlib.h>
 #include <string.h>

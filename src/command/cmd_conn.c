@@ -4,6 +4,7 @@
  * They run on the connection's loop; what CLIENT LIST reads from other loops
  * changes under the registry's lock.
  */
+#include "access/users.h"
 #include "admin/auth.h"
 #include "admin/auth_delay.h"
 #include "base/clock.h"
@@ -15,7 +16,6 @@
 #include "engine/request.h"
 #include "engine/rights.h"
 #include "engine/txn.h"
-#include "engine/users.h"
 #include "info/info.h"
 #include "net/address.h"
 #include "net/conn.h"

@@ -4,11 +4,11 @@
  * connection becomes a link: REPLCONF PSYNC SYNC. These commands check, change
  * the role, and ask loop 0, which owns the links (service->replication).
  */
+#include "access/user.h"
 #include "base/mem.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "engine/role.h"
-#include "engine/user.h"
 #include "info/info_persist.h"
 #include "info/links.h"
 #include "persist/persist.h"

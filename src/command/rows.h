@@ -4,6 +4,6 @@
  */
 #pragma once
 
-#include "engine/table.h"
+#include "access/table.h"
 
 extern const struct command command_rows[CMD_ID_COUNT];

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "engine/table.h"
+#include "access/table.h"
 
 #define ONE_KEY                                                                \
     {                                                                          \

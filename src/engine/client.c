@@ -4,10 +4,10 @@
  */
 #include "engine/client.h"
 
+#include "access/table.h"
+#include "access/user.h"
 #include "admin/pubsub.h"
 #include "admin/tracking.h"
-#include "engine/table.h"
-#include "engine/user.h"
 
 #include <inttypes.h>
 

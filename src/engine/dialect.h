@@ -8,8 +8,8 @@
  */
 #pragma once
 
+#include "access/table.h"
 #include "engine/service.h"
-#include "engine/table.h"
 
 static inline bool
 dialect_is_redis(const struct service *service)

@@ -6,9 +6,9 @@
  */
 #include "engine/excerpt.h"
 
+#include "access/table.h"
 #include "base/buf.h"
 #include "base/mem.h"
-#include "engine/table.h"
 #include "proto/batch.h"
 #include "proto/scan.h"
 

@@ -5,6 +5,7 @@
  */
 #include "engine/gateway.h"
 
+#include "access/users.h"
 #include "admin/pubsub.h"
 #include "admin/tracking.h"
 #include "base/log.h"
@@ -17,7 +18,6 @@
 #include "engine/pause.h"
 #include "engine/refusal.h"
 #include "engine/txn.h"
-#include "engine/users.h"
 #include "journal/journal.h"
 #include "keyspace/gate.h"
 #include "net/registry.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "engine/table.h"
+#include "access/table.h"
 
 #define CMD(id, nm, fn, ...) enum err fn(struct request *req);
 #include "tbl/commands.def"

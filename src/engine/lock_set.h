@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "access/table.h"
 #include "engine/service.h"
-#include "engine/table.h"
 #include "keyspace/gate.h"
 
 enum { LOCK_SET_FEW = 16 }; /* as many as a window locks (window.h) */

@@ -4,6 +4,7 @@
  */
 #include "engine/observe.h"
 
+#include "access/redact.h"
 #include "admin/monitor.h"
 #include "admin/pubsub_deliver.h"
 #include "admin/pubsub_publish.h"
@@ -11,7 +12,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/client.h"
-#include "engine/redact.h"
 #include "engine/txn.h"
 #include "journal/journal.h"
 #include "net/conn.h"

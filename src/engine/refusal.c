@@ -4,8 +4,8 @@
  */
 #include "engine/refusal.h"
 
+#include "access/table.h"
 #include "base/clock.h"
-#include "engine/table.h"
 
 /* A replica refuses writes; a primary does in the grace after its start, and
  * with too few replicas; any server does while its data is absent. */

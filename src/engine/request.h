@@ -7,9 +7,9 @@
  */
 #pragma once
 
+#include "access/table.h"
 #include "engine/service.h"
 #include "engine/session.h"
-#include "engine/table.h"
 #include "keyspace/keyspace.h"
 #include "proto/args.h"
 #include "proto/reply.h"

@@ -5,10 +5,10 @@
  */
 #include "engine/revoke.h"
 
+#include "access/users.h"
 #include "admin/pubsub.h"
 #include "engine/client.h"
 #include "engine/observe.h"
-#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/loop.h"
 #include "net/serve.h"

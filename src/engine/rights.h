@@ -5,8 +5,8 @@
  */
 #pragma once
 
+#include "access/user.h"
 #include "engine/request.h"
-#include "engine/user.h"
 
 /* Returns whether commands of the session have to be checked at all. */
 static inline bool

@@ -4,7 +4,7 @@
  */
 #include "engine/service.h"
 
-#include "engine/users.h"
+#include "access/users.h"
 #include "keyspace/access.h"
 #include "keyspace/memory.h"
 

@@ -5,10 +5,10 @@
  */
 #include "engine/session.h"
 
+#include "access/user.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "engine/service.h"
-#include "engine/user.h"
 #include "net/conn.h"
 #include "net/tls.h"
 

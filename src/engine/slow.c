@@ -5,10 +5,10 @@
  */
 #include "engine/slow.h"
 
+#include "access/redact.h"
 #include "admin/latency.h"
 #include "admin/slowlog.h"
 #include "base/clock.h"
-#include "engine/redact.h"
 #include "net/conn.h"
 
 enum { US = 1000, MS = 1000000 }; /* in ns */

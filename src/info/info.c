@@ -6,6 +6,7 @@
  */
 #include "info/info.h"
 
+#include "access/table.h"
 #include "admin/pubsub.h"
 #include "admin/sampler.h"
 #include "admin/systemd.h"
@@ -14,7 +15,6 @@
 #include "base/longest.h"
 #include "engine/dialect.h"
 #include "engine/observe.h"
-#include "engine/table.h"
 #include "info/info_commands.h"
 #include "info/info_memory.h"
 #include "info/info_persist.h"

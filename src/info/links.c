@@ -5,9 +5,9 @@
  */
 #include "info/links.h"
 
+#include "access/table.h"
 #include "base/clock.h"
 #include "base/mem.h"
-#include "engine/table.h"
 
 #include <inttypes.h>
 #include <strings.h>

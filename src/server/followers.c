@@ -4,11 +4,11 @@
  */
 #include "server/followers.h"
 
+#include "access/users.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "engine/session.h"
-#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/link_take.h"
 #include "persist/place.h"

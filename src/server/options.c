@@ -4,13 +4,13 @@
  */
 #include "server/options.h"
 
+#include "access/users.h"
 #include "admin/systemd.h"
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/mem.h"
 #include "engine/observe.h"
 #include "engine/slow.h"
-#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/pending.h"
 #include "server/descriptors.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/own_users.h"
 
+#include "access/users_file.h"
 #include "admin/conf_file.h"
 #include "base/log.h"
-#include "engine/users_file.h"
 #include "server/server_state.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
  */
 #include "server/print.h"
 
+#include "access/table.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/rows.h"
@@ -12,7 +13,6 @@
 #include "engine/dispatch.h"
 #include "engine/execute.h"
 #include "engine/request.h"
-#include "engine/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
  */
 #include "server/server.h"
 
+#include "access/users.h"
 #include "admin/acl_log.h"
 #include "admin/auth_delay.h"
 #include "admin/conf_file.h"
@@ -29,7 +30,6 @@
 #include "engine/observe.h"
 #include "engine/revoke.h"
 #include "engine/slow.h"
-#include "engine/users.h"
 #include "keyspace/gate.h"
 #include "net/loop_run.h"
 #include "net/pending.h"

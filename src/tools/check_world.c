@@ -5,6 +5,7 @@
  */
 #include "tools/check_world.h"
 
+#include "access/table.h"
 #include "admin/sampler.h"
 #include "admin/stats.h"
 #include "base/file.h"
@@ -12,7 +13,6 @@
 #include "command/rows.h"
 #include "engine/complete.h"
 #include "engine/replay.h"
-#include "engine/table.h"
 #include "keyspace/make.h"
 #include "proto/scan.h"
 #include "snapshot/insert.h"

@@ -4,10 +4,10 @@
  * makes is written as a text that makes the same again. Its users then face
  * commands made of the same bytes.
  */
+#include "access/users_file.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "command/rows.h"
-#include "engine/users_file.h"
 #include "target.h"
 
 #include <string.h>

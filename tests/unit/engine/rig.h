@@ -8,6 +8,7 @@
 #pragma once
 
 #include "../test.h"
+#include "access/users.h"
 #include "admin/sampler.h"
 #include "base/mem.h"
 #include "command/rows.h"
@@ -16,7 +17,6 @@
 #include "engine/expiry.h"
 #include "engine/replay.h"
 #include "engine/txn.h"
-#include "engine/users.h"
 #include "journal/group.h"
 #include "journal/journal.h"
 #include "keyspace/make.h"

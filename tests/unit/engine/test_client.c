@@ -6,8 +6,8 @@
 #include "engine/client.h"
 
 #include "../test.h"
+#include "access/table.h"
 #include "command/rows.h"
-#include "engine/table.h"
 
 static struct session
 new_session(void)

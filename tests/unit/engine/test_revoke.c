@@ -4,10 +4,10 @@
  */
 #include "engine/revoke.h"
 
+#include "../access/users_help.h"
+#include "access/users.h"
 #include "engine/client.h"
-#include "engine/users.h"
 #include "scene.h"
-#include "users_help.h"
 
 /* The scene's loop with one client, by hand. */
 struct place {

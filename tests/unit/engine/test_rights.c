@@ -5,11 +5,11 @@
  */
 #include "engine/rights.h"
 
+#include "../access/users_help.h"
+#include "access/users.h"
 #include "admin/acl_log.h"
 #include "base/metrics.h"
-#include "engine/users.h"
 #include "rig.h"
-#include "users_help.h"
 
 #define NO(name)                                                               \
     "-NOPERM this user has no permissions to run the '" name "' command\r\n"

@@ -6,12 +6,12 @@
 #include "info/info.h"
 
 #include "../test.h"
+#include "access/table.h"
 #include "admin/sampler.h"
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "command/rows.h"
-#include "engine/table.h"
 #include "keyspace/make.h"
 
 #include <stdio.h>

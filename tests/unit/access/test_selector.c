@@ -3,7 +3,7 @@
  * Rules of a selector: what they change, what they are shown as, and which are
  * refused. Texts are Redis's.
  */
-#include "engine/selector.h"
+#include "access/selector.h"
 
 #include "base/mem.h"
 #include "words_help.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "engine/users.h"
+#include "access/users.h"
 
 /* Fills a draft with the users of a text, and the default user if it is
  * missing. False: the draft is empty, and *ret_error says what is wrong in

@@ -10,8 +10,8 @@
  */
 #pragma once
 
+#include "access/user.h"
 #include "base/map.h"
-#include "engine/user.h"
 
 struct users {
     struct map by_name;

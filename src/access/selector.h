@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "access/table.h"
 #include "base/buf.h"
-#include "engine/table.h"
 
 enum {
     SELECTOR_WORDS = (CMD_ID_COUNT + 63) / 64,

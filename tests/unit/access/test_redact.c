@@ -2,8 +2,8 @@
  *
  * Which words of a command nobody else may see.
  */
+#include "access/redact.h"
 #include "command/rows.h"
-#include "engine/redact.h"
 
 #include "../test.h"
 

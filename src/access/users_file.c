@@ -3,7 +3,7 @@
  * Everything is read even behind an error, so that all of them can be shown,
  * up to a limit.
  */
-#include "engine/users_file.h"
+#include "access/users_file.h"
 
 #include "base/mem.h"
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "engine/table.h"
+#include "access/table.h"
 
 /* Returns whether a command may contain a password. */
 bool redact_wants(const struct command *command);

@@ -4,7 +4,7 @@
  * may have more commands. A rule replaces an earlier one of the same name, and
  * a rule of a command those of its subcommands.
  */
-#include "engine/selector.h"
+#include "access/selector.h"
 
 #include "base/glob.h"
 #include "base/mem.h"

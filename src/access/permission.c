@@ -4,7 +4,7 @@
  * of EXISTS, needs any pattern that matches. What takes too much work to match
  * is denied.
  */
-#include "engine/permission.h"
+#include "access/permission.h"
 
 #include "base/glob.h"
 

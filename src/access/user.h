@@ -8,8 +8,8 @@
  */
 #pragma once
 
+#include "access/permission.h"
 #include "admin/auth.h"
-#include "engine/permission.h"
 
 #include <stdatomic.h>
 

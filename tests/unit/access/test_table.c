@@ -2,7 +2,7 @@
  *
  * The ways to find a row of the command table.
  */
-#include "engine/table.h"
+#include "access/table.h"
 
 #include "../test.h"
 #include "command/rows.h"

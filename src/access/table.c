@@ -2,7 +2,7 @@
  *
  * An index over the rows: an open hash of the folded names, at most half full.
  */
-#include "engine/table.h"
+#include "access/table.h"
 
 enum { INDEX_BITS = 10, INDEX_SLOTS = 1 << INDEX_BITS };
 

@@ -5,7 +5,7 @@
  * word that could be a password is hidden. If a command has another command as
  * its arguments, the rules of the other command hold for them.
  */
-#include "engine/redact.h"
+#include "access/redact.h"
 
 #include "conf/conf.h"
 

@@ -2,7 +2,7 @@
  *
  * The aclfile: what is written reads back, and every bad line is named.
  */
-#include "engine/users_file.h"
+#include "access/users_file.h"
 
 #include "base/mem.h"
 #include "users_help.h"

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "engine/selector.h"
+#include "access/selector.h"
 
 /* A command whose arity fits. */
 struct permission_query {

@@ -2,7 +2,7 @@
  *
  * Rules of a user: passwords, selectors, and what is shown of them.
  */
-#include "engine/user.h"
+#include "access/user.h"
 
 #include "base/mem.h"
 #include "users_help.h"

@@ -2,7 +2,7 @@
  *
  * Rules of the user itself are applied here, others to its root selector.
  */
-#include "engine/user.h"
+#include "access/user.h"
 
 #include "base/hex.h"
 #include "base/mem.h"

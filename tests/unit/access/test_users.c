@@ -2,7 +2,7 @@
  *
  * The table: logins, changes, deletion, and what sessions keep.
  */
-#include "engine/users.h"
+#include "access/users.h"
 
 #include "base/mem.h"
 #include "base/metrics.h"

@@ -2,7 +2,7 @@
  *
  * What selectors permit: commands, keys by their use, channels, databases.
  */
-#include "engine/permission.h"
+#include "access/permission.h"
 
 #include "words_help.h"
 

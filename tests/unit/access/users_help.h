@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "engine/users.h"
+#include "access/users.h"
 #include "words_help.h"
 
 /* Applies rules to a user of the table. Returns why they were refused, or "".

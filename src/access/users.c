@@ -2,7 +2,7 @@
  *
  * A change is prepared on a copy of the rules and exchanged in one step.
  */
-#include "engine/users.h"
+#include "access/users.h"
 
 #include "base/err.h"
 #include "base/mem.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Any bytes as what `bloomery-load aof` reads: two bytes length of a manifest
- * and the manifest, two bytes length of the file "a" and the file, and then the
- * file "b"; without a manifest "a" is the AOF. A model stands for the server,
+ * Any bytes as what `bloomery-load aof` reads: a byte of options, two bytes
+ * length of a manifest and the manifest, two bytes length of the file "a" and
+ * the file, and then the file "b"; without a manifest "a" is the AOF, or the
+ * RDB of `bloomery-load rdb`. A model stands for the server,
  * in the place of tools/load_target.c. The tool touches only keys that it
  * brought, its transactions are balanced, and the bytes of "a" mean the same
  * however they are cut.
@@ -117,9 +118,14 @@ bool
 load_target_restore_rdb(struct load_target *target,
                         const struct rdb_filter *filter)
 {
+    uint8_t footer[RDB_FOOTER_BYTES];
     bool go;
 
     CHECK(filter->value.len <= VALUE_BYTES && filter->key.len <= VALUE_BYTES);
+    if (filter->value.len > 0) {
+        CHECK(rdb_payload_is_filter(filter->value));
+        rdb_put_footer(filter->value, filter->module, footer);
+    }
     return filter->db < LOAD_DATABASES_MAX &&
            load_target_claim(target, filter->db, filter->key, &go);
 }
@@ -213,32 +219,34 @@ take_counted(struct slice *bytes)
 
 /* ---- the tool ------------------------------------------------------------ */
 
+enum { ONE_DB = 1, AS_RDB = 2 }; /* options */
+
 static struct load
-new_load(void)
+new_load(unsigned options)
 {
     return (struct load){ .tool = { .name = "fuzz" },
                           .value_bytes = VALUE_BYTES,
-                          .db = LOAD_DB_ALL };
+                          .db = (options & ONE_DB) != 0 ? 0 : LOAD_DB_ALL };
 }
 
 static void
-read_files(const char *path)
+read_files(const char *path, unsigned options)
 {
-    struct load load = new_load();
+    struct load load = new_load(options);
     FILE *errors = stderr;
 
     stderr = stdout;
-    load_aof(&load, path);
+    ((options & AS_RDB) != 0 ? load_rdb : load_aof)(&load, path);
     stderr = errors;
 }
 
 /* Feeds pieces of so many bytes; the log of the server shows what they meant.
  */
 static bool
-feed(struct slice bytes, size_t step, struct buf *ret_log)
+feed(struct slice bytes, size_t step, unsigned options, struct buf *ret_log)
 {
     static struct load_target target;
-    struct load load = new_load();
+    struct load load = new_load(options);
     struct load_apply apply = { .target = &target };
     struct load_stream stream;
     FILE *errors = stderr;
@@ -265,16 +273,16 @@ feed(struct slice bytes, size_t step, struct buf *ret_log)
 }
 
 static void
-check_cuts(struct slice bytes)
+check_cuts(struct slice bytes, unsigned options)
 {
     struct buf whole = { 0 };
-    bool ok = feed(bytes, bytes.len > 0 ? bytes.len : 1, &whole);
+    bool ok = feed(bytes, bytes.len > 0 ? bytes.len : 1, options, &whole);
 
     for (size_t step = bytes.len <= BYTEWISE_MAX ? 1 : 100; step < 2000;
          step = 7 * step + 4) {
         struct buf cut = { 0 };
 
-        CHECK(feed(bytes, step, &cut) == ok);
+        CHECK(feed(bytes, step, options, &cut) == ok);
         CHECK(slice_equal(buf_slice(&whole), buf_slice(&cut)));
         buf_free(&cut);
     }
@@ -284,20 +292,26 @@ check_cuts(struct slice bytes)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct slice left = { (const char *)data, size };
-    struct slice manifest = take_counted(&left);
-    struct slice a = take_counted(&left);
+    struct slice left = { (const char *)data + 1, size - 1 };
+    struct slice manifest, a;
+    unsigned options;
 
+    if (size == 0) {
+        return 0;
+    }
+    options = data[0];
+    manifest = take_counted(&left);
+    a = take_counted(&left);
     set_up();
     write_file("a", a);
     if (manifest.len > 0) {
         write_file("m.manifest", manifest);
         write_file("b", left);
-        read_files(directory);
+        read_files(directory, options & ONE_DB);
         (void)unlink(path_of("m.manifest"));
     } else {
-        read_files(path_of("a"));
-        check_cuts(a);
+        read_files(path_of("a"), options);
+        check_cuts(a, options);
     }
     buf_free(&server.log);
     server.log = (struct buf){ 0 };

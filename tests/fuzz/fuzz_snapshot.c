@@ -522,7 +522,8 @@ add_large(struct maker *maker, const struct bloom *bloom)
         add_layer(maker, i, lines, bytes);
         broken = broken || (!maker->old && fuzz_next(&maker->random) % 9 == 0);
     }
-    if (!maker->old && bloom_kind(bloom) == BLOOM_DELETABLE) {
+    if (!maker->old && bloom_kind(bloom) == BLOOM_DELETABLE &&
+        fuzz_next(&maker->random) % 8 != 0) {
         add_pieces(maker, bloom);
     }
 }
@@ -629,6 +630,9 @@ make_snapshot(struct maker *maker)
     if (!maker->old) {
         add_voids(maker, 4);
         add_effects(maker, &position, &sequence);
+        if (fuzz_next(&maker->random) % 8 == 0) { /* behind the effects */
+            add_voids(maker, 4);
+        }
     }
     open_section(maker, maker->old ? SECTION_END_2 : SECTION_END);
     end = maker->to + maker->at;

@@ -131,6 +131,8 @@ play_piece(struct player *player, const char *piece, size_t len)
             CHECK(used == len - at && player->batch.count == 0);
             CHECK(stream_kept_bytes(&player->stream) <=
                   128 + 3 * player->limits->query_max);
+            CHECK(stream_memory_bytes(&player->stream) >=
+                  stream_kept_bytes(&player->stream));
         }
         at += used;
     } while (at < len);

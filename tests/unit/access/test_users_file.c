@@ -75,8 +75,23 @@ TEST(each_bad_line_is_named)
     expect_error("user a\nuser a", "f:2: WARNING: Duplicate user 'a'. WARNING");
     expect_error("user a (~x",
                  "f:1: Unmatched parenthesis in selector definition. WARNING");
+    expect_error("user a\vb on",
+                 "f:1: the username contains invalid characters. WARNING");
     expect_error("user a x\nuser b y",
                  "f:1: Syntax error. f:2: Syntax error. ");
+}
+
+TEST(a_line_has_a_limit_of_rules)
+{
+    enum { WORDS = 65536 + 10 };
+    char *text = mem_alloc(2 * WORDS + 16);
+
+    strcpy(text, "user a");
+    for (size_t i = 0; i < WORDS; i++) {
+        strcat(text + 2 * i, " x");
+    }
+    expect_error(text, "f:1: more than 65536 rules");
+    mem_free(text);
 }
 
 TEST(reading_survives_every_allocation_failure)

@@ -402,6 +402,50 @@ TEST(an_empty_command_line_is_all_defaults)
     conf_fini(&conf);
 }
 
+/* Redis's options that have no meaning here, with their values. */
+TEST(an_option_that_does_nothing_is_noted)
+{
+    static const char *const words[] = { "--rdbcompression", "yes", "--port",
+                                         "7", NULL };
+    struct conf conf;
+    struct conf_args args;
+    struct conf_error error;
+
+    conf_init(&conf);
+    assert_true(load_args(&conf, words, &args, &error));
+    assert_int_equal(7, conf.port);
+    assert_non_null(strstr(args.notes.text, "rdbcompression"));
+    conf_fini(&conf);
+}
+
+/* It is read once, and kept for a reload. */
+TEST(standard_input_is_a_file_that_is_kept)
+{
+    static const char *const words[] = { "-", "--timeout", "20", NULL };
+    static const char text[] = "[network]\nport = 7001\ntimeout = 30\n";
+    int ends[2];
+
+    assert_int_equal(0, pipe(ends));
+    assert_int_equal(sizeof(text) - 1, write(ends[1], text, sizeof(text) - 1));
+    (void)close(ends[1]);
+    assert_int_equal(STDIN_FILENO, dup2(ends[0], STDIN_FILENO));
+    for (int i = 0; i < 2; i++) {
+        struct conf conf;
+        struct conf_args args;
+        struct conf_error error;
+
+        conf_init(&conf);
+        if (!load_args(&conf, words, &args, &error)) {
+            fail_msg("%s", error.text);
+        }
+        assert_string_equal("-", args.file);
+        assert_int_equal(7001, conf.port);
+        assert_int_equal(20, conf.timeout);
+        conf_fini(&conf);
+    }
+    (void)close(ends[0]);
+}
+
 TEST(bad_command_lines_are_refused)
 {
     static const struct {
@@ -440,7 +484,7 @@ TEST(bad_command_lines_are_refused)
 TEST(help_version_and_print_are_left_to_the_caller)
 {
     static const struct {
-        const char *words[2];
+        const char *words[3];
         enum conf_action action;
         const char *print;
     } cases[] = {
@@ -450,6 +494,7 @@ TEST(help_version_and_print_are_left_to_the_caller)
         { { "-v" }, CONF_ACTION_VERSION, NULL },
         { { "--print=options" }, CONF_ACTION_PRINT, "options" },
         { { "--print=" }, CONF_ACTION_PRINT, "" },
+        { { "--plan", "1000" }, CONF_ACTION_PLAN, NULL },
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

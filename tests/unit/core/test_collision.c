@@ -142,3 +142,36 @@ TEST(a_union_collides_where_both_have_a_bit)
         layer_fini(&b, env_or_default(NULL));
     }
 }
+
+/* Items of one call are answered as one after the other. */
+TEST(many_items_are_as_one_by_one)
+{
+    enum { ITEMS = 40 };
+    uint64_t rng = test_seed();
+    struct layer a = make_layer(2, 2, 1);
+    struct layer b = make_layer(2, 2, 1);
+    struct bloom_hash hashes[ITEMS];
+    bool added[ITEMS], found[ITEMS];
+    size_t count = 0;
+
+    for (size_t i = 0; i < ITEMS; i++) {
+        hashes[i] = i % 5 == 4 ? hashes[i - 1] : random_hash(&rng);
+    }
+    for (size_t i = 0; i < ITEMS / 2; i++) {
+        found[i] = layer_add(&a, hashes[i]);
+        count += found[i];
+    }
+    assert_int_equal(count,
+                     layer_ops_of(&b)->add_many(&b, hashes, ITEMS / 2, added));
+    assert_memory_equal(found, added, ITEMS / 2 * sizeof(bool));
+    assert_true(count < ITEMS / 2);
+    assert_memory_equal(a.lines, b.lines, (size_t)layer_bytes(&a));
+    layer_ops_of(&b)->prefetch_many(&b, hashes, ITEMS, b.stripes);
+    layer_ops_of(&b)->contains_many(&b, hashes, ITEMS, found);
+    for (size_t i = 0; i < ITEMS; i++) {
+        assert_int_equal(layer_contains(&a, hashes[i]), found[i]);
+        assert_true(i >= ITEMS / 2 || found[i]);
+    }
+    layer_fini(&a, env_or_default(NULL));
+    layer_fini(&b, env_or_default(NULL));
+}

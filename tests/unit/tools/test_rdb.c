@@ -6,9 +6,12 @@
  */
 #include "tools/rdb.h"
 
+#include "../core/help_foreign.h"
 #include "../test.h"
 #include "base/crc64.h"
 #include "base/little.h"
+
+#include <bloomery/bloom.h>
 
 #include <stdlib.h>
 #include <string.h>
@@ -185,4 +188,33 @@ TEST(payloads_of_filters_are_known)
         slice_lit("\x00\x81\x30\x16\xe5\xa2\x89\xbe\xf8\x04")));
     assert_false(rdb_payload_is_filter(
         slice_lit("\x07\x81\x31\x16\xe5\xa2\x89\xbe\xf8\x04")));
+}
+
+/* A RESTORE takes it: the checksum holds. */
+TEST(the_footer_makes_a_value_a_payload)
+{
+    static const char digits[] = SMALL_PAYLOAD;
+    struct hex payload = from_hex(digits);
+    struct slice value = { (const char *)payload.data,
+                           payload.len - RDB_FOOTER_BYTES };
+    struct bloom *bloom = NULL;
+
+    memset(payload.data + value.len, 0, RDB_FOOTER_BYTES);
+    rdb_put_footer(value, RDB_MODULE_REDISBLOOM, payload.data + value.len);
+    assert_int_equal(BLOOM_OK,
+                     bloom_load(payload.data, payload.len, NULL, &bloom));
+    bloom_free(bloom, NULL);
+    free(payload.data);
+}
+
+TEST(each_kind_has_a_name)
+{
+    for (int kind = 0; kind < RDB_KIND_COUNT; kind++) {
+        const char *name = rdb_kind_name((enum rdb_kind)kind);
+
+        assert_non_null(name);
+        for (int other = 0; other < kind; other++) {
+            assert_string_not_equal(name, rdb_kind_name((enum rdb_kind)other));
+        }
+    }
 }

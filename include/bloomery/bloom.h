@@ -103,7 +103,8 @@ enum bloom_kind {
     BLOOM_NATIVE = 0,      /* the striped layers described above */
     BLOOM_REDISBLOOM = 1,  /* as RedisBloom 2.2 and later, bit for bit */
     BLOOM_VALKEYBLOOM = 2, /* as valkey-bloom 1.0, bit for bit */
-    BLOOM_DELETABLE = 3    /* striped, with a collision map: bloom_delete() */
+    BLOOM_DELETABLE = 3,   /* striped, with a collision map: bloom_delete() */
+    BLOOM_AGEING = 4       /* native layers that forget: bloom_add_at() */
 };
 
 /* A nonscaling filter of kind redisbloom was made by EXPANSION 0. Without this
@@ -130,6 +131,14 @@ struct bloom_params {
                           1/region of the lines' size. Items that share a bit in
                           such a region cannot be deleted by it */
     uint32_t reserved; /* 0 */
+    /* Of kind ageing, where capacity is that of `seconds`, and error_rate that
+     * of all generations; else 0: */
+    uint32_t seconds;     /* an item is found for at least so long */
+    uint32_t generations; /* in `seconds`, 1 to 64: an item is found for at most
+                             seconds x (1 + 1 / generations) */
+    uint64_t now_ms;      /* the time when it is made, in ms since 1970. What
+                             bloom_get_params() returns is when the present
+                             generation began */
 };
 
 /* One item, hashed for one filter; valid for all filters of the same kind and
@@ -217,6 +226,18 @@ enum bloom_status bloom_add(struct bloom *bloom, const struct bloom_env *env,
  * delete an item that was not added, or was deleted before: if it seems to be
  * there by chance, deleting it takes bits from items that are there. */
 int bloom_delete(struct bloom *bloom, struct bloom_hash hash);
+
+/* Ask, and add to, a filter of any kind at a time, in ms since 1970. One of
+ * kind ageing has an item for `seconds` after its last add: an item that is
+ * there already is added again, to the generation of this time, and *ret_added
+ * is false. The time of the last add stays the filter's time: an earlier one is
+ * taken for it. All other calls mean it too, so bloom_contains() may find items
+ * for longer. */
+bool bloom_contains_at(const struct bloom *bloom, struct bloom_hash hash,
+                       uint64_t now_ms);
+enum bloom_status bloom_add_at(struct bloom *bloom, const struct bloom_env *env,
+                               struct bloom_hash hash, uint64_t now_ms,
+                               bool *ret_added);
 
 /* Ask and add up to BLOOM_BATCH_MAX items of one filter, in order and with the
  * same answers as one by one; several times faster if the filter is larger than
@@ -311,7 +332,8 @@ void bloom_reset(struct bloom *bloom, const struct bloom_env *env);
 
 /* Returns the difference because of which two filters have no union, for a
  * message: "layouts", "seeds", "capacities", "error rates", "tightening
- * ratios", "expansions", "regions" or "layer shapes"; NULL if there is none.
+ * ratios", "expansions", "regions", "ageing times" or "layer shapes"; NULL if
+ * there is none.
  * Chains may differ in length. */
 const char *bloom_difference(const struct bloom *a, const struct bloom *b);
 

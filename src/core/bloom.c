@@ -21,9 +21,14 @@
 #include "core/plan.h"
 #include "core/seed.h"
 #include "core/sizing.h"
+#include "core/turns.h"
 #include "core/versioned.h"
 
-enum { PREFETCH_OLDER = 5, NEAR_BYTES = 256 * 1024 };
+enum {
+    PREFETCH_OLDER = 5,
+    PREFETCH_AGED = 12, /* of kind ageing: a miss reads a line of each layer */
+    NEAR_BYTES = 256 * 1024
+};
 
 /* For bloom_together(). */
 enum {
@@ -134,6 +139,18 @@ bloom_reset(struct bloom *bloom, const struct bloom_env *env)
     bloom_check(bloom);
 }
 
+/* Returns the rate of a layer that STEP others come before (bloom_step()). */
+static double
+asked_rate(const struct bloom *bloom, uint32_t step)
+{
+    double first = bloom->error_rate;
+
+    if (bloom_kind(bloom) == BLOOM_AGEING) {
+        first /= bloom_extra_of(bloom)->generations + 1;
+    }
+    return sizing_layer_rate(first, bloom_tightening(bloom), step);
+}
+
 /* Returns the next layer's rate, before the limits of rates apply. */
 static double
 next_rate(const struct bloom *bloom)
@@ -141,8 +158,7 @@ next_rate(const struct bloom *bloom)
     double rate;
 
     if (bloom_kind(bloom) != BLOOM_REDISBLOOM) {
-        return sizing_layer_rate(bloom->error_rate, bloom_tightening(bloom),
-                                 bloom->count);
+        return asked_rate(bloom, bloom_step(bloom, bloom->count - 1U) + 1);
     }
     rate = bloom_extra_layers(bloom)[bloom->count - 1].rate *
            REDISBLOOM_TIGHTENING;
@@ -170,6 +186,8 @@ bloom_plan(const struct bloom *bloom, uint64_t limit_bytes,
     struct plan plan = { .parts = bloom_parts(bloom),
                          .rate = next_rate(bloom),
                          .count = bloom->count,
+                         .older = bloom->count - 1U -
+                                  bloom_step(bloom, bloom->count - 1U),
                          .capacity = bloom_newest(bloom)->capacity };
 
     bloom_get_params(bloom, ret_params);
@@ -279,11 +297,13 @@ NOINLINE static void
 prefetch_chain(const struct bloom *bloom, struct bloom_hash hash)
 {
     const struct layer *layer = &bloom->chain->layers[bloom->count - 1];
+    uint32_t most =
+        layer->kind == BLOOM_AGEING ? PREFETCH_AGED : PREFETCH_OLDER;
     uint32_t older = bloom->count - 1U;
 
     layer_prefetch(layer, hash, layer->stripes);
-    if (older > PREFETCH_OLDER) {
-        older = PREFETCH_OLDER;
+    if (older > most) {
+        older = most;
     }
     while (older-- > 0) {
         layer_prefetch(--layer, hash, 1);
@@ -367,24 +387,27 @@ bloom_hashes_alike(const struct bloom *a, const struct bloom *b)
     return a->seed64 == b->seed64 && a->traits == b->traits;
 }
 
-/* Asks the newest layer first: at an expansion of 2 it has half of all items,
- * and each older layer has half of the rest. */
-NOINLINE static bool
-chain_contains(const struct bloom *bloom, struct bloom_hash hash)
+/* Returns the newest layer that seems to have the item, or the number of
+ * layers. At an expansion of 2 the newest layer has half of all items, and each
+ * older one has half of the rest. */
+NOINLINE static uint32_t
+find_layer(const struct bloom *bloom, struct bloom_hash hash)
 {
+    const struct layer *layers = bloom_layers_const(bloom);
+
     for (uint32_t i = bloom->count; i-- > 0;) {
-        if (layer_contains(&bloom->chain->layers[i], hash)) {
-            return true;
+        if (layer_contains(&layers[i], hash)) {
+            return i;
         }
     }
-    return false;
+    return bloom->count;
 }
 
 bool
 bloom_contains(const struct bloom *bloom, struct bloom_hash hash)
 {
     if (bloom->count > 1) {
-        return chain_contains(bloom, hash);
+        return find_layer(bloom, hash) < bloom->count;
     }
     return layer_contains(&bloom->first, hash);
 }
@@ -399,7 +422,7 @@ bloom_contains_batch(const struct bloom *bloom, const struct bloom_hash *hashes,
         return;
     }
     for (size_t i = 0; i < count; i++) {
-        ret_found[i] = chain_contains(bloom, hashes[i]);
+        ret_found[i] = find_layer(bloom, hashes[i]) < bloom->count;
     }
 }
 
@@ -432,36 +455,24 @@ bloom_force(struct bloom *bloom, const struct bloom_env *env,
     return status;
 }
 
-/* Marks the collisions of an item that the filter seems to have, in the newest
- * layer that has it. */
-static void
-mark_again(struct bloom *bloom, struct bloom_hash hash)
-{
-    uint32_t at = bloom->count - 1U;
-
-    while (!layer_contains(&bloom_layers(bloom)[at], hash)) {
-        CHECK(at > 0);
-        at--;
-    }
-    (void)layer_add(&bloom_layers(bloom)[at], hash);
-}
-
 NOINLINE static enum bloom_status
 chain_add(struct bloom *bloom, const struct bloom_env *env,
           struct bloom_hash hash, bool *ret_added)
 {
+    uint32_t at = find_layer(bloom, hash);
+    struct layer *found = at < bloom->count ? &bloom_layers(bloom)[at] : NULL;
     enum bloom_status status;
 
-    if (bloom_contains(bloom, hash)) {
-        if (bloom_kind(bloom) == BLOOM_DELETABLE) {
-            mark_again(bloom, hash);
+    if (found != NULL && (found->kind != BLOOM_AGEING || found->age == 0)) {
+        if (found->kind == BLOOM_DELETABLE) {
+            (void)layer_add(found, hash); /* it marks collisions */
         }
         *ret_added = false;
         return BLOOM_OK;
     }
     status = bloom_force(bloom, env, hash);
     if (status == BLOOM_OK) {
-        *ret_added = true;
+        *ret_added = found == NULL;
     }
     return status;
 }
@@ -581,6 +592,13 @@ bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
         extra != NULL && extra->growth == 0) {
         params.flags = BLOOM_EXPANSION_ZERO;
     }
+    if (params.kind == BLOOM_AGEING) {
+        params.capacity = extra->capacity;
+        params.seconds = extra->seconds;
+        params.generations = extra->generations;
+        params.now_ms =
+            turns_begin_ms(extra->seconds, extra->generations, extra->turn);
+    }
     if (params.kind == BLOOM_DELETABLE) {
         params.region = 1U << first->log2;
     }
@@ -593,8 +611,7 @@ bloom_asked_rate(const struct bloom *bloom, uint32_t index)
 {
     return bloom_kind(bloom) == BLOOM_REDISBLOOM
                ? bloom_extra_layers(bloom)[index].rate
-               : sizing_layer_rate(bloom->error_rate, bloom_tightening(bloom),
-                                   index);
+               : asked_rate(bloom, bloom_step(bloom, index));
 }
 
 bool

@@ -18,7 +18,8 @@ enum bloom_status bloom_init(struct bloom *bloom,
                              const struct bloom_params *params,
                              const struct bloom_env *env);
 
-/* Returns the name of a kind: native, redisbloom, valkeybloom or deletable. */
+/* Returns the name of a kind: native, redisbloom, valkeybloom, deletable
+ * or ageing. */
 const char *bloom_kind_name(enum bloom_kind kind);
 
 /* Returns the error rate that a layer was made for. */

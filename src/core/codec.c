@@ -177,8 +177,10 @@ set_extra(struct bloom *bloom, const struct codec_head *head)
     if (extra == NULL) {
         return;
     }
-    extra->options = head->options;
-    extra->growth = head->growth;
+    if (head->params.kind == BLOOM_REDISBLOOM) {
+        extra->options = head->options;
+        extra->growth = head->growth;
+    }
     if (head->params.kind == BLOOM_DELETABLE) {
         extra->undone = head->undone;
     }
@@ -379,6 +381,12 @@ bloom_copy_into(const struct bloom *bloom, struct bloom *copy)
         return false;
     }
     for (uint32_t i = 0; i < copy->count; i++) {
+        if (layer_bytes(&from[i]) != layer_bytes(&layers[i]) ||
+            from[i].capacity != layers[i].capacity) {
+            return false; /* of kind ageing */
+        }
+    }
+    for (uint32_t i = 0; i < copy->count; i++) {
         layers[i].items = from[i].items;
         layers[i].refund = from[i].refund;
         memcpy(layers[i].lines, from[i].lines, (size_t)layer_bytes(&from[i]));
@@ -387,6 +395,9 @@ bloom_copy_into(const struct bloom *bloom, struct bloom *copy)
         copied->older_items = extra->older_items;
         if (bloom_kind(bloom) == BLOOM_DELETABLE) {
             copied->undone = extra->undone;
+        }
+        if (bloom_kind(bloom) == BLOOM_AGEING) {
+            copied->turn = extra->turn;
         }
     }
     return true;

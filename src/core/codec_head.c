@@ -8,7 +8,7 @@
  *        0     4  magic "BLMY"
  *        4     2  version of this format: 1
  *        6     1  kind of all layers: 1 native (striped), 2 redisbloom,
- *                 3 valkeybloom, 4 deletable
+ *                 3 valkeybloom, 4 deletable, 5 ageing
  *        7     1  flags: 128 incomplete; of kind redisbloom plus its options
  *        8     4  expansion; 0: nonscaling. Of kind redisbloom as its header
  *                 has it, and one of the options says nonscaling
@@ -23,11 +23,14 @@
  *                  16  4  stripes; of the foreign kinds hashes
  *                  20  2  0; of kind redisbloom log2 of the modulus, or 0;
  *                         of kind deletable log2 of the region
- *                  22  2  0; of kind deletable the refund (core/deletable.h)
+ *                  22  2  0; of kind deletable the refund (core/deletable.h);
+ *                         of kind ageing the age (core/ageing.h)
  *                  24  8  lines, of each stripe; of the foreign kinds bits
  *                  32  8  of kind redisbloom: the rate that it was made for
  *                  40  8  of kind redisbloom: bits an item
  *        -     8  of kind deletable: deletions that the items do not show
+ *        -    24  of kind ageing: the turn (core/ageing.h) and the capacity,
+ *                 8 bytes each; the seconds and the generations, 4 bytes each
  *        -     8  if incomplete: m, the number of parts of the stream
  *                 (core/stream.h) that have come; and of each of them
  *        -  16 m  the first byte, and the first byte behind it
@@ -54,6 +57,7 @@
 #include "core/parts.h"
 #include "core/plan.h"
 #include "core/sizing.h"
+#include "core/turns.h"
 
 enum {
     AT_VERSION = 4,
@@ -73,6 +77,10 @@ enum {
     LAYER_AT_LINES = 24,
     LAYER_AT_RATE = 32,
     LAYER_AT_BITS_PER_ITEM = 40,
+    RING_AT_TURN = 0,
+    RING_AT_CAPACITY = 8,
+    RING_AT_SECONDS = 16,
+    RING_AT_GENERATIONS = 20,
     KIND_FIRST = 1, /* how BLOOM_NATIVE is stored */
     FLAG_INCOMPLETE = 0x80
 };
@@ -83,7 +91,7 @@ _Static_assert((int)AT_EXPANSION >= (int)CODEC_CHECKSUM_BYTES,
                "checksum_holds()");
 _Static_assert(BLOOM_NATIVE == 0 && BLOOM_REDISBLOOM == 1 &&
                    BLOOM_VALKEYBLOOM == 2 && BLOOM_DELETABLE == 3 &&
-                   BLOOM_KINDS == 4,
+                   BLOOM_AGEING == 4 && BLOOM_KINDS == 5,
                "a kind keeps its stored number");
 _Static_assert((int)CODEC_RANGES_MAX == (int)COVERAGE_RANGES_MAX, "head");
 
@@ -99,7 +107,9 @@ entry_bytes(uint32_t kind)
 static size_t
 tail_bytes(uint32_t kind)
 {
-    return kind == BLOOM_DELETABLE ? CODEC_UNDONE_BYTES : 0;
+    return kind == BLOOM_DELETABLE ? CODEC_UNDONE_BYTES
+           : kind == BLOOM_AGEING  ? CODEC_RING_BYTES
+                                   : 0;
 }
 
 size_t
@@ -155,6 +165,17 @@ codec_put_layer(uint32_t kind, uint32_t index, const struct codec_layer *layer,
     }
 }
 
+/* Writes what an ageing filter has besides. */
+static size_t
+put_ring(const struct bloom_extra *extra, uint8_t *to)
+{
+    put_u64(to + RING_AT_TURN, extra->turn);
+    put_u64(to + RING_AT_CAPACITY, extra->capacity);
+    put_u32(to + RING_AT_SECONDS, extra->seconds);
+    put_u32(to + RING_AT_GENERATIONS, extra->generations);
+    return CODEC_RING_BYTES;
+}
+
 /* Writes which parts of the stream an incomplete filter has. */
 static size_t
 put_ranges(const struct bloom_coverage *coverage, uint8_t *to)
@@ -203,7 +224,7 @@ codec_put_head(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
 
     CHECK(bloom->count >= 1 && bloom->count <= BLOOM_LAYERS_MAX);
     bloom_get_params(bloom, &head.params);
-    if (extra != NULL) {
+    if (extra != NULL && bloom_kind(bloom) != BLOOM_AGEING) {
         head.options = extra->options;
         head.growth = extra->growth;
     }
@@ -213,6 +234,10 @@ codec_put_head(const struct bloom *bloom, uint64_t incarnation, void *ret_bytes)
         CHECK(extra != NULL);
         put_u64(to + bytes, extra->undone);
         bytes += CODEC_UNDONE_BYTES;
+    }
+    if (bloom_kind(bloom) == BLOOM_AGEING) {
+        CHECK(extra != NULL);
+        bytes += put_ring(extra, to + bytes);
     }
     if (head.incomplete) {
         CHECK(extra != NULL);
@@ -347,6 +372,22 @@ find_table(const uint8_t *at, size_t len, struct codec_head *head)
     return true;
 }
 
+/* Reads what an ageing filter has besides. */
+static void
+read_ring(const uint8_t *at, struct codec_head *head)
+{
+    struct bloom_params *params = &head->params;
+
+    head->turn = get_u64(at + RING_AT_TURN);
+    params->capacity = get_u64(at + RING_AT_CAPACITY);
+    params->seconds = get_u32(at + RING_AT_SECONDS);
+    params->generations = get_u32(at + RING_AT_GENERATIONS);
+    if (turns_are_valid(params->seconds, params->generations)) {
+        params->now_ms =
+            turns_begin_ms(params->seconds, params->generations, head->turn);
+    }
+}
+
 static void
 read_params(const uint8_t *at, struct codec_head *head)
 {
@@ -363,6 +404,9 @@ read_params(const uint8_t *at, struct codec_head *head)
     memcpy(params->seed, at + AT_SEED, BLOOM_SEED_BYTES);
     if (params->kind == BLOOM_DELETABLE) {
         params->region = 1U << first.log2; /* sum_bytes() has checked it */
+    }
+    if (params->kind == BLOOM_AGEING) {
+        read_ring(at + codec_table_end(params->kind, head->layers), head);
     }
     if (params->kind == BLOOM_REDISBLOOM) {
         head->growth = params->expansion;
@@ -407,7 +451,8 @@ follows(uint32_t kind, const struct codec_layer *older,
 {
     uint64_t capacity;
 
-    return (older->items == older->capacity || kind == BLOOM_DELETABLE) &&
+    return (older->items == older->capacity || kind == BLOOM_DELETABLE ||
+            kind == BLOOM_AGEING) &&
            !__builtin_mul_overflow(older->capacity, (uint64_t)expansion,
                                    &capacity) &&
            capacity <= BLOOM_CAPACITY_MAX && newer->capacity == capacity;
@@ -537,6 +582,66 @@ shape_holds(const struct codec_head *head, const struct codec_layer *layer,
     return geometry_holds(layer, rate, known);
 }
 
+/* Checks one layer of an ageing filter: `first` is the first layer, and `older`
+ * the one before it; *step: the layers of its generation before it. */
+static bool
+aged_layer_holds(const struct codec_head *head, const struct codec_layer *first,
+                 const struct codec_layer *older,
+                 const struct codec_layer *layer, uint32_t *step)
+{
+    const struct bloom_params one = plan_generation(&head->params);
+
+    if (layer->refund > one.generations || layer->log2 != 0 ||
+        layer->items > layer->capacity) {
+        return false;
+    }
+    if (older != NULL && layer->refund == older->refund) {
+        ++*step;
+        return one.expansion > 0 &&
+               sizing_layer_rate(one.error_rate, one.tightening, *step) >
+                   DBL_MIN &&
+               follows(one.kind, older, layer, one.expansion);
+    }
+    *step = 0;
+    return layer->capacity == one.capacity && layer->lines == first->lines &&
+           layer->stripes == first->stripes &&
+           (older == NULL || layer->refund < older->refund);
+}
+
+/* Accepts what core/ageing.h can make. */
+static enum bloom_status
+check_ageing(const struct codec_head *head, struct codec_memo *memo)
+{
+    const struct bloom_params *params = &head->params;
+    const struct bloom_params one = plan_generation(params);
+    struct codec_layer first = { 0 };
+    struct codec_layer older = { 0 };
+    uint64_t capacity = 0;
+    uint32_t step = 0;
+
+    codec_get_layer(head, 0, &first);
+    for (uint32_t i = 0; i < head->layers; i++) {
+        struct codec_layer layer;
+
+        codec_get_layer(head, i, &layer);
+        if (!aged_layer_holds(head, &first, i > 0 ? &older : NULL, &layer,
+                              &step) ||
+            __builtin_add_overflow(capacity, layer.capacity, &capacity) ||
+            !geometry_holds(
+                &layer, sizing_layer_rate(one.error_rate, one.tightening, step),
+                memo != NULL && step < CODEC_MEMO_LAYERS ? &memo->layers[step]
+                                                         : NULL)) {
+            return BLOOM_CORRUPT;
+        }
+        older = layer;
+    }
+    return older.refund == 0 &&
+                   head->turn == turns_at(params->seconds, params->generations,
+                                          params->now_ms)
+               ? BLOOM_OK
+               : BLOOM_CORRUPT;
+}
+
 /* Accepts the chains that bloom_new() and bloom_add() can make. */
 enum bloom_status
 codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
@@ -551,8 +656,13 @@ codec_check_head_known(const struct codec_head *head, struct codec_memo *memo)
     if (params->kind == BLOOM_REDISBLOOM) {
         return check_redisbloom(head);
     }
-    if (!plan_is_valid(params) ||
-        (params->expansion == 0 && head->layers != 1)) {
+    if (!plan_is_valid(params)) {
+        return BLOOM_CORRUPT;
+    }
+    if (params->kind == BLOOM_AGEING) {
+        return check_ageing(head, memo);
+    }
+    if (params->expansion == 0 && head->layers != 1) {
         return BLOOM_CORRUPT;
     }
     for (uint32_t i = 0; i < head->layers; i++) {

@@ -16,11 +16,12 @@ enum {
     CODEC_LAYER_BYTES = 32,
     CODEC_LAYER_BYTES_MAX = 48, /* of kind redisbloom */
     CODEC_UNDONE_BYTES = 8,
+    CODEC_RING_BYTES = 24, /* of kind ageing */
     CODEC_RANGES_MAX = 256,
     CODEC_RANGE_BYTES = 16,
-    CODEC_HEAD_BYTES_MAX = CODEC_FIXED_BYTES +
-                           BLOOM_LAYERS_MAX * CODEC_LAYER_BYTES_MAX + 8 + 8 +
-                           CODEC_RANGES_MAX * CODEC_RANGE_BYTES,
+    CODEC_HEAD_BYTES_MAX =
+        CODEC_FIXED_BYTES + BLOOM_LAYERS_MAX * CODEC_LAYER_BYTES_MAX +
+        CODEC_RING_BYTES + 8 + CODEC_RANGES_MAX * CODEC_RANGE_BYTES,
     CODEC_CHECKSUM_BYTES = 8
 };
 
@@ -32,6 +33,7 @@ struct codec_head {
     uint32_t options; /* of kind redisbloom: core/foreign.h */
     uint32_t growth;  /* of kind redisbloom: as its header has it */
     uint64_t undone;  /* of kind deletable: core/deletable.h */
+    uint64_t turn;    /* of kind ageing: of its newest generation */
     bool incomplete;  /* only `ranges` of the stream have come */
     uint64_t range_count;
     const uint8_t *ranges;
@@ -45,7 +47,7 @@ struct codec_layer {
     uint64_t capacity, items, lines;
     uint32_t stripes;
     uint32_t log2;              /* of kind redisbloom and deletable, else 0 */
-    uint32_t refund;            /* of kind deletable, else 0 */
+    uint32_t refund;            /* of kind deletable; ageing: the age; else 0 */
     double rate, bits_per_item; /* of kind redisbloom */
 };
 

@@ -3,8 +3,8 @@
  * The structs of a filter: bloom.c, codec.c and merge.c work on them, plan.c
  * counts their bytes, and the keyspace embeds them in its entries. All other
  * code sees only <bloomery/bloom.h>. Invariants: every layer but the newest is
- * full, except in kind redisbloom; the sums of the chain are those of its
- * layers.
+ * full, except in kinds redisbloom, deletable and ageing; the sums of the chain
+ * are those of its layers.
  *
  * A server may hold a million filters of a hundred items, and most calls are
  * for one of them. So the first 64 bytes of struct bloom are all that a lookup
@@ -61,9 +61,16 @@ struct bloom_pieces {
 
 struct bloom_extra {
     struct bloom_odd odd; /* first: bloom_odd_of() returns it */
-    uint32_t options;     /* of kind redisbloom: core/foreign.h */
-    uint32_t growth;      /* of kind redisbloom: as its header has it */
-    uint64_t older_items; /* of all layers but the newest */
+    union {
+        struct {              /* of kind redisbloom: */
+            uint32_t options; /* core/foreign.h */
+            uint32_t growth;  /* as its header has it */
+        };
+        struct { /* of kind ageing */
+            uint32_t seconds, generations;
+        };
+    };
+    uint64_t older_items;            /* of all layers but the newest */
     struct bloom_coverage *coverage; /* NULL: complete */
     union {
         struct bloom_extra_layer first;  /* of kind redisbloom: layer 0 */
@@ -71,6 +78,10 @@ struct bloom_extra {
             uint64_t undone;             /* core/deletable.h */
             struct bloom_pieces *pieces; /* NULL, but while it is completed; not
                                             counted as the filter's memory */
+        };
+        struct {               /* of kind ageing: */
+            uint64_t capacity; /* that was asked for */
+            uint64_t turn;     /* of the newest generation: core/ageing.h */
         };
     };
 };
@@ -155,10 +166,13 @@ bloom_newest(const struct bloom *bloom)
     return &bloom_layers_const(bloom)[bloom->count - 1];
 }
 
-/* Returns the capacity of all layers. */
+/* Returns the capacity of all layers; of kind ageing the one asked for. */
 static inline uint64_t
 bloom_capacity(const struct bloom *bloom)
 {
+    if (__builtin_expect(bloom_kind(bloom) == BLOOM_AGEING, 0)) {
+        return bloom_extra_of(bloom)->capacity;
+    }
     return bloom->count > 1 ? bloom->chain->capacity : bloom->first.capacity;
 }
 

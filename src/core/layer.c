@@ -328,6 +328,7 @@ struct layer_ops layer_ops[BLOOM_KINDS] = {
                           .bytes = collision_layer_bytes,
                           .ones = striped_ones,
                           .products = striped_products },
+    [BLOOM_AGEING] = PORTABLE_OPS,
 };
 
 /* ---- AVX2 ---------------------------------------------------------------- */
@@ -476,12 +477,14 @@ layer_select_cpu(bool force_portable)
 #if defined(__x86_64__)
     if (!force_portable && __builtin_cpu_supports("avx2")) {
         layer_ops[BLOOM_NATIVE] = avx2_ops;
+        layer_ops[BLOOM_AGEING] = avx2_ops;
         return "avx2";
     }
 #else
     (void)force_portable;
 #endif
     layer_ops[BLOOM_NATIVE] = portable_ops;
+    layer_ops[BLOOM_AGEING] = portable_ops;
     return "portable";
 }
 

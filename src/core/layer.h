@@ -26,7 +26,7 @@
 #include "core/line.h"
 #include "core/sizing.h"
 
-#define BLOOM_KINDS 4 /* of enum bloom_kind */
+#define BLOOM_KINDS 5 /* of enum bloom_kind */
 
 /* By kind. Written by layer_select_cpu() only, before threads start. */
 extern struct layer_ops layer_ops[BLOOM_KINDS];

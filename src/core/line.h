@@ -28,7 +28,10 @@ struct layer {
     uint8_t kind;     /* enum bloom_kind */
     uint8_t log2;     /* of kind redisbloom: core/foreign.h; deletable: of
                          the region */
-    uint16_t refund;  /* of kind deletable: core/collision.h */
+    union {
+        uint16_t refund; /* of kind deletable: core/deletable.h */
+        uint16_t age;    /* of kind ageing: core/ageing.h */
+    };
 };
 
 struct layer_ops {

@@ -185,8 +185,8 @@ const char *
 bloom_kind_name(enum bloom_kind kind)
 {
     static const char *const names[BLOOM_KINDS] = { "native", "redisbloom",
-                                                    "valkeybloom",
-                                                    "deletable" };
+                                                    "valkeybloom", "deletable",
+                                                    "ageing" };
 
     return kind < BLOOM_KINDS ? names[kind] : "unknown";
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "core/ageing.h"
 #include "core/collision.h"
 #include "core/env.h"
 #include "core/foreign.h"
@@ -82,6 +83,27 @@ same_seed(const struct bloom *a, const struct bloom *b)
     return memcmp(left, right, BLOOM_SEED_BYTES) == 0;
 }
 
+static bool
+same_ageing(const struct bloom *a, const struct bloom *b)
+{
+    const struct bloom_extra *left = bloom_extra_of(a);
+    const struct bloom_extra *right = bloom_extra_of(b);
+
+    return bloom_kind(a) != BLOOM_AGEING ||
+           (left->seconds == right->seconds &&
+            left->generations == right->generations);
+}
+
+/* Returns how many layers of both can be compared: of kind ageing the first,
+ * since the others may be of different generations. */
+static uint32_t
+comparable(const struct bloom *a, const struct bloom *b)
+{
+    uint32_t count = a->count < b->count ? a->count : b->count;
+
+    return bloom_kind(a) == BLOOM_AGEING ? 1 : count;
+}
+
 const char *
 bloom_difference(const struct bloom *a, const struct bloom *b)
 {
@@ -94,10 +116,15 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
     if (bloom_kind(a) == BLOOM_DELETABLE && left[0].log2 != right[0].log2) {
         return "regions";
     }
+    if (!same_ageing(a, b)) {
+        return "ageing times";
+    }
     if (!same_seed(a, b)) {
         return "seeds";
     }
-    if (left[0].capacity != right[0].capacity) {
+    if (left[0].capacity != right[0].capacity ||
+        (bloom_kind(a) == BLOOM_AGEING &&
+         bloom_capacity(a) != bloom_capacity(b))) {
         return "capacities";
     }
     if (a->error_rate != b->error_rate) {
@@ -109,7 +136,7 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
     if (a->expansion != b->expansion) {
         return "expansions";
     }
-    for (uint32_t i = 0; i < a->count && i < b->count; i++) {
+    for (uint32_t i = 0; i < comparable(a, b); i++) {
         if (!same_shape(&left[i], &right[i])) {
             return "layer shapes";
         }
@@ -454,6 +481,9 @@ bloom_merge(struct bloom *bloom, const struct bloom_env *env,
     env = env_or_default(env);
     if (!find_longest(&parts, &longest) || foreign_is(bloom_kind(bloom))) {
         return BLOOM_INVALID;
+    }
+    if (bloom_kind(bloom) == BLOOM_AGEING) {
+        return ageing_merge(bloom, env, others, count);
     }
     if (!fits(&parts, longest)) {
         return BLOOM_OVERFULL;

@@ -12,6 +12,7 @@
 #include "core/foreign.h"
 #include "core/plan.h"
 #include "core/seed.h"
+#include "core/turns.h"
 
 /* The expansion in RedisBloom's header of a filter made by NONSCALING. */
 enum { NONSCALING_GROWTH = 2 };
@@ -48,7 +49,7 @@ is_filled_right(const struct bloom *bloom, const struct layer *layer)
     if (layer->kind == BLOOM_REDISBLOOM) {
         return true;
     }
-    if (layer->kind == BLOOM_DELETABLE) {
+    if (layer->kind == BLOOM_DELETABLE || layer->kind == BLOOM_AGEING) {
         return layer->items <= layer->capacity;
     }
     return layer != bloom_newest(bloom) ? layer->items == layer->capacity
@@ -80,6 +81,10 @@ bloom_check(const struct bloom *bloom)
         CHECK(extra->older_items + bloom_newest(bloom)->items == items);
         items = bloom_items(bloom);
     }
+    if (bloom_kind(bloom) == BLOOM_AGEING) {
+        CHECK(bloom_newest(bloom)->age == 0);
+        capacity = extra->capacity;
+    }
     CHECK(bloom_capacity(bloom) == capacity && bloom_items(bloom) == items &&
           bloom_size(bloom) == size_bytes);
 }
@@ -91,6 +96,21 @@ bloom_extra_layers(const struct bloom *bloom)
     return bloom->count == 1
                ? &bloom->extra->first
                : (void *)&bloom->chain->layers[plan_slots(bloom->count)];
+}
+
+uint32_t
+bloom_step(const struct bloom *bloom, uint32_t index)
+{
+    const struct layer *layers = bloom_layers_const(bloom);
+    uint32_t step = 0;
+
+    if (bloom_kind(bloom) != BLOOM_AGEING) {
+        return index;
+    }
+    while (step < index && layers[index - step - 1].age == layers[index].age) {
+        step++;
+    }
+    return step;
 }
 
 double
@@ -146,6 +166,13 @@ new_extra(const struct bloom_params *params, unsigned parts,
     };
     if (params->expansion == 0 && (params->flags & BLOOM_EXPANSION_ZERO) == 0) {
         extra->growth = NONSCALING_GROWTH;
+    }
+    if (params->kind == BLOOM_AGEING) {
+        extra->seconds = params->seconds;
+        extra->generations = params->generations;
+        extra->capacity = params->capacity;
+        extra->turn =
+            turns_at(params->seconds, params->generations, params->now_ms);
     }
     fill_odd(&extra->odd, params);
     if ((parts & PLAN_COVERAGE) != 0) {

@@ -77,6 +77,10 @@ bloom_has_pieces(const struct bloom *bloom)
 struct bloom_pieces *bloom_new_pieces(uint64_t count,
                                       const struct bloom_env *env);
 
+/* Returns the layers before this one that it follows in rate and capacity: all
+ * older ones, but of kind ageing only those of its generation. */
+uint32_t bloom_step(const struct bloom *bloom, uint32_t index);
+
 double bloom_tightening(const struct bloom *bloom);
 void bloom_get_seed(const struct bloom *bloom,
                     uint8_t ret_seed[BLOOM_SEED_BYTES]);

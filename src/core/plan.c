@@ -11,6 +11,7 @@
 #include "core/filter.h"
 #include "core/foreign.h"
 #include "core/seed.h"
+#include "core/turns.h"
 
 uint32_t
 plan_slots(uint32_t count)
@@ -127,13 +128,20 @@ plan_fits(uint64_t size_bytes, uint64_t module_bytes, uint64_t limit_bytes)
     return (similar ? module_bytes : size_bytes) <= limit_bytes;
 }
 
+/* Returns whether a limit is compared with the size of such filters here. */
+static bool
+is_own_size(uint32_t kind)
+{
+    return kind == BLOOM_REDISBLOOM || kind == BLOOM_AGEING;
+}
+
 /* The vector had count - 1 layers when the newest one came. */
 bool
 plan_stored_fits(const struct bloom_params *params, uint32_t count,
                  uint64_t size_bytes, uint64_t limit_bytes)
 {
     return limit_bytes >= INT64_MAX ||
-           (params->kind == BLOOM_REDISBLOOM
+           (is_own_size(params->kind)
                 ? size_bytes <= limit_bytes
                 : plan_fits(size_bytes,
                             add_capped(module_vector_bytes(count - 1),
@@ -160,6 +168,36 @@ in_open_unit(double value)
     return value > 0 && value < 1; /* false for NaN */
 }
 
+struct bloom_params
+plan_generation(const struct bloom_params *params)
+{
+    struct bloom_params one = *params;
+
+    if (params->kind == BLOOM_AGEING) {
+        one.capacity = (params->capacity - 1) / params->generations + 1;
+        one.error_rate = params->error_rate / plan_ring(params);
+    }
+    return one;
+}
+
+uint32_t
+plan_ring(const struct bloom_params *params)
+{
+    return params->kind == BLOOM_AGEING ? params->generations + 1 : 1;
+}
+
+/* Returns whether the times of ageing are right: of other kinds all are 0. */
+static bool
+ages_right(const struct bloom_params *params)
+{
+    if (params->kind != BLOOM_AGEING) {
+        return params->seconds == 0 && params->generations == 0 &&
+               params->now_ms == 0;
+    }
+    return turns_are_valid(params->seconds, params->generations) &&
+           params->error_rate / plan_ring(params) > DBL_MIN;
+}
+
 bool
 plan_is_valid(const struct bloom_params *params)
 {
@@ -173,7 +211,7 @@ plan_is_valid(const struct bloom_params *params)
                 : params->region == 0) &&
            params->capacity >= 1 && params->capacity <= BLOOM_CAPACITY_MAX &&
            in_open_unit(params->error_rate) &&
-           in_open_unit(params->tightening) &&
+           in_open_unit(params->tightening) && ages_right(params) &&
            (params->kind != BLOOM_REDISBLOOM ||
             params->tightening == REDISBLOOM_TIGHTENING);
 }
@@ -249,18 +287,37 @@ first_geometry(const struct bloom_params *params, struct geometry *ret_geometry)
     return true;
 }
 
+/* Returns the bytes of the filter with the next layer; of a new ageing filter,
+ * those that it will have with all generations. */
+static uint64_t
+whole_size(const struct bloom_params *params, const struct plan *plan,
+           const struct plan_layer *next)
+{
+    uint64_t ring = plan->count == 0 ? plan_ring(params) : 1;
+    uint64_t line_bytes = 0;
+    uint64_t bytes = next->size_bytes;
+
+    if (ring > 1 &&
+        (__builtin_mul_overflow(next->line_bytes, ring, &line_bytes) ||
+         !plan_size(plan->parts, (uint32_t)ring, line_bytes, &bytes))) {
+        return UINT64_MAX;
+    }
+    return bytes;
+}
+
 enum bloom_status
 plan_next(const struct bloom_params *params, const struct plan *plan,
           uint64_t limit_bytes, struct plan_layer *ret_next)
 {
-    struct plan_layer next = { .capacity = params->capacity };
-    double rate = params->error_rate;
+    const struct bloom_params first = plan_generation(params);
+    struct plan_layer next = { .capacity = first.capacity };
+    double rate = first.error_rate;
     uint64_t vector;
 
     CHECK(params->kind < BLOOM_KINDS &&
           (plan->count > 0 || plan_is_valid(params)));
     if (plan->count == 0) {
-        if (!first_geometry(params, &next.geometry)) {
+        if (!first_geometry(&first, &next.geometry)) {
             return BLOOM_INVALID;
         }
     } else {
@@ -272,8 +329,8 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
         }
         rate = plan->rate > 0
                    ? plan->rate
-                   : sizing_layer_rate(params->error_rate, params->tightening,
-                                       plan->count);
+                   : sizing_layer_rate(first.error_rate, params->tightening,
+                                       plan->count - plan->older);
         if (rate <= DBL_MIN) {
             return BLOOM_RATE_ZERO;
         }
@@ -290,8 +347,8 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
     if (!layer_geometry_bytes(params->kind, next.geometry, &next.line_bytes) ||
         !plan_size(plan->parts, plan->count + 1,
                    plan->line_bytes + next.line_bytes, &next.size_bytes) ||
-        (params->kind == BLOOM_REDISBLOOM
-             ? next.size_bytes > limit_bytes
+        (is_own_size(params->kind)
+             ? whole_size(params, plan, &next) > limit_bytes
              : limit_bytes < INT64_MAX &&
                    !plan_fits(next.size_bytes,
                               add_capped(vector, next.module_bytes),
@@ -311,7 +368,9 @@ are_alike(const struct bloom_params *a, const struct bloom_params *b)
            a->tightening == b->tightening && a->expansion == b->expansion &&
            a->kind == b->kind && a->lines == b->lines &&
            a->stripes == b->stripes && a->flags == b->flags &&
-           a->region == b->region && a->reserved == b->reserved;
+           a->region == b->region && a->reserved == b->reserved &&
+           a->seconds == b->seconds && a->generations == b->generations &&
+           a->now_ms == b->now_ms;
 }
 
 enum bloom_status
@@ -350,6 +409,32 @@ plan_first(const struct bloom_params *params, uint64_t limit_bytes,
     return BLOOM_OK;
 }
 
+/* Projects one generation of an ageing filter, which has its part of the limit,
+ * and of the target. */
+static enum bloom_status
+project_generation(const struct bloom_params *params, uint64_t size_limit_bytes,
+                   uint64_t target, uint64_t *ret_total)
+{
+    struct bloom_params one = plan_generation(params);
+    uint64_t limit = size_limit_bytes / plan_ring(params);
+    uint64_t total = 0;
+    enum bloom_status status;
+
+    one.kind = BLOOM_NATIVE;
+    one.seconds = one.generations = 0;
+    one.now_ms = 0;
+    status = plan_project(&one, limit,
+                          target / params->generations +
+                              (target % params->generations != 0),
+                          &total);
+    if (status == BLOOM_OK && ret_total != NULL) {
+        *ret_total = total < BLOOM_CAPACITY_MAX / params->generations
+                         ? total * params->generations
+                         : BLOOM_CAPACITY_MAX;
+    }
+    return status;
+}
+
 enum bloom_status
 plan_project(const struct bloom_params *params, uint64_t size_limit_bytes,
              uint64_t target, uint64_t *ret_total)
@@ -361,6 +446,9 @@ plan_project(const struct bloom_params *params, uint64_t size_limit_bytes,
 
     if (!plan_is_valid(params)) {
         return BLOOM_INVALID;
+    }
+    if (params->kind == BLOOM_AGEING) {
+        return project_generation(params, size_limit_bytes, target, ret_total);
     }
     while (target == 0 || total < target) {
         status = plan_next(params, &plan, size_limit_bytes, &next);

@@ -20,6 +20,7 @@ struct plan {
     uint64_t module_bytes; /* all layers: plan_module_layers() */
     uint64_t capacity;     /* newest layer */
     uint32_t count;
+    uint32_t older; /* of kind ageing: layers of older generations; else 0 */
     unsigned parts; /* PLAN_* */
     double rate;    /* of the next layer; 0: by the parameters */
     bool projected; /* by plan_project(): see "the limit" below */
@@ -97,7 +98,8 @@ bool plan_size(unsigned parts, uint32_t count, uint64_t line_bytes,
  * vector (1, 4, 8, 16, ... slots), and for each layer 208 bytes and its bits.
  * Growth counts the slots before the new layer, a projection those after it.
  * A filter of kind redisbloom is compared with its own size: the layers of one
- * that was loaded need not follow from its parameters. */
+ * that was loaded need not follow from its parameters. So is an ageing one, the
+ * first layer by the size that it will have in all generations. */
 
 #define PLAN_SURPLUS 0.25
 
@@ -118,6 +120,15 @@ bool plan_stored_fits(const struct bloom_params *params, uint32_t count,
 /* Returns whether capacity, error rate and tightening are in their ranges, and
  * the kind is known. */
 bool plan_is_valid(const struct bloom_params *params);
+
+/* Returns the parameters of one generation of an ageing filter: a share of the
+ * capacity, and of the rate, since one more than these are asked. Of other
+ * kinds, returns the same. */
+struct bloom_params plan_generation(const struct bloom_params *params);
+
+/* Returns how many generations there are at the same time; of kinds that do not
+ * age 1. */
+uint32_t plan_ring(const struct bloom_params *params);
 
 /* Returns the logarithm of a region of kind deletable; of 0 it is 0. */
 uint32_t plan_region_log2(uint32_t region);

@@ -71,6 +71,18 @@ params_of(uint64_t capacity, double error_rate, uint32_t expansion)
                                   .expansion = expansion };
 }
 
+void
+set_kind(struct bloom_params *params, uint32_t kind)
+{
+    bool ages = kind == BLOOM_AGEING;
+
+    params->kind = kind;
+    params->region = kind == BLOOM_DELETABLE ? 2 : 0;
+    params->seconds = ages ? 60 : 0;
+    params->generations = ages ? 1 : 0;
+    params->now_ms = ages ? 1700000000000 : 0;
+}
+
 struct bloom_hash
 hash_id(const struct bloom *bloom, uint64_t id)
 {

@@ -25,6 +25,9 @@ struct bloom_env fault_env(struct fault_heap *heap);
 struct bloom_params params_of(uint64_t capacity, double error_rate,
                               uint32_t expansion);
 
+/* Makes them the parameters of a filter of this kind. */
+void set_kind(struct bloom_params *params, uint32_t kind);
+
 struct bloom_hash hash_id(const struct bloom *bloom, uint64_t id);
 
 struct bloom *make(const struct bloom_params *params,

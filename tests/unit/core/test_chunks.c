@@ -84,8 +84,7 @@ filled(enum bloom_kind kind)
     struct bloom_params params = PARAMS(40, 0.01, 0.5, 2);
     struct bloom *bloom;
 
-    params.kind = kind;
-    params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+    set_kind(&params, kind);
     bloom = make(&params, NULL);
     (void)fill(bloom, NULL, 0, 300);
     return bloom;

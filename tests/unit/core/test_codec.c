@@ -665,8 +665,7 @@ TEST(an_empty_filter_is_like_a_reset_one)
         struct bloom *bloom = NULL;
         struct bloom *empty = NULL;
 
-        params.kind = kind;
-        params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+        set_kind(&params, kind);
         assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
         for (uint64_t id = 0; id < 100; id++) {
             bool added;

@@ -55,8 +55,7 @@ check_rate(enum bloom_kind kind, uint64_t capacity, double rate, uint64_t items)
     double measured;
     double told;
 
-    params.kind = kind;
-    params.region = kind == BLOOM_DELETABLE ? 4 : 0;
+    set_kind(&params, kind);
     if (kind == BLOOM_VALKEYBLOOM) {
         bloom_seed(seed, params.seed); /* with 0, its two hashes are equal */
     }
@@ -105,8 +104,7 @@ TEST(an_empty_filter_is_never_wrong)
     struct bloom *bloom;
 
     for (int kind = 0; kind < BLOOM_KINDS; kind++) {
-        params.kind = (uint32_t)kind;
-        params.region = kind == BLOOM_DELETABLE ? 4 : 0;
+        set_kind(&params, (uint32_t)kind);
         assert_int_equal(BLOOM_OK, bloom_new(&params, NULL, &bloom));
         assert_true(measure_layer(bloom, 0, 1, &measured));
         assert_true(measured.rate == 0 && measured.ones == 0); /* NOLINT */
@@ -147,8 +145,7 @@ check_room(enum bloom_kind kind, uint32_t expansion, uint64_t limit_bytes)
     struct bloom *bloom;
     uint64_t added = 0;
 
-    params.kind = kind;
-    params.region = kind == BLOOM_DELETABLE ? 4 : 0;
+    set_kind(&params, kind);
     env.size_limit_bytes = limit_bytes;
     assert_int_equal(BLOOM_OK, bloom_new(&params, &env, &bloom));
     for (uint64_t i = 0;; i++) {

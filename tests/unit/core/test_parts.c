@@ -13,8 +13,7 @@ params_of_kind(enum bloom_kind kind)
 {
     struct bloom_params params = params_of(10, 0.01, 2);
 
-    params.kind = kind;
-    params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+    set_kind(&params, kind);
     return params;
 }
 
@@ -25,6 +24,7 @@ TEST(each_kind_has_its_parts)
         [BLOOM_REDISBLOOM] = PLAN_EXTRA | PLAN_LAYERS,
         [BLOOM_VALKEYBLOOM] = PLAN_EXTRA,
         [BLOOM_DELETABLE] = PLAN_EXTRA,
+        [BLOOM_AGEING] = PLAN_EXTRA,
     };
 
     for (unsigned kind = 0; kind < BLOOM_KINDS; kind++) {

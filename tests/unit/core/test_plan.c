@@ -484,8 +484,7 @@ TEST(the_largest_capacity_fits_and_one_more_does_not)
             struct plan_layer next;
             uint64_t largest;
 
-            params.kind = kind;
-            params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+            set_kind(&params, kind);
             none.parts = plan_parts(&params);
             largest = plan_largest(&params, limits[i]);
             params.capacity = largest;

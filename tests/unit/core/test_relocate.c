@@ -39,8 +39,7 @@ grown(enum bloom_kind kind, uint32_t expansion)
     struct bloom_params params = params_of(10, 0.01, expansion);
     struct bloom *bloom;
 
-    params.kind = kind;
-    params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+    set_kind(&params, kind);
     params.tightening = kind == BLOOM_REDISBLOOM ? 0.5 : 0.75;
     bloom_seed(1, params.seed);
     bloom = make(&params, NULL);

@@ -19,8 +19,7 @@ make_full(enum bloom_kind kind, const struct bloom_env *env)
     struct bloom_params params = params_of(100, 0.01, 2);
     struct bloom *bloom;
 
-    params.kind = kind;
-    params.region = kind == BLOOM_DELETABLE ? 2 : 0;
+    set_kind(&params, kind);
     if (kind == BLOOM_REDISBLOOM) {
         memset(params.seed, 0, sizeof(params.seed));
     }

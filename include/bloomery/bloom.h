@@ -356,8 +356,9 @@ const char *bloom_difference(const struct bloom *a, const struct bloom *b);
  * would be too high. So two chains can be merged if the full layers of one have
  * all items that the other has in them, as when both grew from one copy.
  *
- * The items of deletable filters are not estimated but added up, and a bit that
- * two parts have is a collision: an item that is in both cannot be deleted.
+ * The items of deletable and ageing filters are not estimated but added up. Of
+ * deletable ones, a bit that two parts have is a collision: an item that is in
+ * both cannot be deleted.
  *
  * Reads all lines twice and writes those that change. On failure the filter is
  * as before. Fails with BLOOM_INVALID (bloom_difference() says why; if it does

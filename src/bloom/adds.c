@@ -2,6 +2,7 @@
 #include "bloom/adds.h"
 
 #include "engine/execute.h"
+#include "engine/keys.h"
 #include "keyspace/redo.h"
 
 enum {
@@ -172,6 +173,73 @@ add_placed(struct request *req, struct bloom *bloom,
     return status;
 }
 
+/* ---- ageing filters ------------------------------------------------------ */
+
+/* Adds one item that is hashed. *ret_changed: the newest generation had it not.
+ */
+static enum bloom_status
+add_aged(struct request *req, struct bloom *bloom, struct bloom_hash hash,
+         uint64_t now_ms, bool *ret_added, bool *ret_changed)
+{
+    uint64_t turn = ageing_turn(bloom);
+    uint64_t items = bloom_items(bloom);
+    enum bloom_status status =
+        bloom_add_at(bloom, bloom_make_env(req), hash, now_ms, ret_added);
+
+    *ret_changed = ageing_turn(bloom) != turn || bloom_items(bloom) != items;
+    return status;
+}
+
+/* Does what add_placed() does. *ret_changed: the items that changed something,
+ * all of which the effect lists. */
+static enum bloom_status
+add_renewed(struct request *req, struct bloom *bloom,
+            const struct bloom_adds *adds, size_t *ret_applied,
+            size_t *ret_changed)
+{
+    uint64_t now_ms = req->obey ? adds->at_ms : req->now_ms;
+    uint64_t turn = ageing_turn(bloom);
+    enum bloom_status status = BLOOM_OK;
+    size_t applied = 0;
+
+    *ret_changed = 0;
+    if (!adds->created) {
+        request_effect_add(req, slice_lit("BF.INSERT"));
+        request_effect_add(req, req->key.name);
+        request_effect_add(req, slice_lit("AT"));
+        request_effect_add_number(req, now_ms);
+    }
+    while (status == BLOOM_OK && applied < adds->count) {
+        struct bloom_hash hashes[BLOOM_BATCH_MAX];
+        bool added[BLOOM_BATCH_MAX];
+        const struct slice *items = adds->items + applied;
+        size_t left = adds->count - applied;
+        size_t count = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
+        size_t done = 0;
+        bool changed;
+
+        bloom_make_hash(bloom, items, 1, count, hashes);
+        while (done < count && status == BLOOM_OK) {
+            status = add_aged(req, bloom, hashes[done], now_ms, &added[done],
+                              &changed);
+            if (status == BLOOM_OK && changed) {
+                if ((*ret_changed)++ == 0) {
+                    request_effect_add(req, slice_lit("ITEMS"));
+                }
+                request_effect_add(req, items[done]);
+            }
+            done += status == BLOOM_OK;
+        }
+        bloom_make_reply_many(req, added, done);
+        applied += done;
+    }
+    if (ageing_turn(bloom) != turn) {
+        keys_walk_again(req, &req->key); /* layers have moved */
+    }
+    *ret_applied = applied;
+    return status;
+}
+
 /* ---- all of it ----------------------------------------------------------- */
 
 /* Ends an array of replies early with an error as its last element: writes the
@@ -192,6 +260,42 @@ end_early(struct request *req, size_t header, size_t body, size_t answers,
     execute_note_error(req, err);
 }
 
+/* Adds all items to a filter of any kind, replies, and completes the effect.
+ * *ret_applied: the number of items before the one that failed. Sets dirty. */
+static enum bloom_status
+add_any(struct request *req, struct bloom *bloom, const struct bloom_adds *adds,
+        size_t *ret_applied)
+{
+    struct bloom_info before = { .struct_size = sizeof(before) };
+    struct bloom_info after = { .struct_size = sizeof(after) };
+    enum bloom_status status;
+    size_t changed = 0;
+
+    bloom_get_info(bloom, &before);
+    switch (bloom_kind(bloom)) {
+    case BLOOM_DELETABLE:
+        status = add_placed(req, bloom, adds, ret_applied);
+        changed = *ret_applied;
+        break;
+    case BLOOM_AGEING:
+        status = add_renewed(req, bloom, adds, ret_applied, &changed);
+        break;
+    default:
+        status = add_all(req, bloom, adds, ret_applied);
+    }
+    bloom_get_info(bloom, &after);
+    keyspace_account(&before, &after);
+    if (before.kind < BLOOM_DELETABLE) {
+        changed = after.items - before.items;
+    }
+    req->dirty += changed;
+    bloom_make_notify(req,
+                      after.items > before.items ||
+                          (before.kind == BLOOM_AGEING && changed > 0),
+                      adds->created);
+    return status;
+}
+
 /* Everything that can fail comes before the first add: space for the reply, and
  * for an effect that lists items. */
 enum err
@@ -199,11 +303,10 @@ adds_run(struct request *req, struct bloom *bloom,
          const struct bloom_adds *adds)
 {
     struct buf *out = req->reply->buf;
-    struct bloom_info before = { .struct_size = sizeof(before) };
-    struct bloom_info after = { .struct_size = sizeof(after) };
     enum bloom_status status;
-    bool forgets = bloom_make_is_special(bloom);
-    size_t words = forgets ? BLOOM_PLACED_WORDS(adds->count) : adds->count + 2;
+    size_t words = bloom_make_is_special(bloom)
+                       ? BLOOM_PLACED_WORDS(adds->count)
+                       : adds->count + 2;
     size_t header = out->len;
     size_t applied;
     size_t body;
@@ -214,17 +317,11 @@ adds_run(struct request *req, struct bloom *bloom,
     }
     reply_array(req->reply, adds->count);
     body = out->len;
-    bloom_get_info(bloom, &before);
-    status = forgets ? add_placed(req, bloom, adds, &applied)
-                     : add_all(req, bloom, adds, &applied);
-    bloom_get_info(bloom, &after);
-    keyspace_account(&before, &after);
-    req->dirty += forgets ? applied : after.items - before.items;
+    status = add_any(req, bloom, adds, &applied);
     if (status != BLOOM_OK) {
         end_early(req, header, body, applied,
                   bloom_make_add_error(req, status));
     }
-    bloom_make_notify(req, after.items > before.items, adds->created);
     return OK;
 }
 
@@ -232,8 +329,6 @@ enum err
 adds_run_one(struct request *req, struct bloom *bloom, struct slice item)
 {
     const struct bloom_adds adds = { .items = &item, .count = 1 };
-    struct bloom_info before = { .struct_size = sizeof(before) };
-    struct bloom_info after = { .struct_size = sizeof(after) };
     enum bloom_status status;
     size_t applied;
 
@@ -241,12 +336,7 @@ adds_run_one(struct request *req, struct bloom *bloom, struct slice item)
         request_effect_begin(req, BLOOM_PLACED_WORDS(1)) != OK) {
         return ERR_NOMEM;
     }
-    bloom_get_info(bloom, &before);
-    status = add_placed(req, bloom, &adds, &applied);
-    bloom_get_info(bloom, &after);
-    keyspace_account(&before, &after);
-    req->dirty += applied;
-    bloom_make_notify(req, after.items > before.items, false);
+    status = add_any(req, bloom, &adds, &applied);
     return status == BLOOM_OK ? OK : bloom_make_add_error(req, status);
 }
 

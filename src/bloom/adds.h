@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Adds of many items, and all adds to deletable filters. Of other filters an
- * effect lists the items that were new. An add to a deletable filter changes it
- * even if it is answered 0: it marks collisions. So those effects list all
- * items, and say where each one went (keyspace/redo.h):
+ * Adds of many items, and all adds to deletable and ageing filters. Of other
+ * filters an effect lists the items that were new. An add to a deletable filter
+ * changes it even if it is answered 0: it marks collisions. So those effects
+ * list all items, and say where each one went (keyspace/redo.h):
  *
  *   BF.INSERT key [what creates it] PLACED place item ...
  *   BF.MDEL key PLACED place item ...      only those that were deleted
+ *
+ * An add to an ageing filter renews an item that is there. So those effects
+ * have a time, and list the items that were new to the generation of that time,
+ * also if they were answered 0:
+ *
+ *   BF.INSERT key AT ms ITEMS item ...
+ *   BF.INSERT key [what creates it] AT ms [more of it] ITEMS item ...
  */
 #pragma once
 
@@ -16,8 +23,9 @@
 struct bloom_adds {
     const struct slice *items;
     size_t count;
-    bool created; /* by this command: its effect is to be completed */
-    bool plain;   /* the command's own words are no effect: write a BF.MADD */
+    bool created;   /* by this command: its effect is to be completed */
+    bool plain;     /* the command's own words are no effect: write a BF.MADD */
+    uint64_t at_ms; /* of a replay on an ageing filter: its time */
 };
 
 /* Adds items in order and appends the reply: an array with 0 or 1 for each; if
@@ -26,7 +34,7 @@ struct bloom_adds {
 MUST_CHECK enum err adds_run(struct request *req, struct bloom *bloom,
                              const struct bloom_adds *adds);
 
-/* Does what BF.ADD does with an item of a deletable filter. */
+/* Does what BF.ADD does with an item of a filter that forgets. */
 MUST_CHECK enum err adds_run_one(struct request *req, struct bloom *bloom,
                                  struct slice item);
 

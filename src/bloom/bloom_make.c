@@ -10,7 +10,7 @@
 #include "bloom/grammar_valkey.h"
 #include "engine/keys.h"
 
-enum { CREATE_WORDS = 24 }; /* of the creating effect, before ITEMS */
+enum { CREATE_WORDS = 26 }; /* of the creating effect, before ITEMS */
 
 void
 bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
@@ -171,6 +171,10 @@ describe_creation(struct request *req, const struct bloom *bloom,
     }
     if (made.kind == BLOOM_DELETABLE) {
         add_number(req, "DELETABLE", made.region);
+    } else if (made.kind == BLOOM_AGEING) {
+        add_number(req, "AGEING", made.seconds);
+        add_number(req, "GENERATIONS", made.generations);
+        add_number(req, "AT", made.now_ms);
     } else if (made.kind != BLOOM_NATIVE) {
         request_effect_add(req, slice_lit("LAYOUT"));
         request_effect_add(req, slice_of(bloom_kind_name(bloom_kind(bloom))));
@@ -229,9 +233,9 @@ bloom_make_check_layout(struct request *req, const struct bloom_params *params)
 {
     static const uint8_t none[BLOOM_SEED_BYTES];
 
-    if (params->kind == BLOOM_DELETABLE &&
+    if (params->kind >= BLOOM_DELETABLE &&
         req->service->conf->bloom_layout != BLOOM_NATIVE && !req->obey) {
-        return ERR_BF_DELETABLE_LAYOUT;
+        return ERR_BF_FORGETS_LAYOUT;
     }
     if (params->kind != BLOOM_REDISBLOOM || req->obey) {
         return OK;
@@ -286,6 +290,9 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
     }
     incarnation = bloom_make_incarnation(incarnation);
     bloom_make_tighten(req, &params);
+    if (params.kind == BLOOM_AGEING) {
+        params.now_ms = req->obey ? insert->at_ms : req->now_ms;
+    }
     if (req->obey) {
         old = keyspace_open(req->keyspace, &req->key, req->now_ms, NULL);
     }

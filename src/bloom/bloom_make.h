@@ -5,12 +5,13 @@
  * creates the same filter again:
  *
  *   BF.INSERT key CAPACITY c ERROR f TIGHTENING t SEED <32 bytes>
- *       (EXPANSION e | NONSCALING) [LAYOUT name | DELETABLE r] [GROWTH 0]
+ *       (EXPANSION e | NONSCALING)
+ *       [LAYOUT name | DELETABLE r | AGEING s GENERATIONS g AT ms] [GROWTH 0]
  *       STRIPES s LINES l INCARNATION n [PXAT ms]
  *       [ITEMS item ... | PLACED place item ...]
  *
- * LAYOUT, GROWTH to INCARNATION and PLACED (bloom/adds.h) are accepted from a
- * log only (req->obey). LAYOUT names a foreign kind, and GROWTH 0 is
+ * LAYOUT, AT to INCARNATION and PLACED (bloom/adds.h) are accepted from a log
+ * only (req->obey). LAYOUT names a foreign kind, and GROWTH 0 is
  * BLOOM_EXPANSION_ZERO. The others keep the shape that a filter was made with,
  * whatever exp() this machine has, and the number of the name's life. A
  * replayed creation replaces a key that is there: the original key had expired,
@@ -28,6 +29,7 @@
 #pragma once
 
 #include "bloom/grammar.h"
+#include "core/ageing.h"
 #include "core/bloom.h"
 #include "engine/dialect.h"
 #include "engine/observe.h"
@@ -98,6 +100,26 @@ bloom_make_check_found(const struct request *req, const struct bloom *bloom)
     return bloom_is_incomplete(bloom) ? ERR_BF_INCOMPLETE : OK;
 }
 
+/* Look up items at the time of the request. */
+static inline bool
+bloom_make_has(const struct request *req, const struct bloom *bloom,
+               struct bloom_hash hash)
+{
+    return __builtin_expect(bloom_kind(bloom) == BLOOM_AGEING, 0)
+               ? bloom_contains_at(bloom, hash, req->now_ms)
+               : bloom_contains(bloom, hash);
+}
+static inline void
+bloom_make_ask(const struct request *req, const struct bloom *bloom,
+               const struct bloom_hash *hashes, size_t count, bool *ret_found)
+{
+    if (__builtin_expect(bloom_kind(bloom) == BLOOM_AGEING, 0)) {
+        ageing_contains_batch(bloom, hashes, count, req->now_ms, ret_found);
+    } else {
+        bloom_contains_batch(bloom, hashes, count, ret_found);
+    }
+}
+
 /* Returns whether adds to the filter are not those of most filters: it forgets
  * items (bloom/adds.h), or it is incomplete. */
 static inline bool
@@ -132,7 +154,7 @@ MUST_CHECK enum err bloom_make_create(struct request *req,
 
 /* The most words of an effect behind what creates the filter, with a place for
  * each item (bloom/adds.h); or if it creates nothing. */
-#define BLOOM_PLACED_WORDS(items) (3 + 2 * (items))
+#define BLOOM_PLACED_WORDS(items) (5 + 2 * (items))
 
 /* Returns the number, or a random one for a new life of a name if it is 0. */
 uint64_t bloom_make_incarnation(uint64_t incarnation);

@@ -109,8 +109,9 @@ cmd_bf_exists(struct request *req)
         return err;
     }
     bloom_make_reply(
-        req, bloom != NULL &&
-                 bloom_contains(bloom, hash_item(bloom, req->argv[ITEM_AT])));
+        req,
+        bloom != NULL &&
+            bloom_make_has(req, bloom, hash_item(bloom, req->argv[ITEM_AT])));
     return OK;
 }
 
@@ -312,7 +313,7 @@ cmd_bf_exists_many(struct request *req, const struct slice *argv,
     count = together(bloom, count);
     if (bloom != NULL) {
         bloom_make_hash(bloom, argv + ITEM_AT, WORDS, count, hashes);
-        bloom_contains_batch(bloom, hashes, count, found);
+        bloom_make_ask(req, bloom, hashes, count, found);
         metric_add(METRIC_KEYSPACE_HITS, count - 1);
         use_again(req, count);
     } else {
@@ -360,6 +361,7 @@ cmd_bf_card(struct request *req)
     if (bloom == NULL && bloom_make_must_exist(req)) {
         return ERR_BF_NOT_FOUND;
     }
-    reply_int(req->reply, bloom != NULL ? (int64_t)bloom_items(bloom) : 0);
+    reply_int(req->reply,
+              bloom != NULL ? (int64_t)ageing_items(bloom, req->now_ms) : 0);
     return OK;
 }

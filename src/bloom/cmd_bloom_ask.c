@@ -67,7 +67,7 @@ ask_batch(struct request *req, struct asking *asking, const struct bloom *bloom,
     CHECK(count > 0 && count <= BLOOM_BATCH_MAX);
     if (bloom != NULL) {
         bloom_make_hash(bloom, req->argv + asking->at, 1, count, hashes);
-        bloom_contains_batch(bloom, hashes, count, found);
+        bloom_make_ask(req, bloom, hashes, count, found);
     }
     if (asking->answers) {
         bloom_make_reply_many(req, found, count);

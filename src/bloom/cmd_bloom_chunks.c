@@ -90,6 +90,9 @@ cmd_bf_scandump(struct request *req)
     if (bloom_is_incomplete(bloom)) {
         return ERR_BF_INCOMPLETE;
     }
+    if (bloom_kind(bloom) == BLOOM_AGEING) {
+        return ERR_BF_AGEING_CHUNKS; /* a turn would move the stream */
+    }
     if (iterator == 0) {
         return dump_header(req, bloom);
     }

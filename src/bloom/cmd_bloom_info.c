@@ -178,6 +178,7 @@ cmd_bf_info(struct request *req)
         return ERR_BF_NOT_FOUND;
     }
     bloom_get_info(bloom, &shown.info);
+    shown.info.items = ageing_items(bloom, req->now_ms);
     bloom_get_params(bloom, &shown.params);
     if (req->argc == 3) {
         field = find_field(req, shown.params.expansion);
@@ -203,10 +204,12 @@ cmd_bf_info(struct request *req)
 /* Replies with one layer in RedisBloom's words. bytes and bits are those of its
  * lines, or of its bits in a foreign layout; hashes is how many bits an item
  * sets, 8 in each native stripe; hashwidth is the width of the hash; capacity
- * and size count items; ratio is the error rate that the layer was made for. */
+ * and size count items; ratio is the error rate that the layer was made for;
+ * age is that of an ageing filter's layer as of its last add (core/ageing.h).
+ */
 static void
-show_layer(struct request *req, const struct bloom *bloom,
-           const struct bloom_layer_info *layer, double rate)
+show_layer(struct request *req, const struct bloom *bloom, uint32_t index,
+           const struct bloom_layer_info *layer)
 {
     const struct bloom_extra *extra = bloom_extra_of(bloom);
     bool foreign = foreign_is(bloom_kind(bloom));
@@ -214,13 +217,19 @@ show_layer(struct request *req, const struct bloom *bloom,
                   (extra->options & REDISBLOOM_FORCE64) == 0;
     uint64_t bytes = foreign ? foreign_bytes(layer->lines)
                              : layer->lines * layer->stripes * BLOOM_LINE_BYTES;
-    char text[192];
+    char text[224];
     int len = snprintf(text, sizeof(text),
                        "bytes:%" PRIu64 " bits:%" PRIu64
                        " hashes:%u hashwidth:%d capacity:%" PRIu64
                        " size:%" PRIu64 " ratio:%g",
                        bytes, foreign ? layer->lines : bytes * 8, layer->hashes,
-                       narrow ? 32 : 64, layer->capacity, layer->items, rate);
+                       narrow ? 32 : 64, layer->capacity, layer->items,
+                       bloom_asked_rate(bloom, index));
+
+    if (bloom_kind(bloom) == BLOOM_AGEING) {
+        len += snprintf(text + len, sizeof(text) - (size_t)len, " age:%u",
+                        bloom_layers_const(bloom)[index].age);
+    }
 
     reply_bulk(req->reply, (struct slice){ text, (size_t)len });
 }
@@ -247,7 +256,7 @@ cmd_bf_debug(struct request *req)
     reply_array(req->reply, 1 + (size_t)info.layers);
     reply_bulk(req->reply, (struct slice){ text, (size_t)len });
     for (uint32_t i = 0; bloom_get_layer(bloom, i, &layer); i++) {
-        show_layer(req, bloom, &layer, bloom_asked_rate(bloom, i));
+        show_layer(req, bloom, i, &layer);
     }
     return OK;
 }

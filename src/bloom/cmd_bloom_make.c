@@ -86,6 +86,7 @@ insert_items(struct request *req, const struct bloom_insert *insert,
         .count = insert->count,
         .created = bloom == NULL || insert->incarnation != 0,
         .plain = bloom_make_reads_redis(req) || insert->has_own,
+        .at_ms = insert->at_ms,
     };
     enum err err = OK;
 

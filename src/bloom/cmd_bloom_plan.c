@@ -4,14 +4,16 @@
  * key in a BF.RESERVE, under the same options, and makes nothing:
  *
  *   kind, capacity, error-rate  of the first layer
- *   bytes                       of the filter when it is made
+ *   bytes                       of the filter when it is made; of an ageing
+ *                               one, when it has all generations
  *   bits-per-item               of its lines
  *   fits                        whether bf.bloom-memory-usage-limit allows it
  *   largest-capacity            that a BF.RESERVE with this rate may have
  *   layers                      an array of maps, one for each state of growth
  *                               under the limit: capacity and bytes of all
  *                               layers, bits-per-item, error-rate (of all
- *                               layers when they are full, at most)
+ *                               layers when they are full, at most). Of an
+ *                               ageing filter all generations together
  */
 #include "bloom/bloom_make.h"
 #include "core/plan.h"
@@ -24,17 +26,33 @@ struct growth {
     struct plan plan;
     uint64_t capacity; /* of all layers */
     double rate;       /* of all layers together */
+    uint32_t ring;     /* generations, of kinds that do not age 1 */
+    uint32_t share;    /* of them that have the capacity */
 };
+
+static struct growth
+growth_of(const struct bloom_params *params)
+{
+    uint32_t ring = plan_ring(params);
+
+    return (struct growth){ .plan.parts = plan_parts(params),
+                            .ring = ring,
+                            .share = ring > 1 ? ring - 1 : 1 };
+}
 
 /* Makes NEXT the newest layer. */
 static void
 take_layer(const struct bloom_params *params, const struct plan_layer *next,
            struct growth *growth)
 {
+    uint64_t capacity = growth->plan.count == 0
+                            ? params->capacity
+                            : next->capacity * growth->share;
+
     growth->rate += sizing_layer_rate(params->error_rate, params->tightening,
                                       growth->plan.count);
-    growth->capacity = next->capacity < BLOOM_CAPACITY_MAX - growth->capacity
-                           ? growth->capacity + next->capacity
+    growth->capacity = capacity < BLOOM_CAPACITY_MAX - growth->capacity
+                           ? growth->capacity + capacity
                            : BLOOM_CAPACITY_MAX;
     growth->plan.count++;
     growth->plan.capacity = next->capacity;
@@ -45,23 +63,33 @@ take_layer(const struct bloom_params *params, const struct plan_layer *next,
 static double
 bits_per_item(const struct growth *growth)
 {
-    return (double)growth->plan.line_bytes * BYTE_BITS /
+    return (double)growth->plan.line_bytes * growth->ring * BYTE_BITS /
            (double)growth->capacity;
+}
+
+/* Returns the bytes of the filter with all its generations. */
+static uint64_t
+all_bytes(const struct growth *growth)
+{
+    return plan_struct_bytes(growth->plan.parts,
+                             growth->plan.count * growth->ring) +
+           growth->plan.line_bytes * growth->ring;
 }
 
 static void
 put_layers(struct reply *reply, const struct bloom_params *params,
            uint64_t limit)
 {
-    struct growth growth = { .plan.parts = plan_parts(params) };
+    struct growth growth = growth_of(params);
     size_t place = reply_begin(reply);
     struct plan_layer next;
 
-    while (plan_next(params, &growth.plan, limit, &next) == BLOOM_OK) {
+    while (plan_next(params, &growth.plan, limit, &next) == BLOOM_OK &&
+           (growth.ring == 1 || next.size_bytes <= limit / growth.ring)) {
         take_layer(params, &next, &growth);
         reply_map(reply, LAYER_FIELDS);
         reply_named_int(reply, "capacity", growth.capacity);
-        reply_named_int(reply, "bytes", next.size_bytes);
+        reply_named_int(reply, "bytes", all_bytes(&growth));
         reply_named_double(reply, "bits-per-item", bits_per_item(&growth));
         reply_named_double(reply, "error-rate",
                            growth.rate < 1 ? growth.rate : 1);
@@ -74,9 +102,9 @@ put_plan(struct request *req, const struct bloom_params *params,
          const struct plan_layer *first)
 {
     uint64_t limit = (uint64_t)req->service->conf->bf_memory_usage_limit;
-    const struct plan none = { .parts = plan_parts(params) };
     struct reply *reply = req->reply;
-    struct growth growth = { .plan = none };
+    struct growth growth = growth_of(params);
+    const struct plan none = growth.plan;
     struct plan_layer next;
 
     take_layer(params, first, &growth);
@@ -85,7 +113,7 @@ put_plan(struct request *req, const struct bloom_params *params,
     reply_bulk_text(reply, bloom_kind_name((enum bloom_kind)params->kind));
     reply_named_int(reply, "capacity", params->capacity);
     reply_named_double(reply, "error-rate", params->error_rate);
-    reply_named_int(reply, "bytes", first->size_bytes);
+    reply_named_int(reply, "bytes", all_bytes(&growth));
     reply_named_double(reply, "bits-per-item", bits_per_item(&growth));
     reply_named_int(reply, "fits",
                     plan_next(params, &none, limit, &next) == BLOOM_OK);

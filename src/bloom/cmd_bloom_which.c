@@ -25,7 +25,7 @@ has_item(struct request *req, struct which *which, const struct bloom *bloom)
         which->hash = bloom_hash(bloom, item.data, item.len);
         which->hasher = bloom;
     }
-    return bloom_contains(bloom, which->hash);
+    return bloom_make_has(req, bloom, which->hash);
 }
 
 static void

@@ -5,6 +5,7 @@
 #include "bloom/grammar.h"
 
 #include "core/deletable.h"
+#include "core/turns.h"
 
 enum { SECOND_MS = 1000 };
 
@@ -65,12 +66,53 @@ parse_deletable(struct request *req, struct slice value,
     if (insert->params.region != 0) {
         return ERR_SYNTAX;
     }
+    if (insert->params.seconds != 0) {
+        return ERR_BF_FORGETS_TWICE;
+    }
     if (value.len > 0 &&
         (!slice_to_u64(value, &region) || !collision_is_region(region))) {
         return ERR_BF_REGION;
     }
     insert->params.kind = BLOOM_DELETABLE;
     insert->params.region = (uint32_t)region;
+    return OK;
+}
+
+static enum err
+parse_ageing(struct request *req, struct slice value,
+             struct bloom_insert *insert)
+{
+    uint64_t seconds = 0;
+
+    (void)req;
+    if (insert->params.seconds != 0) {
+        return ERR_SYNTAX;
+    }
+    if (insert->params.region != 0) {
+        return ERR_BF_FORGETS_TWICE;
+    }
+    if (!slice_to_u64(value, &seconds) || seconds == 0 ||
+        seconds > UINT32_MAX) {
+        return ERR_BF_SECONDS;
+    }
+    insert->params.kind = BLOOM_AGEING;
+    insert->params.seconds = (uint32_t)seconds;
+    insert->params.generations = TURNS_GENERATIONS;
+    return OK;
+}
+
+static enum err
+parse_generations(struct request *req, struct slice value,
+                  struct bloom_insert *insert)
+{
+    uint64_t generations = 0;
+
+    (void)req;
+    if (insert->params.seconds == 0 || !slice_to_u64(value, &generations) ||
+        generations == 0 || generations > TURNS_GENERATIONS_MAX) {
+        return ERR_BF_GENERATIONS;
+    }
+    insert->params.generations = (uint32_t)generations;
     return OK;
 }
 
@@ -85,6 +127,8 @@ static const struct own_word {
     { "exat", false, parse_exat },
     { "pxat", false, parse_pxat },
     { "deletable", true, parse_deletable },
+    { "ageing", false, parse_ageing },
+    { "generations", false, parse_generations },
 };
 
 static const struct own_word *

@@ -4,7 +4,7 @@
  * what a command may ask for, and the words that neither module has. These
  * match whole and come first, since RedisBloom takes EX for EXPANSION, and they
  * do not count in the numbers of words that the modules allow. All of them have
- * a value, which may be left out behind DELETABLE.
+ * a value, which may be left out behind DELETABLE. GENERATIONS follows AGEING.
  */
 #pragma once
 
@@ -25,6 +25,7 @@ struct bloom_insert {
     uint64_t target;
     uint64_t expires_at_ms; /* 0: stays */
     uint64_t incarnation;   /* of a replayed creation; else 0 */
+    uint64_t at_ms;         /* of a replay on an ageing filter: its time */
     const struct slice *items;
     size_t count;
     const struct slice *placed; /* of a replay: keyspace/redo.h */

@@ -131,7 +131,7 @@ parse_layout(struct slice name, uint32_t *ret_kind)
     return ERR_BF_UNKNOWN_ARG;
 }
 
-/* Parses LAYOUT to INCARNATION of a replayed creation. */
+/* Parses LAYOUT to INCARNATION of a replayed creation, and AT. */
 static enum err
 parse_replayed(struct slice word, struct slice value,
                struct bloom_insert *insert)
@@ -145,6 +145,9 @@ parse_replayed(struct slice word, struct slice value,
     }
     if (slice_is_word(word, "incarnation")) {
         return parse_shape(value, UINT64_MAX, &insert->incarnation);
+    }
+    if (slice_is_word(word, "at")) {
+        return parse_shape(value, UINT64_MAX, &insert->at_ms);
     }
     if (slice_is_word(word, "layout")) {
         return parse_layout(value, &params->kind);
@@ -192,11 +195,11 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    enum { REPLAYED = 5 }; /* the first words are from a log only */
+    enum { REPLAYED = 6 }; /* the first words are from a log only */
     static const char *const words[] = {
-        "stripes",    "lines", "incarnation",    "layout",
-        "growth",     "error", "capacity",       "expansion",
-        "tightening", "seed",  "validatescaleto"
+        "at",        "stripes",    "lines", "incarnation",
+        "layout",    "growth",     "error", "capacity",
+        "expansion", "tightening", "seed",  "validatescaleto"
     };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

@@ -75,10 +75,14 @@
                ARG(UNIX_TIME, "unix-time-milliseconds", .token = "PXAT")),     \
           OPTIONAL)
 
-/* Whether items of the filter that a command creates can be deleted. */
+/* Whether the filter that a command creates forgets items. */
 #define FORGETTING                                                             \
-    BLOCK("deletable",                                                         \
-          ARGS(TOKEN("deletable", "DELETABLE"), INT("region", OPTIONAL)),      \
+    ONEOF("forgetting",                                                        \
+          ARGS(BLOCK("deletable", ARGS(TOKEN("deletable", "DELETABLE"),        \
+                                       INT("region", OPTIONAL))),              \
+               BLOCK("ageing", ARGS(INT("seconds", .token = "AGEING"),         \
+                                    INT("generations", .token = "GENERATIONS", \
+                                        OPTIONAL)))),                          \
           OPTIONAL)
 
 /* What CLIENT LIST and CLIENT KILL may be asked for beyond Redis 7.0. */

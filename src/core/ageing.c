@@ -120,6 +120,25 @@ ageing_layers(const struct bloom *bloom, uint64_t now_ms)
     return bloom->count - first_at(bloom, now_ms);
 }
 
+uint64_t
+ageing_age_ms(const struct bloom *bloom, uint32_t index, uint64_t now_ms)
+{
+    const struct bloom_extra *extra = extra_of(bloom);
+    uint64_t age = bloom_layers_const(bloom)[index].age;
+    uint64_t begin_ms =
+        turns_begin_ms(extra->seconds, extra->generations, extra->turn - age);
+
+    return now_ms > begin_ms ? now_ms - begin_ms : 0;
+}
+
+uint64_t
+ageing_room(const struct bloom *bloom, uint64_t now_ms)
+{
+    return bloom_kind(bloom) == BLOOM_AGEING && elapsed_at(bloom, now_ms) > 0
+               ? bloom_layers_const(bloom)[0].capacity
+               : 0;
+}
+
 /* ---- a new row of layers ------------------------------------------------- */
 
 struct row {

@@ -36,6 +36,14 @@ void ageing_contains_batch(const struct bloom *bloom,
 uint64_t ageing_items(const struct bloom *bloom, uint64_t now_ms);
 uint32_t ageing_layers(const struct bloom *bloom, uint64_t now_ms);
 
+/* Returns the milliseconds from the begin of a layer's turn to a time. */
+uint64_t ageing_age_ms(const struct bloom *bloom, uint32_t index,
+                       uint64_t now_ms);
+
+/* Returns the capacity of the generation that an add at this time would begin;
+ * 0: it would begin none. */
+uint64_t ageing_room(const struct bloom *bloom, uint64_t now_ms);
+
 /* Adds an item at a time, which the newest generation may contain already,
  * because its bits were copied later than its counts. */
 enum bloom_status ageing_force(struct bloom *bloom, const struct bloom_env *env,

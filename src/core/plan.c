@@ -300,7 +300,7 @@ whole_size(const struct bloom_params *params, const struct plan *plan,
     if (ring > 1 &&
         (__builtin_mul_overflow(next->line_bytes, ring, &line_bytes) ||
          !plan_size(plan->parts, (uint32_t)ring, line_bytes, &bytes))) {
-        return UINT64_MAX;
+        return UINT64_MAX; /* above any limit */
     }
     return bytes;
 }
@@ -348,7 +348,8 @@ plan_next(const struct bloom_params *params, const struct plan *plan,
         !plan_size(plan->parts, plan->count + 1,
                    plan->line_bytes + next.line_bytes, &next.size_bytes) ||
         (is_own_size(params->kind)
-             ? whole_size(params, plan, &next) > limit_bytes
+             ? whole_size(params, plan, &next) >
+                   (limit_bytes < INT64_MAX ? limit_bytes : INT64_MAX)
              : limit_bytes < INT64_MAX &&
                    !plan_fits(next.size_bytes,
                               add_capped(vector, next.module_bytes),

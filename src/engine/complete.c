@@ -123,17 +123,17 @@ dispatch(struct complete *complete)
 
 /* ---- commands ------------------------------------------------------------ */
 
-/* Adds the items from argv[first] on to a key. */
+/* Adds the items from argv[first] on to a key, at a time if it ages. */
 static bool
 add(struct complete *complete, const struct slice *argv, size_t argc,
-    size_t first)
+    size_t first, uint64_t now_ms)
 {
     const struct key key = key_of(complete, argv[1]);
     struct entry *entry = find_earlier(complete, &key);
 
     return entry == NULL ||
            arrival_add(entry, &complete->service.obey_env, argv + first,
-                       argc - first) == BLOOM_OK ||
+                       argc - first, now_ms) == BLOOM_OK ||
            wrong(complete, "a filter could not grow");
 }
 
@@ -192,6 +192,8 @@ make(struct complete *complete, const struct slice *argv)
 static bool
 insert(struct complete *complete, const struct slice *argv, size_t argc)
 {
+    uint64_t now_ms = 0;
+
     if (argc > FIRST_ITEM && slice_is_word(argv[FIRST_ITEM], "placed")) {
         return redo(complete, argv, argc, false);
     }
@@ -200,7 +202,11 @@ insert(struct complete *complete, const struct slice *argv, size_t argc)
             return make(complete, argv);
         }
         if (slice_is_word(argv[i], "items")) {
-            return add(complete, argv, argc, i + 1);
+            return add(complete, argv, argc, i + 1, now_ms);
+        }
+        if (i + 1 < argc && slice_is_word(argv[i], "at") &&
+            !slice_to_u64(argv[++i], &now_ms)) {
+            break;
         }
     }
     return wrong(complete, "a BF.INSERT without items");
@@ -313,7 +319,7 @@ execute(struct complete *complete, const struct slice *argv, size_t argc)
         return true;
     case CMD_ID_BF_ADD:
     case CMD_ID_BF_MADD:
-        return add(complete, argv, argc, FIRST_ITEM);
+        return add(complete, argv, argc, FIRST_ITEM, 0);
     case CMD_ID_BF_INSERT:
         return insert(complete, argv, argc);
     case CMD_ID_BF_MDEL:

@@ -11,6 +11,9 @@
  *   order. So all items of effects with p > P are forced: bits are set, counts
  *   rise and layers come as they did. Bits are never removed, so the lines are
  *   those at E.
+ * - Adds to ageing filters (BF.INSERT with AT) have a time, and list the items
+ *   that were new to the generation of that time. A turn moves layers, so it
+ * had the filter copied again.
  * - Adds to deletable filters, and deletions (BF.INSERT and BF.MDEL with
  * PLACED) say where each item went. Bits are removed too, so lines were copied
  * in pieces with a P each. The counts follow as above; a line changes if p is

@@ -5,6 +5,7 @@
  */
 #include "keyspace/arrival.h"
 
+#include "core/ageing.h"
 #include "core/parts.h"
 #include "keyspace/keyspace_internal.h"
 #include "keyspace/memory.h"
@@ -86,7 +87,7 @@ arrival_flush(struct keyspace *ks, uint32_t db)
 
 enum bloom_status
 arrival_add(struct entry *entry, const struct bloom_env *env,
-            const struct slice *items, size_t count)
+            const struct slice *items, size_t count, uint64_t now_ms)
 {
     struct bloom *bloom = &entry->bloom;
     struct bloom_info before = { .struct_size = sizeof(before) };
@@ -95,8 +96,11 @@ arrival_add(struct entry *entry, const struct bloom_env *env,
 
     bloom_get_info(bloom, &before);
     for (size_t i = 0; i < count && status == BLOOM_OK; i++) {
-        status = bloom_force(bloom, env,
-                             bloom_hash(bloom, items[i].data, items[i].len));
+        struct bloom_hash hash = bloom_hash(bloom, items[i].data, items[i].len);
+
+        status = bloom_kind(bloom) == BLOOM_AGEING
+                     ? ageing_force(bloom, env, hash, now_ms)
+                     : bloom_force(bloom, env, hash);
     }
     bloom_get_info(bloom, &after);
     keyspace_account(&before, &after);

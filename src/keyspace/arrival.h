@@ -35,11 +35,11 @@ arrival_copied(const struct entry *entry)
 }
 
 /* Adds items that were new to the filter when they were added, but which the
- * copy may have already. */
+ * copy may have already. now_ms: when, if the filter ages. */
 MUST_CHECK enum bloom_status arrival_add(struct entry *entry,
                                          const struct bloom_env *env,
                                          const struct slice *items,
-                                         size_t count);
+                                         size_t count, uint64_t now_ms);
 
 /* Forgets the positions of the pieces of all deletable filters
  * (core/deletable.h), after the last effect. */

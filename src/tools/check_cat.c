@@ -208,7 +208,7 @@ is_for_journals_only(struct slice word)
 {
     return slice_is_word(word, "stripes") || slice_is_word(word, "lines") ||
            slice_is_word(word, "layout") || slice_is_word(word, "growth") ||
-           slice_is_word(word, "incarnation");
+           slice_is_word(word, "incarnation") || slice_is_word(word, "at");
 }
 
 /* Leaves the items of a PLACED list (keyspace/redo.h), from AT on. Returns how

@@ -80,6 +80,6 @@
 > CONFIG SET bloom-layout valkeybloom
 < +OK
 > BF.RESERVE s 0.01 100 DELETABLE
-< -ERR DELETABLE needs the option bloom-layout to be native
+< -ERR DELETABLE and AGEING need the option bloom-layout to be native
 > BF.PLAN 0.01 100 DELETABLE
-< -ERR DELETABLE needs the option bloom-layout to be native
+< -ERR DELETABLE and AGEING need the option bloom-layout to be native

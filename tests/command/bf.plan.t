@@ -46,3 +46,21 @@
 < +OK
 > BF.PLAN 0.01 100
 ~ .*"kind" \| "redisbloom" \|.*
+
+# A filter that ages, with all its generations.
+> CONFIG SET bloom-layout native
+< +OK
+> CONFIG SET dialect valkey
+< +OK
+> CONFIG SET bf.bloom-memory-usage-limit 4000000
+< +OK
+> BF.PLAN 0.01 1000000 AGEING 86400 NONSCALING
+~ .*"kind" . "ageing" . "capacity" . :1000000 .*"bytes" . :2190768 . "bits-per-item" . .*17\.51.*"fits" . :1 .*"layers" . \*1 .*:1000000 .*:2190768 .*
+> BF.PLAN 0.01 2000000 AGEING 86400 NONSCALING
+~ .*"fits" . :0 .*"layers" . \*0
+> BF.RESERVE aged 0.01 2000000 AGEING 86400 NONSCALING
+< -ERR operation exceeds bloom object memory limit
+> BF.RESERVE aged 0.01 1000000 AGEING 86400 NONSCALING
+< +OK
+> BF.PLAN 0.01 100000 AGEING 86400 GENERATIONS 4
+~ .*"capacity" . :100000 .*"layers" . \*3 .*"capacity" . :300000 .*"capacity" . :700000 .*

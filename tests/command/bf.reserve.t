@@ -179,3 +179,80 @@
 < +OK
 > BF.INFO f ERROR
 < ,0.1
+
+# Filters that forget by the clock. The new words match whole, and stand outside of
+# the modules' numbers of words.
+> CONFIG SET dialect valkey
+< +OK
+> BF.RESERVE aged 0.01 800 AGEING 86400
+< +OK
+> BF.RESERVE aged 0.01 800 AGEING 86400
+< -ERR item exists
+> BF.RESERVE aged1 0.01 800 EXPANSION 4 GENERATIONS 2
+< -ERR GENERATIONS stands behind AGEING and takes 1 to 64
+> BF.RESERVE aged1 0.01 800 AGEING 0
+< -ERR AGEING takes 1 to 4294967295 seconds
+> BF.RESERVE aged1 0.01 800 AGEING 60 GENERATIONS 65
+< -ERR GENERATIONS stands behind AGEING and takes 1 to 64
+> BF.RESERVE aged1 0.01 800 AGEING
+< -ERR syntax error
+> BF.RESERVE aged1 0.01 800 AGEING 60 DELETABLE
+< -ERR a filter cannot be both AGEING and DELETABLE
+> BF.RESERVE aged1 0.01 800 AGEING 60 GENERATIONS 2 EXPANSION 4 EX 100
+< +OK
+> BF.MADD aged a b a
+< *3 | :1 | :1 | :0
+> BF.ADD aged a
+< :0
+> BF.MEXISTS aged a b c
+< *3 | :1 | :1 | :0
+> BF.WHICH a aged aged1
+< *2 | :1 | :0
+> BF.COUNTNEW aged a b c
+< :1
+> BF.CARD aged
+< :2
+> BF.INFO aged CAPACITY
+< :800
+> OBJECT ENCODING aged
+< "ageing"
+> BF.DEL aged a
+< -ERR items of this filter cannot be deleted: it was made without DELETABLE
+> BF.DEBUG aged
+~ .*"size:2 layout:ageing" . "bytes:.* capacity:100 size:2 ratio:0.00111111 age:0"
+> BF.STATS aged
+~ .*"kind" . "ageing" . "items" . :2 . "capacity" . :800 .*"items-until-next-layer" . :98 .*"seconds" . :86400 . "generations" . :8 . "layers" . \*1 .*"age" . :\d+
+> BF.SCANDUMP aged 0
+< -ERR a filter that ages cannot be dumped in chunks: use DUMP
+> COPY aged copied
+< :1
+> BF.ADD copied c
+< :1
+> BF.MERGE aged copied
+< +OK
+> BF.MEXISTS aged a b c
+< *3 | :1 | :1 | :1
+> BF.MERGE aged aged1
+< -ERR cannot merge filters of different ageing times
+> BF.RESET aged
+< +OK
+> BF.MEXISTS aged a b c
+< *3 | :0 | :0 | :0
+> BF.ADD aged a
+< :1
+> BF.INSERT inserted CAPACITY 8 AGEING 60 NONSCALING ITEMS a b a
+< *2 | :1 | -ERR non scaling filter is full
+> CONFIG SET dialect redis
+< +OK
+> BF.RESERVE aged2 0.01 800 EXPANSION 2 AGEING 60 GENERATIONS 4
+< +OK
+> BF.INSERT aged3 ITEMS
+~ -.*
+> BF.INSERT aged3 AGEING 60 GENERATIONS 4 CAPACITY 100 ERROR 0.01 ITEMS a
+~ \*1 . .*
+> BF.INFO aged3 Capacity
+~ .*:100
+> CONFIG SET bloom-layout redisbloom
+< +OK
+> BF.RESERVE aged4 0.01 800 AGEING 60
+< -ERR DELETABLE and AGEING need the option bloom-layout to be native

@@ -108,6 +108,55 @@ static const struct region_case region_cases[] = {
     { "R k 0.01 5 DELETABLE DELETABLE", ERR_SYNTAX, 0, 0 },
 };
 
+struct ageing_case {
+    const char *text;
+    enum err err;
+    uint32_t seconds, generations;
+    size_t rest; /* words that are not our own */
+};
+
+static const struct ageing_case ageing_cases[] = {
+    { "R k 0.01 5 AGEING 60", OK, 60, 8, 0 },
+    { "R k 0.01 5 ageing 1 generations 64", OK, 1, 64, 0 },
+    { "R k 0.01 5 AGEING 4294967295 EX 3 GENERATIONS 1", OK, UINT32_MAX, 1, 0 },
+    { "R k 0.01 5 NONSCALING AGEING 5 EXPANSION 2", OK, 5, 8, 3 },
+    { "R k 0.01 5 AGEIN 5", OK, 0, 0, 2 },
+    { "R k 0.01 5 AGEING", ERR_SYNTAX, 0, 0, 0 },
+    { "R k 0.01 5 AGEING 0", ERR_BF_SECONDS, 0, 0, 0 },
+    { "R k 0.01 5 AGEING 4294967296", ERR_BF_SECONDS, 0, 0, 0 },
+    { "R k 0.01 5 AGEING x", ERR_BF_SECONDS, 0, 0, 0 },
+    { "R k 0.01 5 AGEING 5 AGEING 5", ERR_SYNTAX, 0, 0, 0 },
+    { "R k 0.01 5 AGEING 5 GENERATIONS 0", ERR_BF_GENERATIONS, 0, 0, 0 },
+    { "R k 0.01 5 AGEING 5 GENERATIONS 65", ERR_BF_GENERATIONS, 0, 0, 0 },
+    { "R k 0.01 5 GENERATIONS 8 AGEING 5", ERR_BF_GENERATIONS, 0, 0, 0 },
+    { "R k 0.01 5 AGEING 5 DELETABLE", ERR_BF_FORGETS_TWICE, 0, 0, 0 },
+    { "R k 0.01 5 DELETABLE AGEING 5", ERR_BF_FORGETS_TWICE, 0, 0, 0 },
+};
+
+TEST(ageing_has_seconds_and_may_have_generations)
+{
+    struct rig *rig = rig_new();
+
+    for (size_t i = 0; i < sizeof(ageing_cases) / sizeof(ageing_cases[0]);
+         i++) {
+        const struct ageing_case *c = &ageing_cases[i];
+        struct asked *asked = ask(rig, CMD_ID_BF_RESERVE, c->text);
+        struct grammar_rest rest;
+        enum err err =
+            grammar_own_reserve(&asked->req, 4, &asked->insert, &rest);
+
+        if (err != c->err ||
+            (err == OK && (asked->insert.params.seconds != c->seconds ||
+                           asked->insert.params.generations != c->generations ||
+                           rest.count != c->rest))) {
+            fail_msg("[%s] gave %s, %u, %u", c->text, err_name(err),
+                     asked->insert.params.seconds,
+                     asked->insert.params.generations);
+        }
+    }
+    rig_free(rig);
+}
+
 TEST(a_region_may_be_left_out)
 {
     struct rig *rig = rig_new();

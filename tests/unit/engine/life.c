@@ -98,8 +98,8 @@ static void
 put_insert(struct life *life, struct buf *line, const char *name)
 {
     buf_printf(line, "BF.INSERT %s CAPACITY %u", name, 1 + below(life, 6));
-    if (life->forgets) {
-        buf_printf(line, " EXPANSION 200000 DELETABLE ITEMS");
+    if (life->forgets != NULL) {
+        buf_printf(line, " EXPANSION 200000 %s ITEMS", life->forgets);
         put_items(life, line, 20);
         return;
     }
@@ -112,6 +112,8 @@ put_insert(struct life *life, struct buf *line, const char *name)
     }
     if (below(life, 2) == 0) {
         buf_printf(line, " DELETABLE %u", 1U << below(life, 4));
+    } else if (below(life, 2) == 0) {
+        buf_printf(line, " AGEING 1 GENERATIONS %u", 1 + below(life, 64));
     }
     buf_printf(line, " ITEMS");
     put_items(life, line, 1 + below(life, 4));
@@ -215,7 +217,7 @@ put_command(struct life *life)
     unsigned to = below(life, NAMES);
     const char *k = life_names[from];
     const char *m = life_names[to];
-    unsigned kind = below(life, life->forgets ? 55 : 100);
+    unsigned kind = below(life, life->forgets != NULL ? 55 : 100);
     struct buf line = { 0 };
 
     buf_printf(&line, "SELECT %u", db);

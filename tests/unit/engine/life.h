@@ -31,7 +31,9 @@ struct life {
     struct rig *rig;
     enum rule without;
     uint64_t random;
-    bool forgets;  /* all that happens is adds and deletions in large filters */
+    /* By these words filters are made that forget: then they are large, and all
+     * that happens is adds and deletions. NULL: an ordinary life. */
+    const char *forgets;
     bool still;    /* nothing happens between two holds of the walk */
     bool threaded; /* other threads do what happens */
     atomic_bool *ends;

@@ -10,8 +10,9 @@ const unsigned char fixed_seed[BLOOM_SEED_BYTES] = {
     0x88, 0x87, 0x30, 0x7f, 0x97, 0xcd, 0x28, 0x07, 0x33, 0x83,
 };
 
-/* A line "db: words", the fixed seed as <seed> and an incarnation as <n>;
- * MULTI and EXEC are "begin" and "end", and SELECT is not shown. */
+/* A line "db: words", the fixed seed as <seed> and an incarnation as <n>, a
+ * time of adds as <t>; MULTI and EXEC are "begin" and "end", and SELECT is not
+ * shown. */
 static void
 show_effect(struct effects *effects, uint64_t *db, const struct slice *argv,
             size_t argc)
@@ -41,6 +42,8 @@ show_effect(struct effects *effects, uint64_t *db, const struct slice *argv,
             word = slice_lit("<seed>");
         } else if (i > 0 && slice_is_word(argv[i - 1], "incarnation")) {
             word = slice_lit("<n>");
+        } else if (i > 0 && slice_is_word(argv[i - 1], "at")) {
+            word = slice_lit("<t>");
         }
         buf_append(text, " ", 1);
         buf_append_slice(text, word);

@@ -37,6 +37,7 @@ static const struct {
 #define CHUNKS    "BF.LOADCHUNK k 1 <header> | BF.LOADCHUNK k 145 <bits>"
 #define FULL      "BF.INSERT k CAPACITY 3 NONSCALING ITEMS a b"
 #define DELETABLE "BF.INSERT k CAPACITY 3 DELETABLE ITEMS a b"
+#define AGEING    "BF.INSERT k CAPACITY 9 AGEING 1 GENERATIONS 64 ITEMS a b"
 
 static const struct row rows[] = {
     { CMD_ID_BF_ADD, "", "BF.ADD k a" },
@@ -62,6 +63,11 @@ static const struct row rows[] = {
     { CMD_ID_BF_INSERT, "", "BF.INSERT k DELETABLE 8 ITEMS a b a" },
     { CMD_ID_BF_MADD, DELETABLE, "BF.MADD k b c d e" },
     { CMD_ID_BF_ADD, DELETABLE, "BF.ADD k a | BF.ADD k c" },
+    { CMD_ID_BF_RESERVE, "", "BF.RESERVE k 0.1 5 AGEING 9 | BF.ADD k a" },
+    { CMD_ID_BF_INSERT, "", "BF.INSERT k AGEING 9 GENERATIONS 1 ITEMS a b a" },
+    { CMD_ID_BF_MADD, AGEING, "BF.MADD k b c d e" },
+    { CMD_ID_BF_ADD, AGEING, "BF.ADD k a | BF.ADD k c" },
+    { CMD_ID_BF_MERGE, AGEING "; COPY k l; BF.ADD l x", "BF.MERGE k l" },
     { CMD_ID_BF_DEL, DELETABLE, "BF.DEL k a" },
     { CMD_ID_BF_DEL, "BF.ADD k a", "BF.DEL k a" },
     { CMD_ID_BF_MDEL, DELETABLE, "BF.MDEL k x a a b" },

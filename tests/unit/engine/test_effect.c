@@ -22,8 +22,13 @@
 #define DELETABLE                                                              \
     "BF.INSERT k CAPACITY 100 ERROR 0.01 TIGHTENING 0.5 SEED <seed>"           \
     " EXPANSION 2 DELETABLE 2 STRIPES 1 LINES 2 INCARNATION <n>"
-#define FULL "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a b"
-#define NO   "" /* no effect */
+#define AGEING                                                                 \
+    "BF.INSERT k CAPACITY 800 ERROR 0.09 TIGHTENING 0.5 SEED <seed>"           \
+    " EXPANSION 2 AGEING 99999999 GENERATIONS 8 AT <t> STRIPES 1 LINES 2"      \
+    " INCARNATION <n>"
+#define RESERVE_AGEING "BF.RESERVE k 0.09 800 AGEING 99999999"
+#define FULL           "BF.INSERT k CAPACITY 2 NONSCALING ITEMS a b"
+#define NO             "" /* no effect */
 
 struct effect_case {
     enum command_id id;
@@ -77,6 +82,17 @@ static const struct effect_case cases[] = {
       "0: BF.INSERT k PLACED + a\n0: BF.INSERT k PLACED 0 a" },
     { CMD_ID_BF_MADD, "BF.RESERVE k 0.01 100 DELETABLE", "BF.MADD k a b a",
       "0: BF.INSERT k PLACED + a + b 0 a" },
+    { CMD_ID_BF_RESERVE, "", RESERVE_AGEING, "0: " AGEING },
+    { CMD_ID_BF_INSERT, "",
+      "BF.INSERT k AGEING 99999999 CAPACITY 800 ERROR 0.09 ITEMS a b a",
+      "0: " AGEING " ITEMS a b" },
+    { CMD_ID_BF_ADD, RESERVE_AGEING, "BF.ADD k a; BF.ADD k a",
+      "0: BF.INSERT k AT <t> ITEMS a" },
+    { CMD_ID_BF_MADD, RESERVE_AGEING, "BF.MADD k a b a",
+      "0: BF.INSERT k AT <t> ITEMS a b" },
+    { CMD_ID_BF_MADD, RESERVE_AGEING "; BF.ADD k a", "BF.MADD k a a", NO },
+    { CMD_ID_BF_INSERT, RESERVE_AGEING, "BF.INSERT k AGEING 5 ITEMS a",
+      "0: BF.INSERT k AT <t> ITEMS a" },
     { CMD_ID_BF_DEL, "BF.INSERT k DELETABLE ITEMS a b", "BF.DEL k a",
       "0: BF.MDEL k PLACED 0:8 a" },
     { CMD_ID_BF_DEL, "BF.INSERT k DELETABLE ITEMS a b", "BF.DEL k c", NO },

@@ -106,6 +106,14 @@ random_insert(struct rig *rig, uint64_t *random)
         word(rig, "EXPANSION");
         word(rig, "%u", 1 + below(random, 3));
     }
+    if (below(random, 3) == 0) {
+        word(rig, "AGEING");
+        word(rig, "%u", 1 + below(random, 2));
+        word(rig, "GENERATIONS");
+        word(rig, "%u", 1 + below(random, 9));
+    } else if (below(random, 4) == 0) {
+        word(rig, "DELETABLE");
+    }
     if (below(random, 4) > 0) {
         word(rig, "ITEMS");
         random_items(rig, random);

@@ -269,9 +269,13 @@ TSAN_TESTS := --quick tests/scenario/test_mixed_load.py tests/scenario/test_cros
 
 PYTEST := $(PYTHON) -m pytest -c tests/pytest.ini --rootdir tests -s
 
-model: $(SERVER) ## Compare random BF commands with a model: make model ROUNDS=500000 [SEED=n]
-	ROUNDS=$(or $(ROUNDS),500000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+model: $(SERVER) ## Compare random BF commands with a model: make model ROUNDS=500000 [SEED=n] [MODE=asan]
+	ROUNDS=$(or $(ROUNDS),500000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) BLOOMERY_MODE=$(MODE) \
 	  $(PYTEST) tests/command/test_bf_model.py
+
+converse: $(SERVER) $(PEERS) ## Compare random conversations with Redis's: make converse ROUNDS=20000 [SEED=n] [MODE=asan]
+	ROUNDS=$(or $(ROUNDS),20000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) BLOOMERY_MODE=$(MODE) \
+	  $(PYTEST) tests/command/test_differential.py -k random_conversations
 
 crash: $(SERVER) $(SHIM) ## Test kill -9 under load: make crash ROUNDS=2000 [SEED=n]
 	ROUNDS=$(or $(ROUNDS),2000) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
@@ -411,7 +415,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo install install-library uninstall abi-check test check model crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
+.PHONY: all library run demo install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -4,9 +4,11 @@
 # (lib/bf_model.py), byte for byte. First the model itself is compared with the
 # recording of RedisBloom and the figures of valkey-bloom.
 #
-#   make model ROUNDS=500000 [SEED=7]
+#   make model ROUNDS=500000 [SEED=7] [MODE=asan]
 #
-# sends that many commands in each dialect, for each layout.
+# sends that many commands in each dialect, for each layout. Several connections
+# of both protocols send them, as pipelines and as transactions, in pieces that
+# end anywhere. Between two pieces of one connection others have their turn.
 
 import os
 import random
@@ -86,32 +88,98 @@ def test_the_model_scales_as_valkey_bloom(capacity, rate, expansion, most,
 # ---- the server against the model ------------------------------------------------
 
 class Talk:
-    """A server, its model, and a connection in each protocol."""
+    """A server, its model, and two connections in each protocol."""
 
-    def __init__(self, server, dialect, layout):
+    def __init__(self, server, dialect, layout, rng):
         self.model = bf_model.Model(dialect, layout)
-        self.conns = {2: server.conn(2), 3: server.conn(3)}
+        self.conns = [(proto, server.conn(proto)) for proto in (2, 3, 2, 3)]
         self.errors, self.seen, self.layers = 0, set(), 0
+        self.rng, self.transactions, self.aborted = rng, 0, 0
 
     def close(self):
-        for conn in self.conns.values():
+        for _, conn in self.conns:
             conn.close()
 
-    def send(self, proto, batch):
-        """Sends all and compares each reply."""
-        conn = self.conns[proto]
-        conn.send(b"".join(resp.command(*words) for words in batch))
+    def post(self, conn, data):
+        """Sends bytes, sometimes in pieces."""
+        most = self.rng.choice([len(data) + 1] * 6 + [3, 40, 500])
+        while data:
+            count = self.rng.randrange(most) + 1
+            conn.send(data[:count])
+            data = data[count:]
+
+    def compare(self, proto, words, reply):
+        wanted = self.model.answer(reply, proto, words)
+        assert reply == wanted, "%r (RESP%d)\n  server %r\n  model  %r" % (
+            words, proto, reply[:2000], wanted[:2000])
+        self.errors += reply.startswith(b"-")
+        self.seen.update(re.findall(rb"(?m)^-([^\r]*)", reply))
+
+    def pipeline(self, at, batch, others):
+        """Sends all and compares each reply. If there are others, they have
+        their turn when a part of a command has been sent."""
+        proto, conn = self.conns[at]
+        bytes_of = [resp.command(*words) for words in batch]
+        first = self.rng.randrange(len(batch)) if others else len(batch)
+        part = b""
+        if others:
+            part = bytes_of[first][:self.rng.randrange(len(bytes_of[first]))]
+        self.post(conn, b"".join(bytes_of[:first]) + part)
+        for words in batch[:first]:
+            self.compare(proto, words, conn.read_raw())
+        if others:
+            self.send((at + 1 + self.rng.randrange(3)) % 4, others)
+            self.post(conn, b"".join(bytes_of[first:])[len(part):])
+        for words in batch[first:]:
+            self.compare(proto, words, conn.read_raw())
+
+    def transaction(self, at, batch, ends):
+        """Sends all between MULTI and EXEC or DISCARD. An error of the queue
+        is one that the command has anyway, and changes nothing."""
+        proto, conn = self.conns[at]
+        self.post(conn, b"".join(resp.command(*words) for words in
+                                 [[b"MULTI"], *batch, [ends]]))
+        assert conn.read_raw() == b"+OK\r\n"
+        queued = [(words, conn.read_raw()) for words in batch]
+        refused = [pair for pair in queued if pair[1] != b"+QUEUED\r\n"]
+        for words, reply in refused:
+            assert reply.startswith(b"-"), (words, reply)
+            self.compare(proto, words, reply)
+        end = conn.read_raw()
+        if ends == b"DISCARD":
+            assert end == b"+OK\r\n"
+        elif refused:
+            assert end == b"-EXECABORT Transaction discarded because of " \
+                b"previous errors.\r\n"
+            self.aborted += 1
+        else:
+            self.replies(proto, batch, end)
+            self.transactions += 1
+
+    def replies(self, proto, batch, reply):
+        """Compares the replies of an EXEC."""
+        start = reply.index(b"\n") + 1
+        assert reply[:start] == b"*%d\r\n" % len(batch)
         for words in batch:
-            reply = conn.read_raw()
-            wanted = self.model.answer(reply, proto, words)
-            assert reply == wanted, "%r (RESP%d)\n  server %r\n  model  %r" % (
-                words, proto, reply[:2000], wanted[:2000])
-            self.errors += reply.startswith(b"-")
-            self.seen.update(re.findall(rb"(?m)^-([^\r]*)", reply))
+            end = resp.reply_end(reply, start)
+            self.compare(proto, words, reply[start:end])
+            start = end
+        assert start == len(reply)
+
+    def send(self, at, batch, others=()):
+        """Sends a batch over the connection of this number."""
+        ends = self.rng.choice([None] * 8 + [b"EXEC", b"EXEC", b"DISCARD"])
+        if ends is None:
+            self.pipeline(at, batch, others)
+        else:
+            count = self.rng.randrange(1, 9)
+            self.transaction(at, batch[:count], ends)
+            if batch[count:]:
+                self.pipeline(at, batch[count:], others)
         self.layers = max([self.layers] + [
             len(f.layers) for f in self.model.filters.values()])
         if self.model.unsettled is not None:
-            self.settle(conn)
+            self.settle(self.conns[at][1])
 
     def settle(self, conn):
         """How many items a union has only the server can estimate."""
@@ -121,10 +189,10 @@ class Talk:
             for layer in conn.call("BF.DEBUG", key)[1:]])
 
 
-def next_batch(words):
-    """Up to BATCH commands; a union is the last one."""
+def next_batch(words, most=BATCH):
+    """Up to MOST commands; a union is the last one."""
     batch = []
-    while len(batch) < BATCH:
+    while len(batch) < most:
         batch.append(words.command())
         if batch[-1][0].upper() == b"BF.MERGE":
             break
@@ -144,22 +212,28 @@ def test_random_commands_are_answered_as_the_model_says(start_server, dialect,
     talk = Talk(start_server("--dialect", dialect, "--appendonly", "no",
                              "--bloom-layout", layout,
                              "--bf.bloom-memory-usage-limit", 1 << 24),
-                dialect, layout)
+                dialect, layout, rng)
     talk.model.limit = 1 << 24
     done = 0
     while done < ROUNDS:
         batch = next_batch(words)
-        talk.send(rng.choice([2, 3]), batch)
+        others = next_batch(words, rng.randrange(1, 10)) \
+            if rng.randrange(4) == 0 and batch[-1][0].upper() != b"BF.MERGE" \
+            else []
+        talk.send(rng.randrange(4), batch, others)
         done += len(batch)
     talk.close()
     model = talk.model
-    print("%d commands, %d errors, %d false positives, %.1f expected"
-          % (done, talk.errors, model.false_positives, model.expected))
+    print("%d commands, %d errors, %d false positives, %.1f expected, "
+          "%d transactions, %d aborted" % (
+              done, talk.errors, model.false_positives, model.expected,
+              talk.transactions, talk.aborted))
     assert done / 20 < talk.errors < done / 2, "the dice are loaded"
     assert model.false_positives < 2 * model.expected + 30
     assert model.false_positives > model.expected / 2 - 30
     if done < MANY:
         return
+    assert talk.transactions > 100 and talk.aborted > 10
     missing = [text for text in TEXTS[dialect] if not any(
         text in seen for seen in talk.seen)]
     assert not missing, "errors that no command met"

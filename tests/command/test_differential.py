@@ -4,7 +4,7 @@
 # redis-server 7.0.15: the replies to all commands but BF.* must be equal.
 # tests/lib/differ.py makes and compares them.
 #
-#   ROUNDS=20000 SEED=7 make test TESTFLAGS=tests/command/test_differential.py
+#   make converse ROUNDS=20000 [SEED=7] [MODE=asan]
 
 import os
 import random

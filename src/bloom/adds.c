@@ -175,6 +175,11 @@ add_placed(struct request *req, struct bloom *bloom,
 
 /* ---- ageing filters ------------------------------------------------------ */
 
+struct slices {
+    const struct slice *at;
+    size_t count;
+};
+
 /* Adds one item that is hashed. *ret_changed: the newest generation had it not.
  */
 static enum bloom_status
@@ -190,6 +195,36 @@ add_aged(struct request *req, struct bloom *bloom, struct bloom_hash hash,
     return status;
 }
 
+/* Adds items, at most BLOOM_BATCH_MAX, and lists those that change something.
+ * *changed counts them. *ret_done: the items before the one that failed. */
+static enum bloom_status
+renew_batch(struct request *req, struct bloom *bloom, struct slices items,
+            uint64_t now_ms, size_t *changed, size_t *ret_done)
+{
+    struct bloom_hash hashes[BLOOM_BATCH_MAX];
+    bool added[BLOOM_BATCH_MAX];
+    enum bloom_status status = BLOOM_OK;
+    size_t done = 0;
+
+    bloom_make_hash(bloom, items.at, 1, items.count, hashes);
+    while (done < items.count && status == BLOOM_OK) {
+        bool change = false;
+
+        status =
+            add_aged(req, bloom, hashes[done], now_ms, &added[done], &change);
+        if (status == BLOOM_OK && change) {
+            if ((*changed)++ == 0) {
+                request_effect_add(req, slice_lit("ITEMS"));
+            }
+            request_effect_add(req, items.at[done]);
+        }
+        done += status == BLOOM_OK;
+    }
+    bloom_make_reply_many(req, added, done);
+    *ret_done = done;
+    return status;
+}
+
 /* Does what add_placed() does. *ret_changed: the items that changed something,
  * all of which the effect lists. */
 static enum bloom_status
@@ -201,6 +236,7 @@ add_renewed(struct request *req, struct bloom *bloom,
     uint64_t turn = ageing_turn(bloom);
     enum bloom_status status = BLOOM_OK;
     size_t applied = 0;
+    size_t done;
 
     *ret_changed = 0;
     if (!adds->created) {
@@ -210,27 +246,12 @@ add_renewed(struct request *req, struct bloom *bloom,
         request_effect_add_number(req, now_ms);
     }
     while (status == BLOOM_OK && applied < adds->count) {
-        struct bloom_hash hashes[BLOOM_BATCH_MAX];
-        bool added[BLOOM_BATCH_MAX];
-        const struct slice *items = adds->items + applied;
         size_t left = adds->count - applied;
-        size_t count = left < BLOOM_BATCH_MAX ? left : BLOOM_BATCH_MAX;
-        size_t done = 0;
-        bool changed;
+        struct slices items = { adds->items + applied, left < BLOOM_BATCH_MAX
+                                                           ? left
+                                                           : BLOOM_BATCH_MAX };
 
-        bloom_make_hash(bloom, items, 1, count, hashes);
-        while (done < count && status == BLOOM_OK) {
-            status = add_aged(req, bloom, hashes[done], now_ms, &added[done],
-                              &changed);
-            if (status == BLOOM_OK && changed) {
-                if ((*ret_changed)++ == 0) {
-                    request_effect_add(req, slice_lit("ITEMS"));
-                }
-                request_effect_add(req, items[done]);
-            }
-            done += status == BLOOM_OK;
-        }
-        bloom_make_reply_many(req, added, done);
+        status = renew_batch(req, bloom, items, now_ms, ret_changed, &done);
         applied += done;
     }
     if (ageing_turn(bloom) != turn) {

@@ -468,6 +468,16 @@ join(struct joined *joined, const struct bloom *const *others, size_t count,
     return status == BLOOM_OK ? alloc_lines(joined, env) : status;
 }
 
+static void
+add_words(uint64_t *to, const uint64_t *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if ((from[i] & ~to[i]) != 0) {
+            to[i] |= from[i];
+        }
+    }
+}
+
 /* Adds the bits of a part to the union. Words that do not change are not
  * written, so that untouched memory stays so. */
 static void
@@ -477,16 +487,10 @@ add_bits(struct joined *joined, const struct bloom *part)
 
     for (uint32_t i = 0; i < part->count; i++) {
         struct layer *place = place_of(joined, part, i);
-        size_t lines = (size_t)layers[i].line_count * layers[i].stripes;
 
-        for (size_t at = 0; place != NULL && at < lines; at++) {
-            for (unsigned w = 0; w < 8; w++) {
-                uint64_t word = layers[i].lines[at].words[w];
-
-                if ((word & ~place->lines[at].words[w]) != 0) {
-                    place->lines[at].words[w] |= word;
-                }
-            }
+        if (place != NULL) {
+            add_words(place->lines->words, layers[i].lines->words,
+                      (size_t)(layer_bytes(place) / sizeof(uint64_t)));
         }
     }
 }

@@ -111,8 +111,6 @@ random_insert(struct rig *rig, uint64_t *random)
         word(rig, "%u", 1 + below(random, 2));
         word(rig, "GENERATIONS");
         word(rig, "%u", 1 + below(random, 9));
-    } else if (below(random, 4) == 0) {
-        word(rig, "DELETABLE");
     }
     if (below(random, 4) > 0) {
         word(rig, "ITEMS");

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What filters take that items can be deleted from: ours as the server plans them,
-# and two others by the formulas of their papers.
+# What filters take that forget items: ours as the server plans them, and two others
+# by the formulas of their papers.
 #
 # - A counting Bloom filter has a counter of 4 bits in the place of each bit (Fan,
 #   Cao, Almeida, Broder: "Summary Cache", IEEE/ACM Transactions on Networking 8,
@@ -55,6 +55,7 @@ def kinds(build):
         yield (f"DELETABLE {region}",
                lambda rate, region=region:
                planned(build, rate, "DELETABLE", str(region)))
+    yield "AGEING", lambda rate: planned(build, rate, "AGEING", "86400")
     yield "cuckoo", cuckoo
     yield "counting", lambda rate: COUNTER_BITS * classic(rate)
 

@@ -31,6 +31,7 @@ def commands(chance):
         [["BF.MADD", key] + [str(chance.random()) for _ in range(50)]],
         [["BF.MERGE", key, other]], [["BF.RESET", key]],
         [["BF.RESERVE", key, "0.01", "100", "DELETABLE"]],
+        [["BF.RESERVE", key, "0.01", "100", "AGEING", "1"]],
         [["BF.MDEL", key, "x", "a", item]], [["BF.DEL", key, "x"]] * times,
         [["BF.COUNTNEW", key, "a", "b"]], [["BF.INFO", key]],
         [["MULTI"], ["BF.ADD", key, "x"], ["RENAME", key, other],

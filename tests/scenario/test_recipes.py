@@ -5,9 +5,12 @@
 
 import sys
 import threading
+import time
 import unicodedata
 
 import pytest
+
+from lib.servers import wait_until
 
 PIECE = 10000
 
@@ -127,3 +130,58 @@ def test_cards_that_are_reported_and_returned(server, names):
         for piece in pieces(returned):
             conn.call("BF.MADD", "cards", *piece)
             assert set(conn.call("BF.MEXISTS", "cards", *piece)) == {1}
+
+
+def test_a_stream_is_deduplicated(server, names):
+    """Each event comes three times, in another order."""
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "events", "0.001", str(2 * len(names)), "AGEING", "86400")
+        processed = []
+        for stream in (names, names[::-1], names[1::2] + names[::2]):
+            for piece in pieces(stream):
+                answers = conn.call("BF.MADD", "events", *piece)
+                processed += [name for name, new in zip(piece, answers) if new]
+        assert len(set(processed)) == len(processed)
+        assert len(processed) >= len(names) * (1 - 0.001)
+        layers = conn.call("BF.STATS", "events")[-1]
+        assert len(layers) <= 4  # one generation, or two, that grew
+        plan = conn.call("BF.PLAN", "0.001", "1000000", "AGEING", "86400")
+        plan = dict(zip(plan[::2], plan[1::2]))
+        assert float(plan[b"bits-per-item"]) < 23 and plan[b"bytes"] < 2900000
+
+
+def test_after_a_day_an_event_is_new(server, names):
+    """A day of one second."""
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "events", "0.001", str(len(names)), "AGEING", "1")
+        begin = time.time()
+        conn.call("BF.MADD", "events", *names[:PIECE])
+        again = conn.call("BF.MADD", "events", *names[:PIECE])
+        assert sum(again) == 0 or time.time() > begin + 1
+        wait_until(lambda: conn.call("BF.CARD", "events") == 0, what="the next day")
+        assert time.time() > begin + 1
+        assert sum(conn.call("BF.MADD", "events", *names[:PIECE])) >= 0.998 * PIECE
+
+
+def test_a_code_is_good_once(server, names):
+    """Clients try the same codes at the same time; names in the place of users."""
+    codes = ["%s:%06d" % (name, n) for n, name in enumerate(names[:4000])]
+    won = []
+
+    def use():
+        with server.conn() as conn:
+            won.append(conn.pipeline([("BF.ADD", "used-codes", code) for code in codes]))
+
+    with server.conn() as conn:
+        conn.call("BF.RESERVE", "used-codes", "0.000001", "100000", "AGEING", "600",
+                  "GENERATIONS", "16")
+    clients = [threading.Thread(target=use) for _ in range(4)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    winners = [sum(answers) for answers in zip(*won, strict=True)]
+    assert max(winners) == 1
+    assert sum(winners) >= len(codes) - 1
+    with server.conn() as conn:
+        assert sum(conn.call("BF.MEXISTS", "used-codes", *codes)) == len(codes)

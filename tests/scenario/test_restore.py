@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The data that a server with default options keeps, which of two states a start loads,
-# and what it logs about the other one. test_documents.py runs the README's recipes.
+# and what it logs about the other one. test_documents.py runs the recipes of operating.md.
 
 import random
 import re

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The pages for users: their links lead somewhere, their index names each of them, the
+# tables of sizing.md are what the server computes, and examples are quoted exactly.
+# test_documents.py runs their command lines.
+
+import re
+import subprocess
+
+import pytest
+
+from lib import servers
+
+DOC = servers.TOP / "packaging/doc"
+PAGES = sorted(page for folder in (".", "bench", "src", "packaging/doc", "tests/clients",
+                                   "tests/command", "tests/data")
+               for page in (servers.TOP / folder).glob("*.md"))
+IDS = [str(page.relative_to(servers.TOP)) for page in PAGES]
+LINK = re.compile(r"\]\(([^()\s]+)\)")
+
+
+def prose(page):
+    """Returns the text of a page without its blocks of code."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+
+
+def anchors(page):
+    """Returns what a link can name behind # in a page, as GitHub makes it."""
+    found = set()
+    for title in re.findall(r"^#+ (.+)$", prose(page), re.M):
+        title = LINK.sub("]", title).lower()
+        name = re.sub(r"[^\w\- ]", "", title).replace(" ", "-")
+        while name in found:
+            name += "-1"
+        found.add(name)
+    return found
+
+
+def broken(page):
+    """Returns the links of a page that lead nowhere."""
+    text = re.sub(r"`[^`\n]*`", "", prose(page))
+    for link in LINK.findall(text):
+        path, _, anchor = link.partition("#")
+        to = (page.parent / path) if path else page
+        if re.match(r"[a-z]+:", link):
+            continue
+        if not to.exists() or anchor and anchor not in anchors(to):
+            yield link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=IDS)
+def test_every_link_leads_somewhere(page):
+    assert not list(broken(page))
+
+
+def test_a_broken_link_is_found(tmp_path):
+    page = tmp_path / "a.md"
+    page.write_text("# One, `two`\n[a](#one-two) [b](#three) [c](a.md#one-two) [d](b.md)\n")
+    assert list(broken(page)) == ["#three", "b.md"]
+
+
+def test_the_index_names_every_page():
+    named = set(LINK.findall((DOC / "README.md").read_text()))
+    assert {page.name for page in DOC.glob("*.md")} - {"README.md"} <= named
+
+
+def test_the_readme_is_short():
+    assert len((servers.TOP / "README.md").read_text().split()) <= 1500
+
+
+def plan(rate, capacity):
+    """Returns the layers that --plan prints, as [(capacity, bytes, bits, rate)]."""
+    text = subprocess.run([servers.server_binary(), "--plan", rate, capacity], text=True,
+                          stdout=subprocess.PIPE, check=True).stdout
+    return [(int(c), int(b), float(bits), float(r)) for c, b, bits, r in re.findall(
+        r"- capacity: (\S+)\n +bytes: (\S+)\n +bits-per-item: (\S+)\n"
+        r" +error-rate: (\S+)\n", text)]
+
+
+def table(head):
+    """Returns the rows of the table of sizing.md whose first column has this head."""
+    text = (DOC / "sizing.md").read_text().split("| %s |" % head, 1)[1]
+    rows = text.split("\n\n", 1)[0].split("\n")[2:]
+    return [[cell.strip().replace(",", "") for cell in row.strip("|").split("|")]
+            for row in rows]
+
+
+def test_bytes_by_error_rate_are_what_the_server_plans():
+    rows = table("error rate")
+    assert len(rows) == 8
+    for rate, size, bits, one_in in rows:
+        first = plan(rate, "1000000")[0]
+        assert (str(first[1]), "%.1f" % first[2]) == (size, bits), rate
+        assert round(1 / float(rate)) == int(one_in)
+
+
+def test_the_cost_of_growing_is_what_the_server_plans():
+    rows = table("made for")
+    assert len(rows) == 6
+    for capacity, layers, *figures in rows:
+        grown = plan("0.01", capacity)
+        enough = next(n for n, layer in enumerate(grown) if layer[0] >= 1000000)
+        assert enough + 1 == int(layers), capacity
+        _, size, bits, rate = grown[enough]
+        assert [str(size), "%.1f" % bits, "%.4f" % rate] == figures, capacity
+
+
+def test_pages_quote_the_examples_exactly():
+    text = (DOC / "clients.md").read_text()
+    for name in re.findall(r"^\[examples/(\S+)\]", text, re.M):
+        code = (servers.TOP / "examples" / name).read_text().split("\n\n", 1)[1]
+        assert code in text, name

@@ -34,11 +34,14 @@ enum {
 
 /* Returns the most bytes that the effect of these words takes, if it creates no
  * filter. That of a deletable filter has a place for each item, and two words
- * more (keyspace/redo.h). */
+ * more (keyspace/redo.h). That of an ageing filter (bloom/adds.h) has three
+ * words more, and these are shorter than three places. */
 static inline size_t
 effect_words_bytes(const struct slice *argv, size_t argc)
 {
-    enum { PLACE_BYTES = 11 }; /* at most (keyspace/redo.h) */
+    /* At most (keyspace/redo.h). AT, a time of 20 digits, ITEMS, and three
+     * letters of the command's name have 30. */
+    enum { PLACE_BYTES = 11 };
 
     return stage_effect_bytes(argv, argc) +
            argc * (STAGE_WORD_BYTES + PLACE_BYTES);

@@ -13,9 +13,10 @@
  * compound rate is at most rate / (1 - tightening).
  *
  * The library does not lock, log or read a clock, and has no global state that
- * changes an answer. A filter may have one writer, or any number of readers, at
- * a time. Wrong use, such as a damaged struct, aborts. Compile and link with
- * what `pkg-config --cflags --libs libbloomery` prints.
+ * changes an answer, but a secret (bloom_use_secret()). A filter may have one
+ * writer, or any number of readers, at a time. Wrong use, such as a damaged
+ * struct, aborts. Compile and link with what `pkg-config --cflags --libs
+ * libbloomery` prints.
  *
  * A program that was linked with this version works with every later
  * libbloomery.so.1. Structs that may get more members begin with struct_size.
@@ -61,6 +62,7 @@ extern "C" {
 #define BLOOM_LAYERS_MAX   1024
 #define BLOOM_CAPACITY_MAX INT64_MAX
 #define BLOOM_BATCH_MAX    128
+#define BLOOM_SECRET_BYTES 16
 
 enum bloom_status {
     BLOOM_OK = 0,
@@ -73,8 +75,10 @@ enum bloom_status {
     BLOOM_OVERFULL,   /* a layer of a union would exceed its capacity */
     BLOOM_INVALID,    /* a parameter is outside its documented range */
     BLOOM_CORRUPT,    /* not a dump, or a damaged one */
-    BLOOM_VERSION     /* an intact dump of a newer format, or with layers of an
+    BLOOM_VERSION,    /* an intact dump of a newer format, or with layers of an
                          unknown kind */
+    BLOOM_SECRET      /* a filter that is hashed with a secret, and this process
+                         has none, or another: bloom_use_secret() */
 };
 
 /* The allocator, and the size limit of one filter. alloc returns memory for
@@ -111,6 +115,11 @@ enum bloom_kind {
  * flag it was made by NONSCALING, and its header has an expansion of 2. */
 enum { BLOOM_EXPANSION_ZERO = 1 };
 
+/* Items are hashed with the secret of bloom_use_secret(), so that without it
+ * nobody can choose items that raise the error rate. Not of the foreign kinds.
+ */
+enum { BLOOM_KEYED = 2 };
+
 struct bloom_params {
     size_t struct_size; /* sizeof(struct bloom_params) */
     uint64_t capacity;  /* items of layer 0, 1..BLOOM_CAPACITY_MAX */
@@ -124,7 +133,8 @@ struct bloom_params {
                        or the lines exceed the formula by more than one. Of the
                        foreign kinds: the bits, and the hashes */
     uint32_t stripes;
-    uint32_t flags; /* BLOOM_EXPANSION_ZERO; later versions may define bits */
+    uint32_t flags; /* BLOOM_EXPANSION_ZERO or BLOOM_KEYED; later versions may
+                       define bits */
     uint8_t seed[BLOOM_SEED_BYTES]; /* without effect in kind redisbloom */
     uint32_t region;   /* of kind deletable: words that share a bit of the
                           collision map, 1, 2, 4 or 8; else 0. The map takes
@@ -194,8 +204,15 @@ extern const uint8_t bloom_seed_fixed[BLOOM_SEED_BYTES];
  * code ("avx2" or "portable"). force_portable is for tests. */
 const char *bloom_select_cpu(bool force_portable);
 
+/* Sets the secret of all keyed filters (BLOOM_KEYED) of this process, before
+ * threads start and before there is such a filter. NULL: none, as without this
+ * call. Such filters, and their dumps, can be made and loaded only with the
+ * secret that they were made with: a server has it in its hash-secret-file, as
+ * 32 hexadecimal digits. The dumps carry a fingerprint of it only. */
+void bloom_use_secret(const uint8_t secret[BLOOM_SECRET_BYTES]);
+
 /* Creates an empty filter. On failure *ret_bloom is untouched. Fails with
- * BLOOM_INVALID, BLOOM_LIMIT, BLOOM_NOMEM. */
+ * BLOOM_INVALID, BLOOM_LIMIT, BLOOM_NOMEM, BLOOM_SECRET. */
 enum bloom_status bloom_new(const struct bloom_params *params,
                             const struct bloom_env *env,
                             struct bloom **ret_bloom);
@@ -204,7 +221,8 @@ enum bloom_status bloom_new(const struct bloom_params *params,
 void bloom_free(struct bloom *bloom, const struct bloom_env *env);
 
 /* Hashes one item. In native filters this is XXH3_128bits_withSeed(item,
- * seed64), where seed64 is the XXH3_64bits of the 32 seed bytes. */
+ * seed64), where seed64 is the XXH3_64bits of the 32 seed bytes. In keyed
+ * filters it is a SipHash-1-3, with a key of secret and seed. */
 struct bloom_hash bloom_hash(const struct bloom *bloom, const void *item,
                              size_t len);
 
@@ -296,7 +314,7 @@ void bloom_dump(const struct bloom *bloom, void *ret_bytes);
  * checked, against each other and against the size limit, before memory is
  * allocated for the filter. The caller owns *ret_bloom. On failure it is
  * untouched. Fails with BLOOM_CORRUPT, BLOOM_VERSION, BLOOM_MAX_LAYERS (the
- * modules' forms only), BLOOM_LIMIT, BLOOM_NOMEM. */
+ * modules' forms only), BLOOM_LIMIT, BLOOM_NOMEM, BLOOM_SECRET. */
 enum bloom_status bloom_load(const void *data, size_t len,
                              const struct bloom_env *env,
                              struct bloom **ret_bloom);
@@ -331,10 +349,9 @@ enum bloom_status bloom_copy(const struct bloom *bloom,
 void bloom_reset(struct bloom *bloom, const struct bloom_env *env);
 
 /* Returns the difference because of which two filters have no union, for a
- * message: "layouts", "seeds", "capacities", "error rates", "tightening
- * ratios", "expansions", "regions", "ageing times" or "layer shapes"; NULL if
- * there is none.
- * Chains may differ in length. */
+ * message: "layouts", "hashes", "seeds", "capacities", "error rates",
+ * "tightening ratios", "expansions", "regions", "ageing times" or "layer
+ * shapes"; NULL if there is none. Chains may differ in length. */
 const char *bloom_difference(const struct bloom *a, const struct bloom *b);
 
 /* Makes BLOOM the union of itself and COUNT others: it has every item of each,

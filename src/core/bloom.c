@@ -10,13 +10,11 @@
 #include <float.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "base/err.h"
 #include "base/prefetch.h"
 #include "core/env.h"
 #include "core/foreign.h"
+#include "core/keyed.h"
 #include "core/parts.h"
 #include "core/plan.h"
 #include "core/seed.h"
@@ -61,6 +59,7 @@ bloom_init(struct bloom *bloom, const struct bloom_params *params,
 {
     struct bloom_params copy;
     struct plan_layer next;
+    uint64_t fingerprint;
     unsigned parts;
     enum bloom_status status;
 
@@ -74,6 +73,9 @@ bloom_init(struct bloom *bloom, const struct bloom_params *params,
     status = plan_first(params, env->size_limit_bytes, &parts, &next);
     if (status != BLOOM_OK) {
         return status;
+    }
+    if ((parts & PLAN_KEYED) != 0 && !keyed_fingerprint(&fingerprint)) {
+        return BLOOM_SECRET;
     }
     if (!bloom_set_params(bloom, params, parts, env)) {
         return BLOOM_NOMEM;
@@ -246,49 +248,6 @@ fail_chain:
 
 /* ---- the hot path: filters of one layer and short items come first, without
  * a stack frame; other cases are calls from there. ------------------------- */
-
-/* Hashes an item of a foreign kind. */
-NOINLINE static struct bloom_hash
-hash_foreign(const struct bloom *bloom, const void *item, size_t len)
-{
-    const struct bloom_extra *extra = bloom_extra_of(bloom);
-
-    if (bloom_kind(bloom) == BLOOM_REDISBLOOM) {
-        return redisbloom_hash(item, len,
-                               (extra->options & REDISBLOOM_FORCE64) != 0);
-    }
-    return valkeybloom_hash(item, len, extra->odd.seed);
-}
-
-NOINLINE static struct bloom_hash
-hash_long(const struct bloom *bloom, const void *item, size_t len)
-{
-    XXH128_hash_t hash;
-
-    if (bloom->short_below == 0) {
-        return hash_foreign(bloom, item, len);
-    }
-    hash = XXH3_128bits_withSeed(item, len, bloom->seed64);
-    return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
-}
-
-/* Flattened, so that it contains only the hash's branch for short items. LEN is
- * compared with a field, so that one branch serves long items and foreign
- * kinds. */
-__attribute__((flatten)) struct bloom_hash
-bloom_hash(const struct bloom *bloom, const void *item, size_t len)
-{
-    XXH128_hash_t hash;
-
-    if (len >= bloom->short_below) {
-        return hash_long(bloom, item, len);
-    }
-    if (len >= BLOOM_SHORT_BELOW) {
-        __builtin_unreachable();
-    }
-    hash = XXH3_128bits_withSeed(item, len, bloom->seed64);
-    return (struct bloom_hash){ .high = hash.high64, .low = hash.low64 };
-}
 
 /* Fetches all lines of the newest layer, where an add writes and half of all
  * hits end; and of a few older layers the line that a miss reads. More fetches
@@ -602,6 +561,9 @@ bloom_get_params(const struct bloom *bloom, struct bloom_params *ret_params)
     if (params.kind == BLOOM_DELETABLE) {
         params.region = 1U << first->log2;
     }
+    if (bloom_is_keyed(bloom)) {
+        params.flags = BLOOM_KEYED;
+    }
     bloom_get_seed(bloom, params.seed);
     versioned_write(ret_params, &params, sizeof(params), LEAST_PARAMS);
 }
@@ -683,6 +645,8 @@ bloom_status_text(enum bloom_status status)
         return "the bytes are not an intact dump of a filter";
     case BLOOM_VERSION:
         return "the dump is of a version or kind that is not known here";
+    case BLOOM_SECRET:
+        return "the filter is hashed with a secret that is not known here";
     }
     return "unknown status";
 }

@@ -13,6 +13,7 @@
 #include "base/err.h"
 #include "base/little.h"
 #include "core/env.h"
+#include "core/keyed.h"
 #include "core/parts.h"
 #include "core/plan.h"
 
@@ -80,8 +81,7 @@ uint64_t
 codec_dump_bytes(const struct bloom *bloom)
 {
     const struct layer *layers = bloom_layers_const(bloom);
-    uint64_t bytes = codec_head_bytes(bloom_kind(bloom), bloom->count) +
-                     CODEC_CHECKSUM_BYTES;
+    uint64_t bytes = codec_head_bytes(bloom) + CODEC_CHECKSUM_BYTES;
 
     if (bloom_is_incomplete(bloom)) {
         bytes += 8 + bloom_extra_of(bloom)->coverage->count * CODEC_RANGE_BYTES;
@@ -177,6 +177,9 @@ set_extra(struct bloom *bloom, const struct codec_head *head)
     if (extra == NULL) {
         return;
     }
+    if (bloom_is_keyed(bloom)) {
+        bloom_keyed_of(bloom)->fingerprint = head->fingerprint;
+    }
     if (head->params.kind == BLOOM_REDISBLOOM) {
         extra->options = head->options;
         extra->growth = head->growth;
@@ -264,6 +267,9 @@ codec_init(struct bloom *bloom, const struct codec_head *head,
     uint64_t size_bytes;
 
     env = env_or_default(env);
+    if ((parts & PLAN_KEYED) != 0 && !keyed_is_known(head->fingerprint)) {
+        return BLOOM_SECRET;
+    }
     if (head->incomplete) {
         parts = (parts & ~(unsigned)PLAN_ODD) | PLAN_EXTRA | PLAN_COVERAGE;
     }
@@ -311,6 +317,9 @@ codec_new_empty(const struct bloom *bloom, const struct bloom_env *env,
 
     CHECK(!bloom_is_incomplete(bloom));
     bloom_get_params(bloom, &head.params);
+    if (bloom_is_keyed(bloom)) {
+        head.fingerprint = bloom_keyed_of(bloom)->fingerprint;
+    }
     if (bloom_kind(bloom) == BLOOM_REDISBLOOM) {
         head.options = extra->options;
         head.growth = extra->growth;
@@ -414,6 +423,9 @@ copy_extra(const struct bloom *bloom, struct bloom *copy)
         return;
     }
     *to = *from;
+    if (bloom_is_keyed(bloom)) {
+        *bloom_keyed_of(copy) = *bloom_keyed_of(bloom);
+    }
     if (bloom_kind(bloom) == BLOOM_REDISBLOOM) {
         memcpy(bloom_extra_layers(copy), bloom_extra_layers(bloom),
                bloom->count * sizeof(struct bloom_extra_layer));

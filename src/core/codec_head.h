@@ -17,11 +17,13 @@ enum {
     CODEC_LAYER_BYTES_MAX = 48, /* of kind redisbloom */
     CODEC_UNDONE_BYTES = 8,
     CODEC_RING_BYTES = 24, /* of kind ageing */
+    CODEC_FINGERPRINT_BYTES = 8,
     CODEC_RANGES_MAX = 256,
     CODEC_RANGE_BYTES = 16,
-    CODEC_HEAD_BYTES_MAX =
-        CODEC_FIXED_BYTES + BLOOM_LAYERS_MAX * CODEC_LAYER_BYTES_MAX +
-        CODEC_RING_BYTES + 8 + CODEC_RANGES_MAX * CODEC_RANGE_BYTES,
+    CODEC_HEAD_BYTES_MAX = CODEC_FIXED_BYTES +
+                           BLOOM_LAYERS_MAX * CODEC_LAYER_BYTES_MAX +
+                           CODEC_RING_BYTES + CODEC_FINGERPRINT_BYTES + 8 +
+                           CODEC_RANGES_MAX * CODEC_RANGE_BYTES,
     CODEC_CHECKSUM_BYTES = 8
 };
 
@@ -30,11 +32,12 @@ struct codec_head {
     struct bloom_params params; /* stripes and lines are layer 0's, as stored */
     uint64_t incarnation;
     uint32_t layers;
-    uint32_t options; /* of kind redisbloom: core/foreign.h */
-    uint32_t growth;  /* of kind redisbloom: as its header has it */
-    uint64_t undone;  /* of kind deletable: core/deletable.h */
-    uint64_t turn;    /* of kind ageing: of its newest generation */
-    bool incomplete;  /* only `ranges` of the stream have come */
+    uint32_t options;     /* of kind redisbloom: core/foreign.h */
+    uint32_t growth;      /* of kind redisbloom: as its header has it */
+    uint64_t undone;      /* of kind deletable: core/deletable.h */
+    uint64_t turn;        /* of kind ageing: of its newest generation */
+    uint64_t fingerprint; /* if it is keyed: core/keyed.h */
+    bool incomplete;      /* only `ranges` of the stream have come */
     uint64_t range_count;
     const uint8_t *ranges;
     const uint8_t *table; /* of the layers; codec_get_layer() reads it */
@@ -95,7 +98,7 @@ void codec_put_layer(uint32_t kind, uint32_t index,
 size_t codec_table_end(uint32_t kind, uint32_t layers);
 
 /* Returns the bytes of the head of a complete filter. */
-size_t codec_head_bytes(uint32_t kind, uint32_t layers);
+size_t codec_head_bytes(const struct bloom *bloom);
 
 /* Writes the head as codec_dump() does. Returns its length, at most
  * CODEC_HEAD_BYTES_MAX. */

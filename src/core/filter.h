@@ -12,8 +12,8 @@
  * filters have lies elsewhere: further layers in a chain, and in struct
  * bloom_odd a seed that is not derived (core/seed.h) or an unusual tightening.
  * Filters of another kind have a struct bloom_extra in its place, and so have
- * filters that are incomplete: they come in chunks (core/stream.h), and not all
- * of their bits are there yet.
+ * keyed ones (core/keyed.h), and filters that are incomplete: they come in
+ * chunks (core/stream.h), and not all of their bits are there yet.
  *
  * The struct is plain bytes and nothing points into it: a filter is moved by
  * copying the struct and forgetting the old place.
@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "core/layer.h"
+#include "core/siphash.h"
 
 #define BLOOM_USUAL_TIGHTENING 0.5
 
@@ -86,6 +87,13 @@ struct bloom_extra {
     };
 };
 
+/* The struct bloom_extra of a keyed filter, of any kind that may be one. */
+struct bloom_keyed {
+    struct bloom_extra extra;
+    struct siphash_key key;
+    uint64_t fingerprint; /* of the secret: core/keyed.h */
+};
+
 /* The layers of a filter with two or more; plan_slots() gives the length of the
  * array. */
 struct bloom_chain {
@@ -103,10 +111,10 @@ struct bloom {
     struct layer first; /* unused if there are several layers */
     uint64_t seed64;
     uint16_t count;      /* of layers */
-    uint8_t traits;      /* its kind, and BLOOM_INCOMPLETE; not 0: it has a
-                            struct bloom_extra */
-    uint8_t short_below; /* shorter items are hashed at once; 0 in foreign
-                            kinds */
+    uint8_t traits;      /* its kind, BLOOM_TRAIT_KEYED and BLOOM_INCOMPLETE;
+                            not 0: it has a struct bloom_extra */
+    uint8_t short_below; /* shorter items are hashed at once; 0 in keyed filters
+                            and foreign kinds */
     uint32_t expansion;
     union {
         struct bloom_odd *odd;     /* with one layer; or NULL */
@@ -116,7 +124,11 @@ struct bloom {
     double error_rate;
 };
 
-enum { BLOOM_INCOMPLETE = 0x80, BLOOM_KIND_BITS = 0x7f };
+enum {
+    BLOOM_INCOMPLETE = 0x80,
+    BLOOM_TRAIT_KEYED = 0x40,
+    BLOOM_KIND_BITS = 0x3f
+};
 
 /* short_below of filters that hash by XXH3. */
 enum { BLOOM_SHORT_BELOW = 17 };
@@ -136,6 +148,13 @@ bloom_kind(const struct bloom *bloom)
     return (enum bloom_kind)(bloom->traits & BLOOM_KIND_BITS);
 }
 
+/* Returns whether items are hashed with a secret: core/keyed.h. */
+static inline bool
+bloom_is_keyed(const struct bloom *bloom)
+{
+    return (bloom->traits & BLOOM_TRAIT_KEYED) != 0;
+}
+
 /* Returns whether bits are still to come: the filter must not be asked, added
  * to, copied, dumped or merged. */
 static inline bool
@@ -152,6 +171,14 @@ bloom_extra_of(const struct bloom *bloom)
         return NULL;
     }
     return bloom->count == 1 ? bloom->extra : bloom->chain->extra;
+}
+
+/* Returns what a keyed filter has. */
+static inline struct bloom_keyed *
+bloom_keyed_of(const struct bloom *bloom)
+{
+    return (struct bloom_keyed *)(bloom->count == 1 ? bloom->extra
+                                                    : bloom->chain->extra);
 }
 
 static inline const struct layer *

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * MurmurHash64A and MurmurHash2 as Austin Appleby published them (SMHasher,
- * public domain); SipHash as Aumasson and Bernstein define it ("SipHash: a fast
- * short-input PRF", INDOCRYPT 2012), with 1 round a word and 3 at the end.
+ * public domain).
  */
 #include "core/foreign.h"
 
@@ -10,6 +9,7 @@
 #include <string.h>
 
 #include "base/little.h"
+#include "core/siphash.h"
 
 /* ---- RedisBloom ---------------------------------------------------------- */
 
@@ -106,61 +106,15 @@ redisbloom_geometry(uint64_t capacity, double rate)
 
 /* ---- valkey-bloom -------------------------------------------------------- */
 
-struct sip {
-    uint64_t v0, v1, v2, v3;
-};
-
-static inline uint64_t
-rotate(uint64_t value, unsigned bits)
-{
-    return value << bits | value >> (64 - bits);
-}
-
-static inline void
-sip_round(struct sip *sip)
-{
-    sip->v0 += sip->v1;
-    sip->v1 = rotate(sip->v1, 13) ^ sip->v0;
-    sip->v0 = rotate(sip->v0, 32);
-    sip->v2 += sip->v3;
-    sip->v3 = rotate(sip->v3, 16) ^ sip->v2;
-    sip->v0 += sip->v3;
-    sip->v3 = rotate(sip->v3, 21) ^ sip->v0;
-    sip->v2 += sip->v1;
-    sip->v1 = rotate(sip->v1, 17) ^ sip->v2;
-    sip->v2 = rotate(sip->v2, 32);
-}
-
-static inline void
-sip_word(struct sip *sip, uint64_t word)
-{
-    sip->v3 ^= word;
-    sip_round(sip);
-    sip->v0 ^= word;
-}
-
+/* Hashes the item as Rust does: its length comes first. */
 static uint64_t
 sip_item(const uint8_t *at, size_t len, const uint8_t key[16])
 {
-    uint64_t k0 = get_u64(key);
-    uint64_t k1 = get_u64(key + 8);
-    struct sip sip = { k0 ^ 0x736F6D6570736575U, k1 ^ 0x646F72616E646F6DU,
-                       k0 ^ 0x6C7967656E657261U, k1 ^ 0x7465646279746573U };
-    uint64_t last = (uint64_t)(len + 8) << 56;
+    struct siphash sip = siphash_begin(
+        (struct siphash_key){ .k0 = get_u64(key), .k1 = get_u64(key + 8) });
 
-    sip_word(&sip, len);
-    for (; len >= 8; len -= 8, at += 8) {
-        sip_word(&sip, get_u64(at));
-    }
-    for (size_t i = 0; i < len; i++) {
-        last |= (uint64_t)at[i] << (8 * i);
-    }
-    sip_word(&sip, last);
-    sip.v2 ^= 0xff;
-    sip_round(&sip);
-    sip_round(&sip);
-    sip_round(&sip);
-    return sip.v0 ^ sip.v1 ^ sip.v2 ^ sip.v3;
+    siphash_word(&sip, len);
+    return siphash_end(&sip, at, len, len + 8);
 }
 
 struct bloom_hash

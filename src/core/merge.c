@@ -119,6 +119,9 @@ bloom_difference(const struct bloom *a, const struct bloom *b)
     if (!same_ageing(a, b)) {
         return "ageing times";
     }
+    if (bloom_is_keyed(a) != bloom_is_keyed(b)) {
+        return "hashes";
+    }
     if (!same_seed(a, b)) {
         return "seeds";
     }

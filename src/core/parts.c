@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "core/env.h"
 #include "core/foreign.h"
+#include "core/keyed.h"
 #include "core/plan.h"
 #include "core/seed.h"
 #include "core/turns.h"
@@ -36,7 +37,7 @@ bloom_parts(const struct bloom *bloom)
     if (extra == NULL) {
         return bloom_odd_of(bloom) != NULL ? PLAN_ODD : 0;
     }
-    return PLAN_EXTRA |
+    return PLAN_EXTRA | (bloom_is_keyed(bloom) ? PLAN_KEYED : 0U) |
            (bloom_kind(bloom) == BLOOM_REDISBLOOM ? PLAN_LAYERS : 0U) |
            (extra->coverage != NULL ? PLAN_COVERAGE : 0U);
 }
@@ -141,12 +142,21 @@ fill_odd(struct bloom_odd *odd, const struct bloom_params *params)
 }
 
 static void
-free_extra(struct bloom_extra *extra, const struct bloom_env *env)
+free_extra(struct bloom_extra *extra, unsigned parts,
+           const struct bloom_env *env)
 {
     if (extra->coverage != NULL) {
         env->free(env->ctx, extra->coverage, sizeof(*extra->coverage));
     }
-    env->free(env->ctx, extra, sizeof(*extra));
+    env->free(env->ctx, extra, plan_extra_bytes(parts));
+}
+
+/* Fills in what keyed filters have besides. */
+static void
+fill_keyed(struct bloom_keyed *keyed, const struct bloom_params *params)
+{
+    keyed->key = keyed_derive(params->seed);
+    (void)keyed_fingerprint(&keyed->fingerprint);
 }
 
 /* Allocates a struct bloom_extra. NULL, and nothing to undo, without memory. */
@@ -154,7 +164,7 @@ static struct bloom_extra *
 new_extra(const struct bloom_params *params, unsigned parts,
           const struct bloom_env *env)
 {
-    struct bloom_extra *extra = env->alloc(env->ctx, sizeof(*extra));
+    struct bloom_extra *extra = env->alloc(env->ctx, plan_extra_bytes(parts));
 
     if (extra == NULL) {
         return NULL;
@@ -175,10 +185,13 @@ new_extra(const struct bloom_params *params, unsigned parts,
             turns_at(params->seconds, params->generations, params->now_ms);
     }
     fill_odd(&extra->odd, params);
+    if ((parts & PLAN_KEYED) != 0) {
+        fill_keyed((struct bloom_keyed *)extra, params);
+    }
     if ((parts & PLAN_COVERAGE) != 0) {
         extra->coverage = env->alloc(env->ctx, sizeof(*extra->coverage));
         if (extra->coverage == NULL) {
-            free_extra(extra, env);
+            free_extra(extra, parts, env);
             return NULL;
         }
         extra->coverage->count = 0;
@@ -190,14 +203,18 @@ bool
 bloom_set_params(struct bloom *bloom, const struct bloom_params *params,
                  unsigned parts, const struct bloom_env *env)
 {
+    bool keyed = (parts & PLAN_KEYED) != 0;
+
     CHECK(params->kind < BLOOM_KINDS);
     *bloom = (struct bloom){
         .seed64 = seed_hash(params->seed),
         .count = 1,
         .traits =
             (uint8_t)((unsigned)params->kind |
+                      (keyed ? BLOOM_TRAIT_KEYED : 0U) |
                       ((parts & PLAN_COVERAGE) != 0 ? BLOOM_INCOMPLETE : 0U)),
-        .short_below = foreign_is(params->kind) ? 0 : BLOOM_SHORT_BELOW,
+        .short_below =
+            keyed || foreign_is(params->kind) ? 0 : BLOOM_SHORT_BELOW,
         .expansion = params->expansion,
         .error_rate = params->error_rate,
     };
@@ -233,9 +250,9 @@ bloom_complete(struct bloom *bloom, const struct bloom_env *env)
         }
         fill_odd(odd, &params);
     }
-    bloom->traits = (uint8_t)params.kind;
-    if (params.kind == BLOOM_NATIVE) {
-        free_extra(extra, env);
+    bloom->traits &= (uint8_t)~BLOOM_INCOMPLETE;
+    if (bloom->traits == 0) {
+        free_extra(extra, 0, env);
         set_odd(bloom, odd);
     } else {
         env->free(env->ctx, extra->coverage, sizeof(*extra->coverage));
@@ -331,13 +348,14 @@ bloom_free_structs(struct bloom *bloom, const struct bloom_env *env)
 {
     struct bloom_odd *odd = bloom_odd_of(bloom);
     struct bloom_extra *extra = bloom_extra_of(bloom);
+    unsigned parts = bloom_parts(bloom);
 
     bloom_set_pieces(bloom, NULL, env);
     if (bloom->count > 1) {
         bloom_chain_free(bloom, bloom->chain, bloom->count, env);
     }
     if (extra != NULL) {
-        free_extra(extra, env);
+        free_extra(extra, parts, env);
     } else if (odd != NULL) {
         env->free(env->ctx, odd, sizeof(*odd));
     }
@@ -377,7 +395,7 @@ bloom_items(const struct bloom *bloom)
 {
     const struct layer *newest = bloom_newest(bloom);
 
-    if (bloom->traits != 0) {
+    if (bloom_kind(bloom) != BLOOM_NATIVE) {
         const struct bloom_extra *extra = bloom_extra_of(bloom);
         uint64_t items = extra->older_items + newest->items;
 

@@ -154,7 +154,7 @@ payload_read_header(const void *data, size_t len, const struct bloom_env *env,
 size_t
 payload_header_bytes(const struct bloom *bloom)
 {
-    return codec_head_bytes(bloom_kind(bloom), bloom->count) +
+    return codec_head_bytes(bloom) +
            REDISBLOOM_LINK_BYTES * (size_t)bloom->count;
 }
 

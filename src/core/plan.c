@@ -28,6 +28,13 @@ plan_slots(uint32_t count)
 }
 
 size_t
+plan_extra_bytes(unsigned parts)
+{
+    return (parts & PLAN_KEYED) != 0 ? sizeof(struct bloom_keyed)
+                                     : sizeof(struct bloom_extra);
+}
+
+size_t
 plan_chain_bytes(unsigned parts, uint32_t count)
 {
     size_t slot_bytes = sizeof(struct layer);
@@ -49,7 +56,7 @@ plan_struct_bytes(unsigned parts, uint32_t count)
         bytes += sizeof(struct bloom_odd);
     }
     if ((parts & PLAN_EXTRA) != 0) {
-        bytes += sizeof(struct bloom_extra);
+        bytes += plan_extra_bytes(parts);
     }
     if ((parts & PLAN_COVERAGE) != 0) {
         bytes += sizeof(struct bloom_coverage);
@@ -201,9 +208,11 @@ ages_right(const struct bloom_params *params)
 bool
 plan_is_valid(const struct bloom_params *params)
 {
-    uint32_t flags =
-        params->kind == BLOOM_REDISBLOOM ? BLOOM_EXPANSION_ZERO : 0;
+    uint32_t flags = foreign_is(params->kind) ? 0 : BLOOM_KEYED;
 
+    if (params->kind == BLOOM_REDISBLOOM) {
+        flags = BLOOM_EXPANSION_ZERO;
+    }
     return params->kind < BLOOM_KINDS && (params->flags & ~flags) == 0 &&
            params->reserved == 0 &&
            (params->kind == BLOOM_DELETABLE
@@ -220,6 +229,9 @@ plan_is_valid(const struct bloom_params *params)
 static unsigned
 parts_of(const struct bloom_params *params, bool derived)
 {
+    if ((params->flags & BLOOM_KEYED) != 0) {
+        return PLAN_EXTRA | PLAN_KEYED;
+    }
     if (params->kind != BLOOM_NATIVE) {
         return params->kind == BLOOM_REDISBLOOM ? PLAN_EXTRA | PLAN_LAYERS
                                                 : PLAN_EXTRA;

@@ -28,10 +28,11 @@ struct plan {
 
 /* What a filter has besides struct bloom and its chain (core/filter.h). */
 enum {
-    PLAN_ODD = 1,     /* struct bloom_odd */
-    PLAN_EXTRA = 2,   /* struct bloom_extra */
-    PLAN_LAYERS = 4,  /* a struct bloom_extra_layer for each slot of a chain */
-    PLAN_COVERAGE = 8 /* struct bloom_coverage */
+    PLAN_ODD = 1,      /* struct bloom_odd */
+    PLAN_EXTRA = 2,    /* struct bloom_extra */
+    PLAN_LAYERS = 4,   /* a struct bloom_extra_layer for each slot of a chain */
+    PLAN_COVERAGE = 8, /* struct bloom_coverage */
+    PLAN_KEYED = 16    /* the struct bloom_extra is one of struct bloom_keyed */
 };
 
 /* The layer that would come next. */
@@ -74,6 +75,9 @@ uint64_t plan_largest(const struct bloom_params *params,
 /* Returns the slots of a chain of COUNT layers, 0 for one layer. They double.
  */
 uint32_t plan_slots(uint32_t count);
+
+/* Returns the bytes of a struct bloom_extra. */
+size_t plan_extra_bytes(unsigned parts);
 
 /* Returns the bytes of a chain of COUNT layers, 0 for one layer. */
 size_t plan_chain_bytes(unsigned parts, uint32_t count);

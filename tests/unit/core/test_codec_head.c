@@ -133,15 +133,6 @@ good_draft(void)
     return draft;
 }
 
-static void
-put_double(uint8_t *at, double value)
-{
-    uint64_t bits;
-
-    memcpy(&bits, &value, sizeof(bits));
-    put_le(at, bits, 8);
-}
-
 static struct bytes
 encode(const struct draft *draft)
 {
@@ -412,7 +403,9 @@ TEST(newer_formats_are_told_apart_from_damage)
     ASSERT_DRAFT(BLOOM_VERSION, draft.kind = BLOOM_KINDS + 1);
     ASSERT_DRAFT(BLOOM_VERSION, draft.kind = 255);
     ASSERT_DRAFT(BLOOM_VERSION, draft.flags = 1);
-    ASSERT_DRAFT(BLOOM_VERSION, draft.flags = 0x40);
+    ASSERT_DRAFT(BLOOM_VERSION, draft.flags = 0x20);
+    ASSERT_DRAFT(BLOOM_VERSION, (draft.kind = 3, draft.flags = 0x40));
+    ASSERT_DRAFT(BLOOM_CORRUPT, draft.flags = 0x40); /* no fingerprint */
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.flags = 0x80); /* no ranges */
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.kind = 2);     /* longer layers */
     ASSERT_DRAFT(BLOOM_CORRUPT, draft.version = 0);

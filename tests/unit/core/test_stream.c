@@ -34,7 +34,7 @@ static struct bloom *
 make_empty(const struct bloom *like, const struct bloom_env *env)
 {
     uint8_t *bytes = malloc(CODEC_HEAD_BYTES_MAX);
-    size_t end = codec_head_bytes(bloom_kind(like), like->count);
+    size_t end = codec_head_bytes(like);
     struct bloom *bloom = NULL;
     struct codec_head head;
 

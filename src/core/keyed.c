@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The constants of stretch() are those of MurmurHash3's finalizer, which lets
+ * each bit of its argument change each bit of its result (Appleby, public
+ * domain).
+ */
+#include "core/keyed.h"
+
+#include <string.h>
+
+static struct {
+    struct siphash_key key;
+    uint64_t fingerprint;
+    bool is_set;
+    bool accepts_all;
+} secret;
+
+void
+bloom_use_secret(const uint8_t bytes[BLOOM_SECRET_BYTES])
+{
+    static const char text[] = "Bloomery: the fingerprint of a hash secret";
+
+    secret.is_set = bytes != NULL;
+    if (!secret.is_set) {
+        secret.key = (struct siphash_key){ 0, 0 };
+        secret.fingerprint = 0;
+        return;
+    }
+    secret.key = (struct siphash_key){ get_u64(bytes), get_u64(bytes + 8) };
+    secret.fingerprint = siphash_of(secret.key, text, sizeof(text) - 1);
+}
+
+void
+keyed_accept_all(void)
+{
+    secret.accepts_all = true;
+}
+
+bool
+keyed_is_known(uint64_t fingerprint)
+{
+    return secret.accepts_all ||
+           (secret.is_set && secret.fingerprint == fingerprint);
+}
+
+bool
+keyed_fingerprint(uint64_t *ret_fingerprint)
+{
+    *ret_fingerprint = secret.fingerprint;
+    return secret.is_set;
+}
+
+struct siphash_key
+keyed_derive(const uint8_t seed[BLOOM_SEED_BYTES])
+{
+    uint8_t text[BLOOM_SEED_BYTES + 1];
+    struct siphash_key key;
+
+    memcpy(text, seed, BLOOM_SEED_BYTES);
+    text[BLOOM_SEED_BYTES] = 1;
+    key.k0 = siphash_of(secret.key, text, sizeof(text));
+    text[BLOOM_SEED_BYTES] = 2;
+    key.k1 = siphash_of(secret.key, text, sizeof(text));
+    return key;
+}
+
+static uint64_t
+stretch(uint64_t hash)
+{
+    hash ^= hash >> 33;
+    hash *= 0xFF51AFD7ED558CCDU;
+    hash ^= hash >> 33;
+    hash *= 0xC4CEB9FE1A85EC53U;
+    return hash ^ hash >> 33;
+}
+
+struct bloom_hash
+keyed_hash(struct siphash_key key, const void *item, size_t len)
+{
+    uint64_t hash = siphash_of(key, item, len);
+
+    return (struct bloom_hash){ .high = hash, .low = stretch(hash) };
+}

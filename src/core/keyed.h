@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Keyed filters: native, ageing or deletable ones whose items are hashed with a
+ * secret of the process (BLOOM_KEYED, bloom_use_secret()). Without the secret
+ * nobody can compute which items share lines and bits, and choose them.
+ *
+ * - The secret is the key of SipHash-1-3 (core/siphash.h). The key of a filter
+ *   is two hashes of its seed: of the seed and a byte 1, and of the seed and a
+ *   byte 2. No key says anything about the secret or about another key.
+ * - The fingerprint is the hash of a fixed text. Stored filters carry it, so
+ *   that no other secret is used on them. It says nothing about the secret.
+ * - An item is hashed to 64 bits, which are stretched to 128 by a fixed
+ *   function. Two items of a million million have equal hashes with probability
+ *   5e-8 each; that adds nothing to an error rate.
+ *
+ * The secret is set before threads start. Pure functions otherwise.
+ */
+#pragma once
+
+#include <bloomery/bloom.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/siphash.h"
+
+/* Tools that do not hash read the filters of every secret: the key is then not
+ * that of the filter. */
+void keyed_accept_all(void);
+
+/* Returns whether filters of this fingerprint can be made here. */
+bool keyed_is_known(uint64_t fingerprint);
+
+/* Returns whether there is a secret; *ret_fingerprint: of it. */
+bool keyed_fingerprint(uint64_t *ret_fingerprint);
+
+/* Returns the key of filters with this seed. */
+struct siphash_key keyed_derive(const uint8_t seed[BLOOM_SEED_BYTES]);
+
+/* Hashes one item. */
+struct bloom_hash keyed_hash(struct siphash_key key, const void *item,
+                             size_t len);

@@ -4,13 +4,16 @@
  */
 #include "bloom/bloom_make.h"
 
+#include "base/hex.h"
 #include "base/num.h"
 #include "base/random.h"
 #include "bloom/grammar_redis.h"
 #include "bloom/grammar_valkey.h"
+#include "core/foreign.h"
+#include "core/keyed.h"
 #include "engine/keys.h"
 
-enum { CREATE_WORDS = 26 }; /* of the creating effect, before ITEMS */
+enum { CREATE_WORDS = 30 }; /* of the creating effect, before ITEMS */
 
 void
 bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
@@ -30,6 +33,7 @@ bloom_make_defaults(const struct request *req, struct bloom_params *ret_params)
     };
     if (!req->obey) {
         ret_params->kind = (uint32_t)conf->bloom_layout;
+        ret_params->flags = conf->bf_hash == CONF_HASH_KEYED ? BLOOM_KEYED : 0;
     }
     if (ret_params->kind == BLOOM_REDISBLOOM) {
         ret_params->tightening = REDIS_FIRST_TIGHTENING;
@@ -65,6 +69,7 @@ bloom_make_error(const struct request *req, enum bloom_status status)
         [BLOOM_INVALID] = ERR_BF_FAILED,
         [BLOOM_CORRUPT] = ERR_BF_FAILED,
         [BLOOM_VERSION] = ERR_BF_FAILED,
+        [BLOOM_SECRET] = ERR_BF_SECRET,
     };
 
     if (status == BLOOM_NOMEM && req->service->memory.maxmemory_bytes > 0) {
@@ -146,6 +151,22 @@ add_rate(struct request *req, const char *word, double rate)
                        request_arena_copy(req, (struct slice){ text, len }));
 }
 
+/* The log has the fingerprint of the secret only. */
+static void
+describe_key(struct request *req)
+{
+    char digits[HEX_U64_CHARS];
+    uint64_t fingerprint;
+
+    CHECK(keyed_fingerprint(&fingerprint));
+    hex_put_u64(digits, fingerprint);
+    request_effect_add(req, slice_lit("HASH"));
+    request_effect_add(req, slice_lit("keyed"));
+    request_effect_add(req, slice_lit("FINGERPRINT"));
+    request_effect_add(
+        req, request_arena_copy(req, (struct slice){ digits, sizeof(digits) }));
+}
+
 static void
 describe_creation(struct request *req, const struct bloom *bloom,
                   uint64_t incarnation, uint64_t expires_at_ms)
@@ -181,6 +202,9 @@ describe_creation(struct request *req, const struct bloom *bloom,
     }
     if (made.flags == BLOOM_EXPANSION_ZERO) {
         add_number(req, "GROWTH", 0);
+    }
+    if (made.flags == BLOOM_KEYED) {
+        describe_key(req);
     }
     add_number(req, "STRIPES", made.stripes);
     add_number(req, "LINES", made.lines);
@@ -237,6 +261,9 @@ bloom_make_check_layout(struct request *req, const struct bloom_params *params)
         req->service->conf->bloom_layout != BLOOM_NATIVE && !req->obey) {
         return ERR_BF_FORGETS_LAYOUT;
     }
+    if (foreign_is(params->kind) && (params->flags & BLOOM_KEYED) != 0) {
+        return ERR_BF_HASH_LAYOUT;
+    }
     if (params->kind != BLOOM_REDISBLOOM || req->obey) {
         return OK;
     }
@@ -278,6 +305,10 @@ bloom_make_create(struct request *req, const struct bloom_insert *insert,
 
     if (req->obey && incarnation == 0) {
         return ERR_BF_NOT_FOUND;
+    }
+    if (req->obey && (params.flags & BLOOM_KEYED) != 0 &&
+        !keyed_is_known(insert->fingerprint)) {
+        return ERR_BF_SECRET;
     }
     err = bloom_make_check_layout(req, &params);
     if (err != OK) {

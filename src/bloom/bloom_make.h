@@ -7,15 +7,16 @@
  *   BF.INSERT key CAPACITY c ERROR f TIGHTENING t SEED <32 bytes>
  *       (EXPANSION e | NONSCALING)
  *       [LAYOUT name | DELETABLE r | AGEING s GENERATIONS g AT ms] [GROWTH 0]
- *       STRIPES s LINES l INCARNATION n [PXAT ms]
+ *       [HASH keyed FINGERPRINT f] STRIPES s LINES l INCARNATION n [PXAT ms]
  *       [ITEMS item ... | PLACED place item ...]
  *
- * LAYOUT, AT to INCARNATION and PLACED (bloom/adds.h) are accepted from a log
- * only (req->obey). LAYOUT names a foreign kind, and GROWTH 0 is
- * BLOOM_EXPANSION_ZERO. The others keep the shape that a filter was made with,
- * whatever exp() this machine has, and the number of the name's life. A
- * replayed creation replaces a key that is there: the original key had expired,
- * and a replay ignores the clock.
+ * LAYOUT, AT, GROWTH, FINGERPRINT to INCARNATION and PLACED (bloom/adds.h) are
+ * accepted from a log only (req->obey). LAYOUT names a foreign kind, and GROWTH
+ * 0 is BLOOM_EXPANSION_ZERO. FINGERPRINT is that of the secret (core/keyed.h):
+ * with another secret the replay fails. The others keep the shape that a filter
+ * was made with, whatever exp() this machine has, and the number of the name's
+ * life. A replayed creation replaces a key that is there: the original key had
+ * expired, and a replay ignores the clock.
  *
  * Effects have one grammar, valkey-bloom's, in both dialects. What a client
  * said in words that this grammar does not have becomes a BF.MADD or the
@@ -125,7 +126,8 @@ bloom_make_ask(const struct request *req, const struct bloom *bloom,
 static inline bool
 bloom_make_is_special(const struct bloom *bloom)
 {
-    return __builtin_expect(bloom->traits >= BLOOM_DELETABLE, 0);
+    return __builtin_expect(
+        (bloom->traits & ~BLOOM_TRAIT_KEYED) >= BLOOM_DELETABLE, 0);
 }
 
 /* Puts a filter under its name, which must be missing unless the request

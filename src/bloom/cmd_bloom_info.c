@@ -249,6 +249,9 @@ cmd_bf_debug(struct request *req)
     bloom_get_info(bloom, &info);
     len = snprintf(text, sizeof(text), "size:%" PRIu64 " layout:%s", info.items,
                    bloom_kind_name(bloom_kind(bloom)));
+    if (bloom_is_keyed(bloom)) {
+        len += snprintf(text + len, sizeof(text) - (size_t)len, " hash:keyed");
+    }
     if (bloom_is_incomplete(bloom)) {
         len += snprintf(text + len, sizeof(text) - (size_t)len,
                         " missing:%" PRIu64, stream_missing(bloom));

@@ -9,6 +9,7 @@
  *   items-until-limit           until an add fails, under the present
  *                               bf.bloom-memory-usage-limit
  *   sampled                     the share of the lines that was read
+ *   hash                        plain or keyed (core/keyed.h)
  *   layers                      an array of maps: items, capacity, bits,
  *                               bits-set, error-rate-asked, error-rate
  *
@@ -107,7 +108,7 @@ cmd_bf_stats(struct request *req)
         buf_free(&layers);
         return layers.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
     }
-    reply_map(reply, params.seconds > 0 ? 12 : 10);
+    reply_map(reply, params.seconds > 0 ? 13 : 11);
     reply_bulk_text(reply, "kind");
     reply_bulk_text(reply, bloom_kind_name(bloom_kind(bloom)));
     reply_named_int(reply, "items", ageing_items(bloom, req->now_ms));
@@ -122,6 +123,8 @@ cmd_bf_stats(struct request *req)
         reply_named_int(reply, "seconds", params.seconds);
         reply_named_int(reply, "generations", params.generations);
     }
+    reply_bulk_text(reply, "hash");
+    reply_bulk_text(reply, bloom_is_keyed(bloom) ? "keyed" : "plain");
     reply_bulk_text(reply, "layers");
     reply_give(reply, &layers, 0);
     return OK;

@@ -116,6 +116,22 @@ parse_generations(struct request *req, struct slice value,
     return OK;
 }
 
+static enum err
+parse_hash(struct request *req, struct slice value, struct bloom_insert *insert)
+{
+    (void)req;
+    if (insert->has_hash) {
+        return ERR_SYNTAX;
+    }
+    insert->has_hash = true;
+    insert->params.flags &= ~(uint32_t)BLOOM_KEYED;
+    if (slice_is_word(value, "keyed")) {
+        insert->params.flags |= BLOOM_KEYED;
+        return OK;
+    }
+    return slice_is_word(value, "plain") ? OK : ERR_BF_HASH;
+}
+
 static const struct own_word {
     const char *word;
     bool may_end; /* the value may be left out, and is a number */
@@ -129,6 +145,7 @@ static const struct own_word {
     { "deletable", true, parse_deletable },
     { "ageing", false, parse_ageing },
     { "generations", false, parse_generations },
+    { "hash", false, parse_hash },
 };
 
 static const struct own_word *

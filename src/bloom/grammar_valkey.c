@@ -4,6 +4,7 @@
  */
 #include "bloom/grammar_valkey.h"
 
+#include "base/hex.h"
 #include "base/num.h"
 #include "core/bloom.h"
 
@@ -149,6 +150,10 @@ parse_replayed(struct slice word, struct slice value,
     if (slice_is_word(word, "at")) {
         return parse_shape(value, UINT64_MAX, &insert->at_ms);
     }
+    if (slice_is_word(word, "fingerprint")) {
+        return hex_parse_u64(value, &insert->fingerprint) ? OK
+                                                          : ERR_BF_UNKNOWN_ARG;
+    }
     if (slice_is_word(word, "layout")) {
         return parse_layout(value, &params->kind);
     }
@@ -195,12 +200,20 @@ parse_valued(const struct request *req, struct slice word, struct slice value,
 static bool
 takes_value(const struct request *req, struct slice word)
 {
-    enum { REPLAYED = 6 }; /* the first words are from a log only */
-    static const char *const words[] = {
-        "at",        "stripes",    "lines", "incarnation",
-        "layout",    "growth",     "error", "capacity",
-        "expansion", "tightening", "seed",  "validatescaleto"
-    };
+    enum { REPLAYED = 7 }; /* the first words are from a log only */
+    static const char *const words[] = { "at",
+                                         "stripes",
+                                         "lines",
+                                         "incarnation",
+                                         "layout",
+                                         "growth",
+                                         "fingerprint",
+                                         "error",
+                                         "capacity",
+                                         "expansion",
+                                         "tightening",
+                                         "seed",
+                                         "validatescaleto" };
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (slice_is_word(word, words[i])) {

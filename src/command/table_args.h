@@ -85,6 +85,11 @@
                                         OPTIONAL)))),                          \
           OPTIONAL)
 
+/* How the filter that a command creates hashes its items. */
+#define HASHING                                                                \
+    ONEOF("hash", ARGS(TOKEN("plain", "PLAIN"), TOKEN("keyed", "KEYED")),      \
+          .token = "HASH", OPTIONAL)
+
 /* What CLIENT LIST and CLIENT KILL may be asked for beyond Redis 7.0. */
 #define CLIENT_FILTER_STR(nm, tok)                                             \
     STR(nm, .token = (tok), OPTIONAL, .since = "9.0.0")

@@ -28,6 +28,12 @@ static const struct conf_choice layouts[] = {
     { NULL, 0 },
 };
 
+static const struct conf_choice hashes[] = {
+    { "plain", CONF_HASH_PLAIN },
+    { "keyed", CONF_HASH_KEYED },
+    { NULL, 0 },
+};
+
 static const struct conf_choice missing_keys[] = {
     { "zero", CONF_MISSING_ZERO },
     { "error", CONF_MISSING_ERROR },

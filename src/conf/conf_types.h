@@ -87,6 +87,8 @@ enum conf_layout {
     CONF_LAYOUT_VALKEYBLOOM
 };
 
+enum conf_hash { CONF_HASH_PLAIN, CONF_HASH_KEYED };
+
 enum conf_missing_key { CONF_MISSING_ZERO, CONF_MISSING_ERROR };
 
 enum conf_debug_command {

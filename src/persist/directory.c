@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "conf/conf_load.h"
+#include "persist/hash_secret.h"
 #include "persist/persist_state.h"
 
 #include <errno.h>
@@ -111,13 +112,16 @@ names_clash(const struct conf *conf)
                  strcmp(conf->appenddirname, LOCK_NAME) == 0 ||
                  strcmp(conf->dbfilename, CONF_REWRITTEN_NAME) == 0 ||
                  strcmp(conf->appenddirname, CONF_REWRITTEN_NAME) == 0 ||
+                 strcmp(conf->dbfilename, HASH_SECRET_NAME) == 0 ||
+                 strcmp(conf->appenddirname, HASH_SECRET_NAME) == 0 ||
                  is_beside(conf->dbfilename, conf->appenddirname) ||
                  (dot != NULL && strcmp(dot, ".tmp") == 0);
 
     if (clash) {
         log_error("persist", "cannot use these names",
                   "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
-                  "differ from each other, from lock and " CONF_REWRITTEN_NAME
+                  "differ from each other, from lock, " HASH_SECRET_NAME
+                  " and " CONF_REWRITTEN_NAME
                   ", and not end in .tmp; and appenddirname must not be "
                   "dbfilename followed by .tmp or " ARRIVAL_SUFFIX "\"",
                   conf->dbfilename, conf->appenddirname);

@@ -18,6 +18,7 @@
 #include "persist/directory.h"
 #include "persist/figures.h"
 #include "persist/full_state.h"
+#include "persist/hash_secret.h"
 #include "persist/persist_state.h"
 #include "persist/place.h"
 #include "persist/presence.h"
@@ -196,7 +197,8 @@ log_loaded(struct persist *persist, uint64_t ms)
 bool
 persist_open(struct persist *persist)
 {
-    return directory_open(persist) && adopt_finish(persist);
+    return directory_open(persist) && hash_secret_open(persist) &&
+           adopt_finish(persist);
 }
 
 const char *

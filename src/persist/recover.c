@@ -64,6 +64,11 @@ refuse_image(struct run *run, const struct image *image,
     case SNAPSHOT_NEWER:
         return refuse(run, "%s: %s A newer server wrote it: start that one.",
                       image->path, error->text);
+    case SNAPSHOT_SECRET:
+        return refuse(run,
+                      "%s: %s Put back the hash-secret-file of the server that "
+                      "wrote it.",
+                      image->path, error->text);
     case SNAPSHOT_IO:
         return refuse(run, "%s: cannot be read at offset %" PRIu64 ": %s.",
                       image->path, error->offset, strerror(error->error));

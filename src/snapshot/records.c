@@ -11,8 +11,11 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "core/keyed.h"
 #include "journal/group.h"
 #include "snapshot/crew.h"
+
+#include <inttypes.h>
 
 enum {
     SOON = 16,    /* records to prefetch */
@@ -98,10 +101,21 @@ enum snapshot_status
 records_make(const struct record_parser *parser, const struct bloom_env *env,
              const struct record *record, uint64_t offset, struct bloom *bloom)
 {
-    if (codec_init(bloom, &record->head, env) != BLOOM_OK) {
+    uint64_t known;
+
+    switch (codec_init(bloom, &record->head, env)) {
+    case BLOOM_OK:
+        return SNAPSHOT_OK;
+    case BLOOM_SECRET:
+        (void)keyed_fingerprint(&known);
+        return section_fail(parser->file, SNAPSHOT_SECRET, offset,
+                            "A filter is keyed with a secret that is not that "
+                            "of hash-secret-file (fingerprints %016" PRIx64
+                            " and %016" PRIx64 ").",
+                            record->head.fingerprint, known);
+    default:
         return section_no_memory(parser->file, offset, record->head.line_bytes);
     }
-    return SNAPSHOT_OK;
 }
 
 enum snapshot_status

@@ -18,8 +18,9 @@ struct snapshot_source {
 enum snapshot_status {
     SNAPSHOT_OK,
     SNAPSHOT_DAMAGED,
-    SNAPSHOT_NEWER, /* an intact header of a later version */
-    SNAPSHOT_IO,    /* error.error is the errno */
+    SNAPSHOT_NEWER,  /* an intact header of a later version */
+    SNAPSHOT_SECRET, /* a filter is keyed with a secret that is not known */
+    SNAPSHOT_IO,     /* error.error is the errno */
     SNAPSHOT_NOMEM,
     SNAPSHOT_STOPPED, /* by the visitor */
 };

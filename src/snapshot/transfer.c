@@ -336,6 +336,12 @@ describe(const struct transfer *transfer, const struct snapshot_error *error,
     case SNAPSHOT_NEWER:
         (void)snprintf(to, size, "%s A newer server wrote it.", error->text);
         break;
+    case SNAPSHOT_SECRET:
+        (void)snprintf(to, size,
+                       "%s A replica needs the hash-secret-file of its "
+                       "primary.",
+                       error->text);
+        break;
     case SNAPSHOT_IO:
         (void)snprintf(to, size,
                        "There is no memory for what comes at offset %llu of "

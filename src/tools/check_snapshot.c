@@ -97,6 +97,7 @@ check_snapshot_state(enum snapshot_status status)
     case SNAPSHOT_NEWER:
         return CHECK_STATE_NEWER;
     case SNAPSHOT_IO:
+    case SNAPSHOT_SECRET:
     case SNAPSHOT_NOMEM:
         return CHECK_STATE_UNREADABLE;
     default:

@@ -10,7 +10,7 @@
 > BF.RESERVE k 0.01 100 NONSCALING
 < +OK
 > BF.STATS k
-< %10 | "kind" | "native" | "items" | :0 | "capacity" | :100 | "bytes" | :200 | "error-rate-asked" | ,0.01 | "error-rate" | ,0 | "items-until-next-layer" | :100 | "items-until-limit" | :100 | "sampled" | ,1 | "layers" | *1 | %6 | "items" | :0 | "capacity" | :100 | "bits" | :1024 | "bits-set" | :0 | "error-rate-asked" | ,0.01 | "error-rate" | ,0
+< %11 | "kind" | "native" | "items" | :0 | "capacity" | :100 | "bytes" | :200 | "error-rate-asked" | ,0.01 | "error-rate" | ,0 | "items-until-next-layer" | :100 | "items-until-limit" | :100 | "sampled" | ,1 | "hash" | "plain" | "layers" | *1 | %6 | "items" | :0 | "capacity" | :100 | "bits" | :1024 | "bits-set" | :0 | "error-rate-asked" | ,0.01 | "error-rate" | ,0
 > BF.ADD k a
 < :1
 > BF.STATS k
@@ -34,6 +34,6 @@
 > CONFIG SET dialect redis
 < +OK
 > BF.STATS v
-~ (%10|\*20) .*"kind" \| "valkeybloom" \|.*
+~ (%11|\*22) .*"kind" \| "valkeybloom" \|.*
 > BF.STATS none
 < -ERR not found

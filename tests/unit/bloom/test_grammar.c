@@ -178,3 +178,46 @@ TEST(a_region_may_be_left_out)
     }
     rig_free(rig);
 }
+
+struct hash_case {
+    const char *text;
+    enum err err;
+    uint32_t flags;
+    size_t rest; /* words that are not our own */
+};
+
+static const struct hash_case hash_cases[] = {
+    { "R k 0.01 5", OK, 0, 0 },
+    { "R k 0.01 5 HASH keyed", OK, BLOOM_KEYED, 0 },
+    { "R k 0.01 5 hash KEYED NONSCALING", OK, BLOOM_KEYED, 1 },
+    { "R k 0.01 5 EX 3 DELETABLE HASH keyed", OK, BLOOM_KEYED, 0 },
+    { "R k 0.01 5 DELETABLE 8 HASH keyed EX 3", OK, BLOOM_KEYED, 0 },
+    { "R k 0.01 5 HASH plain", OK, 0, 0 },
+    { "R k 0.01 5 HAS keyed", OK, 0, 2 }, /* words match whole */
+    { "R k 0.01 5 HASH", ERR_SYNTAX, 0, 0 },
+    { "R k 0.01 5 HASH keyed HASH keyed", ERR_SYNTAX, 0, 0 },
+    { "R k 0.01 5 HASH plain HASH keyed", ERR_SYNTAX, 0, 0 },
+    { "R k 0.01 5 HASH xxh3", ERR_BF_HASH, 0, 0 },
+    { "R k 0.01 5 HASH NONSCALING", ERR_BF_HASH, 0, 0 },
+};
+
+TEST(a_hash_is_plain_or_keyed)
+{
+    struct rig *rig = rig_new();
+
+    for (size_t i = 0; i < sizeof(hash_cases) / sizeof(hash_cases[0]); i++) {
+        const struct hash_case *c = &hash_cases[i];
+        struct asked *asked = ask(rig, CMD_ID_BF_RESERVE, c->text);
+        struct grammar_rest rest;
+        enum err err =
+            grammar_own_reserve(&asked->req, 4, &asked->insert, &rest);
+
+        if (err != c->err ||
+            (err == OK && (asked->insert.params.flags != c->flags ||
+                           rest.count != c->rest))) {
+            fail_msg("[%s] gave %s, %u", c->text, err_name(err),
+                     asked->insert.params.flags);
+        }
+    }
+    rig_free(rig);
+}

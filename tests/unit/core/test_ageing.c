@@ -459,8 +459,7 @@ TEST(a_damaged_head_is_refused_or_kept)
         struct codec_head head;
         struct bloom *made = NULL;
         size_t at =
-            4 + (size_t)test_random_below(
-                    &rng, codec_head_bytes(bloom) - 4);
+            4 + (size_t)test_random_below(&rng, codec_head_bytes(bloom) - 4);
 
         codec_dump(bloom, 7, bytes);
         bytes[at] ^= (uint8_t)(1U << test_random_below(&rng, 8));

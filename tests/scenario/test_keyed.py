@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Keyed filters: they survive what others survive, with the secret's file; with
+# another one a start, a RESTORE and a full synchronization are refused by name; and
+# no command, file or stream shows the secret. ROUNDS=200000 is a long run.
+
+import os
+import random
+import shutil
+
+import pytest
+
+from lib import replicas, resp
+from lib.servers import wait_until
+
+ROUNDS = int(os.environ.get("ROUNDS", 0)) or 4000   # commands
+KEYS = {"keyed%d" % i: ("HASH", "keyed") for i in range(8)}
+KEYS.update({"plain%d" % i: ("HASH", "plain") for i in range(8)})
+KEYS.update({"forgets": ("DELETABLE", "HASH", "keyed"), "large": ("HASH", "keyed"),
+             "ages": ("AGEING", "86400", "HASH", "keyed")})
+CAPACITY = {"large": "400000"}
+OTHER = "00112233445566778899aabbccddeeff\n"
+REFUSAL = b"hash-secret-file"
+
+
+@pytest.fixture
+def rng():
+    seed = int(os.environ.get("SEED", 0)) or random.randrange(1 << 32)
+    print("SEED=%d" % seed)
+    return random.Random(seed)
+
+
+def secret_of(node):
+    return os.path.join(node.folder, "hash-secret")
+
+
+def write_secret(node, text, mode=0o600):
+    with open(secret_of(node), "w", encoding="ascii") as out:
+        out.write(text)
+    os.chmod(secret_of(node), mode)
+
+
+def make(conn):
+    for key, words in KEYS.items():
+        assert conn.call("BF.RESERVE", key, "0.001", CAPACITY.get(key, "300"),
+                         *words) == b"OK"
+
+
+class Truth:
+    def __init__(self, rng):
+        self.rng = rng
+        self.items = {key: set() for key in KEYS}
+
+    def run(self, conn, rounds):
+        """Pipelines in which commands on keyed and plain filters are mixed."""
+        done = 0
+        while done < rounds:
+            commands = []
+            for _ in range(self.rng.randrange(1, 100)):
+                key = self.rng.choice(list(KEYS))
+                items = ["%s:%d" % (key, self.rng.randrange(1500))
+                         for _ in range(self.rng.choice([1, 1, 1, 5]))]
+                word = self.rng.choice(["BF.ADD", "BF.MADD", "BF.INSERT"])
+                if word == "BF.ADD":
+                    items = items[:1]
+                self.items[key].update(items)
+                more = ("ITEMS",) if word == "BF.INSERT" else ()
+                commands.append((word, key, *more, *items))
+            for command, reply in zip(commands, conn.pipeline(commands)):
+                assert not isinstance(reply, resp.Error), command
+            done += len(commands)
+
+    def check(self, conn):
+        for key, items in self.items.items():
+            every = sorted(items)
+            assert set(conn.call("BF.MEXISTS", key, *every)) == {1}, key
+            asked = [("BF.EXISTS", key, item) for item in every[:50]]
+            assert set(conn.pipeline(asked)) == {1}, key
+            absent = ["no:%d" % i for i in range(500)]
+            assert sum(conn.call("BF.MEXISTS", key, *absent)) < 10, key
+
+
+def test_keyed_filters_survive_saves_rewrites_and_crashes(group, rng):
+    node = group.node()
+    truth = Truth(rng)
+    conn = node.conn()
+    make(conn)
+    for how in ("BGREWRITEAOF", "SAVE", "BGSAVE", "PING"):
+        truth.run(conn, ROUNDS // 4)
+        conn.call(how)
+        truth.run(conn, 200)
+        before = replicas.digest(node)
+        node.crash()
+        node.restart()
+        conn = node.conn()
+        assert replicas.digest(node) == before
+        truth.check(conn)
+
+
+def test_a_replica_with_the_same_secret_follows(group, rng):
+    primary, replica = group.node(), group.node()
+    shutil.copy(secret_of(primary), secret_of(replica))
+    replica.crash()
+    replica.restart()
+    truth = Truth(rng)
+    conn = primary.conn()
+    make(conn)
+    truth.run(conn, ROUNDS // 4)
+    replicas.follow(replica, primary)
+    truth.run(conn, ROUNDS // 4)
+    conn.call("BF.RESERVE", "late", "0.01", "100", "HASH", "keyed")
+    conn.call("BF.ADD", "late", "a")
+    conn.call("BF.MERGE", "union", "late")
+    conn.call("COPY", "late", "copy")
+    conn.call("RESTORE", "restored", "0", conn.call("DUMP", "late"))
+    conn.call("BF.RESET", "copy")
+    wait_until(lambda: conn.call("WAIT", "1", "100") == 1, what="the replica",
+               seconds=60)
+    assert replicas.digest(replica) == replicas.digest(primary)
+    with replica.conn() as other:
+        truth.check(other)
+
+
+def test_a_replica_with_another_secret_is_refused(group):
+    primary, replica = group.node(), group.node()
+    with primary.conn() as conn:
+        conn.call("BF.RESERVE", "plain", "0.01", "100")
+        replicas.follow(replica, primary)      # nothing is keyed
+        replica.conn().call("REPLICAOF", "NO", "ONE")
+        conn.call("BF.RESERVE", "k", "0.01", "100", "HASH", "keyed")
+    replicas.follow(replica, primary, wait=False)
+    wait_until(lambda: REFUSAL in replica.log(), what="the refusal", seconds=30)
+    assert not replicas.link_is_up(replica)
+    assert replica.conn().call("EXISTS", "k") == 0
+
+
+@pytest.mark.parametrize("kept", ["journal", "snapshot"])
+def test_a_start_with_another_secret_is_refused(group, kept):
+    node = group.node("--appendonly", "yes" if kept == "journal" else "no")
+    with node.conn() as conn:
+        conn.call("BF.RESERVE", "k", "0.01", "100", "HASH", "keyed")
+        conn.call("BF.ADD", "k", "a")
+        if kept == "snapshot":
+            conn.call("SAVE")
+    with open(secret_of(node), encoding="ascii") as text:
+        good = text.read()
+    for other in (OTHER, None):         # the file is lost: the start makes a new one
+        node.crash()
+        if other is None:
+            os.unlink(secret_of(node))
+        else:
+            write_secret(node, other)
+        told = node.log().count(REFUSAL)
+        node.restart(wait=False)
+        assert node.wait_exit() != 0
+        assert node.log().count(REFUSAL) > told
+    write_secret(node, good)
+    node.restart()
+    assert node.conn().call("BF.EXISTS", "k", "a") == 1
+
+
+def test_a_bad_file_stops_a_start_and_is_named(group):
+    node = group.node()
+    for text, mode in ((OTHER, 0o644), ("short\n", 0o600)):
+        node.crash()
+        write_secret(node, text, mode)
+        node.restart(wait=False)
+        assert node.wait_exit() != 0
+        assert secret_of(node).encode() in node.log()
+    named = secret_of(node) + ".named"
+    node.restart("--hash-secret-file", named, wait=False)
+    assert node.wait_exit() != 0
+    assert named.encode() in node.log()
+    with open(named, "w", encoding="ascii", opener=lambda path, flags: os.open(
+            path, flags, 0o600)) as out:
+        out.write(OTHER)
+    node.restart()
+
+
+def test_a_dump_is_refused_where_the_secret_is_another(group):
+    one, other = group.node(), group.node()
+    with one.conn() as conn, other.conn() as away:
+        conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a", "b")
+        dump = conn.call("DUMP", "k")
+        at, head = conn.call("BF.SCANDUMP", "k", "0")
+        refusal = "ERR the filter is keyed with a secret that this server does " \
+            "not have (hash-secret-file)"
+        for reply in (away.call("RESTORE", "k", "0", dump),
+                      away.call("BF.LOADCHUNK", "k", str(at), head)):
+            assert isinstance(reply, resp.Error) and str(reply) == refusal
+        assert away.call("EXISTS", "k") == 0
+        assert conn.call("RESTORE", "again", "0", dump) == b"OK"
+        while at:
+            assert conn.call("BF.LOADCHUNK", "chunks", str(at), head) == b"OK"
+            at, head = conn.call("BF.SCANDUMP", "k", str(at))
+        for key in ("again", "chunks"):
+            assert conn.call("BF.MEXISTS", key, "a", "b", "c") == [1, 1, 0]
+
+
+def test_nothing_shows_the_secret(group):
+    node = group.node()
+    with open(secret_of(node), encoding="ascii") as text:
+        digits = text.read().strip()
+    assert os.stat(secret_of(node)).st_mode & 0o777 == 0o600
+    with node.conn() as conn:
+        conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a", "b")
+        conn.call("SAVE")
+        shown = [conn.call("DUMP", "k"), conn.call("CONFIG", "GET", "*"),
+                 conn.call("INFO", "everything"), conn.call("BF.DEBUG", "k"),
+                 conn.call("BF.STATS", "k"), conn.call("BF.SCANDUMP", "k", "0")]
+    assert conn is not None
+    shown = b"".join(repr(reply).encode() for reply in shown)
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(node.folder)
+             for name in names if name != "hash-secret"]
+    dump = node.conn().call("DUMP", "k")
+    for path in files:
+        with open(path, "rb") as data:
+            dump += data.read()
+    assert len(files) > 3
+    for what in (digits.encode(), bytes.fromhex(digits)[:8], bytes.fromhex(digits)[8:]):
+        assert what not in dump and what not in shown

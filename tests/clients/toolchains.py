@@ -149,6 +149,32 @@ def go(program, *tags):
     return [str(made / "check")], {}
 
 
+def go_example(name):
+    """Builds a program of examples/ with the modules of the checks."""
+    need("go")
+    source = HERE.parents[1] / "examples" / name
+
+    def make(folder):
+        env = {"GOFLAGS": "", "GOTOOLCHAIN": "local", "CGO_ENABLED": "0"}
+        tool("go", "mod", "download", cwd=HERE / "go", env=env)
+        tool("go", "build", "-mod=readonly", "-o", folder / "example", source,
+             cwd=HERE / "go", env=env, problem=Broken)
+
+    at = cached("go-example", [source, HERE / "go/go.mod", HERE / "go/go.sum"], make)
+    return [str(at / "example")], {}
+
+
+def node_example(name, package):
+    """Copies a program of examples/ to the packages of the checks, where it finds
+    the package under its own name."""
+    _, env = node(name, package)
+    at = Path(env["CLIENTS_NODE"])
+    link = at / "node_modules/redis"
+    link.unlink(missing_ok=True)
+    link.symlink_to(package)
+    return ["node", shutil.copy(HERE.parents[1] / "examples" / name, at)], {}
+
+
 def rust():
     need("cargo")
     at = HERE / "rust"
@@ -169,10 +195,12 @@ def rust():
 JAVA_LOCK = threading.Lock()
 
 
-def java(main_class):
+def java(main_class, source=None):
+    """Compiles the checks, or one source of its own, with the same packages."""
     need("java", "javac", "mvn")
     need_version("javac", 17)
     at = HERE / "java"
+    sources = [source] if source else sorted(at.glob("*.java"))
 
     def fetch(folder):
         shutil.rmtree(folder / "lib", ignore_errors=True)
@@ -180,15 +208,18 @@ def java(main_class):
              "-DoutputDirectory=%s" % (folder / "lib"))
 
     def compile_all(folder):
-        tool("javac", "-d", folder, "-cp", "%s/*" % jars, *at.glob("*.java"),
-             problem=Broken)
+        tool("javac", "-d", folder, "-cp", "%s/*" % jars, *sources, problem=Broken)
 
     with JAVA_LOCK:
         jars = cached("java", [at / "pom.xml"], fetch) / "lib"
-        classes = cached("java-classes", [at / "pom.xml", *at.glob("*.java")],
-                         compile_all)
+        classes = cached("java-example" if source else "java-classes",
+                         [at / "pom.xml", *sources], compile_all)
     return ["java", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx256m", "-cp",
             "%s:%s/*" % (classes, jars), main_class], {}
+
+
+def java_example(name):
+    return java(name, HERE.parents[1] / "examples" / (name + ".java"))
 
 
 def hiredis():

@@ -77,9 +77,9 @@ def plan(rate, capacity):
         r" +error-rate: (\S+)\n", text)]
 
 
-def table(head):
-    """Returns the rows of the table of sizing.md whose first column has this head."""
-    text = (DOC / "sizing.md").read_text().split("| %s |" % head, 1)[1]
+def table(head, page="sizing.md"):
+    """Returns the rows of the table of a page whose first column has this head."""
+    text = (DOC / page).read_text().split("| %s |" % head, 1)[1]
     rows = text.split("\n\n", 1)[0].split("\n")[2:]
     return [[cell.strip().replace(",", "") for cell in row.strip("|").split("|")]
             for row in rows]
@@ -105,8 +105,29 @@ def test_the_cost_of_growing_is_what_the_server_plans():
         assert [str(size), "%.1f" % bits, "%.4f" % rate] == figures, capacity
 
 
+def named(rows):
+    """Returns the words in code of the first column."""
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
+
+
+def test_errors_and_figures_exist(start_server):
+    printed = subprocess.run([servers.server_binary(), "--print=errors"], text=True,
+                             stdout=subprocess.PIPE, check=True).stdout.splitlines()
+    errors = named(table("error begins with", "limits.md"))
+    assert len(errors) >= 20
+    for error in errors:
+        assert any(line.startswith(error.rstrip(". ")) for line in printed), error
+    replica = start_server("--replicaof", "127.0.0.1 1")
+    with start_server().conn() as one, replica.conn() as other:
+        info = one.call("INFO").decode() + other.call("INFO").decode()
+    for figure in named(table("figure of `INFO`", "operating.md")):
+        assert "\n%s:" % figure in info, figure
+
+
 def test_pages_quote_the_examples_exactly():
     text = (DOC / "clients.md").read_text()
-    for name in re.findall(r"^\[examples/(\S+)\]", text, re.M):
+    names = re.findall(r"^\[examples/(\S+)\]", text, re.M)
+    assert "seen.py" in names
+    for name in names:
         code = (servers.TOP / "examples" / name).read_text().split("\n\n", 1)[1]
         assert code in text, name

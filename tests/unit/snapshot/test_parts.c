@@ -17,7 +17,7 @@ put(struct parts *parts, uint64_t position, uint64_t sequence, size_t from,
     put_u64(payload + EFFECTS_AT_SEQUENCE, sequence);
     put_u64(payload + EFFECTS_AT_BYTES, 10);
     put_u64(payload + EFFECTS_AT_OFFSET, from);
-    memcpy(payload + EFFECTS_HEAD_BYTES, "0123456789" + from, len);
+    memcpy(payload + EFFECTS_HEAD_BYTES, &"0123456789"[from], len);
     return parts_put(parts, payload, EFFECTS_HEAD_BYTES + len, ret_group);
 }
 

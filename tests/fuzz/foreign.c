@@ -50,6 +50,27 @@ foreign_env(struct foreign_heap *heap)
                                .size_limit_bytes = LIMIT_BYTES };
 }
 
+/* Adds items at times that rise, to a filter that forgets or does not. */
+static void
+use_at_times(struct bloom *bloom, const struct bloom_env *env)
+{
+    static const uint64_t steps_ms[] = {
+        0, 1, 999, 61000, 3600000, 1ULL << 40
+    };
+    enum bloom_status status = BLOOM_OK;
+    uint64_t now_ms = 1700000000000;
+
+    for (size_t i = 0; i < 30 && status == BLOOM_OK; i++) {
+        struct bloom_hash hash = bloom_hash(bloom, &i, sizeof(uint32_t));
+        bool added;
+
+        now_ms += steps_ms[i % (sizeof(steps_ms) / sizeof(steps_ms[0]))];
+        status = bloom_add_at(bloom, env, hash, now_ms, &added);
+        CHECK(status != BLOOM_CORRUPT);
+        CHECK(status != BLOOM_OK || bloom_contains_at(bloom, hash, now_ms));
+    }
+}
+
 void
 foreign_use(struct bloom *bloom, const struct bloom_env *env)
 {
@@ -64,6 +85,19 @@ foreign_use(struct bloom *bloom, const struct bloom_env *env)
         CHECK(status != BLOOM_NOMEM && status != BLOOM_CORRUPT);
         CHECK(status != BLOOM_OK || bloom_contains(bloom, hash));
     }
+    use_at_times(bloom, env);
+}
+
+void
+foreign_set_kind(struct bloom_params *params, enum bloom_kind kind)
+{
+    bool ages = kind == BLOOM_AGEING;
+
+    params->kind = kind;
+    params->region = kind == BLOOM_DELETABLE ? 2 : 0;
+    params->seconds = ages ? 60 : 0;
+    params->generations = ages ? 4 : 0;
+    params->now_ms = ages ? 1700000000000 : 0;
 }
 
 static double
@@ -82,10 +116,10 @@ foreign_random(uint64_t *random, const struct bloom_env *env,
         .error_rate = exp(20 * log(next_unit(random)) / 37),
         .tightening = 0.5,
         .expansion = (uint32_t)(fuzz_next(random) % 4),
-        .kind = kind,
-        .region = kind == BLOOM_DELETABLE ? 2 : 0,
     };
     struct bloom *bloom = NULL;
+
+    foreign_set_kind(&params, kind);
 
     if (bloom_new(&params, env, &bloom) != BLOOM_OK) {
         return NULL;

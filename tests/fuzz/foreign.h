@@ -16,9 +16,12 @@ struct foreign_heap {
 /* Returns an allocator with a limit of 256 KiB a filter. */
 struct bloom_env foreign_env(struct foreign_heap *heap);
 
-/* Asks for items and adds them, until the filter refuses; checks its answers.
- */
+/* Asks for items and adds them, until the filter refuses, then others at times
+ * that rise; checks its answers. */
 void foreign_use(struct bloom *bloom, const struct bloom_env *env);
+
+/* Sets the kind, and what filters of it need besides. */
+void foreign_set_kind(struct bloom_params *params, enum bloom_kind kind);
 
 /* Makes a filter of random properties and items; NULL if they are too many. */
 struct bloom *foreign_random(uint64_t *random, const struct bloom_env *env,

@@ -10,7 +10,8 @@
 #include "core/bloom.h"
 #include "core/codec.h"
 #include "core/filter.h"
-#include "target.h"
+#include "core/layer.h"
+#include "foreign.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -138,6 +139,7 @@ play(const uint8_t *data, size_t size)
         CHECK(heap.out == bloom_size(bloom));
         check_dumps_to(bloom, incarnation, data, size);
         use(bloom, &env);
+        foreign_use(bloom, &env);
         CHECK(heap.out == bloom_size(bloom));
         check_round_trip(bloom, &env);
         bloom_free(bloom, &env);
@@ -219,10 +221,12 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
     struct bloom *bloom = NULL;
     size_t size, head_bytes;
 
+    foreign_set_kind(&params,
+                     (enum bloom_kind)(fuzz_next(&random) % BLOOM_KINDS));
     if (bloom_new(&params, &env, &bloom) != BLOOM_OK) {
         return 0;
     }
-    use(bloom, &env);
+    foreign_use(bloom, &env);
     size = (size_t)codec_dump_bytes(bloom);
     CHECK(size <= max);
     codec_dump(bloom, fuzz_next(&random), to);

@@ -13,10 +13,10 @@
 #include "base/mem.h"
 #include "core/bloom.h"
 #include "core/filter.h"
+#include "foreign.h"
 #include "journal/group.h"
 #include "snapshot/snapshot_format.h"
 #include "snapshot/snapshot_read.h"
-#include "target.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -360,18 +360,18 @@ add_bytes(struct maker *maker, const void *data, size_t len)
 static struct bloom *
 random_filter(struct maker *maker)
 {
+    static const enum bloom_kind kinds[] = { BLOOM_NATIVE, BLOOM_NATIVE,
+                                             BLOOM_DELETABLE, BLOOM_AGEING };
     struct bloom_params params = {
         .struct_size = sizeof(params),
         .capacity = 1 + fuzz_next(&maker->random) % 60,
         .error_rate = fuzz_next(&maker->random) % 2 == 0 ? 0.01 : 1e-7,
         .tightening = 0.5,
         .expansion = (uint32_t)(fuzz_next(&maker->random) % 3),
-        .kind =
-            fuzz_next(&maker->random) % 3 == 0 ? BLOOM_DELETABLE : BLOOM_NATIVE,
     };
     struct bloom *bloom = NULL;
 
-    params.region = params.kind == BLOOM_DELETABLE ? REGION : 0;
+    foreign_set_kind(&params, kinds[fuzz_next(&maker->random) % 4]);
     CHECK(bloom_new(&params, NULL, &bloom) == BLOOM_OK);
     for (uint64_t n = fuzz_next(&maker->random) % ITEMS; n > 0; n--) {
         bool added;

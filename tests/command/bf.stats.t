@@ -24,7 +24,10 @@
 > BF.STATS s
 ~ .*"items" \| :5 \| "capacity" \| :6 \|.*"items-until-next-layer" \| :1 \|.*"layers" \| \*2 \|.*"items" \| :2 \|.*"items" \| :3 \|.*
 
-# The modules' layouts, with the formula of a classic filter.
+# The modules' layouts, with the formula of a classic filter. With a random seed,
+# two of the seven bits can be the same.
+> CONFIG SET bf.bloom-use-random-seed no
+< +OK
 > CONFIG SET bloom-layout valkeybloom
 < +OK
 > BF.INSERT v CAPACITY 100 NONSCALING ITEMS a

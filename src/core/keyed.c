@@ -30,10 +30,13 @@ bloom_use_secret(const uint8_t bytes[BLOOM_SECRET_BYTES])
     secret.fingerprint = siphash_of(secret.key, text, sizeof(text) - 1);
 }
 
-void
-keyed_accept_all(void)
+bool
+keyed_accept_all(bool accept)
 {
-    secret.accepts_all = true;
+    bool before = secret.accepts_all;
+
+    secret.accepts_all = accept;
+    return before;
 }
 
 bool

@@ -24,9 +24,10 @@
 
 #include "core/siphash.h"
 
-/* Tools that do not hash read the filters of every secret: the key is then not
- * that of the filter. */
-void keyed_accept_all(void);
+/* Lets filters of every secret be made, or not: for tools that read filters and
+ * hash nothing, since the key is then not that of the filter. Returns what was
+ * so before. */
+bool keyed_accept_all(bool accept);
 
 /* Returns whether filters of this fingerprint can be made here. */
 bool keyed_is_known(uint64_t fingerprint);

@@ -10,81 +10,14 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "persist/persist_state.h"
+#include "snapshot/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
-enum { DIGITS = 2 * BLOOM_SECRET_BYTES, OTHERS = S_IRWXG | S_IRWXO };
-
-/* Reads what the file has into a text with space for one byte more than it may
- * have. */
-static int
-read_text(int fd, char *ret_text, size_t *ret_len)
-{
-    int error = file_read_at(fd, ret_text, DIGITS + 2, 0, ret_len);
-
-    return error == EIO && *ret_len < DIGITS + 2 ? 0 : error;
-}
-
-static bool
-check_mode(int fd, char *ret_reason, size_t reason_size)
-{
-    struct stat status;
-
-    if (fstat(fd, &status) != 0) {
-        (void)snprintf(ret_reason, reason_size, "%s", strerror(errno));
-        return false;
-    }
-    if ((status.st_mode & OTHERS) != 0) {
-        (void)snprintf(ret_reason, reason_size,
-                       "its mode is %04o, so that others may use it: it must "
-                       "be 0600",
-                       status.st_mode & 07777U);
-        return false;
-    }
-    return true;
-}
-
-enum hash_secret
-hash_secret_read(int dir_fd, const char *name,
-                 uint8_t ret_secret[BLOOM_SECRET_BYTES], char *ret_reason,
-                 size_t reason_size)
-{
-    enum hash_secret result = HASH_SECRET_WRONG;
-    char text[DIGITS + 2];
-    size_t len = 0;
-    int fd = -1;
-    int error = file_open(dir_fd, name, &fd);
-
-    if (error != 0) {
-        (void)snprintf(ret_reason, reason_size, "%s", strerror(error));
-        return error == ENOENT ? HASH_SECRET_MISSING : HASH_SECRET_WRONG;
-    }
-    if (check_mode(fd, ret_reason, reason_size)) {
-        error = read_text(fd, text, &len);
-        if (len == DIGITS + 1 && text[DIGITS] == '\n') {
-            len = DIGITS;
-        }
-        if (error != 0) {
-            (void)snprintf(ret_reason, reason_size, "%s", strerror(error));
-        } else if (len != DIGITS ||
-                   !hex_get_bytes((struct slice){ text, len }, ret_secret,
-                                  BLOOM_SECRET_BYTES)) {
-            (void)snprintf(ret_reason, reason_size,
-                           "it must have %d hexadecimal digits and nothing "
-                           "else",
-                           DIGITS);
-        } else {
-            result = HASH_SECRET_READ;
-        }
-    }
-    file_close(fd);
-    explicit_bzero(text, sizeof(text));
-    return result;
-}
+enum { DIGITS = 2 * BLOOM_SECRET_BYTES };
 
 /* Makes the file of the data directory. */
 static int
@@ -140,12 +73,12 @@ hash_secret_open(const struct persist *persist)
     bool ok = true;
     bool known = true;
 
-    switch (hash_secret_read(own ? persist->dir_fd : AT_FDCWD,
+    switch (secret_file_read(own ? persist->dir_fd : AT_FDCWD,
                              own ? HASH_SECRET_NAME : path, secret, reason,
                              sizeof(reason))) {
-    case HASH_SECRET_READ:
+    case SECRET_FILE_READ:
         break;
-    case HASH_SECRET_MISSING:
+    case SECRET_FILE_MISSING:
         if (own) {
             ok = make(persist, secret, &known);
             break;

@@ -5,6 +5,7 @@
 #include "tools/check_card.h"
 
 #include <stdarg.h>
+#include <string.h>
 #include <time.h>
 
 enum { TEXT_MAX = 1024 };
@@ -57,6 +58,13 @@ end_field(const struct check *check)
     if (!check->json) {
         (void)putchar('\n');
     }
+}
+
+enum check_state
+check_card_failure(const char *reason)
+{
+    return strstr(reason, "hash-secret-file") != NULL ? CHECK_STATE_UNREADABLE
+                                                      : CHECK_STATE_DAMAGED;
 }
 
 int

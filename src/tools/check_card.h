@@ -19,6 +19,10 @@ enum check_state {
 /* Returns the exit status that a state means. */
 int check_card_status(enum check_state state);
 
+/* Returns what data is if executing it failed for this reason: damaged, but if
+ * only the secret of keyed filters is missing. */
+enum check_state check_card_failure(const char *reason);
+
 void check_card_begin(struct check *check, const char *path, const char *kind,
                       enum check_state state);
 void check_card_number(struct check *check, const char *field, uint64_t value);

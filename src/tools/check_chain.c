@@ -184,7 +184,7 @@ check_chain_refuse(struct check_journal *journal,
     (void)snprintf(journal->why, sizeof(journal->why),
                    "group %llu cannot be executed: %s",
                    (unsigned long long)group->seal.sequence, why);
-    break_at(journal, index, group->end, CHECK_STATE_DAMAGED);
+    break_at(journal, index, group->end, check_card_failure(why));
     journal->broken_offset = group->begin;
     journal->sequence = group->seal.sequence - 1;
     journal->position -= group->end - group->begin;

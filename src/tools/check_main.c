@@ -4,6 +4,8 @@
  */
 #include "tools/check.h"
 
+#include "core/keyed.h"
+#include "snapshot/secret_file.h"
 #include "tools/check_backup.h"
 #include "tools/check_card.h"
 #include "tools/check_cat.h"
@@ -13,6 +15,8 @@
 #include "tools/check_verify.h"
 
 #include <bloomery/bloom.h>
+#include <fcntl.h>
+#include <string.h>
 
 static const char usage[] =
     "Usage: bloomery-check verify [--json] PATH...\n"
@@ -36,7 +40,9 @@ static const char usage[] =
     "               hard links where possible\n"
     "\n"
     "PATH is a snapshot, a base, an increment, a manifest, a journal's\n"
-    "directory, or a data directory. --progress and --no-progress show and\n"
+    "directory, or a data directory. --hash-secret-file FILE is the secret of\n"
+    "keyed filters, for what has to execute a journal. --progress and "
+    "--no-progress show and\n"
     "hide the progress, which is shown on a terminal. --help, --version.\n"
     "\n"
     "Exit status, of several the highest: 0 intact; 1 damaged, or something\n"
@@ -90,18 +96,42 @@ run(struct check *check, const struct tool_words *arguments)
     }
 }
 
+/* Without the secret, keyed filters are read but not hashed. */
+static bool
+use_secret(struct check *check, const char *path)
+{
+    uint8_t secret[BLOOM_SECRET_BYTES];
+    char reason[128];
+
+    if (path == NULL) {
+        (void)keyed_accept_all(true);
+        return true;
+    }
+    if (secret_file_read(AT_FDCWD, path, secret, reason, sizeof(reason)) !=
+        SECRET_FILE_READ) {
+        tool_complain(&check->tool, CHECK_UNREADABLE, "%s: %s", path, reason);
+        return false;
+    }
+    bloom_use_secret(secret);
+    explicit_bzero(secret, sizeof(secret));
+    return true;
+}
+
 int
 main(int argc, char **argv)
 {
+    const char *secret = NULL;
     struct check check = { .tool = { .name = "bloomery-check" } };
     const struct tool_option options[] = {
         { "--json", TOOL_OPTION_ON, &check.json, 0, 0 },
         { "--resp", TOOL_OPTION_ON, &check.resp, 0, 0 },
+        { "--hash-secret-file", TOOL_OPTION_TEXT, &secret, 0, 0 },
         { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
     };
     static struct tool_words words;
 
-    if (tool_parse(&check.tool, argc, argv, options, usage, &words)) {
+    if (tool_parse(&check.tool, argc, argv, options, usage, &words) &&
+        use_secret(&check, secret)) {
         (void)bloom_select_cpu(false);
         run(&check, &words);
     }

@@ -411,6 +411,12 @@ execute(struct salvage *salvage, struct check_world *world)
             }
         }
     }
+    if (check_world_needs_secret(world)) {
+        tool_complain(&salvage->check->tool, CHECK_UNREADABLE,
+                      "%s: has keyed filters: --hash-secret-file is needed",
+                      journal->path);
+        return false;
+    }
     salvage->lost |= salvage->failed > 0;
     return true;
 }

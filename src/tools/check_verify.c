@@ -180,7 +180,7 @@ execute_journal(struct check *check, struct check_journal *journal,
     char why[256] = "";
 
     if (!check_world_load_journal(world, check, journal, why, sizeof(why))) {
-        base->state = CHECK_STATE_DAMAGED;
+        base->state = check_card_failure(why);
         (void)snprintf(base->error.text, sizeof(base->error.text), "%s", why);
     }
     check_world_free(world);

@@ -11,11 +11,13 @@
 #include "base/file.h"
 #include "base/mem.h"
 #include "command/rows.h"
+#include "core/keyed.h"
 #include "engine/complete.h"
 #include "engine/replay.h"
 #include "keyspace/make.h"
 #include "proto/scan.h"
 #include "snapshot/insert.h"
+#include "tools/check_card.h"
 #include "tools/check_chain.h"
 #include "tools/check_snapshot.h"
 
@@ -28,6 +30,8 @@ struct check_world {
     struct service service;
     struct replay *replay;
     struct batch batch;
+    bool needs_secret;
+    bool accepts; /* keyed_accept_all() is to be set again */
 };
 
 struct check_world *
@@ -36,6 +40,7 @@ check_world_new(void)
     struct check_world *world = mem_zalloc(sizeof(*world));
     struct service *service = &world->service;
 
+    world->accepts = keyed_accept_all(false);
     command_table_init(command_rows);
     conf_init(&world->conf);
     service->conf = &world->conf;
@@ -61,6 +66,7 @@ check_world_free(struct check_world *world)
     sampler_free(world->service.sampler);
     stats_free(world->service.stats);
     conf_fini(&world->conf);
+    (void)keyed_accept_all(world->accepts);
     mem_free(world);
 }
 
@@ -100,6 +106,12 @@ check_world_load(struct check_world *world, int fd, bool leave_out,
 }
 
 bool
+check_world_needs_secret(const struct check_world *world)
+{
+    return world->needs_secret;
+}
+
+bool
 check_world_execute(struct check_world *world, struct slice commands,
                     char *ret_reason, size_t reason_size)
 {
@@ -128,7 +140,11 @@ check_world_rescue(struct check_world *world, struct slice commands)
             size_t to = i + 1 < batch->count ? batch->command[i + 1].begin : at;
             struct slice one = { commands.data + from, to - from };
 
-            failed += !replay_group(world->replay, one, why, sizeof(why));
+            if (!replay_group(world->replay, one, why, sizeof(why))) {
+                failed++;
+                world->needs_secret |=
+                    check_card_failure(why) == CHECK_STATE_UNREADABLE;
+            }
         }
     }
     return failed;

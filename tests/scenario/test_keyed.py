@@ -7,10 +7,11 @@
 import os
 import random
 import shutil
+import subprocess
 
 import pytest
 
-from lib import replicas, resp
+from lib import replicas, resp, servers
 from lib.servers import wait_until
 
 ROUNDS = int(os.environ.get("ROUNDS", 0)) or 4000   # commands
@@ -20,6 +21,7 @@ KEYS.update({"forgets": ("DELETABLE", "HASH", "keyed"), "large": ("HASH", "keyed
              "ages": ("AGEING", "86400", "HASH", "keyed")})
 CAPACITY = {"large": "400000"}
 OTHER = "00112233445566778899aabbccddeeff\n"
+CHECK = servers.server_binary().replace("bloomery-server", "bloomery-check")
 REFUSAL = b"hash-secret-file"
 
 
@@ -195,6 +197,36 @@ def test_a_dump_is_refused_where_the_secret_is_another(group):
             at, head = conn.call("BF.SCANDUMP", "k", str(at))
         for key in ("again", "chunks"):
             assert conn.call("BF.MEXISTS", key, "a", "b", "c") == [1, 1, 0]
+
+
+def test_tools_read_heads_and_need_the_secret_to_execute(group, tmp_path):
+    node = group.node()
+    with node.conn() as conn:
+        conn.call("BF.INSERT", "k", "HASH", "keyed", "ITEMS", "a", "b")
+        conn.call("SAVE")
+    node.crash()
+    journal = os.path.join(node.folder, "journal")
+    with_secret = ("--hash-secret-file", secret_of(node))
+
+    def check(*words):
+        return subprocess.run([CHECK, *words], capture_output=True, timeout=60,
+                              check=False)
+
+    snapshot = os.path.join(node.folder, "bloomery.snapshot")
+    for words in (("verify", snapshot), ("info", journal), ("cat", snapshot),
+                  ("verify", *with_secret, journal)):
+        assert check(*words).returncode == 0, words
+    for words in (("verify", journal), ("salvage", journal, tmp_path / "out")):
+        done = check(*words)
+        assert done.returncode == 3, words
+        assert REFUSAL in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()
+    done = check("verify", "--hash-secret-file", snapshot, journal)
+    assert done.returncode == 3 and snapshot.encode() in done.stderr
+    assert check("salvage", *with_secret, journal, tmp_path / "out").returncode == 0
+    node.restart()
+    with node.conn() as conn:
+        assert conn.call("BF.EXISTS", "k", "a") == 1
 
 
 def test_nothing_shows_the_secret(group):

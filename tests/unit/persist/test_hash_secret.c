@@ -94,38 +94,6 @@ TEST(a_file_with_wrong_bytes_or_mode_is_refused)
     check_file("0x112233445566778899aabbccddeeff\n", 0600, false);
 }
 
-TEST(the_reason_says_what_is_wrong)
-{
-    struct prig *rig = prig_new("no", "always");
-    uint8_t secret[BLOOM_SECRET_BYTES];
-    char path[128], reason[128];
-
-    path_of(rig, "other", path);
-    assert_int_equal(
-        HASH_SECRET_MISSING,
-        hash_secret_read(AT_FDCWD, path, secret, reason, sizeof(reason)));
-    write_file(path, GOOD, 0644);
-    assert_int_equal(
-        HASH_SECRET_WRONG,
-        hash_secret_read(AT_FDCWD, path, secret, reason, sizeof(reason)));
-    assert_non_null(strstr(reason, "0644"));
-    write_file(path, "short", 0600);
-    assert_int_equal(
-        HASH_SECRET_WRONG,
-        hash_secret_read(AT_FDCWD, path, secret, reason, sizeof(reason)));
-    assert_non_null(strstr(reason, "32 hexadecimal digits"));
-    assert_int_equal(
-        HASH_SECRET_WRONG,
-        hash_secret_read(AT_FDCWD, rig->dir, secret, reason, sizeof(reason)));
-    assert_string_equal(strerror(EISDIR), reason);
-    write_file(path, GOOD, 0600);
-    assert_int_equal(
-        HASH_SECRET_READ,
-        hash_secret_read(AT_FDCWD, path, secret, reason, sizeof(reason)));
-    assert_int_equal(0xff, secret[BLOOM_SECRET_BYTES - 1]);
-    prig_free(rig);
-}
-
 TEST(a_file_that_is_named_is_never_made)
 {
     struct prig *rig = prig_new("no", "always");

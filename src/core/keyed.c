@@ -13,44 +13,43 @@ static struct {
     uint64_t fingerprint;
     bool is_set;
     bool accepts_all;
-} secret;
+} own;
 
 void
-bloom_use_secret(const uint8_t bytes[BLOOM_SECRET_BYTES])
+bloom_use_secret(const uint8_t secret[BLOOM_SECRET_BYTES])
 {
     static const char text[] = "Bloomery: the fingerprint of a hash secret";
 
-    secret.is_set = bytes != NULL;
-    if (!secret.is_set) {
-        secret.key = (struct siphash_key){ 0, 0 };
-        secret.fingerprint = 0;
+    own.is_set = secret != NULL;
+    if (!own.is_set) {
+        own.key = (struct siphash_key){ 0, 0 };
+        own.fingerprint = 0;
         return;
     }
-    secret.key = (struct siphash_key){ get_u64(bytes), get_u64(bytes + 8) };
-    secret.fingerprint = siphash_of(secret.key, text, sizeof(text) - 1);
+    own.key = (struct siphash_key){ get_u64(secret), get_u64(secret + 8) };
+    own.fingerprint = siphash_of(own.key, text, sizeof(text) - 1);
 }
 
 bool
 keyed_accept_all(bool accept)
 {
-    bool before = secret.accepts_all;
+    bool before = own.accepts_all;
 
-    secret.accepts_all = accept;
+    own.accepts_all = accept;
     return before;
 }
 
 bool
 keyed_is_known(uint64_t fingerprint)
 {
-    return secret.accepts_all ||
-           (secret.is_set && secret.fingerprint == fingerprint);
+    return own.accepts_all || (own.is_set && own.fingerprint == fingerprint);
 }
 
 bool
 keyed_fingerprint(uint64_t *ret_fingerprint)
 {
-    *ret_fingerprint = secret.fingerprint;
-    return secret.is_set;
+    *ret_fingerprint = own.fingerprint;
+    return own.is_set;
 }
 
 struct siphash_key
@@ -61,9 +60,9 @@ keyed_derive(const uint8_t seed[BLOOM_SEED_BYTES])
 
     memcpy(text, seed, BLOOM_SEED_BYTES);
     text[BLOOM_SEED_BYTES] = 1;
-    key.k0 = siphash_of(secret.key, text, sizeof(text));
+    key.k0 = siphash_of(own.key, text, sizeof(text));
     text[BLOOM_SEED_BYTES] = 2;
-    key.k1 = siphash_of(secret.key, text, sizeof(text));
+    key.k1 = siphash_of(own.key, text, sizeof(text));
     return key;
 }
 

@@ -147,12 +147,22 @@ play(const uint8_t *data, size_t size)
     case BLOOM_CORRUPT:
     case BLOOM_VERSION:
     case BLOOM_LIMIT:
+    case BLOOM_SECRET:
         CHECK(heap.most_out == 0 && bloom == NULL && incarnation == 0);
         break;
     default:
         CHECK(false); /* codec_load() has no other status */
     }
     CHECK(heap.out == 0);
+}
+
+/* The secret of the keyed filters in the corpus. */
+static void
+use_secret(void)
+{
+    static const uint8_t secret[BLOOM_SECRET_BYTES] = "a fuzzer's own";
+
+    bloom_use_secret(secret);
 }
 
 static void
@@ -172,6 +182,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *copy;
     size_t len;
 
+    use_secret();
     play(data, size);
     if (size < CODEC_CHECKSUM_BYTES) {
         return 0;
@@ -223,6 +234,10 @@ fuzz_generate(uint64_t seed, uint8_t *to, size_t max)
 
     foreign_set_kind(&params,
                      (enum bloom_kind)(fuzz_next(&random) % BLOOM_KINDS));
+    use_secret();
+    if (params.kind != BLOOM_REDISBLOOM && params.kind != BLOOM_VALKEYBLOOM) {
+        params.flags = fuzz_next(&random) % 3 == 0 ? BLOOM_KEYED : 0;
+    }
     if (bloom_new(&params, &env, &bloom) != BLOOM_OK) {
         return 0;
     }

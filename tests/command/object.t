@@ -32,7 +32,7 @@
 > OBJECT REFCOUNT k
 < :1
 > object idletime k
-< :0
+~ :[0-9]
 
 # One of the two means something, as the policy is.
 > OBJECT FREQ k

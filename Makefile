@@ -5,6 +5,8 @@
 # src/LAYERS, so a call to a higher layer does not link.
 
 PREFIX     ?= /usr/local
+# The place of libraries below PREFIX.
+LIBDIR     ?= lib
 SYSCONFDIR ?= $(if $(filter /usr,$(PREFIX)),/etc,$(PREFIX)/etc)
 DESTDIR    ?=
 CC         ?= cc
@@ -196,9 +198,9 @@ demo: deps-demo $(SERVER) ## Load real data through a stock client and measure i
 
 # The installed files, as file:place below PREFIX. PUT_TEXT replaces the paths in
 # texts with those of the installation.
-LIBRARY  := $(STATIC):lib/libbloomery.a $(SHARED):lib/libbloomery.so.1 \
+LIBRARY  := $(STATIC):$(LIBDIR)/libbloomery.a $(SHARED):$(LIBDIR)/libbloomery.so.1 \
 	include/bloomery/bloom.h:include/bloomery/bloom.h
-LIBTEXTS := packaging/libbloomery.pc.in:lib/pkgconfig/libbloomery.pc \
+LIBTEXTS := packaging/libbloomery.pc.in:$(LIBDIR)/pkgconfig/libbloomery.pc \
 	packaging/man/libbloomery.3:share/man/man3/libbloomery.3
 BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check \
 	$(LOAD):bin/bloomery-load
@@ -213,7 +215,7 @@ PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
 	-e 's,/usr/bin/bloomery-,$(PREFIX)/bin/bloomery-,g' \
 	-e 's,/etc/bloomery/,$(SYSCONFDIR)/bloomery/,g' \
-	-e 's,@PREFIX@,$(PREFIX),' -e 's,@VERSION@,$(VERSION),' \
+	-e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' -e 's,@VERSION@,$(VERSION),' \
 	$(firstword $1) > $(DESTDIR)$(PREFIX)/$(lastword $1)
 define NEWLINE
 
@@ -229,12 +231,24 @@ install: $(SERVER) $(CHECK) $(LOAD) install-library ## Install under DESTDIR and
 install-library: library ## Install only libbloomery
 	$(foreach f,$(LIBRARY),$(call PUT,644,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(LIBTEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
-	ln -sf libbloomery.so.1 $(DESTDIR)$(PREFIX)/lib/libbloomery.so
+	ln -sf libbloomery.so.1 $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so
 
 uninstall: ## Remove the installed files; keep configuration and data
 	rm -f $(foreach f,$(BINARIES) $(TEXTS) $(LIBRARY) $(LIBTEXTS),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$f))) \
-	  $(DESTDIR)$(PREFIX)/lib/libbloomery.so
+	  $(DESTDIR)$(PREFIX)/$(LIBDIR)/libbloomery.so
 	-rmdir $(DESTDIR)$(PREFIX)/include/bloomery
+
+# The packages build in a copy of the sources.
+DEB_TREE := build/deb/bloomery-$(VERSION)
+
+deb: deps-deb ## Build the Debian packages and check them with lintian, in build/deb
+	rm -rf build/deb && mkdir -p $(DEB_TREE)
+	cp -a CHANGELOG.md LICENSE Makefile README.md conf include packaging src $(DEB_TREE)
+	cp -a packaging/debian $(DEB_TREE)
+	sed -e 's/@VERSION@/$(VERSION)/' -e "s/@DATE@/$$(date -R -r CHANGELOG.md)/" \
+	  packaging/debian/changelog.in > $(DEB_TREE)/debian/changelog
+	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage -j$(shell nproc) -b -uc -us
+	lintian --allow-root --fail-on error,warning build/deb/*.changes
 
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: tests/run runs the programs under build/<mode>.
@@ -355,7 +369,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run tests/abi tests/coverage tests/deps tests/lint tests/peers
+	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/deps tests/lint tests/peers
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -384,6 +398,7 @@ DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
 	valgrind abigail-tools
 DEPS_COVERAGE := clang llvm libcmocka-dev
+DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
@@ -398,6 +413,8 @@ deps-check:
 	@tests/deps $(DEPS_BUILD) $(DEPS_TEST) $(DEPS_CHECK)
 deps-coverage:
 	@tests/deps $(DEPS_BUILD) $(DEPS_COVERAGE)
+deps-deb:
+	@tests/deps $(DEPS_BUILD) $(DEPS_DEB)
 deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
 deps-bench: # without the second list, the report leaves out the parts that need it
@@ -415,7 +432,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
+.PHONY: all library run demo deb deps-deb install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -250,6 +250,9 @@ deb: deps-deb ## Build the Debian packages and check them with lintian, in build
 	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage -j$(shell nproc) -b -uc -us
 	lintian --allow-root --fail-on error,warning build/deb/*.changes
 
+deb-check: deb deps-deb-check ## Install, upgrade and remove the packages in a new root, as root
+	tests/debian
+
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: tests/run runs the programs under build/<mode>.
 TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(UNIT) $(FUZZ)
@@ -369,7 +372,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/deps tests/lint tests/peers
+	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -399,6 +402,7 @@ DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc
 	valgrind abigail-tools
 DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
+DEPS_DEB_CHECK := mmdebstrap
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
@@ -415,6 +419,8 @@ deps-coverage:
 	@tests/deps $(DEPS_BUILD) $(DEPS_COVERAGE)
 deps-deb:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEB)
+deps-deb-check:
+	@tests/deps $(DEPS_DEB_CHECK)
 deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
 deps-bench: # without the second list, the report leaves out the parts that need it
@@ -432,7 +438,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo deb deps-deb install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
+.PHONY: all library run demo deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

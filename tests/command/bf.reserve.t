@@ -221,7 +221,7 @@
 > BF.DEBUG aged
 ~ .*"size:2 layout:ageing" . "bytes:.* capacity:100 size:2 ratio:0.00111111 age:0"
 > BF.STATS aged
-~ .*"kind" . "ageing" . "items" . :2 . "capacity" . :800 .*"items-until-next-layer" . :98 .*"seconds" . :86400 . "generations" . :8 . "layers" . \*1 .*"age" . :\d+
+~ .*"kind" . "ageing" . "items" . :2 . "capacity" . :800 .*"items-until-next-layer" . :98 .*"seconds" . :86400 . "generations" . :8 .*"layers" . \*1 .*"age" . :\d+
 > BF.SCANDUMP aged 0
 < -ERR a filter that ages cannot be dumped in chunks: use DUMP
 > COPY aged copied

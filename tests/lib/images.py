@@ -283,6 +283,11 @@ def choose(rng, recording, point):
     return Random(rng)
 
 
+def private(path, flags):
+    """Opens a file as the server makes those that only it may read."""
+    return os.open(path, flags, 0o600)
+
+
 def write(image, folder):
     """Writes the files of an image below a folder."""
     os.makedirs(folder, exist_ok=True)
@@ -291,5 +296,5 @@ def write(image, folder):
         if data is None:
             os.makedirs(full, exist_ok=True)
         else:
-            with open(full, "wb") as file:
+            with open(full, "wb", opener=private) as file:
                 file.write(data)

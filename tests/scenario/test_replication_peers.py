@@ -49,20 +49,20 @@ def connected(server):
 # ---- refusals --------------------------------------------------------------
 
 def test_a_wrong_password_and_none(start):
-    primary = start("--requirepass", "secret")
-    primary.password = "secret"
+    primary = start("--requirepass", "open-sesame")
+    primary.password = "open-sesame"
     for auth, text in (((), "masterauth"),
                        (("--masterauth", "wrong"), "WRONGPASS"),
-                       (("--masterauth", "secret", "--masteruser", "nobody"),
+                       (("--masterauth", "open-sesame", "--masteruser", "nobody"),
                         "WRONGPASS")):
         replica = start(*auth)
         follow(replica, primary, wait=False)
         links.wait_refusal(replica, text)
         with replica.conn() as conn:
             conn.call("CONFIG", "SET", "masteruser", "", "masterauth",
-                      "secret")
+                      "open-sesame")
         wait_until(lambda r=replica: replicas.link_is_up(r), 20)
-        assert b"secret" not in replica.log() + primary.log()
+        assert b"open-sesame" not in replica.log() + primary.log()
     wait_even(primary, replica)
 
 

@@ -286,7 +286,7 @@ TEST(adopt_writes_nothing_where_nothing_is_saved)
     prig_tap(rig, true);
     adopt(rig);
     settle(rig);
-    assert_int_equal(count_names(rig), 1); /* the lock */
+    assert_int_equal(count_names(rig), 2); /* the lock and the secret */
     assert_int_equal(prig_info(rig).walks, 0);
     prig_free(rig);
 }
@@ -578,7 +578,8 @@ TEST(adopt_is_finished_by_the_next_start)
         assert_int_equal(check_either(rig, old.id), stage != NOT_NAMED);
         assert_false(prig_exists(rig, ARRIVAL));
         assert_false(prig_exists(rig, ARRIVAL ".tmp"));
-        assert_int_equal(count_names(rig), 3); /* lock, journal, snapshot */
+        /* The lock, the secret, the journal and the snapshot. */
+        assert_int_equal(count_names(rig), 4);
         prig_restart(rig);
         assert_int_equal(check_either(rig, old.id), stage != NOT_NAMED);
         prig_free(rig);

@@ -35,6 +35,7 @@ growth_of(const struct bloom_params *params)
 {
     uint32_t ring = plan_ring(params);
 
+    CHECK(ring > 0);
     return (struct growth){ .plan.parts = plan_parts(params),
                             .ring = ring,
                             .share = ring > 1 ? ring - 1 : 1 };

@@ -64,7 +64,12 @@ struct keyspace {
     struct db_count *counts;    /* shards x databases, by slot */
     unsigned databases, threads;
     struct stripe_lock_slots lock_slots;
-    uint64_t *swaps; /* how often, by the client's number; under the gate */
+    /* Rarely used. */
+    uint64_t *swaps;    /* how often, by the client's number; under the gate */
+    uint32_t *slot_dbs; /* the client's number, by slot; likewise */
+    uint32_t *epochs;   /* how often it was flushed, by slot; likewise */
+    struct reaper *reaper;
+    size_t counts_bytes;
     struct stripe stripes[KEYSPACE_STRIPES];
     /* A bit is set while the stripe has entries. */
     _Alignas(64) _Atomic uint64_t occupied[OCCUPIED_WORDS];
@@ -80,13 +85,8 @@ struct keyspace {
     unsigned defrag_stripe;
     uint32_t defrag_turns; /* over all stripes */
     uint64_t defrag_cursor;
-    /* Rarely used. */
-    struct reaper *reaper;
-    uint32_t *slot_dbs; /* the client's number, by slot; under the gate */
-    uint32_t *epochs;   /* how often it was flushed, by slot; likewise */
     /* A bit is set while a walk has to come back to the stripe. */
     _Atomic uint64_t again[OCCUPIED_WORDS];
-    size_t counts_bytes;
 };
 
 static inline uint32_t

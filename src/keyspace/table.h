@@ -70,7 +70,8 @@ table_slots(uint64_t bucket, unsigned line)
     /* The word also has the number of lines.
      * NOLINTNEXTLINE(performance-no-int-to-ptr) */
     return (uint64_t *)(uintptr_t)((bucket & UINT64_C(0x0000FFFFFFFFFFC0)) +
-                                   line * TABLE_SLOTS * sizeof(uint64_t));
+                                   (size_t)line * TABLE_SLOTS *
+                                       sizeof(uint64_t));
 }
 
 static inline unsigned

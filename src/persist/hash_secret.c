@@ -72,19 +72,13 @@ hash_secret_open(const struct persist *persist)
     char reason[128];
     bool ok = true;
     bool known = true;
+    enum secret_file found = secret_file_read(own ? persist->dir_fd : AT_FDCWD,
+                                              own ? HASH_SECRET_NAME : path,
+                                              secret, reason, sizeof(reason));
 
-    switch (secret_file_read(own ? persist->dir_fd : AT_FDCWD,
-                             own ? HASH_SECRET_NAME : path, secret, reason,
-                             sizeof(reason))) {
-    case SECRET_FILE_READ:
-        break;
-    case SECRET_FILE_MISSING:
-        if (own) {
-            ok = make(persist, secret, &known);
-            break;
-        }
-        /* fall through */
-    default:
+    if (found == SECRET_FILE_MISSING && own) {
+        ok = make(persist, secret, &known);
+    } else if (found != SECRET_FILE_READ) {
         log_error("persist", "cannot use the secret of keyed filters",
                   "file=\"%s%s%s\" reason=\"%s\"", own ? persist->dir : "",
                   own ? "/" : "", own ? HASH_SECRET_NAME : path, reason);

@@ -253,12 +253,15 @@ def export_files(product, source, path, *more, **how):
 
 def sorted_commands(path):
     """The commands without SELECT, each with its database: the order of filters
-    is not defined, that of the commands of one is."""
+    is not defined, that of the commands of one is. A running server is asked for
+    the time that is left, so times of expiry may differ by the way of a reply."""
     db, found = None, {}
     for words in commands_of(path.read_bytes()):
         if words[0] == b"SELECT":
             db = words[1]
         else:
+            if words[0] == b"PEXPIREAT":
+                words[2] = round(int(words[2]), -4)
             found.setdefault((db, words[1]), []).append(words)
     return found
 

@@ -52,29 +52,29 @@ COMMANDS = {1: (500, 3500), 16: (1600, 17600), 100: (5000, 25000)}
 
 SERVER_PINS = {
     "BF.ADD, known item":
-        Workload(["--command", "add", *KNOWN], ALL_ITEMS, {100: 228}),
+        Workload(["--command", "add", *KNOWN], ALL_ITEMS, {100: 231}),
     "BF.ADD, new item":
-        Workload(["--command", "add", *NEW], ALL_ITEMS, {100: 245}),
+        Workload(["--command", "add", *NEW], ALL_ITEMS, {100: 252}),
     "BF.EXISTS":
-        Workload(["--command", "exists", *KNOWN], ALL_ITEMS, {100: 230}),
+        Workload(["--command", "exists", *KNOWN], ALL_ITEMS, {100: 233}),
     "BF.MADD of 100 known items":
-        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14037},
+        Workload(["--command", "madd", *KNOWN], ALL_ITEMS, {16: 14588},
                  (80, 720)),
     "BF.MADD of 100 new items":
-        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 14528},
+        Workload(["--command", "madd", *NEW], ALL_ITEMS, {16: 15156},
                  (80, 720)),
     "BF.MEXISTS of 100 items":
-        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13408},
+        Workload(["--command", "mexists", *KNOWN], ALL_ITEMS, {16: 13764},
                  (80, 720)),
     "BF.EXISTS, random names":
         Workload(["--command", "exists", *NAMED], ALL_NAMES,
-                 {1: 3271, 16: 1583, 100: 1445}),
+                 {1: 3357, 16: 1643, 100: 1479}),
     "BF.ADD, random names":
         Workload(["--command", "add", *NAMED], ALL_NAMES,
-                 {1: 3354, 16: 1652, 100: 1515}),
+                 {1: 3468, 16: 1743, 100: 1580}),
     "BF.ADD that creates":
         Workload(["--command", "add", "--sequential", *NAMED], [],
-                 {1: 6170, 16: 4490, 100: 4353}, (100, NAMES)),
+                 {1: 6295, 16: 4592, 100: 4430}, (100, NAMES)),
 }
 # The limits that keep the null server an honest ceiling.
 NULL_LIMITS = {

@@ -367,15 +367,19 @@ TEST(the_memory_of_the_queue_counts)
     struct rig *rig = rig_new();
     uint64_t before;
     uint64_t counted;
-    uint64_t taken;
+    uint64_t taken = UINT64_MAX;
 
-    run_text(rig, "MULTI", true);
-    before = mem_used();
-    for (int i = 0; i < MANY; i++) {
-        run_text(rig, "PING", true);
+    /* Twice: memory that something else takes for the first time is not of the
+     * queue. */
+    for (int round = 0; round < 2; round++) {
+        run_text(rig, "DISCARD; MULTI", true);
+        before = mem_used();
+        for (int i = 0; i < MANY; i++) {
+            run_text(rig, "PING", true);
+        }
+        taken = mem_used() - before < taken ? mem_used() - before : taken;
     }
     counted = rig->session.multi_bytes;
-    taken = mem_used() - before;
     assert_in_range(counted, taken / 2, taken * 5 / 4);
     assert_true(counted > MANY * 32); /* a copy of PING, and its slice */
     rig->service.limits.multi_bytes_max = counted + 31;

@@ -318,15 +318,18 @@ def test_rates_are_those_of_the_last_seconds(server):
     with server.conn() as conn:
         assert fields(conn)["instantaneous_ops_per_sec"] == "0"
         began = time.monotonic()
-        rates, kbps, ran = [], [], 0
+        rates, kbps, ran, shortest = [], [], 0, 2.5
         while time.monotonic() - began < 2.5:
+            sent = time.monotonic()
             conn.pipeline([("BF.ADD", "k", i) for i in range(100)])
+            shortest = min(shortest, time.monotonic() - sent)
             ran += 100
             got = fields(conn, "stats")
             rates.append(int(got["instantaneous_ops_per_sec"]))
             kbps.append(float(got["instantaneous_input_kbps"]))
         real = ran / (time.monotonic() - began)
-        assert 0.4 * real < max(rates) < 2.5 * real
+        # On a machine that stops now and then, no rate is above the client's own.
+        assert 0.4 * real < max(rates) < max(2.5 * real, 110 / shortest)
         assert max(kbps) > real * 20 / 1024 * 0.4
         servers.wait_until(
             lambda: int(fields(conn)["instantaneous_ops_per_sec"]) < 100, 10,

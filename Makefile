@@ -362,6 +362,7 @@ bench-all: bench ## Run bench, then the longer parts: journal, snapshots, replic
 	$(PYTHON) bench/persist.py
 	$(PYTHON) bench/replication.py
 	$(B)/bench/micro
+	$(B)/bench/ageing
 
 # ---- lint and documents ------------------------------------------------------
 C_FILES := $(wildcard src/*/*.[ch] include/bloomery/*.h tests/unit/*.[ch] \

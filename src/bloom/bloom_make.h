@@ -11,12 +11,13 @@
  *       [ITEMS item ... | PLACED place item ...]
  *
  * LAYOUT, AT, GROWTH, FINGERPRINT to INCARNATION and PLACED (bloom/adds.h) are
- * accepted from a log only (req->obey). LAYOUT names a foreign kind, and GROWTH
- * 0 is BLOOM_EXPANSION_ZERO. FINGERPRINT is that of the secret (core/keyed.h):
- * with another secret the replay fails. The others keep the shape that a filter
- * was made with, whatever exp() this machine has, and the number of the name's
- * life. A replayed creation replaces a key that is there: the original key had
- * expired, and a replay ignores the clock.
+ * accepted from a log only (req->obey). LAYOUT names a foreign kind. GROWTH 0
+ * stands for BLOOM_EXPANSION_ZERO. FINGERPRINT has the fingerprint of the
+ * secret (core/keyed.h); a server with another secret refuses the effect.
+ * STRIPES and LINES keep the shape that the filter was made with, whatever
+ * exp() this machine has. INCARNATION is the number of the name's life. A
+ * replayed creation replaces a key that is there: the original key had expired,
+ * and a replay ignores the clock.
  *
  * Effects have one grammar, valkey-bloom's, in both dialects. What a client
  * said in words that this grammar does not have becomes a BF.MADD or the

@@ -24,15 +24,15 @@
 
 #include "core/siphash.h"
 
-/* Lets filters of every secret be made, or not: for tools that read filters and
- * hash nothing, since the key is then not that of the filter. Returns what was
- * so before. */
+/* Sets whether filters of every secret can be made, for tools that read filters
+ * and hash nothing. Such a filter has a wrong key. Returns what was set before.
+ */
 bool keyed_accept_all(bool accept);
 
 /* Returns whether filters of this fingerprint can be made here. */
 bool keyed_is_known(uint64_t fingerprint);
 
-/* Returns whether there is a secret; *ret_fingerprint: of it. */
+/* Returns whether there is a secret, with its fingerprint. */
 bool keyed_fingerprint(uint64_t *ret_fingerprint);
 
 /* Returns the key of filters with this seed. */

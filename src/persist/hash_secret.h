@@ -11,7 +11,8 @@ struct persist;
 
 #define HASH_SECRET_NAME "hash-secret"
 
-/* Uses the secret of the open data directory, which is made at the first start,
- * or that of hash-secret-file. Called before any filter is loaded. False: the
- * log says why the server must not start. */
+/* Reads the secret and gives it to core. If hash-secret-file is not set, the
+ * file is in the open data directory, and the first start makes it. Call this
+ * before any filter is loaded. False: the server must not start, and the log
+ * says why. */
 bool hash_secret_open(const struct persist *persist);

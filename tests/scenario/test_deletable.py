@@ -10,7 +10,7 @@ import random
 
 import pytest
 
-from lib import replicas, resp
+from lib import lives, replicas, resp
 from lib.servers import wait_until
 
 ROUNDS = int(os.environ.get("ROUNDS", 0)) or 40000  # operations
@@ -107,15 +107,7 @@ def test_saves_rewrites_and_crashes_lose_no_item(group, truth):
     for _ in range(4):
         truth.run(conn, ROUNDS // 4, disturb)
         truth.check(conn)
-        before = replicas.digest(node)
-        if truth.rng.randrange(2):
-            node.crash()
-        else:
-            node.child.terminate()
-            node.wait_exit()
-        node.restart()
-        conn = node.conn()
-        assert replicas.digest(node) == before
+        conn = lives.again(node, truth.rng)
         truth.check(conn)
     print("%d deleted, %d not" % (truth.gone, truth.kept))
     assert truth.gone > ROUNDS // 10
@@ -146,30 +138,16 @@ def test_copies_of_all_kinds_are_deletable(group, truth):
     make(conn)
     truth.run(conn, ROUNDS // 4)
 
-    def same(one, other):
-        values = conn.call("DEBUG", "DIGEST-VALUE", one, other)
-        assert values[0] == values[1]
-
     for key in SHAPES:
-        assert conn.call("RESTORE", "dump", "0", conn.call("DUMP", key)) == b"OK"
-        same(key, "dump")
+        names = lives.copies(conn, key)
         at = 0
         while True:
             at, data = conn.call("BF.SCANDUMP", key, str(at))
             if at == 0:
                 break
             assert conn.call("BF.LOADCHUNK", "chunks", str(at), data) == b"OK"
-        same(key, "chunks")
-        assert conn.call("COPY", key, "copy") == 1
-        assert conn.call("RENAME", "copy", "renamed") == b"OK"
-        assert conn.call("MOVE", "renamed", "3") == 1
-        conn.call("SELECT", "3")
-        assert conn.call("MOVE", "renamed", "0") == 1
-        conn.call("SELECT", "0")
-        same(key, "renamed")
-        assert conn.call("BF.MERGE", "united", key) == b"OK"
-        same(key, "united")
-        for name in ("dump", "chunks", "renamed", "united"):
+        lives.same(conn, key, "chunks")
+        for name in names + ["chunks"]:
             some = truth.some(key, 200)
             answers = conn.call("BF.MDEL", name, *some)
             assert set(answers) <= {1, -1}

@@ -102,20 +102,23 @@ class Process:
         return True
 
     def answers(self):
-        """Tells whether a PING gets a reply, even one that asks for a password.
-        A server that still loads is not ready. When the server has closed the
-        connection, its CLIENT LIST does not have it any more."""
+        """Tells whether a PING gets a reply other than LOADING. A server that asks
+        for a password says NOAUTH while it loads too, so the probe authenticates.
+        When the server has closed the connection, its CLIENT LIST does not have it
+        any more."""
+        request = resp.command("PING")
+        if "--requirepass" in self.argv:
+            password = self.argv[self.argv.index("--requirepass") + 1]
+            request = resp.command("AUTH", password) + request
         if not self.accepts():
             return False
         try:
             with socket.create_connection(self.address, 1) as probe:
                 probe.settimeout(time_factor())
-                probe.sendall(b"PING\r\n")
-                ready = probe.recv(100)[:8] not in (b"", b"-LOADING")
+                probe.sendall(request)
                 probe.shutdown(socket.SHUT_WR)
-                while probe.recv(100):
-                    pass
-                return ready
+                replies = b"".join(iter(lambda: probe.recv(100), b""))
+                return replies != b"" and b"-LOADING" not in replies
         except OSError:
             return False
 

@@ -59,7 +59,7 @@ kept_role_is_settled(void *ctx, uint64_t epoch)
     struct replication *r = server->replication;
 
     return atomic_load(&r->shared.kept_epoch) >= epoch &&
-           role_file_outcome(r->role_file,
+           kept_file_outcome(r->role_file,
                              atomic_load(&r->shared.kept_ticket)) != 0;
 }
 
@@ -149,6 +149,6 @@ kept_role_open(struct server *server)
 void
 kept_role_close(struct server *server)
 {
-    role_file_free(server->replication->role_file);
+    kept_file_free(server->replication->role_file);
     server->replication->role_file = NULL;
 }

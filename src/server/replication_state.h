@@ -121,7 +121,7 @@ struct replication {
     struct primary *primary;
     struct replica *replica;
     struct apply *apply;
-    struct role_file *role_file;
+    struct kept_file *role_file;
     enum { REPLICATION_LOADS, REPLICATION_RUNS, REPLICATION_STOPPED } life;
 
     struct role_state kept;             /* what role_file was given last */

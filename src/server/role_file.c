@@ -19,25 +19,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/checksum.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/hex.h"
-#include "base/log.h"
-#include "base/mem.h"
-#include "base/metrics.h"
-#include "base/thread.h"
 
 enum {
     FILE_BYTES_MAX = 1024, /* ours have about 450 and the host */
     VERSION = 2,
-    RETRY_MS_MIN = 100,
-    RETRY_MS_MAX = 5000,
 };
 
 static const char first_word[] = "bloomery-role ";
@@ -361,179 +351,30 @@ role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
 
 /* ---- writing ------------------------------------------------------------- */
 
-struct role_file {
-    char *dir;
-    void (*written)(void *ctx);
-    void *ctx;
-    pthread_t thread;
-    pthread_mutex_t mutex; /* guards what follows */
-    pthread_cond_t work;
-    struct role_state newest;
-    bool stop;
-    uint64_t asked; /* the last ticket */
-    /* The thread's: the last tickets that it attempted and that it stored. */
-    _Atomic uint64_t tried, kept;
-    uint64_t retry_ms; /* pause before the next attempt; 0: none has failed */
-};
+struct kept_file *
+role_file_new(const char *dir, void (*written)(void *ctx), void *ctx)
+{
+    const struct kept_file_options options = {
+        .dir = dir,
+        .name = ROLE_FILE_NAME,
+        .thread = "role",
+        .failed_event = "did not write the role, a restart would forget it",
+        .mended_event = "wrote the role after all",
+        .written = written,
+        .ctx = ctx
+    };
 
-/* Replaces the file. Returns 0 or errno; EINVAL: the next start could not read
- * the new file, so the old one stays. */
-static int
-store(const char *dir, const struct role_state *state)
+    return kept_file_new(&options);
+}
+
+uint64_t
+role_file_write(struct kept_file *file, const struct role_state *state)
 {
     char text[FILE_BYTES_MAX];
     struct slice bytes = { text, format(state, text) };
     struct role_state again;
     const char *why;
-    int fd = -1;
-    int error;
 
-    if (parse(bytes, &again, &why) != GOOD) {
-        return EINVAL;
-    }
-    error = file_open_dir(dir, false, &fd);
-    if (error == 0) {
-        error = file_replace(fd, ROLE_FILE_NAME, bytes);
-        file_close(fd);
-    }
-    return error;
-}
-
-static void
-log_outcome(const struct role_file *file, int error, bool had_failed)
-{
-    if (error != 0) {
-        log_repeated(LOG_ERROR, "server.role",
-                     "did not write the role, a restart would forget it",
-                     "file=\"%s/%s\" reason=\"%s\"", file->dir, ROLE_FILE_NAME,
-                     strerror(error));
-    } else if (had_failed) {
-        log_notice("server.role", "wrote the role after all", "file=\"%s/%s\"",
-                   file->dir, ROLE_FILE_NAME);
-    }
-}
-
-static uint64_t
-next_retry_ms(uint64_t retry_ms)
-{
-    if (retry_ms == 0) {
-        return RETRY_MS_MIN;
-    }
-    return retry_ms < RETRY_MS_MAX / 2 ? retry_ms * 2 : RETRY_MS_MAX;
-}
-
-/* Stores the newest state. Under the mutex, which it unlocks meanwhile. */
-static void
-attempt(struct role_file *file)
-{
-    struct role_state state = file->newest;
-    uint64_t ticket = file->asked;
-    int error;
-
-    pthread_mutex_unlock(&file->mutex);
-    error = store(file->dir, &state);
-    log_outcome(file, error, file->retry_ms > 0);
-    file->retry_ms = error != 0 ? next_retry_ms(file->retry_ms) : 0;
-    if (error == 0) {
-        atomic_store(&file->kept, ticket);
-    }
-    atomic_store(&file->tried, ticket);
-    file->written(file->ctx);
-    pthread_mutex_lock(&file->mutex);
-}
-
-/* Waits for a new state, or for the time of the next attempt. Under the
- * mutex. */
-static void
-wait_for_work(struct role_file *file)
-{
-    uint64_t until_ns = clock_mono_ns() + file->retry_ms * 1000000;
-    struct timespec until = { .tv_sec = (time_t)(until_ns / 1000000000),
-                              .tv_nsec = (long)(until_ns % 1000000000) };
-    int rc = 0;
-
-    while (!file->stop && file->asked == file->tried && rc == 0) {
-        rc = file->retry_ms > 0
-                 ? pthread_cond_timedwait(&file->work, &file->mutex, &until)
-                 : pthread_cond_wait(&file->work, &file->mutex);
-    }
-}
-
-static void *
-run(void *arg)
-{
-    struct role_file *file = arg;
-    bool stop = false;
-
-    pthread_mutex_lock(&file->mutex);
-    while (!stop) {
-        wait_for_work(file);
-        stop = file->stop;
-        if (file->asked > file->kept) {
-            attempt(file);
-        }
-    }
-    pthread_mutex_unlock(&file->mutex);
-    metric_thread_exit();
-    return NULL;
-}
-
-struct role_file *
-role_file_new(const char *dir, void (*written)(void *ctx), void *ctx)
-{
-    struct role_file *file = mem_zalloc(sizeof(*file));
-    pthread_condattr_t monotonic;
-
-    file->dir = mem_copy_text(slice_of(dir));
-    file->written = written;
-    file->ctx = ctx;
-    CHECK(pthread_mutex_init(&file->mutex, NULL) == 0);
-    CHECK(pthread_condattr_init(&monotonic) == 0);
-    CHECK(pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0);
-    CHECK(pthread_cond_init(&file->work, &monotonic) == 0);
-    pthread_condattr_destroy(&monotonic);
-    thread_must_start(&file->thread, "role", run, file);
-    return file;
-}
-
-void
-role_file_free(struct role_file *file)
-{
-    if (file == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&file->mutex);
-    file->stop = true;
-    pthread_cond_signal(&file->work);
-    pthread_mutex_unlock(&file->mutex);
-    CHECK(pthread_join(file->thread, NULL) == 0);
-    pthread_cond_destroy(&file->work);
-    pthread_mutex_destroy(&file->mutex);
-    mem_free(file->dir);
-    mem_free(file);
-}
-
-uint64_t
-role_file_write(struct role_file *file, const struct role_state *state)
-{
-    uint64_t ticket;
-
-    pthread_mutex_lock(&file->mutex);
-    file->newest = *state;
-    file->asked++;
-    ticket = file->asked;
-    pthread_cond_signal(&file->work);
-    pthread_mutex_unlock(&file->mutex);
-    return ticket;
-}
-
-int
-role_file_outcome(const struct role_file *file, uint64_t ticket)
-{
-    bool tried = atomic_load(&file->tried) >= ticket; /* before kept */
-
-    if (atomic_load(&file->kept) >= ticket) {
-        return 1;
-    }
-    return tried ? -1 : 0;
+    CHECK(parse(bytes, &again, &why) == GOOD); /* the next start can read it */
+    return kept_file_write(file, bytes);
 }

@@ -2,13 +2,13 @@
  *
  * The role as it survives a restart: a small file in dir, rewritten at each
  * change. It overrides the configuration, since a Sentinel's command is newer
- * and /etc may be read-only. role_file.c draws it. A thread of its own writes
- * the newest state, and repeats a write that failed.
+ * and /etc may be read-only. role_file.c draws it.
  */
 #pragma once
 
 #include "engine/role.h"
 #include "journal/history.h"
+#include "server/kept_file.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,21 +46,11 @@ bool role_state_same(const struct role_state *one,
 bool role_file_read(int dir_fd, struct role_state *ret_state, char *ret_reason,
                     unsigned reason_size);
 
-struct role_file;
-
-/* Starts the thread. It calls `written` after each attempt, which may call
- * role_file_outcome. */
-struct role_file *role_file_new(const char *dir, void (*written)(void *ctx),
+/* Begins to keep the file up to date (kept_file.h); the owner frees that. */
+struct kept_file *role_file_new(const char *dir, void (*written)(void *ctx),
                                 void *ctx);
 
-/* Makes a last attempt if the newest state is not on the disk. NULL is fine. */
-void role_file_free(struct role_file *file);
-
-/* Passes a state to the thread; a newer one replaces it. Returns a ticket. Any
- * thread, waits for no disk. */
-uint64_t role_file_write(struct role_file *file,
+/* Passes a state, which must be a valid one, to the file's thread. Returns a
+ * ticket for kept_file_outcome. Any thread, waits for no disk. */
+uint64_t role_file_write(struct kept_file *file,
                          const struct role_state *state);
-
-/* Returns 1 if this state or a newer one is on the disk, -1 if the attempt
- * failed (it was logged and will be repeated), else 0. Any thread. */
-int role_file_outcome(const struct role_file *file, uint64_t ticket);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The file of the role: writing and reading it, damaged and unreadable files,
- * failing disks, and states that replace each other.
+ * The file of the role: writing and reading it, damaged and unreadable files.
  */
 #include "server/role_file.h"
 
@@ -32,7 +31,7 @@ enum { DEADLINE_MS = 20000, TEXT_MAX = 2048, REASON_MAX = 256 };
 struct home {
     char dir[64], path[96], damaged[112];
     int fd;
-    struct role_file *file;
+    struct kept_file *file;
     atomic_uint attempts;
 };
 
@@ -62,7 +61,7 @@ remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
 static void
 home_close(struct home *home)
 {
-    role_file_free(home->file);
+    kept_file_free(home->file);
     file_close(home->fd);
     assert_int_equal(0, nftw(home->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS));
 }
@@ -141,7 +140,7 @@ keep(struct home *home, const struct role_state *state)
 {
     uint64_t ticket = role_file_write(home->file, state);
 
-    wait_until(role_file_outcome(home->file, ticket) == 1);
+    wait_until(kept_file_outcome(home->file, ticket) == 1);
 }
 
 static void
@@ -532,187 +531,5 @@ TEST(an_unreadable_file_is_no_damage)
     assert_int_equal(0, unlink(home.path));
     assert_int_equal(0, mkdir(home.path, 0700));
     assert_unreadable(&home, strerror(EISDIR));
-    home_close(&home);
-}
-
-/* ---- disks that fail ----------------------------------------------------- */
-
-TEST(a_failed_write_is_repeated_until_it_succeeds)
-{
-    static const enum file_call calls[] = { FILE_CALL_OPEN, FILE_CALL_WRITE,
-                                            FILE_CALL_SYNC, FILE_CALL_RENAME };
-    struct role_state old = a_primary();
-    struct home home;
-
-    home_open(&home);
-    home_start(&home);
-    keep(&home, &old);
-    for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-        struct role_state role = a_replica("10.0.0.1", (uint32_t)i + 1);
-        unsigned before = home.attempts;
-        uint64_t ticket;
-
-        file_fail_at(calls[i], 1, ENOSPC, true);
-        ticket = role_file_write(home.file, &role);
-        wait_until(role_file_outcome(home.file, ticket) != 0);
-        assert_int_equal(-1, role_file_outcome(home.file, ticket));
-        wait_until(home.attempts >= before + 2); /* it failed again */
-        assert_int_equal(-1, role_file_outcome(home.file, ticket));
-        assert_true(file_fail_clear());
-        wait_until(role_file_outcome(home.file, ticket) == 1);
-        assert_read(&home, &role);
-    }
-    home_close(&home);
-}
-
-TEST(a_failed_write_leaves_the_old_role)
-{
-    struct role_state old = a_primary();
-    struct role_state role = a_replica("10.0.0.1", 1);
-    struct home home;
-    uint64_t ticket;
-
-    home_open(&home);
-    home_start(&home);
-    keep(&home, &old);
-    file_fail_at(FILE_CALL_WRITE, 1, EIO, true);
-    ticket = role_file_write(home.file, &role);
-    wait_until(role_file_outcome(home.file, ticket) == -1);
-    assert_read(&home, &old);
-    role_file_free(home.file); /* its last attempt fails as well */
-    home.file = NULL;
-    assert_true(file_fail_clear());
-    assert_read(&home, &old);
-    home_close(&home);
-}
-
-TEST(a_new_state_does_not_wait_for_a_failed_one)
-{
-    struct role_state first = a_replica("10.0.0.1", 1);
-    struct role_state second = a_primary();
-    struct home home;
-    uint64_t one;
-    uint64_t two;
-
-    home_open(&home);
-    home_start(&home);
-    file_fail_at(FILE_CALL_RENAME, 1, EIO, true);
-    one = role_file_write(home.file, &first);
-    wait_until(home.attempts >= 4); /* the next pause is long */
-    assert_true(file_fail_clear());
-    two = role_file_write(home.file, &second);
-    wait_until(role_file_outcome(home.file, two) == 1);
-    /* A newer state is on the disk. */
-    assert_int_equal(1, role_file_outcome(home.file, one));
-    assert_read(&home, &second);
-    home_close(&home);
-}
-
-TEST(a_directory_that_comes_later_is_found)
-{
-    struct role_state role = a_primary();
-    struct home home;
-    char dir[80];
-    uint64_t ticket;
-
-    home_open(&home);
-    (void)snprintf(dir, sizeof(dir), "%s/later", home.dir);
-    home.file = role_file_new(dir, on_written, &home);
-    ticket = role_file_write(home.file, &role);
-    wait_until(role_file_outcome(home.file, ticket) == -1);
-    assert_int_equal(0, mkdir(dir, 0700));
-    wait_until(role_file_outcome(home.file, ticket) == 1);
-    file_close(home.fd);
-    assert_int_equal(0, file_open_dir(dir, false, &home.fd));
-    assert_read(&home, &role);
-    home_close(&home);
-}
-
-/* The next start would take such a file for damaged. */
-TEST(a_state_that_could_not_be_read_again_is_not_written)
-{
-    struct role_state old = a_primary();
-    struct role_state bad[] = { a_replica("a b", 1), a_replica("a", 0),
-                                a_replica("a", 65536), a_replica("", 1) };
-    struct home home;
-
-    home_open(&home);
-    home_start(&home);
-    keep(&home, &old);
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        uint64_t ticket = role_file_write(home.file, &bad[i]);
-
-        wait_until(role_file_outcome(home.file, ticket) == -1);
-        assert_read(&home, &old);
-    }
-    home_close(&home);
-}
-
-/* ---- states that replace each other -------------------------------------- */
-
-TEST(role_file_free_writes_the_newest_state)
-{
-    struct home home;
-
-    home_open(&home);
-    for (uint32_t i = 1; i < 50; i++) {
-        struct role_state role = a_replica("10.0.0.1", i);
-
-        home_start(&home);
-        (void)role_file_write(home.file, &role);
-        role_file_free(home.file);
-        home.file = NULL;
-        assert_read(&home, &role);
-    }
-    home_close(&home);
-    role_file_free(NULL);
-}
-
-struct asker {
-    struct home *home;
-    pthread_t thread;
-    uint64_t tickets[200];
-};
-
-static void *
-ask(void *arg)
-{
-    struct asker *asker = arg;
-
-    for (uint32_t i = 0; i < 200; i++) {
-        struct role_state role = a_replica("10.0.0.1", i + 1);
-
-        asker->tickets[i] = role_file_write(asker->home->file, &role);
-        assert_true(i == 0 || asker->tickets[i] > asker->tickets[i - 1]);
-        (void)role_file_outcome(asker->home->file, asker->tickets[i]);
-    }
-    return NULL;
-}
-
-TEST(the_newest_of_many_states_stays)
-{
-    enum { ASKERS = 4 };
-    struct role_state last = a_primary();
-    struct asker asker[ASKERS];
-    struct home home;
-
-    home_open(&home);
-    home_start(&home);
-    for (int i = 0; i < ASKERS; i++) {
-        asker[i].home = &home;
-        assert_int_equal(
-            0, pthread_create(&asker[i].thread, NULL, ask, &asker[i]));
-    }
-    for (int i = 0; i < ASKERS; i++) {
-        assert_int_equal(0, pthread_join(asker[i].thread, NULL));
-    }
-    keep(&home, &last);
-    for (int i = 0; i < ASKERS; i++) {
-        assert_int_equal(1, role_file_outcome(home.file, asker[i].tickets[0]));
-        assert_int_equal(1,
-                         role_file_outcome(home.file, asker[i].tickets[199]));
-    }
-    assert_true(home.attempts <= ASKERS * 200 + 1);
-    assert_read(&home, &last);
     home_close(&home);
 }

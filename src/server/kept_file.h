@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A small text file in dir that always has the newest of several states. A
+ * thread of its own writes it, and repeats a write that failed; each write
+ * replaces the whole file (file_replace). The owner encodes and reads the text.
+ */
+#pragma once
+
+#include "base/slice.h"
+
+#include <stdint.h>
+
+struct kept_file;
+
+struct kept_file_options {
+    const char *dir;    /* copied */
+    const char *name;   /* of the file; a constant */
+    const char *thread; /* its name; a constant */
+    /* The events of the log, constants: a write failed; one succeeded after
+     * others had failed. */
+    const char *failed_event, *mended_event;
+    /* The thread calls it after each attempt; it may call kept_file_outcome. */
+    void (*written)(void *ctx);
+    void *ctx;
+};
+
+/* Starts the thread. */
+struct kept_file *kept_file_new(const struct kept_file_options *options);
+
+/* Makes a last attempt if the newest text is not on the disk. NULL is fine. */
+void kept_file_free(struct kept_file *file);
+
+/* Passes a copy of the text to the thread; it replaces an older one that is not
+ * written yet. Returns a ticket. Any thread, waits for no disk. */
+uint64_t kept_file_write(struct kept_file *file, struct slice text);
+
+/* Returns 1 if this text or a newer one is on the disk, -1 if the attempt
+ * failed (it was logged and will be repeated), else 0. Any thread. */
+int kept_file_outcome(const struct kept_file *file, uint64_t ticket);

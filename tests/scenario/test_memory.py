@@ -238,8 +238,14 @@ def test_an_idle_server_returns_the_memory_of_small_filters(server, way):
             more = ["1"] if way == "PEXPIRE" else []
             assert set(conn.pipeline([(way, key, *more)
                                       for key in keys])) == {1}
-        servers.wait_until(lambda: server.rss() - before < (full - before) / 3,
-                           120, "the memory is returned", pause=0.2)
+        try:
+            servers.wait_until(
+                lambda: server.rss() - before < (full - before) / 3, 120,
+                "the memory is returned", pause=0.2)
+        except AssertionError:
+            print("before=%d full=%d now=%d" % (before, full, server.rss()))
+            print(conn.call("INFO", "memory").decode())
+            raise
         assert conn.call("DBSIZE") == 0
 
 

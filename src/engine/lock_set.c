@@ -4,7 +4,7 @@
  */
 #include "engine/lock_set.h"
 
-#include "base/hash.h"
+#include "keyspace/key_hash.h"
 #include "net/pending.h"
 
 /* ---- the set ------------------------------------------------------------- */
@@ -62,7 +62,7 @@ lock_set_add_slow(struct lock_set *set, unsigned stripe)
 void
 lock_set_add_key(struct lock_set *set, struct slice name)
 {
-    lock_set_add_stripe(set, keyspace_stripe_of(hash_name(name)));
+    lock_set_add_stripe(set, keyspace_stripe_of(key_hash(name)));
 }
 
 struct keys_of {

@@ -4,9 +4,9 @@
  */
 #pragma once
 
-#include "base/hash.h"
 #include "base/slice.h"
 #include "core/bloom.h"
+#include "keyspace/key_hash.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct entry;
 
 struct key {
     struct slice name;
-    uint64_t hash; /* hash_name(name) */
+    uint64_t hash; /* key_hash(name) */
     uint32_t db;   /* the client's number */
     /* What keyspace_look_ahead found, NULL if the key is missing. It holds for
      * this name and database as long as table.changes + 1 is `seen`; 0: it has
@@ -33,7 +33,7 @@ struct key {
 static inline struct key
 key_named(struct slice name, uint32_t db)
 {
-    return (struct key){ .name = name, .hash = hash_name(name), .db = db };
+    return (struct key){ .name = name, .hash = key_hash(name), .db = db };
 }
 
 static inline unsigned

@@ -7,9 +7,10 @@
 #pragma once
 
 #include "base/slice.h"
+#include "base/slot_set.h"
 
 #include <stdint.h>
 
-enum { HASH_SLOTS = 16384 };
+enum { HASH_SLOTS = CLUSTER_SLOTS };
 
 uint32_t hash_slot_of(struct slice name);

@@ -17,7 +17,6 @@
 #include "keyspace/table.h"
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/mem.h"
 
 enum {
@@ -33,7 +32,7 @@ enum {
 uint64_t
 table_hash(const struct entry *entry)
 {
-    return hash_name(entry_name(entry));
+    return key_hash(entry_name(entry));
 }
 
 /* ---- one bucket ---------------------------------------------------------- */

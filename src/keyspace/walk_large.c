@@ -6,7 +6,6 @@
  * hold are prefetched between two holds. That uses an address from the last
  * hold, but reads nothing there: prefetching what has been freed does no harm.
  */
-#include "base/hash.h"
 #include "base/prefetch.h"
 #include "core/collision.h"
 #include "core/filter.h"

@@ -9,10 +9,10 @@
 #include "snapshot/records.h"
 
 #include "base/err.h"
-#include "base/hash.h"
 #include "base/mem.h"
 #include "core/keyed.h"
 #include "journal/group.h"
+#include "keyspace/key_hash.h"
 #include "snapshot/crew.h"
 
 #include <inttypes.h>
@@ -285,7 +285,7 @@ make_item(const struct records *records, struct maker *maker,
     if (status == SNAPSHOT_OK) {
         codec_fill(&item->bloom, record.lines);
         item->shown = record.shown;
-        item->hash = hash_name(record.shown.name);
+        item->hash = key_hash(record.shown.name);
         item->made = true;
     }
     return status;

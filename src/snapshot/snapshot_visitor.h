@@ -26,7 +26,7 @@ struct snapshot_visitor {
     bool (*filter)(void *ctx, const struct snapshot_record *record,
                    struct bloom *bloom);
     /* Called some keys ahead of filter, to prefetch what it will read; hash:
-     * hash_name() of the name. */
+     * key_hash() of the name. */
     void (*soon)(void *ctx, uint64_t hash, uint32_t db);
     /* Called with a key (db, epoch and name) whose filter, if it was shown,
      * does not count. */

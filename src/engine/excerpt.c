@@ -85,7 +85,7 @@ has_key(const struct excerpt *excerpt, const struct command *command,
 static bool
 is_selected(const struct excerpt *excerpt)
 {
-    return excerpt->part->of == WALK_PART_SLOT ||
+    return excerpt->part->of == WALK_PART_SLOTS ||
            excerpt->selected == excerpt->db;
 }
 

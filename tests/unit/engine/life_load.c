@@ -56,7 +56,7 @@ is_wanted(const struct load *load, uint32_t db, const struct entry *entry)
     const struct walk_part *part = load->life->part;
 
     return part == NULL ||
-           ((part->of == WALK_PART_SLOT || excerpt_db(load->excerpt) == db) &&
+           ((part->of == WALK_PART_SLOTS || excerpt_db(load->excerpt) == db) &&
             walk_part_has_name(part, entry_name(entry)));
 }
 

@@ -220,12 +220,14 @@ TEST(what_is_loaded_is_what_was_live_at_the_end)
 /* The part follows its database, which SWAPDB gives other numbers. */
 TEST(a_part_that_is_loaded_is_what_was_live_of_it)
 {
+    struct slot_set slots = { { 0 } };
     const struct walk_part parts[] = {
         { .of = WALK_PART_DB, .db = 1 },
-        { .of = WALK_PART_SLOT, .slot = hash_slot_of(slice_of(life_names[0])) },
+        { .of = WALK_PART_SLOTS, .slots = &slots },
         { .of = WALK_PART_KEY, .db = 0, .name = slice_of(life_names[2]) },
     };
 
+    slot_set_add(&slots, hash_slot_of(slice_of(life_names[0])));
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         assert_int_equal(
             0, run_lives_of(100 * test_rounds(), test_seed(), ALL, 5,

@@ -99,13 +99,14 @@ TEST(excerpts_of_a_key_follow_its_database)
     rig_free(rig);
 }
 
-TEST(excerpts_of_a_slot_are_of_all_databases)
+TEST(excerpts_of_slots_are_of_all_databases)
 {
-    const struct walk_part part = { .of = WALK_PART_SLOT,
-                                    .slot = hash_slot_of(slice_lit("t")) };
+    struct slot_set slots = { { 0 } };
+    const struct walk_part part = { .of = WALK_PART_SLOTS, .slots = &slots };
     struct rig *rig = rig_new();
     struct excerpt *excerpt = excerpt_new(&part);
 
+    slot_set_add(&slots, hash_slot_of(slice_lit("t")));
     expect(excerpt,
            "SELECT 1; DEL x{t}; DEL x; COPY x {t} DB 3; SELECT 2; FLUSHDB; "
            "DEL y x z{t}; BF.MERGE x y z",

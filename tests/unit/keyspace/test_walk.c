@@ -400,7 +400,7 @@ count_part(struct keyspace *ks, const struct walk_part *part)
         assert_true(seen->items[i] == 0 || seen->items[i] == 2);
         if (seen->items[i] > 0) {
             assert_true(walk_part_has_name(part, name));
-            assert_true(part->of == WALK_PART_SLOT || part->db == i % 3);
+            assert_true(part->of == WALK_PART_SLOTS || part->db == i % 3);
         }
         count += seen->items[i] / 2;
     }
@@ -425,10 +425,11 @@ TEST(walk_of_a_part_copies_and_comes_back_to_no_more)
     }
     for (unsigned i = 0; i < 3; i++) {
         struct slice name = test_key_set(&key, 0, i)->name;
+        struct slot_set slots = { { 0 } };
 
-        in_slots +=
-            count_part(ks, &(struct walk_part){ .of = WALK_PART_SLOT,
-                                                .slot = hash_slot_of(name) });
+        slot_set_add(&slots, hash_slot_of(name));
+        in_slots += count_part(
+            ks, &(struct walk_part){ .of = WALK_PART_SLOTS, .slots = &slots });
         assert_int_equal(
             1,
             count_part(ks, &(struct walk_part){

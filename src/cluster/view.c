@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Places are looked up by scanning the map: it is short, and views are made
+ * only when something has changed.
+ */
+#include "cluster/view.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "cluster/view_text.h"
+
+#include <stdio.h>
+
+enum { PORT_MAX = 65535 };
+
+static const struct view_place *
+place_of(const struct view_options *options, const char *id)
+{
+    for (size_t i = 0; i < options->place_count; i++) {
+        if (slice_equal(options->places[i].id, slice_of(id))) {
+            return &options->places[i];
+        }
+    }
+    return NULL;
+}
+
+static const char *
+choose_endpoint(const struct view_node *node, enum view_endpoint endpoint)
+{
+    switch (endpoint) {
+    case VIEW_ENDPOINT_IP:
+        break;
+    case VIEW_ENDPOINT_HOSTNAME:
+        return *node->hostname != '\0' ? node->hostname : "?";
+    case VIEW_ENDPOINT_UNKNOWN:
+        return NULL;
+    }
+    return node->host;
+}
+
+static unsigned
+port_or_none(int64_t port)
+{
+    return port > 0 && port <= PORT_MAX ? (unsigned)port : 0;
+}
+
+static void
+init_node(struct view_node *node, const struct topology_node *about,
+          const struct view_options *options)
+{
+    const struct view_place *place = place_of(options, about->id);
+    int64_t port = place != NULL ? (int64_t)place->port
+                                 : (int64_t)about->port + options->port_offset;
+
+    node->node = about;
+    node->failed = (about->flags & NODE_FAIL) != 0;
+    node->first_replica = -1;
+    node->next_replica = -1;
+    node->host = about->host;
+    node->hostname = about->hostname;
+    node->endpoint = choose_endpoint(node, options->endpoint);
+    if (place != NULL) {
+        (void)snprintf(node->place, sizeof(node->place), "%.*s",
+                       (int)place->host.len, place->host.data);
+        node->host = node->place;
+        node->hostname = "";
+        node->endpoint = node->place;
+    }
+    node->port[0] = port_or_none(port);
+    node->port[1] = port_or_none(port + options->tls_offset);
+    for (int tls = 0; tls < 2; tls++) {
+        node->redirect_len[tls] = (uint16_t)snprintf(
+            node->redirect[tls], sizeof(node->redirect[tls]), "%s:%u",
+            node->endpoint != NULL ? node->endpoint : "", node->port[tls]);
+    }
+}
+
+/* Links replicas to their primaries. From the last one on, so that the lists
+ * have the order of the nodes. */
+static void
+link_replicas(struct cluster_view *view)
+{
+    for (size_t i = view->topology->count; i-- > 0;) {
+        struct view_node *node = &view->nodes[i];
+        int primary = node->node->primary;
+
+        if (primary >= 0) {
+            node->next_replica = view->nodes[primary].first_replica;
+            view->nodes[primary].first_replica = (int)i;
+        }
+    }
+}
+
+static void
+count_slots(struct cluster_view *view)
+{
+    const struct topology *topology = view->topology;
+    struct slot_set owners = { { 0 } }; /* of nodes, of which there are fewer */
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        uint16_t owner = topology->owner[slot];
+
+        CHECK(view->state[slot] < SLOT_STATES);
+        view->count[view->state[slot]]++;
+        if (owner == TOPOLOGY_NOBODY) {
+            continue;
+        }
+        view->assigned++;
+        view->failed += (topology->nodes[owner].flags & NODE_FAIL) != 0;
+        view->failing += (topology->nodes[owner].flags & NODE_PFAIL) != 0;
+        slot_set_add(&owners, owner);
+    }
+    view->shards = slot_set_count(&owners);
+}
+
+struct cluster_view *
+view_new(struct topology *topology, const struct view_options *options,
+         const uint8_t *states, const uint16_t *sources)
+{
+    struct cluster_view *view = mem_try_zalloc(sizeof(*view));
+    const struct topology_node *myself = &topology->nodes[topology->myself];
+
+    if (view == NULL) {
+        return NULL;
+    }
+    view->nodes = mem_try_zalloc(topology->count * sizeof(*view->nodes));
+    if (view->nodes == NULL) {
+        mem_free(view);
+        return NULL;
+    }
+    view->topology = topology;
+    memcpy(view->state, states, sizeof(view->state));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        view->source[slot] = sources != NULL ? sources[slot] : TOPOLOGY_NOBODY;
+        CHECK(view->state[slot] != SLOT_PULLED ||
+              view->source[slot] < topology->count);
+    }
+    view->primary = (myself->flags & NODE_PRIMARY) != 0;
+    view->leader = view->primary ? topology->myself : myself->primary;
+    view->reads_when_down = options->reads_when_down;
+    view->has_plain = !options->tls_only;
+    view->has_both = options->tls_offset != 0;
+    view->has_tls = options->tls_only || view->has_both;
+    for (size_t i = 0; i < topology->count; i++) {
+        init_node(&view->nodes[i], &topology->nodes[i], options);
+    }
+    link_replicas(view);
+    count_slots(view);
+    if (!view_text_write(view)) {
+        view->topology = NULL;
+        view_free(view);
+        return NULL;
+    }
+    return view;
+}
+
+void
+view_free(struct cluster_view *view)
+{
+    if (view == NULL) {
+        return;
+    }
+    for (int which = 0; which < VIEW_REPLIES; which++) {
+        for (int i = 0; i < 4; i++) {
+            buf_free(&view->reply[which][i / 2][i % 2].text);
+        }
+    }
+    topology_free(view->topology);
+    mem_free(view->nodes);
+    mem_free(view);
+}
+
+/* ---- the map ------------------------------------------------------------- */
+
+static bool
+is_place_id(struct slice id)
+{
+    for (size_t i = 0; i < id.len; i++) {
+        char c = id.data[i];
+
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))) {
+            return false;
+        }
+    }
+    return id.len == TOPOLOGY_ID_LEN;
+}
+
+static bool
+is_place_host(struct slice host)
+{
+    for (size_t i = 0; i < host.len; i++) {
+        char c = host.data[i];
+
+        if ((unsigned char)c <= ' ' || c == 0x7f || strchr("[]@,", c) != NULL) {
+            return false;
+        }
+    }
+    return host.len > 0 && host.len < TOPOLOGY_HOST_MAX;
+}
+
+bool
+view_parse_place(struct slice word, struct view_place *ret_place)
+{
+    const char *equals = word.len > 0 ? memchr(word.data, '=', word.len) : NULL;
+    struct view_place place;
+    const char *colon;
+    const char *from;
+    size_t left;
+    uint64_t port;
+
+    if (equals == NULL) {
+        return false;
+    }
+    place.id = (struct slice){ word.data, (size_t)(equals - word.data) };
+    from = equals + 1;
+    left = word.len - place.id.len - 1;
+    colon = left > 0 ? memrchr(from, ':', left) : NULL;
+    if (colon == NULL) {
+        return false;
+    }
+    place.host = (struct slice){ from, (size_t)(colon - from) };
+    if (!slice_to_u64((struct slice){ colon + 1, left - place.host.len - 1 },
+                      &port) ||
+        port == 0 || port > PORT_MAX) {
+        return false;
+    }
+    if (place.host.len > 2 && from[0] == '[' && colon[-1] == ']') {
+        place.host = (struct slice){ from + 1, place.host.len - 2 };
+    }
+    place.port = (unsigned)port;
+    if (!is_place_id(place.id) || !is_place_host(place.host)) {
+        return false;
+    }
+    *ret_place = place;
+    return true;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What commands see of the cluster: by slot who serves it, by node where its
+ * daemon is, and the replies of CLUSTER SLOTS, SHARDS and NODES. Made from a
+ * topology on loop 0, immutable from then on; the service points to it, and the
+ * pointer changes under the raised gate. Ids are those of the neighbour's
+ * nodes, addresses those of the daemons beside them.
+ */
+#pragma once
+
+#include "cluster/view_state.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where clients find the daemon of a node, in place of what follows from its
+ * node's address: an entry of sidecar-map. */
+struct view_place {
+    struct slice id;
+    struct slice host;
+    unsigned port;
+};
+
+/* The host that clients are sent to: cluster-preferred-endpoint-type. */
+enum view_endpoint {
+    VIEW_ENDPOINT_IP,
+    VIEW_ENDPOINT_HOSTNAME,
+    VIEW_ENDPOINT_UNKNOWN
+};
+
+struct view_options {
+    int port_offset; /* daemon's port - node's port */
+    /* Both ports of a daemon are open, and its TLS port is the plain one plus
+     * this. 0: one port is open. */
+    int tls_offset;
+    bool tls_only; /* which is for TLS */
+    enum view_endpoint endpoint;
+    bool reads_when_down; /* cluster-allow-reads-when-down */
+    const struct view_place *places;
+    size_t place_count;
+};
+
+/* Makes a view and takes the topology, which is freed with it. states and
+ * sources are by slot; sources may be NULL if no slot is PULLED. NULL: no
+ * memory, and the topology stays the caller's. */
+struct cluster_view *view_new(struct topology *topology,
+                              const struct view_options *options,
+                              const uint8_t *states, const uint16_t *sources);
+void view_free(struct cluster_view *view); /* NULL is fine */
+
+/* Returns the node that owns the slot, or NULL. */
+static inline const struct view_node *
+view_owner(const struct cluster_view *view, unsigned slot)
+{
+    uint16_t owner = view->topology->owner[slot];
+
+    return owner == TOPOLOGY_NOBODY ? NULL : &view->nodes[owner];
+}
+
+/* Returns what a redirect to the node ends with, "host:port". */
+static inline struct slice
+view_redirect(const struct view_node *node, bool tls)
+{
+    return (struct slice){ node->redirect[tls], node->redirect_len[tls] };
+}
+
+/* Returns a reply for a client that does or does not speak TLS. */
+static inline const struct view_text *
+view_text_for(const struct cluster_view *view, enum view_reply which, bool tls,
+              unsigned resp)
+{
+    return &view->reply[which][tls && view->has_both][resp == 3];
+}
+
+/* Reads one word of sidecar-map: "<node id>=<host>:<port>", the host of IPv6 in
+ * brackets. False: malformed. */
+bool view_parse_place(struct slice word, struct view_place *ret_place);

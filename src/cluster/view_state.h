@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The struct that view.c makes and view_text.c serialises: see view.h.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "cluster/topology.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum slot_state {
+    SLOT_AWAY,     /* another node owns it, or nobody */
+    SLOT_SERVED,   /* this node owns it, and its data is here */
+    SLOT_PULLED,   /* this node owns it, its data is at another daemon yet */
+    SLOT_EXPORTED, /* another node owns it, and its daemon fetches the data */
+    SLOT_HELD,     /* a hand-off is under way: commands wait */
+    SLOT_MISSING   /* this node owns it, and no daemon has its data */
+};
+enum { SLOT_STATES = SLOT_MISSING + 1 };
+
+enum view_reply { VIEW_SLOTS, VIEW_SHARDS, VIEW_NODES };
+enum { VIEW_REPLIES = VIEW_NODES + 1 };
+
+struct view_node {
+    const struct topology_node *node;
+    /* Of the daemon: the place in the map, or as the node has it. */
+    const char *host;     /* "": unknown */
+    const char *hostname; /* "": none */
+    const char *endpoint; /* the one of both that clients use; NULL: unknown */
+    unsigned port[2];     /* for plain clients, and for those with TLS; 0: the
+                             node's port and the offset make none */
+    bool failed;
+    int next_replica, first_replica; /* lists by primary; -1 ends them */
+    char place[TOPOLOGY_HOST_MAX];   /* what host points to if it is placed */
+    char redirect[2][TOPOLOGY_HOST_MAX + 8]; /* "<endpoint>:<port>" */
+    uint16_t redirect_len[2];
+};
+
+/* A serialised reply; `gap` is where the own replication offset goes, with
+ * its ':' and line end; SIZE_MAX: nowhere. */
+struct view_text {
+    struct buf text;
+    size_t gap;
+};
+
+struct cluster_view {
+    struct topology *topology;          /* owned */
+    struct view_node *nodes;            /* as many as the topology has */
+    uint8_t state[CLUSTER_SLOTS];       /* enum slot_state */
+    uint16_t source[CLUSTER_SLOTS];     /* node to ASK for a PULLED slot */
+    unsigned count[SLOT_STATES];        /* slots by state */
+    unsigned assigned, failing, failed; /* slots with an owner; whose owner is
+                                           PFAIL, or FAIL */
+    unsigned shards;                    /* primaries with slots: cluster_size */
+    bool primary;                       /* this node is one */
+    int leader; /* its own index, or that of its primary; -1:
+                   unknown */
+    bool reads_when_down;
+    bool has_plain, has_tls, has_both;          /* ports of daemons */
+    struct view_text reply[VIEW_REPLIES][2][2]; /* by TLS and RESP3 */
+};

@@ -11,6 +11,7 @@
 #include "engine/role.h"
 #include "info/info_persist.h"
 #include "info/links.h"
+#include "keyspace/key_hash.h"
 #include "persist/persist.h"
 #include "persist/place.h"
 #include "repl/wire.h"
@@ -223,7 +224,7 @@ check_failover(struct request *req, const struct failover_plan *plan,
         wrong = "FAILOVER already in progress.";
     } else if (req->service->role.replica) {
         wrong = "FAILOVER is not valid when server is a replica.";
-    } else if (links->count == 0) {
+    } else if (links_replicas(links) == 0) {
         wrong = "FAILOVER requires connected replicas.";
     } else if (plan->force &&
                (plan->timeout_ms == 0 || plan->host.data == NULL)) {
@@ -500,9 +501,36 @@ begin_history(struct request *req)
     return OK;
 }
 
+/* REPLCONF slots <ranges>: what follows PSYNC is limited to these slots. */
+static enum err
+take_slots(struct request *req, struct slice text)
+{
+    struct introduction *introduction = introduction_of(req);
+
+    if (introduction == NULL) {
+        return ERR_NOMEM;
+    }
+    if (!key_hash_has_slots()) {
+        return request_fail(req, ERR_CUSTOM,
+                            "this server stands beside no node of a cluster "
+                            "(sidecar-of), so its keys have no slots");
+    }
+    if (!slot_set_parse(text, &introduction->slots) ||
+        slot_set_is_empty(&introduction->slots)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "REPLCONF slots takes slots and ranges of them, "
+                            "such as 0-5460,9000");
+    }
+    introduction->pulls = true;
+    return OK;
+}
+
 static enum err
 take_fact(struct request *req, struct slice name, struct slice value)
 {
+    if (slice_is_word(name, "slots")) {
+        return take_slots(req, value);
+    }
     if (slice_is_word(name, "listening-port")) {
         return take_port(req, value);
     }
@@ -602,6 +630,12 @@ check_psync(struct request *req, const struct handover *handover)
     if (service->replication.hand_over == NULL || req->session->conn == NULL) {
         return no_replication(req);
     }
+    if (req->session->introduction->pulls &&
+        (handover->failover || handover->history[0] != '\0')) {
+        return request_fail(
+            req, ERR_CUSTOM,
+            "after REPLCONF slots, only PSYNC ? -1 is possible");
+    }
     /* A replica that takes over (FAILOVER) is served by any server. */
     if (service->role.replica && !handover->failover &&
         !links_has_data(service)) {
@@ -622,6 +656,8 @@ leave_for(struct session *session, struct handover *handover)
     handover->chain_changes = introduction->chain_changes;
     memcpy(handover->run_id, introduction->run_id, sizeof(handover->run_id));
     memcpy(handover->ip, introduction->ip, sizeof(handover->ip));
+    handover->pulls = introduction->pulls;
+    handover->slots = introduction->slots;
     session->handover = handover;
     session->closing = true; /* nothing follows but what the link says */
 }

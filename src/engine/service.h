@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/longest.h"
+#include "base/slot_set.h"
 #include "conf/conf.h"
 #include "journal/stage.h"
 #include "keyspace/keyspace.h"
@@ -67,6 +68,8 @@ struct handover {
     unsigned port;
     bool failover;          /* it asks this server to take over from it */
     uint64_t chain_changes; /* of the service, when the chain was sent */
+    bool pulls;             /* it takes these slots over: */
+    struct slot_set slots;
 };
 
 /* FAILOVER: to which replica (host NULL: to any), how long it may wait (0: for

@@ -8,6 +8,7 @@
 
 #include "admin/receiver.h"
 #include "base/slice.h"
+#include "base/slot_set.h"
 #include "keyspace/keyspace.h"
 #include "net/conn.h"
 
@@ -41,6 +42,8 @@ struct introduction {
     char ip[256];           /* announced; "": the address of its connection */
     unsigned port;          /* that it listens on; 0: not said */
     uint64_t chain_changes; /* of the service, when the chain was sent */
+    bool pulls;             /* it takes these slots over: */
+    struct slot_set slots;
 };
 
 enum session_reply { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };

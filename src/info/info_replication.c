@@ -100,6 +100,7 @@ state_word(enum status_replica_state state)
     case STATUS_SYNCS:
         return "send_bulk";
     case STATUS_ONLINE:
+    case STATUS_PULLS: /* has a line of its own */
         break;
     }
     return "online";
@@ -126,7 +127,7 @@ put_replicas(const struct service *service, struct buf *text,
 {
     const struct conf *conf = service->conf;
 
-    info_put_number(text, "connected_slaves", links->count);
+    info_put_number(text, "connected_slaves", links_replicas(links));
     if (conf->min_replicas_to_write > 0 && conf->min_replicas_max_lag > 0) {
         uint64_t lag_s = (uint64_t)conf->min_replicas_max_lag;
 
@@ -136,8 +137,29 @@ put_replicas(const struct service *service, struct buf *text,
                 ? status_count_good(service->status, now_ms(), lag_s)
                 : 0);
     }
+    for (size_t i = 0, number = 0; i < links->count; i++) {
+        if (links->replicas[i].state != STATUS_PULLS) {
+            put_replica(text, number++, &links->replicas[i]);
+        }
+    }
+}
+
+/* Servers that take slots over are no replicas: clients and Sentinel, which
+ * read the lines above, must not send them reads, or promote them. */
+static void
+put_pulls(struct buf *text, const struct links *links)
+{
+    size_t number = 0;
+
     for (size_t i = 0; i < links->count; i++) {
-        put_replica(text, i, &links->replicas[i]);
+        const struct status_replica *replica = &links->replicas[i];
+
+        if (replica->state == STATUS_PULLS) {
+            buf_printf(text, "slot_puller%zu:ip=", number++);
+            buf_append_slice(text, slice_of(replica->ip));
+            buf_printf(text, ",port=%u,slots=%u,offset=%" PRIu64 "\r\n",
+                       replica->port, replica->slots, replica->acked);
+        }
     }
 }
 
@@ -234,6 +256,7 @@ info_replication_write(const struct service *service, struct buf *text)
         put_link(service, text, &links.figures);
     }
     put_replicas(service, text, &links);
+    put_pulls(text, &links);
     info_put_text(text, "master_failover_state",
                   failover_word(links.figures.failover));
     put_history(service, text);

@@ -84,6 +84,17 @@ links_has_data(const struct service *service)
     return figures.link == STATUS_CONNECTED || figures.synced_once;
 }
 
+size_t
+links_replicas(const struct links *links)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < links->count; i++) {
+        count += links->replicas[i].state != STATUS_PULLS;
+    }
+    return count;
+}
+
 const struct status_replica *
 links_find(const struct links *links, struct slice host, uint64_t port)
 {

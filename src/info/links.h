@@ -30,6 +30,10 @@ void links_get_figures(const struct service *service,
 /* Returns whether a replica has data of its primary, or a link that is up. */
 bool links_has_data(const struct service *service);
 
+/* Returns how many of the links are to replicas, and not to servers that take
+ * slots over (STATUS_PULLS). */
+size_t links_replicas(const struct links *links);
+
 /* Finds the replica with this address, as FAILOVER names it; NULL if none. */
 const struct status_replica *links_find(const struct links *links,
                                         struct slice host, uint64_t port);

@@ -16,8 +16,10 @@
 #pragma once
 
 #include "base/file.h"
+#include "base/slot_set.h"
 #include "journal/history.h"
 #include "journal/journal.h"
+#include "keyspace/walk_part.h"
 #include "persist/persist_info.h"
 #include "persist/persist_options.h"
 #include "persist/recover.h"
@@ -114,9 +116,13 @@ struct persist_rewrite {
 
 /* Snapshots for replicas, one at a time. */
 struct persist_sync {
-    bool wanted; /* asked for, not begun */
-    bool open;   /* begun: hooks.sync_ended is due at its end */
-    bool yields; /* one was made: a save or rewrite that is due goes first */
+    bool wanted;  /* asked for, not begun */
+    bool open;    /* begun: hooks.sync_ended is due at its end */
+    bool yields;  /* one was made: a save or rewrite that is due goes first */
+    bool limited; /* the one that is asked for: to these */
+    struct slot_set wanted_slots;
+    struct slot_set slots; /* of the one that was begun, and their part */
+    struct walk_part part;
 };
 
 /* Counts arrivals of data from another server: all of them, those in the

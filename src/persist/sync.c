@@ -17,10 +17,14 @@
 #include <unistd.h>
 
 void
-persist_ask_sync(struct persist *persist)
+persist_ask_sync(struct persist *persist, const struct slot_set *slots)
 {
     CHECK(persist->log.tapped);
     persist->sync.wanted = true;
+    persist->sync.limited = slots != NULL;
+    if (slots != NULL) {
+        persist->sync.wanted_slots = *slots;
+    }
     persist->options.hooks.poke(persist->options.hooks.ctx);
 }
 
@@ -75,6 +79,13 @@ sync_begin(struct persist *persist)
         return;
     }
     job.pipe_fd = ends[1];
+    if (persist->sync.limited) {
+        persist->sync.slots = persist->sync.wanted_slots;
+        persist->sync.part =
+            (struct walk_part){ .of = WALK_PART_SLOTS,
+                                .slots = &persist->sync.slots };
+        job.part = &persist->sync.part;
+    }
     full_state_start(persist, &job);
     persist->step = STEP_SYNC;
     persist->sync.open = true;

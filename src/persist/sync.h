@@ -5,10 +5,12 @@
 #pragma once
 
 struct persist;
+struct slot_set; /* base/slot_set.h */
 
-/* Requests a snapshot that is written into a pipe. The log must have a tap.
+/* Requests a snapshot of all keys, or of those of some slots, that is written
+ * into a pipe. The log must have a tap.
  * The snapshot begins when no other save or rewrite runs. */
-void persist_ask_sync(struct persist *persist);
+void persist_ask_sync(struct persist *persist, const struct slot_set *slots);
 
 /* Withdraws the request, or breaks off the snapshot if it has begun; then the
  * hook for its end is still called. */

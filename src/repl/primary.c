@@ -97,7 +97,7 @@ trim(struct primary *primary)
 static bool
 can_continue(const struct primary *primary, const struct primary_hello *hello)
 {
-    return hello->history[0] != '\0' &&
+    return !hello->pulls && hello->history[0] != '\0' &&
            hello->position >= backlog_first(primary->backlog) &&
            hello->position <= backlog_sealed(primary->backlog) &&
            history_covers(&primary->history, slice_of(hello->history),
@@ -247,7 +247,8 @@ primary_attach(struct primary *primary, const struct primary_hello *hello,
     CHECK(hello->id != 0 && peer_find(primary, hello->id) == NULL);
     for (size_t i = primary->count; i-- > 0;) {
         peer = primary->peers[i];
-        if (strcmp(peer->hello.run_id, hello->run_id) == 0) {
+        if (peer->hello.pulls == hello->pulls &&
+            strcmp(peer->hello.run_id, hello->run_id) == 0) {
             peer_drop(primary, peer, "the same server has connected again");
         }
     }
@@ -442,6 +443,9 @@ primary_tick(struct primary *primary, uint64_t now_ms)
 static enum status_replica_state
 state_of(const struct peer *peer)
 {
+    if (peer->hello.pulls) {
+        return STATUS_PULLS;
+    }
     switch (peer->phase) {
     case PHASE_WAITS:
         return STATUS_WAITS;
@@ -474,6 +478,7 @@ primary_describe(const struct primary *primary,
             .state = state_of(peer),
             .acked = peer->phase == PHASE_ONLINE ? peer->acked : 0,
             .synced = peer->synced,
+            .slots = peer->hello.pulls ? slot_set_count(&peer->hello.slots) : 0,
             .acked_mono_ms = peer->acked_ms,
             .since_mono_ms = peer->since_ms,
             .unsent_bytes = peer_unsent(primary, peer),

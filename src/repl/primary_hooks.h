@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/slot_set.h"
 #include "journal/history.h"
 #include "repl/status.h"
 
@@ -21,6 +22,11 @@ struct primary_hello {
     unsigned port;
     char history[HISTORY_ID_CHARS + 1]; /* "": asks for a snapshot */
     uint64_t position;
+    /* It takes these slots over, and does not stand in for this server: its
+     * snapshot has no other keys, it never resumes, and neither WAIT nor
+     * min-replicas-to-write count it. */
+    bool pulls;
+    struct slot_set slots;
 };
 
 /* What the owner does for the primary's side. A hook must not call back into
@@ -32,10 +38,11 @@ struct primary_hooks {
     /* Closes the link of a replica that was just removed. reason: for the
      * log. */
     void (*drop)(void *ctx, uint64_t id, const char *reason);
-    /* Starts a snapshot of the log's present end or a later position. The owner
-     * answers with primary_sync_began, or with primary_sync_ended if it cannot
-     * make one. */
-    void (*ask_sync)(void *ctx);
+    /* Starts a snapshot of the log's present end or a later position; of these
+     * slots only, unless that is NULL (valid until the snapshot ends). The
+     * owner answers with primary_sync_began, or with primary_sync_ended if it
+     * cannot make one. */
+    void (*ask_sync)(void *ctx, const struct slot_set *slots);
     /* Cancels that snapshot. The owner reports nothing of it afterwards. */
     void (*cancel_sync)(void *ctx);
     void (*pause_sync)(void *ctx, bool paused);

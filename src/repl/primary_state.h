@@ -64,6 +64,8 @@ struct primary {
     size_t count, capacity;
     uint64_t released, ticked_ms;
     enum sync sync;
+    bool sync_pulls; /* the snapshot is of these slots only: */
+    struct slot_set sync_slots;
     struct buf text; /* scratch, empty between calls */
     uint64_t full_syncs, partial_syncs, refused_partial_syncs;
 };

@@ -14,6 +14,16 @@
 
 enum { TEXT_KEPT = 4096 };
 
+/* Whether a replica waits for the snapshot that was asked for. */
+static bool
+waits(const struct primary *primary, const struct peer *peer)
+{
+    return peer->phase == PHASE_WAITS &&
+           peer->hello.pulls == primary->sync_pulls &&
+           (!peer->hello.pulls ||
+            slot_set_equal(&peer->hello.slots, &primary->sync_slots));
+}
+
 void
 primary_sync_ask(struct primary *primary, uint64_t now_ms)
 {
@@ -21,9 +31,14 @@ primary_sync_ask(struct primary *primary, uint64_t now_ms)
         const struct peer *peer = primary->peers[i];
 
         if (peer->phase == PHASE_WAITS &&
-            now_ms - peer->since_ms >= primary->limits.sync_delay_ms) {
+            (peer->hello.pulls ||
+             now_ms - peer->since_ms >= primary->limits.sync_delay_ms)) {
             primary_enter_sync(primary, SYNC_ASKED);
-            primary->hooks.ask_sync(primary->hooks.ctx);
+            primary->sync_pulls = peer->hello.pulls;
+            primary->sync_slots = peer->hello.slots;
+            primary->hooks.ask_sync(primary->hooks.ctx,
+                                    peer->hello.pulls ? &primary->sync_slots
+                                                      : NULL);
         }
     }
 }
@@ -50,7 +65,7 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
     for (size_t i = 0; i < primary->count; i++) {
         struct peer *peer = primary->peers[i];
 
-        if (peer->phase == PHASE_WAITS) {
+        if (waits(primary, peer)) {
             peer_enter(peer, PHASE_SNAPSHOT);
             peer->cursor = PEER_NOWHERE;
             peer->acked = sync->position;
@@ -130,6 +145,20 @@ end_chunks(struct primary *primary, struct peer *peer, uint64_t now_ms)
     }
 }
 
+/* Drops the replicas whose snapshot could not be made, or did not even begin.
+ */
+static void
+drop_unserved(struct primary *primary, bool asked)
+{
+    for (size_t i = primary->count; i-- > 0;) {
+        struct peer *peer = primary->peers[i];
+
+        if (asked ? waits(primary, peer) : peer->phase == PHASE_SNAPSHOT) {
+            peer_drop(primary, peer, "its snapshot could not be made");
+        }
+    }
+}
+
 void
 primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms)
 {
@@ -140,9 +169,7 @@ primary_sync_ended(struct primary *primary, bool good, uint64_t now_ms)
         return;
     }
     if (!good || sync == SYNC_ASKED) {
-        peer_drop_phase(primary,
-                        sync == SYNC_ASKED ? PHASE_WAITS : PHASE_SNAPSHOT,
-                        "its snapshot could not be made");
+        drop_unserved(primary, sync == SYNC_ASKED);
         return;
     }
     log_notice("repl.primary", "full synchronization was sent", "replicas=%zu",

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Full synchronizations: one snapshot for all replicas that wait for one. The
+ * Full synchronizations: one snapshot for all replicas that wait for the same
+ * one: of all keys, or of the same slots. The others wait for the next. The
  * owner (primary_hooks.h) makes it, and reports when it begins, its bytes, and
  * when it ends. Loop 0.
  */
@@ -11,7 +12,8 @@
 struct primary;
 
 /* Asks the owner for a snapshot when the first waiting replica has waited for
- * sync_delay_ms. */
+ * sync_delay_ms, or at once for one that takes slots over: no other will ask
+ * for the same. */
 void primary_sync_ask(struct primary *primary, uint64_t now_ms);
 
 /* The snapshot that the owner was asked for. */

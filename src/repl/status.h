@@ -19,6 +19,7 @@ enum status_replica_state {
     STATUS_WAITS,  /* for a full synchronization to begin */
     STATUS_SYNCS,  /* gets or loads a snapshot */
     STATUS_ONLINE, /* follows the log */
+    STATUS_PULLS,  /* takes slots over: it is no replica, and counts nowhere */
 };
 
 struct status_replica {
@@ -28,7 +29,8 @@ struct status_replica {
     char user[STATUS_TEXT_MAX]; /* as which it logged in; a long name is cut */
     unsigned port;              /* announced, or listening; 0: unknown */
     enum status_replica_state state;
-    uint64_t acked, synced; /* positions */
+    unsigned slots;         /* that it takes over */
+    uint64_t acked, synced; /* positions; 0 while it loads its snapshot */
     uint64_t acked_mono_ms, since_mono_ms;
     uint64_t unsent_bytes;
 };

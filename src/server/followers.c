@@ -188,11 +188,12 @@ drop(void *ctx, uint64_t id, const char *reason)
 }
 
 static void
-ask_sync(void *ctx)
+ask_sync(void *ctx, const struct slot_set *slots)
 {
-    const struct replication *r = ctx;
+    struct replication *r = ctx;
 
-    persist_ask_sync(r->server->persist);
+    r->sync.limited = slots != NULL;
+    persist_ask_sync(r->server->persist, slots);
 }
 
 static void
@@ -300,12 +301,14 @@ followers_sync_began(void *ctx, int fd, int error, uint64_t position,
 {
     const struct server *server = ctx;
     struct replication *r = server->replication;
-    int64_t bytes = metric_sum(METRIC_BF_MEMORY);
+    int64_t bytes = r->sync.limited ? 0 : metric_sum(METRIC_BF_MEMORY);
     struct primary_sync sync = { .position = position,
                                  .sequence = sequence,
                                  .bytes = bytes > 0 ? (uint64_t)bytes : 0 };
 
-    r->sync = (struct outgoing_sync){ .state = OUTGOING_RUNS, .error = error };
+    r->sync = (struct outgoing_sync){ .state = OUTGOING_RUNS,
+                                      .error = error,
+                                      .limited = r->sync.limited };
     if (fd < 0) {
         end_sync(r);
         return;
@@ -373,6 +376,8 @@ describe(const struct follower *follower, const struct handover *handover,
     link_peer_host(follower->link, ret_hello->ip);
     (void)snprintf(ret_hello->user, sizeof(ret_hello->user), "%s",
                    follower->user != NULL ? follower->user->name : "default");
+    ret_hello->pulls = handover->pulls;
+    ret_hello->slots = handover->slots;
     if (handover->ip[0] != '\0') {
         (void)snprintf(ret_hello->ip, sizeof(ret_hello->ip), "%s",
                        handover->ip);
@@ -392,6 +397,13 @@ attach(struct follower *follower, const struct handover *handover)
     if (!primary_attach(r->primary, &hello, replication_now_ms())) {
         grace_look(r);
         return false;
+    }
+    if (hello.pulls) { /* it does not come back after a restart */
+        log_notice("server.replication", "a server takes slots over",
+                   "id=%llu address=%s port=%u slots=%u",
+                   (unsigned long long)hello.id, hello.address, hello.port,
+                   slot_set_count(&hello.slots));
+        return true;
     }
     grace_meet(r, &hello);
     grace_look(r);

@@ -47,6 +47,7 @@ enum outgoing_state {
 struct outgoing_sync {
     enum outgoing_state state;
     int error;
+    bool limited; /* to some slots */
     struct link *pipe;
 };
 

@@ -331,7 +331,7 @@ begin(struct walker *walker, const struct walker_job *job)
     atomic_store(&walker->lags, false);
     walker->phase = PHASE_WALKS;
     walker->end = job->begin;
-    walk_begin(walker->walk, job->begin.position, NULL);
+    walk_begin(walker->walk, job->begin.position, job->part);
     walker->walks = true;
 }
 

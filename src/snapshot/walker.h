@@ -37,6 +37,7 @@
 #include <stdbool.h>
 
 struct spool;
+struct walk_part; /* keyspace/walk_part.h */
 struct walker;
 
 struct walker_job {
@@ -44,6 +45,9 @@ struct walker_job {
     /* Nothing changes before the end: B is E, and there are no effects. The
      * caller has raised the gate, as loop 0, or nobody else has the data. */
     bool still;
+    /* Only these keys, with all effects: whoever loads it picks those of the
+     * part (engine/excerpt.h). NULL: all keys. Used until the end. */
+    const struct walk_part *part;
     /* To a file: */
     int dir_fd;
     const char *dir;  /* its path: if the directory is no longer there, that is

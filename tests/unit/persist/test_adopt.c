@@ -382,7 +382,7 @@ start_sync(void)
     for (int i = 0; i < 20000; i++) {
         (void)prig_relay(rig);
     }
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     PRIG_WAIT(rig, rig->syncs_begun == 1);
     return rig;
 }

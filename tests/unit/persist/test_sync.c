@@ -64,7 +64,7 @@ take_all(struct prig *rig)
 static void
 begin(struct prig *rig)
 {
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     PRIG_WAIT(rig, rig->syncs_begun == rig->syncs_ended + 1);
     assert_true(rig->sync_fd >= 0);
 }
@@ -120,7 +120,7 @@ TEST(sync_that_was_only_asked_for_can_be_taken_back)
 {
     struct prig *rig = start_tapped("no");
 
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     persist_cancel_sync(rig->persist);
     for (int i = 0; i < 10; i++) {
         persist_tick(rig->persist);
@@ -137,7 +137,7 @@ TEST(sync_that_is_cancelled_ends_and_another_may_begin)
     write_many(rig);
     begin(rig);
     persist_cancel_sync(rig->persist);
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     close(rig->sync_fd);
     PRIG_WAIT(rig, rig->syncs_begun == 2);
     assert_int_equal(rig->syncs_ended, 1);
@@ -170,7 +170,7 @@ TEST(sync_that_cannot_begin_is_told)
     none = before;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     persist_tick(rig->persist);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(rig->sync_fd, -1);
@@ -193,7 +193,7 @@ TEST(sync_waits_for_a_save_and_a_save_for_it)
     first = persist_ask(rig->persist, PERSIST_SAVE);
     persist_tick(rig->persist);
     assert_true(prig_info(rig).saving);
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     PRIG_WAIT(rig, rig->syncs_begun == 1);
     assert_int_equal(persist_outcome(rig->persist, PERSIST_SAVE, first),
                      PERSIST_DONE);
@@ -221,7 +221,7 @@ TEST(sync_and_save_and_rewrite_starve_nobody)
 
         (void)persist_ask(rig->persist, PERSIST_SAVE);
         begin(rig);
-        persist_ask_sync(rig->persist); /* the next */
+        persist_ask_sync(rig->persist, NULL); /* the next */
         (void)persist_ask(rig->persist, PERSIST_SAVE);
         close(take_all(rig));
         rig->syncs_begun = rig->syncs_ended = 0;
@@ -229,7 +229,7 @@ TEST(sync_and_save_and_rewrite_starve_nobody)
         assert_true(prig_info(rig).saves > saves);
         saves = rig->persist->info.rewrites;
         (void)persist_ask(rig->persist, PERSIST_REWRITE);
-        persist_ask_sync(rig->persist);
+        persist_ask_sync(rig->persist, NULL);
         close(take_all(rig));
         rig->syncs_begun = rig->syncs_ended = 0;
         PRIG_WAIT(rig, rig->syncs_begun == 1);
@@ -254,7 +254,7 @@ TEST(sync_ends_when_the_journal_fails)
     PRIG_WAIT(rig, rig->syncs_ended == 1);
     assert_int_equal(rig->sync_error, ECANCELED);
     close(rig->sync_fd);
-    persist_ask_sync(rig->persist);
+    persist_ask_sync(rig->persist, NULL);
     PRIG_WAIT(rig, prig_released(rig) >= position);
     assert_true(file_fail_clear());
     PRIG_WAIT(rig, rig->syncs_begun == 2);

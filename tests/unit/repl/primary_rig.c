@@ -30,9 +30,12 @@ rig_on_drop(void *ctx, uint64_t id, const char *reason)
 }
 
 static void
-rig_on_ask(void *ctx)
+rig_on_ask(void *ctx, const struct slot_set *slots)
 {
-    ((struct rig *)ctx)->asked++;
+    struct rig *rig = ctx;
+
+    rig->asked++;
+    rig->asked_slots = slots != NULL ? *slots : (struct slot_set){ { 0 } };
 }
 
 static void
@@ -162,19 +165,33 @@ rig_pass(struct rig *rig, uint64_t ms, unsigned ackers)
     }
 }
 
-bool
-rig_attach(struct rig *rig, uint64_t id, unsigned server, const char *history,
-           uint64_t position)
+static bool
+attach(struct rig *rig, struct primary_hello hello, unsigned server,
+       const char *history)
 {
-    struct primary_hello hello = { .id = id,
-                                   .port = 7000 + server,
-                                   .position = position };
-
+    hello.port = 7000 + server;
     (void)snprintf(hello.run_id, sizeof(hello.run_id), "%040u", server);
     (void)snprintf(hello.address, sizeof(hello.address), "10.0.0.%u:1", server);
     (void)snprintf(hello.history, sizeof(hello.history), "%s",
                    history != NULL ? history : "");
     return primary_attach(rig->primary, &hello, rig->now);
+}
+
+bool
+rig_attach(struct rig *rig, uint64_t id, unsigned server, const char *history,
+           uint64_t position)
+{
+    return attach(rig, (struct primary_hello){ .id = id, .position = position },
+                  server, history);
+}
+
+bool
+rig_pull(struct rig *rig, uint64_t id, unsigned server, const char *slots)
+{
+    struct primary_hello hello = { .id = id, .pulls = true };
+
+    CHECK(slot_set_parse(slice_of(slots), &hello.slots));
+    return attach(rig, hello, server, NULL);
 }
 
 void

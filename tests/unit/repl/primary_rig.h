@@ -41,6 +41,7 @@ struct rig {
     struct history history;
     uint64_t now, sequence, position, released;
     unsigned asked, cancelled, acked;
+    struct slot_set asked_slots; /* empty: for all keys */
     bool paused;
     struct rig_link links[RIG_LINKS]; /* by id; 0 is not used */
     char words[RIG_WORDS];
@@ -69,6 +70,8 @@ void rig_pass(struct rig *rig, uint64_t ms, unsigned ackers);
  * data. */
 bool rig_attach(struct rig *rig, uint64_t id, unsigned server,
                 const char *history, uint64_t position);
+/* It takes these slots over. */
+bool rig_pull(struct rig *rig, uint64_t id, unsigned server, const char *slots);
 void rig_sync_begins(struct rig *rig);
 
 /* Adds a replica that follows from the end of the log on. */

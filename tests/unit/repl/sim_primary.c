@@ -168,8 +168,9 @@ on_begun(struct sim *sim, uint64_t index, uint64_t generation)
 }
 
 static void
-primary_ask_sync(void *ctx)
+primary_ask_sync(void *ctx, const struct slot_set *slots)
 {
+    (void)slots;
     struct node *node = ctx;
     struct sim *sim = node->sim;
 

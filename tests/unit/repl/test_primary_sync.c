@@ -308,3 +308,67 @@ TEST(what_is_acknowledged_during_a_snapshot_is_a_sign_of_life_only)
     assert_int_equal(rig.links[1].drops, 1);
     rig_end(&rig);
 }
+
+TEST(who_takes_slots_over_gets_a_snapshot_of_these_slots_at_once)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    rig_write(&rig, 10);
+    assert_true(rig_pull(&rig, 1, 1, "5-9"));
+    assert_int_equal(rig.asked, 1);
+    assert_int_equal(slot_set_count(&rig.asked_slots), 5);
+    assert_true(rig_pull(&rig, 2, 2, "5-8"));
+    assert_true(rig_pull(&rig, 3, 3, "5-9"));
+    assert_true(rig_attach(&rig, 4, 4, NULL, 0));
+    rig_pass(&rig, 10000, 0);
+    assert_int_equal(rig.asked, 1);
+    rig_sync_begins(&rig);
+    rig_send_snapshot(&rig, 10);
+    primary_sync_ended(rig.primary, true, rig.now);
+    assert_non_null(strstr(rig_received(&rig, 1), "(10) end"));
+    assert_null(strstr(rig_received(&rig, 2), "(10)"));
+    assert_non_null(strstr(rig_received(&rig, 3), "(10) end"));
+    assert_null(strstr(rig_received(&rig, 4), "(10)"));
+    rig_pass(&rig, 200, 0);
+    assert_int_equal(rig.asked, 2);
+    assert_int_equal(slot_set_count(&rig.asked_slots), 4);
+    rig_sync_begins(&rig);
+    primary_sync_ended(rig.primary, true, rig.now);
+    rig_pass(&rig, 200, 0);
+    assert_int_equal(rig.asked, 3);
+    assert_true(slot_set_is_empty(&rig.asked_slots));
+    rig_end(&rig);
+}
+
+TEST(who_takes_slots_over_never_resumes_and_is_no_replica)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    rig_follow(&rig, 1);
+    /* The same server may be a replica and take slots over. */
+    assert_true(rig_pull(&rig, 2, 1, "0-16383"));
+    assert_int_equal(rig.links[1].drops, 0);
+    rig_sync_begins(&rig);
+    primary_sync_ended(rig.primary, true, rig.now);
+    primary_acked(rig.primary, 2, rig.position, 0, rig.now);
+    assert_int_equal(rig_shown(&rig, 2).state, STATUS_PULLS);
+    assert_int_equal(rig_shown(&rig, 2).slots, 16384);
+    assert_int_equal(rig_shown(&rig, 2).acked, rig.position);
+    assert_int_equal(rig_shown(&rig, 1).state, STATUS_ONLINE);
+    rig_end(&rig);
+}
+
+TEST(a_snapshot_that_fails_drops_only_those_that_wait_for_it)
+{
+    struct rig rig;
+
+    rig_begin(&rig);
+    assert_true(rig_pull(&rig, 1, 1, "7"));
+    assert_true(rig_pull(&rig, 2, 2, "8"));
+    primary_sync_ended(rig.primary, false, rig.now);
+    assert_int_equal(rig.links[1].drops, 1);
+    assert_int_equal(rig.links[2].drops, 0);
+    rig_end(&rig);
+}

@@ -239,6 +239,15 @@ checksum_holds(struct slice payload)
     return stored == XXH3_64bits(payload.data, payload.len - sizeof(stored));
 }
 
+/* Whether a payload is of our own form. From a log it may be of a filter that is
+ * incomplete, or of a foreign layout: a server that took slots over wrote it
+ * (server/pull.h). */
+static bool
+is_own_form(struct slice payload)
+{
+    return !payload_is_foreign(payload.data, payload.len);
+}
+
 static enum err
 load_payload(struct request *req, const struct restore *how,
              uint64_t *ret_incarnation, struct bloom **ret_bloom)
@@ -246,7 +255,11 @@ load_payload(struct request *req, const struct restore *how,
     struct prepared made = { .status = BLOOM_OK };
     bool prepared = prepare_take(req, NULL, &made);
 
-    if (!prepared) {
+    if (!prepared && req->obey && is_own_form(how->payload)) {
+        made.status = codec_load(how->payload.data, how->payload.len,
+                                 bloom_make_env(req), &made.incarnation,
+                                 &made.bloom);
+    } else if (!prepared) {
         made.status = payload_load_any(how->payload.data, how->payload.len,
                                        bloom_make_env(req), &made.incarnation,
                                        &made.bloom);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "engine/excerpt.h"
 #include "engine/obey.h"
 #include "keyspace/arrival.h"
 #include "keyspace/databases.h"
@@ -14,6 +15,7 @@
 #include "proto/scan.h"
 #include "snapshot/snapshot_stamp.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 enum { FIRST_ITEM = 2, CHUNK_WORDS = 4 };
@@ -22,6 +24,7 @@ struct complete {
     struct conf conf;
     struct service service;
     struct obey obey;
+    struct excerpt *excerpt; /* NULL: the state has all keys */
     struct keyspace *keyspace;
     /* Of the group, and of its present command. */
     struct slice commands;
@@ -33,7 +36,7 @@ struct complete {
 };
 
 static void *
-complete_open(void)
+complete_open(const struct walk_part *part)
 {
     static const struct keyspace_memory unlimited = { 0 };
 
@@ -48,6 +51,7 @@ complete_open(void)
     service->bloom_env = service->obey_env;
     obey_init(&complete->obey, service, 0);
     complete->obey.worker->alone = true;
+    complete->excerpt = part != NULL ? excerpt_new(part) : NULL;
     return complete;
 }
 
@@ -56,6 +60,7 @@ complete_close(void *state)
 {
     struct complete *complete = state;
 
+    excerpt_free(complete->excerpt);
     obey_fini(&complete->obey);
     stats_free(complete->service.stats);
     conf_fini(&complete->conf);
@@ -390,18 +395,14 @@ say_where(const struct complete *complete, char *ret_reason, size_t reason_size)
 }
 
 static bool
-complete_group(void *state, struct keyspace *ks,
-               const struct snapshot_effects *effects, char *ret_reason,
-               size_t reason_size)
+execute_group(struct complete *complete, const struct snapshot_effects *effects,
+              char *ret_reason, size_t reason_size)
 {
     static const struct parse_limits limits = { SIZE_MAX, SIZE_MAX, SIZE_MAX,
                                                 false };
-    struct complete *complete = state;
     struct batch *batch = &complete->obey.batch;
     size_t at = 0;
 
-    complete->keyspace = complete->service.keyspace = ks;
-    complete->obey.worker->request->keyspace = ks;
     complete->begins = effects->position;
     complete->db = 0; /* a group begins with SELECT */
     while (at < effects->commands.len) {
@@ -422,6 +423,48 @@ complete_group(void *state, struct keyspace *ks,
         }
     }
     return true;
+}
+
+/* Where a piece of the log that the part's excerpt has picked is executed. */
+struct piece_run {
+    struct complete *complete;
+    char *reason;
+    size_t reason_size;
+};
+
+static int
+execute_piece(void *ctx, const struct snapshot_effects *piece)
+{
+    const struct piece_run *run = ctx;
+
+    return execute_group(run->complete, piece, run->reason, run->reason_size)
+               ? 0
+               : ECANCELED;
+}
+
+static bool
+complete_group(void *state, struct keyspace *ks,
+               const struct snapshot_effects *effects, char *ret_reason,
+               size_t reason_size)
+{
+    struct complete *complete = state;
+    struct piece_run run = { complete, ret_reason, reason_size };
+    int error;
+
+    complete->keyspace = complete->service.keyspace = ks;
+    complete->obey.worker->request->keyspace = ks;
+    if (complete->excerpt == NULL) {
+        return execute_group(complete, effects, ret_reason, reason_size);
+    }
+    error = excerpt_group(complete->excerpt, effects, execute_piece, &run);
+    if (error != 0 && error != ECANCELED) {
+        (void)snprintf(ret_reason, reason_size,
+                       "the effects behind position %llu %s",
+                       (unsigned long long)effects->position,
+                       error == ENOMEM ? "need more memory than there is"
+                                       : "are no commands of a log");
+    }
+    return error == 0;
 }
 
 const struct completion complete_calls = { .open = complete_open,

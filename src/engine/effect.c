@@ -58,7 +58,8 @@ effect_open(struct worker *worker, size_t bytes)
     if (!effect_is_on(worker)) {
         return OK;
     }
-    if (!worker->alone && !journal_has_room(worker->service->journal)) {
+    if (!worker->alone && !worker->insists &&
+        !journal_has_room(worker->service->journal)) {
         if (session != NULL) {
             session->wait = CONN_FOR_ROOM;
         }

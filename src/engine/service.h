@@ -103,6 +103,27 @@ struct replication_calls {
     size_t (*chain)(void *ctx, char (*ret_chain)[41]);
 };
 
+/* What SIDECAR asks about slots that this server takes over or lets go, from
+ * any thread, inside a section of the gate; NULL where there are no loops. ctx
+ * is the service's. */
+struct slot_calls {
+    /* Begins to take slots over from another server. False: refused, with the
+     * reason. */
+    bool (*prepare)(void *ctx, const struct slot_set *slots, struct slice host,
+                    unsigned port, char *ret_reason, size_t size);
+    /* Gives up to take these slots over, and deletes their keys here. False:
+     * refused, with the reason. */
+    bool (*abandon)(void *ctx, const struct slot_set *slots, char *ret_reason,
+                    size_t size);
+    /* The source takes no more writes on these slots behind this position of
+     * its log: the taking over ends there. False: refused, with the reason. */
+    bool (*finish)(void *ctx, const struct slot_set *slots,
+                   struct slice history, uint64_t position, char *ret_reason,
+                   size_t size);
+    /* Appends a line of INFO for each transfer. */
+    void (*describe)(void *ctx, struct buf *text);
+};
+
 /* The primary that the server follows; role.h changes it. */
 enum { ROLE_HOST_MAX = 256 };
 
@@ -198,6 +219,7 @@ struct service {
     struct role role;
     struct status *status; /* NULL in tests */
     struct replication_calls replication;
+    struct slot_calls slots;
     _Atomic uint64_t chain_changes; /* of the servers followed; loop 0 counts */
     atomic_bool link_up;            /* to the primary; loop 0 stores it */
     atomic_bool absent; /* the server's own data was dropped for the primary's,
@@ -262,6 +284,8 @@ struct worker {
                                  no gate and takes no lock */
     bool silent;              /* executes the primary's log: no effects */
     bool holds_gate;          /* the caller is inside the gate already */
+    bool insists;             /* never waits for room in the journal: the caller
+                                 has asked whether there is some (inject.h) */
     uint64_t now_ms;          /* wall clock, read once a batch */
     uint64_t now_ns;          /* monotonic, read at the end of each run */
     struct longest_span held; /* since a lock_set was locked; {0}: none is, or

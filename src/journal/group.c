@@ -397,6 +397,15 @@ group_check(struct slice commands, const char *seal, uint64_t key,
     return NULL;
 }
 
+uint64_t
+group_seal_time(const char *seal)
+{
+    uint64_t unix_ms = 0;
+
+    CHECK(get_decimal(seal + SEAL_AT_TIME, TIME_DIGITS, &unix_ms));
+    return unix_ms;
+}
+
 /* Whether the group before the seal at `at` is complete, and does not begin
  * before low. */
 static bool

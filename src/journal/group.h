@@ -88,6 +88,10 @@ enum group_status group_read(struct slice data, uint64_t key, uint64_t offset,
 const char *group_check(struct slice commands, const char *seal, uint64_t key,
                         struct group_seal *ret_seal);
 
+/* Returns when a seal that group_check has accepted was made: Unix time in
+ * milliseconds. */
+uint64_t group_seal_time(const char *seal);
+
 /* Finds what is intact at and behind `offset`, to decide about damage there.
  * Groups with rising sequences count; a reader that continues from one of them
  * must compare it with what came before, since an item may hold a copy of a

@@ -24,6 +24,7 @@ replica_new(const char *run_id, const struct replica_hooks *hooks)
     CHECK(strlen(run_id) == HISTORY_ID_CHARS);
     memcpy(replica->run_id, run_id, sizeof(replica->run_id));
     replica->hooks = *hooks;
+    replica->slots = mem_copy_text(slice_lit(""));
     replica->retry.bad_position = REPLICA_NO_POSITION;
     /* Run ids are random, so the replicas of one primary do not all connect
      * again at the same moment. */
@@ -48,6 +49,7 @@ replica_free(struct replica *replica)
     }
     replica_stop(replica);
     free_texts(replica);
+    mem_free(replica->slots);
     buf_free(&replica->gathered);
     buf_free(&replica->out);
     mem_free(replica);
@@ -66,6 +68,13 @@ replica_set_options(struct replica *replica,
     replica->options.password = replica->texts[1];
     replica->options.announce_ip = replica->texts[2];
     replica->link.reader.group_max = options->group_max;
+}
+
+void
+replica_set_slots(struct replica *replica, const char *slots)
+{
+    mem_free(replica->slots);
+    replica->slots = mem_copy_text(slice_of(slots));
 }
 
 /* ---- events -------------------------------------------------------------- */
@@ -302,6 +311,12 @@ bool
 replica_is_connected(const struct replica *replica)
 {
     return replica->stage == STAGE_FOLLOWS;
+}
+
+size_t
+replica_unread(const struct replica *replica)
+{
+    return replica->gathered.len;
 }
 
 size_t

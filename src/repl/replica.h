@@ -28,6 +28,12 @@ void replica_free(struct replica *replica);
 void replica_set_options(struct replica *replica,
                          const struct replica_options *options);
 
+/* Takes these slots over ("0-5460 9000", REPLCONF slots) rather than follow;
+ * "": follows. The other server then never resumes: each link begins with a
+ * snapshot of the slots, and `where` is asked for acknowledgements only. Before
+ * replica_follow. */
+void replica_set_slots(struct replica *replica, const char *slots);
+
 /* Follows this primary from now on, over a new link even if it is the same. */
 void replica_follow(struct replica *replica,
                     const struct replica_target *target, uint64_t now_ms);
@@ -60,6 +66,8 @@ void replica_distrust(struct replica *replica);
 /* ---- queries ------------------------------------------------------------- */
 bool replica_is_connected(const struct replica *replica);
 enum replica_failover replica_failover(const struct replica *replica);
+/* Returns the bytes of the log that have come and are not executed. */
+size_t replica_unread(const struct replica *replica);
 /* Fills the run ids of the servers above us, from our primary upwards, for
  * wire_hello.chain. They are of the last primary that answered. */
 size_t replica_chain(const struct replica *replica,

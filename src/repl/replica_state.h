@@ -74,6 +74,7 @@ struct replica {
     char run_id[HISTORY_ID_CHARS + 1];
     struct replica_options options;
     char *texts[REPLICA_TEXTS]; /* those that options points to */
+    char *slots;                /* that are taken over; "": it follows */
 
     char *host; /* of the primary; NULL: none */
     unsigned port;

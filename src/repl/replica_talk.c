@@ -63,7 +63,7 @@ static void
 announce(struct replica *replica, uint64_t now_ms)
 {
     char port[16];
-    struct slice argv[5] = { slice_lit("REPLCONF"),
+    struct slice argv[7] = { slice_lit("REPLCONF"),
                              slice_lit("listening-port") };
     size_t argc = 3;
 
@@ -72,6 +72,10 @@ announce(struct replica *replica, uint64_t now_ms)
     if (replica->options.announce_ip[0] != '\0') {
         argv[argc++] = slice_lit("ip-address");
         argv[argc++] = slice_of(replica->options.announce_ip);
+    }
+    if (replica->slots[0] != '\0') {
+        argv[argc++] = slice_lit("slots");
+        argv[argc++] = slice_of(replica->slots);
     }
     say(replica, STAGE_ANNOUNCES, argv, argc, now_ms);
 }
@@ -85,7 +89,7 @@ ask(struct replica *replica, uint64_t now_ms)
 
     replica->link.asked = (struct replica_place){ 0 };
     replica->hooks.where(replica->hooks.ctx, &replica->link.asked);
-    if (replica->retry.distrusted) {
+    if (replica->retry.distrusted || replica->slots[0] != '\0') {
         replica->link.asked = (struct replica_place){ 0 };
     }
     if (replica->link.asked.history[0] != '\0') {

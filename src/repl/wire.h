@@ -6,7 +6,8 @@
  *   replica                                  primary
  *   [AUTH [user] password]                   +OK
  *   REPLCONF bloomery 1 run <run id>         +BLOOMERY 1 <run id> <chain>
- *   REPLCONF listening-port p [ip-address a] +OK
+ *   REPLCONF listening-port p [ip-address a] [slots ranges]
+ *                                            +OK
  *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history> <key>
  *     or PSYNC ? -1                          +FULLRESYNC <history> <position>
  *                                              <sequence> <key> <bytes>

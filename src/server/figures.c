@@ -65,10 +65,10 @@ publish(struct replication *r)
     replica_describe(r->replica, &figures);
     figures.epoch = r->epoch;
     figures.synced_once = r->following.synced_once;
-    if (r->following.link != NULL) {
-        link_peer_address(r->following.link, figures.link_address);
-        link_local_address(r->following.link, figures.link_local_address);
-        figures.link_id = r->following.link_id;
+    if (r->following.up.link != NULL) {
+        link_peer_address(r->following.up.link, figures.link_address);
+        link_local_address(r->following.up.link, figures.link_local_address);
+        figures.link_id = r->following.up.id;
     }
     status_publish(service->status, &figures, replicas,
                    count < max ? count : max);

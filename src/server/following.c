@@ -15,8 +15,6 @@
 #include "journal/journal_tap.h"
 #include "keyspace/exchange.h"
 #include "keyspace/gate.h"
-#include "net/link_dial.h"
-#include "net/registry.h"
 #include "persist/adopt.h"
 #include "persist/place.h"
 #include "server/figures.h"
@@ -27,10 +25,7 @@
 
 #include <stdio.h>
 
-enum {
-    TRANSFER_QUEUE_BYTES = 8 << 20,
-    UNSENT_MAX = 64 << 10 /* a primary that reads no acknowledgements */
-};
+enum { TRANSFER_QUEUE_BYTES = 8 << 20 };
 
 /* Whether the role is still the one that the link was made for. Inside the
  * gate. */
@@ -65,46 +60,14 @@ set_link_up(struct replication *r)
 /* ---- the link ------------------------------------------------------------ */
 
 static void
-on_opened(void *ctx, struct link *link)
+on_link(void *ctx)
 {
     struct replication *r = ctx;
 
-    link_keepalive(link, r->keepalive_s);
-    replica_opened(r->replica, r->following.link_number, replication_now_ms());
-    figures_settle(r);
-}
-
-static void
-on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
-{
-    struct replication *r = ctx;
-
-    (void)link;
-    replica_bytes(r->replica, r->following.link_number, bytes, ret_used,
-                  replication_now_ms());
     set_link_up(r);
     figures_settle(r);
     replication_stir_failover(r);
 }
-
-static void
-on_closed(void *ctx, struct link *link, int error, const char *reason)
-{
-    struct replication *r = ctx;
-
-    (void)link;
-    (void)error;
-    r->following.link = NULL;
-    replica_closed(r->replica, r->following.link_number, reason,
-                   replication_now_ms());
-    set_link_up(r);
-    figures_settle(r);
-    replication_stir_failover(r);
-}
-
-static const struct link_hooks link_to_primary = { .opened = on_opened,
-                                                   .bytes = on_bytes,
-                                                   .closed = on_closed };
 
 static void
 dial(void *ctx, uint64_t number, const char *host, unsigned port,
@@ -112,13 +75,7 @@ dial(void *ctx, uint64_t number, const char *host, unsigned port,
 {
     struct replication *r = ctx;
 
-    r->following.link_number = number;
-    r->following.link_id = registry_draw_id(r->server->service.registry);
-    r->following.link = link_dial(&r->server->loops[0], host, port,
-                                  (unsigned)timeout_ms, &link_to_primary, r);
-    if (r->uses_tls) {
-        link_secure(r->following.link, tls_new_dial(&r->server->tls, host));
-    }
+    upstream_dial(&r->following.up, number, host, port, timeout_ms);
 }
 
 static bool
@@ -126,9 +83,7 @@ send_bytes(void *ctx, uint64_t number, struct slice bytes)
 {
     struct replication *r = ctx;
 
-    return r->following.link != NULL && number == r->following.link_number &&
-           link_unsent(r->following.link) < UNSENT_MAX &&
-           link_send(r->following.link, bytes);
+    return upstream_send(&r->following.up, number, bytes);
 }
 
 static void
@@ -136,10 +91,7 @@ close_link(void *ctx, uint64_t number)
 {
     struct replication *r = ctx;
 
-    if (r->following.link != NULL && number == r->following.link_number) {
-        link_close(r->following.link);
-        r->following.link = NULL;
-    }
+    upstream_close(&r->following.up, number);
 }
 
 static void
@@ -147,9 +99,7 @@ pause_link(void *ctx, uint64_t number, bool paused)
 {
     struct replication *r = ctx;
 
-    if (r->following.link != NULL && number == r->following.link_number) {
-        link_pause(r->following.link, paused);
-    }
+    upstream_pause(&r->following.up, number, paused);
 }
 
 /* ---- groups -------------------------------------------------------------- */
@@ -192,8 +142,8 @@ apply_and_relay(struct replication *r, const struct wire_piece *group,
 
 /* A slow disk delays the primary's stream, and so does a save that cannot catch
  * up; a disk that fails does not. */
-static bool
-has_room(const struct replication *r)
+bool
+following_has_room(const struct replication *r)
 {
     struct journal *journal = persist_journal(r->server->persist);
     struct journal_status status;
@@ -238,7 +188,7 @@ apply(void *ctx, const struct wire_piece *group, char *ret_reason,
     bool world = apply_needs_world(r->apply, group->value);
     enum replica_applied applied;
 
-    if (!has_room(r)) {
+    if (!following_has_room(r)) {
         r->following.waits_for_room = true;
         return REPLICA_LATER;
     }
@@ -514,12 +464,7 @@ look_at_transfer(struct replication *r)
 void
 following_kill(struct replication *r, const char *reason)
 {
-    if (r->following.link != NULL) {
-        link_close(r->following.link);
-        r->following.link = NULL;
-        replica_closed(r->replica, r->following.link_number, reason,
-                       replication_now_ms());
-    }
+    upstream_kill(&r->following.up, reason);
 }
 
 void
@@ -530,7 +475,7 @@ following_look(struct replication *r)
     }
     if (r->following.waits_for_room &&
         (r->following.transfer == NULL
-             ? has_room(r)
+             ? following_has_room(r)
              : transfer_has_room(r->following.transfer))) {
         r->following.waits_for_room = false;
         replica_go_on(r->replica, replication_now_ms());
@@ -561,6 +506,8 @@ following_begin(struct replication *r, const struct role *role, bool failover)
                                      .failover = failover };
 
     r->epoch = role->epoch;
+    r->following.up.moved = on_link;
+    r->following.up.ctx = r;
     r->following.released_above = false;
     r->following.waits_for_room = false;
     outgoing_open(r);

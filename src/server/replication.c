@@ -16,8 +16,12 @@
 #include "server/grace.h"
 #include "server/kept_role.h"
 #include "server/outgoing.h"
+#include "server/pull.h"
 #include "server/replication_state.h"
 #include "server/role_change.h"
+#include "server/slot_drop.h"
+#include "server/slot_orders.h"
+
 #include <stdio.h>
 
 enum { GROUP_EXTRA_BYTES = 64 << 20 };
@@ -74,6 +78,7 @@ copy_conf(struct replication *r)
 
     primary_set_limits(r->primary, &limits);
     replica_set_options(r->replica, &options);
+    pulls_set_options(r->pulls, &options);
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
     r->keepalive_s = (unsigned)conf->tcp_keepalive;
     r->uses_tls = conf->tls_replication;
@@ -113,6 +118,9 @@ on_poke(uv_async_t *async)
     grace_look(r);
     following_look(r);
     failover_tick(r);
+    slot_orders_look(r->orders);
+    pulls_look(r->pulls);
+    slot_drop_look(r->drop);
     outgoing_look(r);
 }
 
@@ -171,6 +179,10 @@ on_tick(uv_timer_t *timer)
     grace_look(r);
     role_change_note_history(r);
     kept_role_update(r);
+    slot_orders_look(r->orders);
+    pulls_tick(r->pulls);
+    slot_drop_look(r->drop);
+    slot_orders_publish(r->orders);
     figures_show(r);
 }
 
@@ -185,6 +197,7 @@ replication_reloaded(struct server *server)
         primary_set_history(r->primary, history, r->key);
         replica_distrust(r->replica);
         following_kill(r, "all data was replaced");
+        pulls_begin_anew(r->pulls, "all data was replaced");
     }
 }
 
@@ -194,7 +207,8 @@ replication_moved(void *ctx)
     const struct server *server = ctx;
     struct replication *r = server->replication;
 
-    if (r != NULL && atomic_load(&r->shared.streams)) {
+    if (r != NULL &&
+        (atomic_load(&r->shared.streams) || atomic_load(&r->shared.settles))) {
         outgoing_stir(r);
     }
 }
@@ -213,7 +227,7 @@ kill_link(struct loop *loop, void *ptr, uint64_t id)
         return;
     }
     followers_kill(r, id);
-    if (id == r->following.link_id) {
+    if (id == r->following.up.id) {
         following_kill(r, "killed by a client");
     }
 }
@@ -242,6 +256,10 @@ replication_new(struct server *server)
     r->backlog = backlog_new();
     r->primary = primary_new(r->backlog, &followers);
     r->replica = replica_new(service->run_id, &following);
+    r->pulls = pulls_new(r);
+    r->drop = slot_drop_new(r);
+    r->orders = slot_orders_new(r);
+    r->following.up = (struct upstream){ .r = r, .replica = r->replica };
     service->replication = (struct replication_calls){
         .role_changed = on_role_changed,
         .want_acks = outgoing_ask,
@@ -262,6 +280,9 @@ replication_free(struct replication *r)
         return;
     }
     transfer_free(r->following.transfer);
+    slot_orders_free(r->orders);
+    slot_drop_free(r->drop);
+    pulls_free(r->pulls);
     apply_free(r->apply);
     replica_free(r->replica);
     primary_free(r->primary);
@@ -279,7 +300,11 @@ replication_start_handles(struct server *server)
     CHECK(uv_async_init(uv, &r->poke, on_poke) == 0);
     CHECK(uv_timer_init(uv, &r->tick) == 0);
     CHECK(uv_timer_init(uv, &r->flush) == 0);
+    CHECK(uv_timer_init(uv, &r->work) == 0);
+    CHECK(uv_timer_init(uv, &r->drop_pause) == 0);
     r->poke.data = r->tick.data = r->flush.data = r;
+    r->work.data = r->pulls;
+    r->drop_pause.data = r->drop;
     CHECK(uv_timer_start(&r->tick, on_tick, REPLICATION_TICK_MS,
                          REPLICATION_TICK_MS) == 0);
 }
@@ -291,6 +316,8 @@ replication_close_handles(struct server *server)
 
     uv_close((uv_handle_t *)&r->tick, NULL);
     uv_close((uv_handle_t *)&r->flush, NULL);
+    uv_close((uv_handle_t *)&r->work, NULL);
+    uv_close((uv_handle_t *)&r->drop_pause, NULL);
     uv_close((uv_handle_t *)&r->poke, NULL);
 }
 
@@ -377,6 +404,9 @@ replication_stop(struct server *server)
 
     r->life = REPLICATION_STOPPED;
     following_end(r);
+    pulls_stop(r->pulls);
+    uv_timer_stop(&r->work);
+    uv_timer_stop(&r->drop_pause);
     primary_drop_all(r->primary, "the server ends");
     followers_close(r);
 }

@@ -10,6 +10,10 @@
  *   role_change.c   what follows from another role
  *   following.c     our primary: the link, groups, snapshots from it
  *   outgoing.c      the log's way to our replicas
+ *   pull.c          slots that we take over, with pull_link.c, pull_adopt.c and
+ *                   pull_log.c
+ *   slot_drop.c     slots whose keys are deleted
+ *   slot_orders.c   what SIDECAR asks of these two
  *   kept_role.c     the role that a restart finds
  *   grace.c         what a primary cannot know after a start
  *   figures.c       copies for other threads
@@ -25,11 +29,15 @@
 #include "repl/replica.h"
 #include "server/role_file.h"
 #include "server/server_state.h"
+#include "server/upstream.h"
 #include "snapshot/transfer.h"
 
 #include <pthread.h>
 
 struct follower;
+struct pulls;
+struct slot_drop;
+struct slot_orders;
 
 /* A snapshot for our replicas, from the thread that saves through a pipe. It
  * ends when the pipe was read to its end and all was written, in either order:
@@ -84,10 +92,8 @@ struct grace {
 /* Our primary; following.c's, except `synced_once` (which role_change.c and
  * replication.c set at a change of role and at the start). */
 struct following {
-    struct link *link;
-    uint64_t link_number; /* the state machine's name of it */
-    uint64_t link_id;     /* for CLIENT LIST */
-    bool waits_for_room;  /* in the journal or the transfer */
+    struct upstream up;
+    bool waits_for_room; /* in the journal or the transfer */
     /* All of our log came from our primary, which has released it: our replicas
      * may have it before our own disk has. */
     bool released_above;
@@ -106,6 +112,7 @@ struct replication_shared {
     atomic_bool stirred;      /* there may be something to send */
     atomic_bool conf_changed; /* options have changed */
     atomic_bool streams;      /* the journal has a tap */
+    atomic_bool settles;      /* a pull waits for the journal */
 
     pthread_mutex_t mutex; /* guards what follows; a leaf */
     struct primary_ask ask;
@@ -146,8 +153,13 @@ struct replication {
     unsigned keepalive_s;
     bool uses_tls; /* tls-replication */
 
+    struct pulls *pulls;
+    struct slot_drop *drop;
+    struct slot_orders *orders;
+
     uv_timer_t tick, flush;
-    uv_async_t poke; /* any thread sends it */
+    uv_timer_t work, drop_pause; /* of pulls and drops */
+    uv_async_t poke;             /* any thread sends it */
     struct replication_shared shared;
 };
 

@@ -392,6 +392,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     }
     log_set_level((enum log_level)server->conf.loglevel);
     hash_seed_process();
+    key_hash_by_slot(server->conf.sidecar_of[0] != '\0');
     command_table_init(command_rows);
     cpu = bloom_select_cpu(false);
     tls_contexts_init(&server->tls);

@@ -10,9 +10,12 @@
 
 struct keyspace;
 struct snapshot_effects;
+struct walk_part; /* keyspace/walk_part.h */
 
 struct completion {
-    void *(*open)(void);
+    /* part: the state has only these keys, and effects on others are skipped;
+     * NULL: all keys. Used until close. */
+    void *(*open)(const struct walk_part *part);
     /* Executes a group on the copies in the keyspace, which the caller owns
      * alone. False: it is no group of a log, and ret_reason says why, as part
      * of a sentence. */

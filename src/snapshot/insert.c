@@ -146,7 +146,7 @@ insert_effects(void *ctx, const struct snapshot_effects *effects)
     }
     if (insert->completing == NULL) {
         reset_epochs(insert);
-        insert->completing = insert->completion->open();
+        insert->completing = insert->completion->open(insert->part);
     }
     return insert->completion->group(insert->completing, insert->keyspace,
                                      effects, insert->why, sizeof(insert->why));

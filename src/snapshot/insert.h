@@ -17,6 +17,7 @@ struct insert {
     struct keyspace *keyspace;
     const struct bloom_env *env;         /* that the filters are made in */
     const struct completion *completion; /* NULL: effects are refused */
+    const struct walk_part *part; /* that the snapshot is limited to, or NULL */
     bool incomplete;  /* keys may be missing, since the file is salvaged */
     unsigned threads; /* that make filters; 0 or 1: only the caller's */
     bool failed;

@@ -261,6 +261,7 @@ on_header(void *ctx, const struct snapshot_stamp *begin, uint32_t databases)
     insert->keyspace = transfer->keyspace;
     insert->env = transfer->options.env;
     insert->completion = transfer->options.completion;
+    insert->part = transfer->options.part;
     return true;
 }
 

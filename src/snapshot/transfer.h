@@ -13,6 +13,7 @@
 
 struct completion;
 struct transfer;
+struct walk_part; /* keyspace/walk_part.h */
 
 struct transfer_options {
     struct keyspace_options
@@ -23,6 +24,7 @@ struct transfer_options {
     struct keyspace *present;
     const struct bloom_env *env;         /* limited by the machine only */
     const struct completion *completion; /* snapshot/completion.h */
+    const struct walk_part *part; /* that the snapshot is limited to, or NULL */
     size_t queue_bytes; /* transfer_put returns false from here on */
     /* The queue has room again, or the thread has ended. Called by the thread,
      * without a lock that loop 0 could hold. */

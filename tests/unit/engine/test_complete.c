@@ -387,7 +387,7 @@ complete(struct rig *rig, const char *text, char *ret_reason, size_t size)
 {
     struct buf group = { 0 };
     struct snapshot_effects effects = { .position = 1000, .sequence = 1 };
-    void *state = complete_calls.open();
+    void *state = complete_calls.open(NULL);
     bool done;
 
     encode(&group, text);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Takes slots over from another server, which stays their only writer until the
+ * cut-over: follows that server's log with a snapshot limited to the slots, and
+ * makes the same changes here by commands of our own, so that our journal and
+ * our replicas have them in the ordinary way.
+ *
+ *   QUEUED -> CONNECTS -> LOADS -> ADOPTS -> FOLLOWS -> SETTLES -> ended
+ *
+ * Pulls run one at a time, in the order of their begin. A lost link, a log that
+ * does not fit, or a lack of memory lead back to CONNECTS, and to a fresh
+ * snapshot: what was adopted before stays until the next snapshot replaces it,
+ * and no client may be served it. Only writes of pulls may touch these slots
+ * here meanwhile. Loop 0, unless a line says otherwise.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/slot_set.h"
+#include "engine/service.h"
+#include "journal/history.h"
+#include "repl/status.h"
+
+struct pulls;
+struct replication;
+struct server;
+
+struct pull_hooks {
+    /* The pull has ended, and its id with it. good: everything up to the
+     * position of pull_until was executed here, and is as safe as appendfsync
+     * makes replies (with `always`, on the disk). Otherwise `reason` says why
+     * it was given up: a part of the keys may be here. Called from loop 0,
+     * never from inside these functions. May be NULL. */
+    void (*ended)(void *ctx, uint64_t id, bool good, const char *reason);
+    void *ctx;
+};
+
+/* Begins to take SLOTS over from the server at host:port, to which it logs in
+ * as replicas do (masteruser, masterauth, tls-replication). Returns the pull's
+ * id, or 0: this server is a replica, its hashes have no slots, or another pull
+ * has some of the slots; ret_reason says which. A drop of these slots
+ * (slot_drop_begin) ends. */
+uint64_t pull_begin(struct server *server, const struct slot_set *slots,
+                    const char *host, unsigned port,
+                    const struct pull_hooks *hooks, char *ret_reason,
+                    size_t reason_size);
+
+/* The source has fenced the slots at this position of its log: the pull ends
+ * when it has executed everything up to there. May be called at any time.
+ * False: there is no such pull. */
+bool pull_until(struct server *server, uint64_t id, const char *history,
+                uint64_t position);
+
+/* Gives a pull up; `ended` is not called. What was adopted stays. False: there
+ * is no such pull. */
+bool pull_cancel(struct server *server, uint64_t id);
+
+enum pull_state {
+    PULL_QUEUED,
+    PULL_CONNECTS, /* or waits to try again: see reason */
+    PULL_LOADS,    /* the snapshot arrives */
+    PULL_ADOPTS,   /* its keys become ours */
+    PULL_FOLLOWS,  /* executes the source's log as it comes */
+    PULL_SETTLES   /* has executed all, and waits for our journal */
+};
+
+struct pull_progress {
+    uint64_t id;
+    enum pull_state state;
+    struct slot_set slots;
+    char host[ROLE_HOST_MAX];
+    unsigned port;
+    uint64_t keys, bytes; /* adopted, or while it LOADS, received */
+    unsigned attempts;    /* connections that led to a snapshot */
+    /* FOLLOWS: of the source's log, what was executed; what has come and waits;
+     * and how old the last group was when it was executed, by the clocks of
+     * both servers. */
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position, lag_bytes, lag_ms;
+    char reason[STATUS_TEXT_MAX]; /* why there is no link; "": not known */
+};
+
+/* Fills at most `max`, in the order in which they run. Returns how many there
+ * are. */
+size_t pull_list(const struct server *server, struct pull_progress *ret_list,
+                 size_t max);
+const char *pull_state_name(enum pull_state state);
+
+/* ---- for the other files of replication ---------------------------------- */
+
+struct pulls *pulls_new(struct replication *r);
+void pulls_free(struct pulls *pulls);
+
+/* Goes on with what is due: loaded data, adoption, the cut-over. */
+void pulls_look(struct pulls *pulls);
+void pulls_tick(struct pulls *pulls);
+
+/* Ends all pulls, without or with their hooks. */
+void pulls_stop(struct pulls *pulls);
+void pulls_fail(struct pulls *pulls, const char *reason);
+
+/* All data here was replaced: the pull that runs begins anew. */
+void pulls_begin_anew(struct pulls *pulls, const char *reason);
+
+/* Reads the options in force. Inside the gate. */
+struct replica_options;
+void pulls_set_options(struct pulls *pulls,
+                       const struct replica_options *options);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Puts the keys of a snapshot of slots, which is loaded into a keyspace of its
+ * own, among our keys: deletes keys of these slots that the snapshot does not
+ * have, and makes the others by commands (engine/inject.h). A filter of up to
+ * 1 MiB comes as one RESTORE with its incarnation and expiry. A larger one
+ * comes in pieces by BF.LOADCHUNK, unless it is ageing or incomplete: these two
+ * have no form in pieces. Keys of other slots are not taken. Loop 0.
+ */
+#pragma once
+
+#include "base/slot_set.h"
+#include "keyspace/keyspace.h"
+
+struct adoption;
+struct inject;
+
+/* Owns FRESH from now on; the reaper of `ks` frees it. */
+struct adoption *adoption_new(struct keyspace *fresh, struct keyspace *ks,
+                              struct inject *inject,
+                              const struct slot_set *slots);
+void adoption_free(struct adoption *adoption);
+
+/* Works for about so long. Inside a section of the gate, with room in the
+ * journal. FAILED: what was adopted stays, and the next attempt replaces it. */
+enum adoption_state { ADOPTION_RUNS, ADOPTION_DONE, ADOPTION_FAILED };
+enum adoption_state adoption_step(struct adoption *adoption, uint64_t budget_ns,
+                                  char *ret_reason, size_t reason_size);
+
+uint64_t adoption_keys(const struct adoption *adoption);
+uint64_t adoption_bytes(const struct adoption *adoption);

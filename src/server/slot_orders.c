@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/slot_orders.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "keyspace/key_hash.h"
+#include "server/pull.h"
+#include "server/replication_state.h"
+#include "server/slot_drop.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { PULLS_MAX = 16, ORDERS_MAX = 64 };
+
+struct order {
+    struct order *next;
+    enum { ORDER_PULL, ORDER_LET_GO, ORDER_FINISH } what;
+    struct slot_set slots;
+    char history[HISTORY_ID_CHARS + 1]; /* of FINISH */
+    uint64_t position;
+    char host[ROLE_HOST_MAX];
+    unsigned port;
+};
+
+struct slot_orders {
+    struct replication *r;
+    pthread_mutex_t mutex; /* guards what follows */
+    struct order *first, **last;
+    size_t count; /* of orders */
+    struct pull_progress pulls[PULLS_MAX];
+    size_t pull_count; /* may be more than there are */
+    struct slot_set dropped;
+    uint64_t deleted;
+    uint64_t done, failed;     /* pulls that were ordered here */
+    uint64_t finish_ns;        /* when the last FINISH came */
+    uint64_t cutover_us;       /* from there to the end of its pull */
+    char why[STATUS_TEXT_MAX]; /* the last one failed */
+};
+
+/* ---- any thread ---------------------------------------------------------- */
+
+/* Adds an order. False: there are too many. */
+static bool
+add(struct slot_orders *orders, const struct order *order)
+{
+    struct order *copy = mem_try_alloc(sizeof(*copy));
+    bool added = false;
+
+    if (copy == NULL) {
+        return false;
+    }
+    *copy = *order;
+    copy->next = NULL;
+    pthread_mutex_lock(&orders->mutex);
+    if (orders->count < ORDERS_MAX) {
+        *orders->last = copy;
+        orders->last = &copy->next;
+        orders->count++;
+        added = true;
+    }
+    pthread_mutex_unlock(&orders->mutex);
+    if (!added) {
+        mem_free(copy);
+    } else {
+        (void)uv_async_send(&orders->r->poke);
+    }
+    return added;
+}
+
+/* Returns whether a pull or an order to pull has one of the slots. */
+static bool
+is_pulled(struct slot_orders *orders, const struct slot_set *slots)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&orders->mutex);
+    for (size_t i = 0; i < orders->pull_count && i < PULLS_MAX; i++) {
+        found = found || slot_set_intersects(&orders->pulls[i].slots, slots);
+    }
+    for (const struct order *order = orders->first; order != NULL;
+         order = order->next) {
+        found = found || (order->what == ORDER_PULL &&
+                          slot_set_intersects(&order->slots, slots));
+    }
+    pthread_mutex_unlock(&orders->mutex);
+    return found;
+}
+
+static struct slot_orders *
+orders_of(void *ctx)
+{
+    const struct server *server = ctx;
+
+    return server->replication->orders;
+}
+
+static bool
+prepare(void *ctx, const struct slot_set *slots, struct slice host,
+        unsigned port, char *ret_reason, size_t size)
+{
+    struct slot_orders *orders = orders_of(ctx);
+    struct order order = { .what = ORDER_PULL, .slots = *slots, .port = port };
+
+    if (orders->r->server->service.role.replica) {
+        (void)snprintf(ret_reason, size,
+                       "this server is a replica: ask its primary");
+        return false;
+    }
+    if (is_pulled(orders, slots)) {
+        (void)snprintf(ret_reason, size,
+                       "some of these slots are being taken over already");
+        return false;
+    }
+    CHECK(host.len < sizeof(order.host));
+    memcpy(order.host, host.data, host.len);
+    if (!add(orders, &order)) {
+        (void)snprintf(ret_reason, size, "too many orders wait, try again");
+        return false;
+    }
+    return true;
+}
+
+static bool
+abandon(void *ctx, const struct slot_set *slots, char *ret_reason, size_t size)
+{
+    struct slot_orders *orders = orders_of(ctx);
+    struct order order = { .what = ORDER_LET_GO, .slots = *slots };
+
+    if (orders->r->server->service.role.replica) {
+        (void)snprintf(ret_reason, size,
+                       "this server is a replica: ask its primary");
+        return false;
+    }
+    if (!add(orders, &order)) {
+        (void)snprintf(ret_reason, size, "too many orders wait, try again");
+        return false;
+    }
+    return true;
+}
+
+static bool
+finish(void *ctx, const struct slot_set *slots, struct slice history,
+       uint64_t position, char *ret_reason, size_t size)
+{
+    struct slot_orders *orders = orders_of(ctx);
+    struct order order = { .what = ORDER_FINISH,
+                           .slots = *slots,
+                           .position = position };
+
+    if (!is_pulled(orders, slots)) {
+        (void)snprintf(ret_reason, size,
+                       "these slots are not being taken over");
+        return false;
+    }
+    CHECK(history.len == HISTORY_ID_CHARS);
+    memcpy(order.history, history.data, history.len);
+    if (!add(orders, &order)) {
+        (void)snprintf(ret_reason, size, "too many orders wait, try again");
+        return false;
+    }
+    return true;
+}
+
+static void
+describe_pull(const struct pull_progress *pull, size_t number, struct buf *text)
+{
+    buf_printf(text, "slot_pull%zu:source=", number);
+    buf_append_slice(text, slice_of(pull->host));
+    buf_printf(text, ":%u,state=%s,slots=", pull->port,
+               pull_state_name(pull->state));
+    for (unsigned at = 0, first, last;
+         slot_set_next(&pull->slots, &at, &first, &last);) {
+        buf_printf(text, first == last ? "%u " : "%u-%u ", first, last);
+    }
+    text->len--;
+    buf_printf(text,
+               ",keys=%" PRIu64 ",bytes=%" PRIu64
+               ",attempts=%u,position=%" PRIu64 ",lag_bytes=%" PRIu64
+               ",lag_ms=%" PRIu64 ",reason=\"",
+               pull->keys, pull->bytes, pull->attempts, pull->position,
+               pull->lag_bytes, pull->lag_ms);
+    buf_append_slice(text, slice_of(pull->reason));
+    buf_append_slice(text, slice_lit("\"\r\n"));
+}
+
+static void
+describe(void *ctx, struct buf *text)
+{
+    struct slot_orders *orders = orders_of(ctx);
+
+    if (!key_hash_has_slots()) {
+        return;
+    }
+    pthread_mutex_lock(&orders->mutex);
+    buf_printf(text, "slot_pulls:%zu\r\n", orders->pull_count);
+    for (size_t i = 0; i < orders->pull_count && i < PULLS_MAX; i++) {
+        describe_pull(&orders->pulls[i], i, text);
+    }
+    buf_printf(text,
+               "slot_pulls_done:%" PRIu64 "\r\nslot_pulls_failed:%" PRIu64
+               "\r\nslot_last_cutover_us:%" PRIu64 "\r\n",
+               orders->done, orders->failed, orders->cutover_us);
+    buf_append_slice(text, slice_lit("slot_last_failure:"));
+    buf_append_slice(text, slice_of(orders->why));
+    buf_append_slice(text, slice_lit("\r\n"));
+    buf_printf(text,
+               "slots_being_deleted:%u\r\nslot_keys_deleted:%" PRIu64 "\r\n",
+               slot_set_count(&orders->dropped), orders->deleted);
+    pthread_mutex_unlock(&orders->mutex);
+}
+
+/* ---- loop 0 -------------------------------------------------------------- */
+
+static void
+note_failure(struct slot_orders *orders, const char *reason)
+{
+    pthread_mutex_lock(&orders->mutex);
+    orders->failed++;
+    (void)snprintf(orders->why, sizeof(orders->why), "%s", reason);
+    pthread_mutex_unlock(&orders->mutex);
+}
+
+static void
+on_ended(void *ctx, uint64_t id, bool good, const char *reason)
+{
+    struct slot_orders *orders = ctx;
+
+    (void)id;
+    if (!good) {
+        note_failure(orders, reason);
+    } else {
+        pthread_mutex_lock(&orders->mutex);
+        orders->done++;
+        orders->cutover_us = (clock_mono_ns() - orders->finish_ns) / 1000;
+        pthread_mutex_unlock(&orders->mutex);
+    }
+}
+
+static void
+pull(struct slot_orders *orders, const struct order *order)
+{
+    const struct pull_hooks hooks = { .ended = on_ended, .ctx = orders };
+    char reason[STATUS_TEXT_MAX];
+
+    if (pull_begin(orders->r->server, &order->slots, order->host, order->port,
+                   &hooks, reason, sizeof(reason)) == 0) {
+        note_failure(orders, reason);
+        log_warn("server.slots", "did not begin to take slots over",
+                 "source=%s:%u slots=%u reason=\"%s\"", order->host,
+                 order->port, slot_set_count(&order->slots), reason);
+    }
+}
+
+/* A pull of which any slot is let go ends as a whole, and the keys of all its
+ * slots go: a part of a copy is of no use. */
+static void
+let_go(const struct slot_orders *orders, const struct order *order)
+{
+    struct server *server = orders->r->server;
+    struct pull_progress *list = mem_zalloc(PULLS_MAX * sizeof(*list));
+    struct slot_set slots = order->slots;
+    size_t count = pull_list(server, list, PULLS_MAX);
+
+    for (size_t i = 0; i < count && i < PULLS_MAX; i++) {
+        if (slot_set_intersects(&list[i].slots, &order->slots)) {
+            slot_set_unite(&slots, &list[i].slots);
+            (void)pull_cancel(server, list[i].id);
+        }
+    }
+    mem_free(list);
+    slot_drop_begin(server, &slots);
+}
+
+/* Ends the pulls of these slots at a position. */
+static void
+finish_pulls(struct slot_orders *orders, const struct order *order)
+{
+    struct server *server = orders->r->server;
+    struct pull_progress *list = mem_zalloc(PULLS_MAX * sizeof(*list));
+    size_t count = pull_list(server, list, PULLS_MAX);
+
+    orders->finish_ns = clock_mono_ns();
+    for (size_t i = 0; i < count && i < PULLS_MAX; i++) {
+        if (slot_set_intersects(&list[i].slots, &order->slots)) {
+            (void)pull_until(server, list[i].id, order->history,
+                             order->position);
+        }
+    }
+    mem_free(list);
+}
+
+static void
+carry_out(struct slot_orders *orders, const struct order *order)
+{
+    switch (order->what) {
+    case ORDER_PULL:
+        pull(orders, order);
+        break;
+    case ORDER_LET_GO:
+        let_go(orders, order);
+        break;
+    case ORDER_FINISH:
+        finish_pulls(orders, order);
+        break;
+    }
+}
+
+static struct order *
+take(struct slot_orders *orders)
+{
+    struct order *order;
+
+    pthread_mutex_lock(&orders->mutex);
+    order = orders->first;
+    if (order != NULL) {
+        orders->first = order->next;
+        orders->count--;
+        if (orders->first == NULL) {
+            orders->last = &orders->first;
+        }
+    }
+    pthread_mutex_unlock(&orders->mutex);
+    return order;
+}
+
+void
+slot_orders_look(struct slot_orders *orders)
+{
+    struct order *order;
+    bool any = false;
+
+    while ((order = take(orders)) != NULL) {
+        carry_out(orders, order);
+        mem_free(order);
+        any = true;
+    }
+    if (any) {
+        slot_orders_publish(orders);
+    }
+}
+
+void
+slot_orders_publish(struct slot_orders *orders)
+{
+    const struct server *server = orders->r->server;
+
+    pthread_mutex_lock(&orders->mutex);
+    orders->pull_count = pull_list(server, orders->pulls, PULLS_MAX);
+    slot_drop_describe(server, &orders->dropped, &orders->deleted);
+    pthread_mutex_unlock(&orders->mutex);
+}
+
+struct slot_orders *
+slot_orders_new(struct replication *r)
+{
+    struct slot_orders *orders = mem_zalloc(sizeof(*orders));
+
+    orders->r = r;
+    orders->last = &orders->first;
+    CHECK(pthread_mutex_init(&orders->mutex, NULL) == 0);
+    r->server->service.slots = (struct slot_calls){ .prepare = prepare,
+                                                    .abandon = abandon,
+                                                    .finish = finish,
+                                                    .describe = describe };
+    return orders;
+}
+
+void
+slot_orders_free(struct slot_orders *orders)
+{
+    struct order *order;
+
+    if (orders == NULL) {
+        return;
+    }
+    while ((order = take(orders)) != NULL) {
+        mem_free(order);
+    }
+    (void)pthread_mutex_destroy(&orders->mutex);
+    mem_free(orders);
+}

@@ -58,7 +58,7 @@ init_node(struct view_node *node, const struct topology_node *about,
     node->next_replica = -1;
     node->host = about->host;
     node->hostname = about->hostname;
-    node->endpoint = choose_endpoint(node, options->endpoint);
+    node->endpoint = choose_endpoint(node, options->settings.endpoint);
     if (place != NULL) {
         (void)snprintf(node->place, sizeof(node->place), "%.*s",
                        (int)place->host.len, place->host.data);
@@ -137,7 +137,7 @@ view_new(struct topology *topology, const struct view_options *options,
     }
     view->primary = (myself->flags & NODE_PRIMARY) != 0;
     view->leader = view->primary ? topology->myself : myself->primary;
-    view->reads_when_down = options->reads_when_down;
+    view->settings = options->settings;
     view->has_plain = !options->tls_only;
     view->has_both = options->tls_offset != 0;
     view->has_tls = options->tls_only || view->has_both;

@@ -22,21 +22,13 @@ struct view_place {
     unsigned port;
 };
 
-/* The host that clients are sent to: cluster-preferred-endpoint-type. */
-enum view_endpoint {
-    VIEW_ENDPOINT_IP,
-    VIEW_ENDPOINT_HOSTNAME,
-    VIEW_ENDPOINT_UNKNOWN
-};
-
 struct view_options {
     int port_offset; /* daemon's port - node's port */
     /* Both ports of a daemon are open, and its TLS port is the plain one plus
      * this. 0: one port is open. */
     int tls_offset;
     bool tls_only; /* which is for TLS */
-    enum view_endpoint endpoint;
-    bool reads_when_down; /* cluster-allow-reads-when-down */
+    struct cluster_settings settings;
     const struct view_place *places;
     size_t place_count;
 };

@@ -21,6 +21,23 @@ enum slot_state {
 };
 enum { SLOT_STATES = SLOT_MISSING + 1 };
 
+/* The host that clients are sent to: cluster-preferred-endpoint-type. */
+enum view_endpoint {
+    VIEW_ENDPOINT_IP,
+    VIEW_ENDPOINT_HOSTNAME,
+    VIEW_ENDPOINT_UNKNOWN
+};
+
+/* Options of the neighbour that bind its daemon too. */
+struct cluster_settings {
+    uint64_t node_timeout_ms;    /* cluster-node-timeout */
+    bool full_coverage;          /* cluster-require-full-coverage */
+    bool reads_when_down;        /* cluster-allow-reads-when-down */
+    unsigned databases;          /* cluster-databases; 1 where it is unknown */
+    enum view_endpoint endpoint; /* cluster-preferred-endpoint-type */
+    char shard_id[TOPOLOGY_ID_LEN + 1]; /* CLUSTER MYSHARDID; "": unknown */
+};
+
 enum view_reply { VIEW_SLOTS, VIEW_SHARDS, VIEW_NODES };
 enum { VIEW_REPLIES = VIEW_NODES + 1 };
 
@@ -58,7 +75,7 @@ struct cluster_view {
     bool primary;                       /* this node is one */
     int leader; /* its own index, or that of its primary; -1:
                    unknown */
-    bool reads_when_down;
+    struct cluster_settings settings;
     bool has_plain, has_tls, has_both;          /* ports of daemons */
     struct view_text reply[VIEW_REPLIES][2][2]; /* by TLS and RESP3 */
 };

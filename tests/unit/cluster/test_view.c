@@ -64,7 +64,7 @@ TEST(the_map_overrides_an_address_and_tls_ports_have_an_offset)
     struct view_place places[2];
     struct view_options options = { .port_offset = -1000,
                                     .tls_offset = 500,
-                                    .endpoint = VIEW_ENDPOINT_HOSTNAME,
+                                    .settings.endpoint = VIEW_ENDPOINT_HOSTNAME,
                                     .places = places,
                                     .place_count = 2 };
     struct cluster_view *view;
@@ -78,7 +78,7 @@ TEST(the_map_overrides_an_address_and_tls_ports_have_an_offset)
     assert_redirect(view, 16383, false, "?:6002");
     assert_string_equal(view->nodes[3].host, "r.example");
     view_free(view);
-    options.endpoint = VIEW_ENDPOINT_UNKNOWN;
+    options.settings.endpoint = VIEW_ENDPOINT_UNKNOWN;
     view = make_view(&options);
     assert_redirect(view, 0, false, "fd00::1:9");
     assert_redirect(view, 5461, true, ":6501");

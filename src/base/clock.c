@@ -30,6 +30,12 @@ clock_mono_ns(void)
 }
 
 uint64_t
+clock_boot_ns(void)
+{
+    return as_ns(read_clock(CLOCK_BOOTTIME));
+}
+
+uint64_t
 clock_thread_cpu_ns(void)
 {
     return as_ns(read_clock(CLOCK_THREAD_CPUTIME_ID));

@@ -18,5 +18,8 @@ uint64_t clock_wall_us(void);
  * read once a millisecond; in between the time is computed from that. */
 uint64_t clock_wall_ms_at(uint64_t mono_ns);
 
+/* Likewise, but the time in which the machine was suspended counts. */
+uint64_t clock_boot_ns(void);
+
 /* CPU time of the calling thread. */
 uint64_t clock_thread_cpu_ns(void);

@@ -13,6 +13,7 @@
 #include "engine/observe.h"
 #include "engine/refusal.h"
 #include "engine/rights.h"
+#include "engine/route.h"
 #include "engine/txn.h"
 
 /* A walk in EXEC cannot pause, and all clients wait for it: after this time
@@ -269,7 +270,10 @@ cmd_exec(struct request *req)
     locks = locks_of(txn);
     lock_set_enter(&locks, worker);
     /* EXEC has left the section in which admit_now asked this. */
-    if (!req->obey) {
+    if (route_is_on(req)) {
+        err = route_check(req);
+    }
+    if (err == OK && !req->obey) {
         err = refusal_of_data(req->service, ~txn->lacking);
     }
     if (err == OK && (txn->flags & CMD_WRITE) != 0) {
@@ -284,6 +288,10 @@ cmd_exec(struct request *req)
     }
     lock_set_leave(&locks, worker);
     if (err == ERR_AGAIN) {
+        return err;
+    }
+    if (route_is_refusal(err)) {
+        txn_end(req->session);
         return err;
     }
     if (err != OK) {

@@ -9,6 +9,7 @@
 #include "engine/refusal.h"
 #include "engine/rights.h"
 #include "engine/room.h"
+#include "engine/route.h"
 #include "engine/txn.h"
 #include "net/conn.h"
 
@@ -219,13 +220,16 @@ flags_for_data(const struct request *req)
 
 /* Admits by all rules. */
 static enum err
-admit_by_all(const struct request *req)
+admit_by_all(const struct request *req, bool routes)
 {
     const struct command *command = req->command;
     const struct service *service = req->service;
     uint32_t flags = command->flags;
-    enum err err = OK;
+    enum err err = routes && route_is_on(req) ? route_check(req) : OK;
 
+    if (err != OK) {
+        return err;
+    }
     if (command->id == CMD_ID_EXEC) {
         flags |= txn_flags(req->session);
     } else if (txn_is_open(req->session) && command->id != CMD_ID_DISCARD &&
@@ -260,16 +264,40 @@ admit_by_all(const struct request *req)
 }
 
 /* Most commands are of data and outside MULTI, while no client observes
- * commands, nothing is paused or loading, and the role refuses nothing: then
- * only memory and the disk can be in the way. */
+ * commands, nothing is paused or loading, no slots are checked, and the role
+ * refuses nothing: then only memory and the disk can be in the way. */
 static bool
 is_usual(const struct request *req)
 {
     const struct service *service = req->service;
 
     return (req->command->flags & (CMD_READONLY | CMD_WRITE)) != 0 &&
-           req->session->txn == NULL && observed_by(service) == 0 &&
-           !refusal_is_loading(service) && refusal_is_none(service);
+           req->session->txn == NULL &&
+           atomic_load_explicit(&service->observed, memory_order_relaxed) ==
+               0 && /* OBSERVED_ROUTES, too */
+           !refusal_is_loading(service) &&
+           refusal_is_none(service);
+}
+
+/* routes: also by the slots of its keys. */
+static inline enum err
+admit_by(const struct request *req, bool routes)
+{
+    uint32_t flags = req->command->flags;
+    enum err err = OK;
+
+    if (req->obey) {
+        return OK;
+    }
+    if (__builtin_expect(!is_usual(req), 0)) {
+        return admit_by_all(req, routes);
+    }
+    if ((flags & CMD_DENYOOM) != 0) {
+        err = room_admit(req->worker);
+    }
+    return err == OK && (flags & CMD_WRITE) != 0
+               ? refusal_in(&req->service->write_refusal)
+               : err;
 }
 
 enum err
@@ -280,25 +308,11 @@ admit_now(const struct request *req)
     if (!req->obey && __builtin_expect(rights_are_limited(req->session), 0)) {
         err = rights_check(req);
     }
-    return err == OK ? admit_by_state(req) : err;
+    return err == OK ? admit_by(req, true) : err;
 }
 
 enum err
 admit_by_state(const struct request *req)
 {
-    uint32_t flags = req->command->flags;
-    enum err err = OK;
-
-    if (req->obey) {
-        return OK;
-    }
-    if (__builtin_expect(!is_usual(req), 0)) {
-        return admit_by_all(req);
-    }
-    if ((flags & CMD_DENYOOM) != 0) {
-        err = room_admit(req->worker);
-    }
-    return err == OK && (flags & CMD_WRITE) != 0
-               ? refusal_in(&req->service->write_refusal)
-               : err;
+    return admit_by(req, false);
 }

@@ -12,12 +12,12 @@
  * it. words: of the name. */
 MUST_CHECK enum err admit_request(struct request *req, unsigned words);
 
-/* Checks the rights of the session's user, and then the state of the server, in
- * Redis's order: memory, disk, replicas, the role, stale data, loading.
- * ERR_AGAIN: the session has to wait, for the end of CLIENT PAUSE or until
- * notices have been delivered. A request that replays a log (req->obey) is
- * always admitted. Inside a section of the gate. */
+/* Checks the rights of the session's user, the slots of the keys (route.h), and
+ * then the state of the server, in Redis's order: memory, disk, replicas, the
+ * role, stale data, loading. ERR_AGAIN: the session has to wait, for the end of
+ * CLIENT PAUSE or until notices have been delivered. A request that replays a
+ * log (req->obey) is always admitted. Inside a section of the gate. */
 MUST_CHECK enum err admit_now(const struct request *req);
 
-/* Likewise, but leaves the rights to the caller. */
+/* Likewise, but leaves the rights and the slots to the caller. */
 MUST_CHECK enum err admit_by_state(const struct request *req);

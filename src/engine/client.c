@@ -39,6 +39,7 @@ client_flags(const struct session *session, char *ret_flags)
         { 'x', in_multi },
         { 'b', waits },
         { 't', (tracks & TRACKS) != 0 },
+        { 'r', session->reads_replica },
         { 'R', (tracks & TRACKS_BROKEN) != 0 },
         { 'B', (tracks & TRACKS_BCAST) != 0 },
         { 'U', conn != NULL && conn->is_unix },

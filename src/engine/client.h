@@ -27,7 +27,7 @@ client_of(struct conn *conn)
 struct command;
 
 /* Writes the flags of a client's line, "N" if it has none, and a NUL. */
-enum { CLIENT_FLAGS_MAX = 10 };
+enum { CLIENT_FLAGS_MAX = 11 };
 void client_flags(const struct session *session, char *ret_flags);
 
 /* Return how long the client has been connected, and has sent nothing. */

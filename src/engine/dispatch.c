@@ -22,6 +22,7 @@
 #include "engine/observe.h"
 #include "engine/refusal.h"
 #include "engine/rights.h"
+#include "engine/route.h"
 #include "engine/run.h"
 #include "engine/txn.h"
 #include "engine/window.h"
@@ -375,6 +376,9 @@ check_all_names(struct request *req)
     if (rights_are_limited(req->session)) {
         err = rights_check(req);
     }
+    if (err == OK && route_is_on(req)) {
+        err = route_check(req);
+    }
     lock_set_leave(&none, req->worker);
     return err;
 }
@@ -505,6 +509,9 @@ execute(struct request *req, struct window *window)
         worker->ran_one = true;
         observe_command_ends(req);
         end_again(req->session);
+        if (__builtin_expect(req->session->asking, 0)) {
+            route_command_ends(req);
+        }
     }
     return true;
 }
@@ -539,7 +546,8 @@ static bool
 is_plain(const struct session *session, const struct service *service)
 {
     return session->authenticated && !txn_is_open(session) &&
-           session->reply_mode == REPLY_ON && !session->subscribed &&
+           !session->asking && session->reply_mode == REPLY_ON &&
+           !session->subscribed &&
            (session->receiver.tracker == NULL ||
             tracking_caching(&session->receiver) == CACHING_DEFAULT) &&
            (session->obey || !refusal_is_loading(service));

@@ -10,6 +10,7 @@
 #include "base/metrics.h"
 #include "engine/effect.h"
 #include "engine/observe.h"
+#include "engine/route.h"
 #include "engine/slow.h"
 #include "engine/txn.h"
 
@@ -175,11 +176,14 @@ execute_refuse(struct request *req, enum err err)
         ++req->session->refusals >= REFUSALS_MAX) {
         req->session->closing = true;
     }
-    if (req->command != NULL && req->command->id == CMD_ID_EXEC) {
+    if (req->command == NULL || req->command->id != CMD_ID_EXEC) {
+        reply_with_error(req, err);
+    } else if (route_is_refusal(err)) { /* clients follow it */
+        reply_with_error(req, err);
+        txn_end(req->session);
+    } else {
         execute_error_text(req->worker, err, text, sizeof(text));
         txn_abort(req, err, text);
-    } else {
-        reply_with_error(req, err);
     }
 }
 

@@ -24,8 +24,8 @@ void execute_count(struct request *req, const struct run *runs, size_t count);
  * that ran in several parts is timed by the sum of its parts. */
 void execute_count_part(struct request *req);
 
-/* Appends the reply of a refused command and counts it; a refused EXEC ends
- * its transaction. */
+/* Appends the reply of a refused command and counts it. A refused EXEC ends its
+ * transaction, with EXECABORT unless it is a redirect. */
 void execute_refuse(struct request *req, enum err err);
 
 enum { ERROR_TEXT_MAX = 1024 };

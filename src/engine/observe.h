@@ -12,15 +12,18 @@
 
 /* service->observed: two flags and two counts of clients in one word, so that
  * they change without a lock. */
-#define OBSERVED_EVENTS   ((uint64_t)1 << 0) /* notify-keyspace-events */
-#define OBSERVED_PAUSE    ((uint64_t)1 << 1) /* commands go one by one then */
+#define OBSERVED_EVENTS ((uint64_t)1 << 0) /* notify-keyspace-events */
+#define OBSERVED_PAUSE  ((uint64_t)1 << 1) /* commands go one by one then */
+/* Nobody observes: sidecar mode checks the slots of each command. */
+#define OBSERVED_ROUTES   ((uint64_t)1 << 2)
 #define OBSERVED_TRACKING ((uint64_t)0xffffff << 8)
 #define OBSERVED_MONITOR  ((uint64_t)0xffffff << 32) /* likewise */
 
 static inline uint64_t
 observed_by(const struct service *service)
 {
-    return atomic_load_explicit(&service->observed, memory_order_relaxed);
+    return atomic_load_explicit(&service->observed, memory_order_relaxed) &
+           ~OBSERVED_ROUTES;
 }
 
 static inline bool

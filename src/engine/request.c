@@ -40,6 +40,34 @@ request_key(const struct request *req, size_t position)
     return key_named(name, req->session->db);
 }
 
+/* Refuses a database that clients of a cluster may not use, in the words of
+ * Redis 7.0.15 or Valkey 9.1. */
+static enum err
+check_cluster_db(struct request *req, int64_t db)
+{
+    unsigned id = command_id(req->command);
+    uint32_t databases = service_databases(req->service);
+    bool one = databases == 1 && dialect_is_redis(req->service);
+
+    if (one && id == CMD_ID_MOVE) {
+        return request_fail(req, ERR_CUSTOM,
+                            "MOVE is not allowed in cluster mode");
+    }
+    if (db == 0) {
+        return OK;
+    }
+    if (one && id == CMD_ID_SELECT) {
+        return request_fail(req, ERR_CUSTOM,
+                            "SELECT is not allowed in cluster mode");
+    }
+    if (one && id == CMD_ID_COPY) {
+        return request_fail(req, ERR_CUSTOM,
+                            "Copying to another database is not allowed in "
+                            "cluster mode");
+    }
+    return db < 0 || db >= databases ? ERR_DB_RANGE : OK;
+}
+
 enum err
 request_parse_db(struct request *req, struct slice text, uint32_t *ret_db)
 {
@@ -53,6 +81,13 @@ request_parse_db(struct request *req, struct slice text, uint32_t *ret_db)
                             "value is out of range, value must between %d "
                             "and %d",
                             INT32_MIN, INT32_MAX);
+    }
+    if (req->service->cluster != NULL && !req->obey) {
+        enum err err = check_cluster_db(req, db);
+
+        if (err != OK) {
+            return err;
+        }
     }
     if (db < 0 || db >= req->service->conf->databases) {
         return ERR_DB_RANGE;

@@ -5,6 +5,7 @@
 #include "engine/service.h"
 
 #include "access/users.h"
+#include "cluster/cluster.h"
 #include "keyspace/access.h"
 #include "keyspace/memory.h"
 
@@ -34,4 +35,20 @@ service_follow_conf(struct service *service)
     if (service->obey_env.alloc == NULL) { /* may be in use; never changes */
         service->obey_env = keyspace_env(&unlimited, UINT64_MAX);
     }
+}
+
+uint32_t
+service_databases(const struct service *service)
+{
+    const struct cluster *cluster = service->cluster;
+    uint32_t databases = (uint32_t)service->conf->databases;
+    uint32_t allowed = 1;
+
+    if (cluster == NULL) {
+        return databases;
+    }
+    if (cluster->view != NULL && cluster->view->settings.databases > 0) {
+        allowed = cluster->view->settings.databases;
+    }
+    return allowed < databases ? allowed : databases;
 }

@@ -24,6 +24,7 @@
 
 struct acl_log;
 struct auth_delay;
+struct cluster;
 struct command;
 struct conf_file;
 struct journal;
@@ -203,7 +204,8 @@ struct service {
     atomic_bool keeps_expired; /* expired keys are not removed in background */
     unsigned threads;
     struct client_limits limits;
-    _Atomic int dialect; /* enum conf_dialect: of conf, readable anywhere */
+    struct cluster *cluster; /* sidecar mode (cluster.h); NULL: it is off */
+    _Atomic int dialect;     /* enum conf_dialect: of conf, readable anywhere */
 
     /* While loop 0 moves filters (defrag.h), the share of its time, and since
      * when, monotonic; else 0. Loop 0 stores them. */
@@ -267,6 +269,9 @@ struct service {
 /* Takes over requirepass, the dialect and the memory limits from conf. At
  * start, and under the raised gate. */
 void service_follow_conf(struct service *service);
+
+/* Returns how many databases clients may use. Inside a section of the gate. */
+uint32_t service_databases(const struct service *service);
 
 enum { WORKER_PLACES = 64 };
 

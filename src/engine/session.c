@@ -34,6 +34,9 @@ set_defaults(struct session *session, bool authenticated)
     session->reply_mode = REPLY_ON;
     session->no_evict = false;
     session->no_touch = false;
+    session->asking = false;
+    session->reads_replica = false;
+    session->held_until_ms = 0;
     atomic_store_explicit(&session->db, 0, memory_order_relaxed);
 }
 

@@ -65,6 +65,9 @@ struct session {
     uint8_t auth_failures; /* in a row */
     uint8_t refusals;      /* of commands before the password */
     bool subscribed; /* has subscriptions in RESP2: few commands are allowed */
+    bool asking;     /* after ASKING: the next command may use a slot that the
+                        server exports */
+    bool reads_replica;  /* READONLY: reads what a replica has */
     bool was_subscribed; /* ever: held output may have messages in RESP2 */
     enum session_reply reply_mode;
     struct receiver receiver; /* of messages, invalidations and MONITOR lines */
@@ -87,6 +90,8 @@ struct session {
      * batch goes on. */
     enum conn_wait wait;
     uint32_t wait_ms;
+    uint64_t held_until_ms; /* monotonic: the end of a wait for the hand-off of
+                               a slot; 0: the command has not waited */
     /* Position behind its last effect. UINT64_MAX: it wrote before the server
      * became a replica, so that may be lost (role.h). */
     _Atomic uint64_t written;

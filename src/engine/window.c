@@ -9,6 +9,7 @@
 #include "engine/admit.h"
 #include "engine/execute.h"
 #include "engine/rights.h"
+#include "engine/route.h"
 
 enum {
     ITEM_AT = 2, /* of commands with items */
@@ -104,12 +105,18 @@ window_admit(struct request *req, struct window *window)
 {
     const struct command *first = req->command;
     bool roomy = req->obey || has_room(req->service);
+    bool routes = route_is_on(req);
 
     for (uint32_t i = 1; i < window->count; i++) {
         const struct command *command = window->run[i].command;
         bool admitted = (roomy || (command->flags & CMD_DENYOOM) == 0) &&
                         has_rights(req, &window->run[i]);
 
+        if (admitted && routes) {
+            const struct run *run = &window->run[i];
+
+            admitted = route_allows(req, command, run->argv, run->argc);
+        }
         if (admitted && command != req->command) {
             req->command = command;
             admitted = admit_by_state(req) == OK;

@@ -97,6 +97,17 @@ share_ms(const struct link *link)
     return left_ms(link) / count;
 }
 
+/* The stream's handle is initialised. */
+static void
+begin_try(struct link *link)
+{
+    link->state = LINK_CONNECTING;
+    link->uv.handle.data = link;
+    link->connect.data = link;
+    link->has_stream = true;
+    link->handles++;
+}
+
 static void
 try_next(struct link *link)
 {
@@ -108,12 +119,8 @@ try_next(struct link *link)
         return;
     }
     link->next_address = address->ai_next;
-    link->state = LINK_CONNECTING;
     CHECK(uv_tcp_init(&link->loop->uv, &link->uv.tcp) == 0);
-    link->uv.handle.data = link;
-    link->connect.data = link;
-    link->has_stream = true;
-    link->handles++;
+    begin_try(link);
     status = uv_tcp_connect(&link->connect, &link->uv.tcp, address->ai_addr,
                             on_connected);
     if (status != 0) {
@@ -202,5 +209,27 @@ link_dial(struct loop *loop, const char *host, unsigned port,
     } else if (lookup_is_done(link->lookup)) {
         CHECK(uv_async_send(&link->async) == 0);
     }
+    return link;
+}
+
+/* There is one address, so nothing is looked up. */
+struct link *
+link_dial_unix(struct loop *loop, const char *path, unsigned timeout_ms,
+               const struct link_hooks *hooks, void *ctx)
+{
+    struct link *link = mem_zalloc(sizeof(*link));
+
+    link_begin(link, loop, hooks, ctx);
+    link->kind = LINK_UNIX;
+    if (loop->stopping) {
+        link_fail_soon(link, ECANCELED, "the server stops", 0);
+        return link;
+    }
+    uv_update_time(&loop->uv); /* uv_now may be old */
+    link->deadline_ms = uv_now(&loop->uv) + timeout_ms;
+    CHECK(uv_pipe_init(&loop->uv, &link->uv.pipe, 0) == 0);
+    begin_try(link);
+    start_timer(link, timeout_ms);
+    uv_pipe_connect(&link->connect, &link->uv.pipe, path, on_connected);
     return link;
 }

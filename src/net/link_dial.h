@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Dials a link: looks a name up and connects.
+ * Dials a link: looks a name up and connects, or connects to a unix socket.
  */
 #pragma once
 
@@ -12,3 +12,8 @@
 struct link *link_dial(struct loop *loop, const char *host, unsigned port,
                        unsigned timeout_ms, const struct link_hooks *hooks,
                        void *ctx);
+
+/* Does the same for a unix socket. */
+struct link *link_dial_unix(struct loop *loop, const char *path,
+                            unsigned timeout_ms, const struct link_hooks *hooks,
+                            void *ctx);

@@ -27,7 +27,7 @@ own_tls_load(struct server *server, const struct conf *conf,
         .session_cache_size = (uint64_t)conf->tls_session_cache_size,
         .session_cache_timeout_s = (uint64_t)conf->tls_session_cache_timeout,
         .serves = server->conf.tls_port > 0, /* fixed at the start */
-        .dials = conf->tls_replication,
+        .dials = conf->tls_replication || server->conf.sidecar_tls,
         .check_names = conf->tls_check_names,
     };
 

@@ -46,6 +46,7 @@
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/shutdown.h"
+#include "server/sidecar_mode.h"
 #include "server/wake.h"
 #include "server/watch.h"
 
@@ -146,6 +147,7 @@ start_handles(struct server *server)
     start_signal(server, &server->sighup, on_reload_signal, SIGHUP);
     data_start_handles(server);
     replication_start_handles(server);
+    sidecar_mode_start(server);
     CHECK(uv_timer_init(uv, &server->reclaim) == 0);
     server->reclaim.data = server;
     CHECK(uv_timer_start(&server->reclaim, on_reclaim, RECLAIM_EVERY_MS, 0) ==
@@ -306,6 +308,7 @@ free_service(struct server *server)
 {
     struct service *service = &server->service;
 
+    sidecar_mode_fini(server);
     replication_free(server->replication);
     persist_free(server->persist);
     status_free(service->status);
@@ -326,6 +329,19 @@ free_service(struct server *server)
     tls_contexts_fini(&server->tls);
     conf_fini(&server->conf);
     conf_fini(&server->given);
+}
+
+/* Before there are keys. */
+static bool
+open_sidecar(struct server *server)
+{
+    char reason[SIDECAR_MODE_REASON_MAX];
+
+    if (!sidecar_mode_init(server, reason)) {
+        log_error("server", "not started", "reason=\"%s\"", reason);
+        return false;
+    }
+    return true;
 }
 
 /* Before the notices of a loop are delivered. */
@@ -399,7 +415,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     init_service(server, args);
     has_users = own_users_load(server);
     options_apply(server);
-    if (!has_users || !persist_open(server->persist) ||
+    if (!has_users || !open_sidecar(server) || !persist_open(server->persist) ||
         !kept_role_open(server) || !open_sockets(server)) {
         kept_role_close(server);
         free_service(server);

@@ -20,6 +20,7 @@
 #include <limits.h>
 
 struct replication;
+struct sidecar_mode;
 
 /* More than 30 fields: the objects of all layers, and the uv handles that
  * belong to none of them. */
@@ -34,6 +35,7 @@ struct server {
     struct service service;
     struct persist *persist;
     struct replication *replication;
+    struct sidecar_mode *sidecar; /* NULL: sidecar-of is not set */
     struct net_limits net_limits;
     struct usage usage; /* memory of clients */
     struct loop_env loop_env;

@@ -15,6 +15,7 @@
 #include "server/own_files.h"
 #include "server/replication.h"
 #include "server/server_state.h"
+#include "server/sidecar_mode.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ shutdown_loops(struct server *server)
     server->stopping = true;
     listeners_close(&server->listeners);
     replication_stop(server);
+    sidecar_mode_stop(server);
     persist_halt(server->persist); /* its threads wake no loop from here on */
     close_handles(server);
     for (unsigned i = 1; i < server->threads; i++) {

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Looks at the neighbour, the cluster node of sidecar-of: one link, on which it
+ * logs in and then asks, every sidecar-poll-ms, for CLUSTER NODES, INFO and
+ * MYID in one transaction, which is one consistent view. From time to time it
+ * asks for the options of the neighbour that bind this server too. A link that
+ * ends is dialled again. On loop 0; the hooks are called from there.
+ */
+#pragma once
+
+#include "cluster/sidecar.h"
+
+struct neighbour;
+struct server;
+
+struct neighbour_hooks {
+    /* A look has ended: well, with an error, or because the link ended. The
+     * hook takes poll->topology. False: it could not use the topology, and the
+     * next look brings it again. */
+    bool (*polled)(void *ctx, struct sidecar_poll *poll);
+    /* The neighbour's options were read, before the first look or because they
+     * have changed. The next look brings the topology again. */
+    void (*settled)(void *ctx, const struct cluster_settings *settings);
+    void *ctx;
+};
+
+/* Where the neighbour is. */
+struct neighbour_place {
+    char host[TOPOLOGY_HOST_MAX]; /* or the path of a unix socket */
+    unsigned port;                /* 0: it is a path */
+};
+
+/* Parses sidecar-of: host:port, [v6]:port, or a path, which has a slash. False:
+ * malformed. */
+bool neighbour_parse(const char *text, struct neighbour_place *ret_place);
+
+struct neighbour *neighbour_new(struct server *server,
+                                const struct neighbour_place *place,
+                                const struct neighbour_hooks *hooks);
+void neighbour_free(struct neighbour *neighbour);
+
+/* Begins to dial; and closes the link and the timers, when the server stops. */
+void neighbour_start(struct neighbour *neighbour);
+void neighbour_stop(struct neighbour *neighbour);
+
+/* Returns whether the last look was answered well. */
+bool neighbour_is_up(const struct neighbour *neighbour);

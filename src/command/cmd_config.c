@@ -7,23 +7,24 @@
 #include "base/glob.h"
 #include "base/longest.h"
 #include "base/metrics.h"
+#include "cluster/cluster.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "info/info_persist.h"
 #include "info/info_replication.h"
 
-/* Finds the name under which GET shows a row: as spelt in a pattern without
+/* Finds the name under which GET shows an option: as spelt in a pattern without
  * special characters, since clients look for what they wrote; else as in the
- * table. An empty slice if no pattern matches. All rows share the work. */
+ * table. An empty slice if no pattern matches. All options share the work. */
 static enum err
-name_for(const struct conf_row *row, const struct slice *patterns, size_t count,
+name_for(const char *option, const struct slice *patterns, size_t count,
          size_t *work, struct slice *ret_name)
 {
-    struct slice name = slice_of(row->name);
+    struct slice name = slice_of(option);
 
     *ret_name = (struct slice){ NULL, 0 };
     for (size_t i = 0; i < count; i++) {
-        if (slice_is_word(patterns[i], row->name)) {
+        if (slice_is_word(patterns[i], option)) {
             *ret_name = patterns[i];
             return OK;
         }
@@ -56,13 +57,89 @@ get_value(const struct service *service, const struct conf_row *row,
     }
 }
 
+/* Options of the neighbour that clients of a cluster ask for. */
+static const char *const cluster_options[] = {
+    "cluster-enabled",
+    "cluster-node-timeout",
+    "cluster-require-full-coverage",
+    "cluster-allow-reads-when-down",
+    "cluster-databases",
+    "cluster-preferred-endpoint-type",
+};
+enum { CLUSTER_OPTIONS = sizeof(cluster_options) / sizeof(cluster_options[0]) };
+
+static void
+get_cluster_value(const struct cluster_settings *settings, unsigned option,
+                  struct buf *value)
+{
+    static const char *const endpoints[] = { "ip", "hostname",
+                                             "unknown-endpoint" };
+    const char *texts[CLUSTER_OPTIONS] = {
+        "yes",
+        NULL,
+        settings->full_coverage ? "yes" : "no",
+        settings->reads_when_down ? "yes" : "no",
+        NULL,
+        endpoints[settings->endpoint]
+    };
+
+    value->len = 0;
+    if (texts[option] != NULL) {
+        buf_append_slice(value, slice_of(texts[option]));
+    } else {
+        buf_printf(value, "%llu",
+                   option == 1 ? (unsigned long long)settings->node_timeout_ms
+                               : (unsigned long long)settings->databases);
+    }
+}
+
+struct getting {
+    struct request *req;
+    struct buf value;
+    size_t work;  /* that is left for patterns */
+    size_t count; /* of options found */
+};
+
+/* Replies with the name and the value of an option if a pattern matches.
+ * cluster: it is one of cluster_options, by its number. */
+static enum err
+get_option(struct getting *getting, unsigned option, bool cluster)
+{
+    struct request *req = getting->req;
+    const char *text =
+        cluster ? cluster_options[option] : conf_table[option].name;
+    struct slice name;
+    enum err err =
+        name_for(text, req->argv + 2, req->argc - 2, &getting->work, &name);
+
+    if (err != OK || name.len == 0) {
+        return err;
+    }
+    if (cluster) {
+        get_cluster_value(&req->service->cluster->view->settings, option,
+                          &getting->value);
+    } else {
+        get_value(req->service, &conf_table[option], &getting->value);
+    }
+    reply_bulk(req->reply, name);
+    reply_bulk(req->reply, buf_slice(&getting->value));
+    getting->count++;
+    return OK;
+}
+
+/* In sidecar mode, once the neighbour was read. */
+static bool
+has_cluster_options(const struct service *service)
+{
+    return service->cluster != NULL && service->cluster->view != NULL;
+}
+
 enum err
 cmd_config_get(struct request *req)
 {
-    struct buf value = { 0 };
-    size_t work = GLOB_WORK;
-    size_t place, count = 0;
+    struct getting getting = { .req = req, .work = GLOB_WORK };
     enum err err = OK;
+    size_t place;
 
     if (req->argc - 2 > 2 * (size_t)CONF_OPTION_COUNT) {
         return ERR_PATTERN_COUNT;
@@ -74,22 +151,18 @@ cmd_config_get(struct request *req)
     }
     place = reply_begin(req->reply);
     for (unsigned i = 0; i < CONF_OPTION_COUNT && err == OK; i++) {
-        struct slice name;
-
-        err = name_for(&conf_table[i], req->argv + 2, req->argc - 2, &work,
-                       &name);
-        if (err == OK && name.len > 0) {
-            get_value(req->service, &conf_table[i], &value);
-            reply_bulk(req->reply, name);
-            reply_bulk(req->reply, buf_slice(&value));
-            count++;
+        err = get_option(&getting, i, false);
+    }
+    for (unsigned i = 0; i < CLUSTER_OPTIONS && err == OK; i++) {
+        if (has_cluster_options(req->service)) {
+            err = get_option(&getting, i, true);
         }
     }
-    reply_map_end(req->reply, place, count);
-    if (value.failed) {
+    reply_map_end(req->reply, place, getting.count);
+    if (getting.value.failed) {
         req->reply->buf->failed = true;
     }
-    buf_free(&value);
+    buf_free(&getting.value);
     return err;
 }
 

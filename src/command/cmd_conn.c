@@ -265,7 +265,8 @@ reply_hello(struct request *req)
     reply_int(reply, req->session->resp);
     reply_named_int(reply, "id", req->session->id);
     reply_bulk_text(reply, "mode");
-    reply_bulk_text(reply, "standalone");
+    reply_bulk_text(reply,
+                    req->service->cluster != NULL ? "cluster" : "standalone");
     reply_bulk_text(reply, "role");
     reply_bulk_text(reply, req->service->role.replica ? "replica" : "master");
     reply_bulk_text(reply, "modules");

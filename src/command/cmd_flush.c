@@ -82,8 +82,13 @@ cmd_swapdb(struct request *req)
 {
     uint32_t first = 0;
     uint32_t second = 0;
-    enum err err = parse_db(req, "first", &first);
+    enum err err;
 
+    if (req->service->cluster != NULL && !req->obey) {
+        return request_fail(req, ERR_CUSTOM,
+                            "SWAPDB is not allowed in cluster mode");
+    }
+    err = parse_db(req, "first", &first);
     if (err == OK) {
         err = parse_db(req, "second", &second);
     }

@@ -124,8 +124,15 @@ cmd_replicaof(struct request *req)
     struct role *role = &req->service->role;
     uint64_t *epoch = request_resumed(req);
     uint64_t before = role->epoch;
-    enum err err = epoch == NULL ? change_role(req) : OK;
+    enum err err = OK;
 
+    if (req->service->cluster != NULL && !req->obey) {
+        return request_fail(req, ERR_CUSTOM,
+                            "REPLICAOF not allowed in cluster mode.");
+    }
+    if (epoch == NULL) {
+        err = change_role(req);
+    }
     if (err != OK) {
         return err;
     }
@@ -286,6 +293,10 @@ cmd_failover(struct request *req)
     struct links links;
     enum err err;
 
+    if (req->service->cluster != NULL) {
+        return request_fail(req, ERR_CUSTOM,
+                            "FAILOVER not allowed in cluster mode.");
+    }
     if (req->argc == 2 && slice_is_word(req->argv[1], "abort")) {
         return abort_failover(req);
     }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * TIME SHUTDOWN MODULE, and the refused commands of a cluster. Runs on the loop
- * of the connection.
+ * TIME SHUTDOWN MODULE. Runs on the loop of the connection.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -100,11 +99,4 @@ cmd_module_list(struct request *req)
 {
     info_reply_modules(req->reply);
     return OK;
-}
-
-enum err
-cmd_cluster_disabled(struct request *req)
-{
-    (void)req;
-    return ERR_CLUSTER_DISABLED;
 }

@@ -13,6 +13,7 @@
 #include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/longest.h"
+#include "cluster/cluster.h"
 #include "engine/dialect.h"
 #include "engine/observe.h"
 #include "info/info_commands.h"
@@ -56,6 +57,12 @@ section_of(enum metric metric)
     case METRIC_BF_DEFRAG_HITS:
     case METRIC_BF_DEFRAG_MISSES:
         return INFO_BF_DEFRAG;
+    case METRIC_CLUSTER_MOVED:
+    case METRIC_CLUSTER_ASK:
+    case METRIC_CLUSTER_TRYAGAIN:
+    case METRIC_CLUSTER_DOWN:
+    case METRIC_CLUSTER_CROSSSLOT:
+        return INFO_CLUSTER;
     case METRIC_MEM_USED:
         return INFO_SECTION_COUNT; /* info_memory has it */
     default:
@@ -109,6 +116,7 @@ static void
 write_server(const struct service *service, struct buf *text)
 {
     uint64_t up_s = (clock_mono_ns() - service->started_mono_ns) / 1000000000U;
+    const char *mode = service->cluster != NULL ? "cluster" : "standalone";
     struct utsname os;
 
     if (dialect_is_redis(service)) {
@@ -117,10 +125,10 @@ write_server(const struct service *service, struct buf *text)
         info_put_text(text, "redis_version", "7.2.4");
         info_put_text(text, "server_name", "valkey");
         info_put_text(text, "valkey_version", INFO_VALKEY_VERSION);
-        info_put_text(text, "server_mode", "standalone");
+        info_put_text(text, "server_mode", mode);
     }
     info_put_text(text, "bloomery_version", BLOOMERY_VERSION);
-    info_put_text(text, "redis_mode", "standalone");
+    info_put_text(text, "redis_mode", mode);
     if (uname(&os) == 0) {
         buf_printf(text, "os:%.64s %.64s %.64s\r\n", os.sysname, os.release,
                    os.machine);
@@ -303,11 +311,50 @@ write_modules(const struct service *service, struct buf *text)
                INFO_MODULE_NAME, INFO_MODULE_VERSION);
 }
 
+/* Shows the lease, the neighbour and the view of sidecar mode. */
+static void
+put_cluster(const struct cluster *cluster, struct buf *text)
+{
+    static const char *const states[SLOT_STATES] = {
+        "away", "served", "pulled", "exported", "held", "missing"
+    };
+    const struct cluster_view *view = cluster->view;
+    uint64_t now_ns = clock_boot_ns();
+    uint64_t until_ns = atomic_load(&cluster->lease_until_ns);
+
+    info_put_text(text, "cluster_neighbour_link",
+                  atomic_load(&cluster->neighbour_up) ? "up" : "down");
+    info_put_number(text, "cluster_polls", atomic_load(&cluster->polls));
+    info_put_number(text, "cluster_lease_ms", atomic_load(&cluster->lease_ms));
+    info_put_number(text, "cluster_lease_left_ms",
+                    until_ns > now_ns ? (until_ns - now_ns) / 1000000 : 0);
+    info_put_number(text, "cluster_leases_lost",
+                    atomic_load(&cluster->leases_lost));
+    info_put_number(text, "cluster_views", atomic_load(&cluster->views));
+    if (view != NULL) {
+        info_put_text(text, "cluster_state", view->topology->ok ? "ok" : "fail");
+        info_put_text(text, "cluster_role",
+                      view->primary ? "master" : "slave");
+        info_put_number(text, "cluster_current_epoch",
+                        view->topology->current_epoch);
+        info_put_number(text, "cluster_my_epoch", view->topology->my_epoch);
+        for (unsigned i = 0; i < SLOT_STATES; i++) {
+            buf_printf(text, "cluster_slots_%s:%u\r\n", states[i],
+                       view->count[i]);
+        }
+    }
+    put_metrics(text, INFO_CLUSTER);
+}
+
 static void
 write_cluster(const struct service *service, struct buf *text)
 {
-    (void)service;
-    info_put_number(text, "cluster_enabled", 0);
+    const struct cluster *cluster = service->cluster;
+
+    info_put_number(text, "cluster_enabled", cluster != NULL);
+    if (cluster != NULL) {
+        put_cluster(cluster, text);
+    }
 }
 
 static void

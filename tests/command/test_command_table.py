@@ -128,7 +128,6 @@ FIELDS = ("name", "arity", "flags", "first key", "last key", "step",
           "acl categories", "tips", "key specifications")
 # Name, field -> why it is not as in Redis 7.0.15.
 DIFFERENT = {
-    ("cluster", "flags"): "one row, which also replies on a stale replica",
 }
 
 
@@ -175,7 +174,6 @@ def judge(different, listed):
 DOCUMENTED = (b"group", b"since", b"arguments", b"doc_flags",
               b"deprecated_since", b"replaced_by")
 DOCUMENTED_DIFFERENTLY = {
-    ("cluster", "arguments"): "one row for all subcommands",
     ("client|kill", "arguments"): "Valkey 9's filters, and MAXAGE",
     ("client|list", "arguments"): "Valkey 9's filters",
 }
@@ -264,7 +262,7 @@ def test_names_and_case(server):
 # Rows that answer nothing but an error here, whatever they are asked.
 # What begins to follow, or hands the role over, needs more than one server
 # (tests/scenario/test_replication.py).
-ALWAYS_REFUSED = {b"cluster", b"readonly", b"readwrite", b"asking", b"psync", b"sync",
+ALWAYS_REFUSED = {b"psync", b"sync",
                   b"failover",
                   b"acl|load", b"acl|save"}  # without an aclfile: test_users.py
 

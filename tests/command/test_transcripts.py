@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import servers, transcript
+from lib import neighbour, servers, transcript
 
 FILES = sorted(Path(__file__).parent.glob("*.t"))
 
@@ -19,9 +19,37 @@ def cases():
             yield pytest.param(parsed, proto, id="%s-RESP%d" % (path.stem, proto))
 
 
+def start_sidecar(parsed, start_server):
+    """A server beside a made-up node, when it has its first lease."""
+    made = neighbour.Neighbour()
+    config = dict(made.config, **parsed.neighbour)
+    made.say(nodes=[neighbour.node(**fields) for fields in parsed.nodes],
+             myid=parsed.nodes[0]["ident"], state=config.pop("state", "ok"),
+             shard=config.pop("shard", None), config=config)
+    server = start_server("--sidecar-of", made.address, *parsed.options)
+    neighbour.wait_lease(server)
+    return made, server
+
+
+@pytest.fixture
+def start(start_server):
+    made = []
+
+    def start_for(parsed):
+        if not parsed.nodes:
+            return start_server(*parsed.options)
+        node, server = start_sidecar(parsed, start_server)
+        made.append(node)
+        return server
+
+    yield start_for
+    for node in made:
+        node.close()
+
+
 @pytest.mark.parametrize("parsed,proto", list(cases()))
-def test_transcript(parsed, proto, start_server, start_oracle):
-    server = start_server(*parsed.options)
+def test_transcript(parsed, proto, start, start_oracle):
+    server = start(parsed)
     oracle = None
     if parsed.oracle and servers.oracle_missing() is None:
         oracle = start_oracle()

@@ -96,6 +96,8 @@ class Transcript:
         self.path = Path(path)
         self.oracle = False
         self.options = []
+        self.nodes = []  # of a made-up cluster, as keyword arguments of neighbour.node
+        self.neighbour = {}
         self.protos = (2, 3)
         self.steps = []
         self.conn = "a"
@@ -133,6 +135,15 @@ class Transcript:
             self.oracle = True
         elif word == "@server":
             self.options += rest.split()
+        elif word == "@node":
+            ident, port, flags, primary, *slots = rest.split()
+            self.nodes.append({
+                "ident": ident * 40, "port": int(port), "flags": flags,
+                "primary": primary if primary == "-" else primary * 40,
+                "slots": " ".join(slots)})
+        elif word == "@neighbour":
+            name, value = rest.split()
+            self.neighbour[name] = value
         elif word == "@proto":
             self.protos = tuple(int(p) for p in rest.split())
         elif word == "@on":

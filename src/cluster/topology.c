@@ -468,6 +468,7 @@ topology_parse(struct slice nodes, struct slice info, struct slice myid,
         (void)snprintf(ret_reason, TOPOLOGY_REASON_MAX, "no memory");
         return false;
     }
+    parser.topology->users = 1;
     parser.topology->myself = -1;
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         parser.topology->owner[slot] = TOPOLOGY_NOBODY;
@@ -483,10 +484,17 @@ topology_parse(struct slice nodes, struct slice info, struct slice myid,
     return true;
 }
 
+struct topology *
+topology_share(struct topology *topology)
+{
+    topology->users++;
+    return topology;
+}
+
 void
 topology_free(struct topology *topology)
 {
-    if (topology != NULL) {
+    if (topology != NULL && --topology->users == 0) {
         mem_free(topology->nodes);
         mem_free(topology->marks);
         mem_free(topology);

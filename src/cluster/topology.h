@@ -5,7 +5,7 @@
  * 9.1 write them. Nodes in a handshake, or without an address, are left out,
  * since nobody can be sent there; so are the slots that they own. Whatever is
  * malformed or contradicts itself is refused with a reason. Immutable once
- * parsed. No I/O and no clock.
+ * parsed, but for the count of its users. No I/O and no clock.
  */
 #pragma once
 
@@ -63,6 +63,7 @@ struct topology {
     size_t nodes_known; /* lines of NODES: with those that are left out */
     struct topology_mark *marks;
     size_t mark_count;
+    unsigned users; /* who have to free it; loop 0 */
 };
 
 /* Parses the three texts. False: *ret_topology is untouched, and ret_reason
@@ -70,7 +71,11 @@ struct topology {
 bool topology_parse(struct slice nodes, struct slice info, struct slice myid,
                     struct topology **ret_topology,
                     char ret_reason[TOPOLOGY_REASON_MAX]);
-void topology_free(struct topology *topology); /* NULL is fine */
+
+/* Gives it one user more, and takes one away; the last one frees it. NULL is
+ * fine to free. Loop 0. */
+struct topology *topology_share(struct topology *topology);
+void topology_free(struct topology *topology);
 
 /* Appends what topology_parse looks at: the texts without the times and message
  * counts, which differ in each reply. Equal texts parse to equal topologies. */

@@ -100,7 +100,7 @@ complain(const struct neighbour *neighbour, const char *what,
 }
 
 static void
-report(struct neighbour *neighbour, struct sidecar_poll *poll)
+report(struct neighbour *neighbour, struct lease_poll *poll)
 {
     poll->heard_ns = clock_boot_ns();
     if (poll->sent_ns == 0) {
@@ -152,7 +152,7 @@ on_timer(uv_timer_t *timer)
 static void
 lose(struct neighbour *neighbour, const char *reason)
 {
-    struct sidecar_poll poll = { .sent_ns = neighbour->sent_ns,
+    struct lease_poll poll = { .sent_ns = neighbour->sent_ns,
                                  .failed = true,
                                  .gone = true };
 
@@ -380,7 +380,7 @@ static void
 take_look(struct neighbour *neighbour, const struct answer *answer)
 {
     const struct answer_value *values = answer->values;
-    struct sidecar_poll poll = { .sent_ns = neighbour->sent_ns };
+    struct lease_poll poll = { .sent_ns = neighbour->sent_ns };
     bool good = neighbour->error[0] == '\0' && answer->count == 4 &&
                 values[0].type == ANSWER_LIST;
 

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "cluster/sidecar.h"
+#include "cluster/lease.h"
 
 struct neighbour;
 struct server;
@@ -17,7 +17,7 @@ struct neighbour_hooks {
     /* A look has ended: well, with an error, or because the link ended. The
      * hook takes poll->topology. False: it could not use the topology, and the
      * next look brings it again. */
-    bool (*polled)(void *ctx, struct sidecar_poll *poll);
+    bool (*polled)(void *ctx, struct lease_poll *poll);
     /* The neighbour's options were read, before the first look or because they
      * have changed. The next look brings the topology again. */
     void (*settled)(void *ctx, const struct cluster_settings *settings);

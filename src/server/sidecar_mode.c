@@ -23,8 +23,8 @@ enum { MS = 1000000 };
 struct sidecar_mode {
     struct server *server;
     struct cluster cluster; /* the service's */
-    struct sidecar_options options;
-    struct sidecar *sidecar;
+    struct lease_options options;
+    struct lease *sidecar;
     struct neighbour *neighbour;
     char *map; /* a copy of sidecar-map, into which the places point */
     struct view_place places[64];
@@ -89,15 +89,15 @@ set_lease(struct sidecar_mode *mode, uint64_t until_ns)
 }
 
 static bool
-on_polled(void *ctx, struct sidecar_poll *poll)
+on_polled(void *ctx, struct lease_poll *poll)
 {
     struct sidecar_mode *mode = ctx;
-    struct sidecar_outcome outcome;
+    struct lease_outcome outcome;
 
     if (!poll->failed) {
         (void)atomic_fetch_add(&mode->cluster.polls, 1);
     }
-    sidecar_polled(mode->sidecar, poll, &outcome);
+    lease_polled(mode->sidecar, poll, &outcome);
     if (outcome.lease_until_ns == 0) {
         set_lease(mode, 0); /* before the new view takes time */
     }
@@ -114,8 +114,8 @@ on_settled(void *ctx, const struct cluster_settings *settings)
 {
     struct sidecar_mode *mode = ctx;
 
-    sidecar_set(mode->sidecar, settings);
-    atomic_store(&mode->cluster.lease_ms, sidecar_lease_ns(mode->sidecar) / MS);
+    lease_set(mode->sidecar, settings);
+    atomic_store(&mode->cluster.lease_ms, lease_length_ns(mode->sidecar) / MS);
 }
 
 /* ---- life ---------------------------------------------------------------- */
@@ -193,7 +193,7 @@ sidecar_mode_init(struct server *server,
     }
     read_options(mode);
     key_hash_by_slot(true);
-    mode->sidecar = sidecar_new(&mode->options);
+    mode->sidecar = lease_new(&mode->options);
     hooks.ctx = mode;
     mode->neighbour = neighbour_new(server, &place, &hooks);
     server->service.cluster = &mode->cluster;
@@ -208,7 +208,7 @@ sidecar_mode_fini(struct server *server)
 
     if (mode != NULL) {
         neighbour_free(mode->neighbour);
-        sidecar_free(mode->sidecar);
+        lease_free(mode->sidecar);
         view_free((struct cluster_view *)(uintptr_t)mode->cluster.view);
         mem_free(mode->map);
         mem_free(mode);

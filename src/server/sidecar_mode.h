@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Sidecar mode: connects the neighbour (neighbour.h) with the state machine
- * (cluster/sidecar.h), and publishes its views and its lease to all loops. On
+ * (cluster/lease.h), and publishes its views and its lease to all loops. On
  * loop 0.
  */
 #pragma once

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster/lease.h"
+
+#include "base/err.h"
+
+enum { MS = 1000000, LEASE_MAX_MS = 1000 };
+
+uint64_t
+lease_length_of(uint64_t node_timeout_ms)
+{
+    uint64_t lease_ms = node_timeout_ms / 4;
+
+    return (lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS) * MS;
+}
+
+void
+lease_answered(struct lease *lease, uint64_t sent_ns, uint64_t heard_ns)
+{
+    uint64_t until_ns = sent_ns + lease->length_ns;
+
+    CHECK(heard_ns >= sent_ns);
+    if (!lease->heard || heard_ns - sent_ns > lease->poll_ns) {
+        lease->heard = true;
+        lease->renew_from_ns = heard_ns + LEASE_SETTLE_NS;
+    } else if (sent_ns >= lease->renew_from_ns && until_ns > lease->until_ns) {
+        lease->until_ns = until_ns;
+    }
+}
+
+void
+lease_ended(struct lease *lease)
+{
+    lease->until_ns = 0;
+    lease->heard = false;
+}

@@ -16,6 +16,14 @@ slot_set_add_range(struct slot_set *set, unsigned first, unsigned last)
 }
 
 void
+slot_set_intersect(struct slot_set *set, const struct slot_set *other)
+{
+    for (unsigned i = 0; i < SLOT_SET_WORDS; i++) {
+        set->bits[i] &= other->bits[i];
+    }
+}
+
+void
 slot_set_unite(struct slot_set *set, const struct slot_set *other)
 {
     for (unsigned i = 0; i < SLOT_SET_WORDS; i++) {

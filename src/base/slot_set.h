@@ -38,8 +38,9 @@ slot_set_remove(struct slot_set *set, unsigned slot)
 /* Adds the slots from `first` to `last`, both included. */
 void slot_set_add_range(struct slot_set *set, unsigned first, unsigned last);
 
-/* Adds, or takes away, all slots of `other`. */
+/* Adds the slots of `other`, keeps those alone, or takes them away. */
 void slot_set_unite(struct slot_set *set, const struct slot_set *other);
+void slot_set_intersect(struct slot_set *set, const struct slot_set *other);
 void slot_set_subtract(struct slot_set *set, const struct slot_set *other);
 
 unsigned slot_set_count(const struct slot_set *set);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The text: lines that end in LF, words separated by one blank.
+ *
+ *   bloomery-slots 1
+ *   node <40 hex digits> | -
+ *   follows <40 hex digits> | -
+ *   claimed <ranges, separated by blanks> | -
+ *   held <first>[-<last>] <epoch>      for each range of one epoch, ascending
+ *   known <first>[-<last>] <epoch>     likewise
+ *   checksum <16 hex digits>           XXH3-64 of all lines before it
+ */
+#include "cluster/holdings.h"
+
+#include "base/checksum.h"
+#include "base/mem.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define FIRST_LINE "bloomery-slots 1\n"
+
+void
+holdings_set(uint64_t table[CLUSTER_SLOTS], const struct slot_set *set,
+             uint64_t epoch_plus_1)
+{
+    unsigned at = 0;
+    unsigned first;
+    unsigned last;
+
+    while (slot_set_next(set, &at, &first, &last)) {
+        for (unsigned slot = first; slot <= last; slot++) {
+            table[slot] = epoch_plus_1;
+        }
+    }
+}
+
+bool
+holdings_learn(struct holdings *holdings, const struct holdings *other)
+{
+    bool changed = false;
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        uint64_t most = other->known[slot];
+
+        most = other->held[slot] > most ? other->held[slot] : most;
+        if (most > holdings->known[slot]) {
+            holdings->known[slot] = most;
+            changed = true;
+        }
+    }
+    return changed;
+}
+
+void
+holdings_slots(const struct holdings *holdings, struct slot_set *ret_set)
+{
+    memset(ret_set, 0, sizeof(*ret_set));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (holdings->held[slot] != 0) {
+            slot_set_add(ret_set, slot);
+        }
+    }
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static void
+write_table(struct buf *out, const char *word,
+            const uint64_t table[CLUSTER_SLOTS])
+{
+    unsigned slot = 0;
+
+    while (slot < CLUSTER_SLOTS) {
+        unsigned first = slot;
+        uint64_t epoch = table[slot];
+
+        while (slot < CLUSTER_SLOTS && table[slot] == epoch) {
+            slot++;
+        }
+        if (epoch == 0) {
+            continue;
+        }
+        buf_printf(out, "%s %u", word, first);
+        if (slot - first > 1) {
+            buf_printf(out, "-%u", slot - 1);
+        }
+        buf_printf(out, " %" PRIu64 "\n", epoch - 1);
+    }
+}
+
+static const char *
+id_or_dash(const char *id)
+{
+    return id[0] != '\0' ? id : "-";
+}
+
+void
+holdings_write(const struct holdings *holdings, struct buf *out)
+{
+    size_t begin = out->len;
+    char *end;
+
+    buf_printf(out, FIRST_LINE "node %s\nfollows %s\nclaimed ",
+               id_or_dash(holdings->node), id_or_dash(holdings->follows));
+    slot_set_write(out, &holdings->claimed);
+    buf_printf(out, "%s\n", slot_set_is_empty(&holdings->claimed) ? "-" : "");
+    write_table(out, "held", holdings->held);
+    write_table(out, "known", holdings->known);
+    end = buf_reserve(out, CHECKSUM_LINE_BYTES);
+    if (end != NULL && !out->failed) {
+        size_t len = out->len - begin;
+
+        out->len = begin + checksum_append(out->data + begin, len);
+    }
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Removes the text before the next `end`, and `end`. */
+static bool
+take_until(struct slice *text, char end, struct slice *ret_word)
+{
+    const char *at = text->len > 0 ? memchr(text->data, end, text->len) : NULL;
+
+    if (at == NULL) {
+        return false;
+    }
+    *ret_word = (struct slice){ text->data, (size_t)(at - text->data) };
+    text->data += ret_word->len + 1;
+    text->len -= ret_word->len + 1;
+    return true;
+}
+
+static bool
+is_id(struct slice word)
+{
+    for (size_t i = 0; i < word.len; i++) {
+        char c = word.data[i];
+
+        if ((c < '0' || c > '9') && (c < 'a' || c > 'f')) {
+            return false;
+        }
+    }
+    return word.len == TOPOLOGY_ID_LEN;
+}
+
+/* Reads a line of a word and an id. */
+static bool
+take_id(struct slice *text, const char *name, char ret_id[TOPOLOGY_ID_LEN + 1])
+{
+    struct slice word;
+    struct slice id;
+
+    if (!take_until(text, ' ', &word) || !slice_equal(word, slice_of(name)) ||
+        !take_until(text, '\n', &id)) {
+        return false;
+    }
+    if (slice_equal(id, slice_lit("-"))) {
+        ret_id[0] = '\0';
+        return true;
+    }
+    if (!is_id(id)) {
+        return false;
+    }
+    memcpy(ret_id, id.data, id.len);
+    ret_id[id.len] = '\0';
+    return true;
+}
+
+static bool
+take_claimed(struct slice *text, struct slot_set *ret_set)
+{
+    struct slice word;
+    struct slice ranges;
+
+    return take_until(text, ' ', &word) &&
+           slice_equal(word, slice_lit("claimed")) &&
+           take_until(text, '\n', &ranges) && ranges.len > 0 &&
+           (slice_equal(ranges, slice_lit("-")) ||
+            slot_set_parse(ranges, ret_set));
+}
+
+/* Reads a line of a table. *least: where its range may begin, by table. */
+static bool
+take_range(struct slice *text, struct holdings *holdings, unsigned least[2])
+{
+    struct slice word;
+    struct slice range;
+    struct slice number;
+    uint64_t epoch;
+    unsigned first;
+    unsigned last;
+    bool known;
+
+    if (!take_until(text, ' ', &word) || !take_until(text, ' ', &range) ||
+        !take_until(text, '\n', &number) || !slice_to_u64(number, &epoch) ||
+        epoch == UINT64_MAX || !slot_set_parse_range(range, &first, &last)) {
+        return false;
+    }
+    known = slice_equal(word, slice_lit("known"));
+    if ((!known && !slice_equal(word, slice_lit("held"))) ||
+        first < least[known]) {
+        return false;
+    }
+    least[known] = last + 1;
+    for (unsigned slot = first; slot <= last; slot++) {
+        (known ? holdings->known : holdings->held)[slot] = epoch + 1;
+    }
+    return true;
+}
+
+static bool
+parse_lines(struct slice text, struct holdings *holdings)
+{
+    unsigned least[2] = { 0, 0 };
+
+    if (!take_id(&text, "node", holdings->node) ||
+        !take_id(&text, "follows", holdings->follows) ||
+        !take_claimed(&text, &holdings->claimed)) {
+        return false;
+    }
+    while (text.len > 0) {
+        if (!take_range(&text, holdings, least)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+holdings_parse(struct slice text, struct holdings *ret_holdings,
+               char ret_reason[HOLDINGS_REASON_MAX])
+{
+    const struct slice first = slice_lit(FIRST_LINE);
+    struct holdings *holdings;
+    const char *reason = "its last line is not the checksum of the others";
+    bool good = false;
+
+    if (text.len <= HOLDINGS_TEXT_MAX && checksum_holds(text)) {
+        text.len -= CHECKSUM_LINE_BYTES;
+        reason = "its first line is not the one of this version";
+        good = text.len >= first.len &&
+               memcmp(text.data, first.data, first.len) == 0;
+    }
+    if (good) {
+        holdings = mem_zalloc(sizeof(*holdings));
+        text.data += first.len;
+        text.len -= first.len;
+        reason = "a line is malformed";
+        good = parse_lines(text, holdings);
+        if (good) {
+            memcpy(ret_holdings, holdings, sizeof(*ret_holdings));
+        }
+        mem_free(holdings);
+    }
+    if (!good) {
+        (void)snprintf(ret_reason, HOLDINGS_REASON_MAX, "%s", reason);
+    }
+    return good;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a daemon holds of the cluster's data: by slot, the epoch of the node
+ * whose ownership its complete data belongs to. A daemon answers for a slot
+ * only while it holds it, so an absent item is never told of a slot whose data
+ * is elsewhere. Of two daemons the one with the higher epoch has the newer
+ * data: for one slot the owner's epoch only grows.
+ *
+ * The text is that of the file in dir and of SIDECAR HOLDINGS; holdings.c draws
+ * it. Pure.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/slot_set.h"
+#include "cluster/topology.h"
+
+struct holdings {
+    char node[TOPOLOGY_ID_LEN + 1]; /* beside which the daemon stands; "": none
+                                       yet */
+    /* "": the daemon leads, and its data is its own. Else it is a copy of the
+     * data of the daemon beside this node. */
+    char follows[TOPOLOGY_ID_LEN + 1];
+    uint64_t held[CLUSTER_SLOTS]; /* epoch + 1; 0: not held */
+    /* The highest epoch + 1 at which any daemon has held the slot, as far as
+     * this one has heard. Not 0 and no holder: the data is lost. */
+    uint64_t known[CLUSTER_SLOTS];
+    struct slot_set claimed; /* on their way to this daemon, now */
+};
+
+/* Sets all slots of the set in one of the two tables. */
+void holdings_set(uint64_t table[CLUSTER_SLOTS], const struct slot_set *set,
+                  uint64_t epoch_plus_1);
+
+/* Raises known to what is held here and known there. Returns whether anything
+ * has changed. */
+bool holdings_learn(struct holdings *holdings, const struct holdings *other);
+
+/* Collects the slots that are held. */
+void holdings_slots(const struct holdings *holdings, struct slot_set *ret_set);
+
+/* Appends the text, whose last line is its checksum. */
+void holdings_write(const struct holdings *holdings, struct buf *out);
+
+/* Reads a text. False: it is damaged, or of a newer version; *ret_holdings is
+ * not touched, and ret_reason says what is wrong. */
+enum { HOLDINGS_REASON_MAX = 128 };
+bool holdings_parse(struct slice text, struct holdings *ret_holdings,
+                    char ret_reason[HOLDINGS_REASON_MAX]);
+
+enum { HOLDINGS_TEXT_MAX = 2 << 20 }; /* more is refused by readers */

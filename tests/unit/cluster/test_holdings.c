@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The text of holdings: what is written is read again, and nothing else is.
+ */
+#include "cluster/holdings.h"
+
+#include "../test.h"
+#include "base/checksum.h"
+#include "base/mem.h"
+#include "cluster_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct holdings *
+some(uint64_t *seed)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+
+    (void)snprintf(holdings->node, sizeof(holdings->node), "%s", RIG_A);
+    if (test_random_below(seed, 2) == 0) {
+        (void)snprintf(holdings->follows, sizeof(holdings->follows), "%s",
+                       RIG_B);
+    }
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (test_random_below(seed, 50) == 0) {
+            uint64_t epoch = test_random_below(seed, 3);
+            unsigned end = slot + (unsigned)test_random_below(seed, 400);
+
+            while (slot < CLUSTER_SLOTS && slot <= end) {
+                holdings->held[slot] = epoch;
+                holdings->known[slot] = epoch * 2;
+                if (epoch == 1) {
+                    slot_set_add(&holdings->claimed, slot);
+                }
+                slot++;
+            }
+        }
+    }
+    return holdings;
+}
+
+TEST(what_is_written_is_read_again)
+{
+    uint64_t seed = test_seed();
+    char reason[HOLDINGS_REASON_MAX];
+
+    for (int round = 0; round < 50; round++) {
+        struct holdings *holdings = some(&seed);
+        struct holdings *again = mem_alloc(sizeof(*again));
+        struct buf text = { 0 };
+
+        holdings_write(holdings, &text);
+        assert_true(holdings_parse(buf_slice(&text), again, reason));
+        assert_memory_equal(holdings, again, sizeof(*again));
+        mem_free(holdings);
+        mem_free(again);
+        buf_free(&text);
+    }
+}
+
+TEST(no_changed_byte_is_read)
+{
+    uint64_t seed = test_seed();
+    struct holdings *holdings = some(&seed);
+    struct holdings *again = mem_zalloc(sizeof(*again));
+    char reason[HOLDINGS_REASON_MAX];
+    struct buf text = { 0 };
+
+    holdings_write(holdings, &text);
+    for (size_t i = 0; i < text.len; i++) {
+        text.data[i] ^= 1;
+        assert_false(holdings_parse(buf_slice(&text), again, reason));
+        text.data[i] ^= 1;
+        assert_false(
+            holdings_parse((struct slice){ text.data, i }, again, reason));
+    }
+    assert_int_equal(again->node[0], '\0');
+    mem_free(holdings);
+    mem_free(again);
+    buf_free(&text);
+}
+
+/* With a checksum, so that only the lines can be wrong. */
+static bool
+reads(const char *lines)
+{
+    struct holdings *again = mem_zalloc(sizeof(*again));
+    char reason[HOLDINGS_REASON_MAX];
+    char text[1024];
+    size_t len = (size_t)snprintf(text, sizeof(text), "%s", lines);
+    bool good;
+
+    len = checksum_append(text, len);
+    good = holdings_parse((struct slice){ text, len }, again, reason);
+    mem_free(again);
+    return good;
+}
+
+#define HEAD "bloomery-slots 1\nnode " RIG_A "\nfollows -\nclaimed -\n"
+
+TEST(lines_that_contradict_each_other_are_refused)
+{
+    assert_true(reads(HEAD));
+    assert_true(reads(HEAD "held 0-5 3\nheld 7 3\nknown 0-16383 9\n"));
+    assert_false(reads(""));
+    assert_false(reads("bloomery-slots 2\n"));
+    assert_false(reads(HEAD "held 5-0 3\n"));
+    assert_false(reads(HEAD "held 0-16384 3\n"));
+    assert_false(reads(HEAD "held 0-5 3\nheld 5 3\n"));
+    assert_false(reads(HEAD "held 0-5 18446744073709551615\n"));
+    assert_false(reads(HEAD "held 0-5 -1\n"));
+    assert_false(reads(HEAD "held 0-5\n"));
+    assert_false(reads(HEAD "kept 0-5 3\n"));
+    assert_false(reads(HEAD "\n"));
+    assert_false(reads("bloomery-slots 1\nnode x\nfollows -\nclaimed -\n"));
+    assert_false(reads("bloomery-slots 1\nnode -\nfollows -\nclaimed \n"));
+    assert_false(reads("bloomery-slots 1\nnode -\nfollows -\nclaimed 5-\n"));
+    assert_false(reads("bloomery-slots 1\nnode -\nclaimed -\n"));
+}
+
+TEST(what_others_held_is_learned_once)
+{
+    uint64_t seed = test_seed();
+    struct holdings *one = mem_zalloc(sizeof(*one));
+    struct holdings *other = some(&seed);
+
+    other->held[77] = 12;
+    other->known[77] = 3;
+    assert_true(holdings_learn(one, other));
+    assert_false(holdings_learn(one, other));
+    assert_int_equal(one->known[77], 12);
+    assert_int_equal(one->held[77], 0);
+    mem_free(one);
+    mem_free(other);
+}

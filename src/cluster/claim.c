@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Gaining slots, one source at a time. What is decided here for a wanted slot:
+ *
+ * - We hold it at our node's epoch, and were not fenced: nobody else can have
+ *   owned it since. It is served at once.
+ * - The node that owned it before is known: its daemon is asked, which saves a
+ *   survey.
+ * - Else a survey that began later tells. Its best holder is asked, if that is
+ *   newer than what we hold; if not, ours is the newest, and is served. A copy
+ *   is only taken when its original has been silent for long.
+ * - Nobody holds it. If nobody ever has, as all daemons say, it is new and
+ *   empty.
+ * - Else, or if a daemon is silent that may have newer data, the slot is
+ *   missing: the operator decides, or that daemon comes back.
+ */
+#include "cluster/claim.h"
+
+#include "base/log.h"
+#include "cluster/survey.h"
+
+#include <stdio.h>
+
+enum {
+    RETRY_MS = 100,        /* after a claim that failed */
+    FENCE_LASTS_MS = 10000 /* then a fenced slot that our node has not lost
+                              counts as wanted */
+};
+
+const char *
+claim_name(enum claim_state state)
+{
+    static const char *const names[] = {
+        [CLAIM_NONE] = "none",     [CLAIM_ASKS] = "asks",
+        [CLAIM_PULLS] = "pulls",   [CLAIM_FENCES] = "fences",
+        [CLAIM_DRAINS] = "drains", [CLAIM_WAITS] = "waits",
+        [CLAIM_KEEPS] = "keeps",
+    };
+
+    return names[state];
+}
+
+bool
+claim_is_hand_off(const struct sidecar *sidecar)
+{
+    return sidecar->claim.hand_off && sidecar->claim.state != CLAIM_NONE;
+}
+
+bool
+claim_holds(const struct sidecar *sidecar)
+{
+    return sidecar->claim.state != CLAIM_NONE &&
+           sidecar->claim.state != CLAIM_PULLS;
+}
+
+/* ---- states -------------------------------------------------------------- */
+
+static void
+enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
+{
+    static const uint8_t next[] = {
+        [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_KEEPS,
+        [CLAIM_ASKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS | 1 << CLAIM_PULLS,
+        [CLAIM_PULLS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES,
+        [CLAIM_FENCES] = 1 << CLAIM_NONE | 1 << CLAIM_DRAINS | 1 << CLAIM_WAITS,
+        [CLAIM_DRAINS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS,
+        [CLAIM_WAITS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES | 1 << CLAIM_KEEPS,
+        [CLAIM_KEEPS] = 1 << CLAIM_NONE,
+    };
+    struct claim *claim = &sidecar->claim;
+
+    CHECK((next[claim->state] >> state & 1) != 0);
+    claim->state = state;
+    claim->since_ms = now_ms;
+    sidecar->changed = true;
+}
+
+static void
+ask(struct sidecar *sidecar, enum sidecar_question question)
+{
+    struct claim *claim = &sidecar->claim;
+
+    claim->number =
+        sidecar_ask(sidecar, (struct sidecar_ask){ .question = question,
+                                                   .node = claim->source,
+                                                   .set = &claim->set,
+                                                   .surveyed = claim->surveyed,
+                                                   .known = claim->known });
+}
+
+/* Notes on the disk that the slots are held. Until it is there, no other daemon
+ * may take them for held by us. */
+static void
+keep(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    claim->epoch = sidecar_epoch(sidecar);
+    enter(sidecar, CLAIM_KEEPS, now_ms);
+    claim->ticket = sidecar_keep(sidecar);
+}
+
+/* The disk has it: holds the slots and serves them. */
+static void
+kept(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    holdings_set(sidecar->own->held, &claim->set, claim->epoch);
+    (void)holdings_learn(sidecar->own, sidecar->own);
+    enter(sidecar, CLAIM_NONE, now_ms);
+    sidecar_serve(sidecar, &claim->set);
+}
+
+/* Adds slots of which another daemon may have newer data than we. */
+static void
+add_outdated(const struct sidecar *sidecar, struct slot_set *set)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (sidecar->own->known[slot] > sidecar->own->held[slot]) {
+            slot_set_add(set, slot);
+        }
+    }
+}
+
+/* Leads, with the data that was copied from the daemon that we followed. */
+static void
+lead(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct holdings *own = sidecar->own;
+    struct slot_set others;
+
+    memset(&others, 0, sizeof(others));
+    add_outdated(sidecar, &others);
+    slot_set_subtract(&sidecar->claim.set, &others);
+    slot_set_intersect(&sidecar->claim.set, &sidecar->owned);
+    holdings_slots(own, &others);
+    slot_set_subtract(&others, &sidecar->claim.set);
+    holdings_set(own->held, &others, 0);
+    own->follows[0] = '\0';
+    sidecar->hooks.lead(sidecar->hooks.ctx);
+    sidecar->role = SIDECAR_LEADS;
+    keep(sidecar, now_ms);
+}
+
+/* The slots are still wanted; another source has to be found. */
+static void
+fail(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    log_warn("cluster.claim", "could not take slots over",
+             "slots=%u from=%s while=%s reason=\"%s\"",
+             slot_set_count(&claim->set), claim->source,
+             claim_name(claim->state), reason);
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(&claim->set, slot)) {
+            sidecar->source[slot] = PEER_NONE;
+            sidecar->wanted_round[slot] =
+                sidecar->survey.rounds + (sidecar->survey.open > 0);
+        }
+    }
+    sidecar->failed_claims++;
+    claim->not_until = now_ms + RETRY_MS;
+    enter(sidecar, CLAIM_NONE, now_ms);
+    survey_hurry(sidecar);
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+static void
+fenced(struct sidecar *sidecar, const struct sidecar_answer *answer,
+       uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    memcpy(claim->history, answer->history, sizeof(claim->history));
+    claim->position = answer->position;
+    slot_set_intersect(&claim->set, answer->granted);
+    enter(sidecar, CLAIM_DRAINS, now_ms);
+    if (!claim->hand_off) {
+        sidecar->hooks.pull_until(sidecar->hooks.ctx, claim->history,
+                                  claim->position);
+    }
+}
+
+static void
+answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
+               uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    if (answer->kind == SIDECAR_FENCED) {
+        fenced(sidecar, answer, now_ms);
+    } else if (claim->hand_off) {
+        log_warn("cluster.claim", "the daemon that was followed is silent",
+                 "node=%s reason=\"%s\"", claim->source, answer->reason);
+        claim->round = sidecar->survey.rounds + (sidecar->survey.open > 0);
+        claim->refused = answer->kind == SIDECAR_REFUSED;
+        enter(sidecar, CLAIM_WAITS, now_ms);
+        survey_hurry(sidecar);
+    } else {
+        sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
+        fail(sidecar, answer->reason, now_ms);
+    }
+}
+
+void
+claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
+               uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+
+    claim->number = 0;
+    if (claim->state == CLAIM_FENCES) {
+        answered_fence(sidecar, answer, now_ms);
+    } else if (answer->kind == SIDECAR_FENCED) {
+        keep(sidecar, now_ms);
+    } else if (answer->kind == SIDECAR_HAS_KEYS) {
+        enter(sidecar, CLAIM_PULLS, now_ms);
+        sidecar->hooks.pull(sidecar->hooks.ctx, claim->source, &claim->set);
+    } else {
+        fail(sidecar, answer->reason, now_ms);
+    }
+}
+
+void
+claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (sidecar->claim.state == CLAIM_PULLS) {
+        enter(sidecar, CLAIM_FENCES, now_ms);
+        ask(sidecar, SIDECAR_ASK_FENCE);
+    }
+}
+
+void
+claim_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
+                 uint64_t now_ms)
+{
+    enum claim_state state = sidecar->claim.state;
+
+    if (good && state == CLAIM_DRAINS) {
+        keep(sidecar, now_ms);
+    } else if (state == CLAIM_PULLS || state == CLAIM_FENCES ||
+               state == CLAIM_DRAINS) {
+        sidecar->claim.number = 0;
+        fail(sidecar, reason, now_ms);
+    }
+}
+
+void
+claim_cancel(struct sidecar *sidecar)
+{
+    struct claim *claim = &sidecar->claim;
+
+    if (!claim->hand_off &&
+        (claim->state == CLAIM_PULLS || claim->state == CLAIM_FENCES ||
+         claim->state == CLAIM_DRAINS)) {
+        sidecar->hooks.pull_cancel(sidecar->hooks.ctx);
+    }
+    claim->number = 0;
+    claim->state = CLAIM_NONE;
+    sidecar->changed = true;
+}
+
+void
+claim_drop(struct sidecar *sidecar, const struct slot_set *lost)
+{
+    struct claim *claim = &sidecar->claim;
+
+    if (claim->state == CLAIM_NONE || !slot_set_intersects(&claim->set, lost)) {
+        return;
+    }
+    if (claim->state == CLAIM_KEEPS || claim->hand_off) {
+        slot_set_subtract(&claim->set, lost);
+    } else { /* the source was asked for all of them, or a pull fetches them */
+        claim_cancel(sidecar);
+    }
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+static void
+begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
+{
+    struct claim *claim = &sidecar->claim;
+
+    claim->set = *set;
+    (void)snprintf(claim->source, sizeof(claim->source), "%s", source);
+    sidecar->claims++;
+}
+
+void
+claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+    struct slot_set set;
+
+    claim_cancel(sidecar);
+    memset(&set, 0, sizeof(set));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (sidecar->own->held[slot] != 0 &&
+            slot_set_has(&sidecar->owned, slot)) {
+            slot_set_add(&set, slot);
+        }
+    }
+    begin(sidecar, sidecar->own->follows, &set);
+    claim->hand_off = true;
+    claim->surveyed = false;
+    enter(sidecar, CLAIM_FENCES, now_ms);
+    ask(sidecar, SIDECAR_ASK_HAND_OFF);
+}
+
+/* What is to be done about a wanted slot. */
+enum want { WANT_WAITS, WANT_SERVE, WANT_KEEP, WANT_CLAIM, WANT_MISSING };
+
+/* By what the survey found. While a daemon is silent, it may have newer data
+ * than those that answered. */
+static enum want
+decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+    const struct holdings *own = sidecar->own;
+    uint64_t best = own->held[slot];
+    bool patient =
+        now_ms - sidecar->wanted_ms[slot] >= sidecar->options.silence_ms;
+
+    best = holder->epoch > best ? holder->epoch : best;
+    if (holder->known != own->known[slot] ||
+        (best < holder->known && holder->unsettled)) {
+        survey_hurry(sidecar);
+        return WANT_WAITS;
+    }
+    if ((best < own->known[slot] && !sidecar->survey.complete) ||
+        (best == 0 && (own->known[slot] != 0 || !sidecar->survey.complete))) {
+        if (!sidecar->options.missing_empty) {
+            return WANT_MISSING;
+        }
+        if (!patient) {
+            return WANT_WAITS;
+        }
+    }
+    if (best == own->held[slot]) {
+        return WANT_KEEP;
+    }
+    if (holder->copy && !patient) {
+        return WANT_WAITS;
+    }
+    sidecar->source[slot] = holder->peer;
+    slot_set_add(&sidecar->surveyed, slot);
+    return WANT_CLAIM;
+}
+
+static enum want
+decide(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    bool fenced = slot_set_has(&sidecar->fenced, slot);
+
+    if (fenced && now_ms - sidecar->fenced_ms[slot] < FENCE_LASTS_MS) {
+        return WANT_WAITS;
+    }
+    if (!fenced && sidecar->own->held[slot] == sidecar_epoch(sidecar)) {
+        return WANT_SERVE;
+    }
+    if (sidecar->source[slot] != PEER_NONE &&
+        !slot_set_has(&sidecar->surveyed, slot)) {
+        return WANT_CLAIM;
+    }
+    if (sidecar->survey.rounds <= sidecar->wanted_round[slot]) {
+        survey_hurry(sidecar);
+        return WANT_WAITS;
+    }
+    return decide_found(sidecar, slot, now_ms);
+}
+
+/* Keeps of the slots of one source those that a survey has found there, or else
+ * those that the source has served until now; and of these the ones with an
+ * equal `known`. */
+static void
+separate(struct sidecar *sidecar)
+{
+    struct claim *claim = &sidecar->claim;
+    struct slot_set found = claim->set;
+
+    slot_set_intersect(&found, &sidecar->surveyed);
+    claim->surveyed = !slot_set_is_empty(&found);
+    if (!claim->surveyed) {
+        found = claim->set;
+    }
+    claim->known = 0;
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        uint64_t known = claim->surveyed ? sidecar->survey.found[slot].known
+                                         : sidecar->source_epoch[slot];
+
+        if (slot_set_has(&found, slot)) {
+            claim->known = claim->known == 0 ? known : claim->known;
+            if (known != claim->known) {
+                slot_set_remove(&found, slot);
+            }
+        }
+    }
+    claim->set = found;
+}
+
+/* Looks at all wanted slots, and begins with the first source. */
+static void
+pick(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct slot_set sets[WANT_MISSING + 1];
+    uint16_t source = PEER_NONE;
+
+    if (slot_set_equal(&sidecar->owned, &sidecar->served)) {
+        return;
+    }
+    memset(sets, 0, sizeof(sets));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        enum want want;
+
+        if (!slot_set_has(&sidecar->owned, slot) ||
+            slot_set_has(&sidecar->served, slot)) {
+            continue;
+        }
+        want = decide(sidecar, slot, now_ms);
+        if (want == WANT_CLAIM && source == PEER_NONE) {
+            source = sidecar->source[slot];
+        }
+        if (want != WANT_CLAIM) {
+            slot_set_add(&sets[want], slot);
+        } else if (sidecar->source[slot] == source) {
+            slot_set_add(&sets[WANT_CLAIM], slot);
+        }
+    }
+    if (!slot_set_is_empty(&sets[WANT_SERVE])) {
+        sidecar_serve(sidecar, &sets[WANT_SERVE]);
+    }
+    if (!slot_set_equal(&sidecar->missing, &sets[WANT_MISSING])) {
+        sidecar->missing = sets[WANT_MISSING];
+        sidecar->changed = true;
+    }
+    sidecar->claim.hand_off = false;
+    if (!slot_set_is_empty(&sets[WANT_KEEP])) {
+        begin(sidecar, sidecar->own->node, &sets[WANT_KEEP]);
+        keep(sidecar, now_ms);
+    } else if (source != PEER_NONE) {
+        begin(sidecar, sidecar->peers[source].id, &sets[WANT_CLAIM]);
+        separate(sidecar);
+        enter(sidecar, CLAIM_ASKS, now_ms);
+        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
+    }
+}
+
+/* Whether our log has reached the place where the source has stopped. Another
+ * history is a later one: the source's log was there before. */
+static bool
+has_drained(const struct sidecar *sidecar)
+{
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+
+    sidecar->hooks.where(sidecar->hooks.ctx, history, &position);
+    return strcmp(history, sidecar->claim.history) == 0 &&
+           position >= sidecar->claim.position;
+}
+
+/* Leads without the daemon that we followed, unless it answers again. */
+static void
+end_waiting(struct sidecar *sidecar, uint64_t now_ms)
+{
+    uint16_t source = sidecar_peer_of(sidecar, sidecar->claim.source);
+
+    if (sidecar->peers[source].silent || sidecar->claim.refused) {
+        lead(sidecar, now_ms);
+    } else {
+        enter(sidecar, CLAIM_FENCES, now_ms);
+        ask(sidecar, SIDECAR_ASK_HAND_OFF);
+    }
+}
+
+void
+claim_tick(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct claim *claim = &sidecar->claim;
+    bool patient = now_ms - claim->since_ms >= sidecar->options.silence_ms;
+
+    switch (claim->state) {
+    case CLAIM_NONE:
+        if (now_ms >= claim->not_until && sidecar->role == SIDECAR_LEADS) {
+            pick(sidecar, now_ms);
+        }
+        break;
+    case CLAIM_DRAINS:
+        if (claim->hand_off && (has_drained(sidecar) || patient)) {
+            lead(sidecar, now_ms);
+        }
+        break;
+    case CLAIM_WAITS:
+        if (patient && sidecar->survey.rounds > claim->round) {
+            end_waiting(sidecar, now_ms);
+        }
+        break;
+    case CLAIM_KEEPS:
+        if (sidecar->hooks.is_kept(sidecar->hooks.ctx, claim->ticket)) {
+            kept(sidecar, now_ms);
+        }
+        break;
+    case CLAIM_ASKS:
+    case CLAIM_PULLS:
+    case CLAIM_FENCES:
+        break;
+    }
+}

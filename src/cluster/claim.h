@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Gains the slots that our node owns and that are not served (struct claim).
+ */
+#pragma once
+
+#include "cluster/sidecar_state.h"
+
+/* Begins the next claim, or goes on with the present one. */
+void claim_tick(struct sidecar *sidecar, uint64_t now_ms);
+
+/* The answer to the claim's question, and the events of its pull. */
+void claim_answered(struct sidecar *sidecar,
+                    const struct sidecar_answer *answer, uint64_t now_ms);
+void claim_is_near(struct sidecar *sidecar, uint64_t now_ms);
+void claim_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
+                      uint64_t now_ms);
+
+/* We were promoted: takes over what we hold a copy of. */
+void claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms);
+
+/* Whether a hand-off is under way. */
+bool claim_is_hand_off(const struct sidecar *sidecar);
+
+/* These slots are no longer ours. */
+void claim_drop(struct sidecar *sidecar, const struct slot_set *lost);
+void claim_cancel(struct sidecar *sidecar);
+
+/* Whether commands on the slots of the claim have to wait. */
+bool claim_holds(const struct sidecar *sidecar);
+const char *claim_name(enum claim_state state);

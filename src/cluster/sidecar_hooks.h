@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The types that the sidecar (sidecar.h) and its owner exchange. The owner is
+ * the server, or a simulator in a test.
+ */
+#pragma once
+
+#include "cluster/holdings.h"
+#include "cluster/topology.h"
+#include "journal/history.h"
+
+struct sidecar_options {
+    bool missing_empty; /* sidecar-missing-slot empty */
+    /* How long after a silent owner's last possible lease a slot is served
+     * without having fenced that owner. */
+    uint64_t silence_ms;
+};
+
+/* What commands are to see: a state for each slot (enum slot_state), and the
+ * node to ASK for a PULLED one. Borrowed for the call. */
+struct sidecar_map {
+    const struct topology *topology;
+    const uint8_t *state;   /* [CLUSTER_SLOTS] */
+    const uint16_t *source; /* [CLUSTER_SLOTS] */
+};
+
+enum sidecar_question {
+    SIDECAR_ASK_HOLDINGS,    /* what it holds */
+    SIDECAR_ASK_FENCE,       /* to stop serving slots */
+    SIDECAR_ASK_FENCE_EMPTY, /* likewise, but only if they have no keys */
+    SIDECAR_ASK_HAND_OFF     /* likewise, by its replica, which gets those that
+                                it can have */
+};
+
+/* A question to the daemon beside a node. */
+struct sidecar_ask {
+    uint64_t number; /* names it in the answer */
+    enum sidecar_question question;
+    const char *node; /* its id */
+    /* Of a fence: the slots, and the epoch of their new owner's node. */
+    const struct slot_set *set;
+    uint64_t epoch;
+    /* surveyed: a survey found that this daemon has the newest data, and that
+     * no daemon has claimed the slots at an epoch + 1 above `known`. Else it is
+     * asked as the daemon of the last owner, whose epoch + 1 was `known`: it
+     * must have served the slots at that epoch, until now. */
+    bool surveyed;
+    uint64_t known;
+};
+
+enum sidecar_answer_kind {
+    SIDECAR_SILENT,  /* it cannot be reached, or has not answered in time */
+    SIDECAR_REFUSED, /* it does not hold the slots, or not any more */
+    SIDECAR_HOLDS,   /* `holdings`, at this place of its log */
+    SIDECAR_FENCED,  /* it serves the slots no more; its log ends here */
+    SIDECAR_HAS_KEYS /* it was not fenced, since there are keys */
+};
+
+struct sidecar_answer {
+    enum sidecar_answer_kind kind;
+    const struct holdings *holdings;
+    const struct slot_set *granted; /* of FENCED */
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+    const char *reason; /* of REFUSED and SILENT; for the log */
+};
+
+/* What the owner does. A hook must not call back into the sidecar. */
+struct sidecar_hooks {
+    /* Shows this to commands from now on, before it returns. */
+    void (*publish)(void *ctx, const struct sidecar_map *map);
+    /* Makes the server a replica of the daemon beside this node, or a
+     * primary, before it returns; nothing if it is so. */
+    void (*follow)(void *ctx, int node);
+    void (*lead)(void *ctx);
+    /* Where our log ends. */
+    void (*where)(void *ctx, char ret_history[HISTORY_ID_CHARS + 1],
+                  uint64_t *ret_position);
+    /* Asks; sidecar_answered follows, once, and not before this returns. */
+    void (*ask)(void *ctx, const struct sidecar_ask *ask);
+    /* Begins to fetch slots from the daemon beside a node: sidecar_pull_is_near
+     * follows when it has nearly all, and sidecar_pull_ended in any case.
+     * _until says that the source was fenced at this position. After _cancel
+     * there is no event any more. */
+    void (*pull)(void *ctx, const char *node, const struct slot_set *set);
+    void (*pull_until)(void *ctx, const char *history, uint64_t position);
+    void (*pull_cancel)(void *ctx);
+    /* Writes the holdings to the disk. Returns a ticket, and whether that text
+     * is there. */
+    uint64_t (*keep)(void *ctx, const struct holdings *holdings);
+    bool (*is_kept)(void *ctx, uint64_t ticket);
+    /* Deletes the keys of these slots in the background. */
+    void (*drop)(void *ctx, const struct slot_set *set);
+    /* Polls the neighbour before the next regular time. */
+    void (*poll)(void *ctx);
+    void *ctx;
+};

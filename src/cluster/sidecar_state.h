@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of the sidecar, which its files share. Loop 0 owns it.
+ *
+ *   sidecar.c        events, the role, slots that come and go
+ *   sidecar_copy.c   a replica: what it holds is what its leader holds
+ *   sidecar_give.c   slots that other daemons claim
+ *   sidecar_show.c   what commands see
+ *   claim.c          gaining slots
+ *   survey.c         asking all daemons what they hold
+ */
+#pragma once
+
+#include "cluster/sidecar_hooks.h"
+
+enum { PEER_NONE = UINT16_MAX };
+
+/* The daemon beside another node, or our own's place in the table. */
+struct sidecar_peer {
+    char id[TOPOLOGY_ID_LEN + 1];
+    uint64_t number; /* of the question of the present survey; 0: none, or it
+                        was answered */
+    bool silent;     /* at the last question */
+    uint64_t epoch;  /* + 1, of its node at the last poll */
+};
+
+/* Who holds a slot, as the last survey found. */
+struct sidecar_holder {
+    uint64_t epoch; /* + 1; 0: nobody does */
+    uint64_t known; /* holdings.known when the round ended */
+    uint16_t peer;
+    bool copy; /* the holder is a replica */
+    /* Somebody may hold it soon at `known`: a daemon is claiming it, or known
+     * has risen since the round before. */
+    bool unsettled;
+};
+
+/* Asks all daemons. One round at a time:
+ *
+ *   waits -> runs       it is time, or a slot is wanted
+ *   runs  -> waits      all have answered, or were found silent
+ */
+struct sidecar_survey {
+    uint64_t next_ms, since_ms;
+    unsigned open; /* questions without an answer; 0: no round runs */
+    unsigned silent;
+    uint64_t rounds;              /* that have ended */
+    struct sidecar_holder *fresh; /* [CLUSTER_SLOTS], of the round that runs */
+    struct sidecar_holder *found; /* likewise, of the last one */
+    bool complete;                /* nobody was silent in it */
+};
+
+/* Slots on their way to us, from one source:
+ *
+ *   NONE   -> FENCES  we were promoted: the daemon that we followed is fenced
+ *          -> ASKS    another daemon holds slots that we want
+ *   ASKS   -> KEEPS   there were no keys, and it is fenced
+ *          -> PULLS   there are keys, which are fetched meanwhile
+ *   PULLS  -> FENCES  nearly all has arrived
+ *   FENCES -> DRAINS  the source has stopped; its last changes arrive
+ *          -> WAITS   it is silent: its lease runs out
+ *   DRAINS -> KEEPS
+ *   WAITS  -> FENCES  it answers again
+ *          -> KEEPS   it does not
+ *   KEEPS  -> NONE    our disk says that we hold them: they are served
+ *   any    -> NONE    it failed, or the slots are not ours any more
+ */
+enum claim_state {
+    CLAIM_NONE,
+    CLAIM_ASKS,
+    CLAIM_PULLS,
+    CLAIM_FENCES,
+    CLAIM_DRAINS,
+    CLAIM_WAITS,
+    CLAIM_KEEPS
+};
+
+struct claim {
+    enum claim_state state;
+    struct slot_set set;
+    bool hand_off;  /* from the daemon that we followed */
+    bool surveyed;  /* as in struct sidecar_ask, */
+    uint64_t known; /* as in struct sidecar_ask */
+    bool refused;   /* the daemon that we followed has refused */
+    char source[TOPOLOGY_ID_LEN + 1];
+    uint64_t number;    /* of the question */
+    uint64_t ticket;    /* of the text on its way to the disk, and */
+    uint64_t epoch;     /* + 1, at which that holds the slots */
+    uint64_t since_ms;  /* in this state */
+    uint64_t round;     /* of WAITS: a later survey has to end */
+    uint64_t not_until; /* the next claim, after one that failed */
+    char history[HISTORY_ID_CHARS + 1]; /* where the source has stopped */
+    uint64_t position;
+};
+
+/* A leader's holdings, until our copy has reached that place of its log. */
+struct sidecar_offer {
+    struct holdings *holdings; /* NULL: none */
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+};
+
+enum sidecar_role { SIDECAR_UNDECIDED, SIDECAR_LEADS, SIDECAR_FOLLOWS };
+
+struct sidecar {
+    struct sidecar_hooks hooks;
+    struct sidecar_options options;
+    const struct topology *topology; /* NULL before the first poll */
+    uint64_t numbers;                /* of questions */
+    struct holdings *own;
+    bool dirty; /* own has changed since it was kept */
+    enum sidecar_role role;
+    char leader[TOPOLOGY_ID_LEN + 1]; /* of the role FOLLOWS */
+    uint64_t demoted_ms; /* since when we should follow, and do not yet; 0 */
+    bool copy_is_good;   /* a replica's holdings are its leader's */
+    uint64_t offered_ms; /* when the leader was asked last */
+    uint64_t offer_number;
+    struct sidecar_offer offer;
+
+    /* Slots of ours. served: rule 1 holds. Those owned but not served are
+     * wanted: source says whom to ask. */
+    struct slot_set owned, served;
+    uint16_t *owner_before;   /* [CLUSTER_SLOTS] peers, at the last poll */
+    uint16_t *source;         /* [CLUSTER_SLOTS] peers; PEER_NONE: find one */
+    uint64_t *source_epoch;   /* [CLUSTER_SLOTS] that of the last owner, + 1 */
+    struct slot_set surveyed; /* whose source a survey has found */
+    uint64_t *wanted_round; /* [CLUSTER_SLOTS] survey.rounds when a slot became
+                               wanted: a later round has to end */
+    uint64_t *wanted_ms;    /* [CLUSTER_SLOTS] when it did */
+    struct slot_set missing;
+    /* Not ours any more, but served until then, or the newest as a survey of
+     * their owner says: the owner's daemon sends clients here meanwhile. */
+    struct slot_set exported;
+    struct slot_set fenced;  /* rule 3 */
+    uint64_t *fenced_ms;     /* [CLUSTER_SLOTS] when; 0: our node has lost it */
+    uint64_t forget_round;   /* survey.rounds that rule 4 has seen */
+    struct slot_set forgets; /* rule 4: not held any more, keys still here */
+    uint64_t forgets_ticket; /* of the text that does not hold them */
+    uint64_t forgets_at_ms;  /* when the keys may go; 0: none do */
+    bool changed;            /* what commands should see */
+
+    struct sidecar_peer *peers;
+    size_t peer_count, peer_room;
+    struct sidecar_survey survey;
+    struct claim claim;
+    uint64_t claims, failed_claims, fences;
+
+    uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */
+    uint16_t *ask_source; /* [CLUSTER_SLOTS] likewise */
+};
+
+/* Returns the index of a node's daemon; adds it if it is new. */
+uint16_t sidecar_peer_of(struct sidecar *sidecar, const char *id);
+
+/* Our own node, and its epoch + 1. */
+const struct topology_node *sidecar_node(const struct sidecar *sidecar);
+uint64_t sidecar_epoch(const struct sidecar *sidecar);
+
+/* Sends a question, whose number and epoch it sets. Returns the number. */
+uint64_t sidecar_ask(struct sidecar *sidecar, struct sidecar_ask ask);
+
+/* A slot of ours is not served. source: a peer to ask, or PEER_NONE. */
+void sidecar_want(struct sidecar *sidecar, unsigned slot, uint16_t source,
+                  uint64_t now_ms);
+
+/* Serves slots from now on: they are held, at our node's epoch. */
+void sidecar_serve(struct sidecar *sidecar, const struct slot_set *set);
+
+/* Writes what is held to the disk, with the slots of a claim that KEEPS.
+ * Returns the ticket. */
+uint64_t sidecar_keep(struct sidecar *sidecar);

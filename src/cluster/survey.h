@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Asks all daemons what they hold (struct sidecar_survey).
+ */
+#pragma once
+
+#include "cluster/sidecar_state.h"
+
+void survey_init(struct sidecar *sidecar);
+void survey_fini(struct sidecar *sidecar);
+
+/* Begins a round if it is time; _hurry: soon. */
+void survey_tick(struct sidecar *sidecar, uint64_t now_ms);
+void survey_hurry(struct sidecar *sidecar);
+
+/* Returns whether this answered a question of the survey. */
+bool survey_answered(struct sidecar *sidecar, uint64_t number,
+                     const struct sidecar_answer *answer);

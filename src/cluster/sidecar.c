@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Every event changes what is known, and ends with settle(): what follows from
+ * it for the role, the slots and the claim, and what commands see then.
+ */
+#include "cluster/sidecar.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "cluster/claim.h"
+#include "cluster/sidecar_copy.h"
+#include "cluster/sidecar_give.h"
+#include "cluster/sidecar_show.h"
+#include "cluster/survey.h"
+
+#include <stdio.h>
+
+enum {
+    UNFOLLOWED_MS = 30000, /* then a demoted daemon follows, though it has slots
+                              that no other daemon has taken */
+    FORGET_MS = 10000      /* until the keys of a slot that is not held any more
+                              are deleted: replicas have learned of it */
+};
+
+/* ---- life ---------------------------------------------------------------- */
+
+static void *
+slots_of(size_t size)
+{
+    return mem_zalloc(CLUSTER_SLOTS * size);
+}
+
+struct sidecar *
+sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
+{
+    struct sidecar *sidecar = mem_zalloc(sizeof(*sidecar));
+
+    sidecar->hooks = *hooks;
+    sidecar->own = mem_alloc(sizeof(*sidecar->own));
+    *sidecar->own = *start;
+    sidecar->owner_before = slots_of(sizeof(*sidecar->owner_before));
+    sidecar->source = slots_of(sizeof(*sidecar->source));
+    sidecar->source_epoch = slots_of(sizeof(*sidecar->source_epoch));
+    sidecar->wanted_round = slots_of(sizeof(*sidecar->wanted_round));
+    sidecar->wanted_ms = slots_of(sizeof(*sidecar->wanted_ms));
+    sidecar->fenced_ms = slots_of(sizeof(*sidecar->fenced_ms));
+    sidecar->state = slots_of(sizeof(*sidecar->state));
+    sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
+    memset(sidecar->owner_before, 0xff,
+           CLUSTER_SLOTS * sizeof(*sidecar->owner_before));
+    memset(sidecar->source, 0xff, CLUSTER_SLOTS * sizeof(*sidecar->source));
+    survey_init(sidecar);
+    return sidecar;
+}
+
+void
+sidecar_free(struct sidecar *sidecar)
+{
+    if (sidecar == NULL) {
+        return;
+    }
+    sidecar_copy_reset(sidecar);
+    survey_fini(sidecar);
+    mem_free(sidecar->own);
+    mem_free(sidecar->owner_before);
+    mem_free(sidecar->source);
+    mem_free(sidecar->source_epoch);
+    mem_free(sidecar->wanted_round);
+    mem_free(sidecar->wanted_ms);
+    mem_free(sidecar->fenced_ms);
+    mem_free(sidecar->state);
+    mem_free(sidecar->ask_source);
+    mem_free(sidecar->peers);
+    mem_free(sidecar);
+}
+
+void
+sidecar_set_options(struct sidecar *sidecar,
+                    const struct sidecar_options *options)
+{
+    sidecar->options = *options;
+}
+
+/* ---- slots --------------------------------------------------------------- */
+
+/* Compares the owners with those of the last poll. The daemon of the node that
+ * owned a slot before is the first to be asked for it. */
+static void
+follow_owners(struct sidecar *sidecar, uint64_t now_ms)
+{
+    const struct topology *topology = sidecar->topology;
+    uint16_t self = sidecar_peer_of(sidecar, sidecar->own->node);
+    struct slot_set lost;
+    uint16_t *peers = mem_alloc((topology->count + 1) * sizeof(*peers));
+
+    for (size_t i = 0; i < topology->count; i++) {
+        peers[i] = sidecar_peer_of(sidecar, topology->nodes[i].id);
+    }
+    memset(&lost, 0, sizeof(lost));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        uint16_t node = topology->owner[slot];
+        uint16_t owner = node == TOPOLOGY_NOBODY ? PEER_NONE : peers[node];
+        bool before = slot_set_has(&sidecar->owned, slot);
+
+        if (owner == self && !before) {
+            slot_set_add(&sidecar->owned, slot);
+            uint16_t last = sidecar->owner_before[slot];
+
+            sidecar_want(sidecar, slot, last, now_ms);
+            sidecar->source_epoch[slot] =
+                last == PEER_NONE ? 0 : sidecar->peers[last].epoch;
+        } else if (owner != self && before) {
+            slot_set_remove(&sidecar->owned, slot);
+            slot_set_add(&lost, slot);
+            sidecar->fenced_ms[slot] = 0;
+            if (slot_set_has(&sidecar->served, slot)) {
+                slot_set_add(&sidecar->exported, slot);
+            }
+        }
+        sidecar->owner_before[slot] = owner;
+    }
+    for (size_t i = 0; i < topology->count; i++) {
+        sidecar->peers[peers[i]].epoch = topology->nodes[i].epoch + 1;
+    }
+    mem_free(peers);
+    slot_set_subtract(&sidecar->served, &lost);
+    slot_set_subtract(&sidecar->missing, &lost);
+    slot_set_subtract(&sidecar->forgets, &sidecar->owned);
+    slot_set_subtract(&sidecar->exported, &sidecar->owned);
+    claim_drop(sidecar, &lost);
+}
+
+/* The epoch of our node may rise while it keeps its slots. Nobody else served
+ * them meanwhile, or we would have been fenced. */
+static void
+follow_epoch(struct sidecar *sidecar)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(&sidecar->served, slot) &&
+            sidecar->own->held[slot] != sidecar_epoch(sidecar)) {
+            sidecar->own->held[slot] = sidecar_epoch(sidecar);
+            sidecar->dirty = true;
+        }
+    }
+    (void)holdings_learn(sidecar->own, sidecar->own);
+}
+
+/* ---- the role ------------------------------------------------------------ */
+
+static const char *
+leader_of(const struct sidecar *sidecar)
+{
+    int primary = sidecar_node(sidecar)->primary;
+
+    return primary < 0 ? NULL : sidecar->topology->nodes[primary].id;
+}
+
+/* Whether a slot that we hold as our own is not fenced, and may have changes
+ * that its new owner has to take first. */
+static bool
+is_unfenced(const struct sidecar *sidecar)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (sidecar->own->held[slot] != 0 &&
+            sidecar->survey.found[slot].epoch <= sidecar->own->held[slot]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A daemon that leads and whose node was demoted goes on sending its log to its
+ * replicas, until the one that leads next has taken all of it. */
+static bool
+may_follow(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (sidecar->own->follows[0] != '\0' || !is_unfenced(sidecar)) {
+        return true;
+    }
+    if (sidecar->demoted_ms == 0) {
+        sidecar->demoted_ms = now_ms;
+        survey_hurry(sidecar);
+    }
+    return now_ms - sidecar->demoted_ms >= UNFOLLOWED_MS;
+}
+
+static void
+follow(struct sidecar *sidecar, const char *leader)
+{
+    (void)snprintf(sidecar->leader, sizeof(sidecar->leader), "%s", leader);
+    sidecar->role = SIDECAR_FOLLOWS;
+    sidecar->demoted_ms = 0;
+    sidecar_copy_reset(sidecar);
+    claim_cancel(sidecar);
+    memset(&sidecar->exported, 0, sizeof(sidecar->exported));
+    memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));
+    sidecar->changed = true;
+    log_notice("cluster.sidecar", "follows the daemon of another node",
+               "node=%s", leader);
+    sidecar->hooks.follow(sidecar->hooks.ctx, sidecar_node(sidecar)->primary);
+}
+
+/* Leads without having had anything to take over. */
+static void
+lead_at_once(struct sidecar *sidecar)
+{
+    struct slot_set all;
+
+    if (sidecar->own->follows[0] != '\0') {
+        holdings_slots(sidecar->own, &all);
+        holdings_set(sidecar->own->held, &all, 0);
+        sidecar->own->follows[0] = '\0';
+        sidecar->dirty = true;
+    }
+    sidecar->role = SIDECAR_LEADS;
+    sidecar->demoted_ms = 0;
+    sidecar->changed = true;
+    sidecar->hooks.lead(sidecar->hooks.ctx);
+}
+
+static bool
+copies_what_is_owned(const struct sidecar *sidecar)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (sidecar->own->held[slot] != 0 &&
+            slot_set_has(&sidecar->owned, slot)) {
+            return sidecar->own->follows[0] != '\0';
+        }
+    }
+    return false;
+}
+
+static void
+follow_role(struct sidecar *sidecar, uint64_t now_ms)
+{
+    const char *leader = leader_of(sidecar);
+
+    if ((sidecar_node(sidecar)->flags & NODE_PRIMARY) != 0) {
+        if (sidecar->role == SIDECAR_LEADS || claim_is_hand_off(sidecar)) {
+            sidecar->demoted_ms = 0;
+        } else if (copies_what_is_owned(sidecar)) {
+            claim_begin_hand_off(sidecar, now_ms);
+        } else if (sidecar->role == SIDECAR_UNDECIDED ||
+                   !slot_set_is_empty(&sidecar->owned)) {
+            lead_at_once(sidecar);
+        }
+    } else if (leader != NULL &&
+               (sidecar->role != SIDECAR_FOLLOWS ||
+                strcmp(sidecar->leader, leader) != 0) &&
+               may_follow(sidecar, now_ms)) {
+        follow(sidecar, leader);
+    }
+}
+
+/* ---- events -------------------------------------------------------------- */
+
+/* Draws the consequences of what has changed. */
+static void
+settle(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (sidecar->topology == NULL) {
+        return;
+    }
+    follow_role(sidecar, now_ms);
+    if (sidecar->role == SIDECAR_FOLLOWS && !claim_is_hand_off(sidecar)) {
+        sidecar_copy_tick(sidecar, now_ms);
+    } else if (sidecar->role == SIDECAR_LEADS) {
+        sidecar_give_forget(sidecar, now_ms);
+    }
+    claim_tick(sidecar, now_ms);
+    sidecar_give_drop(sidecar, now_ms);
+    if (sidecar->changed) {
+        sidecar_show(sidecar);
+    }
+    if (sidecar->dirty) {
+        (void)sidecar_keep(sidecar);
+    }
+}
+
+/* Another id is another node: what the file says is of slots of the old one. */
+static void
+check_identity(struct sidecar *sidecar)
+{
+    struct holdings *own = sidecar->own;
+    const char *id = sidecar_node(sidecar)->id;
+    struct slot_set all;
+
+    if (strcmp(own->node, id) == 0) {
+        return;
+    }
+    if (own->node[0] != '\0') {
+        log_error("cluster.sidecar", "stands beside another node than before",
+                  "node=%s before=%s next=\"the slots that it held for the old "
+                  "node are not served; their filters stay until they are "
+                  "fetched from another daemon\"",
+                  id, own->node);
+        holdings_slots(own, &all);
+        holdings_set(own->held, &all, 0);
+        own->follows[0] = '\0';
+    }
+    memcpy(own->node, id, sizeof(own->node));
+    sidecar->dirty = true;
+}
+
+void
+sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
+               uint64_t now_ms)
+{
+    if (sidecar->topology != topology) {
+        sidecar->topology = topology;
+        sidecar->changed = true;
+        check_identity(sidecar);
+        follow_owners(sidecar, now_ms);
+        follow_epoch(sidecar);
+    }
+    settle(sidecar, now_ms);
+}
+
+void
+sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(&sidecar->served, slot)) {
+            sidecar_want(sidecar, slot, PEER_NONE, now_ms);
+        }
+    }
+    memset(&sidecar->served, 0, sizeof(sidecar->served));
+    sidecar->changed = true;
+}
+
+void
+sidecar_tick(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (sidecar->topology != NULL) {
+        survey_tick(sidecar, now_ms);
+        settle(sidecar, now_ms);
+    }
+}
+
+void
+sidecar_answered(struct sidecar *sidecar, uint64_t number,
+                 const struct sidecar_answer *answer, uint64_t now_ms)
+{
+    if (number == sidecar->claim.number && number != 0) {
+        claim_answered(sidecar, answer, now_ms);
+    } else if (!sidecar_copy_answered(sidecar, number, answer)) {
+        (void)survey_answered(sidecar, number, answer); /* or it is too late */
+    }
+    settle(sidecar, now_ms);
+}
+
+void
+sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms)
+{
+    claim_is_near(sidecar, now_ms);
+    settle(sidecar, now_ms);
+}
+
+void
+sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
+                   uint64_t now_ms)
+{
+    claim_pull_ended(sidecar, good, reason, now_ms);
+    settle(sidecar, now_ms);
+}
+
+/* ---- what others ask ----------------------------------------------------- */
+
+const struct holdings *
+sidecar_holdings(struct sidecar *sidecar)
+{
+    memset(&sidecar->own->claimed, 0, sizeof(sidecar->own->claimed));
+    if (sidecar->claim.state != CLAIM_NONE) {
+        sidecar->own->claimed = sidecar->claim.set;
+    }
+    return sidecar->own;
+}
+
+struct sidecar_answer
+sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
+              bool empty, struct slot_set *ret_granted, uint64_t now_ms)
+{
+    struct sidecar_answer answer =
+        sidecar_give_fence(sidecar, ask, empty, ret_granted, now_ms);
+
+    if (sidecar->changed) {
+        sidecar_show(sidecar); /* before the answer leaves */
+    }
+    if (answer.kind == SIDECAR_FENCED) {
+        sidecar->hooks.poll(sidecar->hooks.ctx);
+    }
+    return answer;
+}
+
+unsigned
+sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
+              uint64_t now_ms)
+{
+    struct slot_set forced = *set;
+    struct slot_set rest = *set;
+
+    slot_set_subtract(&rest, &sidecar->missing);
+    slot_set_subtract(&forced, &rest);
+    if (sidecar->topology == NULL || slot_set_is_empty(&forced)) {
+        return 0;
+    }
+    holdings_set(sidecar->own->held, &forced, sidecar_epoch(sidecar));
+    (void)holdings_learn(sidecar->own, sidecar->own);
+    sidecar->dirty = true;
+    settle(sidecar, now_ms); /* they are held at our epoch: served */
+    return slot_set_count(&forced);
+}
+
+void
+sidecar_get_figures(const struct sidecar *sidecar,
+                    struct sidecar_figures *ret_figures)
+{
+    struct slot_set held;
+
+    holdings_slots(sidecar->own, &held);
+    *ret_figures = (struct sidecar_figures){
+        .held = slot_set_count(&held),
+        .fenced = slot_set_count(&sidecar->fenced),
+        .wanted =
+            slot_set_count(&sidecar->owned) - slot_set_count(&sidecar->served),
+        .claim = claim_name(sidecar->claim.state),
+        .claimed = sidecar->claim.state == CLAIM_NONE
+                       ? 0
+                       : slot_set_count(&sidecar->claim.set),
+        .claims = sidecar->claims,
+        .failed_claims = sidecar->failed_claims,
+        .fences = sidecar->fences,
+        .surveys = sidecar->survey.rounds,
+    };
+}

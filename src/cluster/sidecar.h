@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Follows a node of a cluster: decides which slots this daemon serves, from
+ * whom it fetches their data, whom it follows. A state machine of loop 0
+ * without I/O or a clock of its own, like repl/primary.h; the simulator of
+ * tests/unit/cluster links this same object. Four rules keep the promise that
+ * no daemon tells of an absent item without the slot's complete data:
+ *
+ * 1. A slot is served only while the node beside the daemon owns it, and the
+ *    daemon holds it (holdings.h) at that ownership.
+ * 2. A daemon that gains a slot first finds who holds it. It fetches the data
+ *    (claim.h): copies while the holder goes on, then fences the holder, takes
+ *    the rest, notes on the disk that it holds the slot, and serves.
+ * 3. A holder that was fenced does not serve the slot again, unless it learns
+ *    from all others that nobody holds it at a higher epoch (survey.h).
+ * 4. A holder forgets a slot, and deletes its keys, only when the owner's
+ *    daemon holds it at a higher epoch.
+ *
+ * A replica holds what the daemon that it follows holds. When its node is
+ * promoted, it fences that daemon and takes the rest over its ordinary link.
+ */
+#pragma once
+
+#include "cluster/sidecar_hooks.h"
+
+struct sidecar;
+
+/* start: what the file in dir says, or zeros. Copied. */
+struct sidecar *sidecar_new(const struct sidecar_hooks *hooks,
+                            const struct holdings *start);
+void sidecar_free(struct sidecar *sidecar); /* NULL is fine */
+void sidecar_set_options(struct sidecar *sidecar,
+                         const struct sidecar_options *options);
+
+/* ---- events -------------------------------------------------------------- */
+
+/* The neighbour has answered. The topology is borrowed until the next call. */
+void sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
+                    uint64_t now_ms);
+
+/* The lease has run out: other daemons may have served our slots meanwhile. */
+void sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms);
+
+/* Call it about every 50 ms, and when a text of holdings may be on the disk. */
+void sidecar_tick(struct sidecar *sidecar, uint64_t now_ms);
+
+void sidecar_answered(struct sidecar *sidecar, uint64_t number,
+                      const struct sidecar_answer *answer, uint64_t now_ms);
+void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
+void sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
+                        uint64_t now_ms);
+
+/* ---- what other daemons and operators ask -------------------------------- */
+
+/* What we hold, and claim at present. Borrowed until the next event. */
+const struct holdings *sidecar_holdings(struct sidecar *sidecar);
+
+/* The daemon beside `node` owns these slots now, at this epoch. Stops serving
+ * them, so that no command changes them any more when this returns. `empty`:
+ * whether the slots have no keys here. FENCED with *ret_granted (where the log
+ * ends is the caller's to fill in), HAS_KEYS, or REFUSED with a reason. */
+struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
+                                    const struct sidecar_ask *ask, bool empty,
+                                    struct slot_set *ret_granted,
+                                    uint64_t now_ms);
+
+/* An operator says that what is here of these slots is all there is. Returns
+ * how many of them are served from now on: those that are owned and missing. */
+unsigned sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
+                       uint64_t now_ms);
+
+struct sidecar_figures {
+    unsigned held, fenced, wanted; /* slots */
+    const char *claim;             /* the state of the present claim */
+    unsigned claimed;              /* its slots */
+    uint64_t claims, failed_claims, fences, surveys;
+};
+void sidecar_get_figures(const struct sidecar *sidecar,
+                         struct sidecar_figures *ret_figures);

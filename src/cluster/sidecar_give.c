@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster/sidecar_give.h"
+
+#include "base/log.h"
+#include "cluster/sidecar_state.h"
+
+enum {
+    FORGET_MS = 10000 /* until the keys of a forgotten slot are deleted: then
+                         replicas do not hold it any more, either */
+};
+
+/* Whether the slot was served here until now, at this epoch + 1 (0: any), and
+ * nobody else has claimed it. */
+static bool
+is_latest(const struct sidecar *sidecar, unsigned slot, uint64_t epoch)
+{
+    uint64_t held = sidecar->own->held[slot];
+
+    return (slot_set_has(&sidecar->served, slot) ||
+            slot_set_has(&sidecar->exported, slot)) &&
+           sidecar->own->known[slot] <= held && (epoch == 0 || epoch == held);
+}
+
+/* Returns why this slot is not given away, NULL: it is. */
+static const char *
+refuse_slot(const struct sidecar *sidecar, const struct sidecar_ask *ask,
+            int node, unsigned slot)
+{
+    const struct holdings *own = sidecar->own;
+
+    if (own->held[slot] == 0) {
+        return "a slot is not held here";
+    }
+    if (ask->epoch + 1 <= own->held[slot] &&
+        sidecar->topology->owner[slot] != node) {
+        return "its epoch is not higher than ours";
+    }
+    if (ask->epoch + 1 < own->known[slot]) {
+        return "a daemon with a higher epoch has claimed a slot";
+    }
+    if (ask->surveyed ? own->known[slot] > ask->known
+                      : !is_latest(sidecar, slot, ask->known)) {
+        return "another daemon may have newer data of a slot";
+    }
+    return NULL;
+}
+
+/* Returns why the slots are not given away. A replica that takes over gets what
+ * it can. */
+static const char *
+grant(const struct sidecar *sidecar, const struct sidecar_ask *ask,
+      struct slot_set *granted)
+{
+    int node = topology_find(sidecar->topology, slice_of(ask->node));
+
+    if (node < 0) {
+        return "its node is not in our node's view of the cluster";
+    }
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        const char *reason = slot_set_has(ask->set, slot)
+                                 ? refuse_slot(sidecar, ask, node, slot)
+                                 : NULL;
+
+        if (reason != NULL && ask->question != SIDECAR_ASK_HAND_OFF) {
+            return reason;
+        }
+        if (reason != NULL) {
+            slot_set_remove(granted, slot);
+        }
+    }
+    return NULL;
+}
+
+static void
+fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
+      uint64_t now_ms)
+{
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        uint64_t *known = &sidecar->own->known[slot];
+
+        if (slot_set_has(set, slot)) {
+            sidecar_want(sidecar, slot, PEER_NONE, now_ms);
+            sidecar->fenced_ms[slot] = now_ms;
+            *known = *known > epoch + 1 ? *known : epoch + 1;
+        }
+    }
+    slot_set_subtract(&sidecar->served, set);
+    slot_set_subtract(&sidecar->exported, set);
+    slot_set_unite(&sidecar->fenced, set);
+    sidecar->dirty = true;
+    sidecar->changed = true;
+    sidecar->fences++;
+}
+
+struct sidecar_answer
+sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
+                   bool empty, struct slot_set *ret_granted, uint64_t now_ms)
+{
+    struct sidecar_answer answer = { .kind = SIDECAR_REFUSED };
+
+    if (sidecar->topology == NULL) {
+        answer.reason = "the neighbour has not answered yet";
+        return answer;
+    }
+    *ret_granted = *ask->set;
+    answer.reason = grant(sidecar, ask, ret_granted);
+    if (answer.reason != NULL) {
+        return answer;
+    }
+    if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
+        slot_set_unite(&sidecar->exported, ask->set);
+        slot_set_subtract(&sidecar->exported, &sidecar->owned);
+        sidecar->changed = true;
+        answer.kind = SIDECAR_HAS_KEYS;
+        return answer;
+    }
+    answer.kind = SIDECAR_FENCED;
+    answer.granted = ret_granted;
+    fence(sidecar, ret_granted, ask->epoch, now_ms);
+    return answer;
+}
+
+/* Rule 4: slots that the daemon of their owner holds at a higher epoch. */
+void
+sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct slot_set set;
+
+    if (sidecar->forget_round == sidecar->survey.rounds) {
+        return; /* it has seen these answers */
+    }
+    sidecar->forget_round = sidecar->survey.rounds;
+    memset(&set, 0, sizeof(set));
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        const struct sidecar_holder *holder = &sidecar->survey.found[slot];
+
+        if (sidecar->own->held[slot] != 0 &&
+            !slot_set_has(&sidecar->owned, slot) && !holder->copy &&
+            holder->epoch > sidecar->own->held[slot] &&
+            holder->peer == sidecar->owner_before[slot]) {
+            slot_set_add(&set, slot);
+        }
+    }
+    if (slot_set_is_empty(&set)) {
+        return;
+    }
+    holdings_set(sidecar->own->held, &set, 0);
+    slot_set_subtract(&sidecar->fenced, &set);
+    slot_set_subtract(&sidecar->exported, &set);
+    slot_set_unite(&sidecar->forgets, &set);
+    sidecar->forgets_ticket = sidecar_keep(sidecar);
+    sidecar->forgets_at_ms = now_ms + FORGET_MS;
+    sidecar->changed = true;
+    log_notice("cluster.sidecar", "gave slots away", "slots=%u",
+               slot_set_count(&set));
+}
+
+/* The keys go when the disk says that the slots are not held, and replicas have
+ * learned it. */
+void
+sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (sidecar->forgets_at_ms != 0 && now_ms >= sidecar->forgets_at_ms &&
+        sidecar->hooks.is_kept(sidecar->hooks.ctx, sidecar->forgets_ticket)) {
+        sidecar->hooks.drop(sidecar->hooks.ctx, &sidecar->forgets);
+        memset(&sidecar->forgets, 0, sizeof(sidecar->forgets));
+        sidecar->forgets_at_ms = 0;
+    }
+}

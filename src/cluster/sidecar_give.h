@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Gives slots away that another node owns now: stops serving them when the
+ * owner's daemon asks, forgets them when it holds them, and deletes their keys
+ * after that.
+ */
+#pragma once
+
+#include "cluster/sidecar_hooks.h"
+
+struct sidecar;
+
+/* As sidecar_fence (sidecar.h), but does not publish that. */
+struct sidecar_answer
+sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
+                   bool empty, struct slot_set *ret_granted, uint64_t now_ms);
+
+/* Forgets slots that their owner holds. */
+void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);
+
+/* Deletes the keys of forgotten slots when it is time. */
+void sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * One sidecar whose owner writes down what it is told, for the tests of this
+ * layer. It stands beside RIG_A, with RIG_B, RIG_C and RIG_R (cluster_rig.h).
+ */
+#pragma once
+
+#include "cluster/sidecar.h"
+#include "cluster/view.h"
+#include "cluster_rig.h"
+
+enum { RIG_ASKS_MAX = 64 };
+
+struct rig_ask {
+    uint64_t number;
+    enum sidecar_question question;
+    char node[TOPOLOGY_ID_LEN + 1];
+    struct slot_set set;
+    uint64_t epoch, known;
+    bool surveyed;
+};
+
+struct rig {
+    struct sidecar *sidecar;
+    struct topology *topology;
+    uint64_t now_ms;
+    uint8_t state[CLUSTER_SLOTS];
+    uint16_t source[CLUSTER_SLOTS];
+    int follows; /* -1: it leads; -2: neither was said */
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+    struct rig_ask ask[RIG_ASKS_MAX]; /* not yet answered */
+    size_t asks;
+    bool pulls;
+    char pulled_from[TOPOLOGY_ID_LEN + 1];
+    struct slot_set pulled;
+    uint64_t until;
+    bool disk_fails; /* nothing is kept */
+    struct holdings kept;
+    uint64_t tickets;
+    struct slot_set dropped;
+};
+
+/* start: NULL for a daemon without a file. */
+void rig_init(struct rig *rig, const struct holdings *start);
+void rig_fini(struct rig *rig);
+
+/* The neighbour says this from now on. */
+void rig_poll(struct rig *rig, const char *nodes);
+void rig_tick(struct rig *rig, uint64_t ms);
+
+/* Answers the oldest question to this node; it must be of this kind. */
+void rig_answer(struct rig *rig, const char *node,
+                enum sidecar_question question,
+                const struct sidecar_answer *answer);
+
+/* Answers all questions for holdings: NULL holds nothing. silent: the id of a
+ * daemon that does not answer, or NULL. */
+void rig_answer_survey(struct rig *rig, const char *node,
+                       const struct holdings *holdings, const char *silent);

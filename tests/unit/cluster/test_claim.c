@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Slots on their way from another daemon, and the role of one that was
+ * promoted.
+ */
+#include "../test.h"
+#include "base/mem.h"
+#include "sidecar_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* B's slots 5461 and 5462 have moved to A, whose epoch is 9 now. */
+#define MOVED                                                                  \
+    RIG_A                                                                      \
+    " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5462\n" RIG_B      \
+    " 10.0.0.2:7001@17001 master - 0 1 2 connected 5463-10922\n" RIG_C         \
+    " 10.0.0.3:7002@17002 master - 0 1 3 connected 10923-16383\n" RIG_R        \
+    " 10.0.0.4:7003@17003 slave " RIG_A " 0 1 9 connected\n"
+
+static void
+begin_with_all(struct rig *rig)
+{
+    rig_init(rig, NULL);
+    rig_poll(rig, RIG_NODES);
+    for (int round = 0; round < 4; round++) {
+        rig_tick(rig, 150);
+        rig_answer_survey(rig, NULL, NULL, NULL);
+    }
+    rig_tick(rig, 100);
+    assert_int_equal(rig->state[0], SLOT_SERVED);
+    rig_poll(rig, MOVED);
+    assert_int_equal(rig->state[5460], SLOT_SERVED);
+    assert_int_equal(rig->state[5461], SLOT_HELD); /* B is being asked */
+}
+
+static const struct sidecar_answer has_keys = { .kind = SIDECAR_HAS_KEYS };
+
+TEST(slots_without_keys_are_served_at_once)
+{
+    const struct slot_set granted = { .bits[85] = (uint64_t)3 << 21 };
+    const struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                           .granted = &granted };
+    struct rig rig;
+
+    begin_with_all(&rig);
+    assert_true(slot_set_has(&granted, 5461) && slot_set_has(&granted, 5462));
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &fenced);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[5462], 10);
+    assert_false(rig.pulls);
+    rig_fini(&rig);
+}
+
+TEST(slots_with_keys_are_fetched_then_fenced_then_served)
+{
+    const struct slot_set granted = { .bits[85] = (uint64_t)3 << 21 };
+    struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                     .granted = &granted,
+                                     .position = 123 };
+    struct rig rig;
+
+    begin_with_all(&rig);
+    rig.disk_fails = true;
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    assert_true(rig.pulls);
+    assert_string_equal(rig.pulled_from, RIG_B);
+    assert_int_equal(slot_set_count(&rig.pulled), 2);
+    assert_int_equal(rig.state[5461], SLOT_PULLED);
+    assert_int_equal(rig.source[5461],
+                     topology_find(rig.topology, slice_of(RIG_B)));
+    sidecar_pull_is_near(rig.sidecar, rig.now_ms);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE, &fenced);
+    assert_int_equal(rig.until, 123);
+    sidecar_pull_ended(rig.sidecar, true, "", rig.now_ms);
+    rig_tick(&rig, 1000);
+    assert_int_equal(rig.state[5461], SLOT_HELD); /* until the disk has it */
+    rig.disk_fails = false;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_SERVED);
+    rig_fini(&rig);
+}
+
+TEST(a_pull_that_fails_begins_again_from_whom_a_survey_finds)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+    struct rig rig;
+    bool asked = false;
+
+    holdings->held[5461] = holdings->held[5462] = 3;
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    sidecar_pull_ended(rig.sidecar, false, "no memory", rig.now_ms);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    for (int round = 0; round < 6; round++) {
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, RIG_B, holdings, NULL);
+        for (size_t i = 0; i < rig.asks; i++) {
+            asked = asked || rig.ask[i].question == SIDECAR_ASK_FENCE_EMPTY;
+        }
+    }
+    assert_true(asked);
+    mem_free(holdings);
+    rig_fini(&rig);
+}
+
+TEST(slots_that_move_on_are_given_up)
+{
+    struct rig rig;
+
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    assert_true(rig.pulls);
+    rig_poll(&rig, RIG_NODES);
+    assert_false(rig.pulls);
+    assert_int_equal(rig.state[5461], SLOT_AWAY);
+    rig_fini(&rig);
+}
+
+/* R is promoted in the place of A. */
+#define R_FOLLOWS                                                              \
+    RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,slave " RIG_A " 0 1 1 connected\n"
+#define R_LEADS                                                                \
+    RIG_A " 10.0.0.1:7000@17000 slave " RIG_R " 0 0 9 connected\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,master - 0 1 9 connected 0-5460\n"
+
+static void
+copy_all(struct rig *rig, struct holdings *of_a)
+{
+    const struct slot_set owned = { .bits[0] = 0xff };
+    struct sidecar_answer answer = { .kind = SIDECAR_HOLDS,
+                                     .holdings = of_a,
+                                     .position = 50 };
+
+    holdings_set(of_a->held, &owned, 2);
+    rig_init(rig, NULL);
+    rig_poll(rig, R_FOLLOWS);
+    assert_int_equal(rig->follows, 0);
+    rig_tick(rig, 50);
+    memcpy(answer.history, rig->history, sizeof(answer.history));
+    rig->position = 49;
+    while (rig->asks > 0) {
+        rig_answer(rig, RIG_A, SIDECAR_ASK_HOLDINGS, &answer);
+    }
+    assert_int_equal(rig->state[0], SLOT_AWAY); /* a change is missing */
+    rig->position = 50;
+    rig_tick(rig, 50);
+    assert_int_equal(rig->state[0], SLOT_SERVED); /* to READONLY clients */
+    assert_int_equal(rig->state[8], SLOT_AWAY);
+}
+
+TEST(a_replica_takes_over_when_it_has_all_that_its_leader_had)
+{
+    const struct slot_set granted = { .bits[0] = 0xff };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                     .granted = &granted,
+                                     .position = 60 };
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    memcpy(fenced.history, rig.history, sizeof(fenced.history));
+    rig_poll(&rig, R_LEADS);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &fenced);
+    rig.position = 59;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.follows, 0);
+    rig.position = 60;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.follows, -1);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[7], 10);
+    assert_int_equal(rig.kept.follows[0], '\0');
+    mem_free(of_a);
+    rig_fini(&rig);
+}
+
+TEST(a_replica_waits_for_the_lease_of_a_silent_leader)
+{
+    const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
+                                           .reason = "it is silent" };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    rig_poll(&rig, R_LEADS);
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &silent);
+    for (int round = 0; round < 8; round++) {
+        assert_int_equal(rig.follows, 0);
+        rig_tick(&rig, 50);
+        rig_answer_survey(&rig, NULL, NULL, RIG_A);
+    }
+    for (int round = 0; round < 8; round++) {
+        rig_tick(&rig, 50);
+        rig_answer_survey(&rig, NULL, NULL, RIG_A);
+    }
+    assert_int_equal(rig.follows, -1);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    mem_free(of_a);
+    rig_fini(&rig);
+}

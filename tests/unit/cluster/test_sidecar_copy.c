@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a replica holds, and when it says so.
+ */
+#include "cluster/sidecar_copy.h"
+
+#include "../test.h"
+#include "base/mem.h"
+#include "sidecar_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define R_FOLLOWS                                                              \
+    RIG_A " 10.0.0.1:7000@17000 master - 0 0 1 connected 0-5460\n" RIG_R       \
+          " 10.0.0.4:7003@17003 myself,slave " RIG_A " 0 1 1 connected\n"
+
+static struct sidecar_answer
+holds(struct rig *rig, struct holdings *of_a, uint64_t position)
+{
+    struct sidecar_answer answer = { .kind = SIDECAR_HOLDS,
+                                     .holdings = of_a,
+                                     .position = position };
+
+    memcpy(answer.history, rig->history, sizeof(answer.history));
+    return answer;
+}
+
+static void
+answer_leader(struct rig *rig, const struct sidecar_answer *answer)
+{
+    for (size_t i = 0; i < rig->asks; i++) {
+        if (strcmp(rig->ask[i].node, RIG_A) == 0) {
+            rig_answer(rig, RIG_A, SIDECAR_ASK_HOLDINGS, answer);
+            i = SIZE_MAX;
+        }
+    }
+}
+
+TEST(a_copy_holds_what_its_leader_held_when_it_has_reached_that_place)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer answer;
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    assert_int_equal(rig.follows, 0);
+    rig_tick(&rig, 50);
+    of_a->held[5] = 2;
+    rig.position = 49;
+    answer = holds(&rig, of_a, 50);
+    answer_leader(&rig, &answer);
+    assert_int_equal(rig.state[5], SLOT_AWAY);
+    rig.position = 50;
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5], SLOT_SERVED);
+    assert_int_equal(rig.state[6], SLOT_AWAY);
+    assert_string_equal(rig.kept.follows, RIG_A);
+
+    of_a->held[5] = 0; /* the leader gave it away */
+    rig_tick(&rig, 1000);
+    answer_leader(&rig, &answer);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5], SLOT_AWAY);
+    rig_fini(&rig);
+    mem_free(of_a);
+}
+
+TEST(a_copy_of_another_history_is_not_shown)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer answer;
+    struct rig rig;
+
+    of_a->held[5] = 2;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    rig_tick(&rig, 50);
+    answer = holds(&rig, of_a, 0);
+    answer_leader(&rig, &answer);
+    assert_int_equal(rig.state[5], SLOT_SERVED);
+    (void)snprintf(answer.history, sizeof(answer.history), "%040d", 7);
+    rig_tick(&rig, 1000);
+    answer_leader(&rig, &answer);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5], SLOT_AWAY);
+    memcpy(rig.history, answer.history, sizeof(rig.history));
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(of_a);
+}
+
+TEST(a_leader_that_follows_is_no_leader)
+{
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct sidecar_answer answer;
+    struct rig rig;
+
+    of_a->held[5] = 2;
+    (void)snprintf(of_a->follows, sizeof(of_a->follows), "%s", RIG_B);
+    rig_init(&rig, NULL);
+    rig_poll(&rig, R_FOLLOWS);
+    rig_tick(&rig, 50);
+    answer = holds(&rig, of_a, 0);
+    answer_leader(&rig, &answer);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5], SLOT_AWAY);
+    rig_fini(&rig);
+    mem_free(of_a);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Slots that other daemons claim.
+ */
+#include "cluster/sidecar_give.h"
+
+#include "../test.h"
+#include "base/mem.h"
+#include "sidecar_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct holdings *
+own_file(const char *node, uint64_t epoch)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+
+    (void)snprintf(holdings->node, sizeof(holdings->node), "%s", node);
+    for (unsigned slot = 0; slot <= 5460; slot++) {
+        holdings->held[slot] = holdings->known[slot] = epoch + 1;
+    }
+    return holdings;
+}
+
+static struct sidecar_answer
+fence(struct rig *rig, const char *node, uint64_t epoch, bool empty,
+      enum sidecar_question question, struct slot_set *granted)
+{
+    const struct slot_set set = { .bits[0] = 0xf };
+    const struct sidecar_ask ask = {
+        .question = question, .node = node, .set = &set, .epoch = epoch
+    };
+
+    return sidecar_fence(rig->sidecar, &ask, empty, granted, rig->now_ms);
+}
+
+TEST(a_fence_stops_the_slots_and_no_others)
+{
+    struct holdings *file = own_file(RIG_A, 1);
+    struct slot_set granted;
+    struct rig rig;
+    struct sidecar_answer answer;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    answer = fence(&rig, RIG_B, 1, false, SIDECAR_ASK_FENCE, &granted);
+    assert_int_equal(answer.kind, SIDECAR_REFUSED); /* of our own epoch */
+    answer = fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_HAS_KEYS);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    answer = fence(&rig, RIG_B, 5, true, SIDECAR_ASK_FENCE_EMPTY, &granted);
+    assert_int_equal(answer.kind, SIDECAR_FENCED);
+    assert_int_equal(slot_set_count(&granted), 4);
+    assert_int_equal(rig.state[3], SLOT_HELD); /* our node has not lost them */
+    assert_int_equal(rig.state[4], SLOT_SERVED);
+    answer = fence(&rig, RIG_C, 4, true, SIDECAR_ASK_FENCE, &granted);
+    assert_int_equal(answer.kind, SIDECAR_REFUSED); /* B has the higher one */
+    answer = fence(&rig, "5", 9, true, SIDECAR_ASK_FENCE, &granted);
+    assert_int_equal(answer.kind, SIDECAR_REFUSED); /* who is that? */
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+/* B owns 0-3 at epoch 5. */
+#define GIVEN                                                                  \
+    RIG_A                                                                      \
+    " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 4-5460\n" RIG_B      \
+    " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-3 5461-10922\n"
+
+TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
+{
+    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, GIVEN);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    assert_int_equal(
+        fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE, &granted).kind,
+        SIDECAR_FENCED);
+    assert_int_equal(rig.state[0], SLOT_AWAY);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_B, of_b, NULL);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.kept.held[0], 2); /* B does not hold them yet */
+    of_b->held[0] = of_b->held[1] = of_b->held[2] = of_b->held[3] = 6;
+    rig_tick(&rig, 2000);
+    rig_answer_survey(&rig, RIG_B, of_b, NULL);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.kept.held[0], 0);
+    assert_int_equal(rig.kept.held[4], 2);
+    assert_true(slot_set_is_empty(&rig.dropped));
+    rig_tick(&rig, 11000);
+    assert_int_equal(slot_set_count(&rig.dropped), 4);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}

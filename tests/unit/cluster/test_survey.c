@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What a daemon that has just started finds out about slots of its node.
+ */
+#include "../test.h"
+#include "base/mem.h"
+#include "sidecar_rig.h"
+
+#include <string.h>
+
+static struct holdings *
+held_at(unsigned slot, uint64_t epoch)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+
+    holdings->held[slot] = epoch + 1;
+    return holdings;
+}
+
+TEST(slots_that_nobody_ever_held_are_served_when_all_have_said_so)
+{
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.follows, -1);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_int_equal(rig.state[16383], SLOT_AWAY);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, NULL, NULL, RIG_C);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_MISSING); /* C may have them */
+    rig_tick(&rig, 100);
+    rig_answer_survey(&rig, NULL, NULL, NULL);
+    rig_tick(&rig, 100);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.kept.held[5460], 2); /* at epoch 1 */
+    assert_int_equal(rig.kept.held[5461], 0);
+    rig_fini(&rig);
+}
+
+TEST(a_slot_that_was_held_once_and_is_not_any_more_is_missing)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+    struct rig rig;
+
+    holdings->known[7] = 3;
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 4; round++) {
+        rig_tick(&rig, 150);
+        rig_answer_survey(&rig, RIG_B, holdings, NULL);
+    }
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[7], SLOT_MISSING);
+    assert_int_equal(rig.state[8], SLOT_SERVED);
+    assert_int_equal(sidecar_force(rig.sidecar,
+                                   &(struct slot_set){ .bits[0] = 1 << 7 },
+                                   rig.now_ms),
+                     1);
+    assert_int_equal(rig.state[7], SLOT_SERVED);
+    mem_free(holdings);
+    rig_fini(&rig);
+}
+
+TEST(the_holder_with_the_highest_epoch_is_asked)
+{
+    struct holdings *old = held_at(3, 4);
+    struct holdings *newest = held_at(3, 6);
+    struct rig rig;
+    size_t asked = 0;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    for (int round = 0; round < 5 && asked == 0; round++) {
+        rig_tick(&rig, 150);
+        while (rig.asks > 0 && rig.ask[0].question == SIDECAR_ASK_HOLDINGS) {
+            bool is_c = strcmp(rig.ask[0].node, RIG_C) == 0;
+            const struct sidecar_answer answer = { .kind = SIDECAR_HOLDS,
+                                                   .holdings =
+                                                       is_c ? newest : old };
+
+            rig_answer(&rig, rig.ask[0].node, SIDECAR_ASK_HOLDINGS, &answer);
+        }
+        for (size_t i = 0; i < rig.asks; i++) {
+            if (rig.ask[i].question == SIDECAR_ASK_FENCE_EMPTY) {
+                assert_string_equal(rig.ask[i].node, RIG_C);
+                assert_true(rig.ask[i].surveyed);
+                assert_int_equal(rig.ask[i].known, 7);
+                assert_int_equal(slot_set_count(&rig.ask[i].set), 1);
+                asked++;
+            }
+        }
+    }
+    assert_int_equal(asked, 1);
+    mem_free(old);
+    mem_free(newest);
+    rig_fini(&rig);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A daemon that starts again, loses its lease, and follows.
+ */
+#include "cluster/sidecar.h"
+
+#include "../test.h"
+#include "base/mem.h"
+#include "sidecar_rig.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct holdings *
+own_file(const char *node, uint64_t epoch)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+
+    (void)snprintf(holdings->node, sizeof(holdings->node), "%s", node);
+    for (unsigned slot = 0; slot <= 5460; slot++) {
+        holdings->held[slot] = holdings->known[slot] = epoch + 1;
+    }
+    return holdings;
+}
+
+TEST(what_was_held_at_the_same_epoch_is_served_at_once_after_a_start)
+{
+    struct holdings *file = own_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    assert_int_equal(rig.state[5460], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(what_was_held_at_another_epoch_is_asked_for_first)
+{
+    struct holdings *file = own_file(RIG_A, 0);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, NULL, NULL, RIG_C); /* who never held them */
+    rig_tick(&rig, 150);
+    rig_answer_survey(&rig, NULL, NULL, RIG_C);
+    rig_tick(&rig, 100);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(what_was_held_beside_another_node_is_not_held)
+{
+    struct holdings *file = own_file(RIG_B, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_string_equal(rig.kept.node, RIG_A);
+    assert_int_equal(rig.kept.held[0], 0);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(after_a_lease_that_ran_out_the_epoch_decides)
+{
+    struct holdings *file = own_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    sidecar_lapsed(rig.sidecar, rig.now_ms);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[0], SLOT_SERVED); /* nobody else had them */
+    sidecar_lapsed(rig.sidecar, rig.now_ms);
+    rig_poll(
+        &rig, RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 8 connected 0-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5461-10922\n");
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(a_daemon_that_leads_follows_when_its_slots_were_taken)
+{
+    static const char demoted[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,slave " RIG_R " 0 0 9 connected\n" RIG_R
+        " 10.0.0.4:7003@17003 master - 0 1 9 connected 0-5460\n";
+    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *of_r = mem_zalloc(sizeof(*of_r));
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.follows, -1);
+    rig_poll(&rig, demoted);
+    rig_tick(&rig, 2000);
+    assert_int_equal(rig.follows, -1); /* R still takes what we have */
+    for (unsigned slot = 0; slot <= 5460; slot++) {
+        of_r->held[slot] = 10;
+    }
+    rig_answer_survey(&rig, RIG_R, of_r, NULL);
+    rig_tick(&rig, 100);
+    rig_answer_survey(&rig, RIG_R, of_r, NULL);
+    rig_tick(&rig, 100);
+    assert_int_equal(rig.follows, 1);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_r);
+}

@@ -9,18 +9,13 @@
 #include "engine/inject.h"
 #include "journal/journal.h"
 #include "keyspace/key_hash.h"
+#include "server/following.h"
 #include "server/pull_adopt.h"
 #include "server/pull_log.h"
 #include "server/pull_state.h"
 #include "server/slot_drop.h"
 
 #include <stdio.h>
-
-static void
-on_work(uv_timer_t *timer)
-{
-    pulls_look(timer->data);
-}
 
 static void
 on_link(void *ctx)
@@ -281,12 +276,6 @@ settle(struct pulls *pulls)
 
 /* ---- turns --------------------------------------------------------------- */
 
-static bool
-has_work(const struct pulls *pulls)
-{
-    return pulls->adoption != NULL;
-}
-
 void
 pulls_look(struct pulls *pulls)
 {
@@ -307,8 +296,8 @@ pulls_look(struct pulls *pulls)
     if (!pulls->runs || pulls->durable_at == 0) {
         atomic_store(&r->shared.settles, false);
     }
-    if (has_work(pulls) && !uv_is_active((uv_handle_t *)&r->work)) {
-        (void)uv_timer_start(&r->work, on_work, 0, 0);
+    if (pulls->adoption != NULL && following_has_room(r)) {
+        (void)uv_async_send(&r->poke); /* after the clients of this turn */
     }
 }
 

@@ -137,7 +137,7 @@ restore(struct adoption *adoption, const struct key *key,
         return no_memory(adoption, "a filter on its way into the log");
     }
     codec_dump(&entry->bloom, entry->incarnation, to);
-    argv[2] = number(keyspace_expiry(adoption->fresh, key, 0), expiry,
+    argv[2] = number(keyspace_expiry(adoption->fresh, key, entry), expiry,
                      sizeof(expiry));
     argv[3] = (struct slice){ to, bytes };
     argv[6] = number(entry->incarnation, incarnation, sizeof(incarnation));
@@ -206,10 +206,10 @@ put_piece(struct adoption *adoption, const struct entry *entry)
 }
 
 static bool
-end_pieces(struct adoption *adoption)
+end_pieces(struct adoption *adoption, const struct entry *entry)
 {
     const struct key *key = &adoption->large;
-    uint64_t expires_at_ms = keyspace_expiry(adoption->fresh, key, 0);
+    uint64_t expires_at_ms = keyspace_expiry(adoption->fresh, key, entry);
     char expiry[24];
     struct slice argv[] = { slice_lit("PEXPIREAT"), key->name, { NULL, 0 } };
 
@@ -237,7 +237,7 @@ go_on_large(struct adoption *adoption)
     if (stream_left(&entry->bloom, adoption->offset) > 0) {
         return put_piece(adoption, entry);
     }
-    if (!end_pieces(adoption)) {
+    if (!end_pieces(adoption, entry)) {
         return false;
     }
     leave(adoption, key);

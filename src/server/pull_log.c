@@ -74,7 +74,7 @@ flush(struct pull_log *log, bool one_db)
 struct look {
     const struct slot_set *slots;
     const struct slice *argv;
-    bool outside;
+    bool inside, outside;
 };
 
 static void
@@ -82,9 +82,11 @@ look_at_key(void *ctx, size_t position)
 {
     struct look *look = ctx;
 
-    look->outside =
-        look->outside ||
-        !slot_set_has(look->slots, hash_slot_of(look->argv[position]));
+    if (slot_set_has(look->slots, hash_slot_of(look->argv[position]))) {
+        look->inside = true;
+    } else {
+        look->outside = true;
+    }
 }
 
 static bool
@@ -105,7 +107,7 @@ static enum verdict
 judge(struct pull_log *log, const struct slice *argv, size_t argc)
 {
     const struct command *command = command_find(argv[0]);
-    struct look look = { log->part.slots, argv, false };
+    struct look look = { log->part.slots, argv, false, false };
 
     switch (command->id) { /* the excerpt knows it */
     case CMD_ID_SELECT:
@@ -116,10 +118,17 @@ judge(struct pull_log *log, const struct slice *argv, size_t argc)
         return VERDICT_FLUSH_DB;
     case CMD_ID_SWAPDB:
         return is_swap(argv) ? VERDICT_REFUSE : VERDICT_SKIP;
+    case CMD_ID_BF_MERGE: /* INCARNATION n stands behind its keys */
+        argc -= 2;
+        break;
     default:
-        command_each_key(command, argc, look_at_key, &look);
-        return look.outside ? VERDICT_REFUSE : VERDICT_RUN;
+        break;
     }
+    command_each_key(command, argc, look_at_key, &look);
+    if (!look.inside) { /* only a word that is no key has such a slot */
+        return VERDICT_SKIP;
+    }
+    return look.outside ? VERDICT_REFUSE : VERDICT_RUN;
 }
 
 static bool

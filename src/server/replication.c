@@ -121,6 +121,7 @@ on_poke(uv_async_t *async)
     slot_orders_look(r->orders);
     pulls_look(r->pulls);
     slot_drop_look(r->drop);
+    slot_orders_publish(r->orders);
     outgoing_look(r);
 }
 
@@ -300,10 +301,8 @@ replication_start_handles(struct server *server)
     CHECK(uv_async_init(uv, &r->poke, on_poke) == 0);
     CHECK(uv_timer_init(uv, &r->tick) == 0);
     CHECK(uv_timer_init(uv, &r->flush) == 0);
-    CHECK(uv_timer_init(uv, &r->work) == 0);
     CHECK(uv_timer_init(uv, &r->drop_pause) == 0);
     r->poke.data = r->tick.data = r->flush.data = r;
-    r->work.data = r->pulls;
     r->drop_pause.data = r->drop;
     CHECK(uv_timer_start(&r->tick, on_tick, REPLICATION_TICK_MS,
                          REPLICATION_TICK_MS) == 0);
@@ -316,7 +315,6 @@ replication_close_handles(struct server *server)
 
     uv_close((uv_handle_t *)&r->tick, NULL);
     uv_close((uv_handle_t *)&r->flush, NULL);
-    uv_close((uv_handle_t *)&r->work, NULL);
     uv_close((uv_handle_t *)&r->drop_pause, NULL);
     uv_close((uv_handle_t *)&r->poke, NULL);
 }
@@ -405,7 +403,6 @@ replication_stop(struct server *server)
     r->life = REPLICATION_STOPPED;
     following_end(r);
     pulls_stop(r->pulls);
-    uv_timer_stop(&r->work);
     uv_timer_stop(&r->drop_pause);
     primary_drop_all(r->primary, "the server ends");
     followers_close(r);

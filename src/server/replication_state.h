@@ -158,8 +158,8 @@ struct replication {
     struct slot_orders *orders;
 
     uv_timer_t tick, flush;
-    uv_timer_t work, drop_pause; /* of pulls and drops */
-    uv_async_t poke;             /* any thread sends it */
+    uv_timer_t drop_pause; /* of slot_drop.c */
+    uv_async_t poke;       /* any thread sends it */
     struct replication_shared shared;
 };
 

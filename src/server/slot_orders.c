@@ -346,6 +346,9 @@ slot_orders_publish(struct slot_orders *orders)
 {
     const struct server *server = orders->r->server;
 
+    if (!key_hash_has_slots()) {
+        return;
+    }
     pthread_mutex_lock(&orders->mutex);
     orders->pull_count = pull_list(server, orders->pulls, PULLS_MAX);
     slot_drop_describe(server, &orders->dropped, &orders->deleted);

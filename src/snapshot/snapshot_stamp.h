@@ -19,7 +19,8 @@ enum {
     SNAPSHOT_EPOCHS = 1 << 16          /* a record's epoch is below */
 };
 
-/* The number of keys that a salvaged file has, which nobody knows. */
+/* The number of keys that a salvaged file has, or a part of the keys: nobody
+ * knows it. */
 #define SNAPSHOT_KEYS_UNKNOWN UINT64_MAX
 
 /* A place in the log. A file has two of them, the begin B of its writing and

@@ -396,6 +396,9 @@ void
 walker_end(struct walker *walker, const struct snapshot_stamp *end)
 {
     walker->end = *end; /* the thread waits */
+    if (walker->job.part != NULL) {
+        walker->end.keys = SNAPSHOT_KEYS_UNKNOWN; /* nobody counts a part */
+    }
     walker_drop(walker);
     move_on(walker, PHASE_ENDS);
 }

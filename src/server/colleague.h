@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Asks the daemon beside another node of the cluster one question: dials, logs
+ * in as replicas do (masteruser, masterauth, tls-replication), sends one
+ * command and gives its reply to the caller. Loop 0.
+ */
+#pragma once
+
+#include "base/slice.h"
+#include "proto/answers.h"
+
+#include <stdint.h>
+
+struct colleagues;
+struct server;
+
+/* answer: borrowed for the call; NULL: there was none, and reason says why. */
+typedef void (*colleague_fn)(void *ctx, uint64_t number,
+                             const struct answer *answer, const char *reason);
+
+/* Starts a timer on loop 0. */
+struct colleagues *colleagues_new(struct server *server, colleague_fn done,
+                                  void *ctx);
+
+/* Ends all questions without calling done; before the loop ends. */
+void colleagues_stop(struct colleagues *colleagues);
+void colleagues_free(struct colleagues *colleagues); /* NULL is fine */
+
+/* Asks. `done` is called within timeout_ms, and not before this returns.
+ * command: in RESP, copied. */
+void colleagues_ask(struct colleagues *colleagues, uint64_t number,
+                    const char *host, unsigned port, struct slice command,
+                    unsigned timeout_ms);

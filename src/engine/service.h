@@ -27,6 +27,7 @@ struct auth_delay;
 struct cluster;
 struct command;
 struct conf_file;
+struct fence_order;
 struct journal;
 struct latency;
 struct loop;
@@ -123,6 +124,13 @@ struct slot_calls {
                    size_t size);
     /* Appends a line of INFO for each transfer. */
     void (*describe)(void *ctx, struct buf *text);
+
+    /* In sidecar mode alone; else NULL. Appends what this server holds
+     * (cluster/holdings.h), and says where its log ends. */
+    void (*holdings)(void *ctx, struct buf *ret_text, char *ret_history,
+                     uint64_t *ret_position);
+    /* Has loop 0 answer the order, and wake all loops then. */
+    void (*fence)(void *ctx, struct fence_order *order);
 };
 
 /* The primary that the server follows; role.h changes it. */

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "cluster/fence_order.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+
+struct fence_order *
+fence_order_new(const struct sidecar_ask *ask)
+{
+    struct fence_order *order = mem_try_zalloc(sizeof(*order));
+
+    if (order == NULL) {
+        return NULL;
+    }
+    atomic_init(&order->users, 2);
+    order->ask = *ask;
+    (void)snprintf(order->node, sizeof(order->node), "%s", ask->node);
+    order->set = *ask->set;
+    order->ask.node = order->node;
+    order->ask.set = &order->set;
+    return order;
+}
+
+void
+fence_order_drop(struct fence_order *order)
+{
+    if (order != NULL && atomic_fetch_sub(&order->users, 1) == 1) {
+        mem_free(order);
+    }
+}

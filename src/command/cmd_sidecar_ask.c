@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * SIDECAR HOLDINGS, FENCE and FORCE: what daemons of a cluster ask each other
+ * (cluster/sidecar.h), and what an operator may say about lost slots. Loop 0
+ * decides; a fence waits for it.
+ */
+#include "base/mem.h"
+#include "cluster/fence_order.h"
+#include "engine/handlers.h"
+#include "engine/request.h"
+
+static bool
+is_on(const struct request *req)
+{
+    return req->service->slots.fence != NULL;
+}
+
+static enum err
+fail_off(struct request *req)
+{
+    return request_fail(req, ERR_CUSTOM,
+                        "this server stands beside no node of a cluster "
+                        "(sidecar-of)");
+}
+
+/* SIDECAR HOLDINGS */
+enum err
+cmd_sidecar_holdings(struct request *req)
+{
+    struct buf text = { 0 };
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t position;
+
+    if (!is_on(req)) {
+        return fail_off(req);
+    }
+    req->service->slots.holdings(req->service->ctx, &text, history, &position);
+    if (text.failed) {
+        buf_free(&text);
+        return ERR_NOMEM;
+    }
+    reply_array(req->reply, 3);
+    reply_bulk_text(req->reply, history);
+    reply_int(req->reply, (int64_t)position);
+    reply_bulk(req->reply, buf_slice(&text));
+    buf_free(&text);
+    return OK;
+}
+
+/* ---- FENCE --------------------------------------------------------------- */
+
+static bool
+parse_question(struct slice word, enum sidecar_question *ret_question)
+{
+    static const struct {
+        const char *word;
+        enum sidecar_question question;
+    } words[] = {
+        { "all", SIDECAR_ASK_FENCE },
+        { "empty", SIDECAR_ASK_FENCE_EMPTY },
+        { "handoff", SIDECAR_ASK_HAND_OFF },
+    };
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (slice_is_word(word, words[i].word)) {
+            *ret_question = words[i].question;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* FENCE all|empty|handoff <node> <epoch> surveyed|owner <known> <slots> */
+static enum err
+parse(struct request *req, struct sidecar_ask *ask, char *node,
+      struct slot_set *set)
+{
+    const struct slice *argv = req->argv;
+
+    if (!parse_question(argv[2], &ask->question)) {
+        return request_fail(req, ERR_CUSTOM, "fence all, empty or handoff");
+    }
+    if (argv[3].len != TOPOLOGY_ID_LEN) {
+        return request_fail(req, ERR_CUSTOM, "a node's id has 40 characters");
+    }
+    memcpy(node, argv[3].data, TOPOLOGY_ID_LEN);
+    node[TOPOLOGY_ID_LEN] = '\0';
+    ask->surveyed = slice_is_word(argv[5], "surveyed");
+    if (!slice_to_u64(argv[4], &ask->epoch) || ask->epoch == UINT64_MAX ||
+        !slice_to_u64(argv[6], &ask->known) ||
+        (!ask->surveyed && !slice_is_word(argv[5], "owner"))) {
+        return ERR_SYNTAX;
+    }
+    if (!slot_set_parse(argv[7], set)) {
+        return request_fail(req, ERR_CUSTOM,
+                            "slots are numbers below 16384 and ranges of them, "
+                            "such as 0-5460,9000");
+    }
+    ask->node = node;
+    ask->set = set;
+    return OK;
+}
+
+static enum err
+answer(struct request *req, const struct sidecar_answer *answer)
+{
+    struct buf ranges = { 0 };
+
+    switch (answer->kind) {
+    case SIDECAR_FENCED:
+        slot_set_write(&ranges, answer->granted);
+        reply_array(req->reply, 4);
+        reply_bulk_text(req->reply, "fenced");
+        reply_bulk_text(req->reply, answer->history);
+        reply_int(req->reply, (int64_t)answer->position);
+        reply_bulk(req->reply, buf_slice(&ranges));
+        buf_free(&ranges);
+        return ranges.failed ? ERR_NOMEM : OK;
+    case SIDECAR_HAS_KEYS:
+        reply_array(req->reply, 1);
+        reply_bulk_text(req->reply, "keys");
+        return OK;
+    case SIDECAR_REFUSED:
+    case SIDECAR_SILENT:
+    case SIDECAR_HOLDS:
+        break;
+    }
+    return request_fail(req, ERR_CUSTOM, "%s", answer->reason);
+}
+
+static void
+drop(void *order)
+{
+    fence_order_drop(order);
+}
+
+/* SIDECAR FENCE */
+enum err
+cmd_sidecar_fence(struct request *req)
+{
+    struct fence_order *order = request_resumed(req);
+    struct sidecar_ask ask = { .number = 0 };
+    char node[TOPOLOGY_ID_LEN + 1];
+    struct slot_set set;
+    enum err err;
+
+    if (order == NULL) {
+        if (!is_on(req)) {
+            return fail_off(req);
+        }
+        if (!request_may_pause(req)) {
+            return ERR_NOT_ALLOWED_IN_TXN;
+        }
+        err = parse(req, &ask, node, &set);
+        if (err != OK) {
+            return err;
+        }
+        order = fence_order_new(&ask);
+        if (order == NULL) {
+            return ERR_NOMEM;
+        }
+        request_pause(req, order, drop);
+        req->service->slots.fence(req->service->ctx, order);
+    }
+    if (!atomic_load_explicit(&order->done, memory_order_acquire)) {
+        req->session->wait = CONN_FOR_EVENT;
+        return ERR_AGAIN;
+    }
+    return answer(req, &order->answer);
+}

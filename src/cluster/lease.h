@@ -17,7 +17,7 @@
 
 #define LEASE_SETTLE_NS UINT64_C(20000000)
 
-struct lease { /* begins with zeros, but for poll_ns and length_ns */
+struct lease {          /* begins with zeros, but for poll_ns and length_ns */
     uint64_t poll_ns;   /* between two looks; a later answer ends a silence */
     uint64_t length_ns; /* of a lease */
     uint64_t until_ns;  /* 0: it serves nothing */

@@ -312,6 +312,7 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
         check_identity(sidecar);
         follow_owners(sidecar, now_ms);
         follow_epoch(sidecar);
+        sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
     }
     settle(sidecar, now_ms);
 }
@@ -364,6 +365,14 @@ sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
     settle(sidecar, now_ms);
 }
 
+void
+sidecar_refresh(struct sidecar *sidecar)
+{
+    if (sidecar->topology != NULL) {
+        sidecar_show(sidecar);
+    }
+}
+
 /* ---- what others ask ----------------------------------------------------- */
 
 const struct holdings *
@@ -409,6 +418,13 @@ sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
     sidecar->dirty = true;
     settle(sidecar, now_ms); /* they are held at our epoch: served */
     return slot_set_count(&forced);
+}
+
+bool
+sidecar_follows(const struct sidecar *sidecar, const char *node)
+{
+    return sidecar->role == SIDECAR_FOLLOWS &&
+           strcmp(sidecar->leader, node) == 0;
 }
 
 void

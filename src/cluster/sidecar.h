@@ -50,6 +50,9 @@ void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                         uint64_t now_ms);
 
+/* Publishes once more, since that has failed, or its options have changed. */
+void sidecar_refresh(struct sidecar *sidecar);
+
 /* ---- what other daemons and operators ask -------------------------------- */
 
 /* What we hold, and claim at present. Borrowed until the next event. */
@@ -68,6 +71,9 @@ struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
  * how many of them are served from now on: those that are owned and missing. */
 unsigned sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
                        uint64_t now_ms);
+
+/* Whether this server follows the daemon beside that node. */
+bool sidecar_follows(const struct sidecar *sidecar, const char *node);
 
 struct sidecar_figures {
     unsigned held, fenced, wanted; /* slots */

@@ -34,6 +34,18 @@ static const struct conf_choice hashes[] = {
     { NULL, 0 },
 };
 
+static const struct conf_choice sidecar_modes[] = {
+    { "available", CONF_SIDECAR_MODE_AVAILABLE },
+    { "safe", CONF_SIDECAR_MODE_SAFE },
+    { NULL, 0 }
+};
+
+static const struct conf_choice missing_slots[] = {
+    { "fail", CONF_MISSING_SLOT_FAIL },
+    { "empty", CONF_MISSING_SLOT_EMPTY },
+    { NULL, 0 }
+};
+
 static const struct conf_choice missing_keys[] = {
     { "zero", CONF_MISSING_ZERO },
     { "error", CONF_MISSING_ERROR },

@@ -81,6 +81,8 @@ enum conf_when {
 
 enum conf_dialect { CONF_DIALECT_VALKEY, CONF_DIALECT_REDIS };
 /* The numbers of enum bloom_kind, which this layer does not see. */
+enum conf_sidecar_mode { CONF_SIDECAR_MODE_AVAILABLE, CONF_SIDECAR_MODE_SAFE };
+enum conf_missing_slot { CONF_MISSING_SLOT_FAIL, CONF_MISSING_SLOT_EMPTY };
 enum conf_layout {
     CONF_LAYOUT_NATIVE,
     CONF_LAYOUT_REDISBLOOM,

@@ -100,7 +100,7 @@ complain(const struct neighbour *neighbour, const char *what,
 }
 
 static void
-report(struct neighbour *neighbour, struct lease_poll *poll)
+report(struct neighbour *neighbour, struct neighbour_poll *poll)
 {
     poll->heard_ns = clock_boot_ns();
     if (poll->sent_ns == 0) {
@@ -110,9 +110,7 @@ report(struct neighbour *neighbour, struct lease_poll *poll)
     if (neighbour->up && (poll->failed || poll->gone)) {
         neighbour->up = false;
     }
-    if (!neighbour->hooks.polled(neighbour->hooks.ctx, poll)) {
-        neighbour->seen.len = 0;
-    }
+    neighbour->hooks.polled(neighbour->hooks.ctx, poll);
 }
 
 /* ---- sending ------------------------------------------------------------- */
@@ -152,9 +150,9 @@ on_timer(uv_timer_t *timer)
 static void
 lose(struct neighbour *neighbour, const char *reason)
 {
-    struct lease_poll poll = { .sent_ns = neighbour->sent_ns,
-                                 .failed = true,
-                                 .gone = true };
+    struct neighbour_poll poll = { .sent_ns = neighbour->sent_ns,
+                                   .failed = true,
+                                   .gone = true };
 
     complain(neighbour, "lost the neighbour", reason);
     drop_link(neighbour);
@@ -380,7 +378,7 @@ static void
 take_look(struct neighbour *neighbour, const struct answer *answer)
 {
     const struct answer_value *values = answer->values;
-    struct lease_poll poll = { .sent_ns = neighbour->sent_ns };
+    struct neighbour_poll poll = { .sent_ns = neighbour->sent_ns };
     bool good = neighbour->error[0] == '\0' && answer->count == 4 &&
                 values[0].type == ANSWER_LIST;
 
@@ -580,6 +578,20 @@ neighbour_stop(struct neighbour *neighbour)
         neighbour->stopped = true;
         drop_link(neighbour);
         uv_close((uv_handle_t *)&neighbour->timer, NULL);
+    }
+}
+
+void
+neighbour_forget(struct neighbour *neighbour)
+{
+    neighbour->seen.len = 0;
+}
+
+void
+neighbour_hurry(struct neighbour *neighbour)
+{
+    if (neighbour->open && neighbour->complete && neighbour->sent_ns == 0) {
+        look(neighbour);
     }
 }
 

@@ -8,16 +8,24 @@
  */
 #pragma once
 
-#include "cluster/lease.h"
+#include "cluster/view.h"
 
 struct neighbour;
 struct server;
 
+/* The result of one look; times are of CLOCK_BOOTTIME. */
+struct neighbour_poll {
+    uint64_t sent_ns, heard_ns;
+    /* The hook owns it. NULL: the neighbour says the same as last time, or
+     * nothing good. */
+    struct topology *topology;
+    bool failed; /* it answered with an error or not at all */
+    bool gone;   /* the connection ended, or was refused */
+};
+
 struct neighbour_hooks {
-    /* A look has ended: well, with an error, or because the link ended. The
-     * hook takes poll->topology. False: it could not use the topology, and the
-     * next look brings it again. */
-    bool (*polled)(void *ctx, struct lease_poll *poll);
+    /* A look has ended: well, with an error, or because the link ended. */
+    void (*polled)(void *ctx, const struct neighbour_poll *poll);
     /* The neighbour's options were read, before the first look or because they
      * have changed. The next look brings the topology again. */
     void (*settled)(void *ctx, const struct cluster_settings *settings);
@@ -42,6 +50,12 @@ void neighbour_free(struct neighbour *neighbour);
 /* Begins to dial; and closes the link and the timers, when the server stops. */
 void neighbour_start(struct neighbour *neighbour);
 void neighbour_stop(struct neighbour *neighbour);
+
+/* The next look brings the topology, whether or not it has changed. */
+void neighbour_forget(struct neighbour *neighbour);
+
+/* Looks now, if no look is under way. */
+void neighbour_hurry(struct neighbour *neighbour);
 
 /* Returns whether the last look was answered well. */
 bool neighbour_is_up(const struct neighbour *neighbour);

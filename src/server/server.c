@@ -416,8 +416,10 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     has_users = own_users_load(server);
     options_apply(server);
     if (!has_users || !open_sidecar(server) || !persist_open(server->persist) ||
-        !kept_role_open(server) || !open_sockets(server)) {
+        !kept_role_open(server) || !sidecar_mode_open(server) ||
+        !open_sockets(server)) {
         kept_role_close(server);
+        sidecar_mode_close(server);
         free_service(server);
         return false;
     }
@@ -461,6 +463,7 @@ server_fini(struct server *server)
     conf_file_free(server->service.conf_file); /* its thread wakes the loops */
     server->service.conf_file = NULL;
     kept_role_close(server);
+    sidecar_mode_close(server);
     for (unsigned i = 0; i < server->threads; i++) {
         loop_fini(&server->loops[i]);
         dispatch_free_worker(server->workers[i]);

@@ -1,75 +1,27 @@
-/* SPDX-License-Identifier: BSD-3-Clause
- *
- * A view is published under the raised gate: no loop is inside its section, and
- * the old view can be freed at once. The lease is an atomic.
- */
+/* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/sidecar_mode.h"
 
-#include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "cluster/cluster.h"
 #include "engine/observe.h"
-#include "keyspace/gate.h"
 #include "keyspace/key_hash.h"
+#include "persist/persist.h"
+#include "server/colleague.h"
+#include "server/kept_file.h"
 #include "server/neighbour.h"
-#include "server/server_state.h"
-#include "server/wake.h"
+#include "server/sidecar_inquiry.h"
+#include "server/sidecar_mode_state.h"
+#include "server/sidecar_owner.h"
 
+#include <errno.h>
 #include <stdio.h>
 
-enum { MS = 1000000 };
+enum { MS = 1000000, TICK_MS = 10 };
 
-struct sidecar_mode {
-    struct server *server;
-    struct cluster cluster; /* the service's */
-    struct lease_options options;
-    struct lease *sidecar;
-    struct neighbour *neighbour;
-    char *map; /* a copy of sidecar-map, into which the places point */
-    struct view_place places[64];
-    unsigned warned_port; /* for which the log has the warning */
-};
+#define SLOTS_FILE_NAME "slots.state"
 
-/* ---- publishing ---------------------------------------------------------- */
-
-/* Clients are sent to the port that the map gives this server. */
-static void
-check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
-{
-    const struct conf *conf = &mode->server->conf;
-    unsigned port = view->nodes[view->topology->myself].port[0];
-    int64_t own = conf->port > 0 ? conf->port : conf->tls_port;
-
-    if (port != (unsigned)own && port != mode->warned_port) {
-        mode->warned_port = port;
-        log_warn("server.sidecar", "clients are sent to another port",
-                 "announced=%u own=%lld advice=\"set port, "
-                 "sidecar-port-offset or sidecar-map\"",
-                 port, (long long)own);
-    }
-}
-
-static void
-publish(struct sidecar_mode *mode, struct cluster_view *view)
-{
-    struct gate *gate = keyspace_gate(mode->server->service.keyspace);
-    const struct cluster_view *before = mode->cluster.view;
-
-    gate_raise(gate, 0);
-    mode->cluster.view = view;
-    gate_lower(gate, 0);
-    view_free((struct cluster_view *)(uintptr_t)before);
-    (void)atomic_fetch_add(&mode->cluster.views, 1);
-    log_info("server.sidecar", "the cluster has changed",
-             "role=%s state=%s epoch=%llu served=%u nodes=%zu",
-             view->primary ? "master" : "slave",
-             view->topology->ok ? "ok" : "fail",
-             (unsigned long long)view->topology->my_epoch,
-             view->count[SLOT_SERVED], view->topology->count);
-    check_own_port(mode, view);
-    wake_loops(mode->server); /* commands that wait for a hand-off */
-}
+/* ---- the lease ----------------------------------------------------------- */
 
 /* A lease that ends unnoticed is counted when the next one begins. */
 static void
@@ -88,42 +40,106 @@ set_lease(struct sidecar_mode *mode, uint64_t until_ns)
     }
 }
 
-static bool
-on_polled(void *ctx, struct lease_poll *poll)
+/* Other daemons may have served our slots since a lease has run out. */
+static void
+note_lapse(struct sidecar_mode *mode, const struct neighbour_poll *poll)
+{
+    struct lease *lease = &mode->lease;
+
+    if (mode->leased && (poll->gone || poll->heard_ns >= lease->until_ns)) {
+        mode->leased = false;
+        sidecar_lapsed(mode->sidecar, sidecar_mode_now_ms());
+    }
+}
+
+static void
+set_silence(struct sidecar_mode *mode)
+{
+    const struct conf *conf = &mode->server->conf;
+    uint64_t lease_ms = mode->lease.length_ns / MS;
+    bool safe = conf->sidecar_mode == CONF_SIDECAR_MODE_SAFE;
+    const struct sidecar_options options = {
+        .missing_empty = conf->sidecar_missing_slot == CONF_MISSING_SLOT_EMPTY,
+        .silence_ms =
+            safe ? mode->view.settings.node_timeout_ms + 2 * lease_ms : lease_ms
+    };
+
+    sidecar_set_options(mode->sidecar, &options);
+    atomic_store(&mode->cluster.lease_ms, lease_ms);
+}
+
+/* ---- the neighbour ------------------------------------------------------- */
+
+static void
+take_topology(struct sidecar_mode *mode, const struct neighbour_poll *poll)
+{
+    struct topology *before = mode->topology;
+
+    if (poll->topology != NULL) {
+        mode->topology = poll->topology;
+        log_info("server.sidecar", "the cluster has changed",
+                 "state=%s epoch=%llu nodes=%zu",
+                 mode->topology->ok ? "ok" : "fail",
+                 (unsigned long long)mode->topology->my_epoch,
+                 mode->topology->count);
+        sidecar_polled(mode->sidecar, mode->topology, sidecar_mode_now_ms());
+        topology_free(before);
+    } else if (before != NULL) {
+        if (mode->unpublished) {
+            sidecar_refresh(mode->sidecar);
+        }
+        sidecar_polled(mode->sidecar, before, sidecar_mode_now_ms());
+    }
+}
+
+static void
+on_polled(void *ctx, const struct neighbour_poll *poll)
 {
     struct sidecar_mode *mode = ctx;
-    struct lease_outcome outcome;
 
-    if (!poll->failed) {
+    if (mode->sidecar == NULL || atomic_load(&mode->server->service.loading)) {
+        topology_free(poll->topology);
+        neighbour_forget(mode->neighbour);
+        return; /* the data is not there yet */
+    }
+    note_lapse(mode, poll);
+    if (poll->gone) {
+        lease_ended(&mode->lease);
+        set_lease(mode, 0);
+    } else if (!poll->failed) {
         (void)atomic_fetch_add(&mode->cluster.polls, 1);
+        take_topology(mode, poll);
+        lease_answered(&mode->lease, poll->sent_ns, poll->heard_ns);
     }
-    lease_polled(mode->sidecar, poll, &outcome);
-    if (outcome.lease_until_ns == 0) {
-        set_lease(mode, 0); /* before the new view takes time */
+    if (mode->unpublished) {
+        lease_ended(&mode->lease);
     }
-    if (outcome.view != NULL) {
-        publish(mode, outcome.view);
-    }
-    set_lease(mode, outcome.lease_until_ns);
+    mode->leased = mode->leased || mode->lease.until_ns > 0;
+    set_lease(mode, mode->lease.until_ns);
     atomic_store(&mode->cluster.neighbour_up, neighbour_is_up(mode->neighbour));
-    return !outcome.no_memory;
 }
 
 static void
 on_settled(void *ctx, const struct cluster_settings *settings)
 {
     struct sidecar_mode *mode = ctx;
+    const struct conf *conf = &mode->server->conf;
 
-    lease_set(mode->sidecar, settings);
-    atomic_store(&mode->cluster.lease_ms, lease_length_ns(mode->sidecar) / MS);
+    mode->view.settings = *settings;
+    mode->lease.length_ns = conf->sidecar_lease_ms > 0
+                                ? (uint64_t)conf->sidecar_lease_ms * MS
+                                : lease_length_of(settings->node_timeout_ms);
+    if (mode->sidecar != NULL) {
+        set_silence(mode);
+    }
 }
 
-/* ---- life ---------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
 static bool
 read_map(struct sidecar_mode *mode, char *ret_reason)
 {
-    struct view_options *view = &mode->options.view;
+    struct view_options *view = &mode->view;
     struct slice rest;
     struct slice word;
 
@@ -131,8 +147,7 @@ read_map(struct sidecar_mode *mode, char *ret_reason)
     rest = slice_of(mode->map);
     view->places = mode->places;
     while (slice_next_word(&rest, &word)) {
-        CHECK(view->place_count <
-              sizeof(mode->places) / sizeof(mode->places[0]));
+        CHECK(view->place_count < SIDECAR_PLACES_MAX);
         if (!view_parse_place(word, &mode->places[view->place_count])) {
             (void)snprintf(ret_reason, SIDECAR_MODE_REASON_MAX,
                            "sidecar-map: '%.*s' is not node-id=host:port",
@@ -148,16 +163,17 @@ static void
 read_options(struct sidecar_mode *mode)
 {
     const struct conf *conf = &mode->server->conf;
-    struct view_options *view = &mode->options.view;
+    struct view_options *view = &mode->view;
 
-    mode->options.poll_ns = (uint64_t)conf->sidecar_poll_ms * MS;
-    mode->options.lease_ns = (uint64_t)conf->sidecar_lease_ms * MS;
+    mode->lease.poll_ns = (uint64_t)conf->sidecar_poll_ms * MS;
     view->port_offset = (int)conf->sidecar_port_offset;
     view->tls_only = conf->port == 0 && conf->tls_port > 0;
     if (conf->port > 0 && conf->tls_port > 0) {
         view->tls_offset = (int)(conf->tls_port - conf->port);
     }
 }
+
+/* ---- life ---------------------------------------------------------------- */
 
 bool
 sidecar_mode_init(struct server *server,
@@ -193,9 +209,9 @@ sidecar_mode_init(struct server *server,
     }
     read_options(mode);
     key_hash_by_slot(true);
-    mode->sidecar = lease_new(&mode->options);
     hooks.ctx = mode;
     mode->neighbour = neighbour_new(server, &place, &hooks);
+    mode->inquiry = sidecar_inquiry_new(server);
     server->service.cluster = &mode->cluster;
     observe_flag(&server->service, OBSERVED_ROUTES, true);
     return true;
@@ -208,26 +224,160 @@ sidecar_mode_fini(struct server *server)
 
     if (mode != NULL) {
         neighbour_free(mode->neighbour);
-        lease_free(mode->sidecar);
+        colleagues_free(mode->colleagues);
+        sidecar_inquiry_free(mode->inquiry);
+        sidecar_free(mode->sidecar);
         view_free((struct cluster_view *)(uintptr_t)mode->cluster.view);
+        topology_free(mode->topology);
         mem_free(mode->map);
         mem_free(mode);
         server->sidecar = NULL;
     }
 }
 
+/* Reads the file. False: it is there and cannot be used. */
+static bool
+read_file(const char *dir, struct holdings *holdings, char *reason)
+{
+    char *text = mem_alloc(HOLDINGS_TEXT_MAX + 1);
+    size_t len = 0;
+    int fd = -1;
+    int error = file_open_dir(dir, false, &fd);
+    bool good = true;
+
+    if (error == 0) {
+        error =
+            file_read_name(fd, SLOTS_FILE_NAME, text, HOLDINGS_TEXT_MAX, &len);
+    }
+    if (error == 0) {
+        good = holdings_parse((struct slice){ text, len }, holdings, reason);
+    } else if (error != ENOENT) {
+        (void)snprintf(reason, HOLDINGS_REASON_MAX, "%s", strerror(error));
+        good = false;
+    }
+    file_close(fd);
+    mem_free(text);
+    return good;
+}
+
+/* By the thread of the file. */
+static void
+on_written(void *ctx)
+{
+    sidecar_mode_poke(ctx);
+}
+
+bool
+sidecar_mode_open(struct server *server)
+{
+    struct sidecar_mode *mode = server->sidecar;
+    struct holdings *holdings;
+    char reason[HOLDINGS_REASON_MAX];
+    struct kept_file_options options = {
+        .name = SLOTS_FILE_NAME,
+        .thread = "slots",
+        .failed_event = "did not write which slots are held",
+        .mended_event = "wrote which slots are held after all",
+    };
+    struct sidecar_hooks hooks = sidecar_owner_hooks;
+
+    if (mode == NULL) {
+        return true;
+    }
+    holdings = mem_zalloc(sizeof(*holdings));
+    if (!read_file(server->conf.dir, holdings, reason)) {
+        log_error("server.sidecar", "cannot read which slots were held",
+                  "file=\"%s/" SLOTS_FILE_NAME "\" reason=\"%s\" "
+                  "next=\"remove it: the slots are then taken from other "
+                  "daemons, or are missing\"",
+                  server->conf.dir, reason);
+        mem_free(holdings);
+        return false;
+    }
+    options.dir = persist_dir(server->persist);
+    options.written = on_written;
+    options.ctx = server;
+    mode->file = kept_file_new(&options);
+    hooks.ctx = mode;
+    mode->sidecar = sidecar_new(&hooks, holdings);
+    sidecar_inquiry_publish(mode->inquiry, holdings);
+    mem_free(holdings);
+    return true;
+}
+
+static void
+on_timer(uv_timer_t *timer)
+{
+    struct sidecar_mode *mode = timer->data;
+
+    sidecar_owner_look(mode);
+    sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
+}
+
+static void
+on_poke(uv_async_t *poke)
+{
+    struct sidecar_mode *mode = poke->data;
+
+    sidecar_owner_fence(mode);
+    sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
+}
+
 void
 sidecar_mode_start(struct server *server)
 {
-    if (server->sidecar != NULL) {
-        neighbour_start(server->sidecar->neighbour);
+    struct sidecar_mode *mode = server->sidecar;
+    uv_loop_t *uv = &server->loops[0].uv;
+
+    if (mode == NULL) {
+        return;
     }
+    mode->colleagues = colleagues_new(server, sidecar_owner_answered, mode);
+    CHECK(uv_timer_init(uv, &mode->timer) == 0);
+    mode->timer.data = mode;
+    CHECK(uv_timer_start(&mode->timer, on_timer, TICK_MS, TICK_MS) == 0);
+    CHECK(uv_async_init(uv, &mode->poke, on_poke) == 0);
+    mode->poke.data = mode;
+    atomic_store(&mode->started, true);
+    neighbour_start(mode->neighbour);
 }
 
 void
 sidecar_mode_stop(struct server *server)
 {
-    if (server->sidecar != NULL) {
-        neighbour_stop(server->sidecar->neighbour);
+    struct sidecar_mode *mode = server->sidecar;
+
+    if (mode != NULL && atomic_exchange(&mode->started, false)) {
+        neighbour_stop(mode->neighbour);
+        colleagues_stop(mode->colleagues);
+        kept_file_free(mode->file); /* its thread pokes */
+        mode->file = NULL;
+        uv_close((uv_handle_t *)&mode->timer, NULL);
+        uv_close((uv_handle_t *)&mode->poke, NULL);
     }
+}
+
+void
+sidecar_mode_close(struct server *server)
+{
+    if (server->sidecar != NULL) {
+        kept_file_free(server->sidecar->file);
+        server->sidecar->file = NULL;
+    }
+}
+
+void
+sidecar_mode_poke(struct server *server)
+{
+    struct sidecar_mode *mode = server->sidecar;
+
+    if (atomic_load(&mode->started)) {
+        (void)uv_async_send(&mode->poke);
+    }
+}
+
+struct sidecar_inquiry *
+sidecar_mode_inquiry(const struct server *server)
+{
+    return server->sidecar->inquiry;
 }

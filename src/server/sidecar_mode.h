@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Sidecar mode: connects the neighbour (neighbour.h) with the state machine
- * (cluster/lease.h), and publishes its views and its lease to all loops. On
- * loop 0.
+ * Sidecar mode: connects the neighbour (neighbour.h), the state machine
+ * (cluster/sidecar.h) and other daemons (colleague.h) with the rest of the
+ * server, and publishes views and leases to all loops. On loop 0, unless a line
+ * says otherwise.
  */
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <stddef.h>
 
 struct server;
+struct sidecar_inquiry;
 
 enum { SIDECAR_MODE_REASON_MAX = 512 };
 
@@ -19,6 +21,21 @@ bool sidecar_mode_init(struct server *server,
                        char ret_reason[SIDECAR_MODE_REASON_MAX]);
 void sidecar_mode_fini(struct server *server);
 
-/* All do nothing without sidecar-of. */
+/* All below do nothing without sidecar-of. */
+
+/* Reads what this server held before. Before the loops run; the data directory
+ * is locked. False: the reason was logged. */
+bool sidecar_mode_open(struct server *server);
+
 void sidecar_mode_start(struct server *server);
 void sidecar_mode_stop(struct server *server);
+
+/* Writes what is not written yet. Its thread wakes the loops, so call it before
+ * they are freed. */
+void sidecar_mode_close(struct server *server);
+
+/* Has loop 0 look at orders and at the disk. Any thread. */
+void sidecar_mode_poke(struct server *server);
+
+/* Only in sidecar mode. Any thread. */
+struct sidecar_inquiry *sidecar_mode_inquiry(const struct server *server);

@@ -38,7 +38,8 @@ TEST(the_answer_after_a_silence_renews_nothing)
     assert_int_equal(answered_ms(&lease, 1100, 1101), 2100);
     assert_int_equal(answered_ms(&lease, 1200, 1301), 2100); /* took 101 ms */
     assert_int_equal(answered_ms(&lease, 1301, 1302), 2100);
-    assert_int_equal(answered_ms(&lease, 1320, 1322), 2100); /* 19 ms after it */
+    assert_int_equal(answered_ms(&lease, 1320, 1322),
+                     2100); /* 19 ms after it */
     assert_int_equal(answered_ms(&lease, 1321, 1323), 2321);
 }
 

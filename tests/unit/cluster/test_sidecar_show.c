@@ -14,8 +14,8 @@
 
 #define MOVED                                                                  \
     RIG_A                                                                      \
-        " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5461\n" RIG_B  \
-        " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n"
+    " 10.0.0.1:7000@17000 myself,master - 0 0 9 connected 0-5461\n" RIG_B      \
+    " 10.0.0.2:7001@17001 master - 0 1 2 connected 5462-10922\n"
 
 TEST(only_slots_of_our_node_are_ours)
 {

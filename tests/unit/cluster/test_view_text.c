@@ -64,8 +64,8 @@ TEST(slots_leave_out_failed_replicas)
 
 TEST(slots_follow_the_preferred_endpoint)
 {
-    struct cluster_view *view =
-        make_view(&(struct view_options){ .settings.endpoint = VIEW_ENDPOINT_UNKNOWN });
+    struct cluster_view *view = make_view(
+        &(struct view_options){ .settings.endpoint = VIEW_ENDPOINT_UNKNOWN });
     const struct buf *text = &view_text_for(view, VIEW_SLOTS, false, 2)->text;
     static const char begins[] =
         "*2\r\n*4\r\n:0\r\n:5\r\n*4\r\n$-1\r\n:7000\r\n" ID(

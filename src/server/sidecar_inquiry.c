@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/sidecar_inquiry.h"
+
+#include "base/mem.h"
+#include "journal/journal.h"
+#include "persist/persist.h"
+#include "persist/place.h"
+#include "server/server_state.h"
+#include "server/sidecar_mode.h"
+#include "server/wake.h"
+
+#include <pthread.h>
+
+struct sidecar_inquiry {
+    struct server *server;
+    pthread_mutex_t mutex;     /* guards what follows */
+    struct buf text;           /* of the holdings */
+    struct fence_order *first; /* the newest; they are independent */
+};
+
+/* ---- any loop, inside a section of the gate ------------------------------ */
+
+static void
+holdings(void *ctx, struct buf *ret_text, char *ret_history,
+         uint64_t *ret_position)
+{
+    const struct server *server = ctx;
+    struct sidecar_inquiry *inquiry = sidecar_mode_inquiry(server);
+    uint64_t sequence;
+
+    pthread_mutex_lock(&inquiry->mutex);
+    buf_append_slice(ret_text, buf_slice(&inquiry->text));
+    pthread_mutex_unlock(&inquiry->mutex);
+    /* After the text: a copy that has reached this place has what it says. */
+    memcpy(ret_history, persist_history(server->persist)->id,
+           HISTORY_ID_CHARS + 1);
+    persist_place(server->persist, ret_position, &sequence);
+}
+
+static void
+fence(void *ctx, struct fence_order *order)
+{
+    struct server *server = ctx;
+    struct sidecar_inquiry *inquiry = sidecar_mode_inquiry(server);
+
+    pthread_mutex_lock(&inquiry->mutex);
+    order->next = inquiry->first;
+    inquiry->first = order;
+    pthread_mutex_unlock(&inquiry->mutex);
+    sidecar_mode_poke(server);
+}
+
+/* ---- loop 0 -------------------------------------------------------------- */
+
+struct sidecar_inquiry *
+sidecar_inquiry_new(struct server *server)
+{
+    struct sidecar_inquiry *inquiry = mem_zalloc(sizeof(*inquiry));
+
+    inquiry->server = server;
+    CHECK(pthread_mutex_init(&inquiry->mutex, NULL) == 0);
+    server->service.slots.holdings = holdings;
+    server->service.slots.fence = fence;
+    return inquiry;
+}
+
+void
+sidecar_inquiry_free(struct sidecar_inquiry *inquiry)
+{
+    struct fence_order *order;
+
+    if (inquiry == NULL) {
+        return;
+    }
+    while ((order = sidecar_inquiry_take(inquiry)) != NULL) {
+        fence_order_drop(order);
+    }
+    pthread_mutex_destroy(&inquiry->mutex);
+    buf_free(&inquiry->text);
+    mem_free(inquiry);
+}
+
+void
+sidecar_inquiry_publish(struct sidecar_inquiry *inquiry,
+                        const struct holdings *holdings)
+{
+    struct buf text = { 0 };
+
+    holdings_write(holdings, &text);
+    CHECK(!text.failed);
+    pthread_mutex_lock(&inquiry->mutex);
+    buf_exchange(&text, &inquiry->text);
+    pthread_mutex_unlock(&inquiry->mutex);
+    buf_free(&text);
+}
+
+struct fence_order *
+sidecar_inquiry_take(struct sidecar_inquiry *inquiry)
+{
+    struct fence_order *order;
+
+    pthread_mutex_lock(&inquiry->mutex);
+    order = inquiry->first;
+    if (order != NULL) {
+        inquiry->first = order->next;
+    }
+    pthread_mutex_unlock(&inquiry->mutex);
+    return order;
+}
+
+void
+sidecar_inquiry_answer(struct sidecar_inquiry *inquiry,
+                       struct fence_order *order)
+{
+    order->answer.granted = &order->granted;
+    atomic_store_explicit(&order->done, true, memory_order_release);
+    fence_order_drop(order);
+    wake_loops(inquiry->server);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The state of sidecar mode, which its files share. Loop 0 owns it, except
+ * `cluster` (cluster/cluster.h).
+ *
+ *   sidecar_mode.c    the neighbour, the lease, views, life
+ *   sidecar_owner.c   what the state machine has decided
+ */
+#pragma once
+
+#include "base/clock.h"
+#include "cluster/cluster.h"
+#include "cluster/lease.h"
+#include "cluster/sidecar.h"
+#include "server/server_state.h"
+
+struct colleagues;
+struct kept_file;
+struct neighbour;
+struct sidecar_inquiry;
+
+enum {
+    SIDECAR_PLACES_MAX = 64,
+    SIDECAR_PULL_NEAR_BYTES = 64 << 10 /* of the source's log left: then it is
+                                          fenced */
+};
+
+struct sidecar_mode {
+    struct server *server;
+    struct cluster cluster; /* the service's */
+    struct lease lease;
+    bool leased; /* it has begun, and has not run out that we know of */
+    struct view_options view;
+    struct topology *topology; /* the newest */
+    bool unpublished;          /* there was no memory for a view of it */
+    struct sidecar *sidecar;   /* NULL before sidecar_mode_open */
+    struct neighbour *neighbour;
+    struct colleagues *colleagues;
+    struct sidecar_inquiry *inquiry;
+    struct kept_file *file;
+    char *map; /* a copy of sidecar-map, into which the places point */
+    struct view_place places[SIDECAR_PLACES_MAX];
+    unsigned warned_port; /* for which the log has the warning */
+
+    uint64_t pull; /* the id of the present one; 0: none */
+    bool pull_near;
+    char pull_failure[256]; /* it did not begin; "": it did */
+
+    uv_timer_t timer;
+    uv_async_t poke;
+    atomic_bool started; /* poke may be sent */
+};
+
+static inline uint64_t
+sidecar_mode_now_ms(void)
+{
+    return clock_mono_ns() / 1000000;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * A view is published under the raised gate: no loop is inside its section, and
+ * the old view can be freed at once.
+ */
+#include "server/sidecar_owner.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/role.h"
+#include "keyspace/gate.h"
+#include "keyspace/slot_keys.h"
+#include "persist/persist.h"
+#include "persist/place.h"
+#include "server/colleague.h"
+#include "server/kept_file.h"
+#include "server/neighbour.h"
+#include "server/outgoing.h"
+#include "server/pull.h"
+#include "server/replication_state.h"
+#include "server/sidecar_asks.h"
+#include "server/sidecar_inquiry.h"
+#include "server/sidecar_mode_state.h"
+#include "server/slot_drop.h"
+#include "server/wake.h"
+
+#include <stdio.h>
+
+enum {
+    ANSWER_MS = 400, /* a daemon that has not answered by then is silent */
+    SCAN_SLICES_MAX = 64
+};
+
+static struct gate *
+gate_of(const struct sidecar_mode *mode)
+{
+    return keyspace_gate(mode->server->service.keyspace);
+}
+
+/* Returns where the daemon beside a node is, or NULL. */
+static const struct view_node *
+find(const struct sidecar_mode *mode, const char *id)
+{
+    const struct cluster_view *view = mode->cluster.view;
+    int node = view == NULL ? -1 : topology_find(view->topology, slice_of(id));
+
+    return node < 0 || view->nodes[node].host[0] == '\0' ? NULL
+                                                         : &view->nodes[node];
+}
+
+static unsigned
+port_of(const struct sidecar_mode *mode, const struct view_node *node)
+{
+    return node->port[mode->server->replication->uses_tls];
+}
+
+/* ---- views --------------------------------------------------------------- */
+
+/* Clients are sent to the port that the map gives this server. */
+static void
+check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
+{
+    const struct conf *conf = &mode->server->conf;
+    unsigned port = view->nodes[view->topology->myself].port[0];
+    int64_t own = conf->port > 0 ? conf->port : conf->tls_port;
+
+    if (port != (unsigned)own && port != mode->warned_port) {
+        mode->warned_port = port;
+        log_warn("server.sidecar", "clients are sent to another port",
+                 "announced=%u own=%lld advice=\"set port, "
+                 "sidecar-port-offset or sidecar-map\"",
+                 port, (long long)own);
+    }
+}
+
+static void
+publish(void *ctx, const struct sidecar_map *map)
+{
+    struct sidecar_mode *mode = ctx;
+    const struct cluster_view *before = mode->cluster.view;
+    struct cluster_view *view = view_new(topology_share(mode->topology),
+                                         &mode->view, map->state, map->source);
+
+    CHECK(map->topology == mode->topology);
+    mode->unpublished = view == NULL;
+    if (view == NULL) { /* no memory: the lease ends (sidecar_mode.c) */
+        topology_free(mode->topology);
+        return;
+    }
+    gate_raise(gate_of(mode), 0);
+    mode->cluster.view = view;
+    gate_lower(gate_of(mode), 0);
+    view_free((struct cluster_view *)(uintptr_t)before);
+    (void)atomic_fetch_add(&mode->cluster.views, 1);
+    sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
+    check_own_port(mode, view);
+    wake_loops(mode->server); /* commands that wait for a hand-off */
+}
+
+/* ---- the role ------------------------------------------------------------ */
+
+static void
+follow(void *ctx, int node)
+{
+    struct sidecar_mode *mode = ctx;
+    const struct view_node *leader = &mode->cluster.view->nodes[node];
+
+    if (leader->host[0] == '\0' || port_of(mode, leader) == 0) {
+        return; /* sidecar_owner_look tries again */
+    }
+    gate_raise(gate_of(mode), 0);
+    role_follow(&mode->server->service, slice_of(leader->host),
+                port_of(mode, leader));
+    gate_lower(gate_of(mode), 0);
+}
+
+static void
+lead(void *ctx)
+{
+    struct sidecar_mode *mode = ctx;
+
+    gate_raise(gate_of(mode), 0);
+    role_lead(&mode->server->service);
+    gate_lower(gate_of(mode), 0);
+}
+
+static void
+where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
+{
+    struct sidecar_mode *mode = ctx;
+    struct persist *persist = mode->server->persist;
+    uint64_t sequence;
+
+    gate_enter(gate_of(mode), 0);
+    memcpy(ret_history, persist_history(persist)->id, HISTORY_ID_CHARS + 1);
+    persist_place(persist, ret_position, &sequence);
+    gate_leave(gate_of(mode), 0);
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+static void
+ask(void *ctx, const struct sidecar_ask *question)
+{
+    struct sidecar_mode *mode = ctx;
+    const struct view_node *node = find(mode, question->node);
+    struct buf text = { 0 };
+
+    sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
+    sidecar_asks_write(&text, question,
+                       mode->topology->nodes[mode->topology->myself].id);
+    colleagues_ask(
+        mode->colleagues, question->number, node != NULL ? node->host : "",
+        node != NULL ? port_of(mode, node) : 0, buf_slice(&text), ANSWER_MS);
+    buf_free(&text);
+}
+
+void
+sidecar_owner_answered(void *ctx, uint64_t number, const struct answer *reply,
+                       const char *reason)
+{
+    struct sidecar_mode *mode = ctx;
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+    struct slot_set granted;
+    char text[256];
+    struct sidecar_answer answer = { .kind = SIDECAR_SILENT, .reason = reason };
+
+    memset(&granted, 0, sizeof(granted));
+    if (reply != NULL) {
+        answer =
+            sidecar_asks_read(reply, holdings, &granted, text, sizeof(text));
+    }
+    sidecar_answered(mode->sidecar, number, &answer, sidecar_mode_now_ms());
+    mem_free(holdings);
+}
+
+/* ---- fences -------------------------------------------------------------- */
+
+static void
+note_key(void *ctx, const struct key *key, uint64_t expires_at_ms)
+{
+    (void)key;
+    (void)expires_at_ms;
+    *(bool *)ctx = true;
+}
+
+/* Whether the slots have no keys. Looks at a bounded number of entries: many
+ * that belong to other slots count as keys of these. */
+static bool
+is_empty(const struct sidecar_mode *mode, const struct slot_set *set)
+{
+    uint64_t cursor = 0;
+    bool found = false;
+
+    for (int i = 0; i < SCAN_SLICES_MAX; i++) {
+        gate_enter(gate_of(mode), 0);
+        cursor = slot_keys_scan(mode->server->service.keyspace, 0, set, cursor,
+                                note_key, &found);
+        gate_leave(gate_of(mode), 0);
+        if (found || cursor == 0) {
+            return !found;
+        }
+    }
+    return false;
+}
+
+/* A command that adds the first key of a slot between the look and the fence
+ * would be lost, so empty slots are looked at again once they are fenced. */
+static void
+answer(struct sidecar_mode *mode, struct fence_order *order)
+{
+    bool empty = order->ask.question == SIDECAR_ASK_FENCE_EMPTY &&
+                 is_empty(mode, &order->set);
+
+    order->answer = sidecar_fence(mode->sidecar, &order->ask, empty,
+                                  &order->granted, sidecar_mode_now_ms());
+    if (order->answer.kind == SIDECAR_FENCED && empty &&
+        !is_empty(mode, &order->set)) {
+        order->answer.kind = SIDECAR_HAS_KEYS;
+    }
+    where(mode, order->answer.history, &order->answer.position);
+    if (order->answer.kind == SIDECAR_FENCED) {
+        log_notice("server.sidecar", "stopped serving slots for their owner",
+                   "slots=%u node=%s position=%llu",
+                   slot_set_count(&order->granted), order->node,
+                   (unsigned long long)order->answer.position);
+        outgoing_stir(mode->server->replication);
+    }
+}
+
+void
+sidecar_owner_fence(struct sidecar_mode *mode)
+{
+    struct fence_order *order;
+
+    while ((order = sidecar_inquiry_take(mode->inquiry)) != NULL) {
+        answer(mode, order);
+        sidecar_inquiry_answer(mode->inquiry, order);
+    }
+}
+
+/* ---- pulls --------------------------------------------------------------- */
+
+static void
+on_pull_ended(void *ctx, uint64_t id, bool good, const char *reason)
+{
+    struct sidecar_mode *mode = ctx;
+
+    if (id == mode->pull) {
+        mode->pull = 0;
+        sidecar_pull_ended(mode->sidecar, good, reason, sidecar_mode_now_ms());
+    }
+}
+
+static void
+begin_pull(void *ctx, const char *id, const struct slot_set *set)
+{
+    struct sidecar_mode *mode = ctx;
+    const struct view_node *node = find(mode, id);
+    const struct pull_hooks hooks = { .ended = on_pull_ended, .ctx = mode };
+
+    mode->pull = 0;
+    mode->pull_near = false;
+    (void)snprintf(mode->pull_failure, sizeof(mode->pull_failure),
+                   "the node has no address");
+    if (node != NULL) {
+        mode->pull =
+            pull_begin(mode->server, set, node->host, port_of(mode, node),
+                       &hooks, mode->pull_failure, sizeof(mode->pull_failure));
+    }
+    if (mode->pull != 0) {
+        mode->pull_failure[0] = '\0';
+    }
+}
+
+static void
+end_pull(void *ctx, const char *history, uint64_t position)
+{
+    struct sidecar_mode *mode = ctx;
+
+    (void)pull_until(mode->server, mode->pull, history, position);
+}
+
+static void
+cancel_pull(void *ctx)
+{
+    struct sidecar_mode *mode = ctx;
+
+    if (mode->pull != 0) {
+        (void)pull_cancel(mode->server, mode->pull);
+        mode->pull = 0;
+    }
+    mode->pull_failure[0] = '\0';
+}
+
+static void
+look_at_pull(struct sidecar_mode *mode)
+{
+    struct pull_progress progress;
+
+    if (mode->pull_failure[0] != '\0') {
+        char reason[sizeof(mode->pull_failure)];
+
+        memcpy(reason, mode->pull_failure, sizeof(reason));
+        mode->pull_failure[0] = '\0';
+        sidecar_pull_ended(mode->sidecar, false, reason, sidecar_mode_now_ms());
+    }
+    if (mode->pull != 0 && !mode->pull_near &&
+        pull_list(mode->server, &progress, 1) > 0 &&
+        progress.id == mode->pull && progress.state == PULL_FOLLOWS &&
+        progress.lag_bytes < SIDECAR_PULL_NEAR_BYTES) {
+        mode->pull_near = true;
+        sidecar_pull_is_near(mode->sidecar, sidecar_mode_now_ms());
+    }
+}
+
+/* ---- the rest ------------------------------------------------------------ */
+
+/* The daemon beside our node's primary may have moved to another address. */
+static void
+look_at_leader(struct sidecar_mode *mode)
+{
+    const struct cluster_view *view = mode->cluster.view;
+    const struct role *role = &mode->server->service.role;
+    const struct view_node *leader;
+
+    if (view == NULL || !role->replica || view->primary || view->leader < 0) {
+        return;
+    }
+    leader = &view->nodes[view->leader];
+    if (sidecar_follows(mode->sidecar, leader->node->id) &&
+        (strcmp(role->host, leader->host) != 0 ||
+         role->port != port_of(mode, leader))) {
+        follow(mode, view->leader);
+    }
+}
+
+void
+sidecar_owner_look(struct sidecar_mode *mode)
+{
+    look_at_pull(mode);
+    look_at_leader(mode);
+}
+
+static uint64_t
+keep(void *ctx, const struct holdings *holdings)
+{
+    struct sidecar_mode *mode = ctx;
+    struct buf text = { 0 };
+    uint64_t ticket;
+
+    holdings_write(holdings, &text);
+    CHECK(!text.failed); /* it is small, as what mem_alloc gives */
+    ticket = kept_file_write(mode->file, buf_slice(&text));
+    buf_free(&text);
+    return ticket;
+}
+
+static bool
+is_kept(void *ctx, uint64_t ticket)
+{
+    struct sidecar_mode *mode = ctx;
+
+    return kept_file_outcome(mode->file, ticket) == 1;
+}
+
+static void
+drop(void *ctx, const struct slot_set *set)
+{
+    struct sidecar_mode *mode = ctx;
+
+    slot_drop_begin(mode->server, set);
+}
+
+static void
+poll_soon(void *ctx)
+{
+    struct sidecar_mode *mode = ctx;
+
+    neighbour_hurry(mode->neighbour);
+}
+
+const struct sidecar_hooks sidecar_owner_hooks = { .publish = publish,
+                                                   .follow = follow,
+                                                   .lead = lead,
+                                                   .where = where,
+                                                   .ask = ask,
+                                                   .pull = begin_pull,
+                                                   .pull_until = end_pull,
+                                                   .pull_cancel = cancel_pull,
+                                                   .keep = keep,
+                                                   .is_kept = is_kept,
+                                                   .drop = drop,
+                                                   .poll = poll_soon };

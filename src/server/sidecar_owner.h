@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Carries out what the sidecar decides: roles, views, questions, pulls, the
+ * file. Loop 0.
+ */
+#pragma once
+
+#include "cluster/sidecar_hooks.h"
+#include "proto/answers.h"
+
+struct sidecar_mode;
+
+/* The hooks of the state machine; their ctx is the mode. */
+extern const struct sidecar_hooks sidecar_owner_hooks;
+
+/* A reply of another daemon, as colleague_fn. */
+void sidecar_owner_answered(void *ctx, uint64_t number,
+                            const struct answer *reply, const char *reason);
+
+/* Answers the fences that other daemons have asked for. */
+void sidecar_owner_fence(struct sidecar_mode *mode);
+
+/* Looks at the pull, and at the address of the daemon that we follow. */
+void sidecar_owner_look(struct sidecar_mode *mode);

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lib import replicas, servers  # noqa: E402
+from lib import cluster, replicas, servers  # noqa: E402
 
 
 def pytest_configure(config):
@@ -88,3 +88,23 @@ def start_oracle():
 @pytest.fixture
 def oracle(start_oracle):
     return start_oracle()
+
+
+@pytest.fixture(scope="module", params=cluster.KINDS)
+def bed(request):
+    """A cluster of each kind for the tests of a file: the fixture `ring`."""
+    made = cluster.Bed(request.param)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def ring(request, bed):
+    """Three primaries and three replicas, with a daemon beside each."""
+    why = cluster.missing(bed.kind)
+    if why is None and not cluster.has_sidecar():
+        why = "the server has no sidecar-of"
+    if why:
+        pytest.skip("cluster of %s: %s" % (bed.kind, why))
+    yield bed.take()
+    bed.give_back(failed(request))

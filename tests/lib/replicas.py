@@ -322,13 +322,8 @@ class Sentinel(Process):
                 "sentinel parallel-syncs %s 2\n%s"
                 % (port, folder, name, host, primary_port, quorum, name,
                    down_after_ms, name, failover_timeout_ms, name, extra))
-        env = dict(os.environ)
-        libs = [str(p) for p in
-                (servers.TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
-        if libs:
-            env["LD_LIBRARY_PATH"] = ":".join(libs)
         super().__init__([servers.REDIS / "redis-server", path, "--sentinel"],
-                         port, folder, env)
+                         port, folder, servers.redis_environment())
         self.name = name
         try:
             self.wait_ready()

@@ -19,6 +19,7 @@ from lib import resp
 
 TOP = Path(__file__).resolve().parents[2]
 REDIS = TOP / "build" / "redis" / "usr" / "bin"
+VALKEY = TOP / "build" / "valkey"
 REPORTS = re.compile(
     rb"AddressSanitizer|LeakSanitizer|ThreadSanitizer|MemorySanitizer"
     rb"|UndefinedBehaviorSanitizer|runtime error:|CHECK\(.*failed")
@@ -174,9 +175,9 @@ class Server(Process):
     stops at once. group: start it in its own process group."""
 
     def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
-                 listen=True, group=False):
+                 listen=True, group=False, port=None):
         folder = tempfile.mkdtemp(prefix="bloomery-test-")
-        port = free_port()
+        port = port or free_port()
         argv = [server_binary()]
         if conf is not None:
             path = os.path.join(folder, "test.conf")
@@ -239,6 +240,15 @@ def stop_all(started, show_logs):
     assert not problems, "\n".join(problems)
 
 
+def redis_environment():
+    """Returns an environment in which redis-server finds its unpacked libraries."""
+    env = dict(os.environ)
+    libs = [str(p) for p in (TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
+    if libs:
+        env["LD_LIBRARY_PATH"] = ":".join(libs)
+    return env
+
+
 class Oracle(Process):
     """redis-server 7.0.15 of Debian, without persistence."""
 
@@ -248,11 +258,7 @@ class Oracle(Process):
         argv = [REDIS / "redis-server", "--port", port, "--bind", "127.0.0.1",
                 "--save", "", "--appendonly", "no", "--daemonize", "no",
                 "--dir", folder] + list(options)
-        env = dict(os.environ)
-        libs = [str(p) for p in (TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
-        if libs:
-            env["LD_LIBRARY_PATH"] = ":".join(libs)
-        super().__init__(argv, port, folder, env)
+        super().__init__(argv, port, folder, redis_environment())
         try:
             self.wait_ready()
         except BaseException:
@@ -266,9 +272,18 @@ class Oracle(Process):
 
 def oracle_missing():
     """Returns why there is no oracle, or None. The first call fetches it."""
-    if not (REDIS / "redis-server").exists():
-        got = subprocess.run([str(TOP / "tests" / "peers")],
-                             capture_output=True, text=True)
-        if got.returncode != 0:
-            return got.stderr.strip() or "tests/peers failed"
-    return None
+    return peer_missing(REDIS / "redis-server")
+
+
+def valkey_missing():
+    """Returns why there is no Valkey 9, or None. The first call fetches it."""
+    return peer_missing(VALKEY / "valkey-server")
+
+
+def peer_missing(path):
+    if path.exists():
+        return None
+    got = subprocess.run([str(TOP / "tests" / "peers")],
+                         capture_output=True, text=True)
+    return None if path.exists() else \
+        got.stderr.strip() or "tests/peers failed"

@@ -100,11 +100,12 @@ def bed(request):
 
 @pytest.fixture
 def ring(request, bed):
-    """Three primaries and three replicas, with a daemon beside each."""
+    """Three primaries and three replicas, with a daemon beside each. LINKED = True in
+    a test's file: in a network whose links can be cut."""
     why = cluster.missing(bed.kind)
     if why is None and not cluster.has_sidecar():
         why = "the server has no sidecar-of"
     if why:
         pytest.skip("cluster of %s: %s" % (bed.kind, why))
-    yield bed.take()
+    yield bed.take(linked=getattr(request.module, "LINKED", False))
     bed.give_back(failed(request))

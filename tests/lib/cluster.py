@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from lib import replicas, resp, servers, slots
+from lib import cluster_net, replicas, resp, servers, slots
 from lib.replicas import Faults
 from lib.servers import Process, wait_until
 
@@ -114,12 +114,14 @@ class Peer:
 class Node(Faults, Process):
     """A cluster node. Its data is in memory only, its nodes.conf in its folder."""
 
-    def __init__(self, kind, port, *options):
+    def __init__(self, kind, port, place, *options):
         folder = tempfile.mkdtemp(prefix="bloomery-node-")
+        self.host = place.host
         program = servers.VALKEY / "valkey-server" if kind == "valkey" else \
             servers.REDIS / "redis-server"
-        argv = [program, "--port", port, "--bind", "127.0.0.1", "--save", "",
-                "--appendonly", "no", "--daemonize", "no", "--dir", folder,
+        argv = [*place.inside, program, "--port", port, "--bind", place.host,
+                "--protected-mode", "no", "--save", "", "--appendonly", "no",
+                "--daemonize", "no", "--dir", folder,
                 "--cluster-enabled", "yes", "--cluster-node-timeout",
                 NODE_TIMEOUT_MS, "--cluster-replica-validity-factor", 0,
                 "--repl-diskless-sync-delay", 0, *options]
@@ -152,10 +154,11 @@ class Node(Faults, Process):
 class Daemon(replicas.Node):
     """The Bloomery beside a node."""
 
-    def __init__(self, node, *options):
+    def __init__(self, node, place, *options):
+        self.host, self.inside = place.host, place.inside
         super().__init__(
-            *replicas.SMALL, "--loglevel", "notice",
-            "--sidecar-of", "127.0.0.1:%d" % node.port,
+            *replicas.SMALL, "--loglevel", "notice", "--protected-mode", "no",
+            "--sidecar-of", "%s:%d" % node.address,
             "--sidecar-port-offset", DAEMON_OFFSET,
             "--bf.bloom-fp-rate", "0.0001", *options,
             port=node.port + DAEMON_OFFSET, ready=False)
@@ -175,15 +178,22 @@ def owners_of(reply):
     return {owner: sorted(ranges) for owner, ranges in owners.items()}
 
 
+class Here:
+    """The place of all pairs in a cluster without a lib.cluster_net.Network."""
+
+    host, inside = "127.0.0.1", ()
+
+
 class Pair:
     """A node and its daemon, if it has one."""
 
-    def __init__(self, kind, port, options, daemon, daemon_options):
-        self.node = Node(kind, port, *options)
+    def __init__(self, kind, port, place, options, daemon, daemon_options):
+        self.place = place
+        self.node = Node(kind, port, place, *options)
         self.daemon = None
         if daemon:
             try:
-                self.daemon = Daemon(self.node, *daemon_options)
+                self.daemon = Daemon(self.node, place, *daemon_options)
             except BaseException:
                 self.node.stop()
                 raise
@@ -200,15 +210,16 @@ class Pair:
 
 class Cluster:
     """kind: "redis" or "valkey". The primaries come first in `pairs`, then the
-    first replica of each, and so on.
+    first replica of each, and so on. network: a lib.cluster_net.Network, which the
+    cluster closes.
 
     After a failover the nodes agree on the owners at once, but on the roles only
     when they have heard of each other. Until then another failover may get no
     votes. So tests call wait_settled() between faults."""
 
     def __init__(self, kind, primaries=3, replicas=1, daemons=True, options=(),
-                 daemon_options=()):
-        self.kind, self.daemons = kind, daemons
+                 daemon_options=(), network=None):
+        self.kind, self.daemons, self.network = kind, daemons, network
         self.options, self.daemon_options = options, daemon_options
         self.ports = Ports()
         self.pairs, self.gone = [], []
@@ -230,8 +241,9 @@ class Cluster:
         self.end(check=kind is None)
 
     def start_pair(self):
-        pair = Pair(self.kind, self.ports.take(), self.options, self.daemons,
-                    self.daemon_options)
+        place = self.network.add() if self.network else Here
+        pair = Pair(self.kind, self.ports.take(), place, self.options,
+                    self.daemons, self.daemon_options)
         self.pairs.append(pair)
         return pair
 
@@ -258,6 +270,8 @@ class Cluster:
         for pair in self.pairs + self.gone:
             pair.node.stop()
         self.ports.close()
+        if self.network:
+            self.network.close()
         assert not (check and problems), "\n".join(problems)
 
     # ---- creation
@@ -449,15 +463,16 @@ class Cluster:
                 reply = conn.call("CLUSTER", "SETSLOT", slot, mark, other.node.id)
                 assert reply == b"OK", reply
             while keys := old.call("CLUSTER", "GETKEYSINSLOT", slot, 100):
-                reply = old.call("MIGRATE", "127.0.0.1", to.node.port, "", 0, 60000,
-                                 "KEYS", *keys)
+                reply = old.call("MIGRATE", *to.node.address, "", 0, 60000, "KEYS",
+                                 *keys)
                 assert reply in (b"OK", b"NOKEY"), reply
-            for conn in (new, old):
-                reply = conn.call("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
-                assert reply == b"OK", reply
-        for pair in self.primaries():
-            if pair not in (source, to):
-                pair.node.tell("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
+            reply = new.call("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
+            assert reply == b"OK", reply
+        others = [p for p in self.primaries() if p not in (source, to)]
+        for pair in [source, *others]:
+            # A primary that has lost its last slot is a replica at once.
+            reply = pair.node.ask("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
+            assert reply == b"OK" or "only with" in str(reply), reply
 
     def migrate(self, ranges, to, wait=True):
         """Moves slots of one owner with Valkey 9's CLUSTER MIGRATESLOTS. Returns
@@ -527,7 +542,10 @@ class Cluster:
             process.wait_ready()
 
     def heal(self):
-        """Continues or restarts everything that does not run."""
+        """Restores all links, continues or restarts everything that does not
+        run."""
+        if self.network:
+            self.network.heal()
         for pair in self.pairs:
             for process in pair.both():
                 if process.frozen:
@@ -547,8 +565,11 @@ class Bed:
         self.kind = kind
         self.cluster = None
 
-    def take(self, **options):
+    def take(self, linked=False, **options):
+        """linked: with links that can be cut, if this machine can."""
         if self.cluster is None:
+            if linked and cluster_net.missing() is None:
+                options["network"] = cluster_net.Network()
             self.cluster = Cluster(self.kind, **options)
         return self.cluster
 

@@ -7,8 +7,8 @@
 import random
 import time
 
-from lib import slots
-from lib.servers import time_factor
+from lib import cluster_net, slots
+from lib.servers import time_factor, wait_until
 
 KEYS = 5000         # of a node's own, in slots that are moved with keys
 
@@ -276,14 +276,66 @@ def rolling_restart(play):
             cluster.wait_settled()
 
 
+# ---- cut links, in a cluster with a network. Clients reach all pairs meanwhile.
+
+def cut_off(play, **how):
+    """A primary and its daemon are cut off until its replica has taken over. Both
+    daemons may serve for a moment, as both nodes may."""
+    pair, cluster = play.primary(), play.cluster
+    slot = play.owned_slot(pair)
+    others = [p for p in cluster.pairs if p is not pair]
+    with play.losable(pair):
+        cluster.network.cut([pair.place], [p.place for p in others], **how)
+        wait_until(lambda: any(p.node.peers()[pair.node.id].has(slot) is False
+                               for p in others), 60, "another owner", 0.01)
+        play.pause(0, 1)
+        cluster.network.heal()
+        cluster.wait_settled()
+
+
+def cut_off_one_way(play):
+    """It hears the others, but they do not hear it."""
+    cut_off(play, both_ways=False)
+
+
+def cut_off_shortly(play):
+    """Shorter than the time after which the others fail over. A write waits."""
+    pair = play.primary()
+    play.cluster.network.cut([pair.place], [
+        p.place for p in play.cluster.pairs if p is not pair])
+    play.pause(0.2, 1)
+    play.cluster.network.heal()
+
+
+def cut_from_replica(play):
+    """A primary and its replica do not reach each other for a while."""
+    replica = play.replica()
+    pair = next(p for p in play.cluster.primaries()
+                if replica in play.cluster.replicas_of(p))
+    play.cluster.network.cut([pair.place], [replica.place])
+    play.pause(0.5, 4)
+    play.cluster.network.heal()
+
+
 ANYWHERE = (failover, failover_force, failover_takeover, kill_node, kill_daemon,
             kill_both, kill_replica, bounce_node, stop_node, stop_node_shortly,
             stop_daemon, stop_both, reshard_one, reshard_many, reshard_with_keys,
             reshard_and_kill_daemon, move_there_and_back, add_and_remove,
             rolling_restart)
 VALKEY = (migrate, migrate_with_keys, migrate_and_cancel, migrate_and_kill)
-FAULTS = {f.__name__: f for f in ANYWHERE + VALKEY}
+LINKS = (cut_off, cut_off_one_way, cut_off_shortly, cut_from_replica)
+FAULTS = {f.__name__: f for f in ANYWHERE + VALKEY + LINKS}
 
 
-def names(kind):
-    return [f.__name__ for f in ANYWHERE + (VALKEY if kind == "valkey" else ())]
+def missing(cluster, name):
+    """Returns why this fault cannot happen to a cluster, or None."""
+    if FAULTS[name] in VALKEY and cluster.kind != "valkey":
+        return "%s has no such command" % cluster.kind
+    if FAULTS[name] in LINKS and not cluster.network:
+        return "links that can be cut: %s" % cluster_net.missing()
+    return None
+
+
+def names(cluster):
+    """Returns the names of the faults that can happen to a cluster."""
+    return [name for name in FAULTS if missing(cluster, name) is None]

@@ -69,10 +69,12 @@ def wait_until(condition, seconds=10, what="condition", pause=0.01):
 class Process:
     """A child with a port, a folder and a log file."""
 
+    host = "127.0.0.1"
+
     def __init__(self, argv, port, folder, env=None, group=False):
         self.port = port
         self.folder = folder
-        self.address = ("127.0.0.1", port)
+        self.address = (self.host, port)
         self.argv = [str(a) for a in argv]
         self.env = env
         self.log_path = os.path.join(folder, "log")
@@ -174,18 +176,20 @@ class Server(Process):
     By default its data is in its folder, and it has no save rules, so that it
     stops at once. group: start it in its own process group."""
 
+    inside = ()     # a command that runs the rest of its command line elsewhere
+
     def __init__(self, *options, conf=None, env=None, threads=4, ready=True,
                  listen=True, group=False, port=None):
         folder = tempfile.mkdtemp(prefix="bloomery-test-")
         port = port or free_port()
-        argv = [server_binary()]
+        argv = [*self.inside, server_binary()]
         if conf is not None:
             path = os.path.join(folder, "test.conf")
             with open(path, "w") as file:
                 file.write(conf)
             argv.append(path)
         if listen:
-            argv += ["--port", port, "--bind", "127.0.0.1"]
+            argv += ["--port", port, "--bind", self.host]
         argv += ["--threads", threads, "--loglevel", "warning"]
         options = [str(o).replace("{folder}", folder) for o in options]
         for name, value in (("save", ""), ("dir", folder)):

@@ -53,6 +53,11 @@ class Lag:
             if conn is not None:
                 conn.close()
 
+    def is_stable(self):
+        """Tells whether every node has had its map for long enough to be counted."""
+        return all(time.monotonic() - node[-1][0] > STABLE_S
+                   for node, _ in self.histories.values())
+
     def lags(self):
         """Returns the seconds until the daemon had each lasting map of its node, and
         the maps that it never had, as text."""
@@ -62,9 +67,9 @@ class Lag:
             for (begin, owners), end in list(zip(node, ends))[1:]:
                 if end - begin < STABLE_S:
                     continue
-                # The daemon polls too, and may be the first to see it.
+                # A map may come again, and the daemon may be the first to see it.
                 seen = [t for t, known in daemon if known == owners and
-                        t > begin - 2 * PERIOD_S - 0.1]
+                        t > begin - STABLE_S]
                 if seen:
                     lags.append(max(0.0, seen[0] - begin))
                 else:

@@ -7,9 +7,13 @@
 
 import failovers
 from lib import cluster, servers, slots, tools
+from lib.servers import wait_until
 
 KEYS = 20        # of each program: client-0-0 and so on
 MOVED = 200      # slots
+# A daemon's lease is a quarter of it. Clients that start may stop it for longer than
+# a quarter of the test bed's own timeout.
+PATIENT = ("--cluster-node-timeout", 5000)
 
 
 class Program(failovers.Program):
@@ -18,6 +22,12 @@ class Program(failovers.Program):
     def count(self, client):
         keys = ["%s-%d" % (self.key, n) for n in range(KEYS)]
         return sum(client.call(key, self.card, key)[0] for key in keys)
+
+    def wait_adds(self, client):
+        """Waits until its first checks are over. The start of a client takes the
+        processors, and defaults of 250 ms for an answer are too short then."""
+        wait_until(lambda: self.ended() or self.count(client) > 0,
+                   failovers.SECONDS, "%s adds" % self.key, 0.05)
 
 
 def missing(dialect):
@@ -48,7 +58,7 @@ def run(makes, dialect):
     options = ("--dialect", dialect) if bloom else ()
     programs, trouble = [], []
     try:
-        with cluster.Cluster(kind, daemons=bloom,
+        with cluster.Cluster(kind, daemons=bloom, options=PATIENT,
                              daemon_options=options) as made, \
                 made.client() as client:
             try:
@@ -56,6 +66,7 @@ def run(makes, dialect):
                 for number, how in enumerate(makes):
                     programs.append(Program(number, dialect).start(
                         *how, made.addresses()[0][1]))
+                    programs[-1].wait_adds(client)
                 trouble += failovers.wait_all(programs, client, "cluster")
                 for change in (move, fail_over):
                     change(made)

@@ -18,7 +18,7 @@ from lib.servers import time_factor
 LAG_S = 1.0            # replicas may lack what was acknowledged this long before
 REFUSED_S = 20.0       # a command that got no answer for so long is stuck
 READ_S = 0.5           # for readers, which then go on with another key
-REDIRECTS = 2          # that a client may see in a row
+REDIRECTS = 3          # in a row; more are too many for go-redis, for example
 
 # Against plain nodes a set stands in for a filter.
 BLOOM = {"add": "BF.ADD", "madd": "BF.MADD", "mexists": "BF.MEXISTS"}

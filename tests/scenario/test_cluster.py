@@ -123,3 +123,28 @@ def test_without_its_node_a_daemon_refuses(ring, fault):
         assert reply != 1 or t <= refused[0], "it serves again without its node"
     assert ask(pair.daemon, "PING") == b"PONG"
     ring.wait_new_owner(slot, pair)
+
+
+@pytest.mark.parametrize("order", (("daemon", "node"), ("node", "daemon")))
+def test_what_waited_in_a_stopped_daemon_is_refused(ring, order):
+    """Both are stopped while a replica takes over. Commands that the daemon reads
+    afterwards are refused, although its last poll said that it is the owner. So does
+    the first answer of a node that has just been continued."""
+    slot = 1000
+    pair, key = ring.owner(slot), slots.key_in(slot, "waited")
+    with pair.daemon.conn(timeout=60) as conn:
+        assert conn.call("BF.ADD", key, "early") in (0, 1)
+        pair.daemon.freeze()
+        pair.node.freeze()
+        conn.send(resp.command("BF.ADD", key, "late") +
+                  resp.command("BF.EXISTS", key, "absent"))
+        ring.wait_new_owner(slot, pair)
+        for name in order:
+            getattr(pair, name).thaw()
+        replies = [conn.read(), conn.read()]
+        end = time.monotonic() + 1
+        while time.monotonic() < end:
+            replies.append(conn.call("BF.EXISTS", key, "absent"))
+    for reply in replies:
+        assert str(reply).startswith(("CLUSTERDOWN", "MOVED", "TRYAGAIN")), reply
+    assert str(replies[-1]).startswith("MOVED"), replies[-1]

@@ -27,10 +27,14 @@ class Play:
         Returns the longest gap of each third of the slots."""
         began = time.monotonic()
         self.told.append(name)
-        FAULTS[name](self)
-        self.cluster.heal()
-        self.cluster.wait_settled()
-        self.load.wait_progress()
+        try:
+            FAULTS[name](self)
+            self.cluster.heal()
+            self.cluster.wait_settled()
+            self.load.wait_progress()
+        except BaseException:
+            print("during " + ", ".join(self.told))
+            raise
         return self.load.gaps(since=began)
 
     def tell(self, *what):

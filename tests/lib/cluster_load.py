@@ -8,6 +8,7 @@
 
 import collections
 import contextlib
+import os
 import random
 import threading
 import time
@@ -36,6 +37,7 @@ class Load:
                  pace=0.004):
         self.cluster, self.words, self.pace = cluster, words, pace
         self.seed, self.shards = seed, shards
+        self.name = os.urandom(4).hex()     # an earlier load's items are others
         self.slots = list(range(0, slots.SLOTS, every))
         self.focus = []         # slots that get a writer of their own
         self.acks = []          # Ack, in the order of their acknowledgement
@@ -100,7 +102,7 @@ class Load:
                 if not choice:
                     continue
                 slot = rng.choice(choice)
-                items = ["%d-%d" % (number, count + i)
+                items = ["%s-%d-%d" % (self.name, number, count + i)
                          for i in range(rng.choice((1, 1, 1, 2, 5)))]
                 count += len(items)
                 self.add(client, slot, items)

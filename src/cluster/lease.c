@@ -3,6 +3,8 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 enum { MS = 1000000, LEASE_MAX_MS = 1000 };
 
 uint64_t
@@ -13,23 +15,32 @@ lease_length_of(uint64_t node_timeout_ms)
     return (lease_ms < LEASE_MAX_MS ? lease_ms : LEASE_MAX_MS) * MS;
 }
 
+/* Other nodes cannot have replaced the neighbour within the length of a lease.
+ */
+static bool
+ends_silence(const struct lease *lease, uint64_t sent_ns, uint64_t heard_ns)
+{
+    return lease->heard_ns == 0 || heard_ns - sent_ns > lease->poll_ns ||
+           sent_ns > lease->heard_ns + lease->length_ns;
+}
+
 void
 lease_answered(struct lease *lease, uint64_t sent_ns, uint64_t heard_ns)
 {
     uint64_t until_ns = sent_ns + lease->length_ns;
 
     CHECK(heard_ns >= sent_ns);
-    if (!lease->heard || heard_ns - sent_ns > lease->poll_ns) {
-        lease->heard = true;
+    if (ends_silence(lease, sent_ns, heard_ns)) {
         lease->renew_from_ns = heard_ns + LEASE_SETTLE_NS;
     } else if (sent_ns >= lease->renew_from_ns && until_ns > lease->until_ns) {
         lease->until_ns = until_ns;
     }
+    lease->heard_ns = heard_ns;
 }
 
 void
 lease_ended(struct lease *lease)
 {
     lease->until_ns = 0;
-    lease->heard = false;
+    lease->heard_ns = 0;
 }

@@ -5,14 +5,14 @@
  * length that it owns them. The time counts from when the question was sent. A
  * neighbour that was stopped may answer what it last knew, so the first answer
  * after a silence renews no lease, and neither does a question that was sent
- * less than LEASE_SETTLE_NS after that answer.
+ * less than LEASE_SETTLE_NS after that answer. It is a silence, too, when this
+ * server was stopped, perhaps together with the neighbour.
  *
  * No I/O and no clock; all times are of CLOCK_BOOTTIME, in ns. Belongs to
  * loop 0.
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #define LEASE_SETTLE_NS UINT64_C(20000000)
@@ -22,7 +22,7 @@ struct lease {          /* begins with zeros, but for poll_ns and length_ns */
     uint64_t length_ns; /* of a lease */
     uint64_t until_ns;  /* 0: it serves nothing */
     uint64_t renew_from_ns; /* earlier questions renew nothing */
-    bool heard;             /* no silence since the last answer */
+    uint64_t heard_ns;      /* the last answer; 0: none on this connection */
 };
 
 /* Returns the length of a lease that follows from the neighbour's

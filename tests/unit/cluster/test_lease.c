@@ -43,6 +43,22 @@ TEST(the_answer_after_a_silence_renews_nothing)
     assert_int_equal(answered_ms(&lease, 1321, 1323), 2321);
 }
 
+/* Nothing was asked meanwhile, so no question took long. */
+TEST(the_answer_after_a_stop_of_this_server_renews_nothing)
+{
+    struct lease lease = begin();
+
+    (void)answered_ms(&lease, 1000, 1001);
+    assert_int_equal(answered_ms(&lease, 1100, 1101), 2100);
+    assert_int_equal(answered_ms(&lease, 2102, 2103), 2100);
+    assert_int_equal(answered_ms(&lease, 2122, 2123), 2100);
+    assert_int_equal(answered_ms(&lease, 2200, 2201), 3200);
+    assert_int_equal(answered_ms(&lease, 3201, 3202), 4201); /* no stop */
+    assert_int_equal(answered_ms(&lease, 9000, 9001), 4201);
+    assert_int_equal(answered_ms(&lease, 19000, 19001), 4201); /* another */
+    assert_int_equal(answered_ms(&lease, 19100, 19101), 20100);
+}
+
 TEST(a_lease_ends_with_the_connection_and_begins_like_the_first)
 {
     struct lease lease = begin();

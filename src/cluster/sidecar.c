@@ -83,6 +83,28 @@ sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- slots --------------------------------------------------------------- */
 
+/* Goes on serving a slot that was lost, so that clients need not wait until its
+ * owner's daemon has noticed. All such slots end with the first of them. */
+static void
+leave(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    if (slot_set_is_empty(&sidecar->leaving)) {
+        sidecar->leaving_until_ms = now_ms + sidecar->options.leaving_ms;
+    }
+    slot_set_add(&sidecar->leaving, slot);
+}
+
+/* Ends that when it is time, or nobody is left to come. */
+static void
+end_leaving(struct sidecar *sidecar, uint64_t now_ms)
+{
+    if (!slot_set_is_empty(&sidecar->leaving) &&
+        now_ms >= sidecar->leaving_until_ms) {
+        memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
+        sidecar->changed = true;
+    }
+}
+
 /* Compares the owners with those of the last poll. The daemon of the node that
  * owned a slot before is the first to be asked for it. */
 static void
@@ -104,6 +126,7 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
 
         if (owner == self && !before) {
             slot_set_add(&sidecar->owned, slot);
+            sidecar->fenced_ms[slot] = 0; /* our node has lost it meanwhile */
             uint16_t last = sidecar->owner_before[slot];
 
             sidecar_want(sidecar, slot, last, now_ms);
@@ -115,6 +138,7 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
             sidecar->fenced_ms[slot] = 0;
             if (slot_set_has(&sidecar->served, slot)) {
                 slot_set_add(&sidecar->exported, slot);
+                leave(sidecar, slot, now_ms);
             }
         }
         sidecar->owner_before[slot] = owner;
@@ -127,6 +151,7 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
     slot_set_subtract(&sidecar->missing, &lost);
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
     slot_set_subtract(&sidecar->exported, &sidecar->owned);
+    slot_set_subtract(&sidecar->leaving, &sidecar->owned);
     claim_drop(sidecar, &lost);
 }
 
@@ -193,6 +218,7 @@ follow(struct sidecar *sidecar, const char *leader)
     sidecar_copy_reset(sidecar);
     claim_cancel(sidecar);
     memset(&sidecar->exported, 0, sizeof(sidecar->exported));
+    memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
     memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));
     sidecar->changed = true;
     log_notice("cluster.sidecar", "follows the daemon of another node",
@@ -261,6 +287,7 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->topology == NULL) {
         return;
     }
+    end_leaving(sidecar, now_ms);
     follow_role(sidecar, now_ms);
     if (sidecar->role == SIDECAR_FOLLOWS && !claim_is_hand_off(sidecar)) {
         sidecar_copy_tick(sidecar, now_ms);
@@ -326,6 +353,7 @@ sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
         }
     }
     memset(&sidecar->served, 0, sizeof(sidecar->served));
+    memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
     sidecar->changed = true;
 }
 

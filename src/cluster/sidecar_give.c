@@ -86,6 +86,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
     }
     slot_set_subtract(&sidecar->served, set);
     slot_set_subtract(&sidecar->exported, set);
+    slot_set_subtract(&sidecar->leaving, set);
     slot_set_unite(&sidecar->fenced, set);
     sidecar->dirty = true;
     sidecar->changed = true;
@@ -110,6 +111,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
         slot_set_unite(&sidecar->exported, ask->set);
         slot_set_subtract(&sidecar->exported, &sidecar->owned);
+        slot_set_subtract(&sidecar->leaving, ask->set);
         sidecar->changed = true;
         answer.kind = SIDECAR_HAS_KEYS;
         return answer;
@@ -147,6 +149,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     holdings_set(sidecar->own->held, &set, 0);
     slot_set_subtract(&sidecar->fenced, &set);
     slot_set_subtract(&sidecar->exported, &set);
+    slot_set_subtract(&sidecar->leaving, &set);
     slot_set_unite(&sidecar->forgets, &set);
     sidecar->forgets_ticket = sidecar_keep(sidecar);
     sidecar->forgets_at_ms = now_ms + FORGET_MS;

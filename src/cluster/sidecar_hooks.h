@@ -14,6 +14,9 @@ struct sidecar_options {
     /* How long after a silent owner's last possible lease a slot is served
      * without having fenced that owner. */
     uint64_t silence_ms;
+    /* How long a slot that our node has lost is served, until the daemon of its
+     * owner comes for it: less than a lease. */
+    uint64_t leaving_ms;
 };
 
 /* What commands are to see: a state for each slot (enum slot_state), and the

@@ -19,8 +19,8 @@ state_of_owned(struct sidecar *sidecar, unsigned slot, uint16_t *ret_source)
     if (slot_set_has(&sidecar->missing, slot)) {
         return SLOT_MISSING;
     }
-    if (source == PEER_NONE || sidecar->survey.found[slot].copy ||
-        (claimed && claim_holds(sidecar))) {
+    if (source == PEER_NONE || !claimed || claim_holds(sidecar) ||
+        sidecar->survey.found[slot].copy) {
         return SLOT_HELD;
     }
     node =
@@ -47,10 +47,11 @@ state_of(struct sidecar *sidecar, unsigned slot, uint16_t *ret_source)
                    ? SLOT_SERVED
                    : SLOT_AWAY;
     }
-    return held && sidecar->own->follows[0] == '\0' &&
-                   slot_set_has(&sidecar->exported, slot)
-               ? SLOT_EXPORTED
-               : SLOT_AWAY;
+    if (!held || sidecar->own->follows[0] != '\0' ||
+        !slot_set_has(&sidecar->exported, slot)) {
+        return SLOT_AWAY;
+    }
+    return slot_set_has(&sidecar->leaving, slot) ? SLOT_LEAVING : SLOT_EXPORTED;
 }
 
 void

@@ -131,6 +131,8 @@ struct sidecar {
     /* Not ours any more, but served until then, or the newest as a survey of
      * their owner says: the owner's daemon sends clients here meanwhile. */
     struct slot_set exported;
+    struct slot_set leaving; /* of these: nobody has come for them yet */
+    uint64_t leaving_until_ms;
     struct slot_set fenced;  /* rule 3 */
     uint64_t *fenced_ms;     /* [CLUSTER_SLOTS] when; 0: our node has lost it */
     uint64_t forget_round;   /* survey.rounds that rule 4 has seen */

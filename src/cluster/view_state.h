@@ -17,9 +17,11 @@ enum slot_state {
     SLOT_PULLED,   /* this node owns it, its data is at another daemon yet */
     SLOT_EXPORTED, /* another node owns it, and its daemon fetches the data */
     SLOT_HELD,     /* a hand-off is under way: commands wait */
-    SLOT_MISSING   /* this node owns it, and no daemon has its data */
+    SLOT_MISSING,  /* this node owns it, and no daemon has its data */
+    SLOT_LEAVING   /* another node owns it, and its daemon has not come for the
+                      data yet: served for some time more */
 };
-enum { SLOT_STATES = SLOT_MISSING + 1 };
+enum { SLOT_STATES = SLOT_LEAVING + 1 };
 
 /* The host that clients are sent to: cluster-preferred-endpoint-type. */
 enum view_endpoint {

@@ -102,6 +102,13 @@ judge_state(const struct request *req, const struct route *route, bool writes)
             break;
         }
         return ERR_MOVED;
+    case SLOT_LEAVING:
+        if (!session->asking &&
+            clock_boot_ns() >=
+                atomic_load(&req->service->cluster->leaving_until_ns)) {
+            return ERR_MOVED;
+        }
+        break;
     case SLOT_EXPORTED:
         if (session->asking) {
             break;

@@ -316,7 +316,7 @@ static void
 put_cluster(const struct cluster *cluster, struct buf *text)
 {
     static const char *const states[SLOT_STATES] = {
-        "away", "served", "pulled", "exported", "held", "missing"
+        "away", "served", "pulled", "exported", "held", "missing", "leaving"
     };
     const struct cluster_view *view = cluster->view;
     uint64_t now_ns = clock_boot_ns();
@@ -332,9 +332,9 @@ put_cluster(const struct cluster *cluster, struct buf *text)
                     atomic_load(&cluster->leases_lost));
     info_put_number(text, "cluster_views", atomic_load(&cluster->views));
     if (view != NULL) {
-        info_put_text(text, "cluster_state", view->topology->ok ? "ok" : "fail");
-        info_put_text(text, "cluster_role",
-                      view->primary ? "master" : "slave");
+        info_put_text(text, "cluster_state",
+                      view->topology->ok ? "ok" : "fail");
+        info_put_text(text, "cluster_role", view->primary ? "master" : "slave");
         info_put_number(text, "cluster_current_epoch",
                         view->topology->current_epoch);
         info_put_number(text, "cluster_my_epoch", view->topology->my_epoch);

@@ -73,6 +73,21 @@ check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
     }
 }
 
+/* Half of a lease from the first look that said that a slot is lost: the look
+ * before it is not older than that. */
+static void
+set_leaving(struct sidecar_mode *mode, const struct cluster_view *view)
+{
+    const struct cluster_view *before = mode->cluster.view;
+
+    if (before == NULL || before->count[SLOT_LEAVING] == 0) {
+        atomic_store(&mode->cluster.leaving_until_ns,
+                     view->count[SLOT_LEAVING] == 0
+                         ? 0
+                         : clock_boot_ns() + mode->lease.length_ns / 2);
+    }
+}
+
 static void
 publish(void *ctx, const struct sidecar_map *map)
 {
@@ -87,6 +102,7 @@ publish(void *ctx, const struct sidecar_map *map)
         topology_free(mode->topology);
         return;
     }
+    set_leaving(mode, view);
     gate_raise(gate_of(mode), 0);
     mode->cluster.view = view;
     gate_lower(gate_of(mode), 0);

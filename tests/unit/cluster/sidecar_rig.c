@@ -125,7 +125,8 @@ rig_init(struct rig *rig, const struct holdings *start)
                                          .drop = drop,
                                          .poll = poll_soon,
                                          .ctx = rig };
-    const struct sidecar_options options = { .silence_ms = 500 };
+    const struct sidecar_options options = { .silence_ms = 500,
+                                             .leaving_ms = 250 };
     struct holdings *none = mem_zalloc(sizeof(*none));
 
     log_set_level((enum log_level)CONF_LOG_NOTHING);

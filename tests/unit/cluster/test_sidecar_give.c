@@ -78,6 +78,8 @@ TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
     rig_init(&rig, file);
     rig_poll(&rig, RIG_NODES);
     rig_poll(&rig, GIVEN);
+    assert_int_equal(rig.state[0], SLOT_LEAVING);
+    rig_tick(&rig, 250);
     assert_int_equal(rig.state[0], SLOT_EXPORTED);
     assert_int_equal(
         fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE, &granted).kind,

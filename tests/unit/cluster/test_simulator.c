@@ -357,9 +357,11 @@ publish(void *ctx, const struct sidecar_map *map)
 
     for (unsigned slot = 0; slot < SLOTS; slot++) {
         uint8_t state = map->state[slot_number(slot)];
-        bool served = state == SLOT_SERVED || state == SLOT_EXPORTED;
+        bool served = state == SLOT_SERVED || state == SLOT_EXPORTED ||
+                      state == SLOT_LEAVING;
         bool begins = served && d->state[slot] != SLOT_SERVED &&
-                      d->state[slot] != SLOT_EXPORTED;
+                      d->state[slot] != SLOT_EXPORTED &&
+                      d->state[slot] != SLOT_LEAVING;
 
         if (state != d->state[slot]) {
             tell("daemon %d: slot %u state %u (was %u) held %" PRIu64,
@@ -523,7 +525,8 @@ start(int index)
                                          .drop = drop,
                                          .poll = poll_soon,
                                          .ctx = d };
-    const struct sidecar_options options = { .silence_ms = LEASE_MS };
+    const struct sidecar_options options = { .silence_ms = LEASE_MS,
+                                             .leaving_ms = LEASE_MS / 2 };
 
     tell("daemon %d starts", index);
     d->sidecar = sidecar_new(&hooks, &d->kept);
@@ -760,6 +763,8 @@ find_server(unsigned slot)
                 return d->lease_ms > w.now_ms ? at : NOBODY;
             }
             break;
+        case SLOT_LEAVING:
+            return at;
         case SLOT_EXPORTED:
             if (asking) {
                 return at;

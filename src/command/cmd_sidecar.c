@@ -5,6 +5,7 @@
  * and loop 0 does the work (service->slots).
  */
 #include "base/buf.h"
+#include "cluster/cluster.h"
 #include "engine/handlers.h"
 #include "engine/request.h"
 #include "engine/role.h"
@@ -28,6 +29,29 @@ parse_slots(struct request *req, struct slice text, struct slot_set *ret_slots)
         return request_fail(req, ERR_CUSTOM,
                             "slots are numbers below 16384 and ranges of them, "
                             "such as 0-5460,9000");
+    }
+    return OK;
+}
+
+/* Refuses slots that our node owns: their keys must not be replaced by a copy,
+ * or deleted. */
+static enum err
+check_not_owned(struct request *req, const struct slot_set *slots)
+{
+    const struct cluster *cluster = req->service->cluster;
+    const struct topology *topology;
+
+    if (cluster == NULL || cluster->view == NULL) {
+        return ERR_CLUSTER_UNREAD;
+    }
+    topology = cluster->view->topology;
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(slots, slot) &&
+            topology->owner[slot] == topology->myself) {
+            return request_fail(req, ERR_CUSTOM,
+                                "the node beside this server owns slot %u",
+                                slot);
+        }
     }
     return OK;
 }
@@ -57,6 +81,10 @@ cmd_sidecar_prepare(struct request *req)
                             "'%.*s'",
                             slice_shown(host), host.data);
     }
+    err = check_not_owned(req, &slots);
+    if (err != OK) {
+        return err;
+    }
     if (!req->service->slots.prepare(req->service->ctx, &slots, host,
                                      (unsigned)port, reason, sizeof(reason))) {
         return request_fail(req, ERR_CUSTOM, "%s", reason);
@@ -73,6 +101,9 @@ cmd_sidecar_abandon(struct request *req)
     char reason[REASON_MAX];
     enum err err = parse_slots(req, req->argv[2], &slots);
 
+    if (err == OK) {
+        err = check_not_owned(req, &slots);
+    }
     if (err != OK) {
         return err;
     }

@@ -35,9 +35,10 @@ pulls_new(struct replication *r)
     hooks.ctx = pulls;
     pulls->r = r;
     pulls->replica = replica_new(r->server->service.run_id, &hooks);
-    pulls->up = (struct upstream){
-        .r = r, .replica = pulls->replica, .moved = on_link, .ctx = pulls
-    };
+    pulls->up = (struct upstream){ .server = r->server,
+                                   .replica = pulls->replica,
+                                   .moved = on_link,
+                                   .ctx = pulls };
     return pulls;
 }
 
@@ -63,8 +64,11 @@ pulls_free(struct pulls *pulls)
 }
 
 void
-pulls_set_options(struct pulls *pulls, const struct replica_options *options)
+pulls_set_options(struct pulls *pulls, const struct replica_options *options,
+                  const struct upstream *like)
 {
+    pulls->up.keepalive_s = like->keepalive_s;
+    pulls->up.uses_tls = like->uses_tls;
     replica_set_options(pulls->replica, options);
 }
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "keyspace/walk_part.h"
-#include "server/pull.h"
+#include "server/pull_hooks.h"
 #include "server/replication_state.h"
 
 struct adoption;

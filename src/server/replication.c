@@ -78,10 +78,10 @@ copy_conf(struct replication *r)
 
     primary_set_limits(r->primary, &limits);
     replica_set_options(r->replica, &options);
-    pulls_set_options(r->pulls, &options);
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
-    r->keepalive_s = (unsigned)conf->tcp_keepalive;
-    r->uses_tls = conf->tls_replication;
+    r->following.up.keepalive_s = (unsigned)conf->tcp_keepalive;
+    r->following.up.uses_tls = conf->tls_replication;
+    pulls_set_options(r->pulls, &options, &r->following.up);
 }
 
 static void
@@ -260,7 +260,8 @@ replication_new(struct server *server)
     r->pulls = pulls_new(r);
     r->drop = slot_drop_new(r);
     r->orders = slot_orders_new(r);
-    r->following.up = (struct upstream){ .r = r, .replica = r->replica };
+    r->following.up =
+        (struct upstream){ .server = server, .replica = r->replica };
     service->replication = (struct replication_calls){
         .role_changed = on_role_changed,
         .want_acks = outgoing_ask,

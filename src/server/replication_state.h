@@ -150,8 +150,6 @@ struct replication {
     struct grace grace;
 
     uint64_t backlog_ttl_ms; /* options in force */
-    unsigned keepalive_s;
-    bool uses_tls; /* tls-replication */
 
     struct pulls *pulls;
     struct slot_drop *drop;

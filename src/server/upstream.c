@@ -1,19 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "server/upstream.h"
 
+#include "base/clock.h"
 #include "net/link_dial.h"
 #include "net/registry.h"
-#include "server/replication_state.h"
+#include "repl/replica.h"
+#include "server/server_state.h"
 
 enum { UNSENT_MAX = 64 << 10 /* a server that reads no acknowledgements */ };
+
+static uint64_t
+now_ms(void)
+{
+    return clock_mono_ns() / 1000000;
+}
 
 static void
 on_opened(void *ctx, struct link *link)
 {
     struct upstream *up = ctx;
 
-    link_keepalive(link, up->r->keepalive_s);
-    replica_opened(up->replica, up->number, replication_now_ms());
+    link_keepalive(link, up->keepalive_s);
+    replica_opened(up->replica, up->number, now_ms());
     up->moved(up->ctx);
 }
 
@@ -23,8 +31,7 @@ on_bytes(void *ctx, struct link *link, struct slice bytes, size_t *ret_used)
     struct upstream *up = ctx;
 
     (void)link;
-    replica_bytes(up->replica, up->number, bytes, ret_used,
-                  replication_now_ms());
+    replica_bytes(up->replica, up->number, bytes, ret_used, now_ms());
     up->moved(up->ctx);
 }
 
@@ -36,7 +43,7 @@ on_closed(void *ctx, struct link *link, int error, const char *reason)
     (void)link;
     (void)error;
     up->link = NULL;
-    replica_closed(up->replica, up->number, reason, replication_now_ms());
+    replica_closed(up->replica, up->number, reason, now_ms());
     up->moved(up->ctx);
 }
 
@@ -48,13 +55,13 @@ void
 upstream_dial(struct upstream *up, uint64_t number, const char *host,
               unsigned port, uint64_t timeout_ms)
 {
-    struct server *server = up->r->server;
+    struct server *server = up->server;
 
     up->number = number;
     up->id = registry_draw_id(server->service.registry);
     up->link = link_dial(&server->loops[0], host, port, (unsigned)timeout_ms,
                          &hooks, up);
-    if (up->r->uses_tls) {
+    if (up->uses_tls) {
         link_secure(up->link, tls_new_dial(&server->tls, host));
     }
 }
@@ -89,6 +96,6 @@ upstream_kill(struct upstream *up, const char *reason)
     if (up->link != NULL) {
         link_close(up->link);
         up->link = NULL;
-        replica_closed(up->replica, up->number, reason, replication_now_ms());
+        replica_closed(up->replica, up->number, reason, now_ms());
     }
 }

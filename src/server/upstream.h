@@ -12,11 +12,13 @@
 
 struct link;
 struct replica;
-struct replication;
+struct server;
 
 struct upstream {
-    struct replication *r;
+    struct server *server;
     struct replica *replica;
+    unsigned keepalive_s; /* options in force */
+    bool uses_tls;
     struct link *link; /* NULL: none */
     uint64_t number;   /* the state machine's name of it */
     uint64_t id;       /* for CLIENT LIST */

@@ -15,7 +15,8 @@
 > SIDECAR FINISH 1 0123456789abcdef0123456789abcdef01234567 5
 < -ERR this server stands beside no node of a cluster (sidecar-of)
 > SIDECAR STATUS
-< ""
+2< ""
+3< ="txt:"
 > SIDECAR STATUS x
 < -ERR wrong number of arguments for 'sidecar|status' command
 > REPLCONF slots 1

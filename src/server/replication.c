@@ -80,7 +80,7 @@ copy_conf(struct replication *r)
     replica_set_options(r->replica, &options);
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
     r->following.up.keepalive_s = (unsigned)conf->tcp_keepalive;
-    r->following.up.uses_tls = conf->tls_replication;
+    r->following.up.uses_tls = r->uses_tls = conf->tls_replication;
     pulls_set_options(r->pulls, &options, &r->following.up);
 }
 

@@ -155,6 +155,8 @@ struct replication {
     struct slot_drop *drop;
     struct slot_orders *orders;
 
+    bool uses_tls; /* tls-replication */
+
     uv_timer_t tick, flush;
     uv_timer_t drop_pause; /* of slot_drop.c */
     uv_async_t poke;       /* any thread sends it */

@@ -60,8 +60,9 @@ set_silence(struct sidecar_mode *mode)
     bool safe = conf->sidecar_mode == CONF_SIDECAR_MODE_SAFE;
     const struct sidecar_options options = {
         .missing_empty = conf->sidecar_missing_slot == CONF_MISSING_SLOT_EMPTY,
-        .silence_ms =
-            safe ? mode->view.settings.node_timeout_ms + 2 * lease_ms : lease_ms
+        .silence_ms = safe ? mode->view.settings.node_timeout_ms + 2 * lease_ms
+                           : lease_ms,
+        .leaving_ms = lease_ms / 2
     };
 
     sidecar_set_options(mode->sidecar, &options);

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Failovers, kills and stops of nodes and daemons, slots that move, nodes that come and
+# go, all with writers and readers. Nothing that was acknowledged may be missing, and
+# no reader may hear that it is absent, except where a primary died together with its
+# daemon. `make cluster` plays random schedules of the same faults.
+
+import os
+import random
+import time
+
+import pytest
+
+from lib import cluster_faults, cluster_load, replicas, slots
+from lib.servers import time_factor, wait_until
+
+LINKED = True
+
+# The longest time without an acknowledgement that these tests accept. Machines that
+# run them may be busy; `make cluster` prints the real ones.
+PLANNED_S = 5.0
+FAILOVER_S = 20.0
+FAULTS_A_LOAD = 5
+SLOW = {"kill_node", "kill_both", "stop_node", "stop_both", "bounce_node",
+        "kill_daemon", "stop_daemon", "migrate_and_kill", "rolling_restart",
+        "reshard_and_kill_daemon", "stop_node_shortly", "cut_off",
+        "cut_off_one_way", "cut_off_shortly", "cut_from_replica"}
+
+
+def finish(ring, load):
+    """Checks all items, and that the replicas have the same data."""
+    load.finish()
+    for pair in ring.primaries():
+        replicas.wait_even(pair.daemon,
+                           *[r.daemon for r in ring.replicas_of(pair)])
+
+
+@pytest.mark.parametrize("fault", sorted(cluster_faults.FAULTS))
+def test_nothing_is_lost_or_denied(ring, fault):
+    why = cluster_faults.missing(ring, fault)
+    if why:
+        pytest.skip(why)
+    with cluster_load.Load(ring, seed=fault) as load:
+        load.wait_progress()
+        play = cluster_faults.Play(ring, load, seed=fault)
+        gaps = play.play(fault)
+        finish(ring, load)
+    print("%s: %s" % (fault, load))
+    most = FAILOVER_S if fault in SLOW else PLANNED_S
+    assert max(gaps) <= most * time_factor(), (play.told, gaps)
+
+
+def test_a_replica_answers_readers_only(ring):
+    slot = 2000
+    primary, key = ring.owner(slot), slots.key_in(slot, "read")
+    replica = ring.replicas_of(primary)[0]
+    elsewhere = slots.key_in(next(s for s in range(0, slots.SLOTS, 100)
+                                  if ring.owner(s) is not primary))
+    moved = "MOVED %d %s:%d" % (slot, *primary.daemon.address)
+    with ring.client() as client:
+        client.call(key, "BF.ADD", key, "item")
+    with replica.daemon.conn() as conn:
+        assert str(conn.call("BF.EXISTS", key, "item")) == moved
+        assert conn.call("READONLY") == b"OK"
+        wait_until(lambda: conn.call("BF.EXISTS", key, "item") == 1, 10,
+                   "the item arrives")
+        assert conn.call("BF.EXISTS", key, "absent") == 0
+        assert str(conn.call("BF.ADD", key, "item")) == moved
+        assert str(conn.call("BF.EXISTS", elsewhere, "x")).startswith("MOVED ")
+        assert conn.call("READWRITE") == b"OK"
+        assert str(conn.call("BF.EXISTS", key, "item")) == moved
+
+
+def test_a_transaction_from_before_a_failover_is_refused(ring):
+    slot = 3000
+    old, key = ring.owner(slot), slots.key_in(slot, "queued")
+    with old.daemon.conn() as conn:
+        assert conn.call("MULTI") == b"OK"
+        assert conn.call("BF.ADD", key, "item") == b"QUEUED"
+        ring.failover(ring.replicas_of(old)[0])
+        ring.wait_settled()
+        assert str(conn.call("EXEC")).startswith(("MOVED ", "EXECABORT"))
+    with ring.client() as client:
+        assert client.call(key, "BF.EXISTS", key, "item")[0] == 0
+
+
+def test_random_faults_lose_nothing(ring):
+    """make cluster ROUNDS=n [SEED=n]. A load lasts for several faults."""
+    rounds = int(os.environ.get("ROUNDS") or 3)
+    seed = int(os.environ.get("SEED") or random.randrange(1 << 30))
+    rng = random.Random(seed)
+    for first in range(0, rounds, FAULTS_A_LOAD):
+        with cluster_load.Load(ring, seed=rng.random()) as load:
+            load.wait_progress()
+            play = cluster_faults.Play(ring, load, seed=rng.random())
+            for number in range(first, min(first + FAULTS_A_LOAD, rounds)):
+                play_one(play, rng, "%s, round %d of %d, SEED=%d" % (
+                    ring.kind, number + 1, rounds, seed))
+            finish(ring, load)
+        print("  %s" % load, flush=True)
+
+
+def play_one(play, rng, title):
+    play.told = []
+    began = time.monotonic()
+    gaps = play.play(rng.choice(cluster_faults.names(play.cluster)))
+    print("%s: %s; %.1f s, gaps %s" % (
+        title, ", ".join(play.told), time.monotonic() - began,
+        " ".join("%.2f" % g for g in gaps)), flush=True)

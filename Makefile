@@ -187,6 +187,9 @@ $(B)/bench/%: $(B)/bench/%.o $(filter-out $(B)/libserver.a,$(ARCHIVES))
 
 -include $(OBJS:.o=.d) $(LIBOBJS:.o=.d) $(UNIT:=.d) $(HELPERS:.o=.d) $(FUZZ:=.d) $(BENCH:=.d)
 
+# Redis and Valkey, which tests and the demo of a cluster use.
+PEERS := build/redis/usr/bin/redis-server
+
 # ---- run and install ---------------------------------------------------------
 run: $(SERVER) ## Run the server on 127.0.0.1, data in data/PORT: make run [PORT=7380]
 	@mkdir -p $(DATA)
@@ -195,6 +198,9 @@ run: $(SERVER) ## Run the server on 127.0.0.1, data in data/PORT: make run [PORT
 
 demo: deps-demo $(SERVER) ## Load real data through a stock client and measure it
 	$(PYTHON) bench/demo.py --server $(SERVER)
+
+demo-cluster: deps-demo $(SERVER) $(PEERS) ## Load a word list into a cluster while it changes
+	$(PYTHON) bench/demo_cluster.py --server $(SERVER)
 
 # The installed files, as file:place below PREFIX. PUT_TEXT replaces the paths in
 # texts with those of the installation.
@@ -256,7 +262,6 @@ deb-check: deb deps-deb-check ## Install, upgrade and remove the packages in a n
 # ---- tests -------------------------------------------------------------------
 # One recipe for every mode: tests/run runs the programs under build/<mode>.
 TESTED := $(SERVER) $(CHECK) $(LOAD) $(SHIM) $(UNIT) $(FUZZ)
-PEERS  := build/redis/usr/bin/redis-server
 
 $(PEERS): tests/peers
 	tests/peers
@@ -439,12 +444,12 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.
 FIRST := $(filter deps,$(MAKECMDGOALS)) \
-	$(patsubst %,deps-%,$(filter check clients coverage demo bench,$(MAKECMDGOALS))) \
+	$(patsubst %,deps-%,$(patsubst demo-cluster,demo,$(filter check clients coverage demo demo-cluster bench,$(MAKECMDGOALS)))) \
 	$(if $(filter bench-all,$(MAKECMDGOALS)),deps-bench)
 $(OBJS) $(UNIT:=.o) $(HELPERS) $(FUZZ:=.o) $(BENCH:=.o) $(B)/tests/unit/main.o \
 	$(B)/tests/fuzz/replay.o $(B)/tests/fuzz/target.o $(B)/tests/fuzz/foreign.o $(PEERS) lint format-check docs-check: | $(FIRST)

@@ -58,9 +58,10 @@ class Lag:
         return all(time.monotonic() - node[-1][0] > STABLE_S
                    for node, _ in self.histories.values())
 
-    def lags(self):
+    def lags(self, limit):
         """Returns the seconds until the daemon had each lasting map of its node, and
-        the maps that it never had, as text."""
+        the maps that lasted for longer than `limit` and never were its own, as
+        text."""
         lags, never = [], []
         for pair, (node, daemon) in self.histories.items():
             ends = [begin for begin, _ in node[1:]] + [time.monotonic()]
@@ -72,6 +73,6 @@ class Lag:
                         t > begin - STABLE_S]
                 if seen:
                     lags.append(max(0.0, seen[0] - begin))
-                else:
+                elif end - begin > limit:
                     never.append("%r: %s" % (pair, owners))
         return sorted(lags), never

@@ -173,6 +173,7 @@ class Client:
                     self.map[slot] = address
                 continue
             time.sleep(PAUSE_S)
+            way.redirects, asking = 0, False
             if kind != "TRYAGAIN":
                 self.refresh()
                 address = self.map.get(slot)

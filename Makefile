@@ -335,6 +335,10 @@ failovers: $(SERVER) $(PEERS) ## Test failovers by Sentinels under load: make fa
 	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_sentinel.py -k lose_nothing
 
+cluster: $(SERVER) $(PEERS) ## Test random faults of a cluster under load: make cluster ROUNDS=50 [SEED=n]
+	ROUNDS=$(or $(ROUNDS),50) SEED=$(SEED) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
+	  $(PYTEST) tests/scenario/test_cluster_moves.py -k random
+
 slow-clients: $(SERVER) ## Test clients that send a byte a second: make slow-clients CLIENTS=10000
 	CLIENTS=$(or $(CLIENTS),10000) BLOOMERY_SERVER=$(CURDIR)/$(SERVER) \
 	  $(PYTEST) tests/scenario/test_slow_clients.py
@@ -444,7 +448,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers pins clients fuzz coverage bench bench-all lint format \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -91,15 +91,6 @@ static const struct cluster_settings defaults = {
 /* ---- reports ------------------------------------------------------------- */
 
 static void
-complain(const struct neighbour *neighbour, const char *what,
-         const char *reason)
-{
-    log_repeated(LOG_WARN, "server.neighbour", what,
-                 "host=%s port=%u reason=\"%s\"", neighbour->place.host,
-                 neighbour->place.port, reason);
-}
-
-static void
 report(struct neighbour *neighbour, struct neighbour_poll *poll)
 {
     poll->heard_ns = clock_boot_ns();
@@ -154,7 +145,9 @@ lose(struct neighbour *neighbour, const char *reason)
                                    .failed = true,
                                    .gone = true };
 
-    complain(neighbour, "lost the neighbour", reason);
+    log_repeated(LOG_WARN, "server.neighbour", "lost the neighbour",
+                 "host=%s port=%u reason=\"%s\"", neighbour->place.host,
+                 neighbour->place.port, reason);
     drop_link(neighbour);
     report(neighbour, &poll);
     CHECK(uv_timer_start(&neighbour->timer, on_timer,
@@ -395,8 +388,10 @@ take_look(struct neighbour *neighbour, const struct answer *answer)
     }
     poll.failed = !good;
     if (!good) {
-        complain(neighbour, "the neighbour's answer is of no use",
-                 neighbour->error);
+        log_repeated(LOG_WARN, "server.neighbour",
+                     "the neighbour's answer is of no use",
+                     "host=%s port=%u reason=\"%s\"", neighbour->place.host,
+                     neighbour->place.port, neighbour->error);
     } else if (!neighbour->up) {
         log_notice("server.neighbour", "looks at the neighbour",
                    "host=%s port=%u", neighbour->place.host,

@@ -17,9 +17,10 @@ def node(ident, port, flags="master", primary="-", epoch=1, slots="",
          host="127.0.0.1", link="connected", hostname=""):
     """One line of CLUSTER NODES; port: of the daemon."""
     name = "," + hostname if hostname else ""
+    port -= OFFSET
+    bus = port + 10000 if port < 55000 else port - 10000
     return "%s %s:%d@%d%s %s %s 0 0 %d %s %s" % (
-        ident, host, port - OFFSET, port - OFFSET + 10000, name, flags, primary, epoch,
-        link, slots)
+        ident, host, port, bus, name, flags, primary, epoch, link, slots)
 
 
 class Neighbour:

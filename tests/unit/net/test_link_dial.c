@@ -10,6 +10,8 @@
 #include "resolver.h"
 
 #include <poll.h>
+#include <stddef.h>
+#include <sys/un.h>
 
 static void
 dial(struct rig *rig, struct owner *owner, const char *host, unsigned port,
@@ -498,5 +500,78 @@ TEST(a_loop_that_stops_dials_nobody)
     assert_int_equal(5, stubborn.closed);
     loop_fini(&rig->loop);
     loop_init(&rig->loop, 0, &rig->env, rig); /* for rig_free */
+    rig_free(rig);
+}
+
+/* ---- unix sockets -------------------------------------------------------- */
+
+static int
+listen_at(const char *path)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_true(fd >= 0);
+    (void)snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+    (void)unlink(path);
+    assert_int_equal(0, bind(fd, (struct sockaddr *)&un, sizeof(un)));
+    assert_int_equal(0, listen(fd, 1));
+    return fd;
+}
+
+TEST(a_unix_socket_is_dialled_by_its_path)
+{
+    struct rig *rig = rig_new();
+    struct owner owner = { .inside = true };
+    char path[64];
+    struct peer peer;
+    int listening;
+
+    (void)snprintf(path, sizeof(path), "/tmp/bloomery-dial-%d", (int)getpid());
+    listening = listen_at(path);
+    owner.link =
+        link_dial_unix(&rig->loop, path, DEADLINE_MS, &owner_hooks, &owner);
+    owner.inside = false;
+    rig_until(rig, owner.opened == 1);
+    peer = accept_one(listening);
+    assert_true(owner_send(&owner, slice_lit("hello")));
+    peer_expect(rig, &peer, "hello");
+    peer_send_text(rig, &peer, "you");
+    rig_until(rig, owner.got.len == 3);
+    owner_free(&owner);
+    peer_free(&peer);
+    (void)close(listening);
+    (void)unlink(path);
+    rig_free(rig);
+}
+
+TEST(a_path_without_a_socket_is_reported_later)
+{
+    struct rig *rig = rig_new();
+    struct owner owner = { .inside = true };
+
+    owner.link = link_dial_unix(&rig->loop, "/nonexistent/socket", DEADLINE_MS,
+                                &owner_hooks, &owner);
+    owner.inside = false;
+    assert_int_equal(0, owner.closed);
+    rig_until(rig, owner.closed == 1);
+    assert_int_equal(0, owner.opened);
+    owner_free(&owner);
+    rig_free(rig);
+}
+
+TEST(a_unix_link_may_be_closed_before_it_opens)
+{
+    struct rig *rig = rig_new();
+    struct owner owner = { .inside = true };
+
+    owner.link = link_dial_unix(&rig->loop, "/nonexistent/socket", DEADLINE_MS,
+                                &owner_hooks, &owner);
+    owner.inside = false;
+    link_close(owner.link);
+    owner.link = NULL;
+    rig_settle(rig);
+    assert_int_equal(0, owner.closed);
+    owner_free(&owner);
     rig_free(rig);
 }

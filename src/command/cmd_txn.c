@@ -291,6 +291,7 @@ cmd_exec(struct request *req)
         return err;
     }
     if (route_is_refusal(err)) {
+        route_count(err);
         txn_end(req->session);
         return err;
     }

@@ -279,6 +279,22 @@ run_admitted(struct request *req, struct window *window, struct lock_set *locks)
     return err;
 }
 
+/* Refuses the first command of a window, or all of its first run if their slot
+ * is the reason: the commands of a run have the same key. */
+static void
+refuse_first(struct request *req, struct window *window, enum err err)
+{
+    window->count = 1;
+    if (route_is_refusal(err)) {
+        req->worker->runs_routed = 1;
+    } else {
+        window->run[0].count = 1;
+    }
+    for (uint32_t i = 0; i < window->run[0].count; i++) {
+        execute_refuse(req, err);
+    }
+}
+
 /* Enters the gate, and executes the window or refuses its first command. A
  * command that is to be queued, or has LOCK_SELF, is only admitted. */
 static enum outcome
@@ -294,6 +310,8 @@ enter(struct request *req, struct window *window, bool queues)
         find_all_locks(req, window, &locks);
     } else if (runs) {
         find_locks(req, window->run, &req->key, &locks);
+    } else {
+        req->key.name.data = NULL; /* no key is hashed: route.c */
     }
     lock_set_enter(&locks, worker);
     err = admit_now(req);
@@ -307,9 +325,7 @@ enter(struct request *req, struct window *window, bool queues)
     if (err == ERR_AGAIN) {
         return PAUSED;
     }
-    window->count = 1;
-    window->run[0].count = 1;
-    execute_refuse(req, err);
+    refuse_first(req, window, err);
     return ANSWERED;
 }
 
@@ -371,6 +387,7 @@ check_all_names(struct request *req)
     struct lock_set none;
     enum err err = OK;
 
+    req->key.name.data = NULL; /* as in enter */
     lock_set_init(&none);
     lock_set_enter(&none, req->worker);
     if (rights_are_limited(req->session)) {

@@ -134,19 +134,30 @@ execute_error_text(const struct worker *worker, enum err err, char *ret_text,
     }
 }
 
+/* Returns the text of an error; it may lie in `room`. */
+static inline struct slice
+error_text(const struct worker *worker, enum err err, char room[ERROR_TEXT_MAX])
+{
+    if (strcmp(err_text(err), "%s") == 0) { /* redirects must be fast */
+        return slice_of(worker->detail);
+    }
+    execute_error_text(worker, err, room, ERROR_TEXT_MAX);
+    return slice_of(room);
+}
+
 static void
 reply_with_error(struct request *req, enum err err)
 {
-    char text[ERROR_TEXT_MAX];
+    char room[ERROR_TEXT_MAX];
+    struct slice text = error_text(req->worker, err, room);
     struct buf *out = req->reply->buf;
     size_t limit = out->limit;
     enum mem_claim before = mem_set_claim(MEM_SERVE);
 
-    execute_error_text(req->worker, err, text, sizeof(text));
     if (limit > 0 && out->len + ERROR_REPLY_MAX > limit) {
         out->limit = out->len + ERROR_REPLY_MAX; /* it may be exceeded */
     }
-    reply_error(req->reply, err_prefix(err), slice_of(text));
+    reply_error(req->reply, err_prefix(err), text);
     out->limit = limit;
     (void)mem_set_claim(before);
     execute_note_error(req, err);
@@ -170,6 +181,9 @@ execute_refuse(struct request *req, enum err err)
         struct stats_command *stats = req->worker->stats->command;
 
         stats_bump(&stats[command_id(req->command)].rejected, 1);
+    }
+    if (route_is_refusal(err)) {
+        route_count(err);
     }
     txn_refused(req->session);
     if (!req->session->authenticated &&

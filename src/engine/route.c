@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * In sidecar mode a key's hash has its slot (keyspace/key_hash.h); here the
- * slot is computed from the name, since not every command has hashed its keys
- * when it is admitted. The lease is compared with a fresh clock, because a
- * process that was stopped may execute what it read long ago.
+ * In sidecar mode a key's hash has its slot (keyspace/key_hash.h). Dispatch has
+ * hashed the first key of a command that it is about to run; the slots of other
+ * keys are computed from their names. The lease is compared with a fresh clock,
+ * because a process that was stopped may execute what it read long ago.
  */
 #include "engine/route.h"
 
@@ -12,15 +12,28 @@
 #include "base/num.h"
 #include "cluster/cluster.h"
 #include "engine/txn.h"
-#include "keyspace/hash_slot.h"
+#include "keyspace/key_hash.h"
 
 /* What all keys of a request have in common. */
 struct route {
     const struct cluster_view *view;
     const struct slice *argv; /* of the command being looked at */
+    const struct key *hashed; /* a key whose hash may be known */
     int slot;                 /* -1: no key so far */
     enum err err;             /* of the keys themselves */
 };
+
+/* The key of an earlier command has other bytes, at another place. */
+static uint32_t
+slot_of(const struct route *route, struct slice name)
+{
+    const struct key *hashed = route->hashed;
+
+    return hashed->name.data == name.data && hashed->name.len == name.len &&
+                   key_hash_has_slots()
+               ? key_slot(hashed->hash)
+               : hash_slot_of(name);
+}
 
 static void
 add_key(void *ctx, size_t position)
@@ -31,7 +44,7 @@ add_key(void *ctx, size_t position)
     if (route->err != OK) {
         return;
     }
-    slot = hash_slot_of(route->argv[position]);
+    slot = slot_of(route, route->argv[position]);
     if (route->slot < 0) {
         route->slot = (int)slot;
         if (view_owner(route->view, slot) == NULL) {
@@ -180,9 +193,9 @@ judge(const struct request *req, struct route *route,
 
 bool
 route_allows(const struct request *req, const struct command *command,
-             const struct slice *argv, size_t argc)
+             const struct slice *argv, size_t argc, const struct key *key)
 {
-    struct route route;
+    struct route route = { .hashed = key };
 
     return judge(req, &route, command, argv, argc) == OK;
 }
@@ -230,13 +243,10 @@ hold(const struct request *req)
     return ERR_AGAIN;
 }
 
-static void
-count_refusal(enum err err)
+void
+route_count(enum err err)
 {
     switch (err) {
-    case OK:
-    case ERR_AGAIN:
-        break;
     case ERR_MOVED:
         metric_add(METRIC_CLUSTER_MOVED, 1);
         break;
@@ -257,7 +267,7 @@ count_refusal(enum err err)
 enum err
 route_check(const struct request *req)
 {
-    struct route route;
+    struct route route = { .hashed = &req->key };
     enum err err = judge(req, &route, req->command, req->argv, req->argc);
 
     if (__builtin_expect(err == OK, 1)) {
@@ -274,7 +284,6 @@ route_check(const struct request *req)
     if (err != ERR_AGAIN) {
         req->session->held_until_ms = 0;
     }
-    count_refusal(err);
     return err;
 }
 

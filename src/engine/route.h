@@ -16,17 +16,20 @@ route_is_on(const struct request *req)
     return __builtin_expect(req->service->cluster != NULL, 0) && !req->obey;
 }
 
-/* Checks the keys of a command, or of everything that EXEC will run. Counts a
- * refusal, and fills worker->detail for MOVED and ASK. ERR_AGAIN: the slot is
+/* Checks the keys of a command, or of everything that EXEC will run. Fills
+ * worker->detail for MOVED and ASK. ERR_AGAIN: the slot is
  * being handed over, and the session has to wait; after ROUTE_HOLD_MS the error
  * is ERR_TRYAGAIN. */
 enum { ROUTE_HOLD_MS = 250 };
 MUST_CHECK enum err route_check(const struct request *req);
 
 /* Returns whether route_check would return OK for this command, and changes
- * nothing. */
+ * nothing. key: its first one. */
 bool route_allows(const struct request *req, const struct command *command,
-                  const struct slice *argv, size_t argc);
+                  const struct slice *argv, size_t argc, const struct key *key);
+
+/* Counts a command that got this refusal. */
+void route_count(enum err err);
 
 /* Ends a command after ASKING, which holds for the next command, or for the
  * transaction that MULTI then begins. */

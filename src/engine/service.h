@@ -314,10 +314,12 @@ struct worker {
     size_t expiry_wants;      /* for the name that did not fit */
     uint64_t hold;            /* highest position that the batch wrote or read:
                                  its replies wait for it */
-    struct notice_list notices;   /* not yet handed over */
-    uint64_t users_seen;          /* users.changes that revoke.h has applied */
-    struct request *request;      /* dispatch's own: what it executes */
-    struct window *window;        /* likewise: where that comes from */
+    struct notice_list notices; /* not yet handed over */
+    uint64_t users_seen;        /* users.changes that revoke.h has applied */
+    struct request *request;    /* dispatch's own: what it executes */
+    struct window *window;      /* likewise: where that comes from */
+    uint32_t runs_routed; /* in sidecar mode: the next window has no more runs;
+                             0: as many as any */
     const struct command *failed; /* the last with an error as its reply, for */
     enum err failure;             /* obey.c; and that error */
     /* By a key's hash, whose place keys may share: how many runs in a row

@@ -48,6 +48,21 @@ is_admitted(struct request *req, const struct run *run)
     return admit_request(req, run->words) == OK;
 }
 
+/* In sidecar mode a window ends before a command that is redirected, and what
+ * was gathered behind that is gathered again. So windows begin short after a
+ * redirect, and double from then on. */
+static uint32_t
+runs_by_route(struct worker *worker, uint32_t most)
+{
+    uint32_t runs = worker->runs_routed;
+
+    if (runs == 0 || runs >= most) {
+        return most;
+    }
+    worker->runs_routed = 2 * runs;
+    return runs;
+}
+
 void
 window_gather_others(struct worker *worker, const struct batch *batch,
                      uint32_t end)
@@ -58,6 +73,9 @@ window_gather_others(struct worker *worker, const struct batch *batch,
     uint32_t most = locks ? WINDOW_LOCKED : WINDOW_RUNS;
     uint32_t items = items_of(window->run);
 
+    if (__builtin_expect(worker->service->cluster != NULL, 0)) {
+        most = runs_by_route(worker, most);
+    }
     if (!joins(window->run) || worker->session->again != NULL) {
         return;
     }
@@ -115,7 +133,11 @@ window_admit(struct request *req, struct window *window)
         if (admitted && routes) {
             const struct run *run = &window->run[i];
 
-            admitted = route_allows(req, command, run->argv, run->argc);
+            admitted = route_allows(req, command, run->argv, run->argc,
+                                    &window->ahead.key[i]);
+            if (!admitted) {
+                req->worker->runs_routed = i;
+            }
         }
         if (admitted && command != req->command) {
             req->command = command;

@@ -10,7 +10,7 @@
 #include "base/metrics.h"
 #include "cluster/cluster.h"
 #include "engine/observe.h"
-#include "keyspace/hash_slot.h"
+#include "keyspace/key_hash.h"
 #include "rig.h"
 
 #define A "1111111111111111111111111111111111111111"
@@ -301,6 +301,25 @@ TEST(a_hand_off_that_takes_too_long_is_tried_again)
     expect_replies(scene.rig, TRYAGAIN);
     assert_false(txn_is_open(&scene.rig->session));
     end(&scene);
+}
+
+/* Their words lie where those of the commands before them lay. */
+TEST(a_queued_key_is_not_taken_for_the_one_before_it)
+{
+    struct scene scene;
+
+    key_hash_by_slot(true);
+    begin(&scene);
+    for (int round = 0; round < 2; round++) {
+        expect(&scene, "BF.EXISTS bar x", ":0\r\n");
+        expect(&scene, "BF.EXISTS foo x", MOVED_FOO);
+        expect(&scene, "MULTI", "+OK\r\n");
+        expect(&scene, "BF.EXISTS bar x", "+QUEUED\r\n");
+        expect(&scene, "BF.EXISTS foo x", MOVED_FOO);
+        expect(&scene, "DISCARD", "+OK\r\n");
+    }
+    end(&scene);
+    key_hash_by_slot(false);
 }
 
 /* Windows of several keys, and runs of one key. */

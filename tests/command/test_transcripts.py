@@ -23,11 +23,18 @@ def start_sidecar(parsed, start_server):
     """A server beside a made-up node, when it has its first lease."""
     made = neighbour.Neighbour()
     config = dict(made.config, **parsed.neighbour)
+    state = config.pop("state", "ok")
+    own = sum(int(last or first) - int(first) + 1 for first, _, last in
+              (part.partition("-") for part in parsed.nodes[0]["slots"].split()))
     made.say(nodes=[neighbour.node(**fields) for fields in parsed.nodes],
-             myid=parsed.nodes[0]["ident"], state=config.pop("state", "ok"),
-             shard=config.pop("shard", None), config=config)
-    server = start_server("--sidecar-of", made.address, *parsed.options)
+             myid=parsed.nodes[0]["ident"], shard=config.pop("shard", None),
+             config=config)
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY,
+                          *parsed.options)
     neighbour.wait_lease(server)
+    neighbour.wait_served(server, own)
+    made.say(state=state)
+    servers.wait_until(lambda: neighbour.figures(server)["cluster_state"] == state)
     return made, server
 
 

@@ -8,7 +8,10 @@ import socket
 import threading
 
 from lib import resp, servers
+from lib.servers import wait_until
 
+# Other nodes have no servers that could be asked who has the data of a slot.
+EMPTY = ("--sidecar-missing-slot", "empty")
 A, B, C = "a" * 40, "b" * 40, "c" * 40
 OFFSET = 1000
 
@@ -173,7 +176,7 @@ class Neighbour:
     def wait_looks(self, count=2):
         """Waits until the server has looked `count` more times."""
         target = self.polls + count
-        servers.wait_until(lambda: self.polls >= target,
+        wait_until(lambda: self.polls >= target,
                            what="%d looks at the neighbour" % count)
 
 
@@ -186,6 +189,11 @@ def figures(server):
 
 def wait_lease(server, has=True):
     """Waits until the server has a lease, or has none."""
-    servers.wait_until(
+    wait_until(
         lambda: (figures(server)["cluster_lease_left_ms"] != "0") == has,
         what="a lease" if has else "the end of the lease")
+
+
+def wait_served(server, count):
+    wait_until(lambda: figures(server).get("cluster_slots_served") == str(count),
+               seconds=20, what="%d slots" % count)

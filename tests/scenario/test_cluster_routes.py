@@ -11,7 +11,7 @@ import time
 import pytest
 
 from lib import neighbour, resp, servers, tls
-from lib.neighbour import A, B, C, node
+from lib.neighbour import A, B, C, node, wait_served
 from lib.servers import wait_until
 
 BAR, FOO = 5061, 12182  # slots of these keys
@@ -33,21 +33,16 @@ def halves(server, **fields):
 
 def begin(start_server, made, *options):
     """A server with a lease, beside the node."""
-    server = start_server("--sidecar-of", made.address, *options)
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY, *options)
     made.say(**halves(server))
     neighbour.wait_lease(server)
     wait_served(server, 8192)
     return server
 
 
-def wait_served(server, count):
-    wait_until(lambda: neighbour.figures(server).get("cluster_slots_served") ==
-               str(count), what="%d slots" % count)
-
-
 def test_a_server_waits_for_its_neighbour(start_server, made):
     made.close()
-    server = start_server("--sidecar-of", made.address)
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
     with server.conn() as conn:
         for words in (("BF.ADD", "bar", "x"), ("CLUSTER", "SLOTS"), ("CLUSTER", "MYID")):
             assert conn.call(*words) == resp.Error(
@@ -152,7 +147,7 @@ def test_a_neighbour_that_speaks_nonsense_is_left(start_server, made, raw, why):
 
 def test_errors_of_the_neighbour_are_shown(start_server, made):
     made.say(error="ERR This instance has cluster support disabled")
-    server = start_server("--sidecar-of", made.address)
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
     wait_until(lambda: b"CLUSTER NODES: ERR This instance has cluster support disabled"
                in server.log(), what="the reason in the log")
     made.say(error=None)
@@ -163,7 +158,7 @@ def test_errors_of_the_neighbour_are_shown(start_server, made):
 
 def test_it_logs_in(start_server, made):
     made.say(user="watcher", password="secret")
-    server = start_server("--sidecar-of", made.address, "--sidecar-user", "watcher",
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY, "--sidecar-user", "watcher",
                           "--sidecar-password", "wrong")
     wait_until(lambda: b"WRONGPASS" in server.log(), what="the refusal in the log")
     assert b"sidecar-user, sidecar-password" in server.log()
@@ -177,7 +172,7 @@ def test_it_logs_in(start_server, made):
 
 def test_the_default_user_needs_no_name(start_server, made):
     made.say(password="secret")
-    server = start_server("--sidecar-of", made.address, "--sidecar-password", "secret")
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY, "--sidecar-password", "secret")
     neighbour.wait_lease(server)
     assert ["AUTH", "secret"] in made.asked
 
@@ -185,7 +180,7 @@ def test_the_default_user_needs_no_name(start_server, made):
 def test_the_neighbour_may_be_at_a_unix_socket(start_server, tmp_path):
     made = neighbour.Neighbour(str(tmp_path / "node"))
     try:
-        server = start_server("--sidecar-of", made.address)
+        server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
         neighbour.wait_lease(server)
     finally:
         made.close()
@@ -195,13 +190,13 @@ def test_the_neighbour_may_be_at_a_unix_socket(start_server, tmp_path):
 # ---- addresses -------------------------------------------------------------------
 
 def test_addresses_follow_the_options(start_server, made):
-    server = start_server("--sidecar-of", made.address, "--sidecar-port-offset", 500,
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY, "--sidecar-port-offset", 500,
                           "--sidecar-map",
                           "%s=[fd00::2]:7777 %s=c.example:8888" % (B, C))
     made.say(nodes=[node(A, server.port + 500, "myself,master", slots="0-8191"),
                     node(B, 29999, slots="8192-16000"),
                     node(C, 29998, slots="16001-16383")])
-    wait_until(lambda: neighbour.figures(server).get("cluster_slots_served") == "8192")
+    wait_served(server, 8192)
     with server.conn() as conn:
         assert conn.call("BF.ADD", "foo", "x") == resp.Error(
             "MOVED %d fd00::2:7777" % FOO)
@@ -217,7 +212,7 @@ def test_addresses_follow_the_options(start_server, made):
 ])
 def test_the_endpoint_is_the_preferred_one(start_server, made, kind, slots, moved):
     made.config["cluster-preferred-endpoint-type"] = kind
-    server = start_server("--sidecar-of", made.address)
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
     made.say(nodes=[node(A, server.port, "myself,master", slots="0-8191"),
                     node(B, 29999, slots="8192-16383", hostname="b.example")])
     wait_served(server, 8192)
@@ -230,7 +225,7 @@ def test_the_endpoint_is_the_preferred_one(start_server, made, kind, slots, move
 
 def test_a_port_that_clients_cannot_reach_is_warned_of(start_server, made):
     made.say(nodes=[node(A, 29997, "myself,master", slots="0-16383")])
-    server = start_server("--sidecar-of", made.address)
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
     wait_until(lambda: b"clients are sent to another port" in server.log(),
                what="the warning")
 
@@ -249,7 +244,7 @@ def test_settings_of_the_neighbour_are_read_again(start_server, made):
 def test_tls_clients_get_ports_for_tls(start_server, made, tmp_path):
     files = tls.Files(tmp_path)
     port = servers.free_port()
-    server = start_server("--sidecar-of", made.address, *files.options(port))
+    server = start_server("--sidecar-of", made.address, *neighbour.EMPTY, *files.options(port))
     made.say(**halves(server))
     wait_served(server, 8192)
     with server.conn() as plain, tls.Conn(port, files.context()) as secure:
@@ -310,8 +305,8 @@ def test_a_client_library_finds_its_way(start_server, made):
     cluster = pytest.importorskip("redis.cluster")
     other = neighbour.Neighbour()
     try:
-        one = start_server("--sidecar-of", made.address)
-        two = start_server("--sidecar-of", other.address)
+        one = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
+        two = start_server("--sidecar-of", other.address, *neighbour.EMPTY)
         made.say(nodes=[node(A, one.port, "myself,master", slots="0-8191"),
                         node(B, two.port, "master", slots="8192-16383")])
         other.say(myid=B,

@@ -402,6 +402,24 @@ journal_flush(struct journal *journal)
     return sound;
 }
 
+bool
+journal_answers(struct journal *journal)
+{
+    struct journal_writer *writer = &journal->writer;
+    struct journal_syncer *syncer = &journal->syncer;
+    bool answered;
+
+    pthread_mutex_lock(&journal->mutex);
+    answered =
+        (writer->answered == journal->asked || atomic_load(&writer->in_call)) &&
+        (syncer->answered == journal->asked || syncer->syncing);
+    journal->asked++;
+    pthread_cond_signal(&writer->work);
+    pthread_cond_signal(&syncer->work);
+    pthread_mutex_unlock(&journal->mutex);
+    return answered;
+}
+
 void
 journal_get_status(const struct journal *journal,
                    struct journal_status *ret_status)

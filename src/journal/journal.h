@@ -166,6 +166,11 @@ struct journal_status {
 void journal_get_status(const struct journal *journal,
                         struct journal_status *ret_status);
 
+/* Returns whether both threads have given a sign of life since the last call,
+ * or are inside a call to the disk, which may last. Asks them for the next one.
+ */
+bool journal_answers(struct journal *journal);
+
 /* Returns how long the longest sync since the last call took; 0: there was
  * none. */
 uint64_t journal_take_longest_sync_ns(struct journal *journal);

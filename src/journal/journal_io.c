@@ -179,9 +179,12 @@ write_run(struct journal *journal, struct work *work)
     bool goes_on;
 
     fill_run(work);
+    atomic_store(&journal->writer.in_call, true);
     error = file_writev(work->fd, work->run->iov, work->run->count);
+    atomic_store(&journal->writer.in_call, false);
     cost = free_run(first, work->next);
     pthread_mutex_lock(&journal->mutex);
+    journal->writer.answered = journal->asked;
     uncount(journal, cost);
     if (error != 0) {
         journal->writer.errors++;
@@ -364,6 +367,7 @@ run_writer(void *arg)
 
     pthread_mutex_lock(&journal->mutex);
     while (!journal->stop) {
+        journal->writer.answered = journal->asked;
         if (clean_up(journal)) {
             continue;
         }
@@ -471,6 +475,7 @@ run_syncer(void *arg)
     while (!journal->stop) {
         uint64_t due_ns = sync_due(journal);
 
+        journal->syncer.answered = journal->asked;
         if (due_ns == UINT64_MAX) {
             pthread_cond_wait(&journal->syncer.work, &journal->mutex);
         } else if (due_ns > clock_mono_ns()) {

@@ -96,6 +96,8 @@ struct journal_writer {
     pthread_cond_t work;
     struct group_hash *hash; /* used without the mutex, by the writer alone */
     bool sleeps;
+    uint64_t answered;             /* as of journal->asked */
+    atomic_bool in_call;           /* inside file_writev */
     struct piece *void_pieces;     /* to free */
     struct journal_unused *unused; /* to close */
     uint64_t errors, groups;
@@ -106,10 +108,11 @@ struct journal_syncer {
     pthread_t thread;
     pthread_cond_t work;
     enum journal_sync policy;
-    uint64_t wanted; /* sync up to this position, whatever the policy */
-    bool syncing;    /* inside file_sync */
-    bool last_sync;  /* the file is left, but part of it is released and not
-                        synced: sync it once more first */
+    uint64_t wanted;   /* sync up to this position, whatever the policy */
+    bool syncing;      /* inside file_sync */
+    uint64_t answered; /* as of journal->asked */
+    bool last_sync;    /* the file is left, but part of it is released and not
+                          synced: sync it once more first */
     uint64_t unsynced_ns; /* when the oldest unsynced group was written; 0 */
     uint64_t later_ns;    /* the same, of groups behind the sync under way */
     uint64_t errors, syncs;
@@ -162,6 +165,7 @@ struct journal {
     struct journal_writer writer;
     struct journal_syncer syncer;
     pthread_cond_t progress; /* for journal_flush */
+    uint64_t asked;          /* how often journal_answers was called */
 
     struct journal_hooks hooks;
     unsigned due; /* DUE_* */

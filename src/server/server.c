@@ -38,6 +38,7 @@
 #include "server/data.h"
 #include "server/descriptors.h"
 #include "server/followers.h"
+#include "server/heartbeat.h"
 #include "server/kept_role.h"
 #include "server/options.h"
 #include "server/own_files.h"
@@ -121,13 +122,6 @@ on_defrag(uv_timer_t *timer)
 }
 
 static void
-on_watchdog(uv_timer_t *timer)
-{
-    (void)timer;
-    (void)systemd_notify("WATCHDOG=1");
-}
-
-static void
 start_signal(struct server *server, uv_signal_t *handle, uv_signal_cb cb,
              int number)
 {
@@ -139,7 +133,6 @@ start_signal(struct server *server, uv_signal_t *handle, uv_signal_cb cb,
 static void
 start_handles(struct server *server)
 {
-    uint64_t watchdog_ms = systemd_watchdog_interval_ms();
     uv_loop_t *uv = &server->loops[0].uv;
 
     start_signal(server, &server->sigterm, on_stop_signal, SIGTERM);
@@ -156,11 +149,7 @@ start_handles(struct server *server)
     server->defrag_timer.data = server;
     CHECK(uv_timer_start(&server->defrag_timer, on_defrag, DEFRAG_WAITS_MS,
                          0) == 0);
-    CHECK(uv_timer_init(uv, &server->watchdog) == 0);
-    if (watchdog_ms > 0) {
-        CHECK(uv_timer_start(&server->watchdog, on_watchdog, 0, watchdog_ms) ==
-              0);
-    }
+    heartbeat_start(server);
 }
 
 /* Blocks signals until there is a handler. Threads started meanwhile keep them
@@ -425,6 +414,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     }
     own_files_write_pid(server->conf.pidfile);
     init_loops(server);
+    heartbeat_init(server);
     persist_apply_conf(server->persist);
     server->service.started_bytes = mem_used();
     log_notice("server", "started",
@@ -468,6 +458,7 @@ server_fini(struct server *server)
         loop_fini(&server->loops[i]);
         dispatch_free_worker(server->workers[i]);
     }
+    heartbeat_fini(server);
     mem_free(server->loops);
     mem_free(server->workers);
     free_service(server);

@@ -22,6 +22,13 @@
 struct replication;
 struct sidecar_mode;
 
+/* What heartbeat.c has. */
+struct heartbeat {
+    uv_timer_t timer;
+    uint64_t asked;             /* the number of the last mails */
+    _Atomic uint64_t *answered; /* [threads] */
+};
+
 /* More than 30 fields: the objects of all layers, and the uv handles that
  * belong to none of them. */
 struct server {
@@ -47,7 +54,8 @@ struct server {
     struct worker **workers; /* [threads] */
 
     uv_signal_t sigterm, sigint, sighup; /* on loop 0 */
-    uv_timer_t reclaim, defrag_timer, watchdog, tick;
+    uv_timer_t reclaim, defrag_timer, tick;
+    struct heartbeat heartbeat;
     struct defrag defrag;
     uv_async_t poke; /* calls persist_tick; any thread sends it */
     bool stopping;

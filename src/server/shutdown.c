@@ -35,10 +35,14 @@ static void
 close_handles(struct server *server)
 {
     uv_handle_t *handles[] = {
-        (uv_handle_t *)&server->sigterm, (uv_handle_t *)&server->sigint,
-        (uv_handle_t *)&server->sighup,  (uv_handle_t *)&server->reclaim,
-        (uv_handle_t *)&server->tick,    (uv_handle_t *)&server->watchdog,
-        (uv_handle_t *)&server->poke,    (uv_handle_t *)&server->defrag_timer,
+        (uv_handle_t *)&server->sigterm,
+        (uv_handle_t *)&server->sigint,
+        (uv_handle_t *)&server->sighup,
+        (uv_handle_t *)&server->reclaim,
+        (uv_handle_t *)&server->tick,
+        (uv_handle_t *)&server->heartbeat.timer,
+        (uv_handle_t *)&server->poke,
+        (uv_handle_t *)&server->defrag_timer,
     };
 
     for (size_t i = 0; i < sizeof(handles) / sizeof(handles[0]); i++) {

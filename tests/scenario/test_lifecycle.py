@@ -3,13 +3,16 @@
 # Start, reload and stop: options and the configuration file, refused values, signals,
 # SHUTDOWN, unix sockets, and the notifications to systemd.
 
+import ctypes
 import os
 import re
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -305,6 +308,60 @@ def test_no_watchdog_for_another_process(start_server, notify):
         pass
     with server.conn() as conn:
         assert conn.call("PING") == b"PONG"
+
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+WAIT_ALL = 0x40000000
+
+
+class Stopped:
+    """Stops one thread of a process for a while, as a debugger does."""
+
+    def __init__(self, pid, name):
+        self.ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+        self.ptrace.argtypes = [ctypes.c_long] * 4
+        self.thread = next(
+            int(task.name) for task in Path("/proc/%d/task" % pid).iterdir()
+            if (task / "comm").read_text() == name + "\n")
+
+    def __enter__(self):
+        if self.ptrace(PTRACE_SEIZE, self.thread, 0, 0) != 0:
+            pytest.skip("ptrace: %s" % os.strerror(ctypes.get_errno()))
+        assert self.ptrace(PTRACE_INTERRUPT, self.thread, 0, 0) == 0
+        os.waitpid(self.thread, WAIT_ALL)
+
+    def __exit__(self, *_):
+        assert self.ptrace(PTRACE_DETACH, self.thread, 0, 0) == 0
+
+
+@pytest.mark.parametrize("thread,said", [
+    ("loop", b"an event loop gives no sign of life\" loop=1"),
+    ("journal-writer", b"a thread of the journal gives no sign of life"),
+    ("journal-syncer", b"a thread of the journal gives no sign of life")])
+def test_the_watchdog_is_fed_only_while_every_thread_lives(
+        start_server, tmp_path, thread, said):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(str(tmp_path / "notify"))
+        beat_s = 0.2 * servers.time_factor()
+        server = start_server("--appendonly", "yes", threads=2, env={
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "WATCHDOG_USEC": str(int(2e6 * beat_s))})
+        messages(sock, "READY=1")
+        with Stopped(server.pid, thread):
+            servers.wait_until(lambda: said in server.log(), 10, "it is noticed")
+            fed = b"".join(iter(lambda: take(sock), b""))
+            servers.wait_until(lambda: server.log().count(said) > 3, 10, "more beats")
+            assert take(sock) == b"", (fed, "fed while a thread did not answer")
+        messages(sock, "WATCHDOG=1")
+
+
+def take(sock):
+    """Returns a message that has arrived, or nothing."""
+    sock.setblocking(False)
+    try:
+        return sock.recv(4096)
+    except BlockingIOError:
+        return b""
 
 
 def test_a_refused_start_never_says_ready(tmp_path):

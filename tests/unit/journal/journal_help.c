@@ -252,6 +252,10 @@ on_moved(void *ctx)
         pthread_mutex_unlock(&disk.mutex);
     }
     rig->moved++;
+    while (rig->hangs) {
+        rig->hanging = true;
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+    }
 }
 
 static void

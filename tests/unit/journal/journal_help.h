@@ -81,7 +81,8 @@ bool disk_is_inside(enum disk_call call);
 struct rig {
     struct journal *journal;
     _Atomic uint64_t moved, events, tapped;
-    atomic_bool always; /* check each release */
+    atomic_bool hangs, hanging; /* the hook `moved`, on the writer's thread */
+    atomic_bool always;         /* check each release */
     uint64_t numbers;
 };
 

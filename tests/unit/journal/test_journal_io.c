@@ -118,6 +118,31 @@ TEST(a_stricter_policy_takes_nothing_back)
     finish(&source);
 }
 
+TEST(threads_answer_unless_they_hang_outside_of_the_disk)
+{
+    struct rig *rig = rig_resumed(JOURNAL_EVERYSEC, 0);
+    struct source source = source_of(rig, 1);
+
+    (void)journal_answers(rig->journal);
+    until(journal_answers(rig->journal)); /* idle */
+    for (enum disk_call call = DISK_WRITE; call < DISK_CALLS; call++) {
+        (void)append_stuck(&source, call);
+        until(journal_answers(rig->journal));
+        disk_hold(call, false);
+    }
+    rig->hangs = true;
+    (void)append_and_kick(&source);
+    until(rig->hanging);
+    (void)journal_answers(rig->journal);
+    for (int i = 0; i < 20; i++) {
+        (void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+        assert_false(journal_answers(rig->journal));
+    }
+    rig->hangs = false;
+    until(journal_answers(rig->journal));
+    finish(&source);
+}
+
 TEST(room_comes_free_when_it_is_written)
 {
     struct rig *rig = rig_resumed(JOURNAL_ALWAYS, 0);

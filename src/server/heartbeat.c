@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The mails of one beat are answered until the next. So a loop that hangs is
+ * noticed between one and two beats later, and the watchdog then waits for two
+ * more.
+ */
+#include "server/heartbeat.h"
+
+#include "admin/systemd.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/server_state.h"
+
+/* Answers, on the loop. */
+static void
+on_mail(struct loop *loop, void *ptr, uint64_t number)
+{
+    _Atomic uint64_t *answered = ptr;
+
+    (void)loop;
+    atomic_store(answered, number);
+}
+
+/* Returns a loop that has not answered, 0 if all have. */
+static unsigned
+find_silent(const struct server *server)
+{
+    const struct heartbeat *beat = &server->heartbeat;
+
+    for (unsigned i = 1; i < server->threads; i++) {
+        if (atomic_load(&beat->answered[i]) != beat->asked) {
+            return i;
+        }
+    }
+    return 0;
+}
+
+/* A mailbox that is full is that of a loop that hangs: it stays silent. */
+static void
+ask(struct server *server)
+{
+    struct heartbeat *beat = &server->heartbeat;
+
+    beat->asked++;
+    for (unsigned i = 1; i < server->threads; i++) {
+        (void)!mailbox_post(&server->loops[i].mailbox, on_mail,
+                            &beat->answered[i], beat->asked);
+    }
+}
+
+static void
+on_beat(uv_timer_t *timer)
+{
+    struct server *server = timer->data;
+    unsigned silent = find_silent(server);
+    bool journal = journal_answers(persist_journal(server->persist));
+
+    if (silent == 0 && journal) {
+        (void)systemd_notify("WATCHDOG=1");
+    } else {
+        log_error("server", "did not feed the watchdog",
+                  "reason=\"%s gives no sign of life\" loop=%u",
+                  silent > 0 ? "an event loop" : "a thread of the journal",
+                  silent);
+    }
+    ask(server);
+}
+
+void
+heartbeat_init(struct server *server)
+{
+    server->heartbeat.answered =
+        mem_zalloc(server->threads * sizeof(*server->heartbeat.answered));
+}
+
+void
+heartbeat_start(struct server *server)
+{
+    uv_timer_t *timer = &server->heartbeat.timer;
+    uint64_t every_ms = systemd_watchdog_interval_ms();
+
+    CHECK(uv_timer_init(&server->loops[0].uv, timer) == 0);
+    timer->data = server;
+    if (every_ms == 0) {
+        return;
+    }
+    (void)systemd_notify("WATCHDOG=1");
+    (void)journal_answers(persist_journal(server->persist));
+    ask(server);
+    CHECK(uv_timer_start(timer, on_beat, every_ms, every_ms) == 0);
+}
+
+void
+heartbeat_fini(struct server *server)
+{
+    /* NOLINTNEXTLINE(performance-no-int-to-ptr): no thread is left */
+    mem_free((void *)(uintptr_t)server->heartbeat.answered);
+    server->heartbeat.answered = NULL;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Feeds the watchdog of the service manager while all threads that serve give a
+ * sign of life: each event loop answers a mail, and the two threads of the
+ * journal answer too (journal_answers). A thread that waits for a slow disk
+ * counts as alive, since the server goes on without that disk and a restart
+ * would not help it. Loop 0, which is alive when its timer fires.
+ */
+#pragma once
+
+struct server;
+
+/* Allocates. Before the loops run. */
+void heartbeat_init(struct server *server);
+
+/* Starts the timer, if there is a watchdog. */
+void heartbeat_start(struct server *server);
+
+/* After the last loop has ended. */
+void heartbeat_fini(struct server *server);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/slice.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 
 static int notify_fd = -1;
 static uint64_t watchdog_interval_ms;
+static unsigned sockets;
 
 /* Connects to a path, or to an abstract name, which begins with '@'. */
 static bool
@@ -52,24 +54,50 @@ open_socket(const char *path)
     return true;
 }
 
+/* Whether the variable names another process: then a parent of this one has
+ * only passed its environment on. */
+static bool
+is_for_another(const char *variable)
+{
+    const char *text = getenv(variable);
+    uint64_t pid = 0;
+
+    return text != NULL &&
+           (!slice_to_u64(slice_of(text), &pid) || pid != (uint64_t)getpid());
+}
+
+/* Counts the sockets. No child process is to have them. */
+static unsigned
+read_sockets(void)
+{
+    const char *text = getenv("LISTEN_FDS");
+    uint64_t count = 0;
+
+    if (text == NULL || !slice_to_u64(slice_of(text), &count) ||
+        count > SYSTEMD_SOCKETS_MAX || getenv("LISTEN_PID") == NULL ||
+        is_for_another("LISTEN_PID")) {
+        return 0;
+    }
+    for (int i = 0; i < (int)count; i++) {
+        (void)fcntl(SYSTEMD_SOCKETS_FIRST + i, F_SETFD, FD_CLOEXEC);
+    }
+    return (unsigned)count;
+}
+
 /* Returns half of the watchdog's time-out, 0 without a watchdog. WATCHDOG_PID
- * names the process that the watchdog watches. If that is not this process, a
- * parent has only passed its environment on. */
+ * names the process that the watchdog watches. */
 static uint64_t
 read_watchdog(void)
 {
     const char *usec_text = getenv("WATCHDOG_USEC");
-    const char *pid_text = getenv("WATCHDOG_PID");
     uint64_t usec = 0;
-    uint64_t pid = 0;
     uint64_t interval_ms;
 
     if (usec_text == NULL || !slice_to_u64(slice_of(usec_text), &usec) ||
         usec == 0) {
         return 0;
     }
-    if (pid_text != NULL && (!slice_to_u64(slice_of(pid_text), &pid) ||
-                             pid != (uint64_t)getpid())) {
+    if (is_for_another("WATCHDOG_PID")) {
         return 0;
     }
     interval_ms = usec / 2000;
@@ -87,6 +115,10 @@ systemd_init(void)
         usable = open_socket(path);
         watchdog_interval_ms = usable ? read_watchdog() : 0;
     }
+    sockets = read_sockets();
+    (void)unsetenv("LISTEN_FDS");
+    (void)unsetenv("LISTEN_PID");
+    (void)unsetenv("LISTEN_FDNAMES");
     (void)unsetenv("NOTIFY_SOCKET");
     (void)unsetenv("WATCHDOG_USEC");
     (void)unsetenv("WATCHDOG_PID");
@@ -107,6 +139,7 @@ systemd_fini(void)
     }
     notify_fd = -1;
     watchdog_interval_ms = 0;
+    sockets = 0;
 }
 
 bool
@@ -140,6 +173,12 @@ systemd_reloading(void)
     (void)snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                    clock_mono_ns() / 1000);
     return systemd_notify(state);
+}
+
+unsigned
+systemd_sockets(void)
+{
+    return sockets;
 }
 
 uint64_t

@@ -31,12 +31,15 @@ fail(char *ret_reason, const char *what, const char *where)
 }
 
 static void
-keep_listener(struct listeners *all, int fd, bool is_unix)
+keep_listener(struct listeners *all, int fd, enum listener_kind kind)
 {
     struct listener *listener = &all->listener[all->count++];
 
     listener->fd = fd;
-    listener->is_unix = is_unix;
+    listener->is_unix = kind == LISTENER_UNIX;
+    listener->is_tls = kind == LISTENER_TLS;
+    listener->is_admin = kind == LISTENER_ADMIN;
+    all->has_admin = all->has_admin || listener->is_admin;
     listener->all = all;
 }
 
@@ -67,7 +70,8 @@ open_tcp(const struct addrinfo *info, int backlog)
 
 static bool
 listen_on_address(struct listeners *all, const char *address,
-                  unsigned port_number, int backlog, char *ret_reason)
+                  enum listener_kind kind, unsigned port_number, int backlog,
+                  char *ret_reason)
 {
     bool optional = address[0] == '-';
     const char *host = address + (optional ? 1 : 0);
@@ -99,7 +103,7 @@ listen_on_address(struct listeners *all, const char *address,
 
         return (optional && absent) || fail(ret_reason, "listen on", where);
     }
-    keep_listener(all, fd, false);
+    keep_listener(all, fd, kind);
     return true;
 }
 
@@ -167,23 +171,26 @@ listen_on_path(struct listeners *all, const struct listen_options *options,
         return false;
     }
     memcpy(all->unix_path, address.sun_path, sizeof(all->unix_path));
-    keep_listener(all, fd, true);
+    keep_listener(all, fd, LISTENER_UNIX);
     return true;
 }
 
-/* Listens on all addresses of one list. */
+/* Listens on all addresses of one list, unless sockets of this kind are given.
+ */
 static bool
-listen_on_addresses(struct listeners *all, const char *at, unsigned port,
-                    int backlog, char *ret_reason)
+listen_on_addresses(struct listeners *all, enum listener_kind kind,
+                    const char *at, unsigned port, int backlog,
+                    char *ret_reason)
 {
-    while (port > 0 && *at != '\0') {
+    while (port > 0 && *at != '\0' && !all->given[kind]) {
         char word[128];
         size_t len = strcspn(at, " ");
 
         if (len > 0 && len < sizeof(word) && all->count < LISTENERS_MAX - 1) {
             memcpy(word, at, len);
             word[len] = '\0';
-            if (!listen_on_address(all, word, port, backlog, ret_reason)) {
+            if (!listen_on_address(all, word, kind, port, backlog,
+                                   ret_reason)) {
                 return false;
             }
         }
@@ -193,35 +200,113 @@ listen_on_addresses(struct listeners *all, const char *at, unsigned port,
     return true;
 }
 
+/* ---- sockets of the service manager -------------------------------------- */
+
+static bool
+refuse_given(char *ret_reason, int fd, const char *why)
+{
+    (void)snprintf(ret_reason, LISTENER_REASON_MAX,
+                   "cannot use descriptor %d, which the service manager has "
+                   "opened: %s",
+                   fd, why);
+    return false;
+}
+
+/* Finds out what a TCP socket is for, by its port. */
+static bool
+find_kind(const struct sockaddr_storage *own,
+          const struct listen_options *options, enum listener_kind *ret_kind)
+{
+    const struct sockaddr_in *in = (const struct sockaddr_in *)own;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)own;
+    unsigned port =
+        ntohs(own->ss_family == AF_INET ? in->sin_port : in6->sin6_port);
+
+    if (port == options->port) {
+        *ret_kind = LISTENER_PLAIN;
+    } else if (port == options->tls_port) {
+        *ret_kind = LISTENER_TLS;
+    } else {
+        *ret_kind = LISTENER_ADMIN;
+    }
+    return port == options->port || port == options->tls_port ||
+           port == options->admin_port;
+}
+
+static bool
+take_given(struct listeners *all, int fd, const struct listen_options *options,
+           char *ret_reason)
+{
+    struct sockaddr_storage own = { .ss_family = AF_UNSPEC };
+    const struct sockaddr_un *un = (const struct sockaddr_un *)&own;
+    enum listener_kind kind = LISTENER_UNIX;
+    socklen_t len = sizeof(own);
+    socklen_t int_len = sizeof(int);
+    int listens = 0;
+    int type = 0;
+
+    if (getsockname(fd, (struct sockaddr *)&own, &len) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &int_len) != 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &int_len) != 0 ||
+        listens == 0 || type != SOCK_STREAM) {
+        return refuse_given(ret_reason, fd, "it is no stream that listens");
+    }
+    if (own.ss_family == AF_UNIX) {
+        if (strncmp(un->sun_path, options->unix_path, sizeof(un->sun_path)) !=
+            0) {
+            return refuse_given(ret_reason, fd,
+                                "its path is not that of unixsocket");
+        }
+    } else if (own.ss_family != AF_INET && own.ss_family != AF_INET6) {
+        return refuse_given(ret_reason, fd, "it is not TCP and not unix");
+    } else if (!find_kind(&own, options, &kind)) {
+        return refuse_given(ret_reason, fd,
+                            "its port is not port, tls-port or admin-port");
+    }
+    if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
+        return refuse_given(ret_reason, fd, strerror(errno));
+    }
+    keep_listener(all, fd, kind);
+    all->given[kind] = true;
+    return true;
+}
+
+static bool
+take_all_given(struct listeners *all, const struct listen_options *options,
+               char *ret_reason)
+{
+    if (options->given_count >= LISTENERS_MAX) {
+        return refuse_given(ret_reason,
+                            options->given_first + LISTENERS_MAX - 1,
+                            "there are too many");
+    }
+    for (unsigned i = 0; i < options->given_count; i++) {
+        if (!take_given(all, options->given_first + (int)i, options,
+                        ret_reason)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- opening ------------------------------------------------------------- */
+
 static bool
 open_all(struct listeners *all, const struct listen_options *options,
          char *ret_reason)
 {
-    unsigned common;
+    int backlog = options->backlog;
 
-    if (!listen_on_addresses(all, options->bind, options->port,
-                             options->backlog, ret_reason)) {
+    if (!take_all_given(all, options, ret_reason) ||
+        !listen_on_addresses(all, LISTENER_PLAIN, options->bind, options->port,
+                             backlog, ret_reason) ||
+        !listen_on_addresses(all, LISTENER_TLS, options->bind,
+                             options->tls_port, backlog, ret_reason) ||
+        !listen_on_addresses(all, LISTENER_ADMIN, options->admin_bind,
+                             options->admin_port, backlog, ret_reason)) {
         return false;
     }
-    common = all->count;
-    if (!listen_on_addresses(all, options->bind, options->tls_port,
-                             options->backlog, ret_reason)) {
-        return false;
-    }
-    for (unsigned i = common; i < all->count; i++) {
-        all->listener[i].is_tls = true;
-    }
-    common = all->count;
-    if (options->admin_port > 0 &&
-        !listen_on_addresses(all, options->admin_bind, options->admin_port,
-                             options->backlog, ret_reason)) {
-        return false;
-    }
-    for (unsigned i = common; i < all->count; i++) {
-        all->listener[i].is_admin = true;
-        all->has_admin = true;
-    }
-    if (options->unix_path[0] != '\0' &&
+    if (options->unix_path[0] != '\0' && !all->given[LISTENER_UNIX] &&
         !listen_on_path(all, options, ret_reason)) {
         return false;
     }

@@ -22,12 +22,22 @@ struct listener {
     struct listeners *all;
 };
 
+/* What the clients of a socket speak, and who they are. */
+enum listener_kind {
+    LISTENER_PLAIN,
+    LISTENER_TLS,
+    LISTENER_ADMIN,
+    LISTENER_UNIX
+};
+enum { LISTENER_KINDS = LISTENER_UNIX + 1 };
+
 struct listeners {
     struct loop *loops; /* loops[0] accepts */
     unsigned loop_count, next_loop;
     int reserve_fd; /* closed for a moment when descriptors run out */
     unsigned count;
     bool has_admin;
+    bool given[LISTENER_KINDS]; /* the service manager has opened them */
     char unix_path[108];
     struct listener listener[LISTENERS_MAX];
 };
@@ -42,6 +52,11 @@ struct listen_options {
     const char *unix_path;  /* "": none */
     unsigned unix_mode;
     int backlog;
+    /* Sockets that listen already, opened by the service manager: descriptors
+     * from the first one on. Each has one of the ports above, or the path, and
+     * takes the place of those that would be opened for it. */
+    int given_first;
+    unsigned given_count;
 };
 
 /* Binds and listens, without accepting yet. On failure returns false with a

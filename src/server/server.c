@@ -197,6 +197,8 @@ open_sockets(struct server *server)
         .unix_path = conf->unixsocket,
         .unix_mode = conf->unixsocketperm,
         .backlog = (int)conf->tcp_backlog,
+        .given_first = SYSTEMD_SOCKETS_FIRST,
+        .given_count = systemd_sockets(),
     };
 
     if (!own_tls_load(server, conf, tls_reason)) {

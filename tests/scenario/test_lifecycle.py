@@ -364,6 +364,72 @@ def take(sock):
         return b""
 
 
+# ---- sockets of the service manager ----------------------------------------------
+
+# Starts the server as the service manager does: descriptor 3 is a socket that listens.
+ACTIVATE = """import os, socket, sys
+sock = socket.socket(%s)
+sock.bind(%r)
+sock.listen(8)
+os.dup2(sock.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def activated(tmp_path, address, *options):
+    family = "socket.AF_UNIX" if isinstance(address, str) else "socket.AF_INET"
+    log = open(tmp_path / "log", "wb")
+    return subprocess.Popen(
+        [sys.executable, "-c", ACTIVATE % (family, address),
+         servers.server_binary(), "--save", "", "--dir", str(tmp_path),
+         "--threads", "2"] + [str(o) for o in options],
+        stdout=log, stderr=log, close_fds=True)
+
+
+def answers(address):
+    try:
+        with resp.Conn(address) as conn:
+            return conn.call("PING") == b"PONG"
+    except OSError:
+        return False
+
+
+def test_it_serves_the_socket_of_the_service_manager(tmp_path):
+    port = servers.free_port()
+    child = activated(tmp_path, ("127.0.0.1", port), "--port", port,
+                      "--bind", "127.0.0.1")
+    try:
+        servers.wait_until(lambda: answers(("127.0.0.1", port)), 20, "PONG")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(20 * servers.time_factor()) == 0
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_unix_socket_of_the_service_manager_stays_at_the_end(tmp_path):
+    path = str(tmp_path / "sock")
+    child = activated(tmp_path, path, "--port", 0, "--unixsocket", path)
+    try:
+        servers.wait_until(lambda: answers(path), 20, "PONG")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(20 * servers.time_factor()) == 0
+        assert os.path.exists(path), "the service manager goes on listening there"
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_a_socket_that_the_configuration_does_not_name_is_refused(tmp_path):
+    child = activated(tmp_path, ("127.0.0.1", servers.free_port()), "--port",
+                      servers.free_port())
+    assert child.wait(20 * servers.time_factor()) == 1
+    assert b"its port is not port, tls-port or admin-port" in \
+        (tmp_path / "log").read_bytes()
+
+
 def test_a_refused_start_never_says_ready(tmp_path):
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     sock.bind(str(tmp_path / "n"))

@@ -8,6 +8,7 @@
 #include "../test.h"
 #include "base/clock.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +166,56 @@ TEST(the_watchdog_is_served_at_half_its_time_and_only_by_its_process)
     assert_int_equal(interval_for("1", own), 1);
     assert_int_equal(interval_for("0", own), 0);
     assert_int_equal(interval_for("soon", own), 0);
+}
+
+static unsigned
+sockets_for(const char *count, const char *pid)
+{
+    unsigned sockets;
+
+    assert_int_equal(setenv("LISTEN_FDS", count, 1), 0);
+    if (pid != NULL) {
+        assert_int_equal(setenv("LISTEN_PID", pid, 1), 0);
+    }
+    assert_true(systemd_init());
+    assert_null(getenv("LISTEN_FDS"));
+    assert_null(getenv("LISTEN_PID"));
+    sockets = systemd_sockets();
+    systemd_fini();
+    assert_int_equal(systemd_sockets(), 0);
+    return sockets;
+}
+
+TEST(sockets_are_those_of_this_process_and_no_child_gets_them)
+{
+    int kept = dup(SYSTEMD_SOCKETS_FIRST); /* of this test's own */
+    char own[24];
+    char other[24];
+    int pair[2];
+
+    (void)snprintf(own, sizeof(own), "%d", (int)getpid());
+    (void)snprintf(other, sizeof(other), "%d", (int)getpid() + 1);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(dup2(pair[0], SYSTEMD_SOCKETS_FIRST),
+                     SYSTEMD_SOCKETS_FIRST);
+    assert_int_equal(fcntl(SYSTEMD_SOCKETS_FIRST, F_GETFD), 0);
+    assert_int_equal(sockets_for("1", other), 0);
+    assert_int_equal(sockets_for("1", NULL), 0);
+    assert_int_equal(sockets_for("one", own), 0);
+    assert_int_equal(sockets_for("-1", own), 0);
+    assert_int_equal(sockets_for("65", own), 0);
+    assert_int_equal(sockets_for("0", own), 0);
+    assert_int_equal(fcntl(SYSTEMD_SOCKETS_FIRST, F_GETFD), 0);
+    assert_int_equal(sockets_for("1", own), 1);
+    assert_int_equal(fcntl(SYSTEMD_SOCKETS_FIRST, F_GETFD), FD_CLOEXEC);
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+    if (kept >= 0) {
+        (void)dup2(kept, SYSTEMD_SOCKETS_FIRST);
+        (void)close(kept);
+    } else {
+        (void)close(SYSTEMD_SOCKETS_FIRST);
+    }
 }
 
 TEST(a_reload_carries_the_monotonic_time)

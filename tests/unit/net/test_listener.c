@@ -216,6 +216,128 @@ TEST(an_address_of_another_machine_is_passed_over_only_if_optional)
     rig_free(rig);
 }
 
+/* ---- sockets of the service manager -------------------------------------- */
+
+/* A socket as the service manager makes it: it may block. */
+static int
+given_socket(unsigned *ret_port, bool listens)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    socklen_t len = sizeof(address);
+    int fd = new_socket();
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(0, bind(fd, (struct sockaddr *)&address, sizeof(address)));
+    assert_int_equal(0, getsockname(fd, (struct sockaddr *)&address, &len));
+    assert_true(!listens || listen(fd, 8) == 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+TEST(a_given_socket_takes_the_place_of_those_with_its_port)
+{
+    struct rig *rig = rig_new();
+    unsigned port;
+    int fd = given_socket(&port, true);
+    /* This address would be refused, but the port is the given socket's. */
+    struct listen_options options = options_of("192.0.2.1", port, "");
+    char reason[LISTENER_REASON_MAX] = "";
+    struct listeners all;
+    struct peer peer = connect_to(port); /* before the server has started */
+
+    options.given_first = fd;
+    options.given_count = 1;
+    assert_true(listeners_open(&all, &options, reason));
+    assert_int_equal(1, all.count);
+    assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
+    listeners_start(&all, &rig->loop, 1);
+    expect_served(rig, &peer);
+    peer_free(&peer);
+    rig_until(rig, rig->closed == 1);
+    close_all(rig, &all);
+    rig_free(rig);
+}
+
+TEST(the_port_of_a_given_socket_tells_what_it_is_for)
+{
+    static const struct {
+        unsigned plain, tls, admin;
+    } uses[] = { { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } };
+
+    for (size_t i = 0; i < sizeof(uses) / sizeof(*uses); i++) {
+        struct rig *rig = rig_new();
+        unsigned port;
+        int fd = given_socket(&port, true);
+        struct listen_options options =
+            options_of("127.0.0.1", uses[i].plain * port, "");
+        char reason[LISTENER_REASON_MAX] = "";
+        struct listeners all;
+
+        options.tls_port = uses[i].tls * port;
+        options.admin_port = uses[i].admin * port;
+        options.admin_bind = "127.0.0.1";
+        options.given_first = fd;
+        options.given_count = 1;
+        assert_true(listeners_open(&all, &options, reason));
+        assert_int_equal(1, all.count);
+        assert_int_equal(uses[i].tls, all.listener[0].is_tls);
+        assert_int_equal(uses[i].admin, all.listener[0].is_admin);
+        assert_int_equal(uses[i].admin, all.has_admin);
+        listeners_start(&all, &rig->loop, 1);
+        close_all(rig, &all);
+        rig_free(rig);
+    }
+}
+
+static void
+expect_not_given(int fd, struct listen_options options, const char *why)
+{
+    char reason[LISTENER_REASON_MAX] = "";
+    struct listeners all;
+
+    options.given_first = fd;
+    options.given_count = 1;
+    assert_false(listeners_open(&all, &options, reason));
+    if (strstr(reason, "the service manager has opened") == NULL ||
+        strstr(reason, why) == NULL) {
+        fail_msg("no %s in: %s", why, reason);
+    }
+}
+
+TEST(a_given_socket_that_the_options_do_not_name_is_refused)
+{
+    char path[64];
+    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct listen_options crowd = options_of("127.0.0.1", 1, "");
+    struct listeners all;
+    char reason[LISTENER_REASON_MAX] = "";
+    unsigned port;
+    int fd = given_socket(&port, true);
+
+    expect_not_given(fd, options_of("127.0.0.1", port + 1, ""),
+                     "its port is not port, tls-port or admin-port");
+    (void)close(fd);
+    fd = given_socket(&port, false);
+    expect_not_given(fd, options_of("127.0.0.1", port, ""),
+                     "it is no stream that listens");
+    (void)close(fd);
+    expect_not_given(250, options_of("127.0.0.1", port, ""),
+                     "it is no stream that listens");
+    (void)snprintf(path, sizeof(path), "/tmp/test_listener.%d", (int)getpid());
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    assert_int_equal(0, bind(fd, (struct sockaddr *)&address, sizeof(address)));
+    assert_int_equal(0, listen(fd, 8));
+    expect_not_given(fd, options_of("", 0, "/elsewhere"),
+                     "its path is not that of unixsocket");
+    (void)close(fd);
+    assert_int_equal(0, unlink(path));
+    crowd.given_first = 3;
+    crowd.given_count = LISTENERS_MAX;
+    assert_false(listeners_open(&all, &crowd, reason));
+    assert_non_null(strstr(reason, "there are too many"));
+}
+
 /* ---- unix sockets -------------------------------------------------------- */
 
 struct folder {

@@ -229,6 +229,7 @@ adopt_finish(struct persist *persist)
     good = snapshot_read_stamp(fd, &stamp, &damage) == SNAPSHOT_OK;
     file_close(fd);
     if (!good) {
+        persist->load.refused = true;
         return refuse(persist, "read its header", damage.text);
     }
     error = replace(persist);

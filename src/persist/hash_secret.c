@@ -64,7 +64,7 @@ make(const struct persist *persist, uint8_t ret_secret[BLOOM_SECRET_BYTES],
 }
 
 bool
-hash_secret_open(const struct persist *persist)
+hash_secret_open(struct persist *persist)
 {
     const char *path = persist->options.conf->hash_secret_file;
     bool own = path[0] == '\0';
@@ -82,6 +82,7 @@ hash_secret_open(const struct persist *persist)
         log_error("persist", "cannot use the secret of keyed filters",
                   "file=\"%s%s%s\" reason=\"%s\"", own ? persist->dir : "",
                   own ? "/" : "", own ? HASH_SECRET_NAME : path, reason);
+        persist->load.refused = true;
         ok = false;
     }
     bloom_use_secret(ok && known ? secret : NULL);

@@ -15,4 +15,4 @@ struct persist;
  * file is in the open data directory, and the first start makes it. Call this
  * before any filter is loaded. False: the server must not start, and the log
  * says why. */
-bool hash_secret_open(const struct persist *persist);
+bool hash_secret_open(struct persist *persist);

@@ -195,6 +195,12 @@ log_loaded(struct persist *persist, uint64_t ms)
 }
 
 bool
+persist_refuses_data(const struct persist *persist)
+{
+    return persist->load.refused;
+}
+
+bool
 persist_open(struct persist *persist)
 {
     return directory_open(persist) && hash_secret_open(persist) &&
@@ -234,6 +240,7 @@ persist_load(struct persist *persist, const struct recover_replay *replay)
     if (!recover_run(&options, &persist->load.found, reason, sizeof(reason))) {
         log_error("persist.recover", "cannot load the data", "reason=\"%s\"",
                   reason);
+        persist->load.refused = true;
         return false;
     }
     ms = (clock_mono_ns() - start_ns) / 1000000;

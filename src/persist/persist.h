@@ -26,6 +26,11 @@ void persist_free(struct persist *persist);
 /* Opens dir and locks it. False: the reason was logged. */
 bool persist_open(struct persist *persist);
 
+/* Whether persist_open or persist_load failed because of the files: they are
+ * damaged, cannot be read, or need a newer server, another secret or more
+ * memory. Nothing was changed, and the next start would find the same. */
+bool persist_refuses_data(const struct persist *persist);
+
 /* Its path, absolute. After persist_open. */
 const char *persist_dir(const struct persist *persist);
 

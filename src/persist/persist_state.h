@@ -60,6 +60,7 @@ struct persist_load {
     struct snapshot_progress progress; /* any thread */
     _Atomic uint64_t total_bytes, started_ms, started_ns;
     atomic_bool loading;
+    bool refused; /* persist_refuses_data */
 };
 
 /* The log. Changes under the raised gate. Without a journal and a tap its

@@ -152,7 +152,9 @@ on_loaded(struct loop *loop, void *ptr, uint64_t good)
     CHECK(pthread_join(server->loader, NULL) == 0);
     shutdown_extend_timeout(server);
     if (good == 0 || !persist_begin(server->persist)) {
-        server->load_failed = true;
+        server->exit = persist_refuses_data(server->persist)
+                           ? SERVER_EXIT_DATA
+                           : SERVER_EXIT_FAILED;
         shutdown_loops(server);
         return;
     }

@@ -123,6 +123,7 @@ kept_role_open(struct server *server)
         if (!slice_next_word(&words, &port_text) ||
             !slice_to_u64(port_text, &port) || port == 0 || port > 65535 ||
             host.len >= ROLE_HOST_MAX) {
+            server->exit = SERVER_EXIT_MISTAKE;
             log_error("server.replication", "cannot follow",
                       "replicaof=\"%s\" reason=\"it takes a host and a "
                       "port\"",
@@ -133,6 +134,7 @@ kept_role_open(struct server *server)
     }
     if (server->service.role.replica &&
         !role_host_is_allowed(conf, slice_of(server->service.role.host))) {
+        server->exit = SERVER_EXIT_MISTAKE;
         log_error("server.replication", "cannot follow",
                   "host=%s reason=\"replicaof-allowed does not name it\" "
                   "next=\"allow it, or remove %s\"",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * bloomery-server: reads the command line, then serves. Exit codes: 0 after a
- * clean end, 1 if it could not start, 2 for a bad option or file.
+ * bloomery-server: reads the command line, then serves. The exit statuses are
+ * in server.h.
  */
 #include "admin/systemd.h"
 #include "base/log.h"
@@ -18,8 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { EXIT_USAGE = 2 };
 
 static void
 print_usage(void)
@@ -42,8 +40,8 @@ print_usage(void)
 static int
 finish_output(void)
 {
-    return fflush(stdout) == 0 && ferror(stdout) == 0 ? EXIT_SUCCESS
-                                                      : EXIT_FAILURE;
+    return fflush(stdout) == 0 && ferror(stdout) == 0 ? SERVER_EXIT_STOPPED
+                                                      : SERVER_EXIT_FAILED;
 }
 
 /* Prints what --help, --version, --print or --plan asked for. */
@@ -53,7 +51,7 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
     switch (args->action) {
     case CONF_ACTION_PLAN:
         if (!print_plan(conf, argc - 1, argv + 1)) {
-            return EXIT_USAGE;
+            return SERVER_EXIT_MISTAKE;
         }
         break;
     case CONF_ACTION_HELP:
@@ -68,7 +66,7 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
                           "bloomery-server: --print takes commands, options, "
                           "metrics, errors or man, not \"%s\"\n",
                           args->print);
-            return EXIT_USAGE;
+            return SERVER_EXIT_MISTAKE;
         }
         break;
     }
@@ -80,7 +78,6 @@ serve(struct conf *conf, struct conf *given, const struct conf_args *args,
       int argc, char **argv)
 {
     static struct server server;
-    bool served;
 
     thread_settle_main();
     if (!mem_set_aside()) {
@@ -88,7 +85,7 @@ serve(struct conf *conf, struct conf *given, const struct conf_args *args,
                       "bloomery-server: no memory to start with: %u "
                       "bytes are set aside for when it ends\n",
                       RESERVE_BYTES);
-        return EXIT_FAILURE;
+        return SERVER_EXIT_FAILED;
     }
     loop_use_mem();
     tls_use_mem();
@@ -96,11 +93,11 @@ serve(struct conf *conf, struct conf *given, const struct conf_args *args,
         log_warn("server", "cannot reach the service manager", "%s", "");
     }
     if (!server_init(&server, conf, given, args, argc, argv)) {
-        return EXIT_FAILURE;
+        return (int)server.exit;
     }
-    served = server_run(&server);
+    server_run(&server);
     server_fini(&server);
-    return served ? EXIT_SUCCESS : EXIT_FAILURE;
+    return (int)server.exit;
 }
 
 int
@@ -114,7 +111,7 @@ main(int argc, char **argv)
     if (!conf_load_args(&conf, &given, argc, argv, &args, &error)) {
         (void)fprintf(stderr, "bloomery-server: %s\n", error.text);
         conf_fini(&conf);
-        return EXIT_USAGE;
+        return SERVER_EXIT_MISTAKE;
     }
     if (args.action != CONF_ACTION_RUN) {
         int code = answer(&args, &conf, argc, argv);
@@ -130,7 +127,7 @@ main(int argc, char **argv)
                           conf.logfile, strerror(error_code));
             conf_fini(&conf);
             conf_fini(&given);
-            return EXIT_FAILURE;
+            return SERVER_EXIT_FAILED;
         }
     }
     return serve(&conf, &given, &args, argc, argv);

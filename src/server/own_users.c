@@ -20,6 +20,7 @@ own_users_load(struct server *server)
 
     users_follow_password(users, slice_of(server->conf.requirepass));
     if (error != 0) {
+        server->exit = SERVER_EXIT_MISTAKE;
         log_error("server", "cannot read the aclfile",
                   "file=\"%s\" reason=\"%s\"", path, strerror(error));
     } else if (path[0] != '\0') {
@@ -27,6 +28,7 @@ own_users_load(struct server *server)
         if (done) {
             users_take(users, &draft);
         } else {
+            server->exit = SERVER_EXIT_MISTAKE;
             log_error("server", "the aclfile has errors", "reason=\"%.*s\"",
                       (int)errors.len, errors.data);
         }

@@ -203,6 +203,7 @@ open_sockets(struct server *server)
 
     if (!own_tls_load(server, conf, tls_reason)) {
         log_error("server", "not started", "reason=\"%s\"", tls_reason);
+        server->exit = SERVER_EXIT_MISTAKE;
         return false;
     }
     if (!listeners_open(&server->listeners, &options, reason)) {
@@ -391,6 +392,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     server->given = *given;
     server->argc = argc;
     server->argv = argv;
+    server->exit = SERVER_EXIT_FAILED;
     server->threads = thread_count(conf);
     server->service.conf = &server->conf;
     server->own_descriptors = descriptors_own(&server->conf, server->threads);
@@ -409,6 +411,9 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     if (!has_users || !open_sidecar(server) || !persist_open(server->persist) ||
         !kept_role_open(server) || !sidecar_mode_open(server) ||
         !open_sockets(server)) {
+        if (persist_refuses_data(server->persist)) {
+            server->exit = SERVER_EXIT_DATA;
+        }
         kept_role_close(server);
         sidecar_mode_close(server);
         free_service(server);
@@ -430,9 +435,10 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     return true;
 }
 
-bool
+void
 server_run(struct server *server)
 {
+    server->exit = SERVER_EXIT_STOPPED;
     start_handles(server);
     block_signals(false);
     listeners_start(&server->listeners, server->loops, server->threads);
@@ -446,7 +452,6 @@ server_run(struct server *server)
     }
     own_files_remove_pid(server->conf.pidfile);
     log_notice("server", "stopped", "%s", "");
-    return !server->load_failed;
 }
 
 void

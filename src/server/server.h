@@ -11,12 +11,12 @@
 
 struct server;
 
-/* Takes ownership of conf and given, also on failure. Logs the reason before it
- * returns false. */
+/* Takes ownership of conf and given, also on failure. Before it returns false,
+ * it logs the reason and sets server->exit. */
 bool server_init(struct server *server, struct conf *conf, struct conf *given,
                  const struct conf_args *args, int argc, char **argv);
 
-/* Serves until SIGTERM, SIGINT or SHUTDOWN. False if the data could not be
- * loaded; the reason was logged. */
-bool server_run(struct server *server);
+/* Serves until SIGTERM, SIGINT or SHUTDOWN, or until the data cannot be loaded,
+ * which is logged. Sets server->exit. */
+void server_run(struct server *server);
 void server_fini(struct server *server);

@@ -16,6 +16,7 @@
 #include "net/tls_context.h"
 #include "net/usage.h"
 #include "persist/persist.h"
+#include "server/exit_status.h"
 
 #include <limits.h>
 
@@ -59,9 +60,9 @@ struct server {
     struct defrag defrag;
     uv_async_t poke; /* calls persist_tick; any thread sends it */
     bool stopping;
+    enum server_exit exit;
 
     pthread_t loader; /* loads the data while the loops answer -LOADING */
-    bool load_failed;
     uint64_t loading_shown_ns; /* when its progress was logged last */
 
     uint64_t reserve_seen; /* by watch.c */

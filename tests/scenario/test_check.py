@@ -195,7 +195,7 @@ def journal_keys(start_server, journal):
 def refusal(*options):
     server = servers.Server(*options, ready=False)
     try:
-        assert server.wait_exit(20) == 1
+        assert server.wait_exit(20) == 3, "the status of refused data"
         return server.log().decode()
     finally:
         server.kill()

@@ -154,7 +154,7 @@ def test_a_start_with_another_secret_is_refused(group, kept):
             write_secret(node, other)
         told = node.log().count(REFUSAL)
         node.restart(wait=False)
-        assert node.wait_exit() != 0
+        assert node.wait_exit() == 3
         assert node.log().count(REFUSAL) > told
     write_secret(node, good)
     node.restart()
@@ -167,11 +167,11 @@ def test_a_bad_file_stops_a_start_and_is_named(group):
         node.crash()
         write_secret(node, text, mode)
         node.restart(wait=False)
-        assert node.wait_exit() != 0
+        assert node.wait_exit() == 3
         assert secret_of(node).encode() in node.log()
     named = secret_of(node) + ".named"
     node.restart("--hash-secret-file", named, wait=False)
-    assert node.wait_exit() != 0
+    assert node.wait_exit() == 3
     assert named.encode() in node.log()
     with open(named, "w", encoding="ascii", opener=lambda path, flags: os.open(
             path, flags, 0o600)) as out:

@@ -192,7 +192,7 @@ def test_a_bad_option_is_an_error_at_the_start(files, tmp_path, option, value,
     code, said = run_refused(
         [servers.server_binary(), "--port", 0, "--dir", tmp_path,
          *files.options(servers.free_port()), option, value])
-    assert code == 1
+    assert code == 2
     assert "not started" in said and text in said, said
 
 

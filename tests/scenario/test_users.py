@@ -69,7 +69,7 @@ def test_a_bad_file_changes_nothing_and_stops_a_start(acl):
     path.write_text("user bad +nope\n")
     second = servers.Server("--aclfile", path, ready=False)
     try:
-        assert second.wait_exit() == 1
+        assert second.wait_exit() == 2
         assert b"Error in applying operation '+nope'" in second.log()
     finally:
         second.remove()

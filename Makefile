@@ -210,7 +210,10 @@ LIBTEXTS := packaging/libbloomery.pc.in:$(LIBDIR)/pkgconfig/libbloomery.pc \
 	packaging/man/libbloomery.3:share/man/man3/libbloomery.3
 BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check \
 	$(LOAD):bin/bloomery-load
-TEXTS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
+UNITS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
+	build/systemd/bloomery@.service:lib/systemd/system/bloomery@.service \
+	packaging/systemd/bloomery.socket:lib/systemd/system/bloomery.socket
+TEXTS    := $(UNITS) \
 	packaging/systemd/bloomery.sysusers:lib/sysusers.d/bloomery.conf \
 	packaging/systemd/bloomery.tmpfiles:lib/tmpfiles.d/bloomery.conf \
 	packaging/man/bloomery-server.8:share/man/man8/bloomery-server.8 \
@@ -228,7 +231,11 @@ define NEWLINE
 
 endef
 
-install: $(SERVER) $(CHECK) $(LOAD) install-library ## Install under DESTDIR and PREFIX
+build/systemd/bloomery@.service: packaging/systemd/bloomery.service packaging/systemd/instance.sed
+	@mkdir -p $(@D)
+	sed -f packaging/systemd/instance.sed $< > $@
+
+install: $(SERVER) $(CHECK) $(LOAD) build/systemd/bloomery@.service install-library ## Install under DESTDIR and PREFIX
 	$(foreach f,$(BINARIES),$(call PUT,755,$(subst :, ,$f))$(NEWLINE)	)
 	$(foreach f,$(TEXTS),$(call PUT_TEXT,$(subst :, ,$f))$(NEWLINE)	)
 	test -e $(DESTDIR)$(SYSCONFDIR)/bloomery/bloomery.conf || install -D -m 640 \
@@ -272,11 +279,16 @@ test: $(TESTED) $(PEERS) ## Build and run all quick tests
 # The recursive calls build the other modes. MODE=clang is a release build with
 # clang; gcc builds the sanitizer modes and CI's own release build. Warnings are
 # errors in all of them. The thread sanitizer runs only the tests with threads.
-check: deps-check lint format-check docs-check abi-check $(PEERS) ## Check lint, documents, sanitizers: all that CI runs
+check: deps-check lint format-check docs-check abi-check units-check $(PEERS) ## Check lint, documents, sanitizers: all that CI runs
 	$(MAKE) MODE=clang CC=clang WERROR=1 all
 	$(MAKE) MODE=asan WERROR=1 test
 	$(MAKE) MODE=tsan WERROR=1 TESTFLAGS="$(TSAN_TESTS)" test
 	$(MAKE) pins
+
+units-check: build/systemd/bloomery@.service ## Check the systemd units with systemd-analyze
+	@mkdir -p build/systemd/installed
+	@cp $(foreach f,$(UNITS),$(firstword $(subst :, ,$f))) build/systemd/installed
+	tests/units build/systemd/installed
 
 abi-check: $(SHARED) ## Compare the ABI of libbloomery with the recorded one
 	tests/abi $<
@@ -382,7 +394,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers
+	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/units
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -409,7 +421,7 @@ DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
 	python3-redis redis-tools ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
-	valgrind abigail-tools
+	valgrind abigail-tools systemd
 DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEB_CHECK := mmdebstrap
@@ -448,7 +460,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -423,9 +423,11 @@ is_word(const char *text, const char *word, const char *other)
 /* Finds an argument that asks for output instead of a server. It must be the
  * first one: elsewhere it may be a value. */
 static enum conf_action
-find_action(int argc, char **argv, const char **ret_print)
+find_action(int argc, char **argv, struct conf_args *args)
 {
     static const char print[] = "--print=";
+    static const char ping[] = "--ping";
+    size_t ping_len = sizeof(ping) - 1;
 
     if (argc < 2) {
         return CONF_ACTION_RUN;
@@ -440,8 +442,20 @@ find_action(int argc, char **argv, const char **ret_print)
         return CONF_ACTION_PLAN;
     }
     if (strncmp(argv[1], print, sizeof(print) - 1) == 0) {
-        *ret_print = argv[1] + sizeof(print) - 1;
+        args->print = argv[1] + sizeof(print) - 1;
         return CONF_ACTION_PRINT;
+    }
+    if (strcmp(argv[1], "--check-config") == 0) {
+        return CONF_ACTION_CHECK;
+    }
+    if (strncmp(argv[1], ping, ping_len) == 0 &&
+        (argv[1][ping_len] == '\0' || argv[1][ping_len] == '=')) {
+        args->ping = argv[1] + ping_len + (argv[1][ping_len] == '=' ? 1 : 0);
+        while (2 + args->ping_words < argc &&
+               strncmp(argv[2 + args->ping_words], "--ping-", 7) == 0) {
+            args->ping_words++;
+        }
+        return CONF_ACTION_PING;
     }
     return CONF_ACTION_RUN;
 }
@@ -544,14 +558,15 @@ conf_load_args(struct conf *conf, struct conf *ret_given, int argc, char **argv,
     struct conf given;
     int from = 1;
 
-    args.action = find_action(argc, argv, &args.print);
-    if (args.action != CONF_ACTION_RUN) {
+    args.action = find_action(argc, argv, &args);
+    if (args.action == CONF_ACTION_CHECK || args.action == CONF_ACTION_PING) {
+        from = 2 + args.ping_words;
+    } else if (args.action != CONF_ACTION_RUN) {
         *ret_args = args;
         return true;
     }
-    if (argc > 1 && (argv[1][0] != '-' || argv[1][1] == '\0')) {
-        args.file = argv[1];
-        from = 2;
+    if (argc > from && (argv[from][0] != '-' || argv[from][1] == '\0')) {
+        args.file = argv[from++];
     }
     if (!load_given(conf, argc, argv, from, &args, ret_error) ||
         !conf_copy(conf, &given, ret_error)) {

@@ -19,6 +19,9 @@ enum conf_action {
     CONF_ACTION_VERSION, /* --version, -v */
     CONF_ACTION_PRINT,   /* --print=<what> */
     CONF_ACTION_PLAN,    /* --plan <words>: the rest of the command line */
+    CONF_ACTION_CHECK,   /* --check-config, then as for RUN */
+    CONF_ACTION_PING, /* --ping or --ping=<how>, then words --ping-..., then as
+                         for RUN */
 };
 
 /* What CONFIG REWRITE writes, in the directory of option `dir`. It is read
@@ -31,6 +34,8 @@ enum { CONF_REWRITTEN_PATH_MAX = CONF_VALUE_MAX + sizeof(CONF_REWRITTEN_NAME) };
 struct conf_args {
     enum conf_action action;
     const char *print;       /* with CONF_ACTION_PRINT: what */
+    const char *ping;        /* with CONF_ACTION_PING: how; "" without = */
+    int ping_words;          /* and the number of words --ping-... after it */
     const char *file;        /* NULL: none; "-": standard input, which is read
                                 once and kept */
     struct conf_notes notes; /* of what was read and does nothing */
@@ -61,7 +66,7 @@ void conf_rewritten_path(const struct conf *conf,
 /* Reads `[file] [--name value | --name=value]...` into conf, which has its
  * defaults: the file, then rewritten.conf, then the command line. *ret_given
  * gets the values without those of rewritten.conf; the caller frees it. With
- * another action than CONF_ACTION_RUN nothing is read, and on failure
+ * the actions HELP, VERSION, PRINT and PLAN nothing is read, and on failure
  * *ret_given is untouched. The error is as of conf_load_file, without a line
  * for a mistake on the command line itself.
  *

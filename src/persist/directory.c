@@ -102,9 +102,9 @@ is_beside(const char *snapshot, const char *name)
             strcmp(name + len, ARRIVAL_SUFFIX ".tmp") == 0);
 }
 
-/* Whether names clash that must differ, in one directory. */
-static bool
-names_clash(const struct conf *conf)
+bool
+directory_names_clash(const struct conf *conf, char *ret_reason,
+                      size_t reason_size)
 {
     const char *dot = strrchr(conf->dbfilename, '.');
     bool clash = strcmp(conf->dbfilename, conf->appenddirname) == 0 ||
@@ -118,13 +118,13 @@ names_clash(const struct conf *conf)
                  (dot != NULL && strcmp(dot, ".tmp") == 0);
 
     if (clash) {
-        log_error("persist", "cannot use these names",
-                  "dbfilename=\"%s\" appenddirname=\"%s\" reason=\"they must "
-                  "differ from each other, from lock, " HASH_SECRET_NAME
-                  " and " CONF_REWRITTEN_NAME
-                  ", and not end in .tmp; and appenddirname must not be "
-                  "dbfilename followed by .tmp or " ARRIVAL_SUFFIX "\"",
-                  conf->dbfilename, conf->appenddirname);
+        (void)snprintf(ret_reason, reason_size,
+                       "dbfilename %s and appenddirname %s must differ from "
+                       "each other, from lock, " HASH_SECRET_NAME
+                       " and " CONF_REWRITTEN_NAME
+                       ", and not end in .tmp; and appenddirname must not be "
+                       "dbfilename followed by .tmp or " ARRIVAL_SUFFIX,
+                       conf->dbfilename, conf->appenddirname);
     }
     return clash;
 }
@@ -181,9 +181,11 @@ remove_rest(const struct persist *persist)
 bool
 directory_open(struct persist *persist)
 {
+    char reason[PERSIST_REASON_MAX];
     int error;
 
-    if (names_clash(persist->options.conf)) {
+    if (directory_names_clash(persist->options.conf, reason, sizeof(reason))) {
+        log_error("persist", "cannot use these names", "reason=\"%s\"", reason);
         return false;
     }
     copy_names(persist);

@@ -6,8 +6,14 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
+struct conf;
 struct persist;
+
+/* Returns whether names clash that must differ, in one directory. Pure. */
+bool directory_names_clash(const struct conf *conf, char *ret_reason,
+                           size_t reason_size);
 
 /* Opens the directory and locks it. False: the reason was logged. */
 bool directory_open(struct persist *persist);

@@ -11,6 +11,7 @@
 #include "conf/conf_print.h"
 #include "net/loop_run.h"
 #include "net/tls_context.h"
+#include "server/check_config.h"
 #include "server/print.h"
 #include "server/server.h"
 #include "server/server_state.h"
@@ -27,6 +28,9 @@ print_usage(void)
                  "input.\n\n"
                  "  --help              this text\n"
                  "  --version           the version\n"
+                 "  --check-config [FILE] [--OPTION VALUE]...\n"
+                 "                      says what is wrong with the "
+                 "configuration\n"
                  "  --print=WHAT        commands, options (a configuration "
                  "file), metrics,\n"
                  "                      errors, or man (the option list)\n"
@@ -44,15 +48,19 @@ finish_output(void)
                                                       : SERVER_EXIT_FAILED;
 }
 
-/* Prints what --help, --version, --print or --plan asked for. */
+/* Prints what --help and the other actions asked for. */
 static int
 answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
 {
+    int status = SERVER_EXIT_STOPPED;
+
     switch (args->action) {
     case CONF_ACTION_PLAN:
-        if (!print_plan(conf, argc - 1, argv + 1)) {
-            return SERVER_EXIT_MISTAKE;
-        }
+        status = print_plan(conf, argc - 1, argv + 1) ? SERVER_EXIT_STOPPED
+                                                      : SERVER_EXIT_MISTAKE;
+        break;
+    case CONF_ACTION_CHECK:
+        status = check_config(conf, args);
         break;
     case CONF_ACTION_HELP:
         print_usage();
@@ -66,11 +74,11 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
                           "bloomery-server: --print takes commands, options, "
                           "metrics, errors or man, not \"%s\"\n",
                           args->print);
-            return SERVER_EXIT_MISTAKE;
+            status = SERVER_EXIT_MISTAKE;
         }
         break;
     }
-    return finish_output();
+    return status != SERVER_EXIT_STOPPED ? status : finish_output();
 }
 
 static int
@@ -105,7 +113,8 @@ main(int argc, char **argv)
 {
     struct conf_error error;
     struct conf_args args;
-    struct conf conf, given;
+    struct conf conf;
+    struct conf given = { 0 }; /* what reads nothing leaves it empty */
 
     conf_init(&conf);
     if (!conf_load_args(&conf, &given, argc, argv, &args, &error)) {
@@ -117,6 +126,7 @@ main(int argc, char **argv)
         int code = answer(&args, &conf, argc, argv);
 
         conf_fini(&conf);
+        conf_fini(&given);
         return code;
     }
     if (conf.logfile[0] != '\0') {

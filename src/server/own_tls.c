@@ -5,11 +5,10 @@
 
 #include <string.h>
 
-bool
-own_tls_load(struct server *server, const struct conf *conf,
-             char ret_reason[TLS_REASON_MAX])
+struct tls_settings
+own_tls_settings(const struct conf *conf, bool serves)
 {
-    const struct tls_settings settings = {
+    return (struct tls_settings){
         .cert_file = conf->tls_cert_file,
         .key_file = conf->tls_key_file,
         .key_file_pass = conf->tls_key_file_pass,
@@ -26,10 +25,22 @@ own_tls_load(struct server *server, const struct conf *conf,
         .session_caching = conf->tls_session_caching,
         .session_cache_size = (uint64_t)conf->tls_session_cache_size,
         .session_cache_timeout_s = (uint64_t)conf->tls_session_cache_timeout,
-        .serves = server->conf.tls_port > 0, /* fixed at the start */
-        .dials = conf->tls_replication || server->conf.sidecar_tls,
+        .serves = serves,
+        .dials = conf->tls_replication || conf->sidecar_tls,
         .check_names = conf->tls_check_names,
     };
+}
+
+bool
+own_tls_load(struct server *server, const struct conf *conf,
+             char ret_reason[TLS_REASON_MAX])
+{
+    /* Whether it listens for TLS, or dials its neighbour, is fixed at the
+     * start. */
+    struct tls_settings settings =
+        own_tls_settings(conf, server->conf.tls_port > 0);
+
+    settings.dials = conf->tls_replication || server->conf.sidecar_tls;
 
     return (!settings.serves && !settings.dials) ||
            tls_contexts_load(&server->tls, &settings, ret_reason);

@@ -6,8 +6,12 @@
 
 #include <stdbool.h>
 
-struct server;
+struct buf;
+struct conf;
+struct users;
 
-/* Returns false, with an error in the log, if the file cannot be read or has
- * an error: a server without its users could let in too many. */
-bool own_users_load(struct server *server);
+/* Fills a new table with the users of conf: requirepass and aclfile. False: the
+ * file cannot be read or has an error, and the reason is appended. A server
+ * without its users could let in too many. */
+bool own_users_read(struct users *users, const struct conf *conf,
+                    struct buf *ret_reason);

@@ -35,6 +35,7 @@
 #include "net/pending.h"
 #include "net/registry.h"
 #include "repl/status.h"
+#include "server/check_config.h"
 #include "server/data.h"
 #include "server/descriptors.h"
 #include "server/followers.h"
@@ -378,12 +379,37 @@ init_loops(struct server *server)
     }
 }
 
+/* Reads and opens what the configuration names. */
+static bool
+open_named(struct server *server)
+{
+    struct buf reason = { 0 };
+    bool sound = check_options(&server->conf, &reason) &&
+                 own_users_read(server->service.users, &server->conf, &reason);
+
+    options_apply(server);
+    if (!sound) {
+        server->exit = SERVER_EXIT_MISTAKE;
+        log_error("server", "not started", "reason=\"%.*s\"", (int)reason.len,
+                  reason.data);
+    }
+    buf_free(&reason);
+    if (sound && open_sidecar(server) && persist_open(server->persist) &&
+        kept_role_open(server) && sidecar_mode_open(server) &&
+        open_sockets(server)) {
+        return true;
+    }
+    if (persist_refuses_data(server->persist)) {
+        server->exit = SERVER_EXIT_DATA;
+    }
+    return false;
+}
+
 bool
 server_init(struct server *server, struct conf *conf, struct conf *given,
             const struct conf_args *args, int argc, char **argv)
 {
     const char *cpu;
-    bool has_users;
 
     block_signals(true);
     (void)signal(SIGPIPE, SIG_IGN);
@@ -406,14 +432,7 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     cpu = bloom_select_cpu(false);
     tls_contexts_init(&server->tls);
     init_service(server, args);
-    has_users = own_users_load(server);
-    options_apply(server);
-    if (!has_users || !open_sidecar(server) || !persist_open(server->persist) ||
-        !kept_role_open(server) || !sidecar_mode_open(server) ||
-        !open_sockets(server)) {
-        if (persist_refuses_data(server->persist)) {
-            server->exit = SERVER_EXIT_DATA;
-        }
+    if (!open_named(server)) {
         kept_role_close(server);
         sidecar_mode_close(server);
         free_service(server);

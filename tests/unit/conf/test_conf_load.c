@@ -511,3 +511,47 @@ TEST(help_version_and_print_are_left_to_the_caller)
         conf_fini(&conf);
     }
 }
+
+TEST(check_config_and_ping_read_the_rest_as_a_start_does)
+{
+    static const struct {
+        const char *words[6];
+        enum conf_action action;
+        const char *ping;
+        int ping_words;
+    } cases[] = {
+        { { "--check-config", "--port", "7" }, CONF_ACTION_CHECK, NULL, 0 },
+        { { "--ping", "--port", "7" }, CONF_ACTION_PING, "", 0 },
+        { { "--ping=alive", "--port=7" }, CONF_ACTION_PING, "alive", 0 },
+        { { "--ping", "--ping-user=a", "--ping-x", "--port", "7" },
+          CONF_ACTION_PING,
+          "",
+          2 },
+    };
+    static const char *const bad[][4] = {
+        { "--check-config", "--nonsense", "1" },
+        { "--check-config", "/nowhere.conf" },
+        { "--ping", "--port", "7", "--ping-user=a" },
+        { "--pinging", "--port", "7" },
+    };
+    struct conf conf;
+    struct conf_args args;
+    struct conf_error error;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        conf_init(&conf);
+        assert_true(load_args(&conf, cases[i].words, &args, &error));
+        assert_int_equal(args.action, cases[i].action);
+        assert_int_equal(args.ping_words, cases[i].ping_words);
+        assert_int_equal(conf.port, 7);
+        if (cases[i].ping != NULL) {
+            assert_string_equal(args.ping, cases[i].ping);
+        }
+        conf_fini(&conf);
+    }
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        conf_init(&conf);
+        assert_false(load_args(&conf, bad[i], &args, &error));
+        conf_fini(&conf);
+    }
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What can be wrong with a configuration whose values are all valid: options
+ * that contradict each other, and files that they name. --check-config looks
+ * for all of it, and a start for the same.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+struct buf;
+struct conf;
+struct conf_args;
+
+/* Returns whether the options fit together; else appends the reason. Pure. */
+bool check_options(const struct conf *conf, struct buf *ret_reason);
+
+/* Prints the warnings and what is wrong, or that nothing is. Reads the files of
+ * the options tls-* and aclfile; opens no socket and no data. Returns an exit
+ * status. */
+int check_config(const struct conf *conf, const struct conf_args *args);

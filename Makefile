@@ -47,7 +47,8 @@ CFLAGS ?= -O2 -g
 LTO    := $(if $(filter release,$(MODE)),$(shell $(CC) -dM -E - < /dev/null 2> /dev/null | \
 	grep -q __clang__ || echo -flto=auto))
 PKGS   := libuv hiredis libxxhash libssl libcrypto
-ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc \
+ALL_CFLAGS = -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' \
+	-DBLOOMERY_MODE='"$(MODE)"' -Isrc \
 	-Iinclude $(WARN) $(if $(WERROR),-Werror) $(HARDEN) $(SAN_$(MODE)) \
 	$(shell pkg-config --cflags libuv libxxhash libssl) $(CFLAGS)
 TEST_LDFLAGS = $(ALL_LDFLAGS) $(if $(LTO),-fno-lto)

@@ -297,6 +297,10 @@ load_dial(struct load *load)
         return fail(load, "no memory for TLS");
     }
     SSL_CTX_set_verify(load->ctx, SSL_VERIFY_PEER, NULL);
+    if (settings->partial_chains) {
+        (void)X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(load->ctx),
+                                          X509_V_FLAG_PARTIAL_CHAIN);
+    }
     return (identity.cert_file[0] == '\0' || use_identity(load, &identity)) &&
            use_authorities(load, false) && use_protocols(load) &&
            use_ciphers(load);

@@ -12,9 +12,11 @@
 #include "net/loop_run.h"
 #include "net/tls_context.h"
 #include "server/check_config.h"
+#include "server/ping.h"
 #include "server/print.h"
 #include "server/server.h"
 #include "server/server_state.h"
+#include "server/version.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,10 +29,20 @@ print_usage(void)
                  "A Bloom filter server that speaks RESP. FILE - is standard "
                  "input.\n\n"
                  "  --help              this text\n"
-                 "  --version           the version\n"
+                 "  --version           the version, and what it is built "
+                 "with\n"
                  "  --check-config [FILE] [--OPTION VALUE]...\n"
                  "                      says what is wrong with the "
                  "configuration\n"
+                 "  --ping[=alive] [--ping-WORD]... [FILE] [--OPTION "
+                 "VALUE]...\n"
+                 "                      sends PING to the server that has "
+                 "this configuration;\n"
+                 "                      alive: a server that loads is good "
+                 "too. The words:\n"
+                 "                      --ping-timeout=SECONDS (default 5), "
+                 "--ping-user=NAME,\n"
+                 "                      --ping-password-file=FILE\n"
                  "  --print=WHAT        commands, options (a configuration "
                  "file), metrics,\n"
                  "                      errors, or man (the option list)\n"
@@ -62,11 +74,14 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
     case CONF_ACTION_CHECK:
         status = check_config(conf, args);
         break;
+    case CONF_ACTION_PING:
+        status = ping(conf, args, argv + 2);
+        break;
     case CONF_ACTION_HELP:
         print_usage();
         break;
     case CONF_ACTION_VERSION:
-        (void)printf("bloomery-server %s\n", BLOOMERY_VERSION);
+        version_print();
         break;
     default:
         if (!print_reference(args->print)) {

@@ -350,6 +350,13 @@ TEST(a_dialled_server_must_be_the_one_that_was_meant)
     expect_dial(&settings, &other, "example.org", NULL);
     other.ca_cert_file = certs_get()->other_ca;
     expect_dial(&settings, &other, "localhost", "self-signed certificate");
+    other = settings; /* trusts the certificate itself, not its authority */
+    other.ca_cert_file = settings.cert_file;
+    expect_dial(&settings, &other, "localhost", "certificate");
+    other.partial_chains = true;
+    expect_dial(&settings, &other, "localhost", NULL);
+    other.ca_cert_file = certs_get()->stale;
+    expect_dial(&settings, &other, "localhost", "certificate");
     other = settings;
     other.cert_file = certs_get()->stale;
     other.key_file = certs_get()->stale;

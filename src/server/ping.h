@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * --ping: asks a running server whether it is well, as a client does, at the
+ * address that its configuration gives. For health checks of containers and
+ * service managers.
+ */
+#pragma once
+
+struct conf;
+struct conf_args;
+
+/* Prints the reply, or why there is no good one. words: those of args, which
+ * begin with --ping- . Returns an exit status: SERVER_EXIT_MISTAKE for a bad
+ * word, SERVER_EXIT_FAILED if the server is not well. */
+int ping(const struct conf *conf, const struct conf_args *args,
+         char *const *words);

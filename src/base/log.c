@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/log_json.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +13,23 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static _Atomic int lowest = LOG_INFO;
 static _Atomic int output = STDERR_FILENO;
 
+static _Atomic int form = LOG_LOGFMT;
+static atomic_bool to_journal;
+
+enum { PREFIX_BYTES = 3, LINE_BYTES = 1024 };
+
+/* The priorities of syslog(3): debug, info, notice, warning, err. */
+static const char priorities[][PREFIX_BYTES + 1] = { "<7>", "<6>", "<5>", "<4>",
+                                                     "<3>" };
 static const char *const level_names[] = { "debug", "info", "notice", "warn",
                                            "error" };
 
@@ -25,6 +37,26 @@ void
 log_set_level(enum log_level level)
 {
     atomic_store(&lowest, (int)level);
+}
+
+void
+log_set_format(enum log_format format)
+{
+    atomic_store(&form, (int)format);
+}
+
+void
+log_find_journal(void)
+{
+    const char *text = getenv("JOURNAL_STREAM");
+    unsigned long long device, inode;
+    struct stat own;
+
+    atomic_store(&to_journal,
+                 text != NULL &&
+                     sscanf(text, "%llu:%llu", &device, &inode) == 2 &&
+                     fstat(STDERR_FILENO, &own) == 0 && own.st_dev == device &&
+                     own.st_ino == inode);
 }
 
 int
@@ -58,40 +90,78 @@ log_once_a_second(_Atomic unsigned long long *mark)
     return before != now;
 }
 
+/* Replaces what would end a line or control a terminal, and removes blanks at
+ * the end. */
+static void
+clean(char *fields)
+{
+    size_t len = strlen(fields);
+
+    while (len > 0 && (fields[len - 1] == ' ' || fields[len - 1] == '\n')) {
+        len--;
+    }
+    for (size_t i = 0; i < len; i++) {
+        if ((unsigned char)fields[i] < ' ' || fields[i] == 0x7f) {
+            fields[i] = ' ';
+        }
+    }
+    fields[len] = '\0';
+}
+
+/* Writes the line without its end, and returns its length. */
+static size_t
+compose(char *line, size_t size, struct log_parts *parts)
+{
+    int len;
+
+    if (atomic_load(&form) == LOG_JSON) {
+        return log_json_write(line, size, parts);
+    }
+    len = snprintf(line, size, "time=%s level=%s source=%s event=\"%s\"%s%s",
+                   parts->time, parts->level, parts->source, parts->event,
+                   parts->fields[0] != '\0' ? " " : "", parts->fields);
+    return len < (int)size ? (size_t)len : size - 1;
+}
+
 void
 log_write(enum log_level level, const char *source, const char *event,
           const char *format, ...)
 {
-    char line[1024];
+    char line[PREFIX_BYTES + LINE_BYTES];
+    char fields[LINE_BYTES];
+    char when[40];
+    struct log_parts parts = { .time = when,
+                               .level = level_names[level],
+                               .source = source,
+                               .event = event,
+                               .fields = fields };
     uint64_t us = clock_wall_us();
     time_t seconds = (time_t)(us / 1000000);
+    int fd = atomic_load(&output);
     struct tm utc;
+    size_t len = 0;
+    size_t at;
     va_list ap;
-    int len;
-    int more;
 
     if ((int)level < atomic_load(&lowest)) {
         return;
     }
     (void)gmtime_r(&seconds, &utc);
-    len = (int)strftime(line, sizeof(line), "time=%Y-%m-%dT%H:%M:%S", &utc);
-    len += snprintf(line + len, sizeof(line) - (size_t)len,
-                    ".%03uZ level=%s source=%s event=\"%s\" ",
-                    (unsigned)(us / 1000 % 1000), level_names[level], source,
-                    event);
+    at = strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%S", &utc);
+    (void)snprintf(when + at, sizeof(when) - at, ".%03uZ",
+                   (unsigned)(us / 1000 % 1000));
     va_start(ap, format);
     /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): clang 14 errs */
-    more = vsnprintf(line + len, sizeof(line) - (size_t)len, format, ap);
+    (void)vsnprintf(fields, sizeof(fields), format, ap);
     va_end(ap);
-    len += more > 0 ? more : 0;
-    if (len > (int)sizeof(line) - 1) {
-        len = (int)sizeof(line) - 1;
+    clean(fields);
+    if (fd == STDERR_FILENO && atomic_load(&to_journal)) {
+        memcpy(line, priorities[level], PREFIX_BYTES);
+        len = PREFIX_BYTES;
     }
-    while (len > 0 && (line[len - 1] == ' ' || line[len - 1] == '\n')) {
-        len--;
-    }
+    len += compose(line + len, LINE_BYTES - 1, &parts);
     line[len++] = '\n';
-    if (write(atomic_load(&output), line, (size_t)len) < 0) {
+    if (write(fd, line, len) < 0) {
         return; /* there is no other place to report it */
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * logfmt lines on stderr or in a file: one line an event, in the past tense,
- * with one write(2), so that lines of threads do not mix. error: the operator
- * must act; warn: the server continues with a restriction; notice: the state
- * changed; info: normal. Layers below net never log. Any thread.
+ * Lines of logfmt or JSON on stderr or in a file: one line an event, in the
+ * past tense, with one write(2), so that lines of threads do not mix. error:
+ * the operator must act; warn: the server continues with a restriction; notice:
+ * the state changed; info: normal. Layers below net never log. Any thread.
  *
  *   log_info("net.listener", "listening", "port=%u", port);
  */
@@ -12,6 +12,14 @@
 #include <stdbool.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_NOTICE, LOG_WARN, LOG_ERROR };
+
+enum log_format { LOG_LOGFMT, LOG_JSON };
+void log_set_format(enum log_format format);
+
+/* Finds out whether stderr leads to the journal of systemd (JOURNAL_STREAM says
+ * so). Then lines on stderr begin with "<N>", their priority, which the journal
+ * removes and keeps. Call it before the first line. */
+void log_find_journal(void);
 
 /* Lines below the level are dropped. */
 void log_set_level(enum log_level level);

@@ -16,6 +16,12 @@ static const struct conf_choice loglevels[] = {
     { "nothing", CONF_LOG_NOTHING }, { NULL, 0 },
 };
 
+static const struct conf_choice log_formats[] = {
+    { "logfmt", LOG_LOGFMT },
+    { "json", LOG_JSON },
+    { NULL, 0 },
+};
+
 static const struct conf_choice dialects[] = {
     { "valkey", CONF_DIALECT_VALKEY },
     { "redis", CONF_DIALECT_REDIS },

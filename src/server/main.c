@@ -144,6 +144,8 @@ main(int argc, char **argv)
         conf_fini(&given);
         return code;
     }
+    log_find_journal();
+    log_set_format((enum log_format)conf.log_format);
     if (conf.logfile[0] != '\0') {
         int error_code = log_open(conf.logfile);
 

@@ -87,6 +87,7 @@ options_apply(struct server *server)
     struct client_limits *client = &server->service.limits;
 
     log_set_level((enum log_level)conf->loglevel);
+    log_set_format((enum log_format)conf->log_format);
     apply_output_limits(conf, net);
     net->idle_seconds = (uint64_t)conf->timeout;
     server->usage.limit = clients_limit(conf);

@@ -4,6 +4,7 @@
 # without effect, redis.conf, standard input, passwords in files, and options that
 # cannot change at run time.
 
+import json
 import os
 import re
 import signal
@@ -58,6 +59,34 @@ def test_the_log_goes_to_its_file_and_follows_logrotate(start_server, tmp_path):
     with server.conn() as conn:
         assert conn.call("PING") == b"PONG"
     server.stop()
+
+
+def test_the_log_speaks_json_from_the_moment_on(start_server, tmp_path):
+    log = tmp_path / "log"
+    server = start_server("--logfile", log, "--loglevel", "notice", "--log-format",
+                          "json")
+    with server.conn() as conn:
+        assert conn.call("CONFIG", "SET", "log-format", "logfmt") == b"OK"
+        assert conn.call("CONFIG", "SET", "log-format", "json") == b"OK"
+    lines = log.read_text().splitlines()
+    started = next(json.loads(line) for line in lines if '"started"' in line)
+    assert started["source"] == "server" and started["level"] == "notice"
+    assert started["port"] == server.port and started["cpu"] in ("avx2", "plain")
+    assert [line[:5] for line in lines if "log-format" in line] == ["time=", '{"tim']
+    others = [line for line in lines if not line.startswith("time=")]
+    assert all(set(json.loads(line)) >= {"time", "level", "event"} for line in others)
+
+
+def test_the_journal_gets_the_level_of_each_line(start_server):
+    # The server's standard error leads to a file here, whose number the variable has.
+    with tempfile.TemporaryFile() as log:
+        own = os.fstat(log.fileno())
+        env = dict(os.environ, JOURNAL_STREAM="%d:%d" % (own.st_dev, own.st_ino))
+        argv = [servers.server_binary(), "--port", "0", "--dir", "/nowhere",
+                "--unixsocket", "/tmp/none"]
+        assert subprocess.run(argv, stderr=log, env=env, timeout=60).returncode == 1
+        log.seek(0)
+        assert log.read().startswith(b"<3>time=")
 
 
 def test_a_log_that_cannot_be_opened_ends_the_start(tmp_path):

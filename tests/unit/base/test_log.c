@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int saved_stderr;
@@ -111,6 +112,76 @@ TEST(a_long_line_is_cut_and_still_ends)
     len = capture_end(text, sizeof(text));
     assert_in_range(len, 1000, 1024);
     assert_ptr_equal(text + len - 1, strchr(text, '\n'));
+}
+
+TEST(control_characters_do_not_reach_the_log)
+{
+    char text[2048];
+
+    capture_begin();
+    log_info("a", "lines", "reason=\"%s\" n=%d\n", "one\ntwo\x1b[1m\x7f", 3);
+    (void)capture_end(text, sizeof(text));
+    assert_non_null(strstr(text, " reason=\"one two [1m \" n=3\n"));
+}
+
+TEST(json_has_the_same_fields)
+{
+    char value[3000];
+    char text[4096];
+    size_t len;
+
+    memset(value, 'v', sizeof(value) - 1);
+    value[sizeof(value) - 1] = '\0';
+    capture_begin();
+    log_set_format(LOG_JSON);
+    log_warn("a.b", "happened", "n=%d reason=\"%s\"", 3, "a \"b\"");
+    log_info("a", "long", "value=%s", value);
+    log_set_format(LOG_LOGFMT);
+    len = capture_end(text, sizeof(text));
+    assert_int_equal(0, strncmp(text, "{\"time\":\"2", 10));
+    assert_non_null(strstr(text, "Z\",\"level\":\"warn\",\"source\":\"a.b\","
+                                 "\"event\":\"happened\",\"n\":3,"
+                                 "\"reason\":\"a \\\"b\\\"\"}\n{"));
+    assert_string_equal("vv\"}\n", text + len - 5);
+}
+
+TEST(the_journal_gets_priorities)
+{
+    char text[4096];
+    char stream[64];
+    struct stat own;
+
+    capture_begin();
+    assert_int_equal(0, fstat(STDERR_FILENO, &own));
+    (void)snprintf(stream, sizeof(stream), "%llu:%llu",
+                   (unsigned long long)own.st_dev,
+                   (unsigned long long)own.st_ino);
+    assert_int_equal(0, setenv("JOURNAL_STREAM", stream, 1));
+    log_find_journal();
+    log_set_level(LOG_DEBUG);
+    for (enum log_level level = LOG_DEBUG; level <= LOG_ERROR; level++) {
+        log_write(level, "a", "x", "level-number=%d", (int)level);
+    }
+    log_set_format(LOG_JSON);
+    log_error("a", "y", "%s", "");
+    log_set_format(LOG_LOGFMT);
+    log_set_level(LOG_INFO);
+    /* Another stream, as of a parent whose stderr was redirected. */
+    assert_int_equal(0, setenv("JOURNAL_STREAM", "1:1", 1));
+    log_find_journal();
+    log_error("a", "z", "%s", "");
+    assert_int_equal(0, unsetenv("JOURNAL_STREAM"));
+    log_find_journal();
+    log_error("a", "w", "%s", "");
+    (void)capture_end(text, sizeof(text));
+    assert_int_equal(0, strncmp(text, "<7>time=", 8));
+    assert_non_null(strstr(text, "\n<6>time="));
+    assert_non_null(strstr(text, "\n<5>time="));
+    assert_non_null(strstr(text, "\n<4>time="));
+    assert_non_null(strstr(text, "\n<3>time="));
+    assert_non_null(strstr(text, "\n<3>{\"time\":"));
+    assert_non_null(strstr(text, "\"y\"}\ntime="));
+    assert_non_null(strstr(text, "event=\"z\"\ntime="));
 }
 
 TEST(once_a_second_is_at_most_once_in_each)

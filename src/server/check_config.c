@@ -10,7 +10,7 @@
 #include "persist/directory.h"
 #include "server/own_tls.h"
 #include "server/own_users.h"
-#include "server/server.h"
+#include "server/exit_status.h"
 
 #include <stdio.h>
 

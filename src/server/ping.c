@@ -11,7 +11,7 @@
 #include "conf/conf_load.h"
 #include "net/tls.h"
 #include "server/own_tls.h"
-#include "server/server.h"
+#include "server/exit_status.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -220,6 +220,9 @@ TEXTS    := $(UNITS) \
 	packaging/man/bloomery-server.8:share/man/man8/bloomery-server.8 \
 	packaging/man/bloomery-check.1:share/man/man1/bloomery-check.1 \
 	packaging/man/bloomery-load.1:share/man/man1/bloomery-load.1 \
+	packaging/man/bloomery-commands.7:share/man/man7/bloomery-commands.7 \
+	packaging/man/bloomery-snapshot.5:share/man/man5/bloomery-snapshot.5 \
+	packaging/man/bloomery-journal.5:share/man/man5/bloomery-journal.5 \
 	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5
 PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
@@ -404,17 +407,28 @@ format: ## Format all C files
 format-check:
 	@clang-format --dry-run --Werror $(C_FILES)
 
-docs: $(SERVER) ## Generate conf/bloomery.conf and the option list of its man page
+# The generated parts of man pages, as page:mark:command with ~ for a blank. A part
+# stands in its page between `.\" begin MARK` and `.\" end MARK`.
+DRAWING := awk~-f~packaging/man/drawing.awk
+PARTS   := bloomery.conf.5:options:$(SERVER)~--print=man \
+	bloomery-commands.7:commands:$(SERVER)~--print=commands-man \
+	bloomery-snapshot.5:file:$(DRAWING)~src/snapshot/snapshot_format.h \
+	bloomery-snapshot.5:filter:$(DRAWING)~src/core/codec_head.c \
+	bloomery-journal.5:manifest:$(DRAWING)~src/journal/manifest.c \
+	bloomery-journal.5:increment:$(DRAWING)~src/journal/group.c
+FILL_PART  = $(subst ~, ,$3) > build/part.mdoc && sed -i -e '/^\.\\" begin $2/,/^\.\\" end $2/{//!d}' \
+	-e '/^\.\\" begin $2/r build/part.mdoc' packaging/man/$1
+CHECK_PART = $(subst ~, ,$3) | diff - <(sed -n '/^\.\\" begin $2/,/^\.\\" end $2/{//!p}' packaging/man/$1)
+each_part  = $(foreach p,$(PARTS),$(call $1,$(word 1,$(subst :, ,$p)),$(word 2,$(subst :, ,$p)),$(word 3,$(subst :, ,$p)))$(NEWLINE)	)
+
+docs: $(SERVER) ## Generate conf/bloomery.conf and the lists of the man pages
 	$(SERVER) --print=options > conf/bloomery.conf
-	$(SERVER) --print=man > build/options.mdoc
-	sed -i -e '/^\.\\" begin options/,/^\.\\" end options/{//!d}' \
-	  -e '/^\.\\" begin options/r build/options.mdoc' packaging/man/bloomery.conf.5
+	$(call each_part,FILL_PART)
 
 docs-check: $(SERVER)
 	$(SERVER) --print=options | diff conf/bloomery.conf -
-	$(SERVER) --print=man | diff - <(sed -n \
-	  '/^\.\\" begin options/,/^\.\\" end options/{//!p}' packaging/man/bloomery.conf.5)
-	mandoc -T lint -W warning packaging/man/*.[1358]
+	$(call each_part,CHECK_PART)
+	mandoc -T lint -W warning packaging/man/*.[13578]
 
 # ---- packages ----------------------------------------------------------------
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \

@@ -5,11 +5,12 @@
  */
 #include "conf/conf_print.h"
 
+#include "base/mdoc.h"
 #include "conf/conf.h"
 #include "conf/conf_load.h"
 #include "conf/conf_value.h"
 
-enum { COLUMNS = 79, MDOC_COLUMNS = 70 };
+enum { COLUMNS = 79 };
 
 /* Prints the text wrapped; the first line begins with `first`, the others with
  * the prefix. */
@@ -110,65 +111,6 @@ conf_print_file(FILE *to)
     }
 }
 
-static void
-print_mdoc_char(FILE *to, char c)
-{
-    switch (c) {
-    case '\\':
-        (void)fputs("\\e", to);
-        break;
-    case '-':
-        (void)fputs("\\-", to);
-        break;
-    case '"':
-        (void)fputs("\\(dq", to);
-        break;
-    default:
-        (void)fputc(c, to);
-    }
-}
-
-/* Prints words; \& prevents that a point ends a sentence. */
-static void
-print_mdoc_words(FILE *to, const char *text)
-{
-    if (text[0] == '.') {
-        (void)fputs("\\&", to);
-    }
-    for (; *text != '\0'; text++) {
-        print_mdoc_char(to, *text);
-    }
-}
-
-/* Prints sentences: in mdoc each ends its line, and long ones are broken at
- * blanks. A word with a point or an apostrophe at its beginning would make a
- * line a macro. */
-static void
-print_mdoc_text(FILE *to, const char *text)
-{
-    struct slice rest = slice_of(text);
-    struct slice word;
-    size_t column = 0;
-
-    while (slice_next_word(&rest, &word)) {
-        CHECK(word.data[0] != '.' && word.data[0] != '\'');
-        if (column > 0) {
-            bool breaks = column + word.len > MDOC_COLUMNS;
-
-            (void)fputc(breaks ? '\n' : ' ', to);
-            column = breaks ? 0 : column + 1;
-        }
-        for (size_t i = 0; i < word.len; i++) {
-            print_mdoc_char(to, word.data[i]);
-        }
-        column += word.len;
-        if (word.data[word.len - 1] == '.') {
-            (void)fputc('\n', to);
-            column = 0;
-        }
-    }
-}
-
 void
 conf_print_man(FILE *to)
 {
@@ -185,10 +127,10 @@ conf_print_man(FILE *to)
         }
         describe(row, &values);
         (void)fprintf(to, ".It Ic %s\n", conf_key(row));
-        print_mdoc_text(to, row->text);
-        print_mdoc_text(to, values.data);
+        mdoc_print_text(to, row->text);
+        mdoc_print_text(to, values.data);
         (void)fputs("Default:\n.Ql ", to);
-        print_mdoc_words(to, shown_preset(row));
+        mdoc_print_words(to, shown_preset(row));
         (void)fputs(" .\n", to);
         buf_free(&values);
     }

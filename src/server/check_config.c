@@ -8,9 +8,9 @@
 #include "conf/conf_load.h"
 #include "engine/role.h"
 #include "persist/directory.h"
+#include "server/exit_status.h"
 #include "server/own_tls.h"
 #include "server/own_users.h"
-#include "server/exit_status.h"
 
 #include <stdio.h>
 

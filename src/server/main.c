@@ -45,7 +45,8 @@ print_usage(void)
                  "                      --ping-password-file=FILE\n"
                  "  --print=WHAT        commands, options (a configuration "
                  "file), metrics,\n"
-                 "                      errors, or man (the option list)\n"
+                 "                      errors; man and commands-man (lists "
+                 "for man pages)\n"
                  "  --plan WORDS        what a filter would take: the words "
                  "of BF.PLAN,\n"
                  "                      under the default options\n\n"
@@ -87,7 +88,8 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
         if (!print_reference(args->print)) {
             (void)fprintf(stderr,
                           "bloomery-server: --print takes commands, options, "
-                          "metrics, errors or man, not \"%s\"\n",
+                          "metrics, errors, man or commands-man, not "
+                          "\"%s\"\n",
                           args->print);
             status = SERVER_EXIT_MISTAKE;
         }

@@ -10,8 +10,8 @@
 #include "base/mem.h"
 #include "conf/conf_load.h"
 #include "net/tls.h"
-#include "server/own_tls.h"
 #include "server/exit_status.h"
+#include "server/own_tls.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * One line for each row of a table. "options" is conf/bloomery.conf; "man" is
- * the option list of bloomery.conf(5).
+ * the option list of bloomery.conf(5), and "commands-man" that of
+ * bloomery-commands(7).
  */
 #include "server/print.h"
 
@@ -13,6 +14,7 @@
 #include "engine/dispatch.h"
 #include "engine/execute.h"
 #include "engine/request.h"
+#include "server/print_man.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +157,7 @@ print_reference(const char *what)
     } documents[] = {
         { "commands", print_commands }, { "options", conf_print_file },
         { "metrics", print_metrics },   { "errors", print_errors },
-        { "man", conf_print_man },
+        { "man", conf_print_man },      { "commands-man", print_man_commands },
     };
 
     for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {

@@ -78,9 +78,10 @@
  *
  *   type 10: the pieces of a deletable filter (core/deletable.h), since its
  *   lines do not only get more bits
- *      0   8  most: a piece of a layer has collision_piece_bytes(most); 0:
- * there are no pieces, and the record's position counts 8  8n  for each piece,
- * layer by layer, up to which position of the log its lines include everything
+ *      0   8  most: a piece of a layer has collision_piece_bytes(most);
+ *             0: there are no pieces, and the record's position counts
+ *      8  8n  for each piece, layer by layer: up to which position of the
+ *             log its lines include everything
  *
  *   type 9: effects, behind all records and voids: a group of the log, or a
  *   part of one, whose other parts stand before and behind it

@@ -214,7 +214,9 @@ BINARIES := $(SERVER):bin/bloomery-server $(CHECK):bin/bloomery-check \
 UNITS    := packaging/systemd/bloomery.service:lib/systemd/system/bloomery.service \
 	build/systemd/bloomery@.service:lib/systemd/system/bloomery@.service \
 	packaging/systemd/bloomery.socket:lib/systemd/system/bloomery.socket
-TEXTS    := $(UNITS) \
+SHELLS   := $(foreach p,server check load,packaging/completion/bloomery.bash:share/bash-completion/completions/bloomery-$p) \
+	$(foreach p,server tools,packaging/completion/_bloomery:share/zsh/site-functions/_bloomery-$p)
+TEXTS    := $(UNITS) $(SHELLS) \
 	packaging/systemd/bloomery.sysusers:lib/sysusers.d/bloomery.conf \
 	packaging/systemd/bloomery.tmpfiles:lib/tmpfiles.d/bloomery.conf \
 	packaging/man/bloomery-server.8:share/man/man8/bloomery-server.8 \
@@ -398,7 +400,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/units
+	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/units packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -436,7 +438,7 @@ DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
 	python3-redis redis-tools ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
-	valgrind abigail-tools systemd
+	valgrind abigail-tools systemd zsh
 DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEB_CHECK := mmdebstrap

@@ -45,8 +45,9 @@ print_usage(void)
                  "                      --ping-password-file=FILE\n"
                  "  --print=WHAT        commands, options (a configuration "
                  "file), metrics,\n"
-                 "                      errors; man and commands-man (lists "
-                 "for man pages)\n"
+                 "                      errors; man, commands-man and words "
+                 "(for man pages\n"
+                 "                      and shells)\n"
                  "  --plan WORDS        what a filter would take: the words "
                  "of BF.PLAN,\n"
                  "                      under the default options\n\n"
@@ -88,7 +89,8 @@ answer(const struct conf_args *args, struct conf *conf, int argc, char **argv)
         if (!print_reference(args->print)) {
             (void)fprintf(stderr,
                           "bloomery-server: --print takes commands, options, "
-                          "metrics, errors, man or commands-man, not "
+                          "metrics, errors, man, commands-man or "
+                          "words, not "
                           "\"%s\"\n",
                           args->print);
             status = SERVER_EXIT_MISTAKE;

@@ -20,6 +20,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void print_words(FILE *to);
+static void print_commands(FILE *to);
+static void print_metrics(FILE *to);
+static void print_errors(FILE *to);
+
+static const struct {
+    const char *name;
+    void (*print)(FILE *to);
+} documents[] = {
+    { "commands", print_commands }, { "options", conf_print_file },
+    { "metrics", print_metrics },   { "errors", print_errors },
+    { "man", conf_print_man },      { "commands-man", print_man_commands },
+    { "words", print_words },
+};
+
 static void
 print_commands(FILE *to)
 {
@@ -148,18 +163,41 @@ print_plan(struct conf *conf, int argc, char **argv)
     return err == OK;
 }
 
+/* Prints what may stand on a command line, for the completion of shells: a line
+ * for each option, with its values if they are words. */
+static void
+print_words(FILE *to)
+{
+    static const char *const actions[] = {
+        "--help",         "--version",    "--check-config",
+        "--ping",         "--ping=alive", "--plan",
+        "--ping-timeout", "--ping-user",  "--ping-password-file",
+    };
+
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
+        (void)fprintf(to, "%s\n", actions[i]);
+    }
+    (void)fputs("--print", to);
+    for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
+        (void)fprintf(to, " %s", documents[i].name);
+    }
+    (void)fputc('\n', to);
+    for (size_t i = 0; i < CONF_OPTION_COUNT; i++) {
+        const struct conf_row *row = &conf_table[i];
+
+        (void)fprintf(to, "--%s%s", row->name,
+                      row->type == CONF_BOOL ? " yes no" : "");
+        for (const struct conf_choice *choice = row->choices;
+             row->type == CONF_ENUM && choice->name != NULL; choice++) {
+            (void)fprintf(to, " %s", choice->name);
+        }
+        (void)fputc('\n', to);
+    }
+}
+
 bool
 print_reference(const char *what)
 {
-    static const struct {
-        const char *name;
-        void (*print)(FILE *to);
-    } documents[] = {
-        { "commands", print_commands }, { "options", conf_print_file },
-        { "metrics", print_metrics },   { "errors", print_errors },
-        { "man", conf_print_man },      { "commands-man", print_man_commands },
-    };
-
     for (size_t i = 0; i < sizeof(documents) / sizeof(documents[0]); i++) {
         if (strcmp(what, documents[i].name) == 0) {
             documents[i].print(stdout);

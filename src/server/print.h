@@ -8,8 +8,8 @@
 
 struct conf;
 
-/* Prints commands, options, metrics, errors, man or commands-man. False: `what`
- * is none of them. */
+/* Prints commands, options, metrics, errors, man, commands-man or words. False:
+ * `what` is none of them. */
 bool print_reference(const char *what);
 
 /* Executes BF.PLAN with the words behind argv[0], and prints its reply, a line

@@ -44,10 +44,86 @@ static const char usage[] =
     "keyed filters, for what has to execute a journal. --progress and "
     "--no-progress show and\n"
     "hide the progress, which is shown on a terminal. --help, --version.\n"
+    "`bloomery-check help COMMAND` says more about one of them.\n"
     "\n"
     "Exit status, of several the highest: 0 intact; 1 damaged, or something\n"
     "was lost; 2 a mistake in what was asked for, also an OUT that exists;\n"
     "3 cannot be read or written; 4 written by a newer version.\n";
+
+static const struct tool_command commands[] = {
+    { "verify",
+      "Usage: bloomery-check verify [--json] PATH...\n"
+      "\n"
+      "Reads everything in snapshots, journals and data directories, and says "
+      "what is\n"
+      "intact and what is not: for damage the offset, the key or group "
+      "expected there,\n"
+      "how much behind it is intact, and the command that helps. The groups of "
+      "a\n"
+      "journal are executed, which needs as much memory as the data.\n"
+      "\n"
+      "  --json                   one JSON object a line, for each file and "
+      "directory\n"
+      "  --hash-secret-file FILE  the secret of keyed filters\n"
+      "\n"
+      "Exit status: 0 intact, 1 damaged, 2 a mistake, 3 cannot be read, 4 "
+      "written by a\n"
+      "newer version.\n" },
+    { "info",
+      "Usage: bloomery-check info [--json] PATH...\n"
+      "\n"
+      "Prints what the files say about themselves, as verify does, but reads "
+      "only the\n"
+      "header of a snapshot and executes nothing.\n"
+      "\n"
+      "  --json  one JSON object a line, for each file and directory\n" },
+    { "cat", "Usage: bloomery-check cat [--resp] PATH\n"
+             "\n"
+             "Prints the contents as commands, one a line: the filters of a "
+             "snapshot as\n"
+             "RESTORE, the groups of a journal as their commands. Nothing is "
+             "printed that\n"
+             "follows damage, or that a start would cut off.\n"
+             "\n"
+             "  --resp  for `redis-cli --pipe`\n" },
+    { "salvage", "Usage: bloomery-check salvage PATH OUT\n"
+                 "\n"
+                 "Writes all that is intact to OUT, which must not exist: of a "
+                 "file a file, of a\n"
+                 "directory a directory, on which a server starts. Data behind "
+                 "damage is included.\n"
+                 "Commands that depend on lost data are left out and counted.\n"
+                 "\n"
+                 "  --hash-secret-file FILE  the secret of keyed filters\n"
+                 "\n"
+                 "Exit status: 0 nothing was lost, 1 something was, 2 a "
+                 "mistake, also an OUT that\n"
+                 "exists, 3 cannot be read or written.\n" },
+    { "truncate-to",
+      "Usage: bloomery-check truncate-to TIME|POSITION PATH OUT\n"
+      "\n"
+      "Writes a journal to OUT, which must not exist, that ends at a time or "
+      "at a\n"
+      "position of the log: the state of the server at that moment. It reaches "
+      "back to\n"
+      "the base of the journal.\n"
+      "\n"
+      "  TIME      1790000000s, 1790000000ms, 2026-11-20T12:00:00Z or with "
+      "milliseconds\n"
+      "            2026-11-20T12:00:00.250Z\n"
+      "  POSITION  bytes of the log, as verify and INFO show it\n" },
+    { "backup",
+      "Usage: bloomery-check backup PATH OUT\n"
+      "\n"
+      "Makes OUT, which must not exist, a copy of a snapshot, journal or data "
+      "directory\n"
+      "that a server may be using. It holds every write that was acknowledged "
+      "before,\n"
+      "and never changes afterwards. Complete files become hard links where "
+      "that is\n"
+      "possible. Then OUT is verified. hash-secret is not copied.\n" },
+    { NULL, NULL },
+};
 
 static bool
 is(const char *word, const char *option)
@@ -72,7 +148,8 @@ cut(struct check *check, const char *const *words)
 }
 
 static void
-run(struct check *check, const struct tool_words *arguments)
+run(struct check *check, const struct tool_interface *interface,
+    const struct tool_words *arguments)
 {
     const char *const *words = arguments->words;
     int count = arguments->count;
@@ -92,7 +169,7 @@ run(struct check *check, const struct tool_words *arguments)
     } else if (is(what, "backup") && count == 3 && !check->resp) {
         check_backup(check, words[1], words[2]);
     } else {
-        tool_complain_usage(&check->tool);
+        tool_complain_usage(&check->tool, interface, arguments);
     }
 }
 
@@ -128,12 +205,13 @@ main(int argc, char **argv)
         { "--hash-secret-file", TOOL_OPTION_TEXT, &secret, 0, 0 },
         { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
     };
+    const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;
 
-    if (tool_parse(&check.tool, argc, argv, options, usage, &words) &&
+    if (tool_parse(&check.tool, argc, argv, &interface, &words) &&
         use_secret(&check, secret)) {
         (void)bloom_select_cpu(false);
-        run(&check, &words);
+        run(&check, &interface, &words);
     }
     if (check_file_failed()) {
         tool_raise(&check.tool, CHECK_UNREADABLE);

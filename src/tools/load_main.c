@@ -77,11 +77,151 @@ static const char usage[] =
     "\n"
     "--progress and --no-progress show and hide the progress, which is shown\n"
     "on a terminal; elsewhere a line appears every ten seconds. --help,\n"
-    "--version.\n"
+    "--version. `bloomery-load help COMMAND` is about one of them alone.\n"
     "\n"
     "Exit status, of several the highest: 0 done; 1 something is missing, and\n"
     "the report says what; 2 a mistake in what was asked for; 3 a file or a\n"
     "server failed.\n";
+
+static const struct tool_command commands[] = {
+    { "rdb",
+      "Usage: bloomery-load rdb [OPTION]... FILE\n"
+      "\n"
+      "Restores the filters of RedisBloom and valkey-bloom that an RDB file "
+      "has, with\n"
+      "their times to live. Everything else is skipped and counted.\n"
+      "\n"
+      "The server:\n"
+      "  --to ADDRESS                        HOST:PORT or the path of a "
+      "socket; the\n"
+      "                                      default is 127.0.0.1:7379\n"
+      "  --user NAME, --password-file FILE   how to log in\n"
+      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
+      "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "  --existing stop|skip|replace        what happens to a filter whose "
+      "key the\n"
+      "                                      server has already (stop)\n"
+      "  --db N                              this database only (all)\n"
+      "\n"
+      "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
+      "server\n"
+      "failed.\n" },
+    { "aof",
+      "Usage: bloomery-load aof [OPTION]... PATH\n"
+      "\n"
+      "Restores the filters of an AOF and applies the changes that follow: a "
+      "file, with\n"
+      "or without an RDB in front, the directory of Redis 7, or its manifest.\n"
+      "\n"
+      "The server:\n"
+      "  --to ADDRESS                        HOST:PORT or the path of a "
+      "socket; the\n"
+      "                                      default is 127.0.0.1:7379\n"
+      "  --user NAME, --password-file FILE   how to log in\n"
+      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
+      "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "  --existing stop|skip|replace        what happens to a filter whose "
+      "key the\n"
+      "                                      server has already (stop)\n"
+      "  --db N                              this database only (all)\n"
+      "\n"
+      "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
+      "server\n"
+      "failed.\n" },
+    { "server",
+      "Usage: bloomery-load server [OPTION]... ADDRESS\n"
+      "\n"
+      "Copies the filters of a running server, HOST:PORT or the path of a "
+      "socket. With\n"
+      "--follow it becomes a replica of that server and applies its changes, "
+      "until a\n"
+      "SIGTERM or SIGINT; then it ends as soon as it has everything up to the "
+      "signal.\n"
+      "\n"
+      "The source:\n"
+      "  --follow                            copy, then apply the changes\n"
+      "  --until-idle SECONDS                end --follow when there is no "
+      "lag, and for\n"
+      "                                      so long no change of a filter\n"
+      "  --scandump                          never use DUMP; not with "
+      "--follow\n"
+      "  --from-user NAME, --from-password-file FILE   how to log in\n"
+      "  --from-tls                          speak TLS\n"
+      "\n"
+      "The server:\n"
+      "  --to ADDRESS                        HOST:PORT or the path of a "
+      "socket; the\n"
+      "                                      default is 127.0.0.1:7379\n"
+      "  --user NAME, --password-file FILE   how to log in\n"
+      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
+      "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "  --existing stop|skip|replace        what happens to a filter whose "
+      "key the\n"
+      "                                      server has already (stop)\n"
+      "  --db N                              this database only (all)\n"
+      "\n"
+      "Exit status: 0 done, and nothing is missing; 1 something is, 2 a "
+      "mistake, 3 a\n"
+      "server failed.\n" },
+    { "items",
+      "Usage: bloomery-load items [OPTION]... KEY [FILE]...\n"
+      "\n"
+      "Adds the lines of the files, or of standard input, to the filter KEY, "
+      "and makes\n"
+      "the filter if it is missing. To repeat it is safe.\n"
+      "\n"
+      "  --error RATE                        of a new filter (0.01)\n"
+      "  --capacity N|auto                   of a new filter; auto, the "
+      "default, counts\n"
+      "                                      the items first\n"
+      "  --nul                               items end with NUL instead of LF\n"
+      "  --csv COLUMN                        items are a column of CSV: its "
+      "number from\n"
+      "                                      1, or its name in the first "
+      "record\n"
+      "  --delimiter C                       of CSV (a comma; \\t is a tab)\n"
+      "  --connections N                     4, at most 64\n"
+      "\n"
+      "The server:\n"
+      "  --to ADDRESS                        HOST:PORT or the path of a "
+      "socket; the\n"
+      "                                      default is 127.0.0.1:7379\n"
+      "  --user NAME, --password-file FILE   how to log in\n"
+      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
+      "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "\n"
+      "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
+      "server\n"
+      "failed.\n" },
+    { "export",
+      "Usage: bloomery-load export --for PRODUCT [OPTION]... SOURCE FILE\n"
+      "\n"
+      "Writes filters into a new file, as commands for `redis-cli --pipe`. "
+      "SOURCE is\n"
+      "the address of a running server; or a snapshot, a journal or a data "
+      "directory,\n"
+      "which needs no server.\n"
+      "\n"
+      "  --for redisbloom|valkeybloom|bloomery   who shall read the commands. "
+      "The first\n"
+      "                                      two get the filters of their own "
+      "layout\n"
+      "  --db N                              this database only (all)\n"
+      "  --scandump                          never use DUMP\n"
+      "  --from-user NAME, --from-password-file FILE   how to log in\n"
+      "  --from-tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
+      "  --timeout SECONDS                   without a reply that is due (60)\n"
+      "  --max-value SIZE                    longest reply (512mb)\n"
+      "\n"
+      "Exit status: 0 done, 1 filters were left out, and the report says "
+      "which; 2 a\n"
+      "mistake, 3 a file or a server failed.\n" },
+    { NULL, NULL },
+};
 
 /* Sets *ret_at to the place of a word in a list. */
 static bool
@@ -148,7 +288,8 @@ serve(struct load *load, const char *address)
 }
 
 static void
-run(struct load *load, const struct tool_words *words, const char *product)
+run(struct load *load, const struct tool_interface *interface,
+    const struct tool_words *words, const char *product)
 {
     const char *what = words->count > 0 ? words->words[0] : "";
 
@@ -164,7 +305,7 @@ run(struct load *load, const struct tool_words *words, const char *product)
     } else if (strcmp(what, "export") == 0 && words->count == 3) {
         export(load, product, words->words[1], words->words[2]);
     } else {
-        tool_complain_usage(&load->tool);
+        tool_complain_usage(&load->tool, interface, words);
     }
 }
 
@@ -250,13 +391,14 @@ main(int argc, char **argv)
         { "--connections", TOOL_OPTION_NUMBER, &load.connections, 1, 64 },
         { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
     };
+    const struct tool_interface interface = { commands, options, usage };
     static struct tool_words words;
 
     tls_contexts_init(&load.tls);
     (void)signal(SIGPIPE, SIG_IGN);
-    if (tool_parse(&load.tool, argc, argv, options, usage, &words) &&
+    if (tool_parse(&load.tool, argc, argv, &interface, &words) &&
         set_existing(&load, existing) && set_tls(&load, &tls)) {
-        run(&load, &words, product);
+        run(&load, &interface, &words, product);
     }
     tls_contexts_fini(&load.tls);
     return tool_end(&load.tool);

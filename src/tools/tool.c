@@ -63,10 +63,35 @@ tool_end(struct tool *tool)
 
 /* ---- the command line ---------------------------------------------------- */
 
-void
-tool_complain_usage(struct tool *tool)
+/* Returns the command that the words begin with, from `at` on; NULL: none. */
+static const struct tool_command *
+find_command(const struct tool_interface *interface,
+             const struct tool_words *words, int at)
 {
-    tool_complain(tool, TOOL_USAGE, "see %s --help", tool->name);
+    const struct tool_command *command = interface->commands;
+
+    if (at >= words->count) {
+        return NULL;
+    }
+    while (command->name != NULL &&
+           strcmp(command->name, words->words[at]) != 0) {
+        command++;
+    }
+    return command->name != NULL ? command : NULL;
+}
+
+void
+tool_complain_usage(struct tool *tool, const struct tool_interface *interface,
+                    const struct tool_words *words)
+{
+    const struct tool_command *command = find_command(interface, words, 0);
+
+    if (command != NULL) {
+        tool_complain(tool, TOOL_USAGE, "see %s help %s", tool->name,
+                      command->name);
+    } else {
+        tool_complain(tool, TOOL_USAGE, "see %s --help", tool->name);
+    }
 }
 
 /* Returns whether the word is this option. *ret_value is the text behind "=",
@@ -144,57 +169,136 @@ apply_option(struct tool *tool, const struct tool_option *options, int argc,
     return true;
 }
 
-bool
-tool_parse(struct tool *tool, int argc, char **argv,
-           const struct tool_option *options, const char *usage,
-           struct tool_words *ret_words)
+/* Options that all programs have. */
+struct common {
+    bool help, version, quiet;
+    const char *print; /* NULL: not asked for */
+    struct tool_option list[8];
+};
+
+static void
+init_common(struct common *common, struct tool *tool)
 {
-    bool help = false, version = false, quiet = false, only_words = false;
-    const struct tool_option common[] = {
+    const struct tool_option list[] = {
         { "--progress", TOOL_OPTION_ON, &tool->bar, 0, 0 },
-        { "--no-progress", TOOL_OPTION_ON, &quiet, 0, 0 },
-        { "--help", TOOL_OPTION_ON, &help, 0, 0 },
-        { "-h", TOOL_OPTION_ON, &help, 0, 0 },
-        { "--version", TOOL_OPTION_ON, &version, 0, 0 },
-        { "-v", TOOL_OPTION_ON, &version, 0, 0 },
+        { "--no-progress", TOOL_OPTION_ON, &common->quiet, 0, 0 },
+        { "--help", TOOL_OPTION_ON, &common->help, 0, 0 },
+        { "-h", TOOL_OPTION_ON, &common->help, 0, 0 },
+        { "--version", TOOL_OPTION_ON, &common->version, 0, 0 },
+        { "-v", TOOL_OPTION_ON, &common->version, 0, 0 },
+        { "--print", TOOL_OPTION_TEXT, &common->print, 0, 0 },
         { NULL, TOOL_OPTION_ON, NULL, 0, 0 },
     };
 
-    tool->bar = isatty(STDERR_FILENO) == 1;
+    *common = (struct common){ .help = false };
+    memcpy(common->list, list, sizeof(list));
+}
+
+/* Reads one argument, or an option and its value. False: a mistake. */
+static bool
+read_word(struct tool *tool, const struct tool_option *options,
+          const struct common *common, int argc, char **argv, int *at)
+{
+    const char *value;
+
+    for (const struct tool_option *option = common->list; option->name != NULL;
+         option++) {
+        options =
+            matches(argv[*at], option->name, &value) ? common->list : options;
+    }
+    return apply_option(tool, options, argc, argv, at);
+}
+
+static bool
+read_words(struct tool *tool, const struct tool_option *options,
+           const struct common *common, int argc, char **argv,
+           struct tool_words *ret_words)
+{
+    bool only_words = false;
+
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
-        const char *value;
-        const struct tool_option *list = options;
 
         if (!only_words && strcmp(word, "--") == 0) {
             only_words = true;
-            continue;
-        }
-        if (only_words || word[0] != '-' || word[1] == '\0') {
+        } else if (only_words || word[0] != '-' || word[1] == '\0') {
             if (ret_words->count == TOOL_WORDS_MAX) {
                 tool_complain(tool, TOOL_USAGE, "too many words");
                 return false;
             }
             ret_words->words[ret_words->count++] = word;
-            continue;
-        }
-        for (const struct tool_option *option = common; option->name != NULL;
-             option++) {
-            list = matches(word, option->name, &value) ? common : list;
-        }
-        if (!apply_option(tool, list, argc, argv, &i)) {
-            tool_complain_usage(tool);
+        } else if (!read_word(tool, options, common, argc, argv, &i)) {
             return false;
         }
     }
-    tool->bar = tool->bar && !quiet;
-    tool->lines = tool->lines && !quiet;
-    if (help) {
-        (void)fputs(usage, stdout);
-    } else if (version) {
-        (void)printf("%s %s\n", tool->name, BLOOMERY_VERSION);
+    return true;
+}
+
+static void
+print_words(struct tool *tool, const struct tool_interface *interface,
+            const struct common *common)
+{
+    if (strcmp(common->print, "words") != 0) {
+        tool_complain(tool, TOOL_USAGE, "--print takes words, not %s",
+                      common->print);
+        return;
     }
-    return !help && !version;
+    for (const struct tool_command *command = interface->commands;
+         command->name != NULL; command++) {
+        (void)printf("%s\n", command->name);
+    }
+    (void)printf("help\n");
+    for (const struct tool_option *option = interface->options;
+         option->name != NULL; option++) {
+        (void)printf("%s\n", option->name);
+    }
+    for (const struct tool_option *option = common->list; option->name != NULL;
+         option++) {
+        (void)printf("%s\n", option->name);
+    }
+}
+
+/* Prints the help of a command, the word `at`, or that of the program. */
+static void
+print_help(struct tool *tool, const struct tool_interface *interface,
+           const struct tool_words *words, int at)
+{
+    const struct tool_command *command = find_command(interface, words, at);
+
+    if (command == NULL && at < words->count) {
+        tool_complain(tool, TOOL_USAGE, "%s: no such command, see %s --help",
+                      words->words[at], tool->name);
+    } else {
+        (void)fputs(command != NULL ? command->help : interface->usage, stdout);
+    }
+}
+
+bool
+tool_parse(struct tool *tool, int argc, char **argv,
+           const struct tool_interface *interface, struct tool_words *ret_words)
+{
+    struct common common;
+    bool asks;
+
+    init_common(&common, tool);
+    tool->bar = isatty(STDERR_FILENO) == 1;
+    if (!read_words(tool, interface->options, &common, argc, argv, ret_words)) {
+        tool_complain_usage(tool, interface, ret_words);
+        return false;
+    }
+    tool->bar = tool->bar && !common.quiet;
+    tool->lines = tool->lines && !common.quiet;
+    asks = ret_words->count > 0 && strcmp(ret_words->words[0], "help") == 0;
+    if (common.help || asks) {
+        print_help(tool, interface, ret_words, asks ? 1 : 0);
+    } else if (common.version) {
+        (void)printf("%s %s\n", tool->name, BLOOMERY_VERSION);
+    } else if (common.print != NULL) {
+        print_words(tool, interface, &common);
+    } else {
+        return true;
+    }
+    return false;
 }
 
 /* ---- progress ------------------------------------------------------------ */

@@ -61,6 +61,18 @@ struct tool_option {
     uint64_t min, max;
 };
 
+/* What `program help NAME` prints. A row without a name ends a list. */
+struct tool_command {
+    const char *name, *help;
+};
+
+/* What a program offers. */
+struct tool_interface {
+    const struct tool_command *commands;
+    const struct tool_option *options;
+    const char *usage;
+};
+
 enum { TOOL_WORDS_MAX = 1024 };
 struct tool_words {
     const char *words[TOOL_WORDS_MAX];
@@ -68,15 +80,19 @@ struct tool_words {
 };
 
 /* Parses the words; options may stand anywhere before "--". All programs have
- * --help, --version, --progress and --no-progress. Returns false if there is
- * nothing left to do: one of the first two was answered, or a mistake was
- * printed. */
+ * --help, --version, --progress and --no-progress, `help [COMMAND]`, and
+ * --print=words: the commands and options, a line each, for the completion of
+ * shells. Returns false if there is nothing left to do: one of these was
+ * answered, or a mistake was printed. */
 bool tool_parse(struct tool *tool, int argc, char **argv,
-                const struct tool_option *options, const char *usage,
+                const struct tool_interface *interface,
                 struct tool_words *ret_words);
 
-/* Prints where the usage is described. */
-void tool_complain_usage(struct tool *tool);
+/* Prints where the usage is described: of the command, if the words begin with
+ * one. */
+void tool_complain_usage(struct tool *tool,
+                         const struct tool_interface *interface,
+                         const struct tool_words *words);
 
 /* ---- progress ------------------------------------------------------------ */
 

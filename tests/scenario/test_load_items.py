@@ -172,7 +172,7 @@ def test_refusals_of_the_server(start_server, tmp_path):
 
 @pytest.mark.parametrize("args,said", [
     ([], b"see bloomery-load --help"),
-    (["items"], b"see bloomery-load --help"),
+    (["items"], b"see bloomery-load help items"),
     (["items", "k", "--connections", "0"], b"from 1 to 64"),
     (["items", "k", "--connections", "65"], b"from 1 to 64"),
     (["items", "k", "--nope"], b"no such option"),

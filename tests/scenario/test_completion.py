@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Completion of command lines in bash and zsh: the scripts ask the programs which
+# words they know.
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib import servers
+
+FOLDER = servers.TOP / "packaging" / "completion"
+BASH, ZSH = FOLDER / "bloomery.bash", FOLDER / "_bloomery"
+PROGRAMS = Path(servers.server_binary()).parent
+CHECK, LOAD, SERVER = ("bloomery-check", "bloomery-load", "bloomery-server")
+
+# What a shell does at a tab behind these words. It splits --name=value into three.
+IN_BASH = """
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+_bloomery "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+# The functions of zsh's completion that the script calls, in short.
+IN_ZSH = """
+script=$1; shift
+words=("$@"); CURRENT=$#; PREFIX=${words[CURRENT]}
+compset() { PREFIX=${PREFIX#*=} }
+compadd() { local -a all; all=(${(P)2}); print -l -- ${(M)all:#$PREFIX*} }
+_files() { print FILES }
+complete_now() { source $script }
+complete_now
+"""
+
+
+def run(argv):
+    got = subprocess.run(argv, text=True, capture_output=True, timeout=60,
+                         env=dict(os.environ, PATH="%s:%s" % (
+                             PROGRAMS, os.environ["PATH"])))
+    assert got.returncode == 0 and got.stderr == "", got
+    return got.stdout.split()
+
+
+def in_bash(*words):
+    split = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        split += [name, "=", value] if equals and value else \
+            [name, "="] if equals else [word]
+    return run(["bash", "-c", IN_BASH, "bash", str(BASH)] + split)
+
+
+def in_zsh(*words):
+    return run(["zsh", "-f", "-c", IN_ZSH, "zsh", str(ZSH)] + list(words))
+
+
+SHELLS = [pytest.param(in_bash, id="bash"), pytest.param(in_zsh, id="zsh", marks=[
+    pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh")])]
+
+
+@pytest.mark.parametrize("complete", SHELLS)
+@pytest.mark.parametrize("words,all_of", [
+    ((SERVER, "--append"), ["--appenddirname", "--appendfsync", "--appendonly"]),
+    ((SERVER, "--appendfsync", ""), ["always", "everysec", "no"]),
+    ((SERVER, "--appendfsync", "e"), ["everysec"]),
+    ((SERVER, "--appendfsync="), ["always", "everysec", "no"]),
+    ((SERVER, "--appendfsync=e"), ["everysec"]),
+    ((SERVER, "a.conf", "--log-format", "j"), ["json"]),
+    ((SERVER, "--protected-mode", "y"), ["yes"]),
+    ((SERVER, "--print=com"), ["commands", "commands-man"]),
+    ((SERVER, "--check"), ["--check-config"]),
+    ((CHECK, "ver"), ["verify"]),
+    ((CHECK, "help", "tr"), ["truncate-to"]),
+    ((CHECK, "verify", "--j"), ["--json"]),
+    ((LOAD, ""), ["aof", "export", "help", "items", "rdb", "server"]),
+    ((LOAD, "items", "--con"), ["--connections"]),
+])
+def test_a_word_is_completed(complete, words, all_of):
+    assert sorted(complete(*words)) == all_of
+
+
+@pytest.mark.parametrize("complete", SHELLS)
+@pytest.mark.parametrize("words", [
+    (SERVER, "--aclfile", "x"), (SERVER, "x"), (CHECK, "verify", "x"),
+    (LOAD, "rdb", "--existing", "replace", "x")])
+def test_files_are_left_to_the_shell(complete, words):
+    assert complete(*words) in ([], ["FILES"])
+
+
+@pytest.mark.parametrize("shell,script", [("bash", BASH), ("zsh", ZSH)])
+def test_the_scripts_can_be_read(shell, script):
+    if shutil.which(shell) is None:
+        pytest.skip("there is no %s" % shell)
+    got = subprocess.run([shell, "-n", str(script)], capture_output=True, timeout=60)
+    assert (got.returncode, got.stderr) == (0, b"")
+
+
+def test_every_program_has_its_completion():
+    first = ZSH.read_text().splitlines()[0].split()
+    assert first == ["#compdef", SERVER, CHECK, LOAD]
+    last = BASH.read_text().splitlines()[-1].split()
+    assert last[-3:] == [SERVER, CHECK, LOAD]
+
+
+# ---- help ------------------------------------------------------------------------
+
+def say(*words):
+    got = subprocess.run([PROGRAMS / words[0], *words[1:]], text=True,
+                         capture_output=True, timeout=60)
+    return got.returncode, got.stdout, got.stderr
+
+
+@pytest.mark.parametrize("program", [CHECK, LOAD])
+def test_each_command_has_help_of_its_own(program):
+    commands = [w for w in say(program, "--print=words")[1].split()
+                if not w.startswith("-")]
+    assert len(commands) > 5
+    whole = say(program, "--help")
+    assert whole[0] == 0 and say(program, "help") == whole
+    options = {w for w in say(program, "--print=words")[1].split() if w[:2] == "--"}
+    for command in commands:
+        if command == "help":
+            continue
+        code, text, errors = say(program, "help", command)
+        assert (code, errors) == (0, "")
+        assert text.startswith("Usage: %s %s " % (program, command))
+        assert say(program, command, "--help") == (code, text, errors)
+        assert say(program, "-h", command) == (code, text, errors)
+        assert max(map(len, text.splitlines())) <= 80
+        named = {w.strip(",.;`") for w in text.split() if w.startswith("--")}
+        assert named <= options | {"--pipe"}, "only options that exist"
+        assert say(program, command, "--nonsense")[2].endswith(
+            "see %s help %s\n" % (program, command))
+    code, text, errors = say(program, "help", "nonsense")
+    assert (code, text) == (2, "") and "nonsense: no such command" in errors
+
+
+@pytest.mark.parametrize("program", [CHECK, LOAD])
+def test_a_bad_part_of_the_reference_is_a_mistake(program):
+    assert say(program, "--print=nonsense")[0] == 2
+    assert say(SERVER, "--print=nonsense")[0] == 2

@@ -16,7 +16,7 @@ PORT       ?= 7379
 # The data of `make run`, one directory per port. It is outside of build/, so that
 # `make clean` keeps it.
 DATA       ?= data/$(PORT)
-VERSION    := 0.1.0
+VERSION    := 1.0.0
 
 # Warnings are errors in CI and in `make check` only: a newer compiler may have more.
 WERROR     ?= $(CI)
@@ -264,10 +264,23 @@ deb: deps-deb ## Build the Debian packages and check them with lintian, in build
 	rm -rf build/deb && mkdir -p $(DEB_TREE)
 	cp -a CHANGELOG.md LICENSE Makefile README.md conf include packaging src $(DEB_TREE)
 	cp -a packaging/debian $(DEB_TREE)
-	sed -e 's/@VERSION@/$(VERSION)/' -e "s/@DATE@/$$(date -R -r CHANGELOG.md)/" \
-	  packaging/debian/changelog.in > $(DEB_TREE)/debian/changelog
+	awk -v now="$$(date -R -r CHANGELOG.md)" -f packaging/debian/changelog.awk CHANGELOG.md \
+	  > $(DEB_TREE)/debian/changelog
+	head -n 1 $(DEB_TREE)/debian/changelog | grep -qF '($(VERSION))' # the version of CHANGELOG.md
 	cd $(DEB_TREE) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI dpkg-buildpackage -j$(shell nproc) -b -uc -us
 	lintian --allow-root --fail-on error,warning build/deb/*.changes
+
+# The RPM builds in a copy of the sources, too. Debian's rpm does not know that the
+# libraries are installed.
+RPM_TREE := build/rpm/bloomery-$(VERSION)
+
+rpm: deps-rpm ## Build the RPM packages, in build/rpm
+	rm -rf build/rpm && mkdir -p $(RPM_TREE) build/rpm/SOURCES
+	cp -a CHANGELOG.md LICENSE Makefile README.md conf include packaging src $(RPM_TREE)
+	tar -C build/rpm -czf build/rpm/SOURCES/bloomery-$(VERSION).tar.gz bloomery-$(VERSION)
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u WERROR -u CI rpmbuild -bb --nodeps --quiet \
+	  -D '_topdir $(CURDIR)/build/rpm' packaging/rpm/bloomery.spec
+	tests/rpm build/rpm
 
 deb-check: deb deps-deb-check ## Install, upgrade and remove the packages in a new root, as root
 	tests/debian
@@ -400,7 +413,7 @@ lint: ## Check layers, mirrored tests, names of forbidden calls, clang-tidy
 	tests/lint
 	printf '%s\n' $(SRCS) | xargs -P $(shell nproc) -I{} clang-tidy --quiet {} -- \
 	  -std=c11 -D_GNU_SOURCE -DBLOOMERY_VERSION='"$(VERSION)"' -Isrc -Iinclude
-	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/units packaging/completion/bloomery.bash
+	shellcheck .ci/run packaging/debian/tests/serves tests/abi tests/coverage tests/debian tests/deps tests/lint tests/peers tests/rpm tests/units packaging/completion/bloomery.bash
 	$(PYTHON) -c 'import ast, sys; [ast.parse(open(name).read(), name) for name in sys.argv[1:]]' bench/*.py
 
 format: ## Format all C files
@@ -436,12 +449,13 @@ docs-check: $(SERVER)
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 	libinih-dev libssl-dev libjemalloc-dev
 DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
-	python3-redis redis-tools ca-certificates
+	python3-redis python3-yaml redis-tools ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
-	valgrind abigail-tools systemd zsh
+	valgrind abigail-tools systemd zsh rpm
 DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEB_CHECK := mmdebstrap
+DEPS_RPM   := rpm rpmlint
 DEPS_DEMO  := python3 python3-redis wamerican-huge
 DEPS_BENCH := gnuplot-nox valgrind redis-tools
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
@@ -460,6 +474,8 @@ deps-deb:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEB)
 deps-deb-check:
 	@tests/deps $(DEPS_DEB_CHECK)
+deps-rpm:
+	@tests/deps $(DEPS_BUILD) $(DEPS_RPM)
 deps-demo:
 	@tests/deps $(DEPS_BUILD) $(DEPS_DEMO)
 deps-bench: # without the second list, the report leaves out the parts that need it
@@ -477,7 +493,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

@@ -42,6 +42,7 @@ BACK = ["systemctl start bloomery",
 
 # Words of a block -> the state needed before it is typed.
 BEFORE = {
+    "--ping conf": SERVER,
     "bloomery-load export": BACK,
     "make deps run": ["bloomery-server"],
     "make library": [],

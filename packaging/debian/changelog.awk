@@ -1,0 +1,53 @@
+# Makes debian/changelog from CHANGELOG.md: an entry for each release, with its
+# headings and points as plain text. An entry without a date gets that of -v now.
+function put(first, others, text, words, line, link, i, count) {
+    while (match(text, /\[[^]]*\]\([^)]*\)/)) {
+        link = substr(text, RSTART, RLENGTH)
+        sub(/^\[/, "", link)
+        sub(/\]\(.*/, "", link)
+        text = substr(text, 1, RSTART - 1) link substr(text, RSTART + RLENGTH)
+    }
+    gsub(/`/, "", text)
+    count = split(text, words, " ")
+    line = first words[1]
+    for (i = 2; i <= count; i++) {
+        if (length(line) + 1 + length(words[i]) > 78) {
+            print line
+            line = others words[i]
+        } else {
+            line = line " " words[i]
+        }
+    }
+    print line
+}
+function flush() {
+    if (point != "") put("  * ", "    ", point)
+    point = ""
+}
+function finish() {
+    flush()
+    if (version != "") print "\n -- The Bloomery authors <bloomery@example.org>  " date "\n"
+}
+/^## / {
+    finish()
+    version = $2
+    date = now
+    if (match($0, /[0-9]+-[0-9]+-[0-9]+/)) {
+        command = "LC_ALL=C date -u -R -d " substr($0, RSTART, RLENGTH)
+        command | getline date
+        close(command)
+    }
+    print "bloomery (" version ") unstable; urgency=medium\n"
+    next
+}
+version == "" { next }
+/^\*\*/ {
+    flush()
+    gsub(/\*\*/, "")
+    print "  [ " $0 " ]"
+    next
+}
+/^- / { flush(); point = substr($0, 3); next }
+/^  / { if (point != "") { sub(/^ */, ""); point = point " " $0 } next }
+{ flush() }
+END { finish() }

@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# What installs the server: that packages, container and Kubernetes manifests agree
+# with the sources and with each other. No container engine and no cluster run here.
+# So their files are read, and the commands in them run against a server of the tests.
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lib import resp, servers
+
+yaml = pytest.importorskip("yaml", reason="there is no python3-yaml")
+
+pytestmark = pytest.mark.skipif(servers.sanitized(), reason="the release build does it")
+
+TOP = servers.TOP
+PACKAGING = TOP / "packaging"
+MAKEFILE = (TOP / "Makefile").read_text()
+VERSION = re.search(r"^VERSION +:= (\S+)$", MAKEFILE, re.M).group(1)
+
+
+def server(*words, env=None):
+    got = subprocess.run([servers.server_binary(), *map(str, words)], text=True,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
+                         env=env)
+    return got.returncode, got.stdout.strip()
+
+
+# ---- the version -----------------------------------------------------------------
+
+def test_the_version_is_the_same_everywhere():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", VERSION)
+    assert server("--version")[1].splitlines()[0] == "bloomery-server " + VERSION
+    changes = (TOP / "CHANGELOG.md").read_text()
+    first = re.search(r"^## (\S+) \((\d{4}-\d\d-\d\d|unreleased)\)$", changes, re.M)
+    assert first.group(1) == VERSION
+    spec = (PACKAGING / "rpm/bloomery.spec").read_text()
+    assert re.search(r"^Version: +(\S+)$", spec, re.M).group(1) == VERSION
+    for name in ("standalone", "sentinel"):
+        text = (PACKAGING / "kubernetes" / (name + ".yaml")).read_text()
+        assert re.findall(r"/bloomery:(\S+)$", text, re.M) == [VERSION]
+    symbols = (PACKAGING / "debian/libbloomery1.symbols").read_text()
+    since = {tuple(map(int, v.split("."))) for v in
+             re.findall(r"@BLOOMERY_1 (\S+)$", symbols, re.M)}
+    assert max(since) <= tuple(map(int, VERSION.split(".")))
+
+
+def test_the_debian_changelog_has_all_points():
+    script = PACKAGING / "debian/changelog.awk"
+    got = subprocess.run(["awk", "-v", "now=Tue, 01 Dec 2026 00:00:00 +0000", "-f",
+                          script, TOP / "CHANGELOG.md"], text=True,
+                         capture_output=True, check=True).stdout
+    points = re.findall(r"^- ", (TOP / "CHANGELOG.md").read_text(), re.M)
+    assert got.startswith("bloomery (%s) unstable; urgency=medium\n" % VERSION)
+    assert len(re.findall(r"^  \* ", got, re.M)) == len(points) > 50
+    assert len(re.findall(r"^ -- .*  \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000$",
+                          got, re.M)) == 1
+    assert max(map(len, got.splitlines())) <= 80 and "](" not in got
+
+
+# ---- what is installed -----------------------------------------------------------
+
+def installed():
+    """The places below PREFIX of all installed files."""
+    dry = subprocess.run(["make", "-n", "install", "DESTDIR=/out", "PREFIX=/usr"],
+                         cwd=TOP, text=True, capture_output=True, check=True,
+                         env={k: v for k, v in os.environ.items()
+                              if not k.startswith("MAKE")}).stdout
+    files = re.findall(r"install -D -m \d+ \S+ /out(/\S+)", dry)
+    links = re.findall(r"ln -sf \S+ /out(/\S+)", dry)
+    return set(files + links) | {"/etc/bloomery/bloomery.conf"}
+
+
+def covers(pattern, path):
+    pattern = re.escape(pattern).replace(r"\*", "[^/]*")
+    return re.match(pattern + "(/|$)", path) is not None
+
+
+def debian_place(path):
+    """Where debian/rules puts an installed file."""
+    for old, new in (("/usr/lib/systemd", "/lib/systemd"),
+                     ("/zsh/site-functions", "/zsh/vendor-completions"),
+                     ("/usr/lib/libbloomery", "/usr/lib/x/libbloomery"),
+                     ("/usr/lib/pkgconfig", "/usr/lib/x/pkgconfig")):
+        path = path.replace(old, new)
+    return path
+
+
+def test_every_installed_file_is_in_one_debian_package():
+    lists = {f.stem: f.read_text().split()
+             for f in (PACKAGING / "debian").glob("*.install")}
+    assert len(lists) == 4
+    for path in map(debian_place, installed()):
+        found = [name for name, patterns in lists.items()
+                 if any(covers("/" + p, path) for p in patterns)]
+        assert len(found) == 1, (path, found)
+
+
+RPM = {"_bindir": "/usr/bin", "_sysconfdir": "/etc", "_mandir": "/usr/share/man",
+       "_datadir": "/usr/share", "_libdir": "/usr/lib", "_includedir": "/usr/include",
+       "_unitdir": "/usr/lib/systemd/system", "_sysusersdir": "/usr/lib/sysusers.d",
+       "_tmpfilesdir": "/usr/lib/tmpfiles.d"}
+
+
+def test_every_installed_file_is_in_one_rpm():
+    spec = (PACKAGING / "rpm/bloomery.spec").read_text()
+    spec = re.sub(r"%\{(_\w+)\}", lambda m: RPM[m.group(1)], spec[spec.index("%files"):])
+    parts = re.findall(r"^%files (\w+)\n(.*?)(?=^%files|^%changelog)", spec, re.M | re.S)
+    assert [name for name, _ in parts] == ["server", "tools", "libs", "devel"]
+    lists = {name: re.findall(r"(?:^|\) )(/\S+)$", text, re.M) for name, text in parts}
+    for path in installed():
+        found = [name for name, patterns in lists.items()
+                 if any(covers(p, path) for p in patterns)]
+        assert len(found) == 1, (path, found)
+
+
+# ---- the container ---------------------------------------------------------------
+
+def instructions():
+    """The instructions of the Containerfile, as (name, text)."""
+    text = (PACKAGING / "container/Containerfile").read_text()
+    text = re.sub(r"^#.*\n", "", text, flags=re.M).replace("\\\n", " ")
+    return [tuple(line.split(None, 1)) for line in text.splitlines() if line.strip()]
+
+
+def stages():
+    """The instructions of each stage."""
+    found = []
+    for name, text in instructions():
+        if name == "FROM":
+            found.append([])
+        found[-1].append((name, text))
+    return found
+
+
+def one(stage, name):
+    found = [text for n, text in stage if n == name]
+    assert len(found) == 1, (name, found)
+    return found[0]
+
+
+def apt(stage):
+    text = next(t for n, t in stage if n == "RUN" and "apt-get install" in t)
+    return set(re.search(r"--no-install-recommends ([^&]*)", text).group(1).split())
+
+
+def test_the_container_has_what_the_build_and_the_server_need():
+    build, final = stages()
+    wanted = re.search(r"^DEPS_BUILD := (.*?)[^\\]\n", MAKEFILE.replace("\\\n", " ") + "\n",
+                       re.M).group(0).split()[2:]
+    assert apt(build) == set(wanted) | {"make"}
+    libs = subprocess.run(["ldd", servers.server_binary()], text=True,
+                          capture_output=True, check=True).stdout
+    names = {re.match(r"lib(uv|hiredis|xxhash|inih|ssl|jemalloc)", n).group(0)
+             for n in re.findall(r"^\s(lib\S+) =>", libs, re.M)
+             if re.match(r"lib(uv|hiredis|xxhash|inih|ssl|jemalloc)", n)}
+    assert {re.match(r"lib[a-z]+", p).group(0) for p in apt(final)} == names
+
+
+def test_every_copied_path_exists():
+    build, final = stages()
+    assert [text for name, text in build if name == "FROM"][0].endswith(" AS build")
+    there = installed()
+    for name, text in build + final:
+        if name != "COPY":
+            continue
+        words = text.split()
+        if words[0] == "--from=build":
+            assert {w.replace("/out", "", 1) for w in words[1:-1]} <= there, text
+        else:
+            assert all((TOP / w).exists() for w in words[:-1]), text
+    copied = {t.split()[0] for n, t in build if n == "COPY"}
+    used = set(re.findall(r"\b(conf|include|packaging|src|examples|bench)/", " ".join(
+        re.findall(r"^[A-Z]+ +:?= .*", MAKEFILE.replace("\\\n", " "), re.M))))
+    assert {"Makefile", "conf", "include", "packaging", "src"} == copied and \
+        {"include", "packaging", "src"} <= used
+
+
+def test_the_container_is_not_root_and_stops_by_the_signal_that_saves():
+    _, final = stages()
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", one(final, "USER"))
+    assert one(final, "STOPSIGNAL") == "SIGTERM"
+    assert one(final, "EXPOSE") == "7379"
+    conf = (PACKAGING / "container/bloomery.conf").read_text()
+    assert "dir = %s\n" % one(final, "VOLUME") in conf
+    assert "port = %s\n" % one(final, "EXPOSE") in conf
+
+
+def here(command, conf):
+    """The command of a container, with the programs and files of this machine."""
+    assert command[0] == "bloomery-server"
+    return [servers.server_binary()] + [
+        str(conf) if w == "/etc/bloomery/bloomery.conf" else w for w in command[1:]]
+
+
+class Running:
+    """A server that runs a container's command."""
+
+    def __init__(self, command, conf, folder, *options):
+        (folder / "data").mkdir()
+        text = conf.replace("/var/lib/bloomery", str(folder / "data"))
+        self.port = servers.free_port()
+        text = text.replace("7379", str(self.port))
+        self.conf = folder / "bloomery.conf"
+        self.conf.write_text(text)
+        self.child = subprocess.Popen(here(command, self.conf) + list(options),
+                                      stdout=subprocess.DEVNULL,
+                                      stderr=open(folder / "log", "wb"))
+
+    def ask(self, probe):
+        return subprocess.run(here(probe, self.conf), text=True,
+                              capture_output=True, timeout=60)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.child.kill()
+        self.child.wait()
+
+
+def test_the_health_check_of_the_container_works(tmp_path):
+    _, final = stages()
+    text = one(final, "HEALTHCHECK")
+    probe = json.loads(text[text.index("["):])
+    conf = (PACKAGING / "container/bloomery.conf").read_text()
+    with Running(json.loads(one(final, "ENTRYPOINT")), conf, tmp_path,
+                 "--threads", "2") as running:
+        servers.wait_until(lambda: running.ask(probe).returncode == 0, 20, "healthy",
+                           pause=0.1)
+        assert running.ask(probe).stdout == "PONG\n"
+        assert (tmp_path / "log").read_text().startswith('{"time":"')
+        running.child.terminate()
+        assert running.child.wait(30 * servers.time_factor()) == 0
+        assert running.ask(probe).returncode == 1
+    seconds = int(re.search(r"--timeout=(\d+)s", text).group(1))
+    assert seconds > 5, "longer than that of --ping"
+
+
+# ---- Kubernetes ------------------------------------------------------------------
+
+MANIFESTS = ["standalone", "sentinel"]
+API = {"ConfigMap": "v1", "Service": "v1", "StatefulSet": "apps/v1"}
+PROBES = ["startupProbe", "livenessProbe", "readinessProbe"]
+
+
+def documents(name):
+    text = (PACKAGING / "kubernetes" / (name + ".yaml")).read_text()
+    return list(yaml.safe_load_all(text))
+
+
+def of_kind(name, kind):
+    return [d for d in documents(name) if d["kind"] == kind]
+
+
+def pods(name):
+    return [(s, s["spec"]["template"]["spec"], c)
+            for s in of_kind(name, "StatefulSet")
+            for c in s["spec"]["template"]["spec"]["containers"]]
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_the_objects_refer_to_each_other(name):
+    seen = {(d["kind"], d["metadata"]["name"]) for d in documents(name)}
+    assert len(seen) == len(documents(name))
+    assert all(d["apiVersion"] == API[d["kind"]] for d in documents(name))
+    for stateful, pod, container in pods(name):
+        spec = stateful["spec"]
+        labels = spec["template"]["metadata"]["labels"]
+        assert spec["selector"]["matchLabels"] == labels
+        assert ("Service", spec["serviceName"]) in seen
+        service = next(d for d in of_kind(name, "Service")
+                       if d["metadata"]["name"] == spec["serviceName"])
+        assert service["spec"]["selector"] == labels
+        ports = {p["name"]: p["containerPort"] for p in container["ports"]}
+        for port in service["spec"]["ports"]:
+            assert ports[port["targetPort"]] == port["port"]
+        volumes = {v["name"]: v for v in pod["volumes"]}
+        claims = {c["metadata"]["name"] for c in spec["volumeClaimTemplates"]}
+        mounts = {m["name"] for m in container["volumeMounts"]}
+        assert mounts == set(volumes) | claims and not set(volumes) & claims
+        assert ("ConfigMap", volumes["configuration"]["configMap"]["name"]) in seen
+        assert volumes["password"]["secret"]["secretName"] == "bloomery"
+        assert set(container["resources"]) == {"requests", "limits"}
+        assert "memory" in container["resources"]["limits"]
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_no_container_may_do_more_than_it_needs(name):
+    for _, pod, container in pods(name):
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["runAsUser"] > 0
+        assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]}}
+        writable = [m["name"] for m in container["volumeMounts"]
+                    if not m.get("readOnly")]
+        assert writable == ["data"]
+
+
+def bloomery(name):
+    return next((s, p, c) for s, p, c in pods(name) if c["name"] == "bloomery")
+
+
+def conf_of(name, folder):
+    """The configuration, with the password in a file of this machine."""
+    text = of_kind(name, "ConfigMap")[0]["data"]["bloomery.conf"]
+    password = folder / "password"
+    password.write_text("secret")
+    password.chmod(0o600)
+    mounts = {m["mountPath"]: m["name"] for m in bloomery(name)[2]["volumeMounts"]}
+    assert mounts["/run/secrets/bloomery"] == "password"
+    assert mounts["/etc/bloomery"] == "configuration"
+    assert mounts["/var/lib/bloomery"] == "data"
+    return text.replace("/run/secrets/bloomery/password", str(password))
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_the_probes_work_with_the_configuration(name, tmp_path):
+    container = bloomery(name)[2]
+    conf = conf_of(name, tmp_path)
+    options = ["--threads", "2", "--min-replicas-to-write", "0"]
+    command = ["bloomery-server", "/etc/bloomery/bloomery.conf"]
+    if name == "sentinel":
+        script = container["args"][0]
+        assert container["command"] == ["/bin/sh", "-c"]
+        words = subprocess.run(
+            ["/bin/sh", "-c", script.replace("exec bloomery-server", "printf '%s\\n'")],
+            env={"HOSTNAME": "bloomery-0"}, text=True, capture_output=True,
+            check=True).stdout.split("\n")[:-1]
+        assert words == ["/etc/bloomery/bloomery.conf", "--replicaof", "",
+                         "--replica-announce-ip", "bloomery-0.bloomery"]
+        command = ["bloomery-server"] + words
+        other = subprocess.run(
+            ["/bin/sh", "-c", script.replace("exec bloomery-server", "printf '%s\\n'")],
+            env={"HOSTNAME": "bloomery-2"}, text=True, capture_output=True, check=True)
+        assert "\nbloomery-0.bloomery 7379\n" in other.stdout
+    probes = [container[p] for p in PROBES]
+    for probe in probes:
+        assert probe["timeoutSeconds"] > 5, "longer than that of --ping"
+    with Running(command, conf, tmp_path, *options) as running:
+        for probe in probes:
+            words = probe["exec"]["command"]
+            servers.wait_until(lambda: running.ask(words).stdout == "PONG\n", 20,
+                               "%s is good" % words, pause=0.1)
+        with resp.Conn(("127.0.0.1", running.port), password="secret") as conn:
+            assert conn.call("CONFIG", "GET", "dir")[1].decode() == \
+                str(tmp_path / "data")
+    assert [p["exec"]["command"][1] for p in probes] == \
+        ["--ping=alive", "--ping=alive", "--ping"]
+
+
+def test_a_sentinel_accepts_its_configuration(tmp_path):
+    """That of Debian's Redis, which has the options of Valkey's."""
+    if servers.oracle_missing():
+        pytest.skip(servers.oracle_missing())
+    container = next(c for _, _, c in pods("sentinel") if c["name"] == "sentinel")
+    port = servers.free_port()
+    text = of_kind("sentinel", "ConfigMap")[0]["data"]["sentinel.conf"]
+    script = container["args"][0]
+    (tmp_path / "password").write_text("secret")
+    (tmp_path / "data").mkdir()
+    text = text.replace("26379", str(port)).replace("bloomery-0.bloomery", "127.0.0.1")
+    (tmp_path / "sentinel.conf").write_text(text.replace("/data", str(tmp_path / "data")))
+    for old, new in (("/etc/bloomery", tmp_path), ("/run/secrets/bloomery", tmp_path),
+                     ("/data", tmp_path / "data"), ("$HOSTNAME.bloomery-sentinel",
+                                                    "127.0.0.1"),
+                     ("exec valkey-sentinel", "exec %s" % (
+                         Path(servers.REDIS) / "redis-server"))):
+        assert old in script
+        script = script.replace(old, str(new))
+    env = dict(os.environ)
+    libs = [str(p) for p in (TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
+    if libs:
+        env["LD_LIBRARY_PATH"] = ":".join(libs)
+    child = subprocess.Popen(["/bin/sh", "-c", script.rstrip() + " --sentinel"], env=env,
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        def monitors():
+            assert child.poll() is None, child.stdout.read().decode()
+            try:
+                with resp.Conn(("127.0.0.1", port)) as conn:
+                    return conn.call("SENTINEL", "MASTERS")
+            except OSError:
+                return None
+        masters = servers.wait_until(monitors, 20, "the Sentinel answers", pause=0.05)
+        facts = dict(zip(masters[0][::2], masters[0][1::2]))
+        assert facts[b"name"] == b"bloom" and facts[b"quorum"] == b"2"
+        assert int(facts[b"down-after-milliseconds"]) > 1000
+        assert "sentinel auth-pass bloom secret" in \
+            (tmp_path / "data/sentinel.conf").read_text()
+    finally:
+        child.kill()
+        child.wait()

@@ -22,7 +22,10 @@ import sys
 import time
 
 SECONDS = 60
-SERVER = re.compile(r"(?:[\w./-]*/)?bloomery-server( [^&|;]*)?&?$")
+# Not one that only asks: --ping, --check-config, --version.
+SERVER = re.compile(r"(?:[\w./-]*/)?bloomery-server"
+                    r"(?! --(?:ping|check-config|plan|print|version|help))"
+                    r"( [^&|;]*)?&?$")
 
 
 def prepare(programs):

@@ -49,14 +49,15 @@ void
 log_find_journal(void)
 {
     const char *text = getenv("JOURNAL_STREAM");
-    unsigned long long device, inode;
+    char wanted[64] = "";
     struct stat own;
 
-    atomic_store(&to_journal,
-                 text != NULL &&
-                     sscanf(text, "%llu:%llu", &device, &inode) == 2 &&
-                     fstat(STDERR_FILENO, &own) == 0 && own.st_dev == device &&
-                     own.st_ino == inode);
+    if (text != NULL && fstat(STDERR_FILENO, &own) == 0) {
+        (void)snprintf(wanted, sizeof(wanted), "%llu:%llu",
+                       (unsigned long long)own.st_dev,
+                       (unsigned long long)own.st_ino);
+    }
+    atomic_store(&to_journal, text != NULL && strcmp(text, wanted) == 0);
 }
 
 int

@@ -331,6 +331,7 @@ open_sidecar(struct server *server)
     char reason[SIDECAR_MODE_REASON_MAX];
 
     if (!sidecar_mode_init(server, reason)) {
+        server->exit = SERVER_EXIT_MISTAKE;
         log_error("server", "not started", "reason=\"%s\"", reason);
         return false;
     }

@@ -435,7 +435,7 @@ read_reply(struct ping *ping, char ret_line[REPLY_MAX])
 
     while (end == NULL) {
         if (ping->in.len > 0) {
-            end = memchr(ping->in.data, '\r', ping->in.len);
+            end = memchr(ping->in.data, '\n', ping->in.len);
         }
         if (end == NULL && ping->in.len >= REPLY_MAX) {
             return fail(ping, "it answers something else than RESP");
@@ -445,16 +445,13 @@ read_reply(struct ping *ping, char ret_line[REPLY_MAX])
         }
     }
     len = (size_t)(end - ping->in.data);
-    if (len == 0 || len >= REPLY_MAX ||
+    if (len < 2 || len > REPLY_MAX || end[-1] != '\r' ||
         (ping->in.data[0] != '+' && ping->in.data[0] != '-')) {
         return fail(ping, "it answers something else than RESP");
     }
-    memcpy(ret_line, ping->in.data, len);
-    ret_line[len] = '\0';
-    if (ping->in.len < len + 2) { /* '\n' is on its way */
-        return receive(ping) && read_reply(ping, ret_line);
-    }
-    buf_consume(&ping->in, len + 2);
+    memcpy(ret_line, ping->in.data, len - 1);
+    ret_line[len - 1] = '\0';
+    buf_consume(&ping->in, len + 1);
     return true;
 }
 
@@ -466,6 +463,7 @@ converse(struct ping *ping, char ret_line[REPLY_MAX])
     bool secure =
         conf->admin_port == 0 && conf->unixsocket[0] == '\0' && conf->port == 0;
 
+    ret_line[0] = '\0';
     if (!dial_server(ping) || (secure && !begin_tls(ping)) ||
         !send_requests(ping) || !read_reply(ping, ret_line)) {
         return false;

@@ -19,8 +19,10 @@ static _Atomic int64_t sum_before[METRIC_COUNT]; /* at the last reset */
 _Thread_local struct metric_slot *metric_own_slot;
 
 const struct metric_row metric_table[METRIC_COUNT] = {
-#define METRIC(id, k, n, t)                                                    \
-    [METRIC_##id] = { .name = (n), .text = (t), .kind = METRIC_##k },
+#define METRIC(id, k, u, n, t)                                                 \
+    [METRIC_##id] = {                                                          \
+        .name = (n), .text = (t), .kind = METRIC_##k, .unit = METRIC_IN_##u    \
+    },
 #include "tbl/metrics.def"
 #undef METRIC
 };

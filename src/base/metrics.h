@@ -12,13 +12,21 @@
 #include <stdint.h>
 
 enum metric {
-#define METRIC(id, kind, name, text) METRIC_##id,
+#define METRIC(id, kind, unit, name, text) METRIC_##id,
 #include "tbl/metrics.def"
 #undef METRIC
     METRIC_COUNT
 };
 
 enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
+
+/* Of the values: things, bytes, microseconds or milliseconds. */
+enum metric_unit {
+    METRIC_IN_COUNT,
+    METRIC_IN_BYTES,
+    METRIC_IN_US,
+    METRIC_IN_MS
+};
 
 struct metric_slot {
     _Alignas(64) _Atomic int64_t value[METRIC_COUNT];
@@ -27,6 +35,7 @@ struct metric_slot {
 struct metric_row {
     const char *name, *text;
     enum metric_kind kind;
+    enum metric_unit unit;
 };
 
 extern const struct metric_row metric_table[METRIC_COUNT];

@@ -33,7 +33,8 @@ info_commands_write(const struct service *service, struct buf *text)
 /* Errors are counted by their first word, which is how clients tell them apart.
  */
 void
-info_commands_write_errors(const struct service *service, struct buf *text)
+info_commands_each_error(const struct service *service, info_error_fn visit,
+                         void *ctx)
 {
     for (unsigned i = 1; i < ERR_COUNT; i++) {
         const char *prefix = err_prefix((enum err)i);
@@ -49,9 +50,21 @@ info_commands_write_errors(const struct service *service, struct buf *text)
             }
         }
         if (sum > 0) {
-            buf_printf(text, "errorstat_%s:count=%" PRIu64 "\r\n", prefix, sum);
+            visit(ctx, prefix, sum);
         }
     }
+}
+
+static void
+put_error(void *ctx, const char *prefix, uint64_t count)
+{
+    buf_printf(ctx, "errorstat_%s:count=%" PRIu64 "\r\n", prefix, count);
+}
+
+void
+info_commands_write_errors(const struct service *service, struct buf *text)
+{
+    info_commands_each_error(service, put_error, text);
 }
 
 /* Shows the percentiles of the option latency-tracking-info-percentiles. */

@@ -18,8 +18,8 @@ put_status(struct buf *text, const char *name, bool ok)
     buf_printf(text, "%s:%s\r\n", name, ok ? "ok" : "err");
 }
 
-static void
-get_info(const struct service *service, struct persist_info *ret_info)
+void
+info_persist_get(const struct service *service, struct persist_info *ret_info)
 {
     if (service->persist != NULL) {
         persist_get_info(service->persist, ret_info);
@@ -112,8 +112,8 @@ put_loading(struct buf *text, const struct persist_info *info)
     info_put_number(text, "loading_eta_seconds", info->loading_eta_s);
 }
 
-static const char *
-journal_state(const struct journal_status *journal)
+const char *
+info_persist_journal_state(const struct journal_status *journal)
 {
     if (journal->faulted) {
         return "faulted";
@@ -127,16 +127,23 @@ journal_state(const struct journal_status *journal)
     return journal->on ? "on" : "off";
 }
 
+uint64_t
+info_persist_unsynced_ns(const struct journal_status *journal)
+{
+    return journal->unsynced_mono_ns == 0
+               ? 0
+               : clock_mono_ns() - journal->unsynced_mono_ns;
+}
+
 /* info->released is UINT64_MAX while no reply has to wait. */
 static void
 put_journal(struct buf *text, const struct persist_info *info)
 {
     const struct journal_status *journal = &info->journal;
-    uint64_t age_ns = journal->unsynced_mono_ns == 0
-                          ? 0
-                          : clock_mono_ns() - journal->unsynced_mono_ns;
+    uint64_t age_ns = info_persist_unsynced_ns(journal);
 
-    buf_printf(text, "journal_state:%s\r\n", journal_state(journal));
+    buf_printf(text, "journal_state:%s\r\n",
+               info_persist_journal_state(journal));
     info_put_number(text, "journal_misconf", info->misconf);
     info_put_number(text, "journal_position", journal->appended);
     info_put_number(text, "journal_written_position", journal->written);
@@ -185,7 +192,7 @@ info_persist_write(const struct service *service, struct buf *text)
 {
     struct persist_info info;
 
-    get_info(service, &info);
+    info_persist_get(service, &info);
     put_writing(text, &info);
     put_snapshot(service, text, &info);
     put_rewrite(service, text, &info);
@@ -211,7 +218,7 @@ info_persist_reset(struct service *service)
 {
     struct persist_info info;
 
-    get_info(service, &info);
+    info_persist_get(service, &info);
     atomic_store(&service->saves_before, info.saves);
     atomic_store(&service->rewrites_before, info.rewrites);
 }
@@ -221,6 +228,6 @@ info_persist_position(const struct service *service)
 {
     struct persist_info info;
 
-    get_info(service, &info);
+    info_persist_get(service, &info);
     return info.journal.appended;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The section Persistence of INFO. Any loop.
+ * The section Persistence of INFO, and its figures for others. Any loop.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "engine/service.h"
+
+struct journal_status;
+struct persist_info;
 
 void info_persist_write(const struct service *service, struct buf *text);
 
@@ -17,3 +20,13 @@ void info_persist_reset(struct service *service);
 
 /* Returns the position of the log; 0 without one. */
 uint64_t info_persist_position(const struct service *service);
+
+/* Copies the figures. */
+void info_persist_get(const struct service *service,
+                      struct persist_info *ret_info);
+
+/* Returns "on", "off", "building", "closing" or "faulted". */
+const char *info_persist_journal_state(const struct journal_status *journal);
+
+/* Returns for how long the oldest unsynced change has waited; 0: none. */
+uint64_t info_persist_unsynced_ns(const struct journal_status *journal);

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "net/http.h"
 #include "net/registry.h"
 #include "net/serve.h"
 
@@ -39,7 +40,9 @@ keep_listener(struct listeners *all, int fd, enum listener_kind kind)
     listener->is_unix = kind == LISTENER_UNIX;
     listener->is_tls = kind == LISTENER_TLS;
     listener->is_admin = kind == LISTENER_ADMIN;
+    listener->is_metrics = kind == LISTENER_METRICS;
     all->has_admin = all->has_admin || listener->is_admin;
+    all->has_metrics = all->has_metrics || listener->is_metrics;
     listener->all = all;
 }
 
@@ -226,11 +229,13 @@ find_kind(const struct sockaddr_storage *own,
         *ret_kind = LISTENER_PLAIN;
     } else if (port == options->tls_port) {
         *ret_kind = LISTENER_TLS;
-    } else {
+    } else if (port == options->admin_port) {
         *ret_kind = LISTENER_ADMIN;
+    } else {
+        *ret_kind = LISTENER_METRICS;
     }
     return port == options->port || port == options->tls_port ||
-           port == options->admin_port;
+           port == options->admin_port || port == options->metrics_port;
 }
 
 static bool
@@ -261,7 +266,8 @@ take_given(struct listeners *all, int fd, const struct listen_options *options,
         return refuse_given(ret_reason, fd, "it is not TCP and not unix");
     } else if (!find_kind(&own, options, &kind)) {
         return refuse_given(ret_reason, fd,
-                            "its port is not port, tls-port or admin-port");
+                            "its port is not port, tls-port, admin-port or "
+                            "metrics-port");
     }
     if (fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
         return refuse_given(ret_reason, fd, strerror(errno));
@@ -315,7 +321,8 @@ open_all(struct listeners *all, const struct listen_options *options,
                        "nothing to listen on: no usable address or path");
         return false;
     }
-    return true;
+    return listen_on_addresses(all, LISTENER_METRICS, options->metrics_bind,
+                               options->metrics_port, backlog, ret_reason);
 }
 
 bool
@@ -333,7 +340,8 @@ listeners_open(struct listeners *all, const struct listen_options *options,
     return false;
 }
 
-/* A TLS client is not told why: that would need a handshake first. */
+/* A TLS client is not told why: that would need a handshake first. Nor is one
+ * that speaks HTTP. */
 static void
 refuse(const struct listener *listener, int fd, enum err err)
 {
@@ -342,7 +350,8 @@ refuse(const struct listener *listener, int fd, enum err err)
                        err_text(err));
 
     metric_add(METRIC_REJECTED_CONNECTIONS, 1);
-    if (!listener->is_tls && write(fd, line, (size_t)len) < 0) {
+    if (!listener->is_tls && !listener->is_metrics &&
+        write(fd, line, (size_t)len) < 0) {
         errno = 0; /* the client has gone */
     }
     (void)close(fd);
@@ -419,9 +428,12 @@ static void
 admit(struct listener *listener, int fd, const struct sockaddr_storage *peer)
 {
     const struct loop_env *env = listener->all->loops[0].env;
+    bool denied = env->limits->local_only && !is_local(peer);
     enum registry_place place;
 
-    if (env->limits->local_only && !is_local(peer)) {
+    if (listener->is_metrics) {
+        http_open(listener->all->http, fd, denied);
+    } else if (denied) {
         refuse(listener, fd, ERR_DENIED);
     } else if (!find_place(listener, &place)) {
         refuse(listener, fd, ERR_MAXCLIENTS);

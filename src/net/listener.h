@@ -8,17 +8,21 @@
  * clients cannot lock the operator out: for the admin port or, where there is
  * none, for the unix socket. The client's address does not matter, since behind
  * a proxy all clients come from one machine.
+ *
+ * The clients of metrics-port are not posted: loop 0 serves them (http.h).
  */
 #pragma once
 
 #include "net/loop.h"
 
-enum { LISTENERS_MAX = 41, LISTENER_REASON_MAX = 256 };
+struct http;
+
+enum { LISTENERS_MAX = 49, LISTENER_REASON_MAX = 256 };
 
 struct listener {
     uv_poll_t poll;
     int fd;
-    bool is_unix, is_admin, is_tls;
+    bool is_unix, is_admin, is_tls, is_metrics;
     struct listeners *all;
 };
 
@@ -27,6 +31,7 @@ enum listener_kind {
     LISTENER_PLAIN,
     LISTENER_TLS,
     LISTENER_ADMIN,
+    LISTENER_METRICS,
     LISTENER_UNIX
 };
 enum { LISTENER_KINDS = LISTENER_UNIX + 1 };
@@ -36,8 +41,10 @@ struct listeners {
     unsigned loop_count, next_loop;
     int reserve_fd; /* closed for a moment when descriptors run out */
     unsigned count;
-    bool has_admin;
+    bool has_admin, has_metrics;
     bool given[LISTENER_KINDS]; /* the service manager has opened them */
+    struct http *http; /* serves metrics-port; set before the start if there are
+                          such listeners */
     char unix_path[108];
     struct listener listener[LISTENERS_MAX];
 };
@@ -46,10 +53,12 @@ struct listen_options {
     const char
         *bind;     /* addresses separated by blanks; '-' in front: optional */
     unsigned port; /* 0: no plain TCP */
-    unsigned tls_port;      /* at the same addresses; 0: no TLS */
-    const char *admin_bind; /* likewise, for the operator */
-    unsigned admin_port;    /* 0: none */
-    const char *unix_path;  /* "": none */
+    unsigned tls_port;        /* at the same addresses; 0: no TLS */
+    const char *admin_bind;   /* likewise, for the operator */
+    unsigned admin_port;      /* 0: none */
+    const char *metrics_bind; /* likewise, for HTTP */
+    unsigned metrics_port;    /* 0: none */
+    const char *unix_path;    /* "": none */
     unsigned unix_mode;
     int backlog;
     /* Sockets that listen already, opened by the service manager: descriptors

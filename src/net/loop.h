@@ -50,6 +50,7 @@ struct net_limits {
     _Atomic uint64_t request_seconds, request_min_rate; /* likewise */
     _Atomic uint64_t keepalive_seconds;                 /* 0: never */
     _Atomic uint64_t maxclients, reserved_clients;
+    _Atomic uint64_t metrics_seconds, metrics_clients; /* net/http.h */
     _Atomic bool local_only; /* protected mode, and no password is set */
 };
 

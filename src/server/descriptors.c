@@ -62,6 +62,10 @@ descriptors_own(const struct conf *conf, unsigned threads)
     if (conf->admin_port > 0) {
         listeners += count_words(conf->admin_bind);
     }
+    if (conf->metrics_port > 0) {
+        listeners += count_words(conf->metrics_bind) +
+                     (uint64_t)conf->metrics_max_clients;
+    }
     return count_open() + listeners + (uint64_t)threads * OF_A_LOOP +
            OF_LOOP_0 + OF_ACCEPT + OF_JOURNAL + OF_SAVE + OF_REPLICATION +
            OF_OTHERS;

@@ -97,6 +97,8 @@ options_apply(struct server *server)
     net->keepalive_seconds = (uint64_t)conf->tcp_keepalive;
     net->maxclients = (uint64_t)conf->maxclients;
     net->reserved_clients = (uint64_t)conf->reserved_clients;
+    net->metrics_seconds = (uint64_t)conf->metrics_timeout;
+    net->metrics_clients = (uint64_t)conf->metrics_max_clients;
     client->args_max = (uint64_t)conf->proto_max_args;
     client->bulk_max = conf->proto_max_bulk_len;
     client->unauth_args_max = (uint64_t)conf->unauth_max_args;

@@ -51,6 +51,7 @@
 #include "server/sidecar_mode.h"
 #include "server/wake.h"
 #include "server/watch.h"
+#include "server/web.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -195,6 +196,8 @@ open_sockets(struct server *server)
         .tls_port = (unsigned)conf->tls_port,
         .admin_bind = conf->admin_bind,
         .admin_port = (unsigned)conf->admin_port,
+        .metrics_bind = conf->metrics_bind,
+        .metrics_port = (unsigned)conf->metrics_port,
         .unix_path = conf->unixsocket,
         .unix_mode = conf->unixsocketperm,
         .backlog = (int)conf->tcp_backlog,
@@ -294,6 +297,7 @@ init_service(struct server *server, const struct conf_args *args)
     server->persist = data_new(server);
     service->persist = server->persist;
     server->replication = replication_new(server);
+    server->web = web_new(server);
 }
 
 static void
@@ -302,6 +306,7 @@ free_service(struct server *server)
     struct service *service = &server->service;
 
     sidecar_mode_fini(server);
+    web_free(server->web);
     replication_free(server->replication);
     persist_free(server->persist);
     status_free(service->status);
@@ -446,11 +451,12 @@ server_init(struct server *server, struct conf *conf, struct conf *given,
     server->service.started_bytes = mem_used();
     log_notice("server", "started",
                "version=%s pid=%d threads=%u port=%lld tls-port=%lld "
-               "unixsocket=\"%s\" "
+               "metrics-port=%lld unixsocket=\"%s\" "
                "cpu=%s config=\"%s\"",
                BLOOMERY_VERSION, (int)getpid(), server->threads,
                (long long)server->conf.port, (long long)server->conf.tls_port,
-               server->conf.unixsocket, cpu, server->config_file);
+               (long long)server->conf.metrics_port, server->conf.unixsocket,
+               cpu, server->config_file);
     options_log_notes(server, args);
     return true;
 }
@@ -461,6 +467,7 @@ server_run(struct server *server)
     server->exit = SERVER_EXIT_STOPPED;
     start_handles(server);
     block_signals(false);
+    web_start(server->web);
     listeners_start(&server->listeners, server->loops, server->threads);
     for (unsigned i = 1; i < server->threads; i++) {
         loop_start(&server->loops[i]);

@@ -22,6 +22,7 @@
 
 struct replication;
 struct sidecar_mode;
+struct web;
 
 /* What heartbeat.c has. */
 struct heartbeat {
@@ -44,6 +45,7 @@ struct server {
     struct persist *persist;
     struct replication *replication;
     struct sidecar_mode *sidecar; /* NULL: sidecar-of is not set */
+    struct web *web; /* serves metrics-port */
     struct net_limits net_limits;
     struct usage usage; /* memory of clients */
     struct loop_env loop_env;

@@ -16,6 +16,7 @@
 #include "server/replication.h"
 #include "server/server_state.h"
 #include "server/sidecar_mode.h"
+#include "server/web.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ shutdown_loops(struct server *server)
 {
     server->stopping = true;
     listeners_close(&server->listeners);
+    web_stop(server->web);
     replication_stop(server);
     sidecar_mode_stop(server);
     persist_halt(server->persist); /* its threads wake no loop from here on */

@@ -5,6 +5,8 @@
  */
 #include "net/listener.h"
 
+#include "net/http.h"
+
 #include "rig.h"
 
 #include <arpa/inet.h>
@@ -336,6 +338,51 @@ TEST(a_given_socket_that_the_options_do_not_name_is_refused)
     crowd.given_count = LISTENERS_MAX;
     assert_false(listeners_open(&all, &crowd, reason));
     assert_non_null(strstr(reason, "there are too many"));
+}
+
+static void
+answer_ok(void *ctx, const struct http_head *head, struct http_reply *reply)
+{
+    (void)ctx;
+    (void)head;
+    buf_append_slice(&reply->body, slice_lit("fine"));
+    reply->type = "text/plain";
+}
+
+TEST(metrics_port_is_served_apart_and_is_not_enough_to_listen_on)
+{
+    struct rig *rig = rig_new();
+    struct http http;
+    struct listeners all;
+    unsigned port = free_port();
+    struct listen_options options = options_of("127.0.0.1", 0, "");
+    char reason[LISTENER_REASON_MAX] = "";
+    struct peer peer;
+
+    rig->limits.metrics_seconds = 10;
+    rig->limits.metrics_clients = 1;
+    rig->limits.maxclients = 0;
+    options.metrics_bind = "127.0.0.1";
+    options.metrics_port = port;
+    assert_false(listeners_open(&all, &options, reason));
+    assert_non_null(strstr(reason, "nothing to listen on"));
+    options.port = free_port();
+    assert_true(listeners_open(&all, &options, reason));
+    assert_int_equal(2, all.count);
+    assert_true(all.has_metrics);
+    http_start(&http, &rig->loop, answer_ok, NULL);
+    all.http = &http;
+    listeners_start(&all, &rig->loop, 1);
+    peer = connect_to(port);
+    peer_send_text(rig, &peer, "GET / HTTP/1.0\r\n\r\n");
+    rig_until(rig, peer_is_cut(&peer));
+    assert_memory_equal("fine", peer.got.data + peer.got.len - 4, 4);
+    assert_int_equal(0, rig->accepted);
+    peer_free(&peer);
+    listeners_close(&all);
+    http_stop(&http);
+    rig_settle(rig);
+    rig_free(rig);
 }
 
 /* ---- unix sockets -------------------------------------------------------- */

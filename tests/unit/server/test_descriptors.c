@@ -89,4 +89,9 @@ TEST(the_server_itself_needs_more_with_more_loops_and_addresses)
     assert_int_equal(descriptors_own(&conf, 1), least + 2);
     conf.admin_port = 1;
     assert_int_equal(descriptors_own(&conf, 1), least + 4);
+    conf.metrics_bind = two;
+    conf.metrics_max_clients = 16;
+    assert_int_equal(descriptors_own(&conf, 1), least + 4);
+    conf.metrics_port = 1;
+    assert_int_equal(descriptors_own(&conf, 1), least + 22);
 }

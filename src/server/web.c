@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "server/web.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "info/scrape.h"
+#include "keyspace/gate.h"
+#include "net/http.h"
+#include "server/server_state.h"
+
+/* How long an answer serves for all. A scrape or the page comes once a second
+ * at most. */
+static const uint64_t METRICS_KEPT_NS = 100000000;
+
+/* An answer that is kept. */
+struct kept {
+    struct buf text;
+    uint64_t made_ns; /* 0: never */
+};
+
+struct web {
+    struct server *server;
+    struct http http;
+    struct kept metrics[2]; /* plain, OpenMetrics */
+};
+
+static void
+write_metrics(struct web *web, bool open, struct buf *text)
+{
+    const struct service *service = &web->server->service;
+    struct gate *gate = keyspace_gate(service->keyspace);
+
+    gate_enter(gate, 0);
+    scrape_write(service, open, text);
+    gate_leave(gate, 0);
+}
+
+/* Empties the text and returns true if the kept one is too old. */
+static bool
+is_due(struct kept *kept, uint64_t kept_ns)
+{
+    uint64_t now_ns = clock_mono_ns();
+
+    if (kept->made_ns > 0 && now_ns - kept->made_ns < kept_ns) {
+        return false;
+    }
+    kept->made_ns = now_ns;
+    buf_reset(&kept->text, HTTP_BODY_MAX);
+    kept->text.failed = false;
+    kept->text.limit = HTTP_BODY_MAX;
+    return true;
+}
+
+/* Sends a copy. A text that was cut off by a lack of memory is not kept. */
+static void
+send_kept(struct kept *kept, struct http_reply *reply)
+{
+    buf_append_slice(&reply->body, buf_slice(&kept->text));
+    if (kept->text.failed) {
+        reply->body.failed = true;
+        kept->made_ns = 0;
+    }
+}
+
+static void
+send_metrics(struct web *web, bool open, struct http_reply *reply)
+{
+    struct kept *kept = &web->metrics[open];
+
+    if (is_due(kept, METRICS_KEPT_NS)) {
+        write_metrics(web, open, &kept->text);
+    }
+    reply->type = open ? "application/openmetrics-text; version=1.0.0; "
+                         "charset=utf-8"
+                       : "text/plain; version=0.0.4; charset=utf-8";
+    send_kept(kept, reply);
+}
+
+static void
+answer(void *ctx, const struct http_head *head, struct http_reply *reply)
+{
+    struct web *web = ctx;
+
+    if (slice_equal(head->path, slice_lit("/metrics"))) {
+        send_metrics(web, head->open_metrics, reply);
+    } else {
+        http_fail(reply, 404, "there are /, /metrics and /status.json");
+    }
+}
+
+struct web *
+web_new(struct server *server)
+{
+    struct web *web = mem_zalloc(sizeof(*web));
+
+    web->server = server;
+    return web;
+}
+
+void
+web_free(struct web *web)
+{
+    if (web == NULL) {
+        return;
+    }
+    for (int i = 0; i < 2; i++) {
+        buf_free(&web->metrics[i].text);
+    }
+    mem_free(web);
+}
+
+void
+web_start(struct web *web)
+{
+    struct server *server = web->server;
+
+    if (server->listeners.has_metrics) {
+        http_start(&web->http, &server->loops[0], answer, web);
+        server->listeners.http = &web->http;
+    }
+}
+
+void
+web_stop(struct web *web)
+{
+    http_stop(&web->http);
+}

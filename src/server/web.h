@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What metrics-port serves: /metrics for Prometheus, the status page at / and
+ * its figures at /status.json. Loop 0.
+ *
+ * An answer is kept for a moment and given to all who ask, so that many or
+ * hostile clients cost no more than a few.
+ */
+#pragma once
+
+struct server;
+struct web;
+
+struct web *web_new(struct server *server);
+void web_free(struct web *web); /* NULL is fine */
+
+/* Begins to serve, before the listeners start; ends, while the loop turns. */
+void web_start(struct web *web);
+void web_stop(struct web *web);

@@ -449,9 +449,11 @@ docs-check: $(SERVER)
 DEPS_BUILD := gcc libc6-dev pkg-config libuv1-dev libhiredis-dev libxxhash-dev \
 	libinih-dev libssl-dev libjemalloc-dev
 DEPS_TEST  := libcmocka-dev python3 python3-pytest python3-pytest-xdist \
-	python3-redis python3-yaml redis-tools ca-certificates
+	python3-redis python3-yaml python3-prometheus-client redis-tools \
+	ca-certificates
 DEPS_CHECK := clang clang-format clang-tidy libclang-rt-14-dev shellcheck mandoc \
-	valgrind abigail-tools systemd zsh rpm
+	valgrind abigail-tools systemd zsh rpm chromium chromium-driver \
+	python3-selenium
 DEPS_COVERAGE := clang llvm libcmocka-dev
 DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEB_CHECK := mmdebstrap

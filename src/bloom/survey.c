@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bloom/survey.h"
+
+#include "base/clock.h"
+#include "core/ageing.h"
+#include "core/measure.h"
+#include "keyspace/scan.h"
+
+enum {
+    KEYS_AT_ONCE = 64, /* between two looks at the clock */
+    LEAST_LINES = 16   /* of a stripe: what one look at it reads */
+};
+
+static const double NO_RATE = -1;
+
+/* ---- one filter ---------------------------------------------------------- */
+
+/* Returns the rate over all live layers. */
+static double
+measure_rate(const struct bloom *bloom, uint64_t now_ms)
+{
+    uint64_t share = measure_share(bloom, SURVEY_LINES);
+    uint32_t live = ageing_layers(bloom, now_ms);
+    struct measured measured;
+    double clean = 1;
+
+    if (share < LEAST_LINES) {
+        return NO_RATE;
+    }
+    for (uint32_t i = bloom->count - live;
+         measure_layer(bloom, i, share, &measured); i++) {
+        clean *= 1 - measured.rate;
+    }
+    return 1 - clean;
+}
+
+/* Sets the figures that are read without the lines. */
+static void
+set_figures(struct survey_filter *filter, const struct bloom *bloom,
+            uint64_t now_ms)
+{
+    filter->kind = bloom_kind(bloom);
+    filter->layers = ageing_layers(bloom, now_ms);
+    filter->items = ageing_items(bloom, now_ms);
+    filter->capacity = bloom_capacity(bloom);
+    filter->bytes = bloom_size(bloom);
+    filter->asked_rate = bloom->error_rate;
+}
+
+/* ---- boards -------------------------------------------------------------- */
+
+/* Returns whether a comes before b. */
+typedef bool (*before_fn)(const struct survey_filter *a,
+                          const struct survey_filter *b);
+
+static bool
+is_bigger(const struct survey_filter *a, const struct survey_filter *b)
+{
+    return a->bytes > b->bytes;
+}
+
+static double
+fill_of(const struct survey_filter *filter)
+{
+    return filter->capacity > 0
+               ? (double)filter->items / (double)filter->capacity
+               : 0;
+}
+
+static bool
+is_fuller(const struct survey_filter *a, const struct survey_filter *b)
+{
+    double x = fill_of(a);
+    double y = fill_of(b);
+
+    return x > y || (x >= y && a->items > b->items);
+}
+
+static bool
+has(const struct survey_board *board, uint32_t db, struct slice name)
+{
+    for (unsigned i = 0; i < board->count; i++) {
+        const struct survey_filter *filter = &board->filter[i];
+
+        if (filter->db == db && slice_equal(survey_name(filter), name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Moves the filter at this place up to where it belongs. */
+static void
+rise(struct survey_board *board, unsigned at, before_fn before)
+{
+    for (; at > 0 && before(&board->filter[at], &board->filter[at - 1]); at--) {
+        struct survey_filter other = board->filter[at];
+
+        board->filter[at] = board->filter[at - 1];
+        board->filter[at - 1] = other;
+    }
+}
+
+/* Puts a filter on the board if it belongs there. */
+static void
+offer(struct survey_board *board, before_fn before,
+      const struct survey_filter *filter, struct slice name)
+{
+    unsigned at = board->count < SURVEY_TOP ? board->count : SURVEY_TOP - 1;
+
+    if ((board->count == SURVEY_TOP && !before(filter, &board->filter[at])) ||
+        has(board, filter->db, name)) {
+        return;
+    }
+    board->filter[at] = *filter;
+    board->filter[at].name_len = name.len;
+    memcpy(board->filter[at].name, name.data, name.len);
+    board->count = at + 1;
+    rise(board, at, before);
+}
+
+/* Looks at a filter again. False: it has gone. */
+static bool
+look_again(struct survey_filter *filter, struct keyspace *ks, unsigned thread,
+           uint64_t now_ms)
+{
+    struct key key = key_named(survey_name(filter), filter->db);
+    unsigned stripe = keyspace_stripe_of(key.hash);
+    const struct entry *entry;
+    bool found;
+    struct longest_span locked = scan_lock(ks, thread, stripe, false);
+
+    entry = keyspace_find(ks, &key, now_ms);
+    found = entry != NULL && !bloom_is_incomplete(&entry->bloom);
+    if (found) {
+        set_figures(filter, &entry->bloom, now_ms);
+        filter->rate = measure_rate(&entry->bloom, now_ms);
+    }
+    scan_unlock(ks, thread, stripe, &locked);
+    return found;
+}
+
+static void
+refresh(struct survey_board *board, before_fn before, struct keyspace *ks,
+        unsigned thread, uint64_t now_ms)
+{
+    unsigned count = board->count;
+
+    board->count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        struct survey_filter filter = board->filter[i];
+
+        if (look_again(&filter, ks, thread, now_ms)) {
+            board->filter[board->count] = filter;
+            rise(board, board->count++, before);
+        }
+    }
+}
+
+/* ---- the round ----------------------------------------------------------- */
+
+struct visit {
+    struct survey *survey;
+    uint64_t now_ms;
+};
+
+static bool
+visit(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
+{
+    struct visit *at = ctx;
+    struct survey_filter filter;
+    struct slice name = entry_name(entry);
+
+    (void)expires_at_ms;
+    at->survey->seen++;
+    if (name.len > SURVEY_NAME_MAX || bloom_is_incomplete(&entry->bloom)) {
+        return true;
+    }
+    set_figures(&filter, &entry->bloom, at->now_ms);
+    filter.db = at->survey->db;
+    filter.rate = NO_RATE; /* refresh() measures it */
+    filter.name_len = 0;
+    offer(&at->survey->biggest, is_bigger, &filter, name);
+    offer(&at->survey->fullest, is_fuller, &filter, name);
+    return true;
+}
+
+/* Goes on with the round. Returns false at its end. */
+static bool
+go_on(struct survey *survey, struct keyspace *ks, unsigned thread,
+      uint64_t now_ms)
+{
+    struct visit at = { survey, now_ms };
+
+    survey->cursor =
+        keyspace_scan(ks, thread, survey->db, survey->cursor, KEYS_AT_ONCE,
+                      KEYS_AT_ONCE, now_ms, visit, &at);
+    if (survey->cursor == 0) {
+        survey->db++;
+    }
+    return survey->db < keyspace_databases(ks);
+}
+
+static void
+continue_round(struct survey *survey, struct keyspace *ks, unsigned thread,
+               uint64_t now_ms)
+{
+    uint64_t until_ns = clock_mono_ns() + SURVEY_US * (uint64_t)1000;
+    uint64_t until_seen;
+
+    if (survey->db >= keyspace_databases(ks)) { /* the last step ended it */
+        survey->db = 0;
+        survey->seen = 0;
+    }
+    until_seen = survey->seen + SURVEY_KEYS;
+    while (go_on(survey, ks, thread, now_ms)) {
+        if (survey->seen >= until_seen || clock_mono_ns() >= until_ns) {
+            return;
+        }
+    }
+    survey->rounds++;
+}
+
+/* The filters that are new on the boards are looked at in the same step, for
+ * their rates. */
+void
+survey_step(struct survey *survey, struct keyspace *ks, unsigned thread,
+            uint64_t now_ms)
+{
+    continue_round(survey, ks, thread, now_ms);
+    refresh(&survey->biggest, is_bigger, ks, thread, now_ms);
+    refresh(&survey->fullest, is_fuller, ks, thread, now_ms);
+}

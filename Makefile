@@ -98,8 +98,16 @@ $(B)/%.o: %.c Makefile
 	$(Q)$(CC) $(ALL_CFLAGS) $(if $(filter src/%,$<),$(if $(LTO),$(LTO) \
 	  -ffat-lto-objects)) -MMD -MP -c $< -o $@
 
+# A page of HTML becomes an object with the symbols NAME_html_begin and _end.
+symbol = --redefine-sym _binary_$(subst /,_,$(subst .,_,$1))_$2=$(notdir $(basename $1))_html_$3
+$(B)/%.html.o: %.html Makefile
+	@mkdir -p $(@D)
+	$(Q)$(LD) -r -z noexecstack -b binary -o $@ $<
+	$(Q)$(OBJCOPY) $(call symbol,$<,start,begin) $(call symbol,$<,end,end) \
+	  --rename-section .data=.rodata,alloc,load,readonly,data,contents $@
+
 define archive
-$(B)/lib$1.a: $(patsubst %.c,$(B)/%.o,$(wildcard src/$1/*.c))
+$(B)/lib$1.a: $(patsubst %,$(B)/%.o,$(basename $(wildcard src/$1/*.c)) $(wildcard src/$1/*.html))
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
 endef

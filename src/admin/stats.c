@@ -206,9 +206,8 @@ stats_sum_spread(const struct stats *stats, unsigned command,
     return ret_histogram->count > 0;
 }
 
-/* Returns the longest time of a bucket. */
-static uint64_t
-bucket_end(unsigned bucket)
+uint64_t
+stats_bucket_end_ns(unsigned bucket)
 {
     unsigned shift = bucket < STATS_SUB ? 0 : (bucket >> STATS_SUB_BITS) - 1;
     uint64_t sub = bucket - (shift << STATS_SUB_BITS);
@@ -230,7 +229,7 @@ stats_percentile_ns(const struct stats_histogram *histogram, double percent)
         seen += histogram->bucket[b];
         last = histogram->bucket[b] > 0 ? b : last;
     }
-    return bucket_end(last);
+    return stats_bucket_end_ns(last);
 }
 
 uint64_t

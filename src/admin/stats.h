@@ -95,6 +95,9 @@ stats_took(struct stats_slot *slot, unsigned command, uint64_t calls,
     stats_bump(&stat->ns, took_ns);
 }
 
+/* Returns the longest time of a bucket. */
+uint64_t stats_bucket_end_ns(unsigned bucket);
+
 /* Counts the time of each call from begin to end in the histogram, if that is
  * on and there is memory for it. */
 struct stats_spread *stats_new_spread(struct stats_command *stat);

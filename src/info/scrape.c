@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A histogram has a bucket for every second doubling of the time, from about a
- * microsecond to about a second: more would multiply the series of each
- * command.
+ * A histogram has a bucket for every second doubling of the time, from 64 ns to
+ * about a second: more would multiply the series of each command.
  */
 #include "info/scrape.h"
 
@@ -19,7 +18,7 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-enum { FIRST_BITS = 10, LAST_BITS = 30, BITS_STEP = 2 };
+enum { FIRST_BITS = 6, LAST_BITS = 30, BITS_STEP = 2 };
 
 /* ---- the server ---------------------------------------------------------- */
 

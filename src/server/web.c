@@ -3,14 +3,20 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/random.h"
+#include "info/live.h"
 #include "info/scrape.h"
 #include "keyspace/gate.h"
 #include "net/http.h"
 #include "server/server_state.h"
 
-/* How long an answer serves for all. A scrape or the page comes once a second
- * at most. */
+#include <stdio.h>
+
+/* How long an answer serves for all. The page asks once a second. */
 static const uint64_t METRICS_KEPT_NS = 100000000;
+static const uint64_t STATUS_KEPT_NS = 500000000;
+
+enum { NONCE_CHARS = 32 };
 
 /* An answer that is kept. */
 struct kept {
@@ -22,7 +28,12 @@ struct web {
     struct server *server;
     struct http http;
     struct kept metrics[2]; /* plain, OpenMetrics */
+    struct kept status;
+    struct survey survey;
+    char policy[512]; /* of the page that is being sent */
 };
+
+/* ---- answers that are kept ----------------------------------------------- */
 
 static void
 write_metrics(struct web *web, bool open, struct buf *text)
@@ -76,6 +87,67 @@ send_metrics(struct web *web, bool open, struct http_reply *reply)
     send_kept(kept, reply);
 }
 
+/* ---- the status page ----------------------------------------------------- */
+
+/* While data is loaded or absent, no key can be looked at. */
+static void
+write_status(struct web *web, struct buf *text)
+{
+    const struct service *service = &web->server->service;
+    struct gate *gate = keyspace_gate(service->keyspace);
+
+    gate_enter(gate, 0);
+    if (!atomic_load(&service->loading) && !atomic_load(&service->absent)) {
+        survey_step(&web->survey, service->keyspace, 0, clock_wall_ms());
+    }
+    live_write(service, &web->survey, service->conf->metrics_show_keys, text);
+    gate_leave(gate, 0);
+}
+
+static void
+send_status(struct web *web, struct http_reply *reply)
+{
+    struct kept *kept = &web->status;
+
+    if (is_due(kept, STATUS_KEPT_NS)) {
+        write_status(web, &kept->text);
+    }
+    reply->type = "application/json";
+    send_kept(kept, reply);
+}
+
+/* The nonce permits the page's own style and script, and nothing else: names
+ * of filters could not smuggle in code even if the page failed to escape
+ * them. */
+static void
+send_page(struct web *web, struct http_reply *reply)
+{
+    struct slice rest = live_page();
+    const size_t mark = sizeof(LIVE_PAGE_MARK) - 1;
+    char nonce[NONCE_CHARS + 1];
+    const char *at;
+
+    random_hex(nonce, NONCE_CHARS);
+    while ((at = memmem(rest.data, rest.len, LIVE_PAGE_MARK, mark)) != NULL) {
+        size_t len = (size_t)(at - rest.data);
+
+        buf_append(&reply->body, rest.data, len);
+        buf_append(&reply->body, nonce, NONCE_CHARS);
+        rest.data += len + mark;
+        rest.len -= len + mark;
+    }
+    buf_append_slice(&reply->body, rest);
+    (void)snprintf(web->policy, sizeof(web->policy),
+                   "default-src 'none'; style-src 'nonce-%s'; script-src "
+                   "'nonce-%s'; connect-src 'self'; img-src data:; base-uri "
+                   "'none'; form-action 'none'; frame-ancestors 'none'",
+                   nonce, nonce);
+    reply->type = "text/html; charset=utf-8";
+    reply->policy = web->policy;
+}
+
+/* ---- requests ------------------------------------------------------------ */
+
 static void
 answer(void *ctx, const struct http_head *head, struct http_reply *reply)
 {
@@ -83,6 +155,10 @@ answer(void *ctx, const struct http_head *head, struct http_reply *reply)
 
     if (slice_equal(head->path, slice_lit("/metrics"))) {
         send_metrics(web, head->open_metrics, reply);
+    } else if (slice_equal(head->path, slice_lit("/status.json"))) {
+        send_status(web, reply);
+    } else if (slice_equal(head->path, slice_lit("/"))) {
+        send_page(web, reply);
     } else {
         http_fail(reply, 404, "there are /, /metrics and /status.json");
     }
@@ -106,6 +182,7 @@ web_free(struct web *web)
     for (int i = 0; i < 2; i++) {
         buf_free(&web->metrics[i].text);
     }
+    buf_free(&web->status.text);
     mem_free(web);
 }
 

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Writes JSON. Commas come by themselves; the caller closes what it opens.
+ * Names are constants of printable ASCII without quotes or backslashes; NULL
+ * inside of an array.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+struct json {
+    struct buf *text;
+    bool more; /* a comma comes before the next value */
+};
+
+void json_open(struct json *json, const char *name, char bracket);
+void json_close(struct json *json, char bracket);
+
+void json_count(struct json *json, const char *name, uint64_t value);
+void json_signed(struct json *json, const char *name, int64_t value);
+void json_bool(struct json *json, const char *name, bool value);
+void json_null(struct json *json, const char *name);
+
+/* Writes a finite number with six significant digits. */
+void json_number(struct json *json, const char *name, double value);
+
+/* Writes any bytes as a string: printable ASCII as it is, and \xNN as four
+ * characters for what is not, as redis-cli shows it. */
+void json_text(struct json *json, const char *name, struct slice value);

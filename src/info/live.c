@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The linker makes an object of status.html (Makefile): the page's source is a
+ * page, and not a C string.
+ */
+#include "info/live.h"
+
+#include "base/clock.h"
+#include "base/machine.h"
+#include "engine/dialect.h"
+#include "info/info_memory.h"
+#include "info/info_persist.h"
+#include "info/info_put.h"
+#include "info/json.h"
+#include "info/links.h"
+#include "persist/persist_info.h"
+
+#include <stdio.h>
+#include <sys/resource.h>
+
+enum { BUCKETS_A_GROUP = 8 /* of 32 for each doubling of the time */ };
+
+extern const char status_html_begin[], status_html_end[];
+
+struct slice
+live_page(void)
+{
+    return (struct slice){ status_html_begin,
+                           (size_t)(status_html_end - status_html_begin) };
+}
+
+/* ---- the server ---------------------------------------------------------- */
+
+static uint64_t
+us_of(struct timeval time)
+{
+    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_usec;
+}
+
+static void
+put_metric(struct json *to, const char *name, enum metric metric)
+{
+    json_count(to, name, info_put_metric_value(metric));
+}
+
+static void
+put_server(const struct service *service, struct json *to,
+           const struct persist_info *persist)
+{
+    struct rusage usage;
+
+    json_text(to, "version", slice_lit(BLOOMERY_VERSION));
+    json_text(to, "dialect",
+              slice_of(dialect_is_redis(service) ? "redis" : "valkey"));
+    json_count(to, "mono_us", clock_mono_ns() / 1000);
+    json_count(to, "uptime_s",
+               (clock_mono_ns() - service->started_mono_ns) / 1000000000);
+    json_count(to, "threads", service->threads);
+    json_bool(to, "loading", atomic_load(&service->loading));
+    json_number(to, "loading_percent", persist->loading_percent);
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        json_count(to, "cpu_us", us_of(usage.ru_utime) + us_of(usage.ru_stime));
+    }
+}
+
+static void
+put_totals(struct json *to)
+{
+    static const struct {
+        const char *name;
+        enum metric metric;
+    } totals[] = {
+        { "commands", METRIC_COMMANDS },
+        { "errors", METRIC_ERROR_REPLIES },
+        { "connections", METRIC_CONNECTIONS },
+        { "rejected", METRIC_REJECTED_CONNECTIONS },
+        { "in_bytes", METRIC_NET_INPUT },
+        { "out_bytes", METRIC_NET_OUTPUT },
+        { "hits", METRIC_KEYSPACE_HITS },
+        { "misses", METRIC_KEYSPACE_MISSES },
+        { "expired", METRIC_EXPIRED_KEYS },
+        { "evicted", METRIC_EVICTED_KEYS },
+    };
+
+    json_open(to, "totals", '{');
+    for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++) {
+        put_metric(to, totals[i].name, totals[i].metric);
+    }
+    json_close(to, '}');
+}
+
+static void
+put_clients(const struct service *service, struct json *to)
+{
+    json_open(to, "clients", '{');
+    put_metric(to, "connected", METRIC_CONNECTED_CLIENTS);
+    json_count(to, "max", (uint64_t)service->conf->maxclients);
+    put_metric(to, "blocked", METRIC_BLOCKED_CLIENTS);
+    put_metric(to, "held", METRIC_HELD_CLIENTS);
+    json_close(to, '}');
+}
+
+static void
+put_memory(const struct service *service, struct json *to)
+{
+    struct info_memory memory;
+
+    info_memory_get(service, &memory);
+    json_open(to, "memory", '{');
+    json_count(to, "used", memory.used);
+    json_count(to, "peak", memory.peak);
+    json_count(to, "resident", memory.resident);
+    json_count(to, "filters", memory.dataset);
+    json_count(to, "clients", memory.clients);
+    json_count(to, "journal", memory.journal);
+    json_count(to, "backlog", memory.backlog);
+    json_count(to, "max", service->conf->maxmemory);
+    json_count(to, "machine", machine_memory_bytes());
+    json_close(to, '}');
+    json_open(to, "filters", '{');
+    json_count(to, "keys", memory.keys);
+    put_metric(to, "objects", METRIC_BF_OBJECTS);
+    put_metric(to, "layers", METRIC_BF_FILTERS);
+    put_metric(to, "items", METRIC_BF_ITEMS);
+    put_metric(to, "capacity", METRIC_BF_CAPACITY);
+    put_metric(to, "bytes", METRIC_BF_MEMORY);
+    json_close(to, '}');
+}
+
+/* ---- commands ------------------------------------------------------------ */
+
+static void
+put_commands(const struct service *service, struct json *to)
+{
+    json_open(to, "commands", '[');
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        struct stats_sum sum = stats_sum_command(service->stats, id);
+
+        if (sum.calls == 0 && sum.rejected == 0) {
+            continue;
+        }
+        json_open(to, NULL, '{');
+        json_text(to, "name",
+                  slice_of(dialect_command_name(service, command_at(id))));
+        json_count(to, "calls", sum.calls);
+        json_count(to, "us", sum.ns / 1000);
+        json_count(to, "errors", sum.failed + sum.rejected);
+        json_close(to, '}');
+    }
+    json_close(to, ']');
+}
+
+/* Pairs of a time and how many calls of all commands took at most that long,
+ * and longer than the time before it. */
+static void
+put_latency(const struct service *service, struct json *to)
+{
+    struct stats_histogram all = { 0 }, one;
+
+    for (unsigned id = 0; id < CMD_ID_COUNT; id++) {
+        if (stats_sum_spread(service->stats, id, &one)) {
+            for (unsigned b = 0; b < STATS_BUCKETS; b++) {
+                all.bucket[b] += one.bucket[b];
+            }
+        }
+    }
+    json_open(to, "latency_ns", '[');
+    for (unsigned b = 0; b < STATS_BUCKETS; b += BUCKETS_A_GROUP) {
+        uint64_t count = 0;
+
+        for (unsigned i = 0; i < BUCKETS_A_GROUP; i++) {
+            count += all.bucket[b + i];
+        }
+        if (count > 0) {
+            json_open(to, NULL, '[');
+            json_count(to, NULL, stats_bucket_end_ns(b + BUCKETS_A_GROUP - 1));
+            json_count(to, NULL, count);
+            json_close(to, ']');
+        }
+    }
+    json_close(to, ']');
+}
+
+/* ---- persistence and replication ----------------------------------------- */
+
+static void
+put_persistence(struct json *to, const struct persist_info *info)
+{
+    const struct journal_status *journal = &info->journal;
+    uint64_t now_s = clock_wall_ms() / 1000;
+
+    json_open(to, "persistence", '{');
+    json_text(to, "journal", slice_of(info_persist_journal_state(journal)));
+    json_bool(to, "misconf", info->misconf);
+    json_count(to, "unsynced_us", info_persist_unsynced_ns(journal) / 1000);
+    json_count(to, "syncs", journal->syncs);
+    json_count(to, "fsync_last_us", journal->sync_ns_last / 1000);
+    json_count(to, "fsync_max_us", journal->sync_ns_max / 1000);
+    json_count(to, "journal_bytes", info->journal_bytes);
+    json_bool(to, "rewriting", info->rewriting);
+    json_bool(to, "rewrite_ok", info->last_rewrite_ok);
+    json_bool(to, "saving", info->saving);
+    json_bool(to, "save_ok", info->last_save_ok);
+    json_count(to, "saves", info->saves);
+    json_count(to, "save_age_s",
+               now_s > info->last_save_s ? now_s - info->last_save_s : 0);
+    json_count(to, "changes", info->changes);
+    json_close(to, '}');
+}
+
+static uint64_t
+ms_since(uint64_t then_ms)
+{
+    uint64_t now_ms = clock_mono_ns() / 1000000;
+
+    return then_ms > 0 && then_ms < now_ms ? now_ms - then_ms : 0;
+}
+
+static void
+put_replica(struct json *to, const struct status_replica *replica,
+            uint64_t position)
+{
+    char name[sizeof(replica->ip) + 16];
+    int len = snprintf(name, sizeof(name), "%s:%u", replica->ip, replica->port);
+
+    json_open(to, NULL, '{');
+    json_text(to, "name", (struct slice){ name, (size_t)len });
+    json_bool(to, "online", replica->state == STATUS_ONLINE);
+    json_count(to, "lag_bytes",
+               position > replica->acked ? position - replica->acked : 0);
+    json_count(to, "silent_ms",
+               ms_since(replica->acked_mono_ms > 0 ? replica->acked_mono_ms
+                                                   : replica->since_mono_ms));
+    json_close(to, '}');
+}
+
+static void
+put_replication(const struct service *service, struct json *to,
+                uint64_t position)
+{
+    char primary[ROLE_HOST_MAX + 16];
+    struct links links;
+    int len;
+
+    if (links_get(service, &links) != OK) {
+        to->text->failed = true;
+        return;
+    }
+    json_open(to, "replication", '{');
+    json_bool(to, "replica", service->role.replica);
+    if (service->role.replica) {
+        len = snprintf(primary, sizeof(primary), "%s:%u", service->role.host,
+                       service->role.port);
+        json_text(to, "primary", (struct slice){ primary, (size_t)len });
+        json_bool(to, "up", links.figures.link == STATUS_CONNECTED);
+        json_bool(to, "syncing", links.figures.link == STATUS_SYNC);
+        json_count(to, "silent_ms", ms_since(links.figures.heard_mono_ms));
+    }
+    json_count(to, "position", position);
+    json_bool(to, "behind",
+              atomic_load(&service->grace_until_ms) == GRACE_BEHIND);
+    json_open(to, "replicas", '[');
+    for (size_t i = 0; i < links.count; i++) {
+        put_replica(to, &links.replicas[i], position);
+    }
+    json_close(to, ']');
+    json_close(to, '}');
+    links_free(&links);
+}
+
+/* ---- the survey ---------------------------------------------------------- */
+
+static void
+put_board(struct json *to, const char *name, const struct survey_board *board,
+          bool names)
+{
+    json_open(to, name, '[');
+    for (unsigned i = 0; i < board->count; i++) {
+        const struct survey_filter *filter = &board->filter[i];
+
+        json_open(to, NULL, '{');
+        if (names) {
+            json_text(to, "name", survey_name(filter));
+        }
+        json_count(to, "db", filter->db);
+        json_text(to, "kind", slice_of(bloom_kind_name(filter->kind)));
+        json_count(to, "layers", filter->layers);
+        json_count(to, "items", filter->items);
+        json_count(to, "capacity", filter->capacity);
+        json_count(to, "bytes", filter->bytes);
+        json_number(to, "asked_rate", filter->asked_rate);
+        if (filter->rate < 0) {
+            json_null(to, "rate");
+        } else {
+            json_number(to, "rate", filter->rate);
+        }
+        json_close(to, '}');
+    }
+    json_close(to, ']');
+}
+
+static void
+put_survey(struct json *to, const struct survey *survey, bool names)
+{
+    json_open(to, "survey", '{');
+    json_bool(to, "names", names);
+    json_count(to, "rounds", survey->rounds);
+    json_count(to, "seen", survey->seen);
+    json_count(to, "keys_a_step", SURVEY_KEYS);
+    put_board(to, "biggest", &survey->biggest, names);
+    put_board(to, "fullest", &survey->fullest, names);
+    json_close(to, '}');
+}
+
+void
+live_write(const struct service *service, const struct survey *survey,
+           bool names, struct buf *text)
+{
+    struct json to = { .text = text };
+    struct persist_info persist;
+
+    info_persist_get(service, &persist);
+    json_open(&to, NULL, '{');
+    put_server(service, &to, &persist);
+    put_totals(&to);
+    put_clients(service, &to);
+    put_memory(service, &to);
+    put_commands(service, &to);
+    put_latency(service, &to);
+    put_persistence(&to, &persist);
+    put_replication(service, &to, persist.journal.appended);
+    put_survey(&to, survey, names);
+    json_close(&to, '}');
+    buf_append(text, "\n", 1);
+}

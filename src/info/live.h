@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The figures of the status page as JSON. Counts only rise, until CONFIG
+ * RESETSTAT: the page computes rates from two documents, so that the server
+ * remembers nothing about who watches. Any loop, inside a section of the gate.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "bloom/survey.h"
+#include "engine/service.h"
+
+/* Appends the document. names: with the names of filters. */
+void live_write(const struct service *service, const struct survey *survey,
+                bool names, struct buf *text);
+
+/* Returns the page, which is src/info/status.html: complete, but for
+ * LIVE_PAGE_MARK wherever the nonce of the answer belongs. */
+#define LIVE_PAGE_MARK "@NONCE@"
+struct slice live_page(void);

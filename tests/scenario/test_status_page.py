@@ -1,0 +1,321 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# The status page at metrics-port: its figures as JSON, and the page itself in a
+# headless Chromium (Debian's chromium, chromium-driver and python3-selenium, which
+# `make check` installs; without them those tests are skipped).
+
+import json
+import re
+import shutil
+import threading
+import time
+
+import pytest
+
+from lib import servers, web
+
+FACTOR = servers.time_factor()
+PAGE = servers.TOP / "src/info/status.html"
+WIDTHS = {"phone": (390, 844), "desk": (1280, 900), "wall": (1920, 1080)}
+
+
+@pytest.fixture
+def start_web(start_server):
+    return lambda *options, **kwargs: web.Web(start_server, *options, **kwargs)
+
+
+class Load:
+    """A small load until the end of the test, bounded by its pauses."""
+
+    def __init__(self, server):
+        self.server, self.ends = server, threading.Event()
+        self.thread = threading.Thread(target=self.run, daemon=True)
+
+    def run(self):
+        with self.server.conn() as conn:
+            number = 0
+            while not self.ends.is_set():
+                number += 1
+                conn.pipeline([("BF.ADD", "seen", "item:%d:%d" % (number, i))
+                               for i in range(20)] +
+                              [("BF.EXISTS", "seen", "x"), ("BF.NOPE",)])
+                self.ends.wait(0.01)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends.set()
+        self.thread.join()
+
+
+# ---- the document ----------------------------------------------------------
+
+def test_the_document_has_the_figures_of_info(start_web):
+    site = start_web()
+    with site.server.conn() as conn:
+        conn.call("BF.RESERVE", "a", "0.01", "1000")
+        conn.call("BF.MADD", "a", "x", "y", "z")
+        conn.call("NOPE")
+    got = servers.wait_until(lambda: (d := site.status())["filters"]["items"] == 3
+                             and d, 5, "three items")
+    assert site.ask("/status.json").getheader("Content-Type") == "application/json"
+    assert got["totals"]["errors"] == 1
+    assert got["filters"] == {"keys": 1, "objects": 1, "layers": 1, "items": 3,
+                              "capacity": 1000, "bytes": got["filters"]["bytes"]}
+    assert {"BF.RESERVE", "BF.MADD"} <= {c["name"] for c in got["commands"]}
+    assert sum(count for _, count in got["latency_ns"]) >= 2
+    assert got["persistence"]["journal"] == "on"
+    assert got["replication"]["replica"] is False
+    assert got["loading"] is False
+
+
+def test_names_are_hidden_unless_the_option_shows_them(start_web):
+    site = start_web()
+    with site.server.conn() as conn:
+        conn.call("BF.ADD", b'se\xff"cret<b>', "x")
+        servers.wait_until(lambda: site.status()["survey"]["biggest"], 5, "a filter")
+        assert "cret" not in site.ask("/status.json").text
+        assert site.status()["survey"]["names"] is False
+        conn.call("CONFIG", "SET", "metrics-show-keys", "yes")
+        names = servers.wait_until(
+            lambda: [f.get("name") for f in site.status()["survey"]["biggest"]
+                     if "name" in f], 5, "names")
+    assert names == ['se\\xff"cret<b>']
+
+
+def test_the_survey_finds_the_biggest_among_many_in_bounded_steps(start_web):
+    site = start_web("--metrics-show-keys", "yes", "--appendonly", "no")
+    with site.server.conn() as conn:
+        for start in range(0, 5000, 500):
+            conn.pipeline([("BF.RESERVE", "k%d" % i, "0.01", 100 + i)
+                           for i in range(start, start + 500)])
+    seen = [site.status()["survey"]["seen"]]
+
+    def complete():
+        survey = site.status()["survey"]
+        if survey["rounds"] == 0 and survey["seen"] != seen[-1]:
+            seen.append(survey["seen"])
+        return survey["rounds"] > 0 and survey
+
+    survey = servers.wait_until(complete, 60, "a round")
+    assert len(seen) >= 3
+    # A step of the walk may pass the bound by what is in one bucket.
+    assert all(b - a <= 1000 + 64 for a, b in zip(seen, seen[1:]))
+    sizes = [f["bytes"] for f in survey["biggest"]]
+    assert sizes == sorted(sizes, reverse=True) and len(sizes) == 8
+    assert survey["biggest"][0]["capacity"] > 5000
+
+
+def test_many_readers_cost_one_document(start_web):
+    site = start_web()
+    texts = {site.ask("/status.json").text for _ in range(3)}
+    began = time.monotonic()
+    texts = {site.ask("/status.json").text for _ in range(20)}
+    assert len(texts) <= 2 + (time.monotonic() - began) / 0.5
+
+
+# ---- the page --------------------------------------------------------------
+
+def test_the_page_needs_nothing_from_elsewhere(start_web):
+    site = start_web()
+    first, second = site.ask("/"), site.ask("/")
+    assert first.status == 200
+    assert first.getheader("Content-Type") == "text/html; charset=utf-8"
+    policy = first.getheader("Content-Security-Policy")
+    nonce = re.search(r"script-src 'nonce-([0-9a-f]{32})'", policy).group(1)
+    assert "default-src 'none'" in policy and "connect-src 'self'" in policy
+    assert "unsafe" not in policy and "http" not in policy
+    assert first.text == PAGE.read_text().replace("@NONCE@", nonce)
+    assert nonce not in second.text
+    # Only the namespace of SVG and relative links; no inline handlers or styles.
+    assert set(re.findall(r"https?://[^\s\"']+", first.text)) == \
+        {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<[^>]*\s(on[a-z]+|style)=", first.text)
+    assert "innerHTML" not in first.text
+
+
+@pytest.fixture
+def browse(tmp_path):
+    webdriver = pytest.importorskip("selenium.webdriver")
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    driver, chromium = shutil.which("chromedriver"), shutil.which("chromium")
+    if not driver or not chromium:
+        pytest.skip("chromium or chromedriver is not installed")
+    opened = []
+
+    def browse(url, size="desk", dark=False):
+        options = Options()
+        options.binary_location = chromium
+        width, height = WIDTHS[size]
+        for argument in (
+                "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
+                "--no-first-run", "--disable-background-networking",
+                "--disable-component-update", "--disable-sync",
+                "--disable-dev-shm-usage",
+                "--user-data-dir=%s" % (tmp_path / ("profile%d" % len(opened))),
+                "--window-size=%d,%d" % (width, height)):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        page = webdriver.Chrome(service=Service(driver), options=options)
+        opened.append(page)
+        page.set_page_load_timeout(60 * FACTOR)
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+            {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
+        page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1,
+            "mobile": size == "phone"})
+        page.get(url)
+        return page
+
+    yield browse
+    for page in opened:
+        page.quit()
+
+
+def text(page, name):
+    return page.execute_script(
+        "return document.getElementById(arguments[0]).textContent", name)
+
+
+def number(page, name):
+    found = re.match(r"[0-9][0-9,.]*", text(page, name))
+    return float(found.group().replace(",", "")) if found else None
+
+
+def complaints(page):
+    return [entry for entry in page.get_log("browser")
+            if entry["level"] in ("SEVERE", "WARNING")]
+
+
+def until(condition, what):
+    return servers.wait_until(condition, 60, what, pause=0.1)
+
+
+def test_figures_appear_and_change(start_web, browse):
+    site = start_web("--metrics-show-keys", "yes")
+    page = browse(site.url)
+    until(lambda: text(page, "state") == "live", "the page is live")
+    assert "no filters" in text(page, "big")
+    assert text(page, "health") == "No problem is known."
+    with Load(site.server):
+        until(lambda: (number(page, "ops") or 0) > 50, "commands a second")
+        until(lambda: text(page, "p99-note").startswith("median "), "latency")
+        until(lambda: "seen" in text(page, "big"), "the filter")
+        until(lambda: "BF.ADD" in text(page, "com"), "the command")
+        assert "a second" in text(page, "ops-note")  # of errors
+        first = number(page, "mem"), text(page, "rep")
+        until(lambda: (number(page, "mem"), text(page, "rep")) != first, "changes")
+        # 10 figures of the throughput are a line.
+        until(lambda: page.execute_script(
+            "return (document.querySelector('#thr .stroke')?.getAttribute('d') ??"
+            " '').split('L').length") >= 4, "a line of four points")
+        assert "now" in page.execute_script(
+            "return document.getElementById('thr').getAttribute('aria-label')")
+    until(lambda: text(page, "ops") == "0", "the load has ended")
+    assert complaints(page) == []
+
+
+def test_the_page_says_that_the_server_has_gone_and_is_back(start_web, browse):
+    site = start_web()
+    page = browse(site.url)
+    until(lambda: text(page, "state") == "live", "the page is live")
+    site.server.stop()
+    until(lambda: text(page, "state").startswith("not reached"), "it has gone")
+    assert page.execute_script("return document.body.className") == "stale"
+
+
+def test_trouble_is_named(start_web, browse):
+    site = start_web()
+    with site.server.conn() as conn:
+        conn.call("REPLICAOF", "127.0.0.1", servers.free_port())
+        page = browse(site.url)
+        until(lambda: "The link to the primary is down" in text(page, "health"),
+              "the link")
+        assert text(page, "facts").startswith("Replica")
+        conn.call("REPLICAOF", "NO", "ONE")
+    until(lambda: text(page, "health") == "No problem is known.", "it leads")
+
+
+def test_hostile_names_are_text(start_web, browse):
+    site = start_web("--metrics-show-keys", "yes")
+    name = '<img src=x onerror="document.title=1"></script><b>"\'&amp;'
+    with site.server.conn() as conn:
+        conn.call("BF.ADD", name, "x")
+    page = browse(site.url)
+    until(lambda: name in text(page, "big"), "the name")
+    assert page.execute_script(
+        "return document.querySelectorAll('#big b, #big img').length") == 0
+    assert page.title.startswith("Bloomery")
+
+
+CONTRAST = """
+const parse = c => c.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => [r, g, b].map(v => v / 255).map(
+    v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+const behind = e => { for (; e; e = e.parentElement) {
+    const c = parse(getComputedStyle(e).backgroundColor);
+    if (c.length < 4 || c[3] === 1) return c; } return [255, 255, 255]; };
+const bad = [];
+const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+    const e = walk.currentNode.parentElement;
+    if (!walk.currentNode.data.trim() || ['SCRIPT', 'STYLE'].includes(e.tagName) ||
+        !e.getClientRects().length) continue;
+    const a = light(parse(getComputedStyle(e).color)), b = light(behind(e));
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    if (ratio < 4.5) bad.push([walk.currentNode.data.trim(), ratio]);
+}
+return bad;
+"""
+
+LABELS = """
+return [...document.querySelectorAll('svg[role], progress, section, [role=status]')]
+    .filter(e => !(e.getAttribute('aria-label') || e.id === 'state' ||
+        document.getElementById(e.getAttribute('aria-labelledby'))?.textContent))
+    .map(e => e.outerHTML.slice(0, 80));
+"""
+
+
+@pytest.mark.parametrize("size", sorted(WIDTHS))
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_it_fits_and_can_be_read(start_web, browse, size, dark):
+    site = start_web("--metrics-show-keys", "yes")
+    with site.server.conn() as conn:
+        conn.call("BF.RESERVE", "a:very:long:name:" + "x" * 150, "0.01", "1000")
+        for i in range(10):
+            conn.call("BF.RESERVE", "f%d" % i, "0.001", 10 ** (i % 6 + 1))
+            conn.pipeline([("BF.ADD", "f%d" % i, j) for j in range(i * 10)])
+        conn.call("NOPE")
+    page = browse(site.url, size, dark)
+    until(lambda: "a:very:long" in text(page, "big"), "filters")
+    width, height = WIDTHS[size]
+    assert page.execute_script(
+        "return document.documentElement.scrollWidth") <= width
+    # Nothing sticks out of its card, and tables need no scrolling sideways.
+    assert page.execute_script(
+        "return [...document.querySelectorAll('.card, .scroll')].filter("
+        "e => e.scrollWidth > e.clientWidth + 1).map(e => e.textContent.slice(0, 40))"
+    ) == []
+    if size == "wall":
+        assert page.execute_script(
+            "return document.querySelector('main').getBoundingClientRect().bottom"
+        ) <= height
+    assert page.execute_script(CONTRAST) == []
+    assert page.execute_script(LABELS) == []
+    assert page.execute_script("return document.documentElement.lang") == "en"
+    background = page.execute_script(
+        "return getComputedStyle(document.body).backgroundColor")
+    assert (max(map(int, re.findall(r"\d+", background))) < 64) == dark
+    assert complaints(page) == []
+
+
+def test_the_document_is_small(start_web):
+    site = start_web()
+    with site.server.conn() as conn:
+        for i in range(100):
+            conn.call("BF.ADD", "k%d" % i, "x")
+    assert len(json.dumps(site.status())) < 16 * 1024

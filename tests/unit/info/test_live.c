@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The document and the page, as far as they need no server; tests/scenario/
+ * test_status_page.py reads both.
+ */
+#include "info/live.h"
+
+#include "../engine/rig.h"
+
+static struct survey_filter
+filter_of(const char *name)
+{
+    struct survey_filter filter = { .db = 2,
+                                    .layers = 3,
+                                    .items = 5,
+                                    .capacity = 10,
+                                    .bytes = 999,
+                                    .asked_rate = 0.01,
+                                    .rate = -1 };
+
+    filter.name_len = strlen(name);
+    memcpy(filter.name, name, filter.name_len);
+    return filter;
+}
+
+TEST(names_are_written_only_if_they_may_be_shown)
+{
+    struct rig *rig = rig_new();
+    struct survey survey = { .seen = 7 };
+    struct buf text = { 0 };
+
+    survey.biggest.filter[0] = filter_of("k<1>");
+    survey.biggest.count = 1;
+    live_write(&rig->service, &survey, true, &text);
+    buf_append(&text, "", 1);
+    assert_non_null(
+        strstr(text.data,
+               "\"biggest\":[{\"name\":\"k<1>\",\"db\":2,\"kind\":\"native\","
+               "\"layers\":3,\"items\":5,\"capacity\":10,\"bytes\":999,"
+               "\"asked_rate\":0.01,\"rate\":null}],\"fullest\":[]"));
+    text.len = 0;
+    live_write(&rig->service, &survey, false, &text);
+    buf_append(&text, "", 1);
+    assert_null(strstr(text.data, "k<1>"));
+    assert_non_null(strstr(text.data, "\"names\":false"));
+    buf_free(&text);
+    rig_free(rig);
+}
+
+TEST(latency_counts_all_calls)
+{
+    struct rig *rig = rig_new();
+    struct survey survey = { 0 };
+    struct buf text = { 0 };
+
+    stats_set_spreads(rig->service.stats, true);
+    stats_lasted(rig->worker->stats, CMD_ID_PING, 2, 1031);
+    stats_lasted(rig->worker->stats, CMD_ID_ECHO, 3, 1031);
+    live_write(&rig->service, &survey, false, &text);
+    buf_append(&text, "", 1);
+    assert_non_null(strstr(text.data, "\"latency_ns\":[[1031,5]]"));
+    buf_free(&text);
+    rig_free(rig);
+}
+
+TEST(the_page_is_complete_and_has_marks_for_the_nonce)
+{
+    struct slice page = live_page();
+
+    assert_true(page.len > 1000);
+    assert_memory_equal(page.data, "<!doctype html>", 15);
+    assert_non_null(
+        memmem(page.data, page.len, "<script nonce=\"" LIVE_PAGE_MARK "\">",
+               sizeof("<script nonce=\"" LIVE_PAGE_MARK "\">") - 1));
+    assert_memory_equal(page.data + page.len - 8, "</html>\n", 8);
+}

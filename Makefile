@@ -233,7 +233,9 @@ TEXTS    := $(UNITS) $(SHELLS) \
 	packaging/man/bloomery-commands.7:share/man/man7/bloomery-commands.7 \
 	packaging/man/bloomery-snapshot.5:share/man/man5/bloomery-snapshot.5 \
 	packaging/man/bloomery-journal.5:share/man/man5/bloomery-journal.5 \
-	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5
+	packaging/man/bloomery.conf.5:share/man/man5/bloomery.conf.5 \
+	packaging/prometheus/bloomery.rules.yml:share/bloomery/prometheus/bloomery.rules.yml \
+	packaging/grafana/bloomery.json:share/bloomery/grafana/bloomery.json
 PUT       = install -D -m $1 $(firstword $2) $(DESTDIR)$(PREFIX)/$(lastword $2)
 PUT_TEXT  = install -D -m 644 /dev/null $(DESTDIR)$(PREFIX)/$(lastword $1) && sed \
 	-e 's,/usr/bin/bloomery-,$(PREFIX)/bin/bloomery-,g' \

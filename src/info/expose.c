@@ -202,7 +202,9 @@ put_help(const struct metric_row *row, struct buf *ret_help)
 {
     char first = row->text[0];
 
-    first = first >= 'a' && first <= 'z' ? (char)(first - 'a' + 'A') : first;
+    if (first >= 'a' && first <= 'z') {
+        first = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[first - 'a'];
+    }
     ret_help->len = 0;
     buf_append(ret_help, &first, 1);
     buf_append(ret_help, row->text + 1, strlen(row->text + 1));

@@ -45,7 +45,7 @@ struct http {
     uv_timer_t timer; /* active while there are connections */
 };
 
-void http_start(struct http *http, struct loop *loop, http_answer_fn answer,
+void http_start(struct http *http, struct loop *loop, http_answer_fn callback,
                 void *ctx);
 
 /* Serves an accepted TCP descriptor, and closes it. denied: protected mode

@@ -469,6 +469,12 @@ def test_exporter_scrapes_without_error(filled):
                for name in got)
 
 
+def test_exporter_does_not_know_the_fields_of_filters(filled):
+    """Therefore packaging/doc/watching.md scrapes metrics-port beside it."""
+    with Exporter(filled.port, "-include-system-metrics") as exporter:
+        assert "bf_" not in exporter.scrape()
+
+
 def test_exporter_sees_a_slow_command_and_a_latency_event(start_server):
     server = start_server("--enable-debug-command", "yes")
     with server.conn() as conn:
@@ -552,5 +558,6 @@ def test_tools_that_ci_fetches_are_there():
     notice."""
     if servers.oracle_missing() or not shutil.which("apt-get"):
         pytest.skip("no package manager that has them")
-    for name in ("redis-cli", "redis-benchmark", "prometheus-redis-exporter"):
+    for name in ("redis-cli", "redis-benchmark", "prometheus-redis-exporter",
+                 "promtool"):
         assert tool(name)

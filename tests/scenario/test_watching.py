@@ -124,6 +124,15 @@ def test_the_page_names_every_alert_and_only_metrics_that_exist(scraped):
         if name.endswith(end)}
 
 
+def test_prometheus_takes_the_configurations_of_the_page(tmp_path):
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        (tmp_path / "prometheus.yml").write_text(block)
+        got = web.promtool("check", "config", tmp_path / "prometheus.yml")
+        assert got.returncode == 0, got.stdout.decode()
+
+
 def test_make_install_has_the_files():
     """tests/scenario/test_build.py installs and removes them."""
     makefile = Path(servers.TOP / "Makefile").read_text()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # While the server loads its data, it answers -LOADING to commands about the data.
-# INFO and the log show the progress.
+# INFO, the log and metrics-port show the progress.
 
+import json
 import subprocess
+import urllib.request
 
 from lib import resp, servers
 
@@ -22,10 +24,10 @@ def fill(server):
     server.stop()
 
 
-def start(folder, port):
+def start(folder, port, metrics_port=0):
     return subprocess.Popen(
         [servers.server_binary(), "--dir", str(folder), "--port", str(port),
-         "--save", "", "--threads", "2"],
+         "--metrics-port", str(metrics_port), "--save", "", "--threads", "2"],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL)
 
@@ -44,7 +46,13 @@ def info(conn):
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
 
 
-def look(conn):
+def fetch(port, path):
+    with urllib.request.urlopen("http://127.0.0.1:%d%s" % (port, path),
+                                timeout=20 * servers.time_factor()) as reply:
+        return reply.read().decode()
+
+
+def look(conn, metrics_port):
     """Checks what commands answer during the load. Returns the fields of INFO
     persistence, or None if the load ended meanwhile."""
     ping = conn.call("PING")
@@ -57,17 +65,24 @@ def look(conn):
     assert str(ping).startswith("LOADING"), ping
     assert str(add).startswith("LOADING"), add
     assert conn.call("CONFIG", "GET", "port")
+    page, scrape = (fetch(metrics_port, path) for path in ("/status.json", "/metrics"))
+    if info(conn)["loading"] == "0":
+        return None
+    assert "\nbloomery_loading 1\n" in scrape
+    page = json.loads(page)
+    assert page["loading"] is True
+    assert page["survey"]["seen"] == 0  # the keys are the loader's
     return figures
 
 
 def test_a_server_that_loads_says_so(start_server, tmp_path):
     fill(start_server("--dir", tmp_path))
     for _ in range(STARTS):  # a start may be over before the first look
-        port = servers.free_port()
-        child = start(tmp_path, port)
+        port, metrics_port = servers.free_port(), servers.free_port()
+        child = start(tmp_path, port, metrics_port)
         try:
             with connect(port) as conn:
-                figures = look(conn)
+                figures = look(conn, metrics_port)
                 servers.wait_until(lambda: conn.call("PING") == b"PONG", 60,
                                    "it serves", pause=0.005)
                 assert conn.call("DBSIZE") == KEYS

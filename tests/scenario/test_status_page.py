@@ -289,7 +289,9 @@ def test_it_fits_and_can_be_read(start_web, browse, size, dark):
         for i in range(10):
             conn.call("BF.RESERVE", "f%d" % i, "0.001", 10 ** (i % 6 + 1))
             conn.pipeline([("BF.ADD", "f%d" % i, j) for j in range(i * 10)])
-        conn.call("NOPE")
+        for words in ("NOPE", "PING", "DBSIZE", "TTL f1", "EXISTS f1", "BF.CARD f1",
+                      "BF.INFO f1", "BF.STATS f1", "INFO", "ECHO x", "TYPE f1"):
+            conn.call(*words.split())
     page = browse(site.url, size, dark)
     until(lambda: "a:very:long" in text(page, "big"), "filters")
     width, height = WIDTHS[size]

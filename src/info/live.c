@@ -268,19 +268,20 @@ put_replication(const struct service *service, struct json *to,
     links_free(&links);
 }
 
-/* ---- the survey ---------------------------------------------------------- */
+/* ---- the ranking ----------------------------------------------------------
+ */
 
 static void
-put_board(struct json *to, const char *name, const struct survey_board *board,
+put_board(struct json *to, const char *name, const struct ranking_board *board,
           bool names)
 {
     json_open(to, name, '[');
     for (unsigned i = 0; i < board->count; i++) {
-        const struct survey_filter *filter = &board->filter[i];
+        const struct ranking_filter *filter = &board->filter[i];
 
         json_open(to, NULL, '{');
         if (names) {
-            json_text(to, "name", survey_name(filter));
+            json_text(to, "name", ranking_name(filter));
         }
         json_count(to, "db", filter->db);
         json_text(to, "kind", slice_of(bloom_kind_name(filter->kind)));
@@ -300,20 +301,20 @@ put_board(struct json *to, const char *name, const struct survey_board *board,
 }
 
 static void
-put_survey(struct json *to, const struct survey *survey, bool names)
+put_ranking(struct json *to, const struct ranking *ranking, bool names)
 {
-    json_open(to, "survey", '{');
+    json_open(to, "ranking", '{');
     json_bool(to, "names", names);
-    json_count(to, "rounds", survey->rounds);
-    json_count(to, "seen", survey->seen);
-    json_count(to, "keys_a_step", SURVEY_KEYS);
-    put_board(to, "biggest", &survey->biggest, names);
-    put_board(to, "fullest", &survey->fullest, names);
+    json_count(to, "rounds", ranking->rounds);
+    json_count(to, "seen", ranking->seen);
+    json_count(to, "keys_a_step", RANKING_KEYS);
+    put_board(to, "biggest", &ranking->biggest, names);
+    put_board(to, "fullest", &ranking->fullest, names);
     json_close(to, '}');
 }
 
 void
-live_write(const struct service *service, const struct survey *survey,
+live_write(const struct service *service, const struct ranking *ranking,
            bool names, struct buf *text)
 {
     struct json to = { .text = text };
@@ -329,7 +330,7 @@ live_write(const struct service *service, const struct survey *survey,
     put_latency(service, &to);
     put_persistence(&to, &persist);
     put_replication(service, &to, persist.journal.appended);
-    put_survey(&to, survey, names);
+    put_ranking(&to, ranking, names);
     json_close(&to, '}');
     buf_append(text, "\n", 1);
 }

@@ -7,11 +7,11 @@
 #pragma once
 
 #include "base/buf.h"
-#include "bloom/survey.h"
+#include "bloom/ranking.h"
 #include "engine/service.h"
 
 /* Appends the document. names: with the names of filters. */
-void live_write(const struct service *service, const struct survey *survey,
+void live_write(const struct service *service, const struct ranking *ranking,
                 bool names, struct buf *text);
 
 /* Returns the page, which is src/info/status.html: complete, but for

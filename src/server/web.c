@@ -29,7 +29,7 @@ struct web {
     struct http http;
     struct kept metrics[2]; /* plain, OpenMetrics */
     struct kept status;
-    struct survey survey;
+    struct ranking ranking;
     char policy[512]; /* of the page that is being sent */
 };
 
@@ -98,9 +98,9 @@ write_status(struct web *web, struct buf *text)
 
     gate_enter(gate, 0);
     if (!atomic_load(&service->loading) && !atomic_load(&service->absent)) {
-        survey_step(&web->survey, service->keyspace, 0, clock_wall_ms());
+        ranking_step(&web->ranking, service->keyspace, 0, clock_wall_ms());
     }
-    live_write(service, &web->survey, service->conf->metrics_show_keys, text);
+    live_write(service, &web->ranking, service->conf->metrics_show_keys, text);
     gate_leave(gate, 0);
 }
 

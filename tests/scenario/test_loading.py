@@ -71,7 +71,7 @@ def look(conn, metrics_port):
     assert "\nbloomery_loading 1\n" in scrape
     page = json.loads(page)
     assert page["loading"] is True
-    assert page["survey"]["seen"] == 0  # the keys are the loader's
+    assert page["ranking"]["seen"] == 0  # the keys are the loader's
     return figures
 
 

@@ -76,37 +76,37 @@ def test_names_are_hidden_unless_the_option_shows_them(start_web):
     site = start_web()
     with site.server.conn() as conn:
         conn.call("BF.ADD", b'se\xff"cret<b>', "x")
-        servers.wait_until(lambda: site.status()["survey"]["biggest"], 5, "a filter")
+        servers.wait_until(lambda: site.status()["ranking"]["biggest"], 5, "a filter")
         assert "cret" not in site.ask("/status.json").text
-        assert site.status()["survey"]["names"] is False
+        assert site.status()["ranking"]["names"] is False
         conn.call("CONFIG", "SET", "metrics-show-keys", "yes")
         names = servers.wait_until(
-            lambda: [f.get("name") for f in site.status()["survey"]["biggest"]
+            lambda: [f.get("name") for f in site.status()["ranking"]["biggest"]
                      if "name" in f], 5, "names")
     assert names == ['se\\xff"cret<b>']
 
 
-def test_the_survey_finds_the_biggest_among_many_in_bounded_steps(start_web):
+def test_the_ranking_finds_the_biggest_among_many_in_bounded_steps(start_web):
     site = start_web("--metrics-show-keys", "yes", "--appendonly", "no")
     with site.server.conn() as conn:
         for start in range(0, 5000, 500):
             conn.pipeline([("BF.RESERVE", "k%d" % i, "0.01", 100 + i)
                            for i in range(start, start + 500)])
-    seen = [site.status()["survey"]["seen"]]
+    seen = [site.status()["ranking"]["seen"]]
 
     def complete():
-        survey = site.status()["survey"]
-        if survey["rounds"] == 0 and survey["seen"] != seen[-1]:
-            seen.append(survey["seen"])
-        return survey["rounds"] > 0 and survey
+        ranking = site.status()["ranking"]
+        if ranking["rounds"] == 0 and ranking["seen"] != seen[-1]:
+            seen.append(ranking["seen"])
+        return ranking["rounds"] > 0 and ranking
 
-    survey = servers.wait_until(complete, 60, "a round")
+    ranking = servers.wait_until(complete, 60, "a round")
     assert len(seen) >= 3
     # A step of the walk may pass the bound by what is in one bucket.
     assert all(b - a <= 1000 + 64 for a, b in zip(seen, seen[1:]))
-    sizes = [f["bytes"] for f in survey["biggest"]]
+    sizes = [f["bytes"] for f in ranking["biggest"]]
     assert sizes == sorted(sizes, reverse=True) and len(sizes) == 8
-    assert survey["biggest"][0]["capacity"] > 5000
+    assert ranking["biggest"][0]["capacity"] > 5000
 
 
 def test_many_readers_cost_one_document(start_web):

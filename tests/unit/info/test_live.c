@@ -7,16 +7,16 @@
 
 #include "../engine/rig.h"
 
-static struct survey_filter
+static struct ranking_filter
 filter_of(const char *name)
 {
-    struct survey_filter filter = { .db = 2,
-                                    .layers = 3,
-                                    .items = 5,
-                                    .capacity = 10,
-                                    .bytes = 999,
-                                    .asked_rate = 0.01,
-                                    .rate = -1 };
+    struct ranking_filter filter = { .db = 2,
+                                     .layers = 3,
+                                     .items = 5,
+                                     .capacity = 10,
+                                     .bytes = 999,
+                                     .asked_rate = 0.01,
+                                     .rate = -1 };
 
     filter.name_len = strlen(name);
     memcpy(filter.name, name, filter.name_len);
@@ -26,12 +26,12 @@ filter_of(const char *name)
 TEST(names_are_written_only_if_they_may_be_shown)
 {
     struct rig *rig = rig_new();
-    struct survey survey = { .seen = 7 };
+    struct ranking ranking = { .seen = 7 };
     struct buf text = { 0 };
 
-    survey.biggest.filter[0] = filter_of("k<1>");
-    survey.biggest.count = 1;
-    live_write(&rig->service, &survey, true, &text);
+    ranking.biggest.filter[0] = filter_of("k<1>");
+    ranking.biggest.count = 1;
+    live_write(&rig->service, &ranking, true, &text);
     buf_append(&text, "", 1);
     assert_non_null(
         strstr(text.data,
@@ -39,7 +39,7 @@ TEST(names_are_written_only_if_they_may_be_shown)
                "\"layers\":3,\"items\":5,\"capacity\":10,\"bytes\":999,"
                "\"asked_rate\":0.01,\"rate\":null}],\"fullest\":[]"));
     text.len = 0;
-    live_write(&rig->service, &survey, false, &text);
+    live_write(&rig->service, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_null(strstr(text.data, "k<1>"));
     assert_non_null(strstr(text.data, "\"names\":false"));
@@ -50,13 +50,13 @@ TEST(names_are_written_only_if_they_may_be_shown)
 TEST(latency_counts_all_calls)
 {
     struct rig *rig = rig_new();
-    struct survey survey = { 0 };
+    struct ranking ranking = { 0 };
     struct buf text = { 0 };
 
     stats_set_spreads(rig->service.stats, true);
     stats_lasted(rig->worker->stats, CMD_ID_PING, 2, 1031);
     stats_lasted(rig->worker->stats, CMD_ID_ECHO, 3, 1031);
-    live_write(&rig->service, &survey, false, &text);
+    live_write(&rig->service, &ranking, false, &text);
     buf_append(&text, "", 1);
     assert_non_null(strstr(text.data, "\"latency_ns\":[[1031,5]]"));
     buf_free(&text);

@@ -3,16 +3,16 @@
  * The biggest and the fullest filters, found little by little. Each step does a
  * bounded piece of work, whatever the number of filters:
  *
- * - It looks again at the filters on both boards: at most SURVEY_TOP each, and
- *   about SURVEY_LINES lines of each, under the lock of its stripe.
- * - It goes on with a round through all keys: at most SURVEY_KEYS of them, or
- *   what SURVEY_US microseconds are enough for. Like SCAN it locks one stripe
+ * - It looks again at the filters on both boards: at most RANKING_TOP each, and
+ *   about RANKING_LINES lines of each, under the lock of its stripe.
+ * - It goes on with a round through all keys: at most RANKING_KEYS of them, or
+ *   what RANKING_US microseconds are enough for. Like SCAN it locks one stripe
  *   at a time. A filter that is bigger or fuller than one on a board takes its
  *   place.
  *
  * So a board is right about all filters once a round is complete, except that a
  * filter that has grown since is noticed in the next round. Incomplete filters,
- * and those whose names are longer than SURVEY_NAME_MAX, are left out.
+ * and those whose names are longer than RANKING_NAME_MAX, are left out.
  *
  * One thread; a step runs inside a section of the gate.
  */
@@ -22,14 +22,14 @@
 #include "keyspace/keyspace.h"
 
 enum {
-    SURVEY_TOP = 8,
-    SURVEY_LINES = 2048, /* of 64 bytes */
-    SURVEY_KEYS = 1000,
-    SURVEY_US = 1000,
-    SURVEY_NAME_MAX = 256
+    RANKING_TOP = 8,
+    RANKING_LINES = 2048, /* of 64 bytes */
+    RANKING_KEYS = 1000,
+    RANKING_US = 1000,
+    RANKING_NAME_MAX = 256
 };
 
-struct survey_filter {
+struct ranking_filter {
     uint32_t db, layers;
     enum bloom_kind kind;
     uint64_t items, capacity, bytes;
@@ -37,27 +37,27 @@ struct survey_filter {
     double rate; /* at which absent items are found now; below 0: the filter has
                     too many layers for a look at each */
     size_t name_len;
-    char name[SURVEY_NAME_MAX];
+    char name[RANKING_NAME_MAX];
 };
 
-struct survey_board {
+struct ranking_board {
     unsigned count;
-    struct survey_filter filter[SURVEY_TOP]; /* the first is the top */
+    struct ranking_filter filter[RANKING_TOP]; /* the first is the top */
 };
 
-struct survey {
-    struct survey_board biggest, fullest;
+struct ranking {
+    struct ranking_board biggest, fullest;
     uint64_t rounds; /* that are complete */
     uint64_t seen;   /* keys in the present round */
     uint32_t db;     /* where it goes on */
     uint64_t cursor;
 };
 
-void survey_step(struct survey *survey, struct keyspace *ks, unsigned thread,
-                 uint64_t now_ms);
+void ranking_step(struct ranking *ranking, struct keyspace *ks, unsigned thread,
+                  uint64_t now_ms);
 
 static inline struct slice
-survey_name(const struct survey_filter *filter)
+ranking_name(const struct ranking_filter *filter)
 {
     return (struct slice){ filter->name, filter->name_len };
 }

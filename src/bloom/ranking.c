@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "bloom/survey.h"
+#include "bloom/ranking.h"
 
 #include "base/clock.h"
 #include "core/ageing.h"
@@ -19,7 +19,7 @@ static const double NO_RATE = -1;
 static double
 measure_rate(const struct bloom *bloom, uint64_t now_ms)
 {
-    uint64_t share = measure_share(bloom, SURVEY_LINES);
+    uint64_t share = measure_share(bloom, RANKING_LINES);
     uint32_t live = ageing_layers(bloom, now_ms);
     struct measured measured;
     double clean = 1;
@@ -36,7 +36,7 @@ measure_rate(const struct bloom *bloom, uint64_t now_ms)
 
 /* Sets the figures that are read without the lines. */
 static void
-set_figures(struct survey_filter *filter, const struct bloom *bloom,
+set_figures(struct ranking_filter *filter, const struct bloom *bloom,
             uint64_t now_ms)
 {
     filter->kind = bloom_kind(bloom);
@@ -50,17 +50,17 @@ set_figures(struct survey_filter *filter, const struct bloom *bloom,
 /* ---- boards -------------------------------------------------------------- */
 
 /* Returns whether a comes before b. */
-typedef bool (*before_fn)(const struct survey_filter *a,
-                          const struct survey_filter *b);
+typedef bool (*before_fn)(const struct ranking_filter *a,
+                          const struct ranking_filter *b);
 
 static bool
-is_bigger(const struct survey_filter *a, const struct survey_filter *b)
+is_bigger(const struct ranking_filter *a, const struct ranking_filter *b)
 {
     return a->bytes > b->bytes;
 }
 
 static double
-fill_of(const struct survey_filter *filter)
+fill_of(const struct ranking_filter *filter)
 {
     return filter->capacity > 0
                ? (double)filter->items / (double)filter->capacity
@@ -68,7 +68,7 @@ fill_of(const struct survey_filter *filter)
 }
 
 static bool
-is_fuller(const struct survey_filter *a, const struct survey_filter *b)
+is_fuller(const struct ranking_filter *a, const struct ranking_filter *b)
 {
     double x = fill_of(a);
     double y = fill_of(b);
@@ -77,12 +77,12 @@ is_fuller(const struct survey_filter *a, const struct survey_filter *b)
 }
 
 static bool
-has(const struct survey_board *board, uint32_t db, struct slice name)
+has(const struct ranking_board *board, uint32_t db, struct slice name)
 {
     for (unsigned i = 0; i < board->count; i++) {
-        const struct survey_filter *filter = &board->filter[i];
+        const struct ranking_filter *filter = &board->filter[i];
 
-        if (filter->db == db && slice_equal(survey_name(filter), name)) {
+        if (filter->db == db && slice_equal(ranking_name(filter), name)) {
             return true;
         }
     }
@@ -91,10 +91,10 @@ has(const struct survey_board *board, uint32_t db, struct slice name)
 
 /* Moves the filter at this place up to where it belongs. */
 static void
-rise(struct survey_board *board, unsigned at, before_fn before)
+rise(struct ranking_board *board, unsigned at, before_fn before)
 {
     for (; at > 0 && before(&board->filter[at], &board->filter[at - 1]); at--) {
-        struct survey_filter other = board->filter[at];
+        struct ranking_filter other = board->filter[at];
 
         board->filter[at] = board->filter[at - 1];
         board->filter[at - 1] = other;
@@ -103,12 +103,12 @@ rise(struct survey_board *board, unsigned at, before_fn before)
 
 /* Puts a filter on the board if it belongs there. */
 static void
-offer(struct survey_board *board, before_fn before,
-      const struct survey_filter *filter, struct slice name)
+offer(struct ranking_board *board, before_fn before,
+      const struct ranking_filter *filter, struct slice name)
 {
-    unsigned at = board->count < SURVEY_TOP ? board->count : SURVEY_TOP - 1;
+    unsigned at = board->count < RANKING_TOP ? board->count : RANKING_TOP - 1;
 
-    if ((board->count == SURVEY_TOP && !before(filter, &board->filter[at])) ||
+    if ((board->count == RANKING_TOP && !before(filter, &board->filter[at])) ||
         has(board, filter->db, name)) {
         return;
     }
@@ -121,10 +121,10 @@ offer(struct survey_board *board, before_fn before,
 
 /* Looks at a filter again. False: it has gone. */
 static bool
-look_again(struct survey_filter *filter, struct keyspace *ks, unsigned thread,
+look_again(struct ranking_filter *filter, struct keyspace *ks, unsigned thread,
            uint64_t now_ms)
 {
-    struct key key = key_named(survey_name(filter), filter->db);
+    struct key key = key_named(ranking_name(filter), filter->db);
     unsigned stripe = keyspace_stripe_of(key.hash);
     const struct entry *entry;
     bool found;
@@ -141,14 +141,14 @@ look_again(struct survey_filter *filter, struct keyspace *ks, unsigned thread,
 }
 
 static void
-refresh(struct survey_board *board, before_fn before, struct keyspace *ks,
+refresh(struct ranking_board *board, before_fn before, struct keyspace *ks,
         unsigned thread, uint64_t now_ms)
 {
     unsigned count = board->count;
 
     board->count = 0;
     for (unsigned i = 0; i < count; i++) {
-        struct survey_filter filter = board->filter[i];
+        struct ranking_filter filter = board->filter[i];
 
         if (look_again(&filter, ks, thread, now_ms)) {
             board->filter[board->count] = filter;
@@ -160,7 +160,7 @@ refresh(struct survey_board *board, before_fn before, struct keyspace *ks,
 /* ---- the round ----------------------------------------------------------- */
 
 struct visit {
-    struct survey *survey;
+    struct ranking *ranking;
     uint64_t now_ms;
 };
 
@@ -168,66 +168,66 @@ static bool
 visit(void *ctx, const struct entry *entry, uint64_t expires_at_ms)
 {
     struct visit *at = ctx;
-    struct survey_filter filter;
+    struct ranking_filter filter;
     struct slice name = entry_name(entry);
 
     (void)expires_at_ms;
-    at->survey->seen++;
-    if (name.len > SURVEY_NAME_MAX || bloom_is_incomplete(&entry->bloom)) {
+    at->ranking->seen++;
+    if (name.len > RANKING_NAME_MAX || bloom_is_incomplete(&entry->bloom)) {
         return true;
     }
     set_figures(&filter, &entry->bloom, at->now_ms);
-    filter.db = at->survey->db;
+    filter.db = at->ranking->db;
     filter.rate = NO_RATE; /* refresh() measures it */
     filter.name_len = 0;
-    offer(&at->survey->biggest, is_bigger, &filter, name);
-    offer(&at->survey->fullest, is_fuller, &filter, name);
+    offer(&at->ranking->biggest, is_bigger, &filter, name);
+    offer(&at->ranking->fullest, is_fuller, &filter, name);
     return true;
 }
 
 /* Goes on with the round. Returns false at its end. */
 static bool
-go_on(struct survey *survey, struct keyspace *ks, unsigned thread,
+go_on(struct ranking *ranking, struct keyspace *ks, unsigned thread,
       uint64_t now_ms)
 {
-    struct visit at = { survey, now_ms };
+    struct visit at = { ranking, now_ms };
 
-    survey->cursor =
-        keyspace_scan(ks, thread, survey->db, survey->cursor, KEYS_AT_ONCE,
+    ranking->cursor =
+        keyspace_scan(ks, thread, ranking->db, ranking->cursor, KEYS_AT_ONCE,
                       KEYS_AT_ONCE, now_ms, visit, &at);
-    if (survey->cursor == 0) {
-        survey->db++;
+    if (ranking->cursor == 0) {
+        ranking->db++;
     }
-    return survey->db < keyspace_databases(ks);
+    return ranking->db < keyspace_databases(ks);
 }
 
 static void
-continue_round(struct survey *survey, struct keyspace *ks, unsigned thread,
+continue_round(struct ranking *ranking, struct keyspace *ks, unsigned thread,
                uint64_t now_ms)
 {
-    uint64_t until_ns = clock_mono_ns() + SURVEY_US * (uint64_t)1000;
+    uint64_t until_ns = clock_mono_ns() + RANKING_US * (uint64_t)1000;
     uint64_t until_seen;
 
-    if (survey->db >= keyspace_databases(ks)) { /* the last step ended it */
-        survey->db = 0;
-        survey->seen = 0;
+    if (ranking->db >= keyspace_databases(ks)) { /* the last step ended it */
+        ranking->db = 0;
+        ranking->seen = 0;
     }
-    until_seen = survey->seen + SURVEY_KEYS;
-    while (go_on(survey, ks, thread, now_ms)) {
-        if (survey->seen >= until_seen || clock_mono_ns() >= until_ns) {
+    until_seen = ranking->seen + RANKING_KEYS;
+    while (go_on(ranking, ks, thread, now_ms)) {
+        if (ranking->seen >= until_seen || clock_mono_ns() >= until_ns) {
             return;
         }
     }
-    survey->rounds++;
+    ranking->rounds++;
 }
 
 /* The filters that are new on the boards are looked at in the same step, for
  * their rates. */
 void
-survey_step(struct survey *survey, struct keyspace *ks, unsigned thread,
-            uint64_t now_ms)
+ranking_step(struct ranking *ranking, struct keyspace *ks, unsigned thread,
+             uint64_t now_ms)
 {
-    continue_round(survey, ks, thread, now_ms);
-    refresh(&survey->biggest, is_bigger, ks, thread, now_ms);
-    refresh(&survey->fullest, is_fuller, ks, thread, now_ms);
+    continue_round(ranking, ks, thread, now_ms);
+    refresh(&ranking->biggest, is_bigger, ks, thread, now_ms);
+    refresh(&ranking->fullest, is_fuller, ks, thread, now_ms);
 }

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The ranking against the truth, and its bounds.
+ */
+#include "bloom/ranking.h"
+
+#include "../engine/rig.h"
+#include "base/clock.h"
+
+#include <stdarg.h>
+
+static void
+step(struct rig *rig, struct ranking *ranking)
+{
+    ranking_step(ranking, rig->service.keyspace, 0, clock_wall_ms());
+}
+
+__attribute__((format(printf, 2, 3))) static void
+run(struct rig *rig, const char *format, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start(ap, format);
+    (void)vsnprintf(text, sizeof(text), format, ap);
+    va_end(ap);
+    run_text(rig, text, false);
+}
+
+static void
+expect_name(const struct ranking_board *board, unsigned at, const char *name)
+{
+    assert_true(at < board->count);
+    if (!slice_equal(ranking_name(&board->filter[at]), slice_of(name))) {
+        fail_msg("%u is %.*s and not %s", at, (int)board->filter[at].name_len,
+                 board->filter[at].name, name);
+    }
+}
+
+TEST(ranking_of_nothing_is_complete_and_empty)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+
+    step(rig, &ranking);
+    assert_int_equal(1, ranking.rounds);
+    assert_int_equal(0, ranking.biggest.count + ranking.fullest.count);
+    step(rig, &ranking);
+    assert_int_equal(2, ranking.rounds);
+    rig_free(rig);
+}
+
+TEST(ranking_finds_the_biggest_and_the_fullest)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+
+    for (unsigned i = 1; i <= 20; i++) {
+        run(rig, "BF.RESERVE size%u 0.01 %u000 NONSCALING", i, i);
+    }
+    run_text(rig, "SELECT 3; BF.RESERVE full 0.01 10 NONSCALING", false);
+    for (unsigned i = 0; i < 10; i++) {
+        run(rig, "BF.ADD full %u", i);
+    }
+    run_text(rig, "SELECT 0; BF.MADD size3 a b c d e", false);
+    step(rig, &ranking);
+    assert_int_equal(1, ranking.rounds);
+    assert_int_equal(21, ranking.seen);
+    assert_int_equal(RANKING_TOP, ranking.biggest.count);
+    for (unsigned i = 0; i < RANKING_TOP; i++) {
+        char name[16];
+
+        (void)snprintf(name, sizeof(name), "size%u", 20 - i);
+        expect_name(&ranking.biggest, i, name);
+    }
+    expect_name(&ranking.fullest, 0, "full");
+    assert_int_equal(3, ranking.fullest.filter[0].db);
+    assert_int_equal(10, ranking.fullest.filter[0].items);
+    assert_true(ranking.fullest.filter[0].rate > 0);
+    assert_true(ranking.fullest.filter[0].rate < 0.1);
+    expect_name(&ranking.fullest, 1, "size3");
+    assert_int_equal(5, ranking.fullest.filter[1].items);
+    rig_free(rig);
+}
+
+TEST(ranking_follows_changes_of_what_is_on_a_board)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+
+    run_text(rig, "BF.RESERVE a 0.01 1000; BF.RESERVE b 0.01 2000", false);
+    step(rig, &ranking);
+    expect_name(&ranking.biggest, 0, "b");
+    run_text(rig, "DEL b; BF.ADD a x", false);
+    step(rig, &ranking);
+    assert_int_equal(1, ranking.biggest.count);
+    expect_name(&ranking.biggest, 0, "a");
+    assert_int_equal(1, ranking.biggest.filter[0].items);
+    run_text(rig, "FLUSHALL", false);
+    step(rig, &ranking);
+    assert_int_equal(0, ranking.biggest.count + ranking.fullest.count);
+    rig_free(rig);
+}
+
+TEST(ranking_does_a_bounded_part_of_a_round_in_a_step)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+    unsigned steps = 0;
+    uint64_t before = 0;
+
+    for (unsigned i = 0; i < 5000; i++) {
+        run(rig, "BF.RESERVE k%u 0.01 %u", i, 10 + (i * 7919) % 5000);
+    }
+    while (ranking.rounds == 0) {
+        step(rig, &ranking);
+        assert_true(ranking.seen - before <= RANKING_KEYS + 512);
+        before = ranking.seen;
+        steps++;
+    }
+    assert_true(steps >= 4);
+    assert_true(ranking.seen >= 5000);
+    assert_int_equal(RANKING_TOP, ranking.biggest.count);
+    for (unsigned i = 1; i < RANKING_TOP; i++) {
+        assert_true(ranking.biggest.filter[i - 1].bytes >=
+                    ranking.biggest.filter[i].bytes);
+    }
+    rig_free(rig);
+}
+
+TEST(ranking_leaves_out_long_names_and_expired_filters)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+    char text[RANKING_NAME_MAX + 32];
+
+    (void)snprintf(text, sizeof(text), "BF.ADD %0*d x", RANKING_NAME_MAX + 1,
+                   0);
+    run_text(rig, text, false);
+    run_text(rig, "BF.RESERVE gone 0.01 100 EX 10", false);
+    ranking_step(&ranking, rig->service.keyspace, 0, clock_wall_ms() + 60000);
+    assert_int_equal(0, ranking.biggest.count);
+    (void)snprintf(text, sizeof(text), "BF.ADD %0*d x", RANKING_NAME_MAX, 0);
+    run_text(rig, text, false);
+    step(rig, &ranking);
+    assert_int_equal(2, ranking.biggest.count);
+    rig_free(rig);
+}
+
+/* Hundreds of layers would take too long under a lock. */
+TEST(ranking_measures_no_filter_of_very_many_layers)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+
+    run_text(rig, "BF.RESERVE k 0.01 1 EXPANSION 1", false);
+    for (unsigned i = 0; i < 200; i++) {
+        run(rig, "BF.ADD k %u", i);
+    }
+    step(rig, &ranking);
+    assert_int_equal(1, ranking.biggest.count);
+    assert_true(ranking.biggest.filter[0].layers > 100);
+    assert_true(ranking.biggest.filter[0].rate < 0);
+    rig_free(rig);
+}

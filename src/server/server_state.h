@@ -45,7 +45,7 @@ struct server {
     struct persist *persist;
     struct replication *replication;
     struct sidecar_mode *sidecar; /* NULL: sidecar-of is not set */
-    struct web *web; /* serves metrics-port */
+    struct web *web;              /* serves metrics-port */
     struct net_limits net_limits;
     struct usage usage; /* memory of clients */
     struct loop_env loop_env;

@@ -63,6 +63,8 @@ static int poll_fd;
 static struct {
     uint64_t batches_left; /* not yet started */
     uint64_t batches_open; /* started, not answered */
+    uint64_t due_ns;       /* with --rate: when the next batch is due */
+    uint64_t turn;         /* with --rate: the connection whose turn it is */
     uint64_t end_ns;
     uint64_t commands;
     struct histogram latency;
@@ -97,21 +99,25 @@ pick_item(void)
     return (uint32_t)opt.first + pick(&next_item, opt.range);
 }
 
+/* Fills in keys and items. By hand, all items of a batch go to the same key. */
 static void
 fill_batch(char *at)
 {
+    uint32_t key = 0;
+
     for (uint64_t i = 0; i < opt.pipeline; i++) {
         char *item = at + command.item_digits;
 
+        if (command.names > 0 && (i == 0 || !command.by_hand)) {
+            key = pick(&next_key, opt.keys);
+        }
+        for (size_t k = 0; k < command.names; k++) {
+            put_digits(at + command.key_digits + k * command.item_stride, key);
+        }
         if (command.by_hand) {
             put_offsets(item, pick_item());
-            at += command.len;
-            continue;
         }
-        if (command.key_digits > 0) {
-            put_digits(at + command.key_digits, pick(&next_key, opt.keys));
-        }
-        for (size_t k = 0; k < command.items; k++) {
+        for (size_t k = 0; !command.by_hand && k < command.items; k++) {
             put_digits(item, pick_item());
             item += command.item_stride;
         }
@@ -271,7 +277,9 @@ start_batch(struct conn *conn)
     }
     conn->out = buffer;
     conn->out_len = command.len * opt.pipeline;
-    conn->started_ns[newest] = clock_ns(CLOCK_MONOTONIC);
+    /* With --rate the latency includes the time for which a batch was late. */
+    conn->started_ns[newest] =
+        opt.rate > 0 ? window.due_ns : clock_ns(CLOCK_MONOTONIC);
     if (conn->in_flight++ == 0) {
         conn->unanswered = opt.pipeline * command.replies;
     }
@@ -331,7 +339,9 @@ settle(struct conn *conn, uint64_t answered, uint64_t now)
         conn->first_started = (conn->first_started + 1) % opt.depth;
         conn->in_flight--;
         window.batches_open--;
-        order_batch(conn, now);
+        if (opt.rate == 0) {
+            order_batch(conn, now);
+        }
     }
 }
 
@@ -358,17 +368,40 @@ receive(struct conn *conn)
     }
 }
 
-/* Runs until BATCHES are answered or SECONDS have passed and all that was
- * started is answered: the server is idle again at the end. */
-static void
-run_window(uint64_t batches, double seconds)
+/* Starts the batches that are due, on connections that are free. What finds no
+ * free connection is started later. Returns the time until the next one, or the
+ * timeout if only a reply can free a connection. */
+static uint64_t
+start_due(void)
 {
-    struct epoll_event events[256];
+    uint64_t now = clock_ns(CLOCK_MONOTONIC);
+    uint64_t busy = 0;
+
+    while (window.due_ns <= now && now < window.end_ns &&
+           window.batches_left > 0 && busy < opt.connections) {
+        struct conn *conn = &conns[window.turn++ % opt.connections];
+
+        if (conn->in_flight + conn->owed >= opt.depth || conn->out_len > 0) {
+            busy++;
+            continue;
+        }
+        busy = 0;
+        order_batch(conn, now);
+        send_batches(conn);
+        window.due_ns += UINT64_C(1000000000) / opt.rate;
+    }
+    return window.due_ns > now && now < window.end_ns
+               ? window.due_ns - now
+               : (uint64_t)(opt.timeout * 1e9);
+}
+
+/* Starts as many batches as may be in flight; each reply then starts another.
+ */
+static void
+start_all(void)
+{
     uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
-    memset(&window, 0, sizeof(window));
-    window.batches_left = batches;
-    window.end_ns = now + (uint64_t)(seconds * 1e9);
     for (uint64_t d = 0; d < opt.depth; d++) {
         for (uint64_t i = 0; i < opt.connections; i++) {
             order_batch(&conns[i], now);
@@ -377,21 +410,53 @@ run_window(uint64_t batches, double seconds)
     for (uint64_t i = 0; i < opt.connections; i++) {
         send_batches(&conns[i]);
     }
-    while (window.batches_open > 0) {
-        int count = epoll_wait(poll_fd, events, 256, (int)(opt.timeout * 1e3));
+}
 
-        if (count == 0) {
-            die("no reply for %.0f seconds", opt.timeout);
+static void
+handle_events(uint64_t wait_ns)
+{
+    struct epoll_event events[256];
+    struct timespec limit = { .tv_sec = (time_t)(wait_ns / 1000000000U),
+                              .tv_nsec = (long)(wait_ns % 1000000000U) };
+    int count = epoll_pwait2(poll_fd, events, 256, &limit, NULL);
+
+    if (count == 0 && wait_ns >= (uint64_t)(opt.timeout * 1e9)) {
+        die("no reply for %.0f seconds", opt.timeout);
+    }
+    for (int i = 0; i < count; i++) {
+        struct conn *conn = events[i].data.ptr;
+
+        if (events[i].events & EPOLLOUT) {
+            send_batches(conn);
         }
-        for (int i = 0; i < count; i++) {
-            struct conn *conn = events[i].data.ptr;
+        if (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
+            receive(conn);
+        }
+    }
+}
 
-            if (events[i].events & EPOLLOUT) {
-                send_batches(conn);
-            }
-            if (events[i].events & (EPOLLIN | EPOLLERR | EPOLLHUP)) {
-                receive(conn);
-            }
+/* Runs until BATCHES are answered or SECONDS have passed and all that was
+ * started is answered: the server is idle again at the end. */
+static void
+run_window(uint64_t batches, double seconds)
+{
+    uint64_t wait_ns = (uint64_t)(opt.timeout * 1e9);
+
+    memset(&window, 0, sizeof(window));
+    window.batches_left = batches;
+    window.due_ns = clock_ns(CLOCK_MONOTONIC);
+    window.end_ns = window.due_ns + (uint64_t)(seconds * 1e9);
+    if (opt.rate == 0) {
+        start_all();
+    } else {
+        wait_ns = start_due();
+    }
+    while (window.batches_open > 0 ||
+           (opt.rate > 0 && window.batches_left > 0 &&
+            clock_ns(CLOCK_MONOTONIC) < window.end_ns)) {
+        handle_events(wait_ns);
+        if (opt.rate > 0) {
+            wait_ns = start_due();
         }
     }
 }

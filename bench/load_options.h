@@ -22,6 +22,7 @@ struct options {
     const char *unix_path;
     const char *command;
     const char *key;
+    const char *script; /* SHA-1 of a script in place of the command */
     const char *before; /* an inline command, said once by each connection */
     uint64_t connections;
     uint64_t pipeline;
@@ -34,6 +35,7 @@ struct options {
     uint64_t first;   /* number of the first item */
     uint64_t buffers; /* prebuilt batches of a connection */
     uint64_t requests;
+    uint64_t rate; /* batches a second; 0: as fast as the server answers */
     double seconds;
     double warmup;
     double timeout;
@@ -73,14 +75,20 @@ usage(int code)
           "  --items N        items of one madd or mexists (100)\n"
           "  --bits M         of that bitmap (958506)\n"
           "  --hashes K       commands, and bits, for each item in it (7)\n"
+          "  --script SHA     EVALSHA of this script instead of add, exists,\n"
+          "                   setbit or getbit: with the key and the item, or\n"
+          "                   with the key and the offsets of the item's bits\n"
           "  --key K          (bench)\n"
-          "  --keys N         that many keys, K and eight digits (1)\n"
+          "  --keys N         that many keys, K and eight digits (1);\n"
+          "                   by hand, all items of a batch go to one of them\n"
           "  --range R        distinct items (100000)\n"
           "  --first F        number of the first item (0)\n"
           "  --sequential     items and keys in order, again and again; not\n"
           "                   random\n"
           "  --buffers B      prebuilt batches of a connection (8)\n"
           "  --requests N     end after N commands, in whole batches\n"
+          "  --rate R         start R batches a second; their latency counts\n"
+          "                   from when they were due (0: as fast as it goes)\n"
           "  --seconds S      end after S seconds (5; with --requests: 60,\n"
           "                   and it is an error to reach it)\n"
           "  --warmup S       the same load for S seconds, not counted (0)\n"
@@ -136,6 +144,7 @@ static const struct value_option {
     { "unix", TEXT, &opt.unix_path, 0, 0 },
     { "command", TEXT, &opt.command, 0, 0 },
     { "key", TEXT, &opt.key, 0, 0 },
+    { "script", TEXT, &opt.script, 0, 0 },
     { "before", TEXT, &opt.before, 0, 0 },
     { "connections", NUMBER, &opt.connections, 1, 50000 },
     { "pipeline", NUMBER, &opt.pipeline, 1, 100000 },
@@ -148,6 +157,7 @@ static const struct value_option {
     { "first", NUMBER, &opt.first, 0, UINT32_MAX },
     { "buffers", NUMBER, &opt.buffers, 1, 10000 },
     { "requests", NUMBER, &opt.requests, 1, UINT64_MAX / 2 },
+    { "rate", NUMBER, &opt.rate, 0, 10000000 },
     { "pid", NUMBER, &opt.pid, 1, INT32_MAX },
     { "seed", NUMBER, &opt.seed, 0, UINT64_MAX },
     { "seconds", SECONDS, &opt.seconds, 0, 0 },

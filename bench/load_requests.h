@@ -2,7 +2,8 @@
  *
  * The load generator's requests: one command as bytes, built once from the
  * options, and the places of the digits that differ from item to item. For a
- * filter in a bitmap it also computes the offsets of an item's bits.
+ * filter in a bitmap it also computes the offsets of an item's bits. With
+ * --script, an EVALSHA takes the place of the command.
  */
 #pragma once
 
@@ -22,11 +23,12 @@ enum { ITEM_BYTES = 12 };
 
 /* One command as bytes, and the places of the digits to overwrite. For a filter
  * in a bitmap, all commands for one item count as one: a SETBIT or GETBIT for
- * each bit, whose offset has the digits. */
+ * each bit, whose offset has the digits. A script takes all offsets at once. */
 struct command {
     char *bytes;
     size_t len;
     size_t key_digits; /* 0: one key for all */
+    size_t names;      /* of the key, item_stride apart */
     size_t item_digits;
     size_t item_stride;
     size_t items;
@@ -76,42 +78,86 @@ put_bulk(char *at, const char *text, size_t len)
     return head + len + 2;
 }
 
+/* Appends the name of a command that has WORDS arguments after it. */
+static inline char *
+put_name(char *at, const char *name, size_t words)
+{
+    if (opt.script == NULL) {
+        at += sprintf(at, "*%zu\r\n", words + 1);
+        return at + put_bulk(at, name, strlen(name));
+    }
+    at += sprintf(at, "*%zu\r\n", words + 3);
+    at += put_bulk(at, "EVALSHA", 7);
+    at += put_bulk(at, opt.script, strlen(opt.script));
+    return at + put_bulk(at, "1", 1);
+}
+
+/* Appends the key, and sets the place of the digits in its first name. */
+static inline char *
+put_key(char *at)
+{
+    char key[1024];
+
+    sprintf(key, opt.keys > 1 ? "%s00000000" : "%s", opt.key);
+    at += put_bulk(at, key, strlen(key));
+    if (opt.keys > 1 && command.names++ == 0) {
+        command.key_digits = (size_t)(at - command.bytes) - 2 - DIGITS;
+    }
+    return at;
+}
+
+/* Appends an offset with the digits of the first one. */
+static inline char *
+put_offset(char *at)
+{
+    char offset[24];
+
+    sprintf(offset, "%ju", (uintmax_t)command.offset_first);
+    at += put_bulk(at, offset, command.offset_len);
+    if (command.item_digits == 0) {
+        command.item_digits =
+            (size_t)(at - command.bytes) - 2 - command.offset_len;
+    }
+    return at;
+}
+
 /* All offsets have the same length, so that they can be overwritten: those with
  * fewer digits than the largest one are not used. */
 static inline void
 build_bits(bool sets)
 {
-    char offset[24];
+    char largest[24];
     char *at;
 
-    if (opt.keys > 1 || opt.hashes > 64 || strlen(opt.key) > 256) {
-        die("--command %s: one key of at most 256 bytes", opt.command);
-    }
     command.by_hand = true;
     command.items = opt.hashes;
-    command.replies = opt.hashes;
+    command.replies = opt.script != NULL ? 1 : opt.hashes;
     command.offset_len =
-        (size_t)sprintf(offset, "%ju", (uintmax_t)(opt.bits - 1));
+        (size_t)sprintf(largest, "%ju", (uintmax_t)(opt.bits - 1));
     command.offset_first = 1;
     for (size_t i = 1; i < command.offset_len; i++) {
         command.offset_first *= 10;
     }
     command.offset_span = opt.bits - command.offset_first;
-    command.bytes = alloc(opt.hashes, 512);
+    command.bytes = alloc(opt.hashes, 2048);
     at = command.bytes;
-    for (size_t i = 0; i < opt.hashes; i++) {
-        at += sprintf(at, "*%d\r\n", sets ? 4 : 3);
-        at += put_bulk(at, sets ? "SETBIT" : "GETBIT", 6);
-        at += put_bulk(at, opt.key, strlen(opt.key));
-        at += put_bulk(at, offset, command.offset_len);
-        if (i == 0) {
-            command.item_digits =
-                (size_t)(at - command.bytes) - 2 - command.offset_len;
+    if (opt.script != NULL) {
+        at = put_key(put_name(at, NULL, 1 + opt.hashes));
+        for (size_t i = 0; i < opt.hashes; i++) {
+            char *next = put_offset(at);
+
+            command.item_stride = (size_t)(next - at);
+            at = next;
         }
-        at += sets ? put_bulk(at, "1", 1) : 0;
+    } else {
+        for (size_t i = 0; i < opt.hashes; i++) {
+            at = put_name(at, sets ? "SETBIT" : "GETBIT", sets ? 3 : 2);
+            at = put_offset(put_key(at));
+            at += sets ? put_bulk(at, "1", 1) : 0;
+        }
+        command.item_stride = (size_t)(at - command.bytes) / opt.hashes;
     }
     command.len = (size_t)(at - command.bytes);
-    command.item_stride = command.len / opt.hashes;
 }
 
 static inline void
@@ -126,10 +172,13 @@ build_command(void)
         { "madd", "BF.MADD", true }, { "mexists", "BF.MEXISTS", true },
         { "ping", "PING", false },
     };
-    char key[1024];
     char *at;
     size_t i = 0;
 
+    if (strlen(opt.key) > 1000 ||
+        (opt.script != NULL && strlen(opt.script) > 256)) {
+        die("--key: at most 1000 bytes; --script: at most 256");
+    }
     if (strcmp(opt.command, "setbit") == 0 ||
         strcmp(opt.command, "getbit") == 0) {
         build_bits(opt.command[0] == 's');
@@ -148,18 +197,14 @@ build_command(void)
         command.items = 0;
         shape.status = true;
     }
-    if (strlen(opt.key) > sizeof(key) - DIGITS - 1) {
-        die("--key: too long");
+    if (opt.script != NULL && command.items != 1) {
+        die("--script: with add, exists, setbit or getbit");
     }
-    sprintf(key, opt.keys > 1 ? "%s00000000" : "%s", opt.key);
     command.bytes = alloc(1, 2048 + command.items * 32);
-    at = command.bytes;
-    at += sprintf(at, "*%zu\r\n", command.items + (command.items > 0 ? 2 : 1));
-    at += put_bulk(at, names[i].name, strlen(names[i].name));
+    at = put_name(command.bytes, names[i].name,
+                  command.items > 0 ? command.items + 1 : 0);
     if (command.items > 0) {
-        at += put_bulk(at, key, strlen(key));
-        command.key_digits =
-            opt.keys > 1 ? (size_t)(at - command.bytes) - 2 - DIGITS : 0;
+        at = put_key(at);
         for (size_t item = 0; item < command.items; item++) {
             command.item_stride = put_bulk(at, "item00000000", ITEM_BYTES);
             at += command.item_stride;

@@ -274,11 +274,6 @@ def varied(counter, names):
             more = round(cost - base.setdefault(name, cost), 1)
             cells += [round(cost), "" if variant == OFF else f"{more:+,.0f}"]
         result["rows"].append(cells)
-    own = result["rows"][0]
-    result["says"].append(
-        f"In pipelines of 100, a BF.ADD of a new item takes {own[1]} "
-        f"instructions of the server, a BF.EXISTS {own[3]}, and each item of "
-        f"a BF.MADD {own[5]}.")
     result["notes"].append(
         "BF.ADD and BF.EXISTS at pipeline 100, BF.MADD of 100 items at "
         "pipeline 16; one connection. The server's timers count too: on a "

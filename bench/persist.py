@@ -96,6 +96,7 @@ class Durable(servers.Bloomery):
 
 
 FIGURES = []  # all that was said, for --json
+ANSWERS = []  # sentences for the top of the report
 
 
 def say(what, figure, mark="", met=None, note=""):
@@ -105,6 +106,12 @@ def say(what, figure, mark="", met=None, note=""):
     print(f"{what:<44}{figure:>26}{mark:>10}{verdict:>8}  {note}".rstrip(),
           flush=True)
     return met is not False
+
+
+def answer(sentence):
+    """Print a sentence that the report shows at its top."""
+    ANSWERS.append(sentence)
+    print(sentence, flush=True)
 
 
 def spread(values):
@@ -514,6 +521,8 @@ def group(bench):
         syncs = int(peer.info("journal_syncs")) - before
     slow.close()
     adds = int(done["ones"]) / max(syncs, 1)
+    answer(f"With `appendfsync always`, {CONNECTIONS} clients share each sync of the "
+           f"disk: {adds:.0f} adds for one of {SYNC_MS} ms.")
     return say(f"  adds acknowledged per fsync of {SYNC_MS} ms, always", f"{adds:.1f}",
                f"> {MARK_ADDS_A_SYNC}", adds > MARK_ADDS_A_SYNC,
                f"{done['ones']} adds, {syncs} fsyncs, p50 "
@@ -601,6 +610,7 @@ def keep(path, text):
     result["marks"] = [tables.mark(what, mark, figure, met)
                        for what, figure, mark, met, _ in FIGURES
                        if met is not None]
+    result["says"] = ANSWERS
     tables.save(path, [result])
 
 

@@ -30,9 +30,21 @@ import tables
 
 BENCH = pathlib.Path(__file__).resolve().parent
 
-Part = collections.namedtuple("Part", "title words limit needs plots meaning")
+Part = collections.namedtuple(
+    "Part", "title words limit needs plots meaning answers", defaults=("",))
 # words: the program and its options. limit: the seconds after which the report
 # ends it, several times its usual duration. needs: programs that it requires.
+# answers: the question that its sentences answer on the first page.
+
+# The questions of the first page, in order, with the plot below their answers.
+QUESTIONS = {
+    "How fast is it?": None,
+    "Beside what?": "classics",
+    "How large is it?": "memory",
+    "What does a save cost?": None,
+    "What does a replica cost?": None,
+    "What does it cost to lose nothing?": None,
+}
 
 PARTS = {
     "cost": Part(
@@ -43,7 +55,8 @@ them and answers, but has one small bit array instead of filters. Its CPU time
 is the cost of a command that does nothing, and no server can be much cheaper.
 A ratio of 1.1 means that everything else (locks, statistics, hashing, the
 filter itself) adds a tenth to it. Both servers have one loop and run on one
-core that has nothing else to do."""),
+core that has nothing else to do.""",
+        "How fast is it?"),
     "instructions": Part(
         "Instructions, and the cost of features",
         ["callgrind.py", "--build", "{build}", "--server", "{server}",
@@ -61,7 +74,17 @@ spends more CPU time on a command than the server does, so its requests per
 second say more about itself. The CPU time of the server decides how much one
 core can serve. The second table compares with a filter kept by hand in a
 bitmap, with a SETBIT or GETBIT for each of the 7 bits of an item, all of them
-in one pipeline."""),
+in one pipeline.""",
+        "Beside what?"),
+    "classics": Part(
+        "What people quote", ["classics.py", "--build", "{build}"], 900, [], [],
+        """These are the benchmarks that come up when people talk of Bloom
+filters in Redis, run again beside the same work on Bloomery: filters in Lua
+scripts, bitmaps with SETBIT and GETBIT, libraries in Python and Ruby,
+RedisBloom's own benchmark, a filter for each user, a large filter, and a feed.
+The published figures are of other machines and other years; the last table
+quotes them with their sources. The sizes are smaller than those published,
+`bench/classics.py --full` has the published ones.""", "Beside what?"),
     "many": Part(
         "Many filters", ["many.py", "--build", "{build}"], 900, [], ["many"],
         """Most users have a filter for each user, card or campaign. With more
@@ -77,12 +100,14 @@ the ideal one, twice the loops serve twice the commands. The first table has no
 sockets, because a client would need CPUs that the loops need. It measures only
 parsing, locks and filters, so waiting for locks weighs more than in a server,
 which spends most of its time in the kernel's sockets. With five CPUs or more,
-real sockets follow."""),
+real sockets follow.""",
+        "How fast is it?"),
     "memory": Part(
-        "Memory", ["memory.py", "--build", "{build}"], 180, [], ["memory"],
+        "Memory", ["memory.py", "--build", "{build}"], 180, [], [],
         """How much memory a filter uses for each item of its capacity,
 compared with the least for a Bloom filter of that error rate (1.44
-log2(1/rate)), and how much a keyspace of many small filters uses."""),
+log2(1/rate)), and how much a keyspace of many small filters uses.""",
+        "How large is it?"),
     "holds": Part(
         "The longest commands and locks", ["holds.py", "--server", "{server}"], 180,
         [], [],
@@ -94,14 +119,23 @@ the table explain times above 2 ms."""),
         "Latency during BGSAVE", ["bgsave.py", "--build", "{build}"], 120, [], ["bgsave"],
         """A thread of the server copies the data and writes the snapshot, while
 the loops go on serving. It holds one lock at a time, for at most 64 KiB, and
-needs a core and the disk."""),
+needs a core and the disk.""",
+        "What does a save cost?"),
     "durability": Part(
         "Durability",
         ["persist.py", "--build", "{build}", "group", "latency"], 120, [], [],
         """How long a client waits for its BF.ADD with each policy of the
-journal, and how many adds share one fsync. `bench/persist.py` and
-`bench/replication.py` measure how long loading and saving take, and how much
-CPU journal and replicas cost; they take too long for this report."""),
+journal, and how many adds share one fsync. `bench/persist.py` also measures how long
+loading and saving take, and how much CPU the journal costs; that takes too long
+for this report.""", "What does it cost to lose nothing?"),
+    "replica": Part(
+        "Replicas",
+        ["replication.py", "--build", "{build}", "stream"], 180, [], [],
+        """A replica gets every write that changed something. The CPU time of
+all threads of a primary with one replica is compared with that of a server
+without one, in pairs. `bench/replication.py` also measures a full
+synchronization, which takes too long for this report.""",
+        "What does a replica cost?"),
     "filter": Part(
         "The filter alone", ["{build}/bench/micro", "--max-mb", "256"], 90,
         [], [],
@@ -112,10 +146,11 @@ pipeline or a BF.MADD, whose cache misses overlap."""),
 
 HEAD = """# What Bloomery costs
 
-`make bench` wrote this report. [bench/README.md](README.md) explains what it
-measures and how to repeat a single figure. Look at the ratios: compared programs
-ran in turn, in pairs, on the same machine in the same minute. Absolute times
-depend on this machine and on other load on it.
+`make bench` wrote this report. The first page has the answers; the targets, the
+machine and all tables follow. [bench/README.md](README.md) explains what is
+measured and how to repeat a single figure. Look at the ratios: compared programs
+ran in turn on the same machine in the same minute. Absolute times depend on this
+machine and on other load on it.
 
 Servers run without a journal (`--appendonly no`; the default is `yes`, with
 `appendfsync everysec`), so that compared servers do the same work. The exceptions
@@ -272,17 +307,42 @@ def machine(args, took):
                                         ["", ""], rows))
 
 
+def tables_of(results):
+    """Return the tables of all parts by name."""
+    return {each["name"]: each for found, _, _ in results.values()
+            for each in found}
+
+
+def picture(args, name, by_name, folder):
+    """Draw a plot; return the lines that show it."""
+    if plots.draw(name, by_name, folder) is None:
+        return []
+    title = " ".join(plots.PLOTS[name].__doc__.split())
+    return [f"![{title}]({folder.relative_to(args.out)}/{name}.svg)", ""]
+
+
+def answers(args, results, folder):
+    """Return the first page: each question with its answers and its plot."""
+    lines = ["## Answers", ""]
+    for question, plot in QUESTIONS.items():
+        says = [text for name, (found, _, _) in results.items()
+                if PARTS[name].answers == question
+                for each in found for text in each["says"]]
+        if says:
+            lines += [f"**{question}**", "", *(f"- {text}" for text in says), ""]
+        if says and plot is not None:
+            lines += picture(args, plot, tables_of(results), folder)
+    return "\n".join(lines)
+
+
 def summary(results):
     """Return the table of marks with their measured values."""
     marks = [mark for found, _, _ in results.values() for each in found
              for mark in each["marks"]]
-    says = [text for found, _, _ in results.values() for each in found
-            for text in each["says"]]
     met = sum(bool(mark["met"]) for mark in marks)
     rows = [[mark["what"], mark["asked"], mark["measured"],
              "yes" if mark["met"] else "**no**"] for mark in marks]
-    lines = ["## In short", ""]
-    lines += [f"- {text}" for text in says] + [""] * bool(says)
+    lines = ["## Targets", ""]
     if rows:
         lines += [tables.markdown(tables.table(
             "summary", f"{met} of {len(marks)} marks met",
@@ -297,15 +357,10 @@ def section(args, name, result, folder):
     lines = [f"## {part.title}", "", part.meaning, ""]
     if why is not None:
         lines += [f"**{'Incomplete' if found else 'Left out'}: {why}.**", ""]
-    by_name = {each["name"]: each for each in found}
+    if part.plots and found and not plots.available():
+        lines += ["No plot: gnuplot is not installed.", ""]
     for plot in part.plots if found else []:
-        if not plots.available():
-            lines += ["No plot: gnuplot is not installed.", ""]
-            break
-        if plots.draw(plot, by_name, folder) is not None:
-            title = plots.PLOTS[plot].__doc__
-            lines += [f"![{title}]({folder.relative_to(args.out)}/{plot}.svg)",
-                      ""]
+        lines += picture(args, plot, tables_of({name: result}), folder)
     lines += [tables.markdown(each) for each in found if not each["hidden"]]
     if text:
         lines += ["```", text.rstrip(), "```", ""]
@@ -321,7 +376,8 @@ def write(args, results, took):
     target = args.out / "RESULTS.md"
     head = HEAD + ("\n**A smoke test: nothing here is a figure.**\n"
                    if args.quick else "")
-    target.write_text("\n".join([head, summary(results), machine(args, took),
+    target.write_text("\n".join([head, answers(args, results, folder), summary(results),
+                                 machine(args, took),
                                  *sections]), encoding="utf-8")
     print(f"{target}, {took['seconds']:.0f} s")
 

@@ -405,7 +405,7 @@ coverage: ## Print the line coverage of parsers and loaders by unit tests and fu
 	$(MAKE) MODE=coverage CC=clang $(COVERING:$(B)/%=build/coverage/%)
 	tests/coverage $(COVERING:$(B)/%=build/coverage/%)
 
-bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 13 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
+bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 16 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
 bench-all: bench ## Run bench, then the longer parts: journal, snapshots, replicas
@@ -469,7 +469,7 @@ DEPS_DEB   := dpkg-dev debhelper fakeroot lintian
 DEPS_DEB_CHECK := mmdebstrap
 DEPS_RPM   := rpm cpio
 DEPS_DEMO  := python3 python3-redis wamerican-huge
-DEPS_BENCH := gnuplot-nox valgrind redis-tools
+DEPS_BENCH := gnuplot-nox valgrind redis-tools python3-pip ruby-redis
 DEPS_CLIENTS := python3 python3-pip libhiredis-dev php-cli php-redis php-predis \
 	ruby-redis
 # `make deps run` needs no test packages, only redis-cli to talk to the server.
@@ -493,7 +493,7 @@ deps-demo:
 deps-bench: # without the second list, the report leaves out the parts that need it
 	@tests/deps $(DEPS_BUILD) python3
 	@gnuplot --version > /dev/null 2>&1 && valgrind --version > /dev/null && \
-	  command -v redis-benchmark > /dev/null || tests/deps $(DEPS_BENCH) || :
+	  command -v redis-benchmark ruby > /dev/null || tests/deps $(DEPS_BENCH) || :
 deps-clients: # clients whose packages are missing are skipped by name
 	@tests/deps $(DEPS_CLIENTS) || :
 

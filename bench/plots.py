@@ -308,7 +308,44 @@ def many(found):
     return "\n".join([*script, "unset multiplot"])
 
 
-PLOTS = {"cost": cost, "ratio": ratio, "peers": peers, "many": many,
+def classics(found):
+    """CPU for one item of a filter that is kept in several ways."""
+    table = found.get("classics-methods")
+    if table is None or not table["rows"]:
+        return None
+    ways = list(dict.fromkeys(row[0] for row in table["rows"]))
+    batches = list(dict.fromkeys(row[1] for row in table["rows"]))
+    at = {(row[0], row[1]): (row[2], row[5]) for row in table["rows"]}
+    width = 0.84 / len(ways)
+    script, curves, labels = [], [], []
+    for number, way in enumerate(ways):
+        rows = [[place * len(batches) + group - 0.42 + width * (number + 0.5),
+                 at[way, batch][place]]
+                for place in (0, 1) for group, batch in enumerate(batches)]
+        script.append(block(f"way{number}", rows))
+        curves.append(f"$way{number} using 1:2 with boxes lt {number + 1} "
+                      f"title {quote(way)}")
+        labels.append(f"$way{number} using 1:2:(sprintf('%.0f', $2)) with "
+                      "labels rotate left offset 0,0.4 font ',9' notitle")
+    values = [value for row in table["rows"] for value in (row[2], row[5])]
+    tics = ", ".join(
+        f'"{request}\\n{batch} at a time" {place * len(batches) + group}'
+        for place, request in enumerate(("add", "check"))
+        for group, batch in enumerate(batches))
+    return "\n".join([
+        *script, "set title 'CPU of the server for one item of a filter: BF.*, "
+        "a bitmap, Lua scripts (lower is better)'",
+        "set ylabel 'ns per item (log)'", "set logscale y",
+        f"set boxwidth {width * 0.92}", "set bmargin 7",
+        "set ytics (10, 100, '1,000' 1000, '10,000' 10000, '100,000' 1e5)",
+        f"set yrange [{min(values) / 2}:{max(values) * 4}]",
+        f"set xrange [-0.6:{2 * len(batches) - 0.4}]",
+        f"set xtics ({tics}) scale 0 font ',10'",
+        "plot " + ", \\\n ".join(curves + labels)])
+
+
+PLOTS = {"cost": cost, "ratio": ratio, "peers": peers, "classics": classics,
+         "many": many,
          "scaling": scaling,
          "memory": memory, "bgsave": bgsave}
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # The report of the benchmarks: how it shows the tables of its parts, and handles
-# missing parts and modules that do not load. Only the last test measures anything;
-# it checks that the report is written, and needs the programs of `make bench`.
+# missing parts and modules that do not load. Only the last tests measure anything;
+# they check that figures and the report are written, and need the programs of
+# `make bench`.
 """The benchmarks' report."""
 
 import json
@@ -20,6 +21,7 @@ sys.path.append(str(BENCH))
 
 import callprofile  # noqa: E402  pylint: disable=wrong-import-position
 import compare  # noqa: E402  pylint: disable=wrong-import-position
+import peers  # noqa: E402  pylint: disable=wrong-import-position
 import pins  # noqa: E402  pylint: disable=wrong-import-position
 import plots  # noqa: E402  pylint: disable=wrong-import-position
 import report  # noqa: E402  pylint: disable=wrong-import-position
@@ -108,15 +110,44 @@ def test_plots_need_their_table(tmp_path):
     assert plots.draw("memory", found, tmp_path) is None
 
 
+@pytest.mark.parametrize("script", ["peers.py", "classics.py"])
 @pytest.mark.parametrize("name, path, says", [
     ("BENCH_MODULE", "/nowhere/bf.so", "BENCH_MODULE=/nowhere/bf.so: no such"),
     ("BENCH_SERVER", "/nowhere/server", "BENCH_SERVER=/nowhere/server: no"),
 ])
-def test_a_wrong_path_of_a_peer_is_reported(name, path, says):
-    done = subprocess.run([sys.executable, BENCH / "peers.py", "--quick"],
+def test_a_wrong_path_of_a_peer_is_reported(script, name, path, says):
+    done = subprocess.run([sys.executable, BENCH / script, "--quick"],
                           env={**os.environ, name: path}, text=True,
                           stderr=subprocess.PIPE, timeout=60, check=False)
     assert done.returncode == 1 and says in done.stderr
+
+
+@pytest.mark.skipif(peers.find("redis-server") is None,
+                    reason="no redis-server: tests/peers fetches it")
+def test_a_file_that_is_no_module_is_reported(tmp_path):
+    module = tmp_path / "bf.so"
+    module.write_text("not a module")
+    done = subprocess.run([sys.executable, BENCH / "classics.py", "--quick"],
+                          env={**os.environ, "BENCH_MODULE": str(module)},
+                          text=True, stderr=subprocess.PIPE, timeout=120,
+                          check=False)
+    assert done.returncode == 1
+    assert f"BENCH_MODULE={module}: redis-server does not load it" in done.stderr
+
+
+def test_answers_come_in_the_order_of_their_questions(tmp_path):
+    def part(name, sentence):
+        found = tables.table(name, "", ["x"])
+        found["says"].append(sentence)
+        return [found], "", None
+
+    args = report.argparse.Namespace(out=tmp_path)
+    text = report.answers(args, {"replica": part("r", "A replica is cheap."),
+                                 "holds": part("h", "No question is mine."),
+                                 "cost": part("c", "It is fast.")}, tmp_path)
+    assert text.splitlines()[2:] == [
+        "**How fast is it?**", "", "- It is fast.", "",
+        "**What does a replica cost?**", "", "- A replica is cheap."]
 
 
 def test_plain_data_of_memory_becomes_tables_and_marks():
@@ -170,9 +201,59 @@ def test_a_part_that_fails_or_is_missing_is_reported(tmp_path, monkeypatch):
     assert report.run(args, "memory", tmp_path)[2] == "memory.py is not there"
 
 
-@pytest.mark.skipif(not all((BUILD / "bench" / name).exists()
-                            for name in ("load", "micro", "pulse")),
-                    reason="make bench has not built its programs")
+NEEDS_PROGRAMS = pytest.mark.skipif(
+    not all((BUILD / "bench" / name).exists()
+            for name in ("load", "micro", "null", "pulse")),
+    reason="make bench has not built its programs")
+
+
+def classics(file, *options, **environment):
+    """Run classics.py as a smoke test; return its tables by name."""
+    done = subprocess.run(
+        [sys.executable, BENCH / "classics.py", "--quick", "--build", BUILD,
+         "--json", file, *options], env={**os.environ, **environment}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+        check=False)
+    assert done.returncode == 0, done.stdout
+    return {each["name"]: each for each in tables.load(file)}
+
+
+@NEEDS_PROGRAMS
+def test_the_quoted_benchmarks_run(tmp_path):
+    found = classics(tmp_path / "all.json")
+    with_redis = peers.find("redis-server") is not None
+    ways = {row[0] for row in found["classics-methods"]["rows"]}
+    assert ways == ({"Bloomery", "7 SETBIT or GETBIT", "Lua, the client hashes",
+                     "Lua, the script hashes"} if with_redis else {"Bloomery"})
+    assert all(value > 0 for row in found["classics-methods"]["rows"]
+               for value in (row[2], row[5]))
+    # Whatever the machine does: scripts and bitmaps cost several times as much.
+    times = {tuple(row[:2]): (float(row[3]), float(row[6]))
+             for row in found["classics-methods"]["rows"]}
+    assert all(ratio > 2 for (way, batch), ratios in times.items()
+               for ratio in ratios if way != "Bloomery" and batch == 100)
+    for name in ("users", "large", "feed"):
+        table = found[f"classics-{name}"]
+        assert len(table["rows"]) >= (2 if with_redis else 1), table
+    assert found["classics-feed"]["says"][0].startswith("A feed that asks 18,000")
+    clients = found["classics-clients"]
+    assert clients["rows"] or "eft out" in " ".join(clients["notes"])
+    assert found["classics-published"]["rows"]
+
+
+@NEEDS_PROGRAMS
+def test_another_server_with_the_commands_gets_lines_of_its_own(tmp_path):
+    # A second Bloomery stands in for a server with a module.
+    found = classics(tmp_path / "two.json", "--case", "methods", "--case", "large",
+                     BENCH_SERVER=str(BUILD / "bloomery-server"))
+    for name, lines in (("methods", 6), ("large", 2)):
+        rows = found[f"classics-{name}"]["rows"]
+        assert len(rows) == lines
+        assert [row[0].startswith("bloomery-server") for row in rows] \
+            == [False, True] * (lines // 2)
+
+
+@NEEDS_PROGRAMS
 def test_the_report_is_written(tmp_path):
     done = subprocess.run(
         [sys.executable, BENCH / "report.py", "--quick", "--part", "bgsave",

@@ -127,7 +127,8 @@ def compared(world, batch, sides):
         for name, times in zip(sides, found):
             ratio, interval = tables.spread(
                 [b / a for a, b in zip(found[0], times)], compare.interval)
-            rows[name] += [statistics.median(times), f"{ratio:.3g}", interval]
+            rows[name] += [statistics.median(times), f"{ratio:.3g}",
+                           None if times is found[0] else interval]
     return list(rows.values())
 
 
@@ -299,8 +300,8 @@ def libraries(world):
         "transaction and a count. pyreBloom is not on PyPI, and its successor "
         "pyreBloom-ng does not install with a pip of today.",
         "Ruby: Debian's ruby-redis, with the algorithm that programs use (CRC-32 with "
-        "7 seeds, one pipeline for a batch). The published figures are of gems that "
-        "Debian does not have.",
+        "7 seeds, one pipeline for a batch). It writes each command of a pipeline to "
+        "the socket alone. The published figures are of gems that Debian does not have.",
         "One at a time, the client awaits each reply, and the time is mostly its own "
         "and the kernel's. Medians of 3 rounds in turn."]
     return [result]
@@ -512,11 +513,14 @@ def feed(world):
     return [result]
 
 
-def published(_):
+def published(world):
     """Return the table of published figures."""
-    return [tables.table(
+    result = tables.table(
         "classics-published", "What people quote (not measured here)",
-        ["work", "published", "source"], quoted.PUBLISHED)]
+        ["work", "published", "source"], quoted.PUBLISHED)
+    if not world.has_bf:  # else peers.py has measured a module
+        result["says"].append(quoted.MODULES)
+    return [result]
 
 
 CASES = {"methods": methods, "libraries": libraries, "ci": ci, "users": users,

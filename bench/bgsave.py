@@ -163,6 +163,7 @@ def measure(args, build, data, name):
     seen = {(row[0], row[1]): row for row in result["rows"]}
     quiet, busy = (seen["BF.ADD", when] for when in ("before", "during"))
     result["says"].append(
+        "A save needs no fork and no second copy of the memory. "
         f"While a snapshot of {size_text(data)} is written, a BF.ADD takes "
         f"{busy[3]:.0f} µs in the median instead of {quiet[3]:.0f}, and "
         f"{busy[4] / 1000:.1f} ms instead of {quiet[4] / 1000:.1f} for the "

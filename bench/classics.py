@@ -195,15 +195,14 @@ def methods(world):
         "The client's work is not included: with SETBIT, GETBIT and the first "
         "script it computes the hashes. The second script hashes with SHA-1 in "
         "Lua, and chooses the layer by a count, as the published one does.",
-        f"Medians of {ROUNDS} rounds in turn; `times` is the median of the "
-        "rounds' ratios to Bloomery, with an interval of at least 95 % (the "
-        "whole range below six rounds)."]
+        f"Medians of {ROUNDS} rounds in turn. `times` is the median of the rounds' "
+        "ratios to Bloomery, and `interval` their whole range."]
     at = {(row[0], row[1]): row for row in result["rows"]}
     hand, lua = (at.get((name, 16)) for name in (
         f"{hashes} SETBIT or GETBIT", "Lua, the script hashes"))
     if hand is not None:
         result["says"].append(
-            "For one item, 16 at a time, a filter in Lua scripts takes "
+            "With 16 items in a pipeline, a filter in Lua scripts takes "
             f"{lua[3]} times the server's CPU of BF.ADD and {lua[6]} times that of "
             f"BF.EXISTS; SETBIT and GETBIT by hand take {hand[3]} and {hand[6]} "
             "times.")

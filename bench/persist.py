@@ -521,8 +521,6 @@ def group(bench):
         syncs = int(peer.info("journal_syncs")) - before
     slow.close()
     adds = int(done["ones"]) / max(syncs, 1)
-    answer(f"With `appendfsync always`, {CONNECTIONS} clients share each sync of the "
-           f"disk: {adds:.0f} adds for one of {SYNC_MS} ms.")
     return say(f"  adds acknowledged per fsync of {SYNC_MS} ms, always", f"{adds:.1f}",
                f"> {MARK_ADDS_A_SYNC}", adds > MARK_ADDS_A_SYNC,
                f"{done['ones']} adds, {syncs} fsyncs, p50 "

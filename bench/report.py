@@ -43,7 +43,6 @@ QUESTIONS = {
     "How large is it?": "memory",
     "What does a save cost?": None,
     "What does a replica cost?": None,
-    "What does it cost to lose nothing?": None,
 }
 
 PARTS = {
@@ -127,7 +126,7 @@ needs a core and the disk.""",
         """How long a client waits for its BF.ADD with each policy of the
 journal, and how many adds share one fsync. `bench/persist.py` also measures how long
 loading and saving take, and how much CPU the journal costs; that takes too long
-for this report.""", "What does it cost to lose nothing?"),
+for this report."""),
     "replica": Part(
         "Replicas",
         ["replication.py", "--build", "{build}", "stream"], 180, [], [],

@@ -97,10 +97,10 @@ def scaling_says(rows):
     if not {"exists-one", "add-one", "exists-many", "add-many"} <= set(two):
         return []
     return [
-        f"Without sockets, two loops serve {two['exists-one']:.1f} times as "
-        f"many BF.EXISTS as one loop on one filter, and "
-        f"{two['add-one']:.1f} times as many BF.ADD; on 10,000 filters "
-        f"{two['exists-many']:.1f} and {two['add-many']:.1f} times."]
+        f"Two threads serve {two['exists-one']:.1f} times as many BF.EXISTS as "
+        f"one on one filter, and {two['add-one']:.1f} times as many BF.ADD; on "
+        f"10,000 filters {two['exists-many']:.1f} and {two['add-many']:.1f} "
+        "times (measured without sockets)."]
 
 
 def scaling(data):

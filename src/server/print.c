@@ -154,7 +154,10 @@ print_plan(struct conf *conf, int argc, char **argv)
         print_map(&got, false);
     } else {
         execute_error_text(worker, err, text, sizeof(text));
-        (void)fprintf(stderr, "bloomery-server: --plan: %s\n", text);
+        /* valkey-bloom's error for an unknown word has no text. */
+        (void)fprintf(stderr, "bloomery-server: --plan: %s\n",
+                      text[0] != '\0' ? text
+                                      : "unknown word after the capacity");
     }
     dispatch_free_worker(worker);
     stats_free(service.stats);

@@ -398,8 +398,10 @@ def test_a_plan_is_printed_without_a_server(start_server):
 
 
 def test_a_plan_with_a_mistake_is_refused():
-    for words in ([], ["0.01"], ["2", "100"], ["0.01", "100", "EX", "5"]):
+    for words in ([], ["0.01"], ["2", "100"], ["0.01", "100", "EX", "5"],
+                  ["0.01", "100", "junk"]):
         got = subprocess.run([servers.server_binary(), "--plan", *words],
                              capture_output=True, text=True)
         assert got.returncode == 2 and got.stdout == ""
         assert got.stderr.startswith("bloomery-server: --plan: ")
+        assert len(got.stderr.split()) > 2, got.stderr

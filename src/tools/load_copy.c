@@ -93,7 +93,8 @@ drop_part(struct copying *copying, struct slice key)
 }
 
 /* Brings the pieces into the part. Sets *ret_whole: they belong together. An
- * error of the source leaves it false and sets *ret_over. */
+ * error of the source leaves it false and sets *ret_over, and so does a server
+ * that refuses the header, because it would refuse every piece. */
 static bool
 gather(struct copying *copying, struct slice key, bool *ret_whole,
        bool *ret_over)
@@ -116,7 +117,13 @@ gather(struct copying *copying, struct slice key, bool *ret_whole,
         }
         if (n == 0) {
             buf_append_slice(&header, data);
-            ok = pass_piece(copying, key, iterator, data);
+            ok = pass_piece(copying, key, iterator, data) &&
+                 load_target_drain(&copying->target);
+            if (ok && load_target_key(&copying->target, copying->source.db,
+                                      key) == LOAD_KEY_LOST) {
+                *ret_over = true;
+                break;
+            }
         } else {
             ok = pass_bytes(copying, key, iterator, data);
         }
@@ -128,7 +135,7 @@ gather(struct copying *copying, struct slice key, bool *ret_whole,
                            slice_shown(data), data.data);
         copying->target.refused++;
         *ret_over = true;
-    } else if (ok) {
+    } else if (ok && !*ret_over) {
         ok = load_scan_piece(&copying->source, key, 0, &iterator, &data);
         *ret_whole =
             ok && !header.failed && slice_equal(data, buf_slice(&header));

@@ -256,3 +256,18 @@ def test_filters_too_long_for_an_argument_come_in_pieces(start_server):
     got = figures(copy(server, source))
     assert got["filters restored"] == 2 and got["pieces (SCANDUMP)"] >= 2
     assert present(server, "large", ["a", "b"])
+
+
+def test_a_filter_above_the_limit_is_refused_once(start_server):
+    server = start_server("--proto-max-bulk-len", "1mb",
+                          "--bf.bloom-memory-usage-limit", "1mb")
+    source = start_server()
+    with source.conn() as conn:
+        conn.call("BF.RESERVE", "large", "0.001", 4000000)
+        conn.call("BF.ADD", "small", "a")
+    got = copy(server, source, status=INCOMPLETE)
+    assert figures(got)["refused"] == 1 and present(server, "small", ["a"])
+    told = [line for line in got.stderr.splitlines() if b"'large'" in line]
+    assert len(told) == 1 and b"exceeds bloom object memory limit" in told[0]
+    with server.conn() as conn:
+        assert conn.call("DBSIZE") == 1

@@ -212,19 +212,29 @@ def methods(world):
 # ---- libraries ---------------------------------------------------------------
 
 
+def installed(folder):
+    """Install the Python packages into FOLDER; return why not, or None."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--retries",
+             "1", "--timeout", "10", "--disable-pip-version-check", "--no-compile",
+             "--target", folder, *PACKAGES], text=True, check=False, timeout=90,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except subprocess.TimeoutExpired:
+        return "no answer for 90 seconds"
+    if done.returncode == 0:
+        return None
+    return (done.stdout.strip().splitlines() or ["no message"])[-1]
+
+
 def larkspur(build):
-    """Install the Python packages once; return (words, environment), or why not."""
+    """Return (words, environment) after an installation, or why there is none."""
     folder = pathlib.Path(build).resolve() / "bench" / "python"
     if not (folder / "larkspur").exists():
-        done = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "-q", "--no-deps",
-             "--disable-pip-version-check", "--no-compile", "--target", folder,
-             *PACKAGES], text=True, check=False, timeout=120,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode != 0:
+        why = installed(folder)
+        if why is not None:
             shutil.rmtree(folder, ignore_errors=True)
-            said = done.stdout.strip().splitlines() or ["no message"]
-            return None, f"pip cannot install {PACKAGES[0]}: {said[-1]}"
+            return None, f"pip cannot install {PACKAGES[0]}: {why}"
     return ([sys.executable, "-B", str(HERE / "clients" / "larkspur_filter.py")],
             {"PYTHONPATH": str(folder)}), None
 

@@ -23,6 +23,7 @@ import tempfile
 import time
 
 import compare
+import peers
 import plots
 import servers
 import shapes
@@ -384,6 +385,7 @@ def write(args, results, took):
 def main():
     args = parse_args()
     servers.exit_on_sigterm()
+    peers.peer([])  # a wrong BENCH_MODULE or BENCH_SERVER ends the run here
     began = time.monotonic()
     load = os.getloadavg()[0]
     results = {}

@@ -110,7 +110,7 @@ def test_plots_need_their_table(tmp_path):
     assert plots.draw("memory", found, tmp_path) is None
 
 
-@pytest.mark.parametrize("script", ["peers.py", "classics.py"])
+@pytest.mark.parametrize("script", ["peers.py", "classics.py", "report.py"])
 @pytest.mark.parametrize("name, path, says", [
     ("BENCH_MODULE", "/nowhere/bf.so", "BENCH_MODULE=/nowhere/bf.so: no such"),
     ("BENCH_SERVER", "/nowhere/server", "BENCH_SERVER=/nowhere/server: no"),

@@ -239,8 +239,8 @@ checksum_holds(struct slice payload)
     return stored == XXH3_64bits(payload.data, payload.len - sizeof(stored));
 }
 
-/* Whether a payload is of our own form. From a log it may be of a filter that is
- * incomplete, or of a foreign layout: a server that took slots over wrote it
+/* Whether a payload is of our own form. From a log it may be of a filter that
+ * is incomplete, or of a foreign layout: a server that took slots over wrote it
  * (server/pull.h). */
 static bool
 is_own_form(struct slice payload)
@@ -256,9 +256,9 @@ load_payload(struct request *req, const struct restore *how,
     bool prepared = prepare_take(req, NULL, &made);
 
     if (!prepared && req->obey && is_own_form(how->payload)) {
-        made.status = codec_load(how->payload.data, how->payload.len,
-                                 bloom_make_env(req), &made.incarnation,
-                                 &made.bloom);
+        made.status =
+            codec_load(how->payload.data, how->payload.len, bloom_make_env(req),
+                       &made.incarnation, &made.bloom);
     } else if (!prepared) {
         made.status = payload_load_any(how->payload.data, how->payload.len,
                                        bloom_make_env(req), &made.incarnation,

@@ -6,13 +6,13 @@
 #include "persist/persist.h"
 #include "persist/place.h"
 #include "server/server_state.h"
-#include "server/sidecar_mode.h"
 #include "server/wake.h"
 
 #include <pthread.h>
 
 struct sidecar_inquiry {
     struct server *server;
+    void (*poke)(struct server *server);
     pthread_mutex_t mutex;     /* guards what follows */
     struct buf text;           /* of the holdings */
     struct fence_order *first; /* the newest; they are independent */
@@ -25,7 +25,7 @@ holdings(void *ctx, struct buf *ret_text, char *ret_history,
          uint64_t *ret_position)
 {
     const struct server *server = ctx;
-    struct sidecar_inquiry *inquiry = sidecar_mode_inquiry(server);
+    struct sidecar_inquiry *inquiry = server->inquiry;
     uint64_t sequence;
 
     pthread_mutex_lock(&inquiry->mutex);
@@ -41,23 +41,25 @@ static void
 fence(void *ctx, struct fence_order *order)
 {
     struct server *server = ctx;
-    struct sidecar_inquiry *inquiry = sidecar_mode_inquiry(server);
+    struct sidecar_inquiry *inquiry = server->inquiry;
 
     pthread_mutex_lock(&inquiry->mutex);
     order->next = inquiry->first;
     inquiry->first = order;
     pthread_mutex_unlock(&inquiry->mutex);
-    sidecar_mode_poke(server);
+    inquiry->poke(server);
 }
 
 /* ---- loop 0 -------------------------------------------------------------- */
 
 struct sidecar_inquiry *
-sidecar_inquiry_new(struct server *server)
+sidecar_inquiry_new(struct server *server, void (*poke)(struct server *))
 {
     struct sidecar_inquiry *inquiry = mem_zalloc(sizeof(*inquiry));
 
     inquiry->server = server;
+    inquiry->poke = poke;
+    server->inquiry = inquiry;
     CHECK(pthread_mutex_init(&inquiry->mutex, NULL) == 0);
     server->service.slots.holdings = holdings;
     server->service.slots.fence = fence;
@@ -72,6 +74,7 @@ sidecar_inquiry_free(struct sidecar_inquiry *inquiry)
     if (inquiry == NULL) {
         return;
     }
+    inquiry->server->inquiry = NULL;
     while ((order = sidecar_inquiry_take(inquiry)) != NULL) {
         fence_order_drop(order);
     }

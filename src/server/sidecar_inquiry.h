@@ -10,8 +10,10 @@
 struct server;
 struct sidecar_inquiry;
 
-/* Sets the service's calls. */
-struct sidecar_inquiry *sidecar_inquiry_new(struct server *server);
+/* Sets the service's calls and server->inquiry. poke: has loop 0 look at
+ * orders; any thread calls it. */
+struct sidecar_inquiry *sidecar_inquiry_new(struct server *server,
+                                            void (*poke)(struct server *));
 
 /* Refuses what waits. NULL is fine. */
 void sidecar_inquiry_free(struct sidecar_inquiry *inquiry);

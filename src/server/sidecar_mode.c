@@ -174,6 +174,17 @@ read_options(struct sidecar_mode *mode)
     }
 }
 
+/* Has loop 0 look at orders and at the disk. Any thread. */
+static void
+poke(struct server *server)
+{
+    struct sidecar_mode *mode = server->sidecar;
+
+    if (atomic_load(&mode->started)) {
+        (void)uv_async_send(&mode->poke);
+    }
+}
+
 /* ---- life ---------------------------------------------------------------- */
 
 bool
@@ -212,7 +223,7 @@ sidecar_mode_init(struct server *server,
     key_hash_by_slot(true);
     hooks.ctx = mode;
     mode->neighbour = neighbour_new(server, &place, &hooks);
-    mode->inquiry = sidecar_inquiry_new(server);
+    mode->inquiry = sidecar_inquiry_new(server, poke);
     server->service.cluster = &mode->cluster;
     observe_flag(&server->service, OBSERVED_ROUTES, true);
     return true;
@@ -265,7 +276,7 @@ read_file(const char *dir, struct holdings *holdings, char *reason)
 static void
 on_written(void *ctx)
 {
-    sidecar_mode_poke(ctx);
+    poke(ctx);
 }
 
 bool
@@ -316,9 +327,9 @@ on_timer(uv_timer_t *timer)
 }
 
 static void
-on_poke(uv_async_t *poke)
+on_poke(uv_async_t *handle)
 {
-    struct sidecar_mode *mode = poke->data;
+    struct sidecar_mode *mode = handle->data;
 
     sidecar_owner_fence(mode);
     sidecar_tick(mode->sidecar, sidecar_mode_now_ms());
@@ -365,20 +376,4 @@ sidecar_mode_close(struct server *server)
         kept_file_free(server->sidecar->file);
         server->sidecar->file = NULL;
     }
-}
-
-void
-sidecar_mode_poke(struct server *server)
-{
-    struct sidecar_mode *mode = server->sidecar;
-
-    if (atomic_load(&mode->started)) {
-        (void)uv_async_send(&mode->poke);
-    }
-}
-
-struct sidecar_inquiry *
-sidecar_mode_inquiry(const struct server *server)
-{
-    return server->sidecar->inquiry;
 }

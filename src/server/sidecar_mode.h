@@ -11,7 +11,6 @@
 #include <stddef.h>
 
 struct server;
-struct sidecar_inquiry;
 
 enum { SIDECAR_MODE_REASON_MAX = 512 };
 
@@ -33,9 +32,3 @@ void sidecar_mode_stop(struct server *server);
 /* Writes what is not written yet. Its thread wakes the loops, so call it before
  * they are freed. */
 void sidecar_mode_close(struct server *server);
-
-/* Has loop 0 look at orders and at the disk. Any thread. */
-void sidecar_mode_poke(struct server *server);
-
-/* Only in sidecar mode. Any thread. */
-struct sidecar_inquiry *sidecar_mode_inquiry(const struct server *server);

@@ -25,7 +25,7 @@ struct transfer_options {
     const struct bloom_env *env;         /* limited by the machine only */
     const struct completion *completion; /* snapshot/completion.h */
     const struct walk_part *part; /* that the snapshot is limited to, or NULL */
-    size_t queue_bytes; /* transfer_put returns false from here on */
+    size_t queue_bytes;           /* transfer_put returns false from here on */
     /* The queue has room again, or the thread has ended. Called by the thread,
      * without a lock that loop 0 could hold. */
     void (*poke)(void *ctx);

@@ -195,5 +195,10 @@ def wait_lease(server, has=True):
 
 
 def wait_served(server, count):
-    wait_until(lambda: figures(server).get("cluster_slots_served") == str(count),
-               seconds=20, what="%d slots" % count)
+    """Waits until so many slots are served, and none of those that were lost."""
+    def so_many():
+        seen = figures(server)
+        return (seen.get("cluster_slots_served"),
+                seen.get("cluster_slots_leaving")) == (str(count), "0")
+
+    wait_until(so_many, seconds=20, what="%d slots" % count)

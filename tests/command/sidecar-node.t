@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# SIDECAR on a server beside a node. The server of node b cannot be reached.
+@node a 17001 myself,master - 0-8191
+@node b 17002 master - 8192-16383
+> SIDECAR HELP
+~ .*SIDECAR <subcommand>.*HOLDINGS.*PREPARE.*
+> SIDECAR HOLDINGS
+~ \*3 \| "[0-9a-f]{40}" \| :\d+ \| "bloomery-slots 1\\nnode a{40}\\nfollows -\\nclaimed -\\nheld 0-8191 1\\nknown 0-8191 1\\nchecksum [0-9a-f]{16}\\n"
+> SIDECAR FENCE some bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 0-3
+< -ERR fence all, empty or handoff
+> SIDECAR FENCE all b 5 owner 2 0-3
+< -ERR a node's id has 40 characters
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb -5 owner 2 0-3
+< -ERR syntax error
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 friend 2 0-3
+< -ERR syntax error
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 3-0
+< -ERR slots are numbers below 16384 and ranges of them, such as 0-5460,9000
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 1 owner 2 0-3
+< -ERR its epoch is not higher than ours
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 9 0-3
+< -ERR another daemon may have newer data of a slot
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 9000
+< -ERR a slot is not held here
+> SIDECAR FENCE all cccccccccccccccccccccccccccccccccccccccc 5 owner 2 0-3
+< -ERR its node is not in our node's view of the cluster
+# HELD: the node has not lost the slot.
+> CLUSTER KEYSLOT x2
+< :6113
+> BF.ADD x2 item
+< :1
+> SIDECAR FENCE empty bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 6113
+< *1 | "keys"
+> SIDECAR FENCE all bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb 5 owner 2 6113
+~ \*4 \| "fenced" \| "[0-9a-f]{40}" \| :\d+ \| "6113"
+> BF.EXISTS x2 item
+< -TRYAGAIN Multiple keys request during rehashing of slot
+> SIDECAR PREPARE 9000 127.0.0.1 1
+< +OK
+> SIDECAR STATUS
+~ .*9000.*
+> SIDECAR FINISH 9000 0123456789abcdef0123456789abcdef01234567 5
+< +OK
+> SIDECAR ABANDON 9000
+< +OK
+> SIDECAR ABANDON 5
+< -ERR the node beside this server owns slot 5

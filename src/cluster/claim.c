@@ -160,7 +160,6 @@ fail(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
                 sidecar->survey.rounds + (sidecar->survey.open > 0);
         }
     }
-    sidecar->failed_claims++;
     claim->not_until = now_ms + RETRY_MS;
     enter(sidecar, CLAIM_NONE, now_ms);
     survey_hurry(sidecar);
@@ -287,7 +286,6 @@ begin(struct sidecar *sidecar, const char *source, const struct slot_set *set)
 
     claim->set = *set;
     (void)snprintf(claim->source, sizeof(claim->source), "%s", source);
-    sidecar->claims++;
 }
 
 void

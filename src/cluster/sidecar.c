@@ -429,51 +429,9 @@ sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     return answer;
 }
 
-unsigned
-sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
-              uint64_t now_ms)
-{
-    struct slot_set forced = *set;
-    struct slot_set rest = *set;
-
-    slot_set_subtract(&rest, &sidecar->missing);
-    slot_set_subtract(&forced, &rest);
-    if (sidecar->topology == NULL || slot_set_is_empty(&forced)) {
-        return 0;
-    }
-    holdings_set(sidecar->own->held, &forced, sidecar_epoch(sidecar));
-    (void)holdings_learn(sidecar->own, sidecar->own);
-    sidecar->dirty = true;
-    settle(sidecar, now_ms); /* they are held at our epoch: served */
-    return slot_set_count(&forced);
-}
-
 bool
 sidecar_follows(const struct sidecar *sidecar, const char *node)
 {
     return sidecar->role == SIDECAR_FOLLOWS &&
            strcmp(sidecar->leader, node) == 0;
-}
-
-void
-sidecar_get_figures(const struct sidecar *sidecar,
-                    struct sidecar_figures *ret_figures)
-{
-    struct slot_set held;
-
-    holdings_slots(sidecar->own, &held);
-    *ret_figures = (struct sidecar_figures){
-        .held = slot_set_count(&held),
-        .fenced = slot_set_count(&sidecar->fenced),
-        .wanted =
-            slot_set_count(&sidecar->owned) - slot_set_count(&sidecar->served),
-        .claim = claim_name(sidecar->claim.state),
-        .claimed = sidecar->claim.state == CLAIM_NONE
-                       ? 0
-                       : slot_set_count(&sidecar->claim.set),
-        .claims = sidecar->claims,
-        .failed_claims = sidecar->failed_claims,
-        .fences = sidecar->fences,
-        .surveys = sidecar->survey.rounds,
-    };
 }

@@ -67,19 +67,5 @@ struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
                                     struct slot_set *ret_granted,
                                     uint64_t now_ms);
 
-/* An operator says that what is here of these slots is all there is. Returns
- * how many of them are served from now on: those that are owned and missing. */
-unsigned sidecar_force(struct sidecar *sidecar, const struct slot_set *set,
-                       uint64_t now_ms);
-
 /* Whether this server follows the daemon beside that node. */
 bool sidecar_follows(const struct sidecar *sidecar, const char *node);
-
-struct sidecar_figures {
-    unsigned held, fenced, wanted; /* slots */
-    const char *claim;             /* the state of the present claim */
-    unsigned claimed;              /* its slots */
-    uint64_t claims, failed_claims, fences, surveys;
-};
-void sidecar_get_figures(const struct sidecar *sidecar,
-                         struct sidecar_figures *ret_figures);

@@ -90,7 +90,6 @@ fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
     slot_set_unite(&sidecar->fenced, set);
     sidecar->dirty = true;
     sidecar->changed = true;
-    sidecar->fences++;
 }
 
 struct sidecar_answer

@@ -145,7 +145,6 @@ struct sidecar {
     size_t peer_count, peer_room;
     struct sidecar_survey survey;
     struct claim claim;
-    uint64_t claims, failed_claims, fences;
 
     uint8_t *state;       /* [CLUSTER_SLOTS] as it was published */
     uint16_t *ask_source; /* [CLUSTER_SLOTS] likewise */

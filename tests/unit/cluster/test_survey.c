@@ -54,11 +54,6 @@ TEST(a_slot_that_was_held_once_and_is_not_any_more_is_missing)
     rig_tick(&rig, 50);
     assert_int_equal(rig.state[7], SLOT_MISSING);
     assert_int_equal(rig.state[8], SLOT_SERVED);
-    assert_int_equal(sidecar_force(rig.sidecar,
-                                   &(struct slot_set){ .bits[0] = 1 << 7 },
-                                   rig.now_ms),
-                     1);
-    assert_int_equal(rig.state[7], SLOT_SERVED);
     mem_free(holdings);
     rig_fini(&rig);
 }

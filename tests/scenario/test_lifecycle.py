@@ -426,7 +426,7 @@ def test_a_socket_that_the_configuration_does_not_name_is_refused(tmp_path):
     child = activated(tmp_path, ("127.0.0.1", servers.free_port()), "--port",
                       servers.free_port())
     assert child.wait(20 * servers.time_factor()) == 1
-    assert b"its port is not port, tls-port or admin-port" in \
+    assert b"its port is not port, tls-port, admin-port or metrics-port" in \
         (tmp_path / "log").read_bytes()
 
 

@@ -317,7 +317,8 @@ TEST(a_given_socket_that_the_options_do_not_name_is_refused)
     int fd = given_socket(&port, true);
 
     expect_not_given(fd, options_of("127.0.0.1", port + 1, ""),
-                     "its port is not port, tls-port or admin-port");
+                     "its port is not port, tls-port, admin-port or "
+                     "metrics-port");
     (void)close(fd);
     fd = given_socket(&port, false);
     expect_not_given(fd, options_of("127.0.0.1", port, ""),

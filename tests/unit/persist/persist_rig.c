@@ -264,8 +264,9 @@ prig_replay(void *ctx, struct slice commands, char *ret_reason, size_t size)
 static struct prig *completing;
 
 static void *
-prig_complete_open(void)
+prig_complete_open(const struct walk_part *part)
 {
+    (void)part;
     return completing;
 }
 

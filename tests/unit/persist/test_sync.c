@@ -9,6 +9,7 @@
 #include "snapshot/snapshot_read.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 
 enum { MANY = 20000 };
@@ -246,9 +247,15 @@ TEST(sync_ends_when_the_journal_fails)
     struct prig *rig = start_tapped("yes");
     uint64_t position;
 
+    int ready = 0;
+
     write_many(rig);
     PRIG_WAIT(rig, prig_released(rig) >= journal_position(rig->journal));
     begin(rig);
+    /* The walk waits for the reader of a full pipe, so the next write is the
+     * journal's. */
+    PRIG_WAIT(rig, ioctl(rig->sync_fd, FIONREAD, &ready) == 0 &&
+                       ready == fcntl(rig->sync_fd, F_GETPIPE_SZ));
     file_fail_at(FILE_CALL_WRITE, 1, EIO, false);
     position = prig_write(rig);
     PRIG_WAIT(rig, rig->syncs_ended == 1);

@@ -365,6 +365,9 @@ out-of-memory: $(SERVER) $(SHIM) ## Test random failing allocations: make out-of
 simulate: $(B)/tests/unit/repl/test_simulator ## Simulate thousands of replica networks: make simulate ROUNDS=100
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
+simulate-cluster: $(B)/tests/unit/cluster/test_simulator ## Simulate clusters with faults: make simulate-cluster ROUNDS=100
+	BLOOMERY_ROUNDS=$(or $(ROUNDS),100) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
+
 walk: $(B)/tests/unit/engine/test_complete ## Save and load 300 random lives a round: make walk ROUNDS=67 [MODE=tsan]
 	BLOOMERY_ROUNDS=$(or $(ROUNDS),67) $(if $(SEED),BLOOMERY_SEED=$(SEED)) $<
 
@@ -505,7 +508,7 @@ help: ## Show this list
 
 SHELL := /bin/bash
 .SECONDARY:
-.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
+.PHONY: all library run demo demo-cluster deb deb-check deps-deb deps-deb-check install install-library uninstall abi-check test check model converse crash replicas stops power-loss out-of-memory simulate simulate-cluster walk handovers failovers cluster pins clients fuzz coverage bench bench-all lint format units-check rpm deps-rpm \
 	format-check docs docs-check deps deps-check deps-coverage deps-demo \
 	deps-bench deps-clients clean help
 # The packages are installed before the targets that need them.

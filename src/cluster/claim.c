@@ -324,8 +324,8 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
         now_ms - sidecar->wanted_ms[slot] >= sidecar->options.silence_ms;
 
     best = holder->epoch > best ? holder->epoch : best;
-    if (holder->known != own->known[slot] ||
-        (best < holder->known && holder->unsettled)) {
+    if (holder->claimed || holder->known != own->known[slot] ||
+        (best < holder->known && holder->rises)) {
         survey_hurry(sidecar);
         return WANT_WAITS;
     }

@@ -415,10 +415,11 @@ sidecar_holdings(struct sidecar *sidecar)
 
 struct sidecar_answer
 sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
-              bool empty, struct slot_set *ret_granted, uint64_t now_ms)
+              bool leased, bool empty, struct slot_set *ret_granted,
+              uint64_t now_ms)
 {
     struct sidecar_answer answer =
-        sidecar_give_fence(sidecar, ask, empty, ret_granted, now_ms);
+        sidecar_give_fence(sidecar, ask, leased, empty, ret_granted, now_ms);
 
     if (sidecar->changed) {
         sidecar_show(sidecar); /* before the answer leaves */

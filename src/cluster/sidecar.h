@@ -59,12 +59,13 @@ void sidecar_refresh(struct sidecar *sidecar);
 const struct holdings *sidecar_holdings(struct sidecar *sidecar);
 
 /* The daemon beside `node` owns these slots now, at this epoch. Stops serving
- * them, so that no command changes them any more when this returns. `empty`:
- * whether the slots have no keys here. FENCED with *ret_granted (where the log
- * ends is the caller's to fill in), HAS_KEYS, or REFUSED with a reason. */
+ * them, so that no command changes them any more when this returns. leased:
+ * whether our lease holds. empty: whether the slots have no keys here. FENCED
+ * with *ret_granted (where the log ends is the caller's to fill in), HAS_KEYS,
+ * or REFUSED with a reason. */
 struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
-                                    const struct sidecar_ask *ask, bool empty,
-                                    struct slot_set *ret_granted,
+                                    const struct sidecar_ask *ask, bool leased,
+                                    bool empty, struct slot_set *ret_granted,
                                     uint64_t now_ms);
 
 /* Whether this server follows the daemon beside that node. */

@@ -94,12 +94,17 @@ fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
 
 struct sidecar_answer
 sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
-                   bool empty, struct slot_set *ret_granted, uint64_t now_ms)
+                   bool leased, bool empty, struct slot_set *ret_granted,
+                   uint64_t now_ms)
 {
     struct sidecar_answer answer = { .kind = SIDECAR_REFUSED };
 
     if (sidecar->topology == NULL) {
         answer.reason = "the neighbour has not answered yet";
+        return answer;
+    }
+    if (!leased && !ask->surveyed && ask->question != SIDECAR_ASK_HAND_OFF) {
+        answer.reason = "our lease has ended, so there may be later owners";
         return answer;
     }
     *ret_granted = *ask->set;

@@ -11,9 +11,11 @@
 struct sidecar;
 
 /* As sidecar_fence (sidecar.h), but does not publish that. */
-struct sidecar_answer
-sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
-                   bool empty, struct slot_set *ret_granted, uint64_t now_ms);
+struct sidecar_answer sidecar_give_fence(struct sidecar *sidecar,
+                                         const struct sidecar_ask *ask,
+                                         bool leased, bool empty,
+                                         struct slot_set *ret_granted,
+                                         uint64_t now_ms);
 
 /* Forgets slots that their owner holds. */
 void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);

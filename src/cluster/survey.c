@@ -55,7 +55,7 @@ end_round(struct sidecar *sidecar)
 
         fresh->known = sidecar->own->known[slot];
         if (fresh->known != found[slot].known) {
-            fresh->unsettled = true;
+            fresh->rises = true;
         }
     }
     survey->found = survey->fresh;
@@ -121,7 +121,7 @@ merge(struct sidecar_survey *survey, uint16_t peer,
             holder->copy = copy;
         }
         if (slot_set_has(&holdings->claimed, slot)) {
-            holder->unsettled = true;
+            holder->claimed = true;
         }
     }
 }

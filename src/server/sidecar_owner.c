@@ -228,8 +228,10 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
     bool empty = order->ask.question == SIDECAR_ASK_FENCE_EMPTY &&
                  is_empty(mode, &order->set);
 
-    order->answer = sidecar_fence(mode->sidecar, &order->ask, empty,
-                                  &order->granted, sidecar_mode_now_ms());
+    order->answer =
+        sidecar_fence(mode->sidecar, &order->ask,
+                      cluster_has_lease(&mode->cluster, clock_boot_ns()), empty,
+                      &order->granted, sidecar_mode_now_ms());
     if (order->answer.kind == SIDECAR_FENCED && empty &&
         !is_empty(mode, &order->set)) {
         order->answer.kind = SIDECAR_HAS_KEYS;

@@ -32,7 +32,7 @@ fence(struct rig *rig, const char *node, uint64_t epoch, bool empty,
         .question = question, .node = node, .set = &set, .epoch = epoch
     };
 
-    return sidecar_fence(rig->sidecar, &ask, empty, granted, rig->now_ms);
+    return sidecar_fence(rig->sidecar, &ask, true, empty, granted, rig->now_ms);
 }
 
 TEST(a_fence_stops_the_slots_and_no_others)

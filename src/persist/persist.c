@@ -605,6 +605,10 @@ persist_settle(struct persist *persist, const struct persist_end *end)
         !end->force) {
         log_warn("persist.journal", "cannot end yet",
                  "reason=\"the first base of the journal is being written\"");
+        if (persist->step == STEP_SYNC) { /* a slow replica holds it up */
+            full_state_break_off(persist);
+            sync_ended(persist, ECANCELED);
+        }
         return false;
     }
     if (walker_is_running(persist->walker)) {

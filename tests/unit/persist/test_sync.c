@@ -293,3 +293,24 @@ TEST(sync_ends_when_the_server_does)
     persist_halt(rig->persist);
     prig_free(rig);
 }
+
+/* Without a base the journal cannot be loaded, so the server may not stop; and
+ * a replica that does not read must not keep the base from being written. */
+TEST(sync_gives_way_to_the_base_that_a_stop_waits_for)
+{
+    struct prig *rig = start_tapped("no");
+    struct persist_end end = { .idle = do_nothing };
+
+    write_many(rig);
+    begin(rig);
+    prig_set(rig, "appendonly", "yes");
+    persist_tick(rig->persist);
+    assert_false(prig_stop(rig, &end));
+    assert_int_equal(rig->syncs_ended, 1);
+    assert_int_equal(rig->sync_error, ECANCELED);
+    PRIG_WAIT(rig, prig_status(rig).on && !prig_status(rig).building);
+    assert_true(prig_stop(rig, &end));
+    close(rig->sync_fd);
+    persist_halt(rig->persist);
+    prig_free(rig);
+}

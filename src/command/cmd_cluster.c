@@ -197,6 +197,14 @@ free_walk(void *state)
     mem_free(walk);
 }
 
+static struct slot_keys
+keys_of(const struct request *req, uint32_t slot)
+{
+    return (struct slot_keys){ .slot = slot,
+                               .db = atomic_load(&req->session->db),
+                               .now_ms = req->now_ms };
+}
+
 /* Begins a walk, or continues the paused one. NULL: no memory. */
 static struct slot_walk *
 take_walk(const struct request *req)
@@ -224,9 +232,10 @@ cmd_cluster_countkeysinslot(struct request *req)
         return err == OK ? ERR_NOMEM : err;
     }
     do {
-        walk->cursor = slot_keys_count(
-            req->keyspace, req->worker->index, atomic_load(&req->session->db),
-            (uint32_t)slot, walk->cursor, req->now_ms, &walk->count);
+        const struct slot_keys keys = keys_of(req, (uint32_t)slot);
+
+        walk->cursor = slot_keys_count(req->keyspace, req->worker->index, &keys,
+                                       walk->cursor, &walk->count);
         if (walk->cursor != 0 && request_is_late(req)) {
             err = ERR_AGAIN;
         }
@@ -252,10 +261,11 @@ reply_names(struct request *req, const struct slot_walk *walk)
 static enum err
 find_names(struct request *req, uint32_t slot, struct slot_walk *walk)
 {
+    const struct slot_keys keys = keys_of(req, slot);
+
     while (walk->names.count < walk->names.most) {
-        walk->cursor = slot_keys_names(req->keyspace, req->worker->index,
-                                       atomic_load(&req->session->db), slot,
-                                       walk->cursor, req->now_ms, &walk->names);
+        walk->cursor = slot_keys_names(req->keyspace, req->worker->index, &keys,
+                                       walk->cursor, &walk->names);
         if (walk->names.list.failed) {
             return walk->names.list.over ? ERR_REPLY_LIMIT : ERR_NOMEM;
         }

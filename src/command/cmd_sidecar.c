@@ -97,7 +97,7 @@ cmd_sidecar_prepare(struct request *req)
 enum err
 cmd_sidecar_abandon(struct request *req)
 {
-    struct slot_set slots;
+    struct slot_set slots = { { 0 } };
     char reason[REASON_MAX];
     enum err err = parse_slots(req, req->argv[2], &slots);
 

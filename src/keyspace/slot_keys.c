@@ -81,24 +81,23 @@ slot_keys_scan(struct keyspace *ks, unsigned thread, const struct slot_set *set,
 /* ---- one slot of one database -------------------------------------------- */
 
 struct one {
-    uint32_t db;
-    uint64_t now_ms;
-    uint64_t *count;          /* or NULL */
+    const struct slot_keys *keys;
+    uint64_t count;
     struct slot_names *names; /* or NULL */
 };
 
 static void
 take(void *ctx, const struct key *key, uint64_t expires_at_ms)
 {
-    const struct one *one = ctx;
+    struct one *one = ctx;
     struct slot_names *names = one->names;
 
-    if (key->db != one->db ||
-        (expires_at_ms > 0 && expires_at_ms <= one->now_ms)) {
+    if (key->db != one->keys->db ||
+        (expires_at_ms > 0 && expires_at_ms <= one->keys->now_ms)) {
         return;
     }
     if (names == NULL) {
-        ++*one->count;
+        one->count++;
     } else if (names->count < names->most) {
         buf_append_item(&names->list, key->name);
         names->count++;
@@ -106,32 +105,33 @@ take(void *ctx, const struct key *key, uint64_t expires_at_ms)
 }
 
 static uint64_t
-scan_one(struct keyspace *ks, unsigned thread, uint32_t slot, uint64_t cursor,
-         struct one *one)
+scan_one(struct keyspace *ks, unsigned thread, uint64_t cursor, struct one *one)
 {
     struct slot_set set = { { 0 } };
 
-    slot_set_add(&set, slot);
+    slot_set_add(&set, one->keys->slot);
     return slot_keys_scan(ks, thread, &set, cursor, take, one);
 }
 
 uint64_t
-slot_keys_count(struct keyspace *ks, unsigned thread, uint32_t db,
-                uint32_t slot, uint64_t cursor, uint64_t now_ms,
-                uint64_t *count)
+slot_keys_count(struct keyspace *ks, unsigned thread,
+                const struct slot_keys *keys, uint64_t cursor,
+                uint64_t *ret_count)
 {
-    struct one one = { .db = db, .now_ms = now_ms, .count = count };
+    struct one one = { .keys = keys };
+    uint64_t next = scan_one(ks, thread, cursor, &one);
 
-    return scan_one(ks, thread, slot, cursor, &one);
+    *ret_count += one.count;
+    return next;
 }
 
 uint64_t
-slot_keys_names(struct keyspace *ks, unsigned thread, uint32_t db,
-                uint32_t slot, uint64_t cursor, uint64_t now_ms,
+slot_keys_names(struct keyspace *ks, unsigned thread,
+                const struct slot_keys *keys, uint64_t cursor,
                 struct slot_names *names)
 {
-    struct one one = { .db = db, .now_ms = now_ms, .names = names };
-    uint64_t next = scan_one(ks, thread, slot, cursor, &one);
+    struct one one = { .keys = keys, .names = names };
+    uint64_t next = scan_one(ks, thread, cursor, &one);
 
     return names->count >= names->most || names->list.failed ? 0 : next;
 }

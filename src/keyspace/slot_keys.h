@@ -25,20 +25,26 @@ uint64_t slot_keys_scan(struct keyspace *ks, unsigned thread,
                         const struct slot_set *set, uint64_t cursor,
                         slot_keys_fn visit, void *ctx);
 
-/* Adds to *count the live keys of one slot and database in a slice. */
-uint64_t slot_keys_count(struct keyspace *ks, unsigned thread, uint32_t db,
-                         uint32_t slot, uint64_t cursor, uint64_t now_ms,
-                         uint64_t *count);
+/* Which keys of a slot are meant: the live ones of a database. */
+struct slot_keys {
+    uint32_t slot, db;
+    uint64_t now_ms;
+};
 
-/* Appends names of live keys of one slot and database, of one slice, and no
- * more when the list has `most`: then the cursor is 0, too. Without memory,
- * names->list.failed. A name may come twice while the table changes. */
+/* Adds to *ret_count the keys in a slice. */
+uint64_t slot_keys_count(struct keyspace *ks, unsigned thread,
+                         const struct slot_keys *keys, uint64_t cursor,
+                         uint64_t *ret_count);
+
+/* Appends the names of the keys in a slice, and no more when the list has
+ * `most`: then the cursor is 0, too. Without memory, names->list.failed. A name
+ * may come twice while the table changes. */
 struct slot_names {
     struct buf list; /* buf_next_item */
     size_t count, most;
 };
-uint64_t slot_keys_names(struct keyspace *ks, unsigned thread, uint32_t db,
-                         uint32_t slot, uint64_t cursor, uint64_t now_ms,
+uint64_t slot_keys_names(struct keyspace *ks, unsigned thread,
+                         const struct slot_keys *keys, uint64_t cursor,
                          struct slot_names *names);
 
 /* Whether keys of these slots can be in this stripe. */

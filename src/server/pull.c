@@ -151,12 +151,11 @@ refusal(const struct pulls *pulls, const struct slot_set *slots)
 }
 
 uint64_t
-pull_begin(struct server *server, const struct slot_set *slots,
-           const char *host, unsigned port, const struct pull_hooks *hooks,
-           char *ret_reason, size_t reason_size)
+pull_begin(struct server *server, const struct pull_source *source,
+           const struct pull_hooks *hooks, char *ret_reason, size_t reason_size)
 {
     struct pulls *pulls = server->replication->pulls;
-    const char *refused = refusal(pulls, slots);
+    const char *refused = refusal(pulls, source->slots);
     struct pull **last = &pulls->first;
     struct pull *pull;
 
@@ -164,12 +163,12 @@ pull_begin(struct server *server, const struct slot_set *slots,
         (void)snprintf(ret_reason, reason_size, "%s", refused);
         return 0;
     }
-    slot_drop_end(server, slots);
+    slot_drop_end(server, source->slots);
     pull = mem_zalloc(sizeof(*pull));
     pull->id = ++pulls->last_id;
-    pull->slots = *slots;
-    pull->port = port;
-    (void)snprintf(pull->host, sizeof(pull->host), "%s", host);
+    pull->slots = *source->slots;
+    pull->port = source->port;
+    (void)snprintf(pull->host, sizeof(pull->host), "%s", source->host);
     if (hooks != NULL) {
         pull->hooks = *hooks;
     }

@@ -21,13 +21,19 @@ struct pulls;
 struct replication;
 struct server;
 
-/* Begins to take SLOTS over from the server at host:port, to which it logs in
- * as replicas do (masteruser, masterauth, tls-replication). Returns the pull's
- * id, or 0: this server is a replica, its hashes have no slots, or another pull
- * has some of the slots; ret_reason says which. A drop of these slots
- * (slot_drop_begin) ends. */
-uint64_t pull_begin(struct server *server, const struct slot_set *slots,
-                    const char *host, unsigned port,
+/* What to take over: slots, from the server at host:port. */
+struct pull_source {
+    const struct slot_set *slots;
+    const char *host;
+    unsigned port;
+};
+
+/* Begins to take slots over from a server, to which it logs in as replicas do
+ * (masteruser, masterauth, tls-replication). Returns the pull's id, or 0: this
+ * server is a replica, its hashes have no slots, or another pull has some of
+ * the slots; ret_reason says which. A drop of these slots (slot_drop_begin)
+ * ends. */
+uint64_t pull_begin(struct server *server, const struct pull_source *source,
                     const struct pull_hooks *hooks, char *ret_reason,
                     size_t reason_size);
 

@@ -25,6 +25,7 @@ struct pull {
     uint64_t fence;
 };
 
+/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
 struct pulls {
     struct replication *r;
     struct inject *inject;

@@ -239,7 +239,7 @@ sidecar_mode_fini(struct server *server)
         colleagues_free(mode->colleagues);
         sidecar_inquiry_free(mode->inquiry);
         sidecar_free(mode->sidecar);
-        view_free((struct cluster_view *)(uintptr_t)mode->cluster.view);
+        view_free(mode->view_shown);
         topology_free(mode->topology);
         mem_free(mode->map);
         mem_free(mode);

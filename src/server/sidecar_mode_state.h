@@ -25,9 +25,11 @@ enum {
                                           fenced */
 };
 
+/* NOLINTNEXTLINE(*Padding): in the order of its uses, and there is one. */
 struct sidecar_mode {
     struct server *server;
-    struct cluster cluster; /* the service's */
+    struct cluster cluster;          /* the service's */
+    struct cluster_view *view_shown; /* the view of `cluster` */
     struct lease lease;
     bool leased; /* it has begun, and has not run out that we know of */
     struct view_options view;

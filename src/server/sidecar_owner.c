@@ -92,7 +92,7 @@ static void
 publish(void *ctx, const struct sidecar_map *map)
 {
     struct sidecar_mode *mode = ctx;
-    const struct cluster_view *before = mode->cluster.view;
+    struct cluster_view *before = mode->view_shown;
     struct cluster_view *view = view_new(topology_share(mode->topology),
                                          &mode->view, map->state, map->source);
 
@@ -104,9 +104,9 @@ publish(void *ctx, const struct sidecar_map *map)
     }
     set_leaving(mode, view);
     gate_raise(gate_of(mode), 0);
-    mode->cluster.view = view;
+    mode->cluster.view = mode->view_shown = view;
     gate_lower(gate_of(mode), 0);
-    view_free((struct cluster_view *)(uintptr_t)before);
+    view_free(before);
     (void)atomic_fetch_add(&mode->cluster.views, 1);
     sidecar_inquiry_publish(mode->inquiry, sidecar_holdings(mode->sidecar));
     check_own_port(mode, view);
@@ -282,9 +282,11 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
     (void)snprintf(mode->pull_failure, sizeof(mode->pull_failure),
                    "the node has no address");
     if (node != NULL) {
-        mode->pull =
-            pull_begin(mode->server, set, node->host, port_of(mode, node),
-                       &hooks, mode->pull_failure, sizeof(mode->pull_failure));
+        const struct pull_source source = { set, node->host,
+                                            port_of(mode, node) };
+
+        mode->pull = pull_begin(mode->server, &source, &hooks,
+                                mode->pull_failure, sizeof(mode->pull_failure));
     }
     if (mode->pull != 0) {
         mode->pull_failure[0] = '\0';

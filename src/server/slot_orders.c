@@ -242,10 +242,12 @@ static void
 pull(struct slot_orders *orders, const struct order *order)
 {
     const struct pull_hooks hooks = { .ended = on_ended, .ctx = orders };
+    const struct pull_source source = { &order->slots, order->host,
+                                        order->port };
     char reason[STATUS_TEXT_MAX];
 
-    if (pull_begin(orders->r->server, &order->slots, order->host, order->port,
-                   &hooks, reason, sizeof(reason)) == 0) {
+    if (pull_begin(orders->r->server, &source, &hooks, reason,
+                   sizeof(reason)) == 0) {
         note_failure(orders, reason);
         log_warn("server.slots", "did not begin to take slots over",
                  "source=%s:%u slots=%u reason=\"%s\"", order->host,

@@ -51,12 +51,13 @@ done(struct keyspace *ks)
 static uint64_t
 count(struct keyspace *ks, uint32_t db, uint32_t slot, uint64_t now_ms)
 {
+    const struct slot_keys which = { slot, db, now_ms };
     uint64_t cursor = 0;
     uint64_t keys = 0;
     unsigned slices = 0;
 
     do {
-        cursor = slot_keys_count(ks, 0, db, slot, cursor, now_ms, &keys);
+        cursor = slot_keys_count(ks, 0, &which, cursor, &keys);
         slices++;
     } while (cursor != 0);
     assert_true(keys < 1000 || slices > 3);
@@ -98,6 +99,7 @@ TEST(names_are_listed_up_to_a_number)
     uint32_t bar = hash_slot_of(slice_lit("bar"));
 
     for (size_t most = 0; most < 4000; most = most * 3 + 1) {
+        const struct slot_keys which = { bar, 1, 0 };
         struct slot_names names = { .most = most };
         uint64_t cursor = 0;
         size_t at = 0;
@@ -105,7 +107,7 @@ TEST(names_are_listed_up_to_a_number)
         struct slice name;
 
         do {
-            cursor = slot_keys_names(ks, 0, 1, bar, cursor, 0, &names);
+            cursor = slot_keys_names(ks, 0, &which, cursor, &names);
         } while (cursor != 0);
         while (buf_next_item(&names.list, &at, &name)) {
             assert_int_equal(bar, hash_slot_of(name));

@@ -5,6 +5,7 @@
 # It is ready when it answers, and tests stop it by its process id. Stopping the
 # server under test also checks for exit status 0 and no sanitizer report.
 
+import collections
 import os
 import re
 import shutil
@@ -39,6 +40,10 @@ def server_binary():
                           str(TOP / "build" / "release" / "bloomery-server"))
 
 
+# What free_port returned last: a server may need several before it binds the first.
+RECENT_PORTS = collections.deque(maxlen=64)
+
+
 def free_port():
     """Returns a free port. Each test process has its own range of ports, because
     the server binds its port later, and no other process may get it meanwhile.
@@ -49,7 +54,8 @@ def free_port():
         with socket.socket() as sock:
             sock.bind(("127.0.0.1", 0))
             port = sock.getsockname()[1]
-        if port // 2 % workers == worker:
+        if port // 2 % workers == worker and port not in RECENT_PORTS:
+            RECENT_PORTS.append(port)
             return port
 
 

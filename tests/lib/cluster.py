@@ -163,6 +163,12 @@ class Daemon(replicas.Node):
             "--bf.bloom-fp-rate", "0.0001", *options,
             port=node.port + DAEMON_OFFSET, ready=False)
 
+    def is_ok(self):
+        """Tells whether it has a lease and its node's cluster is whole."""
+        with self.conn() as conn:
+            got = conn.call("CLUSTER", "INFO")
+        return isinstance(got, bytes) and b"cluster_state:ok" in got
+
     def owners(self):
         """Returns {id: [(first, last)]} of its CLUSTER SLOTS, None without it."""
         with self.conn() as conn:
@@ -354,12 +360,13 @@ class Cluster:
         return all(view == views[0] for view in views)
 
     def daemons_settled(self):
-        """Tells whether the daemons have the nodes' map and roles, and the replicas
-        follow the daemon beside their node's primary."""
+        """Tells whether the daemons serve, have the nodes' map and roles, and the
+        replicas follow the daemon beside their node's primary."""
         view = self.view()
         owners = {i: p.ranges for i, p in view.items() if p.ranges}
         for pair in self.pairs:
-            if not pair.daemon.runs() or pair.daemon.owners() != owners:
+            if not pair.daemon.runs() or not pair.daemon.is_ok() or \
+                    pair.daemon.owners() != owners:
                 return False
             got, primary = replicas.info(pair.daemon), view[pair.node.id].primary
             if primary is None:

@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from pathlib import Path
 
 from lib import servers, shim
 from lib.servers import Process, Server, wait_until
@@ -50,8 +51,18 @@ class Faults:
         return self.child.poll() is None and not self.frozen
 
     def freeze(self):
+        """Stops it, and waits until each thread has stopped."""
+        def stopped():
+            threads = Path("/proc/%d/task" % self.child.pid)
+            try:
+                return all(stat.read_text().rpartition(")")[2].split()[0] == "T"
+                           for stat in threads.glob("*/stat"))
+            except FileNotFoundError:  # one has just ended
+                return False
+
         self.child.send_signal(signal.SIGSTOP)
         self.frozen = True
+        wait_until(stopped, what="each thread has stopped")
 
     def thaw(self):
         self.child.send_signal(signal.SIGCONT)

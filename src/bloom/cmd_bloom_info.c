@@ -205,8 +205,8 @@ cmd_bf_info(struct request *req)
  * lines, or of its bits in a foreign layout; hashes is how many bits an item
  * sets, 8 in each native stripe; hashwidth is the width of the hash; capacity
  * and size count items; ratio is the error rate that the layer was made for;
- * age counts the turns of an ageing filter from the layer's own turn to that of
- * the filter's last add (core/ageing.h).
+ * age is the number of turns of an ageing filter between the layer's own turn
+ * and the filter's last add (core/ageing.h).
  */
 static void
 show_layer(struct request *req, const struct bloom *bloom, uint32_t index,

@@ -6,8 +6,8 @@
  * is elsewhere. Of two daemons the one with the higher epoch has the newer
  * data: for one slot the owner's epoch only grows.
  *
- * The text is that of the file in dir and of SIDECAR HOLDINGS; holdings.c draws
- * it. Pure.
+ * The file in dir and the reply of SIDECAR HOLDINGS have the same text;
+ * holdings.c draws it. Pure.
  */
 #pragma once
 

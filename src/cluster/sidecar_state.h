@@ -122,7 +122,7 @@ struct sidecar {
     struct slot_set owned, served;
     uint16_t *owner_before;   /* [CLUSTER_SLOTS] peers, at the last poll */
     uint16_t *source;         /* [CLUSTER_SLOTS] peers; PEER_NONE: find one */
-    uint64_t *source_epoch;   /* [CLUSTER_SLOTS] that of the last owner, + 1 */
+    uint64_t *source_epoch;   /* [CLUSTER_SLOTS] the last owner's epoch + 1 */
     struct slot_set surveyed; /* whose source a survey has found */
     uint64_t *wanted_round; /* [CLUSTER_SLOTS] survey.rounds when a slot became
                                wanted: a later round has to end */

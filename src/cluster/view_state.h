@@ -75,8 +75,8 @@ struct cluster_view {
                                            PFAIL, or FAIL */
     unsigned shards;                    /* primaries with slots: cluster_size */
     bool primary;                       /* this node is one */
-    int leader; /* its own index, or that of its primary; -1:
-                   unknown */
+    int leader; /* index of this node, or of its primary if it
+                   is a replica; -1: unknown */
     struct cluster_settings settings;
     bool has_plain, has_tls, has_both;          /* ports of daemons */
     struct view_text reply[VIEW_REPLIES][2][2]; /* by TLS and RESP3 */

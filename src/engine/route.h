@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Sidecar mode: decides whether this server may execute a command, by the slots
- * of its keys, or which error redirects the client. The order of the checks is
- * that of Redis Cluster. A command without keys is always local. Inside a
+ * of its keys, or which error redirects the client. The checks come in the same
+ * order as in Redis Cluster. A command without keys is always local. Inside a
  * section of the gate, on the session's loop; a request that replays a log is
  * never checked.
  */

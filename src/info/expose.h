@@ -58,7 +58,7 @@ void expose_one_ns(struct expose *expose, const char *name, const char *help,
 void expose_bucket(struct expose *expose, uint64_t upper_ns, uint64_t count);
 void expose_sum(struct expose *expose, uint64_t sum_ns, uint64_t count);
 
-/* Adds every row of tbl/metrics.def as a family. Its name is that of the row
+/* Adds every row of tbl/metrics.def as a family. It has the row's name
  * without "total_" in front and without a word for its unit at the end. */
 void expose_table(struct expose *expose);
 

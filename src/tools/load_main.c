@@ -83,6 +83,17 @@ static const char usage[] =
     "the report says what; 2 a mistake in what was asked for; 3 a file or a\n"
     "server failed.\n";
 
+/* What all commands that write to a server take. */
+#define SERVER_OPTIONS                                                         \
+    "The server:\n"                                                            \
+    "  --to ADDRESS                        HOST:PORT or the path of a "        \
+    "socket; the\n"                                                            \
+    "                                      default is 127.0.0.1:7379\n"        \
+    "  --user NAME, --password-file FILE   how to log in\n"                    \
+    "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"                  \
+    "  --timeout SECONDS                   without a reply that is due (60)\n" \
+    "  --max-value SIZE                    longest item and reply (512mb)\n"
+
 static const struct tool_command commands[] = {
     { "rdb",
       "Usage: bloomery-load rdb [OPTION]... FILE\n"
@@ -90,15 +101,7 @@ static const struct tool_command commands[] = {
       "Restores the filters of RedisBloom and valkey-bloom that an RDB file "
       "has, with\n"
       "their times to live. Everything else is skipped and counted.\n"
-      "\n"
-      "The server:\n"
-      "  --to ADDRESS                        HOST:PORT or the path of a "
-      "socket; the\n"
-      "                                      default is 127.0.0.1:7379\n"
-      "  --user NAME, --password-file FILE   how to log in\n"
-      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
-      "  --timeout SECONDS                   without a reply that is due (60)\n"
-      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "\n" SERVER_OPTIONS
       "  --existing stop|skip|replace        what happens to a filter whose "
       "key the\n"
       "                                      server has already (stop)\n"
@@ -113,15 +116,7 @@ static const struct tool_command commands[] = {
       "Restores the filters of an AOF and applies the changes that follow: a "
       "file, with\n"
       "or without an RDB in front, the directory of Redis 7, or its manifest.\n"
-      "\n"
-      "The server:\n"
-      "  --to ADDRESS                        HOST:PORT or the path of a "
-      "socket; the\n"
-      "                                      default is 127.0.0.1:7379\n"
-      "  --user NAME, --password-file FILE   how to log in\n"
-      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
-      "  --timeout SECONDS                   without a reply that is due (60)\n"
-      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "\n" SERVER_OPTIONS
       "  --existing stop|skip|replace        what happens to a filter whose "
       "key the\n"
       "                                      server has already (stop)\n"
@@ -149,15 +144,7 @@ static const struct tool_command commands[] = {
       "--follow\n"
       "  --from-user NAME, --from-password-file FILE   how to log in\n"
       "  --from-tls                          speak TLS\n"
-      "\n"
-      "The server:\n"
-      "  --to ADDRESS                        HOST:PORT or the path of a "
-      "socket; the\n"
-      "                                      default is 127.0.0.1:7379\n"
-      "  --user NAME, --password-file FILE   how to log in\n"
-      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
-      "  --timeout SECONDS                   without a reply that is due (60)\n"
-      "  --max-value SIZE                    longest item and reply (512mb)\n"
+      "\n" SERVER_OPTIONS
       "  --existing stop|skip|replace        what happens to a filter whose "
       "key the\n"
       "                                      server has already (stop)\n"
@@ -184,16 +171,7 @@ static const struct tool_command commands[] = {
       "record\n"
       "  --delimiter C                       of CSV (a comma; \\t is a tab)\n"
       "  --connections N                     4, at most 64\n"
-      "\n"
-      "The server:\n"
-      "  --to ADDRESS                        HOST:PORT or the path of a "
-      "socket; the\n"
-      "                                      default is 127.0.0.1:7379\n"
-      "  --user NAME, --password-file FILE   how to log in\n"
-      "  --tls, --cacert FILE, --cert FILE, --key FILE   TLS\n"
-      "  --timeout SECONDS                   without a reply that is due (60)\n"
-      "  --max-value SIZE                    longest item and reply (512mb)\n"
-      "\n"
+      "\n" SERVER_OPTIONS "\n"
       "Exit status: 0 done, 1 something is missing, 2 a mistake, 3 a file or a "
       "server\n"
       "failed.\n" },

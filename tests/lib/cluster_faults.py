@@ -334,9 +334,14 @@ LINKS = (cut_off, cut_off_one_way, cut_off_shortly, cut_from_replica)
 FAULTS = {f.__name__: f for f in ANYWHERE + VALKEY + LINKS}
 
 
+def is_valkeys(name):
+    """Tells whether only a cluster of Valkey has the commands of this fault."""
+    return FAULTS[name] in VALKEY
+
+
 def missing(cluster, name):
     """Returns why this fault cannot happen to a cluster, or None."""
-    if FAULTS[name] in VALKEY and cluster.kind != "valkey":
+    if is_valkeys(name) and cluster.kind != "valkey":
         return "%s has no such command" % cluster.kind
     if FAULTS[name] in LINKS and not cluster.network:
         return "links that can be cut: %s" % cluster_net.missing()

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from lib import cluster_faults, cluster_load, replicas, slots
-from lib.servers import time_factor, wait_until
+from lib import cluster, cluster_faults, cluster_load, replicas, slots
+from lib.servers import sanitized, time_factor, wait_until
 
 LINKED = True
 
@@ -35,9 +35,21 @@ def finish(ring, load):
                            *[r.daemon for r in ring.replicas_of(pair)])
 
 
+def elsewhere(ring, fault):
+    """Returns why this fault is not for this kind of node: to a sanitizer, which
+    looks at the daemon, it is the same beside either, so it plays half of each."""
+    why = cluster_faults.missing(ring, fault)
+    if why or not sanitized() or cluster_faults.is_valkeys(fault):
+        return why
+    turn = sorted(cluster_faults.FAULTS).index(fault) % len(cluster.KINDS)
+    other = cluster.KINDS[turn]
+    return None if ring.kind == other or cluster.missing(other) else \
+        "it is played beside " + other
+
+
 @pytest.mark.parametrize("fault", sorted(cluster_faults.FAULTS))
 def test_nothing_is_lost_or_denied(ring, fault):
-    why = cluster_faults.missing(ring, fault)
+    why = elsewhere(ring, fault)
     if why:
         pytest.skip(why)
     with cluster_load.Load(ring, seed=fault) as load:

@@ -105,6 +105,18 @@ struct replication_calls {
     size_t (*chain)(void *ctx, char (*ret_chain)[41]);
 };
 
+/* What the transfers of slots to this server are doing. */
+struct slot_transfers {
+    size_t count; /* those that run or wait */
+    /* The first one; "" and 0 without any. */
+    const char *state;     /* a word of SIDECAR STATUS; a constant */
+    char source[256 + 16]; /* host:port */
+    unsigned slots;
+    uint64_t keys, bytes; /* that have come */
+    uint64_t lag_bytes;   /* of the source's log, not executed yet */
+    uint64_t age_ms;      /* since it began to run */
+};
+
 /* What SIDECAR asks about slots that this server takes over or lets go, from
  * any thread, inside a section of the gate; NULL where there are no loops. ctx
  * is the service's. */
@@ -124,6 +136,8 @@ struct slot_calls {
                    size_t size);
     /* Appends a line of INFO for each transfer. */
     void (*describe)(void *ctx, struct buf *text);
+    /* The same as figures. */
+    void (*transfers)(void *ctx, struct slot_transfers *ret_transfers);
 
     /* In sidecar mode alone; else NULL. Appends what this server holds
      * (cluster/holdings.h), and says where its log ends. */

@@ -13,9 +13,9 @@
 #include "admin/tracking.h"
 #include "base/clock.h"
 #include "base/longest.h"
-#include "cluster/cluster.h"
 #include "engine/dialect.h"
 #include "engine/observe.h"
+#include "info/info_cluster.h"
 #include "info/info_commands.h"
 #include "info/info_memory.h"
 #include "info/info_persist.h"
@@ -62,6 +62,10 @@ section_of(enum metric metric)
     case METRIC_CLUSTER_TRYAGAIN:
     case METRIC_CLUSTER_DOWN:
     case METRIC_CLUSTER_CROSSSLOT:
+    case METRIC_CLUSTER_TRANSFERS:
+    case METRIC_CLUSTER_TRANSFERS_FAILED:
+    case METRIC_CLUSTER_TRANSFERRED_SLOTS:
+    case METRIC_CLUSTER_TRANSFERRED_KEYS:
         return INFO_CLUSTER;
     case METRIC_MEM_USED:
         return INFO_SECTION_COUNT; /* info_memory has it */
@@ -311,49 +315,12 @@ write_modules(const struct service *service, struct buf *text)
                INFO_MODULE_NAME, INFO_MODULE_VERSION);
 }
 
-/* Shows the lease, the neighbour and the view of sidecar mode. */
-static void
-put_cluster(const struct cluster *cluster, struct buf *text)
-{
-    static const char *const states[SLOT_STATES] = {
-        "away", "served", "pulled", "exported", "held", "missing", "leaving"
-    };
-    const struct cluster_view *view = cluster->view;
-    uint64_t now_ns = clock_boot_ns();
-    uint64_t until_ns = atomic_load(&cluster->lease_until_ns);
-
-    info_put_text(text, "cluster_neighbour_link",
-                  atomic_load(&cluster->neighbour_up) ? "up" : "down");
-    info_put_number(text, "cluster_polls", atomic_load(&cluster->polls));
-    info_put_number(text, "cluster_lease_ms", atomic_load(&cluster->lease_ms));
-    info_put_number(text, "cluster_lease_left_ms",
-                    until_ns > now_ns ? (until_ns - now_ns) / 1000000 : 0);
-    info_put_number(text, "cluster_leases_lost",
-                    atomic_load(&cluster->leases_lost));
-    info_put_number(text, "cluster_views", atomic_load(&cluster->views));
-    if (view != NULL) {
-        info_put_text(text, "cluster_state",
-                      view->topology->ok ? "ok" : "fail");
-        info_put_text(text, "cluster_role", view->primary ? "master" : "slave");
-        info_put_number(text, "cluster_current_epoch",
-                        view->topology->current_epoch);
-        info_put_number(text, "cluster_my_epoch", view->topology->my_epoch);
-        for (unsigned i = 0; i < SLOT_STATES; i++) {
-            buf_printf(text, "cluster_slots_%s:%u\r\n", states[i],
-                       view->count[i]);
-        }
-    }
-    put_metrics(text, INFO_CLUSTER);
-}
-
 static void
 write_cluster(const struct service *service, struct buf *text)
 {
-    const struct cluster *cluster = service->cluster;
-
-    info_put_number(text, "cluster_enabled", cluster != NULL);
-    if (cluster != NULL) {
-        put_cluster(cluster, text);
+    info_cluster_write(service, text);
+    if (service->cluster != NULL) {
+        put_metrics(text, INFO_CLUSTER);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "engine/dialect.h"
+#include "info/info_cluster.h"
 #include "info/info_memory.h"
 #include "info/info_persist.h"
 #include "info/info_put.h"
@@ -268,6 +269,80 @@ put_replication(const struct service *service, struct json *to,
     links_free(&links);
 }
 
+/* ---- the cluster --------------------------------------------------------- */
+
+static void
+put_lease(struct json *to, const struct info_cluster *figures)
+{
+    json_bool(to, "up", figures->neighbour_up);
+    json_count(to, "lease_ms", figures->lease_ms);
+    json_count(to, "lease_left_ms", figures->lease_left_ms);
+    json_count(to, "leases_lost", figures->leases_lost);
+}
+
+static void
+put_slots(struct json *to, const struct info_cluster *figures,
+          const struct cluster_view *view)
+{
+    char map[INFO_CLUSTER_PARTS + 1];
+
+    info_cluster_map(view, map);
+    json_bool(to, "ok", figures->ok);
+    json_bool(to, "primary", figures->primary);
+    json_count(to, "epoch", figures->current_epoch);
+    json_count(to, "nodes", figures->nodes);
+    json_count(to, "assigned", figures->assigned);
+    json_text(to, "map", slice_of(map));
+    json_open(to, "slots", '{');
+    for (unsigned i = 0; i < SLOT_STATES; i++) {
+        json_count(to, info_cluster_state_name((enum slot_state)i),
+                   figures->slots[i]);
+    }
+    json_close(to, '}');
+}
+
+static void
+put_transfers(struct json *to, const struct slot_transfers *transfers)
+{
+    json_open(to, "transfers", '{');
+    json_count(to, "count", transfers->count);
+    if (transfers->count > 0) {
+        json_text(to, "state", slice_of(transfers->state));
+        json_text(to, "source", slice_of(transfers->source));
+        json_count(to, "slots", transfers->slots);
+        json_count(to, "keys", transfers->keys);
+        json_count(to, "bytes", transfers->bytes);
+        json_count(to, "lag_bytes", transfers->lag_bytes);
+        json_count(to, "age_ms", transfers->age_ms);
+    }
+    put_metric(to, "done", METRIC_CLUSTER_TRANSFERS);
+    put_metric(to, "failed", METRIC_CLUSTER_TRANSFERS_FAILED);
+    json_close(to, '}');
+}
+
+/* Nothing without sidecar-of. */
+static void
+put_cluster(const struct service *service, struct json *to)
+{
+    struct info_cluster figures;
+
+    if (!info_cluster_get(service, &figures)) {
+        return;
+    }
+    json_open(to, "cluster", '{');
+    json_text(to, "neighbour", slice_of(service->conf->sidecar_of));
+    put_lease(to, &figures);
+    if (figures.known) {
+        put_slots(to, &figures, service->cluster->view);
+    }
+    put_transfers(to, &figures.transfers);
+    put_metric(to, "moved", METRIC_CLUSTER_MOVED);
+    put_metric(to, "ask", METRIC_CLUSTER_ASK);
+    put_metric(to, "tryagain", METRIC_CLUSTER_TRYAGAIN);
+    put_metric(to, "down", METRIC_CLUSTER_DOWN);
+    json_close(to, '}');
+}
+
 /* ---- the ranking ----------------------------------------------------------
  */
 
@@ -330,6 +405,7 @@ live_write(const struct service *service, const struct ranking *ranking,
     put_latency(service, &to);
     put_persistence(&to, &persist);
     put_replication(service, &to, persist.journal.appended);
+    put_cluster(service, &to);
     put_ranking(&to, ranking, names);
     json_close(&to, '}');
     buf_append(text, "\n", 1);

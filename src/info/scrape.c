@@ -242,5 +242,6 @@ scrape_write(const struct service *service, bool open, struct buf *text)
     write_commands(service, &to);
     scrape_persistence(service, &to);
     scrape_replication(service, &to);
+    scrape_cluster(service, &to);
     expose_end(&to);
 }

@@ -16,3 +16,4 @@ void scrape_write(const struct service *service, bool open, struct buf *text);
 
 void scrape_persistence(const struct service *service, struct expose *expose);
 void scrape_replication(const struct service *service, struct expose *expose);
+void scrape_cluster(const struct service *service, struct expose *expose);

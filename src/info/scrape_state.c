@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Persistence and replication. A figure that has no value yet (a save that was
- * never made) is left out.
+ * Persistence, replication and the cluster. A figure that has no value yet (a
+ * save that was never made) is left out.
  */
 #include "info/scrape.h"
 
 #include "base/clock.h"
+#include "info/info_cluster.h"
 #include "info/info_persist.h"
 #include "info/links.h"
 #include "persist/persist_info.h"
@@ -242,4 +243,69 @@ scrape_replication(const struct service *service, struct expose *expose)
                      "Replicas that went on where they were.",
                      links.figures.partial_syncs);
     links_free(&links);
+}
+
+/* ---- the cluster --------------------------------------------------------- */
+
+static void
+write_slots(struct expose *to, const struct info_cluster *figures)
+{
+    expose_family(to, "cluster_slots", EXPOSE_GAUGE, "",
+                  "Slots by what this server does with them.");
+    for (unsigned i = 0; i < SLOT_STATES; i++) {
+        expose_label(to, "state",
+                     slice_of(info_cluster_state_name((enum slot_state)i)));
+        expose_count(to, figures->slots[i]);
+    }
+    expose_one(to, "cluster_slots_assigned", "",
+               "Slots of the cluster that a node owns.", figures->assigned);
+}
+
+static void
+write_neighbour(struct expose *to, const struct info_cluster *figures)
+{
+    expose_one(to, "cluster_neighbour_up", "",
+               "1 while the node beside this server answers.",
+               figures->neighbour_up);
+    expose_one_ns(to, "cluster_lease_left",
+                  "How long slots may still be served if the node says nothing "
+                  "more.",
+                  figures->lease_left_ms * 1000000);
+    expose_one_ns(to, "cluster_lease", "How long a lease is.",
+                  figures->lease_ms * 1000000);
+    expose_one_total(to, "cluster_leases_lost", "",
+                     "Leases that ended before the node answered again.",
+                     figures->leases_lost);
+    expose_one_total(to, "cluster_views", "",
+                     "Changes of the cluster that clients were shown.",
+                     figures->views);
+}
+
+void
+scrape_cluster(const struct service *service, struct expose *expose)
+{
+    struct info_cluster figures;
+
+    if (!info_cluster_get(service, &figures)) {
+        return;
+    }
+    write_neighbour(expose, &figures);
+    if (figures.known) {
+        expose_one(expose, "cluster_state_ok", "",
+                   "1 while the node says that the cluster is well.",
+                   figures.ok);
+        expose_one(expose, "cluster_is_primary", "",
+                   "1 beside a primary, 0 beside a replica.", figures.primary);
+        expose_one(expose, "cluster_epoch", "", "The epoch of the cluster.",
+                   figures.current_epoch);
+        expose_one(expose, "cluster_nodes", "", "Nodes of the cluster.",
+                   figures.nodes);
+        write_slots(expose, &figures);
+    }
+    expose_one(expose, "cluster_transfers", "",
+               "Transfers of slots to this server that run or wait.",
+               figures.transfers.count);
+    expose_one_ns(expose, "cluster_transfer_age",
+                  "How long the transfer that runs has taken; 0: none runs.",
+                  figures.transfers.age_ms * 1000000);
 }

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "engine/inject.h"
 #include "journal/journal.h"
 #include "keyspace/key_hash.h"
@@ -92,6 +93,7 @@ begin_next(struct pulls *pulls)
         return;
     }
     pulls->runs = true;
+    pulls->began_ms = replication_now_ms();
     log_notice("server.pull", "takes slots over",
                "id=%llu source=%s:%u slots=%u",
                (unsigned long long)pulls->first->id, pulls->first->host,
@@ -113,10 +115,26 @@ take(struct pulls *pulls, struct pull **at)
     return pull;
 }
 
+/* Counts a pull that ends. */
+static void
+count(const struct pulls *pulls, const struct pull *pull, bool good)
+{
+    if (!good) {
+        metric_add(METRIC_CLUSTER_TRANSFERS_FAILED, 1);
+        return;
+    }
+    metric_add(METRIC_CLUSTER_TRANSFERS, 1);
+    metric_add(METRIC_CLUSTER_TRANSFERRED_SLOTS, slot_set_count(&pull->slots));
+    metric_add(METRIC_CLUSTER_TRANSFERRED_KEYS, (int64_t)pulls->keys);
+}
+
 static void
 end(struct pulls *pulls, struct pull **at, bool good, const char *reason)
 {
-    struct pull *pull = take(pulls, at);
+    struct pull *pull;
+
+    count(pulls, *at, good);
+    pull = take(pulls, at);
 
     log_notice("server.pull", good ? "has taken slots over" : "gave slots up",
                "id=%llu source=%s:%u slots=%u reason=\"%s\"",
@@ -343,6 +361,7 @@ describe_first(const struct pulls *pulls, struct pull_progress *progress)
 
     replica_describe(pulls->replica, &figures);
     progress->state = state_of(pulls);
+    progress->age_ms = replication_now_ms() - pulls->began_ms;
     progress->keys = pulls->keys;
     progress->bytes = pulls->bytes;
     progress->attempts = pulls->attempts;

@@ -34,6 +34,7 @@ struct pull_progress {
     struct slot_set slots;
     char host[ROLE_HOST_MAX];
     unsigned port;
+    uint64_t age_ms;      /* since it left QUEUED; 0: it has not */
     uint64_t keys, bytes; /* adopted, or while it LOADS, received */
     unsigned attempts;    /* connections that led to a snapshot */
     /* FOLLOWS: of the source's log, what was executed; what has come and waits;

@@ -35,6 +35,7 @@ struct pulls {
 
     /* Of the first: */
     bool runs;
+    uint64_t began_ms; /* to run */
     struct upstream up;
     struct slot_set slots;
     struct walk_part part;

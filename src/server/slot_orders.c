@@ -211,6 +211,28 @@ describe(void *ctx, struct buf *text)
     pthread_mutex_unlock(&orders->mutex);
 }
 
+static void
+show_transfers(void *ctx, struct slot_transfers *ret_transfers)
+{
+    struct slot_orders *orders = orders_of(ctx);
+    const struct pull_progress *pull = &orders->pulls[0];
+
+    *ret_transfers = (struct slot_transfers){ .state = "" };
+    pthread_mutex_lock(&orders->mutex);
+    ret_transfers->count = orders->pull_count;
+    if (orders->pull_count > 0) {
+        ret_transfers->state = pull_state_name(pull->state);
+        (void)snprintf(ret_transfers->source, sizeof(ret_transfers->source),
+                       "%s:%u", pull->host, pull->port);
+        ret_transfers->slots = slot_set_count(&pull->slots);
+        ret_transfers->keys = pull->keys;
+        ret_transfers->bytes = pull->bytes;
+        ret_transfers->lag_bytes = pull->lag_bytes;
+        ret_transfers->age_ms = pull->age_ms;
+    }
+    pthread_mutex_unlock(&orders->mutex);
+}
+
 /* ---- loop 0 -------------------------------------------------------------- */
 
 static void
@@ -365,10 +387,12 @@ slot_orders_new(struct replication *r)
     orders->r = r;
     orders->last = &orders->first;
     CHECK(pthread_mutex_init(&orders->mutex, NULL) == 0);
-    r->server->service.slots = (struct slot_calls){ .prepare = prepare,
-                                                    .abandon = abandon,
-                                                    .finish = finish,
-                                                    .describe = describe };
+    r->server->service.slots =
+        (struct slot_calls){ .prepare = prepare,
+                             .abandon = abandon,
+                             .finish = finish,
+                             .describe = describe,
+                             .transfers = show_transfers };
     return orders;
 }
 

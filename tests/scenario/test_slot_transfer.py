@@ -405,3 +405,8 @@ def test_pulls_run_one_after_the_other(member):
                pull_of(target).get("state") == "follows", 20, "the other")
     with target.conn() as conn:
         assert conn.call("DBSIZE") == len(IN)
+        shown = conn.call("INFO", "cluster").decode().split("\r\n")
+    # What has come, and the transfer that is still under way.
+    assert {"cluster_transfers:1", "cluster_transfers_done:1",
+            "cluster_transfers_failed:0", "cluster_transferred_slots:1",
+            "cluster_transferred_keys:1"} <= set(shown)

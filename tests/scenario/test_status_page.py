@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from lib import servers, web
+from lib import neighbour, servers, web
+from lib.neighbour import A, B, node
 
 FACTOR = servers.time_factor()
 PAGE = servers.TOP / "src/info/status.html"
@@ -22,6 +23,26 @@ WIDTHS = {"phone": (390, 844), "desk": (1280, 900), "wall": (1920, 1080)}
 @pytest.fixture
 def start_web(start_server):
     return lambda *options, **kwargs: web.Web(start_server, *options, **kwargs)
+
+
+@pytest.fixture
+def made():
+    made = neighbour.Neighbour()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start_sidecar(start_web, made):
+    """A sidecar that serves the lower half of the slots, beside a node of the test."""
+    def start(*options):
+        site = start_web("--sidecar-of", made.address, *neighbour.EMPTY, *options)
+        made.say(nodes=[node(A, site.server.port, "myself,master", slots="0-8191"),
+                        node(B, 29999, slots="8192-16383")])
+        neighbour.wait_lease(site.server)
+        neighbour.wait_served(site.server, 8192)
+        return site
+    return start
 
 
 class Load:
@@ -115,6 +136,22 @@ def test_many_readers_cost_one_document(start_web):
     began = time.monotonic()
     texts = {site.ask("/status.json").text for _ in range(20)}
     assert len(texts) <= 2 + (time.monotonic() - began) / 0.5
+
+
+def test_a_sidecar_has_the_figures_of_info_cluster(start_sidecar, start_web):
+    assert "cluster" not in start_web().status()
+    site = start_sidecar()
+    with site.server.conn() as conn:
+        assert str(conn.call("BF.ADD", "foo", "x")).startswith("MOVED")
+    got = servers.wait_until(
+        lambda: (c := site.status()["cluster"])["moved"] == 1 and c, 10, "a redirect")
+    info = neighbour.figures(site.server)
+    assert got["slots"] == {name: int(info["cluster_slots_" + name])
+                            for name in got["slots"]}
+    assert got["map"][:128] == "S" * 128 and "S" not in got["map"][128:]
+    assert (got["up"], got["ok"], got["primary"], got["nodes"]) == (True, True, True, 2)
+    assert 0 < got["lease_left_ms"] <= got["lease_ms"]
+    assert got["transfers"] == {"count": 0, "done": 0, "failed": 0}
 
 
 # ---- the page --------------------------------------------------------------
@@ -240,6 +277,62 @@ def test_trouble_is_named(start_web, browse):
     until(lambda: text(page, "health") == "No problem is known.", "it leads")
 
 
+def shown(page, name):
+    return page.execute_script(
+        "return document.getElementById(arguments[0]).getClientRects().length > 0", name)
+
+
+def test_a_server_without_a_cluster_shows_none(start_web, browse):
+    page = browse(start_web().url)
+    until(lambda: text(page, "state") == "live", "the page is live")
+    assert not shown(page, "clu-card")
+
+
+def test_slots_and_lease_appear_and_change(start_sidecar, made, browse):
+    site = start_sidecar()
+    page = browse(site.url)
+    until(lambda: "served here 8,192" in text(page, "clu-slots"), "slots")
+    assert shown(page, "clu-card") and "ms left" in text(page, "clu-lease")
+    assert text(page, "health") == "No problem is known."
+    assert "8192 served here" in page.execute_script(
+        "return document.getElementById('clu-map').getAttribute('aria-label')")
+    with site.server.conn() as conn:
+        conn.pipeline([("BF.EXISTS", "foo", "x")] * 100)
+    until(lambda: not text(page, "clu-moves").startswith("MOVED, ASK0/s"), "redirects")
+    made.say(nodes=[node(A, site.server.port, "myself,master", slots="0-4095")],
+             state="fail")
+    until(lambda: "12,288 slots of the cluster have no owner" in text(page, "health"),
+          "slots without an owner")
+    assert "says that the cluster is down" in text(page, "health")
+    made.close()
+    until(lambda: "does not answer" in text(page, "health"), "the neighbour has gone")
+    assert "none" in text(page, "clu-lease")
+    assert complaints(page) == []
+
+
+def test_every_trouble_of_slots_is_named(start_sidecar, browse):
+    """Figures that the page shows as if the server had sent them."""
+    page = browse(start_sidecar().url)
+    until(lambda: text(page, "state") == "live", "the page is live")
+    said = page.execute_script("""
+        const d = structuredClone(last), c = d.cluster;
+        c.slots.missing = 3; c.slots.held = 2; c.slots.pulled = 1; c.lease_left_ms = 0;
+        c.map = "mhp" + c.map.slice(3);
+        c.transfers = { count: 2, state: "loads", source: "10.0.0.1:8001", slots: 30,
+            bytes: 5242880, age_ms: 700000, done: 1, failed: 0 };
+        show(d);
+        return ["health", "clu-slots", "clu-moves"].map(id => $(id).textContent)
+            .concat([...document.querySelectorAll("#clu-map rect")].slice(0, 3)
+                .map(e => e.getAttribute("class")));
+    """)
+    assert said[3:] == ["m-missing", "m-held", "m-moves"]
+    for part in ("There is no lease", "3 slots of this server are without data",
+                 "2 slots are being handed over", "has taken 12 min"):
+        assert part in said[0], said
+    assert "without data 3" in said[1] and "on their way here 1" in said[1]
+    assert "loads: 30 slots of 10.0.0.1:8001, 5 MiB, 12 min; 1 wait" in said[2]
+
+
 def test_hostile_names_are_text(start_web, browse):
     site = start_web("--metrics-show-keys", "yes")
     name = '<img src=x onerror="document.title=1"></script><b>"\'&amp;'
@@ -283,15 +376,16 @@ return [...document.querySelectorAll('svg[role], progress, section, [role=status
 
 @pytest.mark.parametrize("size", sorted(WIDTHS))
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_it_fits_and_can_be_read(start_web, browse, size, dark):
-    site = start_web("--metrics-show-keys", "yes")
+@pytest.mark.parametrize("sidecar", [False, True], ids=["alone", "sidecar"])
+def test_it_fits_and_can_be_read(start_web, start_sidecar, browse, size, dark, sidecar):
+    site = (start_sidecar if sidecar else start_web)("--metrics-show-keys", "yes")
     with site.server.conn() as conn:
-        conn.call("BF.RESERVE", "a:very:long:name:" + "x" * 150, "0.01", "1000")
+        conn.call("BF.RESERVE", "{bar}a:very:long:name:" + "x" * 150, "0.01", "2000000")
         for i in range(10):
-            conn.call("BF.RESERVE", "f%d" % i, "0.001", 10 ** (i % 6 + 1))
-            conn.pipeline([("BF.ADD", "f%d" % i, j) for j in range(i * 10)])
-        for words in ("NOPE", "PING", "DBSIZE", "TTL f1", "EXISTS f1", "BF.CARD f1",
-                      "BF.INFO f1", "BF.STATS f1", "INFO", "ECHO x", "TYPE f1"):
+            conn.call("BF.RESERVE", "{bar}%d" % i, "0.001", 10 ** (i % 6 + 1))
+            conn.pipeline([("BF.ADD", "{bar}%d" % i, j) for j in range(i * 10)])
+        for words in ("NOPE", "PING", "DBSIZE", "TTL bar", "EXISTS bar", "BF.CARD bar",
+                      "BF.INFO bar", "BF.STATS bar", "INFO", "ECHO x", "TYPE bar"):
             conn.call(*words.split())
     page = browse(site.url, size, dark)
     until(lambda: "a:very:long" in text(page, "big"), "filters")

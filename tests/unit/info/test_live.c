@@ -5,7 +5,7 @@
  */
 #include "info/live.h"
 
-#include "../engine/rig.h"
+#include "sidecar.h"
 
 static struct ranking_filter
 filter_of(const char *name)
@@ -73,4 +73,38 @@ TEST(the_page_is_complete_and_has_marks_for_the_nonce)
         memmem(page.data, page.len, "<script nonce=\"" LIVE_PAGE_MARK "\">",
                sizeof("<script nonce=\"" LIVE_PAGE_MARK "\">") - 1));
     assert_memory_equal(page.data + page.len - 8, "</html>\n", 8);
+}
+
+TEST(the_cluster_is_there_in_sidecar_mode_only)
+{
+    struct rig *rig = rig_new();
+    struct ranking ranking = { 0 };
+    struct buf text = { 0 };
+    struct sidecar_rig sidecar;
+
+    live_write(&rig->service, &ranking, false, &text);
+    buf_append(&text, "", 1);
+    assert_null(strstr(text.data, "\"cluster\""));
+    sidecar_rig_init(&sidecar, rig);
+    text.len = 0;
+    live_write(&rig->service, &ranking, false, &text);
+    buf_append(&text, "", 1);
+    assert_non_null(strstr(text.data,
+                           "\"up\":false,\"lease_ms\":1000,\"lease_left_ms\":0,"
+                           "\"leases_lost\":5,\"ok\":true,\"primary\":true,"
+                           "\"epoch\":9,\"nodes\":3,\"assigned\":16000,"
+                           "\"map\":\"Sm-"));
+    assert_non_null(strstr(
+        text.data, "\"slots\":{\"away\":16284,\"served\":93,\"pulled\":0,"
+                   "\"exported\":0,\"held\":6,\"missing\":1,\"leaving\":0},"
+                   "\"transfers\":{\"count\":2,\"state\":\"loads\","
+                   "\"source\":\"10.0.0.1:8001\",\"slots\":30,"));
+    /* Before the neighbour was read there are no slots. */
+    sidecar.cluster.view = NULL;
+    text.len = 0;
+    live_write(&rig->service, &ranking, false, &text);
+    buf_append(&text, "", 1);
+    assert_non_null(strstr(text.data, "\"leases_lost\":5,\"transfers\":{"));
+    buf_free(&text);
+    rig_free(rig);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Persistence and replication in a scrape.
+ * Persistence, replication and the cluster in a scrape.
  */
 #include "info/scrape.h"
 
-#include "../engine/rig.h"
-#include "base/clock.h"
 #include "repl/status.h"
+#include "sidecar.h"
 
 static void
 has(struct buf *text, const char *line, bool expected)
@@ -24,6 +23,7 @@ write_state(struct rig *rig, struct buf *text)
     text->len = 0;
     scrape_persistence(&rig->service, &to);
     scrape_replication(&rig->service, &to);
+    scrape_cluster(&rig->service, &to);
     expose_end(&to);
     buf_append(text, "", 1);
 }
@@ -104,6 +104,36 @@ TEST(a_replica_shows_its_link)
     has(&text, "bloomery_primary_link_up 0\n", true);
     status_free(rig->service.status);
     rig->service.status = NULL;
+    buf_free(&text);
+    rig_free(rig);
+}
+
+TEST(a_sidecar_shows_its_lease_slots_and_transfers)
+{
+    struct rig *rig = rig_new();
+    struct buf text = { 0 };
+    struct sidecar_rig sidecar;
+
+    write_state(rig, &text);
+    has(&text, "bloomery_cluster_", false);
+    sidecar_rig_init(&sidecar, rig);
+    atomic_store(&sidecar.cluster.lease_until_ns,
+                 clock_boot_ns() + 3600ULL * 1000000000);
+    write_state(rig, &text);
+    has(&text, "bloomery_cluster_lease_left_seconds 3599.", true);
+    has(&text, "bloomery_cluster_lease_seconds 1.0", true);
+    has(&text, "bloomery_cluster_leases_lost_total 5\n", true);
+    has(&text, "bloomery_cluster_state_ok 1\n", true);
+    has(&text, "bloomery_cluster_slots{state=\"held\"} 6\n", true);
+    has(&text, "bloomery_cluster_slots{state=\"missing\"} 1\n", true);
+    has(&text, "bloomery_cluster_transfers 2\n", true);
+    has(&text, "bloomery_cluster_transfer_age_seconds 6.0", true);
+    /* A lease that has run out has nothing left. */
+    atomic_store(&sidecar.cluster.lease_until_ns, 1);
+    sidecar.cluster.view = NULL;
+    write_state(rig, &text);
+    has(&text, "bloomery_cluster_lease_left_seconds 0.0", true);
+    has(&text, "bloomery_cluster_slots", false);
     buf_free(&text);
     rig_free(rig);
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "info/info_cluster.h"
+
+#include "base/clock.h"
+#include "info/info_put.h"
+
+/* By urgency, highest last; the letters are those of a map. */
+static const struct {
+    const char *name;
+    unsigned char urgency;
+    char letter;
+} states[SLOT_STATES] = {
+    [SLOT_AWAY] = { "away", 0, '-' },
+    [SLOT_SERVED] = { "served", 1, 's' },
+    [SLOT_EXPORTED] = { "exported", 2, 'e' },
+    [SLOT_LEAVING] = { "leaving", 3, 'l' },
+    [SLOT_PULLED] = { "pulled", 4, 'p' },
+    [SLOT_HELD] = { "held", 5, 'h' },
+    [SLOT_MISSING] = { "missing", 6, 'm' },
+};
+
+const char *
+info_cluster_state_name(enum slot_state state)
+{
+    return states[state].name;
+}
+
+static void
+add_view(struct info_cluster *figures, const struct cluster_view *view)
+{
+    figures->known = true;
+    figures->ok = view->topology->ok;
+    figures->primary = view->primary;
+    figures->current_epoch = view->topology->current_epoch;
+    figures->my_epoch = view->topology->my_epoch;
+    figures->nodes = view->topology->count;
+    figures->assigned = view->assigned;
+    for (unsigned i = 0; i < SLOT_STATES; i++) {
+        figures->slots[i] = view->count[i];
+    }
+}
+
+bool
+info_cluster_get(const struct service *service,
+                 struct info_cluster *ret_cluster)
+{
+    const struct cluster *cluster = service->cluster;
+    uint64_t now_ns = clock_boot_ns();
+    uint64_t until_ns;
+
+    if (cluster == NULL) {
+        return false;
+    }
+    until_ns = atomic_load(&cluster->lease_until_ns);
+    *ret_cluster = (struct info_cluster){
+        .neighbour_up = atomic_load(&cluster->neighbour_up),
+        .polls = atomic_load(&cluster->polls),
+        .views = atomic_load(&cluster->views),
+        .lease_ms = atomic_load(&cluster->lease_ms),
+        .lease_left_ms = until_ns > now_ns ? (until_ns - now_ns) / 1000000 : 0,
+        .leases_lost = atomic_load(&cluster->leases_lost),
+        .transfers = { .state = "" },
+    };
+    if (cluster->view != NULL) {
+        add_view(ret_cluster, cluster->view);
+    }
+    if (service->slots.transfers != NULL) {
+        service->slots.transfers(service->ctx, &ret_cluster->transfers);
+    }
+    return true;
+}
+
+void
+info_cluster_map(const struct cluster_view *view,
+                 char ret_map[INFO_CLUSTER_PARTS + 1])
+{
+    enum { SIZE = CLUSTER_SLOTS / INFO_CLUSTER_PARTS };
+
+    for (unsigned part = 0; part < INFO_CLUSTER_PARTS; part++) {
+        const uint8_t *slot = &view->state[(size_t)part * SIZE];
+        unsigned served = 0;
+        uint8_t worst = SLOT_AWAY;
+
+        for (unsigned i = 0; i < SIZE; i++) {
+            served += slot[i] == SLOT_SERVED;
+            if (states[slot[i]].urgency > states[worst].urgency) {
+                worst = slot[i];
+            }
+        }
+        ret_map[part] = states[worst].letter;
+        if (served == SIZE) {
+            ret_map[part] = 'S';
+        }
+    }
+    ret_map[INFO_CLUSTER_PARTS] = '\0';
+}
+
+static void
+write_view(const struct info_cluster *figures, struct buf *text)
+{
+    info_put_text(text, "cluster_state", figures->ok ? "ok" : "fail");
+    info_put_text(text, "cluster_role", figures->primary ? "master" : "slave");
+    info_put_number(text, "cluster_current_epoch", figures->current_epoch);
+    info_put_number(text, "cluster_my_epoch", figures->my_epoch);
+    for (unsigned i = 0; i < SLOT_STATES; i++) {
+        buf_printf(text, "cluster_slots_%s:%u\r\n", states[i].name,
+                   figures->slots[i]);
+    }
+}
+
+void
+info_cluster_write(const struct service *service, struct buf *text)
+{
+    struct info_cluster figures;
+    bool sidecar = info_cluster_get(service, &figures);
+
+    info_put_number(text, "cluster_enabled", sidecar);
+    if (!sidecar) {
+        return;
+    }
+    info_put_text(text, "cluster_neighbour_link",
+                  figures.neighbour_up ? "up" : "down");
+    info_put_number(text, "cluster_polls", figures.polls);
+    info_put_number(text, "cluster_lease_ms", figures.lease_ms);
+    info_put_number(text, "cluster_lease_left_ms", figures.lease_left_ms);
+    info_put_number(text, "cluster_leases_lost", figures.leases_lost);
+    info_put_number(text, "cluster_views", figures.views);
+    if (figures.known) {
+        write_view(&figures, text);
+    }
+    info_put_number(text, "cluster_transfers", figures.transfers.count);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The figures of sidecar mode: the section cluster of INFO, and the same for
+ * metrics and the status page. Any loop, inside a section of the gate.
+ */
+#pragma once
+
+#include "cluster/cluster.h"
+#include "engine/service.h"
+
+struct info_cluster {
+    bool neighbour_up;
+    uint64_t polls, views;
+    uint64_t lease_ms, lease_left_ms, leases_lost;
+    /* Below: zeros before the neighbour was read. */
+    bool known;
+    bool ok;      /* it says cluster_state:ok */
+    bool primary; /* its role */
+    uint64_t current_epoch, my_epoch;
+    size_t nodes;
+    unsigned assigned; /* slots that have an owner */
+    unsigned slots[SLOT_STATES];
+    struct slot_transfers transfers;
+};
+
+/* Collects the figures. False: this is no sidecar. */
+bool info_cluster_get(const struct service *service,
+                      struct info_cluster *ret_cluster);
+
+/* Returns "served" and the like. */
+const char *info_cluster_state_name(enum slot_state state);
+
+/* The slots in parts of equal size, a letter for each. It is that of the part's
+ * most urgent state: m missing, h held, p pulled, l leaving, e exported, s
+ * served, - away. S: all slots of the part are served. */
+enum { INFO_CLUSTER_PARTS = 256 };
+void info_cluster_map(const struct cluster_view *view,
+                      char ret_map[INFO_CLUSTER_PARTS + 1]);
+
+/* Writes the section, but for the counters. */
+void info_cluster_write(const struct service *service, struct buf *text);

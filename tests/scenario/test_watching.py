@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lib import servers, web
+from lib import neighbour, servers, web
 from test_metrics import work
 
 PACKAGING = servers.TOP / "packaging"
@@ -21,7 +21,11 @@ PAGE = PACKAGING / "doc/watching.md"
 
 @pytest.fixture
 def scraped(start_server):
-    """The names of all samples of a primary and of its replica, which work."""
+    """The names of all samples of a primary and its replica, which work, and of a
+    sidecar."""
+    made = neighbour.Neighbour()
+    sidecar = web.Web(start_server, "--sidecar-of", made.address, *neighbour.EMPTY)
+    neighbour.wait_lease(sidecar.server)
     primary, replica = (web.Web(start_server) for _ in range(2))
     with replica.server.conn() as conn:
         conn.call("REPLICAOF", "127.0.0.1", primary.server.port)
@@ -29,7 +33,9 @@ def scraped(start_server):
     servers.wait_until(
         lambda: "bloomery_replica_lag_bytes" in web.names(primary.ask().text) and
         replica.values().get("bloomery_primary_link_up") == 1, 20, "a replica")
-    return web.names(primary.ask().text) | web.names(replica.ask().text)
+    yield set.union(*(web.names(site.ask().text)
+                      for site in (primary, replica, sidecar)))
+    made.close()
 
 
 def named(text):

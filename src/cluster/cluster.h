@@ -17,8 +17,8 @@ struct cluster {
     /* CLOCK_BOOTTIME: the server serves no slot from then on, unless the
      * neighbour answers again. 0: it does not serve. */
     _Atomic uint64_t lease_until_ns;
-    /* Likewise, of LEAVING slots, since the last look that said that they are
-     * ours. */
+    /* Likewise, of LEAVING slots: half of a lease after the first look that
+     * said that one of them is lost. */
     _Atomic uint64_t leaving_until_ns;
 
     /* Figures for INFO; loop 0 stores them. */

@@ -44,6 +44,7 @@ sidecar_new(const struct sidecar_hooks *hooks, const struct holdings *start)
     sidecar->wanted_round = slots_of(sizeof(*sidecar->wanted_round));
     sidecar->wanted_ms = slots_of(sizeof(*sidecar->wanted_ms));
     sidecar->fenced_ms = slots_of(sizeof(*sidecar->fenced_ms));
+    sidecar->lost_ms = slots_of(sizeof(*sidecar->lost_ms));
     sidecar->state = slots_of(sizeof(*sidecar->state));
     sidecar->ask_source = slots_of(sizeof(*sidecar->ask_source));
     memset(sidecar->owner_before, 0xff,
@@ -68,6 +69,7 @@ sidecar_free(struct sidecar *sidecar)
     mem_free(sidecar->wanted_round);
     mem_free(sidecar->wanted_ms);
     mem_free(sidecar->fenced_ms);
+    mem_free(sidecar->lost_ms);
     mem_free(sidecar->state);
     mem_free(sidecar->ask_source);
     mem_free(sidecar->peers);
@@ -82,28 +84,6 @@ sidecar_set_options(struct sidecar *sidecar,
 }
 
 /* ---- slots --------------------------------------------------------------- */
-
-/* Goes on serving a slot that was lost, so that clients need not wait until its
- * owner's daemon has noticed. All such slots end with the first of them. */
-static void
-leave(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
-{
-    if (slot_set_is_empty(&sidecar->leaving)) {
-        sidecar->leaving_until_ms = now_ms + sidecar->options.leaving_ms;
-    }
-    slot_set_add(&sidecar->leaving, slot);
-}
-
-/* Ends that when it is time, or nobody is left to come. */
-static void
-end_leaving(struct sidecar *sidecar, uint64_t now_ms)
-{
-    if (!slot_set_is_empty(&sidecar->leaving) &&
-        now_ms >= sidecar->leaving_until_ms) {
-        memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
-        sidecar->changed = true;
-    }
-}
 
 /* Compares the owners with those of the last poll. The daemon of the node that
  * owned a slot before is the first to be asked for it. */
@@ -136,10 +116,7 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
             slot_set_remove(&sidecar->owned, slot);
             slot_set_add(&lost, slot);
             sidecar->fenced_ms[slot] = 0;
-            if (slot_set_has(&sidecar->served, slot)) {
-                slot_set_add(&sidecar->exported, slot);
-                leave(sidecar, slot, now_ms);
-            }
+            sidecar_give_lose(sidecar, slot, now_ms);
         }
         sidecar->owner_before[slot] = owner;
     }
@@ -152,7 +129,9 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
     slot_set_subtract(&sidecar->exported, &sidecar->owned);
     slot_set_subtract(&sidecar->leaving, &sidecar->owned);
+    slot_set_subtract(&sidecar->awaiting, &sidecar->owned);
     claim_drop(sidecar, &lost);
+    sidecar_give_await(sidecar, now_ms);
 }
 
 /* The epoch of our node may rise while it keeps its slots. Nobody else served
@@ -219,6 +198,7 @@ follow(struct sidecar *sidecar, const char *leader)
     claim_cancel(sidecar);
     memset(&sidecar->exported, 0, sizeof(sidecar->exported));
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
+    memset(&sidecar->awaiting, 0, sizeof(sidecar->awaiting));
     memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));
     sidecar->changed = true;
     log_notice("cluster.sidecar", "follows the daemon of another node",
@@ -287,7 +267,7 @@ settle(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->topology == NULL) {
         return;
     }
-    end_leaving(sidecar, now_ms);
+    sidecar_give_await(sidecar, now_ms);
     follow_role(sidecar, now_ms);
     if (sidecar->role == SIDECAR_FOLLOWS && !claim_is_hand_off(sidecar)) {
         sidecar_copy_tick(sidecar, now_ms);
@@ -354,6 +334,7 @@ sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
     }
     memset(&sidecar->served, 0, sizeof(sidecar->served));
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
+    sidecar->leaving_until_ms = 0;
     sidecar->changed = true;
 }
 

@@ -3,11 +3,108 @@
 
 #include "base/log.h"
 #include "cluster/sidecar_state.h"
+#include "cluster/survey.h"
 
 enum {
+    AWAIT_MS = 2000,  /* at most, commands on a lost slot wait for its owner */
     FORGET_MS = 10000 /* until the keys of a forgotten slot are deleted: then
                          replicas do not hold it any more, either */
 };
+
+/* ---- slots whose owner's daemon has not come ----------------------------- */
+
+void
+sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    const struct holdings *own = sidecar->own;
+
+    if (slot_set_has(&sidecar->served, slot)) {
+        slot_set_add(&sidecar->exported, slot);
+        slot_set_add(&sidecar->leaving, slot);
+    } else if (own->held[slot] == 0 || own->follows[0] != '\0' ||
+               own->known[slot] > own->held[slot]) {
+        return;
+    }
+    slot_set_add(&sidecar->awaiting, slot);
+    sidecar->lost_ms[slot] = now_ms;
+}
+
+static void
+came(struct sidecar *sidecar, const struct slot_set *set)
+{
+    slot_set_subtract(&sidecar->leaving, set);
+    slot_set_subtract(&sidecar->awaiting, set);
+}
+
+/* Whether the owner's daemon cannot send clients back: it is not there, or
+ * another one has had the slot since. */
+static bool
+is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+{
+    uint16_t owner = sidecar->owner_before[slot];
+
+    return now_ms - sidecar->lost_ms[slot] >= AWAIT_MS ||
+           sidecar->own->known[slot] > sidecar->own->held[slot] ||
+           owner == PEER_NONE ||
+           (sidecar->survey.rounds > sidecar->await_round &&
+            sidecar->peers[owner].silent);
+}
+
+/* The slots that are not served any more. Their owner's daemon may know it
+ * already, so it is asked. */
+static void
+end_leaving(struct sidecar *sidecar, uint64_t now_ms)
+{
+    uint64_t first_ms = 0;
+
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        uint64_t until_ms =
+            sidecar->lost_ms[slot] + sidecar->options.leaving_ms;
+
+        if (!slot_set_has(&sidecar->leaving, slot)) {
+            continue;
+        }
+        if (now_ms >= until_ms) {
+            slot_set_remove(&sidecar->leaving, slot);
+            sidecar->changed = true;
+        } else if (first_ms == 0 || until_ms < first_ms) {
+            first_ms = until_ms;
+        }
+    }
+    sidecar->changed |= first_ms != sidecar->leaving_until_ms;
+    sidecar->leaving_until_ms = first_ms;
+}
+
+void
+sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
+{
+    struct slot_set waits;
+
+    if (!slot_set_is_empty(&sidecar->leaving)) {
+        end_leaving(sidecar, now_ms);
+    }
+    if (slot_set_equal(&sidecar->awaiting, &sidecar->leaving)) {
+        sidecar->await_round = UINT64_MAX;
+        return;
+    }
+    if (sidecar->await_round == UINT64_MAX) {
+        sidecar->await_round =
+            sidecar->survey.rounds + (sidecar->survey.open > 0);
+    }
+    if (sidecar->survey.rounds <= sidecar->await_round) {
+        survey_hurry(sidecar);
+    }
+    waits = sidecar->awaiting;
+    slot_set_subtract(&waits, &sidecar->leaving);
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(&waits, slot) && is_settled(sidecar, slot, now_ms)) {
+            slot_set_remove(&sidecar->awaiting, slot);
+            sidecar->changed = true;
+        }
+    }
+}
+
+/* ---- fences -------------------------------------------------------------- */
 
 /* Whether the slot was served here until now, at this epoch + 1 (0: any), and
  * nobody else has claimed it. */
@@ -86,7 +183,7 @@ fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
     }
     slot_set_subtract(&sidecar->served, set);
     slot_set_subtract(&sidecar->exported, set);
-    slot_set_subtract(&sidecar->leaving, set);
+    came(sidecar, set);
     slot_set_unite(&sidecar->fenced, set);
     sidecar->dirty = true;
     sidecar->changed = true;
@@ -115,7 +212,7 @@ sidecar_give_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (ask->question == SIDECAR_ASK_FENCE_EMPTY && !empty) {
         slot_set_unite(&sidecar->exported, ask->set);
         slot_set_subtract(&sidecar->exported, &sidecar->owned);
-        slot_set_subtract(&sidecar->leaving, ask->set);
+        came(sidecar, ask->set);
         sidecar->changed = true;
         answer.kind = SIDECAR_HAS_KEYS;
         return answer;
@@ -153,7 +250,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     holdings_set(sidecar->own->held, &set, 0);
     slot_set_subtract(&sidecar->fenced, &set);
     slot_set_subtract(&sidecar->exported, &set);
-    slot_set_subtract(&sidecar->leaving, &set);
+    came(sidecar, &set);
     slot_set_unite(&sidecar->forgets, &set);
     sidecar->forgets_ticket = sidecar_keep(sidecar);
     sidecar->forgets_at_ms = now_ms + FORGET_MS;

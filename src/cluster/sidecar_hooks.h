@@ -14,8 +14,8 @@ struct sidecar_options {
     /* How long after a silent owner's last possible lease a slot is served
      * without having fenced that owner. */
     uint64_t silence_ms;
-    /* How long a slot that our node has lost is served, until the daemon of its
-     * owner comes for it: less than a lease. */
+    /* How long at most a slot that our node has lost is served, until the
+     * daemon of its owner comes for it: less than a lease. */
     uint64_t leaving_ms;
 };
 
@@ -25,6 +25,9 @@ struct sidecar_map {
     const struct topology *topology;
     const uint8_t *state;   /* [CLUSTER_SLOTS] */
     const uint16_t *source; /* [CLUSTER_SLOTS] */
+    /* By the clock of the events: no slot that LEAVES is served from then on,
+     * until the next map. */
+    uint64_t leaving_until_ms;
 };
 
 enum sidecar_question {

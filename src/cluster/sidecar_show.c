@@ -47,11 +47,16 @@ state_of(struct sidecar *sidecar, unsigned slot, uint16_t *ret_source)
                    ? SLOT_SERVED
                    : SLOT_AWAY;
     }
-    if (!held || sidecar->own->follows[0] != '\0' ||
-        !slot_set_has(&sidecar->exported, slot)) {
+    if (!held || sidecar->own->follows[0] != '\0') {
         return SLOT_AWAY;
     }
-    return slot_set_has(&sidecar->leaving, slot) ? SLOT_LEAVING : SLOT_EXPORTED;
+    if (slot_set_has(&sidecar->leaving, slot)) {
+        return SLOT_LEAVING;
+    }
+    if (slot_set_has(&sidecar->awaiting, slot)) {
+        return SLOT_HELD;
+    }
+    return slot_set_has(&sidecar->exported, slot) ? SLOT_EXPORTED : SLOT_AWAY;
 }
 
 void
@@ -59,7 +64,8 @@ sidecar_show(struct sidecar *sidecar)
 {
     struct sidecar_map map = { .topology = sidecar->topology,
                                .state = sidecar->state,
-                               .source = sidecar->ask_source };
+                               .source = sidecar->ask_source,
+                               .leaving_until_ms = sidecar->leaving_until_ms };
 
     for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
         uint16_t source = TOPOLOGY_NOBODY;

@@ -131,9 +131,14 @@ struct sidecar {
     /* Not ours any more, but served until then, or the newest as a survey of
      * their owner says: the owner's daemon sends clients here meanwhile. */
     struct slot_set exported;
-    struct slot_set leaving; /* of these: nobody has come for them yet */
-    uint64_t leaving_until_ms;
-    struct slot_set fenced;  /* rule 3 */
+    /* Not ours any more, and the owner's daemon has not come for them: it may
+     * not know yet that they are its own, and send clients back here. */
+    struct slot_set awaiting;
+    struct slot_set leaving;   /* of these: served until then */
+    uint64_t *lost_ms;         /* [CLUSTER_SLOTS] since when they await */
+    uint64_t leaving_until_ms; /* the first of them; 0: none */
+    uint64_t await_round;      /* the survey that tells whether to go on */
+    struct slot_set fenced;    /* rule 3 */
     uint64_t *fenced_ms;     /* [CLUSTER_SLOTS] when; 0: our node has lost it */
     uint64_t forget_round;   /* survey.rounds that rule 4 has seen */
     struct slot_set forgets; /* rule 4: not held any more, keys still here */

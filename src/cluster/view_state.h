@@ -16,7 +16,7 @@ enum slot_state {
     SLOT_SERVED,   /* this node owns it, and its data is here */
     SLOT_PULLED,   /* this node owns it, its data is at another daemon yet */
     SLOT_EXPORTED, /* another node owns it, and its daemon fetches the data */
-    SLOT_HELD,     /* a hand-off is under way: commands wait */
+    SLOT_HELD,     /* a hand-off is under way, or will be: commands wait */
     SLOT_MISSING,  /* this node owns it, and no daemon has its data */
     SLOT_LEAVING   /* another node owns it, and its daemon has not come for the
                       data yet: served for some time more */

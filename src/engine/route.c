@@ -116,10 +116,9 @@ judge_state(const struct request *req, const struct route *route, bool writes)
         }
         return ERR_MOVED;
     case SLOT_LEAVING:
-        if (!session->asking &&
-            clock_boot_ns() >=
-                atomic_load(&req->service->cluster->leaving_until_ns)) {
-            return ERR_MOVED;
+        if (clock_boot_ns() >=
+            atomic_load(&req->service->cluster->leaving_until_ns)) {
+            return ERR_AGAIN;
         }
         break;
     case SLOT_EXPORTED:

@@ -73,19 +73,16 @@ check_own_port(struct sidecar_mode *mode, const struct cluster_view *view)
     }
 }
 
-/* Half of a lease from the first look that said that a slot is lost: the look
- * before it is not older than that. */
+/* The times of events do not count while the machine sleeps; that of commands
+ * does. */
 static void
-set_leaving(struct sidecar_mode *mode, const struct cluster_view *view)
+set_leaving(struct sidecar_mode *mode, uint64_t until_ms)
 {
-    const struct cluster_view *before = mode->cluster.view;
+    uint64_t now_ms = sidecar_mode_now_ms();
+    uint64_t left_ms = until_ms > now_ms ? until_ms - now_ms : 0;
 
-    if (before == NULL || before->count[SLOT_LEAVING] == 0) {
-        atomic_store(&mode->cluster.leaving_until_ns,
-                     view->count[SLOT_LEAVING] == 0
-                         ? 0
-                         : clock_boot_ns() + mode->lease.length_ns / 2);
-    }
+    atomic_store(&mode->cluster.leaving_until_ns,
+                 clock_boot_ns() + left_ms * 1000000);
 }
 
 static void
@@ -102,8 +99,8 @@ publish(void *ctx, const struct sidecar_map *map)
         topology_free(mode->topology);
         return;
     }
-    set_leaving(mode, view);
     gate_raise(gate_of(mode), 0);
+    set_leaving(mode, map->leaving_until_ms);
     mode->cluster.view = mode->view_shown = view;
     gate_lower(gate_of(mode), 0);
     view_free(before);

@@ -19,7 +19,10 @@ from lib.servers import time_factor
 LAG_S = 1.0            # replicas may lack what was acknowledged this long before
 REFUSED_S = 20.0       # a command that got no answer for so long is stuck
 READ_S = 0.5           # for readers, which then go on with another key
-REDIRECTS = 3          # in a row; more are too many for go-redis, for example
+# In a row; more are too many for go-redis, for example. A daemon that does not know of
+# a move yet sends to the old owner's, that one to the new owner's (MOVED), and that one
+# back for the data (ASK).
+REDIRECTS = 3
 
 # Against plain nodes a set stands in for a filter.
 BLOOM = {"add": "BF.ADD", "madd": "BF.MADD", "mexists": "BF.MEXISTS"}

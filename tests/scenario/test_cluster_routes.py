@@ -6,11 +6,12 @@
 # in test_cluster.py.)
 
 import subprocess
+import threading
 import time
 
 import pytest
 
-from lib import neighbour, resp, servers, tls
+from lib import neighbour, resp, servers, slots, tls
 from lib.neighbour import A, B, C, node, wait_served
 from lib.servers import wait_until
 
@@ -330,3 +331,55 @@ def test_a_client_library_finds_its_way(start_server, made):
         client.close()
     finally:
         other.close()
+
+
+def test_an_owner_that_knows_late_sends_no_client_back(start_server, made):
+    """Slots move one after the other. The daemon of the new owner looks at its node
+    late, and until then sends clients to the old one."""
+    late = neighbour.Neighbour()
+    try:
+        one = start_server("--sidecar-of", made.address, *neighbour.EMPTY)
+        two = start_server("--sidecar-of", late.address, *neighbour.EMPTY)
+
+        def tell(node_of, ident, first):
+            """The lower slots, up to `first`, are those of the second node."""
+            lower, upper = (A, one.port), (B, two.port)
+            ranges = ["%d-8191" % first, "8192-16383" if first == 0 else
+                      "0-%d 8192-16383" % (first - 1)]
+            node_of.say(myid=ident, nodes=[
+                node(who, port, "myself,master" if who == ident else "master",
+                     epoch=epoch, slots=has)
+                for (who, port), epoch, has in zip(
+                    (lower, upper), (1, 2 + first), ranges)])
+
+        for node_of, ident in ((made, A), (late, B)):
+            tell(node_of, ident, 0)
+        for server in (one, two):
+            wait_served(server, 8192)
+        added = []
+        with slots.Client(lambda: [one.address]) as client:
+            def add(slot):
+                key = slots.key_in(slot)
+                reply, _ = client.call(key, "BF.ADD", key, str(len(added)))
+                assert reply in (0, 1), reply
+                added.append((key, str(len(added))))
+
+            for slot in range(0, 60, 10):
+                add(slot)
+            for first in range(10, 60, 10):
+                tell(made, A, first)
+                made.wait_looks(1)
+                for slot in range(0, 60, 10):
+                    add(slot)
+            began = time.monotonic()
+            teller = threading.Timer(0.7, tell, (late, B, 50))
+            teller.start()
+            while time.monotonic() < began + 0.5 or len(added) < 1000:
+                add(len(added) % 6 * 10)
+            teller.join()
+            wait_served(two, 8192 + 50)
+            for key, item in added:
+                assert client.call(key, "BF.EXISTS", key, item)[0] == 1
+            assert client.most <= 2, client.most
+    finally:
+        late.close()

@@ -16,6 +16,7 @@ publish(void *ctx, const struct sidecar_map *map)
 
     memcpy(rig->state, map->state, sizeof(rig->state));
     memcpy(rig->source, map->source, sizeof(rig->source));
+    rig->leaving_until_ms = map->leaving_until_ms;
 }
 
 static void

@@ -26,6 +26,7 @@ struct rig {
     uint64_t now_ms;
     uint8_t state[CLUSTER_SLOTS];
     uint16_t source[CLUSTER_SLOTS];
+    uint64_t leaving_until_ms;
     int follows; /* -1: it leads; -2: neither was said */
     char history[HISTORY_ID_CHARS + 1];
     uint64_t position;

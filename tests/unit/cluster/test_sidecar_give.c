@@ -80,7 +80,7 @@ TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
     rig_poll(&rig, GIVEN);
     assert_int_equal(rig.state[0], SLOT_LEAVING);
     rig_tick(&rig, 250);
-    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* B may not know yet */
     assert_int_equal(
         fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE, &granted).kind,
         SIDECAR_FENCED);
@@ -98,6 +98,93 @@ TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
     assert_true(slot_set_is_empty(&rig.dropped));
     rig_tick(&rig, 11000);
     assert_int_equal(slot_set_count(&rig.dropped), 4);
+    rig_fini(&rig);
+    mem_free(file);
+    mem_free(of_b);
+}
+
+/* Likewise, but A loses 0-1 first, and 2-3 later. */
+#define GIVEN_FIRST                                                            \
+    RIG_A                                                                      \
+    " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 2-5460\n" RIG_B      \
+    " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-1 5461-10922\n"
+
+TEST(each_lost_slot_is_served_for_as_long_as_the_first)
+{
+    struct holdings *file = own_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, GIVEN_FIRST);
+    assert_int_equal(rig.leaving_until_ms, rig.now_ms + 250);
+    rig_tick(&rig, 200);
+    rig_poll(&rig, GIVEN);
+    assert_int_equal(rig.leaving_until_ms, rig.now_ms + 50);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_int_equal(rig.state[2], SLOT_LEAVING);
+    assert_int_equal(rig.leaving_until_ms, rig.now_ms + 200);
+    rig_tick(&rig, 150);
+    assert_int_equal(rig.state[2], SLOT_LEAVING);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[2], SLOT_HELD);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
+TEST(clients_are_not_sent_to_an_owner_whose_daemon_may_send_them_back)
+{
+    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct slot_set granted;
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, NULL, NULL, NULL);
+    rig_poll(&rig, GIVEN);
+    rig_tick(&rig, 300);
+    rig_answer_survey(&rig, NULL, NULL, NULL);
+    rig_tick(&rig, 1650);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* B is there */
+    assert_int_equal(
+        fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE_EMPTY, &granted).kind,
+        SIDECAR_HAS_KEYS);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, GIVEN);
+    rig_tick(&rig, 1950);
+    rig_answer_survey(&rig, NULL, NULL, NULL);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED); /* for so long at most */
+    rig_fini(&rig);
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    rig_poll(&rig, GIVEN);
+    rig_tick(&rig, 250);
+    rig_answer_survey(&rig, NULL, NULL, NULL); /* from before */
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_answer_survey(&rig, NULL, NULL, RIG_B);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_EXPORTED); /* B is not there */
+    rig_fini(&rig);
+
+    rig_init(&rig, file);
+    rig_poll(&rig, RIG_NODES);
+    sidecar_lapsed(rig.sidecar, rig.now_ms);
+    rig_poll(&rig, GIVEN);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* it was not served */
+    of_b->held[0] = 6;
+    rig_tick(&rig, 50);
+    rig_answer_survey(&rig, RIG_B, of_b, NULL);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_AWAY); /* B has it since long */
+    assert_int_equal(rig.state[1], SLOT_HELD);
     rig_fini(&rig);
     mem_free(file);
     mem_free(of_b);

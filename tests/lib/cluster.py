@@ -50,13 +50,14 @@ class Ports:
         self.held = {}
 
     def take(self):
-        order = list(PORTS)
+        """Returns a port; the next one, for TLS, is free, too."""
+        order = list(PORTS)[::2]
         random.Random(os.urandom(8)).shuffle(order)
         for port in order:
             claim = socket.socket(socket.AF_UNIX)
             try:
                 claim.bind("\0bloomery-test-port-%d" % port)
-                if all(is_free(port + more)
+                if all(is_free(port + more + tls) for tls in (0, 1)
                        for more in (0, DAEMON_OFFSET, BUS_OFFSET)):
                     self.held[port] = claim
                     return port
@@ -112,9 +113,10 @@ class Peer:
 
 
 class Node(Faults, Process):
-    """A cluster node. Its data is in memory only, its nodes.conf in its folder."""
+    """A cluster node. Its data is in memory only, its nodes.conf in its folder.
+    tls: lib.tls.Files, with which nodes speak to each other; None: without TLS."""
 
-    def __init__(self, kind, port, place, *options):
+    def __init__(self, kind, port, place, *options, tls=None):
         folder = tempfile.mkdtemp(prefix="bloomery-node-")
         self.host = place.host
         program = servers.VALKEY / "valkey-server" if kind == "valkey" else \
@@ -125,9 +127,15 @@ class Node(Faults, Process):
                 "--cluster-enabled", "yes", "--cluster-node-timeout",
                 NODE_TIMEOUT_MS, "--cluster-replica-validity-factor", 0,
                 "--repl-diskless-sync-delay", 0, *options]
+        if tls:
+            argv += [*tls.options(port + 1), "--tls-cluster", "yes",
+                     "--tls-replication", "yes", "--cluster-port",
+                     port + BUS_OFFSET]
         env = servers.redis_environment() if kind == "redis" else None
         super().__init__(argv, port, folder, env)
         self.id = None
+        # Where other nodes, and its daemon, find it.
+        self.inner = (place.host, port + 1 if tls else port)
 
     def ask(self, *words):
         with self.conn() as conn:
@@ -154,12 +162,15 @@ class Node(Faults, Process):
 class Daemon(replicas.Node):
     """The Bloomery beside a node."""
 
-    def __init__(self, node, place, *options):
+    def __init__(self, node, place, *options, tls=None):
         self.host, self.inside = place.host, place.inside
+        if tls:
+            options = (*tls.options(node.port + DAEMON_OFFSET + 1), "--sidecar-tls",
+                       "yes", "--tls-replication", "yes", *options)
         super().__init__(
             *replicas.SMALL, "--loglevel", "notice", "--protected-mode", "no",
-            "--sidecar-of", "%s:%d" % node.address,
-            "--sidecar-port-offset", DAEMON_OFFSET,
+            "--sidecar-of", "%s:%d" % node.inner,
+            "--sidecar-port-offset", DAEMON_OFFSET + node.port - node.inner[1],
             "--bf.bloom-fp-rate", "0.0001", *options,
             port=node.port + DAEMON_OFFSET, ready=False)
 
@@ -193,13 +204,14 @@ class Here:
 class Pair:
     """A node and its daemon, if it has one."""
 
-    def __init__(self, kind, port, place, options, daemon, daemon_options):
+    def __init__(self, kind, port, place, options, daemon, daemon_options,
+                 tls=None):
         self.place = place
-        self.node = Node(kind, port, place, *options)
+        self.node = Node(kind, port, place, *options, tls=tls)
         self.daemon = None
         if daemon:
             try:
-                self.daemon = Daemon(self.node, place, *daemon_options)
+                self.daemon = Daemon(self.node, place, *daemon_options, tls=tls)
             except BaseException:
                 self.node.stop()
                 raise
@@ -217,15 +229,17 @@ class Pair:
 class Cluster:
     """kind: "redis" or "valkey". The primaries come first in `pairs`, then the
     first replica of each, and so on. network: a lib.cluster_net.Network, which the
-    cluster closes.
+    cluster closes. tls: lib.tls.Files: nodes and daemons speak to each other, and
+    clients may, over TLS, at the port above the plain one.
 
     After a failover the nodes agree on the owners at once, but on the roles only
     when they have heard of each other. Until then another failover may get no
     votes. So tests call wait_settled() between faults."""
 
     def __init__(self, kind, primaries=3, replicas=1, daemons=True, options=(),
-                 daemon_options=(), network=None):
+                 daemon_options=(), network=None, tls=None):
         self.kind, self.daemons, self.network = kind, daemons, network
+        self.tls = tls
         self.options, self.daemon_options = options, daemon_options
         self.ports = Ports()
         self.pairs, self.gone = [], []
@@ -249,7 +263,7 @@ class Cluster:
     def start_pair(self):
         place = self.network.add() if self.network else Here
         pair = Pair(self.kind, self.ports.take(), place, self.options,
-                    self.daemons, self.daemon_options)
+                    self.daemons, self.daemon_options, self.tls)
         self.pairs.append(pair)
         return pair
 
@@ -294,7 +308,7 @@ class Cluster:
                                slots.SLOTS * (number + 1) // primaries - 1)
         first = self.pairs[0].node
         for pair in self.pairs[1:]:
-            pair.node.tell("CLUSTER", "MEET", *first.address)
+            pair.node.tell("CLUSTER", "MEET", *first.inner, first.port + BUS_OFFSET)
         wait_until(self.all_met, SETTLE_S, "all nodes know each other")
         for number, pair in enumerate(self.pairs[primaries:]):
             pair.node.tell("CLUSTER", "REPLICATE",
@@ -373,7 +387,8 @@ class Cluster:
                 if got["role"] != "master":
                     return False
             elif got["role"] != "slave" or got["master_link_status"] != "up" or \
-                    int(got["master_port"]) != self.at(primary).daemon.port:
+                    int(got["master_port"]) != self.at(primary).daemon.port + \
+                    bool(self.tls):
                 return False
         return True
 
@@ -470,7 +485,7 @@ class Cluster:
                 reply = conn.call("CLUSTER", "SETSLOT", slot, mark, other.node.id)
                 assert reply == b"OK", reply
             while keys := old.call("CLUSTER", "GETKEYSINSLOT", slot, 100):
-                reply = old.call("MIGRATE", *to.node.address, "", 0, 60000, "KEYS",
+                reply = old.call("MIGRATE", *to.node.inner, "", 0, 60000, "KEYS",
                                  *keys)
                 assert reply in (b"OK", b"NOKEY"), reply
             reply = new.call("CLUSTER", "SETSLOT", slot, "NODE", to.node.id)
@@ -519,7 +534,8 @@ class Cluster:
         pair = self.start_pair()
         pair.node.wait_ready()
         pair.node.id = pair.node.ask("CLUSTER", "MYID").decode()
-        pair.node.tell("CLUSTER", "MEET", *self.pairs[0].node.address)
+        first = self.pairs[0].node
+        pair.node.tell("CLUSTER", "MEET", *first.inner, first.port + BUS_OFFSET)
         wait_until(self.all_met, SETTLE_S, "all nodes know the new one", 0.02)
         self.wait_nodes()
         if pair.daemon:

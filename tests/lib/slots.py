@@ -95,9 +95,12 @@ class Way:
 
 
 class Client:
-    """For one thread. addresses: a function that returns where the nodes may be."""
+    """For one thread. addresses: a function that returns where the nodes may be.
+    connect: resp.Conn, or a function with its arguments."""
 
-    def __init__(self, addresses, seconds=20.0, rng=random, password=None):
+    def __init__(self, addresses, seconds=20.0, rng=random, password=None,
+                 connect=resp.Conn):
+        self.connect = connect
         self.addresses = addresses
         self.seconds = seconds
         self.rng = rng
@@ -121,8 +124,8 @@ class Client:
     def conn(self, address):
         conn = self.conns.get(address)
         if conn is None:
-            conn = resp.Conn(address, timeout=TRY_S * time_factor(),
-                             password=self.password)
+            conn = self.connect(address, timeout=TRY_S * time_factor(),
+                                password=self.password)
             self.conns[address] = conn
         return conn
 

@@ -14,6 +14,7 @@
 #include "server/check_config.h"
 #include "server/ping.h"
 #include "server/print.h"
+#include "server/print_plan.h"
 #include "server/server.h"
 #include "server/server_state.h"
 #include "server/version.h"
@@ -50,7 +51,13 @@ print_usage(void)
                  "                      and shells)\n"
                  "  --plan WORDS        what a filter would take: the words "
                  "of BF.PLAN,\n"
-                 "                      under the default options\n\n"
+                 "                      under the default options; behind "
+                 "them, for many filters\n"
+                 "                      on many servers: --filters N, "
+                 "--primaries N,\n"
+                 "                      --replicas N, --move SLOTS, "
+                 "--sync-rate BYTES,\n"
+                 "                      --move-rate BYTES\n\n"
                  "Options, in FILE or on the command line:\n\n");
     conf_print_help(stdout);
 }

@@ -33,14 +33,14 @@ def page(name):
 def lines(block):
     """Returns [(command, [printed])]; a backslash at the end continues a line."""
     out = []
-    for text in block.rstrip("\n").split("\n"):
-        text = text.strip()
+    for line in block.rstrip("\n").split("\n"):
+        text = line.strip()
         if text.startswith(("$ ", "# ")):
             out.append((text[2:], []))
         elif out[-1][0].endswith("\\"):
             out[-1] = (out[-1][0][:-1] + text, [])
         else:
-            out[-1][1].append(text)
+            out[-1][1].append(line.rstrip())
     return out
 
 

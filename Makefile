@@ -411,9 +411,10 @@ coverage: ## Print the line coverage of parsers and loaders by unit tests and fu
 bench: deps-bench $(SERVER) $(BENCH) $(SHIM) ## Measure for 16 minutes and write bench/RESULTS.md; QUICK=1: a smoke test
 	$(PYTHON) bench/report.py --build $(B) $(if $(QUICK),--quick)
 
-bench-all: bench ## Run bench, then the longer parts: journal, snapshots, replicas
+bench-all: bench $(PEERS) ## Run bench, then the longer parts: journal, snapshots, replicas, clusters
 	$(PYTHON) bench/persist.py
 	$(PYTHON) bench/replication.py
+	$(PYTHON) bench/cluster.py
 	$(B)/bench/micro
 	$(B)/bench/ageing
 

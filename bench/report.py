@@ -44,6 +44,7 @@ QUESTIONS = {
     "How large is it?": "memory",
     "What does a save cost?": None,
     "What does a replica cost?": None,
+    "What does a cluster cost?": None,
 }
 
 PARTS = {
@@ -136,6 +137,13 @@ all threads of a primary with one replica is compared with that of a server
 without one, in pairs. `bench/replication.py` also measures a full
 synchronization, which takes too long for this report.""",
         "What does a replica cost?"),
+    "cluster": Part(
+        "Beside a cluster", ["cluster.py", "--build", "{build}"], 300, [], [],
+        """Six nodes of a cluster with a server beside each. A client that the
+server sends elsewhere costs what a PING costs. The waits are those of a client
+that adds one item after the other to a filter of a slot that moves, or whose
+primary is replaced; they include what the nodes themselves take.""",
+        "What does a cluster cost?"),
     "filter": Part(
         "The filter alone", ["{build}/bench/micro", "--max-mb", "256"], 90,
         [], [],

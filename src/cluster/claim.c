@@ -61,7 +61,7 @@ enter(struct sidecar *sidecar, enum claim_state state, uint64_t now_ms)
     static const uint8_t next[] = {
         [CLAIM_NONE] = 1 << CLAIM_FENCES | 1 << CLAIM_ASKS | 1 << CLAIM_KEEPS,
         [CLAIM_ASKS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS | 1 << CLAIM_PULLS,
-        [CLAIM_PULLS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES,
+        [CLAIM_PULLS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES | 1 << CLAIM_DRAINS,
         [CLAIM_FENCES] = 1 << CLAIM_NONE | 1 << CLAIM_DRAINS | 1 << CLAIM_WAITS,
         [CLAIM_DRAINS] = 1 << CLAIM_NONE | 1 << CLAIM_KEEPS,
         [CLAIM_WAITS] = 1 << CLAIM_NONE | 1 << CLAIM_FENCES | 1 << CLAIM_KEEPS,
@@ -204,6 +204,19 @@ answered_fence(struct sidecar *sidecar, const struct sidecar_answer *answer,
     }
 }
 
+/* The source has been asked once more, since its link broke. */
+static void
+answered_again(struct sidecar *sidecar, const struct sidecar_answer *answer,
+               uint64_t now_ms)
+{
+    if (answer->kind == SIDECAR_HAS_KEYS) {
+        sidecar->claim.broke = false;
+        sidecar->changed = true;
+    } else { /* it has no keys any more: our copy has to lose them, too */
+        answered_fence(sidecar, answer, now_ms);
+    }
+}
+
 void
 claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
                uint64_t now_ms)
@@ -213,9 +226,12 @@ claim_answered(struct sidecar *sidecar, const struct sidecar_answer *answer,
     claim->number = 0;
     if (claim->state == CLAIM_FENCES) {
         answered_fence(sidecar, answer, now_ms);
+    } else if (claim->state == CLAIM_PULLS) {
+        answered_again(sidecar, answer, now_ms);
     } else if (answer->kind == SIDECAR_FENCED) {
         keep(sidecar, now_ms);
     } else if (answer->kind == SIDECAR_HAS_KEYS) {
+        claim->broke = false;
         enter(sidecar, CLAIM_PULLS, now_ms);
         sidecar->hooks.pull(sidecar->hooks.ctx, claim->source, &claim->set);
     } else {
@@ -229,6 +245,18 @@ claim_is_near(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->claim.state == CLAIM_PULLS) {
         enter(sidecar, CLAIM_FENCES, now_ms);
         ask(sidecar, SIDECAR_ASK_FENCE);
+    }
+}
+
+void
+claim_pull_broke(struct sidecar *sidecar)
+{
+    struct claim *claim = &sidecar->claim;
+
+    if (claim->state == CLAIM_PULLS && claim->number == 0) {
+        claim->broke = true;
+        sidecar->changed = true;
+        ask(sidecar, SIDECAR_ASK_FENCE_EMPTY);
     }
 }
 

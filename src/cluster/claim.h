@@ -13,6 +13,7 @@ void claim_tick(struct sidecar *sidecar, uint64_t now_ms);
 void claim_answered(struct sidecar *sidecar,
                     const struct sidecar_answer *answer, uint64_t now_ms);
 void claim_is_near(struct sidecar *sidecar, uint64_t now_ms);
+void claim_pull_broke(struct sidecar *sidecar);
 void claim_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                       uint64_t now_ms);
 

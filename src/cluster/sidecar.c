@@ -367,6 +367,13 @@ sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms)
 }
 
 void
+sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms)
+{
+    claim_pull_broke(sidecar);
+    settle(sidecar, now_ms);
+}
+
+void
 sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                    uint64_t now_ms)
 {

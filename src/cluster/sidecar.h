@@ -47,6 +47,9 @@ void sidecar_tick(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_answered(struct sidecar *sidecar, uint64_t number,
                       const struct sidecar_answer *answer, uint64_t now_ms);
 void sidecar_pull_is_near(struct sidecar *sidecar, uint64_t now_ms);
+/* The link to the source has ended, and is made anew. A source that has started
+ * again does not execute what clients ASK it until it is asked again. */
+void sidecar_pull_broke(struct sidecar *sidecar, uint64_t now_ms);
 void sidecar_pull_ended(struct sidecar *sidecar, bool good, const char *reason,
                         uint64_t now_ms);
 

@@ -85,9 +85,10 @@ struct sidecar_hooks {
     /* Asks; sidecar_answered follows, once, and not before this returns. */
     void (*ask)(void *ctx, const struct sidecar_ask *ask);
     /* Begins to fetch slots from the daemon beside a node: sidecar_pull_is_near
-     * follows when it has nearly all, and sidecar_pull_ended in any case.
-     * _until says that the source was fenced at this position. After _cancel
-     * there is no event any more. */
+     * follows when it has nearly all, sidecar_pull_broke when the link has
+     * ended before that, and sidecar_pull_ended in any case. _until says that
+     * the source was fenced at this position. After _cancel there is no event
+     * any more. */
     void (*pull)(void *ctx, const char *node, const struct slot_set *set);
     void (*pull_until)(void *ctx, const char *history, uint64_t position);
     void (*pull_cancel)(void *ctx);

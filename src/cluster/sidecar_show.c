@@ -20,7 +20,7 @@ state_of_owned(struct sidecar *sidecar, unsigned slot, uint16_t *ret_source)
         return SLOT_MISSING;
     }
     if (source == PEER_NONE || !claimed || claim_holds(sidecar) ||
-        sidecar->survey.found[slot].copy) {
+        sidecar->claim.broke || sidecar->survey.found[slot].copy) {
         return SLOT_HELD;
     }
     node =

@@ -82,6 +82,7 @@ struct claim {
     bool surveyed;  /* as in struct sidecar_ask, */
     uint64_t known; /* as in struct sidecar_ask */
     bool refused;   /* the daemon that we followed has refused */
+    bool broke; /* the link of PULLS did: the source may have started again */
     char source[TOPOLOGY_ID_LEN + 1];
     uint64_t number;    /* of the question */
     uint64_t ticket;    /* of the text on its way to the disk, and */

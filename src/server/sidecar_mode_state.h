@@ -46,6 +46,8 @@ struct sidecar_mode {
 
     uint64_t pull; /* the id of the present one; 0: none */
     bool pull_near;
+    bool pull_linked;       /* its link has led to something, and */
+    unsigned pull_attempts; /* to so many snapshots */
     char pull_failure[256]; /* it did not begin; "": it did */
 
     uv_timer_t timer;

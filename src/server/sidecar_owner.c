@@ -276,6 +276,7 @@ begin_pull(void *ctx, const char *id, const struct slot_set *set)
 
     mode->pull = 0;
     mode->pull_near = false;
+    mode->pull_linked = false;
     (void)snprintf(mode->pull_failure, sizeof(mode->pull_failure),
                    "the node has no address");
     if (node != NULL) {
@@ -310,6 +311,21 @@ cancel_pull(void *ctx)
     mode->pull_failure[0] = '\0';
 }
 
+/* Looks whether the link has ended since the last look. */
+static void
+look_at_link(struct sidecar_mode *mode, const struct pull_progress *progress)
+{
+    bool linked = progress->state > PULL_CONNECTS;
+    bool broke = mode->pull_linked &&
+                 (!linked || progress->attempts != mode->pull_attempts);
+
+    mode->pull_linked = linked;
+    mode->pull_attempts = progress->attempts;
+    if (broke && !mode->pull_near) {
+        sidecar_pull_broke(mode->sidecar, sidecar_mode_now_ms());
+    }
+}
+
 static void
 look_at_pull(struct sidecar_mode *mode)
 {
@@ -322,9 +338,12 @@ look_at_pull(struct sidecar_mode *mode)
         mode->pull_failure[0] = '\0';
         sidecar_pull_ended(mode->sidecar, false, reason, sidecar_mode_now_ms());
     }
-    if (mode->pull != 0 && !mode->pull_near &&
-        pull_list(mode->server, &progress, 1) > 0 &&
-        progress.id == mode->pull && progress.state == PULL_FOLLOWS &&
+    if (mode->pull == 0 || pull_list(mode->server, &progress, 1) == 0 ||
+        progress.id != mode->pull) {
+        return;
+    }
+    look_at_link(mode, &progress);
+    if (!mode->pull_near && progress.state == PULL_FOLLOWS &&
         progress.lag_bytes < SIDECAR_PULL_NEAR_BYTES) {
         mode->pull_near = true;
         sidecar_pull_is_near(mode->sidecar, sidecar_mode_now_ms());

@@ -11,6 +11,7 @@ from lib import cluster_net, slots
 from lib.servers import time_factor, wait_until
 
 KEYS = 5000         # of a node's own, in slots that are moved with keys
+LARGE = 20000000    # the capacity of a filter whose copy takes some time
 
 
 class Play:
@@ -252,6 +253,55 @@ def move_there_and_back(play):
     play.cluster.reshard(moved, source)
 
 
+# ---- faults in the middle of a copy
+
+def begin_copy(play):
+    """Moves slots of which one has a large filter, and waits until its daemon copies
+    them. Returns the pairs of the source and the target, and the key."""
+    moved, to = play.move(5)
+    source, key = play.cluster.owner(moved[0]), slots.key_in(moved[0], "large")
+    with play.cluster.client() as client:
+        reply, _ = client.call(key, "BF.RESERVE", key, "0.0001", LARGE)
+        assert reply == b"OK", reply
+    play.cluster.reshard(moved, to)
+
+    def copies():
+        with to.daemon.conn() as conn:
+            return b"slot_pull0:" in conn.call("SIDECAR", "STATUS") or \
+                conn.call("EXISTS", key) == 1   # it was quick
+
+    wait_until(copies, 60, "%r copies" % to, 0.002)
+    return source, to, key
+
+
+def end_copy(play, key):
+    play.cluster.heal()
+    play.cluster.wait_settled()
+    with play.cluster.client() as client:
+        assert client.call(key, "DEL", key)[0] == 1
+
+
+def copy_and_fail_over_source(play):
+    source, _, key = begin_copy(play)
+    play.cluster.failover(play.cluster.replicas_of(source)[0])
+    end_copy(play, key)
+
+
+def copy_and_fail_over_target(play):
+    _, to, key = begin_copy(play)
+    play.cluster.failover(play.cluster.replicas_of(to)[0])
+    end_copy(play, key)
+
+
+def copy_and_kill_source(play):
+    """The daemon of the source comes back with another history of its log."""
+    source, _, key = begin_copy(play)
+    source.daemon.crash()
+    play.pause(0, 0.3)
+    source.daemon.restart()
+    end_copy(play, key)
+
+
 # ---- nodes come and go
 
 def add_and_remove(play):
@@ -328,6 +378,8 @@ ANYWHERE = (failover, failover_force, failover_takeover, kill_node, kill_daemon,
             kill_both, kill_replica, bounce_node, stop_node, stop_node_shortly,
             stop_daemon, stop_both, reshard_one, reshard_many, reshard_with_keys,
             reshard_and_kill_daemon, move_there_and_back, add_and_remove,
+            copy_and_fail_over_source, copy_and_fail_over_target,
+            copy_and_kill_source,
             rolling_restart)
 VALKEY = (migrate, migrate_with_keys, migrate_and_cancel, migrate_and_kill)
 LINKS = (cut_off, cut_off_one_way, cut_off_shortly, cut_from_replica)

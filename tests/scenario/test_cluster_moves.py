@@ -23,8 +23,9 @@ FAILOVER_S = 20.0
 FAULTS_A_LOAD = 5
 SLOW = {"kill_node", "kill_both", "stop_node", "stop_both", "bounce_node",
         "kill_daemon", "stop_daemon", "migrate_and_kill", "rolling_restart",
-        "reshard_and_kill_daemon", "stop_node_shortly", "cut_off",
-        "cut_off_one_way", "cut_off_shortly", "cut_from_replica"}
+        "reshard_and_kill_daemon", "copy_and_fail_over_source",
+        "copy_and_fail_over_target", "copy_and_kill_source", "stop_node_shortly",
+        "cut_off", "cut_off_one_way", "cut_off_shortly", "cut_from_replica"}
 
 
 def finish(ring, load):

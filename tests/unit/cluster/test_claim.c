@@ -84,6 +84,42 @@ TEST(slots_with_keys_are_fetched_then_fenced_then_served)
     rig_fini(&rig);
 }
 
+TEST(a_source_whose_link_broke_is_asked_again_before_clients_are_sent_there)
+{
+    const struct slot_set granted = { .bits[85] = (uint64_t)3 << 21 };
+    const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
+                                           .reason = "refused" };
+    const struct sidecar_answer fenced = { .kind = SIDECAR_FENCED,
+                                           .granted = &granted,
+                                           .position = 7 };
+    struct rig rig;
+
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms); /* one question is enough */
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    assert_int_equal(rig.state[5461], SLOT_PULLED);
+    assert_true(rig.pulls);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms); /* and its keys are gone */
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &fenced);
+    assert_int_equal(rig.until, 7);
+    sidecar_pull_ended(rig.sidecar, true, "", rig.now_ms);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[5461], SLOT_SERVED);
+    rig_fini(&rig);
+
+    begin_with_all(&rig);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &has_keys);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms);
+    rig_answer(&rig, RIG_B, SIDECAR_ASK_FENCE_EMPTY, &silent);
+    assert_false(rig.pulls);
+    assert_int_equal(rig.state[5461], SLOT_HELD);
+    sidecar_pull_broke(rig.sidecar, rig.now_ms); /* of nothing */
+    rig_fini(&rig);
+}
+
 TEST(a_pull_that_fails_begins_again_from_whom_a_survey_finds)
 {
     struct holdings *holdings = mem_zalloc(sizeof(*holdings));

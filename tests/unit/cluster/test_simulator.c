@@ -697,6 +697,9 @@ run_pull(struct daemon *d)
     }
     if (!reaches(index_of(d), pull->source)) {
         pull->broken_ms += 1;
+        if (pull->broken_ms == 1) {
+            sidecar_pull_broke(d->sidecar, w.now_ms);
+        }
         if (pull->broken_ms > 300) {
             pull->runs = false;
             sidecar_pull_ended(d->sidecar, false, "the link is cut", w.now_ms);

@@ -12,7 +12,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from lib import cluster, replicas, servers  # noqa: E402
+from lib import cluster, replicas, servers, slot_copy  # noqa: E402
 
 
 def pytest_configure(config):
@@ -61,6 +61,14 @@ def group(request, tmp_path):
     made = replicas.Group()
     yield made
     made.end(failed(request))
+
+
+@pytest.fixture
+def member(group):
+    """member(): a server beside a made-up node (lib.slot_copy.Members)."""
+    made = slot_copy.Members(group)
+    yield made
+    made.close()
 
 
 @pytest.fixture

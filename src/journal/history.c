@@ -76,6 +76,52 @@ history_covers(const struct history *history, struct slice id,
     return false;
 }
 
+/* Finds where a history ends in a log that ends at `end`. */
+static bool
+find_end(const struct history *history, uint64_t end, const char *id,
+         uint64_t *ret_end)
+{
+    const struct history_past *past = history->past;
+
+    if (strcmp(history->id, id) == 0) {
+        *ret_end = end;
+        return true;
+    }
+    for (int i = 0; i < HISTORY_PAST_MAX && past[i].id[0] != '\0'; i++) {
+        if (strcmp(past[i].id, id) == 0) {
+            *ret_end = past[i].until;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The newest history that both have ends last. */
+bool
+history_common(const struct history *ours, uint64_t our_end,
+               const struct history *theirs, uint64_t their_end,
+               uint64_t *ret_position)
+{
+    const char *id = ours->id;
+    uint64_t until = our_end;
+    int i = 0;
+
+    for (;;) {
+        uint64_t there;
+
+        if (find_end(theirs, their_end, id, &there)) {
+            *ret_position = until < there ? until : there;
+            return true;
+        }
+        if (i == HISTORY_PAST_MAX || ours->past[i].id[0] == '\0') {
+            return false;
+        }
+        id = ours->past[i].id;
+        until = ours->past[i].until;
+        i++;
+    }
+}
+
 bool
 history_is_id(struct slice text)
 {

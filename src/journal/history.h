@@ -40,5 +40,12 @@ void history_go_on(struct history *history, const char *id, uint64_t position);
 bool history_covers(const struct history *history, struct slice id,
                     uint64_t position);
 
+/* Finds the last position up to which two logs are the same: ours, which ends
+ * at our_end, and another one. That may be our end itself. False: they have no
+ * history in common. */
+bool history_common(const struct history *ours, uint64_t our_end,
+                    const struct history *theirs, uint64_t their_end,
+                    uint64_t *ret_position);
+
 /* Whether the text is an id: 40 lower-case hex digits. */
 bool history_is_id(struct slice text);

@@ -61,6 +61,9 @@ primary_sync_began(struct primary *primary, const struct primary_sync *sync,
     memcpy(answer.history,
            sync->history[0] != '\0' ? sync->history : primary->history.id,
            sizeof(answer.history));
+    if (strcmp(answer.history, primary->history.id) == 0) {
+        memcpy(answer.past, primary->history.past, sizeof(answer.past));
+    }
     primary_enter_sync(primary, SYNC_RUNS);
     for (size_t i = 0; i < primary->count; i++) {
         struct peer *peer = primary->peers[i];

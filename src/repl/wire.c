@@ -20,13 +20,12 @@
 #include "base/err.h"
 #include "base/hex.h"
 #include "journal/group.h"
-#include "journal/history.h"
 
 enum {
     DIGITS_MAX = 19,  /* cannot overflow */
     WORD_MIN = 6,     /* $0 CR LF CR LF */
     HELLO_FIELDS = 4, /* of "+BLOOMERY 1 <run id> <chain>" */
-    FIELDS_MAX = 6    /* of "+FULLRESYNC ..." */
+    FIELDS_MAX = 7    /* of "+FULLRESYNC ..." */
 };
 
 _Static_assert((int)WIRE_ID_CHARS == (int)HISTORY_ID_CHARS, "both are ids");
@@ -120,6 +119,15 @@ wire_write_hello(struct buf *out, const struct wire_hello *hello)
     buf_printf(out, "%s\r\n", hello->chain_count == 0 ? "-" : "");
 }
 
+static void
+write_past(struct buf *out, const struct history_past *past)
+{
+    for (int i = 0; i < HISTORY_PAST_MAX && past[i].id[0] != '\0'; i++) {
+        buf_printf(out, "%c%s:%" PRIu64, i == 0 ? ' ' : ',', past[i].id,
+                   past[i].until);
+    }
+}
+
 void
 wire_write_answer(struct buf *out, const struct wire_answer *answer)
 {
@@ -134,9 +142,11 @@ wire_write_answer(struct buf *out, const struct wire_answer *answer)
     case WIRE_FULLRESYNC:
         buf_printf(out,
                    "+FULLRESYNC %s %" PRIu64 " %" PRIu64 " %016" PRIx64
-                   " %" PRIu64 "\r\n",
+                   " %" PRIu64,
                    answer->history, answer->position, answer->sequence,
                    answer->key, answer->bytes);
+        write_past(out, answer->past);
+        buf_append_slice(out, slice_lit("\r\n"));
         break;
     case WIRE_ERROR:
         buf_printf(out, "-%s\r\n", answer->error);
@@ -271,14 +281,35 @@ wire_parse_hello(struct slice line, struct wire_hello *ret_hello,
 }
 
 static bool
+read_past(struct slice text, struct history_past *past)
+{
+    struct slice items[HISTORY_PAST_MAX];
+    size_t count = split(text, ',', items, HISTORY_PAST_MAX);
+
+    if (count > HISTORY_PAST_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct slice fields[2];
+
+        if (split(items[i], ':', fields, 2) != 2 ||
+            !read_id(fields[0], past[i].id) ||
+            !read_position(fields[1], &past[i].until)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
 read_full_resync(const struct slice *fields, size_t count,
                  struct wire_answer *answer, char *ret_reason,
                  size_t reason_size)
 {
     answer->kind = WIRE_FULLRESYNC;
-    if (count != 6) {
+    if (count != 6 && count != 7) {
         return refuse(ret_reason, reason_size,
-                      "FULLRESYNC does not have 5 fields");
+                      "FULLRESYNC does not have 5 or 6 fields");
     }
     if (!read_id(fields[1], answer->history)) {
         return refuse(ret_reason, reason_size,
@@ -300,6 +331,12 @@ read_full_resync(const struct slice *fields, size_t count,
     }
     if (!read_position(fields[5], &answer->bytes)) {
         return refuse(ret_reason, reason_size, "FULLRESYNC has no valid size");
+    }
+    if (count == 7 && !read_past(fields[6], answer->past)) {
+        return refuse(ret_reason, reason_size,
+                      "the past of FULLRESYNC is not a list of at most %d "
+                      "histories",
+                      HISTORY_PAST_MAX);
     }
     return true;
 }

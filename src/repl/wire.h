@@ -11,6 +11,7 @@
  *   PSYNC <history> <position> [FAILOVER]    +CONTINUE <history> <key>
  *     or PSYNC ? -1                          +FULLRESYNC <history> <position>
  *                                              <sequence> <key> <bytes>
+ *                                              [<past>]
  *
  * After +FULLRESYNC the primary sends the snapshot in chunks, each "$<n>\r\n"
  * and n bytes, and "$0\r\n" at the end. The snapshot is complete at a position
@@ -28,13 +29,17 @@
  *
  * chain: run ids from the primary's own primary upwards, separated by commas;
  * "-": none. A replica that finds its own run id there would close a ring. key:
- * of the seals, 16 hex digits. A server of another kind answers REPLCONF
- * bloomery with an error.
+ * of the seals, 16 hex digits. past: the earlier histories of the primary's
+ * log, newest first, each "<history>:<until>", separated by commas; a replica
+ * whose log went on in another way learns from it which part of its log the
+ * primary does not have. A server of another kind answers REPLCONF bloomery
+ * with an error.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "base/slice.h"
+#include "journal/history.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -75,7 +80,8 @@ struct wire_answer {
     char history[WIRE_ID_CHARS + 1];
     uint64_t key;
     uint64_t position, sequence, bytes; /* FULLRESYNC; bytes: an estimate */
-    char error[256];                    /* the primary's own words */
+    struct history_past past[HISTORY_PAST_MAX]; /* FULLRESYNC */
+    char error[256];                            /* the primary's own words */
 };
 void wire_write_answer(struct buf *out, const struct wire_answer *answer);
 

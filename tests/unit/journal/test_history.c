@@ -114,6 +114,63 @@ TEST(a_history_may_go_on_with_an_id_of_its_own_past)
     assert_false(covers(&history, 2, 21));
 }
 
+/* Returns where two logs part; UINT64_MAX: they have nothing in common. */
+static uint64_t
+common(const struct history *ours, uint64_t our_end,
+       const struct history *theirs, uint64_t their_end)
+{
+    uint64_t position;
+
+    return history_common(ours, our_end, theirs, their_end, &position)
+               ? position
+               : UINT64_MAX;
+}
+
+TEST(two_logs_part_where_the_first_of_them_left_their_history)
+{
+    struct history ours, theirs;
+
+    history_begin(&ours, id_of(1));
+    history_begin(&theirs, id_of(1));
+    assert_int_equal(common(&ours, 500, &theirs, 300), 300);
+    assert_int_equal(common(&ours, 200, &theirs, 300), 200);
+    /* They were promoted at 300, we were not. */
+    history_go_on(&theirs, id_of(2), 300);
+    assert_int_equal(common(&ours, 500, &theirs, 900), 300);
+    assert_int_equal(common(&ours, 200, &theirs, 900), 200);
+    /* We have restarted at 400 since, and they at 600. */
+    history_go_on(&ours, id_of(3), 400);
+    history_go_on(&theirs, id_of(4), 600);
+    assert_int_equal(common(&ours, 500, &theirs, 900), 300);
+    assert_int_equal(common(&theirs, 900, &ours, 500), 300);
+    /* Our restart was at 250, before they left. */
+    history_begin(&ours, id_of(1));
+    history_go_on(&ours, id_of(3), 250);
+    assert_int_equal(common(&ours, 500, &theirs, 900), 250);
+}
+
+TEST(logs_without_a_common_history_have_no_common_position)
+{
+    struct history ours, theirs;
+
+    history_begin(&ours, id_of(1));
+    history_begin(&theirs, id_of(2));
+    assert_int_equal(common(&ours, 5, &theirs, 9), UINT64_MAX);
+    for (unsigned i = 0; i <= HISTORY_PAST_MAX; i++) {
+        history_go_on(&ours, id_of(10 + i), 10 + i);
+        history_go_on(&theirs, id_of(30 + i), 10 + i);
+    }
+    assert_int_equal(common(&ours, 99, &theirs, 99), UINT64_MAX);
+    /* The newest of two common histories counts. */
+    history_begin(&ours, id_of(1));
+    history_go_on(&ours, id_of(2), 10);
+    history_go_on(&ours, id_of(3), 20);
+    history_begin(&theirs, id_of(1));
+    history_go_on(&theirs, id_of(2), 10);
+    history_go_on(&theirs, id_of(4), 30);
+    assert_int_equal(common(&ours, 99, &theirs, 99), 20);
+}
+
 TEST(an_id_is_forty_digits)
 {
     struct history history = { 0 };

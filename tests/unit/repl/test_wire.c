@@ -322,6 +322,10 @@ TEST(answers_read_back)
           .key = 1,
           .position = UINT64_C(2305843009213693952),
           .sequence = UINT64_C(100000000000000) },
+        { .kind = WIRE_FULLRESYNC,
+          .history = ID_B,
+          .position = 900,
+          .past = { { ID_A, 800 }, { ID_B, 0 } } },
     };
     char reason[REASON];
 
@@ -339,8 +343,34 @@ TEST(answers_read_back)
         assert_int_equal(back.sequence, answers[i].sequence);
         assert_int_equal(back.bytes, answers[i].bytes);
         assert_string_equal(back.error, answers[i].error);
+        assert_memory_equal(back.past, answers[i].past, sizeof(back.past));
+        assert_true(out.len <= WIRE_LINE_MAX);
         buf_free(&out);
     }
+}
+
+TEST(the_longest_past_fits_a_line)
+{
+    struct wire_answer answer = { .kind = WIRE_FULLRESYNC,
+                                  .history = ID_B,
+                                  .key = UINT64_MAX,
+                                  .position = UINT64_C(2305843009213693952),
+                                  .sequence = UINT64_C(100000000000000),
+                                  .bytes = UINT64_C(4611686018427387903) };
+    struct wire_answer back = { .key = 5 };
+    struct buf out = { 0 };
+    char reason[REASON];
+
+    for (int i = 0; i < HISTORY_PAST_MAX; i++) {
+        memcpy(answer.past[i].id, ID_A, sizeof(answer.past[i].id));
+        answer.past[i].until = UINT64_C(4611686018427387903);
+    }
+    wire_write_answer(&out, &answer);
+    assert_true(out.len <= WIRE_LINE_MAX);
+    assert_true(
+        wire_parse_answer(line_of(&out), &back, reason, sizeof(reason)));
+    assert_memory_equal(back.past, answer.past, sizeof(back.past));
+    buf_free(&out);
 }
 
 TEST(an_error_longer_than_its_field_is_cut)
@@ -376,9 +406,17 @@ TEST(a_malformed_answer_is_refused_with_a_reason)
           "the key of CONTINUE does not have 16 hex digits" },
         { "+CONTINUE " ID_A " 0123456789abcde",
           "the key of CONTINUE does not have 16 hex digits" },
-        { "+FULLRESYNC " ID_A " 1", "FULLRESYNC does not have 5 fields" },
+        { "+FULLRESYNC " ID_A " 1", "FULLRESYNC does not have 5 or 6 fields" },
+        { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 - 5",
+          "FULLRESYNC does not have 5 or 6 fields" },
         { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 4",
-          "FULLRESYNC does not have 5 fields" },
+          "the past of FULLRESYNC is not a list of at most 8 histories" },
+        { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 " ID_A,
+          "the past of FULLRESYNC is not a list of at most 8 histories" },
+        { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 " ID_A ":x",
+          "the past of FULLRESYNC is not a list of at most 8 histories" },
+        { "+FULLRESYNC " ID_A " 1 2 0123456789abcdef 3 " ID_A ":1,",
+          "the past of FULLRESYNC is not a list of at most 8 histories" },
         { "+FULLRESYNC x 1 2 0123456789abcdef 3",
           "the history of FULLRESYNC does not have 40 hex digits" },
         { "+FULLRESYNC " ID_A " -1 2 0123456789abcdef 3",

@@ -8,6 +8,7 @@
 #include "bloom/grammar_valkey.h"
 #include "core/plan.h"
 #include "engine/handlers.h"
+#include "engine/keys.h"
 
 /* Reports a creation with a time to live, behind its other events. */
 static void
@@ -76,6 +77,25 @@ validate_target(struct request *req, const struct bloom_insert *insert)
     }
 }
 
+/* Checks IFINCARNATION. A filter that forgets is refused: an item may have been
+ * forgotten since it was added elsewhere. */
+static enum err
+check_same(const struct bloom_insert *insert, const struct entry *entry)
+{
+    if (insert->same == 0) {
+        return OK;
+    }
+    if (entry == NULL) {
+        return ERR_BF_NOT_FOUND;
+    }
+    if (entry->incarnation != insert->same) {
+        return ERR_BF_INCARNATION;
+    }
+    return bloom_kind(&entry->bloom) >= BLOOM_DELETABLE
+               ? ERR_BF_INCARNATION_FORGETS
+               : OK;
+}
+
 /* Creates the filter if it is missing, and adds the items. */
 static enum err
 insert_items(struct request *req, const struct bloom_insert *insert,
@@ -117,6 +137,7 @@ enum err
 cmd_bf_insert(struct request *req)
 {
     struct bloom_insert insert = { .no_create = false };
+    struct entry *entry;
     enum err err;
 
     bloom_make_defaults(req, &insert.params);
@@ -128,5 +149,12 @@ cmd_bf_insert(struct request *req)
     if (err == OK) {
         err = validate_target(req, &insert);
     }
-    return err == OK ? insert_items(req, &insert, bloom_make_open(req)) : err;
+    if (err != OK) {
+        return err;
+    }
+    entry = keys_open(req, &req->key);
+    err = check_same(&insert, entry);
+    return err == OK ? insert_items(req, &insert,
+                                    entry != NULL ? &entry->bloom : NULL)
+                     : err;
 }

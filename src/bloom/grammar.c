@@ -132,6 +132,15 @@ parse_hash(struct request *req, struct slice value, struct bloom_insert *insert)
     return slice_is_word(value, "plain") ? OK : ERR_BF_HASH;
 }
 
+static enum err
+parse_same(struct request *req, struct slice value, struct bloom_insert *insert)
+{
+    (void)req;
+    return slice_to_u64(value, &insert->same) && insert->same > 0
+               ? OK
+               : ERR_BF_INCARNATION_RANGE;
+}
+
 static const struct own_word {
     const char *word;
     bool may_end; /* the value may be left out, and is a number */
@@ -146,6 +155,7 @@ static const struct own_word {
     { "ageing", false, parse_ageing },
     { "generations", false, parse_generations },
     { "hash", false, parse_hash },
+    { "ifincarnation", false, parse_same },
 };
 
 static const struct own_word *
@@ -199,5 +209,5 @@ grammar_own_reserve(struct request *req, size_t from,
             at++;
         }
     }
-    return err;
+    return err == OK && insert->same != 0 ? ERR_SYNTAX : err;
 }

@@ -5,6 +5,9 @@
  * match whole and come first, since RedisBloom takes EX for EXPANSION, and they
  * do not count in the numbers of words that the modules allow. All of them have
  * a value, which may be left out behind DELETABLE. GENERATIONS follows AGEING.
+ * IFINCARNATION is BF.INSERT's only: the items are added if the key is there
+ * and has this incarnation, which DEBUG OBJECT tells. A server sends it that
+ * was a primary and has adds that the present primary lacks (server/merge.h).
  */
 #pragma once
 
@@ -26,6 +29,7 @@ struct bloom_insert {
     uint64_t expires_at_ms; /* 0: stays */
     bool has_hash;          /* HASH */
     uint64_t incarnation;   /* of a replayed creation; else 0 */
+    uint64_t same;          /* IFINCARNATION; 0: not given */
     uint64_t at_ms;         /* of a replay on an ageing filter: its time */
     uint64_t fingerprint;   /* of a replayed keyed one; else 0 */
     const struct slice *items;

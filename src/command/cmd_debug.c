@@ -106,11 +106,12 @@ debug_object(struct request *req)
     (void)snprintf(
         text, sizeof(text),
         "Value at:%p refcount:1 encoding:raw serializedlength:%llu lru:%u "
-        "lru_seconds_idle:%u",
+        "lru_seconds_idle:%u incarnation:%llu",
         (const void *)&entry->bloom,
         (unsigned long long)codec_dump_bytes(&entry->bloom),
         (unsigned)atomic_load(&entry->access) >> ACCESS_FREQUENCY_BITS,
-        (unsigned)access_idle_s(keyspace_access(req->keyspace), entry));
+        (unsigned)access_idle_s(keyspace_access(req->keyspace), entry),
+        (unsigned long long)entry->incarnation);
     reply_simple(req->reply, text);
     return OK;
 }

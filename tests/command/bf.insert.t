@@ -206,3 +206,23 @@
 < -ERR operation exceeds bloom object memory limit
 > EXISTS big
 < :0
+
+# IFINCARNATION adds only to the same life of a key, and never creates.
+> BF.INSERT none IFINCARNATION 5 ITEMS a
+< -ERR not found
+> EXISTS none
+< :0
+> BF.INSERT k IFINCARNATION 5 ITEMS z
+< -ERR the incarnation of the key is another one: it was created anew
+> BF.EXISTS k z
+< :0
+> BF.INSERT k IFINCARNATION 0 ITEMS z
+< -ERR an incarnation is a number from 1 to 18446744073709551615
+> BF.INSERT k IFINCARNATION x ITEMS z
+< -ERR an incarnation is a number from 1 to 18446744073709551615
+> BF.INSERT k IFINCARNATION
+< -ERR syntax error
+> BF.RESERVE reserved 0.01 100 IFINCARNATION 5
+< -ERR syntax error
+> EXISTS reserved
+< :0

@@ -42,7 +42,7 @@
 > DEBUG DIGEST-VALUE k nokey
 ~ \*2 \| "[0-9a-f]{40}" \| "0{40}"
 > DEBUG OBJECT k
-~ \+Value at:0x[0-9a-f]+ refcount:1 encoding:raw serializedlength:\d+ lru:\d+ lru_seconds_idle:0
+~ \+Value at:0x[0-9a-f]+ refcount:1 encoding:raw serializedlength:\d+ lru:\d+ lru_seconds_idle:0 incarnation:[1-9]\d*
 > DEBUG SLEEP
 < -ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.
 > DEBUG SLEEP 0

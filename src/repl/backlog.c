@@ -73,6 +73,8 @@ struct backlog {
     struct part *reading;
     uint32_t read; /* how many ends of it */
     struct group_hash *hash;
+    bool lent;
+    struct block *held; /* begun anew meanwhile: freed when they come back */
 };
 
 /* ---- memory; either side ------------------------------------------------- */
@@ -105,9 +107,20 @@ give(struct backlog *backlog, void *taken, size_t bytes)
     }
 }
 
+/* Frees blocks, or keeps them while they may be lent. */
 static void
 give_blocks(struct backlog *backlog, struct block *block)
 {
+    if (backlog->lent && block != NULL) {
+        struct block *last = block;
+
+        while (last->next != NULL) {
+            last = last->next;
+        }
+        last->next = backlog->held;
+        backlog->held = block;
+        return;
+    }
     while (block != NULL) {
         struct block *next = block->next;
 
@@ -302,6 +315,7 @@ backlog_free(struct backlog *backlog)
     if (backlog == NULL) {
         return;
     }
+    CHECK(!backlog->lent);
     backlog_begin(backlog, 0);
     group_hash_free(backlog->hash);
     mem_free_lines(backlog, sizeof(*backlog));
@@ -500,6 +514,42 @@ backlog_read(const struct backlog *backlog, uint64_t position, uint64_t end)
                                      : (size_t)(end - position) };
 }
 
+size_t
+backlog_slices(uint64_t bytes)
+{
+    return (size_t)(bytes / BLOCK_DATA) + 2;
+}
+
+size_t
+backlog_lend(struct backlog *backlog, uint64_t position, uint64_t end,
+             struct slice *ret_slices, size_t max)
+{
+    size_t count = 0;
+
+    CHECK(!backlog->lent);
+    while (position < end && count < max) {
+        ret_slices[count] = backlog_read(backlog, position, end);
+        position += ret_slices[count].len;
+        count++;
+    }
+    if (position < end) {
+        return 0;
+    }
+    backlog->lent = count > 0;
+    return count;
+}
+
+void
+backlog_return(struct backlog *backlog)
+{
+    struct block *held = backlog->held;
+
+    CHECK(backlog->lent);
+    backlog->lent = false;
+    backlog->held = NULL;
+    give_blocks(backlog, held);
+}
+
 /* Gives the block to the writer, or frees it. */
 static void
 retire(struct backlog *backlog, struct block *block)
@@ -525,7 +575,8 @@ backlog_trim(struct backlog *backlog, uint64_t needed, uint64_t size)
 
     CHECK(backlog->first <= backlog->sealed);
     keep = keep < needed ? keep : needed;
-    while (backlog->index_count > 1 && backlog->first + BLOCK_DATA <= keep) {
+    while (!backlog->lent && backlog->index_count > 1 &&
+           backlog->first + BLOCK_DATA <= keep) {
         struct block *block = *slot(backlog, 0);
 
         backlog->index_at = (backlog->index_at + 1) & (backlog->index_size - 1);

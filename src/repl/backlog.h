@@ -42,8 +42,19 @@ bool backlog_is_broken(const struct backlog *backlog);
 struct slice backlog_read(const struct backlog *backlog, uint64_t position,
                           uint64_t end);
 
+/* Lends the bytes [position, end) to another thread, as slices that follow each
+ * other; with room for `max` of them. Until backlog_return nothing of the
+ * backlog is freed, not even by backlog_begin. Returns how many slices there
+ * are; 0 if there are none or more than `max`: then nothing is lent. */
+size_t backlog_lend(struct backlog *backlog, uint64_t position, uint64_t end,
+                    struct slice *ret_slices, size_t max);
+void backlog_return(struct backlog *backlog);
+
+/* Returns the most slices that so many bytes take. */
+size_t backlog_slices(uint64_t bytes);
+
 /* Frees whole blocks before `needed` (UINT64_MAX: no reader needs any) which
- * are also before the last `size` bytes. */
+ * are also before the last `size` bytes. Frees none while some are lent. */
 void backlog_trim(struct backlog *backlog, uint64_t needed, uint64_t size);
 
 /* Returns the memory in use, overhead included. Any thread. */

@@ -76,6 +76,24 @@ primary_detached(struct primary *primary, uint64_t id)
     }
 }
 
+/* Returns how many of the last bytes stay for replicas that connect again. What
+ * no replica has acknowledged stays besides, as far as merge_bytes allow, with
+ * as much of the log before it: the replica that is promoted may be behind the
+ * one that acknowledged most. */
+static uint64_t
+kept_bytes(const struct primary *primary)
+{
+    uint64_t end = backlog_sealed(primary->backlog);
+    uint64_t own = 0;
+
+    if (primary->furthest > 0 && end > primary->furthest) {
+        own = end - primary->furthest;
+    }
+    return primary->limits.backlog_bytes + (own < primary->limits.merge_bytes
+                                                ? own
+                                                : primary->limits.merge_bytes);
+}
+
 /* Frees the part of the backlog that no replica needs. */
 static void
 trim(struct primary *primary)
@@ -89,7 +107,7 @@ trim(struct primary *primary)
             needed = peer->cursor;
         }
     }
-    backlog_trim(primary->backlog, needed, primary->limits.backlog_bytes);
+    backlog_trim(primary->backlog, needed, kept_bytes(primary));
 }
 
 /* ---- joining ------------------------------------------------------------- */
@@ -199,6 +217,14 @@ add(struct primary *primary, const struct primary_hello *hello, uint64_t now_ms)
 }
 
 static void
+note_acked(struct primary *primary, const struct peer *peer)
+{
+    if (peer->acked > primary->furthest && !peer->hello.pulls) {
+        primary->furthest = peer->acked;
+    }
+}
+
+static void
 begin_online(struct primary *primary, struct peer *peer, uint64_t now_ms)
 {
     struct wire_answer answer = { .kind = WIRE_CONTINUE, .key = primary->key };
@@ -208,6 +234,7 @@ begin_online(struct primary *primary, struct peer *peer, uint64_t now_ms)
     peer_enter(peer, PHASE_ONLINE);
     peer->cursor = peer->acked = peer->hello.position;
     peer->between_groups = true;
+    note_acked(primary, peer);
     primary->partial_syncs++;
     log_notice("repl.primary", "replica resumed",
                "id=%" PRIu64 " address=%s position=%" PRIu64, peer->hello.id,
@@ -283,6 +310,9 @@ primary_set_history(struct primary *primary, const struct history *history,
         peer_drop_phase(primary, PHASE_TAIL, reason);
         peer_drop_phase(primary, PHASE_ONLINE, reason);
     }
+    if (strcmp(history->id, primary->history.id) != 0) {
+        primary->furthest = 0; /* positions of another log */
+    }
     primary->history = *history;
     primary->key = key;
 }
@@ -325,6 +355,7 @@ primary_acked(struct primary *primary, uint64_t id, uint64_t position,
     }
     peer->acked = position;
     peer->synced = synced;
+    note_acked(primary, peer);
     CHECK(peer->synced <= peer->acked && peer->acked <= peer->cursor);
     primary->hooks.acked(primary->hooks.ctx);
 }
@@ -490,6 +521,12 @@ primary_describe(const struct primary *primary,
         memcpy(replica->user, peer->hello.user, STATUS_TEXT_MAX);
     }
     return primary->count;
+}
+
+uint64_t
+primary_furthest(const struct primary *primary)
+{
+    return primary->furthest;
 }
 
 size_t

@@ -92,4 +92,8 @@ bool primary_drop(struct primary *primary, uint64_t id, const char *reason);
 size_t primary_describe(const struct primary *primary,
                         struct status_figures *ret_figures,
                         struct status_replica *ret_replicas, size_t max);
+
+/* Returns the highest position that a replica has acknowledged in the present
+ * history, whether or not it is still there; 0: none has. */
+uint64_t primary_furthest(const struct primary *primary);
 size_t primary_replicas(const struct primary *primary);

@@ -54,6 +54,9 @@ struct primary_hooks {
 struct primary_limits { /* options in force */
     uint64_t timeout_ms, ping_ms, sync_delay_ms;
     uint64_t backlog_bytes;
+    /* How much of the log that no replica has acknowledged the backlog keeps
+     * besides, while there has been a replica (merge-on-heal); 0: none. */
+    uint64_t merge_bytes;
     size_t replicas_max;
     /* Limits of the output that a replica has not taken, including the part of
      * the log that it has yet to be sent; 0: no limit. A replica may always be

@@ -62,6 +62,7 @@ struct primary {
     uint64_t key;
     struct peer **peers; /* in order of arrival */
     size_t count, capacity;
+    uint64_t furthest; /* position that a replica has acknowledged; 0: none */
     uint64_t released, ticked_ms;
     enum sync sync;
     bool sync_pulls; /* the snapshot is of these slots only: */

@@ -300,6 +300,42 @@ TEST(without_memory_it_breaks_and_can_begin_anew)
     }
 }
 
+TEST(what_is_lent_stays_until_it_comes_back)
+{
+    struct backlog *backlog = backlog_new();
+    struct slice slices[16];
+    struct buf log = { 0 };
+    uint64_t sealed;
+    size_t count;
+
+    for (uint64_t i = 1; i <= 600; i++) {
+        tap_group(backlog, i, 900);
+    }
+    sealed = backlog_seal(backlog, LOG_KEY, LOG_MS);
+    assert_true(backlog_slices(sealed) <= 16);
+    assert_int_equal(backlog_lend(backlog, 0, sealed, slices, 3), 0);
+    assert_int_equal(backlog_lend(backlog, sealed, sealed, slices, 16), 0);
+    count = backlog_lend(backlog, 0, sealed, slices, 16);
+    assert_true(count > 3);
+    backlog_trim(backlog, UINT64_MAX, 0);
+    assert_int_equal(backlog_first(backlog), 0);
+    backlog_begin(backlog, 99);
+    tap_group(backlog, 7, 10);
+    (void)backlog_seal(backlog, LOG_KEY, LOG_MS);
+    backlog_begin(backlog, 999);
+    for (size_t i = 0; i < count; i++) {
+        buf_append_slice(&log, slices[i]);
+    }
+    assert_int_equal(log.len, sealed);
+    assert_int_equal(assert_groups(buf_slice(&log), LOG_KEY, 1), 600);
+    assert_true(backlog_bytes(backlog) > sealed);
+    backlog_return(backlog);
+    assert_int_equal(backlog_bytes(backlog), 0);
+    assert_int_equal(backlog_first(backlog), 999);
+    buf_free(&log);
+    backlog_free(backlog);
+}
+
 /* ---- many append, one reads ---------------------------------------------- */
 
 enum { APPENDERS = 4, GROUPS_EACH = 4000 };

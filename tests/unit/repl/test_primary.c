@@ -482,6 +482,42 @@ TEST(what_somebody_needs_is_kept_and_the_rest_is_trimmed)
     rig_end(&rig);
 }
 
+TEST(what_no_replica_has_acknowledged_stays_for_a_merge_up_to_its_limit)
+{
+    struct rig rig;
+    uint64_t acked;
+
+    rig_begin(&rig);
+    rig.limits.merge_bytes = 2 << 20;
+    primary_set_limits(rig.primary, &rig.limits);
+    for (int i = 0; i < 10; i++) { /* nobody has followed yet */
+        rig_publish(&rig, 100000);
+    }
+    assert_int_equal(primary_furthest(rig.primary), 0);
+    assert_true(backlog_first(rig.backlog) > rig.position - (256 << 10));
+    rig_follow(&rig, 1);
+    acked = rig.position;
+    assert_int_equal(primary_furthest(rig.primary), acked);
+    primary_detached(rig.primary, 1);
+    for (int i = 0; i < 15; i++) {
+        rig_publish(&rig, 100000);
+    }
+    assert_int_equal(primary_furthest(rig.primary), acked);
+    assert_true(backlog_first(rig.backlog) <= acked);
+    for (int i = 0; i < 15; i++) {
+        rig_publish(&rig, 100000);
+    }
+    assert_true(backlog_first(rig.backlog) > acked);
+    assert_true(backlog_first(rig.backlog) <= rig.position - (2 << 20));
+    /* In another history these positions mean nothing. */
+    history_go_on(&rig.history, RIG_OTHER, rig.position);
+    primary_set_history(rig.primary, &rig.history, LOG_KEY);
+    assert_int_equal(primary_furthest(rig.primary), 0);
+    rig_publish(&rig, 10);
+    assert_true(backlog_first(rig.backlog) > rig.position - (256 << 10));
+    rig_end(&rig);
+}
+
 TEST(a_backlog_that_was_moved_under_a_replica_drops_it)
 {
     struct rig rig;

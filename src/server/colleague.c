@@ -134,29 +134,46 @@ write_login(const struct server *server, struct buf *out)
     return has_password;
 }
 
+struct link *
+colleague_dial(struct server *server, const char *host, unsigned port,
+               unsigned timeout_ms, const struct link_hooks *link_hooks,
+               void *ctx)
+{
+    struct link *link =
+        link_dial(&server->loops[0], host, port, timeout_ms, link_hooks, ctx);
+
+    if (server->replication->uses_tls) {
+        link_secure(link, tls_new_dial(&server->tls, host));
+    }
+    return link;
+}
+
+bool
+colleague_login(const struct server *server, struct link *link,
+                bool *ret_logs_in)
+{
+    struct buf text = { 0 };
+    bool sent;
+
+    *ret_logs_in = write_login(server, &text);
+    sent = !text.failed && link_send(link, buf_slice(&text));
+    buf_wipe(&text);
+    return sent;
+}
+
 static bool
 begin(struct call *call, const char *host, unsigned port, struct slice command,
       unsigned timeout_ms)
 {
     struct server *server = call->owner->server;
-    struct buf text = { 0 };
-    bool sent;
 
     call->answers = answers_new(REPLY_BYTES_MAX);
-    call->logs_in = write_login(server, &text);
-    buf_append_slice(&text, command);
-    if (call->answers == NULL || text.failed) {
-        buf_wipe(&text);
+    if (call->answers == NULL) {
         return false;
     }
-    call->link =
-        link_dial(&server->loops[0], host, port, timeout_ms, &hooks, call);
-    if (server->replication->uses_tls) {
-        link_secure(call->link, tls_new_dial(&server->tls, host));
-    }
-    sent = link_send(call->link, buf_slice(&text));
-    buf_wipe(&text);
-    return sent;
+    call->link = colleague_dial(server, host, port, timeout_ms, &hooks, call);
+    return colleague_login(server, call->link, &call->logs_in) &&
+           link_send(call->link, command);
 }
 
 /* ---- all of them --------------------------------------------------------- */

@@ -6,13 +6,25 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "base/slice.h"
 #include "proto/answers.h"
 
 #include <stdint.h>
 
 struct colleagues;
+struct link;
+struct link_hooks;
 struct server;
+
+/* Dials another server as replicas do (tls-replication); and logs in there, if
+ * masterauth is set: *ret_logs_in, then the first reply is to AUTH. False: no
+ * memory; close the link. */
+struct link *colleague_dial(struct server *server, const char *host,
+                            unsigned port, unsigned timeout_ms,
+                            const struct link_hooks *link_hooks, void *ctx);
+MUST_CHECK bool colleague_login(const struct server *server, struct link *link,
+                                bool *ret_logs_in);
 
 /* answer: borrowed for the call; NULL: there was none, and reason says why. */
 typedef void (*colleague_fn)(void *ctx, uint64_t number,

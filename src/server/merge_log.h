@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * Saves a part of our log in the files of a merge (merge_names.h). Each
+ * function does I/O, on one thread at a time.
+ */
+#pragma once
+
+#include "engine/merge_sift.h"
+#include "journal/history.h"
+#include "journal/verify.h"
+
+struct manifest;
+
+struct merge_log {
+    /* Set by the owner: */
+    const char *dir;
+    char history[HISTORY_ID_CHARS + 1]; /* of our log */
+    uint64_t position, end;             /* the part of it */
+    uint64_t key;                       /* of its seals */
+    struct slice *slices; /* its bytes; NULL: read them from the journal */
+    size_t count;
+    char *journal_dir;       /* its path */
+    uint64_t quarantine_max; /* of all quarantine files */
+    /* Results: */
+    int error; /* errno */
+    struct merge_sift *sift;
+    uint64_t offered;           /* items in the heal file */
+    uint64_t heal_bytes;        /* of it; 0: nothing is offered */
+    uint64_t quarantined, lost; /* changes */
+    /* merge_log.c's: */
+    int raw_fd;
+    struct slice raw;
+    struct manifest *manifest;
+    struct verify_file *files; /* of the journal */
+};
+
+/* Reads the part of the log and collects its names in save->sift. Afterwards
+ * the slices are not used any more. */
+void merge_log_collect(void *arg);
+
+/* Writes and syncs the files, once the names have their incarnations. */
+void merge_log_write(void *arg);
+void merge_log_end(struct merge_log *log);

@@ -19,6 +19,7 @@
 #include "persist/place.h"
 #include "server/figures.h"
 #include "server/kept_role.h"
+#include "server/merge.h"
 #include "server/outgoing.h"
 #include "server/replication_state.h"
 #include "server/wake.h"
@@ -312,11 +313,11 @@ on_transfer_poke(void *ctx)
     (void)uv_async_send(&r->poke);
 }
 
+/* Starts the thread that loads what arrives. False: it cannot be loaded. */
 static bool
-load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
-           size_t reason_size)
+begin_transfer(struct replication *r, char *ret_reason, size_t reason_size)
 {
-    struct replication *r = ctx;
+    const struct wire_answer *answer = &r->following.arriving;
     struct server *server = r->server;
     struct transfer_options options = {
         .keyspace = { .threads = server->threads,
@@ -329,13 +330,6 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
         .ctx = r
     };
 
-    if (!could_fit(r, answer->bytes)) {
-        (void)snprintf(ret_reason, reason_size,
-                       "it has %llu bytes, more than this machine or cgroup "
-                       "can hold; the data here stays",
-                       (unsigned long long)answer->bytes);
-        return false;
-    }
     transfer_free(r->following.transfer);
     r->following.transfer = make_room(r, answer->bytes, &options.keyspace)
                                 ? transfer_new(&options)
@@ -345,9 +339,28 @@ load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
                        "there is no memory or no thread to load it");
         return false;
     }
+    return true;
+}
+
+/* The data stays until its part that the primary lacks is saved (merge.h).
+ * Until then the link is paused, and what has come of the snapshot is held. */
+static bool
+load_begin(void *ctx, const struct wire_answer *answer, char *ret_reason,
+           size_t reason_size)
+{
+    struct replication *r = ctx;
+
+    if (!could_fit(r, answer->bytes)) {
+        (void)snprintf(ret_reason, reason_size,
+                       "it has %llu bytes, more than this machine or cgroup "
+                       "can hold; the data here stays",
+                       (unsigned long long)answer->bytes);
+        return false;
+    }
     r->following.arriving = *answer;
     r->following.complete = false;
-    return true;
+    r->following.holds = merge_begin(r->merge, answer);
+    return r->following.holds || begin_transfer(r, ret_reason, reason_size);
 }
 
 static bool
@@ -355,6 +368,11 @@ load_bytes(void *ctx, struct slice bytes)
 {
     struct replication *r = ctx;
 
+    if (r->following.holds) {
+        buf_append_slice(&r->following.held, bytes);
+        r->following.waits_for_room = true;
+        return false;
+    }
     CHECK(r->following.transfer != NULL && !r->following.complete);
     if (transfer_put(r->following.transfer, bytes)) {
         return true;
@@ -369,7 +387,9 @@ load_end(void *ctx)
     struct replication *r = ctx;
 
     r->following.complete = true;
-    transfer_finish(r->following.transfer);
+    if (!r->following.holds) {
+        transfer_finish(r->following.transfer);
+    }
 }
 
 static void
@@ -379,6 +399,28 @@ load_cancel(void *ctx)
 
     transfer_free(r->following.transfer);
     r->following.transfer = NULL;
+    r->following.holds = false;
+    buf_free(&r->following.held);
+}
+
+/* Loads what was held, and what follows. */
+static void
+release_load(struct replication *r)
+{
+    char reason[STATUS_TEXT_MAX] = "there is no memory for what has come of it";
+
+    r->following.holds = false;
+    if (r->following.held.failed ||
+        !begin_transfer(r, reason, sizeof(reason))) {
+        load_cancel(r);
+        replica_loaded(r->replica, false, reason, replication_now_ms());
+        return;
+    }
+    (void)transfer_put(r->following.transfer, buf_slice(&r->following.held));
+    buf_free(&r->following.held);
+    if (r->following.complete) {
+        transfer_finish(r->following.transfer);
+    }
 }
 
 /* Puts the new data in the place of the old. False: the role has changed. */
@@ -470,10 +512,13 @@ following_kill(struct replication *r, const char *reason)
 void
 following_look(struct replication *r)
 {
+    if (r->following.holds && !merge_holds(r->merge)) {
+        release_load(r);
+    }
     if (r->following.transfer != NULL) {
         look_at_transfer(r);
     }
-    if (r->following.waits_for_room &&
+    if (r->following.waits_for_room && !r->following.holds &&
         (r->following.transfer == NULL
              ? following_has_room(r)
              : transfer_has_room(r->following.transfer))) {

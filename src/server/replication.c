@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "engine/role.h"
+#include "persist/persist.h"
 #include "persist/place.h"
 #include "server/failover.h"
 #include "server/figures.h"
@@ -15,6 +16,7 @@
 #include "server/following.h"
 #include "server/grace.h"
 #include "server/kept_role.h"
+#include "server/merge.h"
 #include "server/outgoing.h"
 #include "server/pull.h"
 #include "server/replication_state.h"
@@ -61,6 +63,7 @@ copy_conf(struct replication *r)
         .ping_ms = (uint64_t)conf->repl_ping_replica_period * 1000,
         .sync_delay_ms = (uint64_t)conf->repl_diskless_sync_delay * 1000,
         .backlog_bytes = conf->repl_backlog_size,
+        .merge_bytes = conf->merge_on_heal ? conf->merge_log_max_bytes : 0,
         .replicas_max = (size_t)conf->max_replicas,
         .hard_bytes = output->hard_bytes,
         .soft_bytes = output->soft_bytes,
@@ -76,7 +79,16 @@ copy_conf(struct replication *r)
         .port = listening_port(conf),
     };
 
+    struct merge_options merge = {
+        .on = conf->merge_on_heal,
+        .dir = persist_dir(r->server->persist),
+        .journal = conf->appendonly ? conf->appenddirname : NULL,
+        .quarantine_max = conf->merge_quarantine_max_bytes,
+        .timeout_ms = limits.timeout_ms,
+    };
+
     primary_set_limits(r->primary, &limits);
+    merge_set_options(r->merge, &merge);
     replica_set_options(r->replica, &options);
     r->backlog_ttl_ms = (uint64_t)conf->repl_backlog_ttl * 1000;
     r->following.up.keepalive_s = (unsigned)conf->tcp_keepalive;
@@ -116,6 +128,7 @@ on_poke(uv_async_t *async)
     follow_conf(r);
     role_change_look(r);
     grace_look(r);
+    merge_look(r->merge);
     following_look(r);
     failover_tick(r);
     slot_orders_look(r->orders);
@@ -169,6 +182,7 @@ on_tick(uv_timer_t *timer)
     follow_conf(r);
     role_change_look(r);
     replica_tick(r->replica, now_ms);
+    merge_look(r->merge);
     following_look(r);
     if (backlog_is_broken(r->backlog)) {
         restart_backlog(r);
@@ -257,6 +271,7 @@ replication_new(struct server *server)
     r->backlog = backlog_new();
     r->primary = primary_new(r->backlog, &followers);
     r->replica = replica_new(service->run_id, &following);
+    r->merge = merge_new(r);
     r->pulls = pulls_new(r);
     r->drop = slot_drop_new(r);
     r->orders = slot_orders_new(r);
@@ -282,6 +297,8 @@ replication_free(struct replication *r)
         return;
     }
     transfer_free(r->following.transfer);
+    buf_free(&r->following.held);
+    merge_free(r->merge);
     slot_orders_free(r->orders);
     slot_drop_free(r->drop);
     pulls_free(r->pulls);
@@ -403,6 +420,7 @@ replication_stop(struct server *server)
 
     r->life = REPLICATION_STOPPED;
     following_end(r);
+    merge_stop(r->merge);
     pulls_stop(r->pulls);
     uv_timer_stop(&r->drop_pause);
     primary_drop_all(r->primary, "the server ends");

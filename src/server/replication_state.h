@@ -10,6 +10,7 @@
  *   role_change.c   what follows from another role
  *   following.c     our primary: the link, groups, snapshots from it
  *   outgoing.c      the log's way to our replicas
+ *   merge.c         what a former primary has that its primary lacks
  *   pull.c          slots that we take over, with pull_link.c, pull_adopt.c and
  *                   pull_log.c
  *   slot_drop.c     slots whose keys are deleted
@@ -35,6 +36,7 @@
 #include <pthread.h>
 
 struct follower;
+struct merge;
 struct pulls;
 struct slot_drop;
 struct slot_orders;
@@ -103,7 +105,9 @@ struct following {
     struct transfer *transfer;   /* NULL: no snapshot arrives */
     struct wire_answer arriving; /* the state that the transfer is to be */
     bool complete;               /* the transfer has all bytes */
-    bool adopting;               /* persist puts the transfer in place */
+    bool holds;      /* the snapshot waits until merge.c has saved our data */
+    struct buf held; /* what has come of it */
+    bool adopting;   /* persist puts the transfer in place */
 };
 
 /* What other threads read or ask for. */
@@ -151,6 +155,7 @@ struct replication {
 
     uint64_t backlog_ttl_ms; /* options in force */
 
+    struct merge *merge;
     struct pulls *pulls;
     struct slot_drop *drop;
     struct slot_orders *orders;

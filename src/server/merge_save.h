@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The saving side of a merge (merge.h): finds the part of our log that the
+ * primary lacks, has the thread collect its names, looks up their incarnations,
+ * and has the thread write the files. The part comes from the backlog; or from
+ * the journal, if this server has restarted since. Loop 0.
+ *
+ *   NONE -> COLLECT -> COLLECTS -> RESOLVES -> WRITE -> WRITES -> NONE
+ *           COLLECT: until the thread is free; again if the journal's writer is
+ *           not so far yet
+ */
+#pragma once
+
+#include "repl/wire.h"
+#include "server/merge_log.h"
+
+struct replication;
+
+struct merge_options {
+    bool on;
+    const char *dir;     /* of the data; stays */
+    const char *journal; /* the name of its directory in dir; NULL: it is off */
+    uint64_t quarantine_max, timeout_ms;
+};
+
+enum merge_save_stage {
+    MERGE_SAVE_NONE,
+    MERGE_SAVE_COLLECT,
+    MERGE_SAVE_COLLECTS,
+    MERGE_SAVE_RESOLVES,
+    MERGE_SAVE_WRITE,
+    MERGE_SAVE_WRITES
+};
+
+/* Embedded in struct merge; merge_save.c's. */
+struct merge_save {
+    struct replication *r;
+    enum merge_save_stage stage;
+    struct merge_log log;
+    bool lent;       /* the backlog, to the thread */
+    size_t resolved; /* names */
+    uint64_t give_up_ms, again_ms;
+    /* The part of which log was saved last, or found to be lost. */
+    char history[HISTORY_ID_CHARS + 1];
+    uint64_t end;
+};
+
+/* Begins to save. False: there is nothing to save, or it is lost, which is
+ * logged and counted. */
+bool merge_save_begin(struct merge_save *save,
+                      const struct merge_options *options,
+                      const struct wire_answer *answer);
+
+/* Returns what the thread has to do now with save->log; NULL: nothing. */
+typedef void (*merge_save_fn)(void *log);
+merge_save_fn merge_save_job(struct merge_save *save);
+
+/* The thread has done it. Returns how many bytes are to be offered. */
+uint64_t merge_save_done(struct merge_save *save);
+
+/* Looks up some names, if that is due. */
+void merge_save_look(struct merge_save *save);
+
+/* After the thread has ended. */
+void merge_save_end(struct merge_save *save);

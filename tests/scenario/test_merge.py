@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# Merge on heal: a primary and its replica are cut off from each other, the replica is
+# promoted, clients write to both. When the old primary follows, every add that it
+# acknowledged is on the new primary, and what cannot be added is in a quarantine.
+
+import re
+from pathlib import Path
+
+import pytest
+
+from lib import replicas, resp
+from lib.replicas import follow, info, lead, wait_even
+from lib.servers import wait_until
+
+ON = ("--merge-on-heal", "yes")
+JOURNAL, NO_JOURNAL = ("--appendonly", "yes"), ("--appendonly", "no")
+
+
+def stats(server):
+    """Returns the figures of merges."""
+    return {name[6:]: int(value) for name, value in info(server, "stats").items()
+            if name.startswith("merge_")}
+
+
+def folder(server):
+    return Path(server.folder)
+
+
+def files(server, pattern):
+    return sorted(folder(server).rglob(pattern))
+
+
+def quarantine(server):
+    """Returns the commands of all quarantine files as lists of words."""
+    commands = []
+    for path in files(server, "quarantine-*.resp"):
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            end = resp.reply_end(data, at)
+            commands.append(resp.decode(data[at:end]))
+            at = end
+    return [[w.decode("latin-1") for w in words] for words in commands]
+
+
+def part(primary, replica, proxy):
+    """Cuts the replica off and promotes it."""
+    wait_even(primary, replica)
+    proxy.up = False
+    proxy.cut()
+    lead(replica)
+
+
+def add(server, key, prefix, count):
+    """Adds items in pipelines; all are acknowledged when it returns."""
+    items = ["%s:%d" % (prefix, i) for i in range(count)]
+    with server.conn() as conn:
+        for begin in range(0, count, 500):
+            some = items[begin:begin + 500]
+            for reply in conn.pipeline([("BF.ADD", key, i) for i in some]):
+                assert reply in (0, 1), reply
+    return items
+
+
+def missing(server, key, items):
+    with server.conn() as conn:
+        found = []
+        for begin in range(0, len(items), 1000):
+            found += conn.call("BF.MEXISTS", key, *items[begin:begin + 1000])
+    return [i for i, there in zip(items, found) if not there]
+
+
+def heal(old, new, wait=True):
+    follow(old, new, wait=wait)
+
+
+def wait_merged(old, seconds=60):
+    wait_until(lambda: replicas.link_is_up(old) and stats(old)["offers"] > 0 and
+               stats(old)["bytes_waiting"] == 0 and
+               not files(old, "heal-*"), seconds, "all adds are offered")
+
+
+@pytest.mark.parametrize("journal", (JOURNAL, NO_JOURNAL), ids=("journal", "none"))
+def test_adds_of_both_sides_are_there(group, journal):
+    primary, replica, proxy = group.pair(*ON, *journal)
+    with primary.conn() as conn:
+        for key in ("one", "two"):
+            assert conn.call("BF.RESERVE", key, "0.000001", 200000) == b"OK"
+    before = add(primary, "one", "before", 1000)
+    part(primary, replica, proxy)
+    old = {key: add(primary, key, "old", 20000) for key in ("one", "two")}
+    new = add(replica, "one", "new", 10000)
+    heal(primary, replica)
+    wait_merged(primary)
+    for key, items in old.items():
+        assert missing(replica, key, items) == []
+    assert missing(replica, "one", before + new) == []
+    wait_even(replica, primary)
+    got = stats(primary)
+    assert got["items_quarantined"] == got["items_dropped"] == 0
+    assert got["bytes_lost"] == 0 and got["offers"] == 1
+    assert 39990 <= got["items_added"] <= 40000
+    assert quarantine(primary) == []
+
+
+def test_what_cannot_be_added_is_in_the_quarantine(group):
+    primary, replica, proxy = group.pair(*ON)
+    with primary.conn() as conn:
+        for key in ("same", "gone", "anew", "here", "there"):
+            conn.call("BF.ADD", key, "first")
+        conn.call("BF.INSERT", "del", "DELETABLE", "ITEMS", "first")
+        conn.call("BF.INSERT", "age", "AGEING", "1000", "ITEMS", "first")
+        conn.call("SELECT", "3")
+        conn.call("BF.ADD", "same", "first")
+    part(primary, replica, proxy)
+    with primary.conn() as conn:
+        for key in ("same", "gone", "anew", "here", "there", "del", "age"):
+            assert conn.call("BF.MADD", key, "a", "b") == [1, 1]
+        conn.call("DEL", "here")
+        conn.call("BF.ADD", "fresh", "x")
+        conn.call("BF.DEL", "del", "a")
+        conn.call("RENAME", "there", "elsewhere")
+        conn.call("SELECT", "3")
+        conn.call("BF.ADD", "same", "c")
+        conn.call("BF.ADD", "gone", "d")
+    with replica.conn() as conn:
+        conn.call("DEL", "gone")
+        conn.call("DEL", "anew")
+        conn.call("BF.ADD", "anew", "other")
+    heal(primary, replica)
+    wait_merged(primary)
+    assert missing(replica, "same", ["a", "b"]) == []
+    with replica.conn() as conn:
+        assert conn.call("BF.EXISTS", "anew", "a") == 0
+        assert conn.call("EXISTS", "gone", "fresh", "elsewhere") == 0
+        assert conn.call("EXISTS", "here", "there") == 2
+        conn.call("SELECT", "3")
+        assert conn.call("BF.EXISTS", "same", "c") == 1
+    plain = [[re.sub(r"^[0-9.e-]{4,}$", "#", w) for w in words]
+             for words in quarantine(primary)]
+    lines = [" ".join(words) for words in plain]
+    for line in ("BF.MADD gone a b", "BF.MADD anew a b", "BF.MADD here a b",
+                 "BF.MADD there a b", "BF.INSERT del ITEMS a b",
+                 "BF.INSERT age ITEMS a b", "DEL here", "BF.MDEL del a",
+                 "RENAME there elsewhere"):
+        assert line in lines, lines
+    assert any(l.startswith("BF.INSERT fresh CAPACITY") for l in lines)
+    assert not any("INCARNATION" in l or "PLACED" in l for l in lines)
+    assert not any(l.startswith("BF.MADD same") for l in lines), lines
+    got = stats(primary)
+    # Adds count by items; of the others, each command counts once.
+    assert got["items_quarantined"] == 11 + 4
+    assert got["items_added"] == 3 and got["items_dropped"] == 0
+    wait_even(replica, primary)
+    # A person can replay it.
+    with replica.conn() as conn:
+        text = b"".join(p.read_bytes() for p in files(primary, "quarantine-*"))
+        conn.send(text)
+        replies = [conn.read() for _ in quarantine(primary)]
+        assert not [r for r in replies if isinstance(r, resp.Error)], replies
+        conn.call("SELECT", "0")
+        assert conn.call("BF.MEXISTS", "anew", "a", "b") == [1, 1]
+
+
+def test_off_means_off(group):
+    primary, replica, proxy = group.pair()
+    before = add(primary, "key", "before", 10)
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 50)
+    heal(primary, replica)
+    wait_even(replica, primary)
+    assert missing(replica, "key", before) == []
+    assert len(missing(replica, "key", old)) > 25
+    assert set(stats(primary).values()) == {0}
+    assert not files(primary, "heal-*") and not files(primary, "quarantine-*")
+
+
+def test_a_log_without_changes_is_not_offered(group):
+    primary, replica, proxy = group.pair(*ON)
+    add(primary, "key", "before", 10)
+    part(primary, replica, proxy)
+    heal(primary, replica)
+    wait_even(replica, primary)
+    assert set(stats(primary).values()) == {0}
+
+
+def test_more_than_the_log_may_keep_is_lost_and_said(group):
+    primary, replica, proxy = group.pair(
+        *ON, *NO_JOURNAL, "--merge-log-max-bytes", "64kb",
+        "--repl-backlog-size", "64kb")
+    with primary.conn() as conn:
+        conn.call("BF.RESERVE", "key", "0.001", 200000)
+    part(primary, replica, proxy)
+    add(primary, "key", "old", 20000)
+    heal(primary, replica)
+    wait_even(replica, primary)
+    assert stats(primary)["bytes_lost"] > 500000
+    assert stats(primary)["offers"] == 0
+    assert b"lost changes that the primary does not have" in primary.log()
+
+
+@pytest.mark.parametrize("role", ("primary", "replica"))
+def test_after_a_crash_the_journal_has_it(group, role):
+    """The old primary is killed and restarted before it is demoted; or after that,
+    before it reaches the new primary."""
+    primary, replica, proxy = group.pair(*ON, *JOURNAL, "--appendfsync", "always")
+    with primary.conn() as conn:
+        conn.call("BF.RESERVE", "key", "0.0001", 200000)
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 5000)
+    if role == "replica":
+        heal(primary, ("127.0.0.1", 1), wait=False)
+    primary.crash()
+    primary.restart()
+    if role == "primary":
+        old += add(primary, "key", "later", 500)
+    new = add(replica, "key", "new", 500)
+    heal(primary, replica)
+    wait_merged(primary)
+    assert b"from=journal" in primary.log()
+    assert missing(replica, "key", old + new) == []
+    wait_even(replica, primary)
+    assert stats(primary)["bytes_lost"] == 0
+
+
+def test_a_full_quarantine_counts_what_it_drops(group):
+    primary, replica, proxy = group.pair(
+        *ON, "--merge-quarantine-max-bytes", 1000)
+    with primary.conn() as conn:
+        conn.call("BF.RESERVE", "key", "0.001", 20000)
+        conn.call("BF.ADD", "gone", "first")
+        conn.call("BF.RESERVE", "anew", "0.001", 20000)
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 100)
+    add(primary, "anew", "old", 3000)
+    with replica.conn() as conn:
+        conn.call("DEL", "anew")
+        conn.call("BF.ADD", "anew", "other")
+    heal(primary, replica)
+    wait_merged(primary)
+    assert missing(replica, "key", old) == []
+    got = stats(primary)
+    assert sum(p.stat().st_size for p in files(primary, "quarantine-*")) <= 1000
+    assert got["items_dropped"] > 2900
+    assert 2990 <= got["items_quarantined"] + got["items_dropped"] <= 3000
+
+
+def refuses_adds(server, yes):
+    """Makes the server answer adds with an error that passes."""
+    with server.conn() as conn:
+        conn.call("CONFIG", "SET", "min-replicas-to-write", 2 if yes else 0)
+
+
+def test_an_offer_waits_for_a_primary_that_takes_writes(group):
+    primary, replica, proxy = group.pair(*ON)
+    add(primary, "key", "before", 10)
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 50)
+    refuses_adds(replica, True)
+    heal(primary, replica)
+    wait_until(lambda: b"the primary adds nothing now" in primary.log(), 30,
+               "an offer was refused for now")
+    assert files(primary, "heal-*") and stats(primary)["items_added"] == 0
+    refuses_adds(replica, False)
+    wait_merged(primary)
+    assert missing(replica, "key", old) == []
+
+
+@pytest.mark.parametrize("dies", ("old", "new"))
+def test_a_crash_during_the_offer_begins_it_again(group, dies):
+    primary, replica, proxy = group.pair(*ON, *JOURNAL, "--appendfsync", "always")
+    add(primary, "key", "before", 10)
+    with primary.conn() as conn:
+        conn.call("BF.ADD", "anew", "first")
+    part(primary, replica, proxy)
+    old = add(primary, "key", "old", 50)
+    add(primary, "anew", "old", 5)
+    with replica.conn() as conn:
+        conn.call("DEL", "anew")
+        conn.call("BF.ADD", "anew", "other")
+    refuses_adds(replica, True)
+    heal(primary, replica)
+    wait_until(lambda: b"the primary adds nothing now" in primary.log(), 30,
+               "an offer was refused for now")
+    victim = primary if dies == "old" else replica
+    victim.crash()
+    victim.restart()
+    refuses_adds(replica, False)
+    wait_merged(primary)
+    assert missing(replica, "key", old) == []
+    lines = [" ".join(words) for words in quarantine(primary)]
+    assert lines == ["SELECT 0", "BF.MADD anew " +
+                     " ".join("old:%d" % i for i in range(5))]

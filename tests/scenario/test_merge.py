@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lib import replicas, resp
-from lib.replicas import follow, info, lead, wait_even
+from lib import cluster, cluster_net, failover, replicas, resp, servers, slots
+from lib.replicas import Watch, follow, info, lead, wait_even
 from lib.servers import wait_until
 
 ON = ("--merge-on-heal", "yes")
@@ -291,3 +291,64 @@ def test_a_crash_during_the_offer_begins_it_again(group, dies):
     lines = [" ".join(words) for words in quarantine(primary)]
     assert lines == ["SELECT 0", "BF.MADD anew " +
                      " ".join("old:%d" % i for i in range(5))]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(servers.oracle_missing()), reason="there is no Sentinel")
+def test_under_sentinel(group):
+    """The Sentinels and the replica lose the primary, clients do not."""
+    primary, replica, proxy = group.pair(*ON)
+    add(primary, "key", "before", 10)
+    wait_even(primary, replica)
+    watch = Watch(proxy, [replica], periods=failover.SHORT, down_after_ms=1500,
+                  failover_timeout_ms=1000)
+    try:
+        proxy.up = False
+        proxy.cut()
+        old = add(primary, "key", "old", 40)
+        watch.wait_other(proxy.address)
+        wait_until(lambda: info(replica)["role"] == "master", 30, "it leads")
+        old += add(primary, "key", "older", 20)
+        new = add(replica, "key", "new", 20)
+        proxy.up = True
+        wait_until(lambda: info(primary)["role"] == "slave", 60,
+                   "the Sentinels demote the old primary")
+        wait_merged(primary)
+        assert missing(replica, "key", old + new) == []
+        wait_even(replica, primary)
+    finally:
+        watch.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(bool(cluster.missing("redis") or cluster_net.missing()),
+                    reason="there is no cluster with links that can be cut")
+@pytest.mark.parametrize("how", ("FORCE", "TAKEOVER"))
+def test_in_a_cluster(how):
+    """A primary and its daemon are cut off from all others, and its replica is
+    promoted at once. Until the primary's node notices, both daemons may serve."""
+    with cluster.Cluster("redis", network=cluster_net.Network(),
+                         daemon_options=ON) as made:
+        made.wait_settled()
+        old = made.pairs[0]
+        new = made.replicas_of(old)[0]
+        slot = made.view()[old.node.id].ranges[0][0]
+        key = slots.key_in(slot)
+        add(old.daemon, key, "before", 10)
+        wait_even(old.daemon, new.daemon)
+        made.network.cut([old.place], [p.place for p in made.pairs if p != old])
+        acknowledged = []
+        new.node.ask("CLUSTER", "FAILOVER", how)
+        with old.daemon.conn() as conn:
+            for i in range(20000):
+                if conn.call("BF.ADD", key, "old:%d" % i) not in (0, 1):
+                    break
+                acknowledged.append("old:%d" % i)
+        assert acknowledged
+        with new.daemon.conn() as conn:
+            wait_until(lambda: conn.call("BF.ADD", key, "new") in (0, 1), 60,
+                       "the new one serves")
+        made.heal()
+        made.wait_settled()
+        wait_merged(old.daemon)
+        assert missing(new.daemon, key, [*acknowledged, "new"]) == []

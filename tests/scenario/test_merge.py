@@ -80,6 +80,33 @@ def wait_merged(old, seconds=60):
                not files(old, "heal-*"), seconds, "all adds are offered")
 
 
+@pytest.mark.parametrize("dialect", ("valkey", "redis"))
+def test_adds_to_one_life_of_a_key(group, dialect):
+    def life(key):
+        return re.search(rb"incarnation:(\d+)", conn.call("DEBUG", "OBJECT", key))[1]
+
+    server = group.node("--dialect", dialect)
+    with server.conn() as conn:
+        conn.call("BF.ADD", "key", "first")
+        first = life("key")
+        assert conn.call("BF.INSERT", "key", "IFINCARNATION", first, "ITEMS", "a",
+                         "first") == [1, 0]
+        conn.call("DEL", "key")
+        conn.call("BF.ADD", "key", "second")
+        assert life("key") != first
+        got = conn.call("BF.INSERT", "key", "IFINCARNATION", first, "ITEMS", "b")
+        assert "the incarnation of the key is another one" in str(got)
+        assert conn.call("BF.EXISTS", "key", "b") == 0
+        for kind in (("DELETABLE",), ("AGEING", "100")):
+            conn.call("DEL", "key")
+            conn.call("BF.INSERT", "key", *kind, "ITEMS", "a")
+            got = conn.call("BF.INSERT", "key", "IFINCARNATION", life("key"),
+                            "ITEMS", "b")
+            assert str(got) == ("ERR IFINCARNATION takes no filter that forgets "
+                                "items (DELETABLE, AGEING)")
+            assert conn.call("BF.CARD", "key") == 1
+
+
 @pytest.mark.parametrize("journal", (JOURNAL, NO_JOURNAL), ids=("journal", "none"))
 def test_adds_of_both_sides_are_there(group, journal):
     primary, replica, proxy = group.pair(*ON, *journal)

@@ -53,7 +53,7 @@ slot_set_count(const struct slot_set *set)
 bool
 slot_set_is_empty(const struct slot_set *set)
 {
-    return slot_set_count(set) == 0;
+    return slot_set_from(set, 0) == CLUSTER_SLOTS;
 }
 
 bool
@@ -73,15 +73,13 @@ slot_set_intersects(const struct slot_set *a, const struct slot_set *b)
     return false;
 }
 
-/* Returns the first slot from `at` on that the set has, or has not;
- * CLUSTER_SLOTS if there is none. */
+/* Returns the first slot from `at` on that the set lacks. */
 static unsigned
-find(const struct slot_set *set, unsigned at, bool has)
+find_lacking(const struct slot_set *set, unsigned at)
 {
     while (at < CLUSTER_SLOTS) {
-        uint64_t word = has ? set->bits[at / 64] : ~set->bits[at / 64];
+        uint64_t word = ~set->bits[at / 64] >> at % 64;
 
-        word >>= at % 64;
         if (word != 0) {
             return at + (unsigned)__builtin_ctzll(word);
         }
@@ -94,13 +92,13 @@ bool
 slot_set_next(const struct slot_set *set, unsigned *at, unsigned *ret_first,
               unsigned *ret_last)
 {
-    unsigned first = find(set, *at, true);
+    unsigned first = slot_set_from(set, *at);
 
     if (first == CLUSTER_SLOTS) {
         *at = CLUSTER_SLOTS;
         return false;
     }
-    *at = find(set, first, false);
+    *at = find_lacking(set, first);
     *ret_first = first;
     *ret_last = *at - 1;
     return true;

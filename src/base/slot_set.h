@@ -35,6 +35,34 @@ slot_set_remove(struct slot_set *set, unsigned slot)
     set->bits[slot / 64] &= ~((uint64_t)1 << slot % 64);
 }
 
+/* Returns the first slot of the set from `at` on; CLUSTER_SLOTS: there is none.
+ */
+static inline unsigned
+slot_set_from(const struct slot_set *set, unsigned at)
+{
+    uint64_t word;
+
+    if (at >= CLUSTER_SLOTS) {
+        return CLUSTER_SLOTS;
+    }
+    word = set->bits[at / 64] >> at % 64;
+    while (word == 0) {
+        at += 64 - at % 64;
+        if (at == CLUSTER_SLOTS) {
+            return CLUSTER_SLOTS;
+        }
+        word = set->bits[at / 64];
+    }
+    return at + (unsigned)__builtin_ctzll(word);
+}
+
+/* Runs a block for each slot of the set, ascending. The block may remove slots
+ * from it. NOLINTBEGIN(bugprone-macro-parentheses): `slot` is declared */
+#define slot_set_foreach(set, slot)                                            \
+    for (unsigned slot = slot_set_from(set, 0); slot < CLUSTER_SLOTS;          \
+         slot = slot_set_from(set, slot + 1))
+/* NOLINTEND(bugprone-macro-parentheses) */
+
 /* Adds the slots from `first` to `last`, both included. */
 void slot_set_add_range(struct slot_set *set, unsigned first, unsigned last);
 

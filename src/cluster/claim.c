@@ -46,13 +46,6 @@ claim_is_hand_off(const struct sidecar *sidecar)
     return sidecar->claim.hand_off && sidecar->claim.state != CLAIM_NONE;
 }
 
-bool
-claim_holds(const struct sidecar *sidecar)
-{
-    return sidecar->claim.state != CLAIM_NONE &&
-           sidecar->claim.state != CLAIM_PULLS;
-}
-
 /* ---- states -------------------------------------------------------------- */
 
 static void
@@ -106,8 +99,7 @@ kept(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct claim *claim = &sidecar->claim;
 
-    holdings_set(sidecar->own->held, &claim->set, claim->epoch);
-    (void)holdings_learn(sidecar->own, sidecar->own);
+    holdings_set(sidecar->own, &claim->set, claim->epoch);
     enter(sidecar, CLAIM_NONE, now_ms);
     sidecar_serve(sidecar, &claim->set);
 }
@@ -136,7 +128,7 @@ lead(struct sidecar *sidecar, uint64_t now_ms)
     slot_set_intersect(&sidecar->claim.set, &sidecar->owned);
     holdings_slots(own, &others);
     slot_set_subtract(&others, &sidecar->claim.set);
-    holdings_set(own->held, &others, 0);
+    holdings_set(own, &others, 0);
     own->follows[0] = '\0';
     sidecar->hooks.lead(sidecar->hooks.ctx);
     sidecar->role = SIDECAR_LEADS;
@@ -153,12 +145,10 @@ fail(struct sidecar *sidecar, const char *reason, uint64_t now_ms)
              "slots=%u from=%s while=%s reason=\"%s\"",
              slot_set_count(&claim->set), claim->source,
              claim_name(claim->state), reason);
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(&claim->set, slot)) {
-            sidecar->source[slot] = PEER_NONE;
-            sidecar->wanted_round[slot] =
-                sidecar->survey.rounds + (sidecar->survey.open > 0);
-        }
+    slot_set_foreach (&claim->set, slot) {
+        sidecar->source[slot] = PEER_NONE;
+        sidecar->wanted_round[slot] =
+            sidecar->survey.rounds + (sidecar->survey.open > 0);
     }
     claim->not_until = now_ms + RETRY_MS;
     enter(sidecar, CLAIM_NONE, now_ms);
@@ -324,9 +314,8 @@ claim_begin_hand_off(struct sidecar *sidecar, uint64_t now_ms)
 
     claim_cancel(sidecar);
     memset(&set, 0, sizeof(set));
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (sidecar->own->held[slot] != 0 &&
-            slot_set_has(&sidecar->owned, slot)) {
+    slot_set_foreach (&sidecar->owned, slot) {
+        if (sidecar->own->held[slot] != 0) {
             slot_set_add(&set, slot);
         }
     }
@@ -414,15 +403,13 @@ separate(struct sidecar *sidecar)
         found = claim->set;
     }
     claim->known = 0;
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    slot_set_foreach (&found, slot) {
         uint64_t known = claim->surveyed ? sidecar->survey.found[slot].known
                                          : sidecar->source_epoch[slot];
 
-        if (slot_set_has(&found, slot)) {
-            claim->known = claim->known == 0 ? known : claim->known;
-            if (known != claim->known) {
-                slot_set_remove(&found, slot);
-            }
+        claim->known = claim->known == 0 ? known : claim->known;
+        if (known != claim->known) {
+            slot_set_remove(&found, slot);
         }
     }
     claim->set = found;
@@ -433,20 +420,17 @@ static void
 pick(struct sidecar *sidecar, uint64_t now_ms)
 {
     struct slot_set sets[WANT_MISSING + 1];
+    struct slot_set wanted = sidecar->owned;
     uint16_t source = PEER_NONE;
 
-    if (slot_set_equal(&sidecar->owned, &sidecar->served)) {
+    slot_set_subtract(&wanted, &sidecar->served);
+    if (slot_set_is_empty(&wanted)) {
         return;
     }
     memset(sets, 0, sizeof(sets));
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        enum want want;
+    slot_set_foreach (&wanted, slot) {
+        enum want want = decide(sidecar, slot, now_ms);
 
-        if (!slot_set_has(&sidecar->owned, slot) ||
-            slot_set_has(&sidecar->served, slot)) {
-            continue;
-        }
-        want = decide(sidecar, slot, now_ms);
         if (want == WANT_CLAIM && source == PEER_NONE) {
             source = sidecar->source[slot];
         }

@@ -27,6 +27,4 @@ bool claim_is_hand_off(const struct sidecar *sidecar);
 void claim_drop(struct sidecar *sidecar, const struct slot_set *lost);
 void claim_cancel(struct sidecar *sidecar);
 
-/* Whether commands on the slots of the claim have to wait. */
-bool claim_holds(const struct sidecar *sidecar);
 const char *claim_name(enum claim_state state);

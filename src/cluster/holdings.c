@@ -21,32 +21,51 @@
 #define FIRST_LINE "bloomery-slots 1\n"
 
 void
-holdings_set(uint64_t table[CLUSTER_SLOTS], const struct slot_set *set,
+holdings_set(struct holdings *holdings, const struct slot_set *set,
              uint64_t epoch_plus_1)
 {
-    unsigned at = 0;
-    unsigned first;
-    unsigned last;
+    slot_set_foreach (set, slot) {
+        uint64_t *known = &holdings->known[slot];
 
-    while (slot_set_next(set, &at, &first, &last)) {
-        for (unsigned slot = first; slot <= last; slot++) {
-            table[slot] = epoch_plus_1;
-        }
+        holdings->held[slot] = epoch_plus_1;
+        *known = epoch_plus_1 > *known ? epoch_plus_1 : *known;
     }
 }
 
+/* Compares with itself, one byte on. */
+static bool
+is_zero(const void *data, size_t size)
+{
+    const char *bytes = data;
+
+    return bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0;
+}
+
+enum { CHUNK = 128 }; /* slots that are compared at once */
+
+/* Nearly always nothing has changed, so equal chunks are passed over. */
 bool
 holdings_learn(struct holdings *holdings, const struct holdings *other)
 {
+    uint64_t *known = holdings->known;
     bool changed = false;
 
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        uint64_t most = other->known[slot];
+    for (unsigned first = 0; first < CLUSTER_SLOTS; first += CHUNK) {
+        size_t size = CHUNK * sizeof(*known);
+        const uint64_t *held = &other->held[first];
+        const uint64_t *theirs = &other->known[first];
 
-        most = other->held[slot] > most ? other->held[slot] : most;
-        if (most > holdings->known[slot]) {
-            holdings->known[slot] = most;
-            changed = true;
+        if (memcmp(&known[first], theirs, size) == 0 &&
+            (memcmp(&known[first], held, size) == 0 || is_zero(held, size))) {
+            continue;
+        }
+        for (unsigned i = 0; i < CHUNK; i++) {
+            uint64_t most = held[i] > theirs[i] ? held[i] : theirs[i];
+
+            if (most > known[first + i]) {
+                known[first + i] = most;
+                changed = true;
+            }
         }
     }
     return changed;

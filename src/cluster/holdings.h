@@ -28,8 +28,8 @@ struct holdings {
     struct slot_set claimed; /* on their way to this daemon, now */
 };
 
-/* Sets all slots of the set in one of the two tables. */
-void holdings_set(uint64_t table[CLUSTER_SLOTS], const struct slot_set *set,
+/* Holds these slots at this epoch + 1, or no more (0). */
+void holdings_set(struct holdings *holdings, const struct slot_set *set,
                   uint64_t epoch_plus_1);
 
 /* Raises known to what is held here and known there. Returns whether anything

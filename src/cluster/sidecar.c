@@ -16,10 +16,8 @@
 #include <stdio.h>
 
 enum {
-    UNFOLLOWED_MS = 30000, /* then a demoted daemon follows, though it has slots
-                              that no other daemon has taken */
-    FORGET_MS = 10000      /* until the keys of a slot that is not held any more
-                              are deleted: replicas have learned of it */
+    UNFOLLOWED_MS = 30000 /* then a demoted daemon follows, though it has slots
+                             that no other daemon has taken */
 };
 
 /* ---- life ---------------------------------------------------------------- */
@@ -139,14 +137,16 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
 static void
 follow_epoch(struct sidecar *sidecar)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(&sidecar->served, slot) &&
-            sidecar->own->held[slot] != sidecar_epoch(sidecar)) {
-            sidecar->own->held[slot] = sidecar_epoch(sidecar);
+    uint64_t epoch = sidecar_epoch(sidecar);
+    struct slot_set risen = { { 0 } };
+
+    slot_set_foreach (&sidecar->served, slot) {
+        if (sidecar->own->held[slot] != epoch) {
+            slot_set_add(&risen, slot);
             sidecar->dirty = true;
         }
     }
-    (void)holdings_learn(sidecar->own, sidecar->own);
+    holdings_set(sidecar->own, &risen, epoch);
 }
 
 /* ---- the role ------------------------------------------------------------ */
@@ -214,7 +214,7 @@ lead_at_once(struct sidecar *sidecar)
 
     if (sidecar->own->follows[0] != '\0') {
         holdings_slots(sidecar->own, &all);
-        holdings_set(sidecar->own->held, &all, 0);
+        holdings_set(sidecar->own, &all, 0);
         sidecar->own->follows[0] = '\0';
         sidecar->dirty = true;
     }
@@ -227,9 +227,8 @@ lead_at_once(struct sidecar *sidecar)
 static bool
 copies_what_is_owned(const struct sidecar *sidecar)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (sidecar->own->held[slot] != 0 &&
-            slot_set_has(&sidecar->owned, slot)) {
+    slot_set_foreach (&sidecar->owned, slot) {
+        if (sidecar->own->held[slot] != 0) {
             return sidecar->own->follows[0] != '\0';
         }
     }
@@ -302,7 +301,7 @@ check_identity(struct sidecar *sidecar)
                   "fetched from another daemon\"",
                   id, own->node);
         holdings_slots(own, &all);
-        holdings_set(own->held, &all, 0);
+        holdings_set(own, &all, 0);
         own->follows[0] = '\0';
     }
     memcpy(own->node, id, sizeof(own->node));
@@ -327,10 +326,8 @@ sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
 void
 sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(&sidecar->served, slot)) {
-            sidecar_want(sidecar, slot, PEER_NONE, now_ms);
-        }
+    slot_set_foreach (&sidecar->served, slot) {
+        sidecar_want(sidecar, slot, PEER_NONE, now_ms);
     }
     memset(&sidecar->served, 0, sizeof(sidecar->served));
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));

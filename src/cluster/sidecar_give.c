@@ -57,13 +57,10 @@ end_leaving(struct sidecar *sidecar, uint64_t now_ms)
 {
     uint64_t first_ms = 0;
 
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    slot_set_foreach (&sidecar->leaving, slot) {
         uint64_t until_ms =
             sidecar->lost_ms[slot] + sidecar->options.leaving_ms;
 
-        if (!slot_set_has(&sidecar->leaving, slot)) {
-            continue;
-        }
         if (now_ms >= until_ms) {
             slot_set_remove(&sidecar->leaving, slot);
             sidecar->changed = true;
@@ -96,8 +93,8 @@ sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms)
     }
     waits = sidecar->awaiting;
     slot_set_subtract(&waits, &sidecar->leaving);
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(&waits, slot) && is_settled(sidecar, slot, now_ms)) {
+    slot_set_foreach (&waits, slot) {
+        if (is_settled(sidecar, slot, now_ms)) {
             slot_set_remove(&sidecar->awaiting, slot);
             sidecar->changed = true;
         }
@@ -153,10 +150,8 @@ grant(const struct sidecar *sidecar, const struct sidecar_ask *ask,
     if (node < 0) {
         return "its node is not in our node's view of the cluster";
     }
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        const char *reason = slot_set_has(ask->set, slot)
-                                 ? refuse_slot(sidecar, ask, node, slot)
-                                 : NULL;
+    slot_set_foreach (ask->set, slot) {
+        const char *reason = refuse_slot(sidecar, ask, node, slot);
 
         if (reason != NULL && ask->question != SIDECAR_ASK_HAND_OFF) {
             return reason;
@@ -172,14 +167,12 @@ static void
 fence(struct sidecar *sidecar, const struct slot_set *set, uint64_t epoch,
       uint64_t now_ms)
 {
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+    slot_set_foreach (set, slot) {
         uint64_t *known = &sidecar->own->known[slot];
 
-        if (slot_set_has(set, slot)) {
-            sidecar_want(sidecar, slot, PEER_NONE, now_ms);
-            sidecar->fenced_ms[slot] = now_ms;
-            *known = *known > epoch + 1 ? *known : epoch + 1;
-        }
+        sidecar_want(sidecar, slot, PEER_NONE, now_ms);
+        sidecar->fenced_ms[slot] = now_ms;
+        *known = *known > epoch + 1 ? *known : epoch + 1;
     }
     slot_set_subtract(&sidecar->served, set);
     slot_set_subtract(&sidecar->exported, set);
@@ -247,7 +240,7 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
     if (slot_set_is_empty(&set)) {
         return;
     }
-    holdings_set(sidecar->own->held, &set, 0);
+    holdings_set(sidecar->own, &set, 0);
     slot_set_subtract(&sidecar->fenced, &set);
     slot_set_subtract(&sidecar->exported, &set);
     came(sidecar, &set);

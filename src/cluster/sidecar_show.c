@@ -1,62 +1,83 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "cluster/sidecar_show.h"
 
-#include "cluster/claim.h"
+#include "cluster/sidecar_state.h"
 #include "cluster/view.h"
 
-/* Of a slot that our node owns. */
-static enum slot_state
-state_of_owned(struct sidecar *sidecar, unsigned slot, uint16_t *ret_source)
+/* Returns the node to ask for the slots that are being pulled;
+ * TOPOLOGY_NOBODY: none are, or it is gone. */
+static uint16_t
+source_of_pull(const struct sidecar *sidecar)
 {
-    uint16_t source = sidecar->source[slot];
-    bool claimed = sidecar->claim.state != CLAIM_NONE &&
-                   slot_set_has(&sidecar->claim.set, slot);
-    int node;
+    int node = -1;
 
-    if (slot_set_has(&sidecar->served, slot)) {
-        return SLOT_SERVED;
+    if (sidecar->claim.state == CLAIM_PULLS && !sidecar->claim.broke) {
+        node =
+            topology_find(sidecar->topology, slice_of(sidecar->claim.source));
     }
-    if (slot_set_has(&sidecar->missing, slot)) {
-        return SLOT_MISSING;
-    }
-    if (source == PEER_NONE || !claimed || claim_holds(sidecar) ||
-        sidecar->claim.broke || sidecar->survey.found[slot].copy) {
-        return SLOT_HELD;
-    }
-    node =
-        topology_find(sidecar->topology, slice_of(sidecar->peers[source].id));
-    if (node < 0) {
-        return SLOT_HELD;
-    }
-    *ret_source = (uint16_t)node;
-    return SLOT_PULLED;
+    return node < 0 ? TOPOLOGY_NOBODY : (uint16_t)node;
 }
 
-static enum slot_state
-state_of(struct sidecar *sidecar, unsigned slot, uint16_t *ret_source)
+static void
+show_owned(struct sidecar *sidecar)
 {
-    bool held = sidecar->own->held[slot] != 0;
+    uint16_t source = source_of_pull(sidecar);
 
-    if (slot_set_has(&sidecar->owned, slot)) {
-        return state_of_owned(sidecar, slot, ret_source);
+    slot_set_foreach (&sidecar->owned, slot) {
+        enum slot_state state = SLOT_HELD;
+
+        if (slot_set_has(&sidecar->served, slot)) {
+            state = SLOT_SERVED;
+        } else if (slot_set_has(&sidecar->missing, slot)) {
+            state = SLOT_MISSING;
+        } else if (source != TOPOLOGY_NOBODY &&
+                   slot_set_has(&sidecar->claim.set, slot) &&
+                   sidecar->source[slot] != PEER_NONE &&
+                   !sidecar->survey.found[slot].copy) {
+            state = SLOT_PULLED;
+            sidecar->ask_source[slot] = source;
+        }
+        sidecar->state[slot] = (uint8_t)state;
     }
-    if (sidecar->role == SIDECAR_FOLLOWS) {
-        return held && sidecar->copy_is_good &&
-                       sidecar->topology->owner[slot] ==
-                           (uint16_t)sidecar_node(sidecar)->primary
-                   ? SLOT_SERVED
-                   : SLOT_AWAY;
+}
+
+/* A replica serves readers what it has of its leader's slots. */
+static void
+show_copies(struct sidecar *sidecar)
+{
+    int leader = sidecar_node(sidecar)->primary;
+
+    if (leader < 0 || !sidecar->copy_is_good) {
+        return;
     }
-    if (!held || sidecar->own->follows[0] != '\0') {
-        return SLOT_AWAY;
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (sidecar->own->held[slot] != 0 &&
+            sidecar->topology->owner[slot] == (uint16_t)leader) {
+            sidecar->state[slot] = SLOT_SERVED;
+        }
     }
-    if (slot_set_has(&sidecar->leaving, slot)) {
-        return SLOT_LEAVING;
+}
+
+/* Slots that another node owns, and whose data is here. */
+static void
+show_given(struct sidecar *sidecar)
+{
+    struct slot_set given = sidecar->exported;
+
+    slot_set_unite(&given, &sidecar->awaiting);
+    slot_set_foreach (&given, slot) {
+        enum slot_state state = SLOT_EXPORTED;
+
+        if (sidecar->own->held[slot] == 0) {
+            continue;
+        }
+        if (slot_set_has(&sidecar->leaving, slot)) {
+            state = SLOT_LEAVING;
+        } else if (slot_set_has(&sidecar->awaiting, slot)) {
+            state = SLOT_HELD;
+        }
+        sidecar->state[slot] = (uint8_t)state;
     }
-    if (slot_set_has(&sidecar->awaiting, slot)) {
-        return SLOT_HELD;
-    }
-    return slot_set_has(&sidecar->exported, slot) ? SLOT_EXPORTED : SLOT_AWAY;
 }
 
 void
@@ -67,11 +88,14 @@ sidecar_show(struct sidecar *sidecar)
                                .source = sidecar->ask_source,
                                .leaving_until_ms = sidecar->leaving_until_ms };
 
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        uint16_t source = TOPOLOGY_NOBODY;
-
-        sidecar->state[slot] = (uint8_t)state_of(sidecar, slot, &source);
-        sidecar->ask_source[slot] = source;
+    memset(sidecar->state, SLOT_AWAY, CLUSTER_SLOTS);
+    memset(sidecar->ask_source, 0xff,
+           CLUSTER_SLOTS * sizeof(*sidecar->ask_source));
+    show_owned(sidecar);
+    if (sidecar->role == SIDECAR_FOLLOWS) {
+        show_copies(sidecar);
+    } else if (sidecar->own->follows[0] == '\0') {
+        show_given(sidecar);
     }
     sidecar->changed = false;
     sidecar->hooks.publish(sidecar->hooks.ctx, &map);

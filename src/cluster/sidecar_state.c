@@ -92,7 +92,7 @@ sidecar_keep(struct sidecar *sidecar)
     }
     coming = mem_alloc(sizeof(*coming));
     *coming = *sidecar->own;
-    holdings_set(coming->held, &sidecar->claim.set, sidecar->claim.epoch);
+    holdings_set(coming, &sidecar->claim.set, sidecar->claim.epoch);
     ticket = sidecar->hooks.keep(sidecar->hooks.ctx, coming);
     mem_free(coming);
     return ticket;

@@ -114,15 +114,18 @@ merge(struct sidecar_survey *survey, uint16_t peer,
         struct sidecar_holder *holder = &survey->fresh[slot];
         uint64_t epoch = holdings->held[slot];
 
+        if (epoch == 0) {
+            continue;
+        }
         if (epoch > holder->epoch ||
-            (epoch > 0 && epoch == holder->epoch && holder->copy && !copy)) {
+            (epoch == holder->epoch && holder->copy && !copy)) {
             holder->epoch = epoch;
             holder->peer = peer;
             holder->copy = copy;
         }
-        if (slot_set_has(&holdings->claimed, slot)) {
-            holder->claimed = true;
-        }
+    }
+    slot_set_foreach (&holdings->claimed, slot) {
+        survey->fresh[slot].claimed = true;
     }
 }
 

@@ -45,9 +45,8 @@ check_not_owned(struct request *req, const struct slot_set *slots)
         return ERR_CLUSTER_UNREAD;
     }
     topology = cluster->view->topology;
-    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
-        if (slot_set_has(slots, slot) &&
-            topology->owner[slot] == topology->myself) {
+    slot_set_foreach (slots, slot) {
+        if (topology->owner[slot] == topology->myself) {
             return request_fail(req, ERR_CUSTOM,
                                 "the node beside this server owns slot %u",
                                 slot);

@@ -118,6 +118,11 @@ TEST(random_sets_are_what_an_array_of_flags_says)
             meet = meet || (flags[0][slot] && flags[1][slot]);
         }
         assert_int_equal(slot_set_count(&both), count);
+        slot_set_foreach (&both, slot) {
+            assert_true(flags[0][slot] || flags[1][slot]);
+            count--;
+        }
+        assert_int_equal(count, 0);
         assert_int_equal(slot_set_intersects(&sets[0], &sets[1]), meet);
         slot_set_write(&text, &both);
         assert_true(slot_set_parse(buf_slice(&text), &again));

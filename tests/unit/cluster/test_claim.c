@@ -172,7 +172,7 @@ copy_all(struct rig *rig, struct holdings *of_a)
                                      .holdings = of_a,
                                      .position = 50 };
 
-    holdings_set(of_a->held, &owned, 2);
+    holdings_set(of_a, &owned, 2);
     rig_init(rig, NULL);
     rig_poll(rig, R_FOLLOWS);
     assert_int_equal(rig->follows, 0);

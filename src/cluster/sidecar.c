@@ -200,6 +200,7 @@ follow(struct sidecar *sidecar, const char *leader)
     memset(&sidecar->leaving, 0, sizeof(sidecar->leaving));
     memset(&sidecar->awaiting, 0, sizeof(sidecar->awaiting));
     memset(&sidecar->fenced, 0, sizeof(sidecar->fenced));
+    sidecar_give_reset(sidecar); /* what is here is the leader's from now on */
     sidecar->changed = true;
     log_notice("cluster.sidecar", "follows the daemon of another node",
                "node=%s", leader);

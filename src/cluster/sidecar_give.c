@@ -252,6 +252,13 @@ sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms)
                slot_set_count(&set));
 }
 
+void
+sidecar_give_reset(struct sidecar *sidecar)
+{
+    memset(&sidecar->forgets, 0, sizeof(sidecar->forgets));
+    sidecar->forgets_at_ms = 0;
+}
+
 /* The keys go when the disk says that the slots are not held, and replicas have
  * learned it. */
 void
@@ -260,7 +267,6 @@ sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms)
     if (sidecar->forgets_at_ms != 0 && now_ms >= sidecar->forgets_at_ms &&
         sidecar->hooks.is_kept(sidecar->hooks.ctx, sidecar->forgets_ticket)) {
         sidecar->hooks.drop(sidecar->hooks.ctx, &sidecar->forgets);
-        memset(&sidecar->forgets, 0, sizeof(sidecar->forgets));
-        sidecar->forgets_at_ms = 0;
+        sidecar_give_reset(sidecar);
     }
 }

@@ -30,3 +30,6 @@ void sidecar_give_forget(struct sidecar *sidecar, uint64_t now_ms);
 
 /* Deletes the keys of forgotten slots when it is time. */
 void sidecar_give_drop(struct sidecar *sidecar, uint64_t now_ms);
+
+/* Their keys stay. */
+void sidecar_give_reset(struct sidecar *sidecar);

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "cluster/cluster.h"
 #include "engine/inject.h"
 #include "keyspace/key_hash.h"
 #include "server/following.h"
@@ -86,24 +87,44 @@ on_pause_over(uv_timer_t *timer)
     slot_drop_look(timer->data);
 }
 
-/* Deletes a slice. False: not now. */
-static bool
+/* Takes out the slots whose keys are, or will be, this server's again. Inside
+ * the gate. */
+static void
+spare(struct slot_drop *drop)
+{
+    const struct service *service = &drop->r->server->service;
+    const struct cluster *cluster = service->cluster;
+    const struct topology *topology;
+
+    if (service->role.replica) {
+        drop->slots = (struct slot_set){ { 0 } };
+    }
+    if (cluster == NULL || cluster->view == NULL) {
+        return;
+    }
+    topology = cluster->view->topology;
+    slot_set_foreach (&drop->slots, slot) {
+        if (topology->owner[slot] == topology->myself) {
+            slot_set_remove(&drop->slots, slot);
+        }
+    }
+}
+
+/* Deletes a slice. */
+static void
 step(struct slot_drop *drop)
 {
     struct gate *gate = replication_gate(drop->r);
     char reason[STATUS_TEXT_MAX];
     uint64_t before = drop->sweep.deleted;
-    bool may;
-    bool good = true;
+    bool good;
 
     if (!following_has_room(drop->r)) {
-        return true;
+        return;
     }
     gate_enter(gate, 0);
-    may = !drop->r->server->service.role.replica;
-    if (may) {
-        good = sweep_step(&drop->sweep, reason, sizeof(reason));
-    }
+    spare(drop);
+    good = sweep_step(&drop->sweep, reason, sizeof(reason));
     gate_leave(gate, 0);
     inject_wake(drop->inject);
     drop->deleted += drop->sweep.deleted - before;
@@ -112,7 +133,6 @@ step(struct slot_drop *drop)
                  "reason=\"%s\"", reason);
         begin_sweep(drop); /* after the next pause */
     }
-    return may;
 }
 
 void
@@ -128,9 +148,7 @@ slot_drop_look(struct slot_drop *drop)
     if (uv_is_active((uv_handle_t *)&drop->r->drop_pause)) {
         return;
     }
-    if (!step(drop)) {
-        return; /* a replica: a tick looks again */
-    }
+    step(drop);
     if (drop->sweep.done) {
         log_notice("server.slots", "deleted the keys of slots",
                    "slots=%u keys=%llu", slot_set_count(&drop->slots),

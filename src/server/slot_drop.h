@@ -15,8 +15,9 @@ struct server;
 struct slot_drop;
 
 /* Begins to delete all keys of these slots, in all databases; slots whose keys
- * are being deleted already are united with them. Only a primary deletes: on a
- * replica this waits, and ends when the server stops. */
+ * are being deleted already are united with them. Only a primary deletes: a
+ * server that follows another one has that one's keys, and drops none. Slots
+ * that our node gains meanwhile keep their keys, too. */
 void slot_drop_begin(struct server *server, const struct slot_set *slots);
 
 /* Ends that for these slots: their keys stay from now on. */

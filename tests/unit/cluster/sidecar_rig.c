@@ -110,6 +110,18 @@ poll_soon(void *ctx)
     (void)ctx;
 }
 
+struct holdings *
+rig_file(const char *node, uint64_t epoch)
+{
+    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
+    struct slot_set set = { { 0 } };
+
+    (void)snprintf(holdings->node, sizeof(holdings->node), "%s", node);
+    slot_set_add_range(&set, 0, 5460);
+    holdings_set(holdings, &set, epoch + 1);
+    return holdings;
+}
+
 void
 rig_init(struct rig *rig, const struct holdings *start)
 {

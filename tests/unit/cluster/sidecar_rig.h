@@ -42,6 +42,9 @@ struct rig {
     struct slot_set dropped;
 };
 
+/* Returns the file of a daemon that held A's slots at an epoch. */
+struct holdings *rig_file(const char *node, uint64_t epoch);
+
 /* start: NULL for a daemon without a file. */
 void rig_init(struct rig *rig, const struct holdings *start);
 void rig_fini(struct rig *rig);

@@ -11,21 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct holdings *
-own_file(const char *node, uint64_t epoch)
-{
-    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
-
-    (void)snprintf(holdings->node, sizeof(holdings->node), "%s", node);
-    for (unsigned slot = 0; slot <= 5460; slot++) {
-        holdings->held[slot] = holdings->known[slot] = epoch + 1;
-    }
-    return holdings;
-}
-
 TEST(what_was_held_at_the_same_epoch_is_served_at_once_after_a_start)
 {
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct rig rig;
 
     rig_init(&rig, file);
@@ -38,7 +26,7 @@ TEST(what_was_held_at_the_same_epoch_is_served_at_once_after_a_start)
 
 TEST(what_was_held_at_another_epoch_is_asked_for_first)
 {
-    struct holdings *file = own_file(RIG_A, 0);
+    struct holdings *file = rig_file(RIG_A, 0);
     struct rig rig;
 
     rig_init(&rig, file);
@@ -56,7 +44,7 @@ TEST(what_was_held_at_another_epoch_is_asked_for_first)
 
 TEST(what_was_held_beside_another_node_is_not_held)
 {
-    struct holdings *file = own_file(RIG_B, 1);
+    struct holdings *file = rig_file(RIG_B, 1);
     struct rig rig;
 
     rig_init(&rig, file);
@@ -70,7 +58,7 @@ TEST(what_was_held_beside_another_node_is_not_held)
 
 TEST(after_a_lease_that_ran_out_the_epoch_decides)
 {
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct rig rig;
 
     rig_init(&rig, file);
@@ -93,7 +81,7 @@ TEST(a_daemon_that_leads_follows_when_its_slots_were_taken)
     static const char demoted[] = RIG_A
         " 10.0.0.1:7000@17000 myself,slave " RIG_R " 0 0 9 connected\n" RIG_R
         " 10.0.0.4:7003@17003 master - 0 1 9 connected 0-5460\n";
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct holdings *of_r = mem_zalloc(sizeof(*of_r));
     struct rig rig;
 

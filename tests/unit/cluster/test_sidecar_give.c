@@ -11,18 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct holdings *
-own_file(const char *node, uint64_t epoch)
-{
-    struct holdings *holdings = mem_zalloc(sizeof(*holdings));
-
-    (void)snprintf(holdings->node, sizeof(holdings->node), "%s", node);
-    for (unsigned slot = 0; slot <= 5460; slot++) {
-        holdings->held[slot] = holdings->known[slot] = epoch + 1;
-    }
-    return holdings;
-}
-
 static struct sidecar_answer
 fence(struct rig *rig, const char *node, uint64_t epoch, bool empty,
       enum sidecar_question question, struct slot_set *granted)
@@ -37,7 +25,7 @@ fence(struct rig *rig, const char *node, uint64_t epoch, bool empty,
 
 TEST(a_fence_stops_the_slots_and_no_others)
 {
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct slot_set granted;
     struct rig rig;
     struct sidecar_answer answer;
@@ -68,38 +56,71 @@ TEST(a_fence_stops_the_slots_and_no_others)
     " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 4-5460\n" RIG_B      \
     " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-3 5461-10922\n"
 
-TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
+#define DEMOTED                                                                \
+    RIG_A                                                                      \
+    " 10.0.0.1:7000@17000 myself,slave " RIG_B " 0 0 5 connected\n" RIG_B      \
+    " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-10922\n"
+
+/* A gives slots 0-3 to B, and knows that B holds them. */
+static void
+give(struct rig *rig)
 {
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct holdings *of_b = mem_zalloc(sizeof(*of_b));
     struct slot_set granted;
+
+    rig_init(rig, file);
+    rig_poll(rig, RIG_NODES);
+    rig_poll(rig, GIVEN);
+    assert_int_equal(rig->state[0], SLOT_LEAVING);
+    rig_tick(rig, 250);
+    assert_int_equal(rig->state[0], SLOT_HELD); /* B may not know yet */
+    assert_int_equal(
+        fence(rig, RIG_B, 5, false, SIDECAR_ASK_FENCE, &granted).kind,
+        SIDECAR_FENCED);
+    assert_int_equal(rig->state[0], SLOT_AWAY);
+    rig_tick(rig, 50);
+    rig_answer_survey(rig, RIG_B, of_b, NULL);
+    rig_tick(rig, 50);
+    assert_int_equal(rig->kept.held[0], 2); /* B does not hold them yet */
+    of_b->held[0] = of_b->held[1] = of_b->held[2] = of_b->held[3] = 6;
+    rig_tick(rig, 2000);
+    rig_answer_survey(rig, RIG_B, of_b, NULL);
+    rig_tick(rig, 50);
+    assert_int_equal(rig->kept.held[0], 0);
+    assert_int_equal(rig->kept.held[4], 2);
+    assert_true(slot_set_is_empty(&rig->dropped));
+    mem_free(file);
+    mem_free(of_b);
+}
+
+TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
+{
     struct rig rig;
 
-    rig_init(&rig, file);
-    rig_poll(&rig, RIG_NODES);
-    rig_poll(&rig, GIVEN);
-    assert_int_equal(rig.state[0], SLOT_LEAVING);
-    rig_tick(&rig, 250);
-    assert_int_equal(rig.state[0], SLOT_HELD); /* B may not know yet */
-    assert_int_equal(
-        fence(&rig, RIG_B, 5, false, SIDECAR_ASK_FENCE, &granted).kind,
-        SIDECAR_FENCED);
-    assert_int_equal(rig.state[0], SLOT_AWAY);
-    rig_tick(&rig, 50);
-    rig_answer_survey(&rig, RIG_B, of_b, NULL);
-    rig_tick(&rig, 50);
-    assert_int_equal(rig.kept.held[0], 2); /* B does not hold them yet */
-    of_b->held[0] = of_b->held[1] = of_b->held[2] = of_b->held[3] = 6;
-    rig_tick(&rig, 2000);
-    rig_answer_survey(&rig, RIG_B, of_b, NULL);
-    rig_tick(&rig, 50);
-    assert_int_equal(rig.kept.held[0], 0);
-    assert_int_equal(rig.kept.held[4], 2);
-    assert_true(slot_set_is_empty(&rig.dropped));
+    give(&rig);
     rig_tick(&rig, 11000);
     assert_int_equal(slot_set_count(&rig.dropped), 4);
     rig_fini(&rig);
-    mem_free(file);
+}
+
+TEST(a_daemon_that_follows_keeps_the_keys_of_what_it_forgot_when_it_led)
+{
+    struct holdings *of_b = mem_zalloc(sizeof(*of_b));
+    struct slot_set b_has = { { 0 } };
+    struct rig rig;
+
+    give(&rig);
+    slot_set_add_range(&b_has, 0, 10922);
+    holdings_set(of_b, &b_has, 6);
+    rig_poll(&rig, DEMOTED);
+    rig_tick(&rig, 2000);
+    rig_answer_survey(&rig, RIG_B, of_b, NULL);
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.follows, 1);
+    rig_tick(&rig, 11000);
+    assert_true(slot_set_is_empty(&rig.dropped));
+    rig_fini(&rig);
     mem_free(of_b);
 }
 
@@ -111,7 +132,7 @@ TEST(slots_are_forgotten_when_their_owner_holds_them_and_dropped_later)
 
 TEST(each_lost_slot_is_served_for_as_long_as_the_first)
 {
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct rig rig;
 
     rig_init(&rig, file);
@@ -135,7 +156,7 @@ TEST(each_lost_slot_is_served_for_as_long_as_the_first)
 
 TEST(clients_are_not_sent_to_an_owner_whose_daemon_may_send_them_back)
 {
-    struct holdings *file = own_file(RIG_A, 1);
+    struct holdings *file = rig_file(RIG_A, 1);
     struct holdings *of_b = mem_zalloc(sizeof(*of_b));
     struct slot_set granted;
     struct rig rig;

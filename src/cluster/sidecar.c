@@ -86,7 +86,7 @@ sidecar_set_options(struct sidecar *sidecar,
 /* Compares the owners with those of the last poll. The daemon of the node that
  * owned a slot before is the first to be asked for it. */
 static void
-follow_owners(struct sidecar *sidecar, uint64_t now_ms)
+follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
 {
     const struct topology *topology = sidecar->topology;
     uint16_t self = sidecar_peer_of(sidecar, sidecar->own->node);
@@ -114,7 +114,7 @@ follow_owners(struct sidecar *sidecar, uint64_t now_ms)
             slot_set_remove(&sidecar->owned, slot);
             slot_set_add(&lost, slot);
             sidecar->fenced_ms[slot] = 0;
-            sidecar_give_lose(sidecar, slot, now_ms);
+            sidecar_give_lose(sidecar, slot, leased, now_ms);
         }
         sidecar->owner_before[slot] = owner;
     }
@@ -311,13 +311,13 @@ check_identity(struct sidecar *sidecar)
 
 void
 sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
-               uint64_t now_ms)
+               bool leased, uint64_t now_ms)
 {
     if (sidecar->topology != topology) {
         sidecar->topology = topology;
         sidecar->changed = true;
         check_identity(sidecar);
-        follow_owners(sidecar, now_ms);
+        follow_owners(sidecar, leased, now_ms);
         follow_epoch(sidecar);
         sidecar_show(sidecar); /* the owner finds nodes in what it has shown */
     }

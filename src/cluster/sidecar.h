@@ -34,9 +34,11 @@ void sidecar_set_options(struct sidecar *sidecar,
 
 /* ---- events -------------------------------------------------------------- */
 
-/* The neighbour has answered. The topology is borrowed until the next call. */
+/* The neighbour has answered. The topology is borrowed until the next call.
+ * leased: whether a lease from earlier answers holds. Without it, a slot that
+ * turns out to be lost may have been served elsewhere for long. */
 void sidecar_polled(struct sidecar *sidecar, const struct topology *topology,
-                    uint64_t now_ms);
+                    bool leased, uint64_t now_ms);
 
 /* The lease has run out: other daemons may have served our slots meanwhile. */
 void sidecar_lapsed(struct sidecar *sidecar, uint64_t now_ms);

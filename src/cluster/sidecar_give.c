@@ -14,13 +14,16 @@ enum {
 /* ---- slots whose owner's daemon has not come ----------------------------- */
 
 void
-sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
+sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
+                  uint64_t now_ms)
 {
     const struct holdings *own = sidecar->own;
 
     if (slot_set_has(&sidecar->served, slot)) {
         slot_set_add(&sidecar->exported, slot);
-        slot_set_add(&sidecar->leaving, slot);
+        if (leased) {
+            slot_set_add(&sidecar->leaving, slot);
+        }
     } else if (own->held[slot] == 0 || own->follows[0] != '\0' ||
                own->known[slot] > own->held[slot]) {
         return;

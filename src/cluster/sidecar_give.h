@@ -17,10 +17,11 @@ struct sidecar_answer sidecar_give_fence(struct sidecar *sidecar,
                                          struct slot_set *ret_granted,
                                          uint64_t now_ms);
 
-/* Our node has lost this slot. It is served for some time more, if it was, and
- * then commands wait: they are not sent to the owner's daemon before that can
- * know what it owns. */
-void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, uint64_t now_ms);
+/* Our node has lost this slot. It is served for some time more, if it was under
+ * a lease, and then commands wait: they are not sent to the owner's daemon
+ * before that can know what it owns. */
+void sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
+                       uint64_t now_ms);
 
 /* Ends that where it is time. */
 void sidecar_give_await(struct sidecar *sidecar, uint64_t now_ms);

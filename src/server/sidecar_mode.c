@@ -83,13 +83,15 @@ take_topology(struct sidecar_mode *mode, const struct neighbour_poll *poll)
                  mode->topology->ok ? "ok" : "fail",
                  (unsigned long long)mode->topology->my_epoch,
                  mode->topology->count);
-        sidecar_polled(mode->sidecar, mode->topology, sidecar_mode_now_ms());
+        sidecar_polled(mode->sidecar, mode->topology, mode->leased,
+                       sidecar_mode_now_ms());
         topology_free(before);
     } else if (before != NULL) {
         if (mode->unpublished) {
             sidecar_refresh(mode->sidecar);
         }
-        sidecar_polled(mode->sidecar, before, sidecar_mode_now_ms());
+        sidecar_polled(mode->sidecar, before, mode->leased,
+                       sidecar_mode_now_ms());
     }
 }
 

@@ -171,7 +171,7 @@ rig_poll(struct rig *rig, const char *nodes)
     }
     (void)snprintf(id, sizeof(id), "%s", myself);
     rig->topology = rig_topology(nodes, RIG_INFO, id);
-    sidecar_polled(rig->sidecar, rig->topology, rig->now_ms);
+    sidecar_polled(rig->sidecar, rig->topology, !rig->unleased, rig->now_ms);
     topology_free(before);
 }
 

@@ -24,6 +24,7 @@ struct rig {
     struct sidecar *sidecar;
     struct topology *topology;
     uint64_t now_ms;
+    bool unleased; /* at the next polls */
     uint8_t state[CLUSTER_SLOTS];
     uint16_t source[CLUSTER_SLOTS];
     uint64_t leaving_until_ms;

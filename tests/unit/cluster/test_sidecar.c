@@ -76,6 +76,25 @@ TEST(after_a_lease_that_ran_out_the_epoch_decides)
     mem_free(file);
 }
 
+TEST(what_was_lost_without_a_lease_is_not_served_any_more)
+{
+    static const char moved[] = RIG_A
+        " 10.0.0.1:7000@17000 myself,master - 0 0 1 connected 4-5460\n" RIG_B
+        " 10.0.0.2:7001@17001 master - 0 1 5 connected 0-3 5461-10922\n";
+    struct holdings *file = rig_file(RIG_A, 1);
+    struct rig rig;
+
+    rig_init(&rig, file);
+    rig.unleased = true;
+    rig_poll(&rig, RIG_NODES); /* the node was stopped, and knows nothing yet */
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    rig_poll(&rig, moved);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    assert_int_equal(rig.state[4], SLOT_SERVED);
+    rig_fini(&rig);
+    mem_free(file);
+}
+
 TEST(a_daemon_that_leads_follows_when_its_slots_were_taken)
 {
     static const char demoted[] = RIG_A

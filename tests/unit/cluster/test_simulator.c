@@ -681,8 +681,8 @@ run_poll(int index)
         d->topology = show(&w.version[seen - 1], index);
         d->version = seen;
     }
+    sidecar_polled(d->sidecar, d->topology, d->lease_ms > w.now_ms, w.now_ms);
     d->lease_ms = w.now_ms + LEASE_MS;
-    sidecar_polled(d->sidecar, d->topology, w.now_ms);
     topology_free(before);
 }
 

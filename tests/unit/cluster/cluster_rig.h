@@ -11,10 +11,11 @@
 #define RIG_C "3333333333333333333333333333333333333333"
 #define RIG_R "4444444444444444444444444444444444444444"
 
-#define RIG_INFO                                                               \
-    "cluster_state:ok\r\ncluster_slots_assigned:16384\r\n"                     \
+#define RIG_INFO_REST                                                          \
+    "\r\ncluster_slots_assigned:16384\r\n"                                     \
     "cluster_current_epoch:7\r\ncluster_my_epoch:1\r\n"                        \
     "cluster_stats_messages_sent:123\r\n"
+#define RIG_INFO "cluster_state:ok" RIG_INFO_REST
 
 /* A is myself; R is a replica of A; B has a hostname, C an IPv6 address. */
 #define RIG_NODES                                                              \

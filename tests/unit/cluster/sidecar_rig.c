@@ -125,19 +125,7 @@ rig_file(const char *node, uint64_t epoch)
 void
 rig_init(struct rig *rig, const struct holdings *start)
 {
-    const struct sidecar_hooks hooks = { .publish = publish,
-                                         .follow = follow,
-                                         .lead = lead,
-                                         .where = where,
-                                         .ask = ask,
-                                         .pull = begin_pull,
-                                         .pull_until = pull_until,
-                                         .pull_cancel = pull_cancel,
-                                         .keep = keep,
-                                         .is_kept = is_kept,
-                                         .drop = drop,
-                                         .poll = poll_soon,
-                                         .ctx = rig };
+    const struct sidecar_hooks hooks = RIG_HOOKS(rig);
     const struct sidecar_options options = { .silence_ms = 500,
                                              .leaving_ms = 250 };
     struct holdings *none = mem_zalloc(sizeof(*none));

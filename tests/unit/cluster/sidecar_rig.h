@@ -9,6 +9,15 @@
 #include "cluster/view.h"
 #include "cluster_rig.h"
 
+/* The hooks, which are functions of these names where it stands. */
+#define RIG_HOOKS(owner)                                                       \
+    {                                                                          \
+        .publish = publish, .follow = follow, .lead = lead, .where = where,    \
+        .ask = ask, .pull = begin_pull, .pull_until = pull_until,              \
+        .pull_cancel = pull_cancel, .keep = keep, .is_kept = is_kept,          \
+        .drop = drop, .poll = poll_soon, .ctx = (owner)                        \
+    }
+
 enum { RIG_ASKS_MAX = 64 };
 
 struct rig_ask {

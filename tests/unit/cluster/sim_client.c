@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * What is promised: a daemon has all items that were acknowledged, but for
+ *
+ * - what was acknowledged by daemons that could not be reached when another one
+ *   took over (they are lost from then on);
+ * - in mode available, what the two sides of a partition acknowledge while both
+ *   serve.
+ *
+ * In mode safe no two daemons serve a slot at the same time, ever.
+ */
+#include "../test.h"
+#include "sim.h"
+
+#include <inttypes.h>
+
+/* What begins to be served must have all that was acknowledged, but for what
+ * only daemons have that cannot be reached. */
+void
+sim_check_served(int index, unsigned slot)
+{
+    const struct sim_daemon *d = &sim.daemon[index];
+    uint64_t absent = sim.truth[slot] & ~sim.lost[slot] & ~d->items[slot];
+
+    for (int i = 0; absent != 0 && i < SIM_NODES; i++) {
+        uint64_t theirs = absent & sim.daemon[i].items[slot];
+
+        if (i != index && theirs != 0 && sim_is_calm(index, i) &&
+            sim.daemon[i].leader == SIM_NOBODY) {
+            sim_fail("daemon %d serves slot %u without %#" PRIx64
+                     " that daemon %d has",
+                     index, slot, theirs, i);
+        }
+    }
+    if (absent != 0) {
+        sim_tell("daemon %d serves slot %u without %#" PRIx64, index, slot,
+                 absent);
+    }
+    sim.lost[slot] |= absent;
+}
+
+/* Returns the daemon that executes a command on the slot, or SIM_NOBODY. */
+static int
+find_server(unsigned slot)
+{
+    int at = (int)sim_below(SIM_NODES);
+    bool asking = false;
+
+    for (int hops = 0; hops < 5; hops++) {
+        const struct sim_daemon *d = &sim.daemon[at];
+        uint16_t node;
+
+        if (!d->up || d->frozen || d->topology == NULL) {
+            return SIM_NOBODY;
+        }
+        switch ((enum slot_state)d->state[slot]) {
+        case SLOT_SERVED:
+        case SLOT_LEAVING:
+        case SLOT_EXPORTED:
+            if (sim_serves(at, slot) || (asking && sim_gives(at, slot))) {
+                return at;
+            }
+            break;
+        case SLOT_PULLED:
+            at = sim_node_of(d->topology->nodes[d->source[slot]].id);
+            asking = true;
+            continue;
+        case SLOT_HELD:
+        case SLOT_MISSING:
+            return SIM_NOBODY;
+        case SLOT_AWAY:
+            break;
+        }
+        node = d->topology->owner[sim_slot(slot)];
+        asking = false;
+        if (node == TOPOLOGY_NOBODY) {
+            return SIM_NOBODY;
+        }
+        at = sim_node_of(d->topology->nodes[node].id);
+    }
+    return SIM_NOBODY;
+}
+
+/* Whether the node has known all that there is to know for a while. */
+static bool
+is_informed(int node)
+{
+    return sim.node[node].deaf_ms == 0 &&
+           sim.now_ms > sim.node[node].learns_ms + SIM_CALM_MS;
+}
+
+/* No two daemons may serve a slot, but for the two sides of a partition. */
+static void
+check_alone(int at, unsigned slot)
+{
+    for (int i = 0; i < SIM_NODES; i++) {
+        if (i != at && sim_serves(i, slot) && sim_serves(at, slot) &&
+            (sim.safe ||
+             (sim_is_calm(at, i) && is_informed(at) && is_informed(i)))) {
+            sim_fail("daemons %d and %d serve slot %u", at, i, slot);
+        }
+    }
+}
+
+/* Whether the daemon is on the wrong side of a partition. */
+static bool
+is_cut_off(int at, unsigned slot)
+{
+    int owner = sim_newest()->owner[slot];
+
+    return !sim.safe && at != owner &&
+           !(sim_is_calm(at, owner) && is_informed(at));
+}
+
+void
+sim_run_client(void)
+{
+    unsigned slot = (unsigned)sim_below(SIM_SLOTS);
+    int at = find_server(slot);
+    struct sim_daemon *d;
+    uint64_t absent;
+    bool split;
+
+    if (at == SIM_NOBODY) {
+        sim.refused++;
+        return;
+    }
+    d = &sim.daemon[at];
+    check_alone(at, slot);
+    split = is_cut_off(at, slot);
+    sim.split += split;
+    absent = sim.truth[slot] & ~sim.lost[slot] & ~d->items[slot];
+    if (absent != 0 && !split) {
+        sim_fail("daemon %d misses items %#" PRIx64 " of slot %u", at, absent,
+                 slot);
+    }
+    if (sim_below(3) == 0) {
+        uint64_t item = UINT64_C(1) << sim_below(64);
+
+        sim_put(d, slot, d->items[slot] | item);
+        sim.truth[slot] |= item;
+        sim.lost[slot] = split ? sim.lost[slot] | item : sim.lost[slot] & ~item;
+        sim.writes++;
+    }
+}

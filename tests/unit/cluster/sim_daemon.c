@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "../test.h"
+#include "sidecar_rig.h"
+#include "sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TICK_MS = 5 };
+
+#define MS UINT64_C(1000000)
+
+int
+sim_index(const struct sim_daemon *d)
+{
+    return (int)(d - sim.daemon);
+}
+
+static uint64_t
+now_ns(void)
+{
+    return sim.now_ms * MS;
+}
+
+bool
+sim_has_lease(const struct sim_daemon *d)
+{
+    return d->lease.until_ns > now_ns();
+}
+
+static bool
+may_serve(const struct sim_daemon *d)
+{
+    return d->up && !d->frozen && d->leader == SIM_NOBODY &&
+           d->topology != NULL && d->topology->ok && sim_has_lease(d);
+}
+
+bool
+sim_serves(int index, unsigned slot)
+{
+    const struct sim_daemon *d = &sim.daemon[index];
+
+    return may_serve(d) && (d->state[slot] == SLOT_SERVED ||
+                            (d->state[slot] == SLOT_LEAVING &&
+                             sim.now_ms < d->leaving_until_ms));
+}
+
+bool
+sim_gives(int index, unsigned slot)
+{
+    const struct sim_daemon *d = &sim.daemon[index];
+
+    return may_serve(d) &&
+           (d->state[slot] == SLOT_EXPORTED || d->state[slot] == SLOT_LEAVING);
+}
+
+/* ---- holdings ------------------------------------------------------------ */
+
+static struct sim_holdings
+pack(const struct holdings *holdings)
+{
+    struct sim_holdings packed;
+
+    memcpy(packed.node, holdings->node, sizeof(packed.node));
+    memcpy(packed.follows, holdings->follows, sizeof(packed.follows));
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        packed.held[slot] = holdings->held[sim_slot(slot)];
+        packed.known[slot] = holdings->known[sim_slot(slot)];
+    }
+    packed.claimed = sim_pack(&holdings->claimed);
+    return packed;
+}
+
+/* Valid until the next call. */
+static const struct holdings *
+unpack(const struct sim_holdings *packed)
+{
+    static struct holdings holdings;
+
+    memcpy(holdings.node, packed->node, sizeof(holdings.node));
+    memcpy(holdings.follows, packed->follows, sizeof(holdings.follows));
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        holdings.held[sim_slot(slot)] = packed->held[slot];
+        holdings.known[sim_slot(slot)] = packed->known[slot];
+    }
+    sim_unpack(packed->claimed, &holdings.claimed);
+    return &holdings;
+}
+
+/* ---- hooks --------------------------------------------------------------- */
+
+static bool
+is_served(uint8_t state)
+{
+    return state == SLOT_SERVED || state == SLOT_EXPORTED ||
+           state == SLOT_LEAVING;
+}
+
+static void
+publish(void *ctx, const struct sidecar_map *map)
+{
+    struct sim_daemon *d = ctx;
+
+    d->leaving_until_ms = map->leaving_until_ms;
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        uint8_t state = map->state[sim_slot(slot)];
+        uint8_t before = d->state[slot];
+
+        if (state != before) {
+            sim_tell("daemon %d: slot %u state %u (was %u) held %" PRIu64,
+                     sim_index(d), slot, state, before,
+                     sidecar_holdings(d->sidecar)->held[sim_slot(slot)]);
+        }
+        d->state[slot] = state;
+        d->source[slot] = map->source[sim_slot(slot)];
+        if (is_served(state) && !is_served(before) && d->leader == SIM_NOBODY) {
+            sim_check_served(sim_index(d), slot);
+        }
+    }
+}
+
+static void
+follow(void *ctx, int node)
+{
+    struct sim_daemon *d = ctx;
+
+    d->leader = sim_node_of(d->topology->nodes[node].id);
+    d->sync_ms = 0;
+    sim_tell("daemon %d follows %d", sim_index(d), d->leader);
+}
+
+static void
+lead(void *ctx)
+{
+    struct sim_daemon *d = ctx;
+
+    sim_tell("daemon %d leads", sim_index(d));
+    if (d->leader != SIM_NOBODY) {
+        d->leader = SIM_NOBODY;
+        d->history = ++sim.histories;
+    }
+}
+
+static void
+where(void *ctx, char ret_history[HISTORY_ID_CHARS + 1], uint64_t *ret_position)
+{
+    const struct sim_daemon *d = ctx;
+
+    (void)snprintf(ret_history, HISTORY_ID_CHARS + 1, "%040" PRIu64,
+                   d->history);
+    *ret_position = d->length;
+}
+
+static struct sim_event *
+post(const struct sim_event *event)
+{
+    assert_true(sim.events < SIM_EVENTS_MAX);
+    sim.event[sim.events] = *event;
+    return &sim.event[sim.events++];
+}
+
+static void
+ask(void *ctx, const struct sidecar_ask *ask)
+{
+    const struct sim_daemon *d = ctx;
+    struct sim_event event = { .at_ms = sim.now_ms + 1 + sim_below(10),
+                               .ends_ms = sim.now_ms + SIM_SILENT_MS,
+                               .from = sim_index(d),
+                               .to = sim_node_of(ask->node),
+                               .boot = d->boot,
+                               .number = ask->number,
+                               .question = ask->question,
+                               .epoch = ask->epoch,
+                               .surveyed = ask->surveyed,
+                               .known = ask->known };
+
+    if (ask->set != NULL) {
+        event.slots = sim_pack(ask->set);
+    }
+    if (topology_find(d->topology, slice_of(ask->node)) < 0) {
+        event.is_answer = true; /* it has no address */
+        event.answer.reason = "its node is gone";
+    }
+    (void)post(&event);
+}
+
+static void
+begin_pull(void *ctx, const char *node, const struct slot_set *set)
+{
+    struct sim_daemon *d = ctx;
+
+    sim_tell("daemon %d pulls from %d", sim_index(d), sim_node_of(node));
+    d->pull = (struct sim_pull){ .runs = true,
+                                 .source = sim_node_of(node),
+                                 .slots = sim_pack(set),
+                                 .ready_ms = sim.now_ms + 20 + sim_below(400) };
+}
+
+static void
+pull_until(void *ctx, const char *history, uint64_t position)
+{
+    struct sim_daemon *d = ctx;
+
+    (void)history;
+    d->pull.until = true;
+    d->pull.position = position;
+}
+
+static void
+pull_cancel(void *ctx)
+{
+    ((struct sim_daemon *)ctx)->pull.runs = false;
+}
+
+static uint64_t
+keep(void *ctx, const struct holdings *holdings)
+{
+    struct sim_daemon *d = ctx;
+
+    d->keeping = pack(holdings);
+    d->ticket++;
+    d->kept_ms = sim.now_ms + 1 + sim_below(20);
+    return d->ticket;
+}
+
+static bool
+is_kept(void *ctx, uint64_t ticket)
+{
+    return ((struct sim_daemon *)ctx)->kept_ticket >= ticket;
+}
+
+static void
+drop(void *ctx, const struct slot_set *set)
+{
+    struct sim_daemon *d = ctx;
+    uint8_t slots = sim_pack(set);
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        if ((slots >> slot & 1) != 0) {
+            sim_tell("daemon %d drops slot %u", sim_index(d), slot);
+            sim_put(d, slot, 0);
+        }
+    }
+}
+
+static void
+poll_soon(void *ctx)
+{
+    ((struct sim_daemon *)ctx)->poll_ms = sim.now_ms + 1;
+}
+
+/* ---- life ---------------------------------------------------------------- */
+
+void
+sim_start(int index)
+{
+    struct sim_daemon *d = &sim.daemon[index];
+    const struct sidecar_hooks hooks = RIG_HOOKS(d);
+    const struct sidecar_options options = {
+        .silence_ms =
+            sim.safe ? SIM_NODE_TIMEOUT_MS + 2 * SIM_LEASE_MS : SIM_LEASE_MS,
+        .leaving_ms = SIM_LEASE_MS / 2
+    };
+
+    sim_tell("daemon %d starts", index);
+    d->sidecar = sidecar_new(&hooks, unpack(&d->kept));
+    sidecar_set_options(d->sidecar, &options);
+    d->up = true;
+    d->boot++;
+    d->version = 0;
+    d->leased = false;
+    d->lease = (struct lease){ .poll_ns = SIM_POLL_MS * MS,
+                               .length_ns = SIM_LEASE_MS * MS };
+    d->poll_ms = sim.now_ms + sim_below(SIM_POLL_MS);
+    d->ticket = d->kept_ticket = 0;
+    d->pull.runs = false;
+    memset(d->state, SLOT_AWAY, sizeof(d->state));
+    if (d->leader == SIM_NOBODY) {
+        d->history = ++sim.histories;
+    }
+    sim_disturb(index);
+}
+
+void
+sim_stop(int index)
+{
+    struct sim_daemon *d = &sim.daemon[index];
+
+    sidecar_free(d->sidecar);
+    topology_free(d->topology);
+    d->topology = NULL;
+    d->sidecar = NULL;
+    d->up = d->frozen = false;
+    memset(d->state, SLOT_AWAY, sizeof(d->state));
+    sim_disturb(index);
+    sim_tell("daemon %d stops", index);
+}
+
+/* ---- questions and answers ----------------------------------------------- */
+
+static void
+answer_fence(struct sim_daemon *d, struct sim_event *event)
+{
+    char id[TOPOLOGY_ID_LEN + 1];
+    struct slot_set set;
+    struct slot_set granted = { { 0 } };
+    const struct sidecar_ask ask = { .question = event->question,
+                                     .node = id,
+                                     .set = &set,
+                                     .epoch = event->epoch,
+                                     .surveyed = event->surveyed,
+                                     .known = event->known };
+    bool empty = true;
+
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        empty =
+            empty && ((event->slots >> slot & 1) == 0 || d->items[slot] == 0);
+    }
+    sim_unpack(event->slots, &set);
+    sim_id_of(event->from, id);
+    event->answer = sidecar_fence(d->sidecar, &ask, sim_has_lease(d), empty,
+                                  &granted, sim.now_ms);
+    event->granted = sim_pack(&granted);
+}
+
+static uint64_t
+goes_on_ms(const struct sim_daemon *d)
+{
+    return 1 + (d->up_at_ms > sim.now_ms ? d->up_at_ms : sim.now_ms);
+}
+
+/* The question has arrived. A frozen daemon answers when it goes on; by then
+ * nobody may wait for that any more. */
+static void
+arrive(struct sim_event *event)
+{
+    struct sim_daemon *d = &sim.daemon[event->to];
+    struct sim_event late = *event;
+
+    event->is_answer = true;
+    if (!d->up || sim.cut[event->from][event->to] || d->frozen) {
+        event->answer.kind = SIDECAR_SILENT;
+        event->answer.reason = "it is silent";
+        event->at_ms = event->ends_ms;
+    } else if (event->question == SIDECAR_ASK_HOLDINGS) {
+        event->answer.kind = SIDECAR_HOLDS;
+        event->holdings = pack(sidecar_holdings(d->sidecar));
+        event->at_ms = sim.now_ms + 1 + sim_below(10);
+    } else {
+        answer_fence(d, event);
+        event->at_ms = sim.now_ms + 1 + sim_below(10);
+    }
+    where(d, event->answer.history, &event->answer.position);
+    if (d->up && d->frozen && !sim.cut[event->from][event->to]) {
+        late.at_ms = goes_on_ms(d);
+        late.unheard = true;
+        (void)post(&late);
+    }
+}
+
+/* The answer has arrived, or does not come in time. */
+static void
+deliver(struct sim_event *event)
+{
+    struct sim_daemon *d = &sim.daemon[event->from];
+    struct slot_set granted;
+
+    if (event->answer.kind != SIDECAR_SILENT &&
+        sim.cut[event->to][event->from]) {
+        event->answer.kind = SIDECAR_SILENT;
+        event->answer.reason = "its answer is lost";
+        event->at_ms = event->ends_ms;
+        return;
+    }
+    if (d->frozen) {
+        event->at_ms = goes_on_ms(d);
+        return;
+    }
+    event->at_ms = UINT64_MAX;
+    if (!d->up || d->boot != event->boot || event->unheard) {
+        return;
+    }
+    if (event->question != SIDECAR_ASK_HOLDINGS) {
+        sim_tell("daemon %d asked %d %d for %#x: answer %d %#x %s", event->from,
+                 event->to, event->question, event->slots, event->answer.kind,
+                 event->granted,
+                 event->answer.reason != NULL ? event->answer.reason : "");
+    }
+    sim_unpack(event->granted, &granted);
+    event->answer.granted = &granted;
+    event->answer.holdings =
+        event->answer.kind == SIDECAR_HOLDS ? unpack(&event->holdings) : NULL;
+    sidecar_answered(d->sidecar, event->number, &event->answer, sim.now_ms);
+}
+
+/* What happens may post more events, behind the others. */
+void
+sim_run_events(void)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < sim.events; i++) {
+        struct sim_event event;
+
+        if (sim.event[i].at_ms <= sim.now_ms) {
+            event = sim.event[i];
+            (event.is_answer ? deliver : arrive)(&event);
+            sim.event[i] = event;
+        }
+        if (sim.event[i].at_ms != UINT64_MAX) {
+            if (kept != i) {
+                sim.event[kept] = sim.event[i];
+            }
+            kept++;
+        }
+    }
+    sim.events = kept;
+}
+
+/* ---- one millisecond ----------------------------------------------------- */
+
+static void
+note_lapse(struct sim_daemon *d, bool gone)
+{
+    if (d->leased && (gone || !sim_has_lease(d))) {
+        d->leased = false;
+        sidecar_lapsed(d->sidecar, sim.now_ms);
+    }
+}
+
+static void
+run_poll(int index)
+{
+    struct sim_daemon *d = &sim.daemon[index];
+    const struct sim_node *node = &sim.node[index];
+    struct topology *fresh;
+    struct topology *before = NULL;
+
+    d->poll_ms = sim.now_ms + SIM_POLL_MS;
+    if (!node->up) {
+        if (node->refuses) {
+            note_lapse(d, true);
+            lease_ended(&d->lease);
+        }
+        return;
+    }
+    note_lapse(d, false);
+    fresh = sim_show(index, &d->version);
+    if (fresh != NULL) {
+        before = d->topology;
+        d->topology = fresh;
+    }
+    sidecar_polled(d->sidecar, d->topology, d->leased, sim.now_ms);
+    topology_free(before);
+    lease_answered(&d->lease, now_ns(), now_ns());
+    d->leased = d->leased || d->lease.until_ns > 0;
+}
+
+void
+sim_run_daemon(int index)
+{
+    struct sim_daemon *d = &sim.daemon[index];
+
+    if ((!d->up || d->frozen) && sim.now_ms < d->up_at_ms) {
+        return;
+    }
+    if (!d->up) {
+        sim_start(index);
+        return;
+    }
+    if (d->frozen) {
+        sim_tell("daemon %d goes on", index);
+        d->frozen = false;
+        sim_disturb(index);
+    }
+    if (d->ticket > d->kept_ticket && sim.now_ms >= d->kept_ms) {
+        d->kept = d->keeping;
+        d->kept_ticket = d->ticket;
+    }
+    sim_replicate(index);
+    sim_run_pull(d);
+    if (sim.now_ms >= d->poll_ms) {
+        run_poll(index);
+    }
+    if (sim.now_ms >= d->tick_ms) {
+        d->tick_ms = sim.now_ms + TICK_MS;
+        sidecar_tick(d->sidecar, sim.now_ms);
+    }
+}

@@ -375,9 +375,13 @@ class Cluster:
 
     def daemons_settled(self):
         """Tells whether the daemons serve, have the nodes' map and roles, and the
-        replicas follow the daemon beside their node's primary."""
+        replicas follow the daemon beside their node's primary. After a cut, TCP may
+        wait for seconds before it sends again, so the replicas must also have what
+        their primaries had."""
         view = self.view()
         owners = {i: p.ranges for i, p in view.items() if p.ranges}
+        had = {i: int(replicas.info(self.at(i).daemon)["master_repl_offset"])
+               for i, p in view.items() if p.primary is None}
         for pair in self.pairs:
             if not pair.daemon.runs() or not pair.daemon.is_ok() or \
                     pair.daemon.owners() != owners:
@@ -388,7 +392,8 @@ class Cluster:
                     return False
             elif got["role"] != "slave" or got["master_link_status"] != "up" or \
                     int(got["master_port"]) != self.at(primary).daemon.port + \
-                    bool(self.tls):
+                    bool(self.tls) or \
+                    int(got["slave_repl_offset"]) < had[primary]:
                 return False
         return True
 

@@ -472,13 +472,16 @@ has_drained(const struct sidecar *sidecar)
            position >= sidecar->claim.position;
 }
 
-/* Leads without the daemon that we followed, unless it answers again. */
+/* Leads without the daemon that we followed, unless it answers again. If its
+ * node is not in the cluster any more, no survey asks it. */
 static void
 end_waiting(struct sidecar *sidecar, uint64_t now_ms)
 {
-    uint16_t source = sidecar_peer_of(sidecar, sidecar->claim.source);
+    const struct claim *claim = &sidecar->claim;
+    uint16_t source = sidecar_peer_of(sidecar, claim->source);
+    bool gone = topology_find(sidecar->topology, slice_of(claim->source)) < 0;
 
-    if (sidecar->peers[source].silent || sidecar->claim.refused) {
+    if (gone || sidecar->peers[source].silent || claim->refused) {
         lead(sidecar, now_ms);
     } else {
         enter(sidecar, CLAIM_FENCES, now_ms);

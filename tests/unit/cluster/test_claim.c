@@ -241,3 +241,24 @@ TEST(a_replica_waits_for_the_lease_of_a_silent_leader)
     mem_free(of_a);
     rig_fini(&rig);
 }
+
+TEST(a_replica_leads_without_a_leader_whose_node_is_forgotten)
+{
+    static const char forgotten[] =
+        RIG_R " 10.0.0.4:7003@17003 myself,master - 0 1 9 connected 0-5460\n";
+    const struct sidecar_answer silent = { .kind = SIDECAR_SILENT,
+                                           .reason = "it has no address" };
+    struct holdings *of_a = mem_zalloc(sizeof(*of_a));
+    struct rig rig;
+
+    copy_all(&rig, of_a);
+    rig_poll(&rig, forgotten);
+    rig_answer(&rig, RIG_A, SIDECAR_ASK_HAND_OFF, &silent);
+    rig_tick(&rig, 400);
+    assert_int_equal(rig.follows, 0);
+    rig_tick(&rig, 300);
+    assert_int_equal(rig.follows, -1);
+    assert_int_equal(rig.state[0], SLOT_SERVED);
+    mem_free(of_a);
+    rig_fini(&rig);
+}

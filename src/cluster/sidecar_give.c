@@ -24,8 +24,8 @@ sidecar_give_lose(struct sidecar *sidecar, unsigned slot, bool leased,
         if (leased) {
             slot_set_add(&sidecar->leaving, slot);
         }
-    } else if (own->held[slot] == 0 || own->follows[0] != '\0' ||
-               own->known[slot] > own->held[slot]) {
+    } else if (own->follows[0] != '\0' ||
+               (own->held[slot] != 0 && own->known[slot] > own->held[slot])) {
         return;
     }
     slot_set_add(&sidecar->awaiting, slot);
@@ -40,12 +40,16 @@ came(struct sidecar *sidecar, const struct slot_set *set)
 }
 
 /* Whether the owner's daemon cannot send clients back: it is not there, or
- * another one has had the slot since. */
+ * another one has had the slot since. Nobody comes for a slot that was never
+ * held here: its owner's daemon is given the time in which it looks. */
 static bool
 is_settled(const struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
 {
     uint16_t owner = sidecar->owner_before[slot];
 
+    if (sidecar->own->held[slot] == 0) {
+        return now_ms - sidecar->lost_ms[slot] >= sidecar->options.leaving_ms;
+    }
     return now_ms - sidecar->lost_ms[slot] >= AWAIT_MS ||
            sidecar->own->known[slot] > sidecar->own->held[slot] ||
            owner == PEER_NONE ||

@@ -66,12 +66,10 @@ show_given(struct sidecar *sidecar)
 
     slot_set_unite(&given, &sidecar->awaiting);
     slot_set_foreach (&given, slot) {
-        enum slot_state state = SLOT_EXPORTED;
+        bool held = sidecar->own->held[slot] != 0;
+        enum slot_state state = held ? SLOT_EXPORTED : SLOT_AWAY;
 
-        if (sidecar->own->held[slot] == 0) {
-            continue;
-        }
-        if (slot_set_has(&sidecar->leaving, slot)) {
+        if (held && slot_set_has(&sidecar->leaving, slot)) {
             state = SLOT_LEAVING;
         } else if (slot_set_has(&sidecar->awaiting, slot)) {
             state = SLOT_HELD;

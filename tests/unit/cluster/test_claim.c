@@ -152,6 +152,7 @@ TEST(slots_that_move_on_are_given_up)
     assert_true(rig.pulls);
     rig_poll(&rig, RIG_NODES);
     assert_false(rig.pulls);
+    rig_tick(&rig, 250); /* until B knows */
     assert_int_equal(rig.state[5461], SLOT_AWAY);
     rig_fini(&rig);
 }

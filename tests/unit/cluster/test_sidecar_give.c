@@ -210,3 +210,18 @@ TEST(clients_are_not_sent_to_an_owner_whose_daemon_may_send_them_back)
     mem_free(file);
     mem_free(of_b);
 }
+
+TEST(a_slot_that_is_lost_before_it_is_held_sends_nobody_back_at_once)
+{
+    struct rig rig;
+
+    rig_init(&rig, NULL);
+    rig_poll(&rig, RIG_NODES);
+    assert_int_equal(rig.state[0], SLOT_HELD);
+    rig_poll(&rig, GIVEN);
+    rig_tick(&rig, 200);
+    assert_int_equal(rig.state[0], SLOT_HELD); /* B may not know yet */
+    rig_tick(&rig, 50);
+    assert_int_equal(rig.state[0], SLOT_AWAY);
+    rig_fini(&rig);
+}

@@ -296,7 +296,8 @@ def test_a_password_from_a_file_is_read_again_on_sighup(start_server, tmp_path):
     ("", 0o600, "it is empty"), ("a\nb\n", 0o600, "it has more than one line"),
     ("x", 0o666, "others can write to it"), ("x" * 600, 0o600, "512"),
     (None, 0, "No such file or directory")])
-@pytest.mark.parametrize("name", ["requirepass-file", "masterauth-file"])
+@pytest.mark.parametrize("name", ["requirepass-file", "masterauth-file",
+                                  "sidecar-password-file"])
 def test_a_bad_password_file_ends_the_start(tmp_path, name, text, mode, why):
     path = tmp_path / "secret"
     if text is not None:

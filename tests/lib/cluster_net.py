@@ -92,6 +92,17 @@ class Network:
         self.places.append(place)
         return place
 
+    def move(self, place):
+        """Gives a place another address, as a pod has after a restart."""
+        old, at = place.host, int(place.host.rsplit(".", 1)[1])
+        place.host = "10.77.0.%d" % (at + 50 if at < 200 else at - 150)
+        place.ip("addr del %s/24 dev eth0" % old)
+        place.ip("addr add %s/24 dev eth0" % place.host)
+        for other in [self.hub, *self.places]:
+            if other is not place:
+                self.point(place, other)
+                self.point(other, place)
+
     def point(self, place, other):
         """Tells a place the hardware address of another, or a wrong one."""
         place.ip("neigh replace %s lladdr %s dev %s nud permanent" % (

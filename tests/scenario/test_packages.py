@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# What installs the server: that packages, container and Kubernetes manifests agree
-# with the sources and with each other. No container engine and no cluster run here.
-# So their files are read, and the commands in them run against a server of the tests.
+# What installs the server: that packages and container agree with the sources and with
+# each other. No container engine runs here. So their files are read, and the commands
+# in them run against a server of the tests. (test_kubernetes.py has the manifests.)
 
 import json
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
-from lib import resp, servers
-
-yaml = pytest.importorskip("yaml", reason="there is no python3-yaml")
+from lib import servers
+from lib.containers import Running
 
 pytestmark = pytest.mark.skipif(servers.sanitized(), reason="the release build does it")
 
@@ -41,9 +39,8 @@ def test_the_version_is_the_same_everywhere():
     assert first.group(1) == VERSION
     spec = (PACKAGING / "rpm/bloomery.spec").read_text()
     assert re.search(r"^Version: +(\S+)$", spec, re.M).group(1) == VERSION
-    for name in ("standalone", "sentinel"):
-        text = (PACKAGING / "kubernetes" / (name + ".yaml")).read_text()
-        assert re.findall(r"/bloomery:(\S+)$", text, re.M) == [VERSION]
+    for manifest in (PACKAGING / "kubernetes").glob("*.yaml"):
+        assert re.findall(r"/bloomery:(\S+)$", manifest.read_text(), re.M) == [VERSION]
     symbols = (PACKAGING / "debian/libbloomery1.symbols").read_text()
     since = {tuple(map(int, v.split("."))) for v in
              re.findall(r"@BLOOMERY_1 (\S+)$", symbols, re.M)}
@@ -191,39 +188,6 @@ def test_the_container_is_not_root_and_stops_by_the_signal_that_saves():
     assert "port = %s\n" % one(final, "EXPOSE") in conf
 
 
-def here(command, conf):
-    """The command of a container, with the programs and files of this machine."""
-    assert command[0] == "bloomery-server"
-    return [servers.server_binary()] + [
-        str(conf) if w == "/etc/bloomery/bloomery.conf" else w for w in command[1:]]
-
-
-class Running:
-    """A server that runs a container's command."""
-
-    def __init__(self, command, conf, folder, *options):
-        (folder / "data").mkdir()
-        text = conf.replace("/var/lib/bloomery", str(folder / "data"))
-        self.port = servers.free_port()
-        text = text.replace("7379", str(self.port))
-        self.conf = folder / "bloomery.conf"
-        self.conf.write_text(text)
-        self.child = subprocess.Popen(here(command, self.conf) + list(options),
-                                      stdout=subprocess.DEVNULL,
-                                      stderr=open(folder / "log", "wb"))
-
-    def ask(self, probe):
-        return subprocess.run(here(probe, self.conf), text=True,
-                              capture_output=True, timeout=60)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.child.kill()
-        self.child.wait()
-
-
 def test_the_health_check_of_the_container_works(tmp_path):
     _, final = stages()
     text = one(final, "HEALTHCHECK")
@@ -240,163 +204,3 @@ def test_the_health_check_of_the_container_works(tmp_path):
         assert running.ask(probe).returncode == 1
     seconds = int(re.search(r"--timeout=(\d+)s", text).group(1))
     assert seconds > 5, "longer than that of --ping"
-
-
-# ---- Kubernetes ------------------------------------------------------------------
-
-MANIFESTS = ["standalone", "sentinel"]
-API = {"ConfigMap": "v1", "Service": "v1", "StatefulSet": "apps/v1"}
-PROBES = ["startupProbe", "livenessProbe", "readinessProbe"]
-
-
-def documents(name):
-    text = (PACKAGING / "kubernetes" / (name + ".yaml")).read_text()
-    return list(yaml.safe_load_all(text))
-
-
-def of_kind(name, kind):
-    return [d for d in documents(name) if d["kind"] == kind]
-
-
-def pods(name):
-    return [(s, s["spec"]["template"]["spec"], c)
-            for s in of_kind(name, "StatefulSet")
-            for c in s["spec"]["template"]["spec"]["containers"]]
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_the_objects_refer_to_each_other(name):
-    seen = {(d["kind"], d["metadata"]["name"]) for d in documents(name)}
-    assert len(seen) == len(documents(name))
-    assert all(d["apiVersion"] == API[d["kind"]] for d in documents(name))
-    for stateful, pod, container in pods(name):
-        spec = stateful["spec"]
-        labels = spec["template"]["metadata"]["labels"]
-        assert spec["selector"]["matchLabels"] == labels
-        assert ("Service", spec["serviceName"]) in seen
-        service = next(d for d in of_kind(name, "Service")
-                       if d["metadata"]["name"] == spec["serviceName"])
-        assert service["spec"]["selector"] == labels
-        ports = {p["name"]: p["containerPort"] for p in container["ports"]}
-        for port in service["spec"]["ports"]:
-            assert ports[port["targetPort"]] == port["port"]
-        volumes = {v["name"]: v for v in pod["volumes"]}
-        claims = {c["metadata"]["name"] for c in spec["volumeClaimTemplates"]}
-        mounts = {m["name"] for m in container["volumeMounts"]}
-        assert mounts == set(volumes) | claims and not set(volumes) & claims
-        assert ("ConfigMap", volumes["configuration"]["configMap"]["name"]) in seen
-        assert volumes["password"]["secret"]["secretName"] == "bloomery"
-        assert set(container["resources"]) == {"requests", "limits"}
-        assert "memory" in container["resources"]["limits"]
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_no_container_may_do_more_than_it_needs(name):
-    for _, pod, container in pods(name):
-        assert pod["securityContext"]["runAsNonRoot"] is True
-        assert pod["securityContext"]["runAsUser"] > 0
-        assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
-        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert pod["automountServiceAccountToken"] is False
-        assert container["securityContext"] == {
-            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
-            "capabilities": {"drop": ["ALL"]}}
-        writable = [m["name"] for m in container["volumeMounts"]
-                    if not m.get("readOnly")]
-        assert writable == ["data"]
-
-
-def bloomery(name):
-    return next((s, p, c) for s, p, c in pods(name) if c["name"] == "bloomery")
-
-
-def conf_of(name, folder):
-    """The configuration, with the password in a file of this machine."""
-    text = of_kind(name, "ConfigMap")[0]["data"]["bloomery.conf"]
-    password = folder / "password"
-    password.write_text("secret")
-    password.chmod(0o600)
-    mounts = {m["mountPath"]: m["name"] for m in bloomery(name)[2]["volumeMounts"]}
-    assert mounts["/run/secrets/bloomery"] == "password"
-    assert mounts["/etc/bloomery"] == "configuration"
-    assert mounts["/var/lib/bloomery"] == "data"
-    return text.replace("/run/secrets/bloomery/password", str(password))
-
-
-@pytest.mark.parametrize("name", MANIFESTS)
-def test_the_probes_work_with_the_configuration(name, tmp_path):
-    container = bloomery(name)[2]
-    conf = conf_of(name, tmp_path)
-    options = ["--threads", "2", "--min-replicas-to-write", "0"]
-    command = ["bloomery-server", "/etc/bloomery/bloomery.conf"]
-    if name == "sentinel":
-        script = container["args"][0]
-        assert container["command"] == ["/bin/sh", "-c"]
-        words = subprocess.run(
-            ["/bin/sh", "-c", script.replace("exec bloomery-server", "printf '%s\\n'")],
-            env={"HOSTNAME": "bloomery-0"}, text=True, capture_output=True,
-            check=True).stdout.split("\n")[:-1]
-        assert words == ["/etc/bloomery/bloomery.conf", "--replicaof", "",
-                         "--replica-announce-ip", "bloomery-0.bloomery"]
-        command = ["bloomery-server"] + words
-        other = subprocess.run(
-            ["/bin/sh", "-c", script.replace("exec bloomery-server", "printf '%s\\n'")],
-            env={"HOSTNAME": "bloomery-2"}, text=True, capture_output=True, check=True)
-        assert "\nbloomery-0.bloomery 7379\n" in other.stdout
-    probes = [container[p] for p in PROBES]
-    for probe in probes:
-        assert probe["timeoutSeconds"] > 5, "longer than that of --ping"
-    with Running(command, conf, tmp_path, *options) as running:
-        for probe in probes:
-            words = probe["exec"]["command"]
-            servers.wait_until(lambda: running.ask(words).stdout == "PONG\n", 20,
-                               "%s is good" % words, pause=0.1)
-        with resp.Conn(("127.0.0.1", running.port), password="secret") as conn:
-            assert conn.call("CONFIG", "GET", "dir")[1].decode() == \
-                str(tmp_path / "data")
-    assert [p["exec"]["command"][1] for p in probes] == \
-        ["--ping=alive", "--ping=alive", "--ping"]
-
-
-def test_a_sentinel_accepts_its_configuration(tmp_path):
-    """That of Debian's Redis, which has the options of Valkey's."""
-    if servers.oracle_missing():
-        pytest.skip(servers.oracle_missing())
-    container = next(c for _, _, c in pods("sentinel") if c["name"] == "sentinel")
-    port = servers.free_port()
-    text = of_kind("sentinel", "ConfigMap")[0]["data"]["sentinel.conf"]
-    script = container["args"][0]
-    (tmp_path / "password").write_text("secret")
-    (tmp_path / "data").mkdir()
-    text = text.replace("26379", str(port)).replace("bloomery-0.bloomery", "127.0.0.1")
-    (tmp_path / "sentinel.conf").write_text(text.replace("/data", str(tmp_path / "data")))
-    for old, new in (("/etc/bloomery", tmp_path), ("/run/secrets/bloomery", tmp_path),
-                     ("/data", tmp_path / "data"), ("$HOSTNAME.bloomery-sentinel",
-                                                    "127.0.0.1"),
-                     ("exec valkey-sentinel", "exec %s" % (
-                         Path(servers.REDIS) / "redis-server"))):
-        assert old in script
-        script = script.replace(old, str(new))
-    env = dict(os.environ)
-    libs = [str(p) for p in (TOP / "build/redis/usr/lib").glob("*-linux-gnu")]
-    if libs:
-        env["LD_LIBRARY_PATH"] = ":".join(libs)
-    child = subprocess.Popen(["/bin/sh", "-c", script.rstrip() + " --sentinel"], env=env,
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        def monitors():
-            assert child.poll() is None, child.stdout.read().decode()
-            try:
-                with resp.Conn(("127.0.0.1", port)) as conn:
-                    return conn.call("SENTINEL", "MASTERS")
-            except OSError:
-                return None
-        masters = servers.wait_until(monitors, 20, "the Sentinel answers", pause=0.05)
-        facts = dict(zip(masters[0][::2], masters[0][1::2]))
-        assert facts[b"name"] == b"bloom" and facts[b"quorum"] == b"2"
-        assert int(facts[b"down-after-milliseconds"]) > 1000
-        assert "sentinel auth-pass bloom secret" in \
-            (tmp_path / "data/sentinel.conf").read_text()
-    finally:
-        child.kill()
-        child.wait()

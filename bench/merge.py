@@ -68,7 +68,7 @@ def missing(server, prefix, count):
 
 def is_merged(server):
     got = info(server, "stats")
-    return int(got["merge_offers"]) > 0 and int(got["merge_bytes_waiting"]) == 0
+    return int(got["merge_offers"]) > 0 and int(got["merge_waiting_bytes"]) == 0
 
 
 def main():

@@ -76,7 +76,7 @@ def heal(old, new, wait=True):
 
 def wait_merged(old, seconds=60):
     wait_until(lambda: replicas.link_is_up(old) and stats(old)["offers"] > 0 and
-               stats(old)["bytes_waiting"] == 0 and
+               stats(old)["waiting_bytes"] == 0 and
                not files(old, "heal-*"), seconds, "all adds are offered")
 
 
@@ -125,7 +125,7 @@ def test_adds_of_both_sides_are_there(group, journal):
     wait_even(replica, primary)
     got = stats(primary)
     assert got["items_quarantined"] == got["items_dropped"] == 0
-    assert got["bytes_lost"] == 0 and got["offers"] == 1
+    assert got["lost_bytes"] == 0 and got["offers"] == 1
     assert 39990 <= got["items_added"] <= 40000
     assert quarantine(primary) == []
 
@@ -221,7 +221,7 @@ def test_more_than_the_log_may_keep_is_lost_and_said(group):
     add(primary, "key", "old", 20000)
     heal(primary, replica)
     wait_even(replica, primary)
-    assert stats(primary)["bytes_lost"] > 500000
+    assert stats(primary)["lost_bytes"] > 500000
     assert stats(primary)["offers"] == 0
     assert b"lost changes that the primary does not have" in primary.log()
 
@@ -247,7 +247,7 @@ def test_after_a_crash_the_journal_has_it(group, role):
     assert b"from=journal" in primary.log()
     assert missing(replica, "key", old + new) == []
     wait_even(replica, primary)
-    assert stats(primary)["bytes_lost"] == 0
+    assert stats(primary)["lost_bytes"] == 0
 
 
 def test_a_full_quarantine_counts_what_it_drops(group):

@@ -120,13 +120,21 @@ def kill_daemon(play):
     pair.daemon.restart()
 
 
-def kill_both(play):
+def lose_both(play, how):
+    """A primary and its daemon are away until its replica has taken over."""
     pair = play.primary()
     slot = play.owned_slot(pair)
     with play.losable(pair):
         for process in pair.both():
-            process.crash()
+            how(process)
         play.wait_new_owner(pair, slot)
+        play.pause(0, 1)
+        play.cluster.heal()
+        play.cluster.wait_settled()
+
+
+def kill_both(play):
+    lose_both(play, lambda process: process.crash())
 
 
 def kill_replica(play):
@@ -168,16 +176,7 @@ def stop_daemon(play):
 
 
 def stop_both(play):
-    pair = play.primary()
-    slot = play.owned_slot(pair)
-    with play.losable(pair):
-        for process in pair.both():
-            process.freeze()
-        play.wait_new_owner(pair, slot)
-        play.pause(0, 1)
-        for process in pair.both():
-            process.thaw()
-        play.cluster.wait_settled()
+    lose_both(play, lambda process: process.freeze())
 
 
 # ---- moves

@@ -50,7 +50,7 @@ class Load:
         self.refused = []       # commands without an answer: str
         self.complaints = []    # errors that no client repeats: str
         self.loops = []         # ways with too many redirects: str
-        self.most = 0           # redirects of one command
+        self.redirects = collections.Counter()  # in a row: commands
         self.reads = 0
         self.lock = threading.Lock()
         self.over = threading.Event()
@@ -86,6 +86,11 @@ class Load:
         for thread in self.threads:
             if thread.is_alive():
                 thread.join()
+
+    @property
+    def most(self):
+        """The most redirects of one command."""
+        return max(self.redirects, default=0)
 
     # ---- writers
 
@@ -134,7 +139,7 @@ class Load:
                 self.refused.append("slot %d, %s" % (slots.slot_of(key), problem))
         with self.lock:
             self.kinds.update(kind for _, kind in way.hops)
-            self.most = max(self.most, way.most)
+            self.redirects[way.most] += 1
         if way.most > REDIRECTS and len(self.loops) < 20:
             self.loops.append("%.3f %s" % (time.monotonic() - self.began, way))
         if isinstance(reply, resp.Error):
@@ -265,9 +270,10 @@ class Load:
             return "%d (and %d allowed)" % (len(bad) - allowed, allowed)
 
         return ("%d acknowledged, %d read; %s; false negatives %s, missing %s; "
-                "most redirects %d; longest gaps %s; %d stuck" % (
+                "commands by redirects %s; longest gaps %s; %d stuck" % (
                     len(self.acks), self.reads,
                     ", ".join("%s %d" % k for k in sorted(self.kinds.items())),
-                    count(self.bad), count(self.missing), self.most,
+                    count(self.bad), count(self.missing),
+                    " ".join("%d: %d" % r for r in sorted(self.redirects.items())),
                     " ".join("%.2f" % g for g in self.gaps()),
                     len(self.refused)))

@@ -93,6 +93,7 @@ struct sim_daemon {
     bool leased; /* the sidecar was not told that the lease has ended */
     uint64_t poll_ms, tick_ms;
     uint8_t state[SIM_SLOTS];
+    bool checked[SIM_SLOTS]; /* since it began to serve the slot */
     uint16_t source[SIM_SLOTS];
     int leader; /* SIM_NOBODY: it leads */
     uint64_t history;
@@ -212,5 +213,6 @@ bool sim_gives(int index, unsigned slot);
 
 /* ---- clients ------------------------------------------------------------- */
 
+/* The first look at a slot since its daemon began to serve it. */
 void sim_check_served(int index, unsigned slot);
 void sim_run_client(void);

@@ -19,9 +19,13 @@
 void
 sim_check_served(int index, unsigned slot)
 {
-    const struct sim_daemon *d = &sim.daemon[index];
+    struct sim_daemon *d = &sim.daemon[index];
     uint64_t absent = sim.truth[slot] & ~sim.lost[slot] & ~d->items[slot];
 
+    if (d->checked[slot]) {
+        return;
+    }
+    d->checked[slot] = true;
     for (int i = 0; absent != 0 && i < SIM_NODES; i++) {
         uint64_t theirs = absent & sim.daemon[i].items[slot];
 
@@ -129,6 +133,7 @@ sim_run_client(void)
     check_alone(at, slot);
     split = is_cut_off(at, slot);
     sim.split += split;
+    sim_check_served(at, slot);
     absent = sim.truth[slot] & ~sim.lost[slot] & ~d->items[slot];
     if (absent != 0 && !split) {
         sim_fail("daemon %d misses items %#" PRIx64 " of slot %u", at, absent,

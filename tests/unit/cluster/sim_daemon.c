@@ -115,9 +115,7 @@ publish(void *ctx, const struct sidecar_map *map)
         }
         d->state[slot] = state;
         d->source[slot] = map->source[sim_slot(slot)];
-        if (is_served(state) && !is_served(before) && d->leader == SIM_NOBODY) {
-            sim_check_served(sim_index(d), slot);
-        }
+        d->checked[slot] = d->checked[slot] && is_served(state);
     }
 }
 
@@ -277,6 +275,7 @@ sim_start(int index)
     d->ticket = d->kept_ticket = 0;
     d->pull.runs = false;
     memset(d->state, SLOT_AWAY, sizeof(d->state));
+    memset(d->checked, 0, sizeof(d->checked));
     if (d->leader == SIM_NOBODY) {
         d->history = ++sim.histories;
     }
@@ -426,6 +425,7 @@ note_lapse(struct sim_daemon *d, bool gone)
 {
     if (d->leased && (gone || !sim_has_lease(d))) {
         d->leased = false;
+        memset(d->checked, 0, sizeof(d->checked));
         sidecar_lapsed(d->sidecar, sim.now_ms);
     }
 }

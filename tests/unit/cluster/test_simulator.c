@@ -312,13 +312,15 @@ check_healed(void)
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         int owner = sim_newest()->owner[slot];
         const struct sim_daemon *d = &sim.daemon[owner];
-        uint64_t absent = sim.truth[slot] & ~sim.lost[slot] & ~d->items[slot];
+        uint64_t absent;
 
         if (!sim_serves(owner, slot)) {
             sim_fail("slot %u is not served: owner %d leader %d state %u "
                      "source %d",
                      slot, owner, d->leader, d->state[slot], d->source[slot]);
         }
+        sim_check_served(owner, slot);
+        absent = sim.truth[slot] & ~sim.lost[slot] & ~d->items[slot];
         if (absent != 0) {
             sim_fail("slot %u lacks %#" PRIx64 " in the end", slot, absent);
         }

@@ -17,6 +17,7 @@
 #include "cluster/claim.h"
 
 #include "base/log.h"
+#include "cluster/sidecar_force.h"
 #include "cluster/survey.h"
 
 #include <stdio.h>
@@ -348,7 +349,7 @@ decide_found(struct sidecar *sidecar, unsigned slot, uint64_t now_ms)
     }
     if ((best < own->known[slot] && !sidecar->survey.complete) ||
         (best == 0 && (own->known[slot] != 0 || !sidecar->survey.complete))) {
-        if (!sidecar->options.missing_empty) {
+        if (!sidecar_is_forced(sidecar, slot)) {
             return WANT_MISSING;
         }
         if (!patient) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * A fence that another daemon asks for, on its way from the loop of its
- * connection to loop 0, which alone may touch the sidecar, and back. Both have
- * the order until each has let go of it.
+ * A fence that another daemon asks for, or what an operator does, on its way
+ * from the loop of its connection to loop 0, which alone may touch the sidecar,
+ * and back. Both have the order until each has let go of it.
  */
 #pragma once
 
@@ -19,6 +19,7 @@ struct fence_order {
     struct slot_set set;            /* likewise */
     struct sidecar_answer answer;
     struct slot_set granted; /* of the answer */
+    char reason[256];        /* likewise, of one that was REFUSED */
 };
 
 /* Returns a copy of the question, with two users. NULL without memory. */

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "cluster/claim.h"
 #include "cluster/sidecar_copy.h"
+#include "cluster/sidecar_force.h"
 #include "cluster/sidecar_give.h"
 #include "cluster/sidecar_show.h"
 #include "cluster/survey.h"
@@ -124,6 +125,7 @@ follow_owners(struct sidecar *sidecar, bool leased, uint64_t now_ms)
     mem_free(peers);
     slot_set_subtract(&sidecar->served, &lost);
     slot_set_subtract(&sidecar->missing, &lost);
+    slot_set_subtract(&sidecar->forced, &lost);
     slot_set_subtract(&sidecar->forgets, &sidecar->owned);
     slot_set_subtract(&sidecar->exported, &sidecar->owned);
     slot_set_subtract(&sidecar->leaving, &sidecar->owned);
@@ -414,6 +416,13 @@ sidecar_fence(struct sidecar *sidecar, const struct sidecar_ask *ask,
         sidecar->hooks.poll(sidecar->hooks.ctx);
     }
     return answer;
+}
+
+bool
+sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
+                    bool leased, char *ret_reason, size_t size)
+{
+    return sidecar_force(sidecar, set, leased, ret_reason, size);
 }
 
 bool

@@ -73,5 +73,12 @@ struct sidecar_answer sidecar_fence(struct sidecar *sidecar,
                                     bool empty, struct slot_set *ret_granted,
                                     uint64_t now_ms);
 
+/* An operator declares that the data of missing slots is lost: they are served
+ * with what there is, as soon as a survey has ended and the disk says that we
+ * hold them. leased: whether our lease holds. False: one of them is not
+ * missing, and nothing has changed; ret_reason says why. */
+bool sidecar_force_serve(struct sidecar *sidecar, const struct slot_set *set,
+                         bool leased, char *ret_reason, size_t size);
+
 /* Whether this server follows the daemon beside that node. */
 bool sidecar_follows(const struct sidecar *sidecar, const char *node);

@@ -34,8 +34,9 @@ enum sidecar_question {
     SIDECAR_ASK_HOLDINGS,    /* what it holds */
     SIDECAR_ASK_FENCE,       /* to stop serving slots */
     SIDECAR_ASK_FENCE_EMPTY, /* likewise, but only if they have no keys */
-    SIDECAR_ASK_HAND_OFF     /* likewise, by its replica, which gets those that
+    SIDECAR_ASK_HAND_OFF,    /* likewise, by its replica, which gets those that
                                 it can have */
+    SIDECAR_ASK_FORCE        /* of an operator: sidecar_force_serve */
 };
 
 /* A question to the daemon beside a node. */
@@ -55,11 +56,12 @@ struct sidecar_ask {
 };
 
 enum sidecar_answer_kind {
-    SIDECAR_SILENT,  /* it cannot be reached, or has not answered in time */
-    SIDECAR_REFUSED, /* it does not hold the slots, or not any more */
-    SIDECAR_HOLDS,   /* `holdings`, at this place of its log */
-    SIDECAR_FENCED,  /* it serves the slots no more; its log ends here */
-    SIDECAR_HAS_KEYS /* it was not fenced, since there are keys */
+    SIDECAR_SILENT,   /* it cannot be reached, or has not answered in time */
+    SIDECAR_REFUSED,  /* it does not hold the slots, or not any more */
+    SIDECAR_HOLDS,    /* `holdings`, at this place of its log */
+    SIDECAR_FENCED,   /* it serves the slots no more; its log ends here */
+    SIDECAR_HAS_KEYS, /* it was not fenced, since there are keys */
+    SIDECAR_FORCED
 };
 
 struct sidecar_answer {

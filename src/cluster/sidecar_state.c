@@ -74,6 +74,7 @@ sidecar_serve(struct sidecar *sidecar, const struct slot_set *set)
     slot_set_unite(&sidecar->served, set);
     slot_set_subtract(&sidecar->fenced, set);
     slot_set_subtract(&sidecar->missing, set);
+    slot_set_subtract(&sidecar->forced, set);
     sidecar->changed = true;
     log_notice("cluster.sidecar", "serves slots", "slots=%u of=%u",
                slot_set_count(&sidecar->served),

@@ -4,6 +4,7 @@
  *
  *   sidecar.c        events, the role, slots that come and go
  *   sidecar_copy.c   a replica: what it holds is what its leader holds
+ *   sidecar_force.c  slots whose data an operator declares to be lost
  *   sidecar_give.c   slots that other daemons claim
  *   sidecar_show.c   what commands see
  *   claim.c          gaining slots
@@ -129,6 +130,7 @@ struct sidecar {
                                wanted: a later round has to end */
     uint64_t *wanted_ms;    /* [CLUSTER_SLOTS] when it did */
     struct slot_set missing;
+    struct slot_set forced; /* served with what there is if they are missing */
     /* Not ours any more, but served until then, or the newest as a survey of
      * their owner says: the owner's daemon sends clients here meanwhile. */
     struct slot_set exported;

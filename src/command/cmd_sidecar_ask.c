@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * SIDECAR HOLDINGS, FENCE and FORCE: what daemons of a cluster ask each other
- * (cluster/sidecar.h), and what an operator may say about lost slots. Loop 0
- * decides; a fence waits for it.
+ * SIDECAR HOLDINGS, FENCE and FORCE-SERVE: what daemons of a cluster ask each
+ * other (cluster/sidecar.h), and what an operator may say about lost slots.
+ * Loop 0 decides; a fence waits for it.
  */
 #include "base/mem.h"
 #include "cluster/fence_order.h"
@@ -45,6 +45,16 @@ cmd_sidecar_holdings(struct request *req)
     reply_bulk(req->reply, buf_slice(&text));
     buf_free(&text);
     return OK;
+}
+
+static enum err
+parse_slots(struct request *req, struct slice text, struct slot_set *set)
+{
+    return slot_set_parse(text, set) && !slot_set_is_empty(set)
+               ? OK
+               : request_fail(req, ERR_CUSTOM,
+                              "slots are numbers below 16384 and ranges of "
+                              "them, such as 0-5460,9000");
 }
 
 /* ---- FENCE --------------------------------------------------------------- */
@@ -91,14 +101,9 @@ parse(struct request *req, struct sidecar_ask *ask, char *node,
         (!ask->surveyed && !slice_is_word(argv[5], "owner"))) {
         return ERR_SYNTAX;
     }
-    if (!slot_set_parse(argv[7], set)) {
-        return request_fail(req, ERR_CUSTOM,
-                            "slots are numbers below 16384 and ranges of them, "
-                            "such as 0-5460,9000");
-    }
     ask->node = node;
     ask->set = set;
-    return OK;
+    return parse_slots(req, argv[7], set);
 }
 
 static enum err
@@ -120,6 +125,9 @@ answer(struct request *req, const struct sidecar_answer *answer)
         reply_array(req->reply, 1);
         reply_bulk_text(req->reply, "keys");
         return OK;
+    case SIDECAR_FORCED:
+        reply_ok(req->reply);
+        return OK;
     case SIDECAR_REFUSED:
     case SIDECAR_SILENT:
     case SIDECAR_HOLDS:
@@ -134,37 +142,81 @@ drop(void *order)
     fence_order_drop(order);
 }
 
-/* SIDECAR FENCE */
-enum err
-cmd_sidecar_fence(struct request *req)
+/* Hands a question over to loop 0. */
+static enum err
+order(struct request *req, const struct sidecar_ask *ask)
 {
-    struct fence_order *order = request_resumed(req);
-    struct sidecar_ask ask = { .number = 0 };
-    char node[TOPOLOGY_ID_LEN + 1];
-    struct slot_set set;
-    enum err err;
+    struct fence_order *order = fence_order_new(ask);
 
     if (order == NULL) {
-        if (!is_on(req)) {
-            return fail_off(req);
-        }
-        if (!request_may_pause(req)) {
-            return ERR_NOT_ALLOWED_IN_TXN;
-        }
-        err = parse(req, &ask, node, &set);
-        if (err != OK) {
-            return err;
-        }
-        order = fence_order_new(&ask);
-        if (order == NULL) {
-            return ERR_NOMEM;
-        }
-        request_pause(req, order, drop);
-        req->service->slots.fence(req->service->ctx, order);
+        return ERR_NOMEM;
     }
+    request_pause(req, order, drop);
+    req->service->slots.fence(req->service->ctx, order);
+    return OK;
+}
+
+/* Waits for loop 0. */
+static enum err
+await(struct request *req)
+{
+    const struct fence_order *order = request_resumed(req);
+
     if (!atomic_load_explicit(&order->done, memory_order_acquire)) {
         req->session->wait = CONN_FOR_EVENT;
         return ERR_AGAIN;
     }
     return answer(req, &order->answer);
+}
+
+static enum err
+check_begin(struct request *req)
+{
+    if (!is_on(req)) {
+        return fail_off(req);
+    }
+    return request_may_pause(req) ? OK : ERR_NOT_ALLOWED_IN_TXN;
+}
+
+/* SIDECAR FENCE */
+enum err
+cmd_sidecar_fence(struct request *req)
+{
+    struct sidecar_ask ask = { .number = 0 };
+    char node[TOPOLOGY_ID_LEN + 1];
+    struct slot_set set;
+    enum err err = OK;
+
+    if (request_resumed(req) == NULL) {
+        err = check_begin(req);
+        if (err == OK) {
+            err = parse(req, &ask, node, &set);
+        }
+        if (err == OK) {
+            err = order(req, &ask);
+        }
+    }
+    return err == OK ? await(req) : err;
+}
+
+/* SIDECAR FORCE-SERVE slots */
+enum err
+cmd_sidecar_force_serve(struct request *req)
+{
+    struct slot_set set;
+    const struct sidecar_ask ask = { .question = SIDECAR_ASK_FORCE,
+                                     .node = "",
+                                     .set = &set };
+    enum err err = OK;
+
+    if (request_resumed(req) == NULL) {
+        err = check_begin(req);
+        if (err == OK) {
+            err = parse_slots(req, req->argv[2], &set);
+        }
+        if (err == OK) {
+            err = order(req, &ask);
+        }
+    }
+    return err == OK ? await(req) : err;
 }

@@ -66,6 +66,7 @@ section_of(enum metric metric)
     case METRIC_CLUSTER_TRANSFERS_FAILED:
     case METRIC_CLUSTER_TRANSFERRED_SLOTS:
     case METRIC_CLUSTER_TRANSFERRED_KEYS:
+    case METRIC_CLUSTER_FORCED:
         return INFO_CLUSTER;
     case METRIC_MEM_USED:
         return INFO_SECTION_COUNT; /* info_memory has it */

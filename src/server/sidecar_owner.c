@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "engine/role.h"
 #include "keyspace/gate.h"
 #include "keyspace/slot_keys.h"
@@ -243,13 +244,32 @@ answer(struct sidecar_mode *mode, struct fence_order *order)
     }
 }
 
+static void
+force(struct sidecar_mode *mode, struct fence_order *order)
+{
+    bool good =
+        sidecar_force_serve(mode->sidecar, &order->set,
+                            cluster_has_lease(&mode->cluster, clock_boot_ns()),
+                            order->reason, sizeof(order->reason));
+
+    order->answer.kind = good ? SIDECAR_FORCED : SIDECAR_REFUSED;
+    order->answer.reason = order->reason;
+    if (good) {
+        metric_add(METRIC_CLUSTER_FORCED, slot_set_count(&order->set));
+    }
+}
+
 void
 sidecar_owner_fence(struct sidecar_mode *mode)
 {
     struct fence_order *order;
 
     while ((order = sidecar_inquiry_take(mode->inquiry)) != NULL) {
-        answer(mode, order);
+        if (order->ask.question == SIDECAR_ASK_FORCE) {
+            force(mode, order);
+        } else {
+            answer(mode, order);
+        }
         sidecar_inquiry_answer(mode->inquiry, order);
     }
 }

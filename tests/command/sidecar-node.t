@@ -25,6 +25,16 @@
 < -ERR a slot is not held here
 > SIDECAR FENCE all cccccccccccccccccccccccccccccccccccccccc 5 owner 2 0-3
 < -ERR its node is not in our node's view of the cluster
+> SIDECAR FORCE-SERVE 5
+< -ERR slot 5 is served: it is not missing
+> SIDECAR FORCE-SERVE 0-9000
+< -ERR slot 0 is served: it is not missing
+> SIDECAR FORCE-SERVE 9000
+< -ERR the node beside this server does not own slot 9000
+> SIDECAR FORCE-SERVE all
+< -ERR slots are numbers below 16384 and ranges of them, such as 0-5460,9000
+> SIDECAR FORCE-SERVE ""
+< -ERR slots are numbers below 16384 and ranges of them, such as 0-5460,9000
 # HELD: the node has not lost the slot.
 > CLUSTER KEYSLOT x2
 < :6113

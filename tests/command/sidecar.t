@@ -14,6 +14,10 @@
 < -ERR this server stands beside no node of a cluster (sidecar-of)
 > SIDECAR FINISH 1 0123456789abcdef0123456789abcdef01234567 5
 < -ERR this server stands beside no node of a cluster (sidecar-of)
+> SIDECAR FORCE-SERVE 1
+< -ERR this server stands beside no node of a cluster (sidecar-of)
+> SIDECAR FORCE-SERVE
+< -ERR wrong number of arguments for 'sidecar|force-serve' command
 > SIDECAR STATUS
 2< ""
 3< ="txt:"

@@ -383,3 +383,61 @@ def test_an_owner_that_knows_late_sends_no_client_back(start_server, made):
             assert client.most <= 2, client.most
     finally:
         late.close()
+
+
+def test_an_operator_may_have_lost_slots_served(group, made):
+    """The server that had the upper slots has died, and its node's slots are another
+    node's now. Nobody has their data, until an operator says so."""
+    other = neighbour.Neighbour()
+    try:
+        lower, upper = (A, servers.free_port()), (B, servers.free_port())
+        for node_of, ident in ((made, A), (other, B)):
+            node_of.say(myid=ident, nodes=[
+                node(who, port, "myself,master" if who == ident else "master",
+                     slots=has)
+                for (who, port), has in ((lower, "0-8191"), (upper, "8192-16383"))])
+        one = group.node("--sidecar-of", made.address, port=lower[1])
+        two = group.node("--sidecar-of", other.address, port=upper[1])
+        for server in (one, two):
+            wait_served(server, 8192)
+            neighbour.wait_lease(server)
+        with two.conn() as conn:
+            assert conn.call("BF.ADD", "foo", "lost") == 1
+        with one.conn() as conn:
+            assert conn.call("BF.ADD", "bar", "kept") == 1
+            # Its survey has heard of the other one's slots.
+            wait_until(lambda: b"known 0-16383" in
+                       conn.call("SIDECAR", "HOLDINGS")[2], 20, "it knows")
+            two.crash()
+            made.say(nodes=[node(A, one.port, "myself,master", epoch=5,
+                                 slots="0-16383"),
+                            node(B, two.port, "master,fail", link="disconnected")])
+            lost = resp.Error("CLUSTERDOWN Slot data not available")
+            wait_until(lambda: conn.call("BF.EXISTS", "foo", "lost") == lost, 20,
+                       "the slot is missing")
+            assert neighbour.figures(one)["cluster_slots_missing"] == "8192"
+            assert str(conn.call("SIDECAR", "FORCE-SERVE", "8191-8193")) == \
+                "ERR slot 8191 is served: it is not missing"
+            assert conn.call("MULTI") == b"OK"
+            assert isinstance(conn.call("SIDECAR", "FORCE-SERVE", "8192"), resp.Error)
+            conn.call("DISCARD")
+            assert conn.call("SIDECAR", "FORCE-SERVE", str(FOO)) == b"OK"
+            wait_until(lambda: conn.call("BF.EXISTS", "foo", "lost") == 0, 20,
+                       "it is served")
+            assert conn.call("SIDECAR", "FORCE-SERVE", "8192-%d,%d-16383" % (
+                FOO - 1, FOO + 1)) == b"OK"
+            assert conn.call("BF.ADD", "foo", "new") == 1
+        wait_served(one, 16384)
+        neighbour.wait_lease(one)
+        figures = neighbour.figures(one)
+        assert figures["cluster_slots_forced"] == "8192"
+        assert figures["cluster_slots_missing"] == "0"
+        assert b"served without their data" in one.log()
+        one.crash()
+        one.restart()
+        wait_served(one, 16384)
+        neighbour.wait_lease(one)
+        with one.conn() as conn:
+            assert conn.call("BF.EXISTS", "foo", "new") == 1
+    finally:
+        other.close()

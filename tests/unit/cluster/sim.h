@@ -134,7 +134,7 @@ struct sim_world {
     size_t events;
     uint64_t truth[SIM_SLOTS], lost[SIM_SLOTS];
     uint64_t histories;
-    uint64_t writes, refused, split, moves, failovers, faults;
+    uint64_t writes, refused, split, moves, failovers, faults, forced;
     bool told;
 };
 

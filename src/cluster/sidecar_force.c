@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * The word of an operator holds until the slot is served, or is not ours any
+ * more. A survey that begins later has to end first: another node may own the
+ * slot by now, and its daemon claim it. Neither does the word shorten the time
+ * for which a silent daemon may have a lease: the claim goes on as with
+ * sidecar-missing-slot empty.
+ */
+#include "cluster/sidecar_force.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+
+bool
+sidecar_is_forced(const struct sidecar *sidecar, unsigned slot)
+{
+    return sidecar->options.missing_empty ||
+           slot_set_has(&sidecar->forced, slot);
+}
+
+/* Writes why the slot is not missing. False: it is. */
+static bool
+refuse(const struct sidecar *sidecar, unsigned slot, char *ret_reason,
+       size_t size)
+{
+    uint16_t source = sidecar->source[slot];
+
+    if (!slot_set_has(&sidecar->owned, slot)) {
+        (void)snprintf(ret_reason, size,
+                       "the node beside this server does not own slot %u",
+                       slot);
+    } else if (slot_set_has(&sidecar->served, slot)) {
+        (void)snprintf(ret_reason, size, "slot %u is served: it is not missing",
+                       slot);
+    } else if (slot_set_has(&sidecar->missing, slot)) {
+        return false;
+    } else if (source != PEER_NONE) {
+        (void)snprintf(ret_reason, size,
+                       "slot %u is not missing: the server beside node %s has "
+                       "its data, which is being fetched",
+                       slot, sidecar->peers[source].id);
+    } else {
+        (void)snprintf(ret_reason, size,
+                       "slot %u is not known to be missing yet: other servers "
+                       "are being asked who has its data",
+                       slot);
+    }
+    return true;
+}
+
+bool
+sidecar_force(struct sidecar *sidecar, const struct slot_set *set, bool leased,
+              char *ret_reason, size_t size)
+{
+    if (sidecar->topology == NULL || !leased) {
+        (void)snprintf(ret_reason, size,
+                       "the neighbour does not answer (sidecar-of), so another "
+                       "node may own the slots by now");
+        return false;
+    }
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(set, slot) &&
+            refuse(sidecar, slot, ret_reason, size)) {
+            return false;
+        }
+    }
+    slot_set_unite(&sidecar->forced, set);
+    for (unsigned slot = 0; slot < CLUSTER_SLOTS; slot++) {
+        if (slot_set_has(set, slot)) {
+            sidecar->wanted_round[slot] =
+                sidecar->survey.rounds + (sidecar->survey.open > 0);
+        }
+    }
+    log_warn("cluster.sidecar",
+             "an operator has slots served without their "
+             "data",
+             "slots=%u next=\"what is here is served; items that only lost "
+             "servers had count as absent\"",
+             slot_set_count(set));
+    return true;
+}
